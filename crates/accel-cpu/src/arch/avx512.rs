@@ -1,0 +1,134 @@
+//! AVX-512: `vpdpbusd` on byte digits, four columns of 16 rows an instruction.
+
+use std::arch::x86_64::*;
+
+use crate::tiles::{Block, COLUMNS, Kernel, ROWS, TILE, digits8};
+
+/// Digits of a query.
+const DIGITS: usize = 4;
+/// Queries that share one pass through the registers.
+const PAIR: usize = 2;
+/// How far ahead of the multiplications a line is fetched, in bytes of a stripe.
+const AHEAD: usize = 2048;
+
+/// The kernel. Digits lie as `[pair of queries][group of four columns][query][digit][column]`; a pair may be
+/// one query alone.
+pub(crate) static TILES: Kernel = Kernel {
+    group: 16,
+    pad: 1,
+    digits: DIGITS,
+    // Alone, a query streams whole stripes, its digits in the L2; together, sixteen keep theirs there.
+    block_size: |queries| if queries <= PAIR { (4, 1 << 16) } else { (16, 2048 * 4 / queries.max(4) & !63) },
+    pack,
+    // SAFETY: devices hold this kernel only where `check_avx512` passed.
+    block: |block, sums| unsafe { run(block, sums) },
+};
+
+fn pack(queries: &[&[u32]]) -> Vec<u8> {
+    let columns = queries[0].len().next_multiple_of(COLUMNS);
+    let mut out = Vec::with_capacity(queries.len() * columns * DIGITS);
+    for pair in queries.chunks(PAIR) {
+        for group in 0..columns / 4 {
+            for query in pair {
+                let digits: [[u8; 4]; 4] = std::array::from_fn(|column| {
+                    digits8(query.get(4 * group + column).copied().unwrap_or(0))
+                });
+                for digit in 0..DIGITS {
+                    out.extend(digits.map(|d| d[digit]));
+                }
+            }
+        }
+    }
+    out
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn run(block: &Block<'_>, sums: &mut [i32]) {
+    let limbs = block.queries * DIGITS;
+    let pair_bytes = PAIR * DIGITS * block.width * COLUMNS;
+    for pair in 0..block.queries.div_ceil(PAIR) {
+        let digits = &block.digits[pair * pair_bytes..];
+        let both = block.queries - pair * PAIR >= PAIR;
+        let mut stripe = 0;
+        while stripe < block.stripes {
+            let tiles = &block.tiles[stripe * block.stripe_bytes..];
+            let sums = &mut sums[(stripe * limbs + pair * PAIR * DIGITS) * ROWS..];
+            stripe += match (block.stripes - stripe, both) {
+                (1, true) => strip::<1, 8>(tiles, block, digits, sums, limbs),
+                (_, true) => strip::<2, 8>(tiles, block, digits, sums, limbs),
+                (4.., false) => strip::<4, 4>(tiles, block, digits, sums, limbs),
+                (_, false) => strip::<1, 4>(tiles, block, digits, sums, limbs),
+            };
+        }
+    }
+}
+
+/// `STRIPES` stripes by `LIMBS` digits in registers; returns `STRIPES`.
+///
+/// In: any bytes and digits. Out: sums exact modulo 2^32.
+/// Cost: a line of the database takes `LIMBS` `vpdpbusd`, `LIMBS` / `STRIPES` broadcasts and one load.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn strip<const STRIPES: usize, const LIMBS: usize>(
+    tiles: &[u8],
+    block: &Block<'_>,
+    digits: &[u8],
+    sums: &mut [i32],
+    limbs: usize,
+) -> usize {
+    let lines = block.width * (TILE / 64);
+    assert!(tiles.len() >= (STRIPES - 1) * block.stripe_bytes + lines * 64);
+    assert!(digits.len() >= lines * LIMBS * 4);
+    assert!(sums.len() >= ((STRIPES - 1) * limbs + LIMBS) * ROWS);
+    let mut registers = [[_mm512_setzero_si512(); LIMBS]; STRIPES];
+    for line in 0..lines {
+        // SAFETY: `line` is below `lines`, which the assertions above hold within both slices; a prefetch
+        // past an end reads nothing.
+        unsafe {
+            let entries: [__m512i; STRIPES] = std::array::from_fn(|s| {
+                let at = tiles.as_ptr().add(s * block.stripe_bytes + line * 64);
+                _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(AHEAD).cast());
+                _mm512_loadu_si512(at.cast())
+            });
+            for limb in 0..LIMBS {
+                let at = digits.as_ptr().add((line * LIMBS + limb) * 4).cast::<i32>();
+                let digit = _mm512_set1_epi32(at.read_unaligned());
+                for s in 0..STRIPES {
+                    registers[s][limb] = _mm512_dpbusd_epi32(registers[s][limb], entries[s], digit);
+                }
+            }
+        }
+    }
+    for s in 0..STRIPES {
+        for limb in 0..LIMBS {
+            let out = &mut sums[(s * limbs + limb) * ROWS..][..ROWS];
+            // SAFETY: `out` is 16 words, 64 bytes.
+            unsafe {
+                let sum = _mm512_add_epi32(_mm512_loadu_si512(out.as_ptr().cast()), registers[s][limb]);
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), sum);
+            }
+        }
+    }
+    STRIPES
+}
+
+/// The streaming read: whole lines, eight accumulators, fetched ahead as the kernels do.
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
+    let (chunks, rest) = bytes.as_chunks::<512>();
+    let mut sums = [_mm512_setzero_si512(); 8];
+    for chunk in chunks {
+        for (i, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: `i` is below 8, so the load stays in the 512 bytes; a prefetch reads nothing.
+            let line = unsafe {
+                let at = chunk.as_ptr().add(64 * i);
+                _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(2 * AHEAD).cast());
+                _mm512_loadu_si512(at.cast())
+            };
+            *sum = _mm512_add_epi64(*sum, line);
+        }
+    }
+    let sum = sums.into_iter().reduce(|a, b| _mm512_add_epi64(a, b)).expect("eight sums");
+    let rest = rest.as_chunks::<8>().0.iter().fold(0u64, |sum, w| sum.wrapping_add(u64::from_le_bytes(*w)));
+    rest.wrapping_add(_mm512_reduce_add_epi64(sum) as u64)
+}

@@ -1,0 +1,52 @@
+//! Kernels by instruction set. All of this crate's SIMD and its `unsafe` is below here.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+
+/// Fails with the name of the first feature that this machine lacks.
+macro_rules! check {
+    ($($feature:tt),*) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            $(if !is_x86_feature_detected!($feature) { return Err($feature); })*
+            Ok(())
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        Err("x86-64 processor")
+    }};
+}
+
+pub(crate) fn check_avx2() -> Result<(), &'static str> {
+    check!("avx2")
+}
+
+pub(crate) fn check_avx512() -> Result<(), &'static str> {
+    check!("avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni", "avx512ifma")
+}
+
+pub(crate) fn check_amx() -> Result<(), &'static str> {
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    {
+        amx::check()
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+    Err("AMX under Linux")
+}
+
+/// Reads `bytes` once, in order, as fast as this machine can, and returns the wrapping sum of its 64-bit words
+/// (a tail of less than 8 bytes is left out): the physical limit that a database scan is measured against.
+#[must_use]
+pub fn streaming_read(bytes: &[u8]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if check_avx512().is_ok() {
+        // SAFETY: the features were detected on this machine.
+        return unsafe { avx512::sum(bytes) };
+    }
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().fold(0u64, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)))
+}

@@ -1,0 +1,253 @@
+//! The contract operation over [`Layout::Tiles16x64`]: bytes times 32-bit words, modulo 2^32.
+//!
+//! # How
+//!
+//! A product of a byte and a 32-bit word is taken apart on the query's side, which is small: each query word
+//! becomes signed *digits*, x = sum of digit_l * 2^(b l) mod 2^32 with b = 8 (four digits, for `vpdpbusd` and
+//! `tdpbsud`) or b = 16 (two, for `pmaddwd`). The database's bytes go into the multipliers as they lie.
+//! Partial sums wrap modulo 2^32 and are put together at the end, shifted, which is exact.
+//!
+//! # Blocks
+//!
+//! ```text
+//!            depth (columns) ──────────────▶            one block: STRIPES stripes by DEPTH columns of the
+//!   rows  ┌───────┬───────┬───────┐                     database, against GROUP queries. The query's digits
+//!    │    │ block │ block │       │                     of a block stay in the L2 cache while the database
+//!    ▼    ├───────┼───────┼───────┤                     passes once; partial sums of a row of blocks stay in
+//!         │       │       │       │                     the L2 too. Threads take rows of blocks.
+//!         └───────┴───────┴───────┘
+//! ```
+//!
+//! More queries than a group go through the database in several passes.
+//!
+//! [`Layout::Tiles16x64`]: blindcore_accel::Layout::Tiles16x64
+
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Layout, Words};
+use rayon::prelude::*;
+
+#[cfg(target_arch = "x86_64")]
+use crate::arch::{amx, avx2, avx512};
+use crate::isa::Isa;
+
+/// Rows of a stripe.
+pub(crate) const ROWS: usize = 16;
+/// Columns of a tile.
+pub(crate) const COLUMNS: usize = 64;
+/// Bytes of a tile.
+pub(crate) const TILE: usize = ROWS * COLUMNS;
+
+/// A kernel: how it wants the query and what it does with a block.
+///
+/// A kernel is a set of pure functions over slices; whether the machine can run it was settled when the
+/// device was opened. Partial sums lie as `[stripe][query][digit][row]`, one digit's worth of a stripe's 16
+/// rows after the other.
+pub(crate) struct Kernel {
+    /// The most queries that one pass over the database serves.
+    pub(crate) group: usize,
+    /// Partial sums of queries are kept in multiples of so many queries.
+    pub(crate) pad: usize,
+    /// Digits of a query word.
+    pub(crate) digits: usize,
+    /// Stripes and columns in a block for so many queries; the columns a multiple of [`COLUMNS`].
+    pub(crate) block_size: fn(queries: usize) -> (usize, usize),
+    /// Writes the digits of one group's queries over one block's columns (`queries[i]` has as many words as
+    /// the block has columns, less in the last block).
+    pub(crate) pack: fn(queries: &[&[u32]]) -> Vec<u8>,
+    /// Adds one block's products to the partial sums.
+    pub(crate) block: fn(&Block<'_>, sums: &mut [i32]),
+}
+
+/// One block of the database and the digits of the queries against it.
+pub(crate) struct Block<'a> {
+    /// From this block's first tile of its first stripe on.
+    pub(crate) tiles: &'a [u8],
+    /// Bytes from a stripe to the next.
+    pub(crate) stripe_bytes: usize,
+    /// Stripes in this block.
+    pub(crate) stripes: usize,
+    /// Tiles in this block's width.
+    pub(crate) width: usize,
+    /// What [`Kernel::pack`] made of the queries.
+    pub(crate) digits: &'a [u8],
+    /// How many queries.
+    pub(crate) queries: usize,
+}
+
+fn kernel(isa: Isa, queries: usize) -> &'static Kernel {
+    let _ = queries;
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => &avx2::TILES,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => &avx512::TILES,
+        // A tile multiplies four queries or none: for fewer, AVX-512 already waits for memory.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Amx if queries < 4 => &avx512::TILES,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Amx => &amx::TILES,
+        _ => &PORTABLE,
+    }
+}
+
+/// Runs the operation and says in how many passes over the database. The query has been checked and gathers
+/// `queries` parts.
+pub(crate) fn run(
+    isa: Isa,
+    shape: &Shape,
+    pieces: &[&[u8]],
+    query: &Words,
+    queries: usize,
+) -> (Words, usize) {
+    let query = query.as_u32().expect("checked by the caller");
+    // The query as a matrix, a row for each (m, p).
+    let depth = shape.depth();
+    let reordered: Vec<u32>;
+    let query = if shape.p == 1 {
+        query
+    } else {
+        let index = |row: usize, jk: usize| {
+            shape.query_index([row / shape.p, jk / shape.k, row % shape.p, jk % shape.k, 0, 0])
+        };
+        let rows = queries * shape.p;
+        reordered = (0..rows * depth).map(|at| query[index(at / depth, at % depth)]).collect();
+        &reordered
+    };
+    let rows = shape.rows();
+    let mut out = vec![0u32; queries * shape.p * rows];
+    let kernel = kernel(isa, queries * shape.p);
+    let mut passes = 0;
+    for (query, out) in query.chunks(kernel.group * depth).zip(out.chunks_mut(kernel.group * rows)) {
+        pass(kernel, shape, pieces, query, out);
+        passes += 1;
+    }
+    if shape.p > 1 && shape.q > 1 {
+        // out is [m][p][n][q]; canonical is [m][n][p][q].
+        let (n, p, q) = (shape.n, shape.p, shape.q);
+        out = (0..out.len())
+            .map(|at| {
+                let (at, q_at) = (at / q, at % q);
+                let (at, p_at) = (at / p, at % p);
+                let (m, n_at) = (at / n, at % n);
+                out[((m * p + p_at) * n + n_at) * q + q_at]
+            })
+            .collect();
+    } else if shape.p > 1 {
+        let (n, p) = (shape.n, shape.p);
+        out = (0..out.len()).map(|at| out[(at / p / n * p + at % p) * n + at / p % n]).collect();
+    }
+    (Words::U32(out), passes)
+}
+
+/// One group of queries over the whole database.
+fn pass(kernel: &Kernel, shape: &Shape, pieces: &[&[u8]], query: &[u32], out: &mut [u32]) {
+    let depth = shape.depth();
+    let queries: Vec<&[u32]> = query.chunks_exact(depth).collect();
+    let (block_stripes, block_depth) = (kernel.block_size)(queries.len());
+    let digits: Vec<Vec<u8>> = (0..depth.div_ceil(block_depth))
+        .into_par_iter()
+        .map(|i| {
+            let columns = i * block_depth..depth.min((i + 1) * block_depth);
+            (kernel.pack)(&queries.iter().map(|q| &q[columns.clone()]).collect::<Vec<_>>())
+        })
+        .collect();
+
+    // A task is a row of blocks: consecutive stripes of one piece, and each query's outputs for them.
+    let stripe_bytes = Layout::Tiles16x64.stripe_bytes(shape);
+    let mut rest: Vec<&mut [u32]> = out.chunks_exact_mut(shape.rows()).collect();
+    let mut tasks = Vec::new();
+    for stripes in pieces.iter().flat_map(|piece| piece.chunks(block_stripes * stripe_bytes)) {
+        let rows = stripes.len() / stripe_bytes * ROWS;
+        let outs: Vec<&mut [u32]> = rest
+            .iter_mut()
+            .map(|r| {
+                let rows = rows.min(r.len());
+                let (head, tail) = std::mem::take(r).split_at_mut(rows);
+                *r = tail;
+                head
+            })
+            .collect();
+        tasks.push((stripes, outs));
+    }
+    let sums_of_stripe = queries.len().next_multiple_of(kernel.pad) * kernel.digits * ROWS;
+    tasks.into_par_iter().for_each_init(Vec::new, |sums, (stripes, mut outs)| {
+        sums.clear();
+        sums.resize(stripes.len() / stripe_bytes * sums_of_stripe, 0i32);
+        for (i, digits) in digits.iter().enumerate() {
+            let block = Block {
+                tiles: &stripes[i * block_depth * ROWS..],
+                stripe_bytes,
+                stripes: stripes.len() / stripe_bytes,
+                width: (depth - i * block_depth).min(block_depth).div_ceil(COLUMNS),
+                digits,
+                queries: queries.len(),
+            };
+            (kernel.block)(&block, sums);
+        }
+        for (stripe, sums) in sums.chunks_exact(sums_of_stripe).enumerate() {
+            for (out, sums) in outs.iter_mut().zip(sums.chunks_exact(kernel.digits * ROWS)) {
+                let end = out.len().min((stripe + 1) * ROWS);
+                for (row, out) in out[stripe * ROWS..end].iter_mut().enumerate() {
+                    let digits = sums[row..].iter().step_by(ROWS);
+                    let shift = 32 / kernel.digits as u32;
+                    *out = digits.rev().fold(0, |sum, s| sum.unbounded_shl(shift).wrapping_add(*s as u32));
+                }
+            }
+        }
+    });
+}
+
+/// The reference: whole words, no digits.
+static PORTABLE: Kernel = Kernel {
+    group: 16,
+    pad: 1,
+    digits: 1,
+    block_size: |_| (1, 4096),
+    pack: |queries| queries.iter().flat_map(|q| q.iter().flat_map(|x| x.to_le_bytes())).collect(),
+    block: |block, sums| {
+        let columns = block.digits.len() / 4 / block.queries;
+        for (stripe, sums) in sums.chunks_exact_mut(block.queries * ROWS).enumerate() {
+            let tiles = &block.tiles[stripe * block.stripe_bytes..];
+            for (query, sums) in block.digits.chunks_exact(4 * columns).zip(sums.chunks_exact_mut(ROWS)) {
+                for (column, x) in query.as_chunks::<4>().0.iter().enumerate() {
+                    let x = u32::from_le_bytes(*x);
+                    for (row, sum) in sums.iter_mut().enumerate() {
+                        let entry = u32::from(tiles[Layout::tile_index(row, column)]);
+                        *sum = sum.wrapping_add(entry.wrapping_mul(x) as i32);
+                    }
+                }
+            }
+        }
+    },
+};
+
+/// The four signed digits of x = d0 + d1 2^8 + d2 2^16 + d3 2^24 mod 2^32, each from -128 to 127.
+#[inline(always)]
+pub(crate) fn digits8(x: u32) -> [u8; 4] {
+    // Adding 0x80 to each byte position carries exactly where a digit is 128 or more; taking the 0x80 off
+    // again byte by byte leaves the signed digit.
+    (x.wrapping_add(0x8080_8080) ^ 0x8080_8080).to_le_bytes()
+}
+
+/// The two signed digits of x = d0 + d1 2^16 mod 2^32, each from -32768 to 32767.
+#[inline(always)]
+pub(crate) fn digits16(x: u32) -> [i16; 2] {
+    let y = x.wrapping_add(0x8000_8000) ^ 0x8000_8000;
+    [y as u16 as i16, (y >> 16) as u16 as i16]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_make_the_word_again() {
+        let edges = [0u32, 1, 127, 128, 255, 256, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, u32::MAX];
+        for x in edges.into_iter().chain((0..100_000).map(|i: u32| i.wrapping_mul(0x9e37_79b9))) {
+            let sum = digits8(x).iter().rev().fold(0u32, |s, d| (s << 8).wrapping_add(*d as i8 as u32));
+            assert_eq!(sum, x);
+            let sum = digits16(x).iter().rev().fold(0u32, |s, d| (s << 16).wrapping_add(*d as u32));
+            assert_eq!(sum, x);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Every instruction set that this machine has runs the shared suite; those it lacks are named.
+
+use blindcore_accel::Device;
+use blindcore_accel_cpu::{Cpu, Isa};
+
+fn conforms(isa: Isa) {
+    match Cpu::with_threads(isa.device_name(), 2) {
+        Ok(device) => {
+            assert_eq!(device.name(), isa.device_name());
+            blindcore_accel::conformance::contract(&device);
+        }
+        Err(e) => eprintln!("skipped: {e}"),
+    }
+}
+
+#[test]
+fn portable() {
+    conforms(Isa::Portable);
+}
+
+#[test]
+fn avx2() {
+    conforms(Isa::Avx2);
+}
+
+#[test]
+fn avx512() {
+    conforms(Isa::Avx512);
+}
+
+#[test]
+fn amx() {
+    conforms(Isa::Amx);
+}
+
+#[test]
+fn unknown_names_are_refused_with_a_remedy() {
+    for name in ["", "cpu:", "cpu:avx1024", "gpu"] {
+        let error = Cpu::open(name).err().expect("refused").to_string();
+        assert!(error.contains("cpu:portable"), "{error}");
+    }
+}

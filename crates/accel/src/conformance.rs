@@ -1,0 +1,211 @@
+//! The suite that every device runs: the same random and edge shapes, compared bit for bit with
+//! [`contract::reference`].
+//!
+//! ```no_run
+//! # fn open() -> Box<dyn blindcore_accel::Device> { unimplemented!() }
+//! blindcore_accel::conformance::contract(&*open());
+//! ```
+
+use std::sync::Arc;
+
+use blindcore_math::Modulus;
+
+use crate::contract::{self, Shape};
+use crate::{Database, Device, Layout, SharedBytes, Word, Words};
+
+/// Primes at the edges of what kernels treat alike: 17 bits, just below 2^30, 2^31, 2^32, 2^48, 2^50, 2^60,
+/// 2^62.
+const PRIMES: [u64; 8] = [
+    65537,
+    1_073_643_521,
+    2_147_483_647,
+    4_294_967_291,
+    281_474_976_710_597,
+    1_125_899_906_826_241,
+    1_152_921_504_606_830_593,
+    (1 << 62) - 57,
+];
+
+/// Runs the contract operation on every kind of shape and compares each answer with the definition.
+///
+/// # Panics
+/// Names the shape and the first word that differs.
+pub fn contract(device: &dyn Device) {
+    let mut random = Random(0x5eed);
+    for shape in edge_shapes() {
+        for fill in [Fill::Ones, Fill::Random, Fill::Zeros] {
+            check(device, &shape, fill, &mut random);
+        }
+    }
+    for _ in 0..150 {
+        let shape = random_shape(&mut random);
+        let fill = if random.below(4) == 0 { Fill::Ones } else { Fill::Random };
+        check(device, &shape, fill, &mut random);
+    }
+    refusals(device);
+}
+
+/// What an operand is filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fill {
+    Zeros,
+    /// Every word the largest that its modulus and width allow.
+    Ones,
+    Random,
+}
+
+fn edge_shapes() -> Vec<Shape> {
+    let pow32 = vec![Modulus::Pow2_32];
+    let bytes = |n, j, m| Shape { n, j, m, ..Shape::new(Word::U8, pow32.clone()) };
+    let mut shapes = vec![
+        bytes(1, 1, 1),
+        bytes(15, 63, 2),
+        bytes(16, 64, 1),
+        bytes(17, 65, 3),
+        bytes(33, 130, 5),
+        bytes(100, 1000, 17),
+        bytes(64, 4100, 16),
+        bytes(37, 1025, 67),
+        bytes(300, 2, 4),
+        bytes(2, 3000, 1),
+        Shape { p: 3, q: 5, k: 7, ..bytes(4, 9, 6) },
+        Shape { d: 5, ..bytes(6, 7, 2) },
+    ];
+    let moduli = PRIMES.map(|p| Modulus::prime(p).expect("prime"));
+    for modulus in moduli.into_iter().chain([Modulus::Pow2_32, Modulus::Pow2_64]) {
+        for word in [Word::U8, Word::U16, Word::U32, Word::U64] {
+            for (j, d) in [(1, 1), (67, 1), (3, 8), (5, 37), (70, 16)] {
+                shapes.push(Shape { n: 3, m: 2, j, d, ..Shape::new(word, vec![modulus]) });
+            }
+        }
+    }
+    // SealPIR, FastPIR and OnionPIR in small (Table 3.2), and every kind of modulus at once.
+    let two = vec![moduli[1], moduli[5]];
+    shapes.push(Shape { n: 3, p: 2, j: 5, d: 64, ..Shape::new(Word::U64, two.clone()) });
+    shapes.push(Shape { n: 3, p: 2, j: 4, k: 6, d: 40, ..Shape::new(Word::U64, two) });
+    let all = moduli.into_iter().chain([Modulus::Pow2_32, Modulus::Pow2_64]).collect();
+    shapes.push(Shape { m: 2, n: 3, p: 2, q: 3, j: 3, k: 2, d: 9, ..Shape::new(Word::U64, all) });
+    shapes
+}
+
+fn random_shape(random: &mut Random) -> Shape {
+    let mut dimension = |max| 1 + random.below(max);
+    let (m, n, p, q, j, k) =
+        (dimension(5), dimension(20), dimension(3), dimension(3), dimension(40), dimension(3));
+    let d = if dimension(2) == 1 { 1 } else { dimension(33) };
+    let kinds = dimension(3);
+    let word = [Word::U8, Word::U8, Word::U16, Word::U32, Word::U64][dimension(5) - 1];
+    let moduli = (0..kinds)
+        .map(|_| match random.below(PRIMES.len() + 4) {
+            0 | 1 => Modulus::Pow2_32,
+            2 | 3 => Modulus::Pow2_64,
+            i => Modulus::prime(PRIMES[i - 4]).expect("prime"),
+        })
+        .collect();
+    Shape { m, n, p, q, j, k, d, moduli, database: word }
+}
+
+fn operand(shape: &Shape, word: Word, len: usize, fill: Fill, random: &mut Random) -> Words {
+    Words::from_fn(word, len, |i| {
+        let max = shape.moduli[i / shape.d % shape.c()].max_residue().min(word.max());
+        match fill {
+            Fill::Zeros => 0,
+            Fill::Ones => max,
+            // One word in eight is the largest.
+            Fill::Random if random.below(8) == 0 => max,
+            Fill::Random if max == u64::MAX => random.next(),
+            Fill::Random => random.next() % (max + 1),
+        }
+    })
+}
+
+fn check(device: &dyn Device, shape: &Shape, fill: Fill, random: &mut Random) {
+    let name = device.name();
+    let fail = |e: crate::Error| -> ! { panic!("{name}, {shape}, {fill:?}: {e}") };
+    let database = operand(shape, shape.database, shape.database_len(), fill, random);
+    let contract = device.contract(shape).unwrap_or_else(|e| fail(e));
+    let canonical = contract.place(Database::Canonical(&database)).unwrap_or_else(|e| fail(e));
+
+    // The same database in the device's own layout, in pieces that start anywhere a mapped shard may: at
+    // 64-byte lines.
+    let layout = contract.layout();
+    let packed = layout.pack(shape, &database);
+    let cut = layout.stripe_bytes(shape) * random.below(layout.stripes(shape) + 1);
+    let pieces = [&packed[..cut], &packed[cut..]];
+    let pieces = pieces.iter().filter(|p| !p.is_empty()).map(|p| aligned(p)).collect();
+    let packed = contract.place(Database::Packed(pieces)).unwrap_or_else(|e| fail(e));
+
+    for m in [1, shape.m] {
+        let query = operand(shape, shape.query_word(), shape.query_len(m), fill, random);
+        let want = contract::reference(shape, &query, &database).unwrap_or_else(|e| fail(e));
+        for (how, placed) in [("canonical", &canonical), ("packed", &packed)] {
+            let (got, cost) = placed.run(&query).unwrap_or_else(|e| fail(e));
+            if got != want {
+                let at = (0..want.len()).find(|i| got.len() <= *i || got.get(*i) != want.get(*i));
+                let word = at.map(|i| (i, got.get(i), want.get(i)));
+                panic!("{name}, {shape}, {fill:?}, {how}, {m} gathered: at, got, wanted: {word:?}");
+            }
+            assert!(cost.database_bytes > 0, "{name} reports no bytes read");
+        }
+    }
+}
+
+/// What no device may take: it must refuse, and not panic.
+fn refusals(device: &dyn Device) {
+    let name = device.name();
+    let shape = Shape { n: 20, j: 70, m: 2, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
+    assert!(device.contract(&Shape { j: 0, ..shape.clone() }).is_err(), "{name} took an empty shape");
+    let contract = device.contract(&shape).expect("an ordinary shape");
+    let short = Words::U8(vec![0; 20 * 70 - 1]);
+    assert!(contract.place(Database::Canonical(&short)).is_err(), "{name} took a short database");
+    let wide = Words::U16(vec![0; 20 * 70]);
+    assert!(contract.place(Database::Canonical(&wide)).is_err(), "{name} took words too wide");
+    let stripe = contract.layout().stripe_bytes(&shape);
+    let half = aligned(&vec![0u8; stripe + 64]);
+    assert!(contract.place(Database::Packed(vec![half])).is_err(), "{name} took half a stripe");
+    let placed = contract.place(Database::Canonical(&Words::U8(vec![0; 20 * 70]))).expect("fits");
+    for len in [0, 69, 71, 3 * 70] {
+        assert!(placed.run(&Words::U32(vec![0; len])).is_err(), "{name} took a query of {len} words");
+    }
+    assert!(placed.run(&Words::U64(vec![0; 70])).is_err(), "{name} took words too wide");
+
+    let prime = Shape { j: 3, ..Shape::new(Word::U64, vec![Modulus::prime(65537).expect("prime")]) };
+    let contract = device.contract(&prime).expect("an ordinary shape");
+    let bad = Words::U64(vec![1, 65537, 1]);
+    assert!(contract.place(Database::Canonical(&bad)).is_err(), "{name} took a word that is no residue");
+    let packed = aligned(&Layout::Rows.pack(&prime, &bad));
+    if contract.layout() == Layout::Rows {
+        assert!(contract.place(Database::Packed(vec![packed])).is_err(), "{name} took a packed non-residue");
+    }
+}
+
+/// A copy that starts at a 64-byte line.
+fn aligned(bytes: &[u8]) -> SharedBytes {
+    const LINE: usize = 64;
+    struct Lines(Vec<u8>, usize, usize);
+    impl AsRef<[u8]> for Lines {
+        fn as_ref(&self) -> &[u8] {
+            &self.0[self.1..self.1 + self.2]
+        }
+    }
+    let mut copy = vec![0u8; bytes.len() + LINE];
+    let start = copy.as_ptr().align_offset(LINE);
+    copy[start..start + bytes.len()].copy_from_slice(bytes);
+    Arc::new(Lines(copy, start, bytes.len()))
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014): repeatable, and no secret depends on it.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}

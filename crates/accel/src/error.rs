@@ -1,0 +1,70 @@
+//! What a device refuses, each with the value, the limit and the remedy.
+
+use crate::Word;
+
+/// Why an operation was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No such device, or not on this machine.
+    #[error("device {name:?} can't be opened: {why}; {remedy}")]
+    Device {
+        /// The name that was asked for.
+        name: String,
+        /// What is missing.
+        why: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A dimension of zero, or a product past what can be addressed.
+    #[error("contract shape {shape} is out of range: {why}")]
+    Shape {
+        /// The shape.
+        shape: String,
+        /// Which bound it breaks.
+        why: String,
+    },
+    /// An operand of the wrong width.
+    #[error("{what} has {got:?} words where the shape asks for {want:?}")]
+    WordWidth {
+        /// Which operand.
+        what: &'static str,
+        /// Its width.
+        got: Word,
+        /// The width that fits.
+        want: Word,
+    },
+    /// An operand of the wrong length.
+    #[error("{what} has {got} {unit} where the shape asks for {want}")]
+    Length {
+        /// Which operand.
+        what: &'static str,
+        /// Its length.
+        got: usize,
+        /// The length that fits.
+        want: String,
+        /// Words or bytes.
+        unit: &'static str,
+    },
+    /// A word that is no residue.
+    #[error(
+        "{what} holds {value} at position {position}, which is not below its modulus {modulus}; reduce it first"
+    )]
+    Residue {
+        /// Which operand.
+        what: &'static str,
+        /// The word.
+        value: u64,
+        /// Where it stands, in canonical order.
+        position: usize,
+        /// The modulus.
+        modulus: String,
+    },
+    /// Memory could not be had.
+    #[error("{bytes} bytes of memory could not be had: {why}")]
+    Memory {
+        /// How many.
+        bytes: usize,
+        /// What the system said.
+        why: String,
+    },
+}

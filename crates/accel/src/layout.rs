@@ -1,0 +1,173 @@
+//! The orders in which devices want a database's words.
+
+use crate::contract::Shape;
+use crate::{Word, Words};
+
+/// How a database's words lie in memory and on disk.
+///
+/// A layout cuts the database into *stripes* of consecutive rows (outputs, `n * q` of them); a stripe holds
+/// everything that its outputs need, so stripes can be written, checked, mapped and computed one by one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// Bytes in tiles of 16 rows by 64 columns, 1 KiB each; a stripe is 16 rows, tile after tile.
+    ///
+    /// ```text
+    ///   tile:  for each group of four columns, for each of 16 rows: four bytes
+    ///          [c0 c1 c2 c3 of row 0][... of row 1] ... [... of row 15]   <- 64 bytes, one AVX-512 register
+    ///          [c4 c5 c6 c7 of row 0] ...                                     sixteen of them: one AMX tile
+    /// ```
+    ///
+    /// Each 64-byte line is one operand of `vpdpbusd` with 16 outputs as lanes, and a whole tile is one
+    /// operand of `tdpbsud`, so a stripe is read once, in order, by every kernel. Rows and columns are padded
+    /// with zeros. For 8-bit words modulo 2^32 with c = d = 1.
+    Tiles16x64,
+    /// Word-aligned rows for every other shape: `[n, q][c][j, k][d]`, so that a row's channel is one
+    /// contiguous block of `j * k` by `d` words. A stripe is one row.
+    Rows,
+}
+
+/// Rows in a stripe of [`Layout::Tiles16x64`].
+const TILE_ROWS: usize = 16;
+/// Columns in a tile.
+const TILE_COLUMNS: usize = 64;
+
+impl Layout {
+    /// The name that stands in a manifest.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Layout::Tiles16x64 => "tiles16x64",
+            Layout::Rows => "rows",
+        }
+    }
+
+    /// The layout of a name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Layout::Tiles16x64, Layout::Rows].into_iter().find(|l| l.name() == name)
+    }
+
+    /// The layout that CPU devices use for a shape.
+    #[must_use]
+    pub fn for_shape(shape: &Shape) -> Self {
+        let bytes_mod_2_32 = shape.database == Word::U8 && shape.moduli == [blindcore_math::Modulus::Pow2_32];
+        if bytes_mod_2_32 && shape.d == 1 { Layout::Tiles16x64 } else { Layout::Rows }
+    }
+
+    /// Rows in a stripe.
+    #[must_use]
+    pub fn stripe_rows(self) -> usize {
+        match self {
+            Layout::Tiles16x64 => TILE_ROWS,
+            Layout::Rows => 1,
+        }
+    }
+
+    /// Stripes in a database.
+    #[must_use]
+    pub fn stripes(self, shape: &Shape) -> usize {
+        shape.rows().div_ceil(self.stripe_rows())
+    }
+
+    /// Bytes in a stripe.
+    #[must_use]
+    pub fn stripe_bytes(self, shape: &Shape) -> usize {
+        match self {
+            Layout::Tiles16x64 => TILE_ROWS * shape.depth().next_multiple_of(TILE_COLUMNS),
+            Layout::Rows => shape.c() * shape.depth() * shape.d * shape.database.bytes(),
+        }
+    }
+
+    /// Packs a whole database from canonical order.
+    ///
+    /// # Panics
+    /// The database does not fit the shape, or the shape not the layout.
+    #[must_use]
+    pub fn pack(self, shape: &Shape, database: &Words) -> Vec<u8> {
+        let stripe_bytes = self.stripe_bytes(shape);
+        let mut out = vec![0u8; stripe_bytes * self.stripes(shape)];
+        for (stripe, out) in out.chunks_exact_mut(stripe_bytes).enumerate() {
+            self.pack_stripe(shape, database, stripe, out);
+        }
+        out
+    }
+
+    fn pack_stripe(self, shape: &Shape, database: &Words, stripe: usize, out: &mut [u8]) {
+        match (self, database) {
+            (Layout::Tiles16x64, Words::U8(bytes)) => {
+                let depth = shape.depth();
+                let first = stripe * TILE_ROWS;
+                let rows = TILE_ROWS.min(shape.rows() - first);
+                let mut row_major = vec![0u8; rows * depth];
+                for (r, row) in row_major.chunks_exact_mut(depth).enumerate() {
+                    let (n, q) = ((first + r) / shape.q, (first + r) % shape.q);
+                    for (jk, byte) in row.iter_mut().enumerate() {
+                        *byte = bytes[shape.database_index([jk / shape.k, n, jk % shape.k, q, 0, 0])];
+                    }
+                }
+                Self::pack_tiles(&row_major, depth, out);
+            }
+            (Layout::Tiles16x64, _) => panic!("tiles hold bytes"),
+            (Layout::Rows, words) => {
+                let (n, q) = (stripe / shape.q, stripe % shape.q);
+                let width = shape.database.bytes();
+                let mut out = out.chunks_exact_mut(width);
+                for c in 0..shape.c() {
+                    for jk in 0..shape.depth() {
+                        for d in 0..shape.d {
+                            let at = shape.database_index([jk / shape.k, n, jk % shape.k, q, c, d]);
+                            let slot = out.next().expect("a stripe holds every word of its row");
+                            slot.copy_from_slice(&words.get(at).to_le_bytes()[..width]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Packs up to 16 rows of `columns` bytes, row-major, into one stripe of [`Layout::Tiles16x64`], which
+    /// must be zero where rows or columns are missing.
+    ///
+    /// # Panics
+    /// More than 16 rows, or a stripe of another size.
+    pub fn pack_tiles(rows: &[u8], columns: usize, stripe: &mut [u8]) {
+        assert!(rows.len() <= TILE_ROWS * columns, "a stripe holds 16 rows");
+        assert_eq!(stripe.len(), TILE_ROWS * columns.next_multiple_of(TILE_COLUMNS));
+        for (r, row) in rows.chunks_exact(columns).enumerate() {
+            let groups = stripe.chunks_exact_mut(TILE_COLUMNS);
+            for (group, four) in groups.zip(row.chunks(4)) {
+                group[4 * r..4 * r + four.len()].copy_from_slice(four);
+            }
+        }
+    }
+
+    /// Where byte (`row` of the stripe, `column`) lies in a stripe of [`Layout::Tiles16x64`].
+    #[must_use]
+    pub fn tile_index(row: usize, column: usize) -> usize {
+        (column / 4) * TILE_COLUMNS + 4 * row + column % 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blindcore_math::Modulus;
+
+    #[test]
+    fn tiles_hold_each_byte_where_tile_index_says() {
+        let shape = Shape { n: 19, j: 70, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
+        let database = Words::from_fn(Word::U8, shape.database_len(), |i| (i * 31 % 251) as u64 + 1);
+        let packed = Layout::Tiles16x64.pack(&shape, &database);
+        let stripe_bytes = Layout::Tiles16x64.stripe_bytes(&shape);
+        assert_eq!(stripe_bytes, 16 * 128);
+        let mut seen = 0;
+        for n in 0..19 {
+            for j in 0..70 {
+                let at = (n / 16) * stripe_bytes + Layout::tile_index(n % 16, j);
+                assert_eq!(u64::from(packed[at]), database.get(shape.database_index([j, n, 0, 0, 0, 0])));
+                seen += 1;
+            }
+        }
+        assert_eq!(packed.iter().filter(|b| **b != 0).count(), seen, "padding is zero");
+    }
+}

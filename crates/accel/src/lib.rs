@@ -1,0 +1,29 @@
+//! What runs, and where: operations, devices, layouts, costs, and the suite that every device must pass.
+//!
+//! A *scheme* knows cryptography and never hardware; a *device* knows hardware and never cryptography; an
+//! *operation* is the regular arithmetic between them, described by its shape and its moduli.
+//!
+//! ```text
+//!   scheme ──shape──▶ Device::contract ──▶ Contract ──place(database)──▶ Placed ──run(query)──▶ (answer, Cost)
+//!                       may refuse           knows its layout,             holds the database
+//!                                            so it can be made on disk     the way the device likes it
+//! ```
+//!
+//! Every device gives the same bits; [`conformance`] is how that is known.
+
+#[cfg(target_endian = "big")]
+compile_error!("blindcore stores and sends little-endian words and is not built for big-endian machines");
+
+pub mod conformance;
+pub mod contract;
+mod cost;
+mod device;
+mod error;
+mod layout;
+mod words;
+
+pub use cost::Cost;
+pub use device::{Contract, Database, Description, Device, Placed, SharedBytes};
+pub use error::Error;
+pub use layout::Layout;
+pub use words::{Word, Words};

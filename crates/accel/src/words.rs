@@ -1,0 +1,135 @@
+//! Operands: words of one width, in the canonical order of their operation.
+
+use crate::Error;
+
+/// The width of an operand's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Word {
+    /// 8 bits: the database of a learning-with-errors lookup.
+    U8,
+    /// 16 bits: the database of Aguilar-Melchor and Gaborit.
+    U16,
+    /// 32 bits: residues modulo 2^32 or a prime below it.
+    U32,
+    /// 64 bits: residues modulo 2^64 or a prime below 2^62.
+    U64,
+}
+
+impl Word {
+    /// Bytes in a word.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Word::U8 => 1,
+            Word::U16 => 2,
+            Word::U32 => 4,
+            Word::U64 => 8,
+        }
+    }
+
+    /// The largest value a word holds.
+    #[must_use]
+    pub fn max(self) -> u64 {
+        u64::MAX >> (64 - 8 * self.bytes())
+    }
+}
+
+/// An operand or a result: words of one width.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// 8-bit words.
+    U8(Vec<u8>),
+    /// 16-bit words.
+    U16(Vec<u16>),
+    /// 32-bit words.
+    U32(Vec<u32>),
+    /// 64-bit words.
+    U64(Vec<u64>),
+}
+
+impl Words {
+    /// `len` zero words.
+    #[must_use]
+    pub fn zeros(word: Word, len: usize) -> Self {
+        match word {
+            Word::U8 => Words::U8(vec![0; len]),
+            Word::U16 => Words::U16(vec![0; len]),
+            Word::U32 => Words::U32(vec![0; len]),
+            Word::U64 => Words::U64(vec![0; len]),
+        }
+    }
+
+    /// Words made one by one; values are truncated to the width.
+    pub fn from_fn(word: Word, len: usize, mut f: impl FnMut(usize) -> u64) -> Self {
+        match word {
+            Word::U8 => Words::U8((0..len).map(|i| f(i) as u8).collect()),
+            Word::U16 => Words::U16((0..len).map(|i| f(i) as u16).collect()),
+            Word::U32 => Words::U32((0..len).map(|i| f(i) as u32).collect()),
+            Word::U64 => Words::U64((0..len).map(f).collect()),
+        }
+    }
+
+    /// The width.
+    #[must_use]
+    pub fn word(&self) -> Word {
+        match self {
+            Words::U8(_) => Word::U8,
+            Words::U16(_) => Word::U16,
+            Words::U32(_) => Word::U32,
+            Words::U64(_) => Word::U64,
+        }
+    }
+
+    /// How many words.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Words::U8(v) => v.len(),
+            Words::U16(v) => v.len(),
+            Words::U32(v) => v.len(),
+            Words::U64(v) => v.len(),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Word `i`, widened.
+    ///
+    /// # Panics
+    /// `i` is out of range.
+    #[must_use]
+    pub fn get(&self, i: usize) -> u64 {
+        match self {
+            Words::U8(v) => v[i].into(),
+            Words::U16(v) => v[i].into(),
+            Words::U32(v) => v[i].into(),
+            Words::U64(v) => v[i],
+        }
+    }
+
+    /// The 32-bit words.
+    ///
+    /// # Errors
+    /// The words have another width.
+    pub fn as_u32(&self) -> Result<&[u32], Error> {
+        match self {
+            Words::U32(v) => Ok(v),
+            other => Err(Error::WordWidth { what: "operand", got: other.word(), want: Word::U32 }),
+        }
+    }
+
+    /// The 32-bit words, by value.
+    ///
+    /// # Errors
+    /// The words have another width.
+    pub fn into_u32(self) -> Result<Vec<u32>, Error> {
+        match self {
+            Words::U32(v) => Ok(v),
+            other => Err(Error::WordWidth { what: "operand", got: other.word(), want: Word::U32 }),
+        }
+    }
+}

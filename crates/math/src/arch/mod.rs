@@ -1,0 +1,79 @@
+//! Run-time choice of the fastest code for three small pieces: the Gaussian's table scan, the inner product
+//! and the public matrix. Each `arch/<isa>` file is the only place of its `unsafe`.
+#![allow(unsafe_code)]
+
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+/// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 63 bits of `uniform[i]`, its sign
+/// the lowest bit.
+pub(crate) fn invert_cumulative(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) {
+    #[cfg(target_arch = "x86_64")]
+    if x86::invert_cumulative(cumulative, uniform, out) {
+        return;
+    }
+    invert_cumulative_generic(cumulative, uniform, out);
+}
+
+/// Inner product modulo 2^32.
+pub(crate) fn dot(a: &[u32], b: &[u32]) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(sum) = x86::dot(a, b) {
+        return sum;
+    }
+    dot_generic(a, b)
+}
+
+/// Rows of the public matrix times the secret, or `false` where only the portable code can run.
+pub(crate) fn public_matrix_mul(key: &[u8; 16], first_row: u64, secret: &[u32], out: &mut [u32]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if x86::public_matrix_mul(key, first_row, secret, out) {
+        return true;
+    }
+    let _ = (key, first_row, secret, out);
+    false
+}
+
+/// Written so that the compiler vectorises it for whichever instruction set it is inlined into.
+#[inline(always)]
+fn invert_cumulative_generic(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) {
+    for (out, u) in out.iter_mut().zip(uniform) {
+        let (r, sign) = (u >> 1, (u & 1) as u32);
+        // r >= c exactly when c - 1 - r is negative; all are below 2^63.
+        let magnitude =
+            cumulative.iter().fold(0u64, |n, c| n + (c.wrapping_sub(1).wrapping_sub(r) >> 63)) as u32;
+        *out = (magnitude ^ sign.wrapping_neg()).wrapping_add(sign);
+    }
+}
+
+#[inline(always)]
+fn dot_generic(a: &[u32], b: &[u32]) -> u32 {
+    let (a_chunks, a_rest) = a.as_chunks::<64>();
+    let (b_chunks, b_rest) = b.as_chunks::<64>();
+    let mut sums = [0u32; 64];
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        for i in 0..64 {
+            sums[i] = sums[i].wrapping_add(a[i].wrapping_mul(b[i]));
+        }
+    }
+    let rest = a_rest.iter().zip(b_rest).fold(0u32, |sum, (a, b)| sum.wrapping_add(a.wrapping_mul(*b)));
+    sums.iter().fold(rest, |sum, s| sum.wrapping_add(*s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_finds_its_interval() {
+        let cumulative = [1u64, 100, 1 << 40, (1 << 63) - 1];
+        let uniform: Vec<u64> =
+            [0u64, 1, 99, 100, 101, (1 << 40) - 1, 1 << 40, (1 << 63) - 1].iter().map(|r| r << 1).collect();
+        let mut out = vec![0u32; uniform.len()];
+        invert_cumulative(&cumulative, &uniform, &mut out);
+        assert_eq!(out, [0, 1, 1, 2, 2, 2, 3, 4]);
+        let negative: Vec<u64> = uniform.iter().map(|u| u | 1).collect();
+        invert_cumulative(&cumulative, &negative, &mut out);
+        assert_eq!(out.iter().map(|x| *x as i32).collect::<Vec<_>>(), [0, -1, -1, -2, -2, -2, -3, -4]);
+    }
+}

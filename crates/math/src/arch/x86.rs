@@ -1,0 +1,126 @@
+//! AVX2, AVX-512 and VAES versions, chosen by what the machine has. `std` caches the detection.
+
+use std::arch::x86_64::*;
+
+use crate::public_matrix::{BLOCKS_PER_ROW, LWE_DIMENSION};
+
+fn has_avx512() -> bool {
+    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
+}
+
+pub(super) fn invert_cumulative(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) -> bool {
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn avx512(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) {
+        super::invert_cumulative_generic(cumulative, uniform, out);
+    }
+    #[target_feature(enable = "avx2")]
+    fn avx2(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) {
+        super::invert_cumulative_generic(cumulative, uniform, out);
+    }
+    if has_avx512() {
+        // SAFETY: the features were detected on this machine.
+        unsafe { avx512(cumulative, uniform, out) };
+    } else if is_x86_feature_detected!("avx2") {
+        // SAFETY: as above.
+        unsafe { avx2(cumulative, uniform, out) };
+    } else {
+        return false;
+    }
+    true
+}
+
+pub(super) fn dot(a: &[u32], b: &[u32]) -> Option<u32> {
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn avx512(a: &[u32], b: &[u32]) -> u32 {
+        super::dot_generic(a, b)
+    }
+    #[target_feature(enable = "avx2")]
+    fn avx2(a: &[u32], b: &[u32]) -> u32 {
+        super::dot_generic(a, b)
+    }
+    if has_avx512() {
+        // SAFETY: the features were detected on this machine.
+        Some(unsafe { avx512(a, b) })
+    } else if is_x86_feature_detected!("avx2") {
+        // SAFETY: as above.
+        Some(unsafe { avx2(a, b) })
+    } else {
+        None
+    }
+}
+
+pub(super) fn public_matrix_mul(key: &[u8; 16], first_row: u64, secret: &[u32], out: &mut [u32]) -> bool {
+    if !(has_avx512() && is_x86_feature_detected!("vaes") && is_x86_feature_detected!("aes")) {
+        return false;
+    }
+    // SAFETY: the features were detected on this machine; the caller checked the secret's length.
+    unsafe {
+        public_matrix_mul_vaes512(key, first_row, secret.try_into().expect("checked by the caller"), out)
+    };
+    true
+}
+
+/// The round keys of AES-128 (FIPS 197, section 5.2). The key is a public seed.
+#[target_feature(enable = "aes,sse2")]
+fn round_keys(key: &[u8; 16]) -> [__m128i; 11] {
+    macro_rules! next {
+        ($previous:expr, $rcon:literal) => {{
+            let assist = _mm_shuffle_epi32::<0xff>(_mm_aeskeygenassist_si128::<$rcon>($previous));
+            let mut k = $previous;
+            k = _mm_xor_si128(k, _mm_slli_si128::<4>(k));
+            k = _mm_xor_si128(k, _mm_slli_si128::<8>(k));
+            _mm_xor_si128(k, assist)
+        }};
+    }
+    // SAFETY: an unaligned load of exactly the sixteen bytes of `key`.
+    let k0 = unsafe { _mm_loadu_si128(key.as_ptr().cast()) };
+    let k1 = next!(k0, 0x01);
+    let k2 = next!(k1, 0x02);
+    let k3 = next!(k2, 0x04);
+    let k4 = next!(k3, 0x08);
+    let k5 = next!(k4, 0x10);
+    let k6 = next!(k5, 0x20);
+    let k7 = next!(k6, 0x40);
+    let k8 = next!(k7, 0x80);
+    let k9 = next!(k8, 0x1b);
+    let k10 = next!(k9, 0x36);
+    [k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10]
+}
+
+/// Expands 32 blocks at a time in eight registers and multiplies them by the secret without storing them.
+///
+/// In: any key and rows below 2^56. Out: exact modulo 2^32.
+#[target_feature(enable = "avx512f,avx512dq,vaes,aes")]
+fn public_matrix_mul_vaes512(key: &[u8; 16], first_row: u64, secret: &[u32; LWE_DIMENSION], out: &mut [u32]) {
+    const LANES: usize = 8;
+    let keys: [__m512i; 11] = round_keys(key).map(|k| _mm512_broadcast_i32x4(k));
+    let low_lanes = _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0);
+    for (i, out) in out.iter_mut().enumerate() {
+        let row = first_row + i as u64;
+        let first_block = row.wrapping_mul(BLOCKS_PER_ROW as u64);
+        // 256 blocks a row: a row never carries out of the low half of its counter.
+        let high = (row >> 56) as i64;
+        let mut sums = [_mm512_setzero_si512(); LANES];
+        for step in 0..BLOCKS_PER_ROW / (4 * LANES) {
+            let mut state: [__m512i; LANES] = std::array::from_fn(|lane| {
+                let block = first_block.wrapping_add(((step * LANES + lane) * 4) as u64) as i64;
+                let base = _mm512_set_epi64(high, block, high, block, high, block, high, block);
+                _mm512_xor_si512(_mm512_add_epi64(base, low_lanes), keys[0])
+            });
+            for key in &keys[1..10] {
+                for s in &mut state {
+                    *s = _mm512_aesenc_epi128(*s, *key);
+                }
+            }
+            for lane in 0..LANES {
+                let words = _mm512_aesenclast_epi128(state[lane], keys[10]);
+                let at = (step * LANES + lane) * 16;
+                // SAFETY: `at` is at most 1024 - 16, and `secret` has 1024 words.
+                let s = unsafe { _mm512_loadu_si512(secret.as_ptr().add(at).cast()) };
+                sums[lane] = _mm512_add_epi32(sums[lane], _mm512_mullo_epi32(words, s));
+            }
+        }
+        let sum = sums.into_iter().reduce(|a, b| _mm512_add_epi32(a, b)).expect("eight sums");
+        *out = _mm512_reduce_add_epi32(sum) as u32;
+    }
+}

@@ -1,0 +1,26 @@
+//! The arithmetic under blindcore: moduli, samplers and the public matrix of learning with errors.
+//!
+//! Nothing in this crate knows a scheme or a device. Each fast path lives in `arch/<isa>`, is chosen
+//! once at run time, and is tested against the portable code beside it.
+//!
+//! ```
+//! use blindcore_math::{Modulus, PublicMatrix, Seed};
+//!
+//! let prime = Modulus::prime(0x3_ffff_ffff_c001)?; // refused unless prime and below 2^62
+//! assert_eq!(prime.mul_add(3, 4, 5), 17);
+//!
+//! // Row 7 of the public matrix of a seed.
+//! let matrix = PublicMatrix::new(Seed([7; 16]));
+//! let mut row = vec![0u32; blindcore_math::LWE_DIMENSION];
+//! matrix.row(7, &mut row);
+//! # Ok::<(), blindcore_math::ModulusError>(())
+//! ```
+
+mod arch;
+mod modulus;
+mod public_matrix;
+mod sampler;
+
+pub use modulus::{Modulus, ModulusError, Prime};
+pub use public_matrix::{LWE_DIMENSION, PublicMatrix, Seed, dot};
+pub use sampler::{Gaussian, RandomnessError, SecretRng};

@@ -1,0 +1,137 @@
+//! The public matrix of learning with errors, expanded from a seed and never stored.
+
+use crate::arch;
+use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
+
+/// n, the dimension of every learning-with-errors secret in blindcore.
+pub const LWE_DIMENSION: usize = 1024;
+
+/// The seed of a public matrix: the key of an AES-128 in counter mode. It is no secret, but nobody may choose
+/// it: callers take it from a hash of the parameters that it serves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Seed(pub [u8; 16]);
+
+/// A matrix of uniform 32-bit words with [`LWE_DIMENSION`] columns and any number of rows.
+///
+/// Row `r` is the AES-128-CTR keystream of blocks 256 r to 256 r + 255, the counter a little-endian 128-bit
+/// number, read as little-endian 32-bit words.
+#[derive(Clone, Copy)]
+pub struct PublicMatrix {
+    seed: Seed,
+}
+
+/// AES blocks in a row.
+pub(crate) const BLOCKS_PER_ROW: usize = LWE_DIMENSION / 4;
+
+impl PublicMatrix {
+    /// The matrix of a seed.
+    #[must_use]
+    pub fn new(seed: Seed) -> Self {
+        Self { seed }
+    }
+
+    /// Writes row `row` to `out`.
+    ///
+    /// # Panics
+    /// `out` does not have [`LWE_DIMENSION`] words.
+    pub fn row(&self, row: u64, out: &mut [u32]) {
+        assert_eq!(out.len(), LWE_DIMENSION);
+        reference_row(&aes::Aes128::new(&self.seed.0.into()), row, out);
+    }
+
+    /// `out[i]` = row (`first_row` + i) times `secret`, modulo 2^32.
+    ///
+    /// The time depends on `out.len()` alone.
+    ///
+    /// # Panics
+    /// `secret` does not have [`LWE_DIMENSION`] words.
+    pub fn mul(&self, first_row: u64, secret: &[u32], out: &mut [u32]) {
+        assert_eq!(secret.len(), LWE_DIMENSION);
+        if !arch::public_matrix_mul(&self.seed.0, first_row, secret, out) {
+            reference_mul(&self.seed, first_row, secret, out);
+        }
+    }
+}
+
+/// The inner product modulo 2^32, in a time that depends on the length alone.
+///
+/// # Panics
+/// The lengths differ.
+#[must_use]
+pub fn dot(a: &[u32], b: &[u32]) -> u32 {
+    assert_eq!(a.len(), b.len());
+    arch::dot(a, b)
+}
+
+fn reference_row(cipher: &aes::Aes128, row: u64, out: &mut [u32]) {
+    let mut blocks = [aes::Block::default(); BLOCKS_PER_ROW];
+    for (i, block) in blocks.iter_mut().enumerate() {
+        let counter = u128::from(row) * BLOCKS_PER_ROW as u128 + i as u128;
+        *block = Array::from(counter.to_le_bytes());
+    }
+    cipher.encrypt_blocks(&mut blocks);
+    for (words, block) in out.chunks_exact_mut(4).zip(&blocks) {
+        for (word, bytes) in words.iter_mut().zip(block.as_chunks::<4>().0) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+    }
+}
+
+fn reference_mul(seed: &Seed, first_row: u64, secret: &[u32], out: &mut [u32]) {
+    let cipher = aes::Aes128::new(&seed.0.into());
+    let mut row = [0u32; LWE_DIMENSION];
+    for (i, out) in out.iter_mut().enumerate() {
+        reference_row(&cipher, first_row + i as u64, &mut row);
+        *out = arch::dot(&row, secret);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_the_aes_counter_stream() {
+        // FIPS 197, appendix C.1: this key maps 00112233..ff to 69c4e0d8..5a. As a little-endian counter the
+        // plaintext is block 0xffeeddccbbaa99887766554433221100, out of a row number's reach, so the key is
+        // checked through the cipher and the counter through block 1 of row 0.
+        let key: [u8; 16] = std::array::from_fn(|i| i as u8);
+        let cipher = aes::Aes128::new(&key.into());
+        let mut block: aes::Block = std::array::from_fn::<u8, 16, _>(|i| (i * 0x11) as u8).into();
+        cipher.encrypt_block(&mut block);
+        assert_eq!(block[..4], [0x69, 0xc4, 0xe0, 0xd8]);
+
+        let mut row = vec![0u32; LWE_DIMENSION];
+        PublicMatrix::new(Seed(key)).row(3, &mut row);
+        let mut counter = [0u8; 16];
+        counter[..8].copy_from_slice(&(3u64 * 256 + 1).to_le_bytes());
+        let mut expected: aes::Block = counter.into();
+        cipher.encrypt_block(&mut expected);
+        assert_eq!(row[4].to_le_bytes(), expected[..4]);
+    }
+
+    #[test]
+    fn the_fast_product_equals_the_reference() {
+        let seed = Seed([7; 16]);
+        let secret: Vec<u32> =
+            (0..LWE_DIMENSION as u32).map(|i| i.wrapping_mul(0x9e37_79b9) ^ 0xffff).collect();
+        for (first, rows) in [(0u64, 1usize), (5, 9), (1 << 40, 3), ((1 << 56) - 1, 2)] {
+            let (mut fast, mut slow) = (vec![0u32; rows], vec![0u32; rows]);
+            PublicMatrix::new(seed).mul(first, &secret, &mut fast);
+            for (i, s) in slow.iter_mut().enumerate() {
+                let mut row = vec![0u32; LWE_DIMENSION];
+                PublicMatrix::new(seed).row(first + i as u64, &mut row);
+                *s = row.iter().zip(&secret).fold(0u32, |sum, (a, b)| sum.wrapping_add(a.wrapping_mul(*b)));
+            }
+            assert_eq!(fast, slow, "rows from {first}");
+        }
+    }
+
+    #[test]
+    fn dot_wraps() {
+        for len in [0, 1, 15, 16, 17, 63, 1024, 1031] {
+            let a = vec![u32::MAX; len];
+            assert_eq!(dot(&a, &a), len as u32);
+        }
+    }
+}

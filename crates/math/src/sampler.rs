@@ -1,0 +1,202 @@
+//! Randomness and the distributions that encryption draws from.
+
+use chacha20::cipher::{KeyIvInit, StreamCipher};
+
+use crate::arch;
+
+/// The operating system gave no randomness.
+#[derive(Debug, thiserror::Error)]
+#[error("the operating system gave no randomness ({0}); nothing secret can be made without it")]
+pub struct RandomnessError(#[from] getrandom::Error);
+
+/// A stream of secret randomness: a key from the operating system, expanded by ChaCha20.
+///
+/// Has no `Debug` and no `Clone`; the key is wiped on drop.
+pub struct SecretRng(chacha20::ChaCha20);
+
+impl SecretRng {
+    /// A fresh stream, keyed by the operating system.
+    ///
+    /// # Errors
+    /// The operating system gave no randomness.
+    pub fn from_os() -> Result<Self, RandomnessError> {
+        let mut key = zeroize::Zeroizing::new([0u8; 32]);
+        getrandom::fill(key.as_mut_slice())?;
+        Ok(Self(chacha20::ChaCha20::new((&*key).into(), &[0u8; 12].into())))
+    }
+
+    /// A stream that anyone can repeat, for tests only.
+    #[must_use]
+    pub fn from_test_seed(seed: u64) -> Self {
+        let mut key = [0u8; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        Self(chacha20::ChaCha20::new(&key.into(), &[0u8; 12].into()))
+    }
+
+    /// Fills `out` with uniform bytes. One stream carries 256 GiB; a query takes a few hundred KiB.
+    pub fn fill(&mut self, out: &mut [u8]) {
+        out.fill(0);
+        self.0.apply_keystream(out);
+    }
+
+    /// Fills `out` with uniform 32-bit words.
+    pub fn fill_u32(&mut self, out: &mut [u32]) {
+        self.fill(bytemuck::cast_slice_mut(out));
+    }
+}
+
+/// The discrete Gaussian over the integers, centred at 0, sampled in the same time whatever comes out.
+///
+/// Every sample reads the whole table of cumulative probabilities. The table has 63-bit entries and ends
+/// where the rest weighs less than 2^-63, so the statistical distance to the true distribution is below
+/// (entries + 1) * 2^-63. Source: the inversion sampler of FrodoKEM (Algorithm 5), with a wider table.
+pub struct Gaussian {
+    /// `cumulative[k]` = floor(2^63 * P(|X| <= k)).
+    cumulative: Vec<u64>,
+}
+
+impl Gaussian {
+    /// The distribution with density proportional to exp(-k^2 / (2 * `variance`)).
+    ///
+    /// `variance` is sigma squared, from 1 to 4096.
+    ///
+    /// # Panics
+    /// `variance` outside that range.
+    #[must_use]
+    pub fn new(variance: u32) -> Self {
+        assert!((1..=4096).contains(&variance), "variance {variance} is outside 1..=4096");
+        // weight[k] = exp(-k^2 / 2v), built from exp(-(2k+1) / 2v) = step_k, step_(k+1) = step_k * exp(-1/v).
+        let shrink = fixed_exp_neg(1, variance);
+        let mut step = fixed_exp_neg(1, 2 * variance);
+        let mut weight = ONE;
+        let mut weights = Vec::new();
+        while weight >> (FRACTION_BITS - 66) != 0 {
+            weights.push(weight);
+            weight = fixed_mul(weight, step);
+            step = fixed_mul(step, shrink);
+        }
+        // |X| = 0 has weight 1 and |X| = k has weight 2 * weights[k]; sums stay below 2^128 by working at
+        // 2^100, which a variance of 4096 fills to 2^108.
+        let small = |w: u128| w >> (FRACTION_BITS - 100);
+        let total: u128 = weights.iter().map(|w| 2 * small(*w)).sum::<u128>() - small(ONE);
+        let mut sum = 0u128;
+        let cumulative = weights
+            .iter()
+            .enumerate()
+            .map(|(k, w)| {
+                sum += if k == 0 { small(*w) } else { 2 * small(*w) };
+                divide_to_63_bits(sum, total)
+            })
+            .collect();
+        Self { cumulative }
+    }
+
+    /// Fills `out` with samples modulo 2^32.
+    pub fn fill(&self, rng: &mut SecretRng, out: &mut [u32]) {
+        const CHUNK: usize = 1024;
+        let mut uniform = zeroize::Zeroizing::new([0u64; CHUNK]);
+        for out in out.chunks_mut(CHUNK) {
+            let uniform = &mut uniform[..out.len()];
+            rng.fill(bytemuck::cast_slice_mut(uniform));
+            arch::invert_cumulative(&self.cumulative, uniform, out);
+        }
+    }
+
+    /// The largest magnitude that can come out.
+    #[must_use]
+    pub fn bound(&self) -> u32 {
+        self.cumulative.len() as u32
+    }
+}
+
+const FRACTION_BITS: u32 = 126;
+const ONE: u128 = 1 << FRACTION_BITS;
+
+/// Product of two numbers in [0, 1] with 126 fraction bits.
+fn fixed_mul(a: u128, b: u128) -> u128 {
+    // Split into 63-bit halves: a = a1 * 2^63 + a0.
+    let mask = (1u128 << 63) - 1;
+    let (a1, a0, b1, b0) = (a >> 63, a & mask, b >> 63, b & mask);
+    a1 * b1 + ((a1 * b0) >> 63) + ((a0 * b1) >> 63)
+}
+
+/// exp(-numerator / denominator) for a quotient of at most 1, by its series; error below 2^-120.
+fn fixed_exp_neg(numerator: u32, denominator: u32) -> u128 {
+    let (mut sum, mut term) = (ONE, ONE);
+    for i in 1u128.. {
+        term = term / (u128::from(denominator) * i) * u128::from(numerator);
+        if term == 0 {
+            break;
+        }
+        if i % 2 == 1 {
+            sum -= term;
+        } else {
+            sum += term;
+        }
+    }
+    sum
+}
+
+/// floor(2^63 * sum / total) for sum <= total < 2^120, capped at 2^63 - 1.
+fn divide_to_63_bits(sum: u128, total: u128) -> u64 {
+    let (mut quotient, mut rest) = (0u64, sum);
+    if rest >= total {
+        return (1 << 63) - 1;
+    }
+    for _ in 0..63 {
+        rest <<= 1;
+        quotient <<= 1;
+        if rest >= total {
+            rest -= total;
+            quotient |= 1;
+        }
+    }
+    quotient
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_equals_the_density() {
+        for variance in [1u32, 41, 121, 4096] {
+            let gaussian = Gaussian::new(variance);
+            let weight = |k: usize| (-((k * k) as f64) / (2.0 * f64::from(variance))).exp();
+            let total = 1.0 + 2.0 * (1..1000).map(weight).sum::<f64>();
+            let mut sum = 0.0;
+            for (k, c) in gaussian.cumulative.iter().enumerate() {
+                sum += if k == 0 { weight(0) } else { 2.0 * weight(k) };
+                let got = *c as f64 / (1u64 << 63) as f64;
+                assert!((got - sum / total).abs() < 1e-14, "variance {variance}, k {k}: {got}");
+            }
+            assert_eq!(*gaussian.cumulative.last().unwrap() >> 32, (1 << 31) - 1);
+        }
+    }
+
+    #[test]
+    fn samples_have_the_right_moments() {
+        let gaussian = Gaussian::new(121);
+        let mut rng = SecretRng::from_test_seed(1);
+        let mut samples = vec![0u32; 200_000];
+        gaussian.fill(&mut rng, &mut samples);
+        let n = samples.len() as f64;
+        let values: Vec<f64> = samples.iter().map(|s| f64::from(*s as i32)).collect();
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|v| v * v).sum::<f64>() / n;
+        let fourth = values.iter().map(|v| v.powi(4)).sum::<f64>() / n;
+        // Five standard errors each.
+        assert!(mean.abs() < 5.0 * 11.0 / n.sqrt(), "{mean}");
+        assert!((variance - 121.0).abs() < 5.0 * 121.0 * (2.0 / n).sqrt(), "{variance}");
+        assert!((fourth / (121.0 * 121.0) - 3.0).abs() < 0.1, "{fourth}");
+    }
+
+    #[test]
+    fn the_operating_systems_streams_differ() {
+        let mut streams = [[0u8; 32]; 2];
+        for s in &mut streams {
+            SecretRng::from_os().unwrap().fill(s);
+        }
+        assert_ne!(streams[0], streams[1]);
+    }
+}
