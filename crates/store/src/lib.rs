@@ -1,0 +1,48 @@
+//! From a table somewhere to a database that a server maps: ingestion, and the database on disk.
+//!
+//! ```text
+//!   CSV, TSV, JSON lines, SQLite
+//!        │ source: one row at a time, typed values, errors that name the line
+//!        ▼
+//!   Row ──codec──▶ key bytes, record bytes
+//!        │ spill: everything at rest in files, whatever its size, in order of arrival or of hash
+//!        ▼
+//!   builder
+//! ```
+//!
+//! Memory stays bounded however large the source: a source holds one row, of [`source::MAX_ROW_BYTES`] at most
+//! (nested JSON takes some 30 times its text), and a few buffers; a [`Spill`] holds what its caller allows.
+//!
+//! ```
+//! use blindcore_store::{Order, SourceSpec, Spill, Value, codec};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("cities.csv");
+//! std::fs::write(&path, "id,city,note\n7,Ghent,x\n42,Basel,y\n")?;
+//!
+//! let mut source = SourceSpec::parse(path.to_str().unwrap())?.open(Some(&["id".into(), "city".into()]))?;
+//! let mut spill = Spill::new(folder.path(), Spill::DEFAULT_MEMORY, Order::Arrival);
+//! while let Some(row) = source.next_row()? {
+//!     let key = codec::encode_key(&row.values[0])?;
+//!     let mut record = Vec::new();
+//!     codec::encode_record(&row.values[1..], &mut record);
+//!     spill.push(u128::from(key[0]), row.line, &record)?; // a real caller hashes the key
+//! }
+//!
+//! let last = spill.finish()?.last().unwrap()?;
+//! assert_eq!(last.line, 3);
+//! assert_eq!(codec::decode_record(&last.payload, 1)?, [Value::Text("Basel".into())]);
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod codec;
+pub mod source;
+pub mod spill;
+mod value;
+
+pub use codec::{CodecError, KeyError};
+pub use source::{Progress, Row, Source, SourceError, SourceSpec, Unit};
+pub use spill::{Entries, Entry, Order, Spill, SpillError};
+pub use value::Value;

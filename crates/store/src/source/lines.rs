@@ -1,0 +1,160 @@
+//! Lines of a file, counted, measured and bounded.
+
+use super::{MAX_ROW_BYTES, Progress, SourceError, Unit};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Stdin};
+
+/// Bytes read from a file at a time.
+const BUFFER: usize = 64 << 10;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The lines of a text file, read one at a time.
+pub(super) struct Lines<R> {
+    input: R,
+    origin: String,
+    /// The line that was read last, with its end, and without the byte order mark.
+    raw: Vec<u8>,
+    /// Its number, counted from 1.
+    line: u64,
+    /// The number of the line that the row starts at.
+    row: u64,
+    done: u64,
+    total: Option<u64>,
+    limit: usize,
+}
+
+/// Opens a file.
+pub(super) fn open(path: &str) -> Result<Lines<BufReader<File>>, SourceError> {
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+    let (metadata, file) = opened.map_err(|error| failed(path, error))?;
+    let mut lines = Lines::new(BufReader::with_capacity(BUFFER, file), path);
+    lines.total = metadata.is_file().then_some(metadata.len());
+    Ok(lines)
+}
+
+/// Opens standard input.
+pub(super) fn stdin() -> Lines<BufReader<Stdin>> {
+    Lines::new(BufReader::with_capacity(BUFFER, io::stdin()), "standard input")
+}
+
+/// What the system said about a file, with what to do about it.
+pub(super) fn failed(origin: &str, error: io::Error) -> SourceError {
+    let remedy = match error.kind() {
+        io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::PermissionDenied => "check who may read it",
+        io::ErrorKind::IsADirectory => "name a file in it",
+        io::ErrorKind::UnexpectedEof => "read it again once it is whole",
+        _ => "check the disk that it is on",
+    };
+    SourceError::Io { origin: origin.to_owned(), error, remedy }
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(input: R, origin: &str) -> Self {
+        let (raw, origin) = (Vec::new(), origin.to_owned());
+        Self { input, origin, raw, line: 0, row: 0, done: 0, total: None, limit: MAX_ROW_BYTES }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Reads up to a line that is not blank, which the caller defines, and starts a row there; false where there
+    /// is none.
+    pub(super) fn start_row(&mut self, blank: impl Fn(&[u8]) -> bool) -> Result<bool, SourceError> {
+        loop {
+            self.row = self.line + 1;
+            let read = self.more(0)?;
+            if !read || !blank(&self.raw) {
+                return Ok(read);
+            }
+        }
+    }
+
+    /// Reads the next line of a row of which the caller holds so many bytes; false where there is none.
+    pub(super) fn more(&mut self, held: usize) -> Result<bool, SourceError> {
+        self.raw.clear();
+        let room = self.limit.saturating_sub(held);
+        let read = self.input.by_ref().take(room as u64 + 1).read_until(b'\n', &mut self.raw);
+        let read = read.map_err(|error| failed(&self.origin, error))?;
+        self.done += read as u64;
+        if read == 0 {
+            return match self.total {
+                Some(total) if self.done < total => {
+                    let why = format!("it ended after {} B of {total} B", self.done);
+                    Err(failed(&self.origin, io::Error::new(io::ErrorKind::UnexpectedEof, why)))
+                }
+                _ => Ok(false),
+            };
+        }
+        self.line += 1;
+        if read > room {
+            let why = format!("it is over the limit of {} B for a row", self.limit);
+            return Err(self.flaw(why, "split the row, or look for a quote or line end that is missing"));
+        }
+        if self.line == 1 && self.raw.starts_with(BYTE_ORDER_MARK) {
+            self.raw.drain(..BYTE_ORDER_MARK.len());
+        }
+        Ok(true)
+    }
+
+    /// The line that was read last, with its end.
+    pub(super) fn raw(&self) -> &[u8] {
+        &self.raw
+    }
+
+    /// The number of the line that the row starts at, counted from 1.
+    pub(super) fn row(&self) -> u64 {
+        self.row
+    }
+
+    pub(super) fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        Progress { done: self.done, total: self.total, unit: Unit::Bytes }
+    }
+
+    /// What is wrong with the row.
+    pub(super) fn flaw(&self, why: String, remedy: &'static str) -> SourceError {
+        SourceError::Row { origin: self.origin.clone(), unit: "line", line: self.row, why, remedy }
+    }
+
+    /// What is wrong with all of it.
+    pub(super) fn unfit(&self, why: &str, remedy: &str) -> SourceError {
+        SourceError::Unfit { origin: self.origin.clone(), why: why.to_owned(), remedy: remedy.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_shrinks_is_an_error() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1000).unwrap();
+        let mut lines = open(file.path().to_str().unwrap()).unwrap();
+        file.as_file().set_len(10).unwrap();
+        assert!(lines.start_row(|_| false).unwrap());
+        let error = lines.start_row(|_| false).unwrap_err().to_string();
+        assert!(error.contains("ended after 10 B of 1000 B; read it again"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = open(dir.path().to_str().unwrap()).and_then(|mut lines| lines.start_row(|_| false));
+        assert!(matches!(opened, Err(SourceError::Io { .. })));
+    }
+
+    #[test]
+    fn a_line_may_be_as_long_as_the_limit() {
+        let mut lines = Lines::new(&b"1234567\n12345678\n"[..], "x").with_limit(8);
+        assert!(lines.start_row(|_| false).unwrap());
+        let error = lines.start_row(|_| false).unwrap_err().to_string();
+        assert!(error.starts_with("line 2 of x: it is over the limit of 8 B for a row; split"), "{error}");
+    }
+}

@@ -1,0 +1,367 @@
+//! Where rows come from: CSV, TSV, JSON lines and SQLite, one row at a time.
+//!
+//! | what is written                 | what it is                                                               |
+//! |---------------------------------|--------------------------------------------------------------------------|
+//! | `data.csv`                      | comma-separated values with a header row                                 |
+//! | `data.tsv`                      | the same with tabs, quotes included                                      |
+//! | `data.jsonl`, `data.ndjson`     | a JSON object a line                                                     |
+//! | `-`                             | JSON lines on standard input                                             |
+//! | `sqlite:data.db?table=users`    | a table or view of a SQLite database                                     |
+//! | `sqlite:data.db?query=SELECT …` | the rows of one `SELECT`                                                 |
+//!
+//! What follows `?table=` or `?query=` is taken as it stands, to the end: nothing is percent-decoded, for `%`
+//! is what `LIKE` patterns are made of, and `+`, `&` and `?` are themselves. A database's path ends at the first
+//! `?`. Endings don't mind case.
+//!
+//! **CSV and TSV** are RFC 4180, in UTF-8. The first line names the columns. Every value is text, an empty cell
+//! an empty text. A quoted field may hold delimiters, doubled quotes and line ends; a quote within an unquoted
+//! field is itself. Blank lines are skipped; lines may end in CRLF; a byte order mark is skipped. A quote that is
+//! never closed, text after a closing quote and a row of another length are errors, never guesses.
+//!
+//! **JSON lines**: the columns are the keys of the first object. In a later object a key that is missing is
+//! null, and a key that is new is an error, unless only some columns are [asked for](SourceSpec::open).
+//!
+//! **SQLite** databases are opened read-only and read in one transaction, so that rows written meanwhile are not
+//! seen; a table is read in the order of its rowid or primary key.
+
+mod delimited;
+mod json_lines;
+mod lines;
+mod sqlite;
+
+use crate::Value;
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// Bytes in a row of a source, at most: 64 MiB.
+pub const MAX_ROW_BYTES: usize = 64 << 20;
+
+/// A row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Where it starts: the line of a file, counted from 1, or the row of a SQLite table or query, the same.
+    pub line: u64,
+    /// A value for each of [`Source::columns`].
+    pub values: Vec<Value>,
+}
+
+/// How much of a source was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// So much.
+    pub done: u64,
+    /// Of so much, where that is known: not for standard input, pipes, and SQLite's queries and views.
+    pub total: Option<u64>,
+    /// Counted in these.
+    pub unit: Unit,
+}
+
+/// What [`Progress`] counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes of a file.
+    Bytes,
+    /// Rows of a SQLite table or query.
+    Rows,
+}
+
+/// A table being read.
+///
+/// After an error or the end there is nothing more to be had from it.
+pub trait Source: Send {
+    /// The names of the columns, in the order of every row's values.
+    fn columns(&self) -> &[String];
+
+    /// The next row, or `None` after the last.
+    ///
+    /// # Errors
+    /// A row is no row, naming its line; or the source can't be read any further.
+    fn next_row(&mut self) -> Result<Option<Row>, SourceError>;
+
+    /// How far it is.
+    fn progress(&self) -> Progress;
+}
+
+/// Why a source gives no rows.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// What was written names no source.
+    #[error("{spec:?} names no source: {why}; {remedy}")]
+    Spec {
+        /// What was written.
+        spec: String,
+        /// What is wrong with it.
+        why: String,
+        /// What to write.
+        remedy: String,
+    },
+    /// The system refuses.
+    #[error("{origin} can't be read: {error}; {remedy}")]
+    Io {
+        /// The source.
+        origin: String,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// SQLite refuses.
+    #[error("{origin} can't be read: {error}; {remedy}")]
+    Sqlite {
+        /// The source.
+        origin: String,
+        /// What SQLite said.
+        #[source]
+        error: rusqlite::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The source as a whole is unfit: its header, its query, what happened to it meanwhile.
+    #[error("{origin}: {why}; {remedy}")]
+    Unfit {
+        /// The source.
+        origin: String,
+        /// What is wrong.
+        why: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A column that isn't there.
+    #[error("{origin} has no column {name:?}; its columns are {}", columns.join(", "))]
+    NoColumn {
+        /// The source.
+        origin: String,
+        /// The column that was asked for.
+        name: String,
+        /// The columns there are.
+        columns: Vec<String>,
+    },
+    /// A row can't be read.
+    #[error("{unit} {line} of {origin}: {why}; {remedy}")]
+    Row {
+        /// The source.
+        origin: String,
+        /// `line` or `row`.
+        unit: &'static str,
+        /// Where the row starts, counted from 1.
+        line: u64,
+        /// What is wrong.
+        why: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+}
+
+const ENDINGS: &str = "what is supported: FILE.csv, FILE.tsv, FILE.jsonl, FILE.ndjson, - for JSON lines on \
+                       standard input, sqlite:FILE?table=NAME, sqlite:FILE?query=SELECT ...";
+
+/// Which source to read: what a person wrote, understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceSpec(Kind);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Delimited { path: String, delimiter: u8 },
+    JsonLines { path: String },
+    Stdin,
+    Sqlite { path: String, of: sqlite::Of },
+}
+
+impl SourceSpec {
+    /// Understands what a person wrote, as the table in [the module](self) says. Touches no disk.
+    ///
+    /// # Errors
+    /// It names no source that is supported.
+    pub fn parse(text: &str) -> Result<Self, SourceError> {
+        let refuse = |why: &str, remedy: &str| {
+            Err(SourceError::Spec { spec: text.to_owned(), why: why.to_owned(), remedy: remedy.to_owned() })
+        };
+        if text == "-" {
+            return Ok(Self(Kind::Stdin));
+        }
+        if let Some(rest) = text.strip_prefix("sqlite:") {
+            let (path, question) = rest.split_once('?').unwrap_or((rest, ""));
+            let of = match question.split_once('=') {
+                _ if path.is_empty() => return refuse("it has no path", "write sqlite:FILE?table=NAME"),
+                Some(("table" | "query", "")) => {
+                    return refuse("nothing follows the =", "name a table or a query");
+                }
+                Some(("table", name)) => sqlite::Of::Table(name.to_owned()),
+                Some(("query", sql)) => sqlite::Of::Query(sql.to_owned()),
+                _ => {
+                    let remedy = format!("write sqlite:{path}?table=NAME or sqlite:{path}?query=SELECT ...");
+                    return refuse("it doesn't say which table", &remedy);
+                }
+            };
+            return Ok(Self(Kind::Sqlite { path: path.to_owned(), of }));
+        }
+        let path = text.to_owned();
+        let ending = Path::new(text).extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
+        match ending.as_str() {
+            "csv" => Ok(Self(Kind::Delimited { path, delimiter: b',' })),
+            "tsv" => Ok(Self(Kind::Delimited { path, delimiter: b'\t' })),
+            "jsonl" | "ndjson" => Ok(Self(Kind::JsonLines { path })),
+            "db" | "sqlite" | "sqlite3" => refuse(
+                "a SQLite database holds several tables",
+                &format!("write sqlite:{text}?table=NAME or sqlite:{text}?query=SELECT ..."),
+            ),
+            "" => refuse("it has no ending to tell its format by", ENDINGS),
+            other => refuse(&format!("files that end in .{other} are not supported"), ENDINGS),
+        }
+    }
+
+    /// What to call the table if nobody says: its name in SQLite, or the file's name without its ending, with
+    /// `_` for whatever is not an ASCII letter, a digit, `_`, `.` or `-`, and neither `.` nor `-` first. `None`
+    /// for standard input and queries, and where nothing is left.
+    #[must_use]
+    pub fn default_table_name(&self) -> Option<String> {
+        let name = match &self.0 {
+            Kind::Delimited { path, .. } | Kind::JsonLines { path } => {
+                Path::new(path).file_stem()?.to_str()?
+            }
+            Kind::Sqlite { of: sqlite::Of::Table(name), .. } => name,
+            Kind::Sqlite { of: sqlite::Of::Query(_), .. } | Kind::Stdin => return None,
+        };
+        let fit = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
+        let name: String = name.trim_start_matches(['.', '-']).chars().map(fit).collect();
+        (!name.is_empty()).then_some(name)
+    }
+
+    /// Opens the source: for all of its columns, or for the `wanted` ones, in that order.
+    ///
+    /// Columns that aren't wanted cost no more than finding where they end, and nothing about their values is
+    /// checked; in JSON lines, keys that aren't wanted may come and go.
+    ///
+    /// # Errors
+    /// The source can't be opened, its header is missing or has an empty or repeated name, or a wanted column is
+    /// not there or wanted twice.
+    pub fn open(&self, wanted: Option<&[String]>) -> Result<Box<dyn Source>, SourceError> {
+        Ok(match &self.0 {
+            Kind::Delimited { path, delimiter } => {
+                Box::new(delimited::Delimited::new(lines::open(path)?, *delimiter, wanted)?)
+            }
+            Kind::JsonLines { path } => Box::new(json_lines::JsonLines::new(lines::open(path)?, wanted)?),
+            Kind::Stdin => Box::new(json_lines::JsonLines::new(lines::stdin(), wanted)?),
+            Kind::Sqlite { path, of } => Box::new(sqlite::Sqlite::open(path, of, wanted)?),
+        })
+    }
+}
+
+impl fmt::Display for SourceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Delimited { path, .. } | Kind::JsonLines { path } => f.write_str(path),
+            Kind::Stdin => f.write_str("-"),
+            Kind::Sqlite { path, of: sqlite::Of::Table(name) } => write!(f, "sqlite:{path}?table={name}"),
+            Kind::Sqlite { path, of: sqlite::Of::Query(sql) } => write!(f, "sqlite:{path}?query={sql}"),
+        }
+    }
+}
+
+/// Where each wanted column stands among a source's, which must have names and no name twice.
+fn project(origin: &str, columns: &[String], wanted: Option<&[String]>) -> Result<Vec<usize>, SourceError> {
+    let unfit = |why: String, remedy: &str| SourceError::Unfit {
+        origin: origin.to_owned(),
+        why,
+        remedy: remedy.to_owned(),
+    };
+    if columns.is_empty() {
+        return Err(unfit("there are no columns".into(), "name at least one"));
+    }
+    let mut names = HashSet::new();
+    for (i, name) in columns.iter().enumerate() {
+        if name.is_empty() {
+            return Err(unfit(format!("column {} has no name", i + 1), "give every column one"));
+        }
+        if !names.insert(name) {
+            return Err(unfit(
+                format!("two columns are called {name:?}"),
+                "give every column a name of its own",
+            ));
+        }
+    }
+    let Some(wanted) = wanted else { return Ok((0..columns.len()).collect()) };
+    let mut positions = Vec::new();
+    for name in wanted {
+        let position = columns.iter().position(|column| column == name).ok_or_else(|| {
+            SourceError::NoColumn { origin: origin.to_owned(), name: name.clone(), columns: columns.to_vec() }
+        })?;
+        if positions.contains(&position) {
+            return Err(unfit(format!("column {name:?} is asked for twice"), "ask for it once"));
+        }
+        positions.push(position);
+    }
+    Ok(positions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_are_told_apart_and_name_their_table() {
+        for (text, table) in [
+            ("a/b/people.csv", Some("people")),
+            ("PEOPLE.CSV", Some("PEOPLE")),
+            ("x.y.tsv", Some("x.y")),
+            ("x.jsonl", Some("x")),
+            ("x.NdJson", Some("x")),
+            ("grüße an.csv", Some("gr__e_an")),
+            ("..csv", None),
+            (".-x.csv", Some("x")),
+            ("-", None),
+            ("sqlite:a/b.db?table=order items", Some("order_items")),
+            ("sqlite:b.db?table=a=b&c", Some("a_b_c")),
+            ("sqlite:b?query=SELECT * FROM t WHERE x LIKE '%ab+?'", None),
+        ] {
+            let spec = SourceSpec::parse(text).unwrap();
+            assert_eq!(spec.default_table_name().as_deref(), table, "{text}");
+            assert_eq!(spec.to_string(), text);
+        }
+        let Kind::Sqlite { path, of: sqlite::Of::Query(sql) } =
+            SourceSpec::parse("sqlite:a b.db?query=SELECT '?%20=+'").unwrap().0
+        else {
+            panic!()
+        };
+        assert_eq!((path.as_str(), sql.as_str()), ("a b.db", "SELECT '?%20=+'"));
+    }
+
+    #[test]
+    fn what_names_no_source_is_refused_with_the_right_form() {
+        for (text, remedy) in [
+            ("", "what is supported: FILE.csv"),
+            ("data", "FILE.tsv"),
+            (".csv", "FILE.csv"),
+            ("data.parquet", ".parquet are not supported; what is supported: FILE.csv"),
+            ("my.db", "write sqlite:my.db?table=NAME or sqlite:my.db?query=SELECT ..."),
+            ("my.SQLITE3", "write sqlite:my.SQLITE3?table=NAME"),
+            ("sqlite:my.db", "write sqlite:my.db?table=NAME or"),
+            ("sqlite:my.db?tabel=x", "write sqlite:my.db?table=NAME or"),
+            ("sqlite:my.db?table=", "name a table"),
+            ("sqlite:?table=x", "write sqlite:FILE?table=NAME"),
+        ] {
+            let error = SourceSpec::parse(text).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("{text:?} names no source: ")) && error.contains(remedy),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_an_error() {
+        for spec in ["no/such.csv", "no/such.jsonl", "sqlite:no/such.db?table=t"] {
+            let error = SourceSpec::parse(spec).unwrap().open(None).err().unwrap();
+            assert!(
+                matches!(&error, SourceError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
+            );
+            assert!(
+                error.to_string().contains("no/such.") && error.to_string().contains("check the path"),
+                "{error}"
+            );
+        }
+    }
+}
