@@ -15,9 +15,10 @@ pub struct Seed(pub [u8; 16]);
 ///
 /// Row `r` is the AES-128-CTR keystream of blocks 256 r to 256 r + 255, the counter a little-endian 128-bit
 /// number, read as little-endian 32-bit words.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct PublicMatrix {
     seed: Seed,
+    cipher: aes::Aes128,
 }
 
 /// AES blocks in a row.
@@ -27,7 +28,7 @@ impl PublicMatrix {
     /// The matrix of a seed.
     #[must_use]
     pub fn new(seed: Seed) -> Self {
-        Self { seed }
+        Self { seed, cipher: aes::Aes128::new(&seed.0.into()) }
     }
 
     /// Writes row `row` to `out`.
@@ -36,7 +37,16 @@ impl PublicMatrix {
     /// `out` does not have [`LWE_DIMENSION`] words.
     pub fn row(&self, row: u64, out: &mut [u32]) {
         assert_eq!(out.len(), LWE_DIMENSION);
-        reference_row(&aes::Aes128::new(&self.seed.0.into()), row, out);
+        self.part_of_row(row, 0, out);
+    }
+
+    /// Writes the words of row `row` from column `first`, a multiple of 4, on to `out`.
+    ///
+    /// # Panics
+    /// `first` or the length of `out` is no multiple of 4, or they pass the row's end.
+    pub fn part_of_row(&self, row: u64, first: usize, out: &mut [u32]) {
+        assert!(first.is_multiple_of(4) && out.len().is_multiple_of(4) && first + out.len() <= LWE_DIMENSION);
+        expand(&self.cipher, u128::from(row) * BLOCKS_PER_ROW as u128 + (first / 4) as u128, out);
     }
 
     /// `out[i]` = row (`first_row` + i) times `secret`, modulo 2^32.
@@ -48,7 +58,11 @@ impl PublicMatrix {
     pub fn mul(&self, first_row: u64, secret: &[u32], out: &mut [u32]) {
         assert_eq!(secret.len(), LWE_DIMENSION);
         if !arch::public_matrix_mul(&self.seed.0, first_row, secret, out) {
-            reference_mul(&self.seed, first_row, secret, out);
+            let mut row = [0u32; LWE_DIMENSION];
+            for (i, out) in out.iter_mut().enumerate() {
+                self.row(first_row + i as u64, &mut row);
+                *out = arch::dot(&row, secret);
+            }
         }
     }
 }
@@ -63,26 +77,20 @@ pub fn dot(a: &[u32], b: &[u32]) -> u32 {
     arch::dot(a, b)
 }
 
-fn reference_row(cipher: &aes::Aes128, row: u64, out: &mut [u32]) {
-    let mut blocks = [aes::Block::default(); BLOCKS_PER_ROW];
-    for (i, block) in blocks.iter_mut().enumerate() {
-        let counter = u128::from(row) * BLOCKS_PER_ROW as u128 + i as u128;
-        *block = Array::from(counter.to_le_bytes());
-    }
-    cipher.encrypt_blocks(&mut blocks);
-    for (words, block) in out.chunks_exact_mut(4).zip(&blocks) {
-        for (word, bytes) in words.iter_mut().zip(block.as_chunks::<4>().0) {
-            *word = u32::from_le_bytes(*bytes);
+/// The keystream from block `first` on, as many words as `out` has.
+fn expand(cipher: &aes::Aes128, first: u128, out: &mut [u32]) {
+    let mut blocks = [aes::Block::default(); 64];
+    for (chunk, out) in out.chunks_mut(4 * blocks.len()).enumerate() {
+        let blocks = &mut blocks[..out.len() / 4];
+        for (i, block) in blocks.iter_mut().enumerate() {
+            *block = Array::from((first + (64 * chunk + i) as u128).to_le_bytes());
         }
-    }
-}
-
-fn reference_mul(seed: &Seed, first_row: u64, secret: &[u32], out: &mut [u32]) {
-    let cipher = aes::Aes128::new(&seed.0.into());
-    let mut row = [0u32; LWE_DIMENSION];
-    for (i, out) in out.iter_mut().enumerate() {
-        reference_row(&cipher, first_row + i as u64, &mut row);
-        *out = arch::dot(&row, secret);
+        cipher.encrypt_blocks(blocks);
+        for (words, block) in out.chunks_exact_mut(4).zip(blocks) {
+            for (word, bytes) in words.iter_mut().zip(block.as_chunks::<4>().0) {
+                *word = u32::from_le_bytes(*bytes);
+            }
+        }
     }
 }
 

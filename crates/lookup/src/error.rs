@@ -1,0 +1,71 @@
+//! What a lookup refuses.
+
+/// Why a lookup, or its preparation, was refused. No variant depends on what an answer decodes to: a client
+/// that showed a server which answers fail would hand it the secret bit by bit (selective failure).
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A size outside its range.
+    #[error("{what} is {got}, outside {min} to {max}; {remedy}")]
+    Range {
+        /// Which size.
+        what: &'static str,
+        /// Its value.
+        got: u64,
+        /// The least that is allowed.
+        min: u64,
+        /// The most that is allowed.
+        max: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Decoding would fail too often.
+    #[error(
+        "a lookup of this geometry would fail once in 2^{failure:.1}, more often than the limit of once in \
+         2^{limit}; use fewer columns or shorter records"
+    )]
+    Failure {
+        /// Bits of the failure bound.
+        failure: f64,
+        /// Bits of the limit.
+        limit: f64,
+    },
+    /// Bytes of the wrong length.
+    #[error("{what} has {got} bytes where these parameters make {want}; {remedy}")]
+    Length {
+        /// Which bytes.
+        what: &'static str,
+        /// How many there are.
+        got: usize,
+        /// How many there should be.
+        want: usize,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The device refused.
+    #[error(transparent)]
+    Device(#[from] blindcore_accel::Error),
+    /// No randomness.
+    #[error(transparent)]
+    Randomness(#[from] blindcore_math::RandomnessError),
+    /// Two rows have one key.
+    #[error("the key of record {first} is also the key of record {second}; keys must differ")]
+    DuplicateKey {
+        /// Position in the bucket of one.
+        first: usize,
+        /// Position in the bucket of the other.
+        second: usize,
+    },
+    /// A keyword bucket can't be solved.
+    #[error("{keys} keys don't fit a bucket of {columns} columns after {tries} seeds; use more columns")]
+    Bucket {
+        /// Keys in the bucket.
+        keys: usize,
+        /// Its columns.
+        columns: usize,
+        /// Seeds that were tried.
+        tries: usize,
+    },
+    /// The caller's progress function asked to stop.
+    #[error("stopped: {0}")]
+    Stopped(String),
+}

@@ -1,0 +1,306 @@
+//! Lookup by key: a binary fuse filter in every group of the matrix.
+//!
+//! A key's hash names its group and, within it, four columns; the table is filled so that the four slots add
+//! up, byte by byte modulo 256, to the key's fingerprint and record. One query picks four columns as cheaply
+//! as one, so a key costs what an index costs, and a key that is not there costs and looks the same: its four
+//! slots add up to a fingerprint that doesn't match.
+//!
+//! Source: Graf and Lemire, "Binary Fuse Filters" (2022), four-wise; as a store of values inside a lookup,
+//! Celi and Davidson, "Call Me By My Name" (ChalametPIR, 2024). New here is a filter a group, which lets the
+//! matrix be square: all four slots of a key lie in the same rows.
+
+use zeroize::Zeroizing;
+
+use crate::constant_time::equal_mask;
+use crate::params::Geometry;
+use crate::{Error, Selection};
+
+/// Bytes of a slot that tell a key from one that is not there. A key that is not there is taken for one that
+/// is with probability 2^-40, as rare as the failure of a lookup may be.
+pub const FINGERPRINT_BYTES: usize = 5;
+
+/// Slots that add up to a record.
+const ARITY: usize = 4;
+/// Seeds that are tried for a bucket.
+const TRIES: usize = 256;
+
+/// What a key's bytes hash to, under the table's salt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyHash {
+    group: u64,
+    position: u64,
+    /// Opens the slot of this key alone.
+    pub fingerprint: [u8; FINGERPRINT_BYTES],
+}
+
+impl KeyHash {
+    /// Hashes a key. The salt is public, drawn at random when the table is built.
+    #[must_use]
+    pub fn new(salt: &[u8; 32], key: &[u8]) -> Self {
+        let hash = blake3::keyed_hash(salt, key);
+        let bytes = hash.as_bytes();
+        let number = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        let fingerprint = bytes[16..16 + FINGERPRINT_BYTES].try_into().expect("five bytes");
+        Self { group: number(0), position: number(8), fingerprint }
+    }
+
+    /// A number whose order is the order of groups, whatever their number. Equal for equal keys and, but for
+    /// one chance in 2^128 a pair, only for them.
+    #[must_use]
+    pub fn order(&self) -> u128 {
+        u128::from(self.group) << 64 | u128::from(self.position)
+    }
+
+    /// The hash of an [`KeyHash::order`]; the fingerprint is the caller's to keep.
+    #[must_use]
+    pub fn from_order(order: u128, fingerprint: [u8; FINGERPRINT_BYTES]) -> Self {
+        Self { group: (order >> 64) as u64, position: order as u64, fingerprint }
+    }
+
+    /// The group of this key among `groups`.
+    #[must_use]
+    pub fn group(&self, groups: usize) -> usize {
+        ((u128::from(self.group) * groups as u128) >> 64) as usize
+    }
+}
+
+/// What a client must know, beside the parameters, to look a key up. It is public.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    salt: [u8; 32],
+    seeds: Vec<u8>,
+    geometry: Geometry,
+}
+
+impl Index {
+    /// The index of a geometry: the salt of its hashes and the seed of each group.
+    ///
+    /// # Errors
+    /// There is not one seed a group.
+    pub fn new(geometry: Geometry, salt: [u8; 32], seeds: Vec<u8>) -> Result<Self, Error> {
+        if seeds.len() != geometry.groups {
+            let remedy = "fetch the table's description again";
+            return Err(Error::Length {
+                what: "keyword index",
+                got: seeds.len(),
+                want: geometry.groups,
+                remedy,
+            });
+        }
+        Ok(Self { salt, seeds, geometry })
+    }
+
+    /// What to pick for a key, and its fingerprint. Reads every seed alike.
+    #[must_use]
+    pub fn select(&self, key: &[u8]) -> (Selection, Zeroizing<[u8; FINGERPRINT_BYTES]>) {
+        let hash = KeyHash::new(&self.salt, key);
+        let group = hash.group(self.geometry.groups);
+        let seed = self
+            .seeds
+            .iter()
+            .enumerate()
+            .fold(0u8, |found, (i, seed)| found | (seed & equal_mask(i as u32, group as u32) as u8));
+        let columns = Fuse::new(self.geometry.columns).positions(hash.position, seed).to_vec();
+        (Selection::new(columns, group as u32), Zeroizing::new(hash.fingerprint))
+    }
+}
+
+/// The record in a decoded slot, or `None` where the key is not there.
+#[must_use]
+pub fn open<'a>(slot: &'a [u8], fingerprint: &[u8; FINGERPRINT_BYTES]) -> Option<&'a [u8]> {
+    let (found, record) = slot.split_at_checked(FINGERPRINT_BYTES)?;
+    let difference = found.iter().zip(fingerprint).fold(0u8, |d, (a, b)| d | (a ^ b));
+    (difference == 0).then_some(record)
+}
+
+/// Columns that hold a bucket of `keys` keys: what nearly every seed solves from 4,000 keys on, and some seed
+/// nearly always below.
+#[must_use]
+pub fn columns_for(keys: usize) -> usize {
+    if keys <= 8 {
+        // Small buckets are dense systems that peel by luck: give them room.
+        return (2 * keys).max(ARITY) + 4;
+    }
+    let n = keys as f64;
+    let factor = (0.77 + 0.305 * 600_000f64.ln() / n.ln()).clamp(1.075, 1.5);
+    let columns = (n * factor).ceil() as usize + 8;
+    columns.next_multiple_of(Fuse::segment_length(columns))
+}
+
+/// Solves a bucket: the seed, and `columns` cells of `record_bytes` such that each key's four cells add up to
+/// its slot. `slots` has `record_bytes` for each hash.
+///
+/// # Errors
+/// Two keys are equal, or no seed solves the bucket: it needs more columns.
+///
+/// # Panics
+/// `slots` has another length.
+pub fn solve(
+    hashes: &[KeyHash],
+    slots: &[u8],
+    columns: usize,
+    record_bytes: usize,
+) -> Result<(u8, Vec<u8>), Error> {
+    assert_eq!(slots.len(), hashes.len() * record_bytes);
+    let fuse = Fuse::new(columns);
+    let mut order: Vec<usize> = (0..hashes.len()).collect();
+    order.sort_unstable_by_key(|i| hashes[*i].order());
+    if let Some(pair) = order.windows(2).find(|w| hashes[w[0]].order() == hashes[w[1]].order()) {
+        let (first, second) = (pair[0].min(pair[1]), pair[0].max(pair[1]));
+        return Err(Error::DuplicateKey { first, second });
+    }
+    for seed in 0..TRIES {
+        let positions: Vec<[u32; ARITY]> =
+            hashes.iter().map(|h| fuse.positions(h.position, seed as u8)).collect();
+        let Some(peeled) = peel(&positions, columns) else { continue };
+        let mut cells = vec![0u8; columns * record_bytes];
+        let mut cell = vec![0u8; record_bytes];
+        // The last key peeled owns a cell that no other touches once those before it are set.
+        for (key, own) in peeled.into_iter().rev() {
+            cell.copy_from_slice(&slots[key * record_bytes..][..record_bytes]);
+            for other in positions[key].into_iter().filter(|p| *p != own) {
+                let other = &cells[other as usize * record_bytes..][..record_bytes];
+                for (c, o) in cell.iter_mut().zip(other) {
+                    *c = c.wrapping_sub(*o);
+                }
+            }
+            cells[own as usize * record_bytes..][..record_bytes].copy_from_slice(&cell);
+        }
+        return Ok((seed as u8, cells));
+    }
+    Err(Error::Bucket { keys: hashes.len(), columns, tries: TRIES })
+}
+
+/// Orders the keys so that each owns a cell which no later key touches.
+fn peel(positions: &[[u32; ARITY]], columns: usize) -> Option<Vec<(usize, u32)>> {
+    let mut degree = vec![0u32; columns];
+    // The exclusive or of the keys on a cell: the key itself once it is alone.
+    let mut keys = vec![0u32; columns];
+    for (key, cells) in positions.iter().enumerate() {
+        for cell in cells {
+            degree[*cell as usize] += 1;
+            keys[*cell as usize] ^= key as u32;
+        }
+    }
+    let mut alone: Vec<u32> = (0..columns as u32).filter(|c| degree[*c as usize] == 1).collect();
+    let mut peeled = Vec::with_capacity(positions.len());
+    while let Some(cell) = alone.pop() {
+        if degree[cell as usize] != 1 {
+            continue;
+        }
+        let key = keys[cell as usize] as usize;
+        peeled.push((key, cell));
+        for other in positions[key] {
+            degree[other as usize] -= 1;
+            keys[other as usize] ^= key as u32;
+            if degree[other as usize] == 1 {
+                alone.push(other);
+            }
+        }
+    }
+    (peeled.len() == positions.len()).then_some(peeled)
+}
+
+/// Where a bucket's keys lie: four neighbouring segments, one cell in each.
+struct Fuse {
+    segment_length: u32,
+    /// First cells are below this.
+    first_range: u32,
+    columns: u32,
+}
+
+impl Fuse {
+    fn new(columns: usize) -> Self {
+        let segment_length = Self::segment_length(columns);
+        let segments = columns / segment_length;
+        let first_range = (segments.saturating_sub(ARITY - 1).max(1) * segment_length) as u32;
+        Self { segment_length: segment_length as u32, first_range, columns: columns as u32 }
+    }
+
+    /// A power of two that leaves at least four segments. Source: Graf and Lemire, section 4, four-wise, but
+    /// at most a sixteenth of the bucket, which peels better in small ones.
+    fn segment_length(columns: usize) -> usize {
+        let exponent = ((columns as f64).ln() / 2.91f64.ln() - 0.5).floor().max(0.0);
+        let length = 1usize << (exponent as u32).min(18);
+        length.min((columns / ARITY).max(1)).next_power_of_two().min(prev_power_of_two(columns / ARITY))
+    }
+
+    /// Four different columns, by arithmetic alone.
+    fn positions(&self, position: u64, seed: u8) -> [u32; ARITY] {
+        // SplitMix64's finaliser over the hash and the seed.
+        let mut h = position.wrapping_add(u64::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        h = (h ^ (h >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        h ^= h >> 31;
+        let first = ((u128::from(h) * u128::from(self.first_range)) >> 64) as u32;
+        let mask = self.segment_length - 1;
+        std::array::from_fn(|i| {
+            let within = if i == 0 { 0 } else { (h >> (18 * (i - 1))) as u32 & mask };
+            // Below `columns` whenever there are four segments; else wrapped by the caller's minimum of four.
+            let cell = (first + i as u32 * self.segment_length) ^ within;
+            debug_assert!(cell < self.columns);
+            cell
+        })
+    }
+}
+
+fn prev_power_of_two(x: usize) -> usize {
+    1 << x.max(1).ilog2()
+}
+
+/// The fewest columns that four positions need.
+pub(crate) const MIN_COLUMNS: usize = ARITY;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket(keys: usize, salt: u8) -> Vec<KeyHash> {
+        (0..keys).map(|k| KeyHash::new(&[salt; 32], &k.to_le_bytes())).collect()
+    }
+
+    #[test]
+    fn positions_are_four_columns_inside() {
+        for columns in [4, 5, 7, 16, 100, 1000, 4099, 70_000] {
+            let fuse = Fuse::new(columns);
+            for key in bucket(500, 1) {
+                let mut p = fuse.positions(key.position, 3);
+                assert!(p.iter().all(|c| (*c as usize) < columns), "{columns}: {p:?}");
+                p.sort_unstable();
+                assert!(p.windows(2).all(|w| w[0] != w[1]), "{columns}: {p:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_size_of_bucket_solves_and_gives_its_records_back() {
+        for keys in (0..40).chain([64, 100, 150, 300, 1000, 3000, 5000, 20_000]) {
+            for salt in 0..3 {
+                let hashes = bucket(keys, salt);
+                let slots: Vec<u8> = (0..keys * 3).map(|i| (i * 7 % 251) as u8).collect();
+                let columns = columns_for(keys);
+                let (seed, cells) = solve(&hashes, &slots, columns, 3).unwrap();
+                let fuse = Fuse::new(columns);
+                for (hash, slot) in hashes.iter().zip(slots.chunks_exact(3)) {
+                    let sum = fuse.positions(hash.position, seed).iter().fold([0u8; 3], |sum, c| {
+                        std::array::from_fn(|i| sum[i].wrapping_add(cells[*c as usize * 3 + i]))
+                    });
+                    assert_eq!(sum, slot);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn equal_keys_are_found() {
+        let mut hashes = bucket(10, 0);
+        hashes.push(hashes[4]);
+        let error = solve(&hashes, &[0; 11], 30, 1).unwrap_err();
+        assert!(matches!(error, Error::DuplicateKey { first: 4, second: 10 }), "{error}");
+    }
+
+    #[test]
+    fn a_bucket_too_small_says_so() {
+        assert!(matches!(solve(&bucket(100, 0), &[0; 100], 90, 1), Err(Error::Bucket { .. })));
+    }
+}
