@@ -19,6 +19,10 @@ use crate::{Error, Selection};
 /// is with probability 2^-40, as rare as the failure of a lookup may be.
 pub const FINGERPRINT_BYTES: usize = 5;
 
+/// Cells among which keys are counted, as a power of two. With more than 2^16 groups their sizes would begin
+/// to differ by their number of cells; a matrix has as many at some 10^9 keys.
+pub const CELL_BITS: u32 = 22;
+
 /// Slots that add up to a record.
 const ARITY: usize = 4;
 /// Seeds that are tried for a bucket.
@@ -57,10 +61,17 @@ impl KeyHash {
         Self { group: (order >> 64) as u64, position: order as u64, fingerprint }
     }
 
-    /// The group of this key among `groups`.
+    /// The group of this key among `groups`, at most 2^31. It is decided by [`KeyHash::cell`], so that a
+    /// histogram of cells gives the load of every group for any number of groups.
     #[must_use]
     pub fn group(&self, groups: usize) -> usize {
-        ((u128::from(self.group) * groups as u128) >> 64) as usize
+        (self.cell() * groups) >> CELL_BITS
+    }
+
+    /// The upper [`CELL_BITS`] bits of the hash's order.
+    #[must_use]
+    pub fn cell(&self) -> usize {
+        (self.group >> (64 - CELL_BITS)) as usize
     }
 }
 
@@ -127,21 +138,23 @@ pub fn columns_for(keys: usize) -> usize {
     columns.next_multiple_of(Fuse::segment_length(columns))
 }
 
-/// Solves a bucket: the seed, and `columns` cells of `record_bytes` such that each key's four cells add up to
-/// its slot. `slots` has `record_bytes` for each hash.
+/// Solves a bucket: fills `cells`, `columns` of `record_bytes` and zero before, such that each key's four
+/// cells add up to its slot, and returns the seed. `slots` has `record_bytes` for each hash.
 ///
 /// # Errors
-/// Two keys are equal, or no seed solves the bucket: it needs more columns.
+/// Two keys are equal, or no seed solves the bucket: it needs more columns. `cells` is untouched then.
 ///
 /// # Panics
-/// `slots` has another length.
+/// `slots` or `cells` has another length.
 pub fn solve(
     hashes: &[KeyHash],
     slots: &[u8],
     columns: usize,
     record_bytes: usize,
-) -> Result<(u8, Vec<u8>), Error> {
+    cells: &mut [u8],
+) -> Result<u8, Error> {
     assert_eq!(slots.len(), hashes.len() * record_bytes);
+    assert_eq!(cells.len(), columns * record_bytes);
     let fuse = Fuse::new(columns);
     let mut order: Vec<usize> = (0..hashes.len()).collect();
     order.sort_unstable_by_key(|i| hashes[*i].order());
@@ -153,7 +166,6 @@ pub fn solve(
         let positions: Vec<[u32; ARITY]> =
             hashes.iter().map(|h| fuse.positions(h.position, seed as u8)).collect();
         let Some(peeled) = peel(&positions, columns) else { continue };
-        let mut cells = vec![0u8; columns * record_bytes];
         let mut cell = vec![0u8; record_bytes];
         // The last key peeled owns a cell that no other touches once those before it are set.
         for (key, own) in peeled.into_iter().rev() {
@@ -166,7 +178,7 @@ pub fn solve(
             }
             cells[own as usize * record_bytes..][..record_bytes].copy_from_slice(&cell);
         }
-        return Ok((seed as u8, cells));
+        return Ok(seed as u8);
     }
     Err(Error::Bucket { keys: hashes.len(), columns, tries: TRIES })
 }
@@ -279,7 +291,8 @@ mod tests {
                 let hashes = bucket(keys, salt);
                 let slots: Vec<u8> = (0..keys * 3).map(|i| (i * 7 % 251) as u8).collect();
                 let columns = columns_for(keys);
-                let (seed, cells) = solve(&hashes, &slots, columns, 3).unwrap();
+                let mut cells = vec![0u8; 3 * columns];
+                let seed = solve(&hashes, &slots, columns, 3, &mut cells).unwrap();
                 let fuse = Fuse::new(columns);
                 for (hash, slot) in hashes.iter().zip(slots.chunks_exact(3)) {
                     let sum = fuse.positions(hash.position, seed).iter().fold([0u8; 3], |sum, c| {
@@ -295,12 +308,13 @@ mod tests {
     fn equal_keys_are_found() {
         let mut hashes = bucket(10, 0);
         hashes.push(hashes[4]);
-        let error = solve(&hashes, &[0; 11], 30, 1).unwrap_err();
+        let error = solve(&hashes, &[0; 11], 30, 1, &mut [0; 30]).unwrap_err();
         assert!(matches!(error, Error::DuplicateKey { first: 4, second: 10 }), "{error}");
     }
 
     #[test]
     fn a_bucket_too_small_says_so() {
-        assert!(matches!(solve(&bucket(100, 0), &[0; 100], 90, 1), Err(Error::Bucket { .. })));
+        let result = solve(&bucket(100, 0), &[0; 100], 90, 1, &mut [0; 90]);
+        assert!(matches!(result, Err(Error::Bucket { .. })));
     }
 }
