@@ -7,7 +7,9 @@
 //!   Row ──codec──▶ key bytes, record bytes
 //!        │ spill: everything at rest in files, whatever its size, in order of arrival or of hash
 //!        ▼
-//!   builder
+//!   build ──▶ DIR/manifest.json, *.shard in the device's layout, *.hint      one folder, made whole or not at all
+//!                │
+//!   Stored ◀─────┘ mapped; every size and header checked, every byte by `verify`
 //! ```
 //!
 //! Memory stays bounded however large the source: a source holds one row, of [`source::MAX_ROW_BYTES`] at most
@@ -37,12 +39,19 @@
 //! # }
 //! ```
 
-pub mod codec;
+mod build;
+mod error;
+pub mod manifest;
+mod mapped;
+mod section;
 pub mod source;
 pub mod spill;
-mod value;
+mod stored;
 
-pub use codec::{CodecError, KeyError};
+pub use build::{BuildOptions, Stage, Watch, build};
+pub use error::StoreError;
+pub use manifest::Manifest;
+pub use stored::{Stored, StoredPart};
+pub use blindcore_wire::{CodecError, KeyError, Value, codec};
 pub use source::{Progress, Row, Source, SourceError, SourceSpec, Unit};
 pub use spill::{Entries, Entry, Order, Spill, SpillError};
-pub use value::Value;

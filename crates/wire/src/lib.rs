@@ -1,1 +1,38 @@
-//! Under construction.
+//! What client and server read alike: messages, what a table's description may say, records as bytes.
+//!
+//! ```text
+//!   proto/       the messages, as they travel            ──prost──▶  proto::Table, proto::QueryRequest, ...
+//!   table        a description that was checked           ◀─check──   every size bounded, digests recomputed
+//!   codec        records and keys as bytes                            what a slot holds
+//!   reason       why a request was refused, for programs
+//! ```
+//!
+//! A message from outside is worth nothing until [`TableDescription::from_proto`] took it. A table is *keyed*
+//! or not:
+//!
+//! | part      | keyed table                                                    | other table                |
+//! |-----------|----------------------------------------------------------------|----------------------------|
+//! | `records` | keyword slots: fingerprint, encoded record, zeros              | slot I: record I, zeros    |
+//! | `keys`    | may be absent; slot I: 2-byte length, key of row I, zeros      | absent                     |
+//!
+//! so `--index I` of a keyed table is two lookups: the key of row I, then its record.
+
+pub mod codec;
+mod reason;
+mod table;
+mod value;
+
+pub use codec::{CodecError, KeyError};
+pub use reason::{REASON_HEADER, Reason};
+pub use table::{
+    KeyedContent, MAX_COLUMN_NAME_BYTES, MAX_GROUPS, MAX_LISTING_BYTES, MAX_NAME_BYTES, MAX_TABLE_BYTES,
+    MAX_VALUE_COLUMNS, PROTOCOL_VERSION, PartDescription, PartKind, TableContent, TableDescription,
+    TableError, check_column_name, check_table_name, decode_key_slot, encode_key_slot,
+};
+pub use value::{Value, base64};
+
+/// The messages, generated from `proto/blindcore/lookup/v1/lookup.proto`.
+#[allow(missing_docs, unreachable_pub, clippy::all)]
+pub mod proto {
+    tonic::include_proto!("blindcore.lookup.v1");
+}

@@ -64,7 +64,9 @@ impl Value {
     }
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// Base64 with padding (RFC 4648, section 4).
+#[must_use]
+pub fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {

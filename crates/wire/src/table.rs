@@ -1,0 +1,608 @@
+//! What a table is, checked: nothing here believes a stranger's sizes.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use blindcore_lookup::keyword::{FINGERPRINT_BYTES, Index};
+use blindcore_lookup::{Geometry, Params, Scheme};
+use bytes::Bytes;
+
+use crate::codec::MAX_KEY_BYTES;
+use crate::proto;
+
+/// What a [`proto::Table`] of this version says in `protocol_version`.
+pub const PROTOCOL_VERSION: u32 = 1;
+/// Bytes of a table's name.
+pub const MAX_NAME_BYTES: usize = 255;
+/// Bytes of a column's name.
+pub const MAX_COLUMN_NAME_BYTES: usize = 255;
+/// Columns of a record.
+pub const MAX_VALUE_COLUMNS: usize = 4096;
+/// Groups of a keyed table, each of which has a seed in the description.
+pub const MAX_GROUPS: usize = 2 << 20;
+/// Bytes of a [`proto::GetTableResponse`].
+pub const MAX_TABLE_BYTES: usize = 4 << 20;
+/// Bytes of a [`proto::ListTablesResponse`].
+pub const MAX_LISTING_BYTES: usize = 1 << 20;
+
+/// The fewest columns of a keyed part: a key picks four.
+const MIN_KEYED_COLUMNS: usize = 4;
+/// Bytes before the key in a slot of part `keys`.
+const KEY_LENGTH_BYTES: usize = 2;
+
+/// Why a description is no table.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// Another protocol.
+    #[error(
+        "the table speaks protocol version {got}, this program version {PROTOCOL_VERSION}; update the older of \
+         client and server"
+    )]
+    Version {
+        /// Its version.
+        got: u32,
+    },
+    /// A name that a table or a column can't have.
+    #[error("{what} {name} is refused: it has to be {rule}; rename it")]
+    Name {
+        /// Whose name.
+        what: &'static str,
+        /// The name, or what can be said of it.
+        name: String,
+        /// What is allowed.
+        rule: &'static str,
+    },
+    /// A column twice.
+    #[error("column {name:?} is there twice; rename one")]
+    DuplicateColumn {
+        /// Its name.
+        name: String,
+    },
+    /// A number outside its range.
+    #[error("{what} is {got}, outside {min} to {max}; {remedy}")]
+    Range {
+        /// Which number.
+        what: &'static str,
+        /// Its value.
+        got: u64,
+        /// The least that is allowed.
+        min: u64,
+        /// The most that is allowed.
+        max: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Bytes of the wrong length.
+    #[error("{what} has {got} bytes where the table makes it {want}; {REMEDY}")]
+    Length {
+        /// Which bytes.
+        what: &'static str,
+        /// How many there are.
+        got: u64,
+        /// How many there should be.
+        want: u64,
+    },
+    /// Something that has to be there is not, or the other way round.
+    #[error("the table's description {what}; {REMEDY}")]
+    Shape {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A digest that is not what it stands for.
+    #[error("{what} is not the digest of what came with it; {REMEDY}")]
+    Digest {
+        /// Which digest.
+        what: &'static str,
+    },
+    /// Parameters that no lookup may use.
+    #[error("part {part}: {source}")]
+    Params {
+        /// The part.
+        part: PartKind,
+        /// What is wrong with them.
+        source: blindcore_lookup::Error,
+    },
+}
+
+const REMEDY: &str = "the server does not follow the protocol, or something changed the message on its way";
+
+/// Which matrix of a table is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PartKind {
+    /// The records.
+    Records,
+    /// The keys by index.
+    Keys,
+}
+
+impl PartKind {
+    /// The message's number for it.
+    #[must_use]
+    pub fn to_proto(self) -> proto::PartKind {
+        match self {
+            PartKind::Records => proto::PartKind::Records,
+            PartKind::Keys => proto::PartKind::Keys,
+        }
+    }
+
+    /// The part that a message's number names, if any.
+    #[must_use]
+    pub fn from_proto(number: i32) -> Option<Self> {
+        match proto::PartKind::try_from(number) {
+            Ok(proto::PartKind::Records) => Some(PartKind::Records),
+            Ok(proto::PartKind::Keys) => Some(PartKind::Keys),
+            Ok(proto::PartKind::Unspecified) | Err(_) => None,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            PartKind::Records => "records",
+            PartKind::Keys => "keys",
+        }
+    }
+}
+
+impl fmt::Display for PartKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for PartKind {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        [PartKind::Records, PartKind::Keys]
+            .into_iter()
+            .find(|p| p.as_str() == s)
+            .ok_or_else(|| format!("part {s:?} is unknown; use records or keys"))
+    }
+}
+
+/// A part of a table: its parameters, and what its hint hashes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartDescription {
+    /// Scheme and geometry.
+    pub params: Params,
+    /// BLAKE3 of the hint's [`PartDescription::hint_bytes`] bytes.
+    pub hint_digest: [u8; 32],
+}
+
+impl PartDescription {
+    /// Bytes of the hint.
+    #[must_use]
+    pub fn hint_bytes(&self) -> u64 {
+        4 * self.params.hint_words() as u64
+    }
+
+    fn to_proto(self) -> proto::Part {
+        let Geometry { record_bytes, groups, columns } = self.params.geometry;
+        proto::Part {
+            scheme: match self.params.scheme {
+                Scheme::Simple => proto::Scheme::Simple,
+                Scheme::Double => proto::Scheme::Double,
+            }
+            .into(),
+            record_bytes: record_bytes as u64,
+            groups: groups as u64,
+            columns: columns as u64,
+            params_digest: Bytes::copy_from_slice(&self.params.digest()),
+            hint_digest: Bytes::copy_from_slice(&self.hint_digest),
+            hint_bytes: self.hint_bytes(),
+        }
+    }
+
+    fn from_proto(kind: PartKind, part: &proto::Part) -> Result<Self, TableError> {
+        let scheme = match proto::Scheme::try_from(part.scheme) {
+            Ok(proto::Scheme::Simple) => Scheme::Simple,
+            Ok(proto::Scheme::Double) => Scheme::Double,
+            Ok(proto::Scheme::Unspecified) | Err(_) => {
+                return Err(TableError::Shape {
+                    what: "names a scheme that this program does not know; update it",
+                });
+            }
+        };
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let geometry = Geometry {
+            record_bytes: size(part.record_bytes),
+            groups: size(part.groups),
+            columns: size(part.columns),
+        };
+        let params =
+            Params::new(scheme, geometry).map_err(|source| TableError::Params { part: kind, source })?;
+        if part.params_digest != params.digest()[..] {
+            return Err(TableError::Digest { what: "params_digest" });
+        }
+        let part_description = Self { params, hint_digest: fixed("hint_digest", &part.hint_digest)? };
+        let (got, want) = (part.hint_bytes, part_description.hint_bytes());
+        if got != want {
+            return Err(TableError::Length { what: "the hint", got, want });
+        }
+        Ok(part_description)
+    }
+}
+
+/// What a keyed table has beside its records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyedContent {
+    /// The column that keys come from.
+    pub column: String,
+    /// What key hashes start from.
+    pub salt: [u8; 32],
+    /// One seed for each group of `records`.
+    pub seeds: Bytes,
+    /// Keys by index, if the table has them.
+    pub keys: Option<PartDescription>,
+}
+
+/// What a table is, for [`TableDescription::new`] to check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableContent {
+    /// See [`check_table_name`].
+    pub name: String,
+    /// Another epoch is another content.
+    pub epoch: u64,
+    /// How many rows, at least 1.
+    pub rows: u64,
+    /// The columns that a record holds, in order; see [`check_column_name`].
+    pub value_columns: Vec<String>,
+    /// The records.
+    pub records: PartDescription,
+    /// How keys are found, where they can be.
+    pub keyed: Option<KeyedContent>,
+}
+
+/// A table that was checked: every size is one that this program can bear, every part fits the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableDescription {
+    content: TableContent,
+    index: Option<Index>,
+    digest: [u8; 32],
+}
+
+impl TableDescription {
+    /// Checks a table.
+    ///
+    /// # Errors
+    /// A name, a size or the parameters are out of range, or parts don't fit each other.
+    pub fn new(content: TableContent) -> Result<Self, TableError> {
+        check_table_name(&content.name)?;
+        check_columns(&content.value_columns)?;
+        let records = &content.records;
+        checked_params(PartKind::Records, records)?;
+        let rows =
+            |of: &PartDescription| range("number of rows", content.rows, 1, of.params.geometry.slots());
+        rows(records)?;
+        let index = match &content.keyed {
+            None => None,
+            Some(keyed) => {
+                check_column_name(&keyed.column)?;
+                let Geometry { record_bytes, groups, columns } = records.params.geometry;
+                let part = |what, got: usize, min: usize, max| range(what, got as u64, min as u64, max);
+                part("slot size of a keyed table", record_bytes, FINGERPRINT_BYTES + 1, u64::MAX)?;
+                part("number of columns of a keyed table", columns, MIN_KEYED_COLUMNS, u64::MAX)?;
+                part("number of groups of a keyed table", groups, 1, MAX_GROUPS as u64)?;
+                if let Some(keys) = &keyed.keys {
+                    checked_params(PartKind::Keys, keys)?;
+                    rows(keys)?;
+                    let max = KEY_LENGTH_BYTES + MAX_KEY_BYTES;
+                    let got = keys.params.geometry.record_bytes;
+                    part("slot size of part keys", got, KEY_LENGTH_BYTES + 1, max as u64)?;
+                }
+                let (got, want) = (keyed.seeds.len() as u64, groups as u64);
+                if got != want {
+                    return Err(TableError::Length { what: "seeds", got, want });
+                }
+                let index = Index::new(records.params.geometry, keyed.salt, keyed.seeds.to_vec());
+                Some(index.map_err(|source| TableError::Params { part: PartKind::Records, source })?)
+            }
+        };
+        let digest = digest(&content);
+        Ok(Self { content, index, digest })
+    }
+
+    /// Checks a description that came from outside.
+    ///
+    /// # Errors
+    /// As [`TableDescription::new`]; or it is of another version, or a digest or length in it is not what the
+    /// rest makes it.
+    pub fn from_proto(table: proto::Table) -> Result<Self, TableError> {
+        if table.protocol_version != PROTOCOL_VERSION {
+            return Err(TableError::Version { got: table.protocol_version });
+        }
+        let records = table.records.as_ref().ok_or(TableError::Shape { what: "has no part records" })?;
+        let records = PartDescription::from_proto(PartKind::Records, records)?;
+        let keys =
+            table.keys.as_ref().map(|keys| PartDescription::from_proto(PartKind::Keys, keys)).transpose()?;
+        let keyed = match table.key_column {
+            Some(column) => {
+                Some(KeyedContent { column, salt: fixed("salt", &table.salt)?, seeds: table.seeds, keys })
+            }
+            None if keys.is_some() || !table.salt.is_empty() || !table.seeds.is_empty() => {
+                return Err(TableError::Shape { what: "has keys, a salt or seeds but no key column" });
+            }
+            None => None,
+        };
+        let proto::Table { name, epoch, rows, value_columns, digest, .. } = table;
+        let checked = Self::new(TableContent { name, epoch, rows, value_columns, records, keyed })?;
+        if digest != checked.digest[..] {
+            return Err(TableError::Digest { what: "digest" });
+        }
+        Ok(checked)
+    }
+
+    /// The message; [`TableDescription::from_proto`] reads it back.
+    #[must_use]
+    pub fn to_proto(&self) -> proto::Table {
+        let TableContent { name, epoch, rows, value_columns, records, keyed } = &self.content;
+        proto::Table {
+            protocol_version: PROTOCOL_VERSION,
+            name: name.clone(),
+            epoch: *epoch,
+            rows: *rows,
+            key_column: keyed.as_ref().map(|k| k.column.clone()),
+            value_columns: value_columns.clone(),
+            records: Some(records.to_proto()),
+            keys: keyed.as_ref().and_then(|k| k.keys).map(PartDescription::to_proto),
+            salt: keyed.as_ref().map(|k| Bytes::copy_from_slice(&k.salt)).unwrap_or_default(),
+            seeds: keyed.as_ref().map(|k| k.seeds.clone()).unwrap_or_default(),
+            digest: Bytes::copy_from_slice(&self.digest),
+        }
+    }
+
+    /// The table in short.
+    #[must_use]
+    pub fn summary(&self) -> proto::TableSummary {
+        proto::TableSummary {
+            name: self.name().to_owned(),
+            epoch: self.epoch(),
+            rows: self.rows(),
+            keyed: self.is_keyed(),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.content.name
+    }
+
+    /// Its epoch.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.content.epoch
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.content.rows
+    }
+
+    /// Whether its rows are found by key.
+    #[must_use]
+    pub fn is_keyed(&self) -> bool {
+        self.content.keyed.is_some()
+    }
+
+    /// The column that keys come from.
+    #[must_use]
+    pub fn key_column(&self) -> Option<&str> {
+        self.content.keyed.as_ref().map(|k| &*k.column)
+    }
+
+    /// What key hashes start from.
+    #[must_use]
+    pub fn salt(&self) -> Option<&[u8; 32]> {
+        self.content.keyed.as_ref().map(|k| &k.salt)
+    }
+
+    /// One byte for each group of `records`; none where the table is not keyed.
+    #[must_use]
+    pub fn seeds(&self) -> &[u8] {
+        self.content.keyed.as_ref().map_or(&[], |k| &k.seeds)
+    }
+
+    /// The columns that a record holds, in order.
+    #[must_use]
+    pub fn value_columns(&self) -> &[String] {
+        &self.content.value_columns
+    }
+
+    /// A part, if the table has it.
+    #[must_use]
+    pub fn part(&self, kind: PartKind) -> Option<&PartDescription> {
+        match kind {
+            PartKind::Records => Some(&self.content.records),
+            PartKind::Keys => self.content.keyed.as_ref()?.keys.as_ref(),
+        }
+    }
+
+    /// The records.
+    #[must_use]
+    pub fn records(&self) -> &PartDescription {
+        &self.content.records
+    }
+
+    /// The keys by index.
+    #[must_use]
+    pub fn keys(&self) -> Option<&PartDescription> {
+        self.part(PartKind::Keys)
+    }
+
+    /// Where keys lie.
+    #[must_use]
+    pub fn index(&self) -> Option<&Index> {
+        self.index.as_ref()
+    }
+
+    /// BLAKE3, in its key-derivation mode with context `blindcore table v1`, of everything above: numbers as
+    /// 8 bytes, little-endian; texts and bytes as their length and themselves; what may be absent as 0, or 1
+    /// and itself; lists as their length and their members. In this order: protocol version, name, epoch,
+    /// rows, value columns, `records`, and, for keyed tables, key column, salt, seeds, `keys`. A part is its
+    /// parameters' digest and its hint's.
+    #[must_use]
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+}
+
+/// A table's name: 1 to [`MAX_NAME_BYTES`] bytes of letters, digits, `_`, `.` and `-`, so that it stands in
+/// URLs, file names and logs as it is.
+///
+/// # Errors
+/// It is something else.
+pub fn check_table_name(name: &str) -> Result<(), TableError> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(TableError::Name {
+        what: "a table's name",
+        name: shown(name),
+        rule: "1 to 255 bytes of A-Z a-z 0-9 _ . -",
+    })
+}
+
+/// A column's name: up to [`MAX_COLUMN_NAME_BYTES`] bytes of text without control characters.
+///
+/// # Errors
+/// It is something else.
+pub fn check_column_name(name: &str) -> Result<(), TableError> {
+    if name.len() <= MAX_COLUMN_NAME_BYTES && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let rule = "at most 255 bytes without control characters";
+    Err(TableError::Name { what: "a column's name", name: shown(name), rule })
+}
+
+/// A name that may be a stranger's, fit for a line of text.
+fn shown(name: &str) -> String {
+    if name.len() <= MAX_NAME_BYTES { format!("{name:?}") } else { format!("of {} bytes", name.len()) }
+}
+
+fn check_columns(columns: &[String]) -> Result<(), TableError> {
+    range("number of value columns", columns.len() as u64, 0, MAX_VALUE_COLUMNS as u64)?;
+    let mut seen = HashSet::with_capacity(columns.len());
+    for name in columns {
+        check_column_name(name)?;
+        if !seen.insert(name) {
+            return Err(TableError::DuplicateColumn { name: name.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn checked_params(kind: PartKind, part: &PartDescription) -> Result<(), TableError> {
+    Params::new(part.params.scheme, part.params.geometry)
+        .map(|_| ())
+        .map_err(|source| TableError::Params { part: kind, source })
+}
+
+fn range(what: &'static str, got: u64, min: u64, max: u64) -> Result<(), TableError> {
+    if (min..=max).contains(&got) {
+        return Ok(());
+    }
+    Err(TableError::Range { what, got, min, max, remedy: "build the table again, or split it" })
+}
+
+fn fixed(what: &'static str, bytes: &[u8]) -> Result<[u8; 32], TableError> {
+    bytes.try_into().map_err(|_| TableError::Length { what, got: bytes.len() as u64, want: 32 })
+}
+
+fn digest(content: &TableContent) -> [u8; 32] {
+    struct Sum(blake3::Hasher);
+    impl Sum {
+        fn number(&mut self, n: u64) {
+            self.0.update(&n.to_le_bytes());
+        }
+        fn bytes(&mut self, bytes: &[u8]) {
+            self.number(bytes.len() as u64);
+            self.0.update(bytes);
+        }
+        fn part(&mut self, part: &PartDescription) {
+            self.bytes(&part.params.digest());
+            self.bytes(&part.hint_digest);
+        }
+    }
+    let TableContent { name, epoch, rows, value_columns, records, keyed } = content;
+    let mut sum = Sum(blake3::Hasher::new_derive_key("blindcore table v1"));
+    sum.number(PROTOCOL_VERSION.into());
+    sum.bytes(name.as_bytes());
+    sum.number(*epoch);
+    sum.number(*rows);
+    sum.number(value_columns.len() as u64);
+    value_columns.iter().for_each(|c| sum.bytes(c.as_bytes()));
+    sum.part(records);
+    sum.number(keyed.is_some().into());
+    if let Some(KeyedContent { column, salt, seeds, keys }) = keyed {
+        sum.bytes(column.as_bytes());
+        sum.bytes(salt);
+        sum.bytes(seeds);
+        sum.number(keys.is_some().into());
+        if let Some(keys) = keys {
+            sum.part(keys);
+        }
+    }
+    *sum.0.finalize().as_bytes()
+}
+
+/// Writes a key into its slot of part `keys`: its length in 2 bytes, itself, and zeros.
+///
+/// # Errors
+/// The key is over [`MAX_KEY_BYTES`], or the slot is too short for it.
+pub fn encode_key_slot(key: &[u8], slot: &mut [u8]) -> Result<(), TableError> {
+    let max = slot.len().saturating_sub(KEY_LENGTH_BYTES).min(MAX_KEY_BYTES);
+    if key.len() > max || slot.len() < KEY_LENGTH_BYTES {
+        let (got, max) = (key.len() as u64, max as u64);
+        let remedy = "give part keys slots of its longest key and 2 bytes";
+        return Err(TableError::Range { what: "bytes of a key", got, min: 0, max, remedy });
+    }
+    slot.fill(0);
+    slot[..KEY_LENGTH_BYTES].copy_from_slice(&(key.len() as u16).to_le_bytes());
+    slot[KEY_LENGTH_BYTES..][..key.len()].copy_from_slice(key);
+    Ok(())
+}
+
+/// The key in a slot of part `keys`, or `None` where [`encode_key_slot`] never wrote it.
+#[must_use]
+pub fn decode_key_slot(slot: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = slot.split_first_chunk::<KEY_LENGTH_BYTES>()?;
+    let (key, zeros) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+    (key.len() <= MAX_KEY_BYTES && zeros.iter().all(|b| *b == 0)).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        for good in ["a", "Top-1.000_x", "..", &"x".repeat(255)] {
+            assert!(check_table_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "a b", "a/b", "é", "a\0", &"x".repeat(256)] {
+            assert!(check_table_name(bad).is_err(), "{bad}");
+        }
+        assert!(check_column_name("größe (m)").is_ok());
+        assert!(check_column_name("a\u{1b}[2J").is_err());
+        let long = check_table_name(&"x".repeat(5000)).unwrap_err().to_string();
+        assert!(long.contains("of 5000 bytes") && long.len() < 300, "{long}");
+    }
+
+    #[test]
+    fn key_slots_read_back() {
+        let mut slot = [9u8; 8];
+        for key in [&b""[..], b"a", b"abcdef", b"a\0\0"] {
+            encode_key_slot(key, &mut slot).unwrap();
+            assert_eq!(decode_key_slot(&slot), Some(key));
+        }
+        assert!(encode_key_slot(b"abcdefg", &mut slot).is_err());
+        assert!(encode_key_slot(b"", &mut [0]).is_err());
+        assert_eq!(decode_key_slot(&[]), None);
+        assert_eq!(decode_key_slot(&[2, 0, b'a']), None);
+        assert_eq!(decode_key_slot(&[1, 0, b'a', 1]), None);
+    }
+}
