@@ -65,7 +65,13 @@ impl KeyHash {
     /// histogram of cells gives the load of every group for any number of groups.
     #[must_use]
     pub fn group(&self, groups: usize) -> usize {
-        (self.cell() * groups) >> CELL_BITS
+        Self::group_of_cell(self.cell(), groups)
+    }
+
+    /// The group of every key in a cell.
+    #[must_use]
+    pub fn group_of_cell(cell: usize, groups: usize) -> usize {
+        (cell * groups) >> CELL_BITS
     }
 
     /// The upper [`CELL_BITS`] bits of the hash's order.

@@ -48,10 +48,10 @@ pub mod source;
 pub mod spill;
 mod stored;
 
+pub use blindcore_wire::{CodecError, KeyError, Value, codec};
 pub use build::{BuildOptions, Stage, Watch, build};
 pub use error::StoreError;
 pub use manifest::Manifest;
-pub use stored::{Stored, StoredPart};
-pub use blindcore_wire::{CodecError, KeyError, Value, codec};
 pub use source::{Progress, Row, Source, SourceError, SourceSpec, Unit};
 pub use spill::{Entries, Entry, Order, Spill, SpillError};
+pub use stored::{Stored, StoredPart};

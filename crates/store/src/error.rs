@@ -1,0 +1,86 @@
+//! What making or opening a database refuses.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a database can't be made or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The system refuses.
+    #[error("{} can't be {action}: {error}; {}", path.display(), remedy(error))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was being done.
+        action: &'static str,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A folder without a manifest.
+    #[error(
+        "{} holds no blindcore database: there is no manifest.json; make one with `blindcore db build`",
+        path.display()
+    )]
+    NoDatabase {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A file that is not what its manifest says.
+    #[error("{} is damaged or foreign: {why}; build the database again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, as a clause about "it".
+        why: String,
+    },
+    /// The output folder is in the way.
+    #[error("{} exists; remove it, choose another --out, or say --force to replace a database", path.display())]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A row has no place in the table.
+    #[error("line {line} of {origin}: {why}")]
+    Row {
+        /// The source.
+        origin: String,
+        /// Where the row stands.
+        line: u64,
+        /// What is wrong, and the remedy.
+        why: String,
+    },
+    /// The table as a whole is unfit.
+    #[error("{0}")]
+    Unfit(String),
+    /// Somebody asked to stop.
+    #[error("interrupted; nothing was kept")]
+    Interrupted,
+    /// The source refuses.
+    #[error(transparent)]
+    Source(#[from] crate::SourceError),
+    /// A temporary file refuses.
+    #[error(transparent)]
+    Spill(#[from] crate::SpillError),
+    /// The scheme or the device refuses.
+    #[error(transparent)]
+    Lookup(#[from] blindcore_lookup::Error),
+}
+
+impl StoreError {
+    pub(crate) fn io(path: &Path, action: &'static str, error: io::Error) -> Self {
+        StoreError::Io { path: path.into(), action, error }
+    }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free space there or choose another disk"
+        }
+        io::ErrorKind::NotFound => "check the path; if it is a file of a database, build the database again",
+        io::ErrorKind::PermissionDenied => "check who may read and write there",
+        io::ErrorKind::NotADirectory => "name a folder, not a file",
+        _ => "check that disk",
+    }
+}

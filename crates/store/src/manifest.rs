@@ -1,0 +1,237 @@
+//! The manifest: what a database is, and every file of it.
+
+use std::path::Path;
+
+use blindcore_lookup::{Geometry, Params, Scheme};
+use serde::{Deserialize, Serialize};
+
+use crate::StoreError;
+
+/// The manifest's file name.
+pub const MANIFEST: &str = "manifest.json";
+const MAGIC: &str = "blindcore-db";
+const VERSION: u32 = 1;
+/// A manifest is read whole; this is more than a million shards need.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// What a database is, and every file of it. `DIR/manifest.json` is this in JSON; unknown fields are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    magic: String,
+    version: u32,
+    /// The table's name.
+    pub name: String,
+    /// Which state of the table this is, counted from 1.
+    pub epoch: u64,
+    /// Rows.
+    pub rows: u64,
+    /// The column that rows are found by; `None` where they are found by index alone.
+    pub key: Option<String>,
+    /// The columns of a record.
+    pub values: Vec<String>,
+    /// The salt of the keys' hashes, 64 hexadecimal digits; present where there is a key.
+    pub salt: Option<String>,
+    /// The matrix of records.
+    pub records: PartManifest,
+    /// The directory from index to key; present where there is a key, unless it was left out.
+    pub keys: Option<PartManifest>,
+    /// BLAKE3 of this manifest with an empty checksum, in hexadecimal.
+    checksum: String,
+}
+
+/// One matrix: its parameters and files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartManifest {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The geometry.
+    pub geometry: Geometry,
+    /// The layout of the shards' bytes.
+    pub layout: String,
+    /// The matrix, in order.
+    pub shards: Vec<FileEntry>,
+    /// The hint that clients fetch.
+    pub hint: FileEntry,
+    /// What DoublePIR's server keeps beside the matrix.
+    pub state: Option<FileEntry>,
+    /// A seed for each group, where records are found by key.
+    pub seeds: Option<FileEntry>,
+}
+
+/// A file of the database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileEntry {
+    /// Its name within the database's folder.
+    pub file: String,
+    /// Bytes of its payload.
+    pub bytes: u64,
+    /// BLAKE3 of its payload, in hexadecimal.
+    pub blake3: String,
+}
+
+impl PartManifest {
+    /// The parameters, checked.
+    ///
+    /// # Errors
+    /// They are out of range.
+    pub fn params(&self) -> Result<Params, blindcore_lookup::Error> {
+        Params::new(self.scheme, self.geometry)
+    }
+
+    /// Every file.
+    pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
+        self.shards.iter().chain([&self.hint]).chain(&self.state).chain(&self.seeds)
+    }
+}
+
+/// What a new manifest says.
+pub(crate) struct Parts {
+    pub(crate) name: String,
+    pub(crate) epoch: u64,
+    pub(crate) rows: u64,
+    pub(crate) key: Option<String>,
+    pub(crate) values: Vec<String>,
+    pub(crate) salt: Option<[u8; 32]>,
+    pub(crate) records: PartManifest,
+    pub(crate) keys: Option<PartManifest>,
+}
+
+impl Manifest {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { name, epoch, rows, key, values, salt, records, keys } = parts;
+        let salt = salt.map(|s| to_hex(&s));
+        let (magic, version, checksum) = (MAGIC.into(), VERSION, String::new());
+        let mut new = Self { magic, version, name, epoch, rows, key, values, salt, records, keys, checksum };
+        new.checksum = new.compute_checksum();
+        new
+    }
+
+    fn compute_checksum(&self) -> String {
+        let blank = Self { checksum: String::new(), ..self.clone() };
+        let json = serde_json::to_vec(&blank).expect("a manifest is JSON");
+        blake3::hash(&json).to_hex().to_string()
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self).expect("a manifest is JSON");
+        json.push('\n');
+        json
+    }
+
+    /// Reads and checks `DIR/manifest.json`.
+    ///
+    /// # Errors
+    /// There is none, it is damaged or foreign, of another version, or says what can't be.
+    pub fn read(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(MANIFEST);
+        let damaged = |why: String| StoreError::Damaged { path: path.clone(), why };
+        match std::fs::metadata(&path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(StoreError::NoDatabase { path: dir.into() });
+            }
+            Err(e) => return Err(StoreError::io(&path, "read", e)),
+            Ok(m) if m.len() > MAX_BYTES => {
+                return Err(damaged(format!("it has {} bytes, over the limit of {MAX_BYTES}", m.len())));
+            }
+            Ok(_) => {}
+        }
+        let json = std::fs::read(&path).map_err(|e| StoreError::io(&path, "read", e))?;
+        Self::parse(&json).map_err(damaged)
+    }
+
+    /// Parses a manifest from its bytes, which may be anybody's.
+    ///
+    /// # Errors
+    /// What is wrong with it, as a clause about "it".
+    pub fn parse(json: &[u8]) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Start {
+            magic: String,
+            version: u32,
+        }
+        let start: Start = serde_json::from_slice(json).map_err(|e| format!("it is no manifest: {e}"))?;
+        if start.magic != MAGIC {
+            return Err(format!(
+                "its magic is {:?} and not {MAGIC:?}: it is no blindcore manifest",
+                start.magic
+            ));
+        }
+        if start.version != VERSION {
+            let got = start.version;
+            return Err(format!("its version is {got}, and this blindcore reads version {VERSION}"));
+        }
+        let manifest: Self = serde_json::from_slice(json).map_err(|e| format!("it is no manifest: {e}"))?;
+        if manifest.checksum != manifest.compute_checksum() {
+            return Err("its checksum does not fit: it was changed or damaged".into());
+        }
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    /// A checksum only tells what was written; this tells whether it can be.
+    fn check(&self) -> Result<(), String> {
+        if self.salt()?.is_some() != self.key.is_some() || (self.keys.is_some() && self.key.is_none()) {
+            return Err("it names a key without its salt, or the other way round".into());
+        }
+        if self.records.seeds.is_some() != self.key.is_some() {
+            return Err("its keyword seeds don't fit its key".into());
+        }
+        for part in [Some(&self.records), self.keys.as_ref()].into_iter().flatten() {
+            let params = part.params().map_err(|e| e.to_string())?;
+            if part.layout != blindcore_accel::Layout::Tiles16x64.name() {
+                return Err(format!("its layout {:?} is unknown", part.layout));
+            }
+            let stripe = blindcore_accel::Layout::Tiles16x64.stripe_bytes(&params.shape()) as u64;
+            let stripes = blindcore_accel::Layout::Tiles16x64.stripes(&params.shape()) as u64;
+            let total = part.shards.iter().try_fold(0u64, |sum, s| {
+                (s.bytes % stripe == 0 && s.bytes > 0).then_some(sum.checked_add(s.bytes)).flatten()
+            });
+            if total != Some(stripe * stripes) {
+                return Err("its shards don't make its matrix".into());
+            }
+            let seeds = part.seeds.as_ref().map_or(params.geometry.groups as u64, |s| s.bytes);
+            let state = part.state.as_ref().map_or(0, |s| s.bytes);
+            if part.hint.bytes != 4 * params.hint_words() as u64
+                || state != params.state_bytes() as u64
+                || seeds != params.geometry.groups as u64
+            {
+                return Err("its hint, state or seeds have another size than its parameters make".into());
+            }
+            if part.files().any(|f| Path::new(&f.file).components().any(|c| !is_plain(&c))) {
+                return Err("it names a file outside its folder".into());
+            }
+            if part.files().any(|f| from_hex(&f.blake3).is_none()) {
+                return Err("it has a checksum that is none".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The salt of the keys' hashes.
+    ///
+    /// # Errors
+    /// It is not 64 hexadecimal digits.
+    pub fn salt(&self) -> Result<Option<[u8; 32]>, String> {
+        match &self.salt {
+            None => Ok(None),
+            Some(hex) => {
+                from_hex(hex).map(Some).ok_or_else(|| "its salt is not 64 hexadecimal digits".into())
+            }
+        }
+    }
+}
+
+fn is_plain(component: &std::path::Component<'_>) -> bool {
+    matches!(component, std::path::Component::Normal(_))
+}
+
+pub(crate) fn to_hex(bytes: &[u8; 32]) -> String {
+    blake3::Hash::from_bytes(*bytes).to_hex().to_string()
+}
+
+pub(crate) fn from_hex(hex: &str) -> Option<[u8; 32]> {
+    blake3::Hash::from_hex(hex).ok().map(|h| *h.as_bytes())
+}

@@ -1,0 +1,84 @@
+//! Files as memory.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use blindcore_accel::SharedBytes;
+use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
+
+/// A part of a file, mapped for reading.
+struct Part {
+    map: Mmap,
+    start: usize,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.map[self.start..]
+    }
+}
+
+/// Maps a file from byte `start` on.
+pub(crate) fn map(file: &File, start: usize) -> io::Result<SharedBytes> {
+    // SAFETY: the files of an epoch are never written again once their manifest stands: builds write to a
+    // folder of their own and rename it. Whoever cuts one by hand under a running server gets a SIGBUS, as
+    // with every mapped file; nothing else is unsound about a change of plain bytes.
+    let map = unsafe { Mmap::map(file)? };
+    let _ = map.advise(Advice::HugePage);
+    Ok(Arc::new(Part { map, start }))
+}
+
+/// Zeroed working memory: real memory when small, a temporary file when large, so that what a build holds
+/// stays bounded.
+pub(crate) enum Scratch {
+    Memory(Vec<u8>),
+    File(MmapMut),
+}
+
+/// Scratch up to this size is memory.
+const IN_MEMORY: usize = 64 << 20;
+
+impl Scratch {
+    pub(crate) fn zeroed(dir: &Path, len: usize) -> io::Result<Self> {
+        if len <= IN_MEMORY {
+            return Ok(Scratch::Memory(vec![0; len]));
+        }
+        let file = tempfile::tempfile_in(dir)?;
+        reserve(&file, len as u64)?;
+        Ok(Scratch::File(map_mut(&file, len)?))
+    }
+
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        match self {
+            Scratch::Memory(v) => v,
+            Scratch::File(m) => m,
+        }
+    }
+}
+
+/// Makes a file `len` bytes long with its blocks taken, so that a full disk is an error here and not a signal
+/// at the first write to the mapping.
+pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
+    file.set_len(len)?;
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        let len = i64::try_from(len).map_err(io::Error::other)?;
+        // SAFETY: an open descriptor and two numbers.
+        let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, len) };
+        // A file system that can't reserve says so; the mapping then works as it does everywhere else.
+        if code != 0 && code != libc::EOPNOTSUPP && code != libc::EINVAL {
+            return Err(io::Error::from_raw_os_error(code));
+        }
+    }
+    Ok(())
+}
+
+/// Maps the first `len` bytes of a file for writing.
+pub(crate) fn map_mut(file: &File, len: usize) -> io::Result<MmapMut> {
+    // SAFETY: the file lies in this build's own temporary folder, or has no name; nobody else writes to it.
+    unsafe { MmapOptions::new().len(len).map_mut(file) }
+}

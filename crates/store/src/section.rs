@@ -1,0 +1,251 @@
+//! The one binary file format: a header of 4096 bytes, then a payload.
+//!
+//! | at | bytes | what                                                                 |
+//! |----|-------|----------------------------------------------------------------------|
+//! | 0  | 8     | magic `BLINDCOR`                                                     |
+//! | 8  | 4     | version, 1                                                           |
+//! | 12 | 4     | what it holds: 1 a shard, 2 a hint, 3 server state, 4 keyword seeds  |
+//! | 16 | 32    | digest of the lookup parameters it was made for                      |
+//! | 48 | 8     | epoch                                                                |
+//! | 56 | 8     | bytes of payload                                                     |
+//! | 64 | 32    | BLAKE3 of the payload                                                |
+//! | 96 | 32    | BLAKE3 of the 96 bytes before                                        |
+//!
+//! Numbers are little-endian, the rest of the header is zero. The payload starts at a page, so that it can be
+//! mapped and computed on where it lies.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use blindcore_accel::SharedBytes;
+
+use crate::StoreError;
+use crate::mapped;
+
+/// Bytes of the header.
+pub(crate) const HEADER: usize = 4096;
+const MAGIC: &[u8; 8] = b"BLINDCOR";
+const VERSION: u32 = 1;
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Shard = 1,
+    Hint = 2,
+    State = 3,
+    Seeds = 4,
+}
+
+/// What a header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) kind: u32,
+    pub(crate) params_digest: [u8; 32],
+    pub(crate) epoch: u64,
+    pub(crate) payload_bytes: u64,
+    pub(crate) payload_digest: [u8; 32],
+}
+
+impl Header {
+    fn encode(&self) -> [u8; HEADER] {
+        let mut bytes = [0u8; HEADER];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[16..48].copy_from_slice(&self.params_digest);
+        bytes[48..56].copy_from_slice(&self.epoch.to_le_bytes());
+        bytes[56..64].copy_from_slice(&self.payload_bytes.to_le_bytes());
+        bytes[64..96].copy_from_slice(&self.payload_digest);
+        let digest = blake3::hash(&bytes[..96]);
+        bytes[96..128].copy_from_slice(digest.as_bytes());
+        bytes
+    }
+
+    /// Reads a header, or says what is wrong with it.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
+        let (head, _) = bytes.split_at_checked(HEADER).ok_or("it is shorter than its header")?;
+        let array = |at: usize| <[u8; 32]>::try_from(&head[at..at + 32]).expect("32 bytes");
+        let number = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("8 bytes"));
+        let small = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
+        if &head[..8] != MAGIC {
+            return Err("it is no blindcore file".into());
+        }
+        if small(8) != VERSION {
+            return Err(format!("its version is {}, and this blindcore reads version {VERSION}", small(8)));
+        }
+        if array(96) != *blake3::hash(&head[..96]).as_bytes() || head[128..].iter().any(|b| *b != 0) {
+            return Err("its header is damaged".into());
+        }
+        Ok(Self {
+            kind: small(12),
+            params_digest: array(16),
+            epoch: number(48),
+            payload_bytes: number(56),
+            payload_digest: array(64),
+        })
+    }
+}
+
+/// Writes a file's payload in order.
+pub(crate) struct Writer {
+    path: PathBuf,
+    file: BufWriter<File>,
+    hasher: blake3::Hasher,
+    header: Header,
+}
+
+impl Writer {
+    pub(crate) fn create(
+        path: PathBuf,
+        kind: Kind,
+        params_digest: [u8; 32],
+        epoch: u64,
+    ) -> Result<Self, StoreError> {
+        let payload_digest = [0; 32];
+        let header = Header { kind: kind as u32, params_digest, epoch, payload_bytes: 0, payload_digest };
+        let write = || {
+            let mut file = BufWriter::with_capacity(1 << 20, File::create_new(&path)?);
+            file.write_all(&[0; HEADER])?;
+            Ok(file)
+        };
+        let file = write().map_err(|e| StoreError::io(&path, "written", e))?;
+        Ok(Self { path, file, hasher: blake3::Hasher::new(), header })
+    }
+
+    pub(crate) fn payload_bytes(&self) -> u64 {
+        self.header.payload_bytes
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+        self.hasher.update(bytes);
+        self.header.payload_bytes += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(|e| StoreError::io(&self.path, "written", e))
+    }
+
+    /// Writes the header and makes the file last. Returns its path and the payload's digest.
+    pub(crate) fn finish(self) -> Result<(PathBuf, Header), StoreError> {
+        let Self { path, file, hasher, mut header } = self;
+        header.payload_digest = *hasher.finalize().as_bytes();
+        let write = || {
+            let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&header.encode())?;
+            file.sync_all()
+        };
+        write().map_err(|e| StoreError::io(&path, "written", e))?;
+        Ok((path, header))
+    }
+}
+
+/// Makes a file whose payload is written through a mapping by `fill`.
+pub(crate) fn write_mapped<E: From<StoreError>>(
+    path: &Path,
+    mut header: Header,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+) -> Result<Header, E> {
+    let io = |e| StoreError::io(path, "written", e);
+    let len = HEADER + usize::try_from(header.payload_bytes).expect("addressable");
+    let mut options = File::options();
+    let file = options.read(true).write(true).create_new(true).open(path).map_err(io)?;
+    mapped::reserve(&file, len as u64).map_err(io)?;
+    let mut map = mapped::map_mut(&file, len).map_err(io)?;
+    fill(&mut map[HEADER..])?;
+    header.payload_digest = *blake3::hash(&map[HEADER..]).as_bytes();
+    map[..HEADER].copy_from_slice(&header.encode());
+    map.flush().map_err(io)?;
+    file.sync_all().map_err(io)?;
+    Ok(header)
+}
+
+/// Opens a file, checks everything but its payload's digest, and maps the payload.
+pub(crate) fn open(path: &Path, expected: &Header) -> Result<SharedBytes, StoreError> {
+    let io = |e| StoreError::io(path, "read", e);
+    let mut file = File::open(path).map_err(io)?;
+    let len = file.metadata().map_err(io)?.len();
+    let mut head = Vec::with_capacity(HEADER);
+    (&mut file).take(HEADER as u64).read_to_end(&mut head).map_err(io)?;
+    let damaged = |why: String| StoreError::Damaged { path: path.into(), why };
+    let header = Header::decode(&head).map_err(damaged)?;
+    if header != *expected {
+        return Err(damaged("it belongs to another database or epoch than its manifest says".into()));
+    }
+    let want = HEADER as u64 + header.payload_bytes;
+    if len != want {
+        return Err(damaged(format!("it has {len} bytes where {want} were written")));
+    }
+    mapped::map(&file, HEADER).map_err(io)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(payload: &[u8]) -> Header {
+        Header {
+            kind: Kind::Shard as u32,
+            params_digest: [7; 32],
+            epoch: 3,
+            payload_bytes: payload.len() as u64,
+            payload_digest: *blake3::hash(payload).as_bytes(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_mapped_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut writer = Writer::create(path.clone(), Kind::Shard, [7; 32], 3).unwrap();
+        writer.write(b"hello ").unwrap();
+        writer.write(b"world").unwrap();
+        assert_eq!(writer.finish().unwrap(), (path.clone(), header(b"hello world")));
+        assert_eq!((*open(&path, &header(b"hello world")).unwrap()).as_ref(), b"hello world");
+
+        let other = dir.path().join("b");
+        let blank = Header { payload_digest: [0; 32], ..header(b"hello world") };
+        let made = write_mapped::<StoreError>(&other, blank, |p| {
+            p.copy_from_slice(b"hello world");
+            Ok(())
+        });
+        assert_eq!(made.unwrap(), header(b"hello world"));
+        assert_eq!(std::fs::read(&path).unwrap(), std::fs::read(&other).unwrap());
+    }
+
+    #[test]
+    fn foreign_cut_and_damaged_files_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut writer = Writer::create(path.clone(), Kind::Shard, [7; 32], 3).unwrap();
+        writer.write(&[1; 100]).unwrap();
+        writer.finish().unwrap();
+        let good = std::fs::read(&path).unwrap();
+        let refuse = |bytes: &[u8], expected: &Header, words: &str| {
+            std::fs::write(&path, bytes).unwrap();
+            let error = open(&path, expected).err().expect("refused").to_string();
+            assert!(error.contains(words) && error.contains(path.to_str().unwrap()), "{error}");
+        };
+        let expected = header(&[1; 100]);
+        refuse(&good[..HEADER + 99], &expected, "4195 bytes where 4196");
+        refuse(&good[..100], &expected, "shorter than its header");
+        refuse(b"", &expected, "shorter than its header");
+        refuse(&[b"PAR1".as_slice(), &good[4..]].concat(), &expected, "no blindcore file");
+        let mut version = good.clone();
+        version[8] = 9;
+        refuse(&version, &expected, "version is 9");
+        for at in [20, 60, 70, 100, 4000] {
+            let mut flipped = good.clone();
+            flipped[at] ^= 1;
+            refuse(&flipped, &expected, "header is damaged");
+        }
+        refuse(&good, &Header { epoch: 4, ..expected }, "another database or epoch");
+    }
+
+    /// Version 1 as it was first written stays readable.
+    #[test]
+    fn golden_header() {
+        let bytes = header(b"hello world").encode();
+        let hex: String = bytes[..128].iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(hex, include_str!("../testdata/header-v1.hex").trim());
+        assert_eq!(Header::decode(&bytes).unwrap(), header(b"hello world"));
+    }
+}

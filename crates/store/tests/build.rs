@@ -1,0 +1,268 @@
+//! Databases built from real files, opened again and asked.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use blindcore_accel::SharedBytes;
+use blindcore_accel_cpu::Cpu;
+use blindcore_lookup::keyword::{self, Index};
+use blindcore_lookup::{Client, SchemeChoice, Selection, Server};
+use blindcore_store::{BuildOptions, SourceSpec, Stage, StoreError, Stored, Value, build, codec};
+
+fn options(dir: &Path, source: &str, key: Option<&str>) -> BuildOptions {
+    BuildOptions {
+        source: SourceSpec::parse(dir.join(source).to_str().unwrap()).unwrap(),
+        key: key.map(str::to_owned),
+        values: None,
+        name: None,
+        out: dir.join("db"),
+        scheme: SchemeChoice::Auto,
+        directory: true,
+        force: false,
+        memory: 1 << 20,
+    }
+}
+
+fn run(options: &BuildOptions) -> Result<Stored, StoreError> {
+    build(options, &Cpu::with_threads("cpu", 2).unwrap(), &mut |_, _, _| Ok(()))?;
+    Stored::open(&options.out)
+}
+
+/// Everything in the folder, hidden files too.
+fn listing(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn phone_book(rows: usize) -> String {
+    let row = |i: usize| format!("name {i},{},{}\n", 5_550_000 + i, "x".repeat(i % 40));
+    "name,phone,note\n".to_owned() + &(0..rows).map(row).collect::<String>()
+}
+
+struct Asked {
+    server: Server,
+    client: Client,
+}
+
+impl Asked {
+    fn new(part: &blindcore_store::StoredPart) -> Self {
+        let device = Cpu::with_threads("cpu", 1).unwrap();
+        let state = part.state.clone().map(|s| vec![s]);
+        Self {
+            server: Server::new(part.params, &device, part.shards.clone(), state).unwrap(),
+            client: Client::new(part.params, part.hint.clone()).unwrap(),
+        }
+    }
+
+    fn slot(&self, selection: &Selection) -> Vec<u8> {
+        let (query, pending) = self.client.query(self.client.prepare().unwrap(), selection).unwrap();
+        self.client.decode(pending, &self.server.answer(&[&query]).unwrap().0[0]).unwrap()
+    }
+}
+
+#[test]
+fn a_keyed_table_answers_by_key_and_lists_its_keys() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("book.csv"), phone_book(3000)).unwrap();
+    let stored = run(&options(dir.path(), "book.csv", Some("name"))).unwrap();
+    stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+    let manifest = stored.manifest();
+    assert_eq!((manifest.name.as_str(), manifest.rows, manifest.epoch), ("book", 3000, 1));
+    assert_eq!(manifest.values, ["phone", "note"]);
+    assert_eq!(listing(dir.path()), ["book.csv", "db"]);
+
+    let records = Asked::new(&stored.records);
+    let salt = manifest.salt().unwrap().unwrap();
+    let index =
+        Index::new(stored.records.params.geometry, salt, stored.records.seeds.clone().unwrap()).unwrap();
+    let look = |key: &str| {
+        let (selection, print) = index.select(key.as_bytes());
+        let slot = records.slot(&selection);
+        keyword::open(&slot, &print).map(|r| codec::decode_record(r, 2).unwrap())
+    };
+    for i in [0usize, 1, 39, 1500, 2999] {
+        let want = [Value::Text((5_550_000 + i).to_string()), Value::Text("x".repeat(i % 40))];
+        assert_eq!(look(&format!("name {i}")).unwrap(), want);
+    }
+    assert_eq!(look("name 3000"), None);
+    assert_eq!(look(""), None);
+
+    let keys = stored.keys.as_ref().unwrap();
+    let directory = Asked::new(keys);
+    let slot = directory.slot(&Selection::index(&keys.params.geometry, 1234).unwrap());
+    let len = usize::from(u16::from_le_bytes([slot[0], slot[1]]));
+    assert_eq!(&slot[2..2 + len], b"name 1234");
+}
+
+#[test]
+fn a_table_without_keys_answers_by_index() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("book.csv"), phone_book(500)).unwrap();
+    let mut options = options(dir.path(), "book.csv", None);
+    options.values = Some(vec!["phone".into(), "name".into()]);
+    options.name = Some("other".into());
+    let stored = run(&options).unwrap();
+    assert!(stored.keys.is_none() && stored.manifest().key.is_none());
+    let asked = Asked::new(&stored.records);
+    for i in [0u64, 77, 499] {
+        let slot = asked.slot(&Selection::index(&stored.records.params.geometry, i).unwrap());
+        let want = [Value::Text((5_550_000 + i).to_string()), Value::Text(format!("name {i}"))];
+        assert_eq!(codec::decode_record(&slot, 2).unwrap(), want);
+    }
+}
+
+#[test]
+fn longest_records_and_shortest_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    let longest = "y".repeat(blindcore_lookup::MAX_RECORD_BYTES - 4);
+    std::fs::write(dir.path().join("long.csv"), format!("k,v\na,{longest}\nb,short\n")).unwrap();
+    let stored = run(&options(dir.path(), "long.csv", Some("k"))).unwrap();
+    let asked = Asked::new(&stored.records);
+    let salt = stored.manifest().salt().unwrap().unwrap();
+    let index =
+        Index::new(stored.records.params.geometry, salt, stored.records.seeds.clone().unwrap()).unwrap();
+    let (selection, print) = index.select(b"a");
+    let slot = asked.slot(&selection);
+    let record = codec::decode_record(keyword::open(&slot, &print).unwrap(), 1).unwrap();
+    assert_eq!(record, [Value::Text(longest.clone())]);
+
+    std::fs::remove_dir_all(dir.path().join("db")).unwrap();
+    std::fs::write(dir.path().join("long.csv"), format!("k,v\na,ok\nb,{longest}zzzzzzzz\n")).unwrap();
+    let error = run(&options(dir.path(), "long.csv", Some("k"))).err().unwrap().to_string();
+    assert!(error.contains("line 3") && error.contains("65536"), "{error}");
+    // Membership alone: no value columns, one row.
+    std::fs::write(dir.path().join("long.csv"), "k\nalone\n").unwrap();
+    let stored = run(&options(dir.path(), "long.csv", Some("k"))).unwrap();
+    assert!(stored.manifest().values.is_empty());
+}
+
+#[test]
+fn what_goes_wrong_is_named_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |text: &str| std::fs::write(dir.path().join("t.csv"), text).unwrap();
+    let refuse = |key: &str, words: &[&str]| {
+        let error = run(&options(dir.path(), "t.csv", Some(key))).err().expect("refused").to_string();
+        assert!(words.iter().all(|w| error.contains(w)), "{error}");
+        assert_eq!(listing(dir.path()), ["t.csv"], "after {error}");
+    };
+    write("k,v\n");
+    refuse("k", &["no rows"]);
+    write("k,v\na,1\nb,2\na,3\n");
+    refuse("k", &["line 4", "line 2", "key"]);
+    write("k,v\na,1\nb\n");
+    refuse("k", &["line 3"]);
+    write("k,v\na,1\n,2\n");
+    refuse("k", &["line 3", "key"]);
+    write("k,v\na,1\n");
+    refuse("nokey", &["nokey", "k, v"]);
+
+    let options = options(dir.path(), "t.csv", Some("k"));
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    for stop in [Stage::Read, Stage::Hint] {
+        let result = build(&options, &device, &mut |stage, _, _| {
+            if stage == stop { Err(StoreError::Interrupted) } else { Ok(()) }
+        });
+        assert!(matches!(result, Err(StoreError::Interrupted)));
+        assert_eq!(listing(dir.path()), ["t.csv"]);
+    }
+}
+
+#[test]
+fn an_output_in_the_way_is_kept_unless_forced() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.csv"), "k,v\na,1\n").unwrap();
+    let mut options = options(dir.path(), "t.csv", Some("k"));
+    run(&options).unwrap();
+    let error = run(&options).err().unwrap();
+    assert!(matches!(error, StoreError::Exists { .. }), "{error}");
+    std::fs::write(dir.path().join("t.csv"), "k,v\na,1\nb,2\n").unwrap();
+    options.force = true;
+    assert_eq!(run(&options).unwrap().manifest().rows, 2);
+    assert_eq!(listing(dir.path()), ["db", "t.csv"]);
+    // A folder that is no database is never replaced.
+    options.out = dir.path().join("home");
+    std::fs::create_dir(&options.out).unwrap();
+    std::fs::write(options.out.join("letter"), "dear").unwrap();
+    assert!(run(&options).err().unwrap().to_string().contains("no database"));
+    assert!(options.out.join("letter").exists());
+}
+
+#[test]
+fn damage_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.csv"), phone_book(50)).unwrap();
+    let stored = run(&options(dir.path(), "t.csv", Some("name"))).unwrap();
+    let db = stored.dir().to_owned();
+    drop(stored);
+    let files: Vec<String> = listing(&db);
+    assert!(files.contains(&"manifest.json".to_owned()) && files.contains(&"records-0000.shard".to_owned()));
+    for file in &files {
+        let path = db.join(file);
+        let good = std::fs::read(&path).unwrap();
+        let open_and_verify = || {
+            Stored::open(&db)
+                .and_then(|s| s.verify(&mut |_, _| Ok::<(), StoreError>(())))
+                .err()
+                .expect("refused")
+        };
+        let check = |bytes: &[u8], how: &str| {
+            std::fs::write(&path, bytes).unwrap();
+            let error = open_and_verify().to_string();
+            assert!(error.contains(file.as_str()), "{file} {how}: {error}");
+        };
+        check(&good[..good.len() - 2], "cut"); // a manifest may lose its last newline
+        check(b"", "emptied");
+        check(b"PK\x03\x04 something else entirely", "replaced");
+        let mut flipped = good.clone();
+        let last = flipped.len() - 3;
+        flipped[last] ^= 0x10;
+        check(&flipped, "flipped at the end");
+        flipped = good.clone();
+        flipped[good.len() / 2] ^= 1;
+        check(&flipped, "flipped in the middle");
+        std::fs::remove_file(&path).unwrap();
+        let error = open_and_verify().to_string();
+        assert!(error.contains(file.as_str()), "{file} removed: {error}");
+        std::fs::write(&path, &good).unwrap();
+    }
+    assert!(Stored::open(&db).is_ok());
+    let error = Stored::open(&dir.path().join("nowhere")).err().unwrap().to_string();
+    assert!(error.contains("nowhere") && error.contains("db build"), "{error}");
+}
+
+#[test]
+fn what_a_killed_build_left_is_swept_by_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.csv"), "k,v\na,1\n").unwrap();
+    let dead = dir.path().join(".db.building-dead");
+    let living = dir.path().join(".db.building-living");
+    for folder in [&dead, &living] {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::write(folder.join("building.lock"), "").unwrap();
+    }
+    let lock = std::fs::File::open(living.join("building.lock")).unwrap();
+    lock.lock().unwrap();
+    run(&options(dir.path(), "t.csv", Some("k"))).unwrap();
+    assert!(!dead.exists() && living.exists());
+}
+
+#[test]
+fn doublepir_tables_keep_their_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..300).map(|i| format!("{{\"v\":{}}}\n", i % 30)).collect();
+    std::fs::write(dir.path().join("t.jsonl"), rows).unwrap();
+    let mut options = options(dir.path(), "t.jsonl", None);
+    options.scheme = SchemeChoice::Only(blindcore_lookup::Scheme::Double);
+    let stored = run(&options).unwrap();
+    let state: &SharedBytes = stored.records.state.as_ref().unwrap();
+    assert_eq!((**state).as_ref().len(), stored.records.params.state_bytes());
+    assert_eq!(stored.records.params.geometry.record_bytes, 1, "a small integer takes one byte");
+    let asked = Asked::new(&stored.records);
+    for i in [0u64, 31, 299] {
+        let slot = asked.slot(&Selection::index(&stored.records.params.geometry, i).unwrap());
+        assert_eq!(codec::decode_record(&slot, 1).unwrap(), [Value::Int(i as i64 % 30)]);
+    }
+    let _ = Arc::new(stored);
+}
