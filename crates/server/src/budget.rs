@@ -1,0 +1,143 @@
+//! Memory that requests may take, and bodies that count what passes through them.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use axum::BoxError;
+use blindcore_wire::Reason;
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use std::sync::Mutex;
+
+use crate::refusal::Refusal;
+
+/// Bytes of requests and answers that may be in memory at a time.
+pub(crate) struct Budget {
+    limit: usize,
+    used: AtomicUsize,
+}
+
+impl Budget {
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, used: AtomicUsize::new(0) })
+    }
+}
+
+/// What one request holds of a [`Budget`], given back on drop: once its answer has left.
+pub(crate) struct Held {
+    budget: Arc<Budget>,
+    bytes: AtomicUsize,
+}
+
+impl Held {
+    pub(crate) fn new(budget: Arc<Budget>) -> Arc<Self> {
+        Arc::new(Self { budget, bytes: AtomicUsize::new(0) })
+    }
+
+    /// Takes more, at once or not at all.
+    pub(crate) fn take(&self, bytes: usize) -> Result<(), Refusal> {
+        let limit = self.budget.limit;
+        let taken = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+            used.checked_add(bytes).filter(|sum| *sum <= limit)
+        });
+        match taken {
+            Ok(_) => {
+                self.bytes.fetch_add(bytes, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(used) => Err(Refusal::new(
+                Reason::Busy,
+                format!(
+                    "this request needs {bytes} B more; of the {limit} B that this server spends on requests, \
+                     {used} B are in use; ask again later"
+                ),
+            )),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.budget.used.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
+}
+
+/// When something last happened on a connection.
+pub(crate) struct Activity {
+    last: Mutex<(Instant, bool)>,
+}
+
+impl Activity {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { last: Mutex::new((Instant::now(), false)) })
+    }
+
+    pub(crate) fn touch(&self) {
+        *self.last.lock().expect("nobody panics with it") = (Instant::now(), true);
+    }
+
+    /// Whether nothing happened for `idle`, or, before anything did, for `first`.
+    pub(crate) fn stalled(&self, first: Duration, idle: Duration) -> bool {
+        let (at, any) = *self.last.lock().expect("nobody panics with it");
+        at.elapsed() > if any { idle } else { first }
+    }
+}
+
+/// A body that holds its request's memory, and notes when a piece passes. A piece of a request is paid for
+/// before anybody keeps it.
+pub(crate) struct Metered<B> {
+    inner: B,
+    held: Arc<Held>,
+    activity: Arc<Activity>,
+    pays: bool,
+}
+
+impl<B> Metered<B> {
+    /// A request's body.
+    pub(crate) fn request(inner: B, held: Arc<Held>, activity: Arc<Activity>) -> Self {
+        Self { inner, held, activity, pays: true }
+    }
+
+    /// An answer's body, whose memory was taken when the request was let in.
+    pub(crate) fn answer(inner: B, held: Arc<Held>, activity: Arc<Activity>) -> Self {
+        Self { inner, held, activity, pays: false }
+    }
+}
+
+impl<B> Body for Metered<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        self.activity.touch();
+        Poll::Ready(match frame {
+            None => None,
+            Some(Err(error)) => Some(Err(error.into())),
+            Some(Ok(frame)) => match frame.data_ref().filter(|_| self.pays) {
+                Some(data) => {
+                    Some(self.held.take(data.len()).map(|()| frame).map_err(|r| Box::new(r.status()).into()))
+                }
+                None => Some(Ok(frame)),
+            },
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

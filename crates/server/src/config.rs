@@ -1,0 +1,55 @@
+//! What a server allows.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// What a server allows. Every limit is checked before the memory that it bounds is taken.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The most queries in one pass over a database, 1 to [`blindcore_lookup::MAX_GATHER`].
+    pub gather: usize,
+    /// The most queries that wait for one part of a table.
+    pub waiting_queries: usize,
+    /// The most queries in a request. Fewer where they would pass `request_bytes`.
+    pub queries_per_request: usize,
+    /// The most bytes in a request, or in its answer; one query is always allowed.
+    pub request_bytes: usize,
+    /// The most bytes of requests and answers in memory at a time.
+    pub memory_bytes: usize,
+    /// The most connections at a time. More wait to be accepted.
+    pub connections: usize,
+    /// The most requests at a time on one HTTP/2 connection.
+    pub streams_per_connection: u32,
+    /// How long a connection may take to say what it wants.
+    pub header_timeout: Duration,
+    /// How long a request may take, from its first byte to the first of its answer.
+    pub request_timeout: Duration,
+    /// How long a connection may stand still, or a client not read what it asked for.
+    pub idle_timeout: Duration,
+    /// How long `/readyz` says no before connections are refused, for load balancers to notice.
+    pub drain_delay: Duration,
+    /// How long requests may take to finish once connections are refused.
+    pub grace: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7700)),
+            gather: 16,
+            waiting_queries: 1024,
+            queries_per_request: 64,
+            request_bytes: 64 << 20,
+            memory_bytes: 1 << 30,
+            connections: 1024,
+            streams_per_connection: 64,
+            header_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(120),
+            drain_delay: Duration::ZERO,
+            grace: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Why a server does not start.
+
+use std::net::SocketAddr;
+
+use blindcore_wire::PartKind;
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address can't be listened on.
+    #[error("can't listen on {address}: {source}; give another address, or stop what listens there")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A thread can't be started.
+    #[error("can't start a thread to answer {table}: {source}; raise the limit on processes")]
+    Thread {
+        /// The table.
+        table: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A setting outside its range.
+    #[error("{what} is {got}, outside {min} to {max}; {remedy}")]
+    Range {
+        /// Which setting.
+        what: &'static str,
+        /// Its value.
+        got: u64,
+        /// The least that is allowed.
+        min: u64,
+        /// The most that is allowed.
+        max: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Two tables of one name.
+    #[error("two tables are called {name}; rename one or serve it elsewhere")]
+    DuplicateTable {
+        /// The name.
+        name: String,
+    },
+    /// A table that is not what its description says.
+    #[error("table {table}, part {part}: {what} is not what the description says; build the table again")]
+    Mismatch {
+        /// The table.
+        table: String,
+        /// The part.
+        part: PartKind,
+        /// What differs.
+        what: &'static str,
+    },
+}

@@ -1,0 +1,68 @@
+//! The gRPC face.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use blindcore_wire::proto::lookup_server::Lookup;
+use blindcore_wire::{PartKind, proto};
+use bytes::Bytes;
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status};
+
+use crate::budget::Held;
+use crate::state::State;
+
+/// Bytes of a piece of a hint.
+const CHUNK_BYTES: usize = 128 << 10;
+
+/// Cuts bytes into pieces without copying them.
+pub(crate) fn chunks(mut bytes: Bytes) -> impl Iterator<Item = Bytes> + Send {
+    std::iter::from_fn(move || {
+        let len = bytes.len().min(CHUNK_BYTES);
+        (len > 0).then(|| bytes.split_to(len))
+    })
+}
+
+pub(crate) struct Grpc(pub(crate) Arc<State>);
+
+#[tonic::async_trait]
+impl Lookup for Grpc {
+    async fn list_tables(
+        &self,
+        _: Request<proto::ListTablesRequest>,
+    ) -> Result<Response<proto::ListTablesResponse>, Status> {
+        let tables = self.0.tables.values().map(|t| t.description.summary()).collect();
+        Ok(Response::new(proto::ListTablesResponse { tables }))
+    }
+
+    async fn get_table(
+        &self,
+        request: Request<proto::GetTableRequest>,
+    ) -> Result<Response<proto::GetTableResponse>, Status> {
+        let table = self.0.table(&request.get_ref().name);
+        Ok(Response::new(table.map_err(|r| self.0.refused(r).status())?.to_proto()))
+    }
+
+    type GetHintStream = Pin<Box<dyn Stream<Item = Result<proto::HintChunk, Status>> + Send>>;
+
+    async fn get_hint(
+        &self,
+        request: Request<proto::GetHintRequest>,
+    ) -> Result<Response<Self::GetHintStream>, Status> {
+        let proto::GetHintRequest { table, epoch, part, offset } = request.into_inner();
+        let hint = self.0.hint(&table, Some(epoch), PartKind::from_proto(part), offset);
+        let hint = hint.map_err(|r| self.0.refused(r).status())?;
+        let pieces = chunks(hint).map(|data| Ok(proto::HintChunk { data }));
+        Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
+    }
+
+    async fn query(
+        &self,
+        request: Request<proto::QueryRequest>,
+    ) -> Result<Response<proto::QueryResponse>, Status> {
+        let held = request.extensions().get::<Arc<Held>>().cloned();
+        let held = held.unwrap_or_else(|| Held::new(self.0.budget.clone()));
+        let answer = self.0.query(request.into_inner(), &held).await;
+        Ok(Response::new(answer.map_err(|r| self.0.refused(r).status())?))
+    }
+}

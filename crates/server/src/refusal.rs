@@ -1,0 +1,65 @@
+//! A request refused, in the words of gRPC and of HTTP.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use blindcore_wire::{REASON_HEADER, Reason};
+use http::{HeaderName, HeaderValue, StatusCode};
+use serde_json::json;
+use tonic::metadata::{MetadataMap, MetadataValue};
+use tonic::{Code, Status};
+
+/// A request refused: what, value, limit and remedy.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) reason: Reason,
+    message: String,
+}
+
+pub(crate) const HEADER: HeaderName = HeaderName::from_static(REASON_HEADER);
+
+impl Refusal {
+    pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+
+    fn code(&self) -> (Code, StatusCode) {
+        match self.reason {
+            Reason::UnknownTable | Reason::UnknownPart => (Code::NotFound, StatusCode::NOT_FOUND),
+            Reason::StaleEpoch | Reason::WrongParameters => (Code::FailedPrecondition, StatusCode::CONFLICT),
+            Reason::WrongSize | Reason::Malformed => (Code::InvalidArgument, StatusCode::BAD_REQUEST),
+            Reason::TooLarge => (Code::OutOfRange, StatusCode::PAYLOAD_TOO_LARGE),
+            Reason::Busy => (Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS),
+            Reason::TimedOut => (Code::DeadlineExceeded, StatusCode::REQUEST_TIMEOUT),
+            Reason::Draining => (Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+            _ => (Code::Internal, StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let mut metadata = MetadataMap::new();
+        metadata.insert(REASON_HEADER, MetadataValue::from_static(self.reason.as_str()));
+        Status::with_metadata(self.code().0, &self.message, metadata)
+    }
+
+    /// The refusal that a body's error carries, if it is one of ours.
+    pub(crate) fn find(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        let mut error = Some(error);
+        while let Some(this) = error {
+            if let Some(status) = this.downcast_ref::<Status>() {
+                let reason = status.metadata().get(REASON_HEADER)?.to_str().ok()?.parse().ok()?;
+                return Some(Self::new(reason, status.message()));
+            }
+            error = this.source();
+        }
+        None
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = Json(json!({ "error": self.message, "reason": self.reason.as_str() }));
+        let mut response = (self.code().1, body).into_response();
+        response.headers_mut().insert(HEADER, HeaderValue::from_static(self.reason.as_str()));
+        response
+    }
+}

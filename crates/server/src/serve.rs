@@ -1,0 +1,231 @@
+//! Connections: accepted up to a limit, closed when they stand still, drained at the end.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use blindcore_wire::Reason;
+use blindcore_wire::proto::lookup_server::{LookupServer, SERVICE_NAME};
+use http::Request;
+use http::header::CONTENT_TYPE;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
+use tower::ServiceExt;
+
+use crate::budget::{Activity, Held, Metered};
+use crate::grpc::Grpc;
+use crate::refusal::Refusal;
+use crate::state::State;
+use crate::stats::add;
+use crate::{Config, Error, Stats, Table, http as http_face};
+
+/// Bytes that a client may send of one request before anybody reads them.
+const STREAM_WINDOW: u32 = 512 << 10;
+/// The same of one connection.
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Bytes of a request's head.
+const HEAD_BYTES: usize = 16 << 10;
+
+/// A server that listens; [`Server::run`] makes it answer.
+pub struct Server {
+    config: Config,
+    listener: TcpListener,
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+impl Server {
+    /// Checks the settings, starts a thread for each part of each table, and listens.
+    ///
+    /// # Errors
+    /// A setting is out of range, two tables have one name, or the address can't be had.
+    pub async fn bind(config: Config, tables: Vec<Table>) -> Result<Self, Error> {
+        let state = Arc::new(State::new(&config, tables)?);
+        let listen = |source| Error::Listen { address: config.listen, source };
+        let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        Ok(Self { config, listener, address, state })
+    }
+
+    /// Where it listens: the port that was free, if port 0 was asked for.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its counters, which outlive it.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.state.stats()
+    }
+
+    /// Answers until `shutdown` is done, then drains: `/readyz` says no for [`Config::drain_delay`], then new
+    /// connections are refused, and requests have [`Config::grace`] to finish. Returns how many connections
+    /// were cut after that.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
+        let Self { config, listener, state, .. } = self;
+        let config = Arc::new(config);
+        let router = router(&state);
+        let (drain, draining) = watch::channel(false);
+        let slots = Arc::new(Semaphore::new(config.connections));
+        let mut connections = JoinSet::new();
+        let ready = state.clone();
+        let mut shutdown = pin!(async {
+            shutdown.await;
+            ready.ready.store(false, Ordering::Relaxed);
+            tracing::info!("draining");
+            sleep(config.drain_delay).await;
+        });
+        loop {
+            let accepted = tokio::select! {
+                () = &mut shutdown => break,
+                Some(_) = connections.join_next() => continue,
+                accepted = async {
+                    let slot = slots.clone().acquire_owned().await.ok();
+                    (slot, listener.accept().await)
+                } => accepted,
+            };
+            match accepted {
+                (slot, Ok((stream, _))) => {
+                    add(&state.totals.connections, 1);
+                    let (state, router, config) = (state.clone(), router.clone(), config.clone());
+                    let draining = draining.clone();
+                    connections.spawn(async move {
+                        connection(stream, state, router, config, draining).await;
+                        drop(slot);
+                    });
+                }
+                (_, Err(error)) => {
+                    // Out of files, most likely: others may free some.
+                    tracing::warn!(%error, "can't accept a connection");
+                    sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        drop(listener);
+        let _ = drain.send(true);
+        let end = Instant::now() + config.grace;
+        while let Ok(Some(_)) = timeout_at(end, connections.join_next()).await {}
+        let cut = connections.len();
+        connections.shutdown().await;
+        tracing::info!(cut, "drained");
+        cut
+    }
+}
+
+fn router(state: &Arc<State>) -> Router {
+    let grpc = LookupServer::new(Grpc(state.clone()))
+        .max_decoding_message_size(state.request_bytes)
+        .max_encoding_message_size(usize::MAX);
+    http_face::router(state.clone()).route_service(&format!("/{SERVICE_NAME}/{{*method}}"), grpc)
+}
+
+async fn connection(
+    stream: TcpStream,
+    state: Arc<State>,
+    router: Router,
+    config: Arc<Config>,
+    mut draining: watch::Receiver<bool>,
+) {
+    let _ = stream.set_nodelay(true);
+    let activity = Activity::new();
+    let service = service_fn(|request| {
+        activity.touch();
+        respond(request, state.clone(), router.clone(), activity.clone(), config.request_timeout)
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(config.header_timeout)
+        .max_buf_size(HEAD_BYTES.max(64 << 10));
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(config.streams_per_connection)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_header_list_size(HEAD_BYTES as u32)
+        .keep_alive_interval(config.idle_timeout / 4)
+        .keep_alive_timeout(config.header_timeout);
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    // A request that is being computed is quiet and no stall.
+    let idle = config.idle_timeout.max(config.request_timeout + Duration::from_secs(1));
+    let period = (config.header_timeout.min(idle) / 4).max(Duration::from_millis(10));
+    let mut tick = interval(period);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut told, mut warned) = (false, false);
+    loop {
+        tokio::select! {
+            result = served.as_mut() => {
+                if let Err(error) = result {
+                    tracing::debug!(%error, "connection");
+                }
+                return;
+            }
+            _ = draining.wait_for(|d| *d), if !told => {
+                told = true;
+                served.as_mut().graceful_shutdown();
+            }
+            _ = tick.tick() => {
+                if activity.stalled(config.header_timeout, idle) {
+                    if warned {
+                        return;
+                    }
+                    // Asked once to leave, closed at the next tick.
+                    warned = true;
+                    add(&state.totals.stalled, 1);
+                    served.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+}
+
+/// One request: its memory is counted, its time is bounded.
+async fn respond(
+    request: Request<Incoming>,
+    state: Arc<State>,
+    router: Router,
+    activity: Arc<Activity>,
+    limit: Duration,
+) -> Result<Response, Infallible> {
+    let grpc =
+        request.headers().get(CONTENT_TYPE).is_some_and(|t| t.as_bytes().starts_with(b"application/grpc"));
+    let held = Held::new(state.budget.clone());
+    let mut request = request.map(|body| Body::new(Metered::request(body, held.clone(), activity.clone())));
+    request.extensions_mut().insert(held.clone());
+    let response = match timeout(limit, router.oneshot(request)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(_) => {
+            let refusal = state.refused(Refusal::new(
+                Reason::TimedOut,
+                format!(
+                    "the request took longer than {} ms; send it faster, or ask later",
+                    limit.as_millis()
+                ),
+            ));
+            if grpc {
+                refusal.status().into_http::<tonic::body::Body>().map(Body::new)
+            } else {
+                refusal.into_response()
+            }
+        }
+    };
+    activity.touch();
+    Ok(response.map(|body| Body::new(Metered::answer(body, held, activity))))
+}
