@@ -1,1 +1,30 @@
-//! Under construction.
+//! The lookup client: a key in, a record out, and a server that learns which table was asked and no more.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), blindcore_client::Error> {
+//! use blindcore_client::Client;
+//!
+//! let client = Client::connect("http://127.0.0.1:7700").await?;
+//! let table = client.table("passwords").await?; // fetches the hint, once an epoch
+//! match table.get("correct horse").await?.found {
+//!     Some(record) => println!("{:?}", record.values),
+//!     None => println!("not there"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a server sees of a lookup is the same for every key, there or not: one request of one length, answered
+//! by one of one length. Each query is under a secret of its own and is sent once; see [`Error`] on why.
+
+mod cache;
+mod connection;
+mod error;
+mod hint;
+mod table;
+
+pub use cache::CacheDir;
+pub use connection::{Client, Options};
+pub use error::Error;
+pub use hint::Progress;
+pub use table::{Lookup, Record, TableClient, Timings, Traffic};

@@ -262,7 +262,7 @@ impl State {
         let Reply { answers, pass_micros, passes, gathered } = queue.await.unwrap_or_else(|_| {
             Err(Refusal::new(Reason::Draining, "the server is shutting down; ask another one, or later"))
         })?;
-        let server_micros = started.elapsed().as_micros() as u64;
+        let server_micros = (started.elapsed().as_micros() as u64).max(1);
         add(&part.counters.requests, 1);
         add(&part.counters.bytes_in, bytes as u64);
         add(&part.counters.bytes_out, answers.len() as u64);

@@ -1,0 +1,157 @@
+//! A server, asked over gRPC.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blindcore_wire::proto::lookup_client::LookupClient;
+use blindcore_wire::{
+    MAX_LISTING_BYTES, MAX_TABLE_BYTES, TableDescription, TableError, check_table_name, proto,
+};
+use http::Uri;
+use tokio::time::timeout;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Response, Status};
+
+use crate::cache::CacheDir;
+use crate::error::{chain, refused};
+use crate::hint::Progress;
+use crate::{Error, TableClient};
+
+/// How a client behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where hints are kept.
+    pub cache: CacheDir,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long an answer, or the next piece of a hint, may take.
+    pub request_timeout: Duration,
+    /// The largest hint that is fetched, in bytes. It is held in memory.
+    pub hint_bytes: u64,
+    /// The most queries in a request, whatever the server allows: they and their answers are held in memory.
+    pub queries_per_request: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cache: CacheDir::User,
+            connect_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(120),
+            hint_bytes: 4 << 30,
+            queries_per_request: 64,
+        }
+    }
+}
+
+/// A connection to a server. Clones share it.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) grpc: LookupClient<Channel>,
+    pub(crate) options: Arc<Options>,
+}
+
+impl Client {
+    /// Connects to `http://HOST:PORT`.
+    ///
+    /// # Errors
+    /// The address is none, asks for TLS, or nobody answers there.
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        Self::connect_with(url, Options::default()).await
+    }
+
+    /// Connects to `http://HOST:PORT`.
+    ///
+    /// # Errors
+    /// As [`Client::connect`].
+    pub async fn connect_with(url: &str, options: Options) -> Result<Self, Error> {
+        let wrong = |why: &str| Error::Url { url: url.to_owned(), why: why.to_owned() };
+        let uri: Uri = url.parse().map_err(|e| wrong(&chain(&e)))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => return Err(Error::Tls { url: url.to_owned() }),
+            Some(_) => return Err(wrong("only http:// is spoken")),
+            None => return Err(wrong("it does not start with http://")),
+        }
+        if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+            return Err(wrong("it goes on after the port"));
+        }
+        if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
+            return Err(wrong("it names a user"));
+        }
+        let endpoint = Endpoint::from(uri)
+            .connect_timeout(options.connect_timeout)
+            .tcp_nodelay(true)
+            // A hint comes as fast as the network allows, not as windows do.
+            .initial_stream_window_size(4 << 20)
+            .initial_connection_window_size(8 << 20)
+            .http2_keep_alive_interval(Duration::from_secs(30))
+            .keep_alive_timeout(Duration::from_secs(20));
+        let channel = endpoint.connect().await;
+        let channel = channel.map_err(|e| Error::Connect { url: url.to_owned(), why: chain(&e) })?;
+        Ok(Self { grpc: LookupClient::new(channel), options: Arc::new(options) })
+    }
+
+    /// The tables that the server has.
+    ///
+    /// # Errors
+    /// The server can't be asked, or its answer makes no sense.
+    pub async fn tables(&self) -> Result<Vec<proto::TableSummary>, Error> {
+        const WHAT: &str = "the list of tables";
+        let mut grpc = self.grpc.clone().max_decoding_message_size(MAX_LISTING_BYTES);
+        let tables = grpc.list_tables(proto::ListTablesRequest {});
+        let tables = self.within(WHAT, tables).await?.map_err(|s| refused(&s, WHAT, "", 0))?.tables;
+        for table in &tables {
+            let bad = |source: TableError| Error::Protocol {
+                what: format!("it lists a table whose name is none: {source}"),
+            };
+            check_table_name(&table.name).map_err(bad)?;
+        }
+        Ok(tables)
+    }
+
+    /// Opens a table: fetches its description and, unless it is cached, its hint.
+    ///
+    /// # Errors
+    /// There is no such table, its description is refused, or its hint can't be had.
+    pub async fn table(&self, name: &str) -> Result<TableClient, Error> {
+        self.table_with(name, None).await
+    }
+
+    /// Opens a table, telling how far its hints are.
+    ///
+    /// # Errors
+    /// As [`Client::table`].
+    pub async fn table_with(&self, name: &str, progress: Option<Progress>) -> Result<TableClient, Error> {
+        const WHAT: &str = "a table's description";
+        let refuse = |source| Error::Table { table: crate::error::line(name), source };
+        check_table_name(name).map_err(refuse)?;
+        let mut grpc = self.grpc.clone().max_decoding_message_size(MAX_TABLE_BYTES);
+        let answer = grpc.get_table(proto::GetTableRequest { name: name.to_owned() });
+        let answer = self.within(WHAT, answer).await?.map_err(|s| refused(&s, WHAT, name, 0))?;
+        let proto::GetTableResponse { table, records_queries, keys_queries } = answer;
+        let missing = || Error::Protocol { what: "it answers with no table".into() };
+        let table = TableDescription::from_proto(table.ok_or_else(missing)?).map_err(refuse)?;
+        if table.name() != name {
+            return Err(Error::Protocol {
+                what: format!("asked for table {name}, it answers with {}", table.name()),
+            });
+        }
+        TableClient::open(self.clone(), table, [records_queries, keys_queries], progress).await
+    }
+
+    /// Waits for an answer no longer than allowed.
+    pub(crate) async fn within<T>(
+        &self,
+        what: &'static str,
+        answer: impl Future<Output = Result<Response<T>, Status>>,
+    ) -> Result<Result<T, Status>, Error> {
+        let limit = self.options.request_timeout;
+        match timeout(limit, answer).await {
+            Ok(answer) => Ok(answer.map(Response::into_inner)),
+            Err(_) => {
+                Err(Error::Network { what, why: format!("no answer within {} s", limit.as_secs_f32()) })
+            }
+        }
+    }
+}
