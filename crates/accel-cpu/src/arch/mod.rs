@@ -7,6 +7,10 @@ pub(crate) mod amx;
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod rows_avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod rows_avx512;
 
 /// Fails with the name of the first feature that this machine lacks.
 macro_rules! check {

@@ -1,0 +1,222 @@
+//! AVX-512 for rows: `vpmadd52luq` and `vpmadd52huq` multiply, split and add at once, eight lanes at a time.
+
+use std::arch::x86_64::*;
+
+use blindcore_accel::Word;
+use blindcore_math::Modulus;
+
+use crate::rows::{Block, Kernel, MAX_LINES, Reduce, UNIT};
+
+/// 64-bit lanes in a register.
+const LANES: usize = 8;
+/// Registers in a unit.
+const REGISTERS: usize = UNIT / LANES;
+/// Bits of what `vpmadd52` multiplies.
+const LIMB: u32 = 52;
+
+/// Modulo 2^32: the low 52 bits of each product, one instruction. Accumulators may wrap.
+const WRAP32: usize = 0;
+/// Modulo 2^64: `vpmullq`. Accumulators may wrap.
+const WRAP64: usize = 1;
+/// Words below 2^52: the low and the high 52 bits of each product, two instructions.
+const ONE_LIMB: usize = 2;
+/// Words below 2^62, as a limb of 52 bits and one of ten: seven instructions.
+const TWO_LIMBS: usize = 3;
+
+/// Accumulators of a lane.
+const fn accumulators(method: usize) -> usize {
+    match method {
+        WRAP32 | WRAP64 => 1,
+        ONE_LIMB => 2,
+        _ => 3,
+    }
+}
+
+// A product adds at most 3 * 2^52 to an accumulator (the middle one of two limbs): a block never overflows.
+const _: () = assert!((MAX_LINES as u64) < u64::MAX / (3 << LIMB));
+
+/// The kernel for a modulus and so many products a sum.
+pub(crate) fn kernel(modulus: Modulus, depth: usize) -> Kernel {
+    let reduce = reduction(modulus, depth);
+    let kernel = |weights, block| Kernel { weights, capacity: MAX_LINES, block, reduce };
+    match modulus {
+        Modulus::Pow2_32 => kernel(&[0], run::<WRAP32>),
+        Modulus::Pow2_64 => kernel(&[0], run::<WRAP64>),
+        Modulus::Prime(p) if p.value() <= 1 << LIMB => kernel(&[0, LIMB], run::<ONE_LIMB>),
+        Modulus::Prime(_) => kernel(&[0, LIMB, 2 * LIMB], run::<TWO_LIMBS>),
+    }
+}
+
+fn run<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
+    // SAFETY: devices hold these kernels only where `check_avx512` passed.
+    unsafe { dispatch::<METHOD>(block, sums) }
+}
+
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
+    match (block.word, block.queries.len()) {
+        (Word::U8, 1) => lines::<METHOD, 1, 1>(block, sums),
+        (Word::U8, _) => lines::<METHOD, 1, 2>(block, sums),
+        (Word::U16, 1) => lines::<METHOD, 2, 1>(block, sums),
+        (Word::U16, _) => lines::<METHOD, 2, 2>(block, sums),
+        (Word::U32, 1) => lines::<METHOD, 4, 1>(block, sums),
+        (Word::U32, _) => lines::<METHOD, 4, 2>(block, sums),
+        (Word::U64, 1) => lines::<METHOD, 8, 1>(block, sums),
+        (Word::U64, _) => lines::<METHOD, 8, 2>(block, sums),
+    }
+}
+
+/// One block, unit after unit: a unit's accumulators stay in registers down all lines.
+///
+/// In: residues of the method's modulus. Out: exact sums (modulo 2^64 for those that may wrap), added in
+/// halves. Cost: a register of words takes one load, and for each query one load and the method's
+/// instructions.
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &Block<'_>, sums: &mut [u64]) {
+    let accumulators = accumulators(METHOD);
+    block.check(accumulators, sums);
+    let queries: [&[u64]; QUERIES] = block.queries.try_into().expect("as dispatched");
+    assert_eq!(BYTES, block.word.bytes());
+    let low_half = _mm512_set1_epi64(0xffff_ffff);
+    for lane in (0..block.width).step_by(UNIT) {
+        let mut registers = [[[_mm512_setzero_si512(); 3]; REGISTERS]; QUERIES];
+        for line in 0..block.lines {
+            let at = line * block.stride + lane;
+            for i in 0..(UNIT * BYTES).div_ceil(64) {
+                let ahead = block.next.as_ptr().wrapping_add(at * BYTES + 64 * i);
+                _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
+            }
+            for r in 0..REGISTERS {
+                // SAFETY: `block.check` holds a unit at (line, lane) within the row and every query.
+                let words = unsafe { load::<BYTES>(block.row.as_ptr().add((at + r * LANES) * BYTES)) };
+                for q in 0..QUERIES {
+                    // SAFETY: as above.
+                    let query = unsafe {
+                        _mm512_loadu_si512(
+                            queries[q].as_ptr().add(line * block.width + lane + r * LANES).cast(),
+                        )
+                    };
+                    multiply_add::<METHOD>(&mut registers[q][r], words, query);
+                }
+            }
+        }
+        for q in 0..QUERIES {
+            for a in 0..accumulators {
+                for r in 0..REGISTERS {
+                    let register = registers[q][r][a];
+                    let halves = [_mm512_and_si512(register, low_half), _mm512_srli_epi64::<32>(register)];
+                    for (half, value) in halves.into_iter().enumerate() {
+                        let at = ((q * accumulators + a) * 2 + half) * block.width + lane + r * LANES;
+                        // SAFETY: `block.check` holds `sums` to queries * accumulators * 2 widths.
+                        unsafe {
+                            let sum: *mut __m512i = sums.as_mut_ptr().add(at).cast();
+                            let added = _mm512_add_epi64(_mm512_loadu_si512(sum.cast_const()), value);
+                            _mm512_storeu_si512(sum, added);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Eight words, widened.
+///
+/// # Safety
+/// Eight words of `BYTES` bytes lie at `at`.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn load<const BYTES: usize>(at: *const u8) -> __m512i {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match BYTES {
+            1 => _mm512_cvtepu8_epi64(_mm_loadl_epi64(at.cast())),
+            2 => _mm512_cvtepu16_epi64(_mm_loadu_si128(at.cast())),
+            4 => _mm512_cvtepu32_epi64(_mm256_loadu_si256(at.cast())),
+            _ => _mm512_loadu_si512(at.cast()),
+        }
+    }
+}
+
+/// Adds eight products to the accumulators that the method has.
+///
+/// Two limbs, a = a0 + 2^52 a1 with a1 below 2^10: `vpmadd52` ignores what is above 52 bits of its operands,
+/// so that a itself serves as a0. Source: Gueron and Krasnov 2016, for the instruction's use.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+fn multiply_add<const METHOD: usize>(sums: &mut [__m512i; 3], a: __m512i, b: __m512i) {
+    match METHOD {
+        WRAP32 => sums[0] = _mm512_madd52lo_epu64(sums[0], a, b),
+        WRAP64 => sums[0] = _mm512_add_epi64(sums[0], _mm512_mullo_epi64(a, b)),
+        ONE_LIMB => {
+            sums[0] = _mm512_madd52lo_epu64(sums[0], a, b);
+            sums[1] = _mm512_madd52hi_epu64(sums[1], a, b);
+        }
+        _ => {
+            let (a1, b1) = (_mm512_srli_epi64::<LIMB>(a), _mm512_srli_epi64::<LIMB>(b));
+            sums[0] = _mm512_madd52lo_epu64(sums[0], a, b);
+            sums[1] = _mm512_madd52hi_epu64(sums[1], a, b);
+            sums[1] = _mm512_madd52lo_epu64(sums[1], a, b1);
+            sums[1] = _mm512_madd52lo_epu64(sums[1], a1, b);
+            sums[2] = _mm512_madd52hi_epu64(sums[2], a, b1);
+            sums[2] = _mm512_madd52hi_epu64(sums[2], a1, b);
+            sums[2] = _mm512_madd52lo_epu64(sums[2], a1, b1);
+        }
+    }
+}
+
+/// What reduces the sums of [`ONE_LIMB`]: four numbers below 2^52, each times a constant power of two.
+struct Reduction {
+    prime: u64,
+    /// 2^0, 2^32, 2^52 and 2^84, reduced.
+    powers: [u64; 4],
+    /// floor(2^52 power / prime). Source: Shoup's NTL; Harvey 2014, for the bound.
+    quotients: [u64; 4],
+}
+
+/// For primes below 2^51, so that twice the prime fits a limb, and up to 2^20 products, each of which adds
+/// less than 2^32 to a sum.
+fn reduction(modulus: Modulus, depth: usize) -> Option<Reduce> {
+    let Modulus::Prime(p) = modulus else { return None };
+    if p.value() >= 1 << (LIMB - 1) || depth > 1 << (LIMB - 32) {
+        return None;
+    }
+    let prime = p.value();
+    let powers = [0, 32, LIMB, LIMB + 32].map(|bits| p.reduce(1 << bits));
+    let quotients = powers.map(|power| ((u128::from(power) << LIMB) / u128::from(prime)) as u64);
+    let reduction = Reduction { prime, powers, quotients };
+    // SAFETY: devices hold these kernels only where `check_avx512` passed.
+    Some(Box::new(move |sums, out| unsafe { reduction.run(sums, out) }))
+}
+
+impl Reduction {
+    /// In: four times as many sums, below 2^52, as `out` has words, a multiple of eight. Out: residues.
+    /// Cost: twelve `vpmadd52` for eight words.
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn run(&self, sums: &[u64], out: &mut [u64]) {
+        assert!(sums.len() == 4 * out.len() && out.len().is_multiple_of(LANES));
+        let set = |x: u64| _mm512_set1_epi64(x as i64);
+        let (zero, mask) = (_mm512_setzero_si512(), set((1 << LIMB) - 1));
+        let prime = set(self.prime);
+        let (powers, quotients) = (self.powers.map(set), self.quotients.map(set));
+        for at in (0..out.len()).step_by(LANES) {
+            let mut total = zero;
+            for i in 0..4 {
+                // SAFETY: the assertion holds four times out.len() sums; `at` + 8 is at most out.len().
+                let sum = unsafe { _mm512_loadu_si512(sums.as_ptr().add(i * out.len() + at).cast()) };
+                // sum * power - quotient * prime is at least 0 and below 2 prime < 2^52.
+                let quotient = _mm512_madd52hi_epu64(zero, sum, quotients[i]);
+                let product = _mm512_madd52lo_epu64(zero, sum, powers[i]);
+                let multiple = _mm512_madd52lo_epu64(zero, quotient, prime);
+                let rest = _mm512_and_si512(_mm512_sub_epi64(product, multiple), mask);
+                total = _mm512_add_epi64(total, rest);
+            }
+            for multiple in [4, 2, 1] {
+                let less = _mm512_sub_epi64(total, set(multiple * self.prime));
+                total = _mm512_min_epu64(total, less);
+            }
+            // SAFETY: `at` + 8 is at most out.len().
+            unsafe { _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), total) };
+        }
+    }
+}
