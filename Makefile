@@ -1,0 +1,50 @@
+# What a person does with this repository. `make help` lists it.
+.POSIX:
+
+.PHONY: help demo test lint fuzz bench tools-test tools-demo tools-lint tools-fuzz
+
+TOOLS = target/tools
+# Seconds for each fuzz target, and how many lookups the demo compares with SQL.
+SECONDS = 120
+LOOKUPS = 100
+
+help:
+	@echo "make demo     build blindcore, a table of Unicode's characters, and look some of them up in private"
+	@echo "make test     every test of the workspace"
+	@echo "make lint     format, clippy, documentation, licences of dependencies"
+	@echo "make fuzz     every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
+	@echo "make bench    lookup speeds of this machine, as JSON"
+
+demo: tools-demo
+	@python3 scripts/demo.py --lookups $(LOOKUPS)
+
+test: tools-test
+	cargo test --workspace --locked
+
+lint: tools-lint
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+	test -x $(TOOLS)/bin/cargo-deny || cargo install --quiet --locked cargo-deny --root $(TOOLS)
+	$(TOOLS)/bin/cargo-deny check bans licenses sources
+
+fuzz: tools-fuzz
+	test -x $(TOOLS)/bin/cargo-fuzz || cargo install --quiet --locked cargo-fuzz --root $(TOOLS)
+	SECONDS_EACH=$(SECONDS) sh scripts/fuzz.sh $(TOOLS)/bin/cargo-fuzz
+
+bench: tools-test
+	@cargo build --quiet --release --locked --bin blindcore
+	@target/release/blindcore bench lookup --json
+
+# One line for each tool that is missing, with where it comes from.
+tools-test:
+	@sh scripts/tools.sh cargo cc
+
+tools-demo:
+	@sh scripts/tools.sh cargo cc python3
+
+tools-lint:
+	@sh scripts/tools.sh cargo cc cargo-fmt cargo-clippy
+
+tools-fuzz:
+	@sh scripts/tools.sh cargo cc c++ rustup nightly

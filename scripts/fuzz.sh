@@ -1,0 +1,32 @@
+#!/bin/sh
+# Runs every fuzz target for SECONDS_EACH seconds, one after another, and prints a line for each.
+# Usage: fuzz.sh [CARGO_FUZZ [TARGET...]]
+set -u
+cd "$(dirname "$0")/.." || exit 2
+fuzz=${1:-target/tools/bin/cargo-fuzz}
+[ $# -gt 0 ] && shift
+seconds=${SECONDS_EACH:-120}
+# A target directory set for other builds would be rebuilt with sanitizers: fuzzing has its own.
+unset CARGO_TARGET_DIR
+
+[ $# -gt 0 ] || set -- $(RUSTUP_TOOLCHAIN=nightly "$fuzz" list)
+RUSTUP_TOOLCHAIN=nightly "$fuzz" build || exit 2
+
+mkdir -p fuzz/target/logs
+failed=0
+printf '%-18s %12s %8s  %s\n' target executions seconds found
+for target in "$@"; do
+    log=fuzz/target/logs/$target.log
+    mkdir -p "fuzz/corpus/$target"
+    # Seeds are read and never written to; what is learnt goes to the corpus, which git ignores.
+    if RUSTUP_TOOLCHAIN=nightly "$fuzz" run "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+        -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 >"$log" 2>&1; then
+        found=nothing
+    else
+        found="$(grep -m1 -aE 'panicked at|ERROR: |SUMMARY' "$log" || echo failed) (see $log)"
+        failed=1
+    fi
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    printf '%-18s %12s %8s  %s\n' "$target" "${runs:--}" "$seconds" "$found"
+done
+exit $failed
