@@ -1,0 +1,265 @@
+//! Messages: version 1 as it was published, and strangers' bytes.
+
+use blindcore_lookup::{Geometry, Params, Scheme};
+use blindcore_wire::{
+    KeyedContent, MAX_VALUE_COLUMNS, PartDescription, TableContent, TableDescription, TableError, proto,
+};
+use bytes::Bytes;
+use proptest::prelude::*;
+use prost::Message;
+
+fn part(scheme: Scheme, record_bytes: usize, groups: usize, columns: usize) -> PartDescription {
+    let params = Params::new(scheme, Geometry { record_bytes, groups, columns }).unwrap();
+    PartDescription { params, hint_digest: [record_bytes as u8; 32] }
+}
+
+fn keyed() -> TableDescription {
+    TableDescription::new(TableContent {
+        name: "drugs-2026".into(),
+        epoch: 3,
+        rows: 100,
+        value_columns: vec!["name".into(), "größe".into()],
+        records: part(Scheme::Simple, 45, 4, 64),
+        keyed: Some(KeyedContent {
+            column: "id".into(),
+            salt: [7; 32],
+            seeds: Bytes::from_static(&[0, 9, 0, 255]),
+            keys: Some(part(Scheme::Double, 12, 10, 10)),
+        }),
+    })
+    .unwrap()
+}
+
+fn dense() -> TableDescription {
+    TableDescription::new(TableContent {
+        name: "t".into(),
+        epoch: 1,
+        rows: 5,
+        value_columns: vec![],
+        records: part(Scheme::Simple, 1, 2, 3),
+        keyed: None,
+    })
+    .unwrap()
+}
+
+/// One of each message, in the order of the golden file.
+fn golden() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("ListTablesRequest", proto::ListTablesRequest {}.encode_to_vec()),
+        (
+            "ListTablesResponse",
+            proto::ListTablesResponse { tables: vec![keyed().summary(), dense().summary()] }.encode_to_vec(),
+        ),
+        ("GetTableRequest", proto::GetTableRequest { name: "t".into() }.encode_to_vec()),
+        (
+            "GetTableResponse",
+            proto::GetTableResponse { table: Some(keyed().to_proto()), records_queries: 64, keys_queries: 8 }
+                .encode_to_vec(),
+        ),
+        (
+            "GetTableResponse",
+            proto::GetTableResponse { table: Some(dense().to_proto()), records_queries: 1, keys_queries: 0 }
+                .encode_to_vec(),
+        ),
+        (
+            "GetHintRequest",
+            proto::GetHintRequest {
+                table: "t".into(),
+                epoch: 1,
+                part: proto::PartKind::Keys.into(),
+                offset: 1 << 33,
+            }
+            .encode_to_vec(),
+        ),
+        ("HintChunk", proto::HintChunk { data: Bytes::from_static(b"\x00\x01\xff") }.encode_to_vec()),
+        (
+            "QueryRequest",
+            proto::QueryRequest {
+                table: "t".into(),
+                epoch: u64::MAX,
+                part: proto::PartKind::Records.into(),
+                params_digest: Bytes::copy_from_slice(&dense().records().params.digest()),
+                queries: Bytes::from_static(&[1, 2, 3, 4]),
+            }
+            .encode_to_vec(),
+        ),
+        (
+            "QueryResponse",
+            proto::QueryResponse { answers: Bytes::from_static(&[9; 5]), server_micros: 1234 }
+                .encode_to_vec(),
+        ),
+    ]
+}
+
+/// Reads a message of any kind and writes it again; nothing where the bytes are none.
+fn again(kind: &str, bytes: &[u8]) -> Option<Vec<u8>> {
+    fn of<M: Message + Default>(bytes: &[u8]) -> Option<Vec<u8>> {
+        M::decode(bytes).ok().map(|m| m.encode_to_vec())
+    }
+    match kind {
+        "ListTablesRequest" => of::<proto::ListTablesRequest>(bytes),
+        "ListTablesResponse" => of::<proto::ListTablesResponse>(bytes),
+        "GetTableRequest" => of::<proto::GetTableRequest>(bytes),
+        "GetTableResponse" => of::<proto::GetTableResponse>(bytes),
+        "GetHintRequest" => of::<proto::GetHintRequest>(bytes),
+        "HintChunk" => of::<proto::HintChunk>(bytes),
+        "QueryRequest" => of::<proto::QueryRequest>(bytes),
+        "QueryResponse" => of::<proto::QueryResponse>(bytes),
+        _ => panic!("no message is called {kind}"),
+    }
+}
+
+/// Messages, each after its length in 4 bytes, little-endian.
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/messages-v1.bin");
+
+#[test]
+fn version_1_reads_back() {
+    let messages = golden();
+    if std::env::var_os("BLINDCORE_WRITE_GOLDEN").is_some() {
+        let framed = messages.iter().flat_map(|(_, m)| [&(m.len() as u32).to_le_bytes()[..], m].concat());
+        std::fs::write(GOLDEN, framed.collect::<Vec<u8>>()).unwrap();
+    }
+    let file = std::fs::read(GOLDEN).unwrap();
+    let mut rest = &file[..];
+    for (kind, message) in &messages {
+        let (len, after) = rest.split_first_chunk::<4>().unwrap();
+        let (stored, after) = after.split_at(u32::from_le_bytes(*len) as usize);
+        rest = after;
+        assert_eq!(stored, message, "{kind} is written in another way than in version 1");
+        assert_eq!(again(kind, stored).as_deref(), Some(stored), "{kind}");
+    }
+    assert!(rest.is_empty());
+}
+
+#[test]
+fn descriptions_read_back() {
+    for table in [keyed(), dense()] {
+        assert_eq!(TableDescription::from_proto(table.to_proto()).unwrap(), table);
+    }
+    assert_ne!(keyed().digest(), dense().digest());
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name() {
+    type Change = fn(&mut proto::Table);
+    let cases: &[(&str, Change)] = &[
+        ("protocol version 2", |t| t.protocol_version = 2),
+        ("protocol version 0", |t| *t = proto::Table::default()),
+        ("a table's name", |t| t.name = "a/b".into()),
+        ("of 5000 bytes", |t| t.name = "x".repeat(5000)),
+        ("digest", |t| t.epoch += 1),
+        ("number of rows", |t| t.rows = 0),
+        ("number of rows", |t| t.rows = u64::MAX),
+        ("no key column", |t| t.key_column = None),
+        ("a column's name", |t| t.key_column = Some("\n".into())),
+        ("there twice", |t| t.value_columns.push("name".into())),
+        ("number of value columns", |t| t.value_columns = vec![String::new(); MAX_VALUE_COLUMNS + 1]),
+        ("no part records", |t| t.records = None),
+        ("salt", |t| t.salt = Bytes::from_static(&[1; 31])),
+        ("seeds", |t| t.seeds = Bytes::from_static(&[1; 5])),
+        ("digest", |t| t.seeds = Bytes::from_static(&[1; 4])),
+        ("digest", |t| t.digest = Bytes::new()),
+        ("digest", |t| t.keys = None),
+        ("scheme", |t| t.records.as_mut().unwrap().scheme = 77),
+        ("record size", |t| t.records.as_mut().unwrap().record_bytes = u64::MAX),
+        ("number of groups", |t| t.keys.as_mut().unwrap().groups = 0),
+        ("number of columns", |t| t.records.as_mut().unwrap().columns = 1 << 40),
+        ("fail once in", |t| t.records.as_mut().unwrap().columns = 1 << 30),
+        ("params_digest", |t| t.records.as_mut().unwrap().columns += 1),
+        ("hint_digest", |t| t.records.as_mut().unwrap().hint_digest = Bytes::new()),
+        ("the hint", |t| t.records.as_mut().unwrap().hint_bytes -= 4096),
+    ];
+    for (words, change) in cases {
+        let mut table = keyed().to_proto();
+        change(&mut table);
+        let error = TableDescription::from_proto(table).unwrap_err().to_string();
+        assert!(error.contains(words), "{words}: {error}");
+        assert!(error.len() < 600, "{error}");
+    }
+    let dense_with_seeds = proto::Table { seeds: Bytes::from_static(&[0]), ..dense().to_proto() };
+    assert!(matches!(TableDescription::from_proto(dense_with_seeds), Err(TableError::Shape { .. })));
+}
+
+#[test]
+fn keyed_tables_need_room_for_keys() {
+    let content = |records, seeds: usize, keys| TableContent {
+        name: "t".into(),
+        epoch: 1,
+        rows: 1,
+        value_columns: vec![],
+        records,
+        keyed: Some(KeyedContent { column: "k".into(), salt: [0; 32], seeds: vec![0; seeds].into(), keys }),
+    };
+    let simple = |record_bytes, groups, columns| part(Scheme::Simple, record_bytes, groups, columns);
+    assert!(TableDescription::new(content(simple(6, 1, 4), 1, None)).is_ok());
+    for (records, seeds, keys) in [
+        (simple(5, 1, 4), 1, None),
+        (simple(6, 1, 3), 1, None),
+        (simple(6, (2 << 20) + 1, 4), (2 << 20) + 1, None),
+        (simple(6, 1, 4), 1, Some(simple(2, 1, 4))),
+        (simple(6, 1, 4), 1, Some(simple(4099, 1, 4))),
+    ] {
+        assert!(TableDescription::new(content(records, seeds, keys)).is_err(), "{records:?} {keys:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_refused_or_mean_something(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        for (kind, _) in golden() {
+            let Some(once) = again(kind, &bytes) else { continue };
+            prop_assert_eq!(again(kind, &once), Some(once));
+        }
+        if let Ok(table) = proto::Table::decode(&bytes[..]) {
+            let _ = TableDescription::from_proto(table);
+        }
+    }
+
+    #[test]
+    fn damaged_descriptions_are_refused_or_whole(
+        at in any::<prop::sample::Index>(),
+        with in any::<u8>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        for table in [keyed(), dense()] {
+            let mut bytes = table.to_proto().encode_to_vec();
+            let at = at.index(bytes.len());
+            bytes[at] = with;
+            for bytes in [&bytes[..], &bytes[..cut.index(bytes.len())]] {
+                if let Ok(read) = proto::Table::decode(bytes)
+                    && let Ok(read) = TableDescription::from_proto(read)
+                {
+                    // The digest leaves no other table: at most a field of the message that nobody knows.
+                    prop_assert_eq!(&read, &table);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_numbers_are_refused_or_hold(
+        scheme in -1i32..4,
+        record_bytes in prop_oneof![0u64..100, any::<u64>()],
+        groups in prop_oneof![0u64..100, any::<u64>()],
+        columns in prop_oneof![0u64..100, any::<u64>()],
+        rows in any::<u64>(),
+        right in any::<bool>(),
+    ) {
+        let mut table = dense().to_proto();
+        table.rows = rows % 1000;
+        let part = table.records.as_mut().unwrap();
+        (part.scheme, part.record_bytes, part.groups, part.columns) = (scheme, record_bytes, groups, columns);
+        if right && let Ok(params) = Params::new(
+            if scheme == 2 { Scheme::Double } else { Scheme::Simple },
+            Geometry {
+                record_bytes: record_bytes as usize,
+                groups: groups as usize,
+                columns: columns as usize,
+            },
+        ) {
+            part.params_digest = Bytes::copy_from_slice(&params.digest());
+            part.hint_bytes = 4 * params.hint_words() as u64;
+        }
+        let _ = TableDescription::from_proto(table);
+    }
+}
