@@ -27,7 +27,7 @@ use blindcore_accel::{
     Contract, Cost, Database, Description, Device, Error, Layout, Placed, SharedBytes, Words,
 };
 
-pub use arch::streaming_read;
+pub use arch::measure;
 pub use isa::Isa;
 pub use memory::HugeBytes;
 

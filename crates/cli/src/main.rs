@@ -1,1 +1,61 @@
-fn main() {}
+//! The `blindcore` command: one binary for tables, servers, lookups and measurements.
+//!
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 done or found, 1 not there, 2 error.
+
+mod args;
+mod bench;
+mod config;
+mod db;
+mod device;
+mod doctor;
+mod get;
+mod output;
+mod serve;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Bench, Command, Db};
+
+/// How a command ended, when it did not fail.
+pub(crate) enum Outcome {
+    /// Done, or found.
+    Done,
+    /// What was looked for is not there.
+    NotThere,
+}
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(e) => {
+            let _ = e.print();
+            // Help and version are no errors.
+            return if e.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
+    };
+    match run(args) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::NotThere) => ExitCode::from(1),
+        Err(e) if output::is_closed_pipe(&e) => ExitCode::from(2),
+        Err(e) => {
+            output::error(&e);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: Args) -> anyhow::Result<Outcome> {
+    let config = config::Config::load(args.config.as_deref())?;
+    match args.command {
+        Command::Db(Db::Build(args)) => db::build(&config, args),
+        Command::Db(Db::Inspect(args)) => db::inspect(&args),
+        Command::Db(Db::Verify(args)) => db::verify(&args),
+        Command::Serve(args) => serve::run(&config, args),
+        Command::Get(args) => get::get(&config, args),
+        Command::Tables(args) => get::tables(&config, args),
+        Command::Doctor(args) => doctor::run(&config, &args),
+        Command::Bench(Bench::Lookup(args)) => bench::lookup(&args),
+    }
+}

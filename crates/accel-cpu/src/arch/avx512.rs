@@ -8,8 +8,12 @@ use crate::tiles::{Block, COLUMNS, Kernel, ROWS, TILE, digits8};
 const DIGITS: usize = 4;
 /// Queries that share one pass through the registers.
 const PAIR: usize = 2;
-/// How far ahead of the multiplications a line is fetched, in bytes of a stripe.
+/// How far ahead of the multiplications a line of the same stripe is fetched, in bytes, when one or two queries
+/// stream the database. More work on a block that stays in the L1 while the next stripes' block is fetched.
 const AHEAD: usize = 2048;
+
+/// Columns of a block for more than a pair.
+const DEPTH: usize = 512;
 
 /// The kernel. Digits lie as `[pair of queries][group of four columns][query][digit][column]`; a pair may be
 /// one query alone.
@@ -17,8 +21,9 @@ pub(crate) static TILES: Kernel = Kernel {
     group: 16,
     pad: 1,
     digits: DIGITS,
-    // Alone, a query streams whole stripes, its digits in the L2; together, sixteen keep theirs there.
-    block_size: |queries| if queries <= PAIR { (4, 1 << 16) } else { (16, 2048 * 4 / queries.max(4) & !63) },
+    // Alone, a query streams whole stripes, its digits in the L2.
+    // Together, two stripes by DEPTH columns (8 KiB) stay in the L1 beside the digits of a pair.
+    block_size: |queries| if queries <= PAIR { (4, 1 << 16) } else { (16, DEPTH) },
     pack,
     // SAFETY: devices hold this kernel only where `check_avx512` passed.
     block: |block, sums| unsafe { run(block, sums) },
@@ -46,20 +51,24 @@ fn pack(queries: &[&[u32]]) -> Vec<u8> {
 fn run(block: &Block<'_>, sums: &mut [i32]) {
     let limbs = block.queries * DIGITS;
     let pair_bytes = PAIR * DIGITS * block.width * COLUMNS;
-    for pair in 0..block.queries.div_ceil(PAIR) {
-        let digits = &block.digits[pair * pair_bytes..];
-        let both = block.queries - pair * PAIR >= PAIR;
-        let mut stripe = 0;
-        while stripe < block.stripes {
-            let tiles = &block.tiles[stripe * block.stripe_bytes..];
+    let mut stripe = 0;
+    while stripe < block.stripes {
+        let tiles = &block.tiles[stripe * block.stripe_bytes..];
+        let mut step = 0;
+        for pair in 0..block.queries.div_ceil(PAIR) {
+            let digits = &block.digits[pair * pair_bytes..];
+            let both = block.queries - pair * PAIR >= PAIR;
             let sums = &mut sums[(stripe * limbs + pair * PAIR * DIGITS) * ROWS..];
-            stripe += match (block.stripes - stripe, both) {
-                (1, true) => strip::<1, 8>(tiles, block, digits, sums, limbs),
-                (_, true) => strip::<2, 8>(tiles, block, digits, sums, limbs),
-                (4.., false) => strip::<4, 4>(tiles, block, digits, sums, limbs),
-                (_, false) => strip::<1, 4>(tiles, block, digits, sums, limbs),
+            let left = block.stripes - stripe;
+            step = match (left, both, block.queries > PAIR) {
+                (1, true, _) => strip::<1, 8>(tiles, block, digits, sums, limbs),
+                (_, true, _) => strip::<2, 8>(tiles, block, digits, sums, limbs),
+                (4.., false, false) => strip::<4, 4>(tiles, block, digits, sums, limbs),
+                (2.., false, true) => strip::<2, 4>(tiles, block, digits, sums, limbs),
+                (_, false, _) => strip::<1, 4>(tiles, block, digits, sums, limbs),
             };
         }
+        stripe += step;
     }
 }
 
@@ -77,6 +86,7 @@ fn strip<const STRIPES: usize, const LIMBS: usize>(
     limbs: usize,
 ) -> usize {
     let lines = block.width * (TILE / 64);
+    let ahead = if block.queries > PAIR { STRIPES * block.stripe_bytes } else { AHEAD };
     assert!(tiles.len() >= (STRIPES - 1) * block.stripe_bytes + lines * 64);
     assert!(digits.len() >= lines * LIMBS * 4);
     assert!(sums.len() >= ((STRIPES - 1) * limbs + LIMBS) * ROWS);
@@ -87,7 +97,7 @@ fn strip<const STRIPES: usize, const LIMBS: usize>(
         unsafe {
             let entries: [__m512i; STRIPES] = std::array::from_fn(|s| {
                 let at = tiles.as_ptr().add(s * block.stripe_bytes + line * 64);
-                _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(AHEAD).cast());
+                _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(ahead).cast());
                 _mm512_loadu_si512(at.cast())
             });
             for limb in 0..LIMBS {
@@ -112,20 +122,23 @@ fn strip<const STRIPES: usize, const LIMBS: usize>(
     STRIPES
 }
 
-/// The streaming read: whole lines, eight accumulators, fetched ahead as the kernels do.
+/// The streaming read: four streams of whole lines, fetched ahead, as the kernel for one query reads.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
-    let (chunks, rest) = bytes.as_chunks::<512>();
+    const STREAM: usize = 1 << 20;
+    let (blocks, rest) = bytes.as_chunks::<{ 4 * STREAM }>();
     let mut sums = [_mm512_setzero_si512(); 8];
-    for chunk in chunks {
-        for (i, sum) in sums.iter_mut().enumerate() {
-            // SAFETY: `i` is below 8, so the load stays in the 512 bytes; a prefetch reads nothing.
-            let line = unsafe {
-                let at = chunk.as_ptr().add(64 * i);
-                _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(2 * AHEAD).cast());
-                _mm512_loadu_si512(at.cast())
-            };
-            *sum = _mm512_add_epi64(*sum, line);
+    for block in blocks {
+        for at in (0..STREAM).step_by(128) {
+            for (i, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: two lines of each of four streams, all inside the block; a prefetch reads nothing.
+                let line = unsafe {
+                    let line = block.as_ptr().add(i / 2 * STREAM + at + i % 2 * 64);
+                    _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(AHEAD).cast());
+                    _mm512_loadu_si512(line.cast())
+                };
+                *sum = _mm512_add_epi64(*sum, line);
+            }
         }
     }
     let sum = sums.into_iter().reduce(|a, b| _mm512_add_epi64(a, b)).expect("eight sums");

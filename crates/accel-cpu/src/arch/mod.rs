@@ -7,6 +7,7 @@ pub(crate) mod amx;
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+pub mod measure;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod rows_avx2;
 #[cfg(target_arch = "x86_64")]
@@ -40,17 +41,4 @@ pub(crate) fn check_amx() -> Result<(), &'static str> {
     }
     #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
     Err("AMX under Linux")
-}
-
-/// Reads `bytes` once, in order, as fast as this machine can, and returns the wrapping sum of its 64-bit words
-/// (a tail of less than 8 bytes is left out): the physical limit that a database scan is measured against.
-#[must_use]
-pub fn streaming_read(bytes: &[u8]) -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    if check_avx512().is_ok() {
-        // SAFETY: the features were detected on this machine.
-        return unsafe { avx512::sum(bytes) };
-    }
-    let (words, _) = bytes.as_chunks::<8>();
-    words.iter().fold(0u64, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)))
 }

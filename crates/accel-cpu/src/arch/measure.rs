@@ -1,0 +1,102 @@
+//! What kernels are measured against: the machine's streaming read, and the plain loop of a peer.
+
+/// Reads `bytes` once, in order, as fast as this machine can, and returns the wrapping sum of its 64-bit words
+/// (a tail of less than 8 bytes is left out): the physical limit that a database scan is measured against.
+#[must_use]
+pub fn streaming_read(bytes: &[u8]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if super::check_avx512().is_ok() {
+        // SAFETY: the features were detected on this machine.
+        return unsafe { super::avx512::sum(bytes) };
+    }
+    let (words, _) = bytes.as_chunks::<8>();
+    words.iter().fold(0u64, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)))
+}
+
+/// Bits of an entry in [`packed_product`], three to a word.
+pub const PACKED_BITS: u32 = 10;
+
+/// A matrix of three 10-bit entries a 32-bit word times a vector, modulo 2^32, eight rows at a time: the way
+/// SimplePIR's own code works (Henzinger et al. 2023, section 6), left to the compiler to vectorise for this
+/// machine. The baseline of `bench lookup`; nothing else calls it.
+///
+/// `matrix` is row-major with `vector.len() / 3` words a row; `out` has a word a row, a multiple of 8.
+///
+/// # Panics
+/// The lengths don't fit.
+pub fn packed_product(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
+    assert!(vector.len().is_multiple_of(3) && out.len().is_multiple_of(8));
+    assert_eq!(matrix.len(), vector.len() / 3 * out.len());
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+        fn avx512(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
+            packed_product_generic(matrix, vector, out);
+        }
+        #[target_feature(enable = "avx2")]
+        fn avx2(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
+            packed_product_generic(matrix, vector, out);
+        }
+        if super::check_avx512().is_ok() {
+            // SAFETY: the features were detected on this machine.
+            return unsafe { avx512(matrix, vector, out) };
+        }
+        if super::check_avx2().is_ok() {
+            // SAFETY: the feature was detected on this machine.
+            return unsafe { avx2(matrix, vector, out) };
+        }
+    }
+    packed_product_generic(matrix, vector, out);
+}
+
+#[inline(always)]
+fn packed_product_generic(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
+    const MASK: u32 = (1 << PACKED_BITS) - 1;
+    let width = vector.len() / 3;
+    let (triples, _) = vector.as_chunks::<3>();
+    for (rows, out) in matrix.chunks_exact(8 * width).zip(out.as_chunks_mut::<8>().0) {
+        let rows: [&[u32]; 8] = std::array::from_fn(|r| &rows[r * width..][..width]);
+        let mut sums = [0u32; 8];
+        for (i, [x, y, z]) in triples.iter().enumerate() {
+            for r in 0..8 {
+                let word = rows[r][i];
+                let products = (word & MASK)
+                    .wrapping_mul(*x)
+                    .wrapping_add((word >> PACKED_BITS & MASK).wrapping_mul(*y))
+                    .wrapping_add((word >> (2 * PACKED_BITS) & MASK).wrapping_mul(*z));
+                sums[r] = sums[r].wrapping_add(products);
+            }
+        }
+        *out = sums;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_baseline_multiplies() {
+        let vector: Vec<u32> = (0..30u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+        let entry = |row: usize, column: usize| (row * 31 + column * 17) as u32 % 1024;
+        let matrix: Vec<u32> = (0..16 * 10)
+            .map(|i| (0..3).map(|k| entry(i / 10, 3 * (i % 10) + k) << (PACKED_BITS * k as u32)).sum())
+            .collect();
+        let mut out = vec![0u32; 16];
+        packed_product(&matrix, &vector, &mut out);
+        for (row, got) in out.iter().enumerate() {
+            let want = (0..30).fold(0u32, |s, c| s.wrapping_add(entry(row, c).wrapping_mul(vector[c])));
+            assert_eq!(*got, want);
+        }
+    }
+
+    #[test]
+    fn the_read_sums_words() {
+        for len in [1111u32, (8 << 20) + 77] {
+            let bytes: Vec<u8> = (0..len).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 11) as u8).collect();
+            let words = bytes.as_chunks::<8>().0;
+            let want = words.iter().fold(0u64, |s, w| s.wrapping_add(u64::from_le_bytes(*w)));
+            assert_eq!(streaming_read(&bytes), want);
+        }
+    }
+}

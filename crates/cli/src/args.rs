@@ -1,0 +1,240 @@
+//! What can be said on the command line, with its help.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+/// Compute on data that the machine doing the work must not see.
+#[derive(Parser)]
+#[command(name = "blindcore", version, propagate_version = true, subcommand_required = true)]
+#[command(after_help = "\
+Examples:
+  blindcore db build people.csv --key email --out people.db     make a table that can be looked up privately
+  blindcore serve people.db                                     serve it on 127.0.0.1:7700
+  blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org
+
+Exit codes: 0 done or found, 1 not there, 2 error. Data goes to stdout, everything else to stderr.
+Each flag can be set by its environment variable or in blindcore.toml; the flag wins, then the variable.")]
+pub(crate) struct Args {
+    /// Settings file; by default blindcore.toml in this folder, if there is one
+    #[arg(long, global = true, env = "BLINDCORE_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Make, show and check databases
+    #[command(subcommand)]
+    Db(Db),
+    /// Serve databases to clients, who look rows up without showing which
+    Serve(Serve),
+    /// Look a row up without showing the server which
+    Get(Get),
+    /// List the tables that a server has
+    Tables(Tables),
+    /// Say what this machine can do, what blindcore would use, and why
+    Doctor(Json),
+    /// Measure this machine
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Db {
+    /// Make a database from a table
+    #[command(after_help = "\
+SOURCE is one of
+  data.csv  data.tsv              comma- or tab-separated values with a header row
+  data.jsonl  data.ndjson         a JSON object a line
+  -                               JSON lines on standard input
+  sqlite:PATH?table=NAME          a table or view of a SQLite database
+  sqlite:PATH?query=SELECT ...    the rows of one SELECT
+
+Examples:
+  blindcore db build drugs.csv --key name --value class,risk --out drugs.db
+  blindcore db build 'sqlite:app.sqlite?table=users' --key id --out users.db
+  zcat log.jsonl.gz | blindcore db build - --name log --key hash --out log.db
+
+The folder appears when it is whole; an interrupted build leaves nothing.")]
+    Build(Build),
+    /// Show what a database is, its parameters, their security and their sizes
+    Inspect(Inspect),
+    /// Read every byte of a database and compare it with its checksums
+    Verify(Inspect),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Build {
+    /// Where the rows come from (see below)
+    pub(crate) source: String,
+    /// Column that rows are looked up by; without one, rows are looked up by index alone
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) key: Option<String>,
+    /// Columns of a record, separated by commas [default: all but the key]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) value: Option<Vec<String>>,
+    /// The table's name [default: the source's table or file name]
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) name: Option<String>,
+    /// Folder to make
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// auto, simple (SimplePIR) or double (DoublePIR, for records of a few bytes in large tables)
+    #[arg(long, value_name = "SCHEME", default_value = "auto")]
+    pub(crate) scheme: String,
+    /// Leave out the directory through which a table with keys can be read by index too
+    #[arg(long)]
+    pub(crate) no_directory: bool,
+    /// Replace the database that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Inspect {
+    /// The database's folder
+    pub(crate) dir: PathBuf,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Json {
+    /// Print the result as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct DeviceArgs {
+    /// What computes: auto, cpu, cpu:portable, cpu:avx2, cpu:avx512 or cpu:amx [default: auto]
+    #[arg(long, env = "BLINDCORE_DEVICE", value_name = "NAME")]
+    pub(crate) device: Option<String>,
+    /// Threads that compute [default: one a core]
+    #[arg(long, env = "BLINDCORE_THREADS", value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  blindcore serve people.db
+  blindcore serve people.db drugs.db --listen 127.0.0.1:8080
+
+gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
+SIGTERM and Ctrl-C finish the lookups under way and stop. The transport is plain text: listen on
+loopback, or put a proxy with TLS before it.")]
+pub(crate) struct Serve {
+    /// The databases' folders
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Address and port [default: 127.0.0.1:7700]
+    #[arg(long, env = "BLINDCORE_LISTEN", value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Most queries that one pass over a database answers, 1 to 64 [default: 16]
+    #[arg(long, env = "BLINDCORE_GATHER", value_name = "N")]
+    pub(crate) gather: Option<usize>,
+    /// Use the mapped files where they lie instead of copying databases to memory in huge pages
+    #[arg(long)]
+    pub(crate) mapped: bool,
+    /// Log as JSON lines
+    #[arg(long)]
+    pub(crate) log_json: bool,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct ServerArgs {
+    /// The server, such as http://127.0.0.1:7700
+    #[arg(long, env = "BLINDCORE_SERVER", value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Tables {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+}
+
+#[derive(clap::Args)]
+#[command(group = clap::ArgGroup::new("what").required(true))]
+#[command(after_help = "\
+Examples:
+  blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org
+  blindcore get --server http://127.0.0.1:7700 --table people --index 0 --json
+  blindcore get --server http://127.0.0.1:7700 --table people --keys-from keys.txt --json
+
+The server learns the table, whether a lookup is by key or by index, and how many there are; not which
+row, and not whether it was there. With many keys the exit code is 1 if any is not there, and --json
+prints {\"results\": [...]}. The first lookup in a table fetches its hint, which is kept for the next.")]
+pub(crate) struct Get {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// The table
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: String,
+    /// Look up this key
+    #[arg(long, group = "what", allow_hyphen_values = true)]
+    pub(crate) key: Option<String>,
+    /// Look up this row, counted from 0; decimal or 0x-hexadecimal
+    #[arg(long, group = "what", value_name = "I", value_parser = parse_index)]
+    pub(crate) index: Option<u64>,
+    /// Look up every line of this file as a key; - is standard input
+    #[arg(long, group = "what", value_name = "FILE")]
+    pub(crate) keys_from: Option<PathBuf>,
+    /// Where hints are kept [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
+    #[arg(long, env = "BLINDCORE_CACHE", value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Keep no hint
+    #[arg(long, conflicts_with = "cache")]
+    pub(crate) no_cache: bool,
+}
+
+fn parse_index(text: &str) -> Result<u64, String> {
+    let number = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| format!("{text:?} is no row number; say one from 0 on, decimal or 0x-hexadecimal"))
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Bench {
+    /// Private lookup: scan, gathered queries, preprocessing and client, beside the machine's limit
+    #[command(after_help = "\
+Examples:
+  blindcore bench lookup                         a table for people
+  blindcore bench lookup --json > result.json    the same rows for programs
+
+Each row is measured n times, turn about with what it is compared to, and the medians are shown: `value`
+of `of_value` is `ratio`. Needs memory for twice the database.")]
+    Lookup(BenchLookup),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct BenchLookup {
+    /// Size of the scanned database in GiB, 1/64 to 64
+    #[arg(long, value_name = "N", default_value_t = 4.0)]
+    pub(crate) gib: f64,
+    /// Times that each figure is measured
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    pub(crate) repeat: usize,
+    /// Instruction set: cpu, cpu:portable, cpu:avx2, cpu:avx512 or cpu:amx
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Print the rows as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}

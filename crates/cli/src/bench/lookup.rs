@@ -1,0 +1,221 @@
+//! `blindcore bench lookup`.
+
+use std::sync::Arc;
+
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Database, Device, Layout, Placed, SharedBytes, Word, Words};
+use blindcore_accel_cpu::{Cpu, HugeBytes, measure};
+use blindcore_lookup::{Client, Error, Geometry, Params, Scheme, Selection, preprocess};
+use blindcore_math::{LWE_DIMENSION, Modulus, SecretRng};
+use serde_json::json;
+
+use super::{Row, Samples, print};
+use crate::Outcome;
+use crate::args::BenchLookup;
+use crate::output::Bar;
+
+const GATHERED: usize = 16;
+
+pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(
+        (1.0 / 64.0..=64.0).contains(&args.gib),
+        "--gib is {}, outside 1/64 to 64; say a size that fits twice in memory",
+        args.gib
+    );
+    anyhow::ensure!((1..=1000).contains(&args.repeat), "--repeat is {}, outside 1 to 1000", args.repeat);
+    let bytes = args.gib * (1u64 << 30) as f64;
+    let side = (bytes.sqrt() as usize).next_multiple_of(64);
+    let one = Cpu::with_threads(&args.device, 1)?;
+    let two = Cpu::with_threads(&args.device, 2)?;
+    let mut bar = Bar::new();
+
+    let mut rows = scan(args, side, &one, &two, &mut bar)?;
+    let loop_rate =
+        rows.iter().find(|r| r.id == "lookup.simplepir.1t").map_or(f64::NAN, |r| r.value.median());
+    rows.push(hint(args, side.min(16_384), &one, loop_rate, &mut bar)?);
+    rows.push(client(args, &mut bar)?);
+    drop(bar);
+    let settings = json!({
+        "device": one.name(), "database_bytes": side * side, "hint_database_bytes": side.min(16_384).pow(2),
+        "client_database_bytes": 1u64 << 30, "repeat": args.repeat,
+    });
+    print(&rows, settings, args.json)?;
+    Ok(Outcome::Done)
+}
+
+/// The scan: reading alone, one query, gathered queries, and the peer's loop, turn about.
+fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) -> anyhow::Result<Vec<Row>> {
+    let shape = Shape { n: side, j: side, m: GATHERED, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
+    let len = Layout::Tiles16x64.stripe_bytes(&shape) * Layout::Tiles16x64.stripes(&shape);
+    let database: SharedBytes = Arc::new(noise(len)?);
+    let place = |cpu: &Cpu| -> anyhow::Result<Box<dyn Placed>> {
+        Ok(cpu.contract(&shape)?.place(Database::Packed(vec![database.clone()]))?)
+    };
+    let (placed_one, placed_two) = (place(one)?, place(two)?);
+    let query = |m: usize| {
+        let mut words = vec![0u32; m * side];
+        SecretRng::from_os().map(|mut rng| {
+            rng.fill_u32(&mut words);
+            Words::U32(words)
+        })
+    };
+    let (single, many) = (query(1)?, query(GATHERED)?);
+    let memory = (*database).as_ref();
+    let words: &[u32] = bytemuck::cast_slice(memory);
+    let vector: Vec<u32> = (0..side as u32 / 4 * 3).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+    let mut product = vec![0u32; side];
+
+    let [mut read1, mut read2, mut answer1, mut answer2, mut answer16, mut peer]: [Samples; 6] =
+        Default::default();
+    for i in 0..=args.repeat {
+        bar.set("scanning", i as u64, Some(args.repeat as u64 + 1), false);
+        read1.time(|| std::hint::black_box(measure::streaming_read(memory)));
+        answer1.time(|| placed_one.run(&single))?;
+        peer.time(|| measure::packed_product(words, &vector, &mut product));
+        read2.time(|| {
+            let (a, b) = memory.split_at(len / 2);
+            std::thread::scope(|s| {
+                let half = s.spawn(|| std::hint::black_box(measure::streaming_read(a)));
+                std::hint::black_box(measure::streaming_read(b));
+                half.join().expect("a sum does not panic");
+            });
+        });
+        answer2.time(|| placed_two.run(&single))?;
+        answer16.time(|| placed_one.run(&many))?;
+        if i == 0 {
+            // The first round only warms up.
+            for samples in [&mut read1, &mut read2, &mut answer1, &mut answer2, &mut answer16, &mut peer] {
+                *samples = Samples::default();
+            }
+        }
+    }
+    let rate = |s: &Samples, scale: f64| s.map(|t| len as f64 * scale / t / 1e9);
+    let (read1, read2) = (rate(&read1, 1.0), rate(&read2, 1.0));
+    let (answer1, answer2) = (rate(&answer1, 1.0), rate(&answer2, 1.0));
+    // Three entries of 9 bits of data in 32, as SimplePIR's parameters pack them at this size.
+    let peer = rate(&peer, 27.0 / 32.0);
+    let answer16 = rate(&answer16, GATHERED as f64);
+    let (one_read, two_read, one_answer) = (read1.median(), read2.median(), answer1.median());
+    let peer_rate = peer.median();
+    let row =
+        |id, what, unit, threads, value, of, of_value| Row { id, what, unit, threads, value, of, of_value };
+    Ok(vec![
+        row("lookup.read.1t", "the database, read and summed", "GB/s", 1, read1, "itself", one_read),
+        row("lookup.read.2t", "the database, read and summed", "GB/s", 2, read2, "one core", one_read),
+        row(
+            "lookup.simplepir.1t",
+            "SimplePIR's own loop, written again",
+            "GB/s",
+            1,
+            peer,
+            "streaming read",
+            one_read,
+        ),
+        row(
+            "lookup.answer.1q.1t",
+            "one query answered",
+            "GB/s",
+            1,
+            answer1.clone(),
+            "streaming read",
+            one_read,
+        ),
+        row(
+            "lookup.answer.1q.1t.peer",
+            "one query answered",
+            "GB/s",
+            1,
+            answer1,
+            "SimplePIR's loop",
+            peer_rate,
+        ),
+        row("lookup.answer.1q.2t", "one query answered", "GB/s", 2, answer2, "streaming read", two_read),
+        row(
+            "lookup.answer.16q.1t",
+            "16 queries in a pass",
+            "GB*query/s",
+            1,
+            answer16,
+            "one query",
+            one_answer,
+        ),
+    ])
+}
+
+/// Preprocessing.
+fn hint(args: &BenchLookup, side: usize, one: &Cpu, loop_rate: f64, bar: &mut Bar) -> anyhow::Result<Row> {
+    let params =
+        Params::new(Scheme::Simple, Geometry { record_bytes: 64, groups: side / 64, columns: side })?;
+    let len = params.database_buffer().len();
+    let database: SharedBytes = Arc::new(noise(len)?);
+    let mut hint = vec![0u32; params.hint_words()];
+    let mut samples = Samples::default();
+    let repeat = args.repeat.min(3) as u64;
+    for i in 0..repeat {
+        let step = |done: u64, total: u64| {
+            bar.set("preparing", i * total + done, Some(repeat * total), false);
+            Ok::<(), Error>(())
+        };
+        let mut step = step;
+        samples.time(|| preprocess(&params, one, vec![database.clone()], &mut hint, &mut step))?;
+    }
+    Ok(Row {
+        id: "lookup.hint.1t",
+        what: "a hint computed, a byte of the database once",
+        unit: "MB/s",
+        threads: 1,
+        value: samples.map(|t| len as f64 / t / 1e6),
+        of: "SimplePIR's loop, 1024 times",
+        of_value: loop_rate * 1e3 / LWE_DIMENSION as f64,
+    })
+}
+
+/// A client of a 1 GiB table: everything it computes for a lookup, once the hint is there.
+fn client(args: &BenchLookup, bar: &mut Bar) -> anyhow::Result<Row> {
+    let params = Params::new(Scheme::Simple, Geometry { record_bytes: 256, groups: 128, columns: 32_768 })?;
+    let hint = Arc::new(noise(4 * params.hint_words())?);
+    let client = Client::new(params, hint.clone())?;
+    let matrix = params.public_matrix(0);
+    let mut answer = vec![0u8; params.answer_bytes()];
+    SecretRng::from_os()?.fill(&mut answer);
+    let mut row = vec![0u32; LWE_DIMENSION];
+    let [mut lookup, mut floor]: [Samples; 2] = Default::default();
+    for i in 0..=args.repeat {
+        bar.set("looking up", i as u64, Some(args.repeat as u64 + 1), false);
+        lookup.time(|| {
+            let selection = Selection::index(&params.geometry, i as u64 * 1001)?;
+            let (query, pending) = client.query(client.prepare()?, &selection)?;
+            std::hint::black_box(query);
+            client.decode(pending, &answer)
+        })?;
+        floor.time(|| {
+            for r in 0..params.geometry.columns {
+                matrix.row(r as u64, &mut row);
+                std::hint::black_box(&row);
+            }
+            std::hint::black_box(measure::streaming_read((*hint).as_ref()));
+        });
+        if i == 0 {
+            (lookup, floor) = Default::default();
+        }
+    }
+    Ok(Row {
+        id: "lookup.client",
+        what: "a query made and its answer decoded, 1 GiB table",
+        unit: "ms",
+        threads: 1,
+        value: lookup.map(|t| t * 1e3),
+        of: "public matrix expanded by the aes crate and hint read",
+        of_value: floor.map(|t| t * 1e3).median(),
+    })
+}
+
+/// Random bytes in huge pages.
+fn noise(len: usize) -> anyhow::Result<HugeBytes> {
+    let mut bytes = HugeBytes::zeroed(len)?;
+    let mut rng = SecretRng::from_os()?;
+    for chunk in bytes.as_mut().chunks_mut(1 << 20) {
+        rng.fill(chunk);
+    }
+    Ok(bytes)
+}

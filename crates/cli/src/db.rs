@@ -1,0 +1,196 @@
+//! `blindcore db`: make, show and check databases.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use blindcore_lookup::{ESTIMATOR, Params, SECURITY_BITS, SchemeChoice};
+use blindcore_store::manifest::PartManifest;
+use blindcore_store::{
+    BuildOptions, Manifest, SourceSpec, Spill, Stage, StoreError, Stored, build as build_database,
+};
+use serde_json::json;
+
+use crate::config::Config;
+use crate::output::{self, Bar};
+use crate::{Outcome, args, device};
+
+pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcome> {
+    let scheme = match args.scheme.as_str() {
+        "auto" => SchemeChoice::Auto,
+        name => SchemeChoice::Only(name.parse().map_err(|e| anyhow::anyhow!("--scheme: {e}; or auto"))?),
+    };
+    let source = SourceSpec::parse(&args.source)?;
+    let in_bytes = !args.source.starts_with("sqlite:");
+    let device = device::open(&args.device, config)?;
+    let options = BuildOptions {
+        source,
+        key: args.key,
+        values: args.value,
+        name: args.name,
+        out: args.out,
+        scheme,
+        directory: !args.no_directory,
+        force: args.force,
+        memory: Spill::DEFAULT_MEMORY,
+    };
+    let interrupted = on_interrupt()?;
+    let started = Instant::now();
+    let mut bar = Bar::new();
+    let manifest = build_database(&options, &*device, &mut |stage, done, total| {
+        let (label, in_bytes) = match stage {
+            Stage::Read => ("reading", in_bytes),
+            Stage::Fill => ("laying out", false),
+            Stage::Hint => ("preparing", false),
+        };
+        bar.set(label, done, total, in_bytes);
+        if interrupted.load(Ordering::Relaxed) { Err(StoreError::Interrupted) } else { Ok(()) }
+    })?;
+    drop(bar);
+    let seconds = started.elapsed().as_secs_f64();
+    if args.json {
+        let mut value = describe(&manifest)?;
+        value["out"] = json!(options.out.display().to_string());
+        value["device"] = json!(device.name());
+        value["seconds"] = json!(seconds);
+        output::json(&value)?;
+    } else {
+        output::print(&summary(&manifest)?)?;
+        output::print(&format!(
+            "made {} in {seconds:.1} s on {}; serve it with: blindcore serve {}\n",
+            options.out.display(),
+            device.name(),
+            options.out.display()
+        ))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// A flag that Ctrl-C and SIGTERM raise; a second one ends the process at once.
+fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    ctrlc::set_handler(move || {
+        if raised.swap(true, Ordering::Relaxed) {
+            std::process::exit(2);
+        }
+        output::note("stopping; say it again to stop at once");
+    })?;
+    Ok(flag)
+}
+
+pub(crate) fn inspect(args: &args::Inspect) -> anyhow::Result<Outcome> {
+    let stored = Stored::open(&args.dir)?;
+    if args.json {
+        output::json(&describe(stored.manifest())?)?;
+    } else {
+        output::print(&summary(stored.manifest())?)?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn verify(args: &args::Inspect) -> anyhow::Result<Outcome> {
+    let stored = Stored::open(&args.dir)?;
+    let started = Instant::now();
+    let mut bar = Bar::new();
+    let mut total = 0;
+    stored.verify(&mut |done, all| {
+        total = all;
+        bar.set("verifying", done, Some(all), true);
+        Ok::<(), StoreError>(())
+    })?;
+    drop(bar);
+    let seconds = started.elapsed().as_secs_f64();
+    if args.json {
+        let name = &stored.manifest().name;
+        output::json(&json!({"ok": true, "name": name, "bytes": total, "seconds": seconds}))?;
+    } else {
+        output::print(&format!(
+            "{} is whole: {} fit their checksums ({seconds:.1} s)\n",
+            args.dir.display(),
+            output::bytes(total)
+        ))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn describe(manifest: &Manifest) -> anyhow::Result<serde_json::Value> {
+    let part = |part: &PartManifest| -> anyhow::Result<serde_json::Value> {
+        let params = part.params()?;
+        Ok(json!({
+            "scheme": params.scheme,
+            "record_bytes": params.geometry.record_bytes,
+            "groups": params.geometry.groups,
+            "rows": params.geometry.rows(),
+            "columns": params.geometry.columns,
+            "slots": params.geometry.slots(),
+            "layout": part.layout,
+            "database_bytes": part.shards.iter().map(|s| s.bytes).sum::<u64>(),
+            "shards": part.shards.len(),
+            "hint_bytes": part.hint.bytes,
+            "state_bytes": part.state.as_ref().map_or(0, |s| s.bytes),
+            "query_bytes": params.query_bytes(),
+            "answer_bytes": params.answer_bytes(),
+            "failure_log2": -params.failure_log2(),
+        }))
+    };
+    Ok(json!({
+        "name": manifest.name,
+        "epoch": manifest.epoch,
+        "rows": manifest.rows,
+        "key": manifest.key,
+        "values": manifest.values,
+        "security": {"bits": SECURITY_BITS, "estimator": ESTIMATOR},
+        "records": part(&manifest.records)?,
+        "keys": manifest.keys.as_ref().map(part).transpose()?,
+    }))
+}
+
+fn summary(manifest: &Manifest) -> anyhow::Result<String> {
+    let found = match (&manifest.key, &manifest.keys) {
+        (Some(key), Some(_)) => format!("by {key:?} or by index"),
+        (Some(key), None) => format!("by {key:?}"),
+        (None, _) => "by index".into(),
+    };
+    let columns = if manifest.values.is_empty() {
+        "nothing: membership alone".into()
+    } else {
+        manifest.values.join(", ")
+    };
+    let mut text = format!(
+        "table {}, epoch {}: {} rows, found {found}\n  a record is      {columns}\n",
+        manifest.name, manifest.epoch, manifest.rows
+    );
+    let mut part = |title: &str, part: &PartManifest| -> anyhow::Result<()> {
+        let params: Params = part.params()?;
+        let scheme = match params.scheme {
+            blindcore_lookup::Scheme::Simple => "SimplePIR",
+            blindcore_lookup::Scheme::Double => "DoublePIR",
+        };
+        let database: u64 = part.shards.iter().map(|s| s.bytes).sum();
+        text += &format!(
+            "{title}\n  scheme           {scheme}, {SECURITY_BITS} bits; a lookup fails less than once in 2^{:.0}\n  \
+             matrix           {} rows by {} columns of bytes: {} slots of {} B\n  \
+             on the server    {} database{}\n  \
+             a client fetches {} hint once an epoch, then {} up and {} down a lookup\n",
+            params.failure_log2().min(999.0).floor(),
+            params.geometry.rows(),
+            params.geometry.columns,
+            params.geometry.slots(),
+            params.geometry.record_bytes,
+            output::bytes(database),
+            part.state
+                .as_ref()
+                .map_or(String::new(), |s| format!(" and {} beside it", output::bytes(s.bytes))),
+            output::bytes(part.hint.bytes),
+            output::bytes(params.query_bytes() as u64),
+            output::bytes(params.answer_bytes() as u64),
+        );
+        Ok(())
+    };
+    part("records", &manifest.records)?;
+    if let Some(keys) = &manifest.keys {
+        part("directory of keys", keys)?;
+    }
+    Ok(text)
+}

@@ -1,0 +1,69 @@
+//! `blindcore doctor`: what this machine can do, what would be used, and why.
+
+use blindcore_accel_cpu::{Cpu, Isa};
+use serde_json::json;
+
+use crate::args::{DeviceArgs, Json};
+use crate::config::Config;
+use crate::{Outcome, device, output};
+
+pub(crate) fn run(config: &Config, args: &Json) -> anyhow::Result<Outcome> {
+    let chosen = device::open(&DeviceArgs { device: None, threads: None }, config)?.describe();
+    let devices: Vec<(&str, Result<(), &str>)> =
+        Isa::ALL.into_iter().map(|isa| (isa.device_name(), isa.check())).collect();
+    let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+        .ok()
+        .and_then(|s| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned()));
+    let memory = memory_bytes();
+    if args.json {
+        output::json(&json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "processor": chosen.hardware,
+            "cores": std::thread::available_parallelism().map_or(1, usize::from),
+            "memory_bytes": memory,
+            "huge_pages": huge_pages,
+            "devices": devices.iter().map(|(name, can)| json!({
+                "name": name, "available": can.is_ok(), "missing": can.err(),
+            })).collect::<Vec<_>>(),
+            "chosen": {"name": chosen.name, "threads": chosen.threads, "why": chosen.why},
+        }))?;
+        return Ok(Outcome::Done);
+    }
+    let mut text = format!("blindcore {}\n{}\n", env!("CARGO_PKG_VERSION"), chosen.hardware);
+    if let Some(memory) = memory {
+        text += &format!("{} of memory", output::bytes(memory));
+    }
+    text += &match huge_pages.as_deref() {
+        Some("never") => {
+            "; huge pages are off, which costs a scan up to a third: set transparent_hugepage to madvise\n"
+                .to_owned()
+        }
+        Some(mode) => format!("; huge pages: {mode}\n"),
+        None => "; huge pages: unknown on this system\n".to_owned(),
+    };
+    text += "\ndevices\n";
+    for (name, can) in devices {
+        text += &match can {
+            Ok(()) => format!("  {name:14} yes\n"),
+            Err(missing) => format!("  {name:14} no: this machine has no {missing}\n"),
+        };
+    }
+    text += &format!("\nwould use {} with {} threads: {}\n", chosen.name, chosen.threads, chosen.why);
+    output::print(&text)?;
+    Ok(Outcome::Done)
+}
+
+/// All of this machine's memory.
+pub(crate) fn memory_bytes() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find(|l| l.starts_with("MemTotal:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// The device's name, for a machine's description.
+pub(crate) fn processor() -> String {
+    Cpu::with_threads("cpu:portable", 1).map_or_else(
+        |_| std::env::consts::ARCH.into(),
+        |cpu| blindcore_accel::Device::describe(&cpu).hardware,
+    )
+}

@@ -1,0 +1,109 @@
+//! What people and programs see: JSON and text on stdout, progress and errors on stderr.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Prints a JSON document.
+pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    print(&text)
+}
+
+/// Prints text as it is.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Says something to people.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// Prints an error in one line.
+pub(crate) fn error(error: &anyhow::Error) {
+    // Transparent wrappers repeat their source: say each thing once.
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    note(&format!("blindcore: {}", text.replace('\n', " ")));
+}
+
+/// Whether whoever read our stdout has gone, which is nothing to complain about.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|e| e.downcast_ref::<std::io::Error>())
+        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Bytes for people.
+pub(crate) fn bytes(n: u64) -> String {
+    indicatif::BinaryBytes(n).to_string()
+}
+
+/// A progress bar with rate and time left, shown once something takes longer than a moment.
+pub(crate) struct Bar {
+    bar: ProgressBar,
+    label: String,
+    started: Instant,
+}
+
+impl Bar {
+    /// A bar that shows itself when it must; on no terminal it prints nothing.
+    pub(crate) fn new() -> Self {
+        let target = if std::io::stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        Self {
+            bar: ProgressBar::with_draw_target(None, target),
+            label: String::new(),
+            started: Instant::now(),
+        }
+    }
+
+    /// How far something called `label` is.
+    pub(crate) fn set(&mut self, label: &str, done: u64, total: Option<u64>, in_bytes: bool) {
+        if self.label != label {
+            self.label = label.into();
+            self.started = Instant::now();
+            self.bar.reset();
+            let (done, rate) = if in_bytes {
+                ("{bytes}/{total_bytes}", "{bytes_per_sec}")
+            } else {
+                ("{human_pos}/{human_len}", "{per_sec}")
+            };
+            let template = match total {
+                Some(_) => format!("{{msg:12}} [{{wide_bar}}] {done}  {rate}  {{eta}} left"),
+                None if in_bytes => "{msg:12} {spinner} {bytes}  {bytes_per_sec}  {elapsed}".into(),
+                None => "{msg:12} {spinner} {human_pos}  {per_sec}  {elapsed}".into(),
+            };
+            let style = ProgressStyle::with_template(&template).expect("a template written here");
+            self.bar.set_style(style.progress_chars("=> "));
+            self.bar.set_message(self.label.clone());
+        }
+        if let Some(total) = total {
+            self.bar.set_length(total);
+        }
+        if self.started.elapsed() > Duration::from_millis(300) {
+            self.bar.set_position(done);
+        }
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
