@@ -30,6 +30,28 @@ pub(crate) struct Fetch<'a> {
     pub(crate) progress: Option<&'a Progress>,
 }
 
+/// Where pieces go.
+enum Sink {
+    Memory(Words),
+    /// To a thread that writes them.
+    File(mpsc::Sender<Bytes>),
+}
+
+impl Sink {
+    async fn take(&mut self, at: u64, piece: Bytes) -> Result<(), Error> {
+        match self {
+            Sink::Memory(words) => words.push(at as usize, &piece),
+            Sink::File(pieces) => {
+                // Closed only by a writer that failed, and whoever waits for that one says why.
+                let source = std::io::ErrorKind::BrokenPipe.into();
+                let gone = |_| Error::Cache { path: PathBuf::new(), source };
+                pieces.send(piece).await.map_err(gone)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Fetch<'_> {
     /// The hint, and how many bytes of it had to be fetched.
     pub(crate) async fn run(&self) -> Result<(Arc<Words>, u64), Error> {
@@ -88,20 +110,14 @@ impl Fetch<'_> {
     }
 
     async fn into_memory(&self) -> Result<(Arc<Words>, u64), Error> {
-        let mut words = Words::empty();
-        self.download(0, async |at, piece: Bytes| {
-            words.push(at as usize, &piece);
-            Ok(())
-        })
-        .await?;
-        blocking(move || Ok((words.digest(), words)))
-            .await
-            .and_then(
-                |(digest, words)| {
-                    if digest == self.part.hint_digest { Ok(words) } else { Err(self.bad_digest()) }
-                },
-            )
-            .map(|words| (Arc::new(words), self.part.hint_bytes()))
+        let mut sink = Sink::Memory(Words::empty());
+        self.download(0, &mut sink).await?;
+        let Sink::Memory(words) = sink else { unreachable!("it was made as one") };
+        let (digest, words) = blocking(move || Ok((words.digest(), words))).await?;
+        if digest != self.part.hint_digest {
+            return Err(self.bad_digest());
+        }
+        Ok((Arc::new(words), self.part.hint_bytes()))
     }
 
     async fn into_file(&self, file: &HintFile, path: &Path) -> Result<u64, Error> {
@@ -114,32 +130,22 @@ impl Fetch<'_> {
             }
             Ok::<_, std::io::Error>(())
         });
-        let done = self
-            .download(have, async |_, piece| {
-                // Closed only by a writer that failed, which says why below.
-                let gone =
-                    |_| Error::Cache { path: path.to_owned(), source: std::io::ErrorKind::BrokenPipe.into() };
-                pieces.send(piece).await.map_err(gone)
-            })
-            .await;
-        drop(pieces);
+        let mut sink = Sink::File(pieces);
+        let done = self.download(have, &mut sink).await;
+        drop(sink);
         let written = writer.await.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
         written.map_err(|source| Error::Cache { path: path.to_owned(), source })?;
         done.map(|()| self.part.hint_bytes() - have)
     }
 
-    /// Hands every piece from `have` on to `take`, with where it starts; goes on where a connection broke.
-    async fn download(
-        &self,
-        mut have: u64,
-        mut take: impl AsyncFnMut(u64, Bytes) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    /// Hands every piece from `have` on to a sink; goes on where a connection broke.
+    async fn download(&self, mut have: u64, sink: &mut Sink) -> Result<(), Error> {
         let total = self.part.hint_bytes();
         let mut failures = 0;
         self.tell(have);
         while have < total {
             let before = have;
-            let Err(error) = self.stream(&mut have, &mut take).await else { continue };
+            let Err(error) = self.stream(&mut have, sink).await else { continue };
             let broke = matches!(error, Error::Network { .. });
             failures = if have > before { 1 } else { failures + 1 };
             if !broke || failures >= ATTEMPTS {
@@ -151,11 +157,7 @@ impl Fetch<'_> {
         Ok(())
     }
 
-    async fn stream(
-        &self,
-        have: &mut u64,
-        take: &mut impl AsyncFnMut(u64, Bytes) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    async fn stream(&self, have: &mut u64, sink: &mut Sink) -> Result<(), Error> {
         const WHAT: &str = "a hint";
         let total = self.part.hint_bytes();
         let stall = self.client.options.request_timeout;
@@ -181,7 +183,7 @@ impl Fetch<'_> {
                 let what = format!("it sent a piece of {len} B of a hint at {have} of {total} B");
                 return Err(Error::Protocol { what });
             }
-            take(*have, data).await?;
+            sink.take(*have, data).await?;
             *have += len;
             self.tell(*have);
         }

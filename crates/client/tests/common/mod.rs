@@ -1,0 +1,258 @@
+//! Small tables, servers that run until a test ends, and servers that lie.
+#![allow(dead_code, unreachable_pub)] // each test uses its part
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use blindcore_accel::SharedBytes;
+use blindcore_accel_cpu::Cpu;
+use blindcore_client::{CacheDir, Client, Options};
+use blindcore_lookup::keyword::{FINGERPRINT_BYTES, KeyHash, columns_for, solve};
+use blindcore_lookup::{Geometry, Params, Scheme, pack_group, preprocess};
+use blindcore_server::{Config, Part, Server, Stats, Table};
+use blindcore_wire::codec::encode_record;
+use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription, Value, encode_key_slot};
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+fn device() -> &'static Cpu {
+    static DEVICE: OnceLock<Cpu> = OnceLock::new();
+    DEVICE.get_or_init(|| Cpu::with_threads("cpu", 2).unwrap())
+}
+
+/// A table that a test serves again and again.
+#[derive(Clone)]
+pub struct Made {
+    pub description: TableDescription,
+    pub records: MadePart,
+    pub keys: Option<MadePart>,
+}
+
+/// A part before it is placed.
+#[derive(Clone)]
+pub struct MadePart {
+    params: Params,
+    database: SharedBytes,
+    state: Option<SharedBytes>,
+    pub hint: SharedBytes,
+}
+
+impl MadePart {
+    fn new(params: Params, groups: &[Vec<u8>]) -> Self {
+        let mut database = params.database_buffer();
+        for (group, records) in groups.iter().enumerate() {
+            pack_group(&params, group, records, &mut database);
+        }
+        let database: SharedBytes = Arc::new(database);
+        let mut hint = vec![0u32; params.hint_words()];
+        let on = &mut |_, _| Ok::<(), blindcore_lookup::Error>(());
+        let state = preprocess(&params, device(), vec![database.clone()], &mut hint, on).unwrap();
+        let hint: Vec<u8> = hint.iter().flat_map(|w| w.to_le_bytes()).collect();
+        Self { params, database, state: state.map(|s| Arc::new(s) as SharedBytes), hint: Arc::new(hint) }
+    }
+
+    fn place(&self) -> Part {
+        let state = self.state.clone().map(|s| vec![s]);
+        let server =
+            blindcore_lookup::Server::new(self.params, device(), vec![self.database.clone()], state).unwrap();
+        Part::new(server, self.hint.clone())
+    }
+
+    pub fn hint(&self) -> Bytes {
+        Bytes::copy_from_slice((*self.hint).as_ref())
+    }
+
+    fn describe(&self) -> PartDescription {
+        PartDescription { params: self.params, hint_digest: *blake3::hash((*self.hint).as_ref()).as_bytes() }
+    }
+}
+
+impl Made {
+    pub fn place(&self) -> Table {
+        let keys = self.keys.as_ref().map(MadePart::place);
+        Table::new(self.description.clone(), self.records.place(), keys).unwrap()
+    }
+}
+
+/// Slots of equal length, group after group.
+fn dense(scheme: Scheme, slots: &[Vec<u8>]) -> MadePart {
+    let columns = (slots.len() as f64).sqrt().ceil() as usize;
+    let geometry = Geometry { record_bytes: slots[0].len(), groups: slots.len().div_ceil(columns), columns };
+    let params = Params::new(scheme, geometry).unwrap();
+    MadePart::new(params, &slots.chunks(columns).map(<[_]>::concat).collect::<Vec<_>>())
+}
+
+fn encoded(record: &[Value]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_record(record, &mut bytes);
+    bytes
+}
+
+fn padded(record: &[Value], len: usize) -> Vec<u8> {
+    let mut bytes = encoded(record);
+    bytes.resize(len, 0);
+    bytes
+}
+
+fn longest(rows: &[Vec<Value>]) -> usize {
+    rows.iter().map(|r| encoded(r).len()).max().unwrap().max(1)
+}
+
+pub fn columns(n: usize) -> Vec<String> {
+    (0..n).map(|i| format!("column {i}")).collect()
+}
+
+/// A table without keys.
+pub fn unkeyed(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>]) -> Made {
+    let len = longest(rows);
+    let slots: Vec<Vec<u8>> = rows.iter().map(|r| padded(r, len)).collect();
+    let records = dense(scheme, &slots);
+    let description = TableDescription::new(TableContent {
+        name: name.into(),
+        epoch,
+        rows: rows.len() as u64,
+        value_columns: columns(rows[0].len()),
+        records: records.describe(),
+        keyed: None,
+    })
+    .unwrap();
+    Made { description, records, keys: None }
+}
+
+/// A table with keys, found by index too.
+pub fn keyed(name: &str, epoch: u64, scheme: Scheme, groups: usize, rows: &[(String, Vec<Value>)]) -> Made {
+    let salt = [epoch as u8; 32];
+    let values: Vec<Vec<Value>> = rows.iter().map(|(_, v)| v.clone()).collect();
+    let len = FINGERPRINT_BYTES + longest(&values);
+    let mut buckets = vec![(Vec::new(), Vec::new()); groups];
+    for (key, record) in rows {
+        let hash = KeyHash::new(&salt, key.as_bytes());
+        let (hashes, slots) = &mut buckets[hash.group(groups)];
+        hashes.push(hash);
+        slots.extend_from_slice(&hash.fingerprint);
+        slots.extend(padded(record, len - FINGERPRINT_BYTES));
+    }
+    let columns_needed = columns_for(buckets.iter().map(|(h, _)| h.len()).max().unwrap());
+    let mut seeds = Vec::new();
+    let mut cells = Vec::new();
+    for (hashes, slots) in &buckets {
+        let mut group = vec![0; columns_needed * len];
+        seeds.push(solve(hashes, slots, columns_needed, len, &mut group).unwrap());
+        cells.push(group);
+    }
+    let geometry = Geometry { record_bytes: len, groups, columns: columns_needed };
+    let records = MadePart::new(Params::new(scheme, geometry).unwrap(), &cells);
+    let longest_key = rows.iter().map(|(k, _)| k.len()).max().unwrap();
+    let slots: Vec<Vec<u8>> = rows
+        .iter()
+        .map(|(key, _)| {
+            let mut slot = vec![0; 2 + longest_key];
+            encode_key_slot(key.as_bytes(), &mut slot).unwrap();
+            slot
+        })
+        .collect();
+    let keys = dense(Scheme::Simple, &slots);
+    let description = TableDescription::new(TableContent {
+        name: name.into(),
+        epoch,
+        rows: rows.len() as u64,
+        value_columns: columns(rows[0].1.len()),
+        records: records.describe(),
+        keyed: Some(KeyedContent {
+            column: "key".into(),
+            salt,
+            seeds: seeds.into(),
+            keys: Some(keys.describe()),
+        }),
+    })
+    .unwrap();
+    Made { description, records, keys: Some(keys) }
+}
+
+/// Rows such as `key-7` with a text, a number and, at times, nothing.
+pub fn people(n: usize) -> Vec<(String, Vec<Value>)> {
+    (0..n)
+        .map(|i| {
+            let third = if i % 3 == 0 { Value::Null } else { Value::Real(i as f64 / 8.0) };
+            (format!("key-{i}"), vec![Value::Text(format!("person {i}")), Value::Int(i as i64 * 1001), third])
+        })
+        .collect()
+}
+
+/// A server that drains when it is dropped or asked.
+pub struct Running {
+    pub address: SocketAddr,
+    pub stats: Stats,
+    stop: Option<oneshot::Sender<()>>,
+    done: JoinHandle<usize>,
+}
+
+impl Running {
+    pub async fn start(tables: &[&Made]) -> Self {
+        Self::start_with(config(), tables).await
+    }
+
+    pub async fn start_with(config: Config, tables: &[&Made]) -> Self {
+        let server = Server::bind(config, tables.iter().map(|t| t.place()).collect()).await.unwrap();
+        let (address, stats) = (server.address(), server.stats());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let done = tokio::spawn(server.run(async move {
+            let _ = stopped.await;
+        }));
+        Self { address, stats, stop: Some(stop), done }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub async fn client(&self) -> Client {
+        client_of(&self.url(), CacheDir::None).await
+    }
+
+    pub fn begin_stop(&mut self) {
+        let _ = self.stop.take().unwrap().send(());
+    }
+
+    /// How many connections had to be cut.
+    pub async fn stop(mut self) -> usize {
+        if self.stop.is_some() {
+            self.begin_stop();
+        }
+        self.done.await.unwrap()
+    }
+}
+
+pub fn config() -> Config {
+    Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() }
+}
+
+pub async fn client_of(url: &str, cache: CacheDir) -> Client {
+    Client::connect_with(url, Options { cache, ..Options::default() }).await.unwrap()
+}
+
+pub fn cache(path: &Path) -> CacheDir {
+    CacheDir::At(path.to_owned())
+}
+
+/// An HTTP/1.1 request, spoken by hand, such as `GET /livez|Accept: x`: status, head, body.
+pub async fn http(address: SocketAddr, head: &str, body: &[u8]) -> (u16, String, Vec<u8>) {
+    let mut socket = TcpStream::connect(address).await.unwrap();
+    let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    let (line, more) = head.split_once('|').unwrap_or((head, ""));
+    let more = if more.is_empty() { String::new() } else { format!("{}\r\n", more.replace('|', "\r\n")) };
+    let head = format!("{line} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}{length}\r\n");
+    // The server may answer and close before it has read everything.
+    let _ = socket.write_all(head.as_bytes()).await;
+    let _ = socket.write_all(body).await;
+    let mut answer = Vec::new();
+    let _ = socket.read_to_end(&mut answer).await;
+    let at = answer.windows(4).position(|w| w == b"\r\n\r\n").expect("a head") + 4;
+    let head = String::from_utf8(answer[..at].to_vec()).unwrap();
+    let status = head[9..12].parse().unwrap();
+    (status, head, answer[at..].to_vec())
+}
