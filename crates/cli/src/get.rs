@@ -1,7 +1,208 @@
-use crate::{Outcome, args, config::Config};
-pub(crate) fn get(_c: &Config, _a: args::Get) -> anyhow::Result<Outcome> {
-    anyhow::bail!("no")
+//! `blindcore get` and `blindcore tables`: what a client asks.
+
+use std::io::{BufRead, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use anyhow::Context;
+use blindcore_client::{CacheDir, Client, Lookup, Options, TableClient};
+use serde_json::{Map, Value, json};
+
+use crate::config::Config;
+use crate::output::{self, Bar};
+use crate::{Outcome, args};
+
+/// Keys of a file are looked up so many at a time, so that progress shows and memory stays bounded.
+const BATCH: usize = 256;
+/// The longest line of a file of keys, its end not counted.
+const MAX_LINE: usize = blindcore_wire::codec::MAX_KEY_BYTES;
+
+pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
+    let url = server(config, &args.server)?;
+    let cache = match (args.no_cache, args.cache.or_else(|| config.cache.clone())) {
+        (true, _) => CacheDir::None,
+        (false, Some(dir)) => CacheDir::At(dir),
+        (false, None) => CacheDir::User,
+    };
+    let keys = args.keys_from.as_deref().map(read_keys).transpose()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let client = Client::connect_with(&url, Options { cache, ..Options::default() }).await?;
+        let bar = Arc::new(Mutex::new(Bar::new()));
+        let shown = bar.clone();
+        let progress = Arc::new(move |done, total| {
+            shown.lock().expect("a bar does not panic").set("hint", done, Some(total), true);
+        });
+        let table = client.table_with(&args.table, Some(progress)).await?;
+        let started = Instant::now();
+        let lookups: Vec<(Value, Lookup)> = match (&args.key, args.index, &keys) {
+            (Some(key), _, _) => vec![(json!({"key": key}), table.get(key).await?)],
+            (_, Some(index), _) => vec![(json!({"index": index}), table.get_index(index).await?)],
+            (_, _, Some(keys)) => {
+                let mut all = Vec::with_capacity(keys.len());
+                for batch in keys.chunks(BATCH) {
+                    let found = table.get_many(batch).await?;
+                    all.extend(batch.iter().map(|k| json!({"key": k})).zip(found));
+                    let total = Some(keys.len() as u64);
+                    bar.lock().expect("a bar does not panic").set("looking up", all.len() as u64, total, false);
+                }
+                all
+            }
+            _ => unreachable!("clap asks for one of them"),
+        };
+        drop(bar);
+        let elapsed = started.elapsed().as_secs_f64() * 1e3;
+        let all_found = lookups.iter().all(|(_, l)| l.found.is_some());
+        if args.server.json {
+            let mut results: Vec<Value> =
+                lookups.iter().map(|(asked, l)| describe(asked, l, &table)).collect();
+            let whole = match (&keys, results.pop()) {
+                (None, Some(single)) => single,
+                (_, last) => {
+                    results.extend(last);
+                    let found = lookups.iter().filter(|(_, l)| l.found.is_some()).count();
+                    json!({"found": found, "of": results.len(), "ms": elapsed, "results": results})
+                }
+            };
+            output::json(&whole)?;
+        } else {
+            for (asked, lookup) in &lookups {
+                output::print(&for_people(asked, lookup, keys.is_some()))?;
+            }
+            let sum = |f: fn(&Lookup) -> u64| lookups.iter().map(|(_, l)| f(l)).sum::<u64>();
+            output::note(&format!(
+                "{} up, {} down, {} of hints; {elapsed:.0} ms",
+                output::bytes(sum(|l| l.bytes.up)),
+                output::bytes(sum(|l| l.bytes.down)),
+                output::bytes(table.hint_bytes_fetched()),
+            ));
+        }
+        Ok(if all_found { Outcome::Done } else { Outcome::NotThere })
+    })
 }
-pub(crate) fn tables(_c: &Config, _a: args::Tables) -> anyhow::Result<Outcome> {
-    anyhow::bail!("no")
+
+pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outcome> {
+    let url = server(config, &args.server)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let tables = runtime.block_on(async { Client::connect(&url).await?.tables().await })?;
+    if args.server.json {
+        let list: Vec<Value> =
+            tables.iter().map(|t| json!({"name": t.name, "epoch": t.epoch, "rows": t.rows})).collect();
+        output::json(&json!({"tables": list}))?;
+    } else {
+        for t in &tables {
+            output::print(&format!("{}  {} rows, epoch {}\n", t.name, t.rows, t.epoch))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
+    args.server
+        .clone()
+        .or_else(|| config.server.clone())
+        .context("no server is named; say --server http://127.0.0.1:7700 or set BLINDCORE_SERVER")
+}
+
+/// Every line of a file; an empty line is no key, so it is skipped.
+fn read_keys(path: &Path) -> anyhow::Result<Vec<String>> {
+    let named = path.display();
+    let mut input: Box<dyn BufRead> = if path == Path::new("-") {
+        Box::new(std::io::stdin().lock())
+    } else {
+        let file = std::fs::File::open(path).with_context(|| format!("keys can't be read from {named}"))?;
+        Box::new(std::io::BufReader::new(file))
+    };
+    let mut keys = Vec::new();
+    for line in 1u64.. {
+        let mut bytes = Vec::new();
+        (&mut input)
+            .take(MAX_LINE as u64 + 2)
+            .read_until(b'\n', &mut bytes)
+            .with_context(|| format!("keys can't be read from {named}"))?;
+        if bytes.is_empty() {
+            break;
+        }
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+        }
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+        anyhow::ensure!(
+            bytes.len() <= MAX_LINE,
+            "line {line} of {named} is longer than the {MAX_LINE} B of a key; give one key a line"
+        );
+        let key = String::from_utf8(bytes)
+            .map_err(|_| anyhow::anyhow!("line {line} of {named} is not UTF-8; give one key a line in UTF-8"))?;
+        if !key.is_empty() {
+            keys.push(key);
+        }
+    }
+    anyhow::ensure!(!keys.is_empty(), "{named} has no keys; give one a line");
+    Ok(keys)
+}
+
+fn key_json(key: &[u8]) -> Value {
+    match std::str::from_utf8(key) {
+        Ok(text) => json!(text),
+        Err(_) => blindcore_wire::Value::Blob(key.to_vec()).to_json(),
+    }
+}
+
+fn describe(asked: &Value, lookup: &Lookup, table: &TableClient) -> Value {
+    let mut out = Map::new();
+    out.insert("found".into(), json!(lookup.found.is_some()));
+    let key = lookup.found.as_ref().and_then(|r| r.key.as_deref()).map(key_json);
+    out.insert("key".into(), key.or_else(|| asked.get("key").cloned()).unwrap_or(Value::Null));
+    if let Some(index) = asked.get("index") {
+        out.insert("index".into(), index.clone());
+    }
+    let value = lookup.found.as_ref().map(|record| {
+        record.values.iter().map(|(c, v)| (c.to_string(), v.to_json())).collect::<Map<String, Value>>()
+    });
+    out.insert("value".into(), json!(value));
+    let round = |x: f64| (x * 1000.0).round() / 1000.0;
+    let (bytes, ms) = (lookup.bytes, lookup.ms);
+    out.insert("bytes".into(), json!({"up": bytes.up, "down": bytes.down, "hint": bytes.hint}));
+    out.insert(
+        "ms".into(),
+        json!({
+            "prepare": round(ms.prepare), "query": round(ms.query), "server": round(ms.server),
+            "decode": round(ms.decode),
+        }),
+    );
+    out.insert("epoch".into(), json!(table.description().epoch()));
+    Value::Object(out)
+}
+
+fn for_people(asked: &Value, lookup: &Lookup, many: bool) -> String {
+    let title = match (asked.get("key"), asked.get("index")) {
+        (Some(Value::String(key)), _) => key.clone(),
+        (_, Some(index)) => format!("row {index}"),
+        _ => String::new(),
+    };
+    let Some(record) = &lookup.found else { return format!("{title}: not there\n") };
+    let mut text = if many { format!("{title}\n") } else { String::new() };
+    if let (Some(key), Some(_)) = (&record.key, asked.get("index")) {
+        text += &format!("{title} is {}\n", printable(&key_json(key)));
+    }
+    let width = record.values.iter().map(|(c, _)| c.chars().count()).max().unwrap_or(0);
+    for (column, value) in &record.values {
+        text += &format!("  {column:width$}  {}\n", printable(&value.to_json()));
+    }
+    if record.values.is_empty() {
+        text += "  there\n";
+    }
+    text
+}
+
+/// A value for a terminal: text as it is but for control characters, which could redraw the screen.
+fn printable(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

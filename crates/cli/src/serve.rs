@@ -1,4 +1,174 @@
-use crate::{Outcome, args, config::Config};
-pub(crate) fn run(_c: &Config, _a: args::Serve) -> anyhow::Result<Outcome> {
-    anyhow::bail!("no")
+//! `blindcore serve`: databases, placed on a device, answering until a signal.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use blindcore_accel::{Device, SharedBytes};
+use blindcore_accel_cpu::HugeBytes;
+use blindcore_server::{Config as ServerConfig, Part, Server, Table};
+use blindcore_store::{Stored, StoredPart};
+use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription};
+
+use crate::config::Config;
+use crate::output::Bar;
+use crate::{Outcome, args, device};
+
+/// Where a server listens unless told otherwise.
+const DEFAULT_LISTEN: &str = "127.0.0.1:7700";
+
+pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome> {
+    log_to_stderr(args.log_json);
+    let listen = args.listen.as_deref().or(config.listen.as_deref()).unwrap_or(DEFAULT_LISTEN);
+    let mut settings = ServerConfig { listen: address(listen)?, ..ServerConfig::default() };
+    settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
+    let device = device::open(&args.device, config)?;
+    let described = device.describe();
+    tracing::info!(device = described.name, threads = described.threads, why = described.why, "device");
+
+    let stored: Vec<Stored> = args.dirs.iter().map(|d| Stored::open(d)).collect::<Result<_, _>>()?;
+    let total: u64 = stored.iter().map(database_bytes).sum();
+    let copied = !args.mapped && available_memory().is_none_or(|free| total < free / 2);
+    let mut bar = Bar::new();
+    let mut done = 0;
+    let mut load = |bytes: &SharedBytes| -> anyhow::Result<SharedBytes> {
+        let bytes = if copied { copy(bytes, &mut |n| bar.set("loading", done + n, Some(total), true))? } else { bytes.clone() };
+        done += (*bytes).as_ref().len() as u64;
+        Ok(bytes)
+    };
+    let tables = stored
+        .iter()
+        .map(|s| open(s, &*device, &mut load).with_context(|| format!("{}", s.dir().display())))
+        .collect::<anyhow::Result<Vec<Table>>>()?;
+    drop(bar);
+    if !settings.listen.ip().is_loopback() {
+        tracing::warn!("the transport is plain text: put a proxy with TLS before this address");
+    }
+
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        // Signals are caught before anybody is told that the server is there.
+        let stop = shutdown()?;
+        let server = Server::bind(settings, tables).await?;
+        for s in &stored {
+            let m = s.manifest();
+            tracing::info!(
+                table = m.name, epoch = m.epoch, rows = m.rows, bytes = database_bytes(s), copied, "serving"
+            );
+        }
+        tracing::info!("listening on http://{}", server.address());
+        let stats = server.stats();
+        let cut = server.run(stop).await;
+        for (table, part, s) in stats.parts().filter(|(_, _, s)| s.requests > 0) {
+            let mean_ms = s.pass_micros as f64 / 1e3 / s.passes.max(1) as f64;
+            tracing::info!(
+                table, part = %part, requests = s.requests, queries = s.queries, passes = s.passes,
+                mean_pass_ms = mean_ms, most_gathered = s.most_gathered, "served"
+            );
+        }
+        anyhow::ensure!(cut == 0, "{cut} connections did not finish in time and were cut");
+        Ok(Outcome::Done)
+    })
+}
+
+fn address(text: &str) -> anyhow::Result<SocketAddr> {
+    let remedy = "give an address and a port, such as 127.0.0.1:7700";
+    text.to_socket_addrs()
+        .map_err(|e| anyhow::anyhow!("--listen {text:?} is no address: {e}; {remedy}"))?
+        .next()
+        .with_context(|| format!("--listen {text:?} names no address; {remedy}"))
+}
+
+fn log_to_stderr(json: bool) {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("BLINDCORE_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if json {
+        builder.json().init();
+    } else {
+        builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).with_target(false).init();
+    }
+}
+
+/// Done when the system says stop.
+fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        Ok(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        })
+    }
+    #[cfg(not(unix))]
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
+}
+
+fn database_bytes(stored: &Stored) -> u64 {
+    let parts = [Some(&stored.manifest().records), stored.manifest().keys.as_ref()];
+    let files = parts.into_iter().flatten().flat_map(|p| p.shards.iter().chain(&p.state));
+    files.map(|f| f.bytes).sum()
+}
+
+/// A table of a database, its matrices loaded by `load`.
+fn open(
+    stored: &Stored,
+    device: &dyn Device,
+    load: &mut dyn FnMut(&SharedBytes) -> anyhow::Result<SharedBytes>,
+) -> anyhow::Result<Table> {
+    let manifest = stored.manifest();
+    let describe = |p: &StoredPart| PartDescription { params: p.params, hint_digest: p.hint_digest };
+    let salt = manifest.salt().map_err(|why| anyhow::anyhow!("manifest.json: {why}"))?;
+    let keyed = match (&manifest.key, salt, &stored.records.seeds) {
+        (Some(column), Some(salt), Some(seeds)) => Some(KeyedContent {
+            column: column.clone(),
+            salt,
+            seeds: seeds.clone().into(),
+            keys: stored.keys.as_ref().map(describe),
+        }),
+        _ => None,
+    };
+    let description = TableDescription::new(TableContent {
+        name: manifest.name.clone(),
+        epoch: manifest.epoch,
+        rows: manifest.rows,
+        value_columns: manifest.values.clone(),
+        records: describe(&stored.records),
+        keyed,
+    })?;
+    let mut part = |p: &StoredPart| -> anyhow::Result<Part> {
+        let shards = p.shards.iter().map(&mut *load).collect::<anyhow::Result<Vec<_>>>()?;
+        let state = p.state.as_ref().map(&mut *load).transpose()?;
+        let server = blindcore_lookup::Server::new(p.params, device, shards, state.map(|s| vec![s]))?;
+        Ok(Part::new(server, p.hint.clone()))
+    };
+    let records = part(&stored.records)?;
+    let keys = stored.keys.as_ref().map(part).transpose()?;
+    Ok(Table::new(description, records, keys)?)
+}
+
+/// Copies a mapped file to memory in huge pages, which a scan reads faster than a file's small pages.
+fn copy(bytes: &SharedBytes, progress: &mut dyn FnMut(u64)) -> anyhow::Result<SharedBytes> {
+    const STEP: usize = 16 << 20;
+    let from = (**bytes).as_ref();
+    let mut memory = HugeBytes::zeroed(from.len())?;
+    for (i, (to, from)) in memory.as_mut().chunks_mut(STEP).zip(from.chunks(STEP)).enumerate() {
+        to.copy_from_slice(from);
+        progress((i * STEP) as u64);
+    }
+    Ok(Arc::new(memory))
+}
+
+/// Memory that could be taken without swapping.
+fn available_memory() -> Option<u64> {
+    let info = std::fs::read_to_string(Path::new("/proc/meminfo")).ok()?;
+    let line = info.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
 }
