@@ -1,6 +1,8 @@
 //! Small tables, servers that run until a test ends, and servers that lie.
 #![allow(dead_code, unreachable_pub)] // each test uses its part
 
+pub mod fake;
+
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -72,6 +74,11 @@ impl MadePart {
 }
 
 impl Made {
+    /// Bytes of the hint of `records`.
+    pub fn hint_len(&self) -> u64 {
+        self.description.records().hint_bytes()
+    }
+
     pub fn place(&self) -> Table {
         let keys = self.keys.as_ref().map(MadePart::place);
         Table::new(self.description.clone(), self.records.place(), keys).unwrap()

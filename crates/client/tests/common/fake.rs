@@ -1,0 +1,122 @@
+//! A server that does as a test says.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use blindcore_wire::proto;
+use blindcore_wire::proto::lookup_server::{Lookup, LookupServer};
+use bytes::Bytes;
+use tokio::net::TcpListener;
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::{Stream, iter};
+use tonic::{Request, Response, Status};
+
+use super::Made;
+
+type Answer = Box<dyn Fn(&proto::QueryRequest) -> Result<proto::QueryResponse, Status> + Send + Sync>;
+
+/// What the server does, and what it saw.
+pub struct Fake {
+    pub table: proto::GetTableResponse,
+    /// Bytes of `records`' hint.
+    pub hint: Bytes,
+    pub keys_hint: Bytes,
+    /// Bytes of a piece.
+    pub piece: usize,
+    /// After how many bytes each download breaks; those past the list don't.
+    pub cuts: Vec<usize>,
+    pub answer: Answer,
+    /// Where each download started.
+    pub offsets: Mutex<Vec<u64>>,
+    /// Part and bytes of each request.
+    pub queries: Mutex<Vec<(i32, usize)>>,
+}
+
+impl Fake {
+    pub fn of(made: &Made) -> Self {
+        let keys = made.keys.as_ref();
+        Self {
+            table: proto::GetTableResponse {
+                table: Some(made.description.to_proto()),
+                records_queries: 8,
+                keys_queries: keys.map_or(0, |_| 8),
+            },
+            hint: made.records.hint(),
+            keys_hint: keys.map(|k| k.hint()).unwrap_or_default(),
+            piece: 10_000,
+            cuts: Vec::new(),
+            answer: Box::new(|_| Err(Status::unimplemented("not in this test"))),
+            offsets: Mutex::default(),
+            queries: Mutex::default(),
+        }
+    }
+
+    /// Serves until the test ends.
+    pub async fn start(self) -> (SocketAddr, Arc<Self>) {
+        let this = Arc::new(self);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = LookupServer::from_arc(this.clone())
+            .max_encoding_message_size(usize::MAX)
+            .max_decoding_message_size(usize::MAX);
+        tokio::spawn(
+            tonic::transport::Server::builder()
+                .add_service(service)
+                .serve_with_incoming(TcpListenerStream::new(listener)),
+        );
+        (address, this)
+    }
+}
+
+#[tonic::async_trait]
+impl Lookup for Fake {
+    async fn list_tables(
+        &self,
+        _: Request<proto::ListTablesRequest>,
+    ) -> Result<Response<proto::ListTablesResponse>, Status> {
+        let tables = vec![proto::TableSummary { name: "\u{1b}[2J".into(), ..Default::default() }];
+        Ok(Response::new(proto::ListTablesResponse { tables }))
+    }
+
+    async fn get_table(
+        &self,
+        _: Request<proto::GetTableRequest>,
+    ) -> Result<Response<proto::GetTableResponse>, Status> {
+        Ok(Response::new(self.table.clone()))
+    }
+
+    type GetHintStream = Pin<Box<dyn Stream<Item = Result<proto::HintChunk, Status>> + Send>>;
+
+    async fn get_hint(
+        &self,
+        request: Request<proto::GetHintRequest>,
+    ) -> Result<Response<Self::GetHintStream>, Status> {
+        let request = request.into_inner();
+        let (offset, keys) = (request.offset as usize, request.part == proto::PartKind::Keys as i32);
+        let mut offsets = self.offsets.lock().unwrap();
+        let cut = self.cuts.get(offsets.len()).copied();
+        offsets.push(request.offset);
+        drop(offsets);
+        let rest = if keys { &self.keys_hint } else { &self.hint }.slice(offset..);
+        let sent = rest.slice(..cut.unwrap_or(rest.len()).min(rest.len()));
+        let mut pieces: Vec<_> = if self.piece == 0 {
+            vec![Ok(proto::HintChunk { data: Bytes::new() })]
+        } else {
+            sent.chunks(self.piece).map(|p| Ok(proto::HintChunk { data: sent.slice_ref(p) })).collect()
+        };
+        if cut.is_some() {
+            pieces.push(Err(Status::unavailable("the cable was pulled")));
+        }
+        Ok(Response::new(Box::pin(iter(pieces))))
+    }
+
+    async fn query(
+        &self,
+        request: Request<proto::QueryRequest>,
+    ) -> Result<Response<proto::QueryResponse>, Status> {
+        let request = request.into_inner();
+        self.queries.lock().unwrap().push((request.part, request.queries.len()));
+        (self.answer)(&request).map(Response::new)
+    }
+}

@@ -1,0 +1,175 @@
+//! Hints: cached, resumed, verified, shared.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use blindcore_client::{CacheDir, Client, Error, Options};
+use blindcore_lookup::Scheme;
+use blindcore_wire::{PartKind, Value};
+use common::fake::Fake;
+use common::{Made, Running, cache, client_of, config, keyed, people, unkeyed};
+
+fn small(epoch: u64) -> Made {
+    let rows: Vec<Vec<Value>> = (0..200).map(|i| vec![Value::Int(i + epoch as i64)]).collect();
+    unkeyed("small", epoch, Scheme::Simple, &rows)
+}
+
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path());
+    all.filter(|f| f.extension().is_some_and(|e| e == ending)).collect()
+}
+
+#[tokio::test]
+async fn a_hint_is_fetched_once() {
+    let made = small(1);
+    let server = Running::start(&[&made]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("not/yet/there");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = seen.clone();
+    let client = client_of(&server.url(), cache(&inside)).await;
+    let progress: blindcore_client::Progress =
+        Arc::new(move |done, total| heard.lock().unwrap().push((done, total)));
+    let table = client.table_with("small", Some(progress)).await.unwrap();
+    let total = made.hint_len();
+    assert_eq!(table.hint_bytes_fetched(), total);
+    let seen = seen.lock().unwrap().clone();
+    assert_eq!((seen[0], *seen.last().unwrap()), ((0, total), (total, total)));
+
+    let again = client_of(&server.url(), cache(&inside)).await.table("small").await.unwrap();
+    assert_eq!(again.hint_bytes_fetched(), 0);
+    assert!(again.get_index(7).await.unwrap().found.is_some());
+    assert_eq!(server.stats.part("small", PartKind::Records).hint_bytes, total);
+
+    // A file that was damaged is fetched again.
+    let file = files(&inside, "hint").pop().unwrap();
+    let mut bytes = std::fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let again = client_of(&server.url(), cache(&inside)).await.table("small").await.unwrap();
+    assert_eq!(again.hint_bytes_fetched(), total);
+    assert!(files(&inside, "part").is_empty());
+
+    // Another epoch is another hint.
+    let server = Running::start(&[&small(2)]).await;
+    let next = client_of(&server.url(), cache(&inside)).await.table("small").await.unwrap();
+    assert_eq!((next.hint_bytes_fetched(), files(&inside, "hint").len()), (total, 2));
+}
+
+#[tokio::test]
+async fn a_broken_download_goes_on_where_it_broke() {
+    let made = small(1);
+    let total = made.hint_len();
+    // The first two break and go on by themselves; four in a row that bring nothing give up.
+    let fake = Fake { cuts: vec![25_000, 10_000, 0, 0, 0, 0], ..Fake::of(&made) };
+    let (address, fake) = fake.start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let client = client_of(&format!("http://{address}"), cache(folder.path())).await;
+    let Err(error) = client.table("small").await else { panic!("it broke") };
+    assert!(matches!(error, Error::Network { .. }) && error.to_string().contains("cable"), "{error}");
+    let part = files(folder.path(), "part").pop().unwrap();
+    assert_eq!(std::fs::metadata(part).unwrap().len(), 96 + 35_000);
+    let tried = fake.offsets.lock().unwrap().len();
+
+    let table = client.table("small").await.unwrap_or_else(|_| panic!("tried {tried} times"));
+    assert_eq!(table.hint_bytes_fetched(), total - 35_000);
+    let offsets = fake.offsets.lock().unwrap().clone();
+    assert_eq!(offsets[..2], [0, 25_000]);
+    assert!(offsets[2..].iter().all(|o| *o == 35_000), "{offsets:?}");
+    assert!(files(folder.path(), "part").is_empty());
+}
+
+#[tokio::test]
+async fn a_download_into_memory_goes_on_too() {
+    let made = small(1);
+    let (address, fake) = Fake { cuts: vec![12_345], piece: 777, ..Fake::of(&made) }.start().await;
+    let client = client_of(&format!("http://{address}"), CacheDir::None).await;
+    assert_eq!(client.table("small").await.unwrap().hint_bytes_fetched(), made.hint_len());
+    assert_eq!(*fake.offsets.lock().unwrap(), [0, 12_345]);
+}
+
+#[tokio::test]
+async fn a_hint_that_is_another_is_refused_and_removed() {
+    let made = small(1);
+    let mut hint = made.records.hint().to_vec();
+    hint[4321] ^= 1;
+    let (address, _) = Fake { hint: hint.into(), ..Fake::of(&made) }.start().await;
+    let folder = tempfile::tempdir().unwrap();
+    for cache in [cache(folder.path()), CacheDir::None] {
+        let error = client_of(&format!("http://{address}"), cache).await.table("small").await.err().unwrap();
+        assert!(matches!(error, Error::HintDigest { .. }), "{error}");
+    }
+    assert!(files(folder.path(), "part").is_empty() && files(folder.path(), "hint").is_empty());
+}
+
+#[tokio::test]
+async fn pieces_that_overflow_or_hold_nothing_are_refused() {
+    let made = small(1);
+    let long = [&made.records.hint()[..], b"more"].concat();
+    for fake in [Fake { hint: long.into(), ..Fake::of(&made) }, Fake { piece: 0, ..Fake::of(&made) }] {
+        let (address, _) = fake.start().await;
+        let client = client_of(&format!("http://{address}"), CacheDir::None).await;
+        let error = client.table("small").await.err().unwrap();
+        assert!(matches!(error, Error::Protocol { .. }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_hint_over_the_limit_is_not_fetched() {
+    let made = small(1);
+    let (address, fake) = Fake::of(&made).start().await;
+    let options = Options { cache: CacheDir::None, hint_bytes: made.hint_len() - 1, ..Options::default() };
+    let client = Client::connect_with(&format!("http://{address}"), options).await.unwrap();
+    let error = client.table("small").await.err().unwrap();
+    assert!(matches!(error, Error::HintTooLarge { .. }), "{error}");
+    assert!(fake.offsets.lock().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_share_a_cache_fetch_once() {
+    let server = Running::start(&[&keyed("people", 1, Scheme::Simple, 6, &people(500))]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut clients = tokio::task::JoinSet::new();
+    for i in 0..12 {
+        let client = client_of(&server.url(), cache(folder.path())).await;
+        clients.spawn(async move {
+            let table = client.table("people").await.unwrap();
+            assert!(table.get(format!("key-{i}")).await.unwrap().found.is_some());
+            assert!(table.get_index(i).await.unwrap().found.is_some());
+        });
+    }
+    while let Some(client) = clients.join_next().await {
+        client.unwrap();
+    }
+    let files = files(folder.path(), "hint");
+    assert_eq!(files.len(), 2, "records and keys: {files:?}");
+    for kind in [PartKind::Records, PartKind::Keys] {
+        let bytes = server.stats.part("people", kind).hint_bytes;
+        let one = std::fs::metadata(
+            files.iter().find(|f| f.to_str().unwrap().contains(&format!("-{kind}-"))).unwrap(),
+        );
+        assert_eq!(bytes, one.unwrap().len() - 96);
+    }
+}
+
+#[tokio::test]
+async fn another_epoch_asks_to_open_again() {
+    let server = Running::start(&[&small(1)]).await;
+    let client = server.client().await;
+    let table = client.table("small").await.unwrap();
+    let listen = server.address;
+    server.stop().await;
+    let config = blindcore_server::Config { listen, ..config() };
+    let _server = Running::start_with(config, &[&small(2)]).await;
+    // The first request may still find the old connection.
+    let error = match table.get_index(3).await.unwrap_err() {
+        Error::Network { .. } => table.get_index(3).await.unwrap_err(),
+        error => error,
+    };
+    assert!(matches!(error, Error::StaleEpoch { epoch: 1, .. }), "{error}");
+    assert!(error.to_string().contains("open it again"), "{error}");
+    let values = client.table("small").await.unwrap().get_index(3).await.unwrap().found.unwrap().values;
+    assert_eq!(values[0].1, Value::Int(5));
+}
