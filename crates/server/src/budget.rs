@@ -125,9 +125,7 @@ where
             None => None,
             Some(Err(error)) => Some(Err(error.into())),
             Some(Ok(frame)) => match frame.data_ref().filter(|_| self.pays) {
-                Some(data) => {
-                    Some(self.held.take(data.len()).map(|()| frame).map_err(|r| Box::new(r.status()).into()))
-                }
+                Some(data) => Some(self.held.take(data.len()).map(|()| frame).map_err(|r| r.status().into())),
                 None => Some(Ok(frame)),
             },
         })

@@ -180,12 +180,11 @@ fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
                 Reason::Internal,
                 "the server failed to compute this answer; its log says why; don't send these queries again",
             );
-            let mut left = 0;
+            // Their places are free before they hear of it.
+            shared.lock().waiting -= jobs.iter().map(|(job, _)| job.queries.len()).sum::<usize>();
             for (job, _) in jobs {
-                left += job.queries.len();
                 let _ = job.reply.send(Err(refusal.clone()));
             }
-            shared.lock().waiting -= left;
             return true;
         }
     };
@@ -209,4 +208,152 @@ fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
     }
     shared.lock().jobs.extend(waiting);
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A worker whose passes wait until the test lets them go, and then tell what they hold.
+    struct Rig {
+        gatherer: Gatherer,
+        go: mpsc::Sender<()>,
+        seen: mpsc::Receiver<Vec<u8>>,
+        counters: Arc<PartCounters>,
+    }
+
+    type Answered = oneshot::Receiver<Result<Reply, Refusal>>;
+
+    impl Rig {
+        fn new(gather: usize, capacity: usize) -> Self {
+            let (go, wait) = mpsc::channel();
+            let (tell, seen) = mpsc::channel();
+            let answer = move |queries: &[&[u8]]| {
+                tell.send(queries.iter().map(|q| q[0]).collect()).unwrap();
+                let _ = wait.recv();
+                if queries.iter().any(|q| q[0] == b'!') {
+                    return Err("broken".into());
+                }
+                assert!(queries.iter().all(|q| q[0] != b'?'), "on purpose");
+                Ok(queries.iter().map(|q| vec![q[0].to_ascii_uppercase()]).collect())
+            };
+            let counters = Arc::new(PartCounters::default());
+            let gatherer = Gatherer::start(Box::new(answer), gather, capacity, counters.clone()).unwrap();
+            Self { gatherer, go, seen, counters }
+        }
+
+        fn ask(&self, queries: &'static str) -> Result<Answered, Refusal> {
+            self.gatherer.ask((0..queries.len()).map(|i| Bytes::from_static(&queries.as_bytes()[i..=i])))
+        }
+
+        /// Lets the pass go that holds these.
+        fn pass(&self, holds: &str) {
+            assert_eq!(String::from_utf8(self.seen.recv().unwrap()).unwrap(), holds);
+            self.go.send(()).unwrap();
+        }
+    }
+
+    fn text(answered: Answered) -> String {
+        String::from_utf8(answered.blocking_recv().unwrap().unwrap().answers).unwrap()
+    }
+
+    #[test]
+    fn a_long_request_starves_nobody() {
+        let rig = Rig::new(4, 100);
+        let first = rig.ask("x").unwrap();
+        assert_eq!(rig.seen.recv().unwrap(), b"x");
+        let long = rig.ask("abcdefghij").unwrap();
+        let short = rig.ask("1").unwrap();
+        let other = rig.ask("23").unwrap();
+        rig.go.send(()).unwrap();
+        rig.pass("a12b");
+        rig.pass("c3de");
+        assert_eq!((text(first), text(short), text(other)), ("X".into(), "1".into(), "23".into()));
+        let late = rig.ask("z").unwrap();
+        // What comes while a pass runs is in the next or the one after, whichever was taken already.
+        let passes: Vec<String> = (0..2)
+            .map(|_| {
+                let holds = String::from_utf8(rig.seen.recv().unwrap()).unwrap();
+                rig.go.send(()).unwrap();
+                holds
+            })
+            .collect();
+        assert!(passes.concat().contains('z'), "{passes:?}");
+        assert_eq!(text(late), "Z");
+        assert_eq!(text(long), "ABCDEFGHIJ");
+        assert_eq!(rig.counters.most_gathered.load(Ordering::Relaxed), 4);
+        assert_eq!(rig.counters.queries.load(Ordering::Relaxed), 15);
+    }
+
+    #[test]
+    fn more_requests_than_a_pass_takes_come_in_turn() {
+        let rig = Rig::new(2, 100);
+        let _first = rig.ask("x").unwrap();
+        assert_eq!(rig.seen.recv().unwrap(), b"x");
+        let all: Vec<_> = ["aA", "bB", "cC", "d"].map(|q| rig.ask(q).unwrap()).into();
+        rig.go.send(()).unwrap();
+        for holds in ["ab", "cd", "AB", "C"] {
+            rig.pass(holds);
+        }
+        assert_eq!(all.into_iter().map(text).collect::<Vec<_>>(), ["AA", "BB", "CC", "D"]);
+    }
+
+    #[test]
+    fn a_full_queue_refuses_and_recovers() {
+        let rig = Rig::new(2, 5);
+        let first = rig.ask("x").unwrap();
+        assert_eq!(rig.seen.recv().unwrap(), b"x");
+        let second = rig.ask("abcd").unwrap();
+        let refused = rig.ask("ef").err().unwrap();
+        assert_eq!(refused.reason, Reason::Busy);
+        let message = refused.status().message().to_owned();
+        assert!(message.contains("4 queries wait") && message.contains("limit of 5"), "{message}");
+        let third = rig.ask("e").unwrap();
+        rig.go.send(()).unwrap();
+        for holds in ["ae", "bc", "d"] {
+            rig.pass(holds);
+        }
+        assert_eq!((text(first), text(second), text(third)), ("X".into(), "ABCD".into(), "E".into()));
+        let fourth = rig.ask("12345").unwrap();
+        for holds in ["12", "34", "5"] {
+            rig.pass(holds);
+        }
+        assert_eq!(text(fourth), "12345");
+    }
+
+    #[test]
+    fn who_went_away_costs_no_pass() {
+        let rig = Rig::new(4, 8);
+        let first = rig.ask("x").unwrap();
+        assert_eq!(rig.seen.recv().unwrap(), b"x");
+        drop(rig.ask("abcdef").unwrap());
+        let last = rig.ask("g").unwrap();
+        rig.go.send(()).unwrap();
+        rig.pass("g");
+        assert_eq!((text(first), text(last)), ("X".into(), "G".into()));
+        assert_eq!(rig.counters.abandoned.load(Ordering::Relaxed), 6);
+        // Their places are free again.
+        let all = rig.ask("12345678").unwrap();
+        rig.pass("1234");
+        rig.pass("5678");
+        assert_eq!(text(all), "12345678");
+    }
+
+    #[test]
+    fn a_pass_that_fails_fails_its_own_requests_alone() {
+        let rig = Rig::new(2, 8);
+        for bad in ["!abc", "?abc"] {
+            let asked = rig.ask(bad).unwrap();
+            rig.seen.recv().unwrap();
+            rig.go.send(()).unwrap();
+            assert_eq!(asked.blocking_recv().unwrap().err().unwrap().reason, Reason::Internal);
+            let good = rig.ask("12345678").unwrap();
+            for holds in ["12", "34", "56", "78"] {
+                rig.pass(holds);
+            }
+            assert_eq!(text(good), "12345678");
+        }
+    }
 }
