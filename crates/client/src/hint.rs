@@ -31,13 +31,13 @@ pub(crate) struct Fetch<'a> {
 }
 
 /// Where pieces go.
-enum Sink {
-    Memory(Words),
+enum Sink<'a> {
+    Memory(&'a mut Words),
     /// To a thread that writes them.
     File(mpsc::Sender<Bytes>),
 }
 
-impl Sink {
+impl Sink<'_> {
     async fn take(&mut self, at: u64, piece: Bytes) -> Result<(), Error> {
         match self {
             Sink::Memory(words) => words.push(at as usize, &piece),
@@ -60,7 +60,7 @@ impl Fetch<'_> {
             let table = self.table.name().to_owned();
             return Err(Error::HintTooLarge { table, part: self.kind, bytes, limit });
         }
-        let Some(folder) = self.client.options.cache.path()? else { return self.into_memory().await };
+        let Some(folder) = self.client.options.cache.path()? else { return self.fetch_to_memory().await };
         let file = HintFile::new(&folder, self.table.name(), self.table.epoch(), self.kind, self.part);
         file.make_folder()?;
         let whole = file.path();
@@ -72,7 +72,7 @@ impl Fetch<'_> {
         if let Some(words) = read(&file, &whole).await? {
             return Ok((words, 0));
         }
-        let fetched = self.into_file(&file, &part).await?;
+        let fetched = self.fetch_to_file(&file, &part).await?;
         let finish = file.clone();
         let words = blocking(move || finish.finish(&part)).await?;
         drop(lock);
@@ -109,10 +109,9 @@ impl Fetch<'_> {
         }
     }
 
-    async fn into_memory(&self) -> Result<(Arc<Words>, u64), Error> {
-        let mut sink = Sink::Memory(Words::empty());
-        self.download(0, &mut sink).await?;
-        let Sink::Memory(words) = sink else { unreachable!("it was made as one") };
+    async fn fetch_to_memory(&self) -> Result<(Arc<Words>, u64), Error> {
+        let mut words = Words::empty();
+        self.download(0, &mut Sink::Memory(&mut words)).await?;
         let (digest, words) = blocking(move || Ok((words.digest(), words))).await?;
         if digest != self.part.hint_digest {
             return Err(self.bad_digest());
@@ -120,7 +119,7 @@ impl Fetch<'_> {
         Ok((Arc::new(words), self.part.hint_bytes()))
     }
 
-    async fn into_file(&self, file: &HintFile, path: &Path) -> Result<u64, Error> {
+    async fn fetch_to_file(&self, file: &HintFile, path: &Path) -> Result<u64, Error> {
         let (open, have) = file.open_part(path)?;
         let (pieces, mut queue) = mpsc::channel::<Bytes>(16);
         let writer = tokio::task::spawn_blocking(move || {
@@ -139,7 +138,7 @@ impl Fetch<'_> {
     }
 
     /// Hands every piece from `have` on to a sink; goes on where a connection broke.
-    async fn download(&self, mut have: u64, sink: &mut Sink) -> Result<(), Error> {
+    async fn download(&self, mut have: u64, sink: &mut Sink<'_>) -> Result<(), Error> {
         let total = self.part.hint_bytes();
         let mut failures = 0;
         self.tell(have);
@@ -157,7 +156,7 @@ impl Fetch<'_> {
         Ok(())
     }
 
-    async fn stream(&self, have: &mut u64, sink: &mut Sink) -> Result<(), Error> {
+    async fn stream(&self, have: &mut u64, sink: &mut Sink<'_>) -> Result<(), Error> {
         const WHAT: &str = "a hint";
         let total = self.part.hint_bytes();
         let stall = self.client.options.request_timeout;

@@ -171,7 +171,7 @@ impl TableClient {
             let slots = self.ask(&self.records, indices.to_vec(), |lookup, index| {
                 Ok(Selection::index(&lookup.params().geometry, *index)?)
             });
-            let found = |slot: Slot| self.lookup(&slot, Some(self.record(None, &slot.bytes)?));
+            let found = |slot: Slot| Ok(self.lookup(&slot, Some(self.record(None, &slot.bytes)?)));
             return slots.await?.into_iter().map(found).collect();
         }
         if self.table.keys().is_none() {
@@ -195,7 +195,8 @@ impl TableClient {
         let keys: Vec<_> = slots.iter().map(|slot| decode_key_slot(&slot.bytes)).collect();
         let asked = keys.iter().map(|key| Zeroizing::new(key.unwrap_or_default().to_vec())).collect();
         let records = self.records_of(asked).await?;
-        let sum = |(slot, (key, record)): (&Slot, (&Option<&[u8]>, Result<Lookup, Error>))| {
+        let mut lookups = Vec::with_capacity(slots.len());
+        for ((slot, key), record) in slots.iter().zip(&keys).zip(records) {
             let mut lookup = record?;
             if key.is_none() {
                 return Err(self.garbage("the slot of its key holds none"));
@@ -205,14 +206,13 @@ impl TableClient {
             }
             lookup.bytes.up += slot.traffic.up;
             lookup.bytes.down += slot.traffic.down;
-            lookup.bytes.hint = self.hint_bytes_fetched();
             lookup.ms.prepare += slot.ms.prepare;
             lookup.ms.query += slot.ms.query;
             lookup.ms.server += slot.ms.server;
             lookup.ms.decode += slot.ms.decode;
-            Ok(lookup)
-        };
-        slots.iter().zip(keys.iter().zip(records)).map(sum).collect()
+            lookups.push(lookup);
+        }
+        Ok(lookups)
     }
 
     fn name(&self) -> String {
@@ -235,7 +235,7 @@ impl TableClient {
             let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> = index.select(&key).1;
             let record = keyword::open(&slot.bytes, &fingerprint);
             let record = record.map(|bytes| self.record(Some(key.to_vec()), bytes)).transpose()?;
-            self.lookup(&slot, record)
+            Ok(self.lookup(&slot, record))
         };
         Ok(slots.await?.into_iter().zip(keys).map(open).collect())
     }
@@ -245,9 +245,9 @@ impl TableClient {
         Ok(Record { key, values: self.columns.iter().cloned().zip(values).collect() })
     }
 
-    fn lookup(&self, slot: &Slot, found: Option<Record>) -> Result<Lookup, Error> {
+    fn lookup(&self, slot: &Slot, found: Option<Record>) -> Lookup {
         let hint = self.hint_bytes_fetched();
-        Ok(Lookup { found, bytes: Traffic { hint, ..slot.traffic }, ms: slot.ms })
+        Lookup { found, bytes: Traffic { hint, ..slot.traffic }, ms: slot.ms }
     }
 
     /// Asks a part for targets. Requests go out one after another whatever their answers decode to; only an

@@ -6,7 +6,7 @@ use blindcore_client::{CacheDir, Client, Error, Options, TableClient};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, REASON_HEADER, Value, proto};
 use bytes::Bytes;
-use common::fake::Fake;
+use common::fake::{Answer, Fake};
 use common::{Made, client_of, keyed, people, unkeyed};
 use tonic::{Code, Status};
 
@@ -142,9 +142,7 @@ async fn refusals_are_typed_and_final() {
         }
     };
     let made = plain();
-    let ask = async |answer: Box<
-        dyn Fn(&proto::QueryRequest) -> Result<proto::QueryResponse, Status> + Send + Sync,
-    >| {
+    let ask = async |answer: Answer| {
         let (table, fake) = open(Fake { answer, ..Fake::of(&made) }).await;
         let error = table.unwrap().get_index(1).await.unwrap_err();
         assert_eq!(fake.queries.lock().unwrap().len(), 1, "asked once");

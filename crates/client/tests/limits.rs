@@ -265,14 +265,15 @@ async fn who_stalls_is_shut_out_and_holds_nobody_up() {
 
 #[tokio::test]
 async fn requests_past_the_memory_are_told_to_come_again() {
-    let made = plain("plain");
-    let params = made.description.records().params;
-    let memory_bytes = 4 * (params.query_bytes() + params.answer_bytes()) + 4096;
-    let config = Config { queries_per_request: 4, memory_bytes, ..config() };
+    let rows: Vec<Vec<Value>> = (0..10_000).map(|i| vec![Value::Int(i)]).collect();
+    let made = unkeyed("wide", 1, Scheme::Simple, &rows);
+    // What a hint on its way may take, and so the least that there must be.
+    let memory_bytes = 512 << 10;
+    let config = Config { memory_bytes, ..config() };
     let server = Running::start_with(config.clone(), &[&made]).await;
-    let body = request(&made, 4).encode_to_vec();
+    let body = request(&made, 64).encode_to_vec();
 
-    // One request that sent all but its last byte, six times over what the others leave.
+    // Requests that sent all but their last byte, until no other fits.
     let mut held = Vec::new();
     for _ in 0..memory_bytes / body.len() {
         let mut socket = TcpStream::connect(server.address).await.unwrap();
@@ -296,12 +297,12 @@ async fn requests_past_the_memory_are_told_to_come_again() {
     let (status, answer) = tokio::time::timeout(Duration::from_secs(10), refused).await.unwrap();
     assert_eq!((status, &json(&answer)["reason"]), (429, &"busy".into()));
     let mut grpc = LookupClient::connect(server.url()).await.unwrap();
-    let status = grpc.query(request(&made, 4)).await.unwrap_err();
+    let status = grpc.query(request(&made, 64)).await.unwrap_err();
     assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
     assert!(status.message().contains("ask again later"), "{status}");
 
     drop(held);
-    let served = async { while grpc.query(request(&made, 4)).await.is_err() {} };
+    let served = async { while grpc.query(request(&made, 64)).await.is_err() {} };
     tokio::time::timeout(Duration::from_secs(10), served).await.unwrap();
 
     let small = Config { memory_bytes: memory_bytes - 1, ..config };

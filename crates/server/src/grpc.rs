@@ -14,6 +14,8 @@ use crate::state::State;
 
 /// Bytes of a piece of a hint.
 const CHUNK_BYTES: usize = 128 << 10;
+/// Bytes that a hint on its way may have in buffers: a piece, its copy, and what HTTP/2 holds back.
+pub(crate) const HINT_BUFFERS: usize = 4 * CHUNK_BYTES;
 
 /// Cuts bytes into pieces without copying them.
 pub(crate) fn chunks(mut bytes: Bytes) -> impl Iterator<Item = Bytes> + Send {
@@ -24,6 +26,14 @@ pub(crate) fn chunks(mut bytes: Bytes) -> impl Iterator<Item = Bytes> + Send {
 }
 
 pub(crate) struct Grpc(pub(crate) Arc<State>);
+
+impl Grpc {
+    /// What the request holds until its answer has left.
+    fn held<T>(&self, request: &Request<T>) -> Arc<Held> {
+        let held = request.extensions().get::<Arc<Held>>().cloned();
+        held.unwrap_or_else(|| Held::new(self.0.budget.clone()))
+    }
+}
 
 #[tonic::async_trait]
 impl Lookup for Grpc {
@@ -49,8 +59,11 @@ impl Lookup for Grpc {
         &self,
         request: Request<proto::GetHintRequest>,
     ) -> Result<Response<Self::GetHintStream>, Status> {
+        let held = self.held(&request);
         let proto::GetHintRequest { table, epoch, part, offset } = request.into_inner();
-        let hint = self.0.hint(&table, Some(epoch), PartKind::from_proto(part), offset);
+        let hint = held
+            .take(HINT_BUFFERS)
+            .and_then(|()| self.0.hint(&table, Some(epoch), PartKind::from_proto(part), offset));
         let hint = hint.map_err(|r| self.0.refused(r).status())?;
         let pieces = chunks(hint).map(|data| Ok(proto::HintChunk { data }));
         Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
@@ -60,8 +73,7 @@ impl Lookup for Grpc {
         &self,
         request: Request<proto::QueryRequest>,
     ) -> Result<Response<proto::QueryResponse>, Status> {
-        let held = request.extensions().get::<Arc<Held>>().cloned();
-        let held = held.unwrap_or_else(|| Held::new(self.0.budget.clone()));
+        let held = self.held(&request);
         let answer = self.0.query(request.into_inner(), &held).await;
         Ok(Response::new(answer.map_err(|r| self.0.refused(r).status())?))
     }

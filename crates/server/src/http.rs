@@ -31,7 +31,7 @@ use serde_json::{Value as JsonValue, json};
 use tower_http::cors::{Any, CorsLayer};
 
 use crate::budget::Held;
-use crate::grpc::chunks;
+use crate::grpc::{HINT_BUFFERS, chunks};
 use crate::refusal::{self, Refusal};
 use crate::state::{HostedTable, State};
 
@@ -126,9 +126,12 @@ async fn hint(
     Extract(state): Shared,
     Path((name, part)): Path<(String, String)>,
     RawQuery(query): RawQuery,
+    Extension(held): Extension<Arc<Held>>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    hint_response(&state, &name, &part, query.as_deref(), &headers).map_err(|r| state.refused(r))
+    held.take(HINT_BUFFERS)
+        .and_then(|()| hint_response(&state, &name, &part, query.as_deref(), &headers))
+        .map_err(|r| state.refused(r))
 }
 
 fn hint_response(

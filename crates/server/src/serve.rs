@@ -36,6 +36,8 @@ use crate::{Config, Error, Stats, Table, http as http_face};
 const STREAM_WINDOW: u32 = 512 << 10;
 /// The same of one connection.
 const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Bytes of one answer that wait for their client to read.
+const SEND_BYTES: usize = 256 << 10;
 /// Bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
 
@@ -159,6 +161,7 @@ async fn connection(
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(HEAD_BYTES as u32)
+        .max_send_buf_size(SEND_BYTES)
         .keep_alive_interval(config.idle_timeout / 4)
         .keep_alive_timeout(config.header_timeout);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));

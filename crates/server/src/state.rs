@@ -10,12 +10,16 @@ use bytes::Bytes;
 
 use crate::budget::{Budget, Held};
 use crate::gather::{Gatherer, Reply};
+use crate::grpc::HINT_BUFFERS;
 use crate::refusal::Refusal;
 use crate::stats::{PartCounters, TotalCounters, add};
 use crate::{Config, Error, Part, Stats, Table};
 
 /// Bytes of a request beside its queries: names, digests, lengths.
 const REQUEST_SLACK: usize = 4096;
+
+/// Tables whose listing fits [`blindcore_wire::MAX_LISTING_BYTES`], however long their names.
+const MAX_TABLES: u64 = 3000;
 
 /// A part with its queue.
 pub(crate) struct HostedPart {
@@ -114,7 +118,7 @@ impl State {
         let parts = || hosted.values().flat_map(|t| [Some(&t.records), t.keys.as_ref()]).flatten();
         let request_bytes = parts().map(HostedPart::request_bytes).max().unwrap_or(REQUEST_SLACK);
         let needed = parts().map(|p| p.most_queries * (p.query_bytes + p.answer_bytes)).max().unwrap_or(0);
-        let needed = (needed + REQUEST_SLACK) as u64;
+        let needed = (needed + REQUEST_SLACK).max(HINT_BUFFERS) as u64;
         let check = |what, got, min, max, remedy| {
             if (min..=max).contains(&got) {
                 Ok(())
@@ -125,6 +129,7 @@ impl State {
         let most = blindcore_lookup::MAX_GATHER as u64;
         check("queries in a pass", config.gather as u64, 1, most, "gather fewer or more")?;
         check("memory for requests", config.memory_bytes as u64, needed, u64::MAX, "allow more memory")?;
+        check("number of tables", hosted.len() as u64, 0, MAX_TABLES, "serve the rest elsewhere")?;
         let most = parts().map(|p| p.most_queries as u64).max().unwrap_or(1);
         let remedy = "allow a whole request to wait";
         check("number of waiting queries", config.waiting_queries as u64, most, u64::MAX, remedy)?;

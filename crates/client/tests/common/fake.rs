@@ -14,7 +14,8 @@ use tonic::{Request, Response, Status};
 
 use super::Made;
 
-type Answer = Box<dyn Fn(&proto::QueryRequest) -> Result<proto::QueryResponse, Status> + Send + Sync>;
+/// What is answered to a request.
+pub type Answer = Box<dyn Fn(&proto::QueryRequest) -> Result<proto::QueryResponse, Status> + Send + Sync>;
 
 /// What the server does, and what it saw.
 pub struct Fake {
