@@ -1,0 +1,50 @@
+//! Answers and hints that are anybody's bytes, to a client of either scheme; what it decodes is then opened as
+//! a keyword slot and read as a record.
+#![no_main]
+use std::sync::{Arc, LazyLock};
+
+use blindcore_fuzz::{byte, tiny};
+use blindcore_lookup::{Client, Geometry, Params, Scheme, Selection, keyword};
+use blindcore_wire::codec::decode_record;
+use libfuzzer_sys::fuzz_target;
+
+static DOUBLE: LazyLock<Client> = LazyLock::new(|| tiny(Scheme::Double).1);
+
+fn decode(client: &Client, answer: &[u8], resize: bool) -> Option<Vec<u8>> {
+    let params = client.params();
+    let mut answer = answer.to_vec();
+    if resize {
+        answer.resize(params.answer_bytes(), 0);
+    }
+    let selection = Selection::index(&params.geometry, params.geometry.slots() - 1).unwrap();
+    let (_, pending) = client.query(client.prepare().unwrap(), &selection).unwrap();
+    let slot = client.decode(pending, &answer);
+    assert_eq!(slot.is_ok(), answer.len() == params.answer_bytes());
+    slot.ok()
+}
+
+fuzz_target!(|data: &[u8]| {
+    let (how, data) = byte(data);
+    let resize = how & 1 == 1;
+    if how & 2 == 2 {
+        decode(&DOUBLE, data, resize);
+        return;
+    }
+    let geometry = Geometry { record_bytes: 12, groups: 2, columns: 9 };
+    let params = Params::new(Scheme::Simple, geometry).unwrap();
+    let (hint, answer) = data.split_at(data.len() / 2);
+    let mut hint = hint.to_vec();
+    let _ = Client::new(params, Arc::new(hint.clone()));
+    hint.resize(4 * params.hint_words(), 0x5a);
+    let client = Client::new(params, Arc::new(hint)).unwrap();
+    let Some(slot) = decode(&client, answer, resize) else { return };
+    let fingerprint = *slot.first_chunk().unwrap();
+    let record = keyword::open(&slot, &fingerprint).unwrap();
+    for columns in 0..4 {
+        let _ = decode_record(record, columns);
+        let _ = decode_record(data, columns);
+    }
+    for len in 0..6 {
+        let _ = keyword::open(&slot[..len], &fingerprint);
+    }
+});

@@ -1,0 +1,45 @@
+//! A table's description: as it comes, and with digests that fit, so that what lies behind them is reached.
+#![no_main]
+use blindcore_lookup::{Geometry, Params, Scheme};
+use blindcore_wire::proto::{self, GetTableResponse};
+use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription};
+use libfuzzer_sys::fuzz_target;
+use prost::Message;
+
+fn part(part: proto::Part) -> Option<PartDescription> {
+    let scheme = if part.scheme == 2 { Scheme::Double } else { Scheme::Simple };
+    let size = |n: u64| usize::try_from(n).ok();
+    let geometry = Geometry {
+        record_bytes: size(part.record_bytes)?,
+        groups: size(part.groups)?,
+        columns: size(part.columns)?,
+    };
+    Some(PartDescription { params: Params::new(scheme, geometry).ok()?, hint_digest: [7; 32] })
+}
+
+fn content(table: proto::Table) -> Option<TableContent> {
+    let proto::Table { name, epoch, rows, key_column, value_columns, records, keys, mut seeds, .. } = table;
+    let records = part(records?)?;
+    let groups = records.params.geometry.groups;
+    if groups < 1 << 16 {
+        let mut fitting = seeds.to_vec();
+        fitting.resize(groups, 0);
+        seeds = fitting.into();
+    }
+    let keys = match keys {
+        Some(keys) => Some(part(keys)?),
+        None => None,
+    };
+    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds, keys });
+    Some(TableContent { name, epoch, rows, value_columns, records, keyed })
+}
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(GetTableResponse { table: Some(table), .. }) = GetTableResponse::decode(data) else { return };
+    let _ = TableDescription::from_proto(table.clone());
+    let Some(description) = content(table).and_then(|c| TableDescription::new(c).ok()) else { return };
+    assert_eq!(TableDescription::from_proto(description.to_proto()).unwrap(), description);
+    if let Some(index) = description.index() {
+        let _ = index.select(b"a key");
+    }
+});
