@@ -72,9 +72,10 @@ fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let raised = flag.clone();
     ctrlc::set_handler(move || {
         if raised.swap(true, Ordering::Relaxed) {
+            output::note("stopped; the next build beside it removes the hidden folder of this one");
             std::process::exit(2);
         }
-        output::note("stopping; say it again to stop at once");
+        output::note("stopping after this row; say it again to stop at once");
     })?;
     Ok(flag)
 }
@@ -169,11 +170,11 @@ fn summary(manifest: &Manifest) -> anyhow::Result<String> {
         };
         let database: u64 = part.shards.iter().map(|s| s.bytes).sum();
         text += &format!(
-            "{title}\n  scheme           {scheme}, {SECURITY_BITS} bits; a lookup fails less than once in 2^{:.0}\n  \
+            "{title}\n  scheme           {scheme}, {SECURITY_BITS} bits; a lookup fails less than once in 2^{}\n  \
              matrix           {} rows by {} columns of bytes: {} slots of {} B\n  \
              on the server    {} database{}\n  \
              a client fetches {} hint once an epoch, then {} up and {} down a lookup\n",
-            params.failure_log2().min(999.0).floor(),
+            params.failure_log2().min(128.0).floor(),
             params.geometry.rows(),
             params.geometry.columns,
             params.geometry.slots(),

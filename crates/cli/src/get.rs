@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::Context;
-use blindcore_client::{CacheDir, Client, Lookup, Options, TableClient};
+use blindcore_client::{CacheDir, Client, Lookup, Options, TableClient, Timings, Traffic};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
@@ -38,14 +38,29 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
         let started = Instant::now();
         let lookups: Vec<(Value, Lookup)> = match (&args.key, args.index, &keys) {
             (Some(key), _, _) => vec![(json!({"key": key}), table.get(key).await?)],
-            (_, Some(index), _) => vec![(json!({"index": index}), table.get_index(index).await?)],
+            (_, Some(index), _) => {
+                let rows = table.description().rows();
+                let lookup = if index < rows {
+                    table.get_index(index).await?
+                } else {
+                    // Known without asking, and no secret: how many rows there are is public.
+                    output::note(&format!("{} has {rows} rows, counted from 0", args.table));
+                    Lookup { found: None, bytes: Traffic::default(), ms: Timings::default() }
+                };
+                vec![(json!({"index": index}), lookup)]
+            }
             (_, _, Some(keys)) => {
                 let mut all = Vec::with_capacity(keys.len());
                 for batch in keys.chunks(BATCH) {
                     let found = table.get_many(batch).await?;
                     all.extend(batch.iter().map(|k| json!({"key": k})).zip(found));
                     let total = Some(keys.len() as u64);
-                    bar.lock().expect("a bar does not panic").set("looking up", all.len() as u64, total, false);
+                    bar.lock().expect("a bar does not panic").set(
+                        "looking up",
+                        all.len() as u64,
+                        total,
+                        false,
+                    );
                 }
                 all
             }
@@ -134,8 +149,9 @@ fn read_keys(path: &Path) -> anyhow::Result<Vec<String>> {
             bytes.len() <= MAX_LINE,
             "line {line} of {named} is longer than the {MAX_LINE} B of a key; give one key a line"
         );
-        let key = String::from_utf8(bytes)
-            .map_err(|_| anyhow::anyhow!("line {line} of {named} is not UTF-8; give one key a line in UTF-8"))?;
+        let key = String::from_utf8(bytes).map_err(|_| {
+            anyhow::anyhow!("line {line} of {named} is not UTF-8; give one key a line in UTF-8")
+        })?;
         if !key.is_empty() {
             keys.push(key);
         }

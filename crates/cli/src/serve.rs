@@ -24,8 +24,6 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     let mut settings = ServerConfig { listen: address(listen)?, ..ServerConfig::default() };
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
     let device = device::open(&args.device, config)?;
-    let described = device.describe();
-    tracing::info!(device = described.name, threads = described.threads, why = described.why, "device");
 
     let stored: Vec<Stored> = args.dirs.iter().map(|d| Stored::open(d)).collect::<Result<_, _>>()?;
     let total: u64 = stored.iter().map(database_bytes).sum();
@@ -33,7 +31,11 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     let mut bar = Bar::new();
     let mut done = 0;
     let mut load = |bytes: &SharedBytes| -> anyhow::Result<SharedBytes> {
-        let bytes = if copied { copy(bytes, &mut |n| bar.set("loading", done + n, Some(total), true))? } else { bytes.clone() };
+        let bytes = if copied {
+            copy(bytes, &mut |n| bar.set("loading", done + n, Some(total), true))?
+        } else {
+            bytes.clone()
+        };
         done += (*bytes).as_ref().len() as u64;
         Ok(bytes)
     };
@@ -42,20 +44,31 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         .map(|s| open(s, &*device, &mut load).with_context(|| format!("{}", s.dir().display())))
         .collect::<anyhow::Result<Vec<Table>>>()?;
     drop(bar);
-    if !settings.listen.ip().is_loopback() {
-        tracing::warn!("the transport is plain text: put a proxy with TLS before this address");
-    }
-
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // Signals are caught before anybody is told that the server is there.
         let stop = shutdown()?;
         let server = Server::bind(settings, tables).await?;
+        let described = device.describe();
+        tracing::info!(
+            device = described.name,
+            threads = described.threads,
+            why = described.why,
+            "computing"
+        );
         for s in &stored {
             let m = s.manifest();
             tracing::info!(
-                table = m.name, epoch = m.epoch, rows = m.rows, bytes = database_bytes(s), copied, "serving"
+                table = m.name,
+                epoch = m.epoch,
+                rows = m.rows,
+                bytes = database_bytes(s),
+                copied,
+                "serving"
             );
+        }
+        if !server.address().ip().is_loopback() {
+            tracing::warn!("the transport is plain text: put a proxy with TLS before this address");
         }
         tracing::info!("listening on http://{}", server.address());
         let stats = server.stats();

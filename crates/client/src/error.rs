@@ -23,9 +23,8 @@ pub enum Error {
     },
     /// TLS is not there yet.
     #[error(
-        "{url} asks for TLS, which this version does not have; it comes with the issue \"production\". Use \
-         http:// on a network you trust, or through a tunnel: lookups stay private, but nothing keeps others \
-         from changing them"
+        "{url} asks for TLS, which this version does not have; use http:// on a network you trust, or through \
+         a tunnel: lookups stay private, but nothing keeps others from changing them"
     )]
     Tls {
         /// What was given.

@@ -188,6 +188,18 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
         Some(values) => values.iter().map(position).collect::<Result<_, _>>()?,
         None => (0..columns.len()).filter(|i| Some(*i) != key).collect(),
     };
+    for name in key.iter().chain(&values).map(|i| &columns[*i]) {
+        blindcore_wire::check_column_name(name).map_err(|e| {
+            StoreError::Unfit(format!("{origin}: {e}; choose columns with --value, or rename it"))
+        })?;
+    }
+    if values.len() > blindcore_wire::MAX_VALUE_COLUMNS {
+        return Err(StoreError::Unfit(format!(
+            "{origin} has {} columns in a record, over the limit of {}; choose fewer with --value",
+            values.len(),
+            blindcore_wire::MAX_VALUE_COLUMNS
+        )));
+    }
     let mut keyed = key.map(|_| Keyed::new()).transpose()?;
     let order = if key.is_some() { Order::Hash } else { Order::Arrival };
     let directory = key.is_some() && options.directory;

@@ -1,0 +1,127 @@
+//! Processes of the real binary.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// The binary, with nothing of the machine's settings.
+pub(crate) fn blindcore(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_blindcore"));
+    command.current_dir(dir).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("BLINDCORE_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("BLINDCORE_CACHE", dir.join("cache"));
+    command
+}
+
+/// Runs it to its end.
+pub(crate) fn run(dir: &Path, args: &[&str]) -> Output {
+    blindcore(dir).args(args).output().expect("the binary starts")
+}
+
+/// Runs it with something on its standard input.
+pub(crate) fn run_with_input(dir: &Path, args: &[&str], input: &[u8]) -> Output {
+    let mut child = blindcore(dir)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    // It may refuse before it has read all.
+    let _ = stdin.write_all(input);
+    drop(stdin);
+    child.wait_with_output().expect("it ends")
+}
+
+pub(crate) fn code(output: &Output) -> i32 {
+    output.status.code().expect("ended by itself")
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("UTF-8")
+}
+
+pub(crate) fn json(output: &Output) -> serde_json::Value {
+    assert!(matches!(code(output), 0 | 1), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).expect("one JSON document on stdout")
+}
+
+/// What every refusal must be: exit code 2, nothing on stdout, one line on stderr with these words.
+pub(crate) fn refused(output: &Output, words: &[&str]) {
+    let text = stderr(output);
+    assert_eq!(code(output), 2, "{text}");
+    assert_eq!(stdout(output), "");
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+    assert!(text.starts_with("blindcore: "), "{text}");
+    for word in words {
+        assert!(text.contains(word), "no {word:?} in: {text}");
+    }
+}
+
+/// A server process, ended with its value.
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+    log: mpsc::Receiver<String>,
+}
+
+impl Serving {
+    pub(crate) fn start(dir: &Path, databases: &[&str]) -> Self {
+        let mut child = blindcore(dir)
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(databases)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let (send, log) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                let _ = send.send(line);
+            }
+        });
+        let mut serving = Self { child, url: String::new(), log };
+        let mut lines = Vec::new();
+        while serving.url.is_empty() {
+            let line =
+                serving.log.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| panic!("{lines:?}"));
+            if let Some((_, url)) = line.split_once("listening on ") {
+                serving.url = url.trim().to_owned();
+            }
+            lines.push(line);
+        }
+        serving
+    }
+
+    pub(crate) fn get(&self, dir: &Path, args: &[&str]) -> Output {
+        run(dir, &[&["get", "--server", &self.url], args].concat())
+    }
+
+    /// Asks it to stop and returns its exit code and the rest of its log.
+    #[cfg(unix)]
+    pub(crate) fn terminate(mut self) -> (i32, String) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+        let status = self.child.wait().expect("it ends");
+        let log: Vec<String> = self.log.iter().collect();
+        (status.code().expect("ended by itself"), log.join("\n"))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,277 @@
+//! The command as a user meets it: real processes, real files, real sockets.
+
+mod common;
+mod real_table;
+
+use std::path::Path;
+use std::process::Stdio;
+
+use common::{Serving, blindcore, code, json, refused, run, run_with_input, stderr, stdout};
+
+fn phone_book(dir: &Path, rows: usize) {
+    let rows: String =
+        (0..rows).map(|i| format!("name {i},{},{}\n", 5_550_000 + i, "x".repeat(i % 40))).collect();
+    std::fs::write(dir.join("book.csv"), format!("name,phone,note\n{rows}")).unwrap();
+}
+
+fn built(rows: usize) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    phone_book(dir.path(), rows);
+    let output = run(dir.path(), &["db", "build", "book.csv", "--key", "name", "--out", "book.db"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    dir
+}
+
+#[test]
+fn build_inspect_verify() {
+    let dir = built(1000);
+    let inspected = json(&run(dir.path(), &["db", "inspect", "book.db", "--json"]));
+    assert_eq!(inspected["rows"], 1000);
+    assert_eq!(inspected["key"], "name");
+    assert_eq!(inspected["epoch"], 1);
+    assert!(inspected["records"]["failure_log2"].as_f64().unwrap() <= -40.0);
+    assert!(stdout(&run(dir.path(), &["db", "inspect", "book.db"])).contains("128.4 bits"));
+    assert_eq!(json(&run(dir.path(), &["db", "verify", "book.db", "--json"]))["ok"], true);
+
+    let shard = dir.path().join("book.db/records-0000.shard");
+    let mut bytes = std::fs::read(&shard).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    std::fs::write(&shard, &bytes).unwrap();
+    refused(&run(dir.path(), &["db", "verify", "book.db"]), &["records-0000.shard", "checksum"]);
+    std::fs::write(&shard, &bytes[..last]).unwrap();
+    refused(&run(dir.path(), &["db", "inspect", "book.db"]), &["records-0000.shard", "bytes"]);
+    refused(&run(dir.path(), &["serve", "book.db"]), &["records-0000.shard", "bytes"]);
+}
+
+#[test]
+fn json_lines_on_standard_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows = b"{\"id\":1,\"v\":[1,2]}\n{\"id\":2,\"v\":true}\n";
+    let build = ["db", "build", "-", "--key", "id", "--name", "t", "--out", "t.db", "--json"];
+    let made = json(&run_with_input(dir.path(), &build, rows));
+    assert_eq!(made["rows"], 2);
+    let server = Serving::start(dir.path(), &["t.db"]);
+    let got = json(&server.get(dir.path(), &["--table", "t", "--key", "1", "--json"]));
+    assert_eq!(got["value"], serde_json::json!({"v": [1, 2]}));
+    refused(
+        &run_with_input(dir.path(), &["db", "build", "-", "--key", "id", "--out", "u.db"], rows),
+        &["--name"],
+    );
+    refused(
+        &run_with_input(
+            dir.path(),
+            &["db", "build", "-", "--key", "id", "--name", "t", "--out", "u.db"],
+            b"{\"id\":1}\nnope\n",
+        ),
+        &["line 2"],
+    );
+    assert!(!dir.path().join("u.db").exists());
+}
+
+#[test]
+fn lookups_by_key_and_index_with_exit_codes() {
+    let dir = built(2000);
+    let server = Serving::start(dir.path(), &["book.db"]);
+    let found = server.get(dir.path(), &["--table", "book", "--key", "name 77", "--json"]);
+    assert_eq!(code(&found), 0, "{}", stderr(&found));
+    let found = json(&found);
+    assert_eq!(found["found"], true);
+    assert_eq!(found["key"], "name 77");
+    assert_eq!(found["value"], serde_json::json!({"phone": "5550077", "note": "x".repeat(37)}));
+    assert!(found["bytes"]["up"].as_u64().unwrap() > 0 && found["ms"]["server"].as_f64().unwrap() > 0.0);
+
+    let absent = server.get(dir.path(), &["--table", "book", "--key", "name 2000", "--json"]);
+    assert_eq!(code(&absent), 1);
+    let absent = json(&absent);
+    assert_eq!((&absent["found"], &absent["value"]), (&serde_json::json!(false), &serde_json::Value::Null));
+    // The hint came with the first lookup and was kept.
+    assert!(found["bytes"]["hint"].as_u64().unwrap() > 0);
+    assert_eq!(absent["bytes"]["hint"], 0);
+    // A key that is not there costs what one costs that is, to the byte.
+    for way in ["up", "down"] {
+        assert_eq!(found["bytes"][way], absent["bytes"][way]);
+    }
+
+    let by_index = json(&server.get(dir.path(), &["--table", "book", "--index", "0x4d", "--json"]));
+    assert_eq!(
+        (&by_index["key"], &by_index["index"]),
+        (&serde_json::json!("name 77"), &serde_json::json!(77))
+    );
+    assert_eq!(by_index["value"], found["value"]);
+    let past = server.get(dir.path(), &["--table", "book", "--index", "2000", "--json"]);
+    assert_eq!((code(&past), &json(&past)["found"]), (1, &serde_json::json!(false)));
+    assert!(stderr(&past).contains("2000 rows"), "{}", stderr(&past));
+    refused(&server.get(dir.path(), &["--table", "nobook", "--key", "k"]), &["nobook"]);
+
+    std::fs::write(dir.path().join("keys"), "name 1\r\n\nname 1\nnobody\nname 1999").unwrap();
+    let many = server.get(dir.path(), &["--table", "book", "--keys-from", "keys", "--json"]);
+    assert_eq!(code(&many), 1);
+    let many = json(&many);
+    assert_eq!((&many["found"], &many["of"]), (&serde_json::json!(3), &serde_json::json!(4)));
+    let founds: Vec<bool> =
+        many["results"].as_array().unwrap().iter().map(|r| r["found"].as_bool().unwrap()).collect();
+    assert_eq!(founds, [true, true, false, true]);
+
+    let text = stdout(&server.get(dir.path(), &["--table", "book", "--key", "name 77"]));
+    assert!(text.contains("phone") && text.contains("5550077"), "{text}");
+    assert!(stdout(&run(dir.path(), &["tables", "--server", &server.url])).contains("book  2000 rows"));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_server_drains_and_its_log_holds_no_key() {
+    let dir = built(300);
+    phone_book(dir.path(), 200);
+    let other = ["db", "build", "book.csv", "--value", "phone", "--name", "other", "--out", "other.db"];
+    assert_eq!(code(&run(dir.path(), &other)), 0);
+    let server = Serving::start(dir.path(), &["book.db", "other.db"]);
+    assert_eq!(code(&server.get(dir.path(), &["--table", "book", "--key", "name 123"])), 0);
+    assert_eq!(code(&server.get(dir.path(), &["--table", "other", "--index", "7"])), 0);
+    refused(&server.get(dir.path(), &["--table", "other", "--key", "name 7"]), &["other"]);
+    let (code, log) = server.terminate();
+    assert_eq!(code, 0, "{log}");
+    assert!(log.contains("drained") && log.contains("queries=1"), "{log}");
+    assert!(!log.contains("name 123") && !log.contains("5550123"), "{log}");
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_or_killed_build_leaves_no_database() {
+    use std::io::{BufRead, BufReader, Write};
+    let dir = tempfile::tempdir().unwrap();
+    for (signal, swept) in [("-INT", true), ("-TERM", true), ("-KILL", false)] {
+        let mut child = blindcore(dir.path())
+            .args(["db", "build", "-", "--key", "id", "--name", "t", "--out", "t.db"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        for id in 0..5000 {
+            writeln!(stdin, "{{\"id\":{id}}}").unwrap();
+        }
+        stdin.flush().unwrap();
+        // The build waits for more rows; its folder is there.
+        let working = || std::fs::read_dir(dir.path()).unwrap().count();
+        while working() == 0 {
+            std::thread::yield_now();
+        }
+        let pid = child.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        if swept {
+            // It notices between rows.
+            let mut said = String::new();
+            BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+            assert!(said.contains("stopping"), "{said}");
+            for id in 5000..50_000 {
+                if writeln!(stdin, "{{\"id\":{id}}}").is_err() {
+                    break;
+                }
+            }
+        }
+        drop(stdin);
+        assert!(!child.wait().unwrap().success());
+        assert!(!dir.path().join("t.db").exists());
+        assert_eq!(working(), usize::from(!swept), "after {signal}");
+    }
+    // What the killed one left is swept by the next.
+    let input = b"{\"id\":1}\n";
+    let build = ["db", "build", "-", "--key", "id", "--name", "t", "--out", "t.db"];
+    assert_eq!(code(&run_with_input(dir.path(), &build, input)), 0);
+    let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["t.db"]);
+}
+
+#[test]
+fn bad_input_is_refused_in_one_line() {
+    let dir = built(10);
+    let refuse = |args: &[&str], words: &[&str]| refused(&run(dir.path(), args), words);
+    refuse(&["db", "build", "nowhere.csv", "--key", "k", "--out", "x"], &["nowhere.csv"]);
+    refuse(&["db", "build", "book.parquet", "--key", "k", "--out", "x"], &["book.parquet", ".csv"]);
+    refuse(&["db", "build", "book.csv", "--key", "nokey", "--out", "x"], &["nokey", "name, phone, note"]);
+    refuse(&["db", "build", "book.csv", "--key", "name", "--out", "book.db"], &["book.db", "--force"]);
+    refuse(
+        &["db", "build", "book.csv", "--key", "name", "--out", "x", "--scheme", "triple"],
+        &["triple", "simple"],
+    );
+    refuse(&["db", "build", "book.csv", "--key", "name", "--out", "x", "--name", "a b"], &["a b"]);
+    refuse(
+        &["db", "build", "book.csv", "--key", "name", "--out", "x", "--device", "gpu"],
+        &["gpu", "cpu:portable"],
+    );
+    refuse(
+        &["db", "build", "book.csv", "--key", "name", "--out", "x", "--threads", "0"],
+        &["--threads", "0"],
+    );
+    refuse(&["db", "inspect", "."], &["manifest.json", "db build"]);
+    refuse(&["serve", "book.db", "--listen", "nonsense"], &["nonsense", "127.0.0.1:7700"]);
+    refuse(&["serve", "book.db", "--gather", "0", "--listen", "127.0.0.1:0"], &["0"]);
+    refuse(&["serve", "book.db", "book.db", "--listen", "127.0.0.1:0"], &["book"]);
+    refuse(&["get", "--table", "t", "--key", "k"], &["--server"]);
+    refuse(&["get", "--server", "127.0.0.1:1", "--table", "t", "--key", "k"], &["127.0.0.1:1"]);
+    refuse(&["get", "--server", "http://127.0.0.1:1", "--table", "t", "--key", "k"], &["http://127.0.0.1:1"]);
+    refuse(&["get", "--server", "http://127.0.0.1:1", "--table", "t", "--keys-from", "nofile"], &["nofile"]);
+    refuse(&["bench", "lookup", "--gib", "1000"], &["1000", "64"]);
+    std::fs::write(dir.path().join("blindcore.toml"), "devise = \"cpu\"\n").unwrap();
+    refuse(&["doctor"], &["blindcore.toml", "line 1", "devise"]);
+    // clap's own refusals end with 2 as well.
+    for args in [&["get"][..], &["nonsense"], &["get", "--index", "-1"], &[]] {
+        assert_eq!(code(&run(dir.path(), args)), 2, "{args:?}");
+    }
+}
+
+#[test]
+fn settings_come_below_environment_and_flags() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("blindcore.toml"), "device = \"cpu:portable\"\nthreads = 1\n").unwrap();
+    let chosen = json(&run(dir.path(), &["doctor", "--json"]))["chosen"].clone();
+    assert_eq!(
+        (&chosen["name"], &chosen["threads"]),
+        (&serde_json::json!("cpu:portable"), &serde_json::json!(1))
+    );
+    std::fs::write(dir.path().join("t.csv"), "k,v\n1,2\n").unwrap();
+    let build = |env: Option<&str>, flag: &[&str], out: &str| {
+        let mut command = blindcore(dir.path());
+        if let Some(env) = env {
+            command.env("BLINDCORE_DEVICE", env);
+        }
+        let args = [&["db", "build", "t.csv", "--key", "k", "--json", "--out", out], flag].concat();
+        json(&command.args(args).output().unwrap())["device"].clone()
+    };
+    assert_eq!(build(None, &[], "a"), "cpu:portable");
+    let auto = build(Some("auto"), &[], "b");
+    assert_eq!(auto, build(Some("cpu:portable"), &["--device", "auto"], "c"));
+}
+
+#[test]
+fn doctor_and_bench_print_what_programs_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let doctor = json(&run(dir.path(), &["doctor", "--json"]));
+    assert!(
+        doctor["devices"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|d| d["name"] == "cpu:portable" && d["available"] == true)
+    );
+    assert!(stdout(&run(dir.path(), &["doctor"])).contains("would use"));
+    let bench = json(&run(dir.path(), &["bench", "lookup", "--json", "--gib", "0.016", "--repeat", "1"]));
+    let ids: Vec<&str> =
+        bench["rows"].as_array().unwrap().iter().map(|r| r["id"].as_str().unwrap()).collect();
+    for id in [
+        "lookup.read.1t",
+        "lookup.read.2t",
+        "lookup.answer.1q.1t",
+        "lookup.answer.1q.2t",
+        "lookup.answer.16q.1t",
+        "lookup.hint.1t",
+        "lookup.client",
+    ] {
+        assert!(ids.contains(&id), "{ids:?}");
+    }
+    for row in bench["rows"].as_array().unwrap() {
+        assert!(row["value"].as_f64().unwrap() > 0.0 && row["ratio"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["min"].as_f64().unwrap() <= row["max"].as_f64().unwrap());
+    }
+}
