@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every fuzz target for SECONDS_EACH seconds, one after another, and prints a line for each.
+# Builds every fuzz target and runs each for SECONDS_EACH seconds, one after another; prints a line for each.
 # Usage: fuzz.sh [CARGO_FUZZ [TARGET...]]
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -10,19 +10,21 @@ seconds=${SECONDS_EACH:-120}
 unset CARGO_TARGET_DIR
 # SQLite's C is there twice as far as the sanitizer sees; that is no finding.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_odr_violation=0"
-rm -rf fuzz/target/tmp
+export RUSTUP_TOOLCHAIN="${FUZZ_TOOLCHAIN:-nightly}"
 
-[ $# -gt 0 ] || set -- $(RUSTUP_TOOLCHAIN=nightly "$fuzz" list)
-RUSTUP_TOOLCHAIN=nightly "$fuzz" build || exit 2
-
+[ $# -gt 0 ] || set -- $("$fuzz" list)
+"$fuzz" build || exit 2
+built=fuzz/target/$(rustc -vV | sed -n 's/^host: //p')/release
+rm -rf fuzz/target/tmp # folders of runs before
 mkdir -p fuzz/target/logs
+
 failed=0
-printf '%-18s %12s %8s  %s\n' target executions seconds found
+printf '%-12s %11s %8s  %s\n' target executions seconds found
 for target in "$@"; do
     log=fuzz/target/logs/$target.log
-    mkdir -p "fuzz/corpus/$target"
+    mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
     # Seeds are read and never written to; what is learnt goes to the corpus, which git ignores.
-    if RUSTUP_TOOLCHAIN=nightly "$fuzz" run "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- \
+    if "$built/$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -artifact_prefix="fuzz/artifacts/$target/" \
         -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 >"$log" 2>&1; then
         found=nothing
     else
@@ -30,6 +32,6 @@ for target in "$@"; do
         failed=1
     fi
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-    printf '%-18s %12s %8s  %s\n' "$target" "${runs:--}" "$seconds" "$found"
+    printf '%-12s %11s %8s  %s\n' "$target" "${runs:--}" "$seconds" "$found"
 done
 exit $failed
