@@ -72,11 +72,20 @@ impl Fetch<'_> {
         if let Some(words) = read(&file, &whole).await? {
             return Ok((words, 0));
         }
-        let fetched = self.fetch_to_file(&file, &part).await?;
-        let finish = file.clone();
-        let words = blocking(move || finish.finish(&part)).await?;
-        drop(lock);
-        Ok((words.ok_or_else(|| self.bad_digest())?, fetched))
+        let mut fetched = 0;
+        loop {
+            let this_time = self.fetch_to_file(&file, &part).await?;
+            fetched += this_time;
+            let (finish, from) = (file.clone(), part.clone());
+            if let Some(words) = blocking(move || finish.finish(&from)).await? {
+                drop(lock);
+                return Ok((words, fetched));
+            }
+            // What was there before may have been damaged; it is gone, so the next time everything comes anew.
+            if this_time == bytes {
+                return Err(self.bad_digest());
+            }
+        }
     }
 
     fn bad_digest(&self) -> Error {

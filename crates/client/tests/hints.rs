@@ -105,6 +105,24 @@ async fn a_hint_that_is_another_is_refused_and_removed() {
 }
 
 #[tokio::test]
+async fn a_damaged_beginning_is_fetched_anew() {
+    let server = Running::start(&[&small(1)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    client_of(&server.url(), cache(folder.path())).await.table("small").await.unwrap();
+    let whole = files(folder.path(), "hint").remove(0);
+    let good = std::fs::read(&whole).unwrap();
+    for len in [good.len(), good.len() / 2] {
+        let mut bytes = good[..len].to_vec();
+        bytes[len - 7] ^= 1;
+        std::fs::remove_file(&whole).unwrap();
+        std::fs::write(whole.with_extension("part"), &bytes).unwrap();
+        let table = client_of(&server.url(), cache(folder.path())).await.table("small").await.unwrap();
+        assert!(table.hint_bytes_fetched() >= small(1).hint_len());
+        assert_eq!(std::fs::read(&whole).unwrap(), good);
+    }
+}
+
+#[tokio::test]
 async fn pieces_that_overflow_or_hold_nothing_are_refused() {
     let made = small(1);
     let long = [&made.records.hint()[..], b"more"].concat();
