@@ -1,7 +1,7 @@
 # What a person does with this repository. `make help` lists it.
 .POSIX:
 
-.PHONY: help demo test lint fuzz bench tools-test tools-demo tools-lint tools-fuzz
+.PHONY: help demo test lint fuzz bench tools-build tools-lint tools-fuzz
 
 TOOLS = target/tools
 # Seconds for each fuzz target, and how many lookups the demo compares with SQL.
@@ -15,10 +15,10 @@ help:
 	@echo "make fuzz     every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
 	@echo "make bench    lookup speeds of this machine, as JSON"
 
-demo: tools-demo
+demo: tools-build
 	@python3 scripts/demo.py --lookups $(LOOKUPS)
 
-test: tools-test
+test: tools-build
 	cargo test --workspace --locked
 
 lint: tools-lint
@@ -32,15 +32,11 @@ fuzz: tools-fuzz
 	test -x $(TOOLS)/bin/cargo-fuzz || cargo install --quiet --locked cargo-fuzz --root $(TOOLS)
 	SECONDS_EACH=$(SECONDS) sh scripts/fuzz.sh $(TOOLS)/bin/cargo-fuzz
 
-bench: tools-test
-	@cargo build --quiet --release --locked --bin blindcore
-	@target/release/blindcore bench lookup --json
+bench: tools-build
+	@cargo run --quiet --release --locked --bin blindcore -- bench lookup --json
 
 # One line for each tool that is missing, with where it comes from.
-tools-test:
-	@sh scripts/tools.sh cargo cc
-
-tools-demo:
+tools-build:
 	@sh scripts/tools.sh cargo cc python3
 
 tools-lint:
