@@ -296,7 +296,8 @@ def main():
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")
     # What stops the demo stops its server.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}:
+        signal.signal(number, lambda got, _: sys.exit(128 + got))
     try:
         run(options)
     except KeyboardInterrupt:
