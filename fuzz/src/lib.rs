@@ -8,7 +8,6 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::{Client, Geometry, Params, Scheme, SchemeChoice, Server, preprocess};
 use blindcore_server::Part;
 use blindcore_store::{BuildOptions, SourceSpec, Stored, StoredPart, build, codec};
-use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription};
 use tempfile::TempDir;
 
 /// A folder of this process. Statics are never dropped, so it lies under `target/`, where `scripts/fuzz.sh`
@@ -56,24 +55,8 @@ pub fn serve(part: &StoredPart) -> Server {
 
 /// A database, as the server crate takes it; none where its description is refused.
 pub fn table(stored: &Stored) -> Option<blindcore_server::Table> {
-    let manifest = stored.manifest();
-    let describe = |p: &StoredPart| PartDescription { params: p.params, hint_digest: p.hint_digest };
-    let keyed = manifest.key.as_ref().map(|column| KeyedContent {
-        column: column.clone(),
-        salt: manifest.salt().unwrap().unwrap(),
-        seeds: stored.records.seeds.clone().unwrap().into(),
-        keys: stored.keys.as_ref().map(describe),
-    });
-    let content = TableContent {
-        name: manifest.name.clone(),
-        epoch: manifest.epoch,
-        rows: manifest.rows,
-        value_columns: manifest.values.clone(),
-        records: describe(&stored.records),
-        keyed,
-    };
     let part = |p: &StoredPart| Part::new(serve(p), p.hint.clone());
-    let description = TableDescription::new(content).ok()?;
+    let description = stored.description().ok()?;
     let keys = stored.keys.as_ref().map(part);
     Some(blindcore_server::Table::new(description, part(&stored.records), keys).unwrap())
 }

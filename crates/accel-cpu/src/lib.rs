@@ -106,11 +106,12 @@ impl Device for Cpu {
 
     fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
         shape.check()?;
-        Ok(Box::new(CpuContract {
-            cpu: self.clone(),
-            shape: shape.clone(),
-            layout: Layout::for_shape(shape),
-        }))
+        let layout = Layout::for_shape(shape);
+        if layout == Layout::Rows && shape.depth() > rows::MAX_DEPTH {
+            let why = format!("j * k is over the {} that sums are kept exact for", rows::MAX_DEPTH);
+            return Err(Error::Shape { shape: shape.to_string(), why });
+        }
+        Ok(Box::new(CpuContract { cpu: self.clone(), shape: shape.clone(), layout }))
     }
 }
 

@@ -24,7 +24,10 @@ impl HugeBytes {
     /// # Errors
     /// The system has not that much memory.
     pub fn zeroed(len: usize) -> Result<Self, Error> {
-        let mapping_len = len.max(1).next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
+        let too_much = || Error::Memory { bytes: len, why: "no process has so much".into() };
+        let mapping_len = len.max(1).checked_next_multiple_of(HUGE_PAGE).ok_or_else(too_much)?;
+        let mapping_len = mapping_len.checked_add(HUGE_PAGE).filter(|n| *n <= isize::MAX as usize);
+        let mapping_len = mapping_len.ok_or_else(too_much)?;
         // SAFETY: a fresh anonymous mapping at an address of the kernel's choice; checked below.
         let mapping = unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -84,6 +87,8 @@ mod tests {
             assert_eq!(bytes.as_ref().as_ptr().addr() % HUGE_PAGE, 0);
             bytes.as_mut().fill(7);
         }
-        assert!(HugeBytes::zeroed(1 << 60).is_err());
+        for len in [1 << 60, isize::MAX as usize, usize::MAX - 1, usize::MAX] {
+            assert!(HugeBytes::zeroed(len).is_err());
+        }
     }
 }

@@ -52,7 +52,7 @@ pub(crate) const GROUP: usize = 2;
 /// Words of all queries in a block, and sums of all rows of a task: what should stay in the L2 cache.
 const CACHED: usize = 1 << 16;
 /// The deepest contraction: what the split sums hold.
-const MAX_DEPTH: usize = 1 << 32;
+pub(crate) const MAX_DEPTH: usize = 1 << 32;
 
 /// How one channel is computed.
 ///

@@ -41,12 +41,6 @@ impl Layout {
         }
     }
 
-    /// The layout of a name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Layout::Tiles16x64, Layout::Rows].into_iter().find(|l| l.name() == name)
-    }
-
     /// The layout that CPU devices use for a shape.
     #[must_use]
     pub fn for_shape(shape: &Shape) -> Self {

@@ -14,7 +14,8 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org
 
 Exit codes: 0 done or found, 1 not there, 2 error. Data goes to stdout, everything else to stderr.
-Each flag can be set by its environment variable or in blindcore.toml; the flag wins, then the variable.")]
+--device, --threads, --server, --cache, --listen and --gather can also be set by BLINDCORE_DEVICE and so
+on, or in blindcore.toml; the flag wins, then the variable.")]
 pub(crate) struct Args {
     /// Settings file; by default blindcore.toml in this folder, if there is one
     #[arg(long, global = true, env = "BLINDCORE_CONFIG", value_name = "FILE")]
@@ -131,7 +132,8 @@ Examples:
 
 gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
 SIGTERM and Ctrl-C finish the lookups under way and stop. The transport is plain text: listen on
-loopback, or put a proxy with TLS before it.")]
+loopback, or put a proxy with TLS before it. Sizes and headers are checked at the start, contents by
+`blindcore db verify`.")]
 pub(crate) struct Serve {
     /// The databases' folders
     #[arg(required = true, value_name = "DIR")]
@@ -215,7 +217,7 @@ pub(crate) enum Bench {
     /// Private lookup: scan, gathered queries, preprocessing and client, beside the machine's limit
     #[command(after_help = "\
 Examples:
-  blindcore bench lookup                         a table for people
+  blindcore bench lookup                         a table to read
   blindcore bench lookup --json > result.json    the same rows for programs
 
 Each row is measured n times, turn about with what it is compared to, and the medians are shown: `value`

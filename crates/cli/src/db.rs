@@ -56,6 +56,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         output::json(&value)?;
     } else {
         output::print(&summary(&manifest)?)?;
+        note_large_hint(&manifest);
         output::print(&format!(
             "made {} in {seconds:.1} s on {}; serve it with: blindcore serve {}\n",
             options.out.display(),
@@ -64,6 +65,21 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         ))?;
     }
     Ok(Outcome::Done)
+}
+
+/// Says where a hint's size comes from when it is out of proportion.
+fn note_large_hint(manifest: &Manifest) {
+    let part = &manifest.records;
+    let database: u64 = part.shards.iter().map(|s| s.bytes).sum();
+    if part.hint.bytes > (64 << 20).max(4 * database) {
+        output::note(&format!(
+            "note: clients fetch a hint of {} for a database of {}, because the longest record is {} B; shorter \
+             records make it smaller",
+            output::bytes(part.hint.bytes),
+            output::bytes(database),
+            part.geometry.record_bytes
+        ));
+    }
 }
 
 /// A flag that Ctrl-C and SIGTERM raise; a second one ends the process at once.

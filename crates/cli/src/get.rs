@@ -20,6 +20,14 @@ const MAX_LINE: usize = blindcore_wire::codec::MAX_KEY_BYTES;
 
 pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     let url = server(config, &args.server)?;
+    blindcore_wire::check_table_name(&args.table)
+        .map_err(|e| anyhow::anyhow!("--table: {e}; `blindcore tables` lists what a server has"))?;
+    if args.key.as_deref().is_some_and(|k| !(1..=MAX_LINE).contains(&k.len())) {
+        anyhow::bail!(
+            "--key has {} B, outside the 1 to {MAX_LINE} of a key",
+            args.key.map_or(0, |k| k.len())
+        );
+    }
     let cache = match (args.no_cache, args.cache.or_else(|| config.cache.clone())) {
         (true, _) => CacheDir::None,
         (false, Some(dir)) => CacheDir::At(dir),
@@ -39,20 +47,28 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
         let lookups: Vec<(Value, Lookup)> = match (&args.key, args.index, &keys) {
             (Some(key), _, _) => vec![(json!({"key": key}), table.get(key).await?)],
             (_, Some(index), _) => {
-                let rows = table.description().rows();
-                let lookup = if index < rows {
-                    table.get_index(index).await?
-                } else {
-                    // Known without asking, and no secret: how many rows there are is public.
-                    output::note(&format!("{} has {rows} rows, counted from 0", args.table));
-                    Lookup { found: None, bytes: Traffic::default(), ms: Timings::default() }
+                let lookup = match table.get_index(index).await {
+                    Err(e @ blindcore_client::Error::NoSuchRow { .. }) => {
+                        output::note(&e.to_string());
+                        Lookup { found: None, bytes: Traffic::default(), ms: Timings::default() }
+                    }
+                    lookup => lookup?,
                 };
                 vec![(json!({"index": index}), lookup)]
             }
             (_, _, Some(keys)) => {
                 let mut all = Vec::with_capacity(keys.len());
+                let mut garbage = None;
                 for batch in keys.chunks(BATCH) {
-                    let found = table.get_many(batch).await?;
+                    let found = match table.get_many(batch).await {
+                        Ok(found) => found,
+                        // What an answer decodes to must not show in what is sent next: all keys are asked.
+                        Err(e @ blindcore_client::Error::Garbage { .. }) => {
+                            garbage.get_or_insert(e);
+                            continue;
+                        }
+                        Err(e) => return Err(e.into()),
+                    };
                     all.extend(batch.iter().map(|k| json!({"key": k})).zip(found));
                     let total = Some(keys.len() as u64);
                     bar.lock().expect("a bar does not panic").set(
@@ -61,6 +77,9 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
                         total,
                         false,
                     );
+                }
+                if let Some(garbage) = garbage {
+                    return Err(garbage.into());
                 }
                 all
             }
@@ -77,7 +96,7 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
                 (_, last) => {
                     results.extend(last);
                     let found = lookups.iter().filter(|(_, l)| l.found.is_some()).count();
-                    json!({"found": found, "of": results.len(), "ms": elapsed, "results": results})
+                    json!({"found": found, "of": results.len(), "ms": elapsed.round(), "results": results})
                 }
             };
             output::json(&whole)?;
@@ -114,8 +133,9 @@ pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outc
 }
 
 fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
-    args.server
-        .clone()
+    // An empty variable is an unset one.
+    let named = args.server.clone().filter(|s| !s.is_empty());
+    named
         .or_else(|| config.server.clone())
         .context("no server is named; say --server http://127.0.0.1:7700 or set BLINDCORE_SERVER")
 }
@@ -199,6 +219,7 @@ fn for_people(asked: &Value, lookup: &Lookup, many: bool) -> String {
         (_, Some(index)) => format!("row {index}"),
         _ => String::new(),
     };
+    let title = printable(&Value::String(title));
     let Some(record) = &lookup.found else { return format!("{title}: not there\n") };
     let mut text = if many { format!("{title}\n") } else { String::new() };
     if let (Some(key), Some(_)) = (&record.key, asked.get("index")) {
@@ -214,11 +235,18 @@ fn for_people(asked: &Value, lookup: &Lookup, many: bool) -> String {
     text
 }
 
-/// A value for a terminal: text as it is but for control characters, which could redraw the screen.
+/// A value for a terminal: text as it is but for control characters, which could redraw the screen and are
+/// escaped. `--json` is exact.
 fn printable(value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .flat_map(|c| {
+            let escaped: Box<dyn Iterator<Item = char>> =
+                if c.is_control() { Box::new(c.escape_default()) } else { Box::new(std::iter::once(c)) };
+            escaped
+        })
+        .collect()
 }

@@ -9,7 +9,6 @@ use blindcore_accel::{Device, SharedBytes};
 use blindcore_accel_cpu::HugeBytes;
 use blindcore_server::{Config as ServerConfig, Part, Server, Table};
 use blindcore_store::{Stored, StoredPart};
-use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription};
 
 use crate::config::Config;
 use crate::output::Bar;
@@ -136,26 +135,7 @@ fn open(
     device: &dyn Device,
     load: &mut dyn FnMut(&SharedBytes) -> anyhow::Result<SharedBytes>,
 ) -> anyhow::Result<Table> {
-    let manifest = stored.manifest();
-    let describe = |p: &StoredPart| PartDescription { params: p.params, hint_digest: p.hint_digest };
-    let salt = manifest.salt().map_err(|why| anyhow::anyhow!("manifest.json: {why}"))?;
-    let keyed = match (&manifest.key, salt, &stored.records.seeds) {
-        (Some(column), Some(salt), Some(seeds)) => Some(KeyedContent {
-            column: column.clone(),
-            salt,
-            seeds: seeds.clone().into(),
-            keys: stored.keys.as_ref().map(describe),
-        }),
-        _ => None,
-    };
-    let description = TableDescription::new(TableContent {
-        name: manifest.name.clone(),
-        epoch: manifest.epoch,
-        rows: manifest.rows,
-        value_columns: manifest.values.clone(),
-        records: describe(&stored.records),
-        keyed,
-    })?;
+    let description = stored.description()?;
     let mut part = |p: &StoredPart| -> anyhow::Result<Part> {
         let shards = p.shards.iter().map(&mut *load).collect::<anyhow::Result<Vec<_>>>()?;
         let state = p.state.as_ref().map(&mut *load).transpose()?;

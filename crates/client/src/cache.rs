@@ -99,6 +99,8 @@ fn header(part: &PartDescription) -> [u8; HEADER_BYTES] {
 #[derive(Clone)]
 pub(crate) struct HintFile {
     folder: PathBuf,
+    /// What the names of all its table's hints begin with.
+    family: String,
     stem: String,
     header: [u8; HEADER_BYTES],
     bytes: u64,
@@ -111,19 +113,24 @@ pub(crate) struct Lock {
 }
 
 impl HintFile {
+    /// The file of a hint from `server`. Each server has files of its own: were they shared, one could offer
+    /// another's hint and see from what is fetched whether this client knows the other.
     pub(crate) fn new(
         folder: &Path,
+        server: &str,
         table: &str,
         epoch: u64,
         kind: PartKind,
         part: &PartDescription,
     ) -> Self {
+        let server: String = blake3::hash(server.as_bytes()).to_hex()[..8].to_owned();
         let digest: String = part.hint_digest[..8].iter().map(|b| format!("{b:02x}")).collect();
         // A long name is cut; the digest tells tables apart all the same. Names are ASCII.
         let table = &table[..table.len().min(100)];
         Self {
             folder: folder.to_owned(),
-            stem: format!("{table}-{epoch}-{kind}-{digest}"),
+            family: format!("{table}-{kind}-{server}-"),
+            stem: format!("{table}-{kind}-{server}-{epoch}-{digest}"),
             header: header(part),
             bytes: part.hint_bytes(),
             digest: part.hint_digest,
@@ -234,7 +241,20 @@ impl HintFile {
     pub(crate) fn finish(&self, part: &Path) -> Result<Option<Arc<Words>>, Error> {
         let Some(words) = self.read(part)? else { return Ok(None) };
         std::fs::rename(part, self.path()).map_err(Self::error(part))?;
+        self.remove_older();
         Ok(Some(words))
+    }
+
+    /// Removes this table's hints of other epochs, whole or not: nobody asks for them again, and a server must
+    /// not fill a disk by going through epochs.
+    fn remove_older(&self) {
+        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(&self.family) && !name.starts_with(&self.stem) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
     }
 }
 
@@ -257,9 +277,9 @@ mod tests {
         let header = header(&part);
         assert_eq!(header[..16], *b"BLNDHINT\x01\0\0\0\x60\0\0\0");
         let folder = tempfile::tempdir().unwrap();
-        let file = HintFile::new(folder.path(), "t", 7, PartKind::Records, &part);
+        let file = HintFile::new(folder.path(), "host:1", "t", 7, PartKind::Records, &part);
         let name = file.path().file_name().unwrap().to_str().unwrap().to_owned();
-        assert!(name.starts_with("t-7-records-") && name.ends_with(".hint"), "{name}");
+        assert!(name.starts_with("t-records-") && name.ends_with(".hint"), "{name}");
         std::fs::write(file.path(), [&header[..], &hint].concat()).unwrap();
         assert_eq!((*file.read(&file.path()).unwrap().unwrap()).as_ref(), hint);
     }
@@ -268,7 +288,7 @@ mod tests {
     fn foreign_and_damaged_files_are_removed() {
         let (hint, part) = part();
         let folder = tempfile::tempdir().unwrap();
-        let file = HintFile::new(folder.path(), &"n".repeat(255), 7, PartKind::Keys, &part);
+        let file = HintFile::new(folder.path(), "host:1", &"n".repeat(255), 7, PartKind::Keys, &part);
         let whole = [&header(&part)[..], &hint].concat();
         let mut flipped = whole.clone();
         flipped[HEADER_BYTES + 5] ^= 1;
@@ -286,7 +306,7 @@ mod tests {
     fn a_part_goes_on_where_it_ends_and_only_if_it_is_ours() {
         let (hint, part) = part();
         let folder = tempfile::tempdir().unwrap();
-        let file = HintFile::new(folder.path(), "t", 7, PartKind::Records, &part);
+        let file = HintFile::new(folder.path(), "host:1", "t", 7, PartKind::Records, &part);
         let path = file.part_path(false);
         let (mut open, have) = file.open_part(&path).unwrap();
         assert_eq!(have, 0);
@@ -304,7 +324,7 @@ mod tests {
     fn one_holds_the_lock() {
         let (_, part) = part();
         let folder = tempfile::tempdir().unwrap();
-        let file = HintFile::new(folder.path(), "t", 7, PartKind::Records, &part);
+        let file = HintFile::new(folder.path(), "host:1", "t", 7, PartKind::Records, &part);
         let lock = file.try_lock().unwrap().expect("free");
         assert!(file.try_lock().unwrap().is_none());
         drop(lock);

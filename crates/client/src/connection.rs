@@ -49,6 +49,8 @@ impl Default for Options {
 pub struct Client {
     pub(crate) grpc: LookupClient<Channel>,
     pub(crate) options: Arc<Options>,
+    /// Host and port, for the names of cached hints.
+    pub(crate) server: Arc<str>,
 }
 
 impl Client {
@@ -79,6 +81,7 @@ impl Client {
         if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
             return Err(wrong("it names a user"));
         }
+        let server = uri.authority().map_or_else(String::new, ToString::to_string).into();
         let endpoint = Endpoint::from(uri)
             .connect_timeout(options.connect_timeout)
             .tcp_nodelay(true)
@@ -89,7 +92,7 @@ impl Client {
             .keep_alive_timeout(Duration::from_secs(20));
         let channel = endpoint.connect().await;
         let channel = channel.map_err(|e| Error::Connect { url: url.to_owned(), why: chain(&e) })?;
-        Ok(Self { grpc: LookupClient::new(channel), options: Arc::new(options) })
+        Ok(Self { grpc: LookupClient::new(channel), options: Arc::new(options), server })
     }
 
     /// The tables that the server has.

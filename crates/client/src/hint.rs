@@ -61,7 +61,14 @@ impl Fetch<'_> {
             return Err(Error::HintTooLarge { table, part: self.kind, bytes, limit });
         }
         let Some(folder) = self.client.options.cache.path()? else { return self.fetch_to_memory().await };
-        let file = HintFile::new(&folder, self.table.name(), self.table.epoch(), self.kind, self.part);
+        let file = HintFile::new(
+            &folder,
+            &self.client.server,
+            self.table.name(),
+            self.table.epoch(),
+            self.kind,
+            self.part,
+        );
         file.make_folder()?;
         let whole = file.path();
         if let Some(words) = read(&file, &whole).await? {

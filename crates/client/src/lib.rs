@@ -7,9 +7,18 @@
 //! let client = Client::connect("http://127.0.0.1:7700").await?;
 //! let table = client.table("passwords").await?; // fetches the hint, once an epoch
 //! match table.get("correct horse").await?.found {
-//!     Some(record) => println!("{:?}", record.values),
+//!     Some(record) => {
+//!         for (column, value) in &record.values {
+//!             match value {
+//!                 blindcore_client::Value::Int(n) => println!("{column}: {n} times"),
+//!                 other => println!("{column}: {}", other.to_json()),
+//!             }
+//!         }
+//!     }
 //!     None => println!("not there"),
 //! }
+//! let first = table.get_index(0).await?; // by row number
+//! # let _ = first;
 //! # Ok(())
 //! # }
 //! ```
@@ -23,6 +32,7 @@ mod error;
 mod hint;
 mod table;
 
+pub use blindcore_wire::{PartKind, Reason, TableDescription, Value, proto::TableSummary};
 pub use cache::CacheDir;
 pub use connection::{Client, Options};
 pub use error::Error;

@@ -164,9 +164,21 @@ impl TableClient {
     /// As [`TableClient::get_index`].
     pub async fn get_many_index(&self, indices: &[u64]) -> Result<Vec<Lookup>, Error> {
         let rows = self.table.rows();
-        if let Some(index) = indices.iter().copied().find(|i| *i >= rows) {
-            return Err(Error::NoSuchRow { table: self.name(), index, rows });
+        // How many rows there are is the server's word: were a row past them not asked for, a server could
+        // choose a number and learn on which side of it each lookup lies. Row 0 is asked in its place.
+        let inside: Vec<u64> = indices.iter().map(|i| if *i < rows { *i } else { 0 }).collect();
+        let lookups = self.rows_inside(&inside).await;
+        match indices.iter().copied().find(|i| *i >= rows) {
+            Some(index) => {
+                // What the server knows of comes first: it would be seen whatever was asked.
+                lookups?;
+                Err(Error::NoSuchRow { table: self.name(), index, rows })
+            }
+            None => lookups,
         }
+    }
+
+    async fn rows_inside(&self, indices: &[u64]) -> Result<Vec<Lookup>, Error> {
         if !self.table.is_keyed() {
             let slots = self.ask(&self.records, indices.to_vec(), |lookup, index| {
                 Ok(Selection::index(&lookup.params().geometry, *index)?)
@@ -259,7 +271,7 @@ impl TableClient {
         select: impl Fn(&blindcore_lookup::Client, &T) -> Result<Selection, Error> + Send + Sync + 'static,
     ) -> Result<Vec<Slot>, Error> {
         let (table, params) = (&self.table, part.lookup.params());
-        let digest = Bytes::copy_from_slice(&params.digest());
+        let digest = Bytes::copy_from_slice(table.digest());
         let answer_bytes = params.answer_bytes();
         let select = Arc::new(select);
         let mut slots = Vec::with_capacity(targets.len());
@@ -287,7 +299,7 @@ impl TableClient {
                 table: table.name().to_owned(),
                 epoch: table.epoch(),
                 part: part.kind.to_proto().into(),
-                params_digest: digest.clone(),
+                table_digest: digest.clone(),
                 queries: queries.into(),
             };
             let up = (request.encoded_len() + FRAME_BYTES) as u64 / count as u64;
@@ -315,7 +327,7 @@ impl TableClient {
             let lookup = part.lookup.clone();
             let decoded = spread(answers, move |((pending, prepare), answer): ((Pending, f64), Bytes)| {
                 let started = Instant::now();
-                let bytes = Zeroizing::new(lookup.decode(pending, &answer)?);
+                let bytes = lookup.decode(pending, &answer)?;
                 let ms = Timings { prepare, query: round_trip, server, decode: ms(started.elapsed()) };
                 Ok(Slot { bytes, traffic: Traffic { up, down, hint: 0 }, ms })
             });

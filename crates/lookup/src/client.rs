@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blindcore_math::{Gaussian, LWE_DIMENSION, PublicMatrix, SecretRng, dot};
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::params::{DELTA_LOG2, Geometry, PLAINTEXT_MODULUS, Params, SIGMA, Scheme};
 use crate::{Error, constant_time, double, simple};
@@ -48,14 +48,14 @@ impl Selection {
 pub struct Prepared {
     pub(crate) levels: Vec<Sample>,
     /// Hint times the secret that the hint's level was made with.
-    pub(crate) hint_product: zeroize::Zeroizing<Vec<u32>>,
+    pub(crate) hint_product: Zeroizing<Vec<u32>>,
 }
 
 /// What decoding needs of a query. Wiped on drop.
 pub struct Pending {
     pub(crate) levels: Vec<Sample>,
-    pub(crate) hint_product: zeroize::Zeroizing<Vec<u32>>,
-    pub(crate) group: zeroize::Zeroizing<u32>,
+    pub(crate) hint_product: Zeroizing<Vec<u32>>,
+    pub(crate) group: Zeroizing<u32>,
 }
 
 /// A learning-with-errors sample under a secret of its own.
@@ -72,7 +72,7 @@ impl Sample {
     fn new(rng: &mut SecretRng, gaussian: &Gaussian, matrix: &PublicMatrix, len: usize) -> Self {
         let mut secret = vec![0u32; LWE_DIMENSION];
         rng.fill_u32(&mut secret);
-        let mut errors = zeroize::Zeroizing::new(vec![0u32; len]);
+        let mut errors = Zeroizing::new(vec![0u32; len]);
         gaussian.fill(rng, &mut errors);
         let mut masked = vec![0u32; len];
         matrix.mul(0, &secret, &mut masked);
@@ -82,6 +82,12 @@ impl Sample {
             sum = sum.wrapping_add(*e);
         }
         Self { secret, masked, centring: sum.wrapping_mul(PLAINTEXT_MODULUS / 2) }
+    }
+
+    /// A sample of its own randomness.
+    #[cfg(test)]
+    pub(crate) fn fresh(matrix: &PublicMatrix, len: usize) -> Result<Self, Error> {
+        Ok(Self::new(&mut SecretRng::from_os()?, &Gaussian::new(SIGMA * SIGMA), matrix, len))
     }
 
     /// Adds Delta at each position, touching every word alike.
@@ -95,17 +101,17 @@ impl Sample {
 }
 
 impl Client {
-    /// A client with its hint: [`Params::hint_words`] little-endian words, 4-byte aligned.
+    /// A client with its hint: [`Params::hint_words`] little-endian words, used where they lie if they are
+    /// 4-byte aligned and copied once if not.
     ///
     /// # Errors
-    /// The hint has another length or lies askew.
+    /// The hint has another length.
     pub fn new(params: Params, hint: Hint) -> Result<Self, Error> {
         let (got, want) = ((*hint).as_ref().len(), 4 * params.hint_words());
         if got != want {
             let remedy = "fetch the hint of this epoch again";
             return Err(Error::Length { what: "hint", got, want, remedy });
         }
-        // A hint that lies askew is copied once rather than refused.
         let hint = match bytemuck::try_cast_slice::<u8, u32>((*hint).as_ref()) {
             Ok(_) => hint,
             Err(_) => {
@@ -149,7 +155,7 @@ impl Client {
             .collect();
         let last = levels.last().expect("a scheme has a level");
         let product = self.hint().chunks_exact(LWE_DIMENSION).map(|row| dot(row, &last.secret)).collect();
-        Ok(Prepared { levels, hint_product: zeroize::Zeroizing::new(product) })
+        Ok(Prepared { levels, hint_product: Zeroizing::new(product) })
     }
 
     /// Turns a prepared query into one for `selection`. The bytes are [`Params::query_bytes`] long and
@@ -178,7 +184,7 @@ impl Client {
                 query.extend_from_slice(&word.to_le_bytes());
             }
         }
-        Ok((query, Pending { levels, hint_product, group: zeroize::Zeroizing::new(selection.group) }))
+        Ok((query, Pending { levels, hint_product, group: Zeroizing::new(selection.group) }))
     }
 
     /// The slot that an answer holds: [`Geometry::record_bytes`] bytes, right unless the server lied or one
@@ -187,16 +193,16 @@ impl Client {
     ///
     /// # Errors
     /// The answer has the wrong length, which the server knows already.
-    pub fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Vec<u8>, Error> {
+    pub fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
         let (got, want) = (answer.len(), self.params.answer_bytes());
         if got != want {
             let remedy = "the server does not follow the protocol; don't ask it again";
             return Err(Error::Length { what: "answer", got, want, remedy });
         }
-        Ok(match self.params.scheme {
+        Ok(Zeroizing::new(match self.params.scheme {
             Scheme::Simple => simple::decode(&self.params, &pending, answer),
             Scheme::Double => double::decode(&self.params, &pending, answer),
-        })
+        }))
     }
 }
 

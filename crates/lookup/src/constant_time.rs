@@ -3,9 +3,10 @@
 /// All ones where `a == b`, else zero.
 #[inline(always)]
 pub(crate) fn equal_mask(a: u32, b: u32) -> u32 {
-    let difference = std::hint::black_box(a ^ b);
-    // The top bit of x | -x is set exactly where x is not zero.
-    ((difference | difference.wrapping_neg()) >> 31).wrapping_sub(1)
+    let difference = a ^ b;
+    // The top bit of x | -x is set exactly where x is not zero. The mask itself must be opaque: a compiler that
+    // knew it to be all ones or zero would branch on it around what it masks.
+    std::hint::black_box(((difference | difference.wrapping_neg()) >> 31).wrapping_sub(1))
 }
 
 /// (`x / divisor`, `x % divisor`) for a public divisor, by multiplication.

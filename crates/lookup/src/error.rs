@@ -56,7 +56,10 @@ pub enum Error {
         second: usize,
     },
     /// A keyword bucket can't be solved.
-    #[error("{keys} keys don't fit a bucket of {columns} columns after {tries} seeds; use more columns")]
+    #[error(
+        "{keys} keys don't fit a bucket of {columns} columns after {tries} seeds, which is bad luck; try again, \
+         for keys are hashed anew each time"
+    )]
     Bucket {
         /// Keys in the bucket.
         keys: usize,
@@ -65,7 +68,4 @@ pub enum Error {
         /// Seeds that were tried.
         tries: usize,
     },
-    /// The caller's progress function asked to stop.
-    #[error("stopped: {0}")]
-    Stopped(String),
 }

@@ -93,8 +93,13 @@ impl Index {
     /// The index of a geometry: the salt of its hashes and the seed of each group.
     ///
     /// # Errors
-    /// There is not one seed a group.
+    /// There is not one seed a group, or there are fewer columns than a key has.
     pub fn new(geometry: Geometry, salt: [u8; 32], seeds: Vec<u8>) -> Result<Self, Error> {
+        if geometry.columns < MIN_COLUMNS {
+            let (got, min, max) = (geometry.columns as u64, MIN_COLUMNS as u64, u64::MAX);
+            let remedy = "a keyed table needs as many";
+            return Err(Error::Range { what: "number of columns", got, min, max, remedy });
+        }
         if seeds.len() != geometry.groups {
             let remedy = "fetch the table's description again";
             return Err(Error::Length {
@@ -235,12 +240,33 @@ impl Fuse {
         Self { segment_length: segment_length as u32, first_range, columns: columns as u32 }
     }
 
-    /// A power of two that leaves at least four segments. Source: Graf and Lemire, section 4, four-wise, but
-    /// at most a sixteenth of the bucket, which peels better in small ones.
+    /// A power of two that leaves at least four segments: 2^e from ceil(2.91^(e + 1/2)) columns on, which client
+    /// and server must agree on to the bit, so the thresholds are numbers. Source: Graf and Lemire, section 4,
+    /// four-wise.
     fn segment_length(columns: usize) -> usize {
-        let exponent = ((columns as f64).ln() / 2.91f64.ln() - 0.5).floor().max(0.0);
-        let length = 1usize << (exponent as u32).min(18);
-        length.min((columns / ARITY).max(1)).next_power_of_two().min(prev_power_of_two(columns / ARITY))
+        const THRESHOLDS: [u32; 18] = [
+            5,
+            15,
+            43,
+            123,
+            356,
+            1_036,
+            3_015,
+            8_772,
+            25_527,
+            74_281,
+            216_158,
+            629_017,
+            1_830_440,
+            5_326_579,
+            15_500_344,
+            45_106_001,
+            131_258_461,
+            381_962_121,
+        ];
+        let exponent = THRESHOLDS.iter().take_while(|t| columns >= **t as usize).count();
+        let most = (columns / ARITY).max(1).ilog2() as usize;
+        1 << exponent.min(most)
     }
 
     /// Four different columns, by arithmetic alone.
@@ -254,16 +280,12 @@ impl Fuse {
         let mask = self.segment_length - 1;
         std::array::from_fn(|i| {
             let within = if i == 0 { 0 } else { (h >> (18 * (i - 1))) as u32 & mask };
-            // Below `columns` whenever there are four segments; else wrapped by the caller's minimum of four.
+            // Below `columns`: there are at least four segments, since a keyed table has four columns.
             let cell = (first + i as u32 * self.segment_length) ^ within;
             debug_assert!(cell < self.columns);
             cell
         })
     }
-}
-
-fn prev_power_of_two(x: usize) -> usize {
-    1 << x.max(1).ilog2()
 }
 
 /// The fewest columns that four positions need.

@@ -34,7 +34,7 @@
 //! let client = Client::new(params, Arc::new(hint))?;
 //! let (query, pending) = client.query(client.prepare()?, &Selection::index(&params.geometry, 4)?)?;
 //! let (answers, _cost) = server.answer(&[&query])?; // sees a query, the same bytes whatever was picked
-//! assert_eq!(client.decode(pending, &answers[0])?, *b"ee");
+//! assert_eq!(client.decode(pending, &answers[0])?.as_slice(), b"ee");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -39,8 +39,8 @@ pub(crate) const DIGITS: usize = 4;
 pub enum Scheme {
     /// SimplePIR: the hint has 4 KiB a row, an answer two bytes a row.
     Simple,
-    /// DoublePIR: the answer is itself looked up, so hint (16 MiB) and answer (24 KiB) grow with the record
-    /// and not with the table. For records of a few bytes in large tables.
+    /// DoublePIR: the answer is itself looked up, so hint and answer have 16 MiB and 24 KiB a byte of the
+    /// record, however large the table. For records of a few bytes in large tables.
     Double,
 }
 
@@ -70,8 +70,10 @@ impl Geometry {
     }
 }
 
-/// A scheme and a geometry whose lookups are secure and fail less than once in 2^40.
+/// A scheme and a geometry whose lookups are secure and fail less than once in 2^40; made by [`Params::new`]
+/// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Params {
     /// The scheme.
     pub scheme: Scheme,

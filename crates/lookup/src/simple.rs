@@ -39,3 +39,53 @@ pub(crate) fn decode(params: &Params, pending: &Pending, answer: &[u8]) -> Vec<u
     }
     record
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Sample;
+    use crate::{Geometry, Scheme};
+    use blindcore_math::{LWE_DIMENSION, dot};
+
+    /// The worst entries (0 and 255 lie farthest from their centre) and a real width: the noise that is left in
+    /// an answer must have the deviation that the failure bound is computed from, no more and no less.
+    #[test]
+    fn noise_has_the_deviation_that_the_bound_assumes() {
+        const COLUMNS: usize = 4096;
+        const ROWS: usize = 128;
+        let params =
+            Params::new(Scheme::Simple, Geometry { record_bytes: 1, groups: 1, columns: COLUMNS }).unwrap();
+        let matrix = params.public_matrix(0);
+        let sample = Sample::fresh(&matrix, COLUMNS).unwrap();
+        let entry = |row: usize, column: usize| {
+            if (row * COLUMNS + column).wrapping_mul(0x9e37_79b9) >> 17 & 1 == 0 { 0u32 } else { 255 }
+        };
+        let mut public = vec![0u32; LWE_DIMENSION];
+        let mut hint = vec![0u32; ROWS * LWE_DIMENSION];
+        for column in 0..COLUMNS {
+            matrix.row(column as u64, &mut public);
+            for row in 0..ROWS {
+                if entry(row, column) == 255 {
+                    for (h, a) in hint[row * LWE_DIMENSION..][..LWE_DIMENSION].iter_mut().zip(&public) {
+                        *h = h.wrapping_add(a.wrapping_mul(255));
+                    }
+                }
+            }
+        }
+        let noise: Vec<f64> = (0..ROWS)
+            .map(|row| {
+                let answer = (0..COLUMNS)
+                    .fold(0u32, |sum, c| sum.wrapping_add(entry(row, c).wrapping_mul(sample.masked[c])));
+                let product = dot(&hint[row * LWE_DIMENSION..][..LWE_DIMENSION], &sample.secret);
+                f64::from(answer.wrapping_sub(product).wrapping_sub(sample.centring) as i32)
+            })
+            .collect();
+        // Entries lie 128 or 127 from their centre.
+        let expected = f64::from(crate::SIGMA) * 127.5 * (COLUMNS as f64).sqrt();
+        let deviation = (noise.iter().map(|n| n * n).sum::<f64>() / ROWS as f64).sqrt();
+        // Rows share their errors; 128 of them estimate the deviation to about a tenth.
+        assert!((0.6..1.5).contains(&(deviation / expected)), "{deviation} where {expected} is expected");
+        let widest = noise.iter().fold(0f64, |m, n| m.max(n.abs()));
+        assert!(widest < 7.0 * expected, "{widest}");
+    }
+}

@@ -46,7 +46,7 @@ impl Table {
         let (answers, cost) = self.server.answer(&borrowed).unwrap();
         assert!(cost.database_bytes >= params.geometry.slots() * params.geometry.record_bytes as u64);
         assert!(answers.iter().all(|a| a.len() == params.answer_bytes()));
-        pending.into_iter().zip(answers).map(|(p, a)| self.client.decode(p, &a).unwrap()).collect()
+        pending.into_iter().zip(answers).map(|(p, a)| self.client.decode(p, &a).unwrap().to_vec()).collect()
     }
 }
 
@@ -115,22 +115,6 @@ fn keys_come_back_and_others_do_not() {
             assert_eq!(keyword::open(&slot, print).map(<[u8]>::to_vec), want, "{scheme}, key {k}");
         }
     }
-}
-
-/// The worst entries for the noise (0 and 255 are farthest from their centre) at a width of a real table: the
-/// decoded words must lie as near to the messages as the failure bound says.
-#[test]
-fn the_widest_noise_stays_far_inside_its_bound() {
-    let geometry = Geometry { record_bytes: 16, groups: 1, columns: 8192 };
-    let params = Params::new(Scheme::Simple, geometry).unwrap();
-    let table = table(params, &[(0..16 * 8192).map(|i| if byte(i) & 1 == 0 { 0 } else { 255 }).collect()]);
-    for i in (0..8192).step_by(1024) {
-        let record = table.fetch(&[Selection::index(&geometry, i).unwrap()]).remove(0);
-        let want: Vec<u8> =
-            (0..16).map(|t| if byte(i as usize * 16 + t) & 1 == 0 { 0 } else { 255 }).collect();
-        assert_eq!(record, want);
-    }
-    assert!(params.failure_log2() > 100.0, "{}", params.failure_log2());
 }
 
 #[test]

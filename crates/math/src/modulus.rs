@@ -92,12 +92,6 @@ impl Prime {
         self.value
     }
 
-    /// floor((2^128 - 1) / value), what a Barrett reduction multiplies by.
-    #[must_use]
-    pub fn barrett(&self) -> u128 {
-        self.barrett
-    }
-
     /// `x mod value` for any 128-bit `x`, in the same time whatever `x` is.
     ///
     /// The quotient estimate is at most two short of the true one, so the remainder before correction is

@@ -19,6 +19,7 @@ use blindcore_wire::Reason;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+use crate::budget::Held;
 use crate::refusal::Refusal;
 use crate::stats::{PartCounters, add};
 
@@ -36,6 +37,8 @@ pub(crate) struct Reply {
 
 struct Job {
     queries: VecDeque<Bytes>,
+    /// The memory that the request takes is taken as long as its queries are here, whoever went away.
+    _held: Option<Arc<Held>>,
     reply: oneshot::Sender<Result<Reply, Refusal>>,
     so_far: Reply,
 }
@@ -89,6 +92,7 @@ impl Gatherer {
     pub(crate) fn ask(
         &self,
         queries: impl ExactSizeIterator<Item = Bytes>,
+        held: Option<Arc<Held>>,
     ) -> Result<oneshot::Receiver<Result<Reply, Refusal>>, Refusal> {
         let (reply, receiver) = oneshot::channel();
         let (count, limit) = (queries.len(), self.shared.capacity);
@@ -105,7 +109,7 @@ impl Gatherer {
         }
         queue.waiting += count;
         let so_far = Reply { answers: Vec::new(), pass_micros: 0, passes: 0, gathered: 0 };
-        queue.jobs.push_back(Job { queries: queries.collect(), reply, so_far });
+        queue.jobs.push_back(Job { queries: queries.collect(), _held: held, reply, so_far });
         drop(queue);
         self.shared.wake.notify_one();
         Ok(receiver)
@@ -245,7 +249,8 @@ mod tests {
         }
 
         fn ask(&self, queries: &'static str) -> Result<Answered, Refusal> {
-            self.gatherer.ask((0..queries.len()).map(|i| Bytes::from_static(&queries.as_bytes()[i..=i])))
+            self.gatherer
+                .ask((0..queries.len()).map(|i| Bytes::from_static(&queries.as_bytes()[i..=i])), None)
         }
 
         /// Lets the pass go that holds these.

@@ -39,8 +39,10 @@ impl Grpc {
 impl Lookup for Grpc {
     async fn list_tables(
         &self,
-        _: Request<proto::ListTablesRequest>,
+        request: Request<proto::ListTablesRequest>,
     ) -> Result<Response<proto::ListTablesResponse>, Status> {
+        let held = self.held(&request);
+        held.take(self.0.listing_bytes()).map_err(|r| self.0.refused(r).status())?;
         let tables = self.0.tables.values().map(|t| t.description.summary()).collect();
         Ok(Response::new(proto::ListTablesResponse { tables }))
     }
@@ -49,7 +51,9 @@ impl Lookup for Grpc {
         &self,
         request: Request<proto::GetTableRequest>,
     ) -> Result<Response<proto::GetTableResponse>, Status> {
+        let held = self.held(&request);
         let table = self.0.table(&request.get_ref().name);
+        let table = table.and_then(|t| held.take(t.description_bytes()).map(|()| t));
         Ok(Response::new(table.map_err(|r| self.0.refused(r).status())?.to_proto()))
     }
 

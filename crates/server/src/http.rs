@@ -72,7 +72,11 @@ async fn ready(Extract(state): Shared) -> Response {
     }
 }
 
-async fn list(Extract(state): Shared) -> Json<JsonValue> {
+async fn list(
+    Extract(state): Shared,
+    Extension(held): Extension<Arc<Held>>,
+) -> Result<Json<JsonValue>, Refusal> {
+    held.take(state.listing_bytes()).map_err(|r| state.refused(r))?;
     let tables: Vec<JsonValue> = state
         .tables
         .values()
@@ -81,11 +85,17 @@ async fn list(Extract(state): Shared) -> Json<JsonValue> {
             json!({ "name": name, "epoch": epoch, "rows": rows, "keyed": keyed })
         })
         .collect();
-    Json(json!({ "tables": tables }))
+    Ok(Json(json!({ "tables": tables })))
 }
 
-async fn table(Extract(state): Shared, Path(name): Path<String>) -> Result<Json<JsonValue>, Refusal> {
-    let table = state.table(&name).map_err(|r| state.refused(r))?;
+async fn table(
+    Extract(state): Shared,
+    Path(name): Path<String>,
+    Extension(held): Extension<Arc<Held>>,
+) -> Result<Json<JsonValue>, Refusal> {
+    let table = state.table(&name);
+    let table = table.and_then(|t| held.take(t.description_bytes()).map(|()| t));
+    let table = table.map_err(|r| state.refused(r))?;
     let description = &table.description;
     Ok(Json(json!({
         "protocol_version": PROTOCOL_VERSION,
@@ -151,8 +161,8 @@ fn hint_response(
     let (_, _, hosted) = state.part(name, epoch, kind)?;
     let (len, tag) = (hosted.hint.len(), format!("\"{}\"", hex(&hosted.hint_digest)));
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
-    // A hint never changes under its epoch's name; without it, ask each time.
-    let cache = if epoch.is_some() { "public, max-age=31536000, immutable" } else { "no-cache" };
+    // A table that was built anew may have the epoch of the one before: browsers ask each time, by its tag.
+    let cache = "no-cache";
     let common = [(ETAG, tag.clone()), (ACCEPT_RANGES, "bytes".into()), (CACHE_CONTROL, cache.into())];
     if text(IF_NONE_MATCH).is_some_and(|tags| tags.split(',').any(|t| t.trim() == tag || t.trim() == "*")) {
         return Ok((StatusCode::NOT_MODIFIED, common).into_response());

@@ -27,7 +27,6 @@ pub(crate) struct HostedPart {
     pub(crate) hint_digest: [u8; 32],
     /// The most queries in a request.
     pub(crate) most_queries: usize,
-    params_digest: [u8; 32],
     query_bytes: usize,
     answer_bytes: usize,
     gatherer: Gatherer,
@@ -52,7 +51,6 @@ impl HostedPart {
             hint,
             hint_digest: [0; 32],
             most_queries: config.queries_per_request.min(fits).max(1),
-            params_digest: params.digest(),
             query_bytes,
             answer_bytes,
             gatherer,
@@ -78,6 +76,12 @@ impl HostedTable {
             PartKind::Records => Some(&self.records),
             PartKind::Keys => self.keys.as_ref(),
         }
+    }
+
+    /// Bytes that the description takes while it is sent, whichever way: its seeds once, and once as text.
+    pub(crate) fn description_bytes(&self) -> usize {
+        let columns: usize = self.description.value_columns().iter().map(|c| c.len() + 16).sum();
+        3 * self.description.seeds().len() + 2 * columns + REQUEST_SLACK
     }
 
     pub(crate) fn to_proto(&self) -> proto::GetTableResponse {
@@ -162,6 +166,11 @@ impl State {
         refusal
     }
 
+    /// Bytes that the list of tables takes while it is sent.
+    pub(crate) fn listing_bytes(&self) -> usize {
+        REQUEST_SLACK + self.tables.keys().map(|name| 2 * name.len() + 128).sum::<usize>()
+    }
+
     pub(crate) fn table(&self, name: &str) -> Result<&HostedTable, Refusal> {
         self.tables.get(name).ok_or_else(|| {
             // A name that no table can have is not repeated.
@@ -231,17 +240,17 @@ impl State {
     pub(crate) async fn query(
         &self,
         request: proto::QueryRequest,
-        held: &Held,
+        held: &Arc<Held>,
     ) -> Result<proto::QueryResponse, Refusal> {
         let started = Instant::now();
-        let proto::QueryRequest { table: name, epoch, part, params_digest, queries } = request;
-        let (_, kind, part) = self.part(&name, Some(epoch), PartKind::from_proto(part))?;
-        if params_digest != part.params_digest[..] {
+        let proto::QueryRequest { table: name, epoch, part, table_digest, queries } = request;
+        let (table, kind, part) = self.part(&name, Some(epoch), PartKind::from_proto(part))?;
+        if table_digest != table.description.digest()[..] {
             return Err(Refusal::new(
                 Reason::WrongParameters,
                 format!(
-                    "the queries were made with other parameters than those of table {name}, part {kind}, epoch \
-                     {epoch}; open the table again"
+                    "the queries were made for another table {name} of epoch {epoch} than this server has; open \
+                     the table again"
                 ),
             ));
         }
@@ -263,7 +272,9 @@ impl State {
             ));
         }
         held.take(count * part.answer_bytes)?;
-        let queue = part.gatherer.ask((0..count).map(|i| queries.slice(i * size..(i + 1) * size)))?;
+        let queue = part
+            .gatherer
+            .ask((0..count).map(|i| queries.slice(i * size..(i + 1) * size)), Some(held.clone()))?;
         let Reply { answers, pass_micros, passes, gathered } = queue.await.unwrap_or_else(|_| {
             Err(Refusal::new(Reason::Draining, "the server is shutting down; ask another one, or later"))
         })?;

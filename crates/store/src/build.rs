@@ -7,7 +7,7 @@
 //!
 //! Parameters follow from the number of rows and the longest record, so nothing can be laid out before the
 //! last row was read: everything rests in spills meanwhile. All files are made in a hidden folder beside the
-//! output, which is renamed at the end; whatever ends a build before leaves the output as it was.
+//! output, which is put in its place at the end; whatever ends a build before leaves the output as it was.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,8 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
         return Err(StoreError::Unfit(format!("{} has no rows; a table needs at least one", options.source)));
     }
 
-    let build = Build { dir: &dir, device, origin: options.source.to_string() };
+    let epoch = folder.epoch;
+    let build = Build { dir: &dir, device, origin: options.source.to_string(), epoch };
     let payload = read.records.max_payload().max(1);
     let (records, salt) = match read.keyed.take() {
         None => {
@@ -104,7 +105,7 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
         }
     };
     let (key, values) = (options.key.clone(), read.values);
-    let manifest = Manifest::new(Parts { name, epoch: EPOCH, rows, key, values, salt, records, keys });
+    let manifest = Manifest::new(Parts { name, epoch, rows, key, values, salt, records, keys });
     let path = dir.join(MANIFEST);
     let write = || {
         std::fs::write(&path, manifest.to_json())?;
@@ -115,19 +116,12 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
     Ok(manifest)
 }
 
-/// A build starts a table's history.
-const EPOCH: u64 = 1;
-
 fn table_name(options: &BuildOptions) -> Result<String, StoreError> {
     let name = options.name.clone().or_else(|| options.source.default_table_name()).ok_or_else(|| {
         StoreError::Unfit(format!("{} has no name to give the table; say --name NAME", options.source))
     })?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-    if name.is_empty() || name.len() > 255 || !name.chars().all(plain) {
-        return Err(StoreError::Unfit(format!(
-            "the table name {name:?} is not 1 to 255 of A-Z, a-z, 0-9, _, . and -; say --name NAME"
-        )));
-    }
+    blindcore_wire::check_table_name(&name)
+        .map_err(|e| StoreError::Unfit(format!("{e}; say another with --name NAME")))?;
     Ok(name)
 }
 
@@ -225,7 +219,6 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
         }
         let start = payload.len();
         chosen.clear();
-        // Values move out of the row unless a column is asked for twice.
         chosen.extend(values.iter().map(|i| std::mem::replace(&mut row.values[*i], crate::Value::Null)));
         codec::encode_record(&chosen, &mut payload);
         let len = payload.len() - start;
@@ -256,6 +249,7 @@ struct Build<'a> {
     dir: &'a Path,
     device: &'a dyn Device,
     origin: String,
+    epoch: u64,
 }
 
 impl Build<'_> {
@@ -269,7 +263,7 @@ impl Build<'_> {
         watch: Watch<'_>,
     ) -> Result<Vec<FileEntry>, StoreError> {
         let Geometry { record_bytes, columns, .. } = params.geometry;
-        let mut shards = Shards::new(self.dir, prefix, params);
+        let mut shards = Shards::new(self, prefix, params);
         let mut cells = self.scratch(record_bytes * columns)?;
         let (mut filled, mut done) = (0, 0u64);
         for entry in entries {
@@ -301,7 +295,7 @@ impl Build<'_> {
         watch: Watch<'_>,
     ) -> Result<(Vec<FileEntry>, Vec<u8>), StoreError> {
         let Geometry { record_bytes, groups, columns } = params.geometry;
-        let mut shards = Shards::new(self.dir, "records", params);
+        let mut shards = Shards::new(self, "records", params);
         let mut slots = self.scratch(record_bytes * columns)?;
         let mut cells = self.scratch(record_bytes * columns)?;
         let mut seeds = Vec::with_capacity(groups);
@@ -379,7 +373,7 @@ impl Build<'_> {
         let header = |kind, payload_bytes| Header {
             kind: kind as u32,
             params_digest: digest,
-            epoch: EPOCH,
+            epoch: self.epoch,
             payload_bytes,
             payload_digest: [0; 32],
         };
@@ -395,7 +389,7 @@ impl Build<'_> {
         let hint = entry(&path, &made);
         let write = |kind: Kind, suffix: &str, bytes: Vec<u8>| {
             let mut writer =
-                Writer::create(self.dir.join(format!("{prefix}.{suffix}")), kind, digest, EPOCH)?;
+                Writer::create(self.dir.join(format!("{prefix}.{suffix}")), kind, digest, self.epoch)?;
             writer.write(&bytes)?;
             let (path, header) = writer.finish()?;
             Ok::<FileEntry, StoreError>(entry(&path, &header))
@@ -419,7 +413,7 @@ fn entry(path: &Path, header: &Header) -> FileEntry {
 
 /// Writes a matrix group by group into shards of whole stripes.
 struct Shards<'a> {
-    dir: &'a Path,
+    build: &'a Build<'a>,
     prefix: &'a str,
     params: &'a Params,
     stripe: Vec<u8>,
@@ -430,9 +424,9 @@ struct Shards<'a> {
 }
 
 impl<'a> Shards<'a> {
-    fn new(dir: &'a Path, prefix: &'a str, params: &'a Params) -> Self {
+    fn new(build: &'a Build<'a>, prefix: &'a str, params: &'a Params) -> Self {
         let stripe = vec![0; Layout::Tiles16x64.stripe_bytes(&params.shape())];
-        Self { dir, prefix, params, stripe, rows: 0, writer: None, done: Vec::new() }
+        Self { build, prefix, params, stripe, rows: 0, writer: None, done: Vec::new() }
     }
 
     /// Adds a group: `columns` cells, one after the other, which stand upright in the matrix.
@@ -460,8 +454,8 @@ impl<'a> Shards<'a> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => {
-                let path = self.dir.join(format!("{}-{:04}.shard", self.prefix, self.done.len()));
-                self.writer.insert(Writer::create(path, Kind::Shard, self.params.digest(), EPOCH)?)
+                let path = self.build.dir.join(format!("{}-{:04}.shard", self.prefix, self.done.len()));
+                self.writer.insert(Writer::create(path, Kind::Shard, self.params.digest(), self.build.epoch)?)
             }
         };
         writer.write(&self.stripe)?;
@@ -496,6 +490,8 @@ struct Folder {
     /// Held while the build lives, so that others see it does.
     _lock: File,
     out: PathBuf,
+    /// Of the database to be made: the one after that which it replaces.
+    epoch: u64,
 }
 
 /// The file in a build's folder that is locked while the build lives.
@@ -506,10 +502,12 @@ impl Folder {
         if !force && out.symlink_metadata().is_ok() {
             return Err(StoreError::Exists { path: out.into() });
         }
+        let mut epoch = 1;
         if force && out.symlink_metadata().is_ok() {
             // Only a database is replaced: a mistyped --out must not cost a home folder.
             match Manifest::read(out) {
-                Ok(_) | Err(StoreError::Damaged { .. }) => {}
+                Ok(old) => epoch = old.epoch.saturating_add(1),
+                Err(StoreError::Damaged { .. }) => {}
                 Err(_) => {
                     let out = out.display();
                     return Err(StoreError::Unfit(format!(
@@ -527,43 +525,55 @@ impl Folder {
         let io = |e| StoreError::io(&parent, "written to", e);
         std::fs::create_dir_all(&parent).map_err(io)?;
         let prefix = format!(".{name}.building-");
+        // One at a time: between making a folder and locking it, it looks like a dead build's.
+        let alone = File::open(&parent).and_then(|f| f.lock().map(|()| f));
         sweep(&parent, &prefix);
         let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(io)?;
         let lock = File::create(work.path().join(LOCK)).map_err(io)?;
         lock.try_lock().map_err(|e| io(e.into()))?;
-        Ok(Self { work, _lock: lock, out: out.into() })
+        drop(alone);
+        Ok(Self { work, _lock: lock, out: out.into(), epoch })
     }
 
     fn path(&self) -> &Path {
         self.work.path()
     }
 
-    /// Puts the folder where it belongs, aside of nothing or in place of a database.
+    /// Puts the folder where it belongs. Whoever looks sees the database that was there before or the new one,
+    /// and one of them whenever this process ends; where the system can't exchange two folders in one step there
+    /// is a moment between.
     fn publish(self) -> Result<(), StoreError> {
         let io = |e| StoreError::io(&self.out, "made", e);
-        std::fs::remove_file(self.work.path().join(LOCK)).map_err(io)?;
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
             // tempfile makes folders that only their owner may enter; a database is an ordinary folder.
             std::fs::set_permissions(self.work.path(), std::fs::Permissions::from_mode(0o755)).map_err(io)?;
         }
-        let old = self.out.symlink_metadata().is_ok().then(|| self.work.path().with_extension("old"));
-        if let Some(old) = &old {
-            std::fs::rename(&self.out, old).map_err(io)?;
-        }
-        if let Err(e) = std::fs::rename(self.work.path(), &self.out) {
-            if let Some(old) = &old {
-                let _ = std::fs::rename(old, &self.out);
+        sync_folder(self.work.path()).map_err(io)?;
+        // Exchanged, the old database lies in the work folder, which goes when this value does.
+        let replaced = self.out.symlink_metadata().is_ok()
+            && mapped::exchange(self.work.path(), &self.out).map_err(io)?;
+        if !replaced {
+            if self.out.symlink_metadata().is_ok() {
+                std::fs::rename(&self.out, self.work.path().join("old")).map_err(io)?;
             }
-            return Err(io(e));
+            std::fs::rename(self.work.path(), &self.out).map_err(io)?;
         }
-        if let Some(old) = old {
-            let _ = std::fs::remove_dir_all(old);
-        }
-        let _ = self.work.keep();
+        let _ = std::fs::remove_file(self.out.join(LOCK));
+        let _ = std::fs::remove_dir_all(self.out.join("old"));
+        let _ = sync_folder(self.parent());
         Ok(())
     }
+
+    fn parent(&self) -> &Path {
+        self.work.path().parent().expect("made in a folder")
+    }
+}
+
+/// Makes a folder's names last.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
 /// Removes what killed builds left: folders of this prefix whose lock nobody holds.

@@ -82,3 +82,28 @@ pub(crate) fn map_mut(file: &File, len: usize) -> io::Result<MmapMut> {
     // SAFETY: the file lies in this build's own temporary folder, or has no name; nobody else writes to it.
     unsafe { MmapOptions::new().len(len).map_mut(file) }
 }
+
+/// Exchanges two folders in one step, where the system can.
+pub(crate) fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let c_string = |p: &Path| std::ffi::CString::new(p.as_os_str().as_bytes()).map_err(io::Error::other);
+        let (a, b) = (c_string(a)?, c_string(b)?);
+        // SAFETY: two strings that end in a zero and outlive the call.
+        let code = unsafe {
+            libc::renameat2(libc::AT_FDCWD, a.as_ptr(), libc::AT_FDCWD, b.as_ptr(), libc::RENAME_EXCHANGE)
+        };
+        if code == 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        // A file system or kernel without the call.
+        if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) { Ok(false) } else { Err(error) }
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (a, b);
+        Ok(false)
+    }
+}

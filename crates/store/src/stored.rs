@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use blindcore_accel::SharedBytes;
 use blindcore_lookup::Params;
+use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription};
 
 use crate::StoreError;
 use crate::manifest::{FileEntry, Manifest, PartManifest, from_hex};
@@ -59,6 +60,36 @@ impl Stored {
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// What a server says of this table.
+    ///
+    /// # Errors
+    /// The manifest says what no client would believe.
+    pub fn description(&self) -> Result<TableDescription, StoreError> {
+        let damaged =
+            |why: String| StoreError::Damaged { path: self.dir.join(crate::manifest::MANIFEST), why };
+        let describe = |p: &StoredPart| PartDescription { params: p.params, hint_digest: p.hint_digest };
+        let Manifest { name, epoch, rows, key, values, .. } = &self.manifest;
+        let salt = self.manifest.salt().map_err(damaged)?;
+        let keyed = match (key, salt, &self.records.seeds) {
+            (Some(column), Some(salt), Some(seeds)) => Some(KeyedContent {
+                column: column.clone(),
+                salt,
+                seeds: seeds.clone().into(),
+                keys: self.keys.as_ref().map(describe),
+            }),
+            _ => None,
+        };
+        TableDescription::new(TableContent {
+            name: name.clone(),
+            epoch: *epoch,
+            rows: *rows,
+            value_columns: values.clone(),
+            records: describe(&self.records),
+            keyed,
+        })
+        .map_err(|e| damaged(e.to_string()))
     }
 
     /// Reads every file and compares it with its checksum. `progress` is given bytes done and in all.

@@ -58,7 +58,7 @@ impl Asked {
 
     fn slot(&self, selection: &Selection) -> Vec<u8> {
         let (query, pending) = self.client.query(self.client.prepare().unwrap(), selection).unwrap();
-        self.client.decode(pending, &self.server.answer(&[&query]).unwrap().0[0]).unwrap()
+        self.client.decode(pending, &self.server.answer(&[&query]).unwrap().0[0]).unwrap().to_vec()
     }
 }
 
@@ -179,8 +179,12 @@ fn an_output_in_the_way_is_kept_unless_forced() {
     assert!(matches!(error, StoreError::Exists { .. }), "{error}");
     std::fs::write(dir.path().join("t.csv"), "k,v\na,1\nb,2\n").unwrap();
     options.force = true;
-    assert_eq!(run(&options).unwrap().manifest().rows, 2);
-    assert_eq!(listing(dir.path()), ["db", "t.csv"]);
+    for epoch in 2..5 {
+        let stored = run(&options).unwrap();
+        assert_eq!((stored.manifest().rows, stored.manifest().epoch), (2, epoch));
+        assert_eq!(listing(dir.path()), ["db", "t.csv"]);
+        assert!(!listing(&dir.path().join("db")).iter().any(|f| f.contains("lock") || f == "old"));
+    }
     // A folder that is no database is never replaced.
     options.out = dir.path().join("home");
     std::fs::create_dir(&options.out).unwrap();

@@ -78,7 +78,7 @@ fn golden() -> Vec<(&'static str, Vec<u8>)> {
                 table: "t".into(),
                 epoch: u64::MAX,
                 part: proto::PartKind::Records.into(),
-                params_digest: Bytes::copy_from_slice(&dense().records().params.digest()),
+                table_digest: Bytes::copy_from_slice(&dense().records().params.digest()),
                 queries: Bytes::from_static(&[1, 2, 3, 4]),
             }
             .encode_to_vec(),

@@ -127,7 +127,7 @@ unsafe fn run(block: &Block<'_>, sums: &mut [i32]) {
 #[inline(always)]
 unsafe fn multiply(a: [*const u8; 2], b: [*const u8; 2], sums: [*mut i32; 4], width: usize) {
     const _: () = assert!(ROWS * 4 == 64 && COLUMNS == 64);
-    // SAFETY: promised by the caller. Prefetches past an end read nothing.
+    // SAFETY: promised by the caller.
     unsafe {
         asm!(
             "tileloadd tmm0, [{s00} + {line}]",

@@ -78,8 +78,12 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(crate) fn start(dir: &Path, databases: &[&str]) -> Self {
+        Self::start_at(dir, databases, "127.0.0.1:0")
+    }
+
+    pub(crate) fn start_at(dir: &Path, databases: &[&str], listen: &str) -> Self {
         let mut child = blindcore(dir)
-            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(["serve", "--listen", listen])
             .args(databases)
             .stderr(Stdio::piped())
             .spawn()

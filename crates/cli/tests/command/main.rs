@@ -102,6 +102,8 @@ fn lookups_by_key_and_index_with_exit_codes() {
     let past = server.get(dir.path(), &["--table", "book", "--index", "2000", "--json"]);
     assert_eq!((code(&past), &json(&past)["found"]), (1, &serde_json::json!(false)));
     assert!(stderr(&past).contains("2000 rows"), "{}", stderr(&past));
+    refused(&server.get(dir.path(), &["--table", "no book", "--key", "k"]), &["no book", "blindcore tables"]);
+    refused(&server.get(dir.path(), &["--table", "book", "--key", ""]), &["--key", "4096"]);
     refused(&server.get(dir.path(), &["--table", "nobook", "--key", "k"]), &["nobook"]);
 
     std::fs::write(dir.path().join("keys"), "name 1\r\n\nname 1\nnobody\nname 1999").unwrap();
@@ -116,6 +118,41 @@ fn lookups_by_key_and_index_with_exit_codes() {
     let text = stdout(&server.get(dir.path(), &["--table", "book", "--key", "name 77"]));
     assert!(text.contains("phone") && text.contains("5550077"), "{text}");
     assert!(stdout(&run(dir.path(), &["tables", "--server", &server.url])).contains("book  2000 rows"));
+}
+
+/// A table that is built anew is another, whatever its shape: a client that knew the old one must hear so, and
+/// not that its keys are gone.
+#[test]
+#[cfg(unix)]
+fn a_table_built_anew_is_another() {
+    let dir = built(50);
+    let old = json(&run(dir.path(), &["db", "inspect", "book.db", "--json"]));
+    let force = ["db", "build", "book.csv", "--key", "name", "--out", "book.db", "--force"];
+    assert_eq!(code(&run(dir.path(), &force)), 0);
+    let new = json(&run(dir.path(), &["db", "inspect", "book.db", "--json"]));
+    assert_eq!((old["epoch"].as_u64(), new["epoch"].as_u64()), (Some(1), Some(2)));
+
+    // Even at the same epoch: the client opens one server's table and then asks another build of it.
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let copy = dir.path().join("again");
+    std::fs::create_dir(&copy).unwrap();
+    phone_book(&copy, 50);
+    let build = ["db", "build", "book.csv", "--key", "name", "--out", "book.db"];
+    for folder in [dir.path(), &copy] {
+        let _ = std::fs::remove_dir_all(folder.join("book.db"));
+        assert_eq!(code(&run(folder, &build)), 0);
+    }
+    let first = Serving::start(dir.path(), &["book.db"]);
+    let port = first.url.rsplit(':').next().unwrap().to_owned();
+    let options = blindcore_client::Options { cache: blindcore_client::CacheDir::None, ..Default::default() };
+    let client = runtime.block_on(blindcore_client::Client::connect_with(&first.url, options)).unwrap();
+    let table = runtime.block_on(client.table("book")).unwrap();
+    assert!(runtime.block_on(table.get("name 7")).unwrap().found.is_some());
+    assert_eq!(first.terminate().0, 0);
+    let _second = Serving::start_at(&copy, &["book.db"], &format!("127.0.0.1:{port}"));
+    let error = runtime.block_on(table.get("name 7")).unwrap_err();
+    assert!(matches!(error, blindcore_client::Error::Refused { .. }), "{error}");
+    assert!(error.to_string().contains("open the table again"), "{error}");
 }
 
 #[test]

@@ -5,9 +5,9 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-/// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 63 bits of `uniform[i]`, its sign
-/// the lowest bit.
-pub(crate) fn invert_cumulative(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) {
+/// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 127 bits of `uniform[i]`, its sign the
+/// lowest bit. All are pairs of upper and lower words.
+pub(crate) fn invert_cumulative(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
     if x86::invert_cumulative(cumulative, uniform, out) {
         return;
@@ -36,12 +36,16 @@ pub(crate) fn public_matrix_mul(key: &[u8; 16], first_row: u64, secret: &[u32], 
 
 /// Written so that the compiler vectorises it for whichever instruction set it is inlined into.
 #[inline(always)]
-fn invert_cumulative_generic(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) {
-    for (out, u) in out.iter_mut().zip(uniform) {
-        let (r, sign) = (u >> 1, (u & 1) as u32);
-        // r >= c exactly when c - 1 - r is negative; all are below 2^63.
-        let magnitude =
-            cumulative.iter().fold(0u64, |n, c| n + (c.wrapping_sub(1).wrapping_sub(r) >> 63)) as u32;
+fn invert_cumulative_generic(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
+    for (out, [high, low]) in out.iter_mut().zip(uniform) {
+        let sign = (low & 1) as u32;
+        // The upper 127 bits, as 63 and 64.
+        let (r_high, r_low) = (high >> 1, high << 63 | low >> 1);
+        let magnitude = cumulative.iter().fold(0u64, |n, [c_high, c_low]| {
+            // r >= c exactly when r - c does not borrow; upper words are below 2^63.
+            let borrow = u64::from(r_low < *c_low);
+            n + (c_high.wrapping_add(borrow).wrapping_sub(1).wrapping_sub(r_high) >> 63)
+        }) as u32;
         *out = (magnitude ^ sign.wrapping_neg()).wrapping_add(sign);
     }
 }
@@ -66,14 +70,27 @@ mod tests {
 
     #[test]
     fn every_sample_finds_its_interval() {
-        let cumulative = [1u64, 100, 1 << 40, (1 << 63) - 1];
-        let uniform: Vec<u64> =
-            [0u64, 1, 99, 100, 101, (1 << 40) - 1, 1 << 40, (1 << 63) - 1].iter().map(|r| r << 1).collect();
+        let split = |x: u128| [(x >> 64) as u64, x as u64];
+        let cumulative = [1u128, 100, 1 << 64, (1 << 100) + 7, (1 << 127) - 1].map(split);
+        let edges = [
+            (0u128, 0),
+            (1, 1),
+            (99, 1),
+            (100, 2),
+            ((1 << 64) - 1, 2),
+            (1 << 64, 3),
+            ((1 << 100) + 6, 3),
+            ((1 << 100) + 7, 4),
+            ((1 << 127) - 2, 4),
+            ((1 << 127) - 1, 5),
+        ];
+        let uniform: Vec<[u64; 2]> = edges.iter().map(|(r, _)| split(r << 1)).collect();
+        let want: Vec<u32> = edges.iter().map(|(_, k)| *k).collect();
         let mut out = vec![0u32; uniform.len()];
         invert_cumulative(&cumulative, &uniform, &mut out);
-        assert_eq!(out, [0, 1, 1, 2, 2, 2, 3, 4]);
-        let negative: Vec<u64> = uniform.iter().map(|u| u | 1).collect();
+        assert_eq!(out, want);
+        let negative: Vec<[u64; 2]> = uniform.iter().map(|[h, l]| [*h, l | 1]).collect();
         invert_cumulative(&cumulative, &negative, &mut out);
-        assert_eq!(out.iter().map(|x| *x as i32).collect::<Vec<_>>(), [0, -1, -1, -2, -2, -2, -3, -4]);
+        assert_eq!(out, want.iter().map(|k| k.wrapping_neg()).collect::<Vec<_>>());
     }
 }

@@ -8,13 +8,13 @@ fn has_avx512() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
 }
 
-pub(super) fn invert_cumulative(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) -> bool {
+pub(super) fn invert_cumulative(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) -> bool {
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn avx512(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) {
+    fn avx512(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
         super::invert_cumulative_generic(cumulative, uniform, out);
     }
     #[target_feature(enable = "avx2")]
-    fn avx2(cumulative: &[u64], uniform: &[u64], out: &mut [u32]) {
+    fn avx2(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
         super::invert_cumulative_generic(cumulative, uniform, out);
     }
     if has_avx512() {
