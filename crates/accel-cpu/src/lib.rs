@@ -10,7 +10,7 @@
 //! # Ok::<(), blindcore_accel::Error>(())
 //! ```
 //!
-//! Two families of kernels, one a layout: [`tiles`] for bytes modulo 2^32, [`rows`] for everything else. Each
+//! Two families of kernels, one a layout: `tiles` for bytes modulo 2^32, `rows` for everything else. Each
 //! has its driver and its portable kernel in one file here and its fast kernels in `arch/<isa>`.
 
 mod arch;

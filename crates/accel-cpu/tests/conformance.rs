@@ -1,5 +1,7 @@
 //! Every instruction set that this machine has runs the shared suite; those it lacks are named.
 
+#![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
+
 use blindcore_accel::Device;
 use blindcore_accel_cpu::{Cpu, Isa};
 

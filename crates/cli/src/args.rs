@@ -36,7 +36,7 @@ pub(crate) enum Command {
     /// List the tables that a server has
     Tables(Tables),
     /// Say what this machine can do, what blindcore would use, and why
-    Doctor(Json),
+    Doctor(Doctor),
     /// Measure this machine
     #[command(subcommand)]
     Bench(Bench),
@@ -108,7 +108,9 @@ pub(crate) struct Inspect {
 }
 
 #[derive(clap::Args)]
-pub(crate) struct Json {
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,

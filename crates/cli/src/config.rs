@@ -37,6 +37,9 @@ impl Config {
                 return Ok(Self::default());
             }
             Err(e) => anyhow::bail!("settings file {} can't be read: {e}; check --config", path.display()),
+            Ok(m) if !m.is_file() => {
+                anyhow::bail!("settings file {} is no ordinary file; check --config", path.display())
+            }
             Ok(m) => m.len(),
         };
         anyhow::ensure!(

@@ -1,8 +1,9 @@
 //! `blindcore db`: make, show and check databases.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use blindcore_lookup::{ESTIMATOR, Params, SECURITY_BITS, SchemeChoice};
 use blindcore_store::manifest::PartManifest;
@@ -34,7 +35,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         force: args.force,
         memory: Spill::DEFAULT_MEMORY,
     };
-    let interrupted = on_interrupt()?;
+    let interrupted = on_interrupt(&options.out)?;
     let started = Instant::now();
     let mut bar = Bar::new();
     let manifest = build_database(&options, &*device, &mut |stage, done, total| {
@@ -67,6 +68,15 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     Ok(Outcome::Done)
 }
 
+/// How long an interrupted build may take to notice.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+fn leave(out: &Path) -> ! {
+    blindcore_store::abandon(out);
+    output::note("blindcore: interrupted; nothing was kept");
+    std::process::exit(2);
+}
+
 /// Says where a hint's size comes from when it is out of proportion.
 fn note_large_hint(manifest: &Manifest) {
     let part = &manifest.records;
@@ -82,16 +92,21 @@ fn note_large_hint(manifest: &Manifest) {
     }
 }
 
-/// A flag that Ctrl-C and SIGTERM raise; a second one ends the process at once.
-fn on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+/// A flag that Ctrl-C and SIGTERM raise. A build that does not see it soon, for it waits for a row that doesn't
+/// come, is ended here, its folder removed; so is one that is told twice.
+fn on_interrupt(out: &Path) -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    let raised = flag.clone();
+    let (raised, out) = (flag.clone(), out.to_owned());
     ctrlc::set_handler(move || {
         if raised.swap(true, Ordering::Relaxed) {
-            output::note("stopped; the next build beside it removes the hidden folder of this one");
-            std::process::exit(2);
+            leave(&out);
         }
-        output::note("stopping after this row; say it again to stop at once");
+        output::note("stopping");
+        let out = out.clone();
+        std::thread::spawn(move || {
+            std::thread::park_timeout(PATIENCE);
+            leave(&out);
+        });
     })?;
     Ok(flag)
 }

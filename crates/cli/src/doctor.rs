@@ -3,12 +3,12 @@
 use blindcore_accel_cpu::{Cpu, Isa};
 use serde_json::json;
 
-use crate::args::{DeviceArgs, Json};
+use crate::args::Doctor;
 use crate::config::Config;
 use crate::{Outcome, device, output};
 
-pub(crate) fn run(config: &Config, args: &Json) -> anyhow::Result<Outcome> {
-    let chosen = device::open(&DeviceArgs { device: None, threads: None }, config)?.describe();
+pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
+    let chosen = device::open(&args.device, config)?.describe();
     let devices: Vec<(&str, Result<(), &str>)> =
         Isa::ALL.into_iter().map(|isa| (isa.device_name(), isa.check())).collect();
     let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")

@@ -95,7 +95,11 @@ fn address(text: &str) -> anyhow::Result<SocketAddr> {
 fn log_to_stderr(json: bool) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("BLINDCORE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Who reads the log may go away; the server stays.
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     if json {
         builder.json().init();
     } else {
@@ -125,11 +129,11 @@ fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
 
 fn database_bytes(stored: &Stored) -> u64 {
     let parts = [Some(&stored.manifest().records), stored.manifest().keys.as_ref()];
-    let files = parts.into_iter().flatten().flat_map(|p| p.shards.iter().chain(&p.state));
+    let files = parts.into_iter().flatten().flat_map(|p| p.shards.iter().chain(&p.state).chain([&p.hint]));
     files.map(|f| f.bytes).sum()
 }
 
-/// A table of a database, its matrices loaded by `load`.
+/// A table of a database, its matrices and hints loaded by `load`.
 fn open(
     stored: &Stored,
     device: &dyn Device,
@@ -140,7 +144,7 @@ fn open(
         let shards = p.shards.iter().map(&mut *load).collect::<anyhow::Result<Vec<_>>>()?;
         let state = p.state.as_ref().map(&mut *load).transpose()?;
         let server = blindcore_lookup::Server::new(p.params, device, shards, state.map(|s| vec![s]))?;
-        Ok(Part::new(server, p.hint.clone()))
+        Ok(Part::new(server, load(&p.hint)?))
     };
     let records = part(&stored.records)?;
     let keys = stored.keys.as_ref().map(part).transpose()?;

@@ -78,6 +78,9 @@ impl Client {
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(wrong("it goes on after the port"));
         }
+        if uri.port_u16().is_none() && uri.authority().is_some_and(|a| !a.as_str().ends_with(a.host())) {
+            return Err(wrong("its port is no number from 0 to 65535"));
+        }
         if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
             return Err(wrong("it names a user"));
         }

@@ -18,6 +18,10 @@ pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// Times that a download may break without getting further.
 const ATTEMPTS: u32 = 4;
+/// Times that a download may break at all: a server that sends a few bytes a time would go on for ever.
+const BREAKS: u32 = 64;
+/// Bytes that must come in [`crate::Options::request_timeout`], or the download has stalled.
+const LEAST: u64 = 64 << 10;
 /// How long another client's download may stand still before this one stops waiting for it.
 const OTHERS_STALL: Duration = Duration::from_secs(30);
 
@@ -156,14 +160,15 @@ impl Fetch<'_> {
     /// Hands every piece from `have` on to a sink; goes on where a connection broke.
     async fn download(&self, mut have: u64, sink: &mut Sink<'_>) -> Result<(), Error> {
         let total = self.part.hint_bytes();
-        let mut failures = 0;
+        let (mut failures, mut breaks) = (0, 0);
         self.tell(have);
         while have < total {
             let before = have;
             let Err(error) = self.stream(&mut have, sink).await else { continue };
             let broke = matches!(error, Error::Network { .. });
             failures = if have > before { 1 } else { failures + 1 };
-            if !broke || failures >= ATTEMPTS {
+            breaks += 1;
+            if !broke || failures >= ATTEMPTS || breaks >= BREAKS {
                 return Err(error);
             }
             tracing::debug!(%error, have, total, "a hint's download broke and goes on");
@@ -188,7 +193,15 @@ impl Fetch<'_> {
         let mut grpc = self.client.grpc.clone();
         let stream = timeout(stall, grpc.get_hint(request)).await.map_err(late)?.map_err(refused)?;
         let mut stream = stream.into_inner();
+        let (mut since, mut mark) = (Instant::now(), *have);
         while *have < total {
+            if since.elapsed() > stall {
+                if *have - mark < LEAST {
+                    let why = format!("{} B came in {} s", *have - mark, stall.as_secs_f32());
+                    return Err(Error::Network { what: WHAT, why });
+                }
+                (since, mark) = (Instant::now(), *have);
+            }
             let piece = timeout(stall, stream.message()).await.map_err(late)?.map_err(refused)?;
             let Some(proto::HintChunk { data }) = piece else {
                 return Err(Error::Network { what: WHAT, why: format!("it ended at {have} of {total} B") });

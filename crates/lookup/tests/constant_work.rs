@@ -4,6 +4,8 @@
 //!
 //! The test runs itself under valgrind; where there is no valgrind it says so and passes.
 
+#![allow(clippy::print_stdout, reason = "this test is its own harness and prints its results")]
+
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::io::{BufRead, BufReader};

@@ -39,7 +39,15 @@ impl Held {
 
     /// Takes more, at once or not at all.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Refusal> {
-        let limit = self.budget.limit;
+        self.take_within(bytes, self.budget.limit)
+    }
+
+    /// Takes more for a hint: of the budget, half is never given to hints, which clients may leave unread.
+    pub(crate) fn take_for_hint(&self, bytes: usize) -> Result<(), Refusal> {
+        self.take_within(bytes, self.budget.limit / 2)
+    }
+
+    fn take_within(&self, bytes: usize, limit: usize) -> Result<(), Refusal> {
         let taken = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|sum| *sum <= limit)
         });

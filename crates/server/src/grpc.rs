@@ -66,7 +66,7 @@ impl Lookup for Grpc {
         let held = self.held(&request);
         let proto::GetHintRequest { table, epoch, part, offset } = request.into_inner();
         let hint = held
-            .take(HINT_BUFFERS)
+            .take_for_hint(HINT_BUFFERS)
             .and_then(|()| self.0.hint(&table, Some(epoch), PartKind::from_proto(part), offset));
         let hint = hint.map_err(|r| self.0.refused(r).status())?;
         let pieces = chunks(hint).map(|data| Ok(proto::HintChunk { data }));

@@ -139,7 +139,7 @@ async fn hint(
     Extension(held): Extension<Arc<Held>>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    held.take(HINT_BUFFERS)
+    held.take_for_hint(HINT_BUFFERS)
         .and_then(|()| hint_response(&state, &name, &part, query.as_deref(), &headers))
         .map_err(|r| state.refused(r))
 }

@@ -490,6 +490,8 @@ struct Folder {
     /// Held while the build lives, so that others see it does.
     _lock: File,
     out: PathBuf,
+    /// Whether what is at the output may be replaced.
+    force: bool,
     /// Of the database to be made: the one after that which it replaces.
     epoch: u64,
 }
@@ -507,13 +509,19 @@ impl Folder {
             // Only a database is replaced: a mistyped --out must not cost a home folder.
             match Manifest::read(out) {
                 Ok(old) => epoch = old.epoch.saturating_add(1),
-                Err(StoreError::Damaged { .. }) => {}
+                Err(StoreError::Damaged { .. }) if Manifest::is_ours(out) => {}
                 Err(_) => {
                     let out = out.display();
                     return Err(StoreError::Unfit(format!(
                         "{out} is no database, so --force won't replace it"
                     )));
                 }
+            }
+            if let Some(other) = foreign_file(out) {
+                return Err(StoreError::Unfit(format!(
+                    "{} holds {other:?}, which is no file of a database, so --force won't replace it; move it away",
+                    out.display()
+                )));
             }
         }
         let unfit = || StoreError::Unfit(format!("--out {} names no folder to make", out.display()));
@@ -529,10 +537,11 @@ impl Folder {
         let alone = File::open(&parent).and_then(|f| f.lock().map(|()| f));
         sweep(&parent, &prefix);
         let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(io)?;
-        let lock = File::create(work.path().join(LOCK)).map_err(io)?;
+        let mut lock = File::create(work.path().join(LOCK)).map_err(io)?;
+        std::io::Write::write_all(&mut lock, std::process::id().to_string().as_bytes()).map_err(io)?;
         lock.try_lock().map_err(|e| io(e.into()))?;
         drop(alone);
-        Ok(Self { work, _lock: lock, out: out.into(), epoch })
+        Ok(Self { work, _lock: lock, out: out.into(), force, epoch })
     }
 
     fn path(&self) -> &Path {
@@ -552,13 +561,19 @@ impl Folder {
         }
         sync_folder(self.work.path()).map_err(io)?;
         // Exchanged, the old database lies in the work folder, which goes when this value does.
-        let replaced = self.out.symlink_metadata().is_ok()
-            && mapped::exchange(self.work.path(), &self.out).map_err(io)?;
-        if !replaced {
-            if self.out.symlink_metadata().is_ok() {
+        let there = self.out.symlink_metadata().is_ok();
+        if there && !self.force {
+            // It came while the build ran.
+            return Err(StoreError::Exists { path: self.out.clone() });
+        }
+        if !there || !mapped::exchange(self.work.path(), &self.out).map_err(io)? {
+            if there {
                 std::fs::rename(&self.out, self.work.path().join("old")).map_err(io)?;
             }
-            std::fs::rename(self.work.path(), &self.out).map_err(io)?;
+            mapped::rename_new(self.work.path(), &self.out).map_err(|e| match e.kind() {
+                std::io::ErrorKind::AlreadyExists => StoreError::Exists { path: self.out.clone() },
+                _ => io(e),
+            })?;
         }
         let _ = std::fs::remove_file(self.out.join(LOCK));
         let _ = std::fs::remove_dir_all(self.out.join("old"));
@@ -576,14 +591,45 @@ fn sync_folder(path: &Path) -> std::io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
-/// Removes what killed builds left: folders of this prefix whose lock nobody holds.
+/// A file of a folder that no database has.
+fn foreign_file(dir: &Path) -> Option<String> {
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    names.map(|e| e.file_name().to_string_lossy().into_owned()).find(|name| {
+        name != MANIFEST
+            && name != LOCK
+            && ![".shard", ".hint", ".state", ".seeds"].iter().any(|ending| name.ends_with(ending))
+    })
+}
+
+/// Removes what killed builds left: folders of this prefix whose lock nobody holds, or that have none: a living
+/// build's has one from its first moment to its last. The parent is locked meanwhile.
 fn sweep(parent: &Path, prefix: &str) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(prefix) {
             continue;
         }
-        let free = File::open(entry.path().join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
+        let free = match File::open(entry.path().join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+        };
         if free {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Removes the working folder of a build to `out` that this process runs and is about to leave by exiting: for a
+/// signal's handler, when the build waits for a row that doesn't come.
+pub fn abandon(out: &Path) {
+    let (Some(name), parent) = (out.file_name(), out.parent()) else { return };
+    let parent = parent.filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let prefix = format!(".{}.building-", name.to_string_lossy());
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let ours = || {
+            std::fs::read(entry.path().join(LOCK))
+                .is_ok_and(|pid| pid == std::process::id().to_string().as_bytes())
+        };
+        if entry.file_name().to_string_lossy().starts_with(&prefix) && ours() {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

@@ -49,7 +49,7 @@ pub mod spill;
 mod stored;
 
 pub use blindcore_wire::{CodecError, KeyError, Value, codec};
-pub use build::{BuildOptions, Stage, Watch, build};
+pub use build::{BuildOptions, Stage, Watch, abandon, build};
 pub use error::StoreError;
 pub use manifest::Manifest;
 pub use source::{Progress, Row, Source, SourceError, SourceSpec, Unit};

@@ -133,6 +133,7 @@ impl Manifest {
                 return Err(StoreError::NoDatabase { path: dir.into() });
             }
             Err(e) => return Err(StoreError::io(&path, "read", e)),
+            Ok(m) if !m.is_file() => return Err(damaged("it is no ordinary file".into())),
             Ok(m) if m.len() > MAX_BYTES => {
                 return Err(damaged(format!("it has {} bytes, over the limit of {MAX_BYTES}", m.len())));
             }
@@ -140,6 +141,18 @@ impl Manifest {
         }
         let json = std::fs::read(&path).map_err(|e| StoreError::io(&path, "read", e))?;
         Self::parse(&json).map_err(damaged)
+    }
+
+    /// Whether `DIR/manifest.json` says that it is one of ours, whatever else is wrong with it.
+    pub(crate) fn is_ours(dir: &Path) -> bool {
+        use std::io::Read;
+        let mut head = Vec::new();
+        let path = dir.join(MANIFEST);
+        let file = std::fs::metadata(&path).is_ok_and(|m| m.is_file()).then(|| std::fs::File::open(&path));
+        if let Some(Ok(file)) = file {
+            let _ = file.take(4096).read_to_end(&mut head);
+        }
+        head.windows(MAGIC.len()).any(|w| w == MAGIC.as_bytes())
     }
 
     /// Parses a manifest from its bytes, which may be anybody's.

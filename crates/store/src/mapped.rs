@@ -83,27 +83,37 @@ pub(crate) fn map_mut(file: &File, len: usize) -> io::Result<MmapMut> {
     unsafe { MmapOptions::new().len(len).map_mut(file) }
 }
 
-/// Exchanges two folders in one step, where the system can.
+/// Exchanges two folders in one step; false where the system can't.
 pub(crate) fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
-    {
-        use std::os::unix::ffi::OsStrExt;
-        let c_string = |p: &Path| std::ffi::CString::new(p.as_os_str().as_bytes()).map_err(io::Error::other);
-        let (a, b) = (c_string(a)?, c_string(b)?);
-        // SAFETY: two strings that end in a zero and outlive the call.
-        let code = unsafe {
-            libc::renameat2(libc::AT_FDCWD, a.as_ptr(), libc::AT_FDCWD, b.as_ptr(), libc::RENAME_EXCHANGE)
-        };
-        if code == 0 {
-            return Ok(true);
-        }
-        let error = io::Error::last_os_error();
-        // A file system or kernel without the call.
-        if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) { Ok(false) } else { Err(error) }
-    }
+    return rename_with(a, b, libc::RENAME_EXCHANGE);
     #[cfg(not(target_os = "linux"))]
     {
         let _ = (a, b);
         Ok(false)
     }
+}
+
+/// Renames a folder to a name that nothing has, in one step where the system can.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if rename_with(from, to, libc::RENAME_NOREPLACE)? {
+        return Ok(());
+    }
+    std::fs::rename(from, to)
+}
+
+/// Renames with a flag; false where the kernel or the file system has no such flag.
+#[cfg(target_os = "linux")]
+fn rename_with(from: &Path, to: &Path, flag: libc::c_uint) -> io::Result<bool> {
+    use std::os::unix::ffi::OsStrExt;
+    let c_string = |p: &Path| std::ffi::CString::new(p.as_os_str().as_bytes()).map_err(io::Error::other);
+    let (from, to) = (c_string(from)?, c_string(to)?);
+    // SAFETY: two strings that end in a zero and outlive the call.
+    let code = unsafe { libc::renameat2(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), flag) };
+    if code == 0 {
+        return Ok(true);
+    }
+    let error = io::Error::last_os_error();
+    if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS)) { Ok(false) } else { Err(error) }
 }

@@ -161,6 +161,9 @@ pub(crate) fn write_mapped<E: From<StoreError>>(
 /// Opens a file, checks everything but its payload's digest, and maps the payload.
 pub(crate) fn open(path: &Path, expected: &Header) -> Result<SharedBytes, StoreError> {
     let io = |e| StoreError::io(path, "read", e);
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(StoreError::Damaged { path: path.into(), why: "it is no ordinary file".into() });
+    }
     let mut file = File::open(path).map_err(io)?;
     let len = file.metadata().map_err(io)?.len();
     let mut head = Vec::with_capacity(HEADER);

@@ -47,7 +47,9 @@ impl Stored {
         let manifest = Manifest::read(dir)?;
         let records = open_part(dir, &manifest, &manifest.records)?;
         let keys = manifest.keys.as_ref().map(|p| open_part(dir, &manifest, p)).transpose()?;
-        Ok(Self { dir: dir.into(), manifest, records, keys })
+        let opened = Self { dir: dir.into(), manifest, records, keys };
+        opened.description()?;
+        Ok(opened)
     }
 
     /// What the database is.

@@ -194,6 +194,31 @@ fn an_output_in_the_way_is_kept_unless_forced() {
 }
 
 #[test]
+fn what_came_meanwhile_and_what_is_foreign_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.csv"), "k,v\na,1\n").unwrap();
+    let mut options = options(dir.path(), "t.csv", Some("k"));
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let letter = options.out.join("letter");
+    let error = build(&options, &device, &mut |_, _, _| {
+        let _ = std::fs::create_dir(&options.out);
+        std::fs::write(&letter, "dear").unwrap();
+        Ok(())
+    });
+    assert!(matches!(error, Err(StoreError::Exists { .. })));
+    assert!(letter.exists());
+    // Another program's manifest does not make a database, and a database with other files in it stays.
+    options.force = true;
+    std::fs::write(options.out.join("manifest.json"), "{\"name\":\"my web extension\"}").unwrap();
+    assert!(run(&options).err().unwrap().to_string().contains("no database"));
+    std::fs::remove_dir_all(&options.out).unwrap();
+    run(&options).unwrap();
+    std::fs::write(&letter, "dear").unwrap();
+    assert!(run(&options).err().unwrap().to_string().contains("letter"));
+    assert!(letter.exists());
+}
+
+#[test]
 fn damage_is_named() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("t.csv"), phone_book(50)).unwrap();
@@ -208,8 +233,7 @@ fn damage_is_named() {
         let open_and_verify = || {
             Stored::open(&db)
                 .and_then(|s| s.verify(&mut |_, _| Ok::<(), StoreError>(())))
-                .err()
-                .expect("refused")
+                .expect_err("refused")
         };
         let check = |bytes: &[u8], how: &str| {
             std::fs::write(&path, bytes).unwrap();

@@ -1,5 +1,7 @@
 //! The command as a user meets it: real processes, real files, real sockets.
 
+#![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
+
 mod common;
 mod real_table;
 

@@ -46,7 +46,7 @@ fn ten_thousand_lookups_equal_sql() {
     let results = results.as_array().unwrap();
     assert_eq!(results.len(), LOOKUPS);
     let mut row = db.prepare("SELECT * FROM unicode WHERE code = ?").unwrap();
-    let columns: Vec<String> = row.column_names().into_iter().map(str::to_owned).collect();
+    let columns: Vec<String> = row.column_names().map(str::to_owned).collect();
     let mut found = 0;
     for (key, result) in keys.iter().zip(results) {
         assert_eq!(result["key"], **key);

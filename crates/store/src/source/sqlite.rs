@@ -259,11 +259,31 @@ impl Query {
         if statement.column_count() == 0 || !statement.readonly() {
             return Err(only("it is not a statement that only reads rows"));
         }
+        check_names(connection, origin)?;
         let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let positions = project(origin, &names, wanted)?;
         let columns = positions.iter().map(|i| names[*i].clone()).collect();
         Ok(Self { sql: sql.to_owned(), positions, columns, count: None })
     }
+}
+
+/// Refuses a schema that is not UTF-8: rusqlite takes names for text and panics where one is none.
+fn check_names(connection: &Connection, origin: &str) -> Result<(), SourceError> {
+    let refused = |error| refused(origin, error);
+    let mut schema = connection.prepare("SELECT sql FROM sqlite_schema").map_err(refused)?;
+    let mut rows = schema.query([]).map_err(refused)?;
+    while let Some(row) = rows.next().map_err(refused)? {
+        if let ValueRef::Text(sql) = row.get_ref(0).map_err(refused)?
+            && str::from_utf8(sql).is_err()
+        {
+            return Err(SourceError::Unfit {
+                origin: origin.to_owned(),
+                why: "a name in its schema is not UTF-8".to_owned(),
+                remedy: "rename it, or copy the rows to another table".to_owned(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// A name as SQL writes one, whatever it holds.
