@@ -23,23 +23,11 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import unicode_table
+from unicode_table import COLUMNS, TABLE
+
 ROOT = Path(__file__).resolve().parent.parent
 DEMO = ROOT / "demo"
-TABLE = "characters"
-COLUMNS = {
-    "code": "TEXT PRIMARY KEY",
-    "char": "TEXT",
-    "name": "TEXT",
-    "category": "TEXT",
-    "bidirectional": "TEXT",
-    "combining": "INTEGER",
-    "east_asian_width": "TEXT",
-    "mirrored": "INTEGER",
-    "decomposition": "TEXT",
-    "numeric": "REAL",
-    "uppercase": "TEXT",
-    "lowercase": "TEXT",
-}
 PRESENT, ABSENT, INDEX = "U+1F600", "U+110000", 4242
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
@@ -75,33 +63,6 @@ def build_binary():
     subprocess.run(command, cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return ROOT / target / "release" / ("blindcore.exe" if os.name == "nt" else "blindcore")
-
-
-def make_table(path):
-    path.unlink(missing_ok=True)
-    database = sqlite3.connect(path)
-    columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-    database.execute(f"CREATE TABLE {TABLE} ({columns})")
-
-    def rows():
-        for number in range(sys.maxunicode + 1):
-            if number % 0x8000 == 0 and sys.stderr.isatty():
-                print(f"\r   {number / sys.maxunicode:4.0%}", end="", file=sys.stderr, flush=True)
-            c = chr(number)
-            name = unicodedata.name(c, None)
-            if name is None:
-                continue
-            yield (
-                f"U+{number:04X}", c, name, unicodedata.category(c), unicodedata.bidirectional(c),
-                unicodedata.combining(c), unicodedata.east_asian_width(c), unicodedata.mirrored(c),
-                unicodedata.decomposition(c), unicodedata.numeric(c, None), c.upper(), c.lower(),
-            )
-        if sys.stderr.isatty():
-            print("\r        \r", end="", file=sys.stderr, flush=True)
-
-    with database:
-        database.executemany(f"INSERT INTO {TABLE} VALUES ({','.join('?' * len(COLUMNS))})", rows())
-    return database
 
 
 class Server:
@@ -235,7 +196,8 @@ def run(options):
 
     step(f"a table from this machine: Unicode {unicodedata.unidata_version}, every character with a name")
     source = DEMO / "unicode.sqlite"
-    database = make_table(source)
+    unicode_table.make(source)
+    database = sqlite3.connect(source)
     rows = database.execute(f"SELECT count(*) FROM {TABLE}").fetchone()[0]
     print(f"   demo/unicode.sqlite: {rows:,} rows, {len(COLUMNS)} columns, {size(source.stat().st_size)}")
 
@@ -279,6 +241,8 @@ def run(options):
     if code != 0:
         raise Failed(f"the server ended with {code}:\n" + "\n".join(server.lines()[-5:]))
     step("done; what was made is in demo/, the server's whole log in demo/server.log")
+    print("   to look things up yourself: python3 scripts/demo.py --keep, and in another terminal\n"
+          f"   {os.path.relpath(blindcore, ROOT)} get --server URL --table {TABLE} --key U+1F600")
 
 
 def count(text):
@@ -301,7 +265,7 @@ def main():
     try:
         run(options)
     except KeyboardInterrupt:
-        print("\ndemo: interrupted; the server was stopped", file=sys.stderr)
+        print("\ndemo: interrupted; nothing of it is left running", file=sys.stderr)
         return 130
     except (Failed, subprocess.CalledProcessError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)

@@ -1,47 +1,57 @@
-"""Makes the table of the demo and of the test of ten thousand lookups: Unicode's named characters, as Python's
-`unicodedata` has them. Usage: unicode_table.py OUT.sqlite"""
+"""The table of the demo and of the test of ten thousand lookups: Unicode's named characters, as Python's
+`unicodedata` has them (see README on their licence). Usage: unicode_table.py OUT.sqlite"""
 
+import os
 import sqlite3
 import sys
 import unicodedata
 
-COLUMNS = """code TEXT PRIMARY KEY, char TEXT, name TEXT, category TEXT, bidirectional TEXT, combining INTEGER,
-east_asian_width TEXT, mirrored INTEGER, decimal INTEGER, numeric REAL, decomposition TEXT, utf8 BLOB"""
+TABLE = "characters"
+COLUMNS = {
+    "code": "TEXT PRIMARY KEY",
+    "char": "TEXT",
+    "name": "TEXT",
+    "category": "TEXT",
+    "bidirectional": "TEXT",
+    "combining": "INTEGER",
+    "east_asian_width": "TEXT",
+    "mirrored": "INTEGER",
+    "decomposition": "TEXT",
+    "numeric": "REAL",
+    "uppercase": "TEXT",
+    "lowercase": "TEXT",
+}
 
 
 def rows():
-    for point in range(sys.maxunicode + 1):
-        char = chr(point)
-        name = unicodedata.name(char, None)
+    for number in range(sys.maxunicode + 1):
+        c = chr(number)
+        name = unicodedata.name(c, None)
         if name is None:
             continue
         yield (
-            f"U+{point:04X}",
-            char,
-            name,
-            unicodedata.category(char),
-            unicodedata.bidirectional(char),
-            unicodedata.combining(char),
-            unicodedata.east_asian_width(char),
-            unicodedata.mirrored(char),
-            unicodedata.decimal(char, None),
-            unicodedata.numeric(char, None),
-            unicodedata.decomposition(char),
-            char.encode(),
-        )
+            f"U+{number:04X}", c, name, unicodedata.category(c), unicodedata.bidirectional(c),
+            unicodedata.combining(c), unicodedata.east_asian_width(c), unicodedata.mirrored(c),
+            unicodedata.decomposition(c), unicodedata.numeric(c, None), c.upper(), c.lower(),
+        )  # fmt: skip
 
 
 def make(path):
-    """Writes the table `unicode` to a new SQLite database and returns how many rows it has."""
-    with sqlite3.connect(path) as db:
-        db.execute(f"CREATE TABLE unicode ({COLUMNS})")
-        db.executemany("INSERT INTO unicode VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", rows())
-        (count,) = db.execute("SELECT count(*) FROM unicode").fetchone()
-    db.close()
-    return count
+    """Writes the table to a SQLite database at `path`, which appears when it is whole."""
+    unfinished = f"{path}.unfinished"
+    for old in (unfinished, path):
+        if os.path.exists(old):
+            os.remove(old)
+    database = sqlite3.connect(unfinished)
+    with database:
+        columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+        database.execute(f"CREATE TABLE {TABLE} ({columns})")
+        database.executemany(f"INSERT INTO {TABLE} VALUES ({','.join('?' * len(COLUMNS))})", rows())
+    database.close()
+    os.replace(unfinished, path)
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    print(make(sys.argv[1]))
+    make(sys.argv[1])

@@ -17,8 +17,8 @@ fn ten_thousand_lookups_equal_sql() {
         Err(e) => return eprintln!("skipped: python3, which makes the table, can't be run: {e}"),
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
     }
-    let spec = format!("sqlite:{}?table=unicode", source.display());
-    let built = run(dir.path(), &["db", "build", &spec, "--key", "code", "--out", "unicode.db", "--json"]);
+    let spec = format!("sqlite:{}?table=characters", source.display());
+    let built = run(dir.path(), &["db", "build", &spec, "--key", "code", "--out", "characters.db", "--json"]);
     let built = json(&built);
     assert!(built["rows"].as_u64().unwrap() >= 50_000, "{built}");
     let bound = built["records"]["failure_log2"].as_f64().unwrap();
@@ -27,7 +27,7 @@ fn ten_thousand_lookups_equal_sql() {
     // Every row in an order of its own, some rows twice, some keys that are not there.
     let db = rusqlite::Connection::open(&source).unwrap();
     let mut keys: Vec<String> = db
-        .prepare("SELECT code FROM unicode ORDER BY abs(random())")
+        .prepare("SELECT code FROM characters ORDER BY abs(random())")
         .unwrap()
         .query_map([], |row| row.get(0))
         .unwrap()
@@ -39,13 +39,13 @@ fn ten_thousand_lookups_equal_sql() {
     assert_eq!(keys.len(), LOOKUPS);
     std::fs::write(dir.path().join("keys"), keys.join("\n")).unwrap();
 
-    let server = Serving::start(dir.path(), &["unicode.db"]);
-    let output = server.get(dir.path(), &["--table", "unicode", "--keys-from", "keys", "--json"]);
+    let server = Serving::start(dir.path(), &["characters.db"]);
+    let output = server.get(dir.path(), &["--table", "characters", "--keys-from", "keys", "--json"]);
     assert_eq!(code(&output), 1, "a hundred are not there: {}", stderr(&output));
     let results = json(&output)["results"].take();
     let results = results.as_array().unwrap();
     assert_eq!(results.len(), LOOKUPS);
-    let mut row = db.prepare("SELECT * FROM unicode WHERE code = ?").unwrap();
+    let mut row = db.prepare("SELECT * FROM characters WHERE code = ?").unwrap();
     let columns: Vec<String> = row.column_names().map(str::to_owned).collect();
     let mut found = 0;
     for (key, result) in keys.iter().zip(results) {
