@@ -49,6 +49,12 @@ fn pack(queries: &[&[u32]]) -> Vec<u8> {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 fn run(block: &Block<'_>, sums: &mut [i32]) {
+    if block.queries == 1 {
+        for (stripe, sums) in sums.chunks_exact_mut(DIGITS * ROWS).enumerate().take(block.stripes) {
+            stream(&block.tiles[stripe * block.stripe_bytes..], block, block.digits, sums);
+        }
+        return;
+    }
     let limbs = block.queries * DIGITS;
     let pair_bytes = PAIR * DIGITS * block.width * COLUMNS;
     let mut stripe = 0;
@@ -120,6 +126,41 @@ fn strip<const STRIPES: usize, const LIMBS: usize>(
         }
     }
     STRIPES
+}
+
+/// One stripe by one query, four lines at a time: the database comes as one stream.
+///
+/// In: any bytes and digits. Out: sums exact modulo 2^32.
+#[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
+fn stream(tiles: &[u8], block: &Block<'_>, digits: &[u8], sums: &mut [i32]) {
+    const LINES: usize = 4;
+    let lines = block.width * (TILE / 64);
+    assert!(tiles.len() >= lines * 64 && digits.len() >= lines * DIGITS * 4 && sums.len() >= DIGITS * ROWS);
+    let mut registers = [[_mm512_setzero_si512(); DIGITS]; LINES];
+    for line in (0..lines).step_by(LINES) {
+        for (i, registers) in registers.iter_mut().enumerate() {
+            // SAFETY: `lines` is a multiple of four, and the assertion above holds all of them within both
+            // slices; a prefetch past an end reads nothing.
+            unsafe {
+                let at = tiles.as_ptr().add((line + i) * 64);
+                _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(AHEAD).cast());
+                let entries = _mm512_loadu_si512(at.cast());
+                for (d, register) in registers.iter_mut().enumerate() {
+                    let at = digits.as_ptr().add(((line + i) * DIGITS + d) * 4).cast::<i32>();
+                    let digit = _mm512_set1_epi32(at.read_unaligned());
+                    *register = _mm512_dpbusd_epi32(*register, entries, digit);
+                }
+            }
+        }
+    }
+    for (d, out) in sums.chunks_exact_mut(ROWS).take(DIGITS).enumerate() {
+        // SAFETY: `out` is 16 words, 64 bytes.
+        unsafe {
+            let before = _mm512_loadu_si512(out.as_ptr().cast());
+            let sum = registers.iter().fold(before, |sum, line| _mm512_add_epi32(sum, line[d]));
+            _mm512_storeu_si512(out.as_mut_ptr().cast(), sum);
+        }
+    }
 }
 
 /// The streaming read: four streams of whole lines, fetched ahead, as the kernel for one query reads.
