@@ -15,7 +15,8 @@ fuzz_target!(|input: (bool, u32, u32, u32, [u8; 32], Vec<u8>, Vec<u8>)| {
     let _ = params.digest();
     assert!(params.query_bytes() >= 4 * columns && params.answer_bytes() > 0 && params.hint_words() > 0);
     let _ = params.state_bytes();
-    let fits = seeds.len() == groups;
+    // Four columns are the fewest that hold a key.
+    let fits = seeds.len() == groups && columns >= 4;
     assert_eq!(Index::new(geometry, salt, seeds.clone()).is_ok(), fits);
     // What a checked table description has at least.
     if groups > 1 << 12 || columns < 4 {
