@@ -9,11 +9,8 @@ const DIGITS: usize = 4;
 /// Queries that share one pass through the registers.
 const PAIR: usize = 2;
 /// How far ahead of the multiplications a line of the same stripe is fetched, in bytes, when one or two queries
-/// stream the database. More work on a block that stays in the L1 while the next stripes' block is fetched.
+/// stream the database.
 const AHEAD: usize = 2048;
-
-/// Columns of a block for more than a pair.
-const DEPTH: usize = 512;
 
 /// The kernel. Digits lie as `[pair of queries][group of four columns][query][digit][column]`; a pair may be
 /// one query alone.
@@ -22,8 +19,9 @@ pub(crate) static TILES: Kernel = Kernel {
     pad: 1,
     digits: DIGITS,
     // Alone, a query streams whole stripes, its digits in the L2.
-    // Together, two stripes by DEPTH columns (8 KiB) stay in the L1 beside the digits of a pair.
-    block_size: |queries| if queries <= PAIR { (4, 1 << 16) } else { (16, DEPTH) },
+    // Together, two stripes of 8 KiB stay in the L1 beside the digits of a pair while the next two are fetched;
+    // sixteen queries' digits (32 KiB) and sums (256 KiB) in the L2, for 64 stripes.
+    block_size: |queries| if queries <= PAIR { (4, 1 << 16) } else { (64, 512) },
     pack,
     // SAFETY: devices hold this kernel only where `check_avx512` passed.
     block: |block, sums| unsafe { run(block, sums) },
@@ -57,25 +55,45 @@ fn run(block: &Block<'_>, sums: &mut [i32]) {
     }
     let limbs = block.queries * DIGITS;
     let pair_bytes = PAIR * DIGITS * block.width * COLUMNS;
+    let pairs = block.queries.div_ceil(PAIR);
     let mut stripe = 0;
     while stripe < block.stripes {
         let tiles = &block.tiles[stripe * block.stripe_bytes..];
+        // What comes after these stripes: the next two, or the next block's first.
+        let next = match block.stripes - stripe {
+            3.. => tiles.as_ptr().wrapping_add(2 * block.stripe_bytes),
+            _ => block.tiles.as_ptr().wrapping_add(block.width * TILE),
+        };
         let mut step = 0;
-        for pair in 0..block.queries.div_ceil(PAIR) {
+        for pair in 0..pairs {
+            // If the first pair fetched all of it, it would wait for memory and the others would not: each
+            // fetches its part.
+            let part = 64 / pairs;
+            let fetch = match pairs {
+                1 => Fetch { from: tiles.as_ptr().wrapping_add(AHEAD), a_line: 64 },
+                _ => Fetch { from: next.wrapping_add(pair * part * block.width * (TILE / 64)), a_line: part },
+            };
             let digits = &block.digits[pair * pair_bytes..];
             let both = block.queries - pair * PAIR >= PAIR;
             let sums = &mut sums[(stripe * limbs + pair * PAIR * DIGITS) * ROWS..];
             let left = block.stripes - stripe;
             step = match (left, both, block.queries > PAIR) {
-                (1, true, _) => strip::<1, 8>(tiles, block, digits, sums, limbs),
-                (_, true, _) => strip::<2, 8>(tiles, block, digits, sums, limbs),
-                (4.., false, false) => strip::<4, 4>(tiles, block, digits, sums, limbs),
-                (2.., false, true) => strip::<2, 4>(tiles, block, digits, sums, limbs),
-                (_, false, _) => strip::<1, 4>(tiles, block, digits, sums, limbs),
+                (1, true, _) => strip::<1, 8>(tiles, block, digits, sums, limbs, &fetch),
+                (_, true, _) => strip::<2, 8>(tiles, block, digits, sums, limbs, &fetch),
+                (4.., false, false) => strip::<4, 4>(tiles, block, digits, sums, limbs, &fetch),
+                (2.., false, true) => strip::<2, 4>(tiles, block, digits, sums, limbs, &fetch),
+                (_, false, _) => strip::<1, 4>(tiles, block, digits, sums, limbs, &fetch),
             };
         }
         stripe += step;
     }
+}
+
+/// What a strip fetches while it multiplies, of each of its stripes: never read, so it may lie past an end.
+struct Fetch {
+    from: *const u8,
+    /// Bytes further with each line.
+    a_line: usize,
 }
 
 /// `STRIPES` stripes by `LIMBS` digits in registers; returns `STRIPES`.
@@ -90,9 +108,9 @@ fn strip<const STRIPES: usize, const LIMBS: usize>(
     digits: &[u8],
     sums: &mut [i32],
     limbs: usize,
+    fetch: &Fetch,
 ) -> usize {
     let lines = block.width * (TILE / 64);
-    let ahead = if block.queries > PAIR { STRIPES * block.stripe_bytes } else { AHEAD };
     assert!(tiles.len() >= (STRIPES - 1) * block.stripe_bytes + lines * 64);
     assert!(digits.len() >= lines * LIMBS * 4);
     assert!(sums.len() >= ((STRIPES - 1) * limbs + LIMBS) * ROWS);
@@ -103,7 +121,8 @@ fn strip<const STRIPES: usize, const LIMBS: usize>(
         unsafe {
             let entries: [__m512i; STRIPES] = std::array::from_fn(|s| {
                 let at = tiles.as_ptr().add(s * block.stripe_bytes + line * 64);
-                _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(ahead).cast());
+                let soon = fetch.from.wrapping_add(s * block.stripe_bytes + line * fetch.a_line);
+                _mm_prefetch::<_MM_HINT_T0>(soon.cast());
                 _mm512_loadu_si512(at.cast())
             });
             for limb in 0..LIMBS {
