@@ -15,7 +15,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use std::{thread, vec};
 
 /// Which rows of a database.
@@ -117,9 +117,20 @@ impl Source for Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// Ends a query that nobody waits for; its thread ends on its own.
+    /// Ends a query that nobody waits for and, within a second, its thread, so that the file is let go of. An
+    /// interruption between two statements is lost, so it is said again.
     fn drop(&mut self) {
-        self.interrupt.interrupt();
+        self.batches = sync_channel(0).1; // nobody takes the next batch
+        let Some(thread) = self.thread.take() else { return };
+        for _ in 0..10_000 {
+            self.interrupt.interrupt();
+            if thread.is_finished() {
+                // A panic there has been printed; there is nobody left to tell.
+                let _ = thread.join();
+                return;
+            }
+            thread::sleep(Duration::from_micros(100));
+        }
     }
 }
 
