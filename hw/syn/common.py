@@ -1,0 +1,78 @@
+"""What both flows share: the sources, yosys in a process of its own, versions, and the file of results."""
+
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+HW = Path(__file__).resolve().parent.parent
+OUT = HW.parent / "target" / "hw" / "syn"
+RESULTS = HW / "syn" / "results"
+
+
+# Each command with the seconds it took, so that a log says where a slow block spends its time.
+YOSYS = """
+import time
+from pyosys import libyosys
+design = libyosys.Design()
+for command in open("{script}").read().splitlines():
+    began = time.monotonic()
+    libyosys.run_pass(command, design)
+    print(f"-- {{time.monotonic() - began:.1f}} s: {{command[:60]}}", flush=True)
+"""
+
+
+class Failure(Exception):
+    """The flow can't go on; the message says what to do."""
+
+
+def read_command(block: str, parameters: dict[str, int], black_boxes: list[str]) -> str:
+    """Yosys's command that reads a block. Modules are looked up by name, so no other file has to be whole."""
+    folders = [*sorted(p for p in (HW / "rtl").iterdir() if p.is_dir()), HW / "syn" / "cells"]
+    sources = [folder / f"{block}.sv" for folder in folders if (folder / f"{block}.sv").exists()]
+    if not sources:
+        raise Failure(f"no block {block}: looked for {block}.sv in " + ", ".join(str(f.relative_to(HW)) for f in folders))
+    packages = sorted(p for folder in folders for p in folder.glob("*_pkg.sv"))
+    words = ["read_slang --top", block, "-Y .sv", *(f"-y {folder}" for folder in folders)]
+    words += [f"-G {name}={value}" for name, value in parameters.items()]
+    words += [f"--blackboxed-module {module}" for module in black_boxes]
+    return " ".join(map(str, [*words, *packages, *sources]))
+
+
+def yosys(commands: list[str], folder: Path, name: str) -> None:
+    """Runs yosys in `folder`, its log in `folder`/name.log. A process a run: yosys ends the process on an error."""
+    (folder / f"{name}.ys").write_text("\n".join(commands) + "\n")
+    program = YOSYS.format(script=f"{name}.ys")
+    with open(folder / f"{name}.log", "w") as log:
+        done = subprocess.run([sys.executable, "-c", program], cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+    if done.returncode:
+        tail = (folder / f"{name}.log").read_text().splitlines()[-12:]
+        raise Failure(f"yosys failed, whole log in {folder / name}.log:\n" + "\n".join(tail))
+
+
+def tool_version(package: str) -> str:
+    return f"{package} {version(package)}"
+
+
+def parse_parameters(texts: list[str]) -> dict[str, int]:
+    parameters = {}
+    for text in texts:
+        match = re.fullmatch(r"(\w+)=(\d+)", text)
+        if match is None:
+            raise Failure(f"a parameter is NAME=NUMBER, not {text}")
+        parameters[match[1]] = int(match[2])
+    return parameters
+
+
+def run_name(block: str, parameters: dict[str, int], target: str) -> str:
+    return ".".join([block, *(f"{k}{v}" for k, v in parameters.items()), target])
+
+
+def save(result: dict, name: str) -> None:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    path.write_text(json.dumps(result, indent=2) + "\n")
+    print(json.dumps(result, indent=2))
+    print(f"written: {path.relative_to(HW.parent)}", file=sys.stderr)
