@@ -11,13 +11,16 @@ PARAMETERS_onionchopper :=
 PARAMETERS_onionchopper-gathered := -GLANES=16
 PARAMETERS_onionchopper-lwe := -GWORD=32
 PARAMETERS_onionchopper-deep := -GBITS=8
-UNITS := compute-unit compute-unit-deep compute-unit-full-adder
+UNITS := compute-unit compute-unit-deep
+# Some 900 stages, which the compiler takes minutes for: built only when asked for.
+SLOW_UNITS := compute-unit-full-adder
 PARAMETERS_compute-unit := -GBITS=0
 PARAMETERS_compute-unit-deep := -GBITS=8
 PARAMETERS_compute-unit-full-adder := -GBITS=1
 
-.PHONY: libraries lint
+.PHONY: libraries full-adder lint
 libraries: $(BOARDS:%=$(OUT)/lib%.so) $(UNITS:%=$(OUT)/lib%.so) ## build the simulated chips that `--device rtl:...` opens
+full-adder: $(SLOW_UNITS:%=$(OUT)/lib%.so) ## the compute unit with one full adder a stage (minutes)
 
 # Verilator writes C++, which becomes one library with its run time and the shim. `$*` is the build's name.
 define library
@@ -32,7 +35,7 @@ define library
 endef
 $(BOARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(READY) $(SOURCES) rtl/sim/board.cpp rtl/rules.mk
 	$(call library,board,onionchopper_board,dv/models/onionchopper_board.sv)
-$(UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(READY) $(SOURCES) rtl/sim/unit.cpp rtl/rules.mk
+$(UNITS:%=$(OUT)/lib%.so) $(SLOW_UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(READY) $(SOURCES) rtl/sim/unit.cpp rtl/rules.mk
 	$(call library,unit,oc_compute_unit,rtl/onionchopper/oc_compute_unit.sv)
 
 lint: $(READY) ## verilator -Wall over every build
