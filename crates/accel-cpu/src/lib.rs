@@ -196,7 +196,7 @@ impl Placed for CpuPlaced {
             time: start.elapsed(),
             database_bytes: (bytes * passes) as u64,
             threads: pool.current_num_threads(),
-            cycles: None,
+            hardware: None,
         };
         Ok((answer, cost))
     }

@@ -67,4 +67,16 @@ pub enum Error {
         /// What the system said.
         why: String,
     },
+    /// Simulated hardware ended with its error register set.
+    #[error("{device} stopped: {what} (error register {code}); {remedy}")]
+    Hardware {
+        /// Which device.
+        device: String,
+        /// The register.
+        code: u64,
+        /// What it means.
+        what: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
 }

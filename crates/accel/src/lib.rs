@@ -22,7 +22,7 @@ mod error;
 mod layout;
 mod words;
 
-pub use cost::Cost;
+pub use cost::{Cost, Hardware, Stalls, Traffic};
 pub use device::{Contract, Database, Description, Device, Placed, SharedBytes};
 pub use error::Error;
 pub use layout::Layout;

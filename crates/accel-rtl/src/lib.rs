@@ -1,0 +1,403 @@
+//! The rtl devices: the SystemVerilog of `hw/`, simulated clock by clock and opened by name like any other device.
+//!
+//! ```no_run
+//! use blindcore_accel::Device;
+//! use blindcore_accel_rtl::Rtl;
+//!
+//! let device = Rtl::open("rtl:onionchopper")?; // made by `make -C hw libraries`
+//! println!("{}: {} lanes", device.name(), device.build().lanes);
+//! # Ok::<(), blindcore_accel::Error>(())
+//! ```
+//!
+//! Building this crate needs no simulator: a chip is a library that is loaded when its device is opened. The host's part
+//! is here: [`mapping`] cuts an operation into tiles and says where each word lies, [`descriptor`] is what the chip is
+//! told. Every run's [`Cost`] has what the chip's own counters say.
+
+mod board;
+pub mod descriptor;
+pub mod mapping;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{
+    Contract, Cost, Database, Description, Device, Error, Hardware, Layout, Placed, Stalls, Traffic, Word, Words,
+};
+use blindcore_math::Modulus;
+
+pub use board::Build;
+use board::{Board, Stream};
+use mapping::{Mapping, Plan};
+
+/// The devices that there are: name, file of the library, and what it is.
+const DEVICES: [(&str, &str, &str); 4] = [
+    ("rtl:onionchopper", "onionchopper", "the thesis's chip: two lanes, six stages"),
+    ("rtl:onionchopper-gathered", "onionchopper-gathered", "sixteen lanes: one reading of the database serves eight clients"),
+    ("rtl:onionchopper-lwe", "onionchopper-lwe", "two lanes of 32-bit words modulo 2^32"),
+    ("rtl:onionchopper-deep", "onionchopper-deep", "the thesis's chip with eight full adders a stage"),
+];
+
+/// The thesis's SSD: 10 * 2^30 bytes a second at 2 GHz, 0.67 words a clock.
+pub const SSD_RATE: (u16, u16) = (67, 100);
+
+/// A simulated chip.
+pub struct Rtl {
+    chip: Arc<Chip>,
+    options: Options,
+}
+
+/// How a chip is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The SSD's rate: so many 64-bit words in so many clocks, at most one a clock.
+    pub ssd_rate: (u16, u16),
+    /// The database and the query are in the DRAM before the first clock; for what fits its two halves.
+    pub resident: bool,
+    /// How operations are cut; by default what suits the shape.
+    pub mapping: Option<Mapping>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { ssd_rate: SSD_RATE, resident: false, mapping: None }
+    }
+}
+
+struct Chip {
+    name: &'static str,
+    what: &'static str,
+    path: PathBuf,
+    build: Build,
+    board: Mutex<Board>,
+}
+
+impl Rtl {
+    /// The names of the devices that there are.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        DEVICES.iter().map(|(name, ..)| *name)
+    }
+
+    /// Opens a chip on a board with the thesis's SSD.
+    ///
+    /// # Errors
+    /// There is no such device, or its library has not been built.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        Self::with_options(name, Options::default())
+    }
+
+    /// Opens a chip that is run another way.
+    ///
+    /// # Errors
+    /// As [`Rtl::open`]; or the SSD's rate is none.
+    pub fn with_options(name: &str, options: Options) -> Result<Self, Error> {
+        let Some((name, file, what)) = DEVICES.into_iter().find(|(n, ..)| *n == name) else {
+            let names: Vec<_> = Self::names().collect();
+            let remedy = format!("use one of {}", names.join(", "));
+            return Err(Error::Device { name: name.into(), why: "no rtl device has this name".into(), remedy });
+        };
+        let (words, clocks) = options.ssd_rate;
+        if words == 0 || clocks < words || clocks > 1 << 14 {
+            let why = format!("an SSD of {words} words in {clocks} clocks is out of range");
+            let remedy = "use 1 to 1 words a clock, as a fraction with at most 16384 below".into();
+            return Err(Error::Device { name: name.into(), why, remedy });
+        }
+        let path = board::find(name, file)?;
+        let board = Board::open(name, &path)?;
+        let chip = Chip { name, what, path, build: board.build(), board: Mutex::new(board) };
+        Ok(Self { chip: Arc::new(chip), options })
+    }
+
+    /// What this chip has.
+    #[must_use]
+    pub fn build(&self) -> Build {
+        self.chip.build
+    }
+}
+
+impl Device for Rtl {
+    fn name(&self) -> &str {
+        self.chip.name
+    }
+
+    fn describe(&self) -> Description {
+        Description {
+            name: self.chip.name.into(),
+            hardware: format!("{}, simulated from {}", self.chip.what, self.chip.path.display()),
+            threads: 1,
+            why: "asked for by name".into(),
+        }
+    }
+
+    fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+        shape.check()?;
+        if self.chip.build.word == 32 && shape.moduli.iter().any(|m| *m != Modulus::Pow2_32) {
+            let why = "this chip computes modulo 2^32 only; use rtl:onionchopper".into();
+            return Err(Error::Shape { shape: shape.to_string(), why });
+        }
+        if shape.c() > 16 {
+            let why = format!("{} moduli are over the 16 that the chip holds", shape.c());
+            return Err(Error::Shape { shape: shape.to_string(), why });
+        }
+        let mapping = self.options.mapping.unwrap_or_else(|| Mapping::for_shape(shape, &self.chip.build));
+        // As many rows of queries in a pass as fit, so that a plan for fewer does too.
+        let fits = |m: usize| Plan::new(&Shape { m, ..shape.clone() }, &self.chip.build, mapping);
+        fits(1)?;
+        let gathered = (1..=shape.m).rev().find(|m| fits(*m).is_ok()).unwrap_or(1);
+        Ok(Box::new(RtlContract {
+            chip: self.chip.clone(),
+            options: self.options,
+            shape: shape.clone(),
+            mapping,
+            gathered,
+        }))
+    }
+}
+
+struct RtlContract {
+    chip: Arc<Chip>,
+    options: Options,
+    shape: Shape,
+    mapping: Mapping,
+    gathered: usize,
+}
+
+impl Contract for RtlContract {
+    fn layout(&self) -> Layout {
+        Layout::for_shape(&self.shape)
+    }
+
+    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
+        let shape = &self.shape;
+        let layout = self.layout();
+        let packed = match database {
+            Database::Canonical(words) => {
+                shape.check_database(words)?;
+                layout.pack(shape, words)
+            }
+            Database::Packed(pieces) => {
+                let mut packed = Vec::new();
+                let stripe = layout.stripe_bytes(shape);
+                for piece in &pieces {
+                    let piece = (**piece).as_ref();
+                    if piece.len() % stripe != 0 {
+                        let want = format!("a multiple of its stripe, {stripe}");
+                        let what = "a piece of the packed database";
+                        return Err(Error::Length { what, got: piece.len(), want, unit: "bytes" });
+                    }
+                    packed.extend_from_slice(piece);
+                }
+                let want = stripe * layout.stripes(shape);
+                if packed.len() != want {
+                    let (got, want) = (packed.len(), want.to_string());
+                    return Err(Error::Length { what: "packed database", got, want, unit: "bytes" });
+                }
+                packed
+            }
+        };
+        // The word of a channel (c * d + coefficient), a column (n, q) and a depth (j, k).
+        let stripe = layout.stripe_bytes(shape);
+        let width = shape.database.bytes();
+        let word = |channel: usize, column: usize, deep: usize| match layout {
+            Layout::Tiles16x64 => {
+                let rows = layout.stripe_rows();
+                packed[column / rows * stripe + Layout::tile_index(column % rows, deep)].into()
+            }
+            Layout::Rows => {
+                let (c, d) = (channel / shape.d, channel % shape.d);
+                let at = column * stripe + ((c * shape.depth() + deep) * shape.d + d) * width;
+                let mut word = [0u8; 8];
+                word[..width].copy_from_slice(&packed[at..at + width]);
+                u64::from_le_bytes(word)
+            }
+        };
+        // The chip flags what is no residue; it is refused here, where it has a place to name.
+        for channel in 0..shape.c() * shape.d {
+            let modulus = shape.moduli[channel / shape.d];
+            if modulus.max_residue() >= shape.database.max() {
+                continue;
+            }
+            for column in 0..shape.rows() {
+                for deep in 0..shape.depth() {
+                    let value = word(channel, column, deep);
+                    if value > modulus.max_residue() {
+                        let (j, k, n, q) =
+                            (deep / shape.k, deep % shape.k, column / shape.q, column % shape.q);
+                        let (c, d) = (channel / shape.d, channel % shape.d);
+                        let position = shape.database_index([j, n, k, q, c, d]);
+                        let modulus = modulus.to_string();
+                        return Err(Error::Residue { what: "database", value, position, modulus });
+                    }
+                }
+            }
+        }
+        let shape = Shape { m: self.gathered, ..shape.clone() };
+        let plan = Plan::new(&shape, &self.chip.build, self.mapping)?;
+        Ok(Box::new(RtlPlaced {
+            database: plan.lay_database(word),
+            bytes: packed.len(),
+            chip: self.chip.clone(),
+            options: self.options,
+            shape: self.shape.clone(),
+            mapping: self.mapping,
+            gathered: self.gathered,
+        }))
+    }
+}
+
+struct RtlPlaced {
+    chip: Arc<Chip>,
+    options: Options,
+    shape: Shape,
+    mapping: Mapping,
+    gathered: usize,
+    /// B as it lies in each of the SSD's tiles; it does not depend on how many queries are gathered... see `run`.
+    database: Vec<Vec<u64>>,
+    bytes: usize,
+}
+
+impl Placed for RtlPlaced {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
+        let queries = self.shape.check_query(query)?;
+        let start = Instant::now();
+        let mut answer = Words::zeros(self.shape.query_word(), self.shape.answer_len(queries));
+        let mut hardware = Hardware::default();
+        let mut passes = 0;
+        // Every pass gathers as many, so that the database lies as it was placed; queries that are not there are zeros.
+        let plan = Plan::new(&Shape { m: self.gathered, ..self.shape.clone() }, &self.chip.build, self.mapping)?;
+        for first in (0..queries).step_by(self.gathered) {
+            hardware = hardware + self.pass(&plan, query, first, queries, &mut answer)?;
+            passes += 1;
+        }
+        let cost = Cost {
+            time: start.elapsed(),
+            database_bytes: (self.bytes * passes) as u64,
+            threads: 1,
+            hardware: Some(hardware),
+        };
+        Ok((answer, cost))
+    }
+}
+
+impl RtlPlaced {
+    /// The queries from `first` on, as many as the plan gathers.
+    fn pass(
+        &self,
+        plan: &Plan,
+        query: &Words,
+        first: usize,
+        queries: usize,
+        answer: &mut Words,
+    ) -> Result<Hardware, Error> {
+        let shape = &self.shape;
+        let stream = plan.stream(&self.database, |channel, row, deep| {
+            let (m, p) = (first + row / shape.p, row % shape.p);
+            let (c, d) = (channel / shape.d, channel % shape.d);
+            if m >= queries {
+                return 0;
+            }
+            query.get(shape.query_index([m, deep / shape.k, p, deep % shape.k, c, d]))
+        });
+        let mut out = vec![0; plan.out_words()];
+        let mut descriptor = plan.descriptor.clone();
+        descriptor.resident = self.options.resident;
+        let hardware = self.chip.run(&descriptor, self.options.ssd_rate, &stream, &mut out)?;
+        let words = out.iter().flat_map(|word| plan.split(*word));
+        for (word, at) in words.zip(plan.results()) {
+            let Some((channel, column, row)) = at else { continue };
+            let (m, p) = (first + row / shape.p, row % shape.p);
+            if m < queries {
+                let (c, d) = (channel / shape.d, channel % shape.d);
+                let at = shape.answer_index([m, column / shape.q, p, column % shape.q, c, d]);
+                match answer {
+                    Words::U32(answer) => answer[at] = word as u32,
+                    Words::U64(answer) => answer[at] = word,
+                    _ => unreachable!("answers have 32- or 64-bit words"),
+                }
+            }
+        }
+        Ok(hardware)
+    }
+}
+
+impl Chip {
+    /// Writes the descriptor, runs to the end and reads the counters.
+    fn run(
+        &self,
+        descriptor: &descriptor::Descriptor,
+        rate: (u16, u16),
+        stream: &[u64],
+        out: &mut [u64],
+    ) -> Result<Hardware, Error> {
+        const CONTROL: u16 = 0;
+        const COUNTERS: u16 = 0x80;
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        for (register, value) in descriptor.registers() {
+            board.write(register, value);
+        }
+        let mut words = stream;
+        if descriptor.resident {
+            for (tile, words) in stream.chunks(2 * descriptor.tile_beats).take(2).enumerate() {
+                for (beat, pair) in words.as_chunks::<2>().0.iter().enumerate() {
+                    board.poke(tile * self.build.half_beats + beat, pair[0], pair[1]);
+                }
+            }
+            words = &[];
+        }
+        board.write(CONTROL, 1);
+        // The chip's watchdog ends a run that stands still; this one ends a run that never does.
+        let most = 1_000_000 + 1000 * stream.len() as u64 + 64 * descriptor.mac_period;
+        let written = board.run(&Stream { words, rate }, out, most);
+        let state = board.read(CONTROL);
+        let code = state >> 4 & 15;
+        if code != 0 || written != Some(out.len()) {
+            // Reads may still be on their way: a fresh board knows nothing of them.
+            *board = Board::open(self.name, &self.path)?;
+            let (what, remedy) = meaning(code);
+            return Err(Error::Hardware { device: self.name.into(), code, what, remedy });
+        }
+        let [cycles, issued, hazard, tail, registers, ssd, sram, dram, ssd_words, reads, writes, rows, stores, _, outs] =
+            std::array::from_fn(|i| board.read(COUNTERS + i as u16));
+        let lanes = self.build.lanes as u64;
+        Ok(Hardware {
+            cycles,
+            busy: issued,
+            macs: issued * lanes,
+            stalls: Stalls { ssd, dram, sram, registers, hazard, tail },
+            traffic: Traffic {
+                ssd_read: 8 * ssd_words,
+                dram_read: 16 * reads,
+                dram_written: 16 * writes,
+                sram_read: 32 * lanes * rows,
+                sram_written: 32 * lanes * stores,
+                out: 16 * outs,
+            },
+        })
+    }
+}
+
+/// What the chip's error register says, and what to do. `error_e` in `oc_pkg.sv`.
+fn meaning(code: u64) -> (&'static str, &'static str) {
+    let report = "report this as a defect of blindcore";
+    match code {
+        1 => ("the descriptor asks for what this build does not have", report),
+        2 => ("a modulus is none, or below 2", "use 2^32, 2^64 or a prime below 2^62"),
+        3 => ("an address lies behind its region of the DRAM", report),
+        4 => ("an address lies behind its tile in an SRAM", report),
+        5 => ("an address lies behind its tile in a register file", report),
+        6 => ("an operand was not below its modulus", "reduce it first"),
+        7 => ("nothing moved for as long as the watchdog waits", report),
+        _ => ("it came to no end, or to another number of results", report),
+    }
+}
+
+/// The database's word, for whoever lays out a chip's database by hand.
+#[must_use]
+pub fn word_of(build: &Build) -> Word {
+    if build.word == 32 { Word::U32 } else { Word::U64 }
+}
