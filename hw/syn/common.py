@@ -1,5 +1,6 @@
 """What both flows share: the sources, yosys in a process of its own, versions, and the file of results."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -35,7 +36,7 @@ def read_command(block: str, parameters: dict[str, int], black_boxes: list[str])
     if not sources:
         raise Failure(f"no block {block}: looked for {block}.sv in " + ", ".join(str(f.relative_to(HW)) for f in folders))
     packages = sorted(p for folder in folders for p in folder.glob("*_pkg.sv"))
-    words = ["read_slang --top", block, "-Y .sv", *(f"-y {folder}" for folder in folders)]
+    words = ["read_slang --top", block, "--Mall sources.d --depfile-trim -Y .sv", *(f"-y {folder}" for folder in folders)]
     words += [f"-G {name}={value}" for name, value in parameters.items()]
     words += [f"--blackboxed-module {module}" for module in black_boxes]
     return " ".join(map(str, [*words, *packages, *sources]))
@@ -50,6 +51,19 @@ def yosys(commands: list[str], folder: Path, name: str) -> None:
     if done.returncode:
         tail = (folder / f"{name}.log").read_text().splitlines()[-12:]
         raise Failure(f"yosys failed, whole log in {folder / name}.log:\n" + "\n".join(tail))
+
+
+def sources_read(folder: Path) -> list[Path]:
+    """The files that the last `read_command` in `folder` needed."""
+    return sorted({Path(line) for line in (folder / "sources.d").read_text().split()})
+
+
+def digest(sources: list[Path], *more: str) -> str:
+    """Twelve digits that change with any of the sources."""
+    sha = hashlib.sha256("\n".join(more).encode())
+    for path in sources:
+        sha.update(path.name.encode() + path.read_bytes())
+    return sha.hexdigest()[:12]
 
 
 def tool_version(package: str) -> str:

@@ -45,11 +45,29 @@ opt -fast
 simplemap
 opt_clean"""
 PERIOD_NS = 1000.0  # longer than any path: the shortest clock is this less the slack
-TOGGLES = 0.5  # of an input, a clock: what independent random bits do
+TOGGLES = 0.5  # of a net, a clock: what random bits do, and the most that random bits do without glitches
 
 
-def netlist(block, parameters, black_boxes, library, folder):
-    """Synthesises; the netlist is `folder`/block.v and its counts are returned."""
+def elaborate(block, parameters, black_boxes):
+    """The block in yosys's own gates, the same for every library; kept until a source of it changes.
+
+    Returns the file, and the digest of the sources."""
+    folder = OUT / "generic" / run_name(block, parameters, "elaborated")
+    folder.mkdir(parents=True, exist_ok=True)
+    made, key = folder / f"{block}.il", folder / "key"
+    commands = [read_command(block, parameters, black_boxes), *ELABORATE.format(block=block).splitlines()]
+
+    def now():
+        return digest(sources_read(folder), *commands, tool_version("pyosys"))
+
+    if not (made.exists() and key.exists() and key.read_text() == now()):
+        yosys([*commands, f"write_rtlil {made.name}"], folder, "yosys")
+        key.write_text(now())
+    return made, digest(sources_read(folder))
+
+
+def netlist(block, generic, library, folder):
+    """Maps to the library's cells; the netlist is `folder`/block.v and its counts are returned."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "library.lib").write_text(library.text)
     (folder / "abc.script").write_text(ABC)
@@ -57,8 +75,7 @@ def netlist(block, parameters, black_boxes, library, folder):
     avoid = " ".join(f"-dont_use {pattern}" for pattern in NOT_USED)
     yosys(
         [
-            read_command(block, parameters, black_boxes),
-            *ELABORATE.format(block=block).splitlines(),
+            f"read_rtlil {generic}",
             f"dfflibmap -liberty library.lib {avoid}",
             f"abc -liberty library.lib {avoid} -constr drive.constr -script abc.script",
             "opt_clean -purge",
@@ -151,7 +168,7 @@ REPORT = "report_checks -path_delay max -format full_clock_expanded -fields {cap
 def registers(library, out):
     """The library's own floor: flip-flop to flip-flop. Returns (cell, output pin), clock to output, and the clock."""
     folder = out / "oc_registers"
-    netlist("oc_registers", {}, [], library, folder)
+    netlist("oc_registers", elaborate("oc_registers", {}, [])[0], library, folder)
     cells = json.loads((folder / "stat.json").read_text())["modules"]["\\oc_registers"]["num_cells_by_type"]
     cell = next(cell for cell in cells if cell in library.flip_flops)
     lines = [f"create_clock -name clk -period {PERIOD_NS} [get_ports clk_i]", REPORT]
@@ -181,7 +198,7 @@ def time_and_power(block, library, folder, out):
     if clocked:
         setting[0] = f"create_clock -name clk -period {delay_ps / 1000} [get_ports clk_i]"
         report = sta(
-            folder, block, [*setting, f"set_power_activity -input -activity {TOGGLES} -duty 0.5", "report_power -digits 6"]
+            folder, block, [*setting, f"set_power_activity -global -activity {TOGGLES} -duty 0.5", "report_power -digits 6"]
         )
         total = re.search(r"^Total\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S+)", report, re.MULTILINE)
         internal, switching, leakage, watts = map(float, total.groups())
@@ -189,8 +206,8 @@ def time_and_power(block, library, folder, out):
             "milliwatts": round(1e3 * watts, 4),
             "leakage_milliwatts": round(1e3 * leakage, 6),
             "picojoules_a_clock": round((internal + switching) * delay_ps, 4),
-            "assumption": f"at the fastest clock, inputs random ({TOGGLES} toggles a clock), activity propagated by "
-            "OpenSTA; no wires, no clock tree, no glitches",
+            "assumption": f"at the fastest clock, every net toggles {TOGGLES} times a clock as random bits do; "
+            "no wires, no clock tree, no glitches",
         }
     return result
 
@@ -211,7 +228,8 @@ def main():
     out = OUT / library.name
     name = run_name(arguments.block, parameters, library.name)
     folder = out / name
-    counts = netlist(arguments.block, parameters, arguments.black_box, library, folder)
+    generic, sources = elaborate(arguments.block, parameters, arguments.black_box)
+    counts = netlist(arguments.block, generic, library, folder)
     tools = [tool_version("pyosys")]
     if shutil.which("sta"):
         timed = time_and_power(arguments.block, library, folder, out)
@@ -234,6 +252,7 @@ def main():
             **({"left_out": arguments.black_box} if arguments.black_box else {}),
             **counts,
             **timed,
+            "sources": sources,
             "tools": tools,
             "command": f"make -C hw syn {' '.join(words)} LIB=<{library.name}>",
         },

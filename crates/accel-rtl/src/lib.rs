@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{
-    Contract, Cost, Database, Description, Device, Error, Hardware, Layout, Placed, Stalls, Traffic, Word, Words,
+    Contract, Cost, Database, Description, Device, Error, Hardware, Layout, Placed, Stalls, Traffic, Words,
 };
 use blindcore_math::Modulus;
 
@@ -252,7 +252,7 @@ struct RtlPlaced {
     shape: Shape,
     mapping: Mapping,
     gathered: usize,
-    /// B as it lies in each of the SSD's tiles; it does not depend on how many queries are gathered... see `run`.
+    /// B as it lies in each of the SSD's tiles, for passes that gather `gathered` queries.
     database: Vec<Vec<u64>>,
     bytes: usize,
 }
@@ -396,8 +396,100 @@ fn meaning(code: u64) -> (&'static str, &'static str) {
     }
 }
 
-/// The database's word, for whoever lays out a chip's database by hand.
-#[must_use]
-pub fn word_of(build: &Build) -> Word {
-    if build.word == 32 { Word::U32 } else { Word::U64 }
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
+
+    use super::*;
+    use blindcore_accel::Word;
+    use descriptor::HardwareModulus;
+
+    /// A chip and a job that it can do: one modulus, tiles in two SSD tiles' worth of DRAM.
+    fn job() -> Option<(Rtl, Plan, Vec<u64>)> {
+        let rtl = Rtl::open("rtl:onionchopper").map_err(|e| eprintln!("skipped: {e}")).ok()?;
+        let shape = Shape { n: 20, j: 80, d: 2, p: 2, ..Shape::new(Word::U64, vec![Modulus::prime(65537).unwrap()]) };
+        let plan = Plan::new(&shape, &rtl.build(), Mapping::thesis()).unwrap();
+        let database = plan.lay_database(|channel, column, deep| (channel + 3 * column + 5 * deep) as u64);
+        let stream = plan.stream(&database, |channel, row, deep| (7 * channel + row + deep) as u64);
+        Some((rtl, plan, stream))
+    }
+
+    /// The error register behind a descriptor; the chip must do the good job right afterwards.
+    fn code(change: impl FnOnce(&mut descriptor::Descriptor, &mut Vec<u64>)) -> Option<u64> {
+        let (rtl, plan, stream) = job()?;
+        let (mut bad, mut words) = (plan.descriptor.clone(), stream.clone());
+        change(&mut bad, &mut words);
+        let mut out = vec![0; plan.out_words()];
+        let error = rtl.chip.run(&bad, (1, 1), &words, &mut out).expect_err("an error");
+        let Error::Hardware { code, .. } = error else { panic!("{error}") };
+        rtl.chip.run(&plan.descriptor, (1, 1), &stream, &mut out).expect("the chip goes on");
+        Some(code)
+    }
+
+    #[test]
+    fn the_error_register_names_what_is_wrong() {
+        if job().is_none() {
+            return;
+        }
+        type Change = fn(&mut descriptor::Descriptor, &mut Vec<u64>);
+        let changes: [(u64, &str, Change); 17] = [
+            (1, "no tiles", |d, _| d.tiles = 0),
+            (1, "a tile over half the DRAM", |d, _| d.tile_beats = 1 << 20),
+            (1, "a bound of zero", |d, _| d.dram[1].bound = 0),
+            (1, "a bound of zero in an SRAM's loop", |d, _| d.sram[2].bound = 0),
+            (1, "a bound of zero in the registers'", |d, _| d.rf[0].bound = 0),
+            (1, "other lanes than there are", |d, _| d.groups = 3),
+            (1, "no bank for C", |d, _| d.c_banks = 0),
+            (1, "no watchdog", |d, _| d.watchdog = 0),
+            (2, "no moduli", |d, _| d.moduli.clear()),
+            (2, "a modulus of zero", |d, _| d.moduli[0].n = 0),
+            (2, "a modulus of one", |d, _| d.moduli[0].n = 1),
+            (2, "a modulus over 2^64", |d, _| d.moduli[0].n = (1 << 64) + 1),
+            (3, "columns behind the tile", |d, _| d.dram[2].bound = 1000),
+            (4, "SRAM rows behind the tile", |d, _| d.sram[0].strides[1] += 100),
+            (4, "tiles over an SRAM", |d, _| d.sram_rows[0] = 100),
+            (5, "words behind the register file's tile", |d, _| d.rf[0].strides[1] += 100),
+            (6, "an operand that is its modulus", |_, words| words[0] = 65537),
+        ];
+        for (want, what, change) in changes {
+            assert_eq!(code(change), Some(want), "{what}");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_ends_early_ends_the_run() {
+        let Some((rtl, plan, stream)) = job() else { return };
+        let mut out = vec![0; plan.out_words()];
+        let mut hasty = plan.descriptor.clone();
+        hasty.watchdog = 500;
+        let error = rtl.chip.run(&hasty, (1, 1), &stream[..stream.len() / 2], &mut out).unwrap_err();
+        assert!(matches!(error, Error::Hardware { code: 7, .. }), "{error}");
+        assert!(error.to_string().contains("watchdog"), "{error}");
+    }
+
+    #[test]
+    fn registers_hold_what_the_descriptor_says() {
+        let (pow32, pow64) = (HardwareModulus::from(Modulus::Pow2_32), HardwareModulus::from(Modulus::Pow2_64));
+        assert_eq!((pow32.n, pow32.m), (1 << 32, 1 << 96));
+        assert_eq!((pow64.n, pow64.m), (1 << 64, 1 << 64));
+        for p in [2u64, 3, 65537, (1 << 62) - 57] {
+            let HardwareModulus { n, m } = Modulus::prime(p).unwrap().into();
+            // m n <= 2^128 < (m + 1) n, without a number of 129 bits: what is over 2^128 wraps.
+            let rest = 0u128.wrapping_sub(m.wrapping_mul(n));
+            assert!(n == u128::from(p) && rest < n, "{p}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_and_rates_are_refused_with_a_remedy() {
+        for name in ["rtl:", "rtl:onion", "cpu"] {
+            let error = Rtl::open(name).err().expect("refused").to_string();
+            assert!(error.contains("rtl:onionchopper-gathered"), "{error}");
+        }
+        for ssd_rate in [(0, 1), (2, 1), (1, 0), (1, 20_000)] {
+            let options = Options { ssd_rate, ..Options::default() };
+            let error = Rtl::with_options("rtl:onionchopper", options).err().expect("refused").to_string();
+            assert!(error.contains("out of range"), "{error}");
+        }
+    }
 }

@@ -118,6 +118,10 @@ impl Plan {
         if jr == 0 || !jr.is_multiple_of(row_words) || js == 0 || ns == 0 || ps == 0 {
             return Err(refuse(format!("a register file's tile is {row_words} words deep, or a multiple")));
         }
+        // A pipelined accumulator reduces at the end of a run: `GUARD` in `oc_pkg.sv`.
+        if build.bits > 0 && jr > 255 {
+            return Err(refuse(format!("{jr} products are over the 255 that this chip sums before it reduces")));
+        }
         let rf_rows = [jr / row_words, nr * jr / row_words, 1];
         let sram_rows = [rf_rows[0] * js * ps, rf_rows[1] * js * ns, ns * ps];
         let c_banks = build.rf_rows.saturating_sub(2 * (rf_rows[0] + rf_rows[1])).min(15);
@@ -141,7 +145,7 @@ impl Plan {
                 && channels * dc < 1 << 16
                 && nc < 1 << 16
         };
-        // As many coefficients as fit with all columns, else as many columns as fit with one.
+        // As few chunks as can be: of coefficients with all columns, else of columns with one coefficient.
         let most = |high: usize, fits: &dyn Fn(usize) -> bool| {
             let (mut low, mut high) = (0, high);
             while low < high {
@@ -164,6 +168,8 @@ impl Plan {
             return Err(refuse(why));
         }
         let (d_chunks, n_chunks) = (shape.d.div_ceil(dc), nn.div_ceil(nc));
+        // Chunks of one size, so that the last is not mostly padding.
+        let (dc, nc) = (shape.d.div_ceil(d_chunks), nn.div_ceil(n_chunks));
         let tiles = d_chunks * n_chunks;
 
         // Strides: A lies as [c][d][depth][rows][group][inner], B as [c][d][depth][columns][inner], C as

@@ -5,7 +5,7 @@ module onionchopper_board #(
   parameter int unsigned BITS       = 0,
   parameter int unsigned SRAM_ROWS  = 128,
   parameter int unsigned RF_ROWS    = 16,
-  parameter int unsigned HALF_BEATS = 1 << 18,
+  parameter int unsigned HALF_BEATS = 9 << 16, // 9 MiB: a coefficient of the thesis's database and its query
   parameter int unsigned C_BEATS    = 1 << 17
 ) (
   input  logic         clk_i,

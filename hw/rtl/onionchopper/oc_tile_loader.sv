@@ -17,7 +17,7 @@ module oc_tile_loader
   input  config_t                 config_i,
   output logic                    done_o,
   output logic                    overrun_o,
-  output logic                    waits_ssd_o,  // for what the stream has not brought yet
+  output logic                    waits_ssd_o,  // the tile under way waits, or has waited, for the stream
   output logic                    waits_free_o, // for half of an SRAM
   // SSD tiles that are loaded for the last time
   input  logic [DRAM_ADDRESS-1:0] loaded_i,
@@ -150,7 +150,8 @@ module oc_tile_loader
   assign wanted    = changed_q[operand_q];
   assign half_free = (operand_q == 2'(C) ? drained_i : filled_i) >= used_until_q[operand_q][!half_q[operand_q]];
   assign waits_free_o = state_q == SELECT && wanted && !half_free;
-  assign waits_ssd_o  = state_q == READ && !there;
+  logic starved_q;
+  assign waits_ssd_o  = (state_q == READ && !there) || starved_q;
   assign done_o       = state_q == IDLE && !flight_out_valid;
   // The tile in the DRAM is done with when its last step was read: what is read comes before what is written later.
   assign used_o = ssd_tile_q;
@@ -169,7 +170,10 @@ module oc_tile_loader
       group_base_q <= '0;
       inner_base_q <= '0;
       beat_q       <= '0;
+      starved_q    <= 1'b0;
     end else begin
+      if (state_q == READ && !there) starved_q <= 1'b1;
+      else if (tile_pop) starved_q <= 1'b0;
       unique case (state_q)
         IDLE: if (start_i) begin
           state_q      <= BEGIN;

@@ -1,0 +1,140 @@
+"""Builds and runs the benches, and prints what each covered. `run.py NAME...` runs only those."""
+
+import argparse
+import json
+import os
+import sys
+import time
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+from cocotb_tools.runner import get_runner
+
+HW = Path(__file__).resolve().parent.parent
+BENCHES = HW / "dv" / "benches"
+INCLUDES = [HW / "rtl/common", HW / "rtl/onionchopper", HW / "rtl/assert", HW / "dv/models"]
+
+# A bench is a module and the parameters it is built with.
+BUILDS = {
+    "bc_fifo": [{"WIDTH": 8, "DEPTH": 4}, {"WIDTH": 16, "DEPTH": 1}, {"WIDTH": 5, "DEPTH": 3}],
+    "bc_arbiter": [{"REQUESTS": 3, "WIDTH": 8}, {"REQUESTS": 5, "WIDTH": 16}, {"REQUESTS": 1, "WIDTH": 4}],
+    "bc_loop_nest": [{}, {"LOOPS": 6}, {"LOOPS": 3, "BOUND": 4, "ADDRESS": 8}],
+    "oc_adder": [{}, {"WIDTH": 65, "BITS": 65}, {"WIDTH": 10, "BITS": 3}, {"WIDTH": 24, "BITS": 1}],
+    "oc_multiplier": [{}, {"A": 65, "B": 64, "OUT": 66}, {"A": 16, "B": 16, "OUT": 32, "BITS": 3}],
+    "oc_mod_add": [{"WORD": 64}, {"WORD": 32}],
+    "oc_mod_mul": [{"BITS": 0}, {"BITS": 8}],
+    "oc_mod_acc": [{"BITS": 0}, {"BITS": 8}],
+}
+
+
+def source(module):
+    for folder in INCLUDES:
+        if (folder / f"{module}.sv").exists():
+            return folder / f"{module}.sv"
+    sys.exit(f"no such module: {module}")
+
+
+def build(module, parameters, folder, runtime):
+    """Verilates a module with the assertions bound to it. `runtime`: the simulator's own objects, compiled once."""
+    # Handed to make by its environment: low optimisation, since most of a bench's time is Python's.
+    given = ["OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-O1"]
+    if runtime:
+        given += ["VK_GLOBAL_OBJS=", "LOADLIBES=" + r"\ ".join(str(path) for path in runtime)]
+    os.environ["MAKEFLAGS"] = " -- " + " ".join(given)
+    folder.mkdir(parents=True, exist_ok=True)
+    runner = get_runner("verilator")
+    runner.build(
+        sources=[HW / "rtl/lint.vlt", HW / "rtl/onionchopper/oc_pkg.sv", source(module), HW / "rtl/assert/bc_bind.sv"],
+        includes=INCLUDES,
+        hdl_toplevel=module,
+        parameters=parameters,
+        build_dir=folder,
+        # One file to compile; what is not written at reset begins at random, by the run's seed. cocotb has every signal
+        # public, so that Verilator can't split a vector whose bits depend on each other: slower, not wrong.
+        build_args=["--assert", "--output-split", "0", "--x-initial", "unique", "--quiet-stats", "-Wno-UNOPTFLAT"],
+        timescale=("1ns", "1ps"),
+        log_file=folder / "build.log",
+    )
+    return runner
+
+
+def bench(module, parameters, out, runtime, seed):
+    name = "-".join([module] + [f"{key.lower()}{given}" for key, given in parameters.items()])
+    folder = out / name
+    began = time.monotonic()
+    try:
+        runner = build(module, parameters, folder, runtime)
+    except RuntimeError:
+        print((folder / "build.log").read_text())
+        sys.exit(f"{name}: does not build")
+    built = time.monotonic()
+    coverage = folder / "coverage.json"
+    coverage.unlink(missing_ok=True)
+    results = folder / "results.xml"
+    results.unlink(missing_ok=True)
+    try:
+        runner.test(
+            hdl_toplevel=module,
+            test_module=f"test_{module}",
+            test_dir=folder,
+            build_dir=folder,
+            seed=seed,
+            results_xml=results,
+            extra_env={"DV_COVERAGE": str(coverage), "COCOTB_LOG_LEVEL": "WARNING"},
+            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{seed}"],
+            log_file=folder / "test.log",
+        )
+    except (RuntimeError, SystemExit):
+        pass  # the results say what failed; without results, all of it
+    ended = time.monotonic()
+    cases = list(xml.parse(results).iter("testcase")) if results.exists() else []
+    failed = [case.get("name") for case in cases if case.find("failure") is not None or case.find("error") is not None]
+    seen = [json.loads(line) for line in coverage.read_text().splitlines()] if coverage.exists() else []
+    bins = sum(len(test["goals"]) for test in seen)
+    met = sum(test["hits"][key] >= goal for test in seen for key, goal in test["goals"].items())
+    good = bool(cases) and not failed and len(seen) == len(cases)
+    print(
+        f"{name:44} {len(cases) - len(failed):3}/{len(cases)} tests {sum(t['cycles'] for t in seen):8,} clocks "
+        f"{met:3}/{bins} covered {built - began:5.1f} + {ended - built:4.1f} s{'' if good else '  FAILED'}",
+        flush=True,
+    )
+    if not good:
+        print((folder / "test.log").read_text())
+    return good, {"bench": name, "tests": seen}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--bins", action="store_true", help="print each bin's count and goal")
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    unknown = [name for name in given.names if name not in BUILDS]
+    if unknown:
+        sys.exit(f"no bench {', '.join(unknown)}; there are: {' '.join(BUILDS)}")
+    out = given.out.resolve()
+    # Make's own flags are not for the makes below, and the tools' python is the one that Verilator's makefile calls.
+    os.environ["PATH"] = f"{os.environ['VERILATOR_ROOT']}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    sys.path.insert(0, str(BENCHES))  # which the runner hands to the simulator's python
+    began = time.monotonic()
+    runtime = [out / "runtime" / f"verilated{part}.o" for part in ("", "_dpi", "_vpi", "_threads")]
+    if not all(path.exists() for path in runtime):
+        build("bc_fifo", {}, out / "runtime", None)
+    results = [
+        bench(module, parameters, out, runtime, given.seed)
+        for module in given.names or BUILDS
+        for parameters in BUILDS[module]
+    ]
+    if given.bins:
+        for _, result in results:
+            for test in result["tests"]:
+                for name, goal in test["goals"].items():
+                    print(f"{result['bench']:44} {test['test']:28} {name:28} {test['hits'][name]:7} of {goal}")
+    failed = sum(not good for good, _ in results)
+    print(f"{len(results)} benches, {failed} failed, {time.monotonic() - began:.0f} s, seed {given.seed}")
+    sys.exit(failed != 0)
+
+
+if __name__ == "__main__":
+    main()
