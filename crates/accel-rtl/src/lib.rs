@@ -16,6 +16,7 @@
 mod board;
 pub mod descriptor;
 pub mod mapping;
+pub mod measure;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

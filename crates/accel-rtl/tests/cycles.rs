@@ -2,39 +2,23 @@
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why, and these print figures")]
 
-use blindcore_accel::contract::{self, Shape};
-use blindcore_accel::{Cost, Database, Device, Hardware, Word, Words};
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Device, Hardware, Word};
 use blindcore_accel_rtl::mapping::{Mapping, Order};
+use blindcore_accel_rtl::measure::{self, THESIS_CYCLES, coefficients, million, moduli};
 use blindcore_accel_rtl::{Options, Rtl};
 use blindcore_math::Modulus;
-
-/// The two moduli of OnionPIR's size that the tests compute under.
-fn moduli() -> Vec<Modulus> {
-    [1_152_921_504_606_830_593, 1_125_899_906_826_241].map(|p| Modulus::prime(p).expect("prime")).to_vec()
-}
-
-/// OnionPIR's first dimension in small: 2^20 multiply-accumulates.
-fn million() -> Shape {
-    Shape { p: 2, n: 64, j: 64, k: 2, d: 32, ..Shape::new(Word::U64, moduli()) }
-}
 
 fn open(name: &str, options: Options) -> Option<Rtl> {
     Rtl::with_options(name, options).map_err(|e| eprintln!("skipped: {e}")).ok()
 }
 
-/// Runs a shape on words that are easy to make, checks the answer, and gives the counters.
+/// Runs a shape, whose answer is checked, and checks that every clock has one cause.
 fn measure(device: &Rtl, shape: &Shape) -> Hardware {
-    let word = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-    let limit = |i: usize| shape.moduli[i / shape.d % shape.c()].max_residue().min(shape.database.max());
-    let database = Words::from_fn(shape.database, shape.database_len(), |i| word(i) & limit(i) >> 1);
-    let query = Words::from_fn(shape.query_word(), shape.query_len(shape.m), |i| word(i + 77) & (limit(i) >> 1));
-    let placed = device.contract(shape).unwrap().place(Database::Canonical(&database)).unwrap();
-    let (answer, Cost { hardware, .. }) = placed.run(&query).unwrap();
-    assert!(answer == contract::reference(shape, &query, &database).unwrap(), "{}: {shape}", device.name());
-    let h = hardware.expect("counted");
+    let h = measure::run(device, shape).unwrap_or_else(|e| panic!("{}, {shape}: {e}", device.name()));
     let stalls = h.stalls;
     let all = stalls.ssd + stalls.dram + stalls.sram + stalls.registers + stalls.hazard + stalls.tail;
-    assert_eq!(h.busy + all, h.cycles, "every clock has one cause: {h:?}");
+    assert_eq!(h.busy + all, h.cycles, "{h:?}");
     h
 }
 
@@ -61,11 +45,8 @@ fn the_ssd_is_saturated_when_it_is_the_limit() {
 #[test]
 fn the_thesiss_64_gb_take_its_cycles() {
     let Some(device) = open("rtl:onionchopper", Options::default()) else { return };
-    // One coefficient of one modulus is 2048 columns by 256 * 2 deep (section 6.1); there are 2 * 4096.
-    let shape = |d| Shape { p: 2, n: 2048, j: 256, k: 2, d, ..Shape::new(Word::U64, moduli()[..1].to_vec()) };
-    let [one, two] = [1, 2].map(|d| measure(&device, &shape(d)).cycles);
-    let all = one + (2 * 4096 - 1) * (two - one);
-    let published = 12_833_318_209u64;
+    let [one, two] = [1, 2].map(|d| measure(&device, &coefficients(d)).cycles);
+    let (all, published) = (measure::thesis(one, two), THESIS_CYCLES);
     let off = all as f64 / published as f64 - 1.0;
     eprintln!("64 GB: {one} clocks for a coefficient, {} for each more: {all}, {off:+.5} of {published}", two - one);
     assert!(off.abs() < 0.01, "{all}");
@@ -76,7 +57,7 @@ fn eight_clients_take_little_longer_than_one() {
     let Some(thesis) = open("rtl:onionchopper", Options::default()) else { return };
     let Some(gathered) = open("rtl:onionchopper-gathered", Options::default()) else { return };
     // Wide, as databases are: the eight queries themselves come from the SSD too, and are small against it.
-    let shape = Shape { n: 1024, d: 2, ..million() };
+    let shape = measure::wide();
     let one = measure(&thesis, &shape).cycles;
     let eight = measure(&gathered, &Shape { m: 8, ..shape });
     let ratio = eight.cycles as f64 / one as f64;

@@ -167,6 +167,10 @@ pub(crate) fn run_gathered(
     cost.time += this.time;
     cost.database_bytes += this.database_bytes;
     cost.threads = this.threads;
+    cost.hardware = match (cost.hardware, this.hardware) {
+        (Some(before), Some(this)) => Some(before + this),
+        (before, this) => before.or(this),
+    };
     double::split(answer, queries.len())
 }
 
