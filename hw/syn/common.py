@@ -29,17 +29,19 @@ class Failure(Exception):
     """The flow can't go on; the message says what to do."""
 
 
+def folders() -> list[Path]:
+    return [*sorted(path for path in (HW / "rtl").iterdir() if path.is_dir()), HW / "syn" / "cells"]
+
+
 def read_command(block: str, parameters: dict[str, int], black_boxes: list[str]) -> str:
-    """Yosys's command that reads a block. Modules are looked up by name, so no other file has to be whole."""
-    folders = [*sorted(p for p in (HW / "rtl").iterdir() if p.is_dir()), HW / "syn" / "cells"]
-    sources = [folder / f"{block}.sv" for folder in folders if (folder / f"{block}.sv").exists()]
+    """Yosys's command that reads a block, and no file that isn't in it."""
+    sources = sources_of(block)
     if not sources:
-        raise Failure(f"no block {block}: looked for {block}.sv in " + ", ".join(str(f.relative_to(HW)) for f in folders))
-    packages = sorted(p for folder in folders for p in folder.glob("*_pkg.sv"))
-    words = ["read_slang --top", block, "--Mall sources.d --depfile-trim -Y .sv", *(f"-y {folder}" for folder in folders)]
+        raise Failure(f"no block {block}: looked for {block}.sv in " + ", ".join(str(f.relative_to(HW)) for f in folders()))
+    words = ["read_slang --top", block]
     words += [f"-G {name}={value}" for name, value in parameters.items()]
     words += [f"--blackboxed-module {module}" for module in black_boxes]
-    return " ".join(map(str, [*words, *packages, *sources]))
+    return " ".join(map(str, [*words, *sorted(sources, key=lambda path: not path.stem.endswith("_pkg"))]))
 
 
 def yosys(commands: list[str], folder: Path, name: str) -> None:
@@ -53,9 +55,16 @@ def yosys(commands: list[str], folder: Path, name: str) -> None:
         raise Failure(f"yosys failed, whole log in {folder / name}.log:\n" + "\n".join(tail))
 
 
-def sources_read(folder: Path) -> list[Path]:
-    """The files that the last `read_command` in `folder` needed."""
-    return sorted({Path(line) for line in (folder / "sources.d").read_text().split()})
+def sources_of(block: str) -> list[Path]:
+    """The files of a block and, by the names in them, of all that is in it."""
+    files = {path.stem: path for folder in folders() for path in folder.glob("*.sv")}
+    found, ahead = {}, [block]
+    while ahead:
+        name = ahead.pop()
+        if name in files and name not in found:
+            found[name] = files[name]
+            ahead += set(re.findall(r"\w+", files[name].read_text()))
+    return [found[name] for name in sorted(found)]
 
 
 def digest(sources: list[Path], *more: str) -> str:

@@ -6,3 +6,11 @@ GIVEN = $(if $(BITS),BITS=$(BITS)) $(PARAMETERS)
 .PHONY: syn
 syn: $(READY) ## a block to standard cells: BLOCK=, BITS=, PARAMETERS=, BLACK_BOXES=, LIB=file.lib[.gz]
 	$(PYTHON) syn/synthesise.py --block $(BLOCK) --lib $(LIB) $(BLACK_BOXES:%=--black-box %) $(GIVEN)
+
+.PHONY: fpga
+fpga: $(READY) ## a block placed and routed on an ECP5: BLOCK=, BITS=, PARAMETERS=
+	$(PYTHON) syn/fpga.py --block $(BLOCK) $(GIVEN)
+
+.PHONY: syn-table
+syn-table: $(READY) ## the results of syn and fpga as a table
+	@$(PYTHON) syn/table.py

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import liberty
-from common import OUT, Failure, parse_parameters, read_command, run_name, save, tool_version, yosys
+from common import OUT, Failure, digest, parse_parameters, read_command, run_name, save, sources_of, tool_version, yosys
 
 # Cells that compute nothing a netlist needs: delays, probes, isolation and level shifters of low-power flows.
 NOT_USED = ["*dly*", "*lpflow*", "*probe*", "*macro*", "*antenna*"]
@@ -58,12 +58,12 @@ def elaborate(block, parameters, black_boxes):
     commands = [read_command(block, parameters, black_boxes), *ELABORATE.format(block=block).splitlines()]
 
     def now():
-        return digest(sources_read(folder), *commands, tool_version("pyosys"))
+        return digest(sources_of(block), *commands, tool_version("pyosys"))
 
     if not (made.exists() and key.exists() and key.read_text() == now()):
         yosys([*commands, f"write_rtlil {made.name}"], folder, "yosys")
         key.write_text(now())
-    return made, digest(sources_read(folder))
+    return made, digest(sources_of(block))
 
 
 def netlist(block, generic, library, folder):
