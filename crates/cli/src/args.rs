@@ -40,6 +40,9 @@ pub(crate) enum Command {
     /// Measure this machine
     #[command(subcommand)]
     Bench(Bench),
+    /// The papers' hardware, simulated clock by clock
+    #[command(subcommand)]
+    Hw(Hw),
 }
 
 #[derive(Subcommand)]
@@ -118,7 +121,7 @@ pub(crate) struct Doctor {
 
 #[derive(clap::Args)]
 pub(crate) struct DeviceArgs {
-    /// What computes: auto, cpu, cpu:portable, cpu:avx2, cpu:avx512 or cpu:amx [default: auto]
+    /// What computes: auto, cpu, cpu:portable, cpu:avx2, cpu:avx512, cpu:amx or rtl:onionchopper [default: auto]
     #[arg(long, env = "BLINDCORE_DEVICE", value_name = "NAME")]
     pub(crate) device: Option<String>,
     /// Threads that compute [default: one a core]
@@ -238,6 +241,75 @@ pub(crate) struct BenchLookup {
     /// Instruction set: cpu, cpu:portable, cpu:avx2, cpu:avx512 or cpu:amx
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     pub(crate) device: String,
+    /// Print the rows as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Hw {
+    /// Do a job of one of the engine's families on simulated hardware
+    #[command(subcommand)]
+    Run(HwRun),
+    /// Everything that was measured of the hardware, beside the papers' figures
+    #[command(after_help = "\
+Examples:
+  blindcore hw report                  a table to read
+  blindcore hw report --json           the same rows for programs
+
+Cycles are measured when it is asked, in simulation, and are exact. Clocks and areas are those that
+`make -C hw syn` left in --results: before layout, in the libraries that they name.")]
+    Report(HwReport),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum HwRun {
+    /// A real lookup on OnionChopper: its cycles, its record, the same bits as the CPU's
+    #[command(after_help = "\
+Examples:
+  blindcore hw run lookup                              gold, in a table of the elements
+  blindcore hw run lookup --key Fe --json
+  blindcore hw run lookup people.db --key ada@example.org --device rtl:onionchopper-lwe
+
+DIR is a database that `blindcore db build` made; small ones are best, for some 500,000 clocks are simulated
+a second. The chips come from `make -C hw libraries`, which also installs what it needs.")]
+    Lookup(HwLookup),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct HwLookup {
+    /// The database's folder [default: a table of the chemical elements, by symbol]
+    pub(crate) dir: Option<PathBuf>,
+    /// Look up this key
+    #[arg(long, allow_hyphen_values = true, conflicts_with = "index")]
+    pub(crate) key: Option<String>,
+    /// Look up this row of a table without keys, counted from 0
+    #[arg(long, value_name = "I", value_parser = parse_index)]
+    pub(crate) index: Option<u64>,
+    /// The chip: rtl:onionchopper, rtl:onionchopper-gathered, rtl:onionchopper-lwe or rtl:onionchopper-deep
+    #[arg(long, value_name = "NAME", default_value = "rtl:onionchopper")]
+    pub(crate) device: String,
+    /// The SSD's speed in 64-bit words a clock: 67/100 is the thesis's 10 GB/s at 2 GHz
+    #[arg(long, value_name = "WORDS/CLOCKS", default_value = "67/100")]
+    pub(crate) ssd: String,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl HwLookup {
+    /// The SSD's speed as a fraction.
+    pub(crate) fn ssd_rate(&self) -> anyhow::Result<(u16, u16)> {
+        let parts = self.ssd.split_once('/').and_then(|(w, c)| Some((w.parse().ok()?, c.parse().ok()?)));
+        parts.ok_or_else(|| anyhow::anyhow!("--ssd {:?} is no WORDS/CLOCKS; say 67/100, or 1/1 at most", self.ssd))
+    }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct HwReport {
+    /// Folder of the synthesis results [default: hw/syn/results]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) results: Option<PathBuf>,
     /// Print the rows as one JSON document
     #[arg(long)]
     pub(crate) json: bool,

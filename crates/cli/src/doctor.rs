@@ -1,6 +1,7 @@
 //! `blindcore doctor`: what this machine can do, what would be used, and why.
 
 use blindcore_accel_cpu::{Cpu, Isa};
+use blindcore_accel_rtl::Rtl;
 use serde_json::json;
 
 use crate::args::Doctor;
@@ -9,8 +10,11 @@ use crate::{Outcome, device, output};
 
 pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
     let chosen = device::open(&args.device, config)?.describe();
-    let devices: Vec<(&str, Result<(), &str>)> =
-        Isa::ALL.into_iter().map(|isa| (isa.device_name(), isa.check())).collect();
+    let missing = |isa: Isa| isa.check().map_err(|missing| format!("this machine has no {missing}"));
+    let cpus = Isa::ALL.into_iter().map(|isa| (isa.device_name(), missing(isa)));
+    let unbuilt = |name| Rtl::open(name).map(drop).map_err(|_| "not built; run `make -C hw libraries`".to_owned());
+    let chips = Rtl::names().map(|name| (name, unbuilt(name)));
+    let devices: Vec<(&str, Result<(), String>)> = cpus.chain(chips).collect();
     let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
         .ok()
         .and_then(|s| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned()));
@@ -23,7 +27,7 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
             "memory_bytes": memory,
             "huge_pages": huge_pages,
             "devices": devices.iter().map(|(name, can)| json!({
-                "name": name, "available": can.is_ok(), "missing": can.err(),
+                "name": name, "available": can.is_ok(), "missing": can.as_ref().err(),
             })).collect::<Vec<_>>(),
             "chosen": {"name": chosen.name, "threads": chosen.threads, "why": chosen.why},
         }))?;
@@ -44,8 +48,8 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
     text += "\ndevices\n";
     for (name, can) in devices {
         text += &match can {
-            Ok(()) => format!("  {name:14} yes\n"),
-            Err(missing) => format!("  {name:14} no: this machine has no {missing}\n"),
+            Ok(()) => format!("  {name:26} yes\n"),
+            Err(missing) => format!("  {name:26} no: {missing}\n"),
         };
     }
     text += &format!("\nwould use {} with {} threads: {}\n", chosen.name, chosen.threads, chosen.why);

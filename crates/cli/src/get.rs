@@ -219,34 +219,18 @@ fn for_people(asked: &Value, lookup: &Lookup, many: bool) -> String {
         (_, Some(index)) => format!("row {index}"),
         _ => String::new(),
     };
-    let title = printable(&Value::String(title));
+    let title = output::printable(&Value::String(title));
     let Some(record) = &lookup.found else { return format!("{title}: not there\n") };
     let mut text = if many { format!("{title}\n") } else { String::new() };
     if let (Some(key), Some(_)) = (&record.key, asked.get("index")) {
-        text += &format!("{title} is {}\n", printable(&key_json(key)));
+        text += &format!("{title} is {}\n", output::printable(&key_json(key)));
     }
     let width = record.values.iter().map(|(c, _)| c.chars().count()).max().unwrap_or(0);
     for (column, value) in &record.values {
-        text += &format!("  {column:width$}  {}\n", printable(&value.to_json()));
+        text += &format!("  {column:width$}  {}\n", output::printable(&value.to_json()));
     }
     if record.values.is_empty() {
         text += "  there\n";
     }
     text
-}
-
-/// A value for a terminal: text as it is but for control characters, which could redraw the screen and are
-/// escaped. `--json` is exact.
-fn printable(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    text.chars()
-        .flat_map(|c| {
-            let escaped: Box<dyn Iterator<Item = char>> =
-                if c.is_control() { Box::new(c.escape_default()) } else { Box::new(std::iter::once(c)) };
-            escaped
-        })
-        .collect()
 }

@@ -9,6 +9,7 @@ mod db;
 mod device;
 mod doctor;
 mod get;
+mod hw;
 mod output;
 mod serve;
 
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Bench, Command, Db};
+use args::{Args, Bench, Command, Db, Hw, HwRun};
 
 /// How a command ended, when it did not fail.
 pub(crate) enum Outcome {
@@ -57,5 +58,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Tables(args) => get::tables(&config, args),
         Command::Doctor(args) => doctor::run(&config, &args),
         Command::Bench(Bench::Lookup(args)) => bench::lookup(&args),
+        Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::run_lookup(&args),
+        Command::Hw(Hw::Report(args)) => hw::report(&args),
     }
 }

@@ -107,3 +107,19 @@ impl Drop for Bar {
         self.bar.finish_and_clear();
     }
 }
+
+/// A value for a terminal: text as it is but for control characters, which could redraw the screen and are
+/// escaped. `--json` is exact.
+pub(crate) fn printable(value: &serde_json::Value) -> String {
+    let text = match value {
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    text.chars()
+        .flat_map(|c| {
+            let escaped: Box<dyn Iterator<Item = char>> =
+                if c.is_control() { Box::new(c.escape_default()) } else { Box::new(std::iter::once(c)) };
+            escaped
+        })
+        .collect()
+}

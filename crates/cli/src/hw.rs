@@ -1,0 +1,329 @@
+//! `blindcore hw`: the papers' hardware, simulated, doing real work, and what was measured beside what was published.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context;
+use blindcore_accel::{Device, Hardware};
+use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::mapping::Mapping;
+use blindcore_accel_rtl::measure::{self, THESIS_CLOCK, THESIS_CYCLES};
+use blindcore_accel_rtl::{Options, Rtl, SSD_RATE};
+use blindcore_lookup::{Client, SchemeChoice, Selection, Server, keyword};
+use blindcore_store::{BuildOptions, SourceSpec, Spill, Stored};
+use blindcore_wire::codec::decode_record;
+use serde_json::{Map, Value, json};
+
+use crate::output::{self, Bar};
+use crate::{Outcome, args};
+
+/// A small real table, for a first try without one.
+const ELEMENTS: &str = include_str!("../../../testdata/elements.csv");
+
+/// One real lookup: the query is made, the simulated chip answers it, the CPU answers it too, the answer is decoded.
+pub(crate) fn run_lookup(args: &args::HwLookup) -> anyhow::Result<Outcome> {
+    let options = Options { ssd_rate: args.ssd_rate()?, ..Options::default() };
+    let chip = Rtl::with_options(&args.device, options)?;
+    let cpu = Cpu::open("cpu")?;
+
+    let made; // a database that is made here is removed when this goes
+    let dir: &Path = match &args.dir {
+        Some(dir) => dir,
+        None => {
+            made = tempfile::tempdir().context("no folder for the table of elements can be made")?;
+            let csv = made.path().join("elements.csv");
+            std::fs::write(&csv, ELEMENTS).context("the table of elements can't be written")?;
+            let options = BuildOptions {
+                source: SourceSpec::parse(&csv.display().to_string())?,
+                key: Some("symbol".into()),
+                values: None,
+                name: None,
+                out: made.path().join("elements.db"),
+                scheme: SchemeChoice::Auto,
+                directory: false,
+                force: false,
+                memory: Spill::DEFAULT_MEMORY,
+            };
+            blindcore_store::build(&options, &cpu, &mut |_, _, _| Ok(()))?;
+            &made.path().join("elements.db").clone()
+        }
+    };
+    let stored = Stored::open(dir)?;
+    let table = stored.description()?;
+    let part = &stored.records;
+    let geometry = part.params.geometry;
+    let key = args.key.clone().or_else(|| (args.index.is_none() && args.dir.is_none()).then(|| "Au".to_owned()));
+
+    let (selection, fingerprint) = match (&key, args.index, table.index()) {
+        (Some(key), _, Some(index)) => {
+            let (selection, fingerprint) = index.select(key.as_bytes());
+            (selection, Some(fingerprint))
+        }
+        (Some(_), _, None) => anyhow::bail!("table {} has no keys; use --index", table.name()),
+        (None, Some(index), None) => {
+            anyhow::ensure!(index < table.rows(), "row {index} is not below the table's {} rows", table.rows());
+            (Selection::index(&geometry, index)?, None)
+        }
+        (None, Some(_), Some(_)) => anyhow::bail!("table {} is looked up by key; use --key", table.name()),
+        (None, None, _) => anyhow::bail!("nothing to look up is named; use --key or --index"),
+    };
+    let client = Client::new(part.params, part.hint.clone())?;
+    let (query, pending) = client.query(client.prepare()?, &selection)?;
+
+    let serve = |device: &dyn Device| -> anyhow::Result<_> {
+        let state = part.state.clone().map(|s| vec![s]);
+        Ok(Server::new(part.params, device, part.shards.clone(), state)?.answer(&[&query])?)
+    };
+    let started = Instant::now();
+    let mut bar = Bar::new();
+    bar.set("simulating", 0, None, false);
+    let (answers, cost) = serve(&chip)?;
+    drop(bar);
+    let simulated = started.elapsed();
+    let hardware = cost.hardware.context("the device counted nothing")?;
+    let (on_cpu, _) = serve(&cpu)?;
+    anyhow::ensure!(answers == on_cpu, "{} and {} answer differently; report this", chip.name(), cpu.name());
+
+    let slot = client.decode(pending, &answers[0])?;
+    let record = match &fingerprint {
+        Some(fingerprint) => keyword::open(&slot, fingerprint),
+        None => Some(slot.as_slice()),
+    };
+    let columns = table.value_columns();
+    let values = record.map(|bytes| decode_record(bytes, columns.len())).transpose()?;
+    let value: Option<Map<String, Value>> =
+        values.map(|values| columns.iter().cloned().zip(values.iter().map(|v| v.to_json())).collect());
+    let seconds = hardware.cycles as f64 / THESIS_CLOCK;
+    if args.json {
+        let mut out = Map::new();
+        out.insert("found".into(), json!(value.is_some()));
+        out.insert("table".into(), json!(table.name()));
+        match &key {
+            Some(key) => out.insert("key".into(), json!(key)),
+            None => out.insert("index".into(), json!(args.index)),
+        };
+        out.insert("value".into(), json!(value));
+        out.insert("device".into(), json!(chip.name()));
+        out.insert("same_bits_as".into(), json!(cpu.name()));
+        out.insert("hardware".into(), describe(&hardware));
+        out.insert("seconds_at_2_ghz".into(), json!(seconds));
+        out.insert("simulation_seconds".into(), json!(simulated.as_secs_f64()));
+        output::json(&Value::Object(out))?;
+    } else {
+        let mut text = match &value {
+            None => format!("{}: not there\n", key.as_deref().unwrap_or_default()),
+            Some(value) => {
+                let width = value.keys().map(|c| c.chars().count()).max().unwrap_or(0);
+                value.iter().map(|(c, v)| format!("  {c:width$}  {}\n", output::printable(v))).collect()
+            }
+        };
+        text += &format!(
+            "\n{} answered, the same bits as {}: {} clocks, {:.1} us at the thesis's 2 GHz\n\n{}",
+            chip.name(),
+            cpu.name(),
+            hardware.cycles,
+            seconds * 1e6,
+            clocks(&hardware),
+        );
+        output::print(&text)?;
+        output::note(&format!("simulated in {:.1} s", simulated.as_secs_f64()));
+    }
+    Ok(if value.is_some() { Outcome::Done } else { Outcome::NotThere })
+}
+
+/// Where clocks went, drawn.
+fn clocks(h: &Hardware) -> String {
+    let s = h.stalls;
+    let rows = [
+        ("multiplying", h.busy),
+        ("waiting for the SSD", s.ssd),
+        ("waiting for the DRAM", s.dram),
+        ("waiting for an SRAM", s.sram),
+        ("filling registers", s.registers),
+        ("waiting for a sum", s.hazard),
+        ("last sums leaving", s.tail),
+    ];
+    let mut text = String::new();
+    for (what, clocks) in rows {
+        let share = clocks as f64 / h.cycles.max(1) as f64;
+        let bar = "#".repeat((share * 40.0).round() as usize);
+        text += &format!("  {what:22} {clocks:>12}  {:5.1} %  {bar}\n", 100.0 * share);
+    }
+    let t = h.traffic;
+    text += &format!(
+        "\n  SSD {} read; DRAM {} read, {} written; SRAM {} read, {} written; {} out\n",
+        output::bytes(t.ssd_read),
+        output::bytes(t.dram_read),
+        output::bytes(t.dram_written),
+        output::bytes(t.sram_read),
+        output::bytes(t.sram_written),
+        output::bytes(t.out),
+    );
+    text
+}
+
+fn describe(h: &Hardware) -> Value {
+    let (s, t) = (h.stalls, h.traffic);
+    json!({
+        "cycles": h.cycles, "busy": h.busy, "macs": h.macs,
+        "stalls": {
+            "ssd": s.ssd, "dram": s.dram, "sram": s.sram, "registers": s.registers, "hazard": s.hazard, "tail": s.tail,
+        },
+        "bytes": {
+            "ssd_read": t.ssd_read, "dram_read": t.dram_read, "dram_written": t.dram_written,
+            "sram_read": t.sram_read, "sram_written": t.sram_written, "out": t.out,
+        },
+    })
+}
+
+/// A figure of ours, and the thesis's where it has one.
+struct Line {
+    id: String,
+    what: String,
+    value: f64,
+    unit: &'static str,
+    paper: Option<f64>,
+    from: String,
+}
+
+/// What can be measured, measured now; what was synthesised, from the results that are kept; beside the thesis.
+pub(crate) fn report(args: &args::HwReport) -> anyhow::Result<Outcome> {
+    let mut lines = simulated()?;
+    match synthesised(args.results.as_deref()) {
+        Ok(more) => lines.extend(more),
+        Err(e) if args.results.is_some() => return Err(e),
+        Err(e) => output::note(&format!("without synthesis: {e:#}")),
+    }
+    if args.json {
+        let rows: Vec<Value> = lines
+            .iter()
+            .map(|l| {
+                json!({
+                    "id": l.id, "what": l.what, "value": l.value, "unit": l.unit, "paper": l.paper,
+                    "ratio": l.paper.map(|p| l.value / p), "from": l.from,
+                })
+            })
+            .collect();
+        output::json(&json!({"rows": rows}))?;
+    } else {
+        let mut text = format!("{:62} {:>18} {:8} {:>18} {:>8}\n", "", "here", "", "thesis", "ratio");
+        for l in &lines {
+            let number = |x: f64| {
+                if x.fract() == 0.0 && x.abs() >= 1000.0 { format!("{x:.0}") } else { format!("{x:.4}") }
+            };
+            let paper = l.paper.map_or(String::new(), number);
+            let ratio = l.paper.map_or(String::new(), |p| format!("{:.5}", l.value / p));
+            text += &format!("{:62} {:>18} {:8} {paper:>18} {ratio:>8}\n", l.what, number(l.value), l.unit);
+        }
+        output::print(&text)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Cycles, on simulated chips.
+fn simulated() -> anyhow::Result<Vec<Line>> {
+    let mut bar = Bar::new();
+    let mut step = {
+        let mut done = 0;
+        move || {
+            done += 1;
+            bar.set("simulating", done, Some(8), false);
+        }
+    };
+    let open = |name: &str, options: Options| Rtl::with_options(name, options);
+    let thesis = open("rtl:onionchopper", Options::default())?;
+    let resident = open("rtl:onionchopper", Options { resident: true, ..Options::default() })?;
+    let literal = Mapping { literal: true, ..Mapping::thesis() };
+    let literal = open("rtl:onionchopper", Options { resident: true, mapping: Some(literal), ..Options::default() })?;
+    let from = |chip: &Rtl| format!("{}, simulated", chip.name());
+    let mut lines = Vec::new();
+    let mut line = |id: &str, what: &str, value: f64, unit, paper, from: String| {
+        lines.push(Line { id: id.into(), what: what.into(), value, unit, paper, from });
+    };
+    let build = thesis.build();
+    line("hw.onionchopper.lanes", "lanes", build.lanes as f64, "", Some(2.0), from(&thesis));
+    line("hw.onionchopper.stages", "clocks through the compute unit", build.latency as f64, "clocks", Some(6.0), from(&thesis));
+
+    step();
+    let h = measure::run(&resident, &measure::million())?;
+    let busy = h.busy as f64 / h.cycles as f64;
+    line("hw.onionchopper.busy", "2^20 MACs from the DRAM: share of clocks with both lanes busy", busy, "", None, from(&resident));
+    step();
+    let h = measure::run(&literal, &measure::million())?;
+    let what = "the same, section 6.3's loops to the letter (columns innermost)";
+    line("hw.onionchopper.busy.literal", what, h.busy as f64 / h.cycles as f64, "", None, from(&literal));
+    step();
+    let h = measure::run(&thesis, &measure::million())?;
+    let rate = h.traffic.ssd_read as f64 / 8.0 / h.cycles as f64;
+    let paper = f64::from(SSD_RATE.0) / f64::from(SSD_RATE.1);
+    line("hw.onionchopper.ssd", "2^20 MACs from the SSD: words a clock", rate, "words", Some(paper), from(&thesis));
+    step();
+    let one = measure::run(&thesis, &measure::coefficients(1))?.cycles;
+    step();
+    let two = measure::run(&thesis, &measure::coefficients(2))?.cycles;
+    let all = measure::thesis(one, two);
+    let tiles = "extrapolated from whole coefficients".to_owned();
+    let cycles = Some(THESIS_CYCLES as f64);
+    line("hw.onionchopper.64gb.cycles", "64 GB: clocks", all as f64, "clocks", cycles, tiles.clone());
+    let seconds = all as f64 / THESIS_CLOCK;
+    line("hw.onionchopper.64gb.seconds", "64 GB: seconds at 2 GHz", seconds, "s", Some(6.4), tiles);
+    step();
+    let alone = measure::run(&thesis, &measure::wide())?.cycles;
+    step();
+    let gathered = open("rtl:onionchopper-gathered", Options::default())?;
+    let shape = blindcore_accel::contract::Shape { m: 8, ..measure::wide() };
+    let eight = measure::run(&gathered, &shape)?.cycles;
+    let ratio = eight as f64 / alone as f64;
+    line("hw.onionchopper.gathered", "eight clients gathered: clocks of one client's", ratio, "", None, from(&gathered));
+    step();
+    Ok(lines)
+}
+
+/// Clocks and areas that synthesis gave, from the files that `make -C hw syn` keeps.
+fn synthesised(folder: Option<&Path>) -> anyhow::Result<Vec<Line>> {
+    let folder = folder.map_or_else(|| PathBuf::from("hw/syn/results"), Path::to_owned);
+    let entries = std::fs::read_dir(&folder)
+        .with_context(|| format!("{} can't be read; --results names the folder of hw/syn's results", folder.display()))?;
+    let mut files = BTreeMap::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "json") {
+            let text = std::fs::read_to_string(&path).with_context(|| format!("{} can't be read", path.display()))?;
+            let value: Value =
+                serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+            files.insert(path, value);
+        }
+    }
+    let mut lines = Vec::new();
+    for (path, value) in &files {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let block = value["block"].as_str().unwrap_or(&name).to_owned();
+        let library = value["library"].as_str().or_else(|| value["device"].as_str()).unwrap_or("?").to_owned();
+        let bits = value["parameters"]["BITS"].as_i64();
+        let paper = match (block.as_str(), bits) {
+            ("oc_compute_unit", Some(0)) => Some(3442.0),
+            ("oc_full_adder", _) => Some(153.58),
+            ("oc_comparator", _) => Some(100.32),
+            _ => None,
+        };
+        let depth = match bits {
+            Some(0) => ", six stages".to_owned(),
+            Some(bits) => format!(", {bits} full adders a stage"),
+            None => String::new(),
+        };
+        let from = format!("{}, {library}", path.display());
+        if let Some(ps) = value["clock_ps"].as_f64() {
+            let what = format!("{block}{depth}, {library}: shortest clock");
+            let id = format!("hw.syn.{name}.clock");
+            lines.push(Line { id, what, value: ps, unit: "ps", paper, from: from.clone() });
+        }
+        if let Some(um2) = value["area_um2"].as_f64() {
+            let what = format!("{block}{depth}, {library}: area");
+            let id = format!("hw.syn.{name}.area");
+            let paper = (block == "onionchopper").then_some(6.87);
+            lines.push(Line { id, what, value: um2 / 1e6, unit: "mm2", paper, from });
+        }
+    }
+    Ok(lines)
+}
