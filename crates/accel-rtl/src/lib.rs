@@ -241,8 +241,7 @@ impl Contract for RtlContract {
             chip: self.chip.clone(),
             options: self.options,
             shape: self.shape.clone(),
-            mapping: self.mapping,
-            gathered: self.gathered,
+            plan,
         }))
     }
 }
@@ -251,9 +250,9 @@ struct RtlPlaced {
     chip: Arc<Chip>,
     options: Options,
     shape: Shape,
-    mapping: Mapping,
-    gathered: usize,
-    /// B as it lies in each of the SSD's tiles, for passes that gather `gathered` queries.
+    /// For as many queries as one pass gathers.
+    plan: Plan,
+    /// B as it lies in each of the SSD's tiles.
     database: Vec<Vec<u64>>,
     bytes: usize,
 }
@@ -269,10 +268,10 @@ impl Placed for RtlPlaced {
         let mut answer = Words::zeros(self.shape.query_word(), self.shape.answer_len(queries));
         let mut hardware = Hardware::default();
         let mut passes = 0;
-        // Every pass gathers as many, so that the database lies as it was placed; queries that are not there are zeros.
-        let plan = Plan::new(&Shape { m: self.gathered, ..self.shape.clone() }, &self.chip.build, self.mapping)?;
-        for first in (0..queries).step_by(self.gathered) {
-            hardware = hardware + self.pass(&plan, query, first, queries, &mut answer)?;
+        let gathered = self.plan.queries();
+        for first in (0..queries).step_by(gathered) {
+            let plan = self.plan.for_queries(gathered.min(queries - first), &self.chip.build)?;
+            hardware = hardware + self.pass(&plan, query, first, &mut answer)?;
             passes += 1;
         }
         let cost = Cost {
@@ -292,16 +291,12 @@ impl RtlPlaced {
         plan: &Plan,
         query: &Words,
         first: usize,
-        queries: usize,
         answer: &mut Words,
     ) -> Result<Hardware, Error> {
         let shape = &self.shape;
         let stream = plan.stream(&self.database, |channel, row, deep| {
             let (m, p) = (first + row / shape.p, row % shape.p);
             let (c, d) = (channel / shape.d, channel % shape.d);
-            if m >= queries {
-                return 0;
-            }
             query.get(shape.query_index([m, deep / shape.k, p, deep % shape.k, c, d]))
         });
         let mut out = vec![0; plan.out_words()];
@@ -312,14 +307,12 @@ impl RtlPlaced {
         for (word, at) in words.zip(plan.results()) {
             let Some((channel, column, row)) = at else { continue };
             let (m, p) = (first + row / shape.p, row % shape.p);
-            if m < queries {
-                let (c, d) = (channel / shape.d, channel % shape.d);
-                let at = shape.answer_index([m, column / shape.q, p, column % shape.q, c, d]);
-                match answer {
-                    Words::U32(answer) => answer[at] = word as u32,
-                    Words::U64(answer) => answer[at] = word,
-                    _ => unreachable!("answers have 32- or 64-bit words"),
-                }
+            let (c, d) = (channel / shape.d, channel % shape.d);
+            let at = shape.answer_index([m, column / shape.q, p, column % shape.q, c, d]);
+            match answer {
+                Words::U32(answer) => answer[at] = word as u32,
+                Words::U64(answer) => answer[at] = word,
+                _ => unreachable!("answers have 32- or 64-bit words"),
             }
         }
         Ok(hardware)

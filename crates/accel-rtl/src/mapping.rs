@@ -110,6 +110,23 @@ type At = Option<(usize, usize, usize)>;
 impl Plan {
     /// Cuts `shape`, whose `m` says how many queries one pass gathers.
     pub(crate) fn new(shape: &Shape, build: &Build, mapping: Mapping) -> Result<Self, Error> {
+        Self::cut(shape, build, mapping, None)
+    }
+
+    /// The same with another number of queries, at most this plan's: the database lies where it lay.
+    pub(crate) fn for_queries(&self, m: usize, build: &Build) -> Result<Self, Error> {
+        let shape = Shape { m, ..self.shape.clone() };
+        // Fewer rows need no more of them in a tile; nothing else of a mapping depends on them.
+        let ps = self.mapping.ps.min((m * shape.p).div_ceil(self.groups));
+        Self::cut(&shape, build, Mapping { ps, ..self.mapping }, Some((self.dc, self.nc)))
+    }
+
+    fn cut(
+        shape: &Shape,
+        build: &Build,
+        mapping: Mapping,
+        chunks: Option<(usize, usize)>,
+    ) -> Result<Self, Error> {
         let refuse = |why: String| Error::Shape { shape: shape.to_string(), why };
         let (inner, groups) = (inner(build), groups(build));
         let Mapping { jr, js, ns, ps, .. } = mapping;
@@ -154,10 +171,10 @@ impl Plan {
             }
             low
         };
-        let (dc, nc) = match most(shape.d, &|dc| fits(dc, nn)) {
+        let (dc, nc) = chunks.unwrap_or_else(|| match most(shape.d, &|dc| fits(dc, nn)) {
             0 => (1, most(nn, &|nc| fits(1, nc))),
             dc => (dc, nn),
-        };
+        });
         if nc == 0 || jn >= 1 << 16 || rn >= 1 << 16 {
             let why = format!(
                 "j * k by {} rows of a query do not fit half of this chip's DRAM, {} KiB; gather fewer queries or \
@@ -168,7 +185,7 @@ impl Plan {
             return Err(refuse(why));
         }
         let (d_chunks, n_chunks) = (shape.d.div_ceil(dc), nn.div_ceil(nc));
-        // Chunks of one size, so that the last is not mostly padding.
+        // Chunks of one size, so that the last is not mostly padding; cutting these again changes nothing.
         let (dc, nc) = (shape.d.div_ceil(d_chunks), nn.div_ceil(n_chunks));
         let tiles = d_chunks * n_chunks;
 
@@ -195,11 +212,9 @@ impl Plan {
         let rf = if mapping.literal { vec![by_depth, by_column] } else { vec![by_column, by_depth] };
 
         let steps = (dc * jn * nc * rn) as u64;
-        // With partial sums in the DRAM every tile is drained, else only the last of each depth.
-        let drains = match mapping.order {
-            Order::InputStationary => steps,
-            Order::OutputStationary => steps / jn as u64,
-        };
+        // Where another tile of C comes between two of one depth, both are drained; else a C stays until it is whole.
+        let spills = mapping.order == Order::InputStationary && nc * rn > 1;
+        let drains = if spills { steps } else { steps / jn as u64 };
         let descriptor = Descriptor {
             resident: false,
             tiles,
@@ -226,6 +241,11 @@ impl Plan {
         Ok(Self {
             descriptor, mapping, shape, word, groups, inner, nr, dc, d_chunks, nc, n_chunks, jn, rn,
         })
+    }
+
+    /// How many queries a pass gathers.
+    pub(crate) fn queries(&self) -> usize {
+        self.shape.m
     }
 
     /// Tiles of the SSD: chunks of columns, and in each all chunks of coefficients.

@@ -2,8 +2,10 @@
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
-use blindcore_accel::Device;
-use blindcore_accel_rtl::Rtl;
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Device, Word};
+use blindcore_accel_rtl::{Rtl, measure};
+use blindcore_math::Modulus;
 
 fn conforms(name: &str) {
     match Rtl::open(name) {
@@ -18,4 +20,24 @@ fn conforms(name: &str) {
 #[test]
 fn onionchopper() {
     conforms("rtl:onionchopper");
+}
+
+/// Sixteen lanes simulate slowly, so this chip runs a part of what the suite has: every kind of modulus, and queries that
+/// fill its groups, do not, and need several passes' worth.
+#[test]
+fn onionchopper_gathered() {
+    let device = match Rtl::open("rtl:onionchopper-gathered") {
+        Ok(device) => device,
+        Err(e) => return eprintln!("skipped: {e}"),
+    };
+    let mut moduli = measure::moduli();
+    moduli.extend([Modulus::Pow2_32, Modulus::Pow2_64, Modulus::prime(65537).expect("prime")]);
+    let bytes = Shape { n: 37, j: 150, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
+    for m in [1, 2, 8, 9, 19] {
+        measure::run(&device, &Shape { m, ..bytes.clone() }).expect("a shape that fits");
+    }
+    let mixed = Shape { p: 2, q: 2, k: 2, n: 5, j: 13, d: 3, ..Shape::new(Word::U64, moduli) };
+    for m in [1, 4, 11] {
+        measure::run(&device, &Shape { m, ..mixed.clone() }).expect("a shape that fits");
+    }
 }

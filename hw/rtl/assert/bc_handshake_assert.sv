@@ -12,6 +12,7 @@ module bc_handshake_assert #(
 );
   logic waiting_q;
   logic [WIDTH-1:0] data_q;
+  initial waiting_q = 1'b0; // before the first reset nothing was promised
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) waiting_q <= 1'b0;
     else waiting_q <= valid_i && !ready_i;

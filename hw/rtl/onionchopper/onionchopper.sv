@@ -204,7 +204,7 @@ module onionchopper
     count[3]  = idle_clock && !hazard && loader_done && sequencer_idle;    // the last sums leave
     count[4]  = idle_clock && !hazard && !count[3] && (!sequencer_idle || tile_valid); // register files fill, or empty
     count[5]  = idle_clock && !hazard && sequencer_idle && !tile_valid && !loader_done && waits_ssd;
-    count[6]  = idle_clock && !hazard && sequencer_idle && !tile_valid && !loader_done && waits_free;
+    count[6]  = idle_clock && !hazard && sequencer_idle && !tile_valid && !loader_done && waits_free && !waits_ssd;
     count[7]  = idle_clock && !hazard && sequencer_idle && !tile_valid && !loader_done && !waits_ssd && !waits_free; // DRAM
     count[8]  = ssd_valid_i && ssd_ready_o;
     count[9]  = dram_valid_o && dram_ready_i && !dram_write_o;
