@@ -10,7 +10,7 @@ LOOKUPS = 100
 
 help:
 	@echo "make demo     build blindcore, a table of Unicode's characters, and look some of them up in private"
-	@echo "make test     every test of the workspace"
+	@echo "make test     every test: the workspace's, the hardware's benches and proofs"
 	@echo "make lint     format, clippy, documentation, licences of dependencies"
 	@echo "make fuzz     every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
 	@echo "make bench    lookup speeds of this machine, as JSON"
@@ -19,7 +19,9 @@ demo: tools-build
 	@python3 scripts/demo.py --lookups $(LOOKUPS)
 
 test: tools-build
+	$(MAKE) -C hw libraries
 	cargo test --workspace --locked
+	$(MAKE) -C hw lint dv proofs
 
 lint: tools-lint
 	cargo fmt --all --check
@@ -37,7 +39,7 @@ bench: tools-build
 
 # One line for each tool that is missing, with where it comes from.
 tools-build:
-	@sh scripts/tools.sh cargo cc python3
+	@sh scripts/tools.sh cargo cc c++ python3
 
 tools-lint:
 	@sh scripts/tools.sh cargo cc cargo-fmt cargo-clippy

@@ -33,9 +33,9 @@ define library
 	  $(VERILATOR_ROOT)/include/verilated.cpp $(VERILATOR_ROOT)/include/verilated_threads.cpp -pthread
 	mv $@.part $@
 endef
-$(BOARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(READY) $(SOURCES) rtl/sim/board.cpp rtl/rules.mk
+$(BOARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(SOURCES) rtl/sim/board.cpp rtl/rules.mk | $(READY)
 	$(call library,board,onionchopper_board,dv/models/onionchopper_board.sv)
-$(UNITS:%=$(OUT)/lib%.so) $(SLOW_UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(READY) $(SOURCES) rtl/sim/unit.cpp rtl/rules.mk
+$(UNITS:%=$(OUT)/lib%.so) $(SLOW_UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(SOURCES) rtl/sim/unit.cpp rtl/rules.mk | $(READY)
 	$(call library,unit,oc_compute_unit,rtl/onionchopper/oc_compute_unit.sv)
 
 lint: $(READY) ## verilator -Wall over every build
