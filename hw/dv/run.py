@@ -24,6 +24,15 @@ BUILDS = {
     "oc_mod_add": [{"WORD": 64}, {"WORD": 32}],
     "oc_mod_mul": [{"BITS": 0}, {"BITS": 8}],
     "oc_mod_acc": [{"BITS": 0}, {"BITS": 8}],
+    "oc_compute_unit": [{"BITS": 0}, {"BITS": 8}],
+    "oc_compute_unit_lwe": [{}],
+    "oc_moduli": [{}],
+    "oc_moduli_selector": [{}],
+    "oc_sram": [{"ROWS": 128}, {"ROWS": 16}],
+    "oc_register_file": [{"WORD": 64, "ROWS": 16}, {"WORD": 32, "ROWS": 8}],
+    "ssd_model": [{}],
+    "dram_model": [{"BEATS": 256}, {"BEATS": 64, "LATENCY": 1}],
+    "onionchopper_board": [{"HALF_BEATS": 1024, "C_BEATS": 512}],
 }
 
 

@@ -26,16 +26,20 @@ async def clock(dut):
 
 
 async def begin(dut, **inputs):
-    """Starts the clock, gives the inputs their first values and holds reset for three clocks."""
-    for name, first in inputs.items():
+    """Gives the inputs their first values, resets, and starts the clock."""
+    for name, first in {"clk_i": 0, **inputs}.items():
         getattr(dut, name).value = first
-    if hasattr(dut, "rst_ni"):
-        dut.rst_ni.value = 0
+    # Reset falls before the first clock, so that nothing acts on what registers hold by chance.
+    resets = [dut.rst_ni] if hasattr(dut, "rst_ni") else []
+    for level in (1, 0):
+        for reset in resets:
+            reset.value = level
+        await Timer(1, "ns")
     Clock(dut.clk_i, 2, "ns").start()
     for _ in range(3):
         await clock(dut)
-    if hasattr(dut, "rst_ni"):
-        dut.rst_ni.value = 1
+    for reset in resets:
+        reset.value = 1
     await clock(dut)
 
 

@@ -1,31 +1,10 @@
 """bc_loop_nest against loops in Python. First and last visits are found by looking at where the loops have been."""
 
-import itertools
 import random
 
 import cocotb
 from common import Coverage, begin, clock, parameter, settle, value
-
-
-def visits(bounds, strides, operands, width):
-    """Every step's addresses and marks: (addresses, first, final, run_first, run_last), each a list by operand."""
-    indices = list(itertools.product(*(range(bound) for bound in bounds)))
-    marks = []
-    for x in range(operands):
-        # What the operand's address depends on, step by step.
-        moving = [l for l, bound in enumerate(bounds) if strides[l][x] and bound > 1]
-        where = [tuple(index[l] for l in moving) for index in indices]
-        final = {at: i for i, at in enumerate(where)}
-        seen, own = set(), []
-        for i, at in enumerate(where):
-            own.append((
-                sum(index * strides[l][x] for l, index in enumerate(indices[i])) % (1 << width),
-                at not in seen, final[at] == i,
-                i == 0 or where[i - 1] != at, i + 1 == len(where) or where[i + 1] != at,
-            ))
-            seen.add(at)
-        marks.append(own)
-    return [tuple([marks[x][i][k] for x in range(operands)] for k in range(5)) for i in range(len(indices))]
+from reference import visits
 
 
 @cocotb.test()
