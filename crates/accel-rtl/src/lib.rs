@@ -35,7 +35,11 @@ use mapping::{Mapping, Plan};
 /// The devices that there are: name, file of the library, and what it is.
 const DEVICES: [(&str, &str, &str); 4] = [
     ("rtl:onionchopper", "onionchopper", "the thesis's chip: two lanes, six stages"),
-    ("rtl:onionchopper-gathered", "onionchopper-gathered", "sixteen lanes: one reading of the database serves eight clients"),
+    (
+        "rtl:onionchopper-gathered",
+        "onionchopper-gathered",
+        "sixteen lanes: one reading of the database serves eight clients",
+    ),
     ("rtl:onionchopper-lwe", "onionchopper-lwe", "two lanes of 32-bit words modulo 2^32"),
     ("rtl:onionchopper-deep", "onionchopper-deep", "the thesis's chip with eight full adders a stage"),
 ];
@@ -96,7 +100,11 @@ impl Rtl {
         let Some((name, file, what)) = DEVICES.into_iter().find(|(n, ..)| *n == name) else {
             let names: Vec<_> = Self::names().collect();
             let remedy = format!("use one of {}", names.join(", "));
-            return Err(Error::Device { name: name.into(), why: "no rtl device has this name".into(), remedy });
+            return Err(Error::Device {
+                name: name.into(),
+                why: "no rtl device has this name".into(),
+                remedy,
+            });
         };
         let (words, clocks) = options.ssd_rate;
         if words == 0 || clocks < words || clocks > 1 << 14 {
@@ -286,13 +294,7 @@ impl Placed for RtlPlaced {
 
 impl RtlPlaced {
     /// The queries from `first` on, as many as the plan gathers.
-    fn pass(
-        &self,
-        plan: &Plan,
-        query: &Words,
-        first: usize,
-        answer: &mut Words,
-    ) -> Result<Hardware, Error> {
+    fn pass(&self, plan: &Plan, query: &Words, first: usize, answer: &mut Words) -> Result<Hardware, Error> {
         let shape = &self.shape;
         let stream = plan.stream(&self.database, |channel, row, deep| {
             let (m, p) = (first + row / shape.p, row % shape.p);
@@ -355,8 +357,23 @@ impl Chip {
             let (what, remedy) = meaning(code);
             return Err(Error::Hardware { device: self.name.into(), code, what, remedy });
         }
-        let [cycles, issued, hazard, tail, registers, ssd, sram, dram, ssd_words, reads, writes, rows, stores, _, outs] =
-            std::array::from_fn(|i| board.read(COUNTERS + i as u16));
+        let [
+            cycles,
+            issued,
+            hazard,
+            tail,
+            registers,
+            ssd,
+            sram,
+            dram,
+            ssd_words,
+            reads,
+            writes,
+            rows,
+            stores,
+            _,
+            outs,
+        ] = std::array::from_fn(|i| board.read(COUNTERS + i as u16));
         let lanes = self.build.lanes as u64;
         Ok(Hardware {
             cycles,
@@ -401,7 +418,8 @@ mod tests {
     /// A chip and a job that it can do: one modulus, tiles in two SSD tiles' worth of DRAM.
     fn job() -> Option<(Rtl, Plan, Vec<u64>)> {
         let rtl = Rtl::open("rtl:onionchopper").map_err(|e| eprintln!("skipped: {e}")).ok()?;
-        let shape = Shape { n: 20, j: 80, d: 2, p: 2, ..Shape::new(Word::U64, vec![Modulus::prime(65537).unwrap()]) };
+        let shape =
+            Shape { n: 20, j: 80, d: 2, p: 2, ..Shape::new(Word::U64, vec![Modulus::prime(65537).unwrap()]) };
         let plan = Plan::new(&shape, &rtl.build(), Mapping::thesis()).unwrap();
         let database = plan.lay_database(|channel, column, deep| (channel + 3 * column + 5 * deep) as u64);
         let stream = plan.stream(&database, |channel, row, deep| (7 * channel + row + deep) as u64);
@@ -463,7 +481,8 @@ mod tests {
 
     #[test]
     fn registers_hold_what_the_descriptor_says() {
-        let (pow32, pow64) = (HardwareModulus::from(Modulus::Pow2_32), HardwareModulus::from(Modulus::Pow2_64));
+        let (pow32, pow64) =
+            (HardwareModulus::from(Modulus::Pow2_32), HardwareModulus::from(Modulus::Pow2_64));
         assert_eq!((pow32.n, pow32.m), (1 << 32, 1 << 96));
         assert_eq!((pow64.n, pow64.m), (1 << 64, 1 << 64));
         for p in [2u64, 3, 65537, (1 << 62) - 57] {

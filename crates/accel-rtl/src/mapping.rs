@@ -137,7 +137,9 @@ impl Plan {
         }
         // A pipelined accumulator reduces at the end of a run: `GUARD` in `oc_pkg.sv`.
         if build.bits > 0 && jr > 255 {
-            return Err(refuse(format!("{jr} products are over the 255 that this chip sums before it reduces")));
+            return Err(refuse(format!(
+                "{jr} products are over the 255 that this chip sums before it reduces"
+            )));
         }
         let rf_rows = [jr / row_words, nr * jr / row_words, 1];
         let sram_rows = [rf_rows[0] * js * ps, rf_rows[1] * js * ns, ns * ps];
@@ -193,8 +195,7 @@ impl Plan {
         // [c][d][columns][rows][group].
         let (a_row, b_column, c_row) = (groups * inner * a, inner * b, groups * c);
         let (a_depth, b_depth, c_column) = (rn * a_row, nc * b_column, rn * c_row);
-        let channel =
-            Loop { bound: channels * dc, strides: [jn * a_depth, jn * b_depth, nc * c_column] };
+        let channel = Loop { bound: channels * dc, strides: [jn * a_depth, jn * b_depth, nc * c_column] };
         let depth = Loop { bound: jn, strides: [a_depth, b_depth, 0] };
         let columns = Loop { bound: nc, strides: [0, b_column, c_column] };
         let rows = Loop { bound: rn, strides: [a_row, 0, c_row] };
@@ -238,9 +239,7 @@ impl Plan {
             watchdog: 100_000,
         };
         let (shape, word) = (shape.clone(), build.word);
-        Ok(Self {
-            descriptor, mapping, shape, word, groups, inner, nr, dc, d_chunks, nc, n_chunks, jn, rn,
-        })
+        Ok(Self { descriptor, mapping, shape, word, groups, inner, nr, dc, d_chunks, nc, n_chunks, jn, rn })
     }
 
     /// How many queries a pass gathers.
@@ -257,9 +256,8 @@ impl Plan {
     /// The channels of a chunk: modulus and, if the shape has it, coefficient.
     fn channels(&self, d_chunk: usize) -> impl Iterator<Item = (usize, Option<usize>)> + use<> {
         let (dc, d) = (self.dc, self.shape.d);
-        (0..self.shape.c()).flat_map(move |c| {
-            (0..dc).map(move |i| (c, Some(d_chunk * dc + i).filter(|i| *i < d)))
-        })
+        (0..self.shape.c())
+            .flat_map(move |c| (0..dc).map(move |i| (c, Some(d_chunk * dc + i).filter(|i| *i < d))))
     }
 
     /// The words of B of every SSD tile, each in the order in which it lies there. `at` gives the word for channel
@@ -278,10 +276,17 @@ impl Plan {
                                     for n in 0..ns {
                                         for column in 0..self.nr {
                                             for deep in 0..jr {
-                                                let column = ((n_chunk * self.nc + n_tile) * ns + n) * self.nr + column;
-                                                let deep = ((j_tile * self.inner + lane) * js + j) * jr + deep;
+                                                let column = ((n_chunk * self.nc + n_tile) * ns + n)
+                                                    * self.nr
+                                                    + column;
+                                                let deep =
+                                                    ((j_tile * self.inner + lane) * js + j) * jr + deep;
                                                 let here = d.filter(|_| column < columns && deep < depth);
-                                                out.push(here.map_or(0, |d| at(c * self.shape.d + d, column, deep)));
+                                                out.push(
+                                                    here.map_or(0, |d| {
+                                                        at(c * self.shape.d + d, column, deep)
+                                                    }),
+                                                );
                                             }
                                         }
                                     }

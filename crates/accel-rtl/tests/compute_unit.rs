@@ -78,7 +78,8 @@ fn agrees(file: &str, terms: usize) {
         let length = [1, 1, 2, 3, 8, 64, 255][(random.next() % 7) as usize];
         let mut sum = 0;
         for i in 0..length {
-            let words = |a, b, c, flags| [a, b, c, n as u64, (n >> 64) as u64, m as u64, (m >> 64) as u64, flags];
+            let words =
+                |a, b, c, flags| [a, b, c, n as u64, (n >> 64) as u64, m as u64, (m >> 64) as u64, flags];
             if random.next().is_multiple_of(16) {
                 inputs.push(words(0, 0, 0, 0)); // a clock without anything, in the middle of a run
             }

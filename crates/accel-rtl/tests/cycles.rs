@@ -48,7 +48,10 @@ fn the_thesiss_64_gb_take_its_cycles() {
     let [one, two] = [1, 2].map(|d| measure(&device, &coefficients(d)).cycles);
     let (all, published) = (measure::thesis(one, two), THESIS_CYCLES);
     let off = all as f64 / published as f64 - 1.0;
-    eprintln!("64 GB: {one} clocks for a coefficient, {} for each more: {all}, {off:+.5} of {published}", two - one);
+    eprintln!(
+        "64 GB: {one} clocks for a coefficient, {} for each more: {all}, {off:+.5} of {published}",
+        two - one
+    );
     assert!(off.abs() < 0.01, "{all}");
 }
 
@@ -95,7 +98,12 @@ fn every_mapping_gives_the_same_bits() {
         let options = Options { mapping: Some(mapping), resident: true, ..Options::default() };
         let Some(device) = open("rtl:onionchopper", options) else { return };
         let h = measure(&device, &shape);
-        eprintln!("{mapping:?}: {} clocks, {:.3} busy, {:?}", h.cycles, h.busy as f64 / h.cycles as f64, h.stalls);
+        eprintln!(
+            "{mapping:?}: {} clocks, {:.3} busy, {:?}",
+            h.cycles,
+            h.busy as f64 / h.cycles as f64,
+            h.stalls
+        );
         cycles.push(h.cycles);
     }
     assert!(cycles[2] > 2 * cycles[0], "one accumulator waits for itself where the columns are innermost");

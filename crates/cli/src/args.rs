@@ -301,7 +301,9 @@ impl HwLookup {
     /// The SSD's speed as a fraction.
     pub(crate) fn ssd_rate(&self) -> anyhow::Result<(u16, u16)> {
         let parts = self.ssd.split_once('/').and_then(|(w, c)| Some((w.parse().ok()?, c.parse().ok()?)));
-        parts.ok_or_else(|| anyhow::anyhow!("--ssd {:?} is no WORDS/CLOCKS; say 67/100, or 1/1 at most", self.ssd))
+        parts.ok_or_else(|| {
+            anyhow::anyhow!("--ssd {:?} is no WORDS/CLOCKS; say 67/100, or 1/1 at most", self.ssd)
+        })
     }
 }
 

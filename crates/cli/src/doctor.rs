@@ -12,7 +12,8 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
     let chosen = device::open(&args.device, config)?.describe();
     let missing = |isa: Isa| isa.check().map_err(|missing| format!("this machine has no {missing}"));
     let cpus = Isa::ALL.into_iter().map(|isa| (isa.device_name(), missing(isa)));
-    let unbuilt = |name| Rtl::open(name).map(drop).map_err(|_| "not built; run `make -C hw libraries`".to_owned());
+    let unbuilt =
+        |name| Rtl::open(name).map(drop).map_err(|_| "not built; run `make -C hw libraries`".to_owned());
     let chips = Rtl::names().map(|name| (name, unbuilt(name)));
     let devices: Vec<(&str, Result<(), String>)> = cpus.chain(chips).collect();
     let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")

@@ -53,7 +53,8 @@ pub(crate) fn run_lookup(args: &args::HwLookup) -> anyhow::Result<Outcome> {
     let table = stored.description()?;
     let part = &stored.records;
     let geometry = part.params.geometry;
-    let key = args.key.clone().or_else(|| (args.index.is_none() && args.dir.is_none()).then(|| "Au".to_owned()));
+    let key =
+        args.key.clone().or_else(|| (args.index.is_none() && args.dir.is_none()).then(|| "Au".to_owned()));
 
     let (selection, fingerprint) = match (&key, args.index, table.index()) {
         (Some(key), _, Some(index)) => {
@@ -62,7 +63,11 @@ pub(crate) fn run_lookup(args: &args::HwLookup) -> anyhow::Result<Outcome> {
         }
         (Some(_), _, None) => anyhow::bail!("table {} has no keys; use --index", table.name()),
         (None, Some(index), None) => {
-            anyhow::ensure!(index < table.rows(), "row {index} is not below the table's {} rows", table.rows());
+            anyhow::ensure!(
+                index < table.rows(),
+                "row {index} is not below the table's {} rows",
+                table.rows()
+            );
             (Selection::index(&geometry, index)?, None)
         }
         (None, Some(_), Some(_)) => anyhow::bail!("table {} is looked up by key; use --key", table.name()),
@@ -235,7 +240,8 @@ fn simulated() -> anyhow::Result<Vec<Line>> {
     let thesis = open("rtl:onionchopper", Options::default())?;
     let resident = open("rtl:onionchopper", Options { resident: true, ..Options::default() })?;
     let literal = Mapping { literal: true, ..Mapping::thesis() };
-    let literal = open("rtl:onionchopper", Options { resident: true, mapping: Some(literal), ..Options::default() })?;
+    let literal =
+        open("rtl:onionchopper", Options { resident: true, mapping: Some(literal), ..Options::default() })?;
     let from = |chip: &Rtl| format!("{}, simulated", chip.name());
     let mut lines = Vec::new();
     let mut line = |id: &str, what: &str, value: f64, unit, paper, from: String| {
@@ -243,12 +249,26 @@ fn simulated() -> anyhow::Result<Vec<Line>> {
     };
     let build = thesis.build();
     line("hw.onionchopper.lanes", "lanes", build.lanes as f64, "", Some(2.0), from(&thesis));
-    line("hw.onionchopper.stages", "clocks through the compute unit", build.latency as f64, "clocks", Some(6.0), from(&thesis));
+    line(
+        "hw.onionchopper.stages",
+        "clocks through the compute unit",
+        build.latency as f64,
+        "clocks",
+        Some(6.0),
+        from(&thesis),
+    );
 
     step();
     let h = measure::run(&resident, &measure::million())?;
     let busy = h.busy as f64 / h.cycles as f64;
-    line("hw.onionchopper.busy", "2^20 MACs from the DRAM: share of clocks with both lanes busy", busy, "", None, from(&resident));
+    line(
+        "hw.onionchopper.busy",
+        "2^20 MACs from the DRAM: share of clocks with both lanes busy",
+        busy,
+        "",
+        None,
+        from(&resident),
+    );
     step();
     let h = measure::run(&literal, &measure::million())?;
     let what = "the same, section 6.3's loops to the letter (columns innermost)";
@@ -257,7 +277,14 @@ fn simulated() -> anyhow::Result<Vec<Line>> {
     let h = measure::run(&thesis, &measure::million())?;
     let rate = h.traffic.ssd_read as f64 / 8.0 / h.cycles as f64;
     let paper = f64::from(SSD_RATE.0) / f64::from(SSD_RATE.1);
-    line("hw.onionchopper.ssd", "2^20 MACs from the SSD: words a clock", rate, "words", Some(paper), from(&thesis));
+    line(
+        "hw.onionchopper.ssd",
+        "2^20 MACs from the SSD: words a clock",
+        rate,
+        "words",
+        Some(paper),
+        from(&thesis),
+    );
     step();
     let one = measure::run(&thesis, &measure::coefficients(1))?.cycles;
     step();
@@ -275,7 +302,14 @@ fn simulated() -> anyhow::Result<Vec<Line>> {
     let shape = blindcore_accel::contract::Shape { m: 8, ..measure::wide() };
     let eight = measure::run(&gathered, &shape)?.cycles;
     let ratio = eight as f64 / alone as f64;
-    line("hw.onionchopper.gathered", "eight clients gathered: clocks of one client's", ratio, "", None, from(&gathered));
+    line(
+        "hw.onionchopper.gathered",
+        "eight clients gathered: clocks of one client's",
+        ratio,
+        "",
+        None,
+        from(&gathered),
+    );
     step();
     Ok(lines)
 }
@@ -283,13 +317,15 @@ fn simulated() -> anyhow::Result<Vec<Line>> {
 /// Clocks and areas that synthesis gave, from the files that `make -C hw syn` keeps.
 fn synthesised(folder: Option<&Path>) -> anyhow::Result<Vec<Line>> {
     let folder = folder.map_or_else(|| PathBuf::from("hw/syn/results"), Path::to_owned);
-    let entries = std::fs::read_dir(&folder)
-        .with_context(|| format!("{} can't be read; --results names the folder of hw/syn's results", folder.display()))?;
+    let entries = std::fs::read_dir(&folder).with_context(|| {
+        format!("{} can't be read; --results names the folder of hw/syn's results", folder.display())
+    })?;
     let mut files = BTreeMap::new();
     for entry in entries {
         let path = entry?.path();
         if path.extension().is_some_and(|e| e == "json") {
-            let text = std::fs::read_to_string(&path).with_context(|| format!("{} can't be read", path.display()))?;
+            let text = std::fs::read_to_string(&path)
+                .with_context(|| format!("{} can't be read", path.display()))?;
             let value: Value =
                 serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
             files.insert(path, value);
@@ -299,7 +335,8 @@ fn synthesised(folder: Option<&Path>) -> anyhow::Result<Vec<Line>> {
     for (path, value) in &files {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let block = value["block"].as_str().unwrap_or(&name).to_owned();
-        let library = value["library"].as_str().or_else(|| value["device"].as_str()).unwrap_or("?").to_owned();
+        let library =
+            value["library"].as_str().or_else(|| value["device"].as_str()).unwrap_or("?").to_owned();
         let bits = value["parameters"]["BITS"].as_i64();
         let paper = match (block.as_str(), bits) {
             ("oc_compute_unit", Some(0)) => Some(3442.0),
