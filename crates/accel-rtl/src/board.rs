@@ -83,24 +83,26 @@ impl Board {
             why,
             remedy: "build it again with `make -C hw libraries`".into(),
         };
+        let unfit = |error: libloading::Error| {
+            let cause = std::error::Error::source(&error).map(|e| format!(": {e}"));
+            refuse(format!("{}: {error}{}", path.display(), cause.unwrap_or_default()))
+        };
         // SAFETY: the library is ours by its name and place, and its initialisers only set up memory. The symbols have
         // the types of `hw/rtl/sim/board.cpp`, which `board_version` vouches for.
         unsafe {
-            let library = Library::new(path).map_err(|e| refuse(e.to_string()))?;
-            let version: unsafe extern "C" fn() -> u32 =
-                *library.get(b"board_version").map_err(|e| refuse(e.to_string()))?;
+            let library = Library::new(path).map_err(unfit)?;
+            let version: unsafe extern "C" fn() -> u32 = *library.get(b"board_version").map_err(unfit)?;
             if version() != VERSION {
                 let why = format!("{} has interface {}, not {VERSION}", path.display(), version());
                 return Err(refuse(why));
             }
-            let new: New = *library.get(b"board_new").map_err(|e| refuse(e.to_string()))?;
-            let free: Free = *library.get(b"board_free").map_err(|e| refuse(e.to_string()))?;
-            let parameters: Parameters =
-                *library.get(b"board_parameters").map_err(|e| refuse(e.to_string()))?;
-            let write: Write = *library.get(b"board_write").map_err(|e| refuse(e.to_string()))?;
-            let read: Read = *library.get(b"board_read").map_err(|e| refuse(e.to_string()))?;
-            let poke: Poke = *library.get(b"board_poke").map_err(|e| refuse(e.to_string()))?;
-            let run: Run = *library.get(b"board_run").map_err(|e| refuse(e.to_string()))?;
+            let new: New = *library.get(b"board_new").map_err(unfit)?;
+            let free: Free = *library.get(b"board_free").map_err(unfit)?;
+            let parameters: Parameters = *library.get(b"board_parameters").map_err(unfit)?;
+            let write: Write = *library.get(b"board_write").map_err(unfit)?;
+            let read: Read = *library.get(b"board_read").map_err(unfit)?;
+            let poke: Poke = *library.get(b"board_poke").map_err(unfit)?;
+            let run: Run = *library.get(b"board_run").map_err(unfit)?;
             let handle = new();
             let mut p = [0u32; 8];
             parameters(handle, p.as_mut_ptr());

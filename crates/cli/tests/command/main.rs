@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
 mod common;
+mod hardware;
 mod real_table;
 
 use std::path::Path;
