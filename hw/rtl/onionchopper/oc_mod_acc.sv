@@ -24,10 +24,16 @@ module oc_mod_acc
   output logic [63:0] sum_o
 );
   if (BITS == 0) begin : gen_one
+    // Both sums at once, the one less n by a row of full adders before its adder: the clock is as short as one
+    // addition, not two.
     logic [64:0] sum;
-    logic [65:0] less;
-    assign sum  = {1'b0, product_i} + {1'b0, refresh_i ? c_i : sum_o};
-    assign less = {1'b0, sum} - {1'b0, n_i};
+    logic [65:0] product, base, minus, less;
+    assign product = {2'b0, product_i};
+    assign base    = {2'b0, refresh_i ? c_i : sum_o};
+    assign minus   = ~{1'b0, n_i};
+    assign sum     = product[64:0] + base[64:0];
+    assign less    = (product ^ base ^ minus) +
+      {((product[64:0] & base[64:0]) | (product[64:0] & minus[64:0]) | (base[64:0] & minus[64:0])), 1'b1};
     always_ff @(posedge clk_i) begin
       if (valid_i) sum_o <= less[65] ? sum[63:0] : less[63:0];
     end

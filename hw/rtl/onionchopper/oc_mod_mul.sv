@@ -22,11 +22,15 @@ module oc_mod_mul
     modulus_t modulus1_q;
     logic [64:0] n2_q, n3_q, n4_q;
     logic [191:0] pm;
-    logic [65:0] r, less;
+    logic [65:0] r, not_qn, not_n, less;
 
-    assign pm   = {hh_q[63:0], ll_q} + {lh_q, 64'b0} + {hl_q, 64'b0};
-    assign r    = p4_q - qn_q;
-    assign less = r - {1'b0, n4_q};
+    assign pm      = {hh_q[63:0], ll_q} + {lh_q, 64'b0} + {hl_q, 64'b0};
+    // p - q n and p - q n - n at once: a row of full adders and one addition, not two.
+    assign r       = p4_q - qn_q;
+    assign not_qn  = ~qn_q;
+    assign not_n   = ~{1'b0, n4_q};
+    assign less    = (p4_q ^ not_qn ^ not_n) +
+      {((p4_q[64:0] & not_qn[64:0]) | (p4_q[64:0] & not_n[64:0]) | (not_qn[64:0] & not_n[64:0])), 1'b1} + 66'd1;
 
     always_ff @(posedge clk_i) begin
       p1_q       <= {64'b0, a_i} * {64'b0, b_i};
