@@ -32,7 +32,11 @@ BUILDS = {
     "oc_register_file": [{"WORD": 64, "ROWS": 16}, {"WORD": 32, "ROWS": 8}],
     "ssd_model": [{}],
     "dram_model": [{"BEATS": 256}, {"BEATS": 64, "LATENCY": 1}],
-    "onionchopper_board": [{"HALF_BEATS": 1024, "C_BEATS": 512}],
+    "onionchopper_board": [
+        {"HALF_BEATS": 1024, "C_BEATS": 512},
+        {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},
+        {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 1, "BITS": 16},
+    ],
 }
 
 

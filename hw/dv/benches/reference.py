@@ -192,7 +192,7 @@ def register_writes(descriptor, moduli):
     """Everything the host writes before it starts a computation."""
     yield from descriptor.registers()
     for i, n in enumerate(moduli):
-        m = barrett(n) if n else 0
+        m = barrett(n) % (1 << 128) if n else 0
         for part, word in enumerate((n & ((1 << 64) - 1), n >> 64, m & ((1 << 64) - 1), m >> 64)):
             yield 0x100 + 4 * i + part, word
 
