@@ -20,7 +20,7 @@ demo: tools-build
 
 test: tools-build
 	$(MAKE) -C hw libraries
-	cargo test --workspace --locked
+	BLINDCORE_RTL=$$PWD/target/hw cargo test --workspace --locked
 	$(MAKE) -C hw lint dv proofs
 
 lint: tools-lint

@@ -18,6 +18,13 @@ use serde_json::{Map, Value, json};
 use crate::output::{self, Bar};
 use crate::{Outcome, args};
 
+/// Square millimetres of the thesis's chip, 99.54 % of them compute units (section 6.4).
+const THESIS_AREA: f64 = 6.87;
+/// Joules for 64 GB, 33.43 % of them in compute units (section 6.4).
+const THESIS_ENERGY: f64 = 169.09;
+/// Multiply-accumulates in 64 GB (section 6.1).
+const THESIS_MACS: f64 = 17_179_869_184.0;
+
 /// A small real table, for a first try without one.
 const ELEMENTS: &str = include_str!("../../../testdata/elements.csv");
 
@@ -212,14 +219,16 @@ pub(crate) fn report(args: &args::HwReport) -> anyhow::Result<Outcome> {
             .collect();
         output::json(&json!({"rows": rows}))?;
     } else {
-        let mut text = format!("{:62} {:>18} {:8} {:>18} {:>8}\n", "", "here", "", "thesis", "ratio");
+        let wide = lines.iter().map(|l| l.what.chars().count()).max().unwrap_or(0);
+        let mut text = format!("{:wide$} {:>14} {:6} {:>14} {:>9}\n", "", "here", "", "thesis", "ratio");
         for l in &lines {
             let number = |x: f64| {
                 if x.fract() == 0.0 && x.abs() >= 1000.0 { format!("{x:.0}") } else { format!("{x:.4}") }
             };
             let paper = l.paper.map_or(String::new(), number);
             let ratio = l.paper.map_or(String::new(), |p| format!("{:.5}", l.value / p));
-            text += &format!("{:62} {:>18} {:8} {paper:>18} {ratio:>8}\n", l.what, number(l.value), l.unit);
+            text +=
+                &format!("{:wide$} {:>14} {:6} {paper:>14} {ratio:>9}\n", l.what, number(l.value), l.unit);
         }
         output::print(&text)?;
     }
@@ -350,16 +359,21 @@ fn synthesised(folder: Option<&Path>) -> anyhow::Result<Vec<Line>> {
             None => String::new(),
         };
         let from = format!("{}, {library}", path.display());
-        if let Some(ps) = value["clock_ps"].as_f64() {
-            let what = format!("{block}{depth}, {library}: shortest clock");
-            let id = format!("hw.syn.{name}.clock");
-            lines.push(Line { id, what, value: ps, unit: "ps", paper, from: from.clone() });
-        }
-        if let Some(um2) = value["area_um2"].as_f64() {
-            let what = format!("{block}{depth}, {library}: area");
-            let id = format!("hw.syn.{name}.area");
-            let paper = (block == "onionchopper").then_some(6.87);
-            lines.push(Line { id, what, value: um2 / 1e6, unit: "mm2", paper, from });
+        let mut line = |part: &str, what: &str, value: Option<f64>, unit, paper| {
+            let Some(value) = value else { return };
+            let (id, what) = (format!("hw.syn.{name}.{part}"), format!("{block}{depth}, {library}: {what}"));
+            lines.push(Line { id, what, value, unit, paper, from: from.clone() });
+        };
+        line("clock", "shortest clock", value["clock_ps"].as_f64(), "ps", paper);
+        line("delay", "delay", value["delay_ps"].as_f64(), "ps", paper);
+        let area = value["area_um2"].as_f64().map(|um2| um2 / 1e6);
+        line("area", "area", area, "mm2", (block == "onionchopper").then_some(THESIS_AREA));
+        if block == "oc_compute_unit" {
+            // Two of them are nearly all of the thesis's chip; a multiply-accumulate is one clock of one of them.
+            line("area.two", "area of two", area.map(|a| 2.0 * a), "mm2", Some(THESIS_AREA * 0.9954));
+            line("area.sixteen", "area of the gathered chip's sixteen", area.map(|a| 16.0 * a), "mm2", None);
+            let joules = value["power"]["picojoules_a_clock"].as_f64().map(|pj| pj * 1e-12 * THESIS_MACS);
+            line("energy", "energy of 64 GB in compute units", joules, "J", Some(THESIS_ENERGY * 0.3343));
         }
     }
     Ok(lines)
