@@ -386,6 +386,7 @@ impl Chip {
                 dram_written: 16 * writes,
                 sram_read: 32 * lanes * rows,
                 sram_written: 32 * lanes * stores,
+                registers_read: self.build.word as u64 / 8 * lanes * (2 * issued + begun),
                 out: 16 * outs,
             },
         })

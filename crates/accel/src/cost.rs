@@ -60,6 +60,8 @@ pub struct Traffic {
     pub sram_read: u64,
     /// Sums into all SRAMs.
     pub sram_written: u64,
+    /// Words out of all register files into compute units.
+    pub registers_read: u64,
     /// Results out of the chip.
     pub out: u64,
 }
@@ -88,6 +90,7 @@ impl std::ops::Add for Hardware {
                 dram_written: a.dram_written + b.dram_written,
                 sram_read: a.sram_read + b.sram_read,
                 sram_written: a.sram_written + b.sram_written,
+                registers_read: a.registers_read + b.registers_read,
                 out: a.out + b.out,
             },
         }

@@ -164,12 +164,13 @@ fn clocks(h: &Hardware) -> String {
     }
     let t = h.traffic;
     text += &format!(
-        "\n  SSD {} read; DRAM {} read, {} written; SRAM {} read, {} written; {} out\n",
+        "\n  SSD {} read; DRAM {} read, {} written; SRAM {} read, {} written; registers {} read; {} out\n",
         output::bytes(t.ssd_read),
         output::bytes(t.dram_read),
         output::bytes(t.dram_written),
         output::bytes(t.sram_read),
         output::bytes(t.sram_written),
+        output::bytes(t.registers_read),
         output::bytes(t.out),
     );
     text
@@ -184,7 +185,8 @@ fn describe(h: &Hardware) -> Value {
         },
         "bytes": {
             "ssd_read": t.ssd_read, "dram_read": t.dram_read, "dram_written": t.dram_written,
-            "sram_read": t.sram_read, "sram_written": t.sram_written, "out": t.out,
+            "sram_read": t.sram_read, "sram_written": t.sram_written, "registers_read": t.registers_read,
+            "out": t.out,
         },
     })
 }
