@@ -371,7 +371,7 @@ impl Chip {
             writes,
             rows,
             stores,
-            _,
+            begun,
             outs,
         ] = std::array::from_fn(|i| board.read(COUNTERS + i as u16));
         let lanes = self.build.lanes as u64;
