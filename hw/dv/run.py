@@ -34,7 +34,7 @@ BUILDS = {
     "dram_model": [{"BEATS": 256}, {"BEATS": 64, "LATENCY": 1}],
     "oc_config": [{"LANES": 2, "COUNTERS": 15}],
     "oc_ssd_loader": [{"HALF_BEATS": 32}],
-    "oc_tile_loader": [{"LANES": 4, "HALF_BEATS": 256, "C_BEATS": 256, "FLIGHT": 16}, {"LANES": 2}],
+    "oc_tile_loader": [{"LANES": 4, "HALF_BEATS": 256, "C_BEATS": 256, "FLIGHT": 16}, {"LANES": 2, "FLIGHT": 8}],
     "oc_lane": [{"WORD": 64}, {"WORD": 32}],
     "oc_sequencer": [{"LANES": 2}, {"LANES": 4, "WORD": 32, "RF_ROWS": 32}],
     "oc_drain": [{"LANES": 4, "HALF_BEATS": 256, "C_BEATS": 256}, {"LANES": 2, "WORD": 32}, {"LANES": 1}],

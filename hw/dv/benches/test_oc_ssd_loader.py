@@ -16,7 +16,7 @@ async def against_the_stream(dut):
         full_rate=2, resident=3, second_half=10, partly_there=100, whole_tile_there=100,
     )
     await begin(dut, start_i=0, config_i=0, used_i=0, ssd_valid_i=0, ssd_data_i=0, dram_ready_i=0)
-    cycles = 0
+    cycles, any_resident = 0, False
     for case in range(40):
         beats = rng.choice((1, 2, 3, rng.randrange(1, 20), half if case % 8 == 0 else 5))
         tiles = rng.choice((1, 2, 3, 5))
@@ -26,8 +26,12 @@ async def against_the_stream(dut):
         stream = [rng.getrandbits(64) for _ in range(2 * beats * tiles)]
         source = Source(dut.ssd_valid_i, dut.ssd_ready_o, dut.ssd_data_i, stream, offered, rng)
         dut.used_i.value = used = 0
-        dut.start_i.value = 1
         dut.ssd_valid_i.value = 0
+        dut.rst_ni.value = int(not any_resident)  # what was offered to a resident run was not taken
+        await clock(dut)
+        dut.rst_ni.value = 1
+        any_resident = resident
+        dut.start_i.value = 1
         await clock(dut)
         dut.start_i.value = 0
         written, fed, clocks = [], 0, 0

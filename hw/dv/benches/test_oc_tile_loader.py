@@ -58,7 +58,7 @@ async def against_the_loops(dut):
         dut.filled_i.value, dut.drained_i.value = 0, 0
         await clock(dut)
         dut.start_i.value = 0
-        flight, marks, loaded, used, clocks, last_use = deque(), [], 0, 0, 0, {}
+        flight, marks, loaded, used, clocks, last_use, answers = deque(), [], 0, 0, 0, {}, False
         while clocks < 20000:
             if value(dut.used_o) != used:
                 used, loaded = value(dut.used_o), 0
@@ -73,7 +73,7 @@ async def against_the_loops(dut):
                 if ends[number]:
                     break
             ready, write_ready, tile_ready = rng.random() < fast, rng.random() >= store, rng.random() < fast
-            answers = bool(flight) and flight[0] <= cycles and rng.random() < answer
+            answers = answers or (bool(flight) and flight[0] <= cycles and rng.random() < answer)
             dut.loaded_i.value, dut.filled_i.value, dut.drained_i.value = loaded, filled, drained
             dut.dram_ready_i.value, dut.dram_valid_i.value = ready, answers
             dut.write_ready_i.value, dut.tile_ready_i.value = write_ready, tile_ready
@@ -105,6 +105,7 @@ async def against_the_loops(dut):
             if taken:
                 _, x, _, _, _, lanes, part, *_ = lands.popleft()
                 flight.popleft()
+                answers = False
                 cover.hit("broadcast", lanes & (lanes - 1) != 0)
                 cover.hit("to_one_lane", lanes & (lanes - 1) == 0)
                 cover.hit("lower", part == 1)

@@ -1,7 +1,71 @@
-// Where the handshake is asserted. One file, so that the RTL itself carries no assertion.
+// Where the handshake is asserted: every ready/valid pair. One file, so that the RTL itself carries no assertion.
+//
+// A chip that meets an error withdraws its own offers; its modules are in reset then, and so are their assertions.
 bind bc_fifo bc_handshake_assert #(.WIDTH(WIDTH)) u_assert_in (
   .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(ready_o), .data_i(data_i)
 );
 bind bc_fifo bc_handshake_assert #(.WIDTH(WIDTH)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)
+);
+bind bc_arbiter bc_handshake_assert #(.WIDTH(WIDTH)) u_assert_in[REQUESTS-1:0] (
+  .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(ready_o), .data_i(data_i)
+);
+bind bc_arbiter bc_handshake_assert #(.WIDTH(REQUESTS + WIDTH)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i({grant_o, data_o})
+);
+
+bind oc_ssd_loader bc_handshake_assert #(.WIDTH(64)) u_assert_ssd (
+  .clk_i, .rst_ni, .valid_i(ssd_valid_i), .ready_i(ssd_ready_o), .data_i(ssd_data_i)
+);
+bind oc_ssd_loader bc_handshake_assert #(.WIDTH(DRAM_ADDRESS + BEAT)) u_assert_dram (
+  .clk_i, .rst_ni, .valid_i(dram_valid_o), .ready_i(dram_ready_i), .data_i({dram_address_o, dram_data_o})
+);
+bind oc_tile_loader bc_handshake_assert #(.WIDTH(DRAM_ADDRESS)) u_assert_request (
+  .clk_i, .rst_ni, .valid_i(dram_valid_o), .ready_i(dram_ready_i), .data_i(dram_address_o)
+);
+bind oc_tile_loader bc_handshake_assert u_assert_answer (
+  .clk_i, .rst_ni, .valid_i(dram_valid_i), .ready_i(dram_ready_o), .data_i(1'b0)
+);
+bind oc_tile_loader bc_handshake_assert #(.WIDTH($bits(tile_t))) u_assert_tile (
+  .clk_i, .rst_ni, .valid_i(tile_valid_o), .ready_i(tile_ready_i), .data_i(tile_o)
+);
+bind oc_sequencer bc_handshake_assert #(.WIDTH($bits(tile_t))) u_assert_tile (
+  .clk_i, .rst_ni, .valid_i(tile_valid_i), .ready_i(tile_ready_o), .data_i(tile_i)
+);
+bind oc_sequencer bc_handshake_assert #(.WIDTH($bits(tile_t))) u_assert_drain (
+  .clk_i, .rst_ni, .valid_i(drain_valid_o), .ready_i(drain_ready_i), .data_i(drain_o)
+);
+bind oc_drain bc_handshake_assert #(.WIDTH($bits(tile_t))) u_assert_tile (
+  .clk_i, .rst_ni, .valid_i(tile_valid_i), .ready_i(tile_ready_o), .data_i(tile_i)
+);
+bind oc_drain bc_handshake_assert #(.WIDTH(SRAM_ADDRESS)) u_assert_read (
+  .clk_i, .rst_ni, .valid_i(read_valid_o), .ready_i(read_ready_i), .data_i(read_row_o)
+);
+bind oc_drain bc_handshake_assert #(.WIDTH(DRAM_ADDRESS + BEAT)) u_assert_dram (
+  .clk_i, .rst_ni, .valid_i(dram_valid_o), .ready_i(dram_ready_i), .data_i({dram_address_o, data_o})
+);
+bind oc_drain bc_handshake_assert #(.WIDTH(BEAT)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(out_valid_o), .ready_i(out_ready_i), .data_i(data_o)
+);
+
+bind onionchopper bc_handshake_assert #(.WIDTH(64)) u_assert_ssd (
+  .clk_i, .rst_ni, .valid_i(ssd_valid_i), .ready_i(ssd_ready_o), .data_i(ssd_data_i)
+);
+bind onionchopper bc_handshake_assert #(.WIDTH(1 + DRAM_ADDRESS + BEAT)) u_assert_request (
+  .clk_i, .rst_ni(run_rst_n), .valid_i(dram_valid_o), .ready_i(dram_ready_i),
+  .data_i({dram_write_o, dram_address_o, dram_data_o})
+);
+bind onionchopper bc_handshake_assert #(.WIDTH(BEAT)) u_assert_answer (
+  .clk_i, .rst_ni, .valid_i(dram_valid_i), .ready_i(dram_ready_o), .data_i(dram_data_i)
+);
+bind onionchopper bc_handshake_assert #(.WIDTH(BEAT)) u_assert_out (
+  .clk_i, .rst_ni(run_rst_n), .valid_i(out_valid_o), .ready_i(out_ready_i), .data_i(out_data_o)
+);
+
+// Models: what they offer. What a host offers them it may withdraw when a run has ended.
+bind ssd_model bc_handshake_assert #(.WIDTH(64)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)
+);
+bind dram_model bc_handshake_assert #(.WIDTH(128)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)
 );
