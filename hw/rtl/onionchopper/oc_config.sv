@@ -29,7 +29,7 @@ module oc_config
   logic write;
   assign write = write_i && !busy_i;
   oc_moduli u_moduli (
-    .clk_i, .rst_ni, .write_i(write && address_i[8]), .index_i(address_i[5:2]), .part_i(address_i[1:0]), .data_i, .moduli_o
+    .clk_i, .rst_ni, .write_i(write && address_i[8:6] == 3'b100), .index_i(address_i[5:2]), .part_i(address_i[1:0]), .data_i, .moduli_o
   );
 
   config_t config_q;

@@ -19,6 +19,7 @@ module oc_sequencer
   output logic                       idle_o,
   output logic                       sram_overrun_o,
   output logic                       rf_overrun_o,
+  output logic                       run_long_o,   // more products than the accumulator sums before it reduces
   output logic                       hazard_o,     // issuing or filling waits for a sum in flight
   // Tiles from the loader; those that are filled go on to the drain
   input  logic                       tile_valid_i,
@@ -244,6 +245,14 @@ module oc_sequencer
   assign b_frees      = issue_last && rf_out.b_ends;
   assign rf_overrun_o = issue_o && (32'(word[A]) >= 32'(config_i.rf_rows[A]) * WORDS ||
     32'(word[B]) >= 32'(config_i.rf_rows[B]) * WORDS || 32'(word[C]) >= 32'(config_i.rf_rows[C]) * WORDS);
+
+  // A pipelined accumulator's guard bits hold so many products.
+  logic [GUARD-1:0] run_q;
+  assign run_long_o = BITS != 0 && WORD == 64 && issue_o && !starts && run_q == '1;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) run_q <= '0;
+    else if (issue_o) run_q <= starts ? GUARD'(1) : run_q + 1'b1;
+  end
 
   // The word that a sum goes to travels with it.
   oc_pipe #(.WIDTH(RF_ADDRESS), .CYCLES(LATENCY)) u_sum_word (.clk_i, .d_i(c_issue_word), .q_o(sum_word_o));

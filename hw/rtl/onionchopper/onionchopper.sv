@@ -68,9 +68,13 @@ module onionchopper
   logic [DRAM_ADDRESS-1:0] ssd_address, load_address, drain_address, loaded;
   logic [BEAT-1:0] ssd_beat, drain_beat;
   logic [31:0] used, filled, drained;
+  // What was asked for before an error is taken and forgotten: words that the SSD had begun to send, and the DRAM's answers.
+  logic loader_ssd_ready;
+  logic [15:0] asked_q, stale_q;
+  assign ssd_ready_o = loader_ssd_ready || error_q != OK;
   oc_ssd_loader #(.HALF_BEATS(HALF_BEATS)) u_ssd (
     .clk_i, .rst_ni(run_rst_n), .start_i(go), .config_i(cfg), .used_i(used), .loaded_o(loaded),
-    .ssd_valid_i, .ssd_ready_o, .ssd_data_i,
+    .ssd_valid_i, .ssd_ready_o(loader_ssd_ready), .ssd_data_i,
     .dram_valid_o(ssd_dram_valid), .dram_ready_i(ssd_dram_ready), .dram_address_o(ssd_address), .dram_data_o(ssd_beat)
   );
 
@@ -84,13 +88,24 @@ module onionchopper
     .clk_i, .rst_ni(run_rst_n), .start_i(go), .config_i(cfg), .done_o(loader_done), .overrun_o(loader_overrun),
     .waits_ssd_o(waits_ssd), .waits_free_o(waits_free), .loaded_i(loaded), .used_o(used), .filled_i(filled),
     .drained_i(drained), .dram_valid_o(load_valid), .dram_ready_i(load_ready), .dram_address_o(load_address),
-    .dram_valid_i, .dram_ready_o(load_rsp_ready), .write_o(beat_lanes), .write_half_o(beat_half), .write_row_o(beat_row),
-    .write_ready_i(!store), .tile_valid_o(tile_valid), .tile_ready_i(tile_ready), .tile_o(tile)
+    .dram_valid_i(dram_valid_i && stale_q == '0), .dram_ready_o(load_rsp_ready), .write_o(beat_lanes),
+    .write_half_o(beat_half), .write_row_o(beat_row), .write_ready_i(!store), .tile_valid_o(tile_valid), .tile_ready_i(tile_ready), .tile_o(tile)
   );
-  // What was asked for before an error is taken and forgotten.
-  assign dram_ready_o = load_rsp_ready || error_q != OK;
+  assign dram_ready_o = load_rsp_ready || stale_q != '0;
+  logic [15:0] asked;
+  assign asked = asked_q + 16'(dram_valid_o && dram_ready_i && !dram_write_o) - 16'(dram_valid_i && dram_ready_o);
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      asked_q <= '0;
+      stale_q <= '0;
+    end else begin
+      asked_q <= asked;
+      if (busy_q && error != OK) stale_q <= asked;
+      else if (stale_q != '0 && dram_valid_i) stale_q <= stale_q - 1'b1;
+    end
+  end
 
-  logic sequencer_idle, sram_overrun, rf_overrun, hazard, drain_push, drain_ready, fill_read, fill, issue, refresh, last;
+  logic sequencer_idle, sram_overrun, rf_overrun, run_long, hazard, drain_push, drain_ready, fill_read, fill, issue, refresh, last;
   logic [LANES-1:0] fill_zero, sum_valid, unreduced;
   logic [SRAM_ADDRESS-1:0] fill_sram_row, store_row;
   logic [$clog2(RF_ROWS)-1:0] fill_row;
@@ -99,7 +114,7 @@ module onionchopper
   tile_t drain_in, drain_tile;
   oc_sequencer #(.LANES(LANES), .WORD(WORD), .BITS(BITS), .SRAM_ROWS(SRAM_ROWS), .RF_ROWS(RF_ROWS)) u_sequencer (
     .clk_i, .rst_ni(run_rst_n), .start_i(go), .config_i(cfg), .idle_o(sequencer_idle), .sram_overrun_o(sram_overrun),
-    .rf_overrun_o(rf_overrun), .hazard_o(hazard), .tile_valid_i(tile_valid), .tile_ready_o(tile_ready), .tile_i(tile),
+    .rf_overrun_o(rf_overrun), .run_long_o(run_long), .hazard_o(hazard), .tile_valid_i(tile_valid), .tile_ready_o(tile_ready), .tile_i(tile),
     .drain_valid_o(drain_push), .drain_ready_i(drain_ready), .drain_o(drain_in), .filled_o(filled), .open_o(open),
     .read_o(fill_read), .read_row_o(fill_sram_row), .store_o(store), .store_row_o(store_row), .fill_o(fill),
     .fill_zero_o(fill_zero), .fill_row_o(fill_row), .issue_o(issue), .refresh_o(refresh), .last_o(last),
@@ -162,6 +177,7 @@ module onionchopper
     if (loader_overrun || drain_overrun) error = DRAM_OVERRUN;
     else if (sram_overrun) error = SRAM_OVERRUN;
     else if (rf_overrun) error = RF_OVERRUN;
+    else if (run_long) error = BAD_SHAPE;
     else if (|unreduced) error = UNREDUCED;
     else if (quiet_q == cfg.watchdog) error = STUCK;
   end
