@@ -165,9 +165,12 @@ impl Drop for Board {
     }
 }
 
-/// Where `lib<file>.so` lies: in the folder of `BLINDCORE_RTL`, or in a folder `hw` beside this program or above it, as
+/// Where `lib<file>.so`, what the device `name` needs, lies: in the folder of `BLINDCORE_RTL`, or in a folder `hw` beside this program or above it, as
 /// `make -C hw libraries` leaves it.
-pub(crate) fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
+///
+/// # Errors
+/// It is in none of them.
+pub fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
     let file = format!("lib{file}.so");
     let mut folders: Vec<PathBuf> = Vec::new();
     match std::env::var_os("BLINDCORE_RTL") {

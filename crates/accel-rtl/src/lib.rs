@@ -28,8 +28,8 @@ use blindcore_accel::{
 };
 use blindcore_math::Modulus;
 
-pub use board::Build;
 use board::{Board, Stream};
+pub use board::{Build, find};
 use mapping::{Mapping, Plan};
 
 /// The devices that there are: name, file of the library, and what it is.
