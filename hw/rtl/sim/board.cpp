@@ -3,6 +3,9 @@
 #include <memory>
 
 #include "Vboard.h"
+#ifdef BOARD_TRACE
+#include "verilated_vcd_c.h"
+#endif
 
 namespace {
 
@@ -11,13 +14,36 @@ struct Board {
   Vboard top{&context, "board"};
   uint64_t cycles = 0;
 
-  void tick() {
+  // Inputs settle while the clock is low, and count at its rise.
+  void low() {
     top.clk_i = 0;
     top.eval();
+    dump(2 * cycles);
+  }
+  void high() {
     top.clk_i = 1;
     top.eval();
+    dump(2 * cycles + 1);
     ++cycles;
   }
+  void tick() {
+    low();
+    high();
+  }
+
+#ifdef BOARD_TRACE
+  VerilatedVcdC vcd;
+  void trace(const char *path) {
+    context.traceEverOn(true);
+    top.trace(&vcd, 99);
+    vcd.open(path);
+  }
+  void dump(uint64_t time) {
+    if (vcd.isOpen()) vcd.dump(time);
+  }
+#else
+  void dump(uint64_t) {}
+#endif
 };
 
 }  // namespace
@@ -37,6 +63,11 @@ void *board_new() {
 }
 
 void board_free(void *handle) { delete static_cast<Board *>(handle); }
+
+#ifdef BOARD_TRACE
+// Writes every signal of every clock from now on to a file.
+void board_trace(void *handle, const char *path) { static_cast<Board *>(handle)->trace(path); }
+#endif
 
 // Lanes, word, full adders in a row, latency, SRAM rows, register file rows, beats of half the DRAM, beats for sums.
 void board_parameters(void *handle, uint32_t out[8]) {
@@ -96,17 +127,14 @@ uint64_t board_run(void *handle, uint32_t numerator, uint32_t denominator, const
     top.ssd_data_i = top.ssd_valid_i ? ssd[*ssd_at] : 0;
     const bool room = *out_at + 2 <= out_words;
     top.out_ready_i = room && (hold == 0 || ran % hold != 0);
-    top.clk_i = 0;
-    top.eval();
+    board->low();
     if (!top.busy_o) break;
     const bool fed = top.ssd_valid_i && top.ssd_ready_o;
     if (top.out_valid_o && top.out_ready_i) {
       out[(*out_at)++] = top.out_data_o[0] | static_cast<uint64_t>(top.out_data_o[1]) << 32;
       out[(*out_at)++] = top.out_data_o[2] | static_cast<uint64_t>(top.out_data_o[3]) << 32;
     }
-    top.clk_i = 1;
-    top.eval();
-    ++board->cycles;
+    board->high();
     if (fed) ++*ssd_at;
   }
   top.ssd_valid_i = 0;
