@@ -12,12 +12,13 @@ module ssd_model (
   output logic [63:0] data_o
 );
   // Credit for a word and a half at most: an idle stream does not save up.
-  logic [16:0] credit_q, credit, most;
+  logic [16:0] credit_q;
+  logic [17:0] credit, most;
   logic word_q;
   logic [63:0] data_q;
-  assign most    = {1'b0, denominator_i} + {1'b0, numerator_i};
-  assign credit  = (credit_q + numerator_i > most) ? most : credit_q + numerator_i;
-  assign ready_o = credit >= {1'b0, denominator_i} && (!word_q || ready_i);
+  assign most    = 18'(denominator_i) + 18'(numerator_i);
+  assign credit  = (18'(credit_q) + 18'(numerator_i) > most) ? most : 18'(credit_q) + 18'(numerator_i);
+  assign ready_o = credit >= 18'(denominator_i) && (!word_q || ready_i);
   assign valid_o = word_q;
   assign data_o  = data_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -26,7 +27,7 @@ module ssd_model (
       word_q   <= 1'b0;
       data_q   <= '0;
     end else begin
-      credit_q <= (valid_i && ready_o) ? credit - denominator_i : credit;
+      credit_q <= 17'((valid_i && ready_o) ? credit - 18'(denominator_i) : credit);
       if (ready_i) word_q <= 1'b0;
       if (valid_i && ready_o) begin
         word_q <= 1'b1;
