@@ -5,3 +5,7 @@ SEED ?= 1
 .PHONY: dv
 dv: $(READY) ## run the cocotb benches against their models: BENCH=name... for some, SEED=, BINS=1 for each count
 	$(PYTHON) dv/run.py --out $(OUT)/dv --seed $(SEED) $(if $(BINS),--bins) $(BENCH)
+
+.PHONY: proofs
+proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector and handshakes, and refute broken ones: PROOF=name...
+	$(PYTHON) dv/formal/prove.py --out $(OUT)/formal $(PROOF)

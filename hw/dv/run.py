@@ -22,7 +22,7 @@ BUILDS = {
     "oc_adder": [{}, {"WIDTH": 65, "BITS": 65}, {"WIDTH": 10, "BITS": 3}, {"WIDTH": 24, "BITS": 1}],
     "oc_multiplier": [{}, {"A": 65, "B": 64, "OUT": 66}, {"A": 16, "B": 16, "OUT": 32, "BITS": 3}],
     "oc_mod_add": [{"WORD": 64}, {"WORD": 32}],
-    "oc_mod_mul": [{"BITS": 0}, {"BITS": 8}],
+    "oc_mod_mul": [{"BITS": 0}, {"BITS": 32}],
     "oc_mod_acc": [{"BITS": 0}, {"BITS": 8}],
     "oc_compute_unit": [{"BITS": 0}, {"BITS": 8}],
     "oc_compute_unit_lwe": [{}],
@@ -41,7 +41,7 @@ BUILDS = {
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},
-        {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 1, "BITS": 16},
+        {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 1, "BITS": 32},
     ],
 }
 

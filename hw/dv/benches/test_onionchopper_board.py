@@ -293,6 +293,10 @@ async def errors_under_way(dut):
         "rf_b": (RF_OVERRUN, {"rf_strides": put(1, B, to=2 * words)}),
         "rf_c": (RF_OVERRUN, {"rf_strides": put(1, C, to=words)}),
     }
+    if board.bits:  # a run of more products than the accumulator's guard bits hold
+        cases["long_run"] = (BAD_SHAPE, {"rf_bounds": put(2, to=256), "rf_strides": put(2, to=[0, 0, 0])})
+        cover.goals["long_run"] = 2
+        cover.hits["long_run"] = 0
     for name, (expected, changes) in list(cases.items()) * 2:
         d = plain(board, **changes)
         await board.load(d, good(board))

