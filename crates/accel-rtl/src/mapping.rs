@@ -132,8 +132,11 @@ impl Plan {
         let Mapping { jr, js, ns, ps, .. } = mapping;
         let row_words = 256 / build.word;
         let nr = row_words / 2;
-        if jr == 0 || !jr.is_multiple_of(row_words) || js == 0 || ns == 0 || ps == 0 {
-            return Err(refuse(format!("a register file's tile is {row_words} words deep, or a multiple")));
+        if !jr.is_multiple_of(row_words) || [jr, js, ns, ps].iter().any(|n| !(1..256).contains(n)) {
+            let why = format!(
+                "tiles are 1 to 255 of the next smaller ones, and {row_words} words deep or a multiple"
+            );
+            return Err(refuse(why));
         }
         // A pipelined accumulator reduces at the end of a run: `GUARD` in `oc_pkg.sv`.
         if build.bits > 0 && jr > 255 {
@@ -144,7 +147,10 @@ impl Plan {
         let rf_rows = [jr / row_words, nr * jr / row_words, 1];
         let sram_rows = [rf_rows[0] * js * ps, rf_rows[1] * js * ns, ns * ps];
         let c_banks = build.rf_rows.saturating_sub(2 * (rf_rows[0] + rf_rows[1])).min(15);
-        if c_banks == 0 || 2 * sram_rows.iter().sum::<usize>() > build.sram_rows {
+        if c_banks == 0
+            || rf_rows.iter().any(|r| *r > 15)
+            || 2 * sram_rows.iter().sum::<usize>() > build.sram_rows
+        {
             return Err(refuse(format!("the mapping's tiles are over {} rows of an SRAM", build.sram_rows)));
         }
         let jn = shape.depth().div_ceil(inner * js * jr);
@@ -212,6 +218,11 @@ impl Plan {
         let by_depth = Loop { bound: jr, strides: [1, 1, 0] };
         let rf = if mapping.literal { vec![by_depth, by_column] } else { vec![by_column, by_depth] };
 
+        // A stride that its register does not hold would be another one.
+        if dram.iter().flat_map(|l| l.strides).any(|s| s >= 1 << 24) {
+            return Err(refuse("a stride is over the 2^24 beats that the chip addresses".into()));
+        }
+
         let steps = (dc * jn * nc * rn) as u64;
         // Where another tile of C comes between two of one depth, both are drained; else a C stays until it is whole.
         let spills = mapping.order == Order::InputStationary && nc * rn > 1;
@@ -242,6 +253,11 @@ impl Plan {
         Ok(Self { descriptor, mapping, shape, word, groups, inner, nr, dc, d_chunks, nc, n_chunks, jn, rn })
     }
 
+    /// 64-bit words of the SSD's stream.
+    pub(crate) fn words(&self) -> usize {
+        2 * self.descriptor.tile_beats * self.descriptor.tiles
+    }
+
     /// How many queries a pass gathers.
     pub(crate) fn queries(&self) -> usize {
         self.shape.m
@@ -267,7 +283,8 @@ impl Plan {
         let (columns, depth) = (self.shape.rows(), self.shape.depth());
         self.chunks()
             .map(|(n_chunk, d_chunk)| {
-                let mut out = Packer::new(self.word);
+                let b_beats = self.descriptor.tile_beats - self.descriptor.b_base;
+                let mut out = Packer::new(self.word, 2 * b_beats);
                 for (c, d) in self.channels(d_chunk) {
                     for j_tile in 0..self.jn {
                         for n_tile in 0..self.nc {
@@ -304,7 +321,7 @@ impl Plan {
     fn lay_query(&self, d_chunk: usize, at: &impl Fn(usize, usize, usize) -> u64) -> Vec<u64> {
         let Mapping { jr, js, ps, .. } = self.mapping;
         let (rows, depth) = (self.shape.m * self.shape.p, self.shape.depth());
-        let mut out = Packer::new(self.word);
+        let mut out = Packer::new(self.word, 2 * self.descriptor.b_base);
         for (c, d) in self.channels(d_chunk) {
             for j_tile in 0..self.jn {
                 for r_tile in 0..self.rn {
@@ -331,7 +348,7 @@ impl Plan {
     /// The SSD's whole stream: each tile's A and B.
     pub(crate) fn stream(&self, database: &[Vec<u64>], at: impl Fn(usize, usize, usize) -> u64) -> Vec<u64> {
         let queries: Vec<_> = (0..self.d_chunks).map(|d| self.lay_query(d, &at)).collect();
-        let mut out = Vec::with_capacity(2 * self.descriptor.tile_beats * self.descriptor.tiles);
+        let mut out = Vec::with_capacity(self.words());
         for (tile, b) in database.iter().enumerate() {
             out.extend(&queries[tile % self.d_chunks]);
             out.extend(b);
@@ -382,8 +399,8 @@ struct Packer {
 }
 
 impl Packer {
-    fn new(word: usize) -> Self {
-        Self { words: Vec::new(), word, half: None }
+    fn new(word: usize, words: usize) -> Self {
+        Self { words: Vec::with_capacity(words), word, half: None }
     }
 
     fn push(&mut self, x: u64) {

@@ -290,7 +290,7 @@ pub(crate) struct HwLookup {
     #[arg(long, value_name = "NAME", default_value = "rtl:onionchopper")]
     pub(crate) device: String,
     /// The SSD's speed in 64-bit words a clock: 67/100 is the thesis's 10 GB/s at 2 GHz
-    #[arg(long, value_name = "WORDS/CLOCKS", default_value = "67/100")]
+    #[arg(long, value_name = "WORDS/CLOCKS", default_value = "67/100", allow_hyphen_values = true)]
     pub(crate) ssd: String,
     /// Print the result as one JSON document
     #[arg(long)]
@@ -302,7 +302,7 @@ impl HwLookup {
     pub(crate) fn ssd_rate(&self) -> anyhow::Result<(u16, u16)> {
         let parts = self.ssd.split_once('/').and_then(|(w, c)| Some((w.parse().ok()?, c.parse().ok()?)));
         parts.ok_or_else(|| {
-            anyhow::anyhow!("--ssd {:?} is no WORDS/CLOCKS; say 67/100, or 1/1 at most", self.ssd)
+            anyhow::anyhow!("--ssd {:?} is no WORDS/CLOCKS; say 67/100, or 1/16384 to 1/1", self.ssd)
         })
     }
 }

@@ -38,7 +38,9 @@ pub(crate) fn run_lookup(args: &args::HwLookup) -> anyhow::Result<Outcome> {
     let dir: &Path = match &args.dir {
         Some(dir) => dir,
         None => {
-            made = tempfile::tempdir().context("no folder for the table of elements can be made")?;
+            made = tempfile::tempdir().context(
+                "no folder for the table of elements can be made; set TMPDIR to one that can be written, or name a DIR",
+            )?;
             let csv = made.path().join("elements.csv");
             std::fs::write(&csv, ELEMENTS).context("the table of elements can't be written")?;
             let options = BuildOptions {
@@ -124,7 +126,7 @@ pub(crate) fn run_lookup(args: &args::HwLookup) -> anyhow::Result<Outcome> {
         output::json(&Value::Object(out))?;
     } else {
         let mut text = match &value {
-            None => format!("{}: not there\n", key.as_deref().unwrap_or_default()),
+            None => format!("{}: not there\n", output::printable(&json!(key.as_deref().unwrap_or_default()))),
             Some(value) => {
                 let width = value.keys().map(|c| c.chars().count()).max().unwrap_or(0);
                 value.iter().map(|(c, v)| format!("  {c:width$}  {}\n", output::printable(v))).collect()
@@ -203,12 +205,24 @@ struct Line {
 
 /// What can be measured, measured now; what was synthesised, from the results that are kept; beside the thesis.
 pub(crate) fn report(args: &args::HwReport) -> anyhow::Result<Outcome> {
-    let mut lines = simulated()?;
-    match synthesised(args.results.as_deref()) {
-        Ok(more) => lines.extend(more),
+    // Results that can't be read are said before seconds of simulation; half a report is one.
+    let gates = match synthesised(args.results.as_deref()) {
         Err(e) if args.results.is_some() => return Err(e),
-        Err(e) => output::note(&format!("without synthesis: {e:#}")),
-    }
+        gates => gates,
+    };
+    let (mut lines, gates) = match (simulated(), gates) {
+        (Err(e), Err(_)) => return Err(e),
+        (Err(e), Ok(gates)) => {
+            output::note(&format!("without simulation: {e:#}"));
+            (Vec::new(), gates)
+        }
+        (Ok(lines), Err(e)) => {
+            output::note(&format!("without synthesis: {e:#}"));
+            (lines, Vec::new())
+        }
+        (Ok(lines), Ok(gates)) => (lines, gates),
+    };
+    lines.extend(gates);
     if args.json {
         let rows: Vec<Value> = lines
             .iter()
@@ -224,8 +238,10 @@ pub(crate) fn report(args: &args::HwReport) -> anyhow::Result<Outcome> {
         let wide = lines.iter().map(|l| l.what.chars().count()).max().unwrap_or(0);
         let mut text = format!("{:wide$} {:>14} {:6} {:>14} {:>9}\n", "", "here", "", "thesis", "ratio");
         for l in &lines {
-            let number = |x: f64| {
-                if x.fract() == 0.0 && x.abs() >= 1000.0 { format!("{x:.0}") } else { format!("{x:.4}") }
+            let number = |x: f64| match x.abs() {
+                1e14.. => format!("{x:.3e}"),
+                1e3.. if x.fract() == 0.0 => format!("{x:.0}"),
+                _ => format!("{x:.4}"),
             };
             let paper = l.paper.map_or(String::new(), number);
             let ratio = l.paper.map_or(String::new(), |p| format!("{:.5}", l.value / p));
@@ -334,11 +350,12 @@ fn synthesised(folder: Option<&Path>) -> anyhow::Result<Vec<Line>> {
     let mut files = BTreeMap::new();
     for entry in entries {
         let path = entry?.path();
-        if path.extension().is_some_and(|e| e == "json") {
+        if path.extension().is_some_and(|e| e == "json") && path.is_file() {
             let text = std::fs::read_to_string(&path)
                 .with_context(|| format!("{} can't be read", path.display()))?;
-            let value: Value =
-                serde_json::from_str(&text).with_context(|| format!("{} is no JSON", path.display()))?;
+            let value: Value = serde_json::from_str(&text).with_context(|| {
+                format!("{} is no JSON; delete it or run `make -C hw syn` again", path.display())
+            })?;
             files.insert(path, value);
         }
     }
@@ -350,13 +367,14 @@ fn synthesised(folder: Option<&Path>) -> anyhow::Result<Vec<Line>> {
             value["library"].as_str().or_else(|| value["device"].as_str()).unwrap_or("?").to_owned();
         let bits = value["parameters"]["BITS"].as_i64();
         let paper = match (block.as_str(), bits) {
-            ("oc_compute_unit", Some(0)) => Some(3442.0),
+            ("oc_compute_unit", Some(0)) if value["library"].is_string() => Some(3442.0), // in cells, not on an FPGA
             ("oc_full_adder", _) => Some(153.58),
             ("oc_comparator", _) => Some(100.32),
             _ => None,
         };
         let depth = match bits {
             Some(0) => ", six stages".to_owned(),
+            Some(1) => ", a full adder a stage".to_owned(),
             Some(bits) => format!(", {bits} full adders a stage"),
             None => String::new(),
         };
@@ -369,11 +387,17 @@ fn synthesised(folder: Option<&Path>) -> anyhow::Result<Vec<Line>> {
         line("clock", "shortest clock", value["clock_ps"].as_f64(), "ps", paper);
         line("delay", "delay", value["delay_ps"].as_f64(), "ps", paper);
         let area = value["area_um2"].as_f64().map(|um2| um2 / 1e6);
-        line("area", "area", area, "mm2", (block == "onionchopper").then_some(THESIS_AREA));
+        match area {
+            Some(mm2) if mm2 < 0.01 => line("area", "area", Some(mm2 * 1e6), "um2", None),
+            _ => line("area", "area", area, "mm2", (block == "onionchopper").then_some(THESIS_AREA)),
+        }
         if block == "oc_compute_unit" {
             // Two of them are nearly all of the thesis's chip; a multiply-accumulate is one clock of one of them.
             line("area.two", "area of two", area.map(|a| 2.0 * a), "mm2", Some(THESIS_AREA * 0.9954));
-            line("area.sixteen", "area of the gathered chip's sixteen", area.map(|a| 16.0 * a), "mm2", None);
+            if bits == Some(0) {
+                let area = area.map(|a| 16.0 * a);
+                line("area.sixteen", "area of the gathered chip's sixteen", area, "mm2", None);
+            }
             let joules = value["power"]["picojoules_a_clock"].as_f64().map(|pj| pj * 1e-12 * THESIS_MACS);
             line("energy", "energy of 64 GB in compute units", joules, "J", Some(THESIS_ENERGY * 0.3343));
         }

@@ -68,7 +68,7 @@ fn run(block: &Block<'_>, sums: &mut [i32]) {
         for pair in 0..pairs {
             // If the first pair fetched all of it, it would wait for memory and the others would not: each
             // fetches its part.
-            let part = 64 / pairs;
+            let part = 64_usize.div_ceil(pairs);
             let fetch = match pairs {
                 1 => Fetch { from: tiles.as_ptr().wrapping_add(AHEAD), a_line: 64 },
                 _ => Fetch { from: next.wrapping_add(pair * part * block.width * (TILE / 64)), a_line: part },

@@ -11,6 +11,8 @@ fn built() -> bool {
     let devices = doctor["devices"].as_array().unwrap();
     let chip = devices.iter().find(|d| d["name"] == "rtl:onionchopper").expect("listed");
     if chip["available"] == false {
+        // The tests' processes don't see it: chips that are said to be built have to be where they are looked for.
+        assert!(std::env::var_os("BLINDCORE_RTL").is_none(), "{}", chip["missing"]);
         eprintln!("skipped: {}", chip["missing"]);
     }
     chip["available"] == true

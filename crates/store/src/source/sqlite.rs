@@ -15,7 +15,7 @@ use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use std::{thread, vec};
 
 /// Which rows of a database.
@@ -122,7 +122,8 @@ impl Drop for Sqlite {
     fn drop(&mut self) {
         self.batches = sync_channel(0).1; // nobody takes the next batch
         let Some(thread) = self.thread.take() else { return };
-        for _ in 0..10_000 {
+        let started = Instant::now();
+        while started.elapsed() < Duration::from_secs(1) {
             self.interrupt.interrupt();
             if thread.is_finished() {
                 // A panic there has been printed; there is nobody left to tell.
