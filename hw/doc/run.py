@@ -1,6 +1,7 @@
-"""Runs a small contraction on the board and writes every signal of every clock: `run.py LIBRARY VCD`.
+"""Runs contractions on the board and writes every signal of every clock: `run.py LIBRARY VCD`.
 
-The thesis's tiles (section 6.3), two of them in depth, so that sums go to the DRAM and come back; two moduli."""
+They are small and have the thesis's tiles (section 6.3), two of them in depth, so that sums go to the DRAM and come back.
+What comes out is compared with the definition, so no diagram shows a chip that computes something else."""
 
 import ctypes
 import random
@@ -8,52 +9,104 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "dv" / "benches"))
-from reference import Descriptor, contract, register_writes  # noqa: E402
+from reference import OK, UNREDUCED, C, Descriptor, contract, register_writes  # noqa: E402
 
-MODULI = (1152921504606830593, 1125899906826241)
-# Register file tiles are 8 deep and 2 wide; an SRAM's tile is 2 by 2 by 2 of them. Beats of a lane's tile:
-A_BEATS, B_BEATS, C_BEATS = 16, 32, 4
-DEPTHS, COLUMNS, CHANNELS = 2, 2, 2
+LANES = 2
+# Two digits, so that a word is short to print; a pipelined accumulator is to show carries between its chunks.
+SMALL, LARGE = (97, 89), (1152921504606830593,)
+SPOILT = 300  # a word of B, so that the stream and reads of the DRAM are under way when it is found
+CONTROL, START, CLEAR = 0, 1, 2
 
-descriptor = Descriptor(
-    tiles=1, tile_beats=CHANNELS * DEPTHS * (2 * A_BEATS + COLUMNS * 2 * B_BEATS), b_base=CHANNELS * DEPTHS * 2 * A_BEATS,
-    dram_bounds=[CHANNELS, DEPTHS, COLUMNS, 1, 1, 1],
-    dram_strides=[
-        [DEPTHS * 2 * A_BEATS, DEPTHS * COLUMNS * 2 * B_BEATS, COLUMNS * C_BEATS],
-        [2 * A_BEATS, COLUMNS * 2 * B_BEATS, 0],
-        [0, 2 * B_BEATS, C_BEATS],
-        [0, 0, 0], [0, 0, 0], [0, 0, 0],
-    ],
-    inner_log2=1, groups=1, reduce=1, inner_stride=[A_BEATS, B_BEATS, 0], group_stride=[0, 0, C_BEATS],
-    sram_rows=[8, 16, 4], one_beat=[0, 0, 1],
-    sram_bounds=[2, 2, 2, 1], sram_strides=[[2, 8, 0], [0, 4, 2], [4, 0, 1], [0, 0, 0]],
-    rf_rows=[2, 4, 1], c_banks=4, rf_bounds=[2, 8, 1], rf_strides=[[0, 8, 1], [1, 1, 0], [0, 0, 0]],
-    moduli=2, mac_period=DEPTHS * COLUMNS * 128, drain_period=DEPTHS * COLUMNS * 8, watchdog=1000,
-)
+
+def nest(room, loops):
+    """Bounds and strides, those that are not needed turning once."""
+    loops = loops + [(1, [0, 0, 0])] * (room - len(loops))
+    return [bound for bound, _ in loops], [strides for _, strides in loops]
+
+
+def mapped(columns, depths, moduli, tiles=1, literal=False):
+    """The thesis's mapping as crates/accel-rtl/src/mapping.rs cuts it, on two lanes that share a C: so many tiles of
+    columns and of depth. `literal`: columns innermost in the registers, as section 6.3 has them."""
+    jr, nr, js, ns, ps = 8, 2, 2, 2, 2
+    d = Descriptor(tiles=tiles, moduli=moduli, watchdog=1000, inner_log2=1, groups=1, reduce=1, one_beat=[0, 0, 1])
+    d.rf_rows = [jr // 4, nr * jr // 4, 1]
+    d.c_banks = 4
+    by_column, by_depth = (nr, [0, jr, 1]), (jr, [1, 1, 0])
+    d.rf_bounds, d.rf_strides = nest(3, [by_depth, by_column] if literal else [by_column, by_depth])
+    d.sram_rows = [d.rf_rows[0] * js * ps, d.rf_rows[1] * js * ns, ns * ps]
+    d.sram_bounds, d.sram_strides = nest(4, [
+        (js, [d.rf_rows[0], ns * d.rf_rows[1], 0]), (ns, [0, d.rf_rows[1], ps]), (ps, [js * d.rf_rows[0], 0, 1]),
+    ])
+    a, b, c = (d.beats(x) for x in range(3))
+    d.inner_stride = [a, b, 0]
+    d.dram_bounds, d.dram_strides = nest(6, [
+        (moduli, [depths * LANES * a, depths * columns * LANES * b, columns * c]),
+        (depths, [LANES * a, columns * LANES * b, 0]),
+        (columns, [0, LANES * b, c]),
+    ])
+    d.b_base = moduli * depths * LANES * a
+    d.tile_beats = d.b_base + moduli * depths * columns * LANES * b
+    d.mac_period = d.macs() // moduli
+    # Where columns come between two tiles of one C, it is drained each time; else it stays until it is whole.
+    d.drain_period = (depths if columns > 1 else 1) * columns * d.sram_rows[C] * nr
+    return d
+
+
+class Board:
+    def __init__(self, library, vcd):
+        self.rng = random.Random(1)
+        self.library = ctypes.CDLL(library)
+        for function in ("board_run", "board_read"):
+            getattr(self.library, function).restype = ctypes.c_uint64
+        self.library.board_new.restype = ctypes.c_void_p
+        self.chip = ctypes.c_void_p(self.library.board_new())
+        self.library.board_trace(self.chip, vcd.encode())
+
+    def write(self, address, word):
+        self.library.board_write(self.chip, address, ctypes.c_uint64(word))
+
+    def parameters(self):
+        out = (ctypes.c_uint32 * 8)()
+        self.library.board_parameters(self.chip, out)
+        return list(out)
+
+    def run(self, descriptor, moduli, rate, spoil=None, error=OK):
+        """Fresh data, a run to its end, and the words that came out. `spoil` is a word of the stream to be the modulus."""
+        data = [
+            [self.rng.randrange(min(moduli)) for _ in range(2 * descriptor.tile_beats)] for _ in range(descriptor.tiles)
+        ]
+        if spoil is not None:
+            data[0][spoil] = moduli[0]
+        expected, _ = contract(descriptor, data, moduli)
+        stream = [word for tile in data for word in tile]
+        for address, word in register_writes(descriptor, moduli):
+            self.write(address, word)
+        self.write(CONTROL, START)
+        words, out = (ctypes.c_uint64 * len(stream))(*stream), (ctypes.c_uint64 * len(expected))()
+        fed, taken = ctypes.c_uint64(0), ctypes.c_uint64(0)
+        self.library.board_run(
+            self.chip, *rate, words, ctypes.c_uint64(len(words)), ctypes.byref(fed), out, ctypes.c_uint64(len(out)),
+            ctypes.byref(taken), 0, ctypes.c_uint64(10**6),
+        )
+        state = self.library.board_read(self.chip, CONTROL)
+        if state != 2 | error << 4 or error == OK and list(out) != expected:
+            sys.exit(f"a run went wrong: state {state:#x}, {taken.value} of {len(expected)} words")
+        self.write(CONTROL, 0)  # a clock in which nothing happens, so that the next write stands alone
+        self.write(CONTROL, CLEAR)
 
 
 def main(library, vcd):
-    rng = random.Random(1)
-    data = [rng.randrange(min(MODULI)) for _ in range(2 * descriptor.tile_beats)]
-    expected, _ = contract(descriptor, [data], MODULI)
-    board = ctypes.CDLL(library)
-    u64, handle = ctypes.c_uint64, ctypes.c_void_p
-    board.board_new.restype = handle
-    board.board_run.restype = board.board_read.restype = u64
-    chip = handle(board.board_new())
-    for address, word in register_writes(descriptor, MODULI):
-        board.board_write(chip, address, u64(word))
-    board.board_trace(chip, vcd.encode())
-    board.board_write(chip, 0, u64(1))
-    words, out = (u64 * len(data))(*data), (u64 * len(expected))()
-    fed, taken = u64(0), u64(0)
-    board.board_run(
-        chip, 67, 100, words, u64(len(words)), ctypes.byref(fed), out, u64(len(out)), ctypes.byref(taken), 0, u64(10**6)
-    )
-    state = board.board_read(chip, 0)
-    board.board_free(chip)
-    if state != 2 or list(out) != expected:
-        sys.exit(f"the run went wrong: state {state:#x}, {taken.value} of {len(expected)} words")
+    board = Board(library, vcd)
+    bits = board.parameters()[2]
+    if bits:
+        board.run(mapped(columns=1, depths=1, moduli=1), LARGE, (1, 1))
+    else:
+        # waves.py counts on this order: the thesis's mapping and SSD; columns innermost; an error, and a run behind it.
+        board.run(mapped(columns=2, depths=2, moduli=2, tiles=2), SMALL, (67, 100))
+        board.run(mapped(columns=1, depths=1, moduli=1, literal=True), SMALL[:1], (1, 1))
+        board.run(mapped(columns=2, depths=2, moduli=1), SMALL[:1], (1, 1), spoil=SPOILT, error=UNREDUCED)
+        board.run(mapped(columns=1, depths=1, moduli=1), SMALL[:1], (1, 1))
+    board.library.board_free(board.chip)
 
 
 main(*sys.argv[1:])
