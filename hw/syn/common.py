@@ -38,7 +38,7 @@ def read_command(block: str, parameters: dict[str, int], black_boxes: list[str])
     sources = sources_of(block)
     if not sources:
         raise Failure(f"no block {block}: looked for {block}.sv in " + ", ".join(str(f.relative_to(HW)) for f in folders()))
-    words = ["read_slang --top", block]
+    words = ["read_slang --allow-use-before-declare --top", block]  # as Verilator does
     words += [f"-G {name}={value}" for name, value in parameters.items()]
     words += [f"--blackboxed-module {module}" for module in black_boxes]
     return " ".join(map(str, [*words, *sorted(sources, key=lambda path: not path.stem.endswith("_pkg"))]))
@@ -63,7 +63,7 @@ def sources_of(block: str) -> list[Path]:
         name = ahead.pop()
         if name in files and name not in found:
             found[name] = files[name]
-            ahead += set(re.findall(r"\w+", files[name].read_text()))
+            ahead += set(re.findall(r"\w+", re.sub(r"//.*", "", files[name].read_text())))
     return [found[name] for name in sorted(found)]
 
 

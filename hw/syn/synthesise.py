@@ -57,13 +57,15 @@ def elaborate(block, parameters, black_boxes):
     made, key = folder / f"{block}.il", folder / "key"
     commands = [read_command(block, parameters, black_boxes), *ELABORATE.format(block=block).splitlines()]
 
-    def now():
-        return digest(sources_of(block), *commands, tool_version("pyosys"))
-
-    if not (made.exists() and key.exists() and key.read_text() == now()):
+    sources = sources_of(block)
+    now = digest(sources, *commands, tool_version("pyosys"))
+    if not (made.exists() and key.exists() and key.read_text() == now):
+        read = digest(sources)
         yosys([*commands, f"write_rtlil {made.name}"], folder, "yosys")
-        key.write_text(now())
-    return made, digest(sources_of(block))
+        if digest(sources) != read:
+            raise Failure("a source changed while it was read: start again")
+        key.write_text(now)
+    return made, digest(sources)
 
 
 def netlist(block, generic, library, folder):
@@ -85,6 +87,9 @@ def netlist(block, generic, library, folder):
         folder,
         "yosys",
     )
+    # What is left out keeps its parameters, which OpenSTA can't read.
+    made = folder / f"{block}.v"
+    made.write_text(re.sub(r"^(  \w+) #\(\n(?:    \..*\n)+  \) ", r"\1 ", made.read_text(), flags=re.MULTILINE))
     module = json.loads((folder / "stat.json").read_text())["modules"]["\\" + block]
     cells = module["num_cells_by_type"]
     unmapped = sorted(cell for cell in cells if cell.startswith("$"))
@@ -162,7 +167,8 @@ def paths(report):
     }
 
 
-REPORT = "report_checks -path_delay max -format full_clock_expanded -fields {capacitance slew input_pin net} -digits 4"
+# Not the group of asynchronous resets: the tree that would carry a reset is not built.
+REPORT = "report_checks -path_delay max -path_group clk -format full_clock_expanded -fields {capacitance slew input_pin net} -digits 4"
 
 
 def registers(library, out):

@@ -2,7 +2,7 @@
 
 import json
 
-from common import RESULTS
+from common import RESULTS, digest, sources_of
 
 # OnionChopper thesis, sections 4.2.4, 4.2.5 and 6.4; its library is not named.
 # 6.87 mm2, of which compute units 99.54 %, two of them, modelled by Accelergy and not synthesised.
@@ -29,14 +29,15 @@ def depth(result: dict):
 
 def shown(result: dict) -> str:
     others = [f"{k}={v}" for k, v in result["parameters"].items() if k != "BITS"]
-    return " ".join([result["block"], *others])
+    changed = result["sources"] != digest(sources_of(result["block"]))
+    return " ".join([result["block"], *others, *(["(older sources)"] if changed else [])])
 
 
 def order(result: dict):
     block = result["block"]
     known = ORDER.index(block) if block in ORDER else len(ORDER)
     bits = depth(result)
-    return known, shown(result), -1 if bits is None else 1000 if bits == 0 else bits, result.get("library", "")
+    return known, block, -1 if bits is None else 1000 if bits == 0 else bits, result.get("library", "")
 
 
 def limit(path: dict) -> str:
