@@ -58,7 +58,7 @@ module onionchopper
     .config_o(cfg), .moduli_o(moduli), .start_o(start), .clear_o(clear), .shape_o(shape), .busy_i(busy_q), .done_i(done_q),
     .error_i(error_q), .counters_i(counters_q)
   );
-  assign go     = start && !busy_q && shape == OK && error_q == OK;
+  assign go     = start && !clear && !busy_q && shape == OK && error_q == OK;
   assign busy_o = busy_q || start;
   // An error stops everything at once: the modules behind are held in reset until the host clears it.
   assign run_rst_n = rst_ni && error_q == OK;
