@@ -196,8 +196,8 @@ pub fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
     let named = std::env::var_os("BLINDCORE_RTL").filter(|folder| !folder.is_empty());
     let folder = named.map(PathBuf::from).or_else(|| {
         let program = std::env::current_exe().ok()?;
-        // cargo marks its build folders so; programs lie one folder below, tests two.
-        let build = program.ancestors().skip(1).take(4).find(|f| f.join("CACHEDIR.TAG").is_file());
+        // cargo leaves this in its build folders; programs lie one folder below, tests two.
+        let build = program.ancestors().skip(1).take(4).find(|f| f.join(".rustc_info.json").is_file());
         build.map(|folder| folder.join("hw"))
     });
     let path = folder.as_ref().map(|folder| folder.join(&file)).filter(|path| path.is_file());
