@@ -6,12 +6,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// The binary, with nothing of the machine's settings.
+/// The binary, with nothing of the machine's settings but where simulated chips lie.
 pub(crate) fn blindcore(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_blindcore"));
     command.current_dir(dir).stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("BLINDCORE_") {
+        if name.to_string_lossy().starts_with("BLINDCORE_") && name != "BLINDCORE_RTL" {
             command.env_remove(name);
         }
     }
