@@ -1,0 +1,1 @@
+//! Arrays of numbers from and to CSV, NPY and Parquet.
