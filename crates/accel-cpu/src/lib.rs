@@ -197,6 +197,7 @@ impl Placed for CpuPlaced {
             database_bytes: (bytes * passes) as u64,
             threads: pool.current_num_threads(),
             hardware: None,
+            ..Cost::default()
         };
         Ok((answer, cost))
     }

@@ -320,6 +320,7 @@ impl Placed for RtlPlaced {
             database_bytes: (self.bytes * passes) as u64,
             threads: 1,
             hardware: Some(hardware),
+            ..Cost::default()
         };
         Ok((answer, cost))
     }

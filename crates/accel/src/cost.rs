@@ -9,6 +9,10 @@ pub struct Cost {
     pub time: Duration,
     /// Bytes of the database that were read from memory, each counted once a pass.
     pub database_bytes: u64,
+    /// Multiplications modulo the modulus (bigmod).
+    pub multiplications: u64,
+    /// Squarings modulo the modulus (bigmod).
+    pub squarings: u64,
     /// Threads that shared the work.
     pub threads: usize,
     /// What the clocks of simulated hardware went to.

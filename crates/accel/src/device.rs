@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::bigmod::{Bigmod, Modulus};
 use crate::contract::Shape;
 use crate::{Cost, Error, Layout, Words};
 
@@ -30,6 +31,15 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// The shape is out of range, or this device can't run it.
     fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error>;
+
+    /// Prepares arithmetic modulo a big number.
+    ///
+    /// # Errors
+    /// This device does not do it.
+    fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
+        let _ = modulus;
+        Err(Error::Unsupported { name: self.name().into(), operation: "bigmod" })
+    }
 }
 
 /// A device, in words.

@@ -59,6 +59,58 @@ pub enum Error {
         /// The modulus.
         modulus: String,
     },
+    /// A modulus that bigmod can't take.
+    #[error("the modulus can't be used: {why}")]
+    Modulus {
+        /// What is wrong with it; never its value, which may be secret.
+        why: String,
+    },
+    /// Numbers that are not below the modulus.
+    #[error("number {position} of {count} is not below the modulus; reduce it first")]
+    NotReduced {
+        /// Which.
+        position: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// Residues of another modulus or device.
+    #[error("residues in the form {got:?} {} where {want:?} works; read them there and place them here", if *same_modulus { "of this modulus" } else { "of another modulus" })]
+    Residues {
+        /// Their form.
+        got: &'static str,
+        /// The form that fits.
+        want: String,
+        /// Whether the modulus is the same.
+        same_modulus: bool,
+    },
+    /// An exponent out of range.
+    #[error("{why}; use shorter exponents")]
+    Exponent {
+        /// What is out of range.
+        why: String,
+    },
+    /// A number without an inverse.
+    #[error("number {position} of {count} shares a factor with the modulus and has no inverse")]
+    NotInvertible {
+        /// Which.
+        position: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// A weighing out of range.
+    #[error("the weighing is out of range: {why}")]
+    Mac {
+        /// What is.
+        why: String,
+    },
+    /// An operation that this device does not have.
+    #[error("device {name:?} does not do {operation}; use --device cpu")]
+    Unsupported {
+        /// Which device.
+        name: String,
+        /// Which operation.
+        operation: &'static str,
+    },
     /// Memory could not be had.
     #[error("{bytes} bytes of memory could not be had: {why}")]
     Memory {

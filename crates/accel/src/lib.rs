@@ -14,6 +14,7 @@
 #[cfg(target_endian = "big")]
 compile_error!("blindcore stores and sends little-endian words and is not built for big-endian machines");
 
+pub mod bigmod;
 pub mod conformance;
 pub mod contract;
 mod cost;
