@@ -1,0 +1,1 @@
+//! Numbers as plaintexts: signed integers and floats with an exponent.

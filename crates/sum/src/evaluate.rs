@@ -1,0 +1,1 @@
+//! Sums, products with plaintexts, dot products, matrices and convolutions of encrypted numbers.

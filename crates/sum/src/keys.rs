@@ -1,0 +1,1 @@
+//! Keys: generation, validation, their files.

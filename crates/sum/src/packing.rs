@@ -1,0 +1,1 @@
+//! Many small numbers in one plaintext.

@@ -1,0 +1,1 @@
+//! The JSON of python-paillier (phe).

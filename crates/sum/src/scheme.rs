@@ -1,0 +1,1 @@
+//! Encryption, decryption and rerandomisation.
