@@ -10,10 +10,12 @@
 //! # Ok::<(), blindcore_accel::Error>(())
 //! ```
 //!
-//! Two families of kernels, one a layout: `tiles` for bytes modulo 2^32, `rows` for everything else. Each
-//! has its driver and its portable kernel in one file here and its fast kernels in `arch/<isa>`.
+//! The contract operation has two families of kernels, one a layout: `tiles` for bytes modulo 2^32, `rows` for
+//! everything else. Each has its driver and its portable kernel in one file here and its fast kernels in
+//! `arch/<isa>`. The bigmod operation is in `bigmod`, its vector engine in `arch/bigmod`.
 
 mod arch;
+mod bigmod;
 mod isa;
 mod memory;
 mod rows;
@@ -22,6 +24,7 @@ mod tiles;
 use std::sync::Arc;
 use std::time::Instant;
 
+use blindcore_accel::bigmod::{Bigmod, Modulus};
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{
     Contract, Cost, Database, Description, Device, Error, Layout, Placed, SharedBytes, Words,
@@ -91,6 +94,10 @@ impl Cpu {
 }
 
 impl Device for Cpu {
+    fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
+        Ok(Box::new(bigmod::CpuBigmod::new(self.isa, modulus, &self.pool)))
+    }
+
     fn name(&self) -> &str {
         self.name
     }

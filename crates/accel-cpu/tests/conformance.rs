@@ -10,6 +10,8 @@ fn conforms(isa: Isa) {
         Ok(device) => {
             assert_eq!(device.name(), isa.device_name());
             blindcore_accel::conformance::contract(&device);
+            let cases = blindcore_accel::conformance::bigmod(&device);
+            assert!(cases >= 100_000, "{cases}");
         }
         Err(e) => eprintln!("skipped: {e}"),
     }

@@ -7,6 +7,7 @@ pub(crate) mod amx;
 pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+pub(crate) mod bigmod;
 pub mod measure;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod rows_avx2;

@@ -1,15 +1,10 @@
-//! The suite that every device runs: the same random and edge shapes, compared bit for bit with
-//! [`contract::reference`].
-//!
-//! ```no_run
-//! # fn open() -> Box<dyn blindcore_accel::Device> { unimplemented!() }
-//! blindcore_accel::conformance::contract(&*open());
-//! ```
+//! The suite of the contract operation.
 
 use std::sync::Arc;
 
 use blindcore_math::Modulus;
 
+use super::Random;
 use crate::contract::{self, Shape};
 use crate::{Database, Device, Layout, SharedBytes, Word, Words};
 
@@ -192,20 +187,4 @@ fn aligned(bytes: &[u8]) -> SharedBytes {
     let start = copy.as_ptr().align_offset(LINE);
     copy[start..start + bytes.len()].copy_from_slice(bytes);
     Arc::new(Lines(copy, start, bytes.len()))
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014): repeatable, and no secret depends on it.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
 }

@@ -1,0 +1,283 @@
+//! Big modular arithmetic on the CPU: batches are cut over the threads, and every piece is worked out by an
+//! [`Engine`], which knows one form of residues.
+//!
+//! The engines are [`portable`], on crypto-bigint, and the vector engine of `arch/bigmod`, which keeps a number a
+//! lane. What is built of multiplications alone, [`invert`] and [`mac`], is written once for all.
+
+mod invert;
+mod mac;
+mod portable;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use blindcore_accel::bigmod::{
+    Bigmod, Exponents, FixedBase, Line, MAX_EXPONENT_BITS, Mac, Modulus, Numbers, Residues, check_exponents,
+};
+use blindcore_accel::{Cost, Error};
+use rayon::prelude::*;
+
+use crate::{Isa, arch};
+
+/// Arithmetic modulo one number, on rows: residues in this engine's form, [`Engine::row_lines`] lines each.
+///
+/// Where a method takes lists of rows, it takes any number of them and writes as many rows to `out`, in order.
+pub(crate) trait Engine: Send + Sync {
+    /// What the rows hold, for messages and to tell forms apart.
+    fn form(&self) -> &'static str;
+
+    /// Lines of a row.
+    fn row_lines(&self) -> usize;
+
+    /// Rows that are worked on at once; fewer cost as much.
+    fn lanes(&self) -> usize;
+
+    /// Takes numbers below the modulus into rows.
+    fn enter(&self, numbers: &[&[u64]], out: &mut [Line]);
+
+    /// Gives rows back as numbers below the modulus, one after the other.
+    fn leave(&self, rows: &[&[Line]], out: &mut [u64]);
+
+    /// `x[i] * y[i]`.
+    fn multiply(&self, x: &[&[Line]], y: &[&[Line]], out: &mut [Line]);
+
+    /// `x[i] ^ (2 ^ times)`.
+    fn square(&self, x: &[&[Line]], times: u32, out: &mut [Line]);
+
+    /// `x[i] ^ exponents[i]`, of which `bits` bits count, in constant time.
+    fn power(&self, x: &[&[Line]], exponents: &[&[u64]], bits: u32, out: &mut [Line]);
+
+    /// What powers of one base, to exponents of `bits` bits, are made from.
+    fn table(self: Arc<Self>, base: &[Line], bits: u32) -> Box<dyn Table>;
+}
+
+/// Powers of one base.
+pub(crate) trait Table: Send + Sync {
+    /// `base ^ exponents[i]`, in constant time.
+    fn power(&self, exponents: &[&[u64]], out: &mut [Line]);
+
+    /// Bytes it takes.
+    fn bytes(&self) -> usize;
+}
+
+/// The engine of an instruction set.
+fn engine(isa: Isa, modulus: &Modulus) -> Arc<dyn Engine> {
+    let fast: Option<Arc<dyn Engine>> = match isa {
+        Isa::Portable => None,
+        Isa::Avx2 => arch::bigmod::avx2(modulus),
+        Isa::Avx512 | Isa::Amx => arch::bigmod::avx512(modulus),
+    };
+    fast.unwrap_or_else(|| Arc::new(portable::Portable::new(modulus)))
+}
+
+/// Arithmetic modulo one number on the CPU.
+#[derive(Clone)]
+pub(crate) struct CpuBigmod {
+    modulus: Arc<Modulus>,
+    engine: Arc<dyn Engine>,
+    pool: Arc<rayon::ThreadPool>,
+}
+
+impl CpuBigmod {
+    pub(crate) fn new(isa: Isa, modulus: &Modulus, pool: &Arc<rayon::ThreadPool>) -> Self {
+        Self { modulus: Arc::new(modulus.clone()), engine: engine(isa, modulus), pool: Arc::clone(pool) }
+    }
+
+    fn check(&self, residues: &Residues) -> Result<(), Error> {
+        residues.check(&self.modulus, self.engine.form())
+    }
+
+    /// `count` rows to be written.
+    fn rows(&self, count: usize) -> Residues {
+        Residues::zeroed(&self.modulus, self.engine.form(), self.engine.row_lines(), count)
+    }
+
+    /// Rows that a thread takes at once: whole groups of lanes, a few pieces a thread where there are enough.
+    fn piece(&self, count: usize) -> usize {
+        let lanes = self.engine.lanes();
+        count.div_ceil(4 * self.pool.current_num_threads()).next_multiple_of(lanes).min(16 * lanes)
+    }
+
+    /// Makes `count` rows, piece by piece over the threads; `work` gets the first position of its piece.
+    fn each(&self, count: usize, work: impl Fn(usize, &mut [Line]) + Sync) -> Residues {
+        let mut out = self.rows(count);
+        let piece = self.piece(count);
+        let lines = out.lines_mut();
+        let size = (piece * self.engine.row_lines()).max(1);
+        if lines.len() <= size {
+            // One piece: not worth a thread's waking.
+            if count > 0 {
+                work(0, lines);
+            }
+        } else {
+            self.pool.install(|| {
+                lines.par_chunks_mut(size).enumerate().for_each(|(i, lines)| work(i * piece, lines));
+            });
+        }
+        out
+    }
+
+    fn cost(&self, start: Instant, multiplications: usize, squarings: usize) -> Cost {
+        Cost {
+            time: start.elapsed(),
+            multiplications: multiplications as u64,
+            squarings: squarings as u64,
+            threads: self.pool.current_num_threads(),
+            ..Cost::default()
+        }
+    }
+}
+
+/// The rows of `residues` at `first` and after, as many as `lines` holds.
+fn rows<'a>(residues: &'a Residues, first: usize, lines: &[Line]) -> Vec<&'a [Line]> {
+    let row = residues.row_lines();
+    residues.lines().chunks_exact(row).skip(first).take(lines.len() / row).collect()
+}
+
+impl Bigmod for CpuBigmod {
+    fn modulus(&self) -> &Arc<Modulus> {
+        &self.modulus
+    }
+
+    fn place(&self, numbers: &Numbers) -> Result<Residues, Error> {
+        if numbers.is_empty() {
+            return Ok(self.rows(0));
+        }
+        if numbers.words() != self.modulus.words() {
+            let want = self.modulus.words().to_string();
+            return Err(Error::Length { what: "a number", got: numbers.words(), want, unit: "words" });
+        }
+        let count = numbers.len();
+        if let Some(position) = numbers.iter().position(|n| !below(n, self.modulus.value())) {
+            return Err(Error::NotReduced { position, count });
+        }
+        Ok(self.each(count, |first, lines| {
+            let numbers: Vec<&[u64]> =
+                numbers.iter().skip(first).take(lines.len() / self.engine.row_lines()).collect();
+            self.engine.enter(&numbers, lines);
+        }))
+    }
+
+    fn read(&self, residues: &Residues) -> Result<Numbers, Error> {
+        self.check(residues)?;
+        let words = self.modulus.words();
+        let mut out = Numbers::zeroed(residues.len(), words);
+        let piece = self.piece(residues.len());
+        self.pool.install(|| {
+            out.as_words_mut().par_chunks_mut((piece * words).max(1)).enumerate().for_each(|(i, out)| {
+                let row = residues.row_lines();
+                let rows: Vec<&[Line]> =
+                    residues.lines().chunks_exact(row).skip(i * piece).take(out.len() / words).collect();
+                self.engine.leave(&rows, out);
+            });
+        });
+        Ok(out)
+    }
+
+    fn multiply(&self, x: &Residues, y: &Residues) -> Result<(Residues, Cost), Error> {
+        self.check(x)?;
+        self.check(y)?;
+        let start = Instant::now();
+        if y.len() != x.len() && y.len() != 1 {
+            let want = format!("{} or 1", x.len());
+            return Err(Error::Length { what: "the second factor", got: y.len(), want, unit: "residues" });
+        }
+        let out = self.each(x.len(), |first, lines| {
+            let x = rows(x, first, lines);
+            let y = if y.len() == 1 { vec![y.lines(); x.len()] } else { rows(y, first, lines) };
+            self.engine.multiply(&x, &y, lines);
+        });
+        Ok((out, self.cost(start, x.len(), 0)))
+    }
+
+    fn square(&self, x: &Residues, times: u32) -> Result<(Residues, Cost), Error> {
+        self.check(x)?;
+        let start = Instant::now();
+        let out = self.each(x.len(), |first, lines| self.engine.square(&rows(x, first, lines), times, lines));
+        Ok((out, self.cost(start, 0, x.len() * times as usize)))
+    }
+
+    fn power(&self, x: &Residues, exponents: &Exponents<'_>) -> Result<(Residues, Cost), Error> {
+        self.check(x)?;
+        check_exponents(exponents, x.len())?;
+        let start = Instant::now();
+        let bits = match exponents {
+            Exponents::Shared(_, bits) | Exponents::Each(_, bits) => *bits,
+        };
+        let out = self.each(x.len(), |first, lines| {
+            let x = rows(x, first, lines);
+            let exponents: Vec<&[u64]> = match exponents {
+                Exponents::Shared(exponent, _) => vec![exponent; x.len()],
+                Exponents::Each(each, _) => each.iter().skip(first).take(x.len()).collect(),
+            };
+            self.engine.power(&x, &exponents, bits, lines);
+        });
+        let count = x.len();
+        Ok((out, self.cost(start, count * bits.div_ceil(WINDOW) as usize, count * bits as usize)))
+    }
+
+    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Box<dyn FixedBase>, Error> {
+        self.check(base)?;
+        if base.len() != 1 {
+            return Err(Error::Length {
+                what: "the base",
+                got: base.len(),
+                want: "1".into(),
+                unit: "residues",
+            });
+        }
+        if bits == 0 || bits > MAX_EXPONENT_BITS {
+            let why = format!("exponents of {bits} bits; 1 to {MAX_EXPONENT_BITS} are carried");
+            return Err(Error::Exponent { why });
+        }
+        let table = self.pool.install(|| Arc::clone(&self.engine).table(base.lines(), bits));
+        Ok(Box::new(CpuFixedBase { bigmod: self.clone(), table, bits }))
+    }
+
+    fn invert(&self, x: &Residues) -> Result<(Residues, Cost), Error> {
+        self.check(x)?;
+        let start = Instant::now();
+        let (out, multiplications) = self.invert_all(x)?;
+        Ok((out, self.cost(start, multiplications, 0)))
+    }
+
+    fn mac(&self, x: &Residues, mac: &Mac) -> Result<(Residues, Cost), Error> {
+        self.check(x)?;
+        mac.check(x.len())?;
+        let start = Instant::now();
+        let (out, multiplications, squarings) = self.weigh(x, mac)?;
+        Ok((out, self.cost(start, multiplications, squarings)))
+    }
+}
+
+/// Bits of an exponent that are taken at once.
+pub(crate) const WINDOW: u32 = 5;
+
+/// Whether `x < y`, for as many words, in time that shows neither.
+fn below(x: &[u64], y: &[u64]) -> bool {
+    let borrow = x.iter().zip(y).fold(false, |borrow, (x, y)| x.borrowing_sub(*y, borrow).1);
+    borrow
+}
+
+struct CpuFixedBase {
+    bigmod: CpuBigmod,
+    table: Box<dyn Table>,
+    bits: u32,
+}
+
+impl FixedBase for CpuFixedBase {
+    fn power(&self, exponents: &Numbers) -> Result<(Residues, Cost), Error> {
+        check_exponents(&Exponents::Each(exponents, self.bits), exponents.len())?;
+        let start = Instant::now();
+        let out = self.bigmod.each(exponents.len(), |first, lines| {
+            let count = lines.len() / self.bigmod.engine.row_lines();
+            let exponents: Vec<&[u64]> = exponents.iter().skip(first).take(count).collect();
+            self.table.power(&exponents, lines);
+        });
+        Ok((out, self.bigmod.cost(start, 0, 0)))
+    }
+
+    fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+}

@@ -1,0 +1,334 @@
+//! The suite of the bigmod operation.
+
+use super::Random;
+use crate::bigmod::{Bigmod, Exponents, Mac, Method, Modulus, Numbers, Residues, reference};
+use crate::{Device, Error};
+
+/// Runs every bigmod operation on every kind of modulus and compares each result with the definition.
+///
+/// Returns how many results were compared.
+///
+/// # Panics
+/// Names the modulus and the operation that differs.
+pub fn bigmod(device: &dyn Device) -> usize {
+    let mut random = Random(0xb16);
+    let mut cases = 0;
+    for modulus in moduli(&mut random) {
+        let case = Case { bigmod: device.bigmod(&modulus).expect("a modulus in range"), modulus };
+        cases += case.products(&mut random);
+        cases += case.powers(&mut random);
+        cases += case.inverses(&mut random);
+        cases += case.weighings(&mut random);
+        case.refusals();
+    }
+    shapes(device, &mut random);
+    cases
+}
+
+/// Edge and random moduli: tiny, all ones, one above and below the limits of limbs of 27, 52 and 64 bits, the sizes of
+/// keys, one past them, and the longest.
+fn moduli(random: &mut Random) -> Vec<Modulus> {
+    let mut roots: Vec<Vec<u64>> = vec![vec![3], vec![5], vec![9], vec![u64::MAX], vec![1, 1]];
+    for bits in [27, 52, 54, 104, 108, 128, 256, 1024, 1040, 2048, 2080] {
+        roots.push(add(&power_of_two(bits), 1));
+        roots.push(ones(bits));
+    }
+    for bits in [40, 100, 512, 1000, 1024, 1025, 1536, 2047, 2048, 3072, 4096] {
+        roots.push(odd(bits, random));
+    }
+    let mut moduli: Vec<Modulus> = roots.iter().map(|r| Modulus::odd(r).expect("odd")).collect();
+    moduli.extend(roots.iter().map(|r| Modulus::square_of(r).expect("odd")));
+    for bits in [4160, 6144, 8192] {
+        moduli.push(Modulus::odd(&odd(bits, random)).expect("odd"));
+        moduli.push(Modulus::odd(&ones(bits)).expect("odd"));
+    }
+    moduli
+}
+
+fn power_of_two(bits: usize) -> Vec<u64> {
+    let mut out = vec![0; bits / 64 + 1];
+    out[bits / 64] = 1 << (bits % 64);
+    out
+}
+
+fn add(x: &[u64], y: u64) -> Vec<u64> {
+    let mut out = x.to_vec();
+    out[0] |= y;
+    out
+}
+
+fn ones(bits: usize) -> Vec<u64> {
+    let mut out = vec![u64::MAX; bits.div_ceil(64)];
+    if !bits.is_multiple_of(64) {
+        *out.last_mut().expect("not empty") = (1 << (bits % 64)) - 1;
+    }
+    out
+}
+
+fn odd(bits: usize, random: &mut Random) -> Vec<u64> {
+    let mut out: Vec<u64> = ones(bits).iter().map(|mask| random.next() & mask).collect();
+    out[0] |= 1;
+    let top = bits - 1;
+    out[top / 64] |= 1 << (top % 64);
+    out
+}
+
+struct Case {
+    modulus: Modulus,
+    bigmod: Box<dyn Bigmod>,
+}
+
+impl Case {
+    fn name(&self) -> String {
+        let kind = if self.modulus.is_square() { "the square of one of" } else { "of" };
+        format!("modulus {kind} {} words, lowest {:#x}", self.modulus.root().len(), self.modulus.root()[0])
+    }
+
+    fn one(&self) -> Vec<u64> {
+        reference::one(&self.modulus)
+    }
+
+    /// A residue: an edge or a random one.
+    fn residue(&self, random: &mut Random) -> Vec<u64> {
+        let words = self.modulus.words();
+        let minus_one = || {
+            let mut out = self.modulus.value().to_vec();
+            out[0] -= 1;
+            out
+        };
+        match random.below(12) {
+            0 => vec![0; words],
+            1 => self.one(),
+            2 => minus_one(),
+            // Just under and above the root: where the halves of a square's residues meet.
+            3 if self.modulus.is_square() => {
+                let mut out = self.modulus.root().to_vec();
+                out[0] -= random.below(2) as u64;
+                out.resize(words, 0);
+                out
+            }
+            _ => {
+                let wide: Vec<u64> = (0..words + 1).map(|_| random.next()).collect();
+                reference::multiply(&self.modulus, &wide, &self.one())
+            }
+        }
+    }
+
+    fn residues(&self, count: usize, random: &mut Random) -> Vec<Vec<u64>> {
+        (0..count).map(|_| self.residue(random)).collect()
+    }
+
+    fn numbers(&self, residues: &[Vec<u64>]) -> Numbers {
+        Numbers::from_words(self.modulus.words(), residues.iter().map(Vec::as_slice))
+    }
+
+    fn place(&self, residues: &[Vec<u64>]) -> Residues {
+        self.bigmod.place(&self.numbers(residues)).expect("residues in range")
+    }
+
+    /// Compares, and counts.
+    fn same(&self, what: &str, got: &Residues, want: &[Vec<u64>]) -> usize {
+        let got = self.bigmod.read(got).expect("its own residues");
+        assert_eq!(got.len(), want.len(), "{what}, {}", self.name());
+        for (i, (got, want)) in got.iter().zip(want).enumerate() {
+            assert!(got == want, "{what} {i} of {}, {}: {got:x?} where {want:x?}", want.len(), self.name());
+        }
+        want.len()
+    }
+
+    fn products(&self, random: &mut Random) -> usize {
+        let mut cases = 0;
+        // Batches of every length about the lanes, then a long one.
+        for count in (0..=17).chain([40, 900]) {
+            let (x, y) = (self.residues(count, random), self.residues(count, random));
+            let (px, py) = (self.place(&x), self.place(&y));
+            cases += self.same("placing", &px, &x);
+            let want: Vec<_> =
+                x.iter().zip(&y).map(|(x, y)| reference::multiply(&self.modulus, x, y)).collect();
+            let (product, cost) = self.bigmod.multiply(&px, &py).expect("in range");
+            assert_eq!(cost.multiplications, count as u64);
+            cases += self.same("product", &product, &want);
+            let squares: Vec<_> = x.iter().map(|x| reference::multiply(&self.modulus, x, x)).collect();
+            cases += self.same("square", &self.bigmod.square(&px, 1).expect("in range").0, &squares);
+            if count > 0 {
+                let single = py.select([0]);
+                let want: Vec<_> = x.iter().map(|x| reference::multiply(&self.modulus, x, &y[0])).collect();
+                let (product, _) = self.bigmod.multiply(&px, &single).expect("in range");
+                cases += self.same("product by one number", &product, &want);
+            }
+            // What comes out may go in again: forms that are not reduced must not grow.
+            let mut chain = product;
+            let mut want = want;
+            for _ in 0..3 {
+                chain = self.bigmod.multiply(&chain, &chain).expect("in range").0;
+                want = want.iter().map(|x| reference::multiply(&self.modulus, x, x)).collect();
+            }
+            cases += self.same("chain of products", &chain, &want);
+            let squared = self.bigmod.square(&px, 3).expect("in range").0;
+            let want: Vec<_> = squares
+                .iter()
+                .map(|x| {
+                    let fourth = reference::multiply(&self.modulus, x, x);
+                    reference::multiply(&self.modulus, &fourth, &fourth)
+                })
+                .collect();
+            cases += self.same("three squarings", &squared, &want);
+        }
+        cases
+    }
+
+    fn powers(&self, random: &mut Random) -> usize {
+        let mut cases = 0;
+        for bits in [1u32, 2, 5, 6, 63, 64, 65, 130] {
+            let words = bits.div_ceil(64) as usize;
+            let mut exponents = Numbers::zeroed(9, words);
+            for i in 0..9 {
+                let ones = ones(bits as usize);
+                for (word, ones) in exponents.get_mut(i).iter_mut().zip(&ones) {
+                    *word = match i {
+                        0 => 0,
+                        1 => *ones,
+                        _ => random.next() & ones,
+                    };
+                }
+            }
+            let x = self.residues(9, random);
+            let placed = self.place(&x);
+            let each: Vec<_> =
+                x.iter().zip(exponents.iter()).map(|(x, e)| reference::power(&self.modulus, x, e)).collect();
+            let (got, _) = self.bigmod.power(&placed, &Exponents::Each(&exponents, bits)).expect("in range");
+            cases += self.same("power", &got, &each);
+            let shared: Vec<_> =
+                x.iter().map(|x| reference::power(&self.modulus, x, exponents.get(2))).collect();
+            let exponent = Exponents::Shared(exponents.get(2), bits);
+            cases += self.same(
+                "shared power",
+                &self.bigmod.power(&placed, &exponent).expect("in range").0,
+                &shared,
+            );
+            let based: Vec<_> = exponents.iter().map(|e| reference::power(&self.modulus, &x[3], e)).collect();
+            let base = self.bigmod.fixed_base(&placed.select([3]), bits).expect("in range");
+            let (got, _) = base.power(&exponents).expect("in range");
+            cases += self.same("power of a fixed base", &got, &based);
+        }
+        cases
+    }
+
+    /// Numbers that have inverses, and these, by way of the device: checked by multiplication.
+    fn invertible(&self, count: usize, random: &mut Random) -> (Vec<Vec<u64>>, Vec<Vec<u64>>) {
+        let (mut x, mut inverses) = (Vec::new(), Vec::new());
+        let mut tries = 0;
+        while x.len() < count {
+            tries += 1;
+            assert!(tries < 100 * count, "no invertible numbers, {}", self.name());
+            let candidate = self.residue(random);
+            match self.bigmod.invert(&self.place(std::slice::from_ref(&candidate))) {
+                Ok((inverse, _)) => {
+                    inverses.push(self.bigmod.read(&inverse).expect("its own").get(0).to_vec());
+                    x.push(candidate);
+                }
+                Err(Error::NotInvertible { position: 0, count: 1 }) => {}
+                Err(e) => panic!("{e}, {}", self.name()),
+            }
+        }
+        (x, inverses)
+    }
+
+    fn inverses(&self, random: &mut Random) -> usize {
+        let mut cases = 0;
+        let (x, inverses) = self.invertible(13, random);
+        for (x, inverse) in x.iter().zip(&inverses) {
+            let product = reference::multiply(&self.modulus, x, inverse);
+            assert!(product == self.one(), "inverse, {}", self.name());
+            cases += 1;
+        }
+        for count in [0, 1, 2, 3, 8, 13] {
+            let (got, _) = self.bigmod.invert(&self.place(&x[..count])).expect("they have inverses");
+            cases += self.same("inverses of a batch", &got, &inverses[..count]);
+        }
+        for position in [0, 6, 12] {
+            let mut x = x.clone();
+            x[position] = vec![0; self.modulus.words()];
+            let error = self.bigmod.invert(&self.place(&x)).err();
+            assert_eq!(error, Some(Error::NotInvertible { position, count: 13 }), "{}", self.name());
+        }
+        cases
+    }
+
+    fn weighings(&self, random: &mut Random) -> usize {
+        let mut cases = 0;
+        let (x, inverses) = self.invertible(11, random);
+        let placed = self.place(&x);
+        let shapes = [(1, 11, 1), (1, 11, 9), (3, 5, 4), (9, 4, 1), (2, 1, 3)];
+        for (shape, (positions, terms, outputs)) in shapes.into_iter().enumerate() {
+            for (kind, limit) in [(0, 128i64), (1, 128), (2, 8), (3, 2), (4, 5000), (5, 1 << 20), (6, 1)] {
+                if self.modulus.words() > 40 && (shape + kind) % 3 != 0 {
+                    continue; // the definition is slow there
+                }
+                let weight = |random: &mut Random| match (kind, random.below(6)) {
+                    (_, 0) => -limit,
+                    (_, 1) => limit - 1,
+                    (0, _) => random.below(limit as usize) as i64,
+                    (_, 2) => 0,
+                    _ => random.below(2 * limit as usize) as i64 - limit,
+                };
+                let mut mac = Mac {
+                    terms,
+                    indices: (0..positions * terms)
+                        .map(|_| if random.below(7) == 0 { Mac::ABSENT } else { random.below(11) as u32 })
+                        .collect(),
+                    weights: (0..outputs * terms).map(|_| weight(random)).collect(),
+                    method: Method::Auto,
+                };
+                if kind == 0 {
+                    mac.weights.iter_mut().for_each(|w| *w = w.abs()); // none negative
+                }
+                if kind == 6 {
+                    mac.weights.fill(0);
+                }
+                let want = reference::mac(&self.modulus, &x, &inverses, &mac);
+                for method in [Method::Auto, Method::BitSerial, Method::Buckets, Method::Tables] {
+                    let mac = Mac { method, ..mac.clone() };
+                    let (got, _) = self.bigmod.mac(&placed, &mac).expect("in range");
+                    cases += self.same(&format!("{mac:?}"), &got, &want);
+                }
+            }
+        }
+        cases
+    }
+
+    fn refusals(&self) {
+        let value = self.modulus.value();
+        let numbers = Numbers::from_words(value.len(), [self.one().as_slice(), value]);
+        let error = self.bigmod.place(&numbers).err();
+        assert_eq!(error, Some(Error::NotReduced { position: 1, count: 2 }), "{}", self.name());
+        let one = self.place(&[self.one()]);
+        for (what, error) in [
+            ("length", self.bigmod.place(&Numbers::zeroed(1, value.len() + 1)).err()),
+            ("factors", self.bigmod.multiply(&one, &one.select([0, 0])).err()),
+            ("exponent", self.bigmod.power(&one, &Exponents::Shared(&[8], 3)).err()),
+            ("exponents", self.bigmod.power(&one, &Exponents::Each(&Numbers::zeroed(2, 1), 3)).err()),
+            ("exponent's length", self.bigmod.power(&one, &Exponents::Shared(&[8], 1 << 20)).err()),
+            ("base", self.bigmod.fixed_base(&one.select([0, 0]), 9).err().map(|e| e.clone())),
+            ("index", self.bigmod.mac(&one, &Mac::matrix(2, vec![1, 1])).err()),
+            ("rows", self.bigmod.mac(&one, &Mac { weights: vec![1; 3], ..Mac::matrix(2, vec![]) }).err()),
+            ("terms", self.bigmod.mac(&one, &Mac::matrix(0, vec![])).err()),
+            ("weight", self.bigmod.mac(&one, &Mac::matrix(1, vec![i64::MIN])).err()),
+        ] {
+            assert!(error.is_some(), "{what} out of range was taken, {}", self.name());
+        }
+    }
+}
+
+/// Moduli that are refused, and residues that belong elsewhere.
+fn shapes(device: &dyn Device, random: &mut Random) {
+    for words in [vec![], vec![0], vec![1], vec![1, 0], vec![4], odd(8193, random)] {
+        assert!(matches!(Modulus::odd(&words), Err(Error::Modulus { .. })), "{words:?}");
+    }
+    assert!(matches!(Modulus::square_of(&odd(4097, random)), Err(Error::Modulus { .. })));
+    let open = |n: u64| device.bigmod(&Modulus::odd(&[n]).expect("odd")).expect("in range");
+    let (seven, nine) = (open(7), open(9));
+    let of_seven = seven.place(&Numbers::zeroed(1, 1)).expect("zero");
+    let error = nine.square(&of_seven, 1).err();
+    assert!(matches!(error, Some(Error::Residues { same_modulus: false, .. })), "{error:?}");
+}

@@ -1,0 +1,31 @@
+//! The suites that every device runs: the same random and edge operands, compared bit for bit with the
+//! definitions in [`contract::reference`](crate::contract::reference) and
+//! [`bigmod::reference`](crate::bigmod::reference).
+//!
+//! ```no_run
+//! # fn open() -> Box<dyn blindcore_accel::Device> { unimplemented!() }
+//! blindcore_accel::conformance::contract(&*open());
+//! blindcore_accel::conformance::bigmod(&*open());
+//! ```
+
+mod bigmod;
+mod contract;
+
+pub use bigmod::bigmod;
+pub use contract::contract;
+
+/// SplitMix64 (Steele, Lea and Flood 2014): repeatable, and no secret depends on it.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
