@@ -1,0 +1,187 @@
+//! AVX2: four lanes, digits of 27 bits, whole products.
+
+use std::arch::x86_64::*;
+
+use super::Kernel;
+use super::field::Field;
+use super::scan::{Vector, scans};
+
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(__m256i);
+
+const LANES: usize = 4;
+
+// SAFETY: instructions of AVX2 on whole vectors.
+unsafe impl Vector for Avx2 {
+    const LANES: usize = LANES;
+    const DIGIT_BITS: u32 = 27;
+    const TILE: usize = 4;
+    const HALVES: bool = false;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the caller's, here and below.
+        unsafe { Self(_mm256_setzero_si256()) }
+    }
+    #[inline(always)]
+    unsafe fn splat(x: u64) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm256_set1_epi64x(x as i64)) }
+    }
+    #[inline(always)]
+    unsafe fn load(at: *const u64) -> Self {
+        // SAFETY: see `zero`; groups are aligned.
+        unsafe { Self(_mm256_load_si256(at.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut u64) {
+        // SAFETY: see `load`.
+        unsafe { _mm256_store_si256(at.cast(), self.0) }
+    }
+    #[inline(always)]
+    unsafe fn add(self, x: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm256_add_epi64(self.0, x.0)) }
+    }
+    #[inline(always)]
+    unsafe fn sub(self, x: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm256_sub_epi64(self.0, x.0)) }
+    }
+    #[inline(always)]
+    unsafe fn and(self, x: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm256_and_si256(self.0, x.0)) }
+    }
+    #[inline(always)]
+    unsafe fn shift(self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm256_srli_epi64::<27>(self.0)) }
+    }
+    #[inline(always)]
+    unsafe fn add_low(self, x: Self, y: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm256_add_epi64(self.0, _mm256_mul_epu32(x.0, y.0))) }
+    }
+    #[inline(always)]
+    unsafe fn add_high(self, _: Self, _: Self) -> Self {
+        self
+    }
+    #[inline(always)]
+    unsafe fn digit_product(x: Self, y: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm256_mul_epu32(x.0, y.0)).and(Self::splat((1 << 27) - 1)) }
+    }
+}
+
+scans!(Avx2, "avx2");
+
+// SAFETY: engines hold this kernel only where `check_avx2` passed.
+unsafe impl Kernel for Avx2 {
+    const FORM: &'static str = "cpu:avx2";
+    const TEETH: u32 = 5;
+
+    unsafe fn gather(rows: &[*const u64], lines: usize, out: *mut u64) {
+        // SAFETY: the caller's.
+        unsafe { gather(rows.try_into().expect("a row a lane"), lines, out) }
+    }
+
+    unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
+        // SAFETY: the caller's.
+        unsafe { scatter(group, lines, rows) }
+    }
+
+    unsafe fn select(table: *const u64, entries: usize, digits: usize, index: *const u64, out: *mut u64) {
+        // SAFETY: the caller's.
+        unsafe { select::<false>(table, entries, digits, index, out) }
+    }
+
+    /// Entry by entry.
+    fn lay_out(rows: &[&[u64]], digits: usize) -> Vec<u64> {
+        rows.iter().flat_map(|row| row[..digits].iter().copied()).collect()
+    }
+
+    unsafe fn look_up(table: *const u64, digits: usize, index: *const u64, groups: usize, out: *mut u64) {
+        for group in 0..groups {
+            // SAFETY: the caller's.
+            unsafe {
+                let (index, out) = (index.add(group * LANES), out.add(group * digits * LANES));
+                select::<true>(table, 1 << Self::TEETH, digits, index, out);
+            }
+        }
+    }
+}
+
+/// Swaps rows and columns of four by four words.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn transpose(r: [__m256i; 4]) -> [__m256i; 4] {
+    let (a, b) = (_mm256_unpacklo_epi64(r[0], r[1]), _mm256_unpacklo_epi64(r[2], r[3]));
+    let (c, d) = (_mm256_unpackhi_epi64(r[0], r[1]), _mm256_unpackhi_epi64(r[2], r[3]));
+    [
+        _mm256_permute2x128_si256::<0x20>(a, b),
+        _mm256_permute2x128_si256::<0x20>(c, d),
+        _mm256_permute2x128_si256::<0x31>(a, b),
+        _mm256_permute2x128_si256::<0x31>(c, d),
+    ]
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn gather(rows: &[*const u64; LANES], lines: usize, out: *mut u64) {
+    for at in (0..lines * 8).step_by(4) {
+        // SAFETY: rows have `lines` lines, the group as many times eight vectors.
+        unsafe {
+            let digits = transpose(rows.map(|row| _mm256_load_si256(row.add(at).cast())));
+            for (d, digit) in digits.into_iter().enumerate() {
+                _mm256_store_si256(out.add((at + d) * LANES).cast(), digit);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx2")]
+unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
+    for at in (0..lines * 8).step_by(4) {
+        // SAFETY: as in `gather`; there are at most four rows.
+        unsafe {
+            let digits = std::array::from_fn(|d| _mm256_load_si256(group.add((at + d) * LANES).cast()));
+            for (row, digits) in rows.iter().zip(transpose(digits)) {
+                _mm256_store_si256(row.add(at).cast(), digits);
+            }
+        }
+    }
+}
+
+/// Chooses among entries that are groups, or `SHARED` by all lanes.
+#[target_feature(enable = "avx2")]
+unsafe fn select<const SHARED: bool>(
+    table: *const u64,
+    entries: usize,
+    digits: usize,
+    index: *const u64,
+    out: *mut u64,
+) {
+    const TOGETHER: usize = 4;
+    // SAFETY: a table of `entries` of `digits` digits, a multiple of four.
+    unsafe {
+        let index = _mm256_load_si256(index.cast());
+        for d in (0..digits).step_by(TOGETHER) {
+            let mut sum = [_mm256_setzero_si256(); TOGETHER];
+            for entry in 0..entries {
+                let here = _mm256_cmpeq_epi64(index, _mm256_set1_epi64x(entry as i64));
+                for (i, sum) in sum.iter_mut().enumerate() {
+                    let at = entry * digits + d + i;
+                    let digit = if SHARED {
+                        _mm256_set1_epi64x(*table.add(at) as i64)
+                    } else {
+                        _mm256_load_si256(table.add(at * LANES).cast())
+                    };
+                    *sum = _mm256_or_si256(*sum, _mm256_and_si256(here, digit));
+                }
+            }
+            for (i, sum) in sum.into_iter().enumerate() {
+                _mm256_store_si256(out.add((d + i) * LANES).cast(), sum);
+            }
+        }
+    }
+}

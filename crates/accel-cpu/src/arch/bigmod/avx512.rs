@@ -1,0 +1,207 @@
+//! AVX-512 IFMA: eight lanes, digits of 52 bits, products in two halves.
+
+use std::arch::x86_64::*;
+
+use super::Kernel;
+use super::field::Field;
+use super::scan::{Vector, scans};
+
+#[derive(Clone, Copy)]
+pub(super) struct Avx512(__m512i);
+
+const LANES: usize = 8;
+
+// SAFETY: instructions of AVX-512 F and IFMA on whole vectors.
+unsafe impl Vector for Avx512 {
+    const LANES: usize = LANES;
+    const DIGIT_BITS: u32 = 52;
+    const TILE: usize = 5;
+    const HALVES: bool = true;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the caller's, here and below.
+        unsafe { Self(_mm512_setzero_si512()) }
+    }
+    #[inline(always)]
+    unsafe fn splat(x: u64) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm512_set1_epi64(x as i64)) }
+    }
+    #[inline(always)]
+    unsafe fn load(at: *const u64) -> Self {
+        // SAFETY: see `zero`; groups are aligned.
+        unsafe { Self(_mm512_load_si512(at.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut u64) {
+        // SAFETY: see `load`.
+        unsafe { _mm512_store_si512(at.cast(), self.0) }
+    }
+    #[inline(always)]
+    unsafe fn add(self, x: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm512_add_epi64(self.0, x.0)) }
+    }
+    #[inline(always)]
+    unsafe fn sub(self, x: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm512_sub_epi64(self.0, x.0)) }
+    }
+    #[inline(always)]
+    unsafe fn and(self, x: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm512_and_si512(self.0, x.0)) }
+    }
+    #[inline(always)]
+    unsafe fn shift(self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm512_srli_epi64::<52>(self.0)) }
+    }
+    #[inline(always)]
+    unsafe fn add_low(self, x: Self, y: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm512_madd52lo_epu64(self.0, x.0, y.0)) }
+    }
+    #[inline(always)]
+    unsafe fn add_high(self, x: Self, y: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self(_mm512_madd52hi_epu64(self.0, x.0, y.0)) }
+    }
+    #[inline(always)]
+    unsafe fn digit_product(x: Self, y: Self) -> Self {
+        // SAFETY: see `zero`.
+        unsafe { Self::zero().add_low(x, y) }
+    }
+}
+
+scans!(Avx512, "avx512f,avx512ifma");
+
+// SAFETY: engines hold this kernel only where `check_avx512` passed.
+unsafe impl Kernel for Avx512 {
+    const FORM: &'static str = "cpu:avx512";
+    const TEETH: u32 = 8;
+
+    unsafe fn gather(rows: &[*const u64], lines: usize, out: *mut u64) {
+        // SAFETY: the caller's.
+        unsafe { gather(rows.try_into().expect("a row a lane"), lines, out) }
+    }
+
+    unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
+        // SAFETY: the caller's.
+        unsafe { scatter(group, lines, rows) }
+    }
+
+    unsafe fn select(table: *const u64, entries: usize, digits: usize, index: *const u64, out: *mut u64) {
+        // SAFETY: the caller's.
+        unsafe { select(table, entries, digits, index, out) }
+    }
+
+    /// Digit by digit, every entry's.
+    fn lay_out(rows: &[&[u64]], digits: usize) -> Vec<u64> {
+        (0..digits).flat_map(|d| rows.iter().map(move |row| row[d])).collect()
+    }
+
+    unsafe fn look_up(table: *const u64, digits: usize, index: *const u64, groups: usize, out: *mut u64) {
+        // SAFETY: the caller's.
+        unsafe { look_up(table, digits, index, groups, out) }
+    }
+}
+
+/// Swaps rows and columns of eight by eight words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn transpose(r: [__m512i; 8]) -> [__m512i; 8] {
+    // Pairs of rows, then their 128-bit quarters twice.
+    let low = |i: usize| _mm512_unpacklo_epi64(r[i], r[i + 1]);
+    let high = |i: usize| _mm512_unpackhi_epi64(r[i], r[i + 1]);
+    let fours =
+        |a: __m512i, b: __m512i| (_mm512_shuffle_i64x2::<0x88>(a, b), _mm512_shuffle_i64x2::<0xdd>(a, b));
+    let (even_a, even_b) = (fours(low(0), low(2)), fours(low(4), low(6)));
+    let (odd_a, odd_b) = (fours(high(0), high(2)), fours(high(4), high(6)));
+    let (c0, c4) = fours(even_a.0, even_b.0);
+    let (c2, c6) = fours(even_a.1, even_b.1);
+    let (c1, c5) = fours(odd_a.0, odd_b.0);
+    let (c3, c7) = fours(odd_a.1, odd_b.1);
+    [c0, c1, c2, c3, c4, c5, c6, c7]
+}
+
+#[target_feature(enable = "avx512f")]
+unsafe fn gather(rows: &[*const u64; LANES], lines: usize, out: *mut u64) {
+    for line in 0..lines {
+        // SAFETY: rows have `lines` lines, the group as many times eight vectors.
+        unsafe {
+            let digits = transpose(rows.map(|row| _mm512_load_si512(row.add(line * 8).cast())));
+            for (d, digit) in digits.into_iter().enumerate() {
+                _mm512_store_si512(out.add((line * 8 + d) * LANES).cast(), digit);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
+    for line in 0..lines {
+        // SAFETY: as in `gather`; there are at most eight rows.
+        unsafe {
+            let digits = std::array::from_fn(|d| _mm512_load_si512(group.add((line * 8 + d) * LANES).cast()));
+            for (row, digits) in rows.iter().zip(transpose(digits)) {
+                _mm512_store_si512(row.add(line * 8).cast(), digits);
+            }
+        }
+    }
+}
+
+/// Digits that are selected together.
+const TOGETHER: usize = 5;
+
+#[target_feature(enable = "avx512f")]
+unsafe fn select(table: *const u64, entries: usize, digits: usize, index: *const u64, out: *mut u64) {
+    // SAFETY: a table of `entries` groups of `digits` digits, a multiple of five.
+    unsafe {
+        let index = _mm512_load_si512(index.cast());
+        for d in (0..digits).step_by(TOGETHER) {
+            let mut sum = [_mm512_setzero_si512(); TOGETHER];
+            for entry in 0..entries {
+                let here = _mm512_cmpeq_epi64_mask(index, _mm512_set1_epi64(entry as i64));
+                let at = table.add((entry * digits + d) * LANES);
+                for (i, sum) in sum.iter_mut().enumerate() {
+                    *sum = _mm512_mask_mov_epi64(*sum, here, _mm512_load_si512(at.add(i * LANES).cast()));
+                }
+            }
+            for (i, sum) in sum.into_iter().enumerate() {
+                _mm512_store_si512(out.add((d + i) * LANES).cast(), sum);
+            }
+        }
+    }
+}
+
+/// Every entry is read for every digit; the index chooses by permutations (its low four bits, of sixteen entries in
+/// two registers) and by masks (the rest), so no address depends on it.
+#[target_feature(enable = "avx512f")]
+unsafe fn look_up(table: *const u64, digits: usize, index: *const u64, groups: usize, out: *mut u64) {
+    const ENTRIES: usize = 256;
+    // SAFETY: a table of 256 words a digit; `groups` indices and groups.
+    unsafe {
+        for d in 0..digits {
+            let at = table.add(d * ENTRIES);
+            for group in 0..groups {
+                let index = _mm512_load_si512(index.add(group * LANES).cast());
+                let mut found: [__m512i; 16] = std::array::from_fn(|i| {
+                    let low = _mm512_load_si512(at.add(i * 16).cast());
+                    let high = _mm512_load_si512(at.add(i * 16 + 8).cast());
+                    _mm512_permutex2var_epi64(low, index, high)
+                });
+                let mut left = 8;
+                for bit in 4..8 {
+                    let set = _mm512_test_epi64_mask(index, _mm512_set1_epi64(1 << bit));
+                    for i in 0..left {
+                        found[i] = _mm512_mask_mov_epi64(found[2 * i], set, found[2 * i + 1]);
+                    }
+                    left /= 2;
+                }
+                _mm512_store_si512(out.add((group * digits + d) * LANES).cast(), found[0]);
+            }
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! The Montgomery product, by product scanning in blocks of digits: for every block of the result's digits, all
+//! products of blocks that meet there are added up in registers, and memory is written once a digit.
+//!
+//! ```text
+//!           x1 x0                column blocks, from the right; in the lower half a block of m is chosen so that
+//!         * y1 y0   + m * n      the column becomes zero; the upper half is the result
+//!   ─────────────
+//!    k=3 k=2 k=1 k=0
+//! ```
+//!
+//! Source: Gueron and Krasnov, "Software implementation of modular exponentiation, using advanced vector instructions
+//! architectures" (2012), for digits and lanes; Koc, Acar and Kaliski (1996), finely integrated product scanning.
+//! Modulo n^2 a residue is x0 + x1 n: with x0 y0 + m n = R z0, the product over R is z0 + z1 n, where
+//! z1 = (x0 y1 + x1 y0 - m) / R modulo n. That is five products of halves where the plain way takes eight, and
+//! three and a half of six for a square.
+
+use super::field::Field;
+
+/// A vector of 64-bit lanes.
+///
+/// # Safety
+/// Methods may be called only where the instruction set is there; pointers must be to a vector.
+pub(super) unsafe trait Vector: Copy {
+    /// Numbers side by side.
+    const LANES: usize;
+    /// Bits of a digit.
+    const DIGIT_BITS: u32;
+    /// Digits of a block: at most 5.
+    const TILE: usize;
+    /// Whether products come in two halves, of which the upper belongs a column further.
+    const HALVES: bool;
+
+    unsafe fn zero() -> Self;
+    unsafe fn splat(x: u64) -> Self;
+    unsafe fn load(at: *const u64) -> Self;
+    unsafe fn store(self, at: *mut u64);
+    unsafe fn add(self, x: Self) -> Self;
+    unsafe fn sub(self, x: Self) -> Self;
+    unsafe fn and(self, x: Self) -> Self;
+    /// Right by a digit.
+    unsafe fn shift(self) -> Self;
+    /// `self + x * y`, or the lower half of the product where there are halves.
+    unsafe fn add_low(self, x: Self, y: Self) -> Self;
+    /// `self` and the upper half of `x * y`.
+    unsafe fn add_high(self, x: Self, y: Self) -> Self;
+    /// The lowest digit of the product of the lowest digits.
+    unsafe fn digit_product(x: Self, y: Self) -> Self;
+}
+
+/// Sums by column: twice a block's digits, less one. Upper halves are kept apart, for two chains of additions are
+/// as fast as the multipliers where one is not.
+struct Columns<V> {
+    low: [V; 9],
+    high: [V; 9],
+}
+
+impl<V: Vector> Columns<V> {
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the caller's.
+        unsafe { Self { low: [V::zero(); 9], high: [V::zero(); 9] } }
+    }
+
+    /// Adds `x[r] * y[j]` to column `r + j`.
+    #[inline(always)]
+    unsafe fn add(&mut self, r: usize, j: usize, x: V, y: V) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.low[r + j] = self.low[r + j].add_low(x, y);
+            if V::HALVES {
+                self.high[r + j] = self.high[r + j].add_high(x, y);
+            }
+        }
+    }
+
+    /// Adds the product of two blocks.
+    #[inline(always)]
+    unsafe fn tile(&mut self, x: *const u64, y: impl Fn(usize) -> V) {
+        // SAFETY: the caller's; a block is `TILE` vectors.
+        unsafe {
+            let mut held = [V::zero(); 5];
+            for r in 0..V::TILE {
+                held[r] = V::load(x.add(r * V::LANES));
+            }
+            for j in 0..V::TILE {
+                let y = y(j);
+                for r in 0..V::TILE {
+                    self.low[r + j] = self.low[r + j].add_low(held[r], y);
+                }
+                if V::HALVES {
+                    for r in 0..V::TILE {
+                        self.high[r + j] = self.high[r + j].add_high(held[r], y);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn double(&mut self) {
+        // SAFETY: the caller's.
+        unsafe {
+            for c in 0..2 * V::TILE - 1 {
+                self.low[c] = self.low[c].add(self.low[c]);
+                self.high[c] = self.high[c].add(self.high[c]);
+            }
+        }
+    }
+
+    /// Column `c` of the block, upper halves of the one before included.
+    #[inline(always)]
+    unsafe fn column(&self, c: usize) -> V {
+        // SAFETY: the caller's.
+        unsafe { if V::HALVES && c > 0 { self.low[c].add(self.high[c - 1]) } else { self.low[c] } }
+    }
+
+    /// What goes on to the next block.
+    #[inline(always)]
+    unsafe fn rest(&self) -> [V; 5] {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut rest = [V::zero(); 5];
+            for c in 0..V::TILE - 1 {
+                rest[c] = self.column(V::TILE + c);
+            }
+            if V::HALVES {
+                rest[V::TILE - 1] = self.high[2 * V::TILE - 2];
+            }
+            rest
+        }
+    }
+}
+
+/// What is multiplied.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// `x[0] * y[0]`.
+    Product,
+    /// `2 * x[0] * y[0]`.
+    Twice,
+    /// `x[0] * y[0] + x[1] * y[1]`.
+    Two,
+    /// `x[0] * x[0]`.
+    Square,
+}
+
+/// One part of a product: `out = (what is multiplied - less) / R` modulo n, below 2n if the factors are; `m` gets
+/// the digits by which n was added.
+///
+/// # Safety
+/// The instruction set is there; every pointer is to a part (`digits * LANES` words) but for `less`, which may be
+/// null for nothing; `out` and `m` overlap nothing else, but that `out` may be `x[0]` or `y[0]` of a single product.
+///
+/// Sums: at most 4 * 160 halves of 52 bits or 3 * 304 products of 54 in a column, below 2^64.
+#[inline(always)]
+pub(super) unsafe fn scan<V: Vector>(
+    field: &Field,
+    what: What,
+    x: [*const u64; 2],
+    y: [*const u64; 2],
+    less: *const u64,
+    m: *mut u64,
+    out: *mut u64,
+) {
+    let tile = V::TILE;
+    let block = tile * V::LANES;
+    let blocks = field.digits / tile;
+    let n = field.n.as_ptr();
+    // SAFETY: the caller's; every index below is under `digits`.
+    unsafe {
+        let mask = V::splat((1 << V::DIGIT_BITS) - 1);
+        let inverse = V::splat(field.inverse);
+        let mut carry = [V::zero(); 5];
+        let mut ripple = V::zero();
+        for k in 0..2 * blocks {
+            let mut sum = Columns::<V>::zero();
+            let first = k.saturating_sub(blocks - 1);
+            if what == What::Square {
+                let x = x[0];
+                for i in first..k.div_ceil(2) {
+                    let other = x.add((k - i) * block);
+                    sum.tile(x.add(i * block), |j| V::load(other.add(j * V::LANES)));
+                }
+                let middle = x.add(k / 2 * block);
+                let digit = |r: usize| V::load(middle.add(r * V::LANES));
+                if k % 2 == 0 {
+                    for r in 0..tile {
+                        for j in r + 1..tile {
+                            sum.add(r, j, digit(r), digit(j));
+                        }
+                    }
+                }
+                sum.double();
+                if k % 2 == 0 {
+                    for r in 0..tile {
+                        sum.add(r, r, digit(r), digit(r));
+                    }
+                }
+            } else {
+                for i in first..=k.min(blocks - 1) {
+                    let other = y[0].add((k - i) * block);
+                    sum.tile(x[0].add(i * block), |j| V::load(other.add(j * V::LANES)));
+                    if what == What::Two {
+                        let other = y[1].add((k - i) * block);
+                        sum.tile(x[1].add(i * block), |j| V::load(other.add(j * V::LANES)));
+                    }
+                }
+                if what == What::Twice {
+                    sum.double();
+                }
+            }
+            for i in first..k.min(blocks) {
+                let other = n.add((k - i) * tile);
+                sum.tile(m.add(i * block), |j| V::splat(*other.add(j)));
+            }
+
+            if k < blocks {
+                let mut n_low = [V::zero(); 5];
+                for r in 0..tile {
+                    n_low[r] = V::splat(*n.add(r));
+                }
+                for d in 0..tile {
+                    let at = k * tile + d;
+                    let mut column = sum.column(d).add(carry[d]).add(ripple);
+                    if !less.is_null() {
+                        let minuend = V::splat(*field.minuend.as_ptr().add(at));
+                        column = column.add(minuend.sub(V::load(less.add(at * V::LANES))));
+                    }
+                    let digit = V::digit_product(column.and(mask), inverse);
+                    digit.store(m.add(at * V::LANES));
+                    // The column's lowest digit becomes zero: with halves that carries unless it was zero before.
+                    let whole = if V::HALVES { column.add(mask) } else { column.add_low(n_low[0], digit) };
+                    ripple = whole.shift();
+                    for r in 1..tile {
+                        sum.low[d + r] = sum.low[d + r].add_low(n_low[r], digit);
+                    }
+                    if V::HALVES {
+                        for r in 0..tile {
+                            sum.high[d + r] = sum.high[d + r].add_high(n_low[r], digit);
+                        }
+                    }
+                }
+            } else {
+                for d in 0..tile {
+                    let column = sum.column(d).add(carry[d]).add(ripple);
+                    column.and(mask).store(out.add(((k - blocks) * tile + d) * V::LANES));
+                    ripple = column.shift();
+                }
+            }
+            carry = sum.rest();
+        }
+    }
+}
+
+/// The longest part, in words: 160 digits of 8 lanes.
+const PART: usize = 1280;
+
+/// Memory for a part.
+#[repr(C, align(64))]
+struct Scratch([std::mem::MaybeUninit<u64>; PART]);
+
+impl Scratch {
+    fn new() -> Self {
+        Self([std::mem::MaybeUninit::uninit(); PART])
+    }
+
+    fn pointer(&mut self) -> *mut u64 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// A compiled [`scan`] for each use, so that none is inlined twice.
+///
+/// # Safety
+/// As [`scan`].
+pub(super) unsafe trait Scans: Vector {
+    unsafe fn scan_product(f: &Field, x: *const u64, y: *const u64, m: *mut u64, out: *mut u64);
+    unsafe fn scan_twice(
+        f: &Field,
+        x: *const u64,
+        y: *const u64,
+        less: *const u64,
+        m: *mut u64,
+        out: *mut u64,
+    );
+    unsafe fn scan_two(
+        f: &Field,
+        x: [*const u64; 2],
+        y: [*const u64; 2],
+        less: *const u64,
+        m: *mut u64,
+        out: *mut u64,
+    );
+    unsafe fn scan_square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64);
+}
+
+/// `out = x * y`.
+///
+/// # Safety
+/// The instruction set is there; pointers are to groups; `out` is neither factor.
+pub(super) unsafe fn multiply<V: Scans>(f: &Field, x: *const u64, y: *const u64, out: *mut u64) {
+    let part = f.digits * V::LANES;
+    debug_assert!(part <= PART);
+    let (mut m0, mut m1) = (Scratch::new(), Scratch::new());
+    let (m0, m1) = (m0.pointer(), m1.pointer());
+    // SAFETY: the caller's; scratch has room for a part.
+    unsafe {
+        V::scan_product(f, x, y, m0, out);
+        if f.parts == 2 {
+            V::scan_two(f, [x, x.add(part)], [y.add(part), y], m0, m1, out.add(part));
+        }
+    }
+}
+
+/// `out = x * x`.
+///
+/// # Safety
+/// The instruction set is there; pointers are to groups; `out` is not `x`.
+pub(super) unsafe fn square<V: Scans>(f: &Field, x: *const u64, out: *mut u64) {
+    let part = f.digits * V::LANES;
+    debug_assert!(part <= PART);
+    let (mut m0, mut m1) = (Scratch::new(), Scratch::new());
+    let (m0, m1) = (m0.pointer(), m1.pointer());
+    // SAFETY: the caller's; scratch has room for a part.
+    unsafe {
+        V::scan_square(f, x, m0, out);
+        if f.parts == 2 {
+            V::scan_twice(f, x, x.add(part), m0, m1, out.add(part));
+        }
+    }
+}
+
+/// `out = x[0] * y[0] + x[1] * y[1]`, each `x` a single part of any digits.
+///
+/// # Safety
+/// The instruction set is there; `x` point to parts, `y` and `out` to groups; `out` is none of them.
+pub(super) unsafe fn enter<V: Scans>(f: &Field, x: [*const u64; 2], y: [*const u64; 2], out: *mut u64) {
+    let part = f.digits * V::LANES;
+    debug_assert!(part <= PART);
+    let (mut m0, mut m1) = (Scratch::new(), Scratch::new());
+    let (m0, m1) = (m0.pointer(), m1.pointer());
+    // SAFETY: the caller's; scratch has room for a part.
+    unsafe {
+        if f.parts == 1 {
+            V::scan_product(f, x[0], y[0], m0, out);
+        } else {
+            V::scan_two(f, x, y, std::ptr::null(), m0, out);
+            V::scan_two(f, x, [y[0].add(part), y[1].add(part)], m0, m1, out.add(part));
+        }
+    }
+}
+
+/// Implements [`Scans`] and the arithmetic of [`super::Kernel`] for a vector, compiled with its features.
+macro_rules! scans {
+    ($vector:ident, $features:literal) => {
+        mod compiled {
+            use super::super::field::Field;
+            use super::super::scan::{What, scan};
+            use super::$vector;
+
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn product(
+                f: &Field,
+                x: *const u64,
+                y: *const u64,
+                m: *mut u64,
+                out: *mut u64,
+            ) {
+                // SAFETY: the caller's.
+                unsafe { scan::<$vector>(f, What::Product, [x; 2], [y; 2], std::ptr::null(), m, out) }
+            }
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn twice(
+                f: &Field,
+                x: *const u64,
+                y: *const u64,
+                less: *const u64,
+                m: *mut u64,
+                out: *mut u64,
+            ) {
+                // SAFETY: the caller's.
+                unsafe { scan::<$vector>(f, What::Twice, [x; 2], [y; 2], less, m, out) }
+            }
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn two(
+                f: &Field,
+                x: [*const u64; 2],
+                y: [*const u64; 2],
+                less: *const u64,
+                m: *mut u64,
+                out: *mut u64,
+            ) {
+                // SAFETY: the caller's.
+                unsafe { scan::<$vector>(f, What::Two, x, y, less, m, out) }
+            }
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64) {
+                // SAFETY: the caller's.
+                unsafe { scan::<$vector>(f, What::Square, [x; 2], [x; 2], std::ptr::null(), m, out) }
+            }
+        }
+
+        // SAFETY: compiled with the features that the vector asks for.
+        unsafe impl super::scan::Scans for $vector {
+            unsafe fn scan_product(f: &Field, x: *const u64, y: *const u64, m: *mut u64, out: *mut u64) {
+                // SAFETY: the caller's.
+                unsafe { compiled::product(f, x, y, m, out) }
+            }
+            unsafe fn scan_twice(
+                f: &Field,
+                x: *const u64,
+                y: *const u64,
+                less: *const u64,
+                m: *mut u64,
+                out: *mut u64,
+            ) {
+                // SAFETY: the caller's.
+                unsafe { compiled::twice(f, x, y, less, m, out) }
+            }
+            unsafe fn scan_two(
+                f: &Field,
+                x: [*const u64; 2],
+                y: [*const u64; 2],
+                less: *const u64,
+                m: *mut u64,
+                out: *mut u64,
+            ) {
+                // SAFETY: the caller's.
+                unsafe { compiled::two(f, x, y, less, m, out) }
+            }
+            unsafe fn scan_square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64) {
+                // SAFETY: the caller's.
+                unsafe { compiled::square(f, x, m, out) }
+            }
+        }
+    };
+}
+pub(super) use scans;
