@@ -9,8 +9,8 @@
 //!   inputs are inverted beforehand for negative digits;
 //! - **tables** (Straus 1964): the product of any subset of a few inputs, made once a position for all outputs.
 //!
-//! In two's complement the top plane is negative: all results' are inverted in one batch. Factors are multiplied
-//! in trees, all results' trees together, so that lanes are full whatever the shape.
+//! In two's complement the top plane is negative: all results' are inverted in one batch. Products grow side by side,
+//! a factor each in turn ([`Sums`]), so that lanes are full whatever the shape and what is worked on stays near.
 
 use blindcore_accel::Error;
 use blindcore_accel::bigmod::{Line, Mac, Method, Residues};
@@ -21,9 +21,9 @@ use super::{CpuBigmod, Engine};
 /// Results whose planes are held at once.
 const HELD: usize = 4096;
 /// Results that are worked on together by one thread.
-const TOGETHER: usize = 32;
-/// Multiplications fewer than this are not worth another thread.
-const ALONE: usize = 64;
+const TOGETHER: usize = 16;
+/// Products that grow side by side at least, where there are as many factors.
+const WIDE: usize = 64;
 /// What a squaring costs, in multiplications.
 const SQUARE: f64 = 0.7;
 /// What inverting one number costs, in multiplications; inverting more adds three each.
@@ -126,121 +126,222 @@ fn signed_digits(weight: i64, width: u32, windows: u32) -> impl Iterator<Item = 
     })
 }
 
-/// A row: an input, an input's inverse, or one that was made.
-#[derive(Clone, Copy)]
-enum Row {
-    Input(u32),
-    Inverse(u32),
-    Made(u32),
-}
-
-/// Rows that were made together, in order.
-type Made = std::iter::Map<std::ops::Range<u32>, fn(u32) -> Row>;
-
-/// Where rows are made, one after the other.
-struct Arena<'a> {
+/// Products that grow side by side, each in its slot: the plain words are "sum" and "add", for what is multiplied here
+/// is added inside the ciphertexts.
+struct Sums<'a> {
     engine: &'a dyn Engine,
-    inputs: &'a [Line],
-    inverses: &'a [Line],
-    made: Vec<Line>,
+    rows: Vec<Line>,
+    /// Whether a slot has a factor yet.
+    filled: Vec<bool>,
     multiplications: usize,
-    squarings: usize,
 }
 
-impl<'a> Arena<'a> {
-    fn new(engine: &'a dyn Engine, inputs: &'a [Line], inverses: &'a [Line]) -> Self {
-        Self { engine, inputs, inverses, made: Vec::new(), multiplications: 0, squarings: 0 }
+impl<'a> Sums<'a> {
+    fn new(engine: &'a dyn Engine, slots: usize) -> Self {
+        let rows = vec![Line([0; 8]); slots * engine.row_lines()];
+        Self { engine, rows, filled: vec![false; slots], multiplications: 0 }
     }
 
-    /// Makes `count` rows: `work` gets a way to find rows, the first item of its piece, and where to write.
-    fn make(
-        &mut self,
-        count: usize,
-        work: impl for<'b> Fn(&dyn Fn(Row) -> &'b [Line], usize, &mut [Line]) + Sync,
-    ) -> Made {
+    fn get(&self, slot: usize) -> Option<&[Line]> {
         let row = self.engine.row_lines();
-        let first = self.made.len();
-        self.made.resize(first + count * row, Line([0; 8]));
-        let (before, out) = self.made.split_at_mut(first);
-        let (inputs, inverses, before) = (self.inputs, self.inverses, &*before);
-        let find = |r: Row| {
-            let (lines, at) = match r {
-                Row::Input(at) => (inputs, at),
-                Row::Inverse(at) => (inverses, at),
-                Row::Made(at) => (before, at),
-            };
-            &lines[at as usize * row..][..row]
-        };
-        if count < ALONE {
-            work(&find, 0, out);
-        } else {
-            let piece = count.div_ceil(rayon::current_num_threads()).next_multiple_of(self.engine.lanes());
-            out.par_chunks_mut(piece * row).enumerate().for_each(|(i, out)| work(&find, i * piece, out));
-        }
-        ((first / row) as u32..(first / row + count) as u32).map(Row::Made)
+        self.filled[slot].then(|| &self.rows[slot * row..][..row])
     }
 
-    fn multiply(&mut self, factors: &[(Row, Row)]) -> Made {
-        let (engine, row) = (self.engine, self.engine.row_lines());
-        self.multiplications += factors.len();
-        self.make(factors.len(), |find, first, out| {
-            let factors = &factors[first..][..out.len() / row];
-            let x: Vec<&[Line]> = factors.iter().map(|f| find(f.0)).collect();
-            let y: Vec<&[Line]> = factors.iter().map(|f| find(f.1)).collect();
-            engine.multiply(&x, &y, out);
-        })
-    }
-
-    fn square(&mut self, rows: &[Row], times: u32) -> Made {
-        let (engine, row) = (self.engine, self.engine.row_lines());
-        self.squarings += rows.len() * times as usize;
-        self.make(rows.len(), |find, first, out| {
-            let x: Vec<&[Line]> = rows[first..][..out.len() / row].iter().map(|r| find(*r)).collect();
-            engine.square(&x, times, out);
-        })
-    }
-
-    /// The product of each list; nothing for an empty one. Trees, level by level, all lists' together.
-    fn products(&mut self, mut lists: Vec<Vec<Row>>) -> Vec<Option<Row>> {
-        loop {
-            let factors: Vec<(Row, Row)> =
-                lists.iter().flat_map(|list| list.chunks_exact(2).map(|pair| (pair[0], pair[1]))).collect();
-            if factors.is_empty() {
-                return lists.into_iter().map(|list| list.first().copied()).collect();
-            }
-            let mut made = self.multiply(&factors);
-            for list in &mut lists {
-                let odd = (list.len() % 2 == 1).then(|| list[list.len() - 1]);
-                let pairs = list.len() / 2;
-                list.truncate(pairs);
-                list.iter_mut().for_each(|row| *row = made.next().expect("one a pair"));
-                list.extend(odd);
+    /// One factor each into some slots, all different.
+    fn add<'b>(&mut self, factors: impl IntoIterator<Item = (usize, &'b [Line])>) {
+        let row = self.engine.row_lines();
+        let (mut slots, mut rows) = (Vec::new(), Vec::new());
+        for (slot, factor) in factors {
+            if self.filled[slot] {
+                slots.push(slot);
+                rows.push(factor);
+            } else {
+                self.rows[slot * row..][..row].copy_from_slice(factor);
+                self.filled[slot] = true;
             }
         }
+        self.multiplications += slots.len();
+        self.engine.multiply_into(&mut self.rows, &slots, &rows);
     }
 
-    /// `x[i] * y[i]` where both are there, else the one that is.
-    fn join(&mut self, x: &mut [Option<Row>], y: &[Option<Row>]) {
-        let factors: Vec<(Row, Row)> = x.iter().zip(y).filter_map(|(x, y)| (*x).zip(*y)).collect();
-        let mut made = self.multiply(&factors);
-        for (x, y) in x.iter_mut().zip(y) {
-            *x = match (*x, *y) {
-                (Some(_), Some(_)) => made.next(),
-                (x, y) => x.or(y),
-            };
+    /// The product of each list. Long lists are cut, so that there are enough to fill the lanes.
+    fn of(engine: &'a dyn Engine, lists: &[Vec<&[Line]>]) -> Self {
+        let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+        let cuts = WIDE.div_ceil(lists.len().max(1)).min(longest / 4).max(1);
+        let mut sums = Self::new(engine, lists.len() * cuts);
+        for first in (0..longest).step_by(cuts) {
+            sums.add(lists.iter().enumerate().flat_map(|(i, list)| {
+                let factors = list.iter().skip(first).take(cuts).enumerate();
+                factors.map(move |(cut, factor)| (i * cuts + cut, *factor))
+            }));
         }
+        // The cuts' products together, by halves.
+        let mut left = cuts;
+        while left > 1 {
+            let half = left.div_ceil(2);
+            let upper: Vec<(usize, Vec<Line>)> = (0..lists.len())
+                .flat_map(|i| (half..left).map(move |cut| (i * cuts + cut, half)))
+                .filter_map(|(slot, half)| Some((slot - half, sums.get(slot)?.to_vec())))
+                .collect();
+            sums.add(upper.iter().map(|(slot, row)| (*slot, row.as_slice())));
+            left = half;
+        }
+        if cuts > 1 {
+            sums.keep(cuts);
+        }
+        sums
     }
 
-    /// `x[i] ^ (2 ^ times)` where there is one.
-    fn raise(&mut self, x: &mut [Option<Row>], times: u32) {
-        let rows: Vec<Row> = x.iter().flatten().copied().collect();
-        let mut made = self.square(&rows, times);
-        x.iter_mut().flatten().for_each(|x| *x = made.next().expect("one each"));
+    /// Keeps every `step`th slot.
+    fn keep(&mut self, step: usize) {
+        let row = self.engine.row_lines();
+        self.filled = self.filled.iter().step_by(step).copied().collect();
+        self.rows = self.rows.chunks_exact(row).step_by(step).flatten().copied().collect();
     }
 }
 
 /// Results to be made: each a position and an output.
 type Unit = (u32, u32);
+
+/// The planes of some results, lowest first: result by result, plane by plane.
+struct Planes<'a> {
+    sums: Sums<'a>,
+    count: usize,
+    /// Squarings from a plane down to the next.
+    width: u32,
+}
+
+/// What a piece of work sees.
+struct Job<'a> {
+    engine: &'a dyn Engine,
+    inputs: &'a [Line],
+    inverses: &'a [Line],
+    weights: &'a Weights<'a>,
+}
+
+impl<'a> Job<'a> {
+    fn input(&self, index: u32) -> &'a [Line] {
+        let row = self.engine.row_lines();
+        &self.inputs[index as usize * row..][..row]
+    }
+
+    fn inverse(&self, index: u32) -> &'a [Line] {
+        let row = self.engine.row_lines();
+        &self.inverses[index as usize * row..][..row]
+    }
+
+    fn planes(&self, way: Way, units: &[Unit]) -> Planes<'a> {
+        match way {
+            Way::BitSerial => self.bit_serial(units),
+            Way::Buckets(width) => self.buckets(width, units),
+            Way::Tables(group) => self.tables(group, units),
+        }
+    }
+
+    fn bit_serial(&self, units: &[Unit]) -> Planes<'a> {
+        let mut lists = Vec::new();
+        for unit in units {
+            for bit in 0..self.weights.bits {
+                let set = self.weights.terms(*unit).filter(|(_, w)| w >> bit & 1 == 1);
+                lists.push(set.map(|(index, _)| self.input(index)).collect());
+            }
+        }
+        Planes { sums: Sums::of(self.engine, &lists), count: self.weights.bits as usize, width: 1 }
+    }
+
+    fn buckets(&self, width: u32, units: &[Unit]) -> Planes<'a> {
+        let windows = self.weights.windows(width);
+        let buckets = 1usize << (width - 1);
+        let mut lists = vec![Vec::new(); units.len() * windows as usize * buckets];
+        for (unit, lists) in units.iter().zip(lists.chunks_exact_mut(windows as usize * buckets)) {
+            for (index, weight) in self.weights.terms(*unit) {
+                for (window, digit) in signed_digits(weight, width, windows).enumerate() {
+                    if digit != 0 {
+                        let row = if digit < 0 { self.inverse(index) } else { self.input(index) };
+                        lists[window * buckets + digit.unsigned_abs() as usize - 1].push(row);
+                    }
+                }
+            }
+        }
+        let products = Sums::of(self.engine, &lists);
+        // B1 * B2^2 * ... * Bv^v: the product of the running products from the top.
+        let count = units.len() * windows as usize;
+        let (mut running, mut total) = (Sums::new(self.engine, count), Sums::new(self.engine, count));
+        for bucket in (0..buckets).rev() {
+            running.add((0..count).filter_map(|i| Some((i, products.get(i * buckets + bucket)?))));
+            total.add((0..count).filter_map(|i| Some((i, running.get(i)?))));
+        }
+        total.multiplications += products.multiplications + running.multiplications;
+        Planes { sums: total, count: windows as usize, width }
+    }
+
+    /// The units are of one position.
+    fn tables(&self, group: u32, units: &[Unit]) -> Planes<'a> {
+        let terms = self.weights.mac.terms;
+        let groups = terms.div_ceil(group as usize);
+        let row = self.engine.row_lines();
+        let indices = &self.weights.mac.indices[units[0].0 as usize * terms..][..terms];
+        let index = |g: usize, i: usize| indices.get(g * group as usize + i).filter(|i| **i != Mac::ABSENT);
+        // The product of subset s of group g's inputs at s * groups + g; doubled an input at a time.
+        let mut table = Sums::new(self.engine, groups << group);
+        for bit in 0..group as usize {
+            let half = groups << bit;
+            table.rows.copy_within(..half * row, half * row);
+            table.filled.copy_within(..half, half);
+            table.add((half..2 * half).filter_map(|slot| {
+                Some((slot, self.input(*index(slot % groups, bit)?)))
+            }));
+        }
+        let mut lists = Vec::new();
+        for (_, output) in units {
+            let weights = &self.weights.mac.weights[*output as usize * terms..][..terms];
+            for bit in 0..self.weights.bits {
+                let subset = |weights: &[i64]| {
+                    weights.iter().enumerate().fold(0, |s, (i, w)| s | ((w >> bit & 1) as usize) << i)
+                };
+                let weights = weights.chunks(group as usize).enumerate();
+                lists.push(weights.filter_map(|(g, w)| table.get(subset(w) * groups + g)).collect());
+            }
+        }
+        let mut sums = Sums::of(self.engine, &lists);
+        sums.multiplications += table.multiplications;
+        Planes { sums, count: self.weights.bits as usize, width: 1 }
+    }
+}
+
+impl Planes<'_> {
+    /// The rows of the top plane, with their slots.
+    fn top(&self) -> impl Iterator<Item = (usize, &[Line])> {
+        let slots = (0..self.sums.filled.len()).skip(self.count - 1).step_by(self.count);
+        slots.filter_map(|slot| Some((slot, self.sums.get(slot)?)))
+    }
+
+    /// Puts planes together from the top; `out` has room for the results, `one` is what an empty product is. Says how
+    /// many squarings it took.
+    fn horner(&mut self, one: &[Line], out: &mut [Line]) -> usize {
+        let engine = self.sums.engine;
+        let row = engine.row_lines();
+        let results = self.sums.filled.len() / self.count;
+        let mut sums = Sums::new(engine, results);
+        let mut squarings = 0;
+        for plane in (0..self.count).rev() {
+            let filled: Vec<usize> = (0..results).filter(|i| sums.filled[*i]).collect();
+            let mut squares = vec![Line([0; 8]); filled.len() * row];
+            let rows: Vec<&[Line]> = filled.iter().filter_map(|i| sums.get(*i)).collect();
+            squarings += filled.len() * self.width as usize;
+            engine.square(&rows, self.width, &mut squares);
+            for (i, square) in filled.iter().zip(squares.chunks_exact(row)) {
+                sums.rows[i * row..][..row].copy_from_slice(square);
+            }
+            sums.add((0..results).filter_map(|i| Some((i, self.sums.get(i * self.count + plane)?))));
+        }
+        for (i, out) in out.chunks_exact_mut(row).enumerate() {
+            out.copy_from_slice(sums.get(i).unwrap_or(one));
+        }
+        self.sums.multiplications += sums.multiplications;
+        squarings
+    }
+}
 
 impl CpuBigmod {
     /// The results, the multiplications and the squarings that they took.
@@ -260,6 +361,8 @@ impl CpuBigmod {
             inverses = all;
             multiplications += count;
         }
+        let engine = &*self.engine;
+        let job = Job { engine, inputs: x.lines(), inverses: inverses.lines(), weights: &weights };
         // A block of results: all outputs of as many positions as are held, or a part of one position's outputs.
         let block_outputs = outputs.min(HELD as u32);
         let block_positions = (HELD as u32 / block_outputs).max(1);
@@ -269,7 +372,7 @@ impl CpuBigmod {
                 let outputs = first..outputs.min(first + block_outputs);
                 let units: Vec<Unit> =
                     positions.clone().flat_map(|p| outputs.clone().map(move |m| (p, m))).collect();
-                let (block, m, s) = self.weigh_block(x, &inverses, &weights, way, &units)?;
+                let (block, m, s) = self.weigh_block(&job, way, &units)?;
                 out.append(&block)?;
                 multiplications += m;
                 squarings += s;
@@ -278,57 +381,35 @@ impl CpuBigmod {
         Ok((out, multiplications, squarings))
     }
 
-    fn weigh_block(
-        &self,
-        x: &Residues,
-        inverses: &Residues,
-        weights: &Weights<'_>,
-        way: Way,
-        units: &[Unit],
-    ) -> Result<(Residues, usize, usize), Error> {
-        let engine = &*self.engine;
-        let arena = || Arena::new(engine, x.lines(), inverses.lines());
+    fn weigh_block(&self, job: &Job<'_>, way: Way, units: &[Unit]) -> Result<(Residues, usize, usize), Error> {
+        let row = self.engine.row_lines();
         // What a thread takes at once: results of one position where they share its tables.
         let outputs = units.iter().take_while(|u| u.0 == units[0].0).count();
+        let share = units.len().div_ceil(self.pool.current_num_threads());
         let piece = match way {
             Way::Tables(_) => outputs,
-            _ => units.len().div_ceil(self.pool.current_num_threads()).clamp(1, TOGETHER),
+            _ => share.clamp(1, TOGETHER),
         };
-        let mut pieces: Vec<(Arena<'_>, Planes)> = self.pool.install(|| {
-            units
-                .par_chunks(piece)
-                .map(|units| {
-                    let mut arena = arena();
-                    let planes = match way {
-                        Way::BitSerial => arena.bit_serial(weights, units),
-                        Way::Buckets(width) => arena.buckets(weights, width, units),
-                        Way::Tables(group) => arena.tables(weights, group, units),
-                    };
-                    (arena, planes)
-                })
-                .collect()
-        });
+        let mut pieces: Vec<Planes<'_>> =
+            self.pool.install(|| units.par_chunks(piece).map(|units| job.planes(way, units)).collect());
 
         // The sign planes of all, inverted in one batch.
         let mut multiplications = 0;
-        if weights.negative && !matches!(way, Way::Buckets(_)) {
-            let row = engine.row_lines();
-            let mut negative = self.rows(0);
-            for (arena, planes) in &pieces {
-                for made in planes.top_rows() {
-                    let mut one = self.rows(1);
-                    one.lines_mut().copy_from_slice(arena.find(made));
-                    negative.append(&one)?;
-                }
+        if job.weights.negative && !matches!(way, Way::Buckets(_)) {
+            let count = pieces.iter().map(|planes| planes.top().count()).sum();
+            let mut negative = self.rows(count);
+            let rows = pieces.iter().flat_map(|planes| planes.top().map(|(_, row)| row));
+            for (to, from) in negative.lines_mut().chunks_exact_mut(row).zip(rows) {
+                to.copy_from_slice(from);
             }
             let (inverted, count) = self.invert_all(&negative)?;
             multiplications += count;
             let mut inverted = inverted.lines().chunks_exact(row);
-            for (arena, planes) in &mut pieces {
-                for top in planes.top_mut().iter_mut().flatten() {
-                    let at = arena.made.len() / row;
-                    arena.made.extend_from_slice(inverted.next().expect("one each"));
-                    *top = Row::Made(at as u32);
+            for planes in &mut pieces {
+                let slots: Vec<usize> = planes.top().map(|(slot, _)| slot).collect();
+                for slot in slots {
+                    let inverse = inverted.next().expect("one each");
+                    planes.sums.rows[slot * row..][..row].copy_from_slice(inverse);
                 }
             }
         }
@@ -336,163 +417,20 @@ impl CpuBigmod {
         let mut one = self.rows(1);
         let mut number = vec![0; self.modulus.words()];
         number[0] = 1;
-        engine.enter(&[&number], one.lines_mut());
-        let results: Vec<(Vec<Line>, usize, usize)> = self.pool.install(|| {
-            pieces
-                .into_par_iter()
-                .map(|(mut arena, planes)| {
-                    let results = arena.horner(planes);
-                    let rows = results.iter().flat_map(|r| r.map_or(one.lines(), |r| arena.find(r)));
-                    (rows.copied().collect(), arena.multiplications, arena.squarings)
+        self.engine.enter(&[&number], one.lines_mut());
+        let mut out = self.rows(units.len());
+        let counts: Vec<(usize, usize)> = self.pool.install(|| {
+            out.lines_mut()
+                .par_chunks_mut(piece * row)
+                .zip(pieces)
+                .map(|(out, mut planes)| {
+                    let squarings = planes.horner(one.lines(), out);
+                    (planes.sums.multiplications, squarings)
                 })
                 .collect()
         });
-        let mut out = self.rows(units.len());
-        let mut at = 0;
-        let mut squarings = 0;
-        for (lines, m, s) in results {
-            out.lines_mut()[at..at + lines.len()].copy_from_slice(&lines);
-            at += lines.len();
-            multiplications += m;
-            squarings += s;
-        }
-        Ok((out, multiplications, squarings))
-    }
-}
-
-/// The planes of some results, lowest first; a plane has a row for each result, or none where it is one.
-struct Planes {
-    planes: Vec<Vec<Option<Row>>>,
-    /// Squarings from a plane down to the next.
-    width: u32,
-}
-
-impl Planes {
-    fn top_rows(&self) -> impl Iterator<Item = Row> {
-        self.planes.last().into_iter().flatten().flatten().copied()
-    }
-
-    fn top_mut(&mut self) -> &mut [Option<Row>] {
-        self.planes.last_mut().map_or(&mut [], |top| top.as_mut_slice())
-    }
-
-    /// From products in the order result by result, plane by plane.
-    fn new(products: &[Option<Row>], results: usize, width: u32) -> Self {
-        let count = products.len() / results;
-        let planes =
-            (0..count).map(|plane| products.chunks_exact(count).map(|r| r[plane]).collect()).collect();
-        Self { planes, width }
-    }
-}
-
-impl Arena<'_> {
-    fn find(&self, row: Row) -> &[Line] {
-        let lines = self.engine.row_lines();
-        let (rows, at) = match row {
-            Row::Input(at) => (self.inputs, at),
-            Row::Inverse(at) => (self.inverses, at),
-            Row::Made(at) => (&*self.made, at),
-        };
-        &rows[at as usize * lines..][..lines]
-    }
-
-    fn bit_serial(&mut self, weights: &Weights<'_>, units: &[Unit]) -> Planes {
-        let mut lists = Vec::new();
-        for unit in units {
-            for bit in 0..weights.bits {
-                let set = weights.terms(*unit).filter(|(_, w)| w >> bit & 1 == 1);
-                lists.push(set.map(|(index, _)| Row::Input(index)).collect());
-            }
-        }
-        let products = self.products(lists);
-        Planes::new(&products, units.len(), 1)
-    }
-
-    fn buckets(&mut self, weights: &Weights<'_>, width: u32, units: &[Unit]) -> Planes {
-        let windows = weights.windows(width);
-        let buckets = 1usize << (width - 1);
-        let mut lists = vec![Vec::new(); units.len() * windows as usize * buckets];
-        for (unit, lists) in units.iter().zip(lists.chunks_exact_mut(windows as usize * buckets)) {
-            for (index, weight) in weights.terms(*unit) {
-                for (window, digit) in signed_digits(weight, width, windows).enumerate() {
-                    let row = if digit < 0 { Row::Inverse(index) } else { Row::Input(index) };
-                    if digit != 0 {
-                        lists[window * buckets + digit.unsigned_abs() as usize - 1].push(row);
-                    }
-                }
-            }
-        }
-        let products = self.products(lists);
-        // B1 * B2^2 * ... * Bv^v: the product of the running products from the top.
-        let sums = units.len() * windows as usize;
-        let (mut running, mut total) = (vec![None; sums], vec![None; sums]);
-        for bucket in (0..buckets).rev() {
-            let here: Vec<Option<Row>> = products.iter().skip(bucket).step_by(buckets).copied().collect();
-            self.join(&mut running, &here);
-            self.join(&mut total, &running);
-        }
-        Planes::new(&total, units.len(), width)
-    }
-
-    fn tables(&mut self, weights: &Weights<'_>, group: u32, units: &[Unit]) -> Planes {
-        let terms = weights.mac.terms;
-        let groups = terms.div_ceil(group as usize);
-        let size = 1usize << group;
-        let position = units[0].0 as usize;
-        let indices = &weights.mac.indices[position * terms..][..terms];
-        // The product of subset s of a group's inputs, at s; doubled an input at a time.
-        let mut table: Vec<Option<Row>> = vec![None; groups * size];
-        for bit in 0..group as usize {
-            let half = 1usize << bit;
-            let mut upper: Vec<Option<Row>> = Vec::with_capacity(groups * half);
-            let mut lower: Vec<Option<Row>> = Vec::with_capacity(groups * half);
-            for g in 0..groups {
-                let index = indices.get(g * group as usize + bit).filter(|i| **i != Mac::ABSENT);
-                upper.extend(std::iter::repeat_n(index.map(|i| Row::Input(*i)), half));
-                lower.extend_from_slice(&table[g * size..][..half]);
-            }
-            // Where the input is not there, neither is a subset with it asked for.
-            for (lower, upper) in lower.iter_mut().zip(&upper) {
-                if upper.is_none() {
-                    *lower = None;
-                }
-            }
-            self.join(&mut upper, &lower);
-            for g in 0..groups {
-                table[g * size + half..][..half].copy_from_slice(&upper[g * half..][..half]);
-            }
-        }
-        let mut lists = Vec::new();
-        for (_, output) in units {
-            let row = &weights.mac.weights[*output as usize * terms..][..terms];
-            for bit in 0..weights.bits {
-                let mut list = Vec::with_capacity(groups);
-                for (g, (weights, indices)) in
-                    row.chunks(group as usize).zip(indices.chunks(group as usize)).enumerate()
-                {
-                    let mut subset = 0;
-                    for (i, (weight, index)) in weights.iter().zip(indices).enumerate() {
-                        let there = *index != Mac::ABSENT;
-                        subset |= usize::from(there && weight >> bit & 1 == 1) << i;
-                    }
-                    list.extend(table[g * size + subset]);
-                }
-                lists.push(list);
-            }
-        }
-        let products = self.products(lists);
-        Planes::new(&products, units.len(), 1)
-    }
-
-    /// Puts planes together from the top.
-    fn horner(&mut self, planes: Planes) -> Vec<Option<Row>> {
-        let mut planes_down = planes.planes.into_iter().rev();
-        let mut sum = planes_down.next().unwrap_or_default();
-        for plane in planes_down {
-            self.raise(&mut sum, planes.width);
-            self.join(&mut sum, &plane);
-        }
-        sum
+        multiplications += counts.iter().map(|c| c.0).sum::<usize>();
+        Ok((out, multiplications, counts.iter().map(|c| c.1).sum()))
     }
 }
 

@@ -41,6 +41,9 @@ pub(crate) trait Engine: Send + Sync {
     /// `x[i] * y[i]`.
     fn multiply(&self, x: &[&[Line]], y: &[&[Line]], out: &mut [Line]);
 
+    /// `rows[slots[i]] *= y[i]`; the slots are all different.
+    fn multiply_into(&self, rows: &mut [Line], slots: &[usize], y: &[&[Line]]);
+
     /// `x[i] ^ (2 ^ times)`.
     fn square(&self, x: &[&[Line]], times: u32, out: &mut [Line]);
 
@@ -98,17 +101,25 @@ impl CpuBigmod {
         count.div_ceil(4 * self.pool.current_num_threads()).next_multiple_of(lanes).min(16 * lanes)
     }
 
-    /// Makes `count` rows, piece by piece over the threads; `work` gets the first position of its piece.
-    fn each(&self, count: usize, work: impl Fn(usize, &mut [Line]) + Sync) -> Residues {
+    /// Whether `count` times `products` multiplications are too few to wake other threads for.
+    fn is_small(&self, count: usize, products: usize) -> bool {
+        let words = self.modulus.words();
+        self.pool.current_num_threads() == 1
+            || count.saturating_mul(products).saturating_mul(words * words) <= SMALL
+    }
+
+    /// Makes `count` rows of some multiplications each, piece by piece over the threads; `work` gets the first position
+    /// of its piece.
+    fn each(&self, count: usize, products: usize, work: impl Fn(usize, &mut [Line]) + Sync) -> Residues {
         let mut out = self.rows(count);
         let piece = self.piece(count);
         let lines = out.lines_mut();
         let size = (piece * self.engine.row_lines()).max(1);
-        if lines.len() <= size {
-            // One piece: not worth a thread's waking.
-            if count > 0 {
-                work(0, lines);
-            }
+        let pieces = |lines: &mut [Line]| {
+            lines.chunks_mut(size).enumerate().for_each(|(i, lines)| work(i * piece, lines));
+        };
+        if self.is_small(count, products) {
+            pieces(lines);
         } else {
             self.pool.install(|| {
                 lines.par_chunks_mut(size).enumerate().for_each(|(i, lines)| work(i * piece, lines));
@@ -151,7 +162,7 @@ impl Bigmod for CpuBigmod {
         if let Some(position) = numbers.iter().position(|n| !below(n, self.modulus.value())) {
             return Err(Error::NotReduced { position, count });
         }
-        Ok(self.each(count, |first, lines| {
+        Ok(self.each(count, 2, |first, lines| {
             let numbers: Vec<&[u64]> =
                 numbers.iter().skip(first).take(lines.len() / self.engine.row_lines()).collect();
             self.engine.enter(&numbers, lines);
@@ -182,7 +193,7 @@ impl Bigmod for CpuBigmod {
             let want = format!("{} or 1", x.len());
             return Err(Error::Length { what: "the second factor", got: y.len(), want, unit: "residues" });
         }
-        let out = self.each(x.len(), |first, lines| {
+        let out = self.each(x.len(), 1, |first, lines| {
             let x = rows(x, first, lines);
             let y = if y.len() == 1 { vec![y.lines(); x.len()] } else { rows(y, first, lines) };
             self.engine.multiply(&x, &y, lines);
@@ -193,7 +204,7 @@ impl Bigmod for CpuBigmod {
     fn square(&self, x: &Residues, times: u32) -> Result<(Residues, Cost), Error> {
         self.check(x)?;
         let start = Instant::now();
-        let out = self.each(x.len(), |first, lines| self.engine.square(&rows(x, first, lines), times, lines));
+        let out = self.each(x.len(), times as usize, |first, lines| self.engine.square(&rows(x, first, lines), times, lines));
         Ok((out, self.cost(start, 0, x.len() * times as usize)))
     }
 
@@ -204,7 +215,7 @@ impl Bigmod for CpuBigmod {
         let bits = match exponents {
             Exponents::Shared(_, bits) | Exponents::Each(_, bits) => *bits,
         };
-        let out = self.each(x.len(), |first, lines| {
+        let out = self.each(x.len(), bits as usize, |first, lines| {
             let x = rows(x, first, lines);
             let exponents: Vec<&[u64]> = match exponents {
                 Exponents::Shared(exponent, _) => vec![exponent; x.len()],
@@ -250,6 +261,8 @@ impl Bigmod for CpuBigmod {
     }
 }
 
+/// Word products of a job that is done before another thread is awake: some 100 us.
+const SMALL: usize = 1 << 20;
 /// Bits of an exponent that are taken at once.
 pub(crate) const WINDOW: u32 = 5;
 
@@ -269,7 +282,7 @@ impl FixedBase for CpuFixedBase {
     fn power(&self, exponents: &Numbers) -> Result<(Residues, Cost), Error> {
         check_exponents(&Exponents::Each(exponents, self.bits), exponents.len())?;
         let start = Instant::now();
-        let out = self.bigmod.each(exponents.len(), |first, lines| {
+        let out = self.bigmod.each(exponents.len(), self.bits as usize / 8 + 1, |first, lines| {
             let count = lines.len() / self.bigmod.engine.row_lines();
             let exponents: Vec<&[u64]> = exponents.iter().skip(first).take(count).collect();
             self.table.power(&exponents, lines);

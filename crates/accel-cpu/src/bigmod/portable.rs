@@ -61,6 +61,15 @@ impl Engine for Portable {
         self.put(out, x.iter().zip(y).map(|(x, y)| self.get(x).mul(&self.get(y))));
     }
 
+    fn multiply_into(&self, rows: &mut [Line], slots: &[usize], y: &[&[Line]]) {
+        let row = self.row_lines();
+        for (slot, y) in slots.iter().zip(y) {
+            let at = &mut rows[slot * row..][..row];
+            let product = self.get(at).mul(&self.get(y));
+            self.put(at, std::iter::once(product));
+        }
+    }
+
     fn square(&self, x: &[&[Line]], times: u32, out: &mut [Line]) {
         self.put(out, x.iter().map(|x| (0..times).fold(self.get(x), |x, _| x.square())));
     }

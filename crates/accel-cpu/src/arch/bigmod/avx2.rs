@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use blindcore_accel::bigmod::Line;
+
 use super::Kernel;
 use super::field::Field;
 use super::scan::{Vector, scans};
@@ -70,7 +72,7 @@ unsafe impl Vector for Avx2 {
     #[inline(always)]
     unsafe fn digit_product(x: Self, y: Self) -> Self {
         // SAFETY: see `zero`.
-        unsafe { Self(_mm256_mul_epu32(x.0, y.0)).and(Self::splat((1 << 27) - 1)) }
+        unsafe { Self(_mm256_mul_epu32(x.0, y.0)).and(Self::splat((1 << 27) - 1)) } // bits 27 to 31 of x don't reach it
     }
 }
 
@@ -80,6 +82,12 @@ scans!(Avx2, "avx2");
 unsafe impl Kernel for Avx2 {
     const FORM: &'static str = "cpu:avx2";
     const TEETH: u32 = 5;
+
+    #[inline]
+    fn fetch(line: &Line) {
+        // SAFETY: a hint, on an address that is there.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
+    }
 
     unsafe fn gather(rows: &[*const u64], lines: usize, out: *mut u64) {
         // SAFETY: the caller's.

@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use blindcore_accel::bigmod::Line;
+
 use super::Kernel;
 use super::field::Field;
 use super::scan::{Vector, scans};
@@ -81,6 +83,12 @@ scans!(Avx512, "avx512f,avx512ifma");
 unsafe impl Kernel for Avx512 {
     const FORM: &'static str = "cpu:avx512";
     const TEETH: u32 = 8;
+
+    #[inline]
+    fn fetch(line: &Line) {
+        // SAFETY: a hint, on an address that is there.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
+    }
 
     unsafe fn gather(rows: &[*const u64], lines: usize, out: *mut u64) {
         // SAFETY: the caller's.

@@ -190,9 +190,31 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         for piece in self.pieces(x.len()) {
             self.gather(&x[piece.clone()], groups.slice(0));
             self.gather(&y[piece.clone()], groups.slice(1));
+            let next = piece.end..(piece.end + K::LANES).min(x.len());
+            x[next.clone()].iter().chain(&y[next]).copied().flatten().for_each(K::fetch);
             // SAFETY: groups of this field, all different.
             unsafe { multiply::<K>(&self.field, groups.get(0), groups.get(1), groups.get_mut(2)) };
             self.scatter(groups.get(2), self.rows(out, &piece));
+        }
+    }
+
+    fn multiply_into(&self, rows: &mut [Line], slots: &[usize], y: &[&[Line]]) {
+        let row = self.field.row_lines();
+        let mut groups = self.groups(3);
+        for piece in self.pieces(slots.len()) {
+            let x: Vec<&[Line]> = slots[piece.clone()].iter().map(|slot| &rows[slot * row..][..row]).collect();
+            self.gather(&x, groups.slice(0));
+            self.gather(&y[piece.clone()], groups.slice(1));
+            let next = piece.end..(piece.end + K::LANES).min(slots.len());
+            for (slot, y) in slots[next.clone()].iter().zip(&y[next]) {
+                rows[slot * row..][..row].iter().chain(*y).for_each(K::fetch);
+            }
+            // SAFETY: groups of this field, all different.
+            unsafe { multiply::<K>(&self.field, groups.get(0), groups.get(1), groups.get_mut(2)) };
+            let rows: Vec<*mut u64> =
+                slots[piece].iter().map(|slot| rows[slot * row..][..row].as_mut_ptr().cast()).collect();
+            // SAFETY: a group, and whole rows, all different.
+            unsafe { K::scatter(groups.get(2), row, &rows) };
         }
     }
 

@@ -19,7 +19,7 @@ mod scan;
 
 use std::sync::Arc;
 
-use blindcore_accel::bigmod::Modulus;
+use blindcore_accel::bigmod::{Line, Modulus};
 
 use crate::bigmod::Engine;
 
@@ -51,6 +51,9 @@ unsafe trait Kernel: scan::Scans + Send + Sync + 'static {
     const FORM: &'static str;
     /// Bits of an exponent that one look into a fixed base's table covers.
     const TEETH: u32;
+
+    /// Says that a line will be read soon.
+    fn fetch(line: &Line);
 
     /// Rows into a group, `lines` lines of each; one of `rows` a lane.
     unsafe fn gather(rows: &[*const u64], lines: usize, out: *mut u64);

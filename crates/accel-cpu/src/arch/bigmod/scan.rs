@@ -43,7 +43,7 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn add_low(self, x: Self, y: Self) -> Self;
     /// `self` and the upper half of `x * y`.
     unsafe fn add_high(self, x: Self, y: Self) -> Self;
-    /// The lowest digit of the product of the lowest digits.
+    /// The lowest digit of the product of the lowest digits; what is above them in `x` does not count.
     unsafe fn digit_product(x: Self, y: Self) -> Self;
 }
 
@@ -221,12 +221,14 @@ pub(super) unsafe fn scan<V: Vector>(
                 }
                 for d in 0..tile {
                     let at = k * tile + d;
-                    let mut column = sum.column(d).add(carry[d]).add(ripple);
+                    // What the last digit does not change first: the chain from digit to digit is what takes long.
+                    let mut before = carry[d].add(ripple);
                     if !less.is_null() {
                         let minuend = V::splat(*field.minuend.as_ptr().add(at));
-                        column = column.add(minuend.sub(V::load(less.add(at * V::LANES))));
+                        before = before.add(minuend.sub(V::load(less.add(at * V::LANES))));
                     }
-                    let digit = V::digit_product(column.and(mask), inverse);
+                    let column = sum.column(d).add(before);
+                    let digit = V::digit_product(column, inverse);
                     digit.store(m.add(at * V::LANES));
                     // The column's lowest digit becomes zero: with halves that carries unless it was zero before.
                     let whole = if V::HALVES { column.add(mask) } else { column.add_low(n_low[0], digit) };
