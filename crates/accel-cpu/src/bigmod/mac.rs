@@ -12,16 +12,21 @@
 //! In two's complement the top plane is negative: all results' are inverted in one batch. Products grow side by side,
 //! a factor each in turn ([`Sums`]), so that lanes are full whatever the shape and what is worked on stays near.
 
+use std::ops::{Deref, DerefMut};
+
 use blindcore_accel::Error;
 use blindcore_accel::bigmod::{Line, Mac, Method, Residues};
 use rayon::prelude::*;
 
 use super::{CpuBigmod, Engine};
+use crate::HugeBytes;
 
 /// Results whose planes are held at once.
 const HELD: usize = 4096;
 /// Results that are worked on together by one thread.
 const TOGETHER: usize = 16;
+/// Lines of memory that are worth huge pages: 4 MiB.
+const LARGE: usize = 1 << 16;
 /// Products that grow side by side at least, where there are as many factors.
 const WIDE: usize = 64;
 /// What a squaring costs, in multiplications.
@@ -126,11 +131,48 @@ fn signed_digits(weight: i64, width: u32, windows: u32) -> impl Iterator<Item = 
     })
 }
 
+/// Memory of rows; much of it in huge pages, for rows are looked up anywhere in it.
+enum Rows {
+    Small(Vec<Line>),
+    Large(HugeBytes),
+}
+
+impl Rows {
+    fn zeroed(lines: usize) -> Self {
+        let small = || Self::Small(vec![Line([0; 8]); lines]);
+        if lines < LARGE {
+            small()
+        } else {
+            HugeBytes::zeroed(lines * 64).map_or_else(|_| small(), Self::Large)
+        }
+    }
+}
+
+impl Deref for Rows {
+    type Target = [Line];
+
+    fn deref(&self) -> &[Line] {
+        match self {
+            Self::Small(lines) => lines,
+            Self::Large(bytes) => bytemuck::cast_slice(bytes.as_ref()),
+        }
+    }
+}
+
+impl DerefMut for Rows {
+    fn deref_mut(&mut self) -> &mut [Line] {
+        match self {
+            Self::Small(lines) => lines,
+            Self::Large(bytes) => bytemuck::cast_slice_mut(bytes.as_mut()),
+        }
+    }
+}
+
 /// Products that grow side by side, each in its slot: the plain words are "sum" and "add", for what is multiplied here
 /// is added inside the ciphertexts.
 struct Sums<'a> {
     engine: &'a dyn Engine,
-    rows: Vec<Line>,
+    rows: Rows,
     /// Whether a slot has a factor yet.
     filled: Vec<bool>,
     multiplications: usize,
@@ -138,7 +180,7 @@ struct Sums<'a> {
 
 impl<'a> Sums<'a> {
     fn new(engine: &'a dyn Engine, slots: usize) -> Self {
-        let rows = vec![Line([0; 8]); slots * engine.row_lines()];
+        let rows = Rows::zeroed(slots * engine.row_lines());
         Self { engine, rows, filled: vec![false; slots], multiplications: 0 }
     }
 
@@ -192,11 +234,24 @@ impl<'a> Sums<'a> {
         sums
     }
 
+    /// The product of each list, where lists are about as long as each other: products stay in their lanes to the end,
+    /// and short lists are filled with ones.
+    fn of_even(engine: &'a dyn Engine, lists: &[Vec<&[Line]>]) -> Self {
+        if lists.len() < WIDE {
+            return Self::of(engine, lists);
+        }
+        let mut sums = Self::new(engine, lists.len());
+        engine.products(lists, &mut sums.rows);
+        sums.filled = lists.iter().map(|list| !list.is_empty()).collect();
+        sums.multiplications = lists.iter().map(|list| list.len().saturating_sub(1)).sum();
+        sums
+    }
+
     /// Keeps every `step`th slot.
     fn keep(&mut self, step: usize) {
         let row = self.engine.row_lines();
         self.filled = self.filled.iter().step_by(step).copied().collect();
-        self.rows = self.rows.chunks_exact(row).step_by(step).flatten().copied().collect();
+        self.rows = Rows::Small(self.rows.chunks_exact(row).step_by(step).flatten().copied().collect());
     }
 }
 
@@ -288,9 +343,9 @@ impl<'a> Job<'a> {
             let half = groups << bit;
             table.rows.copy_within(..half * row, half * row);
             table.filled.copy_within(..half, half);
-            table.add((half..2 * half).filter_map(|slot| {
-                Some((slot, self.input(*index(slot % groups, bit)?)))
-            }));
+            table.add(
+                (half..2 * half).filter_map(|slot| Some((slot, self.input(*index(slot % groups, bit)?)))),
+            );
         }
         let mut lists = Vec::new();
         for (_, output) in units {
@@ -303,7 +358,7 @@ impl<'a> Job<'a> {
                 lists.push(weights.filter_map(|(g, w)| table.get(subset(w) * groups + g)).collect());
             }
         }
-        let mut sums = Sums::of(self.engine, &lists);
+        let mut sums = Sums::of_even(self.engine, &lists);
         sums.multiplications += table.multiplications;
         Planes { sums, count: self.weights.bits as usize, width: 1 }
     }
@@ -381,7 +436,12 @@ impl CpuBigmod {
         Ok((out, multiplications, squarings))
     }
 
-    fn weigh_block(&self, job: &Job<'_>, way: Way, units: &[Unit]) -> Result<(Residues, usize, usize), Error> {
+    fn weigh_block(
+        &self,
+        job: &Job<'_>,
+        way: Way,
+        units: &[Unit],
+    ) -> Result<(Residues, usize, usize), Error> {
         let row = self.engine.row_lines();
         // What a thread takes at once: results of one position where they share its tables.
         let outputs = units.iter().take_while(|u| u.0 == units[0].0).count();

@@ -41,6 +41,9 @@ pub(crate) trait Engine: Send + Sync {
     /// `x[i] * y[i]`.
     fn multiply(&self, x: &[&[Line]], y: &[&[Line]], out: &mut [Line]);
 
+    /// The product of each list; one for an empty one.
+    fn products(&self, lists: &[Vec<&[Line]>], out: &mut [Line]);
+
     /// `rows[slots[i]] *= y[i]`; the slots are all different.
     fn multiply_into(&self, rows: &mut [Line], slots: &[usize], y: &[&[Line]]);
 
@@ -204,7 +207,9 @@ impl Bigmod for CpuBigmod {
     fn square(&self, x: &Residues, times: u32) -> Result<(Residues, Cost), Error> {
         self.check(x)?;
         let start = Instant::now();
-        let out = self.each(x.len(), times as usize, |first, lines| self.engine.square(&rows(x, first, lines), times, lines));
+        let out = self.each(x.len(), times as usize, |first, lines| {
+            self.engine.square(&rows(x, first, lines), times, lines)
+        });
         Ok((out, self.cost(start, 0, x.len() * times as usize)))
     }
 

@@ -61,6 +61,11 @@ impl Engine for Portable {
         self.put(out, x.iter().zip(y).map(|(x, y)| self.get(x).mul(&self.get(y))));
     }
 
+    fn products(&self, lists: &[Vec<&[Line]>], out: &mut [Line]) {
+        let one = || BoxedMontyForm::one(&self.params);
+        self.put(out, lists.iter().map(|list| list.iter().fold(one(), |x, y| x.mul(&self.get(y)))));
+    }
+
     fn multiply_into(&self, rows: &mut [Line], slots: &[usize], y: &[&[Line]]) {
         let row = self.row_lines();
         for (slot, y) in slots.iter().zip(y) {

@@ -12,9 +12,9 @@ use super::scan::{enter, multiply, square};
 use crate::bigmod::{Engine, Table, WINDOW};
 
 /// Groups that share one pass over a fixed base's tables.
-const SHARED: usize = 4;
+const SHARED: usize = 8;
 /// Squarings of a power of a fixed base: its tables take as much memory as there are columns over this.
-const SQUARINGS: usize = 8;
+const SQUARINGS: usize = 16;
 
 pub(super) struct VectorEngine<K> {
     field: Field,
@@ -198,11 +198,36 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         }
     }
 
+    fn products(&self, lists: &[Vec<&[Line]>], out: &mut [Line]) {
+        let mut one = vec![Line([0; 8]); self.field.row_lines()];
+        bytemuck::cast_slice_mut::<Line, u64>(&mut one)[..self.field.row_digits()]
+            .copy_from_slice(&self.field.one);
+        let mut groups = self.groups(3);
+        for piece in self.pieces(lists.len()) {
+            let lists = &lists[piece.clone()];
+            let factors = |at: usize| -> Vec<&[Line]> {
+                lists.iter().map(|list| list.get(at).copied().unwrap_or(&one)).collect()
+            };
+            let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+            let mut at = 0;
+            self.gather(&factors(0), groups.slice(at));
+            for i in 1..longest {
+                self.gather(&factors(i), groups.slice(2));
+                factors(i + 1).into_iter().flatten().for_each(K::fetch);
+                // SAFETY: groups of this field, all different.
+                unsafe { multiply::<K>(&self.field, groups.get(at), groups.get(2), groups.get_mut(1 - at)) };
+                at = 1 - at;
+            }
+            self.scatter(groups.get(at), self.rows(out, &piece));
+        }
+    }
+
     fn multiply_into(&self, rows: &mut [Line], slots: &[usize], y: &[&[Line]]) {
         let row = self.field.row_lines();
         let mut groups = self.groups(3);
         for piece in self.pieces(slots.len()) {
-            let x: Vec<&[Line]> = slots[piece.clone()].iter().map(|slot| &rows[slot * row..][..row]).collect();
+            let x: Vec<&[Line]> =
+                slots[piece.clone()].iter().map(|slot| &rows[slot * row..][..row]).collect();
             self.gather(&x, groups.slice(0));
             self.gather(&y[piece.clone()], groups.slice(1));
             let next = piece.end..(piece.end + K::LANES).min(slots.len());
