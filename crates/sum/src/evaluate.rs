@@ -1,1 +1,595 @@
 //! Sums, products with plaintexts, dot products, matrices and convolutions of encrypted numbers.
+//!
+//! Whoever evaluates has the public key alone. Every operation first works out a bound on its result from those of
+//! its operands and refuses what could wrap, before anything is computed. Bounds and exponents travel with results
+//! and are public: that of a dot product shows the largest sum of magnitudes of weights; [`Ciphertexts::loosen`]
+//! hides it.
+//!
+//! Results are functions of their operands' ciphertexts and of the weights, so a key holder, who can take the
+//! randomness out of a ciphertext, may learn weights from a result that goes back. Send it through
+//! [`Evaluator::rerandomise`] first; what stays with the evaluator needs none.
+
+use blindcore_accel::Device;
+use blindcore_accel::bigmod::{Exponents, MAX_WEIGHT, Mac, Method, Numbers, Residues};
+use ndarray::{AsArray, Dimension};
+
+use crate::ciphertexts::Ciphertexts;
+use crate::encoding::{
+    Bound, Encoding, Error, Form, MAX_AXES, Plaintexts, check_exponent, float_parts, lowering,
+};
+use crate::keys::PublicKey;
+use crate::scheme::Encryptor;
+
+/// Weights past [`MAX_WEIGHT`] are split here, into halves that are both below it.
+const SPLIT_BITS: u32 = 32;
+/// Indices of one weighing: 128 MiB of them; longer ones are cut by positions.
+const MAC_INDICES: usize = 1 << 25;
+
+/// Plaintext weights: integer mantissas of up to 63 bits that share an exponent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weights {
+    values: Vec<i64>,
+    exponent: i32,
+    shape: Vec<usize>,
+}
+
+impl Weights {
+    /// Integers: a slice, or a view of any shape.
+    #[must_use]
+    pub fn integers<'a, D: Dimension>(values: impl AsArray<'a, i64, D>) -> Self {
+        let values = values.into();
+        Self { values: values.iter().copied().collect(), exponent: 0, shape: values.shape().to_vec() }
+    }
+
+    /// Floats, rounded to the encoding's exponent: a slice, or a view of any shape. [`Encoding::exact`] keeps every
+    /// bit, at the price of a larger bound on what they weigh.
+    ///
+    /// # Errors
+    /// One is not finite, or over the encoding's bound, or has a mantissa of over 63 bits.
+    pub fn floats<'a, D: Dimension>(
+        values: impl AsArray<'a, f64, D>,
+        encoding: Encoding,
+    ) -> Result<Self, Error> {
+        let values = values.into();
+        let mut mantissas = Vec::with_capacity(values.len());
+        for (position, value) in values.iter().enumerate() {
+            let (negative, magnitude, shift) = encoding.mantissa(position, float_parts(position, *value)?)?;
+            let got = Bound::scaled(magnitude.into(), shift);
+            if got.bits() > 63 {
+                return Err(Error::Value { position, got, limit: Bound::new(i64::MAX as u64) });
+            }
+            let magnitude = magnitude.checked_shl(shift).unwrap_or(0) as i64;
+            mantissas.push(if negative { -magnitude } else { magnitude });
+        }
+        Ok(Self { values: mantissas, exponent: encoding.exponent(), shape: values.shape().to_vec() })
+    }
+
+    /// The mantissas, row-major.
+    #[must_use]
+    pub fn values(&self) -> &[i64] {
+        &self.values
+    }
+
+    /// Their exponent.
+    #[must_use]
+    pub fn exponent(&self) -> i32 {
+        self.exponent
+    }
+
+    /// Their shape.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn check<const AXES: usize>(&self, what: &'static str, want: &str) -> Result<[usize; AXES], Error> {
+        <[usize; AXES]>::try_from(&self.shape[..]).map_err(|_| Error::Shape {
+            what,
+            got: self.shape.clone(),
+            want: want.into(),
+        })
+    }
+}
+
+/// How a convolution steps and pads: rows, then columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Convolution {
+    /// Steps, at least 1.
+    pub stride: (usize, usize),
+    /// Zeros on each side.
+    pub padding: (usize, usize),
+}
+
+impl Default for Convolution {
+    fn default() -> Self {
+        Self { stride: (1, 1), padding: (0, 0) }
+    }
+}
+
+/// Evaluates under one public key on one device.
+///
+/// ```
+/// use blindcore_accel_cpu::Cpu;
+/// use blindcore_sum::ciphertexts::Ciphertexts;
+/// use blindcore_sum::encoding::{Encoding, Plaintexts};
+/// use blindcore_sum::evaluate::{Evaluator, Weights};
+/// use blindcore_sum::keys::{KeySize, Mode, SecretKey};
+/// use blindcore_sum::scheme::Decryptor;
+///
+/// let device = Cpu::new("cpu")?;
+/// let secret = SecretKey::generate(KeySize::test_only(512)?, Mode::ShortExponent)?;
+///
+/// // Someone encrypts three int8s ...
+/// let evaluator = Evaluator::new(secret.public(), &device)?;
+/// let plaintexts = Plaintexts::integers(secret.public(), &[3, -4, 5], Encoding::integers(8)?)?;
+/// let encrypted = Ciphertexts::encrypt(evaluator.encryptor(), &plaintexts)?;
+///
+/// // ... someone else weighs what they can't read ...
+/// let dot = evaluator.dot(&encrypted, &Weights::integers(&[10, 20, -1]))?;
+/// let dot = evaluator.rerandomise(&dot)?;
+///
+/// // ... and the key holder reads the result.
+/// let numbers = dot.numbers(evaluator.encryptor())?;
+/// let result = Plaintexts::decrypt(&Decryptor::new(&secret, &device)?, &numbers, dot.form())?;
+/// assert_eq!(result.to_i64()?, [3 * 10 - 4 * 20 - 5]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Evaluator {
+    encryptor: Encryptor,
+}
+
+impl Evaluator {
+    /// Prepares the key's arithmetic on a device.
+    ///
+    /// # Errors
+    /// The device has no bigmod.
+    pub fn new(key: &PublicKey, device: &dyn Device) -> Result<Self, Error> {
+        Ok(Self { encryptor: Encryptor::new(key, device)? })
+    }
+
+    /// What encrypts and accepts ciphertexts for this key and device.
+    #[must_use]
+    pub fn encryptor(&self) -> &Encryptor {
+        &self.encryptor
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> &PublicKey {
+        self.encryptor.public()
+    }
+
+    /// `x + y`, element by element; a single unpacked `y` is added to all. The exponent is the lower of both.
+    ///
+    /// # Errors
+    /// Shapes, packings or keys differ, or a sum could pass the range.
+    pub fn add(&self, x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        self.check(y)?;
+        let single = y.len() == 1 && y.form.packed.is_none();
+        self.check_alike(&x.form, &y.form, single)?;
+        let exponent = x.form.exponent.min(y.form.exponent);
+        let form = self.sum_form(&x.form, &y.form, exponent, "the sum")?;
+        let (x, y) = (self.lowered(x, exponent)?, self.lowered(y, exponent)?);
+        self.made(self.encryptor.bigmod().multiply(&x, &y)?.0, form)
+    }
+
+    /// `x - y`, as [`Evaluator::add`].
+    ///
+    /// # Errors
+    /// As [`Evaluator::add`].
+    pub fn subtract(&self, x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        self.check(y)?;
+        let single = y.len() == 1 && y.form.packed.is_none();
+        self.check_alike(&x.form, &y.form, single)?;
+        self.sum_form(&x.form, &y.form, x.form.exponent.min(y.form.exponent), "the difference")?;
+        self.add(x, &self.negate(y)?)
+    }
+
+    /// `-x`.
+    ///
+    /// # Errors
+    /// `x` is of another key or device.
+    pub fn negate(&self, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        self.made(self.encryptor.bigmod().invert(&x.residues)?.0, x.form.clone())
+    }
+
+    /// `x + y` for plaintexts `y`, shaped, packed and aligned as in [`Evaluator::add`].
+    ///
+    /// # Errors
+    /// As [`Evaluator::add`].
+    pub fn add_plain(&self, x: &Ciphertexts, y: &Plaintexts) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        x.check_key("what is added", y.key)?;
+        let single = y.numbers.len() == 1 && y.form.packed.is_none();
+        self.check_alike(&x.form, &y.form, single)?;
+        let exponent = x.form.exponent.min(y.form.exponent);
+        let form = self.sum_form(&x.form, &y.form, exponent, "the sum")?;
+        let y = if y.form.exponent == exponent { y } else { &y.lower_exponent(self.key(), exponent)? };
+        let y = self.encryptor.without_randomness(&y.numbers)?;
+        let x = self.lowered(x, exponent)?;
+        self.made(self.encryptor.bigmod().multiply(&x, &y)?.0, form)
+    }
+
+    /// `x * w`, element by element; a single weight multiplies all. Of a packed batch, weights of the shape without
+    /// the axis of groups multiply every group.
+    ///
+    /// # Errors
+    /// Shapes don't go together, or a product could pass the range.
+    pub fn scale(&self, x: &Ciphertexts, weights: &Weights) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        let what = "the product";
+        if weights.values.len() == 1 {
+            let indices = (0..index_count(x.len())?).collect();
+            return self.weigh(x, indices, 1, &weights.values, weights.exponent, what, x.form.shape.clone());
+        }
+        let inner = if x.form.packed.is_some() { &x.form.shape[1..] } else { &x.form.shape[..] };
+        if weights.shape != inner {
+            let want = format!("{inner:?} or a single one");
+            return Err(Error::Shape { what: "the weights", got: weights.shape.clone(), want });
+        }
+        let most = weights.values.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0);
+        let form = self.weighed_form(x, most.into(), weights.exponent, what, x.form.shape.clone())?;
+        if x.is_empty() {
+            return self.made(x.residues.clone(), form);
+        }
+        let bigmod = self.encryptor.bigmod();
+        let weight = |i: usize| weights.values[i % weights.values.len()];
+        // Bases of negative weights are inverted, all at once; then each takes its place.
+        let negative: Vec<usize> = (0..x.len()).filter(|i| weight(*i) < 0).collect();
+        let mut bases = x.residues.clone();
+        if !negative.is_empty() {
+            bases.append(&bigmod.invert(&x.residues.select(negative.iter().copied()))?.0)?;
+            let mut places: Vec<usize> = (0..x.len()).collect();
+            for (at, i) in negative.iter().enumerate() {
+                places[*i] = x.len() + at;
+            }
+            bases = bases.select(places);
+        }
+        let mut exponents = Numbers::zeroed(x.len(), 1);
+        for (i, exponent) in exponents.as_words_mut().iter_mut().enumerate() {
+            *exponent = weight(i).unsigned_abs();
+        }
+        let bits = (64 - most.leading_zeros()).max(1);
+        self.made(bigmod.power(&bases, &Exponents::Each(&exponents, bits))?.0, form)
+    }
+
+    /// The sum along the first axis, after that of groups where there is one; of a vector, one number in shape [1].
+    ///
+    /// # Errors
+    /// There is no such axis or nothing along it, or the sum could pass the range.
+    pub fn sum(&self, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        let axis = usize::from(x.form.packed.is_some());
+        let count = x.form.shape.get(axis).copied().unwrap_or(0);
+        if count == 0 {
+            let want = "something to add up; samples of a packed batch can't be".into();
+            return Err(Error::Shape { what: "the batch", got: x.form.shape.clone(), want });
+        }
+        let mut form = x.form.clone();
+        form.shape.remove(axis);
+        if form.shape.is_empty() {
+            form.shape.push(1);
+        }
+        form.bound = form.bound.times(Bound::new(count as u64));
+        form.check_range(self.key(), "the sum", form.bound)?;
+
+        let inner: usize = x.form.shape[axis + 1..].iter().product();
+        let outer: usize = x.form.shape[..axis].iter().product();
+        let (mut residues, mut left) = (x.residues.clone(), count);
+        while left > 1 {
+            let rows = |from: usize, to: usize| {
+                let residues = &residues;
+                let row = move |o: usize| (o * left + from) * inner..(o * left + to) * inner;
+                residues.select((0..outer).flat_map(row))
+            };
+            let half = left / 2;
+            let product = self.encryptor.bigmod().multiply(&rows(0, half), &rows(half, 2 * half))?.0;
+            if left % 2 == 0 {
+                residues = product;
+            } else {
+                // The odd row out goes behind the products of its block.
+                let products = product.len();
+                let mut all = product;
+                all.append(&rows(2 * half, left))?;
+                let block = move |o: usize| {
+                    (o * half * inner..(o + 1) * half * inner)
+                        .chain(products + o * inner..products + (o + 1) * inner)
+                };
+                residues = all.select((0..outer).flat_map(block));
+            }
+            left = half + left % 2;
+        }
+        self.made(residues, form)
+    }
+
+    /// The dot product with K weights along the last axis: [..., K] becomes [...], or [1] where nothing is left.
+    ///
+    /// # Errors
+    /// Shapes don't go together, or a result could pass the range.
+    pub fn dot(&self, x: &Ciphertexts, weights: &Weights) -> Result<Ciphertexts, Error> {
+        let [_] = weights.check("the weights", "a vector")?;
+        let mut out = self.linear(x, &weights.values, weights, "the dot product")?;
+        out.form.shape.pop();
+        if out.form.shape.is_empty() {
+            out.form.shape.push(1);
+        }
+        Ok(out)
+    }
+
+    /// A matrix of weights M x K times vectors along the last axis: [..., K] becomes [..., M].
+    ///
+    /// # Errors
+    /// As [`Evaluator::dot`].
+    pub fn matrix_vector(&self, weights: &Weights, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+        let [_, _] = weights.check("the weights", "a matrix")?;
+        self.linear(x, &weights.values, weights, "the matrix-vector product")
+    }
+
+    /// Encrypted P x K times weights K x M: P x M. A packed batch has groups of samples in place of P rows.
+    ///
+    /// # Errors
+    /// As [`Evaluator::dot`].
+    pub fn matrix_matrix(&self, x: &Ciphertexts, weights: &Weights) -> Result<Ciphertexts, Error> {
+        let [terms, outputs] = weights.check("the weights", "a matrix")?;
+        if x.form.shape.last() != Some(&terms) {
+            let want = format!("[..., {terms}] for weights {terms} x {outputs}");
+            return Err(Error::Shape { what: "the batch", got: x.form.shape.clone(), want });
+        }
+        let transposed: Vec<i64> =
+            (0..outputs).flat_map(|m| (0..terms).map(move |k| weights.values[k * outputs + m])).collect();
+        let weights = Weights { values: vec![], exponent: weights.exponent, shape: vec![outputs, terms] };
+        self.linear(x, &transposed, &weights, "the matrix product")
+    }
+
+    /// [..., K] by `values` M x K; a vector of weights is a matrix of one row.
+    fn linear(
+        &self,
+        x: &Ciphertexts,
+        values: &[i64],
+        weights: &Weights,
+        what: &'static str,
+    ) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        let terms = weights.shape.last().copied().unwrap_or(0);
+        let outputs = values.len().checked_div(terms).unwrap_or(0);
+        let groups = usize::from(x.form.packed.is_some());
+        if terms == 0 || outputs == 0 || x.form.shape.len() <= groups || x.form.shape.last() != Some(&terms) {
+            let groups = if groups == 1 { "groups, " } else { "" };
+            let want = format!("[{groups}..., {terms}] for weights {:?}", weights.shape);
+            return Err(Error::Shape { what: "the batch", got: x.form.shape.clone(), want });
+        }
+        let mut shape = x.form.shape.clone();
+        shape.pop();
+        shape.push(outputs);
+        let indices = (0..index_count(x.len())?).collect();
+        self.weigh(x, indices, terms, values, weights.exponent, what, shape)
+    }
+
+    /// A 2-D convolution (cross-correlation, as in neural networks): C x H x W by kernels O x C x KH x KW becomes
+    /// O x OH x OW with OH = (H + 2 padding - KH) / stride + 1. An axis before is of independent images, or of the
+    /// groups of a packed batch.
+    ///
+    /// # Errors
+    /// Shapes don't go together, the kernel is larger than the padded image, a stride is zero, or a result could
+    /// pass the range.
+    pub fn conv2d(
+        &self,
+        x: &Ciphertexts,
+        kernels: &Weights,
+        Convolution { stride, padding }: Convolution,
+    ) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        let want = "outputs x channels x rows x columns, none of them zero";
+        let [outputs, channels, kernel_rows, kernel_columns] = kernels.check("the kernels", want)?;
+        if kernels.values.is_empty() {
+            return Err(Error::Shape { what: "the kernels", got: kernels.shape.clone(), want: want.into() });
+        }
+        let refuse = || {
+            let packed = if x.form.packed.is_some() { "groups, " } else { "" };
+            let want = format!("[{packed}{channels}, H, W] for kernels {:?}", kernels.shape);
+            Error::Shape { what: "the image", got: x.form.shape.clone(), want }
+        };
+        let (images, rows, columns) = match x.form.shape[..] {
+            [c, h, w] if c == channels && x.form.packed.is_none() => (1, h, w),
+            [n, c, h, w] if c == channels => (n, h, w),
+            _ => return Err(refuse()),
+        };
+        let out_rows = steps("rows", rows, kernel_rows, stride.0, padding.0)?;
+        let out_columns = steps("columns", columns, kernel_columns, stride.1, padding.1)?;
+        let (terms, places) = (channels * kernel_rows * kernel_columns, out_rows * out_columns);
+        index_count(x.len())?;
+        let size = images.checked_mul(places).and_then(|n| n.checked_mul(terms));
+        if size.is_none_or(|n| n > 1 << 32) {
+            let (what, remedy) = ("the number of terms of all places", "cut the image, or step further");
+            let got = size.unwrap_or(usize::MAX) as u64;
+            return Err(Error::Size { what, got, min: 1, max: 1 << 32, remedy });
+        }
+
+        let mut indices = Vec::with_capacity(images * places * terms);
+        for image in 0..images {
+            for place in 0..places {
+                for term in 0..terms {
+                    let (channel, kernel) =
+                        (term / (kernel_rows * kernel_columns), term % (kernel_rows * kernel_columns));
+                    // Within the image once the padding is off, or absent.
+                    let at = |place: usize, kernel: usize, stride: usize, padding, size: usize| {
+                        (place * stride + kernel).checked_sub(padding).filter(|i| *i < size)
+                    };
+                    let row = at(place / out_columns, kernel / kernel_columns, stride.0, padding.0, rows);
+                    let column =
+                        at(place % out_columns, kernel % kernel_columns, stride.1, padding.1, columns);
+                    let index = row.zip(column).map(|(row, column)| {
+                        (((image * channels + channel) * rows + row) * columns + column) as u32
+                    });
+                    indices.push(index.unwrap_or(Mac::ABSENT));
+                }
+            }
+        }
+        let mut shape = x.form.shape.clone();
+        let axes = shape.len();
+        shape[axes - 3..].copy_from_slice(&[outputs, out_rows, out_columns]);
+        let what = "the convolution";
+        let mut out = self.weigh(x, indices, terms, &kernels.values, kernels.exponent, what, shape)?;
+        // From places by outputs to outputs by places.
+        let order = (0..images * outputs).flat_map(|row| {
+            let (image, output) = (row / outputs, row % outputs);
+            (0..places).map(move |place| (image * places + place) * outputs + output)
+        });
+        out.residues = out.residues.select(order);
+        Ok(out)
+    }
+
+    /// The same numbers with a lower exponent: mantissas times 16 to the difference.
+    ///
+    /// # Errors
+    /// The exponent is higher than theirs, or a mantissa could pass the range.
+    pub fn lower_exponent(&self, x: &Ciphertexts, exponent: i32) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        let mut form = x.form.clone();
+        form.bound = form.bound.shifted(lowering(form.exponent, exponent)?);
+        form.exponent = exponent;
+        form.check_range(self.key(), "a lower exponent", form.bound)?;
+        self.made(self.lowered(x, exponent)?, form)
+    }
+
+    /// The same numbers under fresh randomness, which hides how they were computed: do this to every result that
+    /// goes back to a key holder who may be curious. Form and bound go along as they are.
+    ///
+    /// # Errors
+    /// `x` is of another key, or randomness or the device failed.
+    pub fn rerandomise(&self, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+        self.check(x)?;
+        self.made(self.encryptor.rerandomise(&x.residues)?, x.form.clone())
+    }
+
+    fn check(&self, x: &Ciphertexts) -> Result<(), Error> {
+        let want = self.key().id();
+        if x.key == want { Ok(()) } else { Err(Error::Key { what: "a batch", got: x.key, want }) }
+    }
+
+    fn check_alike(&self, x: &Form, y: &Form, single: bool) -> Result<(), Error> {
+        let name = |form: &Form| {
+            form.packed.map_or_else(
+                || "not packed".to_owned(),
+                |packed| format!("packed in {} for {} samples", packed.packing, packed.samples),
+            )
+        };
+        if x.packed != y.packed {
+            return Err(Error::Packing { what: "the second operand", got: name(y), want: name(x) });
+        }
+        if x.shape != y.shape && !single {
+            let want = format!("{:?}", x.shape);
+            return Err(Error::Shape { what: "the second operand", got: y.shape.clone(), want });
+        }
+        Ok(())
+    }
+
+    fn sum_form(&self, x: &Form, y: &Form, exponent: i32, what: &'static str) -> Result<Form, Error> {
+        let aligned = |form: &Form| Ok::<_, Error>(form.bound.shifted(lowering(form.exponent, exponent)?));
+        let bound = aligned(x)?.plus(aligned(y)?);
+        let form = Form { exponent, bound, packed: x.packed, shape: x.shape.clone() };
+        form.check_range(self.key(), what, bound)?;
+        Ok(form)
+    }
+
+    /// The residues for a lower exponent, by squarings.
+    fn lowered(&self, x: &Ciphertexts, exponent: i32) -> Result<Residues, Error> {
+        let bits = lowering(x.form.exponent, exponent)?;
+        Ok(if bits == 0 { x.residues.clone() } else { self.encryptor.bigmod().square(&x.residues, bits)?.0 })
+    }
+
+    fn weighed_form(
+        &self,
+        x: &Ciphertexts,
+        weight: u128,
+        exponent: i32,
+        what: &'static str,
+        shape: Vec<usize>,
+    ) -> Result<Form, Error> {
+        let exponent = check_exponent(i64::from(x.form.exponent) + i64::from(exponent))?;
+        let bound = x.form.bound.times(Bound::scaled(weight, 0));
+        let form = Form { exponent, bound, packed: x.form.packed, shape };
+        form.check_range(self.key(), what, bound)?;
+        debug_assert!(form.shape.len() <= MAX_AXES);
+        Ok(form)
+    }
+
+    /// The device's mac, for weights and index matrices of any size.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a weighing")]
+    fn weigh(
+        &self,
+        x: &Ciphertexts,
+        indices: Vec<u32>,
+        terms: usize,
+        weights: &[i64],
+        exponent: i32,
+        what: &'static str,
+        shape: Vec<usize>,
+    ) -> Result<Ciphertexts, Error> {
+        let magnitude = |row: &[i64]| row.iter().map(|w| u128::from(w.unsigned_abs())).sum::<u128>();
+        let most = weights.chunks(terms).map(magnitude).max().unwrap_or(0);
+        let form = self.weighed_form(x, most, exponent, what, shape)?;
+        if indices.is_empty() {
+            return self.made(x.residues.select([]), form);
+        }
+        let bigmod = self.encryptor.bigmod();
+        let mac = |indices: &[u32], weights: Vec<i64>| {
+            let mac = Mac { terms, indices: indices.to_vec(), weights, method: Method::Auto };
+            Ok::<_, Error>(bigmod.mac(&x.residues, &mac)?.0)
+        };
+        let split = weights.iter().any(|w| w.unsigned_abs() > MAX_WEIGHT as u64);
+        let mut out: Option<Residues> = None;
+        for indices in indices.chunks((MAC_INDICES / terms).max(1) * terms) {
+            let part = if split {
+                // w = high 2^32 + low
+                let high = mac(indices, weights.iter().map(|w| w >> SPLIT_BITS).collect())?;
+                let low = mac(indices, weights.iter().map(|w| w & ((1 << SPLIT_BITS) - 1)).collect())?;
+                bigmod.multiply(&bigmod.square(&high, SPLIT_BITS)?.0, &low)?.0
+            } else {
+                mac(indices, weights.to_vec())?
+            };
+            match &mut out {
+                None => out = Some(part),
+                Some(out) => out.append(&part)?,
+            }
+        }
+        self.made(out.unwrap_or_else(|| x.residues.select([])), form)
+    }
+
+    fn made(&self, residues: Residues, form: Form) -> Result<Ciphertexts, Error> {
+        debug_assert_eq!(residues.len(), form.len());
+        Ok(Ciphertexts { key: self.key().id(), residues, form })
+    }
+}
+
+fn index_count(count: usize) -> Result<u32, Error> {
+    let (what, remedy) = ("the number of ciphertexts weighed at once", "weigh them in parts");
+    let (got, max) = (count as u64, u64::from(u32::MAX) - 1);
+    if got > max { Err(Error::Size { what, got, min: 0, max, remedy }) } else { Ok(count as u32) }
+}
+
+/// How many places a kernel takes along one side.
+fn steps(
+    side: &'static str,
+    size: usize,
+    kernel: usize,
+    stride: usize,
+    padding: usize,
+) -> Result<usize, Error> {
+    let limit = 1 << 20;
+    for (what, got, min) in [("the stride", stride, 1), ("the padding", padding, 0)] {
+        if !(min..=limit).contains(&got) {
+            let (got, min, max) = (got as u64, min as u64, limit as u64);
+            return Err(Error::Size { what, got, min, max, remedy: "choose another" });
+        }
+    }
+    let room = size.checked_add(2 * padding).and_then(|padded| padded.checked_sub(kernel));
+    room.map(|room| room / stride + 1).ok_or_else(|| Error::Shape {
+        what: "the image",
+        got: vec![size],
+        want: format!("at least {kernel} {side} with its padding"),
+    })
+}

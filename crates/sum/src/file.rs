@@ -1,1 +1,461 @@
-//! The file of ciphertexts.
+//! The file of ciphertexts. All numbers are little-endian.
+//!
+//! | at       | bytes  | what                                                                             |
+//! |----------|--------|----------------------------------------------------------------------------------|
+//! | 0        | 8      | magic `BLNDCIPH`                                                                 |
+//! | 8        | 4      | version, 1                                                                       |
+//! | 12       | 4      | A: axes of the shape, 1 to 8                                                     |
+//! | 16       | 32     | key id                                                                           |
+//! | 48       | 4      | bits of the key's n                                                              |
+//! | 52       | 4      | exponent, signed                                                                 |
+//! | 56       | 8 + 4  | bound on magnitudes: top, and shift (top * 2^shift)                              |
+//! | 68       | 4 + 4  | bits of a slot, and slots; zeros where numbers are not packed                    |
+//! | 76       | 4      | zeros                                                                            |
+//! | 80       | 8      | samples, where they are packed                                                   |
+//! | 88       | 8 A    | the shape; its product is the number of ciphertexts                              |
+//! | 88 + 8 A | 32     | BLAKE3 of all before, in the context `blindcore sum ciphertexts v1`              |
+//! | then     |        | blocks of [`BLOCK`] ciphertexts, the last one shorter, each followed by 32 bytes: |
+//! |          |        | BLAKE3 of the digest above, the block's number (8 bytes) and its bytes           |
+//!
+//! A ciphertext is the number below n^2 in as many whole 8-byte words as twice the key's bits take. The digests find
+//! damage, not forgery: ciphertexts are checked by [`Ciphertexts::accept`], and what a forged header says of bounds
+//! is believed.
+
+use std::io::{self, Read, Write};
+
+use blindcore_accel::bigmod::Numbers;
+
+use crate::ciphertexts::Ciphertexts;
+use crate::encoding::{Bound, Form, MAX_AXES};
+use crate::keys::KeyId;
+use crate::packing::{Packed, Packing};
+use crate::scheme::Encryptor;
+
+/// Ciphertexts that are written, checked and read at a time.
+pub const BLOCK: usize = 1024;
+const MAGIC: &[u8; 8] = b"BLNDCIPH";
+const VERSION: u32 = 1;
+const CONTEXT: &str = "blindcore sum ciphertexts v1";
+const FIXED: usize = 88;
+const DIGEST: usize = 32;
+/// The shortest and the longest n.
+const KEY_BITS: std::ops::RangeInclusive<u32> = 64..=4096;
+
+/// Why a file of ciphertexts can't be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Not such a file.
+    #[error("it starts with {0:02x?} and not with {MAGIC:02x?}: it is no file of ciphertexts")]
+    Magic([u8; 8]),
+    /// Of a version that is not known.
+    #[error("it has version {0} where {VERSION} is known; update blindcore")]
+    Version(u32),
+    /// Shorter or longer than its header says.
+    #[error("it has {got} bytes where its header says {want}; copy it again")]
+    Length {
+        /// Its length.
+        got: u64,
+        /// The length that its header says.
+        want: u64,
+    },
+    /// It ended.
+    #[error("it ends within {what}; copy it again")]
+    Truncated {
+        /// What is cut short.
+        what: &'static str,
+    },
+    /// Its bytes are not those that were written.
+    #[error("{what} does not match its checksum; copy it again")]
+    Checksum {
+        /// What is damaged.
+        what: String,
+    },
+    /// A header that makes no sense.
+    #[error("its header says {what} {got}, outside {min} to {max}; it was not written by blindcore")]
+    Header {
+        /// Which field.
+        what: &'static str,
+        /// Its value.
+        got: u64,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// More or fewer numbers to write than the header says.
+    #[error("{got} ciphertexts were written where the header says {want}")]
+    Count {
+        /// How many were written.
+        got: u64,
+        /// How many were announced.
+        want: u64,
+    },
+    /// Ciphertexts of a block that are refused.
+    #[error("in the block from ciphertext {first} on, {source}")]
+    Block {
+        /// The first of the block, counted from 0.
+        first: u64,
+        /// Why, counted within the block.
+        source: Box<crate::encoding::Error>,
+    },
+    /// A header or batch that is refused.
+    #[error(transparent)]
+    Refused(#[from] crate::encoding::Error),
+    /// The disk or pipe failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// What a file says of its ciphertexts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The key.
+    pub key: KeyId,
+    /// Bits of its n, 64 to 4096.
+    pub key_bits: u32,
+    /// What is known of the plaintexts.
+    pub form: Form,
+}
+
+impl Header {
+    /// Words of a ciphertext.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.key_bits.div_ceil(32) as usize
+    }
+
+    /// Bytes of the whole file.
+    ///
+    /// # Errors
+    /// The shape is of more than can be addressed.
+    pub fn file_bytes(&self) -> Result<u64, Error> {
+        let count = count(&self.form.shape)?;
+        let bytes = u128::from(count) * 8 * self.words() as u128
+            + u128::from(count.div_ceil(BLOCK as u64)) * DIGEST as u128
+            + (FIXED + 8 * self.form.shape.len() + DIGEST) as u128;
+        u64::try_from(bytes).map_err(|_| too_many(count))
+    }
+
+    fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        self.check()?;
+        let Form { exponent, bound, packed, shape } = &self.form;
+        let (top, shift) = bound.parts();
+        let mut out = Vec::new();
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&(shape.len() as u32).to_le_bytes());
+        out.extend_from_slice(self.key.as_bytes());
+        out.extend_from_slice(&self.key_bits.to_le_bytes());
+        out.extend_from_slice(&exponent.to_le_bytes());
+        out.extend_from_slice(&top.to_le_bytes());
+        out.extend_from_slice(&shift.to_le_bytes());
+        let (slot_bits, slots, samples) =
+            packed.map_or((0, 0, 0), |p| (p.packing.slot_bits(), p.packing.slots(), p.samples));
+        for word in [slot_bits, slots, 0] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        for word in std::iter::once(&samples).chain(shape) {
+            out.extend_from_slice(&(*word as u64).to_le_bytes());
+        }
+        let digest = header_digest(&out);
+        out.extend_from_slice(&digest);
+        Ok(out)
+    }
+
+    /// Reads it up to the first block, and returns it with its digest.
+    fn read(from: &mut impl Read) -> Result<(Self, [u8; DIGEST]), Error> {
+        let mut bytes = vec![0; FIXED];
+        let got = fill(from, &mut bytes)?;
+        let magic: [u8; 8] = bytes[..8].try_into().expect("eight bytes");
+        if magic != *MAGIC {
+            return Err(Error::Magic(magic));
+        }
+        let u32_at = |bytes: &[u8], at| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let u64_at =
+            |bytes: &[u8], at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        if got >= 12 && u32_at(&bytes, 8) != VERSION {
+            return Err(Error::Version(u32_at(&bytes, 8)));
+        }
+        let header = Error::Truncated { what: "its header" };
+        if got < FIXED {
+            return Err(header);
+        }
+        let axes = u32_at(&bytes, 12);
+        range("a number of axes of", axes.into(), 1, MAX_AXES as u64)?;
+        let rest = 8 * axes as usize + DIGEST;
+        bytes.resize(FIXED + rest, 0);
+        if fill(from, &mut bytes[FIXED..])? < rest {
+            return Err(header);
+        }
+        let signed = bytes.len() - DIGEST;
+        let digest = header_digest(&bytes[..signed]);
+        if bytes[signed..] != digest {
+            return Err(Error::Checksum { what: "its header".into() });
+        }
+
+        let word = |at| usize::try_from(u64_at(&bytes, at)).map_err(|_| too_many(u64_at(&bytes, at)));
+        let bound = Bound::scaled(u64_at(&bytes, 56).into(), u32_at(&bytes, 64));
+        range("reserved bytes of", u32_at(&bytes, 76).into(), 0, 0)?;
+        let (slot_bits, slots, samples) = (u32_at(&bytes, 68), u32_at(&bytes, 72), word(80)?);
+        let packed = if (slot_bits, slots, samples) == (0, 0, 0) {
+            None
+        } else {
+            Some(Packed { packing: Packing::unchecked(slot_bits, slots), samples })
+        };
+        let shape = (0..axes as usize).map(|i| word(FIXED + 8 * i)).collect::<Result<_, _>>()?;
+        let exponent = u32_at(&bytes, 52).cast_signed();
+        let header = Self {
+            key: KeyId::from_bytes(bytes[16..48].try_into().expect("32 bytes")),
+            key_bits: u32_at(&bytes, 48),
+            form: Form { exponent, bound, packed, shape },
+        };
+        header.check()?;
+        if header.form.bound.parts() != (u64_at(&bytes, 56), u32_at(&bytes, 64)) {
+            return Err(Error::Header {
+                what: "a bound's top of",
+                got: u64_at(&bytes, 56),
+                min: 1 << 63,
+                max: u64::MAX,
+            });
+        }
+        Ok((header, digest))
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        range("key bits of", self.key_bits.into(), (*KEY_BITS.start()).into(), (*KEY_BITS.end()).into())?;
+        range("a number of axes of", self.form.shape.len() as u64, 1, MAX_AXES as u64)?;
+        if let Some(packed) = &self.form.packed {
+            packed.packing.check(self.key_bits).map_err(Error::Refused)?;
+        }
+        self.file_bytes().map(|_| ())
+    }
+}
+
+fn range(what: &'static str, got: u64, min: u64, max: u64) -> Result<(), Error> {
+    if (min..=max).contains(&got) { Ok(()) } else { Err(Error::Header { what, got, min, max }) }
+}
+
+fn too_many(got: u64) -> Error {
+    Error::Header { what: "a number of ciphertexts of", got, min: 0, max: u64::MAX >> 11 }
+}
+
+fn count(shape: &[usize]) -> Result<u64, Error> {
+    let product = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d as u64));
+    product.ok_or_else(|| too_many(u64::MAX))
+}
+
+fn header_digest(bytes: &[u8]) -> [u8; DIGEST] {
+    *blake3::Hasher::new_derive_key(CONTEXT).update(bytes).finalize().as_bytes()
+}
+
+fn block_digest(header: &[u8; DIGEST], block: u64, bytes: &[u8]) -> [u8; DIGEST] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(header).update(&block.to_le_bytes()).update(bytes);
+    *hasher.finalize().as_bytes()
+}
+
+/// Reads as much as there is, up to the buffer's length.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<usize, Error> {
+    let mut at = 0;
+    while at < buffer.len() {
+        match from.read(&mut buffer[at..]) {
+            Ok(0) => break,
+            Ok(n) => at += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(at)
+}
+
+/// Writes a file block by block.
+pub struct Writer<W: Write> {
+    out: W,
+    digest: [u8; DIGEST],
+    words: usize,
+    count: u64,
+    written: u64,
+    buffer: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the header.
+    ///
+    /// # Errors
+    /// The header is out of range, or writing fails.
+    pub fn new(mut out: W, header: &Header) -> Result<Self, Error> {
+        let bytes = header.to_bytes()?;
+        out.write_all(&bytes)?;
+        let digest = bytes[bytes.len() - DIGEST..].try_into().expect("32 bytes");
+        let count = count(&header.form.shape)?;
+        Ok(Self { out, digest, words: header.words(), count, written: 0, buffer: Vec::new() })
+    }
+
+    /// Writes canonical ciphertexts, however many.
+    ///
+    /// # Errors
+    /// They are more than the header says, or longer; or writing fails.
+    pub fn write(&mut self, numbers: &Numbers) -> Result<(), Error> {
+        let got = self.written + numbers.len() as u64;
+        if got > self.count {
+            return Err(Error::Count { got, want: self.count });
+        }
+        for number in numbers.iter() {
+            let (kept, over) = number.split_at(number.len().min(self.words));
+            if over.iter().any(|w| *w != 0) {
+                let (what, got, max) = ("words of a ciphertext of", number.len() as u64, self.words as u64);
+                return Err(Error::Header { what, got, min: 1, max });
+            }
+            for i in 0..self.words {
+                self.buffer.extend_from_slice(&kept.get(i).copied().unwrap_or(0).to_le_bytes());
+            }
+            self.written += 1;
+            if self.written.is_multiple_of(BLOCK as u64) {
+                self.flush_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and gives the output back.
+    ///
+    /// # Errors
+    /// They are fewer than the header says, or writing fails.
+    pub fn finish(mut self) -> Result<W, Error> {
+        if self.written != self.count {
+            return Err(Error::Count { got: self.written, want: self.count });
+        }
+        if !self.buffer.is_empty() {
+            self.flush_block()?;
+        }
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn flush_block(&mut self) -> Result<(), Error> {
+        let block = (self.written - 1) / BLOCK as u64;
+        self.out.write_all(&self.buffer)?;
+        self.out.write_all(&block_digest(&self.digest, block, &self.buffer))?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// Reads a file block by block, and never more than a block into memory.
+pub struct Reader<R: Read> {
+    from: R,
+    header: Header,
+    digest: [u8; DIGEST],
+    count: u64,
+    read: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads and checks the header. `length` is the length of the file, where it is known.
+    ///
+    /// # Errors
+    /// It is no such file, of another version, damaged, or has another length than its header says.
+    pub fn new(mut from: R, length: Option<u64>) -> Result<Self, Error> {
+        let (header, digest) = Header::read(&mut from)?;
+        let want = header.file_bytes()?;
+        if let Some(got) = length.filter(|got| *got != want) {
+            return Err(Error::Length { got, want });
+        }
+        let count = count(&header.form.shape)?;
+        Ok(Self { from, header, digest, count, read: 0 })
+    }
+
+    /// What the file says of its ciphertexts.
+    #[must_use]
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How many ciphertexts.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The next block of up to [`BLOCK`] canonical numbers, whole as they were written but not yet known to be
+    /// ciphertexts; none after the last.
+    ///
+    /// # Errors
+    /// The block is damaged or cut short, or something follows the last one.
+    pub fn next_block(&mut self) -> Result<Option<Numbers>, Error> {
+        if self.read == self.count {
+            return match fill(&mut self.from, &mut [0])? {
+                0 => Ok(None),
+                _ => {
+                    Err(Error::Length { got: self.header.file_bytes()? + 1, want: self.header.file_bytes()? })
+                }
+            };
+        }
+        let count = (self.count - self.read).min(BLOCK as u64) as usize;
+        let mut bytes = vec![0; count * 8 * self.header.words() + DIGEST];
+        if fill(&mut self.from, &mut bytes)? < bytes.len() {
+            return Err(Error::Truncated { what: "a block" });
+        }
+        let (body, digest) = bytes.split_at(bytes.len() - DIGEST);
+        let block = self.read / BLOCK as u64;
+        if block_digest(&self.digest, block, body) != digest {
+            let last = self.read + count as u64 - 1;
+            return Err(Error::Checksum {
+                what: format!("the block of ciphertexts {} to {last}", self.read),
+            });
+        }
+        let mut numbers = Numbers::zeroed(count, self.header.words());
+        for (word, bytes) in numbers.as_words_mut().iter_mut().zip(body.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        }
+        self.read += count as u64;
+        Ok(Some(numbers))
+    }
+
+    /// Reads and accepts all.
+    ///
+    /// # Errors
+    /// As [`Reader::next_block`] and [`Ciphertexts::accept`]; or they are under another key.
+    pub fn read_all(mut self, encryptor: &Encryptor) -> Result<Ciphertexts, Error> {
+        let key = encryptor.public();
+        if self.header.key != key.id() {
+            let (got, want) = (self.header.key, key.id());
+            return Err(Error::Refused(crate::encoding::Error::Key { what: "the file", got, want }));
+        }
+        if self.header.key_bits != key.bits() {
+            let (got, want) = (u64::from(self.header.key_bits), u64::from(key.bits()));
+            return Err(Error::Header { what: "key bits of", got, min: want, max: want });
+        }
+        self.header.form.check(key, self.count as usize)?;
+        let flat = |count| Form { packed: None, shape: vec![count], ..self.header.form.clone() };
+        let mut out = Ciphertexts::accept(encryptor, &Numbers::zeroed(0, key.ciphertext_words()), flat(0))?;
+        let mut first = 0;
+        let form = self.header.form.clone();
+        while let Some(numbers) = self.next_block()? {
+            let numbers = Numbers::from_words(key.ciphertext_words(), numbers.iter());
+            let part =
+                encryptor.accept(&numbers).map_err(|e| Error::Block { first, source: Box::new(e.into()) })?;
+            out.residues.append(&part).map_err(crate::encoding::Error::from)?;
+            first += numbers.len() as u64;
+        }
+        out.form = form;
+        Ok(out)
+    }
+}
+
+/// Writes a batch.
+///
+/// # Errors
+/// As [`Writer`]; or the batch is another key's or device's.
+pub fn write<W: Write>(out: W, ciphertexts: &Ciphertexts, encryptor: &Encryptor) -> Result<W, Error> {
+    let key = encryptor.public();
+    ciphertexts.check_key("the key", key.id())?;
+    let header = Header { key: key.id(), key_bits: key.bits(), form: ciphertexts.form.clone() };
+    let mut writer = Writer::new(out, &header)?;
+    for first in (0..ciphertexts.len()).step_by(BLOCK) {
+        let last = (first + BLOCK).min(ciphertexts.len());
+        let part = ciphertexts.residues.select(first..last);
+        writer.write(&encryptor.bigmod().read(&part).map_err(crate::encoding::Error::from)?)?;
+    }
+    writer.finish()
+}

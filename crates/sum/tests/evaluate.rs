@@ -1,0 +1,518 @@
+//! Encodings, packing, bounds and evaluation, against plaintext arithmetic, under a 512-bit test key.
+
+use std::sync::LazyLock;
+
+use blindcore_accel_cpu::Cpu;
+use blindcore_sum::ciphertexts::Ciphertexts;
+use blindcore_sum::encoding::{Bound, Encoding, Error, Plaintexts};
+use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
+use blindcore_sum::keys::{KeySize, Mode, PublicKey, SecretKey};
+use blindcore_sum::packing::Packing;
+use blindcore_sum::scheme::Decryptor;
+use ndarray::{Array1, Array2, Array3, Array4, ArrayD, IxDyn};
+use proptest::prelude::*;
+
+static DEVICE: LazyLock<Cpu> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
+static SECRET: LazyLock<SecretKey> = LazyLock::new(secret);
+static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(key(), &*DEVICE).unwrap());
+static DECRYPTOR: LazyLock<Decryptor> = LazyLock::new(|| Decryptor::new(&SECRET, &*DEVICE).unwrap());
+
+fn secret() -> SecretKey {
+    SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::ShortExponent).unwrap()
+}
+
+fn key() -> &'static PublicKey {
+    SECRET.public()
+}
+
+fn encrypt(plaintexts: &Plaintexts) -> Ciphertexts {
+    Ciphertexts::encrypt(EVALUATOR.encryptor(), plaintexts).unwrap()
+}
+
+fn integers(values: &ArrayD<i64>, bits: u32) -> Ciphertexts {
+    encrypt(&Plaintexts::integers(key(), values, Encoding::integers(bits).unwrap()).unwrap())
+}
+
+fn decrypt(x: &Ciphertexts) -> Plaintexts {
+    Plaintexts::decrypt(&DECRYPTOR, &x.numbers(EVALUATOR.encryptor()).unwrap(), x.form()).unwrap()
+}
+
+/// As numbers, in their shape.
+fn read(x: &Ciphertexts) -> ArrayD<i64> {
+    ArrayD::from_shape_vec(IxDyn(&x.form().numbers_shape()), decrypt(x).to_i64().unwrap()).unwrap()
+}
+
+fn array(shape: &[usize], values: impl IntoIterator<Item = i64>) -> ArrayD<i64> {
+    let count = shape.iter().product();
+    ArrayD::from_shape_vec(IxDyn(shape), values.into_iter().take(count).collect()).unwrap()
+}
+
+fn int8s(count: usize) -> impl Strategy<Value = Vec<i64>> {
+    // Edges come up often.
+    prop::collection::vec(
+        prop_oneof![3 => -128i64..=127, 1 => Just(-128), 1 => Just(127), 1 => Just(0)],
+        count,
+    )
+}
+
+fn refusal<T>(result: Result<T, Error>) -> String {
+    match result {
+        Ok(_) => panic!("it was not refused"),
+        Err(e) => {
+            let text = e.to_string();
+            assert!(!text.contains('\n'), "{text}");
+            text
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn integers_come_back(values in prop::collection::vec(any::<i64>(), 0..20), lower in 0i32..40) {
+        let encoding = Encoding::integers(64).unwrap();
+        let plaintexts = Plaintexts::integers(key(), &values[..], encoding).unwrap();
+        prop_assert_eq!(plaintexts.to_i64().unwrap(), values.clone());
+        let lowered = plaintexts.lower_exponent(key(), -lower).unwrap();
+        prop_assert_eq!(lowered.to_i64().unwrap(), values.clone());
+        prop_assert_eq!(lowered.form().bound.bits(), 64 + 4 * lower as u32);
+        let floats: Vec<f64> = values.iter().map(|v| *v as f64).collect();
+        prop_assert_eq!(lowered.to_f64().unwrap(), floats);
+    }
+
+    #[test]
+    fn exact_floats_come_back_to_the_bit(values in prop::collection::vec(-1e30f64..1e30, 1..20), tiny in -1e-30f64..1e-30) {
+        let values = [&values[..], &[tiny, 0.0, 0.1, -2.5, 1e15]].concat();
+        let encoding = Encoding::exact(&values[..]).unwrap();
+        let plaintexts = Plaintexts::floats(key(), &values[..], encoding).unwrap();
+        let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        prop_assert_eq!(bits(&plaintexts.to_f64().unwrap()), bits(&values));
+    }
+
+    #[test]
+    fn fixed_point_is_within_half_a_unit(values in prop::collection::vec(-1000.0f64..=1000.0, 1..20), digits in 1i32..12) {
+        let precision = 10f64.powi(-digits);
+        let encoding = Encoding::fixed(precision, 1000.0).unwrap();
+        let unit = 16f64.powi(encoding.exponent());
+        prop_assert!(unit <= precision && precision < 16.0 * unit);
+        let back = Plaintexts::floats(key(), &values[..], encoding).unwrap().to_f64().unwrap();
+        for (x, y) in values.iter().zip(back) {
+            prop_assert!((x - y).abs() <= unit / 2.0, "{x} {y}");
+        }
+    }
+
+    #[test]
+    fn slots_come_back(slot_bits in 2u32..=64, seed in prop::collection::vec(any::<i64>(), 60), samples in 0usize..60, inner in 1usize..4) {
+        let packing = Packing::new(key().bits(), slot_bits, (key().bits() - 2) / slot_bits).unwrap();
+        // Random, all least, all greatest, alternating.
+        let limit = i64::try_from(packing.limit().parts().0).unwrap();
+        let patterns: [&dyn Fn(usize) -> i64; 4] = [
+            &|i| seed[i % 60] >> (64 - slot_bits).min(63),
+            &|_| -limit,
+            &|_| limit,
+            &|i| if i % 2 == 0 { limit } else { -limit },
+        ];
+        for pattern in patterns {
+            let values = array(&[samples, inner], (0..samples * inner).map(|i| pattern(i).clamp(-limit, limit)));
+            let encoding = Encoding::new(0, packing.limit()).unwrap();
+            let plaintexts = Plaintexts::pack_integers(key(), &values, encoding, packing).unwrap();
+            prop_assert_eq!(plaintexts.form().shape.clone(), vec![samples.div_ceil(packing.slots() as usize), inner]);
+            prop_assert_eq!(plaintexts.form().numbers_shape(), vec![samples, inner]);
+            prop_assert_eq!(plaintexts.to_i64().unwrap(), values.into_raw_vec_and_offset().0);
+        }
+    }
+}
+
+/// What a program does to a batch x and the batch that it started from.
+#[derive(Clone, Debug)]
+enum Step {
+    Add,
+    Subtract,
+    Negate,
+    AddPlain(i64),
+    Scale(i64),
+    ScaleEach(Vec<i64>),
+    Double,
+    Lower,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        Just(Step::Add),
+        Just(Step::Subtract),
+        Just(Step::Negate),
+        (-128i64..128).prop_map(Step::AddPlain),
+        (-9i64..10).prop_map(Step::Scale),
+        int8s(3).prop_map(Step::ScaleEach),
+        Just(Step::Double),
+        Just(Step::Lower),
+    ];
+    prop::collection::vec(step, 1..7)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn bounds_hold_through_random_programs(
+        start in int8s(3), program in steps(), packed in any::<bool>(), slot_bits in 9u32..=40,
+    ) {
+        // The same three numbers as a vector, or as three columns of two samples.
+        let packing = Packing::new(key().bits(), slot_bits, 5).unwrap();
+        let encoding = Encoding::integers(8).unwrap();
+        let rows = if packed { vec![2, 3] } else { vec![3] };
+        let spread = |values: &[i64]| array(&rows, values.iter().chain(values).copied());
+        let plain = |values: &[i64]| {
+            let values = spread(values);
+            if packed {
+                Plaintexts::pack_integers(key(), &values, encoding, packing).unwrap()
+            } else {
+                Plaintexts::integers(key(), &values, encoding).unwrap()
+            }
+        };
+        let original = encrypt(&plain(&start));
+        let (mut x, mut values, mut bound) = (original.clone(), start.clone(), 128i128);
+        let (mut exponent, unit) = (0, |exponent: i32| 16i128.pow(-exponent as u32));
+        let limit = |bound: i128, exponent| !packed || bound * unit(exponent) < 1 << (slot_bits - 1);
+        for step in &program {
+            let e = &*EVALUATOR;
+            let before = values.clone();
+            let (result, next) = match step {
+                Step::Add => {
+                    values.iter_mut().zip(&start).for_each(|(x, s)| *x += s);
+                    (e.add(&x, &original), bound + 128)
+                }
+                Step::Subtract => {
+                    values.iter_mut().zip(&start).for_each(|(x, s)| *x -= s);
+                    (e.subtract(&x, &original), bound + 128)
+                }
+                Step::Negate => {
+                    values.iter_mut().for_each(|x| *x = -*x);
+                    (e.negate(&x), bound)
+                }
+                Step::AddPlain(y) => {
+                    values.iter_mut().for_each(|x| *x += y);
+                    (e.add_plain(&x, &plain(&[*y; 3])), bound + 128)
+                }
+                Step::Scale(w) => {
+                    values.iter_mut().for_each(|x| *x *= w);
+                    (e.scale(&x, &Weights::integers(&[*w])), bound * i128::from(w.abs()))
+                }
+                Step::ScaleEach(w) => {
+                    values.iter_mut().zip(w).for_each(|(x, w)| *x *= w);
+                    let most = w.iter().map(|w| w.abs()).max().unwrap();
+                    (e.scale(&x, &Weights::integers(&w[..])), bound * i128::from(most))
+                }
+                Step::Double => {
+                    values.iter_mut().for_each(|x| *x *= 2);
+                    (e.add(&x, &x), bound * 2)
+                }
+                Step::Lower => {
+                    exponent -= 1;
+                    (e.lower_exponent(&x, exponent), bound)
+                }
+            };
+            if !limit(next, exponent) {
+                let text = refusal(result);
+                prop_assert!(text.contains("that a slot holds; use wider slots"), "{text}");
+                values = before;
+                exponent = x.form().exponent;
+                break;
+            }
+            x = result.unwrap();
+            bound = next;
+            prop_assert_eq!(x.form().bound, Bound::scaled((bound * unit(exponent)) as u128, 0));
+        }
+        let most = values.iter().map(|v| i128::from(v.abs())).max().unwrap();
+        prop_assert!(most <= bound, "the bound is never below the magnitude");
+        prop_assert_eq!(x.form().exponent, exponent);
+        prop_assert_eq!(read(&x), spread(&values));
+    }
+
+    #[test]
+    fn matrices_are_those_of_plaintexts(
+        p in 1usize..4, k in 1usize..9, m in 1usize..4, x in int8s(24), w in int8s(36), packed in any::<bool>(),
+    ) {
+        let rows = array(&[p, k], x).into_dimensionality::<ndarray::Ix2>().unwrap();
+        let weights = Array2::from_shape_vec((k, m), w[..k * m].to_vec()).unwrap();
+        let want = rows.dot(&weights);
+        let e = &*EVALUATOR;
+        let encrypted = if packed {
+            let packing = Packing::plan(key().bits(), 8, k as u64, 8).unwrap();
+            let encoding = Encoding::integers(8).unwrap();
+            encrypt(&Plaintexts::pack_integers(key(), &rows, encoding, packing).unwrap())
+        } else {
+            integers(&rows.clone().into_dyn(), 8)
+        };
+        let got = e.matrix_matrix(&encrypted, &Weights::integers(&weights)).unwrap();
+        prop_assert_eq!(read(&got), want.clone().into_dyn());
+        prop_assert!(got.form().bound >= Bound::new(want.iter().map(|v| v.unsigned_abs()).max().unwrap()));
+        // The same through a matrix of rows, a transposed view, and column by column.
+        let got = e.matrix_vector(&Weights::integers(&weights.t().to_owned()), &encrypted).unwrap();
+        prop_assert_eq!(read(&got), want.clone().into_dyn());
+        let view = weights.t();
+        let got = e.matrix_vector(&Weights::integers(view), &encrypted).unwrap();
+        prop_assert_eq!(read(&got), want.clone().into_dyn());
+        let column = e.dot(&encrypted, &Weights::integers(weights.column(m - 1))).unwrap();
+        prop_assert_eq!(read(&column), want.column(m - 1).to_owned().into_dyn());
+        // Sums along the first axis of what is not samples.
+        let sum = e.sum(&encrypted).unwrap();
+        let axis = ndarray::Axis(usize::from(packed));
+        prop_assert_eq!(read(&sum), rows.sum_axis(axis).into_dyn());
+    }
+
+    #[test]
+    fn convolutions_are_those_of_plaintexts(
+        sizes in (1usize..3, 1usize..6, 1usize..6, 1usize..3, 1usize..4, 1usize..4),
+        stride in (1usize..3, 1usize..3), padding in (0usize..3, 0usize..3),
+        x in int8s(150), w in int8s(36), packed in any::<bool>(),
+    ) {
+        let (channels, h, width, outputs, kh, kw) = sizes;
+        prop_assume!(h + 2 * padding.0 >= kh && width + 2 * padding.1 >= kw);
+        let samples = 3;
+        let images = array(&[samples, channels, h, width], x.into_iter().cycle());
+        let images = images.into_dimensionality::<ndarray::Ix4>().unwrap();
+        let kernels = Array4::from_shape_vec((outputs, channels, kh, kw), w[..].iter().copied().cycle().take(outputs * channels * kh * kw).collect()).unwrap();
+        let out_h = (h + 2 * padding.0 - kh) / stride.0 + 1;
+        let out_w = (width + 2 * padding.1 - kw) / stride.1 + 1;
+        let want = Array4::from_shape_fn((samples, outputs, out_h, out_w), |(s, o, y, x)| {
+            let mut sum = 0;
+            for ((c, i, j), w) in kernels.index_axis(ndarray::Axis(0), o).indexed_iter() {
+                let row = (y * stride.0 + i) as isize - padding.0 as isize;
+                let column = (x * stride.1 + j) as isize - padding.1 as isize;
+                if (0..h as isize).contains(&row) && (0..width as isize).contains(&column) {
+                    sum += w * images[[s, c, row as usize, column as usize]];
+                }
+            }
+            sum
+        });
+        let how = Convolution { stride, padding };
+        let weights = Weights::integers(&kernels);
+        if packed {
+            let packing = Packing::plan(key().bits(), 8, (channels * kh * kw) as u64, 8).unwrap();
+            let encoding = Encoding::integers(8).unwrap();
+            let x = encrypt(&Plaintexts::pack_integers(key(), &images, encoding, packing).unwrap());
+            prop_assert_eq!(read(&EVALUATOR.conv2d(&x, &weights, how).unwrap()), want.into_dyn());
+        } else {
+            let x = integers(&images.into_dyn(), 8);
+            prop_assert_eq!(read(&EVALUATOR.conv2d(&x, &weights, how).unwrap()), want.clone().into_dyn());
+            // One image without the axis before.
+            let one = x.slice(0, 1..2).unwrap();
+            let shape = one.shape()[1..].to_vec();
+            let got = EVALUATOR.conv2d(&one.reshape(&shape).unwrap(), &weights, how).unwrap();
+            prop_assert_eq!(read(&got), want.index_axis(ndarray::Axis(0), 1).to_owned().into_dyn());
+        }
+    }
+
+    #[test]
+    fn long_weights_are_split(w in prop::collection::vec(prop_oneof![any::<i64>(), (1i64 << 39)..(1 << 42), Just(i64::MIN), Just(i64::MAX)], 3), x in prop::collection::vec(-1i64..=1, 3)) {
+        let encrypted = integers(&array(&[3], x.clone()), 2);
+        let each = EVALUATOR.scale(&encrypted, &Weights::integers(&w[..])).unwrap();
+        let one = EVALUATOR.scale(&encrypted, &Weights::integers(&w[..1])).unwrap();
+        let dot = EVALUATOR.dot(&encrypted, &Weights::integers(&w[..])).unwrap();
+        // -(-2^63) is over an i64: compared as floats, which hold sums of three such numbers to one unit in 2^53.
+        let product = |(x, w): (&i64, &i64)| (i128::from(*x) * i128::from(*w)) as f64;
+        let want: Vec<f64> = x.iter().zip(&w).map(product).collect();
+        prop_assert_eq!(decrypt(&each).to_f64().unwrap(), want);
+        let want: Vec<f64> = x.iter().map(|x| product((x, &w[0]))).collect();
+        prop_assert_eq!(decrypt(&one).to_f64().unwrap(), want);
+        let want = x.iter().zip(&w).map(|(x, w)| i128::from(*x) * i128::from(*w)).sum::<i128>() as f64;
+        prop_assert_eq!(decrypt(&dot).to_f64().unwrap(), [want]);
+    }
+
+    #[test]
+    fn floats_of_different_exponents_combine(x in prop::collection::vec(-4096i32..4096, 4), y in prop::collection::vec(-4096i32..4096, 4)) {
+        // Multiples of 2^-6 and of 2^-14: all results are floats exactly.
+        let x: Vec<f64> = x.into_iter().map(|v| f64::from(v) / 64.0).collect();
+        let y: Vec<f64> = y.into_iter().map(|v| f64::from(v) / 16384.0).collect();
+        let e = &*EVALUATOR;
+        let coarse = Plaintexts::floats(key(), &x[..], Encoding::fixed(1.0 / 64.0, 64.0).unwrap()).unwrap();
+        let fine = Plaintexts::floats(key(), &y[..], Encoding::fixed(1.0 / 16384.0, 1.0).unwrap()).unwrap();
+        let (cx, cy) = (encrypt(&coarse), encrypt(&fine));
+        let sum: Vec<f64> = x.iter().zip(&y).map(|(x, y)| x + y).collect();
+        let minus: Vec<f64> = x.iter().zip(&y).map(|(x, y)| x - y).collect();
+        for got in [e.add(&cx, &cy), e.add(&cy, &cx), e.add_plain(&cx, &fine), e.add_plain(&cy, &coarse)] {
+            prop_assert_eq!(decrypt(&got.unwrap()).to_f64().unwrap(), sum.clone());
+        }
+        prop_assert_eq!(decrypt(&e.subtract(&cx, &cy).unwrap()).to_f64().unwrap(), minus);
+        let dot: f64 = x.iter().zip(&y).map(|(x, y)| x * y).sum();
+        for encoding in [Encoding::fixed(1.0 / 16384.0, 1.0), Encoding::exact(&y[..])] {
+            let weights = Weights::floats(&y[..], encoding.unwrap()).unwrap();
+            prop_assert_eq!(decrypt(&e.dot(&cx, &weights).unwrap()).to_f64().unwrap(), [dot]);
+        }
+        // Packed floats too.
+        let packing = Packing::new(key().bits(), 50, 10).unwrap();
+        let packed = Plaintexts::pack_floats(key(), &x[..], Encoding::fixed(1.0 / 64.0, 64.0).unwrap(), packing).unwrap();
+        let doubled = e.scale(&encrypt(&packed), &Weights::floats(&[0.5], Encoding::fixed(0.5, 1.0).unwrap()).unwrap());
+        prop_assert_eq!(decrypt(&doubled.unwrap()).to_f64().unwrap(), x.iter().map(|x| x / 2.0).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn the_planned_dot_product_fits_its_slots() {
+    let packing = Packing::plan(2048, 8, 576, 8).unwrap();
+    assert_eq!((packing.slots(), packing.slot_bits()), (77, 26));
+    // The worst that 576 int8 products reach, and once more, are within a slot; the planned 1024 are too.
+    for terms in [576u64, 1024] {
+        assert!(Bound::signed(8).times(Bound::signed(8)).times(Bound::new(terms)) <= packing.limit());
+    }
+    assert!(Bound::new((2 * 576) << 14) <= packing.limit());
+    assert!(Bound::new((4 * 576) << 14) > packing.limit());
+    // And through the evaluation, at the edges: all -128 by all -128, and by all 127.
+    let packing = Packing::plan(key().bits(), 8, 576, 8).unwrap();
+    assert_eq!(packing.slots(), (512 - 42) / 26);
+    let x = Array2::from_elem((20, 576), -128i64);
+    let x = Plaintexts::pack_integers(key(), &x, Encoding::integers(8).unwrap(), packing).unwrap();
+    let x = encrypt(&x);
+    for w in [-128i64, 127] {
+        let dot = EVALUATOR.dot(&x, &Weights::integers(&Array1::from_elem(576, w))).unwrap();
+        assert_eq!(decrypt(&dot).to_i64().unwrap(), [-128 * w * 576; 20]);
+    }
+}
+
+#[test]
+fn what_could_wrap_is_refused_before_it_is_computed() {
+    let e = &*EVALUATOR;
+    let x = integers(&array(&[2], [1, 1]), 64);
+    let big = Weights::integers(&[i64::MAX]);
+    let mut grown = x.clone();
+    let text = loop {
+        match e.scale(&grown, &big) {
+            Ok(next) => grown = next,
+            Err(refused) => break refused.to_string(),
+        }
+    };
+    // 2^63 times 2^63 seven times is 2^504; the eighth is over n / 3.
+    assert_eq!(grown.form().bound.bits(), 63 + 7 * 63 + 1 - 1);
+    assert!(text.contains("the product could reach 2^567.0 in magnitude, over the 2^51"), "{text}");
+    assert!(text.contains("a larger key") && text.contains("smaller weights"), "{text}");
+    for text in [
+        refusal(e.lower_exponent(&grown, -3)),
+        refusal(e.dot(&grown, &Weights::integers(&[1 << 20, 1]))),
+        refusal(e.matrix_vector(&Weights::integers(&[[1, 1], [1 << 20, 1]]), &grown)),
+    ] {
+        assert!(text.contains("could reach 2^5") && text.contains("n holds"), "{text}");
+    }
+    // What was declared in the first place is held against the key as well.
+    let over = Encoding::new(0, Bound::scaled(1, 511)).unwrap();
+    let text = refusal(Plaintexts::integers(key(), &[1], over));
+    assert!(text.contains("what was declared could reach 2^511.0"), "{text}");
+}
+
+#[test]
+fn operands_that_do_not_fit_are_refused_by_name() {
+    let e = &*EVALUATOR;
+    let x = integers(&array(&[2, 3], 0..6), 8);
+    let v = integers(&array(&[3], 0..3), 8);
+    let other = secret();
+    let foreign = Evaluator::new(other.public(), &*DEVICE).unwrap();
+    let packing = Packing::new(key().bits(), 20, 4).unwrap();
+    let eight = Encoding::integers(8).unwrap();
+    let packed = Plaintexts::pack_integers(key(), &Array2::<i64>::zeros((2, 3)), eight, packing).unwrap();
+    let packed_shape = packed.form().shape.clone();
+    let packed = encrypt(&packed);
+    let plain = Plaintexts::integers(other.public(), &[1, 2, 3], eight).unwrap();
+    let w = |values: &[i64]| Weights::integers(values);
+    let kernel = Weights::integers(&Array4::<i64>::ones((1, 1, 3, 3)));
+    let image = integers(&Array3::<i64>::zeros((1, 2, 2)).into_dyn(), 8);
+    let still = Convolution { stride: (0, 1), padding: (1, 1) };
+    let wide = Encoding::fixed(1e-3, 10.0).unwrap();
+    for (text, parts) in [
+        (refusal(e.add(&x, &v)), vec!["the second operand has shape [3]", "[2, 3]"]),
+        (refusal(foreign.add(&x, &x)), vec!["a batch is under key", "encrypt under that key"]),
+        (refusal(e.add_plain(&v, &plain)), vec!["what is added is under key"]),
+        (refusal(Ciphertexts::encrypt(e.encryptor(), &plain)), vec!["what is encrypted is under key"]),
+        (
+            refusal(e.add(&v, &packed)),
+            vec!["the second operand is packed in 4 slots of 20 bits for 2 samples", "not packed"],
+        ),
+        (refusal(e.dot(&x, &w(&[1, 2]))), vec!["the batch has shape [2, 3]", "[..., 2]"]),
+        (
+            refusal(e.dot(&x, &Weights::integers(&[[1, 2, 3]]))),
+            vec!["the weights has shape [1, 3]", "a vector"],
+        ),
+        (refusal(e.matrix_matrix(&x, &Weights::integers(&[[1], [2]]))), vec!["[2, 3]", "2 x 1"]),
+        (refusal(e.scale(&x, &w(&[1, 2]))), vec!["the weights has shape [2]", "[2, 3] or a single one"]),
+        (refusal(e.conv2d(&image, &kernel, Convolution::default())), vec!["[2]", "at least 3 rows"]),
+        (refusal(e.conv2d(&image, &kernel, still)), vec!["the stride is 0, outside 1"]),
+        (
+            refusal(e.conv2d(&x, &kernel, Convolution::default())),
+            vec!["the image has shape [2, 3]", "[1, H, W]"],
+        ),
+        (refusal(e.lower_exponent(&x, 1)), vec!["lower"]),
+        (refusal(e.lower_exponent(&x, -5000)), vec!["exponent of -5000", "-4096 to 4096"]),
+        (
+            refusal(Plaintexts::integers(key(), &[3, 129], eight)),
+            vec!["value 1 has a magnitude of up to 129", "128"],
+        ),
+        (refusal(Plaintexts::floats(key(), &[0.0, 10.1], wide)), vec!["value 1", "over the declared 40960"]),
+        (refusal(Plaintexts::floats(key(), &[f64::NAN], wide)), vec!["value 0 is NaN"]),
+        (
+            refusal(Weights::floats(&[1e30, 1e-30], Encoding::exact(&[1e30, 1e-30]).unwrap())),
+            vec!["value 0", "2^63.0"],
+        ),
+        (refusal(Encoding::integers(65)), vec!["65, outside 1 to 64"]),
+        (refusal(Encoding::fixed(0.0, 1.0)), vec!["is 0"]),
+        (refusal(Packing::plan(2048, 32, 1 << 20, 16)), vec!["width of a slot in bits is 68", "2 to 64"]),
+        (refusal(Packing::plan(64, 8, 576, 8)), vec!["number of slots is 0", "larger key"]),
+        (refusal(Packing::new(2048, 26, 79)), vec!["number of slots is 79, outside 1 to 78"]),
+        (refusal(e.sum(&packed.slice(1, 0..0).unwrap())), vec!["something to add up"]),
+        (refusal(packed.select(0, &[0])), vec!["the axis is 0, outside 1 to 1", "samples"]),
+        (refusal(x.select(0, &[2])), vec!["position along the axis is 2, outside 0 to 1"]),
+        (refusal(x.slice(1, 2..4)), vec!["end of a slice is 4, outside 0 to 3"]),
+        (refusal(x.clone().reshape(&[4])), vec!["the new shape has shape [4]", "6 ciphertexts"]),
+        (refusal(x.clone().loosen(Bound::new(127))), vec!["127 is below the 128"]),
+        (refusal(Ciphertexts::concatenate(&[])), vec!["number of batches is 0"]),
+        (refusal(Ciphertexts::concatenate(&[&x, &v])), vec!["a batch to append has shape [3]"]),
+    ] {
+        for part in parts {
+            assert!(text.contains(part), "{part:?} is not in: {text}");
+        }
+    }
+    assert_eq!(packed_shape, [1, 3]);
+}
+
+#[test]
+fn a_magnitude_that_was_declared_too_small_is_noticed_when_decoded() {
+    let x = integers(&array(&[2], [100, -101]), 8);
+    let mut form = x.form().clone();
+    form.bound = Bound::new(100);
+    let numbers = x.numbers(EVALUATOR.encryptor()).unwrap();
+    let declared = Ciphertexts::accept(EVALUATOR.encryptor(), &numbers, form).unwrap();
+    let text = refusal(decrypt(&declared).to_i64());
+    assert!(text.contains("number 1 decrypts to over the declared 100"), "{text}");
+}
+
+#[test]
+fn batches_are_cut_and_joined() {
+    let values = array(&[3, 2, 2], 0..12);
+    let x = integers(&values, 8);
+    let rows = x.select(0, &[2, 0]).unwrap();
+    assert_eq!(read(&rows), values.select(ndarray::Axis(0), &[2, 0]));
+    let columns = x.select(1, &[1]).unwrap();
+    assert_eq!(read(&columns), values.select(ndarray::Axis(1), &[1]));
+    assert_eq!(read(&x.slice(2, 0..1).unwrap()), values.select(ndarray::Axis(2), &[0]));
+    let joined = Ciphertexts::concatenate(&[&x.slice(0, 2..3).unwrap(), &rows]).unwrap();
+    assert_eq!(read(&joined), values.select(ndarray::Axis(0), &[2, 2, 0]));
+    let flat = x.reshape(&[12]).unwrap().loosen(Bound::signed(20)).unwrap();
+    assert_eq!(read(&flat).into_raw_vec_and_offset().0, (0..12).collect::<Vec<_>>());
+    assert_eq!(flat.form().bound, Bound::new(1 << 19));
+    let empty = flat.slice(0, 5..5).unwrap();
+    assert!(empty.is_empty() && read(&empty).is_empty());
+    assert!(read(&EVALUATOR.scale(&empty, &Weights::integers(&[3])).unwrap()).is_empty());
+}
+
+#[test]
+fn rerandomised_results_are_other_ciphertexts_of_the_same_numbers() {
+    let x = integers(&array(&[2], [5, -6]), 8);
+    // A sum over nothing but zero weights is the ciphertext 1, for all to see.
+    let zero = EVALUATOR.scale(&x, &Weights::integers(&[0])).unwrap();
+    let open = zero.numbers(EVALUATOR.encryptor()).unwrap();
+    assert!(open.iter().all(|c| c[0] == 1 && c[1..].iter().all(|w| *w == 0)));
+    for batch in [&x, &zero] {
+        let fresh = EVALUATOR.rerandomise(batch).unwrap();
+        assert_eq!(read(&fresh), read(batch));
+        let numbers = |x: &Ciphertexts| x.numbers(EVALUATOR.encryptor()).unwrap();
+        let (before, after) = (numbers(batch), numbers(&fresh));
+        assert!(before.iter().zip(after.iter()).all(|(x, y)| x != y));
+    }
+}
