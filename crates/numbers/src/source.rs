@@ -1,0 +1,174 @@
+//! Which numbers to read: what a person wrote, understood.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::error::{Error, Reading};
+use crate::{Values, delimited, npy, parquet};
+
+/// Numbers that are read from one source at most, unless more are allowed: 100 million, which take 800 MB.
+pub const DEFAULT_LIMIT: usize = 100_000_000;
+
+/// What a file of numbers is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Comma-separated values.
+    Csv,
+    /// The same with tabs.
+    Tsv,
+    /// NumPy's array file.
+    Npy,
+    /// Apache Parquet.
+    Parquet,
+}
+
+impl Format {
+    /// The format that a file's ending names; case doesn't matter.
+    ///
+    /// # Errors
+    /// It names none.
+    pub fn of(path: &Path) -> Result<Self, Error> {
+        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
+        let why = match ending.as_str() {
+            "csv" => return Ok(Format::Csv),
+            "tsv" => return Ok(Format::Tsv),
+            "npy" => return Ok(Format::Npy),
+            "parquet" => return Ok(Format::Parquet),
+            "" => "it has no ending to tell its format by".to_owned(),
+            "npz" => "an .npz archive holds several arrays".to_owned(),
+            other => format!("files that end in .{other} are not supported"),
+        };
+        let remedy = "name a FILE.csv, FILE.tsv, FILE.npy or FILE.parquet";
+        Err(Error::Spec { spec: path.display().to_string(), why, remedy })
+    }
+}
+
+/// Numbers that can be read.
+#[derive(Clone, Debug)]
+pub struct Source {
+    input: Input,
+    format: Format,
+    columns: Option<Vec<String>>,
+    limit: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Input {
+    Stdin,
+    File(PathBuf),
+    Bytes(Bytes),
+}
+
+impl Source {
+    /// Understands `FILE`, `FILE?column=NAME`, `FILE?column=NAME,NAME` and, with or without columns, `-` for CSV
+    /// on standard input. A name with a comma is only for [`with_columns`](Self::with_columns). Touches no disk.
+    ///
+    /// # Errors
+    /// The ending names no [`Format`], or a column has no name.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let (path, columns) = match text.rsplit_once("?column=") {
+            Some((path, names)) => (path, Some(names.split(',').map(str::to_owned).collect::<Vec<_>>())),
+            None => (text, None),
+        };
+        if columns.as_ref().is_some_and(|names| names.iter().any(String::is_empty)) {
+            let why = "a column has no name".to_owned();
+            return Err(Error::Spec { spec: text.to_owned(), why, remedy: "write FILE?column=NAME,NAME" });
+        }
+        let source = match path {
+            "-" => Self::new(Input::Stdin, Format::Csv),
+            _ => Self::file(path)?,
+        };
+        Ok(Self { columns, ..source })
+    }
+
+    /// A file, its format named by its ending.
+    ///
+    /// # Errors
+    /// The ending names no [`Format`].
+    pub fn file(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        let format = Format::of(&path)?;
+        Ok(Self::new(Input::File(path), format))
+    }
+
+    /// A file's bytes.
+    #[must_use]
+    pub fn bytes(format: Format, bytes: impl Into<Bytes>) -> Self {
+        Self::new(Input::Bytes(bytes.into()), format)
+    }
+
+    fn new(input: Input, format: Format) -> Self {
+        Self { input, format, columns: None, limit: DEFAULT_LIMIT }
+    }
+
+    /// Reads these columns, in this order, instead of all.
+    #[must_use]
+    pub fn with_columns(self, columns: Vec<String>) -> Self {
+        Self { columns: Some(columns), ..self }
+    }
+
+    /// Reads at most so many numbers.
+    #[must_use]
+    pub fn with_limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+}
+
+impl fmt::Display for Source {
+    /// The name that messages give it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.input {
+            Input::Stdin => f.write_str("standard input"),
+            Input::File(path) => write!(f, "{}", path.display()),
+            Input::Bytes(_) => f.write_str("the input"),
+        }
+    }
+}
+
+/// Reads numbers.
+///
+/// # Errors
+/// The source can't be read, is not what its ending says, holds what is no finite number or more of them than
+/// the limit, or lacks a column that is asked for.
+pub fn read(source: &Source) -> Result<Values, Error> {
+    let origin = source.to_string();
+    let reading = Reading { origin: &origin, columns: source.columns.as_deref(), limit: source.limit };
+    if let Some(columns) = reading.columns {
+        if columns.is_empty() {
+            return Err(reading.unfit("no column is asked for", "name one, or ask for all"));
+        }
+        if source.format == Format::Npy {
+            let why = "NPY files have no columns to ask for by name";
+            return Err(reading.unfit(why, "ask for the whole array"));
+        }
+    }
+    let delimiter = if source.format == Format::Tsv { b'\t' } else { b',' };
+    match (&source.input, source.format) {
+        (Input::Stdin, _) => delimited::read(io::stdin().lock(), b',', &reading),
+        (Input::Bytes(bytes), Format::Csv | Format::Tsv) => delimited::read(&bytes[..], delimiter, &reading),
+        (Input::Bytes(bytes), Format::Npy) => npy::read(&bytes[..], bytes.len() as u64, &reading),
+        (Input::Bytes(bytes), Format::Parquet) => parquet::read(bytes.clone(), &reading),
+        (Input::File(path), format) => {
+            let file = File::open(path).map_err(|e| reading.io(e))?;
+            let metadata = file.metadata().map_err(|e| reading.io(e))?;
+            if metadata.is_dir() {
+                return Err(reading.io(io::ErrorKind::IsADirectory.into()));
+            }
+            if !metadata.is_file() && matches!(format, Format::Npy | Format::Parquet) {
+                let why = "it is no regular file, so its size isn't known";
+                return Err(reading.unfit(why, "copy it to a file first"));
+            }
+            match format {
+                Format::Csv | Format::Tsv => {
+                    delimited::read(BufReader::with_capacity(1 << 16, file), delimiter, &reading)
+                }
+                Format::Npy => npy::read(BufReader::new(file), metadata.len(), &reading),
+                Format::Parquet => parquet::read(file, &reading),
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Files written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, shown};
+use crate::{Format, Values, delimited, npy, parquet};
+
+/// What writing knows while it writes.
+pub(crate) struct Writing<'a> {
+    pub(crate) origin: &'a str,
+    pub(crate) values: &'a Values,
+    pub(crate) names: Option<&'a [String]>,
+}
+
+impl Writing<'_> {
+    pub(crate) fn io(&self, error: io::Error) -> Error {
+        Error::Io { origin: self.origin.to_owned(), action: "written", error }
+    }
+
+    pub(crate) fn misfit(&self, why: impl Into<String>, remedy: &'static str) -> Error {
+        Error::Misfit { origin: self.origin.to_owned(), why: why.into(), remedy }
+    }
+}
+
+/// Writes numbers to a file, in the format that its ending names.
+///
+/// The file appears whole, under its name, once it is on the disk: until then whatever stood there stays. It is
+/// written beside its place, and made as new files are made on this system. A link is followed.
+///
+/// `names` are the columns' names, one for each: a matrix has as many columns as its second axis is long, a list
+/// is one. Without them a CSV file has no line of names and Parquet columns are called `value`, or `value_0`,
+/// `value_1` and so on; NPY keeps no names.
+///
+/// Floats in CSV have as many decimals as it takes to read the same float back.
+///
+/// # Errors
+/// A number is not finite, the format can't hold the shape, the names don't fit, the ending is none of
+/// [`Format`]'s, what stands there is no regular file, or the system refuses.
+pub fn write(path: &Path, values: &Values, names: Option<&[String]>) -> Result<(), Error> {
+    let format = Format::of(path)?;
+    let origin = path.display().to_string();
+    let io = |error| Error::Io { origin: origin.clone(), action: "written", error };
+    let place = match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => path.canonicalize().map_err(io)?,
+        Ok(_) => {
+            let why = "it is there already and is no regular file".to_owned();
+            return Err(Error::Unfit { origin, why, remedy: "name a file" });
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => PathBuf::from(path),
+        Err(e) => return Err(io(e)),
+    };
+    let folder = match place.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".blindcore-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As any new file is made, the umask taken off, instead of for its owner alone.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder).map_err(io)?;
+    encode_as(&origin, format, values, names, file.as_file_mut())?;
+    file.as_file().sync_all().map_err(io)?;
+    file.persist(&place).map_err(|e| io(e.error))?;
+    // The name is on the disk when the folder is.
+    if cfg!(unix) { File::open(folder).and_then(|f| f.sync_all()).map_err(io) } else { Ok(()) }
+}
+
+/// Writes numbers anywhere: to standard output, into memory. See [`write`].
+///
+/// # Errors
+/// As for [`write`]; something may have been written by then.
+pub fn encode(
+    format: Format,
+    values: &Values,
+    names: Option<&[String]>,
+    out: &mut (impl Write + Send),
+) -> Result<(), Error> {
+    encode_as("the output", format, values, names, out)
+}
+
+fn encode_as(
+    origin: &str,
+    format: Format,
+    values: &Values,
+    names: Option<&[String]>,
+    out: &mut (impl Write + Send),
+) -> Result<(), Error> {
+    let writing = Writing { origin, values, names };
+    if let Values::Float(array) = values
+        && let Some((index, value)) = array.indexed_iter().find(|(_, v)| !v.is_finite())
+    {
+        let why = format!("element {:?} is {value}", ndarray::Dimension::slice(&index));
+        return Err(writing.misfit(why, "keep finite numbers only"));
+    }
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    match format {
+        Format::Csv => delimited::write(&mut out, b',', &writing)?,
+        Format::Tsv => delimited::write(&mut out, b'\t', &writing)?,
+        Format::Npy => npy::write(&mut out, &writing)?,
+        Format::Parquet => parquet::write(&mut out, &writing)?,
+    }
+    out.flush().map_err(|e| writing.io(e))
+}
+
+/// The rows and columns of a list or a matrix, after a look at the names.
+pub(crate) fn columns(writing: &Writing, remedy: &'static str) -> Result<(usize, usize), Error> {
+    let (rows, width) = match *writing.values.shape() {
+        [rows] => (rows, 1),
+        [rows, width] => (rows, width),
+        ref shape => {
+            let why = format!("their shape {shape:?} has {} axes, not one or two", shape.len());
+            return Err(writing.misfit(why, remedy));
+        }
+    };
+    if let Some(names) = writing.names {
+        if names.len() != width {
+            let why = format!("{} names are given for {width} columns", names.len());
+            return Err(writing.misfit(why, "give every column one name"));
+        }
+        let mut sorted: Vec<&String> = names.iter().collect();
+        sorted.sort();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            let why = format!("two columns are called {}", shown(pair[0]));
+            return Err(writing.misfit(why, "give every column a name of its own"));
+        }
+    }
+    Ok((rows, width))
+}
