@@ -5,7 +5,7 @@ use chacha20::cipher::{KeyIvInit, StreamCipher};
 use crate::arch;
 
 /// The operating system gave no randomness.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system gave no randomness ({0}); nothing secret can be made without it")]
 pub struct RandomnessError(#[from] getrandom::Error);
 

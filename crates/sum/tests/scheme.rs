@@ -1,0 +1,229 @@
+//! Keys and the scheme: every mode there and back, what is refused, and what a key must be.
+
+use blindcore_accel::bigmod::Numbers;
+use blindcore_accel_cpu::Cpu;
+use blindcore_sum::keys::{self, KeySize, Mode, PublicKey, SecretKey};
+use blindcore_sum::scheme::{Decryptor, Encryptor, Error};
+
+const MODES: [Mode; 3] = [Mode::Textbook, Mode::ShortExponent, Mode::SpecialKey];
+
+fn key(mode: Mode) -> SecretKey {
+    SecretKey::generate(KeySize::test_only(512).unwrap(), mode).unwrap()
+}
+
+fn plaintexts(public: &PublicKey) -> Numbers {
+    let n = public.n();
+    let minus_one: Vec<u64> = std::iter::once(n[0] - 1).chain(n[1..].iter().copied()).collect();
+    let half: Vec<u64> = n.iter().map(|w| w >> 1).collect();
+    let small: Vec<Vec<u64>> = (0..20).map(|i| vec![i]).collect();
+    let all = small.iter().chain([&minus_one, &half]).map(Vec::as_slice);
+    Numbers::from_words(n.len(), all)
+}
+
+#[test]
+fn every_mode_there_and_back_and_added() {
+    for name in ["cpu:portable", "cpu"] {
+        let device = Cpu::open(name).unwrap();
+        for mode in MODES {
+            let secret = key(mode);
+            let public = secret.public();
+            let encryptor = Encryptor::new(public, &device).unwrap();
+            let decryptor = Decryptor::new(&secret, &device).unwrap();
+            let m = plaintexts(public);
+            let c = encryptor.encrypt(&m).unwrap();
+            let numbers = encryptor.bigmod().read(&c).unwrap();
+            assert!(decryptor.decrypt(&numbers).unwrap() == m, "{mode:?} on {name}");
+
+            let again = encryptor.bigmod().read(&encryptor.encrypt(&m).unwrap()).unwrap();
+            assert!(again.iter().zip(numbers.iter()).all(|(x, y)| x != y), "the same randomness twice");
+            let other = encryptor.bigmod().read(&encryptor.rerandomise(&c).unwrap()).unwrap();
+            assert!(other.iter().zip(numbers.iter()).all(|(x, y)| x != y));
+            assert!(decryptor.decrypt(&other).unwrap() == m, "{mode:?} rerandomised");
+
+            // Twice 0 to 19.
+            let small = c.select(0..20);
+            let sums = encryptor.bigmod().multiply(&small, &small).unwrap().0;
+            let sums = decryptor.decrypt(&encryptor.bigmod().read(&sums).unwrap()).unwrap();
+            assert!(
+                sums.iter()
+                    .enumerate()
+                    .all(|(i, sum)| sum[0] == 2 * i as u64 && sum[1..].iter().all(|w| *w == 0))
+            );
+            let five = Numbers::from_words(public.n().len(), [[5].as_slice()]);
+            let five = encryptor.without_randomness(&five).unwrap();
+            let sums = encryptor.bigmod().multiply(&small, &five).unwrap().0;
+            let sums = decryptor.decrypt(&encryptor.bigmod().read(&sums).unwrap()).unwrap();
+            assert!(sums.iter().enumerate().all(|(i, sum)| sum[0] == 5 + i as u64));
+        }
+    }
+}
+
+#[test]
+fn sizes_for_use_work() {
+    let device = Cpu::open("cpu").unwrap();
+    let secret = SecretKey::generate(KeySize::new(2048).unwrap(), Mode::ShortExponent).unwrap();
+    let encryptor = Encryptor::new(secret.public(), &device).unwrap();
+    let m = plaintexts(secret.public());
+    let c = encryptor.bigmod().read(&encryptor.encrypt(&m).unwrap()).unwrap();
+    assert!(Decryptor::new(&secret, &device).unwrap().decrypt(&c).unwrap() == m);
+    assert!(!secret.public().is_test_only());
+}
+
+#[test]
+fn forty_keys_have_primes_that_are_three_modulo_four() {
+    for i in 0..40 {
+        let secret = key(MODES[i % 3]);
+        let (p, q) = secret.primes();
+        assert_eq!((p[0] % 4, q[0] % 4), (3, 3));
+        assert_eq!((p[p.len() - 1] >> 62, q[q.len() - 1] >> 62), (3, 3));
+        assert_eq!(secret.public().bits(), 512);
+    }
+}
+
+#[test]
+fn keys_survive_their_bytes_and_nothing_else_does() {
+    for mode in MODES {
+        let secret = key(mode);
+        let bytes = secret.to_bytes();
+        let again = SecretKey::from_bytes(&bytes).unwrap();
+        assert_eq!(again.public(), secret.public());
+        assert!(again.primes() == secret.primes());
+        let public = secret.public().to_bytes();
+        assert_eq!(&PublicKey::from_bytes(&public).unwrap(), secret.public());
+        for at in 0..bytes.len() {
+            assert!(SecretKey::from_bytes(&bytes[..at]).is_err());
+            let mut flipped = bytes.to_vec();
+            flipped[at] ^= 1 << (at % 8);
+            assert!(SecretKey::from_bytes(&flipped).is_err(), "byte {at}");
+        }
+        for at in 0..public.len() {
+            assert!(PublicKey::from_bytes(&public[..at]).is_err());
+            let mut flipped = public.clone();
+            flipped[at] ^= 1 << (at % 8);
+            assert!(PublicKey::from_bytes(&flipped).is_err(), "byte {at}");
+        }
+        assert!(PublicKey::from_bytes(&bytes).is_err() && SecretKey::from_bytes(&public).is_err());
+    }
+}
+
+/// Key bytes with a good hash around whatever numbers.
+fn sealed(magic: &[u8], mode: u8, bits: u32, words: &[&[u64]]) -> Vec<u8> {
+    let mut out = magic.to_vec();
+    out.extend([1, 0, mode, 0]);
+    out.extend(bits.to_le_bytes());
+    out.extend(words.iter().copied().flatten().flat_map(|w| w.to_le_bytes()));
+    let hash = *blake3::hash(&out).as_bytes();
+    out.extend(hash);
+    out
+}
+
+#[test]
+fn unsound_keys_are_refused_by_reason() {
+    let secret = key(Mode::Textbook);
+    let (p, q) = secret.primes();
+    let message = |result: Result<SecretKey, keys::Error>| match result {
+        Ok(_) => String::from("taken"),
+        Err(e) => e.to_string(),
+    };
+    let mut composite = p.to_vec();
+    composite[0] -= 2;
+    while composite.iter().rev().fold(0u128, |r, w| (r << 64 | u128::from(*w)) % 3) != 0 {
+        composite[0] -= 2;
+    }
+    let near = {
+        // Any prime near p will do: the distance is looked at first.
+        let mut near = p.to_vec();
+        near[0] ^= 6;
+        near
+    };
+    for (p, q, want) in [
+        (p, p, "the same"),
+        (p, &near, "too near"),
+        (&composite, q, "not prime"),
+        (p, &q[..3], "not made"),
+        (&p[..2], &q[..2], "not made"),
+    ] {
+        let got = message(SecretKey::from_primes(p, q));
+        assert!(got.contains(want), "{got} without {want}");
+    }
+    let zeros = [0u64; 16];
+    let one = [1u64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let n = secret.public().n();
+    for (bytes, want) in [
+        (sealed(b"bcsumpub", 0, 512, &[&[4; 8]]), "not made"),
+        (sealed(b"bcsumpub", 1, 512, &[n, &zeros]), "one, or shares"),
+        (sealed(b"bcsumpub", 1, 512, &[n, &one]), "one, or shares"),
+        (sealed(b"bcsumpub", 1, 512, &[n, &[u64::MAX; 16]]), "not below n^2"),
+        (sealed(b"bcsumpub", 9, 512, &[n]), "mode 9"),
+        (sealed(b"bcsumpub", 0, 640, &[&[5; 10]]), "640 bits"),
+        (sealed(b"bcsumpub", 0, 1024, &[n]), "words where"),
+    ] {
+        let got = PublicKey::from_bytes(&bytes).unwrap_err().to_string();
+        assert!(got.contains(want), "{got} without {want}");
+    }
+    let even: Vec<u64> = n.iter().map(|w| w & !1).collect();
+    assert!(PublicKey::textbook(&even).unwrap_err().to_string().contains("even"));
+    assert!(PublicKey::textbook(&[]).is_err());
+    // A base of the wrong order: a short-exponent key with the base of another.
+    let other = key(Mode::ShortExponent).public().to_bytes();
+    let base: Vec<u64> = other[16 + 64..16 + 64 + 128]
+        .chunks_exact(8)
+        .map(|b| u64::from_le_bytes(b.try_into().unwrap()))
+        .collect();
+    let bytes = sealed(b"bcsumsec", 1, 512, &[p, q, &base]);
+    let got = message(SecretKey::from_bytes(&bytes));
+    assert!(got.contains("order") || got.contains("not below"), "{got}");
+    for bits in [0, 256, 2047, 8192] {
+        assert!(KeySize::new(bits).is_err() && KeySize::test_only(bits).is_err());
+    }
+    assert!(KeySize::new(512).is_err() && KeySize::test_only(2048).is_err());
+}
+
+#[test]
+fn ciphertexts_from_outside_are_checked_by_position() {
+    let device = Cpu::open("cpu").unwrap();
+    let secret = key(Mode::ShortExponent);
+    let public = secret.public();
+    let encryptor = Encryptor::new(public, &device).unwrap();
+    let good = encryptor.bigmod().read(&encryptor.encrypt(&plaintexts(public)).unwrap()).unwrap();
+    assert_eq!(encryptor.accept(&good).unwrap().len(), 22);
+    let words = public.ciphertext_words();
+    let (p, _) = secret.primes();
+    let pad = |x: &[u64]| x.iter().copied().chain(std::iter::repeat(0)).take(words).collect::<Vec<u64>>();
+    let modulus = public.modulus();
+    for (bad, want) in [
+        (pad(&[]), "zero"),
+        (modulus.value().to_vec(), "not below n^2"),
+        (vec![u64::MAX; words], "not below n^2"),
+        (pad(p), "shares a factor"),
+        (pad(public.n()), "shares a factor"),
+    ] {
+        for position in [0, 7, 21] {
+            let mut numbers = good.clone();
+            numbers.get_mut(position).copy_from_slice(&bad);
+            let error = encryptor.accept(&numbers).err().expect("refused").to_string();
+            assert!(error.contains(want) && error.contains(&format!("number {position} of 22")), "{error}");
+        }
+    }
+    let decryptor = Decryptor::new(&secret, &device).unwrap();
+    let shared = Numbers::from_words(words, [p]);
+    assert_eq!(decryptor.decrypt(&shared).err(), Some(Error::Fault));
+    let over = Numbers::from_words(words, [modulus.value()]);
+    assert!(matches!(decryptor.decrypt(&over), Err(Error::Ciphertext { position: 0, .. })));
+    let n = Numbers::from_words(public.n().len(), [public.n()]);
+    assert!(matches!(encryptor.encrypt(&n), Err(Error::Plaintext { position: 0, count: 1 })));
+    assert_eq!(encryptor.encrypt(&Numbers::zeroed(0, 8)).unwrap().len(), 0);
+}
+
+/// A ciphertext under a textbook key is not what a special key decrypts: the modes do not mix.
+#[test]
+fn a_special_key_refuses_what_its_own_mode_did_not_make() {
+    let device = Cpu::open("cpu").unwrap();
+    let secret = key(Mode::SpecialKey);
+    let textbook = PublicKey::textbook(secret.public().n()).unwrap();
+    assert_ne!(textbook.id(), secret.public().id());
+    let encryptor = Encryptor::new(&textbook, &device).unwrap();
+    let c = encryptor.bigmod().read(&encryptor.encrypt(&plaintexts(&textbook)).unwrap()).unwrap();
+    let decryptor = Decryptor::new(&secret, &device).unwrap();
+    assert_eq!(decryptor.decrypt(&c).err(), Some(Error::Fault));
+}
