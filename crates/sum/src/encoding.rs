@@ -7,12 +7,16 @@
 //! Here all numbers of a batch share one exponent and one [`Bound`], which are declared, travel with the
 //! ciphertexts and are *public*: [`Encoding::integers`] and [`Encoding::fixed`] say nothing of the data, while
 //! [`Encoding::exact`] is made from the data and shows its range, as phe shows each number's.
+//!
+//! Encoding and packing take no branch and no address from an integer's value, but for the comparison with its bound;
+//! a float's rounding, and decoding into integers and floats, do: they run where the numbers are in the clear.
 
 use std::fmt;
 
 use blindcore_accel::bigmod::Numbers;
 use crypto_bigint::{BoxedUint, Limb, NonZero};
 use ndarray::{AsArray, Dimension};
+use zeroize::Zeroizing;
 
 use crate::keys::{KeyId, PublicKey};
 use crate::packing::Packed;
@@ -661,7 +665,7 @@ impl Plaintexts {
     ) -> Result<Vec<T>, Error> {
         let exponent = self.form.exponent;
         if self.form.packed.is_some() {
-            let slots = self.slots()?;
+            let slots = Zeroizing::new(self.slots()?);
             let value = |(i, v): (usize, &i64)| decode(i, *v < 0, &[v.unsigned_abs()], exponent);
             return slots.iter().enumerate().map(value).collect();
         }

@@ -9,6 +9,8 @@
 //! randomness out of a ciphertext, may learn weights from a result that goes back. Send it through
 //! [`Evaluator::rerandomise`] first; what stays with the evaluator needs none.
 
+use std::borrow::Cow;
+
 use blindcore_accel::Device;
 use blindcore_accel::bigmod::{Exponents, MAX_WEIGHT, Mac, Method, Numbers, Residues};
 use ndarray::{AsArray, Dimension};
@@ -116,7 +118,7 @@ impl Default for Convolution {
 /// use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 /// use blindcore_sum::scheme::Decryptor;
 ///
-/// let device = Cpu::new("cpu")?;
+/// let device = Cpu::open("cpu")?;
 /// let secret = SecretKey::generate(KeySize::test_only(512)?, Mode::ShortExponent)?;
 ///
 /// // Someone encrypts three int8s ...
@@ -452,7 +454,7 @@ impl Evaluator {
         form.bound = form.bound.shifted(lowering(form.exponent, exponent)?);
         form.exponent = exponent;
         form.check_range(self.key(), "a lower exponent", form.bound)?;
-        self.made(self.lowered(x, exponent)?, form)
+        self.made(self.lowered(x, exponent)?.into_owned(), form)
     }
 
     /// The same numbers under fresh randomness, which hides how they were computed: do this to every result that
@@ -496,9 +498,12 @@ impl Evaluator {
     }
 
     /// The residues for a lower exponent, by squarings.
-    fn lowered(&self, x: &Ciphertexts, exponent: i32) -> Result<Residues, Error> {
+    fn lowered<'a>(&self, x: &'a Ciphertexts, exponent: i32) -> Result<Cow<'a, Residues>, Error> {
         let bits = lowering(x.form.exponent, exponent)?;
-        Ok(if bits == 0 { x.residues.clone() } else { self.encryptor.bigmod().square(&x.residues, bits)?.0 })
+        Ok(match bits {
+            0 => Cow::Borrowed(&x.residues),
+            _ => Cow::Owned(self.encryptor.bigmod().square(&x.residues, bits)?.0),
+        })
     }
 
     fn weighed_form(

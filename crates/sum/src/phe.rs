@@ -85,7 +85,7 @@ pub enum Error {
     #[error("the private key is not its public key's: {0}")]
     Mismatch(&'static str),
     /// Something that phe has no form for.
-    #[error("{what} can't be written for phe; {remedy}")]
+    #[error("{what} can't be used with phe; {remedy}")]
     Foreign {
         /// What.
         what: &'static str,

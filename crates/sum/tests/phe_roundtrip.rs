@@ -296,6 +296,15 @@ fn what_is_not_phes_json_is_refused_in_words() {
     let padded = lines(r#"{"v":"000017","e":-3}"#).unwrap();
     assert_eq!(padded.numbers().get(0)[0], 17);
 
+    let special = SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::SpecialKey).unwrap();
+    for text in [
+        refusal(phe::write_secret_key(&special)),
+        refusal(phe::write_public_key(special.public())),
+        refusal(phe::Ciphertexts::parse(special.public(), br#"{"v":"1","e":0}"#)),
+    ] {
+        assert!(text.starts_with("a special key can't be used with phe"), "{text}");
+    }
+
     // What is read is not accepted yet.
     for v in ["0", &BoxedUint::from_words(SECRET.public().n().iter().copied()).to_string_radix_vartime(10)] {
         let read = lines(&format!(r#"{{"v":"{v}","e":0}}"#)).unwrap();
@@ -309,5 +318,5 @@ fn what_is_not_phes_json_is_refused_in_words() {
     let packed =
         Plaintexts::pack_integers(SECRET.public(), &[1, 2], Encoding::integers(8).unwrap(), packing).unwrap();
     let text = refusal(phe::write_ciphertexts(Vec::new(), packed.numbers(), packed.form()));
-    assert!(text.contains("a packed batch can't be written for phe"), "{text}");
+    assert!(text.contains("a packed batch can't be used with phe"), "{text}");
 }
