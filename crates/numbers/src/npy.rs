@@ -24,6 +24,7 @@ const MAX_HEADER_BYTES: usize = 10_000;
 /// Axes, at most.
 pub(crate) const MAX_AXES: usize = 8;
 const SAVE_AGAIN: &str = "save the array again with numpy.save";
+const ONE_BY_ONE: &str = "save each field on its own";
 const CONVERT: &str = "convert it with astype(\"int64\") or astype(\"float64\") and save it again";
 
 /// Reads an array from a file of `len` bytes.
@@ -60,7 +61,8 @@ pub(crate) fn read(mut reader: impl Read, len: u64, reading: &Reading) -> Result
     }
     let mut header = vec![0; header_len];
     take(&mut header)?;
-    let Header { descr, fortran, shape } = Header::parse(&header).map_err(|why| damaged(&why))?;
+    let Header { descr, fortran, shape } =
+        Header::parse(&header).map_err(|(why, remedy)| reading.unfit(why, remedy))?;
     let (element, big) = Element::named(&descr).map_err(|(why, remedy)| reading.unfit(why, remedy))?;
 
     let count = if shape.contains(&0) {
@@ -196,7 +198,7 @@ impl Element {
                     Some('U' | 'S' | 'a') => ("strings", CONVERT),
                     Some('b') => ("booleans", CONVERT),
                     Some('M' | 'm') => ("dates or times", CONVERT),
-                    Some('V') => ("structures", "save each field on its own"),
+                    Some('V') => ("structures", ONE_BY_ONE),
                     _ => ("a kind that isn't known", CONVERT),
                 };
                 let why = format!("its elements, {}, are {what}", shown(descr));
@@ -237,35 +239,37 @@ struct Header {
 }
 
 impl Header {
-    fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let text = str::from_utf8(bytes).map_err(|_| "its header is not UTF-8")?;
+    fn parse(bytes: &[u8]) -> Result<Self, Flaw> {
+        let structures = |text: &Literal| text.0.trim_ascii_start().starts_with(['[', '(']);
+        let damaged = |why: String| (why, SAVE_AGAIN);
+        let text = str::from_utf8(bytes).map_err(|_| damaged("its header is not UTF-8".into()))?;
         let mut rest = Literal(text.trim_ascii());
         let (mut descr, mut fortran, mut shape) = (None, None, None);
-        rest.expect('{')?;
+        rest.expect('{').map_err(damaged)?;
         while !rest.accept('}') {
-            let key = rest.string()?;
-            rest.expect(':')?;
+            let key = rest.string().map_err(damaged)?;
+            rest.expect(':').map_err(damaged)?;
             let again = match key {
-                "descr" if rest.0.trim_ascii_start().starts_with(['[', '(']) => {
-                    return Err("its elements are structures, not numbers".into());
+                "descr" if structures(&rest) => {
+                    return Err(("its elements are structures, not numbers".into(), ONE_BY_ONE));
                 }
-                "descr" => descr.replace(rest.string()?.to_owned()).is_some(),
-                "fortran_order" => fortran.replace(rest.boolean()?).is_some(),
-                "shape" => shape.replace(rest.tuple()?).is_some(),
-                _ => return Err(format!("its header has an entry {}", shown(key))),
+                "descr" => descr.replace(rest.string().map_err(damaged)?.to_owned()).is_some(),
+                "fortran_order" => fortran.replace(rest.boolean().map_err(damaged)?).is_some(),
+                "shape" => shape.replace(rest.tuple().map_err(damaged)?).is_some(),
+                _ => return Err(damaged(format!("its header has an entry {}", shown(key)))),
             };
             if again {
-                return Err(format!("its header has two entries {key:?}"));
+                return Err(damaged(format!("its header has two entries {key:?}")));
             }
             if !rest.accept(',') {
-                rest.expect('}')?;
+                rest.expect('}').map_err(damaged)?;
                 break;
             }
         }
         if !rest.0.is_empty() {
-            return Err(format!("its header goes on after its end, with {}", shown(rest.0)));
+            return Err(damaged(format!("its header goes on after its end, with {}", shown(rest.0))));
         }
-        let missing = |key| format!("its header has no entry {key:?}");
+        let missing = |key| damaged(format!("its header has no entry {key:?}"));
         Ok(Self {
             descr: descr.ok_or_else(|| missing("descr"))?,
             fortran: fortran.ok_or_else(|| missing("fortran_order"))?,

@@ -4,11 +4,13 @@
 //! here, and a size that its numbers can't fill is refused.
 
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use ::parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical};
-use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use ::parquet::data_type::{DataType, DoubleType, Int64Type};
+use ::parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
+use ::parquet::column::page::{Page as Unpacked, PageMetadata, PageReader};
+use ::parquet::column::reader::ColumnReaderImpl;
+use ::parquet::data_type::{DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use ::parquet::file::properties::WriterProperties;
@@ -33,7 +35,18 @@ const GROUP_ROWS: usize = 1 << 20;
 const DAMAGED: &str = "write it again";
 const CAST: &str = "choose other columns, or cast it to int64 or float64";
 
+/// Reads columns.
+///
+/// The library's decoders panic on some pages that don't hold what they say. Those that are known are refused
+/// beforehand, in [`CheckedPages`]; a panic that is not known ends here as well.
 pub(crate) fn read<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<Values, Error> {
+    // Nothing outlives the panic that could have been left half done.
+    catch_unwind(AssertUnwindSafe(|| read_columns(file, reading))).unwrap_or_else(|_| {
+        Err(reading.unfit("it is damaged in a way that its decoder doesn't bear", DAMAGED))
+    })
+}
+
+fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<Values, Error> {
     let len = file.len();
     let foreign = || reading.unfit("it is no Parquet file: it doesn't end in PAR1", "check its ending");
     if len < 12 {
@@ -193,23 +206,29 @@ impl Column {
             let damaged = |why: &str| reading.unfit(format!("column {}: {why}", shown(&self.name)), DAMAGED);
             let chunk = group.columns().get(self.leaf).ok_or_else(|| damaged("a group lacks it"))?;
             check_pages(file, len, chunk, rows).map_err(|why| damaged(&why))?;
-            let read = || reader.get_row_group(i)?.get_column_reader(self.leaf);
-            let column = read().map_err(|e| failed(reading, &e))?;
-            let part = Part { column: self, first, rows, reading };
-            match (self.kind, column) {
-                (Kind::I32, ColumnReader::Int32ColumnReader(c)) => part.read(c, &mut ints, |v| Ok(v.into())),
-                (Kind::U32, ColumnReader::Int32ColumnReader(c)) => {
-                    part.read(c, &mut ints, |v| Ok(i64::from(v.cast_unsigned())))
+            if chunk.column_type() != chunk.column_descr().physical_type() {
+                return Err(damaged("a group holds it in another type"));
+            }
+            let pages = || reader.get_row_group(i)?.get_column_page_reader(self.leaf);
+            let pages = CheckedPages {
+                inner: pages().map_err(|e| failed(reading, &e))?,
+                nullable: chunk.column_descr().max_def_level() > 0,
+                number_bytes: match self.kind {
+                    Kind::I32 | Kind::U32 | Kind::F32 => 4,
+                    Kind::I64 | Kind::U64 | Kind::F64 => 8,
+                },
+                dictionary: false,
+            };
+            let part = Part { column: self, chunk, first, rows, reading };
+            match self.kind {
+                Kind::I32 => part.read::<Int32Type, _>(pages, &mut ints, |v| Ok(v.into())),
+                Kind::U32 => {
+                    part.read::<Int32Type, _>(pages, &mut ints, |v| Ok(i64::from(v.cast_unsigned())))
                 }
-                (Kind::I64, ColumnReader::Int64ColumnReader(c)) => part.read(c, &mut ints, Ok),
-                (Kind::U64, ColumnReader::Int64ColumnReader(c)) => {
-                    part.read(c, &mut ints, |v| unsigned(v.cast_unsigned()))
-                }
-                (Kind::F32, ColumnReader::FloatColumnReader(c)) => {
-                    part.read(c, &mut floats, |v| finite(f64::from(v)))
-                }
-                (Kind::F64, ColumnReader::DoubleColumnReader(c)) => part.read(c, &mut floats, finite),
-                _ => Err(damaged("a group holds it in another type")),
+                Kind::I64 => part.read::<Int64Type, _>(pages, &mut ints, Ok),
+                Kind::U64 => part.read::<Int64Type, _>(pages, &mut ints, |v| unsigned(v.cast_unsigned())),
+                Kind::F32 => part.read::<FloatType, _>(pages, &mut floats, |v| finite(f64::from(v))),
+                Kind::F64 => part.read::<DoubleType, _>(pages, &mut floats, finite),
             }?;
             first += rows;
         }
@@ -262,6 +281,7 @@ fn kind(column: &ColumnDescriptor) -> Result<Kind, String> {
 /// The rows of a column that stand in one group.
 struct Part<'a> {
     column: &'a Column,
+    chunk: &'a ColumnChunkMetaData,
     /// Rows before.
     first: usize,
     rows: usize,
@@ -271,11 +291,12 @@ struct Part<'a> {
 impl Part<'_> {
     fn read<D: DataType, T>(
         &self,
-        mut reader: ColumnReaderImpl<D>,
+        pages: CheckedPages,
         into: &mut Vec<T>,
         number: impl Fn(D::T) -> Result<T, Flaw>,
     ) -> Result<(), Error> {
         let reading = self.reading;
+        let mut reader = ColumnReaderImpl::<D>::new(self.chunk.column_descr_ptr(), Box::new(pages));
         let (mut values, mut levels) = (Vec::new(), Vec::new());
         let mut done = 0;
         while done < self.rows {
@@ -337,7 +358,10 @@ fn check_pages(
         Compression::SNAPPY => 32,
         Compression::LZ4 | Compression::LZ4_RAW => 256,
         Compression::ZSTD(_) => u64::from(u32::MAX),
-        other => return Err(format!("its compression {other} isn't read; Snappy, LZ4 and Zstandard are")),
+        _ => {
+            let codec = chunk.compression_codec();
+            return Err(format!("its compression {codec:?} is none of Snappy, LZ4 and Zstandard"));
+        }
     };
     let mut values = 0;
     while at < end {
@@ -364,6 +388,110 @@ fn check_pages(
         }
     }
     if values == rows as u64 { Ok(()) } else { Err(format!("its pages hold {values} of {rows} values")) }
+}
+
+/// Pages whose values are there: the decoders take it for granted that they are.
+struct CheckedPages {
+    inner: Box<dyn PageReader>,
+    nullable: bool,
+    number_bytes: usize,
+    /// Whether a dictionary went by.
+    dictionary: bool,
+}
+
+impl CheckedPages {
+    fn check(&mut self, page: &Unpacked) -> Option<()> {
+        let (values, encoding) = match page {
+            Unpacked::DictionaryPage { .. } => {
+                self.dictionary = true;
+                return Some(());
+            }
+            Unpacked::DataPage { buf, encoding, def_level_encoding, .. } if self.nullable => {
+                // What says which are null comes first, after its length.
+                let length = u32::from_le_bytes(*buf.first_chunk()?) as usize;
+                (buf.get(4..)?.get(length..)?, (*def_level_encoding == Encoding::RLE).then_some(*encoding)?)
+            }
+            Unpacked::DataPage { buf, encoding, .. } => (&buf[..], *encoding),
+            Unpacked::DataPageV2 { buf, encoding, def_levels_byte_len, rep_levels_byte_len, .. } => {
+                let levels = def_levels_byte_len.checked_add(*rep_levels_byte_len)?;
+                (buf.get(levels as usize..)?, *encoding)
+            }
+        };
+        let count = page.num_values() as usize;
+        let whole = match encoding {
+            Encoding::PLAIN => true,
+            // A byte says how many bits an index has.
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
+                self.dictionary && values.first().is_some_and(|bits| *bits <= 32)
+            }
+            // As many as the page holds, all of one length; nulls, which take none, are refused here already.
+            Encoding::BYTE_STREAM_SPLIT => values.len() == count * self.number_bytes,
+            Encoding::DELTA_BINARY_PACKED => {
+                check_deltas(values)?;
+                true
+            }
+            _ => false,
+        };
+        whole.then_some(())
+    }
+}
+
+/// Walks differences in blocks. Source: Apache Parquet's `Encodings.md`, "Delta encoding".
+fn check_deltas(values: &[u8]) -> Option<()> {
+    let mut rest = Thrift(values); // the same integers
+    let (block, parts, count) = (rest.varint()?, rest.varint()?, rest.varint()?);
+    if block > 1 << 16 || !(1..=block / 32).contains(&parts) {
+        return None;
+    }
+    let part = block / parts;
+    rest.integer()?; // the first value
+    let mut left = count.checked_sub(1)?;
+    while left > 0 {
+        rest.integer()?; // the least difference
+        let (widths, packed) = rest.0.split_at_checked(parts as usize)?;
+        rest.0 = packed;
+        for bits in widths {
+            // The last part may be cut where its values end, which the decoder sees.
+            let bytes = usize::from(*bits) * part as usize / 8;
+            let bytes = if left <= part { bytes.min(rest.0.len()) } else { bytes };
+            rest.0 = rest.0.get(bytes..)?;
+            left = left.saturating_sub(part);
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    Some(())
+}
+
+impl Iterator for CheckedPages {
+    type Item = ::parquet::errors::Result<Unpacked>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> ::parquet::errors::Result<Option<Unpacked>> {
+        let Some(page) = self.inner.get_next_page()? else { return Ok(None) };
+        match self.check(&page) {
+            Some(()) => Ok(Some(page)),
+            None => {
+                let (count, encoding) = (page.num_values(), page.encoding());
+                let why = format!("a page says that it holds {count} values in {encoding} and doesn't");
+                Err(ParquetError::General(why))
+            }
+        }
+    }
+
+    fn peek_next_page(&mut self) -> ::parquet::errors::Result<Option<PageMetadata>> {
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> ::parquet::errors::Result<()> {
+        self.inner.skip_next_page()
+    }
 }
 
 /// What a page's header says, as far as it is looked at. Source: `parquet.thrift`, `PageHeader`.
@@ -422,11 +550,11 @@ impl Thrift<'_> {
 
     fn varint(&mut self) -> Option<u64> {
         let mut value = 0;
-        for shift in (0..63).step_by(7) {
+        for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
-                return Some(value);
+                return (shift < 63 || byte < 2).then_some(value);
             }
         }
         None

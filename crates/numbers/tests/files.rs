@@ -1,0 +1,346 @@
+//! What is written is read back; what is damaged is refused and never makes anything panic.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use blindcore_numbers::{Format, Source, Values, encode, read, write};
+use ndarray::{ArrayD, IxDyn};
+use proptest::prelude::*;
+
+fn written(format: Format, values: &Values, names: Option<&[String]>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(format, values, names, &mut bytes).unwrap();
+    bytes
+}
+
+fn refusal(format: Format, bytes: impl Into<Vec<u8>>) -> String {
+    read(&Source::bytes(format, bytes.into())).unwrap_err().to_string()
+}
+
+fn ints(shape: &[usize], values: Vec<i64>) -> Values {
+    ArrayD::from_shape_vec(IxDyn(shape), values).unwrap().into()
+}
+
+/// Arrays of integers, or of finite floats, over their whole range.
+fn arrays(shapes: impl Strategy<Value = Vec<usize>>) -> impl Strategy<Value = Values> {
+    let finite = any::<u64>().prop_map(f64::from_bits).prop_filter("finite", |v| v.is_finite());
+    let float = prop_oneof![4 => finite, 1 => Just(-0.0), 1 => (-9i32..9).prop_map(f64::from)];
+    shapes.prop_flat_map(move |shape| {
+        let len = shape.iter().product::<usize>();
+        let axes = shape.clone();
+        prop_oneof![
+            prop::collection::vec(any::<i64>(), len).prop_map(move |v| ints(&shape, v)),
+            prop::collection::vec(float.clone(), len)
+                .prop_map(move |v| Values::Float(ArrayD::from_shape_vec(IxDyn(&axes), v).unwrap())),
+        ]
+    })
+}
+
+/// Equal to the bit, so that zero isn't minus zero.
+fn same(a: &Values, b: &Values) -> bool {
+    match (a, b) {
+        (Values::Int(a), Values::Int(b)) => a == b,
+        (Values::Float(a), Values::Float(b)) => a.mapv(f64::to_bits) == b.mapv(f64::to_bits),
+        _ => false,
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_array_is_read_back_from_npy(values in arrays(prop::collection::vec(0usize..4, 0..=8))) {
+        let read = read(&Source::bytes(Format::Npy, written(Format::Npy, &values, None))).unwrap();
+        prop_assert!(same(&read, &values), "{read:?}");
+    }
+
+    #[test]
+    fn lists_and_matrices_are_read_back_from_every_format(
+        values in arrays(prop_oneof![
+            (1usize..20).prop_map(|n| vec![n]),
+            (1usize..20, 2usize..5).prop_map(|(n, m)| vec![n, m]),
+        ]),
+        named: bool,
+    ) {
+        let width = values.shape().get(1).copied().unwrap_or(1);
+        let names: Vec<String> = (0..width).map(|i| ["a", "\"b\"", "c,d\te", "7"][i].to_owned()).collect();
+        for format in [Format::Csv, Format::Tsv, Format::Npy, Format::Parquet] {
+            // A tab in a name is more than CSV carries.
+            let tabs = matches!(format, Format::Csv | Format::Tsv);
+            let names: Vec<String> = names.iter().map(|n| n.replace(if tabs { "\t" } else { "" }, "")).collect();
+            let names = (named && format != Format::Npy).then_some(&names[..]);
+            let bytes = written(format, &values, names);
+            let source = Source::bytes(format, bytes);
+            let all = read(&source).unwrap();
+            prop_assert!(same(&all, &values), "{format:?}: {all:?}");
+            if let Some(names) = names {
+                let last = read(&source.with_columns(vec![names[width - 1].clone()])).unwrap();
+                prop_assert_eq!(last.len(), values.len() / width);
+            }
+        }
+    }
+
+    #[test]
+    fn csv_is_what_the_csv_crate_reads(
+        table in (1usize..4).prop_flat_map(|width| {
+            prop::collection::vec(prop::collection::vec("-?[0-9]{1,18}", width), 1..8)
+        }),
+        quoted: bool,
+        crlf: bool,
+    ) {
+        let quotes = if quoted { csv::QuoteStyle::Always } else { csv::QuoteStyle::Necessary };
+        let end = if crlf { csv::Terminator::CRLF } else { csv::Terminator::Any(b'\n') };
+        let mut writer = csv::WriterBuilder::new().quote_style(quotes).terminator(end).from_writer(Vec::new());
+        for row in &table {
+            writer.write_record(row).unwrap();
+        }
+        let read = read(&Source::bytes(Format::Csv, writer.into_inner().unwrap())).unwrap();
+        let expected: Vec<i64> = table.iter().flatten().map(|cell| cell.parse().unwrap()).collect();
+        prop_assert_eq!(read.as_int().unwrap().iter().copied().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused_on_one_line(text in "[-+0-9.eainf,\"\t\r\n \u{feff}é]{0,40}") {
+        for format in [Format::Csv, Format::Tsv] {
+            match read(&Source::bytes(format, text.clone())) {
+                Ok(values) => prop_assert!(!values.is_empty()),
+                Err(error) => prop_assert!(!error.to_string().contains('\n')),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_float_is_never_written_as_an_integer_and_an_array_in_fortran_order_as_itself() {
+    let float = Values::Float(ArrayD::from_shape_vec(IxDyn(&[3]), vec![1.0, 1e16, -0.0]).unwrap());
+    assert_eq!(written(Format::Csv, &float, None), b"1.0\n1e16\n-0.0\n");
+    let array = ndarray::arr2(&[[1i64, 2, 3], [4, 5, 6]]).reversed_axes().into_dyn();
+    assert!(!array.is_standard_layout());
+    for format in [Format::Csv, Format::Npy, Format::Parquet] {
+        let values = Values::Int(array.clone());
+        let back = read(&Source::bytes(format, written(format, &values, None))).unwrap();
+        assert_eq!(back, ints(&[3, 2], vec![1, 4, 2, 5, 3, 6]), "{format:?}");
+    }
+}
+
+#[test]
+fn a_flaw_in_csv_is_named_by_line_and_column() {
+    for (file, message) in [
+        ("", "the input: it is empty; put a number on every line"),
+        ("\n\r\n", "the input: it is empty"),
+        ("a,b\n", "the input: it holds no numbers; put a number on every line after the names"),
+        ("1,\n", "line 1, column 2 of the input: it is empty; give every cell a number"),
+        (",a\n1,x\n", "line 2, column 2 (\"a\") of the input: \"x\" is not a number; write numbers as"),
+        ("a\n1\n\n2\n", "line 3 of the input: it is empty; remove it, or put its numbers there"),
+        ("a,b\n1,2\n3\n", "line 3 of the input: it has 1 cells where the first line has 2; give"),
+        ("a\n1\nnan\n", "line 3, column 1 (\"a\") of the input: \"nan\" is not finite; keep finite"),
+        ("1\n-inf\n", "line 2, column 1 of the input: \"-inf\" is not finite; keep finite"),
+        ("1\n1e999\n", "line 2, column 1 of the input: \"1e999\" is beyond the range of a float; keep"),
+        ("1\n9223372036854775808\n", "line 2, column 1 of the input: \"9223372036854775808\" is beyond"),
+        ("0.5\n9007199254740993\n", "line 2, column 1 of the input: 9007199254740993 stands among floats"),
+        ("a,b\n1,2\n3,9007199254740993\n5,.5\n", "line 3, column 2 (\"b\") of the input: 9007199254740993"),
+        ("\"1\"2\n", "line 1 of the input: text follows the closing quote of cell 1; close every quote"),
+        ("1,\"2\n3\",4\n", "line 1 of the input: the quote of cell 2 is not closed; close every quote"),
+        ("0x10\n1\n", ""), // a name
+    ] {
+        match read(&Source::bytes(Format::Csv, file.as_bytes().to_vec())) {
+            Ok(values) => assert_eq!((values, message), (ints(&[1], vec![1]), "")),
+            Err(error) => assert!(error.to_string().starts_with(message), "{error}"),
+        }
+    }
+    let error = refusal(Format::Csv, b"a\n1\n\xff\n".to_vec());
+    assert!(
+        error.starts_with("line 3, column 1 (\"a\") of the input: \"\u{fffd}\" is not a number"),
+        "{error}"
+    );
+    let error = refusal(Format::Csv, b"\xff\n1\n".to_vec());
+    assert!(error.starts_with("line 1 of the input: the name of column 1 is not UTF-8; save"), "{error}");
+    let error = refusal(Format::Csv, vec![b'1'; (16 << 20) + 1]);
+    assert!(
+        error.starts_with("line 1 of the input: it is over the limit of 16777216 B for a line"),
+        "{error}"
+    );
+    let twice = Source::bytes(Format::Csv, "a,a\n1,2\n").with_columns(vec!["a".into()]);
+    let error = read(&twice).unwrap_err().to_string();
+    assert!(
+        error.starts_with("the input: two columns are called \"a\"; give every column a name"),
+        "{error}"
+    );
+    let none = Source::bytes(Format::Csv, "a,a\n1,2\n").with_columns(vec![]);
+    assert!(read(&none).unwrap_err().to_string().starts_with("the input: no column is asked for; name one"));
+}
+
+#[test]
+fn a_flaw_in_npy_is_named() {
+    let file = |header: &str| {
+        let mut bytes = b"\x93NUMPY\x01\0".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes
+    };
+    let over = format!("{{'descr': '<i8'{}", " ".repeat(10_000));
+    for (header, message) in [
+        ("", "its header has \"\" where '{' belongs"),
+        ("{'descr': '<i8', 'shape': (), }", "its header has no entry \"fortran_order\""),
+        ("{'descr': '<i8', 'descr': '<i8'}", "its header has two entries \"descr\""),
+        ("{'evil': 1}", "its header has an entry \"evil\""),
+        ("{'shape': (1, x)}", "its header has \"x)}\" where the length of an axis belongs"),
+        ("{'shape': (-1,)}", "its header has \"-1,)}\" where the length of an axis belongs"),
+        ("{'shape': (3)}", "its shape is a number, not a tuple"),
+        ("{'fortran_order': 1}", "its header has \"1}\" where True or False belongs"),
+        ("{'descr': 8}", "its header has \"8}\" where a string belongs"),
+        ("{'descr': '<i8', 'fortran_order': False, 'shape': ()} x", "its header goes on after its end"),
+        ("{'descr': 'i8', 'fortran_order': False, 'shape': ()}", "its elements, \"i8\", are a kind that"),
+        ("{'descr': '=i8', 'fortran_order': False, 'shape': ()}", "its elements, \"=i8\", don't say the"),
+        ("{'descr': '<i8', 'fortran_order': False, 'shape': (2L, 3L)}", "its shape [2, 3] of <i8 takes 48 B"),
+        ("{'descr': '<i8', 'fortran_order': False, 'shape': (0, 4611686018427387904, 4)}", "its shape [0, "),
+        (&over, "its header of 10015 B is over the limit of 10000 B"),
+    ] {
+        let error = refusal(Format::Npy, file(header));
+        assert!(error.starts_with(&format!("the input: {message}")), "{error}");
+    }
+    let huge = "{'descr': '<i8', 'fortran_order': False, 'shape': (4294967296, 4294967296, 2)}";
+    assert!(refusal(Format::Npy, file(huge)).starts_with("the input holds more than the limit of 100000000"));
+    let claim = "{'descr': '<i8', 'fortran_order': False, 'shape': (100000000,)}";
+    let error = refusal(Format::Npy, file(claim));
+    assert!(error.contains("takes 800000000 B, and 0 B follow its header; it was cut"), "{error}");
+    assert!(
+        refusal(Format::Npy, "PK\x03\x04 an archive").contains("it is no NPY file: it doesn't start with")
+    );
+    assert!(refusal(Format::Npy, "\u{93}").contains("it ends within its header"));
+    assert!(
+        refusal(Format::Npy, b"\x93NUMPY\x04\0\0\0".to_vec()).contains("its format is 4.0; 1.0, 2.0 and")
+    );
+}
+
+#[test]
+fn a_foreign_file_is_no_parquet() {
+    assert!(refusal(Format::Parquet, "").contains("it is no Parquet file: it doesn't end in PAR1; check"));
+    assert!(refusal(Format::Parquet, "a,b,c\n1,2,3\n4,5,6\n").contains("it is no Parquet file"));
+    assert!(refusal(Format::Parquet, "PAR1\0\0\0\0PARE").contains("it is encrypted; write it without"));
+    let error = refusal(Format::Parquet, b"PAR1\xff\xff\xff\x7fPAR1".to_vec());
+    assert!(error.contains("its metadata of 2147483647 B is over the limit of 67108864 B"), "{error}");
+}
+
+/// Every file cut short is refused, and every file with a bit flipped is read or refused.
+#[test]
+fn damage_is_refused_or_read_but_never_a_panic() {
+    // A panic in a decoder is caught, so that nobody meets it; here it counts.
+    static PANICS: AtomicUsize = AtomicUsize::new(0);
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        PANICS.fetch_add(1, Ordering::Relaxed);
+        usual(info);
+    }));
+    let float = Values::Float(ArrayD::from_shape_fn(IxDyn(&[40, 2]), |i| i[0] as f64 / (i[1] + 3) as f64));
+    let int = Values::Int(ArrayD::from_shape_fn(IxDyn(&[300]), |i| (i[0] % 7) as i64));
+    for values in [&float, &int] {
+        for format in [Format::Npy, Format::Parquet] {
+            let bytes = written(format, values, None);
+            for cut in 0..bytes.len() {
+                refusal(format, bytes[..cut].to_vec());
+            }
+            for bit in 0..bytes.len() * 8 {
+                let mut bytes = bytes.clone();
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                if let Err(error) = read(&Source::bytes(format, bytes)) {
+                    assert!(!error.to_string().contains('\n'), "{error}");
+                }
+            }
+        }
+        let bytes = written(Format::Csv, values, None);
+        for at in 0..bytes.len() {
+            let _ = read(&Source::bytes(Format::Csv, bytes[..at].to_vec()));
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x80;
+            refusal(Format::Csv, bytes);
+        }
+    }
+    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/numbers")).unwrap() {
+        let path = entry.unwrap().path();
+        let Ok(format) = Format::of(&path) else { continue };
+        let bytes = fs::read(&path).unwrap();
+        for cut in 0..bytes.len() {
+            let _ = read(&Source::bytes(format, bytes[..cut].to_vec()));
+        }
+        for at in 0..bytes.len() {
+            for bits in [1, 0x80, 0xff] {
+                let mut bytes = bytes.clone();
+                bytes[at] ^= bits;
+                let _ = read(&Source::bytes(format, bytes));
+            }
+        }
+    }
+    assert_eq!(PANICS.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_refused_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let cube = ints(&[1, 1, 1], vec![1]);
+    let nan = Values::Float(ArrayD::from_shape_vec(IxDyn(&[1, 2]), vec![1.0, f64::NAN]).unwrap());
+    let two = ints(&[1, 2], vec![1, 2]);
+    let none = ints(&[0], vec![]);
+    let axes = ints(&[1; 9], vec![1]);
+    let names = |names: &[&str]| Some(names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>());
+    for (file, values, names, message) in [
+        (
+            "x.csv",
+            &cube,
+            None,
+            "can't hold these numbers: their shape [1, 1, 1] has 3 axes, not one or two; ",
+        ),
+        ("x.parquet", &cube, None, "can't hold these numbers: their shape [1, 1, 1] has 3 axes"),
+        ("x.npy", &axes, None, "can't hold these numbers: 9 axes are over the limit of 8; join some"),
+        ("x.csv", &nan, None, "can't hold these numbers: element [0, 1] is NaN; keep finite numbers only"),
+        ("x.npy", &nan, None, "can't hold these numbers: element [0, 1] is NaN"),
+        ("x.parquet", &nan, None, "can't hold these numbers: element [0, 1] is NaN"),
+        ("x.csv", &none, None, "can't hold these numbers: there are none; save an empty array as NPY"),
+        ("x.csv", &two, names(&["a"]), "can't hold these numbers: 1 names are given for 2 columns; give"),
+        ("x.csv", &two, names(&["a", "a"]), "can't hold these numbers: two columns are called \"a\"; give"),
+        ("x.csv", &two, names(&["1", "2"]), "can't hold these numbers: every column's name is a number"),
+        ("x.tsv", &two, names(&["a", "b\tc"]), "can't hold these numbers: the column name \"b\\tc\" has a"),
+        ("x.parquet", &two, names(&["a", ""]), "can't hold these numbers: a column's name is empty; give"),
+        ("none/x.npy", &two, None, "can't be written: "),
+    ] {
+        let error = write(&folder.path().join(file), values, names.as_deref()).unwrap_err().to_string();
+        assert!(error.contains(&format!("{file} {message}")), "{error}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let error = write(&folder.path().join("x.txt"), &two, None).unwrap_err().to_string();
+    assert!(error.contains("names no file of numbers: files that end in .txt are not supported"), "{error}");
+    fs::create_dir(folder.path().join("x.npy")).unwrap();
+    let error = write(&folder.path().join("x.npy"), &two, None).unwrap_err().to_string();
+    assert!(error.ends_with("x.npy: it is there already and is no regular file; name a file"), "{error}");
+}
+
+#[test]
+fn a_file_is_replaced_whole_or_stays_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let two = ints(&[1, 2], vec![1, 2]);
+    for ending in ["csv", "tsv", "npy", "parquet"] {
+        let path = folder.path().join(format!("x.{ending}"));
+        fs::write(&path, "old").unwrap();
+        let nan = Values::Float(ArrayD::from_elem(IxDyn(&[1]), f64::NAN));
+        write(&path, &nan, None).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        write(&path, &two, None).unwrap();
+        assert_eq!(read(&Source::file(&path).unwrap()).unwrap(), two);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4); // and nothing beside them
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_followed_and_a_file_is_for_whom_new_files_are() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let (file, link) = (folder.path().join("file.npy"), folder.path().join("link.npy"));
+    let reference = folder.path().join("reference");
+    fs::write(&file, "old").unwrap();
+    fs::write(&reference, "").unwrap();
+    symlink(&file, &link).unwrap();
+    let one = ints(&[1], vec![1]);
+    write(&link, &one, None).unwrap();
+    assert!(link.is_symlink());
+    assert_eq!(read(&Source::file(&file).unwrap()).unwrap(), one);
+    assert_eq!(fs::metadata(&file).unwrap().mode(), fs::metadata(&reference).unwrap().mode());
+}
