@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::sum::Sum;
+
 /// Compute on data that the machine doing the work must not see.
 #[derive(Parser)]
 #[command(name = "blindcore", version, propagate_version = true, subcommand_required = true)]
@@ -37,6 +39,9 @@ pub(crate) enum Command {
     Tables(Tables),
     /// Say what this machine can do, what blindcore would use, and why
     Doctor(Doctor),
+    /// Add and weigh encrypted numbers (Paillier)
+    #[command(subcommand)]
+    Sum(Sum),
     /// Measure this machine
     #[command(subcommand)]
     Bench(Bench),
@@ -228,6 +233,32 @@ Examples:
 Each row is measured n times, turn about with what it is compared to, and the medians are shown: `value`
 of `of_value` is `ratio`. Needs memory for twice the database.")]
     Lookup(BenchLookup),
+    /// Encrypted sums: modular arithmetic, encryption, decryption, dot products, beside their limit and their peers
+    #[command(after_help = "\
+Examples:
+  blindcore bench sum                            a table to read
+  blindcore bench sum --peers target/peers       beside GMP and python-paillier, which `make peers` builds
+  blindcore bench sum --json > result.json       the same rows for programs
+
+Each row is measured n times and the medians are shown. The limit of multiplications is the rate at which this core
+multiplies digits when it does nothing else; of everything else it is the multiplications that it takes.")]
+    Sum(BenchSum),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct BenchSum {
+    /// Times that each figure is measured
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub(crate) repeat: usize,
+    /// Instruction set: cpu, cpu:portable, cpu:avx2 or cpu:avx512
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Folder of programs that measure peers and print rows of the same ids
+    #[arg(long, value_name = "DIR")]
+    pub(crate) peers: Option<PathBuf>,
+    /// Print the rows as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(clap::Args)]

@@ -12,6 +12,7 @@ mod get;
 mod hw;
 mod output;
 mod serve;
+mod sum;
 
 use std::process::ExitCode;
 
@@ -57,7 +58,9 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Get(args) => get::get(&config, args),
         Command::Tables(args) => get::tables(&config, args),
         Command::Doctor(args) => doctor::run(&config, &args),
+        Command::Sum(command) => sum::run(&config, command),
         Command::Bench(Bench::Lookup(args)) => bench::lookup(&args),
+        Command::Bench(Bench::Sum(args)) => bench::sum(&args),
         Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::run_lookup(&args),
         Command::Hw(Hw::Report(args)) => hw::report(&args),
     }

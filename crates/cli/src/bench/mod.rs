@@ -1,12 +1,14 @@
 //! `blindcore bench`: figures beside what they are measured against, in one run.
 
 mod lookup;
+mod sum;
 
 use serde_json::json;
 
 use crate::{doctor, output};
 
 pub(crate) use lookup::run as lookup;
+pub(crate) use sum::run as sum;
 
 /// Seconds of a repeated measurement, or what was made of them.
 #[derive(Clone, Debug, Default)]
