@@ -31,6 +31,7 @@ use blindcore_accel::{
 };
 
 pub use arch::measure;
+pub use bigmod::{KernelRates, kernel_rates};
 pub use isa::Isa;
 pub use memory::HugeBytes;
 

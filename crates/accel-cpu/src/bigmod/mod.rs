@@ -47,11 +47,18 @@ pub(crate) trait Engine: Send + Sync {
     /// `rows[slots[i]] *= y[i]`; the slots are all different.
     fn multiply_into(&self, rows: &mut [Line], slots: &[usize], y: &[&[Line]]);
 
+    /// `x[i] * y[i] ^ times`.
+    fn multiply_times(&self, x: &[&[Line]], y: &[&[Line]], times: u32, out: &mut [Line]);
+
     /// `x[i] ^ (2 ^ times)`.
     fn square(&self, x: &[&[Line]], times: u32, out: &mut [Line]);
 
     /// `x[i] ^ exponents[i]`, of which `bits` bits count, in constant time.
     fn power(&self, x: &[&[Line]], exponents: &[&[u64]], bits: u32, out: &mut [Line]);
+
+    /// Multiplications that are done in a second where nothing but multipliers holds them up, and squarings; nothing for
+    /// an engine that is not made of vectors.
+    fn limit(&self) -> Option<(f64, f64)>;
 
     /// What powers of one base, to exponents of `bits` bits, are made from.
     fn table(self: Arc<Self>, base: &[Line], bits: u32) -> Box<dyn Table>;
@@ -268,6 +275,43 @@ impl Bigmod for CpuBigmod {
 
 /// Word products of a job that is done before another thread is awake: some 100 us.
 const SMALL: usize = 1 << 20;
+/// What the kernels of an instruction set do in a second, one thread, operands in their registers' layout: for
+/// benchmarks.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelRates {
+    /// Montgomery multiplications.
+    pub multiplications: f64,
+    /// Montgomery squarings.
+    pub squarings: f64,
+    /// Both, if multipliers were all that holds them up: measured just before.
+    pub limit: Option<(f64, f64)>,
+}
+
+/// Measures [`KernelRates`] over about `times` multiplications.
+#[must_use]
+pub fn kernel_rates(isa: Isa, modulus: &Modulus, times: u32) -> KernelRates {
+    let engine = engine(isa, modulus);
+    let lanes = engine.lanes();
+    let times = times.div_ceil(lanes as u32).max(1);
+    let mut number = vec![0; modulus.words()];
+    number[0] = 3.min(modulus.value()[0] - 1);
+    let mut rows = vec![Line([0; 8]); lanes * engine.row_lines()];
+    engine.enter(&vec![number.as_slice(); lanes], &mut rows);
+    let rows: Vec<&[Line]> = rows.chunks_exact(engine.row_lines()).collect();
+    let mut out = vec![Line([0; 8]); lanes * engine.row_lines()];
+    let limit = engine.limit();
+    let mut rate = |work: &mut dyn FnMut(&mut [Line])| {
+        let start = Instant::now();
+        work(&mut out);
+        f64::from(times) * lanes as f64 / start.elapsed().as_secs_f64()
+    };
+    KernelRates {
+        multiplications: rate(&mut |out| engine.multiply_times(&rows, &rows, times, out)),
+        squarings: rate(&mut |out| engine.square(&rows, times, out)),
+        limit,
+    }
+}
+
 /// Bits of an exponent that are taken at once.
 pub(crate) const WINDOW: u32 = 5;
 

@@ -75,6 +75,18 @@ impl Engine for Portable {
         }
     }
 
+    fn multiply_times(&self, x: &[&[Line]], y: &[&[Line]], times: u32, out: &mut [Line]) {
+        let product = |(x, y): (&&[Line], &&[Line])| {
+            let y = self.get(y);
+            (0..times).fold(self.get(x), |x, _| x.mul(&y))
+        };
+        self.put(out, x.iter().zip(y).map(product));
+    }
+
+    fn limit(&self) -> Option<(f64, f64)> {
+        None
+    }
+
     fn square(&self, x: &[&[Line]], times: u32, out: &mut [Line]) {
         self.put(out, x.iter().map(|x| (0..times).fold(self.get(x), |x, _| x.square())));
     }

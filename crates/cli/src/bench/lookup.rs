@@ -97,8 +97,15 @@ fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) ->
     let answer16 = rate(&answer16, GATHERED as f64);
     let (one_read, two_read, one_answer) = (read1.median(), read2.median(), answer1.median());
     let peer_rate = peer.median();
-    let row =
-        |id, what, unit, threads, value, of, of_value| Row { id, what, unit, threads, value, of, of_value };
+    let row = |id: &'static str, what, unit, threads, value, of: &'static str, of_value| Row {
+        id: id.into(),
+        what,
+        unit,
+        threads,
+        value,
+        of: of.into(),
+        of_value,
+    };
     Ok(vec![
         row("lookup.read.1t", "the database, read and summed", "GB/s", 1, read1, "itself", one_read),
         row("lookup.read.2t", "the database, read and summed", "GB/s", 2, read2, "one core", one_read),
@@ -160,12 +167,12 @@ fn hint(args: &BenchLookup, side: usize, one: &Cpu, loop_rate: f64, bar: &mut Ba
         samples.time(|| preprocess(&params, one, vec![database.clone()], &mut hint, &mut step))?;
     }
     Ok(Row {
-        id: "lookup.hint.1t",
+        id: "lookup.hint.1t".into(),
         what: "a hint computed, a byte of the database once",
         unit: "MB/s",
         threads: 1,
         value: samples.map(|t| len as f64 / t / 1e6),
-        of: "SimplePIR's loop, 1024 times",
+        of: "SimplePIR's loop, 1024 times".into(),
         of_value: loop_rate * 1e3 / LWE_DIMENSION as f64,
     })
 }
@@ -200,12 +207,12 @@ fn client(args: &BenchLookup, bar: &mut Bar) -> anyhow::Result<Row> {
         }
     }
     Ok(Row {
-        id: "lookup.client",
+        id: "lookup.client".into(),
         what: "a query made and its answer decoded, 1 GiB table",
         unit: "ms",
         threads: 1,
         value: lookup.map(|t| t * 1e3),
-        of: "public matrix expanded by the aes crate and hint read",
+        of: "public matrix expanded by the aes crate and hint read".into(),
         of_value: floor.map(|t| t * 1e3).median(),
     })
 }

@@ -3,6 +3,8 @@
 mod lookup;
 mod sum;
 
+use std::borrow::Cow;
+
 use serde_json::json;
 
 use crate::{doctor, output};
@@ -42,12 +44,12 @@ impl Samples {
 
 /// A figure and what it is held against.
 pub(crate) struct Row {
-    id: &'static str,
+    id: Cow<'static, str>,
     what: &'static str,
     unit: &'static str,
     threads: usize,
     value: Samples,
-    of: &'static str,
+    of: Cow<'static, str>,
     of_value: f64,
 }
 

@@ -243,6 +243,36 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         }
     }
 
+    fn multiply_times(&self, x: &[&[Line]], y: &[&[Line]], times: u32, out: &mut [Line]) {
+        let mut groups = self.groups(3);
+        for piece in self.pieces(x.len()) {
+            let mut at = 0;
+            self.gather(&x[piece.clone()], groups.slice(0));
+            self.gather(&y[piece.clone()], groups.slice(2));
+            for _ in 0..times {
+                // SAFETY: groups of this field, all different.
+                unsafe { multiply::<K>(&self.field, groups.get(at), groups.get(2), groups.get_mut(1 - at)) };
+                at = 1 - at;
+            }
+            self.scatter(groups.get(at), self.rows(out, &piece));
+        }
+    }
+
+    fn limit(&self) -> Option<(f64, f64)> {
+        const ROUNDS: u64 = 2_000_000;
+        let mut out = Line([0; 8]);
+        let start = std::time::Instant::now();
+        // SAFETY: the engine's features are there; a line is a vector or two.
+        unsafe { K::peak(std::hint::black_box(ROUNDS), std::hint::black_box(12_345), out.0.as_mut_ptr()) };
+        let seconds = start.elapsed().as_secs_f64();
+        std::hint::black_box(out);
+        let products = 10.0 * ROUNDS as f64 / seconds * K::LANES as f64;
+        // Products of digits, in two halves where there are halves: x y and m n, or for a pair the five of `scan`.
+        let part = (self.field.digits * self.field.digits * if K::HALVES { 2 } else { 1 }) as f64;
+        let (multiply, square) = if self.field.parts == 1 { (2.0, 1.5) } else { (5.0, 3.5) };
+        Some((products / (multiply * part), products / (square * part)))
+    }
+
     fn square(&self, x: &[&[Line]], times: u32, out: &mut [Line]) {
         let mut groups = self.groups(2);
         for piece in self.pieces(x.len()) {

@@ -254,6 +254,23 @@ pub(super) unsafe fn scan<V: Vector>(
     }
 }
 
+/// `rounds` times ten independent additions of digit products: what multipliers do when nothing holds them up.
+#[inline(always)]
+pub(super) unsafe fn peak<V: Vector>(rounds: u64, seed: u64, out: *mut u64) {
+    // SAFETY: the caller's; `out` is a vector.
+    unsafe {
+        let (x, y) = (V::splat(seed), V::splat(seed ^ 5));
+        let mut sums = [V::zero(); 10];
+        for _ in 0..rounds {
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = if V::HALVES && i % 2 == 1 { sum.add_high(x, y) } else { sum.add_low(x, y) };
+            }
+        }
+        let sum = sums.into_iter().fold(V::zero(), |a, b| a.add(b));
+        sum.store(out);
+    }
+}
+
 /// The longest part, in words: 160 digits of 8 lanes.
 const PART: usize = 1280;
 
@@ -294,6 +311,7 @@ pub(super) unsafe trait Scans: Vector {
         out: *mut u64,
     );
     unsafe fn scan_square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64);
+    unsafe fn peak(rounds: u64, seed: u64, out: *mut u64);
 }
 
 /// `out = x * y`.
@@ -396,6 +414,11 @@ macro_rules! scans {
                 unsafe { scan::<$vector>(f, What::Two, x, y, less, m, out) }
             }
             #[target_feature(enable = $features)]
+            pub(super) unsafe fn peak(rounds: u64, seed: u64, out: *mut u64) {
+                // SAFETY: the caller's.
+                unsafe { super::super::scan::peak::<$vector>(rounds, seed, out) }
+            }
+            #[target_feature(enable = $features)]
             pub(super) unsafe fn square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64) {
                 // SAFETY: the caller's.
                 unsafe { scan::<$vector>(f, What::Square, [x; 2], [x; 2], std::ptr::null(), m, out) }
@@ -433,6 +456,10 @@ macro_rules! scans {
             unsafe fn scan_square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64) {
                 // SAFETY: the caller's.
                 unsafe { compiled::square(f, x, m, out) }
+            }
+            unsafe fn peak(rounds: u64, seed: u64, out: *mut u64) {
+                // SAFETY: the caller's.
+                unsafe { compiled::peak(rounds, seed, out) }
             }
         }
     };
