@@ -24,6 +24,8 @@ use crate::scheme::Encryptor;
 
 /// Weights past [`MAX_WEIGHT`] are split here, into halves that are both below it.
 const SPLIT_BITS: u32 = 32;
+/// Terms of a product in a round of a sum.
+const SUM_TERMS: usize = 64;
 /// Indices of one weighing: 128 MiB of them; longer ones are cut by positions.
 const MAC_INDICES: usize = 1 << 25;
 
@@ -278,32 +280,27 @@ impl Evaluator {
         form.bound = form.bound.times(Bound::new(count as u64));
         form.check_range(self.key(), "the sum", form.bound)?;
 
+        // Products of a few terms, and then of those: every round has as many products side by side as it can.
         let inner: usize = x.form.shape[axis + 1..].iter().product();
         let outer: usize = x.form.shape[..axis].iter().product();
-        let (mut residues, mut left) = (x.residues.clone(), count);
-        while left > 1 {
-            let rows = |from: usize, to: usize| {
-                let residues = &residues;
-                let row = move |o: usize| (o * left + from) * inner..(o * left + to) * inner;
-                residues.select((0..outer).flat_map(row))
-            };
-            let half = left / 2;
-            let product = self.encryptor.bigmod().multiply(&rows(0, half), &rows(half, 2 * half))?.0;
-            if left % 2 == 0 {
-                residues = product;
-            } else {
-                // The odd row out goes behind the products of its block.
-                let products = product.len();
-                let mut all = product;
-                all.append(&rows(2 * half, left))?;
-                let block = move |o: usize| {
-                    (o * half * inner..(o + 1) * half * inner)
-                        .chain(products + o * inner..products + (o + 1) * inner)
-                };
-                residues = all.select((0..outer).flat_map(block));
+        index_count(x.len())?;
+        let (mut residues, mut left) = (Cow::Borrowed(&x.residues), count);
+        while left > 1 && !form.is_empty() {
+            let terms = left.min(SUM_TERMS);
+            let next = left.div_ceil(terms);
+            let mut indices = Vec::with_capacity(outer * next * inner * terms);
+            for place in 0..outer * next * inner {
+                let (block, row, column) = (place / inner / next, place / inner % next, place % inner);
+                indices.extend((0..terms).map(|term| match row * terms + term {
+                    row if row < left => ((block * left + row) * inner + column) as u32,
+                    _ => Mac::ABSENT,
+                }));
             }
-            left = half + left % 2;
+            let mac = Mac { terms, indices, weights: vec![1; terms], method: Method::Auto };
+            residues = Cow::Owned(self.encryptor.bigmod().mac(&residues, &mac)?.0);
+            left = next;
         }
+        let residues = residues.into_owned();
         self.made(residues, form)
     }
 

@@ -520,3 +520,16 @@ fn rerandomised_results_are_other_ciphertexts_of_the_same_numbers() {
         assert!(before.iter().zip(after.iter()).all(|(x, y)| x != y));
     }
 }
+
+#[test]
+fn sums_take_as_many_rounds_as_they_need() {
+    let values = [[5i64, -1], [-128, 127], [3, 0]];
+    let x = integers(&ndarray::arr2(&values).into_dyn(), 8);
+    for count in [1, 2, 63, 64, 65, 129, 64 * 64 + 1] {
+        let rows: Vec<usize> = (0..count).map(|i| i * i % 3).collect();
+        let sum = EVALUATOR.sum(&x.select(0, &rows).unwrap()).unwrap();
+        let want = [0, 1].map(|column| rows.iter().map(|row| values[*row][column]).sum::<i64>());
+        assert_eq!(decrypt(&sum).to_i64().unwrap(), want);
+        assert_eq!((sum.shape(), sum.form().bound), (&[2][..], Bound::new(128 * count as u64)));
+    }
+}
