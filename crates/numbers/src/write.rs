@@ -71,10 +71,10 @@ pub fn write(path: &Path, values: &Values, names: Option<&[String]>) -> Result<(
     if cfg!(unix) { File::open(folder).and_then(|f| f.sync_all()).map_err(io) } else { Ok(()) }
 }
 
-/// Writes numbers anywhere: to standard output, into memory. See [`write`].
+/// Writes numbers anywhere: to standard output, into memory. See [`write()`].
 ///
 /// # Errors
-/// As for [`write`]; something may have been written by then.
+/// As for [`write()`]; something may have been written by then.
 pub fn encode(
     format: Format,
     values: &Values,
