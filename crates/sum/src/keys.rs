@@ -637,6 +637,9 @@ fn opened(
     if blake3::hash(body).as_bytes() != digest {
         return refuse("they are damaged: their hash is another".into());
     }
+    if body[11] != 0 {
+        return refuse("a byte that must be zero is not".into());
+    }
     let Some(mode) = Mode::ALL.into_iter().find(|mode| mode.code() == body[10]) else {
         return refuse(format!("mode {} is unknown", body[10]));
     };

@@ -76,7 +76,7 @@ unsafe impl Vector for Avx2 {
     }
 }
 
-scans!(Avx2, "avx2");
+scans!(compiled, Avx2, "avx2");
 
 // SAFETY: engines hold this kernel only where `check_avx2` passed.
 unsafe impl Kernel for Avx2 {

@@ -6,18 +6,19 @@ use blindcore_accel::bigmod::Line;
 
 use super::Kernel;
 use super::field::Field;
-use super::scan::{Vector, scans};
+use super::scan::{Scans, Vector, scans};
 
+/// Eight lanes, in blocks of `TILE` digits: eight where a modulus fills them as well as five.
 #[derive(Clone, Copy)]
-pub(super) struct Avx512(__m512i);
+pub(super) struct Avx512<const TILE: usize>(__m512i);
 
 const LANES: usize = 8;
 
 // SAFETY: instructions of AVX-512 F and IFMA on whole vectors.
-unsafe impl Vector for Avx512 {
+unsafe impl<const TILE: usize> Vector for Avx512<TILE> {
     const LANES: usize = LANES;
     const DIGIT_BITS: u32 = 52;
-    const TILE: usize = 5;
+    const TILE: usize = TILE;
     const HALVES: bool = true;
 
     #[inline(always)]
@@ -77,10 +78,14 @@ unsafe impl Vector for Avx512 {
     }
 }
 
-scans!(Avx512, "avx512f,avx512ifma");
+scans!(five, Avx512<5>, "avx512f,avx512ifma");
+scans!(eight, Avx512<8>, "avx512f,avx512ifma");
 
 // SAFETY: engines hold this kernel only where `check_avx512` passed.
-unsafe impl Kernel for Avx512 {
+unsafe impl<const TILE: usize> Kernel for Avx512<TILE>
+where
+    Self: Scans,
+{
     const FORM: &'static str = "cpu:avx512";
     const TEETH: u32 = 8;
 
@@ -102,7 +107,7 @@ unsafe impl Kernel for Avx512 {
 
     unsafe fn select(table: *const u64, entries: usize, digits: usize, index: *const u64, out: *mut u64) {
         // SAFETY: the caller's.
-        unsafe { select(table, entries, digits, index, out) }
+        unsafe { select::<TILE>(table, entries, digits, index, out) }
     }
 
     /// Digit by digit, every entry's.
@@ -160,12 +165,15 @@ unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
     }
 }
 
-/// Digits that are selected together.
-const TOGETHER: usize = 5;
-
 #[target_feature(enable = "avx512f")]
-unsafe fn select(table: *const u64, entries: usize, digits: usize, index: *const u64, out: *mut u64) {
-    // SAFETY: a table of `entries` groups of `digits` digits, a multiple of five.
+unsafe fn select<const TOGETHER: usize>(
+    table: *const u64,
+    entries: usize,
+    digits: usize,
+    index: *const u64,
+    out: *mut u64,
+) {
+    // SAFETY: a table of `entries` groups of `digits` digits, a multiple of those selected together.
     unsafe {
         let index = _mm512_load_si512(index.cast());
         for d in (0..digits).step_by(TOGETHER) {

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use blindcore_accel::bigmod::{Line, Modulus};
+use blindcore_accel::bigmod::Line;
 use zeroize::Zeroize;
 
 use super::Kernel;
@@ -48,8 +48,10 @@ impl Drop for Groups {
 }
 
 impl<K: Kernel> VectorEngine<K> {
-    pub(super) fn new(modulus: &Modulus) -> Self {
-        Self { field: Field::new(modulus, K::DIGIT_BITS, K::TILE), kernel: PhantomData }
+    /// For a field of the kernel's digits and blocks.
+    pub(super) fn new(field: Field) -> Self {
+        assert!(field.digit_bits == K::DIGIT_BITS && field.digits.is_multiple_of(K::TILE));
+        Self { field, kernel: PhantomData }
     }
 
     /// `count` groups, each with room for whole lines of every lane.
@@ -388,17 +390,19 @@ impl<K: Kernel> VectorEngine<K> {
     }
 }
 
-/// `out = x + y * n`, of which nothing is cut off.
+/// `out = x + y * n`, of which nothing is cut off, for x below 2^(64 words of n).
 fn multiply_add(x: &[u64], y: &[u64], n: &[u64], out: &mut [u64]) {
-    for (i, out) in out.iter_mut().enumerate() {
-        *out = x.get(i).copied().unwrap_or(0);
-    }
+    out.fill(0);
+    let len = x.len().min(out.len());
+    out[..len].copy_from_slice(&x[..len]);
     for (i, y) in y.iter().enumerate().take(out.len()) {
-        let mut carry = 0u64;
-        for (out, n) in out[i..].iter_mut().zip(n.iter().chain(std::iter::repeat(&0))) {
-            let sum = u128::from(*y) * u128::from(*n) + u128::from(*out) + u128::from(carry);
-            *out = sum as u64;
-            carry = (sum >> 64) as u64;
+        let mut carry = 0;
+        for (out, n) in out[i..].iter_mut().zip(n) {
+            (*out, carry) = y.carrying_mul_add(*n, *out, carry);
+        }
+        // Nothing has come this far up yet.
+        if let Some(out) = out.get_mut(i + n.len()) {
+            *out = carry;
         }
     }
 }

@@ -22,11 +22,12 @@ use std::sync::Arc;
 use blindcore_accel::bigmod::{Line, Modulus};
 
 use crate::bigmod::Engine;
+use field::Field;
 
 /// The AVX2 engine, where this is an x86-64.
 pub(crate) fn avx2(modulus: &Modulus) -> Option<Arc<dyn Engine>> {
     #[cfg(target_arch = "x86_64")]
-    return Some(Arc::new(engine::VectorEngine::<avx2::Avx2>::new(modulus)));
+    return Some(Arc::new(engine::VectorEngine::<avx2::Avx2>::new(Field::new(modulus, 27, 4))));
     #[cfg(not(target_arch = "x86_64"))]
     return None;
 }
@@ -34,7 +35,16 @@ pub(crate) fn avx2(modulus: &Modulus) -> Option<Arc<dyn Engine>> {
 /// The AVX-512 IFMA engine, where this is an x86-64.
 pub(crate) fn avx512(modulus: &Modulus) -> Option<Arc<dyn Engine>> {
     #[cfg(target_arch = "x86_64")]
-    return Some(Arc::new(engine::VectorEngine::<avx512::Avx512>::new(modulus)));
+    {
+        let (five, eight) = (Field::new(modulus, 52, 5), Field::new(modulus, 52, 8));
+        // Blocks of eight are the faster ones where they are as many digits, but for pairs: two products' operands and what
+        // is taken from their sum are too much for the registers (measured: 3.6 and 4.3 M squares of 4096 bits a second).
+        return if eight.digits <= five.digits && eight.parts == 1 {
+            Some(Arc::new(engine::VectorEngine::<avx512::Avx512<8>>::new(eight)))
+        } else {
+            Some(Arc::new(engine::VectorEngine::<avx512::Avx512<5>>::new(five)))
+        };
+    }
     #[cfg(not(target_arch = "x86_64"))]
     return None;
 }

@@ -25,7 +25,7 @@ pub(super) unsafe trait Vector: Copy {
     const LANES: usize;
     /// Bits of a digit.
     const DIGIT_BITS: u32;
-    /// Digits of a block: at most 5.
+    /// Digits of a block: 4, 5 or 8.
     const TILE: usize;
     /// Whether products come in two halves, of which the upper belongs a column further.
     const HALVES: bool;
@@ -47,18 +47,35 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn digit_product(x: Self, y: Self) -> Self;
 }
 
-/// Sums by column: twice a block's digits, less one. Upper halves are kept apart, for two chains of additions are
-/// as fast as the multipliers where one is not.
+/// Sums by column: twice a block's digits, less one, and one more for upper halves. In small blocks these are kept
+/// apart, for there two chains of additions are as fast as the multipliers where one is not; a block of eight has chains
+/// enough, and no registers for more.
 struct Columns<V> {
-    low: [V; 9],
+    low: [V; 16],
     high: [V; 9],
 }
 
 impl<V: Vector> Columns<V> {
+    /// Whether upper halves have columns of their own.
+    const APART: bool = V::HALVES && V::TILE <= 5;
+
+    /// Adds the upper half of a product to the column after `c`.
+    #[inline(always)]
+    unsafe fn add_high(&mut self, c: usize, x: V, y: V) {
+        // SAFETY: the caller's.
+        unsafe {
+            if Self::APART {
+                self.high[c] = self.high[c].add_high(x, y);
+            } else if V::HALVES {
+                self.low[c + 1] = self.low[c + 1].add_high(x, y);
+            }
+        }
+    }
+
     #[inline(always)]
     unsafe fn zero() -> Self {
         // SAFETY: the caller's.
-        unsafe { Self { low: [V::zero(); 9], high: [V::zero(); 9] } }
+        unsafe { Self { low: [V::zero(); 16], high: [V::zero(); 9] } }
     }
 
     /// Adds `x[r] * y[j]` to column `r + j`.
@@ -67,9 +84,7 @@ impl<V: Vector> Columns<V> {
         // SAFETY: the caller's.
         unsafe {
             self.low[r + j] = self.low[r + j].add_low(x, y);
-            if V::HALVES {
-                self.high[r + j] = self.high[r + j].add_high(x, y);
-            }
+            self.add_high(r + j, x, y);
         }
     }
 
@@ -78,7 +93,7 @@ impl<V: Vector> Columns<V> {
     unsafe fn tile(&mut self, x: *const u64, y: impl Fn(usize) -> V) {
         // SAFETY: the caller's; a block is `TILE` vectors.
         unsafe {
-            let mut held = [V::zero(); 5];
+            let mut held = [V::zero(); 8];
             for r in 0..V::TILE {
                 held[r] = V::load(x.add(r * V::LANES));
             }
@@ -87,10 +102,8 @@ impl<V: Vector> Columns<V> {
                 for r in 0..V::TILE {
                     self.low[r + j] = self.low[r + j].add_low(held[r], y);
                 }
-                if V::HALVES {
-                    for r in 0..V::TILE {
-                        self.high[r + j] = self.high[r + j].add_high(held[r], y);
-                    }
+                for r in 0..V::TILE {
+                    self.add_high(r + j, held[r], y);
                 }
             }
         }
@@ -100,9 +113,13 @@ impl<V: Vector> Columns<V> {
     unsafe fn double(&mut self) {
         // SAFETY: the caller's.
         unsafe {
-            for c in 0..2 * V::TILE - 1 {
+            for c in 0..2 * V::TILE {
                 self.low[c] = self.low[c].add(self.low[c]);
-                self.high[c] = self.high[c].add(self.high[c]);
+            }
+            if Self::APART {
+                for c in 0..2 * V::TILE - 1 {
+                    self.high[c] = self.high[c].add(self.high[c]);
+                }
             }
         }
     }
@@ -111,20 +128,17 @@ impl<V: Vector> Columns<V> {
     #[inline(always)]
     unsafe fn column(&self, c: usize) -> V {
         // SAFETY: the caller's.
-        unsafe { if V::HALVES && c > 0 { self.low[c].add(self.high[c - 1]) } else { self.low[c] } }
+        unsafe { if Self::APART && c > 0 { self.low[c].add(self.high[c - 1]) } else { self.low[c] } }
     }
 
     /// What goes on to the next block.
     #[inline(always)]
-    unsafe fn rest(&self) -> [V; 5] {
+    unsafe fn rest(&self) -> [V; 8] {
         // SAFETY: the caller's.
         unsafe {
-            let mut rest = [V::zero(); 5];
-            for c in 0..V::TILE - 1 {
+            let mut rest = [V::zero(); 8];
+            for c in 0..V::TILE {
                 rest[c] = self.column(V::TILE + c);
-            }
-            if V::HALVES {
-                rest[V::TILE - 1] = self.high[2 * V::TILE - 2];
             }
             rest
         }
@@ -170,7 +184,7 @@ pub(super) unsafe fn scan<V: Vector>(
     unsafe {
         let mask = V::splat((1 << V::DIGIT_BITS) - 1);
         let inverse = V::splat(field.inverse);
-        let mut carry = [V::zero(); 5];
+        let mut carry = [V::zero(); 8];
         let mut ripple = V::zero();
         for k in 0..2 * blocks {
             let mut sum = Columns::<V>::zero();
@@ -215,7 +229,7 @@ pub(super) unsafe fn scan<V: Vector>(
             }
 
             if k < blocks {
-                let mut n_low = [V::zero(); 5];
+                let mut n_low = [V::zero(); 8];
                 for r in 0..tile {
                     n_low[r] = V::splat(*n.add(r));
                 }
@@ -236,10 +250,8 @@ pub(super) unsafe fn scan<V: Vector>(
                     for r in 1..tile {
                         sum.low[d + r] = sum.low[d + r].add_low(n_low[r], digit);
                     }
-                    if V::HALVES {
-                        for r in 0..tile {
-                            sum.high[d + r] = sum.high[d + r].add_high(n_low[r], digit);
-                        }
+                    for r in 0..tile {
+                        sum.add_high(d + r, n_low[r], digit);
                     }
                 }
             } else {
@@ -372,11 +384,11 @@ pub(super) unsafe fn enter<V: Scans>(f: &Field, x: [*const u64; 2], y: [*const u
 
 /// Implements [`Scans`] and the arithmetic of [`super::Kernel`] for a vector, compiled with its features.
 macro_rules! scans {
-    ($vector:ident, $features:literal) => {
-        mod compiled {
-            use super::super::field::Field;
+    ($module:ident, $vector:ty, $features:literal) => {
+        mod $module {
             use super::super::scan::{What, scan};
-            use super::$vector;
+            #[allow(unused_imports)]
+            use super::*;
 
             #[target_feature(enable = $features)]
             pub(super) unsafe fn product(
@@ -429,7 +441,7 @@ macro_rules! scans {
         unsafe impl super::scan::Scans for $vector {
             unsafe fn scan_product(f: &Field, x: *const u64, y: *const u64, m: *mut u64, out: *mut u64) {
                 // SAFETY: the caller's.
-                unsafe { compiled::product(f, x, y, m, out) }
+                unsafe { $module::product(f, x, y, m, out) }
             }
             unsafe fn scan_twice(
                 f: &Field,
@@ -440,7 +452,7 @@ macro_rules! scans {
                 out: *mut u64,
             ) {
                 // SAFETY: the caller's.
-                unsafe { compiled::twice(f, x, y, less, m, out) }
+                unsafe { $module::twice(f, x, y, less, m, out) }
             }
             unsafe fn scan_two(
                 f: &Field,
@@ -451,15 +463,15 @@ macro_rules! scans {
                 out: *mut u64,
             ) {
                 // SAFETY: the caller's.
-                unsafe { compiled::two(f, x, y, less, m, out) }
+                unsafe { $module::two(f, x, y, less, m, out) }
             }
             unsafe fn scan_square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64) {
                 // SAFETY: the caller's.
-                unsafe { compiled::square(f, x, m, out) }
+                unsafe { $module::square(f, x, m, out) }
             }
             unsafe fn peak(rounds: u64, seed: u64, out: *mut u64) {
                 // SAFETY: the caller's.
-                unsafe { compiled::peak(rounds, seed, out) }
+                unsafe { $module::peak(rounds, seed, out) }
             }
         }
     };
