@@ -1,1 +1,174 @@
-//! The task compiler of PH-EPU (Fig. 15.4.5).
+//! The task compiler of PH-EPU: a convolution or a matrix product becomes tiles, and tiles become programs.
+//!
+//! ```text
+//!   Task ──▶ Assignment::search ──▶ tiles ──▶ one weighing each, on the threads of a CPU
+//!   shape     chips, then              └────▶ Programs::compile ──▶ check ──▶ interpret, or a device
+//!             Para_H x Para_W x Para_C          loads, partial sums, stores
+//! ```
+//!
+//! Source: the PH-EPU paper, Fig. 15.4.2 (the machine), 15.4.4 (bit-serial partial sums), 15.4.5 (assignment).
+//! Nothing here knows ciphertexts: [`interpret`] runs programs over any commutative [`Group`], of which the
+//! residues modulo n^2 are one and the integers modulo a prime, under addition, another.
+//!
+//! ```
+//! use blindcore_sum::task::{Assignment, Convolution, Machine, Programs, Task, interpret, IntegersModulo};
+//!
+//! // Two 3 x 3 filters over a 5 x 4 image of one channel, 8-bit weights, on one chip at 4096 bits.
+//! let shape = Convolution::new([1, 5, 4], [2, 3, 3]).padded(1, 1);
+//! let task = Task::convolution(shape, 8)?;
+//! let assignment = Assignment::search(task, Machine::phepu(1, 4096)?)?;
+//! let programs = Programs::compile(assignment)?;
+//! programs.check()?;
+//! let weights: Vec<i64> = (-9..9).collect();
+//! let image: Vec<u64> = (0..20).collect();
+//! let run = interpret(&programs, &weights, &image, &IntegersModulo(65_537))?;
+//! assert_eq!(run.outputs.len(), 2 * 5 * 4);
+//! // Of the first filter, the four taps that fall on the corner's pixels 0, 1, 4 and 5.
+//! assert_eq!(run.outputs[0], 65_537 - (5 * 0 + 4 * 1 + 2 * 4 + 1 * 5));
+//! # Ok::<(), blindcore_sum::task::Error>(())
+//! ```
+
+mod interpret;
+mod machine;
+mod partition;
+mod program;
+mod shape;
+
+pub use interpret::{ChipRun, Counts, Group, IntegersModulo, Run, interpret};
+pub use machine::{BUS_BITS, Buffers, CHIP_ELEMENTS, CLOCK_HZ, MAX_CHIPS, MAX_ELEMENTS, Machine};
+pub use partition::{Assignment, Chip, Estimate, Partition, Tile};
+pub use program::{Instruction, InstructionCounts, MAX_INSTRUCTIONS, Program, Programs, Summary};
+pub use shape::{Convolution, MAX_ADDRESSED, Task};
+
+/// Why a task can't be compiled or run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A number is out of range.
+    #[error("{what} is {got}, where {min} to {max} are carried; {remedy}")]
+    Range {
+        /// What.
+        what: &'static str,
+        /// Its value.
+        got: u64,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A number is none of those that the hardware knows.
+    #[error("{what} is {got}, where {of} are carried; {remedy}")]
+    Choice {
+        /// What.
+        what: &'static str,
+        /// Its value.
+        got: u64,
+        /// Those that are.
+        of: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The kernel does not fit.
+    #[error(
+        "a kernel of {kernel} {side} is over the {padded} of the padded input; pad more, or use a smaller one"
+    )]
+    Kernel {
+        /// Rows or columns.
+        side: &'static str,
+        /// Of the kernel.
+        kernel: usize,
+        /// Of the input with its padding.
+        padded: usize,
+    },
+    /// More numbers than are addressed.
+    #[error("the task has more than the {MAX_ADDRESSED} {what} that are addressed; cut it into smaller ones")]
+    Addressed {
+        /// What is too many.
+        what: &'static str,
+    },
+    /// A slice has another length than the task's.
+    #[error("{got} {what} were given where the task has {want}; give them all, in the task's order")]
+    Length {
+        /// What.
+        what: &'static str,
+        /// How many came.
+        got: usize,
+        /// How many should.
+        want: usize,
+    },
+    /// A weight does not fit its bits.
+    #[error("weight {position} is {got}, where {bits} bits carry {min} to {max}; use wider weights")]
+    Weight {
+        /// Which, counted from 0.
+        position: usize,
+        /// Its value.
+        got: i64,
+        /// Bits of the task's weights.
+        bits: u32,
+        /// The least.
+        min: i64,
+        /// The most.
+        max: i64,
+    },
+    /// The machine has no program.
+    #[error("a machine without buffers, such as a CPU, runs tiles and has no programs; compile for a chip")]
+    NoBuffers,
+    /// A buffer is too small for what must lie in it at once.
+    #[error("the {buffer} buffer has {got} B, where these sizes ask for {least} B; give it more")]
+    Buffer {
+        /// Which.
+        buffer: &'static str,
+        /// Its bytes.
+        got: usize,
+        /// The bytes that it needs.
+        least: usize,
+    },
+    /// A program is too long to hold.
+    #[error(
+        "the program of element {element} on chip {chip} is over {MAX_INSTRUCTIONS} instructions; use more chips \
+         or cut the task"
+    )]
+    Instructions {
+        /// The chip.
+        chip: usize,
+        /// The element.
+        element: usize,
+    },
+    /// A program does what it may not.
+    #[error("instruction {at} of element {element} on chip {chip} {why}; compile the program again")]
+    Program {
+        /// The chip.
+        chip: usize,
+        /// The element.
+        element: usize,
+        /// Which instruction, counted from 0.
+        at: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// Programs together don't write every output once.
+    #[error("output {output} is written {times} times by all elements together, not once; compile again")]
+    Coverage {
+        /// The output.
+        output: usize,
+        /// How often.
+        times: usize,
+    },
+    /// A negative weight's term has no inverse.
+    #[error(
+        "the negative term on its way to output {output} has no inverse: an input is no unit of the group; check \
+         the inputs"
+    )]
+    NoInverse {
+        /// The output.
+        output: u32,
+    },
+}
+
+/// That `got` lies in `min..=max`.
+fn within(what: &'static str, got: usize, min: u64, max: u64, remedy: &'static str) -> Result<(), Error> {
+    let got = got as u64;
+    if (min..=max).contains(&got) { Ok(()) } else { Err(Error::Range { what, got, min, max, remedy }) }
+}
