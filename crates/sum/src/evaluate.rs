@@ -407,12 +407,19 @@ impl Evaluator {
             return Err(Error::Size { what, got, min: 1, max: 1 << 32, remedy });
         }
 
+        // Terms by place in the kernel, then by channel: neighbouring windows then have whole runs of terms in common,
+        // which the device's tables are shared by.
+        let area = kernel_rows * kernel_columns;
+        let weights: Vec<i64> = kernels
+            .values
+            .chunks_exact(terms)
+            .flat_map(|kernel| (0..terms).map(move |t| kernel[t % channels * area + t / channels]))
+            .collect();
         let mut indices = Vec::with_capacity(images * places * terms);
         for image in 0..images {
             for place in 0..places {
                 for term in 0..terms {
-                    let (channel, kernel) =
-                        (term / (kernel_rows * kernel_columns), term % (kernel_rows * kernel_columns));
+                    let (kernel, channel) = (term / channels, term % channels);
                     // Within the image once the padding is off, or absent.
                     let at = |place: usize, kernel: usize, stride: usize, padding, size: usize| {
                         (place * stride + kernel).checked_sub(padding).filter(|i| *i < size)
@@ -431,7 +438,7 @@ impl Evaluator {
         let axes = shape.len();
         shape[axes - 3..].copy_from_slice(&[outputs, out_rows, out_columns]);
         let what = "the convolution";
-        let mut out = self.weigh(x, indices, terms, &kernels.values, kernels.exponent, what, shape)?;
+        let mut out = self.weigh(x, indices, terms, &weights, kernels.exponent, what, shape)?;
         // From places by outputs to outputs by places.
         let order = (0..images * outputs).flat_map(|row| {
             let (image, output) = (row / outputs, row % outputs);

@@ -7,11 +7,13 @@
 //! - **bit-serial**, PH-EPU's dataflow (Fig. 15.4.4): the inputs themselves, for each bit that is set;
 //! - **buckets** (Pippenger 1976): inputs of one digit together, then `B1 * B2^2 * B3^3 ...` by running products;
 //!   inputs are inverted beforehand for negative digits;
-//! - **tables** (Straus 1964): the product of any subset of a few inputs, made once a position for all outputs.
+//! - **tables** (Straus 1964): the product of any subset of a few inputs, made once for all outputs, and once for all
+//!   positions that have these inputs next to each other, as a convolution's windows do.
 //!
 //! In two's complement the top plane is negative: all results' are inverted in one batch. Products grow side by side,
 //! a factor each in turn ([`Sums`]), so that lanes are full whatever the shape and what is worked on stays near.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 
 use blindcore_accel::Error;
@@ -21,10 +23,14 @@ use rayon::prelude::*;
 use super::{CpuBigmod, Engine};
 use crate::HugeBytes;
 
+/// Positions that are looked at to tell how much they have in common.
+const SAMPLE: usize = 64;
 /// Results whose planes are held at once.
 const HELD: usize = 4096;
 /// Results that are worked on together by one thread.
 const TOGETHER: usize = 16;
+/// Lines of tables that are held at once: 256 MiB.
+const TABLES: usize = 1 << 22;
 /// Lines of memory that are worth huge pages: 4 MiB.
 const LARGE: usize = 1 << 16;
 /// Products that grow side by side at least, where there are as many factors.
@@ -84,8 +90,8 @@ impl<'a> Weights<'a> {
             }
             Way::Tables(group) => {
                 let groups = (terms / f64::from(group)).ceil();
-                let table = groups * f64::from((1u32 << group) - group - 1);
-                positions * (table + outputs * (bits * (groups - 1.0) + planes(bits))) + sign
+                let tables = self.distinct(group) * f64::from((1u32 << group) - group - 1);
+                tables + positions * outputs * (bits * (groups - 1.0) + planes(bits)) + sign
             }
         }
     }
@@ -93,6 +99,19 @@ impl<'a> Weights<'a> {
     /// Signed digits of `width` bits that the weights take.
     fn windows(&self, width: u32) -> u32 {
         (self.bits + u32::from(!self.negative)).div_ceil(width)
+    }
+
+    /// How many tables of `group` inputs the job takes, about: counted where it begins.
+    fn distinct(&self, group: u32) -> f64 {
+        let terms = self.mac.terms;
+        let groups = terms.div_ceil(group as usize);
+        let sample = self.mac.positions().min(SAMPLE);
+        if sample <= 1 {
+            return (self.mac.positions() * groups) as f64;
+        }
+        let runs = self.mac.indices.chunks_exact(terms).take(sample).flat_map(|p| p.chunks(group as usize));
+        let distinct = runs.collect::<HashSet<&[u32]>>().len();
+        (distinct * self.mac.positions()) as f64 / sample as f64
     }
 
     /// Whether digits of `width` bits can be negative.
@@ -285,14 +304,6 @@ impl<'a> Job<'a> {
         &self.inverses[index as usize * row..][..row]
     }
 
-    fn planes(&self, way: Way, units: &[Unit]) -> Planes<'a> {
-        match way {
-            Way::BitSerial => self.bit_serial(units),
-            Way::Buckets(width) => self.buckets(width, units),
-            Way::Tables(group) => self.tables(group, units),
-        }
-    }
-
     fn bit_serial(&self, units: &[Unit]) -> Planes<'a> {
         let mut lists = Vec::new();
         for unit in units {
@@ -330,37 +341,84 @@ impl<'a> Job<'a> {
         Planes { sums: total, count: windows as usize, width }
     }
 
-    /// The units are of one position.
-    fn tables(&self, group: u32, units: &[Unit]) -> Planes<'a> {
+    /// The tables of the distinct runs of `group` inputs of some positions, a thread's share each.
+    fn tables<'t>(&self, group: u32, positions: std::ops::Range<u32>) -> Tables<'t>
+    where
+        'a: 't,
+    {
         let terms = self.weights.mac.terms;
-        let groups = terms.div_ceil(group as usize);
+        let mut at = HashMap::new();
+        let mut runs: Vec<&[u32]> = Vec::new();
+        let all = &self.weights.mac.indices[positions.start as usize * terms..positions.end as usize * terms];
+        let of: Vec<u32> = all
+            .chunks_exact(terms)
+            .flat_map(|position| position.chunks(group as usize))
+            .map(|run| {
+                *at.entry(run).or_insert_with(|| {
+                    runs.push(run);
+                    runs.len() as u32 - 1
+                })
+            })
+            .collect();
+        let share = runs.len().div_ceil(rayon::current_num_threads()).clamp(1, WIDE);
+        let shares = runs.par_chunks(share).map(|runs| self.table(group, runs)).collect();
+        Tables { group, groups: terms.div_ceil(group as usize), first: positions.start, of, share, shares }
+    }
+
+    /// The product of subset s of run r at s * runs + r; doubled an input at a time.
+    fn table(&self, group: u32, runs: &[&[u32]]) -> Sums<'a> {
         let row = self.engine.row_lines();
-        let indices = &self.weights.mac.indices[units[0].0 as usize * terms..][..terms];
-        let index = |g: usize, i: usize| indices.get(g * group as usize + i).filter(|i| **i != Mac::ABSENT);
-        // The product of subset s of group g's inputs at s * groups + g; doubled an input at a time.
-        let mut table = Sums::new(self.engine, groups << group);
+        let mut table = Sums::new(self.engine, runs.len() << group);
         for bit in 0..group as usize {
-            let half = groups << bit;
+            let half = runs.len() << bit;
             table.rows.copy_within(..half * row, half * row);
             table.filled.copy_within(..half, half);
-            table.add(
-                (half..2 * half).filter_map(|slot| Some((slot, self.input(*index(slot % groups, bit)?)))),
-            );
+            table.add((half..2 * half).filter_map(|slot| {
+                let index = runs[slot % runs.len()].get(bit).filter(|i| **i != Mac::ABSENT);
+                Some((slot, self.input(*index?)))
+            }));
         }
+        table
+    }
+
+    fn from_tables(&self, tables: &Tables<'_>, units: &[Unit]) -> Planes<'a> {
+        let terms = self.weights.mac.terms;
         let mut lists = Vec::new();
-        for (_, output) in units {
+        for (position, output) in units {
             let weights = &self.weights.mac.weights[*output as usize * terms..][..terms];
             for bit in 0..self.weights.bits {
                 let subset = |weights: &[i64]| {
                     weights.iter().enumerate().fold(0, |s, (i, w)| s | ((w >> bit & 1) as usize) << i)
                 };
-                let weights = weights.chunks(group as usize).enumerate();
-                lists.push(weights.filter_map(|(g, w)| table.get(subset(w) * groups + g)).collect());
+                let weights = weights.chunks(tables.group as usize).enumerate();
+                lists.push(weights.filter_map(|(g, w)| tables.get(*position, g, subset(w))).collect());
             }
         }
-        let mut sums = Sums::of_even(self.engine, &lists);
-        sums.multiplications += table.multiplications;
-        Planes { sums, count: self.weights.bits as usize, width: 1 }
+        Planes { sums: Sums::of_even(self.engine, &lists), count: self.weights.bits as usize, width: 1 }
+    }
+}
+
+/// Products of all subsets of runs of inputs.
+struct Tables<'a> {
+    group: u32,
+    /// Runs of a position.
+    groups: usize,
+    /// The first position.
+    first: u32,
+    /// Which run each position's are, run by run.
+    of: Vec<u32>,
+    /// Runs of a share.
+    share: usize,
+    shares: Vec<Sums<'a>>,
+}
+
+impl Tables<'_> {
+    /// The product of a subset of run `g` of a position.
+    fn get(&self, position: u32, g: usize, subset: usize) -> Option<&[Line]> {
+        let run = self.of[(position - self.first) as usize * self.groups + g] as usize;
+        let share = &self.shares[run / self.share];
+        let runs = share.filled.len() >> self.group;
+        share.get(subset * runs + run % self.share)
     }
 }
 
@@ -420,7 +478,12 @@ impl CpuBigmod {
         let job = Job { engine, inputs: x.lines(), inverses: inverses.lines(), weights: &weights };
         // A block of results: all outputs of as many positions as are held, or a part of one position's outputs.
         let block_outputs = outputs.min(HELD as u32);
-        let block_positions = (HELD as u32 / block_outputs).max(1);
+        let mut block_positions = (HELD as u32 / block_outputs).max(1);
+        if let Way::Tables(group) = way {
+            let runs = (weights.distinct(group) / f64::from(positions)).ceil() as usize;
+            let lines = (runs << group) * self.engine.row_lines();
+            block_positions = block_positions.min((TABLES / lines.max(1)) as u32).max(1);
+        }
         for first in (0..positions).step_by(block_positions as usize) {
             let positions = first..positions.min(first + block_positions);
             for first in (0..outputs).step_by(block_outputs as usize) {
@@ -443,18 +506,24 @@ impl CpuBigmod {
         units: &[Unit],
     ) -> Result<(Residues, usize, usize), Error> {
         let row = self.engine.row_lines();
-        // What a thread takes at once: results of one position where they share its tables.
-        let outputs = units.iter().take_while(|u| u.0 == units[0].0).count();
+        // What a thread takes at once.
         let share = units.len().div_ceil(self.pool.current_num_threads());
-        let piece = match way {
-            Way::Tables(_) => outputs,
-            _ => share.clamp(1, TOGETHER),
-        };
-        let mut pieces: Vec<Planes<'_>> =
-            self.pool.install(|| units.par_chunks(piece).map(|units| job.planes(way, units)).collect());
+        let piece = share.clamp(1, TOGETHER);
+        let mut multiplications = 0;
+        let mut pieces: Vec<Planes<'_>> = self.pool.install(|| {
+            let all = units.par_chunks(piece);
+            match way {
+                Way::BitSerial => all.map(|units| job.bit_serial(units)).collect(),
+                Way::Buckets(width) => all.map(|units| job.buckets(width, units)).collect(),
+                Way::Tables(group) => {
+                    let tables = job.tables(group, units[0].0..units[units.len() - 1].0 + 1);
+                    multiplications += tables.shares.iter().map(|sums| sums.multiplications).sum::<usize>();
+                    all.map(|units| job.from_tables(&tables, units)).collect()
+                }
+            }
+        });
 
         // The sign planes of all, inverted in one batch.
-        let mut multiplications = 0;
         if job.weights.negative && !matches!(way, Way::Buckets(_)) {
             let count = pieces.iter().map(|planes| planes.top().count()).sum();
             let mut negative = self.rows(count);
