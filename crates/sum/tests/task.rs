@@ -1,4 +1,5 @@
 //! The task compiler against plain convolutions and matrix products, and against the paper's figures.
+#![expect(clippy::print_stdout, reason = "a test that counts prints its figures under --nocapture")]
 
 use blindcore_sum::task::{
     Assignment, Buffers, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Error, Group, Instruction, IntegersModulo,
@@ -187,6 +188,7 @@ proptest! {
         // Nothing is padded, so what was expected of the bus is what it carried.
         for (chip, counted) in programs.assignment().chips().iter().zip(&run.chips) {
             prop_assert_eq!(chip.estimate.ciphertexts, counted.ciphertexts);
+            prop_assert_eq!(chip.estimate.bus, counted.bus);
             prop_assert!(counted.cycles >= counted.bus && counted.cycles >= counted.busiest);
         }
     }
@@ -228,12 +230,12 @@ proptest! {
         let programs = compile(task, machine);
         let tile = (seed % programs.tiles().len() as u64) as usize;
         let mut program = programs.program(tile).unwrap();
-        let expected = program.check(&task, programs.buffers()).unwrap();
+        let expected = program.check(&task, programs.assignment().machine()).unwrap();
         let at = at.index(program.instructions.len());
         change(&mut program.instructions[at], field, value);
         // What is let through stores the outputs that it did; where windows lie in the padding alone, one may take
         // another's place, which only all programs together show.
-        if let Ok(outputs) = program.check(&task, programs.buffers()) {
+        if let Ok(outputs) = program.check(&task, programs.assignment().machine()) {
             prop_assert_eq!(outputs.len(), expected.len());
             prop_assert!(outputs == expected || shape.padding != (0, 0));
         }
@@ -423,13 +425,13 @@ fn programs_that_may_not_are_refused() {
     let task = Task::matrix(1, 3, 2, 8).unwrap();
     let programs = compile(task, one_element());
     let good = programs.program(0).unwrap();
-    let buffers = programs.buffers();
-    assert_eq!(good.check(&task, buffers), Ok(vec![0, 1]));
+    let machine = programs.assignment().machine();
+    assert_eq!(good.check(&task, machine), Ok(vec![0, 1]));
     let position = |wanted: fn(&Instruction) -> bool| good.instructions.iter().position(wanted).unwrap();
     let refused = |edit: &dyn Fn(&mut Vec<Instruction>)| {
         let mut bad = good.clone();
         edit(&mut bad.instructions);
-        match bad.check(&task, buffers) {
+        match bad.check(&task, machine) {
             Err(Error::Program { why, .. }) => why,
             other => panic!("{other:?}"),
         }
@@ -583,4 +585,25 @@ fn assignments_and_summaries_print_as_json() {
     assert_eq!(serde_json::to_value(&summary).unwrap()["instructions"]["invert"], 256);
     let first = programs.program(0).unwrap().instructions[0];
     assert_eq!(serde_json::to_value(first).unwrap()["do"], "load_weights");
+}
+
+/// With half of the bits of each weight set, what the search expects of a layer is what its run counts, to 2 %; and
+/// eight chips take an eighth of the time of one. (Where weights differ, so do the elements of different channels: the
+/// search, which knows no weights, can't see that.)
+#[test]
+fn estimates_are_near_what_is_counted() {
+    let task = Task::convolution(Convolution::new([32, 12, 12], [32, 3, 3]), 8).unwrap();
+    let mut random = Random(11);
+    let half = std::iter::repeat_with(|| random.next() as i8).filter(|weight| weight.count_ones() == 4);
+    let weights: Vec<i64> = half.take(task.weights()).map(i64::from).collect();
+    let image = random.residues(task.inputs());
+    let cycles = [1, 8].map(|chips| {
+        let programs = compile(task, phepu(chips));
+        let run = run(&programs, &weights, &image);
+        let ratio = run.cycles as f64 / programs.assignment().cycles() as f64;
+        println!("{chips} chips: {} cycles, {ratio:.4} of what was expected", run.cycles);
+        assert!((0.98..1.02).contains(&ratio), "{ratio}");
+        run.cycles as f64
+    });
+    assert!((7.9..8.1).contains(&(cycles[0] / cycles[1])), "{cycles:?}");
 }

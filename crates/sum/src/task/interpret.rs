@@ -1,9 +1,4 @@
 //! Runs programs, over any group, and counts what they cost on PH-EPU.
-//!
-//! Within an element loads, arithmetic and stores each go in the program's order and wait for one another only where
-//! one needs what another leaves: a load waits until its slot was read for the last time, arithmetic until its
-//! operands are loaded. All elements of a chip share the bus, so a chip takes as long as the slowest element, or as
-//! the bus, whichever is more. What a step costs is said in `machine.rs`.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +21,7 @@ pub trait Group {
     fn invert(&self, x: &Self::Element) -> Option<Self::Element>;
 }
 
-/// The integers modulo a number up to 2^63, under addition: what Paillier's plaintexts are to its ciphertexts.
+/// The integers modulo a number, 1 to 2^63, under addition, each below it: what Paillier's plaintexts are to its ciphertexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegersModulo(pub u64);
 
@@ -129,6 +124,12 @@ pub struct Run<E> {
 
 /// Runs every program, each checked before it is.
 ///
+/// Within an element loads, arithmetic and stores each go in the program's order and wait for one another only where
+/// one needs what another leaves: a load waits until its slot was read for the last time, arithmetic until its
+/// operands are loaded. All elements of a chip share the bus, so a chip takes as long as the slowest element, or as
+/// the bus, whichever is more: a lower bound, for how elements queue for the bus is not modelled. What a step costs,
+/// [`Machine`] says.
+///
 /// # Errors
 /// Weights or inputs are not the task's, a program is too long or does what it may not, or a negative term has no
 /// inverse.
@@ -148,7 +149,7 @@ pub fn interpret<G: Group>(
     let mut traffic = vec![Traffic::default(); programs.assignment().chips().len()];
     for (tile, program) in programs.iter().enumerate() {
         let program = program?;
-        program.check(task, programs.buffers())?;
+        program.check(task, programs.assignment().machine())?;
         let mut element = Element::new(programs, weights, inputs, group);
         for at in 0..program.instructions.len() {
             element.step(&program.instructions[at..], &mut outputs)?;

@@ -1,18 +1,4 @@
 //! What a task runs on, and what a step costs there.
-//!
-//! Cycles of PH-EPU, for ciphertexts of L bits, d = L / 256 digits:
-//!
-//! | step | cycles | at 4096 bits | from |
-//! |---|---|---|---|
-//! | Montgomery multiplication or squaring | d (d + 5) | 336 | d rounds of d cycles: the paper's text on Fig. 15.4.3 (4096 b x 256 b in 16 cycles); the 5 for a round's quotient is fitted: the most with which 16 elements at 500 MHz still reach the published 23 M/s |
-//! | Stein inversion | 16 L / 5 | 13,107 | fitted to the published 38 k/s, read as one unit's: one branch a cycle is 1.4 to 4 L cycles, while sixteen units at that rate would need 51 L |
-//! | inversion of the negative term | Stein + 2 multiplications | 13,779 | "Stein once and Mont twice": the two bring the inverse back to Montgomery's form |
-//! | a ciphertext over the bus | d | 16 | 256-bit bus, a word a cycle |
-//! | w weights of b bits over the bus | ceil(w b / 256) | - | the same |
-//! | first input of an empty term, clearing | 0 | 0 | derived: a term has a bit that says whether it holds anything |
-//!
-//! The published rates are whole chips' with off-chip traffic in them, which is not modelled; nor are fetching
-//! instructions and the global buffers.
 
 use serde::Serialize;
 
@@ -22,9 +8,9 @@ use super::{Error, within};
 pub const BUS_BITS: usize = 256;
 /// Bits of a multiplier's operands, the digits of Montgomery's multiplication (Fig. 15.4.3).
 const MULTIPLIER_BITS: usize = 256;
-/// Cycles of a round's quotient; see the table above.
+/// Cycles of a round's quotient; see [`Machine`].
 const QUOTIENT_CYCLES: u64 = 5;
-/// Cycles of Stein's inversion a bit, as a fraction; see the table above.
+/// Cycles of Stein's inversion a bit, as a fraction; see [`Machine`].
 const STEIN_CYCLES: (u64, u64) = (16, 5);
 /// An inversion on a CPU, in multiplications of the same length: GMP's at 4096 bits.
 const CPU_INVERSION: u64 = 39;
@@ -92,6 +78,20 @@ impl Buffers {
 }
 
 /// Chips of processing elements, with their buffers; or the threads of a CPU, which need none.
+///
+/// Cycles of PH-EPU, for ciphertexts of L bits, d = L / 256 digits:
+///
+/// | step | cycles | at 4096 bits | from |
+/// |---|---|---|---|
+/// | Montgomery multiplication or squaring | d (d + 5) | 336 | d rounds of d cycles: the paper's text on Fig. 15.4.3 (4096 b x 256 b in 16 cycles); the 5 for a round's quotient is fitted: the most with which 16 elements at 500 MHz still reach the published 23 M/s |
+/// | Stein inversion | 16 L / 5 | 13,107 | fitted to the published 38 k/s, read as one unit's: one branch a cycle is 1.4 to 4 L cycles, while sixteen units at that rate would need 51 L |
+/// | inversion of the negative term | Stein + 2 multiplications | 13,779 | "Stein once and Mont twice": the two bring the inverse back to Montgomery's form |
+/// | a ciphertext over the bus | d | 16 | 256-bit bus, a word a cycle |
+/// | w weights of b bits over the bus | ceil(w b / 256) | - | the same |
+/// | first input of an empty term, clearing | 0 | 0 | derived: a term has a bit that says whether it holds anything |
+///
+/// The published rates are whole chips' with off-chip traffic in them, which is not modelled; nor are fetching
+/// instructions and the global buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Machine {
     chips: usize,

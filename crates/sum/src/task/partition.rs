@@ -1,16 +1,4 @@
 //! Who computes what: output channels over chips, then a searched partition of a chip's share over its elements.
-//!
-//! Ciphertexts are larger than weights by orders, so chips share output channels and are sent the same ciphertexts
-//! (the paper's text on Fig. 15.4.5); what chips are left when there are fewer channels share rows, then columns.
-//! Within a chip every Para_H x Para_W x Para_C of at most N elements is costed, in cycles, by the busier of
-//!
-//! - the element of the largest tile: its outputs times the cycles of one, half of the weights' bits set;
-//! - the bus: ciphertexts in and out and weights. Elements that share positions are sent ciphertexts together, those
-//!   that share channels weights.
-//!
-//! The least wins; among equals the one that moves the fewest ciphertexts, then the one of the fewest elements. The
-//! paper says that it searches, not by what: this cost is derived from its figures, which the table of costs in
-//! `machine.rs` lists.
 
 use std::ops::Range;
 
@@ -20,6 +8,17 @@ use super::program::Plan;
 use super::{Error, Machine, Task};
 
 /// Para_H, Para_W and Para_C: into how many parts rows, columns and channels of a chip's outputs are cut.
+///
+/// Ciphertexts are larger than weights by orders, so chips share output channels and are sent the same ciphertexts
+/// (the paper's text on Fig. 15.4.5); what chips are left when there are fewer channels share rows, then columns.
+/// Within a chip every Para_H x Para_W x Para_C of at most N elements is costed, in cycles, by the busier of
+///
+/// - the element of the largest tile: its outputs times the cycles of one, half of the weights' bits set;
+/// - the bus: ciphertexts in and out and weights. Elements that share positions are sent ciphertexts together, those
+///   that share channels weights.
+///
+/// The least wins; among equals the one that moves the fewest ciphertexts, then the one of the fewest elements. The
+/// paper says that it searches, not by what: this cost is derived from its figures, which [`Machine`] lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Partition {
     /// Para_H.
@@ -138,7 +137,7 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Shares a task out; see the table of costs in `machine.rs` for what is weighed.
+    /// Shares a task out; see [`Partition`] for what is weighed.
     ///
     /// # Errors
     /// The machine is of chips and weights have other than 2, 4 or 8 bits.

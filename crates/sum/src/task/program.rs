@@ -1,19 +1,10 @@
 //! Programs: what each processing element does, instruction by instruction, and the proof that it may.
-//!
-//! An element's arithmetic runs in stages: a piece of a position's terms, at most half of the input buffer, is
-//! weighed into the partial sums of a few channels while the other half takes the next piece. Channels in turn go
-//! through a position's pieces forwards and backwards, so that the last two pieces stay where they are. Weights that
-//! fit are loaded once; those that don't, in blocks of channels into halves of their buffer; and where not even the
-//! channels of one stage fit, piece by piece beside the inputs.
-//!
-//! Programs depend on shapes alone. Which bits of a weight are zero, the element finds as it runs (the bit-1
-//! selector of Fig. 15.4.4).
 
 use std::ops::Range;
 
 use serde::Serialize;
 
-use super::{Assignment, Buffers, Error, Task, Tile};
+use super::{Assignment, Buffers, Error, Machine, Task, Tile};
 
 /// Instructions of an element, at most: 80 MiB of them.
 pub const MAX_INSTRUCTIONS: usize = 1 << 22;
@@ -213,6 +204,15 @@ pub struct Summary {
 }
 
 /// The programs of all elements, each made when it is asked for.
+///
+/// An element's arithmetic runs in stages: a piece of a position's terms, at most half of the input buffer, is
+/// weighed into the partial sums of a few channels while the other half takes the next piece. Channels in turn go
+/// through a position's pieces forwards and backwards, so that the last two pieces stay where they are. Weights that
+/// fit are loaded once; those that don't, in blocks of channels into halves of their buffer; and where not even the
+/// channels of one stage fit, piece by piece beside the inputs.
+///
+/// Programs depend on shapes alone. Which bits of a weight are zero, the element finds as it runs (the bit-1
+/// selector of Fig. 15.4.4).
 #[derive(Clone, Debug)]
 pub struct Programs {
     assignment: Assignment,
@@ -291,7 +291,7 @@ impl Programs {
         let task = self.assignment.task();
         let mut written = vec![0u8; task.outputs()];
         for program in self.iter() {
-            for output in program?.check(task, &self.buffers)? {
+            for output in program?.check(task, self.assignment.machine())? {
                 let times = &mut written[output as usize];
                 *times = times.saturating_add(1);
             }
@@ -491,8 +491,9 @@ impl Program {
     /// that each hold every term of theirs once and nothing else; gives the outputs it stores, ascending.
     ///
     /// # Errors
-    /// It does not; the first instruction at fault is named.
-    pub fn check(&self, task: &Task, buffers: &Buffers) -> Result<Vec<u32>, Error> {
+    /// It does not: the first instruction at fault is named. Or the machine has no buffers.
+    pub fn check(&self, task: &Task, machine: &Machine) -> Result<Vec<u32>, Error> {
+        let buffers = machine.buffers().ok_or(Error::NoBuffers)?;
         let bits = task.weight_bits();
         let mut state = Checker {
             task,
