@@ -471,7 +471,7 @@ impl Evaluator {
         self.made(self.encryptor.rerandomise(&x.residues)?, x.form.clone())
     }
 
-    fn check(&self, x: &Ciphertexts) -> Result<(), Error> {
+    pub(crate) fn check(&self, x: &Ciphertexts) -> Result<(), Error> {
         let want = self.key().id();
         if x.key == want { Ok(()) } else { Err(Error::Key { what: "a batch", got: x.key, want }) }
     }
@@ -510,7 +510,7 @@ impl Evaluator {
         })
     }
 
-    fn weighed_form(
+    pub(crate) fn weighed_form(
         &self,
         x: &Ciphertexts,
         weight: u128,
@@ -568,7 +568,7 @@ impl Evaluator {
         self.made(out.unwrap_or_else(|| x.residues.select([])), form)
     }
 
-    fn made(&self, residues: Residues, form: Form) -> Result<Ciphertexts, Error> {
+    pub(crate) fn made(&self, residues: Residues, form: Form) -> Result<Ciphertexts, Error> {
         debug_assert_eq!(residues.len(), form.len());
         Ok(Ciphertexts { key: self.key().id(), residues, form })
     }

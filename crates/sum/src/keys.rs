@@ -163,7 +163,7 @@ impl PublicKey {
         let bits = KeySize::any(n.bits_vartime())?.bits();
         let n = trimmed(&n, bits);
         let value = uint(&n);
-        if n[0] % 2 == 0 {
+        if n[0].is_multiple_of(2) {
             return Err(unsound("n is even"));
         }
         if is_prime(Flavor::Any, &value) {
@@ -469,9 +469,8 @@ impl Primes {
         }
         // gcd(n, (p - 1)(q - 1)) = 1: of two primes of one length neither divides the other's predecessor, but a check
         // costs nothing.
-        let minus_one = |x: &BoxedUint| {
-            Zeroizing::new(x.wrapping_sub(&BoxedUint::one_with_precision(x.bits_precision())))
-        };
+        let minus_one =
+            |x: &BoxedUint| Zeroizing::new(x.wrapping_sub(BoxedUint::one_with_precision(x.bits_precision())));
         let divides = |x: &BoxedUint, y: &BoxedUint| {
             bool::from(y.rem(&NonZero::new(x.clone()).expect("a prime")).is_zero())
         };
@@ -518,7 +517,7 @@ fn prime(
     let p = search(rng, bits, |candidate| {
         // Down to the next number that is 1 modulo 2 s, and by another 2 s where that would make k even.
         let over = candidate.rem(&modulus);
-        let p = candidate.wrapping_sub(&over).wrapping_add(&BoxedUint::one_with_precision(bits));
+        let p = candidate.wrapping_sub(&over).wrapping_add(BoxedUint::one_with_precision(bits));
         if p.as_words()[0] % 4 == 3 { p } else { p.wrapping_sub(&twice) }
     });
     (p, Some(small))

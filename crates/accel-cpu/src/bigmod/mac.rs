@@ -381,7 +381,7 @@ impl<'a> Job<'a> {
         table
     }
 
-    fn from_tables(&self, tables: &Tables<'_>, units: &[Unit]) -> Planes<'a> {
+    fn looked_up(&self, tables: &Tables<'_>, units: &[Unit]) -> Planes<'a> {
         let terms = self.weights.mac.terms;
         let mut lists = Vec::new();
         for (position, output) in units {
@@ -518,7 +518,7 @@ impl CpuBigmod {
                 Way::Tables(group) => {
                     let tables = job.tables(group, units[0].0..units[units.len() - 1].0 + 1);
                     multiplications += tables.shares.iter().map(|sums| sums.multiplications).sum::<usize>();
-                    all.map(|units| job.from_tables(&tables, units)).collect()
+                    all.map(|units| job.looked_up(&tables, units)).collect()
                 }
             }
         });

@@ -317,8 +317,7 @@ pub(crate) const WINDOW: u32 = 5;
 
 /// Whether `x < y`, for as many words, in time that shows neither.
 fn below(x: &[u64], y: &[u64]) -> bool {
-    let borrow = x.iter().zip(y).fold(false, |borrow, (x, y)| x.borrowing_sub(*y, borrow).1);
-    borrow
+    x.iter().zip(y).fold(false, |borrow, (x, y)| x.borrowing_sub(*y, borrow).1)
 }
 
 struct CpuFixedBase {

@@ -63,7 +63,7 @@ impl Field {
         // Sum of 2^(digit bits) at every digit, and what is missing from it to a multiple of n.
         let ones: Vec<u64> = vec![1; digits];
         let sum = wide(&to_words(&ones, digit_bits)).shl(digit_bits);
-        let missing = n.as_ref().wrapping_sub(&sum.rem(&n));
+        let missing = n.as_ref().wrapping_sub(sum.rem(&n));
         let minuend = to_digits(missing.as_words(), digit_bits, digits);
         let minuend = minuend.iter().map(|d| d + (1 << digit_bits)).collect();
 

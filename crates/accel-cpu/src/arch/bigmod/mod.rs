@@ -9,6 +9,8 @@
 //! [`engine`] what is made of it. `avx2` and `avx512` say what a vector is. A residue is in Montgomery's form, its
 //! digits normalised, its value below 2n; modulo n^2 it is a pair x0 + x1 n of such numbers.
 
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -24,29 +26,35 @@ use blindcore_accel::bigmod::{Line, Modulus};
 use crate::bigmod::Engine;
 use field::Field;
 
-/// The AVX2 engine, where this is an x86-64.
+/// The AVX2 engine.
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn avx2(modulus: &Modulus) -> Option<Arc<dyn Engine>> {
-    #[cfg(target_arch = "x86_64")]
-    return Some(Arc::new(engine::VectorEngine::<avx2::Avx2>::new(Field::new(modulus, 27, 4))));
-    #[cfg(not(target_arch = "x86_64"))]
-    return None;
+    Some(Arc::new(engine::VectorEngine::<avx2::Avx2>::new(Field::new(modulus, 27, 4))))
 }
 
-/// The AVX-512 IFMA engine, where this is an x86-64.
+/// The AVX-512 IFMA engine.
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn avx512(modulus: &Modulus) -> Option<Arc<dyn Engine>> {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let (five, eight) = (Field::new(modulus, 52, 5), Field::new(modulus, 52, 8));
-        // Blocks of eight are the faster ones where they are as many digits, but for pairs: two products' operands and what
-        // is taken from their sum are too much for the registers (measured: 3.6 and 4.3 M squares of 4096 bits a second).
-        return if eight.digits <= five.digits && eight.parts == 1 {
-            Some(Arc::new(engine::VectorEngine::<avx512::Avx512<8>>::new(eight)))
-        } else {
-            Some(Arc::new(engine::VectorEngine::<avx512::Avx512<5>>::new(five)))
-        };
+    let (five, eight) = (Field::new(modulus, 52, 5), Field::new(modulus, 52, 8));
+    // Blocks of eight are the faster ones where they are as many digits, but for pairs: two products' operands and what is
+    // taken from their sum are too much for the registers (measured: 3.6 and 4.3 M squares of 4096 bits a second).
+    if eight.digits <= five.digits && eight.parts == 1 {
+        Some(Arc::new(engine::VectorEngine::<avx512::Avx512<8>>::new(eight)))
+    } else {
+        Some(Arc::new(engine::VectorEngine::<avx512::Avx512<5>>::new(five)))
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    return None;
+}
+
+/// Not on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn avx2(_: &Modulus) -> Option<Arc<dyn Engine>> {
+    None
+}
+
+/// Not on this architecture.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn avx512(_: &Modulus) -> Option<Arc<dyn Engine>> {
+    None
 }
 
 /// What an instruction set does with groups beside [`scan`].
