@@ -260,7 +260,7 @@ impl Evaluator {
         self.made(bigmod.power(&bases, &Exponents::Each(&exponents, bits))?.0, form)
     }
 
-    /// The sum along the first axis, after that of groups where there is one; of a vector, one number in shape [1].
+    /// The sum along the first axis, after that of groups where there is one; of a vector, one number in shape `[1]`.
     ///
     /// # Errors
     /// There is no such axis or nothing along it, or the sum could pass the range.
@@ -304,7 +304,7 @@ impl Evaluator {
         self.made(residues, form)
     }
 
-    /// The dot product with K weights along the last axis: [..., K] becomes [...], or [1] where nothing is left.
+    /// The dot product with K weights along the last axis: `[..., K]` becomes `[...]`, or `[1]` where nothing is left.
     ///
     /// # Errors
     /// Shapes don't go together, or a result could pass the range.

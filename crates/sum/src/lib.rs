@@ -12,7 +12,7 @@
 //! | [`encoding`], [`packing`] | integers and floats as plaintexts, many small ones in one, with bounds that are tracked |
 //! | [`ciphertexts`], [`evaluate`] | batches; sums, dot products, matrices, convolutions |
 //! | [`task`], [`run`] | PH-EPU's task compiler, and its schedules on ciphertexts |
-//! | [`file`], [`phe`] | the file of ciphertexts; the JSON of python-paillier |
+//! | [`mod@file`], [`phe`] | the file of ciphertexts; the JSON of python-paillier |
 //!
 //! ```
 //! use blindcore_accel_cpu::Cpu;
