@@ -56,6 +56,9 @@ struct Weights<'a> {
     /// Bits of the widest in two's complement, the sign's included where one is negative.
     bits: u32,
     negative: bool,
+    /// Bits that are set, and weights that are not zero.
+    ones: f64,
+    used: f64,
 }
 
 impl<'a> Weights<'a> {
@@ -63,26 +66,26 @@ impl<'a> Weights<'a> {
         let negative = mac.weights.iter().any(|w| *w < 0);
         let used = |w: &i64| 64 - if *w < 0 { w.leading_ones() } else { w.leading_zeros() };
         let bits = mac.weights.iter().map(used).max().unwrap_or(0) + u32::from(negative);
-        Self { mac, bits: bits.max(1), negative }
+        let bits = bits.max(1);
+        let mask = (1u64 << bits) - 1;
+        let ones: u64 = mac.weights.iter().map(|w| u64::from((*w as u64 & mask).count_ones())).sum();
+        let used = mac.weights.iter().filter(|w| **w != 0).count();
+        Self { mac, bits, negative, ones: ones as f64, used: used as f64 }
     }
 
     /// The multiplications of a way, squarings counted as less, for `inputs` residues.
     fn cost(&self, way: Way, inputs: usize) -> f64 {
-        let Mac { terms, weights, .. } = self.mac;
+        let terms = self.mac.terms;
         let (positions, outputs) = (self.mac.positions() as f64, self.mac.outputs() as f64);
-        let (terms, bits) = (*terms as f64, f64::from(self.bits));
+        let (terms, bits) = (terms as f64, f64::from(self.bits));
         let planes = |bits: f64| (bits - 1.0).max(0.0) * (SQUARE + 1.0);
         let sign = if self.negative { INVERT + 3.0 * positions * outputs } else { 0.0 };
         match way {
-            Way::BitSerial => {
-                let mask = (1u64 << self.bits) - 1;
-                let ones: u64 = weights.iter().map(|w| u64::from((*w as u64 & mask).count_ones())).sum();
-                positions * (ones as f64 + outputs * (planes(bits) - bits).max(0.0)) + sign
-            }
+            Way::BitSerial => positions * (self.ones + outputs * (planes(bits) - bits).max(0.0)) + sign,
             Way::Buckets(width) => {
                 let windows = f64::from(self.windows(width));
                 let buckets = f64::from(1u32 << (width - 1));
-                let used = weights.iter().filter(|w| **w != 0).count() as f64 / outputs.max(1.0);
+                let used = self.used / outputs.max(1.0);
                 let each =
                     windows * (used + buckets - 2.0) + (windows - 1.0) * (f64::from(width) * SQUARE + 1.0);
                 let inverses = if self.signed(width) { INVERT + 3.0 * inputs as f64 } else { 0.0 };

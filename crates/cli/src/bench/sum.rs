@@ -21,7 +21,7 @@ use crate::output::Bar;
 /// Inputs of a dot product: a 3 x 3 x 64 convolution.
 const TERMS: usize = 576;
 /// Outputs that share their inputs.
-const OUTPUTS: usize = 512;
+const OUTPUTS: usize = 1024;
 /// Multiplications of a kernel measurement.
 const TIMES: u32 = 1 << 16;
 /// Ciphertexts of a batch, whose rows stay in the L2.

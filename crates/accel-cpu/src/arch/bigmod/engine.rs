@@ -215,7 +215,7 @@ impl<K: Kernel> Engine for VectorEngine<K> {
             self.gather(&factors(0), groups.slice(at));
             for i in 1..longest {
                 self.gather(&factors(i), groups.slice(2));
-                factors(i + 1).into_iter().flatten().for_each(K::fetch);
+                lists.iter().filter_map(|list| list.get(i + 1)).for_each(|row| row.iter().for_each(K::fetch));
                 // SAFETY: groups of this field, all different.
                 unsafe { multiply::<K>(&self.field, groups.get(at), groups.get(2), groups.get_mut(1 - at)) };
                 at = 1 - at;
