@@ -1,7 +1,7 @@
 # What a person does with this repository. `make help` lists it.
 .POSIX:
 
-.PHONY: help demo test lint fuzz bench tools-build tools-lint tools-fuzz
+.PHONY: help demo test lint fuzz bench constant-time tools-build tools-lint tools-fuzz
 
 TOOLS = target/tools
 # Seconds for each fuzz target, and how many lookups the demo compares with SQL.
@@ -13,7 +13,8 @@ help:
 	@echo "make test     every test: the workspace's, the hardware's benches and proofs"
 	@echo "make lint     format, clippy, documentation, licences of dependencies"
 	@echo "make fuzz     every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
-	@echo "make bench    lookup speeds of this machine, as JSON"
+	@echo "make bench    speeds of this machine, as JSON: lookup, then sum beside its peers"
+	@echo "make constant-time   whether decryption's time shows its secrets"
 
 demo: tools-build
 	@python3 scripts/demo.py --lookups $(LOOKUPS)
@@ -34,8 +35,12 @@ fuzz: tools-fuzz
 	test -x $(TOOLS)/bin/cargo-fuzz || cargo install --quiet --locked cargo-fuzz --root $(TOOLS)
 	SECONDS_EACH=$(SECONDS) sh scripts/fuzz.sh $(TOOLS)/bin/cargo-fuzz
 
-bench: tools-build
+bench: tools-build peers
 	@cargo run --quiet --release --locked --bin blindcore -- bench lookup --json
+	@cargo run --quiet --release --locked --bin blindcore -- bench sum --peers target/peers --json
+
+constant-time: tools-build
+	@cargo run --quiet --release --locked -p blindcore-sum --example constant_time
 
 # One line for each tool that is missing, with where it comes from.
 tools-build:
@@ -46,3 +51,5 @@ tools-lint:
 
 tools-fuzz:
 	@sh scripts/tools.sh cargo cc c++ rustup nightly
+
+include benches/peers/rules.mk
