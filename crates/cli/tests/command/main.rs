@@ -5,6 +5,7 @@
 mod common;
 mod hardware;
 mod real_table;
+mod sum;
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,0 +1,201 @@
+//! `blindcore sum add`, `dot` and `conv`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use blindcore_numbers::Values;
+use blindcore_sum::ciphertexts::Ciphertexts;
+use blindcore_sum::encoding::Encoding;
+use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
+use serde_json::json;
+
+use super::files::{TestKeys, ciphertexts, public_key, write_ciphertexts};
+use super::numbers::{Stages, describe, read_numbers};
+use crate::args::DeviceArgs;
+use crate::config::Config;
+use crate::{Outcome, device, output};
+
+/// What every evaluation takes.
+#[derive(clap::Args)]
+pub(crate) struct Common {
+    /// The public key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Where results go; .jsonl for python-paillier's JSON, one a line
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Ciphertexts in .jsonl files hold numbers up to this: they don't say
+    #[arg(long, value_name = "X", default_value_t = 1e15)]
+    magnitude: f64,
+    /// Write results as they come: whoever has the key may then learn weights from them. Fine for results that stay here
+    #[arg(long)]
+    no_rerandomise: bool,
+    #[command(flatten)]
+    test_keys: TestKeys,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Print what was done as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads, evaluates, writes and says so.
+fn evaluate(
+    config: &Config,
+    common: &Common,
+    inputs: &[PathBuf],
+    work: impl FnOnce(&Evaluator, &[Ciphertexts]) -> anyhow::Result<Ciphertexts>,
+) -> anyhow::Result<Outcome> {
+    let mut stages = Stages::new();
+    let key = public_key(&common.key, &common.test_keys)?;
+    let device = device::open(&common.device, config)?;
+    let evaluator = Evaluator::new(&key, &*device)?;
+    stages.end("prepare");
+    let read = inputs
+        .iter()
+        .map(|path| ciphertexts(path, &evaluator, common.magnitude))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    stages.end("read");
+    let mut result = work(&evaluator, &read)?;
+    stages.end("evaluate");
+    if !common.no_rerandomise {
+        result = evaluator.rerandomise(&result)?;
+        stages.end("rerandomise");
+    }
+    let bytes = write_ciphertexts(&common.out, &result, &evaluator)?;
+    stages.end("write");
+    if common.json {
+        let mut document = describe(result.form());
+        document["key"] = json!(key.id().to_string());
+        document["out"] = json!(common.out);
+        document["bytes"] = json!(bytes);
+        document["device"] = json!(device.name());
+        document["ms"] = stages.json();
+        output::json(&document)?;
+    } else {
+        output::note(&format!(
+            "{:?} results under key {}: {}, {}",
+            result.form().numbers_shape(),
+            key.id(),
+            common.out.display(),
+            output::bytes(bytes)
+        ));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Weights from a file; floats exactly, or rounded to `precision`.
+fn weights(spec: &str, precision: Option<f64>) -> anyhow::Result<Weights> {
+    Ok(match read_numbers(spec)? {
+        Values::Int(array) => Weights::integers(&array),
+        Values::Float(array) => {
+            let encoding = match precision {
+                None => Encoding::exact(&array)?,
+                Some(precision) => {
+                    let largest = array.iter().fold(f64::MIN_POSITIVE, |m, v| v.abs().max(m));
+                    Encoding::fixed(precision, 2.0 * largest)?
+                }
+            };
+            Weights::floats(&array, encoding).with_context(|| {
+                format!("{spec}: weights of up to 63 bits are carried; round them with --precision")
+            })?
+        }
+    })
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  blindcore sum add --key mine.pub --in site1.ct --in site2.ct --in site3.ct --out total.ct
+
+Files must be of one shape, or of one number, which is added to all.")]
+pub(crate) struct Add {
+    /// Ciphertexts; given once for each file
+    #[arg(long = "in", value_name = "FILE", required = true)]
+    inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn add(config: &Config, args: &Add) -> anyhow::Result<Outcome> {
+    evaluate(config, &args.common, &args.inputs, |evaluator, read| {
+        let mut sum = read[0].clone();
+        for (next, path) in read.iter().zip(&args.inputs).skip(1) {
+            sum = evaluator.add(&sum, next).with_context(|| path.display().to_string())?;
+        }
+        Ok(sum)
+    })
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  blindcore sum dot --key mine.pub --in row.ct --weights w.csv --out score.ct          one number for a row of K
+  blindcore sum dot --key mine.pub --in rows.ct --weights layer.npy --out scores.ct    M numbers a row for M x K weights
+
+Weights run along the last axis of what is encrypted. Integers of up to 63 bits, or floats, exactly unless --precision
+rounds them; their exponent and a bound on the results are public.")]
+pub(crate) struct Dot {
+    /// Ciphertexts
+    #[arg(long = "in", value_name = "FILE")]
+    input: PathBuf,
+    /// Weights in the clear: K numbers, or a matrix M x K, in a .csv, .tsv, .npy or .parquet file
+    #[arg(long, value_name = "FILE")]
+    weights: String,
+    /// Round float weights to the next power of 16 below this
+    #[arg(long, value_name = "X")]
+    precision: Option<f64>,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn dot(config: &Config, args: &Dot) -> anyhow::Result<Outcome> {
+    let weights = weights(&args.weights, args.precision)?;
+    evaluate(config, &args.common, std::slice::from_ref(&args.input), |evaluator, read| {
+        Ok(match weights.shape() {
+            [_] => evaluator.dot(&read[0], &weights)?,
+            _ => evaluator.matrix_vector(&weights, &read[0])?,
+        })
+    })
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  blindcore sum conv --key mine.pub --in image.ct --weights kernels.npy --padding 1 --out maps.ct
+
+The image is channels x rows x columns (or images x channels x rows x columns), kernels are outputs x channels x rows x
+columns: .npy files keep such shapes.")]
+pub(crate) struct Conv {
+    /// An encrypted image
+    #[arg(long = "in", value_name = "FILE")]
+    input: PathBuf,
+    /// Kernels in the clear, a .npy file
+    #[arg(long, value_name = "FILE")]
+    weights: String,
+    /// Steps from one place to the next, in rows and columns
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    stride: usize,
+    /// Zeros around the image
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    padding: usize,
+    /// Round float weights to the next power of 16 below this
+    #[arg(long, value_name = "X")]
+    precision: Option<f64>,
+    #[command(flatten)]
+    common: Common,
+}
+
+pub(crate) fn conv(config: &Config, args: &Conv) -> anyhow::Result<Outcome> {
+    let weights = weights(&args.weights, args.precision)?;
+    let how = Convolution { stride: (args.stride, args.stride), padding: (args.padding, args.padding) };
+    anyhow::ensure!(
+        weights.shape().len() == 4,
+        "{} has shape {:?}, where kernels are outputs x channels x rows x columns; save it so as .npy",
+        Path::new(&args.weights).display(),
+        weights.shape()
+    );
+    evaluate(config, &args.common, std::slice::from_ref(&args.input), |evaluator, read| {
+        Ok(evaluator.conv2d(&read[0], &weights, how)?)
+    })
+}

@@ -1,0 +1,152 @@
+//! `blindcore sum keygen` and `public`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Context;
+use blindcore_sum::keys::{KeySize, Mode, SecretKey};
+use blindcore_sum::phe;
+use clap::ValueEnum;
+use serde_json::json;
+
+use super::files::{NewFile, TestKeys, is_json, secret_key};
+use crate::{Outcome, output};
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModeName {
+    /// Short exponents (DJN): quick to encrypt with
+    ShortExponent,
+    /// As python-paillier: its JSON keys are of this mode
+    Textbook,
+    /// Ma, Han and Lei 2021: quick on both sides, rests on a further assumption
+    SpecialKey,
+}
+
+impl From<ModeName> for Mode {
+    fn from(name: ModeName) -> Self {
+        match name {
+            ModeName::ShortExponent => Mode::ShortExponent,
+            ModeName::Textbook => Mode::Textbook,
+            ModeName::SpecialKey => Mode::SpecialKey,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  blindcore sum keygen --out mine.key
+  blindcore sum keygen --bits 2048 --mode textbook --out mine.json       a key for python-paillier
+
+2048 bits are 112 bits of security, 3072 are 128, 4096 about 150. The file is for its owner alone.")]
+pub(crate) struct Keygen {
+    /// Length of n: 2048, 3072 or 4096
+    #[arg(long, value_name = "N", default_value_t = 3072)]
+    bits: u32,
+    /// How the key encrypts [default: short-exponent, or textbook for a .json file]
+    #[arg(long, value_enum, value_name = "MODE")]
+    mode: Option<ModeName>,
+    /// Where the secret key goes; one that ends in .json is python-paillier's
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Replace a file that is there: the key in it is lost
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    test_keys: TestKeys,
+    /// Print what was made as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn keygen(args: &Keygen) -> anyhow::Result<Outcome> {
+    let start = Instant::now();
+    let size = KeySize::new(args.bits)
+        .or_else(|e| if args.test_keys.insecure_test_key { KeySize::test_only(args.bits) } else { Err(e) });
+    let size = size.context("--bits; short ones ask for --insecure-test-key")?;
+    anyhow::ensure!(
+        args.force || !args.out.exists(),
+        "{} is there already; a secret key that is replaced is lost: name another file, or say --force",
+        args.out.display()
+    );
+    let phe_json = is_json(&args.out, "json");
+    let mode = args.mode.map_or(if phe_json { Mode::Textbook } else { Mode::ShortExponent }, Mode::from);
+    let mut file = NewFile::new(&args.out, true)?;
+    let key = SecretKey::generate(size, mode)?;
+    if phe_json {
+        file.write_all(phe::write_secret_key(&key)?.as_bytes())?;
+    } else {
+        file.write_all(&key.to_bytes())?;
+    }
+    file.finish(args.force)?;
+    let public = key.public();
+    let security = security(size.bits());
+    if args.json {
+        output::json(&json!({
+            "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "security": security,
+            "out": args.out, "ms": start.elapsed().as_millis() as u64,
+        }))?;
+    } else {
+        output::note(&format!(
+            "key {} of {} bits, {}; secret: {}",
+            public.id(),
+            public.bits(),
+            security.map_or("which protects nothing".into(), |s| format!("about {s} bits of security")),
+            args.out.display()
+        ));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Bits of security of n (NIST SP 800-57 part 1, table 2; by interpolation at 4096).
+pub(crate) fn security(bits: u32) -> Option<u32> {
+    match bits {
+        2048 => Some(112),
+        3072 => Some(128),
+        4096 => Some(150),
+        _ => None,
+    }
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  blindcore sum public --key mine.key --out mine.pub")]
+pub(crate) struct Public {
+    /// The secret key
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Where the public key goes; one that ends in .json is python-paillier's
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    #[command(flatten)]
+    test_keys: TestKeys,
+    /// Print what was made as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
+    let key = secret_key(&args.key, &args.test_keys)?;
+    let public = key.public();
+    let same = args.out.canonicalize().ok().zip(args.key.canonicalize().ok()).is_some_and(|(a, b)| a == b);
+    anyhow::ensure!(!same, "--out is the secret key itself, which would be lost; name another file");
+    let mut file = NewFile::new(&args.out, false)?;
+    if is_json(&args.out, "json") {
+        file.write_all(
+            phe::write_public_key(public).with_context(|| args.out.display().to_string())?.as_bytes(),
+        )?;
+    } else {
+        file.write_all(&public.to_bytes())?;
+    }
+    file.finish(true)?;
+    if args.json {
+        output::json(&json!({
+            "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "out": args.out,
+        }))?;
+    } else {
+        output::note(&format!("public key {}: {}", public.id(), args.out.display()));
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,267 @@
+//! `blindcore sum`: every command there and back, and what is refused.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::common::{code, json, refused, run, stderr, stdout};
+
+const TEST: &str = "--insecure-test-key";
+
+fn ok(dir: &Path, args: &[&str]) -> std::process::Output {
+    let output = run(dir, args);
+    assert_eq!(code(&output), 0, "{args:?}: {}", stderr(&output));
+    output
+}
+
+/// A folder with a test key, its public one, and some numbers.
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    ok(path, &["sum", "keygen", "--bits", "512", TEST, "--out", "k.key"]);
+    ok(path, &["sum", "public", TEST, "--key", "k.key", "--out", "k.pub"]);
+    std::fs::write(path.join("a.csv"), "age,x\n3,1.5\n-4,2.25\n5,-0.125\n").unwrap();
+    std::fs::write(path.join("w.csv"), "10\n20\n-30\n").unwrap();
+    dir
+}
+
+fn values(dir: &Path, file: &str) -> serde_json::Value {
+    json(&ok(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", file, "--json"]))["values"].clone()
+}
+
+#[test]
+fn numbers_there_and_back_added_and_weighed() {
+    let dir = folder();
+    let dir = dir.path();
+    let made = json(&ok(
+        dir,
+        &[
+            "sum",
+            "encrypt",
+            TEST,
+            "--key",
+            "k.pub",
+            "--in",
+            "a.csv?column=age",
+            "--out",
+            "a.ct",
+            "--bits",
+            "8",
+            "--json",
+        ],
+    ));
+    assert_eq!(
+        (&made["ciphertexts"], &made["shape"], &made["bound_bits"]),
+        (&json!(3), &json!([3]), &json!(8))
+    );
+    assert_eq!(values(dir, "a.ct"), json!([3, -4, 5]));
+    ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "a.csv?column=x", "--out", "x.ct"]);
+    assert_eq!(values(dir, "x.ct"), json!([1.5, 2.25, -0.125]));
+    ok(
+        dir,
+        &[
+            "sum", "add", TEST, "--key", "k.pub", "--in", "a.ct", "--in", "x.ct", "--in", "a.ct", "--out",
+            "s.ct",
+        ],
+    );
+    assert_eq!(values(dir, "s.ct"), json!([7.5, -5.75, 9.875]));
+    ok(dir, &["sum", "dot", TEST, "--key", "k.pub", "--in", "a.ct", "--weights", "w.csv", "--out", "d.ct"]);
+    assert_eq!(values(dir, "d.ct"), json!([30 - 80 - 150]));
+    // Standard output has the numbers and nothing else.
+    let text = ok(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", "d.ct"]);
+    assert_eq!(stdout(&text), "-200\n");
+    // Results are rerandomised unless that is not wanted.
+    let twice = |out: &str, flag: &[&str]| {
+        let args = ["sum", "dot", TEST, "--key", "k.pub", "--in", "a.ct", "--weights", "w.csv", "--out", out];
+        ok(dir, &[&args[..], flag].concat());
+        std::fs::read(dir.join(out)).unwrap()
+    };
+    assert_ne!(twice("1.ct", &[]), twice("2.ct", &[]));
+    assert_eq!(twice("3.ct", &["--no-rerandomise"]), twice("4.ct", &["--no-rerandomise"]));
+    // A matrix of weights: two outputs.
+    std::fs::write(dir.join("m.csv"), "1,2,3\n-1,0,1\n").unwrap();
+    ok(dir, &["sum", "dot", TEST, "--key", "k.pub", "--in", "a.ct", "--weights", "m.csv", "--out", "m.ct"]);
+    assert_eq!(values(dir, "m.ct"), json!([3 - 8 + 15, 2]));
+    ok(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", "m.ct", "--out", "m.npy"]);
+    assert!(std::fs::read(dir.join("m.npy")).unwrap().starts_with(b"\x93NUMPY"));
+}
+
+#[test]
+fn images_and_packed_samples() {
+    let dir = folder();
+    let dir = dir.path();
+    // 1 x 3 x 3, and a kernel that sums two neighbours of a row: NPY by hand, int64 in C order.
+    let npy = |name: &str, shape: &str, values: &[i64]| {
+        let mut header = format!("{{'descr': '<i8', 'fortran_order': False, 'shape': {shape}, }}");
+        while (10 + header.len() + 1) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+        std::fs::write(dir.join(name), bytes).unwrap();
+    };
+    npy("image.npy", "(1, 3, 3)", &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    npy("kernel.npy", "(1, 1, 1, 2)", &[1, -2]);
+    ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "image.npy", "--out", "i.ct", "--bits", "8"]);
+    ok(
+        dir,
+        &["sum", "conv", TEST, "--key", "k.pub", "--in", "i.ct", "--weights", "kernel.npy", "--out", "c.ct"],
+    );
+    let maps = json(&ok(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", "c.ct", "--json"]));
+    assert_eq!((&maps["shape"], &maps["values"]), (&json!([1, 3, 2]), &json!([-3, -4, -6, -7, -9, -10])));
+
+    // Twenty samples of three numbers in a few ciphertexts, the same weights for all.
+    let rows: Vec<String> = (0..20).map(|i| format!("{},{},{}", i, -i, 2 * i)).collect();
+    std::fs::write(dir.join("rows.csv"), rows.join("\n") + "\n").unwrap();
+    let made = json(&ok(
+        dir,
+        &[
+            "sum", "encrypt", TEST, "--key", "k.pub", "--in", "rows.csv", "--out", "p.ct", "--bits", "8",
+            "--pack", "--terms", "3", "--json",
+        ],
+    ));
+    assert_eq!(made["packing"]["samples"], 20);
+    assert!(made["ciphertexts"].as_u64().unwrap() < 10, "{made}");
+    ok(dir, &["sum", "dot", TEST, "--key", "k.pub", "--in", "p.ct", "--weights", "w.csv", "--out", "pd.ct"]);
+    let want: Vec<i64> = (0..20).map(|i| 10 * i - 20 * i - 60 * i).collect();
+    assert_eq!(values(dir, "pd.ct"), json!(want));
+}
+
+#[test]
+fn keys_and_ciphertexts_of_python_paillier() {
+    let dir = folder();
+    let dir = dir.path();
+    ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "p.json"]);
+    ok(dir, &["sum", "public", TEST, "--key", "p.json", "--out", "q.json"]);
+    let public: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(dir.join("q.json")).unwrap()).unwrap();
+    assert_eq!((&public["kty"], &public["alg"]), (&json!("DAJ"), &json!("PAI-GN1")));
+    ok(dir, &["sum", "encrypt", TEST, "--key", "q.json", "--in", "a.csv?column=x", "--out", "x.jsonl"]);
+    let lines = std::fs::read_to_string(dir.join("x.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 3);
+    ok(
+        dir,
+        &[
+            "sum",
+            "add",
+            TEST,
+            "--key",
+            "q.json",
+            "--in",
+            "x.jsonl",
+            "--in",
+            "x.jsonl",
+            "--out",
+            "y.jsonl",
+            "--magnitude",
+            "9",
+        ],
+    );
+    let got = json(&ok(dir, &["sum", "decrypt", TEST, "--key", "p.json", "--in", "y.jsonl", "--json"]));
+    assert_eq!(got["values"], json!([3.0, 4.5, -0.25]));
+}
+
+#[test]
+fn what_is_inspected_is_shown_and_nothing_secret() {
+    let dir = folder();
+    let dir = dir.path();
+    ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "w.ct", "--bits", "8"]);
+    let key = json(&ok(dir, &["sum", "inspect", "k.key", "--json"]));
+    let public = json(&ok(dir, &["sum", "inspect", "k.pub", "--json"]));
+    assert_eq!((&key["kind"], &public["kind"]), (&json!("secret key"), &json!("public key")));
+    assert_eq!((&key["key"], &key["bits"], &key["security"]), (&public["key"], &json!(512), &json!(null)));
+    let file = json(&ok(dir, &["sum", "inspect", "w.ct", "--json"]));
+    assert_eq!(
+        (&file["kind"], &file["key"], &file["shape"]),
+        (&json!("ciphertexts"), &key["key"], &json!([3]))
+    );
+    assert!(file["headroom_bits"].as_u64().unwrap() > 400);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(dir.join("k.key")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
+    let dir = folder();
+    let dir = dir.path();
+    ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "other.key"]);
+    ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "w.ct", "--bits", "8"]);
+    std::fs::write(dir.join("w4.csv"), "1\n2\n3\n4\n").unwrap();
+    std::fs::write(dir.join("huge.csv"), "9223372036854775807\n1\n1\n").unwrap();
+    std::fs::write(dir.join("bad.csv"), "1\nx\n").unwrap();
+    std::fs::write(dir.join("bad.jsonl"), "{\"v\":\"0\",\"e\":0}\n").unwrap();
+    let mut cut = std::fs::read(dir.join("w.ct")).unwrap();
+    cut.truncate(cut.len() - 9);
+    std::fs::write(dir.join("cut.ct"), &cut).unwrap();
+    let mut flipped = std::fs::read(dir.join("w.ct")).unwrap();
+    let at = flipped.len() / 2;
+    flipped[at] ^= 1;
+    std::fs::write(dir.join("flipped.ct"), flipped).unwrap();
+    let before = || {
+        let mut names: Vec<_> = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let there = before();
+    for (args, words) in [
+        (vec!["keygen", "--bits", "512", "--out", "n.key"], "--insecure-test-key"),
+        (vec!["keygen", "--bits", "1000", TEST, "--out", "n.key"], "1000"),
+        (vec!["keygen", "--out", "k.key"], "--force"),
+        (vec!["public", "--key", "k.key", "--out", "n.pub"], "--insecure-test-key"),
+        (vec!["public", TEST, "--key", "k.pub", "--out", "n.pub"], "secret key"),
+        (vec!["public", TEST, "--key", "k.key", "--out", "k.key"], "secret key"),
+        (vec!["public", TEST, "--key", "nothere", "--out", "n.pub"], "nothere"),
+        (vec!["encrypt", TEST, "--key", "k.pub", "--in", "bad.csv", "--out", "n.ct"], "bad.csv"),
+        (vec!["encrypt", TEST, "--key", "k.pub", "--in", "huge.csv", "--out", "n.ct", "--bits", "8"], "2^"),
+        (vec!["encrypt", TEST, "--key", "w.csv", "--in", "w.csv", "--out", "n.ct"], "public key"),
+        (vec!["encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "nofolder/n.ct"], "nofolder"),
+        (vec!["encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "n.ct", "--bits", "99"], "99"),
+        (vec!["add", TEST, "--key", "other.key", "--in", "w.ct", "--out", "n.ct"], "key"),
+        (vec!["add", TEST, "--key", "k.pub", "--in", "cut.ct", "--out", "n.ct"], "cut.ct"),
+        (vec!["add", TEST, "--key", "k.pub", "--in", "flipped.ct", "--out", "n.ct"], "flipped.ct"),
+        (vec!["add", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "n.ct"], "w.csv"),
+        (vec!["add", TEST, "--key", "k.pub", "--in", "bad.jsonl", "--out", "n.ct"], "zero"),
+        (vec!["dot", TEST, "--key", "k.pub", "--in", "w.ct", "--weights", "w4.csv", "--out", "n.ct"], "4"),
+        (
+            vec!["conv", TEST, "--key", "k.pub", "--in", "w.ct", "--weights", "w.csv", "--out", "n.ct"],
+            "outputs x channels",
+        ),
+        (vec!["decrypt", TEST, "--key", "other.key", "--in", "w.ct"], "under key"),
+        (vec!["decrypt", TEST, "--key", "k.key", "--in", "cut.ct", "--out", "n.csv"], "cut.ct"),
+        (vec!["decrypt", TEST, "--key", "k.key", "--in", "w.ct", "--out", "n.xyz"], "xyz"),
+        (vec!["inspect", "w.csv"], "w.csv"),
+    ] {
+        let args = [&["sum"], &args[..]].concat();
+        refused(&run(dir, &args), &[words]);
+        assert_eq!(before(), there, "{args:?}");
+    }
+    // Sums that could wrap are refused before they are computed: 512 bits hold no products of 63 bits nine times over.
+    std::fs::copy(dir.join("w.ct"), dir.join("1.ct")).unwrap();
+    let mut last = None;
+    for i in 1..12 {
+        let (from, to) = (format!("{i}.ct"), format!("{}.ct", i + 1));
+        std::fs::write(dir.join("big.csv"), "9223372036854775807\n").unwrap();
+        std::fs::write(
+            dir.join("three.csv"),
+            "9223372036854775807\n9223372036854775807\n9223372036854775807\n",
+        )
+        .unwrap();
+        let weights = if i == 1 { "three.csv" } else { "big.csv" };
+        let output = run(
+            dir,
+            &["sum", "dot", TEST, "--key", "k.pub", "--in", &from, "--weights", weights, "--out", &to],
+        );
+        if code(&output) != 0 {
+            last = Some(output);
+            break;
+        }
+    }
+    refused(&last.expect("it ends"), &["could"]);
+}
