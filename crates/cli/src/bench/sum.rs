@@ -104,11 +104,11 @@ struct Bench {
 
 impl Bench {
     /// `count` of something in every run of `work`, a second; the first run is not counted.
-    fn rate(
+    fn rate<T>(
         &mut self,
         label: &str,
         count: f64,
-        mut work: impl FnMut() -> anyhow::Result<()>,
+        mut work: impl FnMut() -> anyhow::Result<T>,
     ) -> anyhow::Result<Samples> {
         let mut samples = Samples::default();
         work()?;
@@ -203,7 +203,7 @@ impl Bench {
         let rates = kernel_rates(cpu.isa(), &Modulus::square_of(secret.primes().0)?, TIMES);
         let decrypt = 0.5 / (1024.0 / rates.squarings + 205.0 / rates.multiplications);
 
-        let samples = self.rate("encrypt", BATCH as f64, || Ok(drop(encryptor.encrypt(&plaintexts)?)))?;
+        let samples = self.rate("encrypt", BATCH as f64, || Ok(encryptor.encrypt(&plaintexts)?))?;
         self.row(
             "sum.encrypt.2048",
             "encryptions, exponents of 1024 random bits, randomness included",
@@ -212,7 +212,7 @@ impl Bench {
             "their products and squarings alone",
             encrypt,
         );
-        let samples = self.rate("decrypt", BATCH as f64, || Ok(drop(decryptor.decrypt(&numbers)?)))?;
+        let samples = self.rate("decrypt", BATCH as f64, || Ok(decryptor.decrypt(&numbers)?))?;
         self.row(
             "sum.decrypt.2048",
             "decryptions by CRT, checked, in constant time",
@@ -222,10 +222,10 @@ impl Bench {
             decrypt,
         );
         let other = encryptor.encrypt(&plaintexts)?;
-        let samples = self
-            .rate("add", BATCH as f64 / 1e6, || Ok(drop(encryptor.bigmod().multiply(&encrypted, &other)?)))?;
+        let samples =
+            self.rate("add", BATCH as f64 / 1e6, || Ok(encryptor.bigmod().multiply(&encrypted, &other)?))?;
         self.row("sum.add.2048", "ciphertexts added", "M/s", samples, "sum.mul.n2.2048", product / 1e6);
-        let samples = self.rate("accept", BATCH as f64 / 1e6, || Ok(drop(encryptor.accept(&numbers)?)))?;
+        let samples = self.rate("accept", BATCH as f64 / 1e6, || Ok(encryptor.accept(&numbers)?))?;
         self.row(
             "sum.accept.2048",
             "ciphertexts from outside validated",
@@ -239,7 +239,7 @@ impl Bench {
             let powers = encryptor
                 .bigmod()
                 .power(&encrypted.select(0..64), &Exponents::Shared(exponent.get(0), 1024))?;
-            Ok(drop(powers))
+            Ok(powers)
         })?;
         let limit = 1.0 / (1024.0 / square + 205.0 / product);
         self.row(
@@ -272,7 +272,7 @@ impl Bench {
             [(Method::BitSerial, "bit-serial", serial), (Method::Auto, "dot products", OUTPUTS)]
         {
             let mac = Mac { method, ..Mac::matrix(TERMS, weights[..TERMS * count].to_vec()) };
-            rates.push(self.rate(label, count as f64, || Ok(drop(bigmod.mac(&x, &mac)?)))?);
+            rates.push(self.rate(label, count as f64, || Ok(bigmod.mac(&x, &mac)?))?);
         }
         let (fast, bit_serial) = (rates.remove(1), rates.remove(0));
         let slots = f64::from(Packing::plan(2048, 8, TERMS as u64, 8)?.slots());
