@@ -84,7 +84,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     })
 }
 
-fn address(text: &str) -> anyhow::Result<SocketAddr> {
+pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
     let remedy = "give an address and a port, such as 127.0.0.1:7700";
     text.to_socket_addrs()
         .map_err(|e| anyhow::anyhow!("--listen {text:?} is no address: {e}; {remedy}"))?
@@ -92,7 +92,7 @@ fn address(text: &str) -> anyhow::Result<SocketAddr> {
         .with_context(|| format!("--listen {text:?} names no address; {remedy}"))
 }
 
-fn log_to_stderr(json: bool) {
+pub(crate) fn log_to_stderr(json: bool) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("BLINDCORE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
     // Who reads the log may go away; the server stays.
@@ -108,7 +108,7 @@ fn log_to_stderr(json: bool) {
 }
 
 /// Done when the system says stop.
-fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

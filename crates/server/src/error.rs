@@ -44,6 +44,9 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// Settings or models that don't go together.
+    #[error("{0}")]
+    Setting(String),
     /// A table that is not what its description says.
     #[error("table {table}, part {part}: {what} is not what the description says; build the table again")]
     Mismatch {

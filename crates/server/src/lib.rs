@@ -33,6 +33,7 @@ mod refusal;
 mod serve;
 mod state;
 mod stats;
+pub mod sum;
 mod table;
 
 pub use config::Config;

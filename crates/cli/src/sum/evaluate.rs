@@ -85,7 +85,7 @@ fn evaluate(
 }
 
 /// Weights from a file; floats exactly, or rounded to `precision`.
-fn weights(spec: &str, precision: Option<f64>) -> anyhow::Result<Weights> {
+pub(crate) fn weights(spec: &str, precision: Option<f64>) -> anyhow::Result<Weights> {
     Ok(match read_numbers(spec)? {
         Values::Int(array) => Weights::integers(&array),
         Values::Float(array) => {

@@ -254,7 +254,7 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
 }
 
 /// At most two axes, as CSV has them: all but the last are rows.
-fn flat(values: Values) -> anyhow::Result<Values> {
+pub(crate) fn flat(values: Values) -> anyhow::Result<Values> {
     let shape = values.shape().to_vec();
     if shape.len() <= 2 {
         return Ok(values);
@@ -268,7 +268,7 @@ fn flat(values: Values) -> anyhow::Result<Values> {
 }
 
 /// Integers where the exponent says that they are, else floats.
-fn decode(plaintexts: &Plaintexts) -> anyhow::Result<Values> {
+pub(crate) fn decode(plaintexts: &Plaintexts) -> anyhow::Result<Values> {
     let shape = IxDyn(&plaintexts.form().numbers_shape());
     let small = plaintexts.form().bound.bits() < 63;
     if plaintexts.form().exponent == 0 && (small || plaintexts.to_i64().is_ok()) {

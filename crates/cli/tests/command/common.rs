@@ -82,12 +82,12 @@ impl Serving {
     }
 
     pub(crate) fn start_at(dir: &Path, databases: &[&str], listen: &str) -> Self {
-        let mut child = blindcore(dir)
-            .args(["serve", "--listen", listen])
-            .args(databases)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
+        Self::start_as(dir, &[&["serve", "--listen", listen], databases].concat())
+    }
+
+    /// Any command that serves and says where.
+    pub(crate) fn start_as(dir: &Path, args: &[&str]) -> Self {
+        let mut child = blindcore(dir).args(args).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let stderr = BufReader::new(child.stderr.take().expect("piped"));
         let (send, log) = mpsc::channel();
         std::thread::spawn(move || {

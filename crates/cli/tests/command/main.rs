@@ -6,6 +6,7 @@ mod common;
 mod hardware;
 mod real_table;
 mod sum;
+mod sum_serve;
 
 use std::path::Path;
 use std::process::Stdio;

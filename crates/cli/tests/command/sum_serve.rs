@@ -1,0 +1,236 @@
+//! `blindcore sum serve` and `score`: real processes over real sockets, honest clients and others.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::common::{Serving, code, json, refused, run, stderr, stdout};
+
+const TEST: &str = "--insecure-test-key";
+
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    for key in ["a.key", "b.key"] {
+        let made = run(path, &["sum", "keygen", "--bits", "512", TEST, "--out", key]);
+        assert_eq!(code(&made), 0, "{}", stderr(&made));
+    }
+    std::fs::write(path.join("line.csv"), "10\n20\n-30\n").unwrap();
+    std::fs::write(path.join("layer.csv"), "1,2,3\n-1,0,1\n").unwrap();
+    std::fs::write(path.join("rows.csv"), "1,2,3\n4,5,6\n-7,8,-9\n").unwrap();
+    std::fs::write(path.join("floats.csv"), "0.5,0.25,-1\n").unwrap();
+    std::fs::write(path.join("short.csv"), "1,2\n").unwrap();
+    dir
+}
+
+fn serve(dir: &Path) -> Serving {
+    Serving::start_as(
+        dir,
+        &[
+            "sum",
+            "serve",
+            TEST,
+            "--listen",
+            "127.0.0.1:0",
+            "--model",
+            "line=line.csv",
+            "--model",
+            "layer=layer.csv",
+            "--request-mib",
+            "1",
+        ],
+    )
+}
+
+fn score(server: &Serving, dir: &Path, args: &[&str]) -> std::process::Output {
+    score_at(&server.url, dir, args)
+}
+
+fn score_at(url: &str, dir: &Path, args: &[&str]) -> std::process::Output {
+    run(dir, &[&["sum", "score", TEST, "--server", url], args].concat())
+}
+
+#[test]
+fn scores_are_those_of_the_plain_rows() {
+    let dir = folder();
+    let dir = dir.path();
+    let server = serve(dir);
+    let line = score(&server, dir, &["--model", "line", "--key", "a.key", "--in", "rows.csv"]);
+    assert_eq!((code(&line), stdout(&line).as_str()), (0, "-40\n-40\n360\n"), "{}", stderr(&line));
+    // Several clients at once, two keys, a key that is there again.
+    std::thread::scope(|scope| {
+        for i in 0..6 {
+            let url = server.url.as_str();
+            scope.spawn(move || {
+                let key = ["a.key", "b.key"][i % 2];
+                let layer =
+                    score_at(url, dir, &["--model", "layer", "--key", key, "--in", "rows.csv", "--json"]);
+                let layer = json(&layer);
+                assert_eq!(layer["scores"], json!([14, 2, 32, 2, -18, -2]));
+                assert_eq!(layer["shape"], json!([3, 2]));
+            });
+        }
+    });
+    let floats =
+        json(&score(&server, dir, &["--model", "line", "--key", "b.key", "--in", "floats.csv", "--json"]));
+    assert_eq!(floats["scores"], json!([40.0]));
+    #[cfg(unix)]
+    {
+        let (code, log) = server.terminate();
+        assert_eq!(code, 0, "{log}");
+        assert!(log.contains("scored") && !log.contains("360"), "{log}");
+    }
+}
+
+/// Sends bytes, and reads what comes back until the server hangs up.
+fn raw(server: &Serving, head: &str, body: &[u8]) -> String {
+    let address = server.url.strip_prefix("http://").unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    // It may refuse before it has read all.
+    let _ = stream.write_all(body);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn what_is_wrong_is_refused_and_the_server_lives_on() {
+    let dir = folder();
+    let dir = dir.path();
+    let server = serve(dir);
+    let key = ["--key", "a.key"];
+    for (args, words) in [
+        (vec!["--model", "none", "--in", "rows.csv"], vec!["404", "no such model"]),
+        (vec!["--model", "../line", "--in", "rows.csv"], vec!["404"]),
+        (vec!["--model", "line", "--in", "short.csv"], vec!["422", "3 terms"]),
+        (vec!["--model", "line", "--in", "rows.csv", "--bits", "99"], vec!["99"]),
+    ] {
+        refused(&score(&server, dir, &[&args[..], &key].concat()), &words);
+    }
+    refused(
+        &run(
+            dir,
+            &[
+                "sum",
+                "score",
+                TEST,
+                "--server",
+                "https://x",
+                "--model",
+                "m",
+                "--key",
+                "a.key",
+                "--in",
+                "rows.csv",
+            ],
+        ),
+        &["TLS"],
+    );
+    refused(
+        &run(
+            dir,
+            &[
+                "sum",
+                "score",
+                TEST,
+                "--server",
+                "http://192.0.2.1:80",
+                "--model",
+                "m",
+                "--key",
+                "a.key",
+                "--in",
+                "rows.csv",
+            ],
+        ),
+        &["--plain-text"],
+    );
+    refused(
+        &run(dir, &["sum", "serve", "--model", "m=line.csv", "--listen", "0.0.0.0:0"]),
+        &["--plain-text"],
+    );
+    refused(&run(dir, &["sum", "serve", "--model", "line.csv"]), &["NAME=FILE"]);
+    refused(&run(dir, &["sum", "serve", "--model", "m=nothere.csv"]), &["nothere.csv"]);
+
+    let post = |length: &str| format!("POST /v1/models/line/score HTTP/1.1\r\nHost: x\r\n{length}\r\n");
+    let with = |body: &[u8]| raw(&server, &post(&format!("Content-Length: {}\r\n", body.len())), body);
+    let public = {
+        let made = run(dir, &["sum", "public", TEST, "--key", "a.key", "--out", "a.pub"]);
+        assert_eq!(code(&made), 0);
+        std::fs::read(dir.join("a.pub")).unwrap()
+    };
+    let made = run(
+        dir,
+        &["sum", "encrypt", TEST, "--key", "a.pub", "--in", "rows.csv", "--out", "rows.ct", "--bits", "8"],
+    );
+    assert_eq!(code(&made), 0);
+    let rows = std::fs::read(dir.join("rows.ct")).unwrap();
+    let good = [&(public.len() as u32).to_le_bytes()[..], &public, &rows].concat();
+    assert!(with(&good).starts_with("HTTP/1.1 200"));
+    let mut flipped = good.clone();
+    let last = flipped.len() - 50;
+    flipped[last] ^= 1;
+    for (body, status, word) in [
+        (&b""[..], "400", "too short"),
+        (&[9, 9, 9, 9, 0], "400", "too long"),
+        (&good[..public.len()], "400", "too long"),
+        (&good[..good.len() - 1], "400", "length"),
+        (&flipped[..], "422", "block"),
+    ] {
+        let answer = with(body);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(answer.contains(word), "no {word:?} in {answer}");
+    }
+    // Another key's ciphertexts.
+    let other = run(
+        dir,
+        &["sum", "encrypt", TEST, "--key", "b.key", "--in", "rows.csv", "--out", "other.ct", "--bits", "8"],
+    );
+    assert_eq!(code(&other), 0);
+    let mixed =
+        [&(public.len() as u32).to_le_bytes()[..], &public, &std::fs::read(dir.join("other.ct")).unwrap()]
+            .concat();
+    assert!(with(&mixed).starts_with("HTTP/1.1 422"));
+    // Bodies that are too long, without a length, or broken off.
+    assert!(raw(&server, &post("Content-Length: 99999999\r\n"), b"").starts_with("HTTP/1.1 413"));
+    assert!(raw(&server, &post("Transfer-Encoding: chunked\r\n"), b"").starts_with("HTTP/1.1 411"));
+    {
+        let address = server.url.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(post("Content-Length: 1000\r\n").as_bytes()).unwrap();
+        stream.write_all(&good[..10]).unwrap();
+        // Hung up in the middle.
+    }
+    assert!(raw(&server, "GET /v1/models HTTP/1.1\r\nHost: x\r\n\r\n", b"").contains(r#""terms":3"#));
+    assert!(raw(&server, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n", b"").starts_with("HTTP/1.1 200"));
+    assert!(raw(&server, "GET /else HTTP/1.1\r\nHost: x\r\n\r\n", b"").starts_with("HTTP/1.1 404"));
+    // Stalled requests hold memory for a while, and nobody else up.
+    let address = server.url.strip_prefix("http://").unwrap();
+    let stalled: Vec<TcpStream> = (0..5)
+        .map(|_| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(post("Content-Length: 1000\r\n").as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let line = score(&server, dir, &["--model", "line", "--key", "a.key", "--in", "rows.csv"]);
+    assert_eq!(stdout(&line), "-40\n-40\n360\n", "{}", stderr(&line));
+    drop(stalled);
+}
+
+#[test]
+fn keys_that_protect_nothing_are_refused_unless_asked_for() {
+    let dir = folder();
+    let dir = dir.path();
+    let server =
+        Serving::start_as(dir, &["sum", "serve", "--listen", "127.0.0.1:0", "--model", "line=line.csv"]);
+    refused(
+        &score(&server, dir, &["--model", "line", "--key", "a.key", "--in", "rows.csv"]),
+        &["422", "512 bits"],
+    );
+}
