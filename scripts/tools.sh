@@ -14,6 +14,7 @@ for tool in "$@"; do
         cargo-clippy) from="run: rustup component add clippy" ;;
         cc | c++) from="install your system's C and C++ compilers (Debian: build-essential; macOS: xcode-select --install)" ;;
         python3) from="install Python 3.9 or later (https://www.python.org)" ;;
+        m4) from="install your system's m4, which GMP builds with (Debian: m4)" ;;
         *) from="install it" ;;
         esac ;;
     esac

@@ -72,7 +72,7 @@ pub(crate) struct Encrypt {
     /// The public key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Numbers: FILE.csv, .tsv, .npy or .parquet, with ?column=NAME[,NAME] for some columns; - for CSV on standard input
+    /// Numbers: FILE.csv, .tsv, .npy or .parquet, with ?column=NAME,NAME for some columns; - for CSV on standard input
     #[arg(long = "in", value_name = "FILE")]
     input: String,
     /// Where ciphertexts go; .jsonl for python-paillier's JSON, one a line

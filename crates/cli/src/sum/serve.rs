@@ -119,7 +119,7 @@ pub(crate) struct Score {
     /// The secret key
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Rows of numbers: FILE.csv, .tsv, .npy or .parquet, with ?column=NAME[,NAME] for some columns; - for CSV on standard
+    /// Rows of numbers: FILE.csv, .tsv, .npy or .parquet, with ?column=NAME,NAME for some columns; - for CSV on standard
     /// input
     #[arg(long = "in", value_name = "FILE")]
     input: String,
