@@ -2,17 +2,20 @@
 
 .PHONY: peers
 
+# The programs, and nothing else; what they are made of lies in PEERS_TOOLS.
 PEERS = target/peers
+PEERS_TOOLS = target/tools/peers
 
 peers: tools-peers
-	@sh benches/peers/gmp/build.sh $(PEERS)/build
-	@cmp -s $(PEERS)/build/cargo/release/gmp $(PEERS)/gmp || cp $(PEERS)/build/cargo/release/gmp $(PEERS)/gmp
-	@cmp -s benches/peers/phe/requirements.txt $(PEERS)/venv/requirements.txt || { \
-	    echo "installing python-paillier into $(PEERS)/venv" >&2 && \
-	    python3 -m venv --clear $(PEERS)/venv && \
-	    $(PEERS)/venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	@sh benches/peers/gmp/build.sh $(PEERS_TOOLS)
+	@mkdir -p $(PEERS)
+	@cmp -s $(PEERS_TOOLS)/cargo/release/gmp $(PEERS)/gmp || cp $(PEERS_TOOLS)/cargo/release/gmp $(PEERS)/gmp
+	@cmp -s benches/peers/phe/requirements.txt $(PEERS_TOOLS)/venv/requirements.txt || { \
+	    echo "installing python-paillier into $(PEERS_TOOLS)/venv" >&2 && \
+	    python3 -m venv --clear $(PEERS_TOOLS)/venv && \
+	    $(PEERS_TOOLS)/venv/bin/python -m pip install --quiet --disable-pip-version-check \
 	        --requirement benches/peers/phe/requirements.txt && \
-	    cp benches/peers/phe/requirements.txt $(PEERS)/venv/; }
+	    cp benches/peers/phe/requirements.txt $(PEERS_TOOLS)/venv/; }
 	@cmp -s benches/peers/phe/run.sh $(PEERS)/phe || cp benches/peers/phe/run.sh $(PEERS)/phe
 	@chmod +x $(PEERS)/phe
 
