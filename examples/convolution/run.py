@@ -38,28 +38,39 @@ CHANNELS = [2, 5, 1]
 
 
 def read_png(path):
-    """An 8-bit RGB image without interlacing, as rows of pixels."""
-    data = path.read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n", f"{path} is no PNG"
+    """An 8-bit grey or RGB image, with or without transparency, not interlaced, as rows of RGB pixels."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        sys.exit(f"{path} can't be read: {error.strerror}")
+    if data[:8] != b"\x89PNG\r\n\x1a\n":
+        sys.exit(f"{path} is no PNG")
     at, packed = 8, b""
     while at < len(data):
         length, kind = struct.unpack(">I4s", data[at : at + 8])
         body = data[at + 8 : at + 8 + length]
         if kind == b"IHDR":
-            width, height, depth, colour, *_ = struct.unpack(">IIBBBBB", body)
-            assert (depth, colour) == (8, 2), f"{path} is not 8-bit RGB"
+            width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", body)
+            channels = {0: 1, 2: 3, 4: 2, 6: 4}.get(colour)
+            if depth != 8 or channels is None or interlaced:
+                sys.exit(f"{path} is not 8-bit grey or RGB, or is interlaced; save it as plain RGB")
+            if width * height > 1 << 16:
+                sys.exit(f"{path} has {width} x {height} pixels; at most 65,536 are taken here: make it smaller")
         elif kind == b"IDAT":
             packed += body
         at += 12 + length
-    raw, rows, before = zlib.decompress(packed), [], bytearray(3 * width)
+    step = channels * width + 1
+    raw, rows, before = zlib.decompress(packed), [], bytearray(channels * width)
     for y in range(height):
-        line = bytearray(raw[y * (3 * width + 1) + 1 : (y + 1) * (3 * width + 1)])
-        kind = raw[y * (3 * width + 1)]
-        assert kind in (0, 1, 2), "a filter that this reader does not know"
+        kind, line = raw[y * step], bytearray(raw[y * step + 1 : (y + 1) * step])
         for i in range(len(line)):
-            left = line[i - 3] if i >= 3 else 0
-            line[i] = (line[i] + (0, left, before[i])[kind]) & 255
-        rows.append([tuple(line[3 * x : 3 * x + 3]) for x in range(width)])
+            left, above = line[i - channels] if i >= channels else 0, before[i]
+            corner = before[i - channels] if i >= channels else 0
+            # Paeth: whichever of the three is nearest to left + above - corner.
+            nearest = min((left, above, corner), key=lambda v: abs(left + above - corner - v))
+            line[i] = (line[i] + (0, left, above, (left + above) // 2, nearest)[kind]) & 255
+        pixels = (line[channels * x : channels * (x + 1)] for x in range(width))
+        rows.append([tuple(p[:3]) if channels >= 3 else (p[0],) * 3 for p in pixels])
         before = line
     return rows
 
@@ -143,7 +154,7 @@ def picture(rows, maps, height, width, stages):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--blindcore", default=ROOT / "target/release/blindcore", help="the binary")
-    parser.add_argument("--image", type=pathlib.Path, default=ROOT / "testdata/images/harbour.png")
+    parser.add_argument("--image", type=pathlib.Path, default=ROOT / "testdata/images/harbour.png", help="an 8-bit PNG")
     parser.add_argument("--bits", type=int, default=2048, help="length of the key")
     parser.add_argument("--out", type=pathlib.Path, help="draw the maps and the stages into this PNG")
     args = parser.parse_args()

@@ -11,14 +11,14 @@ fuzz_target!(|data: &[u8]| {
         let (body, hash) = bytes.split_last_chunk_mut::<32>().unwrap();
         *hash = *blake3::hash(body).as_bytes();
     }
-    // What loads is written so that it loads as the same.
+    // What loads is written as it was.
     if let Ok(key) = PublicKey::from_bytes(&bytes) {
         let written = key.to_bytes();
-        assert!(written.len() == bytes.len() && PublicKey::from_bytes(&written).unwrap() == key);
+        assert!(written == bytes && PublicKey::from_bytes(&written).unwrap() == key);
     }
     if let Ok(key) = SecretKey::from_bytes(&bytes) {
         let written = key.to_bytes();
-        assert!(written.len() == bytes.len());
+        assert!(*written == bytes);
         let again = SecretKey::from_bytes(&written).unwrap();
         assert!(again.public() == key.public() && again.primes() == key.primes());
     }

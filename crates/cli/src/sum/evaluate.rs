@@ -9,7 +9,7 @@ use blindcore_sum::encoding::Encoding;
 use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
 use serde_json::json;
 
-use super::files::{TestKeys, ciphertexts, public_key, write_ciphertexts};
+use super::files::{TestKeys, check_output, ciphertexts, public_key, write_ciphertexts};
 use super::numbers::{Stages, describe, read_numbers};
 use crate::args::DeviceArgs;
 use crate::config::Config;
@@ -47,6 +47,8 @@ fn evaluate(
     work: impl FnOnce(&Evaluator, &[Ciphertexts]) -> anyhow::Result<Ciphertexts>,
 ) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
+    let read: Vec<&Path> = inputs.iter().map(PathBuf::as_path).chain([common.key.as_path()]).collect();
+    check_output(&common.out, &read)?;
     let key = public_key(&common.key, &common.test_keys)?;
     let device = device::open(&common.device, config)?;
     let evaluator = Evaluator::new(&key, &*device)?;

@@ -91,6 +91,28 @@ pub(crate) fn public_key(path: &Path, leave: &TestKeys) -> anyhow::Result<Public
     Ok(key)
 }
 
+/// Whether a file is a secret key, of either kind.
+pub(crate) fn holds_secret_key(path: &Path) -> bool {
+    let Ok(bytes) = read_key(path) else { return false };
+    bytes.starts_with(b"bcsumsec") || (bytes.first() == Some(&b'{') && phe::secret_key(&bytes).is_ok())
+}
+
+/// That what is written replaces nothing that is read, and no secret key.
+pub(crate) fn check_output(out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+    let Ok(there) = out.canonicalize() else { return Ok(()) };
+    anyhow::ensure!(
+        !inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == there)),
+        "--out {} is read by the same command; name another file",
+        out.display()
+    );
+    anyhow::ensure!(
+        !holds_secret_key(out),
+        "--out {} is a secret key, which would be lost; name another file",
+        out.display()
+    );
+    Ok(())
+}
+
 /// A new file beside its place, which takes the place when it is whole.
 pub(crate) struct NewFile {
     file: BufWriter<tempfile::NamedTempFile>,
@@ -104,6 +126,11 @@ impl NewFile {
         let folder = place.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if let Ok(there) = std::fs::metadata(place) {
             anyhow::ensure!(there.is_file(), "{} is there already and is no ordinary file", place.display());
+            anyhow::ensure!(
+                secret || !holds_secret_key(place),
+                "{} is a secret key, which would be lost; name another file",
+                place.display()
+            );
         }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".blindcore-");

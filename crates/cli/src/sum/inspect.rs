@@ -44,6 +44,11 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
         "{} is no ordinary file; name a key or ciphertexts",
         args.file.display()
     );
+    anyhow::ensure!(
+        !is_json(&args.file, "jsonl"),
+        "{} is python-paillier's JSON, whose ciphertexts say nothing of themselves; decrypt it with its key",
+        args.file.display()
+    );
     let mut magic = [0u8; 8];
     let read = BufReader::new(&input).read(&mut magic).with_context(named)?;
     let any = TestKeys { insecure_test_key: true };

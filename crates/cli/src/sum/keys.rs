@@ -64,7 +64,7 @@ pub(crate) fn keygen(args: &Keygen) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let size = KeySize::new(args.bits)
         .or_else(|e| if args.test_keys.insecure_test_key { KeySize::test_only(args.bits) } else { Err(e) });
-    let size = size.context("--bits; short ones ask for --insecure-test-key")?;
+    let size = size.context("short keys ask for --insecure-test-key")?;
     anyhow::ensure!(
         args.force || !args.out.exists(),
         "{} is there already; a secret key that is replaced is lost: name another file, or say --force",

@@ -15,7 +15,7 @@ use blindcore_sum::{file, phe};
 use ndarray::{ArrayD, IxDyn};
 use serde_json::{Value, json};
 
-use super::files::{TestKeys, is_json, public_key, secret_key, write_ciphertexts};
+use super::files::{TestKeys, check_output, is_json, public_key, secret_key, write_ciphertexts};
 use crate::args::DeviceArgs;
 use crate::config::Config;
 use crate::output::Bar;
@@ -58,6 +58,45 @@ pub(crate) fn describe(form: &Form) -> Value {
     })
 }
 
+/// What numbers are declared to keep to: public, so not taken from them.
+#[derive(clap::Args)]
+pub(crate) struct Range {
+    /// Integers have at most so many bits, the sign's included [default: 32]
+    #[arg(long, value_name = "N")]
+    bits: Option<u32>,
+    /// Floats are rounded to the next power of 16 below this [default: 1e-9]
+    #[arg(long, value_name = "X")]
+    precision: Option<f64>,
+    /// Floats are at most this large [default: 1e9]
+    #[arg(long, value_name = "X")]
+    magnitude: Option<f64>,
+}
+
+impl Range {
+    /// The encoding for these numbers, and how many bits they have.
+    pub(crate) fn encoding(&self, values: &Values) -> anyhow::Result<(Encoding, u32)> {
+        match values {
+            Values::Int(_) => {
+                anyhow::ensure!(
+                    self.precision.is_none() && self.magnitude.is_none(),
+                    "these numbers are integers, for which --precision and --magnitude say nothing; say --bits"
+                );
+                let bits = self.bits.unwrap_or(32);
+                Ok((Encoding::integers(bits)?, bits))
+            }
+            Values::Float(_) => {
+                anyhow::ensure!(
+                    self.bits.is_none(),
+                    "these numbers are floats, for which --bits says nothing; say --precision and --magnitude"
+                );
+                let encoding =
+                    Encoding::fixed(self.precision.unwrap_or(1e-9), self.magnitude.unwrap_or(1e9))?;
+                Ok((encoding, encoding.bound().bits() + 1))
+            }
+        }
+    }
+}
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -78,15 +117,8 @@ pub(crate) struct Encrypt {
     /// Where ciphertexts go; .jsonl for python-paillier's JSON, one a line
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Integers have at most so many bits, the sign's included
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    bits: u32,
-    /// Floats are rounded to the next power of 16 below this
-    #[arg(long, value_name = "X", default_value_t = 1e-9)]
-    precision: f64,
-    /// Floats are at most this large
-    #[arg(long, value_name = "X", default_value_t = 1e9)]
-    magnitude: f64,
+    #[command(flatten)]
+    range: Range,
     /// Put many numbers into one ciphertext
     #[arg(long)]
     pack: bool,
@@ -111,19 +143,17 @@ pub(crate) fn read_numbers(spec: &str) -> anyhow::Result<Values> {
 
 pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
+    let input = args.input.rsplit_once("?column=").map_or(args.input.as_str(), |(path, _)| path);
+    check_output(&args.out, &[Path::new(input), &args.key])?;
     let key = public_key(&args.key, &args.test_keys)?;
     let values = read_numbers(&args.input)?;
     anyhow::ensure!(!values.is_empty(), "{} holds no numbers; there is nothing to encrypt", args.input);
-    let encoding = match &values {
-        Values::Int(_) => Encoding::integers(args.bits)?,
-        Values::Float(_) => Encoding::fixed(args.precision, args.magnitude)?,
-    };
+    let (encoding, value_bits) = args.range.encoding(&values)?;
     stages.end("read");
     let device = device::open(&args.device, config)?;
     let evaluator = Evaluator::new(&key, &*device)?;
     stages.end("prepare");
     let encrypted = if args.pack {
-        let value_bits = encoding.bound().bits() + 1;
         let packing = Packing::plan(key.bits(), value_bits, args.terms, args.weight_bits)?;
         let plaintexts = match &values {
             Values::Int(array) => Plaintexts::pack_integers(&key, array, encoding, packing)?,
@@ -203,29 +233,36 @@ pub(crate) struct Decrypt {
 
 pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
+    check_output(&args.out, &[&args.input, &args.key])?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let device = device::open(&args.device, config)?;
     let decryptor = Decryptor::new(&key, &*device)?;
     stages.end("prepare");
-    let values = if is_json(&args.input, "jsonl") {
+    let (values, whole) = if is_json(&args.input, "jsonl") {
         let named = || args.input.display().to_string();
         let input =
             File::open(&args.input).with_context(|| format!("{} can't be read", args.input.display()))?;
         let read = phe::Ciphertexts::read(key.public(), BufReader::new(input)).with_context(named)?;
         let values = read.decrypt(&decryptor).with_context(named)?;
         let whole = values.iter().all(|v| v.fract() == 0.0 && v.abs() < 2f64.powi(53));
-        if whole {
+        let values = if whole {
             Values::Int(ArrayD::from_shape_vec(
                 IxDyn(&[values.len()]),
                 values.iter().map(|v| *v as i64).collect(),
             )?)
         } else {
             Values::Float(ArrayD::from_shape_vec(IxDyn(&[values.len()]), values)?)
-        }
+        };
+        (values, false)
     } else {
         decrypt_file(&args.input, &decryptor)?
     };
     stages.end("decrypt");
+    if let Values::Float(_) = values
+        && whole
+    {
+        output::note("some results are over 63 bits, so all are shown as floats, which keep 53 bits of each");
+    }
     let to_stdout = args.out == Path::new("-");
     if !to_stdout {
         blindcore_numbers::write(&args.out, &values, None)?;
@@ -277,7 +314,8 @@ pub(crate) fn decode(plaintexts: &Plaintexts) -> anyhow::Result<Values> {
     Ok(Values::Float(ArrayD::from_shape_vec(shape, plaintexts.to_f64()?)?))
 }
 
-fn decrypt_file(path: &Path, decryptor: &Decryptor) -> anyhow::Result<Values> {
+/// The numbers of a file, and whether they are whole by its exponent.
+fn decrypt_file(path: &Path, decryptor: &Decryptor) -> anyhow::Result<(Values, bool)> {
     let named = || path.display().to_string();
     let input = File::open(path).with_context(|| format!("{} can't be read", path.display()))?;
     let metadata = input.metadata().with_context(named)?;
@@ -311,12 +349,13 @@ fn decrypt_file(path: &Path, decryptor: &Decryptor) -> anyhow::Result<Values> {
     }
     if header.form.packed.is_some() {
         let numbers = blindcore_accel::bigmod::Numbers::from_words(words, numbers.chunks_exact(words));
-        return decode(&Plaintexts::decrypt(decryptor, &numbers, &header.form).with_context(named)?);
+        let plaintexts = Plaintexts::decrypt(decryptor, &numbers, &header.form).with_context(named)?;
+        return Ok((decode(&plaintexts)?, header.form.exponent == 0));
     }
     let parts = plain.iter().map(decode).collect::<anyhow::Result<Vec<_>>>().with_context(named)?;
     let shape = IxDyn(&header.form.numbers_shape());
     let all_int = parts.iter().all(|part| matches!(part, Values::Int(_)));
-    Ok(if all_int {
+    let values = if all_int {
         let all = parts.iter().filter_map(Values::as_int).flatten().copied().collect();
         Values::Int(ArrayD::from_shape_vec(shape, all)?)
     } else {
@@ -325,5 +364,6 @@ fn decrypt_file(path: &Path, decryptor: &Decryptor) -> anyhow::Result<Values> {
             all.extend(plaintexts.to_f64()?);
         }
         Values::Float(ArrayD::from_shape_vec(shape, all)?)
-    })
+    };
+    Ok((values, header.form.exponent == 0))
 }

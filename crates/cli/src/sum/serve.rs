@@ -1,13 +1,13 @@
 //! `blindcore sum serve` and `blindcore sum score`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_numbers::Values;
 use blindcore_server::sum::{Model, SumConfig, SumServer, request};
 use blindcore_sum::ciphertexts::Ciphertexts;
-use blindcore_sum::encoding::{Encoding, Plaintexts};
+use blindcore_sum::encoding::Plaintexts;
 use blindcore_sum::evaluate::Evaluator;
 use blindcore_sum::file;
 use blindcore_sum::scheme::Decryptor;
@@ -18,8 +18,8 @@ use ndarray::{ArrayD, IxDyn};
 use serde_json::json;
 
 use super::evaluate::weights;
-use super::files::{TestKeys, secret_key};
-use super::numbers::{Stages, decode, flat, read_numbers};
+use super::files::{TestKeys, check_output, secret_key};
+use super::numbers::{Range, Stages, decode, flat, read_numbers};
 use crate::args::DeviceArgs;
 use crate::config::Config;
 use crate::serve::{address, log_to_stderr, shutdown};
@@ -123,15 +123,8 @@ pub(crate) struct Score {
     /// input
     #[arg(long = "in", value_name = "FILE")]
     input: String,
-    /// Integers have at most so many bits, the sign's included
-    #[arg(long, value_name = "N", default_value_t = 32)]
-    bits: u32,
-    /// Floats are rounded to the next power of 16 below this
-    #[arg(long, value_name = "X", default_value_t = 1e-9)]
-    precision: f64,
-    /// Floats are at most this large
-    #[arg(long, value_name = "X", default_value_t = 1e9)]
-    magnitude: f64,
+    #[command(flatten)]
+    range: Range,
     /// Where scores go: FILE.csv, .tsv, .npy or .parquet, or - for CSV on standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
@@ -152,6 +145,8 @@ pub(crate) struct Score {
 
 pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
+    let input = args.input.rsplit_once("?column=").map_or(args.input.as_str(), |(path, _)| path);
+    check_output(&args.out, &[Path::new(input), &args.key])?;
     let host = args.server.strip_prefix("http://").map(|host| host.trim_end_matches('/'));
     let host = host.with_context(|| {
         format!("--server {:?} is no http:// address; TLS is not spoken yet, so tunnel it", args.server)
@@ -166,11 +161,10 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let values = read_numbers(&args.input)?;
     let device = device::open(&args.device, config)?;
     let evaluator = Evaluator::new(key.public(), &*device)?;
+    let (encoding, _) = args.range.encoding(&values)?;
     let plaintexts = match &values {
-        Values::Int(array) => Plaintexts::integers(key.public(), array, Encoding::integers(args.bits)?)?,
-        Values::Float(array) => {
-            Plaintexts::floats(key.public(), array, Encoding::fixed(args.precision, args.magnitude)?)?
-        }
+        Values::Int(array) => Plaintexts::integers(key.public(), array, encoding)?,
+        Values::Float(array) => Plaintexts::floats(key.public(), array, encoding)?,
     };
     let encrypted = Ciphertexts::encrypt(evaluator.encryptor(), &plaintexts)?;
     let body = request(key.public(), &file::write(Vec::new(), &encrypted, evaluator.encryptor())?);
@@ -202,7 +196,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let scores = decode(&Plaintexts::decrypt(&decryptor, &numbers, scores.form())?)?;
     stages.end("decrypt");
 
-    if args.out != std::path::Path::new("-") {
+    if args.out != Path::new("-") {
         blindcore_numbers::write(&args.out, &scores, None)?;
     }
     if args.json {
@@ -214,7 +208,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
             Values::Float(array) => json!(array.iter().collect::<Vec<_>>()),
         };
         output::json(&document)?;
-    } else if args.out == std::path::Path::new("-") {
+    } else if args.out == Path::new("-") {
         let mut text = Vec::new();
         let scores = if scores.shape().is_empty() { one(scores)? } else { flat(scores)? };
         blindcore_numbers::encode(blindcore_numbers::Format::Csv, &scores, None, &mut text)?;

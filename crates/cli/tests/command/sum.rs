@@ -125,6 +125,7 @@ fn images_and_packed_samples() {
     ));
     assert_eq!(made["packing"]["samples"], 20);
     assert!(made["ciphertexts"].as_u64().unwrap() < 10, "{made}");
+    assert_eq!(made["packing"]["slot_bits"], 8 + 8 + 2);
     ok(dir, &["sum", "dot", TEST, "--key", "k.pub", "--in", "p.ct", "--weights", "w.csv", "--out", "pd.ct"]);
     let want: Vec<i64> = (0..20).map(|i| 10 * i - 20 * i - 60 * i).collect();
     assert_eq!(values(dir, "pd.ct"), json!(want));
@@ -237,6 +238,22 @@ fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
         (vec!["decrypt", TEST, "--key", "k.key", "--in", "cut.ct", "--out", "n.csv"], "cut.ct"),
         (vec!["decrypt", TEST, "--key", "k.key", "--in", "w.ct", "--out", "n.xyz"], "xyz"),
         (vec!["inspect", "w.csv"], "w.csv"),
+        (vec!["inspect", "bad.jsonl"], "python-paillier"),
+        // Nothing that is read or secret is replaced.
+        (vec!["encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "k.key"], "would be lost"),
+        (vec!["encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "w.csv"], "same command"),
+        (vec!["add", TEST, "--key", "k.pub", "--in", "w.ct", "--out", "other.key"], "would be lost"),
+        (vec!["add", TEST, "--key", "k.pub", "--in", "w.ct", "--out", "w.ct"], "same command"),
+        (vec!["decrypt", TEST, "--key", "k.key", "--in", "w.ct", "--out", "k.key"], "same command"),
+        // What does not apply is not ignored.
+        (
+            vec!["encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "n.ct", "--magnitude", "9"],
+            "--bits",
+        ),
+        (
+            vec!["encrypt", TEST, "--key", "k.pub", "--in", "a.csv?column=x", "--out", "n.ct", "--bits", "9"],
+            "--magnitude",
+        ),
     ] {
         let args = [&["sum"], &args[..]].concat();
         refused(&run(dir, &args), &[words]);

@@ -28,12 +28,15 @@ struct Groups {
 }
 
 impl Groups {
+    /// Pointers come from the vector's own and from no reference, so that those to several groups may be used together.
     fn get(&self, at: usize) -> *const u64 {
-        bytemuck::cast_slice::<Line, u64>(&self.lines)[at * self.words..][..self.words].as_ptr()
+        assert!((at + 1) * self.words <= 8 * self.lines.len());
+        self.lines.as_ptr().cast::<u64>().wrapping_add(at * self.words)
     }
 
     fn get_mut(&mut self, at: usize) -> *mut u64 {
-        self.slice(at).as_mut_ptr()
+        assert!((at + 1) * self.words <= 8 * self.lines.len());
+        self.lines.as_mut_ptr().cast::<u64>().wrapping_add(at * self.words)
     }
 
     fn slice(&mut self, at: usize) -> &mut [u64] {
