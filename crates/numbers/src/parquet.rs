@@ -63,6 +63,9 @@ fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<
         let why = format!("its metadata of {metadata_len} B is over the limit of {MAX_METADATA_BYTES} B");
         return Err(reading.unfit(why, DAMAGED));
     }
+    let start = len.checked_sub(8 + u64::from(metadata_len)).ok_or_else(foreign)?;
+    let bytes = file.get_bytes(start, metadata_len as usize).map_err(|e| failed(reading, &e))?;
+    check_metadata(&bytes).ok_or_else(|| reading.unfit("its metadata is damaged", DAMAGED))?;
     let file = Arc::new(file);
     let reader = SerializedFileReader::new(Shared(file.clone())).map_err(|e| failed(reading, &e))?;
     let metadata = reader.metadata();
@@ -114,6 +117,34 @@ fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<
 }
 
 /// What the library says, on one line.
+/// That the metadata's lists are as long as they say, and that no part of the schema has more children than the schema has
+/// parts: the library takes memory for them before it looks.
+fn check_metadata(bytes: &[u8]) -> Option<()> {
+    let mut thrift = Thrift(bytes);
+    let mut last = 0;
+    while let Some((id, kind)) = thrift.field(&mut last)? {
+        if (id, kind) != (2, Thrift::LIST) {
+            thrift.skip(kind, 16)?;
+            continue;
+        }
+        let (parts, kind) = thrift.list()?;
+        if kind != Thrift::STRUCT {
+            return None;
+        }
+        for _ in 0..parts {
+            let mut last = 0;
+            while let Some((id, kind)) = thrift.field(&mut last)? {
+                if (id, kind) == (5, Thrift::I32) {
+                    u64::try_from(thrift.integer()?).ok().filter(|children| *children < parts)?;
+                } else {
+                    thrift.skip(kind, 16)?;
+                }
+            }
+        }
+    }
+    Some(())
+}
+
 fn failed(reading: &Reading, error: &ParquetError) -> Error {
     let text: String = error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let text = text.trim_start_matches("Parquet error: ").trim_start_matches("EOF: ");
@@ -540,7 +571,10 @@ struct Thrift<'a>(&'a [u8]);
 
 impl Thrift<'_> {
     const I32: u8 = 5;
+    const LIST: u8 = 9;
     const STRUCT: u8 = 12;
+    /// Structures of one list: row groups, columns of one, parts of a schema.
+    const STRUCTS: u64 = 1 << 16;
 
     fn byte(&mut self) -> Option<u8> {
         let (byte, rest) = self.0.split_first()?;
@@ -579,6 +613,14 @@ impl Thrift<'_> {
         Some(Some((*last, byte & 15)))
     }
 
+    /// The length of a list and the type of its elements.
+    fn list(&mut self) -> Option<(u64, u8)> {
+        let byte = self.byte()?;
+        let length = if byte >> 4 == 15 { self.varint()? } else { u64::from(byte >> 4) };
+        let kind = byte & 15;
+        (kind != Self::STRUCT || length <= Self::STRUCTS).then_some((length, kind))
+    }
+
     fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
@@ -590,11 +632,10 @@ impl Thrift<'_> {
                 let length = usize::try_from(self.varint()?).ok()?;
                 self.0 = self.0.get(length..)?;
             }
-            9 | 10 => {
-                let byte = self.byte()?;
-                let length = if byte >> 4 == 15 { self.varint()? } else { u64::from(byte >> 4) };
+            Self::LIST | 10 => {
+                let (length, kind) = self.list()?;
                 for _ in 0..length {
-                    self.element(byte & 15, depth)?;
+                    self.element(kind, depth)?;
                 }
             }
             11 => {
