@@ -105,12 +105,7 @@ impl Encryptor {
             if m.len() != n.len() || !below(m, n) {
                 return Err(Error::Plaintext { position, count });
             }
-            multiply(m, n, out.get_mut(position));
-            // m n is at most n (n - 1): one more is below n^2.
-            let mut carry = true;
-            for word in out.get_mut(position) {
-                (*word, carry) = word.overflowing_add(u64::from(carry));
-            }
+            plain(m, n, out.get_mut(position));
         }
         Ok(self.bigmod.place(&out)?)
     }
@@ -134,14 +129,8 @@ impl Encryptor {
                 let n = self.key.n();
                 let mut random = Numbers::zeroed(count, self.key.ciphertext_words());
                 for position in 0..count {
-                    let r = &mut random.get_mut(position)[..n.len()];
-                    // Uniform below n by rejection; that it shares a factor with n is as likely as guessing one.
-                    loop {
-                        fill(&mut rng, r);
-                        if below(r, n) && r.iter().any(|word| *word != 0) {
-                            break;
-                        }
-                    }
+                    // That one shares a factor with n is as likely as guessing one.
+                    fill_below(&mut rng, n, &mut random.get_mut(position)[..n.len()]);
                 }
                 let random = self.bigmod.place(&random)?;
                 self.bigmod.power(&random, &Exponents::Shared(n, self.key.bits()))?.0
@@ -165,14 +154,7 @@ impl Encryptor {
             other => other?,
         };
         // One inversion of the product of all says whether each has one.
-        let mut product = residues.clone();
-        while product.len() > 1 {
-            let half = product.len() / 2;
-            let odd = product.select(2 * half..product.len());
-            product = self.bigmod.multiply(&product.select(0..half), &product.select(half..2 * half))?.0;
-            product.append(&odd)?;
-        }
-        match self.bigmod.invert(&product) {
+        match self.bigmod.invert(&product(&*self.bigmod, residues.clone())?) {
             Err(DeviceError::NotInvertible { .. }) => {}
             other => return other.map(|_| residues).map_err(Error::from),
         }
@@ -191,6 +173,9 @@ impl Encryptor {
 /// Decrypts with one key on one device, in constant time in the key and the plaintexts.
 pub struct Decryptor {
     public: PublicKey,
+    /// Arithmetic modulo n^2, and there an encryption of a random number that no one knows: see [`Decryptor::decrypt`].
+    whole: Box<dyn Bigmod>,
+    mask: Residues,
     p: Half,
     q: Half,
     /// 1 / q modulo p.
@@ -207,6 +192,8 @@ struct Half {
     /// 1 / (exponent * other prime) modulo the prime, and what it is the inverse of.
     factor: Residues,
     back: Residues,
+    /// The logarithm of the mask.
+    mask: Numbers,
 }
 
 #[derive(Zeroize, ZeroizeOnDrop)]
@@ -223,6 +210,7 @@ impl Half {
         prime: &[u64],
         other: &[u64],
         (exponent, bits): &(Zeroizing<Vec<u64>>, u32),
+        mask: &Numbers,
         device: &dyn Device,
     ) -> Result<Self, Error> {
         let words = prime.len();
@@ -247,7 +235,7 @@ impl Half {
             inverse: inverse.as_words().to_vec(),
         };
         let reduce = Reduce::new(square.value());
-        Ok(Self {
+        let mut half = Self {
             numbers,
             square: device.bigmod(&square)?,
             modulus: bigmod,
@@ -255,23 +243,27 @@ impl Half {
             reduce_prime: Reduce::new(prime),
             factor,
             back,
-        })
+            mask: Numbers::zeroed(1, words),
+        };
+        half.mask = half.logarithms_of(mask)?;
+        Ok(half)
     }
 
-    /// L of every ciphertext: (c^exponent - 1) / prime modulo the prime. And whether every division came out even,
-    /// which it does for every c that shares no factor with n, unless something went wrong on the way.
-    fn logarithms(&self, ciphertexts: &Numbers) -> Result<(Numbers, Choice), Error> {
+    /// L of every ciphertext: (c^exponent - 1) / prime modulo the prime. And whether all went well: every division came
+    /// out even, and `all`, the mask times the square of the product of all, has the logarithm that belongs to that.
+    fn logarithms(&self, ciphertexts: &Numbers, all: &Numbers) -> Result<(Numbers, Choice), Error> {
         let HalfNumbers { prime, exponent, bits, inverse } = &self.numbers;
         let words = prime.len();
-        let mut reduced = Numbers::zeroed(ciphertexts.len(), self.square.modulus().words());
-        for (i, c) in ciphertexts.iter().enumerate() {
+        let count = ciphertexts.len();
+        let mut reduced = Numbers::zeroed(count + 1, self.square.modulus().words());
+        for (i, c) in ciphertexts.iter().chain(all.iter()).enumerate() {
             self.reduce.reduce(c, reduced.get_mut(i));
         }
         let placed = self.square.place(&reduced)?;
         let (powers, _) = self.square.power(&placed, &Exponents::Shared(exponent, *bits))?;
         let powers = self.square.read(&powers)?;
-        let mut out = Numbers::zeroed(ciphertexts.len(), words);
-        let mut even = Choice::from(1);
+        let (mut out, mut rest) = (Numbers::zeroed(count, words), Numbers::zeroed(1, words));
+        let mut good = Choice::from(1);
         let mut value = Zeroizing::new(vec![0; 2 * words]);
         let mut product = Zeroizing::new(vec![0; 2 * words]);
         for (i, power) in powers.iter().enumerate() {
@@ -281,12 +273,18 @@ impl Half {
             for word in value.iter_mut() {
                 (*word, borrow) = word.overflowing_sub(u64::from(borrow));
             }
-            let quotient = out.get_mut(i);
+            let quotient = if i < count { out.get_mut(i) } else { rest.get_mut(0) };
             multiply(&value[..words], inverse, quotient);
             multiply(quotient, prime, &mut product);
-            even &= product.ct_eq(&value);
+            good &= product.ct_eq(&value);
         }
-        Ok((out, even))
+        // Taking each logarithm twice from that of all leaves the mask's.
+        let rest = rest.get_mut(0);
+        for logarithm in out.iter().flat_map(|l| [l, l]) {
+            subtract(rest, logarithm, prime);
+        }
+        good &= rest.ct_eq(self.mask.get(0));
+        Ok((out, good))
     }
 
     /// Plaintexts modulo the prime.
@@ -295,15 +293,14 @@ impl Half {
         Ok(self.modulus.read(&out)?)
     }
 
-    /// Whether plaintexts are what logarithms say: the way there, gone back.
-    fn check(&self, plaintexts: &Numbers, logarithms: &Numbers) -> Result<Choice, Error> {
+    /// The logarithms that ciphertexts of plaintexts have.
+    fn logarithms_of(&self, plaintexts: &Numbers) -> Result<Numbers, Error> {
         let mut reduced = Numbers::zeroed(plaintexts.len(), self.numbers.prime.len());
         for (i, m) in plaintexts.iter().enumerate() {
             self.reduce_prime.reduce(m, reduced.get_mut(i));
         }
         let (back, _) = self.modulus.multiply(&self.modulus.place(&reduced)?, &self.back)?;
-        let back = self.modulus.read(&back)?;
-        Ok(back.as_words().ct_eq(logarithms.as_words()))
+        Ok(self.modulus.read(&back)?)
     }
 }
 
@@ -311,16 +308,17 @@ impl Decryptor {
     /// Prepares a key.
     ///
     /// # Errors
-    /// The device does not do bigmod.
+    /// The device does not do bigmod; or the operating system gave no randomness.
     pub fn new(key: &SecretKey, device: &dyn Device) -> Result<Self, Error> {
         let (p, q) = key.primes();
         let [of_p, of_q] = key.exponents();
-        let half_p = Half::new(p, q, &of_p, device)?;
-        let half_q = Half::new(q, p, &of_q, device)?;
+        let (whole, number, mask) = mask(key.public(), device)?;
+        let half_p = Half::new(p, q, &of_p, &number, device)?;
+        let half_q = Half::new(q, p, &of_q, &number, device)?;
         let inverse = Zeroizing::new(uint(q)).invert_odd_mod(&Odd::new(uint(p)).expect("a prime is odd"));
         let inverse = Zeroizing::new(Option::<BoxedUint>::from(inverse).expect("two primes"));
         let inverse = half_p.modulus.place(&Numbers::from_words(p.len(), [inverse.as_words()]))?;
-        Ok(Self { public: key.public().clone(), p: half_p, q: half_q, inverse })
+        Ok(Self { public: key.public().clone(), whole, mask, p: half_p, q: half_q, inverse })
     }
 
     /// The public key that belongs to the secret one.
@@ -332,9 +330,17 @@ impl Decryptor {
     /// Plaintexts below n of ciphertexts, which must come from [`Encryptor::accept`] or be made here: numbers that share
     /// a factor with n fail as a whole, without saying which.
     ///
-    /// Every plaintext is checked before any is given out, against faults that would give the key away (Boneh, DeMillo
-    /// and Lipton 1997): each power must be 1 modulo its prime, which a disturbed exponentiation is not but by a chance
-    /// of 1 in p; and the result, taken modulo each prime and multiplied back, must be the logarithm that it came from.
+    /// Every plaintext is checked before any is given out, against faults: one that is right modulo one prime and wrong
+    /// modulo the other gives the key away (Boneh, DeMillo and Lipton 1997).
+    ///
+    /// 1. Each power must be 1 modulo its prime. This alone passes over faults in what is raised, and in the part of it
+    ///    that is a multiple of the prime, which devices keep apart.
+    /// 2. Hence one more number is decrypted: the square of the product of all, worked out modulo n^2, times the mask, an
+    ///    encryption of a random number made with this decryptor. Its logarithm must be twice the sum of theirs and the
+    ///    mask's: a fault in any one number shows, faults in several unless they cancel modulo a prime that is unknown.
+    /// 3. The result, taken modulo each prime and multiplied back, must be the logarithm that it came from.
+    ///
+    /// A fault that makes the processor pass over a check is not caught.
     ///
     /// # Errors
     /// A number is not below n^2; or [`Error::Fault`].
@@ -347,9 +353,14 @@ impl Decryptor {
         {
             return Err(Error::Ciphertext { position, count, why: "it is not below n^2" });
         }
-        let (log_p, even_p) = self.p.logarithms(ciphertexts)?;
-        let (log_q, even_q) = self.q.logarithms(ciphertexts)?;
-        if !bool::from(even_p & even_q) {
+        if count == 0 {
+            return Ok(Numbers::zeroed(0, n.len()));
+        }
+        let (all, _) = self.whole.square(&product(&*self.whole, self.whole.place(ciphertexts)?)?, 1)?;
+        let all = self.whole.read(&self.whole.multiply(&all, &self.mask)?.0)?;
+        let (log_p, good_p) = self.p.logarithms(ciphertexts, &all)?;
+        let (log_q, good_q) = self.q.logarithms(ciphertexts, &all)?;
+        if !bool::from(good_p & good_q) {
             return Err(Error::Fault);
         }
         let (of_p, of_q) = (self.p.plaintexts(&log_p)?, self.q.plaintexts(&log_q)?);
@@ -357,7 +368,8 @@ impl Decryptor {
         let p = &self.p.numbers.prime;
         let mut difference = Numbers::zeroed(count, p.len());
         for i in 0..count {
-            subtract(of_p.get(i), of_q.get(i), p, difference.get_mut(i));
+            difference.get_mut(i).copy_from_slice(of_p.get(i));
+            subtract(difference.get_mut(i), of_q.get(i), p);
         }
         let (multiple, _) = self.p.modulus.multiply(&self.p.modulus.place(&difference)?, &self.inverse)?;
         let multiple = self.p.modulus.read(&multiple)?;
@@ -371,11 +383,45 @@ impl Decryptor {
                 (*word, carry) = word.carrying_add(add, carry);
             }
         }
-        if !bool::from(self.p.check(&out, &log_p)? & self.q.check(&out, &log_q)?) {
+        let (back_p, back_q) = (self.p.logarithms_of(&out)?, self.q.logarithms_of(&out)?);
+        if !bool::from(back_p.as_words().ct_eq(log_p.as_words()) & back_q.as_words().ct_eq(log_q.as_words()))
+        {
             return Err(Error::Fault);
         }
         Ok(out)
     }
+}
+
+/// Arithmetic modulo n^2, a random number below n, and an encryption of it.
+fn mask(key: &PublicKey, device: &dyn Device) -> Result<(Box<dyn Bigmod>, Numbers, Residues), Error> {
+    let n = key.n();
+    let mut rng = SecretRng::from_os()?;
+    let whole = device.bigmod(&key.modulus())?;
+    let mut number = Numbers::zeroed(1, n.len());
+    fill_below(&mut rng, n, number.get_mut(0));
+    let mut mask = Numbers::zeroed(1, key.ciphertext_words());
+    plain(number.get(0), n, mask.get_mut(0));
+    // Any noise will do, for no one sees it: the base of keys that have one.
+    let noise = if key.base().is_empty() {
+        let mut random = Numbers::zeroed(1, key.ciphertext_words());
+        fill_below(&mut rng, n, &mut random.get_mut(0)[..n.len()]);
+        whole.power(&whole.place(&random)?, &Exponents::Shared(n, key.bits()))?.0
+    } else {
+        whole.place(&Numbers::from_words(key.ciphertext_words(), [key.base()]))?
+    };
+    let (mask, _) = whole.multiply(&whole.place(&mask)?, &noise)?;
+    Ok((whole, number, mask))
+}
+
+/// The product of all of at least one residue.
+fn product(bigmod: &dyn Bigmod, mut residues: Residues) -> Result<Residues, Error> {
+    while residues.len() > 1 {
+        let half = residues.len() / 2;
+        let odd = residues.select(2 * half..residues.len());
+        residues = bigmod.multiply(&residues.select(0..half), &residues.select(half..2 * half))?.0;
+        residues.append(&odd)?;
+    }
+    Ok(residues)
 }
 
 /// Takes numbers modulo an odd secret one, in constant time: by Montgomery's reduction, in words.
@@ -464,16 +510,36 @@ fn multiply(x: &[u64], y: &[u64], out: &mut [u64]) {
     }
 }
 
-/// `out = x - y` modulo `p`, of numbers below p.
-fn subtract(x: &[u64], y: &[u64], p: &[u64], out: &mut [u64]) {
+/// `out = 1 + m n`, of m below n.
+fn plain(m: &[u64], n: &[u64], out: &mut [u64]) {
+    multiply(m, n, out);
+    // m n is at most n (n - 1): one more is below n^2.
+    let mut carry = true;
+    for word in out {
+        (*word, carry) = word.overflowing_add(u64::from(carry));
+    }
+}
+
+/// `x -= y` modulo `p`, of numbers below p.
+fn subtract(x: &mut [u64], y: &[u64], p: &[u64]) {
     let mut borrow = false;
-    for (i, out) in out.iter_mut().enumerate() {
-        (*out, borrow) = x[i].borrowing_sub(y.get(i).copied().unwrap_or(0), borrow);
+    for (i, x) in x.iter_mut().enumerate() {
+        (*x, borrow) = x.borrowing_sub(y.get(i).copied().unwrap_or(0), borrow);
     }
     let add = u64::from(borrow).wrapping_neg();
     let mut carry = false;
-    for (out, p) in out.iter_mut().zip(p) {
-        (*out, carry) = out.carrying_add(p & add, carry);
+    for (x, p) in x.iter_mut().zip(p) {
+        (*x, carry) = x.carrying_add(p & add, carry);
+    }
+}
+
+/// A uniform number from 1 to n - 1, by rejection.
+fn fill_below(rng: &mut SecretRng, n: &[u64], out: &mut [u64]) {
+    loop {
+        fill(rng, out);
+        if below(out, n) && out.iter().any(|word| *word != 0) {
+            return;
+        }
     }
 }
 

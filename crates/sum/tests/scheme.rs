@@ -1,9 +1,14 @@
 //! Keys and the scheme: every mode there and back, what is refused, and what a key must be.
 
-use blindcore_accel::bigmod::Numbers;
+use std::sync::{Arc, Mutex};
+
+use blindcore_accel::bigmod::{Bigmod, Exponents, FixedBase, Mac, Modulus, Numbers, Residues};
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Contract, Cost, Description, Device, Error as DeviceError};
 use blindcore_accel_cpu::Cpu;
 use blindcore_sum::keys::{self, KeySize, Mode, PublicKey, SecretKey};
 use blindcore_sum::scheme::{Decryptor, Encryptor, Error};
+use crypto_bigint::{BoxedUint, NonZero, Resize};
 
 const MODES: [Mode; 3] = [Mode::Textbook, Mode::ShortExponent, Mode::SpecialKey];
 
@@ -226,4 +231,150 @@ fn a_special_key_refuses_what_its_own_mode_did_not_make() {
     let c = encryptor.bigmod().read(&encryptor.encrypt(&plaintexts(&textbook)).unwrap()).unwrap();
     let decryptor = Decryptor::new(&secret, &device).unwrap();
     assert_eq!(decryptor.decrypt(&c).err(), Some(Error::Fault));
+}
+
+/// A device on which one call goes wrong: `fault` multiples of the modulus' root are added to what it gives, to every
+/// number or to one. Modulo p^2 that leaves a number what it was modulo p.
+struct Faulty {
+    device: Cpu,
+    state: Arc<Mutex<Fault>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Fault {
+    /// Calls to come before it; none: it does not happen.
+    after: Option<usize>,
+    calls: usize,
+    /// One number, or every.
+    row: Option<usize>,
+    /// The root of the modulus is added, or one.
+    root: bool,
+}
+
+impl Device for Faulty {
+    fn name(&self) -> &str {
+        "faulty"
+    }
+
+    fn describe(&self) -> Description {
+        self.device.describe()
+    }
+
+    fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, DeviceError> {
+        self.device.contract(shape)
+    }
+
+    fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, DeviceError> {
+        Ok(Box::new(FaultyBigmod { sound: self.device.bigmod(modulus)?, state: Arc::clone(&self.state) }))
+    }
+}
+
+struct FaultyBigmod {
+    sound: Box<dyn Bigmod>,
+    state: Arc<Mutex<Fault>>,
+}
+
+impl FaultyBigmod {
+    fn disturb(&self, numbers: &Numbers) -> Numbers {
+        let mut state = self.state.lock().unwrap();
+        state.calls += 1;
+        let mut out = numbers.clone();
+        if state.after != Some(state.calls - 1) {
+            return out;
+        }
+        let modulus = self.sound.modulus();
+        let value = NonZero::new(BoxedUint::from_words(modulus.value().iter().copied())).unwrap();
+        let add = if state.root && modulus.is_square() { modulus.root() } else { &[1] };
+        let add = BoxedUint::from_words(add.iter().copied()).resize(value.bits_precision());
+        for i in 0..out.len() {
+            if state.row.is_none_or(|row| row == i) {
+                let number = BoxedUint::from_words(out.get(i).iter().copied());
+                out.get_mut(i).copy_from_slice(number.add_mod(&add, &value).as_words());
+            }
+        }
+        out
+    }
+
+    fn disturbed(&self, (residues, cost): (Residues, Cost)) -> Result<(Residues, Cost), DeviceError> {
+        Ok((self.sound.place(&self.disturb(&self.sound.read(&residues)?))?, cost))
+    }
+}
+
+impl Bigmod for FaultyBigmod {
+    fn modulus(&self) -> &Arc<Modulus> {
+        self.sound.modulus()
+    }
+
+    fn place(&self, numbers: &Numbers) -> Result<Residues, DeviceError> {
+        self.sound.place(&self.disturb(numbers))
+    }
+
+    fn read(&self, residues: &Residues) -> Result<Numbers, DeviceError> {
+        Ok(self.disturb(&self.sound.read(residues)?))
+    }
+
+    fn multiply(&self, x: &Residues, y: &Residues) -> Result<(Residues, Cost), DeviceError> {
+        self.disturbed(self.sound.multiply(x, y)?)
+    }
+
+    fn square(&self, x: &Residues, times: u32) -> Result<(Residues, Cost), DeviceError> {
+        self.disturbed(self.sound.square(x, times)?)
+    }
+
+    fn power(&self, x: &Residues, exponents: &Exponents<'_>) -> Result<(Residues, Cost), DeviceError> {
+        self.disturbed(self.sound.power(x, exponents)?)
+    }
+
+    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Box<dyn FixedBase>, DeviceError> {
+        self.sound.fixed_base(base, bits)
+    }
+
+    fn invert(&self, x: &Residues) -> Result<(Residues, Cost), DeviceError> {
+        self.disturbed(self.sound.invert(x)?)
+    }
+
+    fn mac(&self, x: &Residues, mac: &Mac) -> Result<(Residues, Cost), DeviceError> {
+        self.disturbed(self.sound.mac(x, mac)?)
+    }
+}
+
+/// Whatever single call of the device goes wrong while decrypting, and whether it does so for one number or for all:
+/// no wrong plaintext is given out.
+#[test]
+fn no_fault_of_the_device_gets_out() {
+    for mode in MODES {
+        let secret = key(mode);
+        let device = Cpu::open("cpu").unwrap();
+        let encryptor = Encryptor::new(secret.public(), &device).unwrap();
+        let all = plaintexts(secret.public());
+        let state = Arc::new(Mutex::new(Fault::default()));
+        let faulty = Faulty { device, state: Arc::clone(&state) };
+        let decryptor = Decryptor::new(&secret, &faulty).unwrap();
+        for count in [1, 2, 5, 22] {
+            let m = Numbers::from_words(all.words(), all.iter().rev().take(count));
+            let c = encryptor.bigmod().read(&encryptor.encrypt(&m).unwrap()).unwrap();
+            *state.lock().unwrap() = Fault::default();
+            assert!(decryptor.decrypt(&c).unwrap() == m);
+            let calls = state.lock().unwrap().calls;
+            assert!(calls > 10);
+            let mut caught = 0;
+            for after in 0..calls {
+                for (row, root) in [(Some(0), true), (Some(0), false), (None, true), (None, false)] {
+                    *state.lock().unwrap() = Fault { after: Some(after), calls: 0, row, root };
+                    let got = decryptor.decrypt(&c);
+                    assert!(state.lock().unwrap().calls > after, "the fault has not happened");
+                    match got {
+                        Ok(got) => {
+                            assert!(got == m, "{mode:?}, {count} numbers: call {after}, {row:?} {root}")
+                        }
+                        Err(e) => {
+                            assert_eq!(e, Error::Fault);
+                            caught += 1;
+                        }
+                    }
+                }
+            }
+            assert_eq!(caught, 4 * calls, "{mode:?}, {count} numbers: a fault without a consequence");
+        }
+    }
 }
