@@ -2,6 +2,9 @@
 //!
 //! A public key is n = p q and, in the modes that have one, a base hs; a secret key is its primes. Everything that comes
 //! from outside is validated where it is loaded: a key that is held is a key that is sound.
+//!
+//! What is kept of a secret key is wiped when it is dropped. The library of big numbers frees its working memory as it
+//! is, so making or loading a key, and preparing a decryptor, may leave parts of it in memory of this process.
 
 use blindcore_accel::bigmod::Modulus;
 use blindcore_math::{RandomnessError, SecretRng};
@@ -179,8 +182,9 @@ impl PublicKey {
         let low = base.rem_vartime(&NonZero::new(value.clone()).expect("not zero"));
         let odd = Odd::new(value).expect("checked above");
         let inverse: Option<BoxedUint> = low.clone().resize(bits).invert_odd_mod_vartime(&odd).into();
-        if inverse.is_none() || low.bits_vartime() <= 1 {
-            return Err(unsound("its base is one, or shares a factor with n"));
+        let minus_one = odd.wrapping_sub(BoxedUint::one_with_precision(bits));
+        if inverse.is_none() || low.bits_vartime() <= 1 || low == minus_one {
+            return Err(unsound("its base is 1 or -1, or shares a factor with n"));
         }
         Ok(Self::made(mode, n, trimmed(&base, 2 * bits)))
     }
@@ -427,18 +431,23 @@ impl SecretKey {
         Ok(key)
     }
 
-    /// That hs has the order that decryption relies on: hs^exponent = 1 modulo p^2 and q^2.
+    /// That hs has the order that decryption relies on, and no Jacobi symbol modulo n but 1, which would leak a bit: it is
+    /// -1 modulo p^2 and q^2 when raised to half the exponent.
     fn check_base(&self) -> Result<(), Error> {
         if self.public.mode == Mode::Textbook {
             return Ok(());
+        }
+        if self.primes.p[0] % 4 != 3 || self.primes.q[0] % 4 != 3 {
+            return Err(unsound("its primes are not both 3 modulo 4"));
         }
         for (prime, (exponent, bits)) in [&self.primes.p, &self.primes.q].into_iter().zip(self.exponents()) {
             let square = uint(prime).concatenating_square();
             let modulus = NonZero::new(square.clone()).expect("a prime's square");
             let params = BoxedMontyParams::new(Odd::new(square).expect("a prime's square"));
             let base = uint(&self.public.base).rem(&modulus).resize(params.bits_precision());
-            let power = BoxedMontyForm::new(base, &params).pow_bounded_exp(&uint(&exponent), bits);
-            if power != BoxedMontyForm::one(&params) {
+            let half = Zeroizing::new(uint(&exponent).shr(1)); // of an even number
+            let power = BoxedMontyForm::new(base, &params).pow_bounded_exp(&half, bits - 1);
+            if power != BoxedMontyForm::one(&params).neg() {
                 return Err(unsound("its base has not the order that it should"));
             }
         }
@@ -477,13 +486,20 @@ impl Primes {
         if divides(&p, &minus_one(&q)) || divides(&q, &minus_one(&p)) {
             return Err(unsound("one prime divides the other's predecessor"));
         }
+        if !self.small_p.is_empty() && self.small_p == self.small_q {
+            return Err(unsound("both factors of alpha are the same"));
+        }
         for (prime, small) in [(&p, &self.small_p), (&q, &self.small_q)] {
             if small.is_empty() {
                 continue;
             }
             let small = Zeroizing::new(uint(small));
-            if !is_prime(Flavor::Any, &*small) || !divides(&small, &minus_one(prime)) {
-                return Err(unsound("a factor of alpha is not prime, or does not divide p - 1"));
+            // Its length is what keeps it from being found in the square root of its size.
+            if small.bits() != alpha_bits(size.bits()) / 2
+                || !is_prime(Flavor::Any, &*small)
+                || !divides(&small, &minus_one(prime))
+            {
+                return Err(unsound("a factor of alpha is short, not prime, or does not divide p - 1"));
             }
         }
         Ok(())
@@ -523,7 +539,8 @@ fn prime(
     (p, Some(small))
 }
 
-/// The first prime of a random sequence. What candidates were passed over shows in time, what is kept does not.
+/// The first prime of a random sequence. Time shows how many candidates were passed over, which are independent of the
+/// one that is kept.
 fn search(rng: &mut SecretRng, bits: u32, form: impl Fn(BoxedUint) -> BoxedUint) -> Zeroizing<BoxedUint> {
     let words = (bits / 64) as usize;
     let mut candidate = Zeroizing::new(vec![0u64; words]);

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use blindcore_accel::bigmod::{Bigmod, Exponents, FixedBase, Mac, Modulus, Numbers, Residues};
+use blindcore_accel::bigmod::{Bigmod, Exponents, FixedBase, Mac, Modulus, Numbers, Residues, reference};
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Contract, Cost, Description, Device, Error as DeviceError};
 use blindcore_accel_cpu::Cpu;
 use blindcore_sum::keys::{self, KeySize, Mode, PublicKey, SecretKey};
 use blindcore_sum::scheme::{Decryptor, Encryptor, Error};
 use crypto_bigint::{BoxedUint, NonZero, Resize};
+use crypto_primes::{Flavor, is_prime};
 
 const MODES: [Mode; 3] = [Mode::Textbook, Mode::ShortExponent, Mode::SpecialKey];
 
@@ -75,14 +76,33 @@ fn sizes_for_use_work() {
 }
 
 #[test]
-fn forty_keys_have_primes_that_are_three_modulo_four() {
+fn forty_keys_have_primes_that_are_three_modulo_four_and_bases_that_leak_nothing() {
     for i in 0..40 {
-        let secret = key(MODES[i % 3]);
+        let mode = MODES[i % 3];
+        let secret = key(mode);
         let (p, q) = secret.primes();
         assert_eq!((p[0] % 4, q[0] % 4), (3, 3));
         assert_eq!((p[p.len() - 1] >> 62, q[q.len() - 1] >> 62), (3, 3));
         assert_eq!(secret.public().bits(), 512);
+        if mode == Mode::Textbook {
+            continue;
+        }
+        // -x^2 is a square modulo neither prime: its Jacobi symbol modulo n is 1, as that of every encryption.
+        let base = words_of(&secret.public().to_bytes())[8..].to_vec();
+        for prime in [p, q] {
+            let modulus = Modulus::odd(prime).unwrap();
+            let base = reference::multiply(&modulus, &base, &[1]);
+            let minus_one: Vec<u64> =
+                std::iter::once(prime[0] - 1).chain(prime[1..].iter().copied()).collect();
+            let half = BoxedUint::from_words(prime.iter().copied()).shr(1);
+            assert_eq!(reference::power(&modulus, &base, half.as_words()), minus_one, "{mode:?}");
+        }
     }
+}
+
+/// The words between a key's header and its hash.
+fn words_of(bytes: &[u8]) -> Vec<u64> {
+    bytes[16..bytes.len() - 32].chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect()
 }
 
 #[test]
@@ -154,10 +174,16 @@ fn unsound_keys_are_refused_by_reason() {
     let zeros = [0u64; 16];
     let one = [1u64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     let n = secret.public().n();
+    let modulus = secret.public().modulus();
+    let mut minus_one = modulus.value().to_vec();
+    minus_one[0] -= 1;
+    let n_padded: &[u64] = &n.iter().copied().chain([0; 8]).collect::<Vec<_>>();
     for (bytes, want) in [
         (sealed(b"bcsumpub", 0, 512, &[&[4; 8]]), "not made"),
-        (sealed(b"bcsumpub", 1, 512, &[n, &zeros]), "one, or shares"),
-        (sealed(b"bcsumpub", 1, 512, &[n, &one]), "one, or shares"),
+        (sealed(b"bcsumpub", 1, 512, &[n, &zeros]), "1 or -1, or shares"),
+        (sealed(b"bcsumpub", 1, 512, &[n, &one]), "1 or -1, or shares"),
+        (sealed(b"bcsumpub", 1, 512, &[n, &minus_one]), "1 or -1, or shares"),
+        (sealed(b"bcsumpub", 1, 512, &[n, n_padded]), "1 or -1, or shares"),
         (sealed(b"bcsumpub", 1, 512, &[n, &[u64::MAX; 16]]), "not below n^2"),
         (sealed(b"bcsumpub", 9, 512, &[n]), "mode 9"),
         (sealed(b"bcsumpub", 0, 640, &[&[5; 10]]), "640 bits"),
@@ -170,14 +196,37 @@ fn unsound_keys_are_refused_by_reason() {
     assert!(PublicKey::textbook(&even).unwrap_err().to_string().contains("even"));
     assert!(PublicKey::textbook(&[]).is_err());
     // A base of the wrong order: a short-exponent key with the base of another.
-    let other = key(Mode::ShortExponent).public().to_bytes();
-    let base: Vec<u64> = other[16 + 64..16 + 64 + 128]
-        .chunks_exact(8)
-        .map(|b| u64::from_le_bytes(b.try_into().unwrap()))
-        .collect();
-    let bytes = sealed(b"bcsumsec", 1, 512, &[p, q, &base]);
-    let got = message(SecretKey::from_bytes(&bytes));
+    let other = key(Mode::ShortExponent);
+    let base = &words_of(&other.public().to_bytes())[8..];
+    let got = message(SecretKey::from_bytes(&sealed(b"bcsumsec", 1, 512, &[p, q, base])));
     assert!(got.contains("order") || got.contains("not below"), "{got}");
+    // Its own base but for the sign: x^2, a square modulo both primes.
+    let modulus = other.public().modulus();
+    let negative = BoxedUint::from_words(modulus.value().iter().copied())
+        .wrapping_sub(BoxedUint::from_words(base.iter().copied()));
+    let (other_p, other_q) = other.primes();
+    let bytes = sealed(b"bcsumsec", 1, 512, &[other_p, other_q, negative.as_words()]);
+    let got = message(SecretKey::from_bytes(&bytes));
+    assert!(got.contains("order"), "{got}");
+    // A prime that is 1 modulo 4, with a base that is no matter.
+    let mut first = BoxedUint::from_words([1, 0, 0, u64::MAX]);
+    while !is_prime(Flavor::Any, &first) {
+        first = first.wrapping_add(BoxedUint::from_words([4, 0, 0, 0]));
+    }
+    let two: Vec<u64> = std::iter::once(2).chain([0; 15]).collect();
+    let bytes = sealed(b"bcsumsec", 1, 512, &[first.as_words(), q, &two]);
+    let got = message(SecretKey::from_bytes(&bytes));
+    assert!(got.contains("3 modulo 4"), "{got}");
+    assert!(SecretKey::from_primes(first.as_words(), q).is_ok(), "a textbook key may have it");
+    // Factors of alpha that are short, or one twice.
+    let special = words_of(&key(Mode::SpecialKey).to_bytes());
+    for (small_p, small_q, want) in
+        [(&[3, 0][..], &special[10..12], "short"), (&special[8..10], &special[8..10], "same")]
+    {
+        let bytes = sealed(b"bcsumsec", 2, 512, &[&special[..8], small_p, small_q, &special[12..]]);
+        let got = message(SecretKey::from_bytes(&bytes));
+        assert!(got.contains(want), "{got} without {want}");
+    }
     for bits in [0, 256, 2047, 8192] {
         assert!(KeySize::new(bits).is_err() && KeySize::test_only(bits).is_err());
     }
