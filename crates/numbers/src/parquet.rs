@@ -119,27 +119,82 @@ fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<
 /// What the library says, on one line.
 /// That the metadata's lists are as long as they say, and that no part of the schema has more children than the schema has
 /// parts: the library takes memory for them before it looks.
+///
+/// It also looks at a field's number and not at its type, so one of another type would be read there as something else than
+/// here: up to the schema's end every field must have the type that parquet.thrift gives it.
 fn check_metadata(bytes: &[u8]) -> Option<()> {
     let mut thrift = Thrift(bytes);
     let mut last = 0;
     while let Some((id, kind)) = thrift.field(&mut last)? {
-        if (id, kind) != (2, Thrift::LIST) {
-            thrift.skip(kind, 16)?;
-            continue;
+        let fits = match id {
+            1 => kind == Thrift::I32,
+            2 | 4 | 5 | 7 => kind == Thrift::LIST,
+            3 => kind == Thrift::I64,
+            6 | 9 => kind == Thrift::BINARY,
+            8 => kind == Thrift::STRUCT,
+            _ => true,
+        };
+        if !fits {
+            return None;
         }
-        let (parts, kind) = thrift.list()?;
+        if id == 2 {
+            check_schema(&mut thrift)?;
+        } else {
+            thrift.skip(kind, 16)?;
+        }
+    }
+    Some(())
+}
+
+fn check_schema(thrift: &mut Thrift<'_>) -> Option<()> {
+    let (parts, kind) = thrift.list()?;
+    if kind != Thrift::STRUCT {
+        return None;
+    }
+    for _ in 0..parts {
+        let mut last = 0;
+        while let Some((id, kind)) = thrift.field(&mut last)? {
+            match (id, kind) {
+                (5, Thrift::I32) => {
+                    u64::try_from(thrift.integer()?).ok().filter(|children| *children < parts)?;
+                }
+                (1..=3 | 6..=9, Thrift::I32) | (4, Thrift::BINARY) => thrift.skip(kind, 1)?,
+                (10, Thrift::STRUCT) => check_logical_type(thrift)?,
+                (1..=10, _) => return None,
+                _ => thrift.skip(kind, 16)?,
+            }
+        }
+    }
+    Some(())
+}
+
+/// A union: which type it is, and what is said of it.
+fn check_logical_type(thrift: &mut Thrift<'_>) -> Option<()> {
+    let mut last = 0;
+    while let Some((of, kind)) = thrift.field(&mut last)? {
         if kind != Thrift::STRUCT {
             return None;
         }
-        for _ in 0..parts {
-            let mut last = 0;
-            while let Some((id, kind)) = thrift.field(&mut last)? {
-                if (id, kind) == (5, Thrift::I32) {
-                    u64::try_from(thrift.integer()?).ok().filter(|children| *children < parts)?;
-                } else {
-                    thrift.skip(kind, 16)?;
+        let mut last = 0;
+        while let Some((id, kind)) = thrift.field(&mut last)? {
+            match (of, id, kind) {
+                (5, 1 | 2, Thrift::I32) | (18, 2, Thrift::I32) => {} // decimal; geography's algorithm
+                (7 | 8, 1, 1 | 2) | (10, 2, 1 | 2) => {}             // times in UTC, integers with a sign
+                (10 | 16, 1, Thrift::I8) => {} // an integer's width, a variant's version
+                (17 | 18, 1, Thrift::BINARY) => {} // geometry's reference system
+                (7 | 8, 2, Thrift::STRUCT) => {
+                    let mut last = 0;
+                    while let Some((_, kind)) = thrift.field(&mut last)? {
+                        // A unit of time is an empty structure.
+                        if kind != Thrift::STRUCT || thrift.byte()? != 0 {
+                            return None;
+                        }
+                    }
+                    continue;
                 }
+                _ => return None,
             }
+            thrift.skip(kind, 1)?;
         }
     }
     Some(())
@@ -571,6 +626,9 @@ struct Thrift<'a>(&'a [u8]);
 
 impl Thrift<'_> {
     const I32: u8 = 5;
+    const I8: u8 = 3;
+    const I64: u8 = 6;
+    const BINARY: u8 = 8;
     const LIST: u8 = 9;
     const STRUCT: u8 = 12;
     /// Structures of one list: row groups, columns of one, parts of a schema.

@@ -345,10 +345,15 @@ fn a_link_is_followed_and_a_file_is_for_whom_new_files_are() {
     assert_eq!(fs::metadata(&file).unwrap().mode(), fs::metadata(&reference).unwrap().mode());
 }
 
-/// Found by fuzzing: a schema that says it has two billion children, for which the library would take 16 GB.
+/// Found by fuzzing: a schema that says it has two billion children, and one that seems to where a field's type is not looked
+/// at: the library would take 16 GB for them.
 #[test]
 fn a_schema_of_too_many_children_is_refused_before_memory_is_taken() {
-    let file = include_bytes!("../../../testdata/numbers/many_children.parquet");
-    let error = read(&Source::bytes(Format::Parquet, &file[..])).unwrap_err().to_string();
-    assert!(error.contains("metadata is damaged"), "{error}");
+    for file in [
+        &include_bytes!("../../../testdata/numbers/many_children.parquet")[..],
+        include_bytes!("../../../testdata/numbers/mistyped_schema.parquet"),
+    ] {
+        let error = read(&Source::bytes(Format::Parquet, file)).unwrap_err().to_string();
+        assert!(error.contains("metadata is damaged"), "{error}");
+    }
 }
