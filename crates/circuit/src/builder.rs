@@ -1,0 +1,187 @@
+//! The builder: gates one by one, folded where they can be.
+//!
+//! Whatever is a constant, a repeated operand or a gate that was made just before costs nothing. Gadgets on words
+//! ([`gadgets`](crate::gadgets)) are further `impl Builder` blocks, in terms of the five operations here.
+
+use crate::netlist::{Gate, Kind, Netlist, NetlistError, Port, Wire};
+
+/// A bit of a circuit under construction.
+pub type Bit = Wire;
+
+/// Builds a [`Netlist`].
+///
+/// ```
+/// use blindcore_circuit::builder::Builder;
+///
+/// let mut c = Builder::new();
+/// let (a, b) = (c.input("a", 1), c.input("b", 1));
+/// let both = c.and(a[0], b[0]);
+/// c.output("both", &[both]);
+/// let netlist = c.finish()?;
+/// assert_eq!(netlist.evaluate(&[vec![true], vec![true]])?, [[true]]);
+/// # Ok::<(), blindcore_circuit::netlist::NetlistError>(())
+/// ```
+pub struct Builder {
+    inputs: Vec<(String, usize)>,
+    input_bits: usize,
+    gates: Vec<Gate>,
+    outputs: Vec<Port>,
+    /// Gates made lately, by a hash of what they are: a direct-mapped cache of wires.
+    recent: Vec<u32>,
+}
+
+const RECENT: usize = 1 << 14;
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Builder {
+    /// An empty circuit.
+    #[must_use]
+    pub fn new() -> Self {
+        let recent = vec![0; RECENT];
+        Self { inputs: Vec::new(), input_bits: 0, gates: Vec::new(), outputs: Vec::new(), recent }
+    }
+
+    /// A new input of `width` bits, least significant first.
+    ///
+    /// # Panics
+    /// After the first gate: inputs come first.
+    pub fn input(&mut self, name: impl Into<String>, width: usize) -> Vec<Bit> {
+        assert!(self.gates.is_empty(), "inputs are declared before the first gate");
+        let first = 2 + self.input_bits as u32;
+        self.inputs.push((name.into(), width));
+        self.input_bits += width;
+        (first..first + width as u32).map(Wire).collect()
+    }
+
+    /// Makes these bits an output, least significant first.
+    pub fn output(&mut self, name: impl Into<String>, bits: &[Bit]) {
+        self.outputs.push(Port { name: name.into(), wires: bits.to_vec() });
+    }
+
+    /// The constant bit of this value.
+    #[must_use]
+    pub fn constant(&self, value: bool) -> Bit {
+        if value { Wire::ONE } else { Wire::ZERO }
+    }
+
+    /// `a ^ b`.
+    pub fn xor(&mut self, a: Bit, b: Bit) -> Bit {
+        let (a, b) = (a.min(b), a.max(b));
+        if a == b {
+            return Wire::ZERO;
+        }
+        if a == Wire::ZERO {
+            return b;
+        }
+        // !!x is x.
+        if a == Wire::ONE
+            && let Some(x) = self.negated(b)
+        {
+            return x;
+        }
+        self.gate(Gate { kind: Kind::Xor, a, b })
+    }
+
+    /// `!a`.
+    pub fn not(&mut self, a: Bit) -> Bit {
+        self.xor(a, Wire::ONE)
+    }
+
+    /// `a & b`.
+    pub fn and(&mut self, a: Bit, b: Bit) -> Bit {
+        let (a, b) = (a.min(b), a.max(b));
+        if a == Wire::ZERO {
+            return a;
+        }
+        if a == Wire::ONE || a == b {
+            return b;
+        }
+        if self.negated(a) == Some(b) || self.negated(b) == Some(a) {
+            return Wire::ZERO;
+        }
+        self.gate(Gate { kind: Kind::And, a, b })
+    }
+
+    /// `a | b`, by one AND.
+    pub fn or(&mut self, a: Bit, b: Bit) -> Bit {
+        let (either, both) = (self.xor(a, b), self.and(a, b));
+        self.xor(either, both)
+    }
+
+    /// `if condition { then } else { otherwise }`, by one AND.
+    pub fn mux(&mut self, condition: Bit, then: Bit, otherwise: Bit) -> Bit {
+        let differ = self.xor(then, otherwise);
+        let change = self.and(condition, differ);
+        self.xor(change, otherwise)
+    }
+
+    /// AND gates made so far.
+    #[must_use]
+    pub fn ands(&self) -> usize {
+        self.gates.iter().filter(|g| g.kind == Kind::And).count()
+    }
+
+    /// The circuit, without the gates that no output needs.
+    ///
+    /// # Errors
+    /// More wires than a netlist in memory can have.
+    pub fn finish(self) -> Result<Netlist, NetlistError> {
+        let first = 2 + self.input_bits;
+        let mut needed = vec![false; self.gates.len()];
+        let mut mark = |w: Wire| {
+            if w.index() >= first {
+                needed[w.index() - first] = true;
+            }
+        };
+        self.outputs.iter().flat_map(|p| &p.wires).for_each(|w| mark(*w));
+        for i in (0..self.gates.len()).rev() {
+            if needed[i] {
+                for w in [self.gates[i].a, self.gates[i].b] {
+                    if w.index() >= first {
+                        needed[w.index() - first] = true;
+                    }
+                }
+            }
+        }
+        let mut moved = vec![0u32; self.gates.len()];
+        let rename = |w: Wire, moved: &[u32]| {
+            if w.index() < first { w } else { Wire(moved[w.index() - first]) }
+        };
+        let mut gates = Vec::with_capacity(needed.iter().filter(|n| **n).count());
+        for (i, gate) in self.gates.iter().enumerate().filter(|(i, _)| needed[*i]) {
+            moved[i] = (first + gates.len()) as u32;
+            gates.push(Gate { kind: gate.kind, a: rename(gate.a, &moved), b: rename(gate.b, &moved) });
+        }
+        let mut outputs = self.outputs;
+        outputs.iter_mut().flat_map(|p| &mut p.wires).for_each(|w| *w = rename(*w, &moved));
+        Netlist::new(self.inputs, gates, outputs)
+    }
+
+    /// `x` where `w` is the gate `1 ^ x`.
+    fn negated(&self, w: Wire) -> Option<Wire> {
+        let gate = self.gates.get(w.index().checked_sub(2 + self.input_bits)?)?;
+        (gate.kind == Kind::Xor && gate.a == Wire::ONE).then_some(gate.b)
+    }
+
+    fn gate(&mut self, gate: Gate) -> Bit {
+        let first = 2 + self.input_bits;
+        let mixed = (u64::from(gate.a.0) << 32 | u64::from(gate.b.0))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .wrapping_add(if gate.kind == Kind::And { 1 << 63 } else { 0 });
+        let place = &mut self.recent[(mixed >> (64 - RECENT.trailing_zeros())) as usize];
+        if let Some(i) = (*place as usize).checked_sub(first)
+            && self.gates.get(i) == Some(&gate)
+        {
+            return Wire(*place);
+        }
+        let wire = Wire(u32::try_from(first + self.gates.len()).expect("a builder's wires fit 32 bits"));
+        *place = wire.0;
+        self.gates.push(gate);
+        wire
+    }
+}

@@ -1,0 +1,1 @@
+//! Netlists in files: Bristol Fashion, the older Bristol format, and structural Verilog.

@@ -1,0 +1,1 @@
+//! Gadgets on words of bits: arithmetic, comparisons, sorting, ciphers.

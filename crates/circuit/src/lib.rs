@@ -1,0 +1,8 @@
+//! Garbled circuits: two parties compute a function of both their inputs and show neither.
+
+pub mod builder;
+pub mod formats;
+pub mod gadgets;
+pub mod netlist;
+pub mod ot;
+pub mod problems;

@@ -1,0 +1,1 @@
+//! Oblivious transfer: base transfers on Curve25519 and their extension.

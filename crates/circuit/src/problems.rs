@@ -1,0 +1,1 @@
+//! Circuits by name.
