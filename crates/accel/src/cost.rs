@@ -13,6 +13,10 @@ pub struct Cost {
     pub multiplications: u64,
     /// Squarings modulo the modulus (bigmod).
     pub squarings: u64,
+    /// AND gates that were garbled or evaluated.
+    pub and_gates: u64,
+    /// XOR gates that were.
+    pub xor_gates: u64,
     /// Threads that shared the work.
     pub threads: usize,
     /// What the clocks of simulated hardware went to.

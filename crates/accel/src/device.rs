@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::bigmod::{Bigmod, Modulus};
 use crate::contract::Shape;
+use crate::garble::{Garble, Scheme};
 use crate::{Cost, Error, Layout, Words};
 
 /// Bytes that several owners share: a mapped file, or memory.
@@ -39,6 +40,15 @@ pub trait Device: Send + Sync {
     fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
         let _ = modulus;
         Err(Error::Unsupported { name: self.name().into(), operation: "bigmod" })
+    }
+
+    /// Prepares garbling and evaluation under a scheme.
+    ///
+    /// # Errors
+    /// This device does not do it.
+    fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+        let _ = scheme;
+        Err(Error::Unsupported { name: self.name().into(), operation: "garble" })
     }
 }
 

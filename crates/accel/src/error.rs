@@ -103,6 +103,14 @@ pub enum Error {
         /// What is.
         why: String,
     },
+    /// Gate numbers past their end.
+    #[error("{gates} gates from number {first} on pass 2^63; take a new offset and begin again at 0")]
+    GateNumbers {
+        /// The first gate's number.
+        first: u64,
+        /// How many gates.
+        gates: usize,
+    },
     /// An operation that this device does not have.
     #[error("device {name:?} does not do {operation}; use --device cpu")]
     Unsupported {

@@ -20,6 +20,7 @@ pub mod contract;
 mod cost;
 mod device;
 mod error;
+pub mod garble;
 mod layout;
 mod words;
 
