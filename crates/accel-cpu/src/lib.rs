@@ -12,10 +12,12 @@
 //!
 //! The contract operation has two families of kernels, one a layout: `tiles` for bytes modulo 2^32, `rows` for
 //! everything else. Each has its driver and its portable kernel in one file here and its fast kernels in
-//! `arch/<isa>`. The bigmod operation is in `bigmod`, its vector engine in `arch/bigmod`.
+//! `arch/<isa>`. The bigmod operation is in `bigmod`, its vector engine in `arch/bigmod`; the
+//! garble operation is in `garble`, its kernels in `arch/garble`.
 
 mod arch;
 mod bigmod;
+mod garble;
 mod isa;
 mod memory;
 mod rows;
@@ -26,6 +28,7 @@ use std::time::Instant;
 
 use blindcore_accel::bigmod::{Bigmod, Modulus};
 use blindcore_accel::contract::Shape;
+use blindcore_accel::garble::{Garble, Scheme};
 use blindcore_accel::{
     Contract, Cost, Database, Description, Device, Error, Layout, Placed, SharedBytes, Words,
 };
@@ -97,6 +100,10 @@ impl Cpu {
 impl Device for Cpu {
     fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
         Ok(Box::new(bigmod::CpuBigmod::new(self.isa, modulus, &self.pool)))
+    }
+
+    fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+        Ok(Box::new(garble::CpuGarble::new(self, scheme)))
     }
 
     fn name(&self) -> &str {

@@ -12,6 +12,11 @@ fn conforms(isa: Isa) {
             blindcore_accel::conformance::contract(&device);
             let cases = blindcore_accel::conformance::bigmod(&device);
             assert!(cases >= 100_000, "{cases}");
+            for threads in [1, 2] {
+                let device = Cpu::with_threads(isa.device_name(), threads).expect("opened before");
+                let gates = blindcore_accel::conformance::garble(&device);
+                assert!(gates >= 50_000, "{gates}");
+            }
         }
         Err(e) => eprintln!("skipped: {e}"),
     }

@@ -8,6 +8,7 @@ pub(crate) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
 pub(crate) mod bigmod;
+pub(crate) mod garble;
 pub mod measure;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod rows_avx2;

@@ -1,18 +1,21 @@
 //! The suites that every device runs: the same random and edge operands, compared bit for bit with the
-//! definitions in [`contract::reference`](crate::contract::reference) and
-//! [`bigmod::reference`](crate::bigmod::reference).
+//! definitions in [`contract::reference`](crate::contract::reference), [`bigmod::reference`](crate::bigmod::reference)
+//! and [`garble::reference`](crate::garble::reference).
 //!
 //! ```no_run
 //! # fn open() -> Box<dyn blindcore_accel::Device> { unimplemented!() }
 //! blindcore_accel::conformance::contract(&*open());
 //! blindcore_accel::conformance::bigmod(&*open());
+//! blindcore_accel::conformance::garble(&*open());
 //! ```
 
 mod bigmod;
 mod contract;
+mod garble;
 
 pub use bigmod::bigmod;
 pub use contract::contract;
+pub use garble::garble;
 
 /// SplitMix64 (Steele, Lea and Flood 2014): repeatable, and no secret depends on it.
 pub(crate) struct Random(pub(crate) u64);

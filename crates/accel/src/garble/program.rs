@@ -110,8 +110,7 @@ impl Program {
         let (mut step, mut and) = (part.step, part.and);
         self.layers[part.layer..part.layer + part.layers].iter().map(move |layer| {
             let (xors, ands) = (layer.xors as usize, layer.ands as usize);
-            let here =
-                (&self.steps[step..step + xors], &self.steps[step + xors..step + xors + ands], and);
+            let here = (&self.steps[step..step + xors], &self.steps[step + xors..step + xors + ands], and);
             step += xors + ands;
             and += ands;
             here
@@ -150,8 +149,7 @@ impl ProgramBuilder {
     /// An empty program over this many slots.
     #[must_use]
     pub fn new(slots: usize) -> Self {
-        let program =
-            Program { slots, steps: Vec::new(), layers: Vec::new(), parts: Vec::new(), ands: 0 };
+        let program = Program { slots, steps: Vec::new(), layers: Vec::new(), parts: Vec::new(), ands: 0 };
         let (and_wrote, and_read) = (vec![0; slots], vec![0; slots]);
         let (part_wrote, part_read) = (vec![0; slots], vec![0; slots]);
         let layer = Layer::default();

@@ -1,0 +1,177 @@
+//! Half gates by AES-NI and VAES: a vector holds a label of one gate or of four.
+//!
+//! A kernel runs a part of a program on one or several *streams*, arrays of labels that go through the same steps.
+//! AES wants eight independent blocks or vectors in flight, whatever they belong to: gates of a layer, lanes of four
+//! instances, streams of several.
+
+mod kernel;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use blindcore_accel::garble::{Label, Labels, Offset, Part, Program};
+use rayon::prelude::*;
+
+/// Which kernel garbles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// One block at a time through AES-NI.
+    #[cfg(target_arch = "x86_64")]
+    AesNi,
+    /// Four blocks at a time through AVX-512 and VAES.
+    #[cfg(target_arch = "x86_64")]
+    Vaes,
+}
+
+impl Kernel {
+    /// AES-NI, if this machine has it.
+    pub(crate) fn aes_ni() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("aes") && is_x86_feature_detected!("sse4.1") {
+            return Some(Kernel::AesNi);
+        }
+        None
+    }
+
+    /// VAES with AVX-512, if this machine has it.
+    pub(crate) fn vaes() -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        if super::check_avx512().is_ok() && is_x86_feature_detected!("vaes") {
+            return Some(Kernel::Vaes);
+        }
+        None
+    }
+}
+
+/// What a run works on, besides labels and tables.
+#[derive(Clone, Copy)]
+pub(crate) struct Job<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) key: &'a [u8; 16],
+    /// The number of the first AND gate.
+    pub(crate) first_gate: u64,
+}
+
+/// The tables: written by a garbler, read by an evaluator.
+pub(crate) enum Tables<'a> {
+    Garble(&'a Offset, &'a mut [u8]),
+    Evaluate(&'a [u8]),
+}
+
+/// Label groups that run through a program together, so that narrow layers fill the pipeline of AES.
+const STREAMS: usize = 4;
+/// ANDs of a layer from which on they are shared by threads.
+const WIDE: usize = 4096;
+
+/// Runs a program on the `threads` of the current pool. `blindcore_accel::garble::check` has passed.
+pub(crate) fn run(kernel: Kernel, job: Job<'_>, labels: &mut Labels, tables: Tables<'_>, threads: usize) {
+    let (instances, stride) = (labels.instances(), labels.stride());
+    let tables = match tables {
+        Tables::Garble(offset, rows) => RawTables::Garble(offset.label(), rows.as_mut_ptr()),
+        Tables::Evaluate(rows) => RawTables::Evaluate(rows.as_ptr()),
+    };
+    let groups: Vec<Stream> = labels
+        .groups_mut()
+        .enumerate()
+        .map(|(g, group)| Stream::new(group, g * stride, instances, stride))
+        .collect();
+    if groups.len() == 1 {
+        let parts = job.program.parts();
+        let stream = groups[0];
+        if threads == 1 || parts.len() < 2 * threads {
+            for part in parts {
+                part_on(kernel, job, *part, &[stream], tables, threads > 1);
+            }
+        } else {
+            // Neighbouring parts share inputs: each thread takes a run of them at a time.
+            parts.par_chunks(parts.len().div_ceil(8 * threads)).for_each(|parts| {
+                for part in parts {
+                    part_on(kernel, job, *part, &[stream], tables, false);
+                }
+            });
+        }
+    } else {
+        // The same steps for several groups: more of them where layers are narrow.
+        let layers = job.program.layers().len().max(1);
+        let streams = if job.program.ands() / layers >= 8 { 1 } else { STREAMS };
+        let some = |streams: &[Stream]| {
+            // The kernel wants a power of two of them.
+            for streams in streams.chunks(if streams.len() == STREAMS { STREAMS } else { 1 }) {
+                for part in job.program.parts() {
+                    part_on(kernel, job, *part, streams, tables, false);
+                }
+            }
+        };
+        if threads == 1 {
+            groups.chunks(streams).for_each(some);
+        } else {
+            groups.par_chunks(streams).for_each(some);
+        }
+    }
+}
+
+/// One part on some streams; with `share`, wide layers are cut between the pool's threads.
+fn part_on(kernel: Kernel, job: Job<'_>, part: Part, streams: &[Stream], tables: RawTables, share: bool) {
+    let run = |layers: kernel::Work<'_>| match kernel {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the kernel was made by its constructor, which found its features; slots are below the streams'
+        // (`check`), rows within the tables, and nobody else uses what this part writes (`Program`).
+        Kernel::AesNi => unsafe { x86::aes_ni(job, streams, tables, layers) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Kernel::Vaes => unsafe { x86::vaes(job, streams, tables, layers) },
+    };
+    if !share || job.program.layers_of(part).all(|(_, ands, _)| ands.len() < WIDE) {
+        return run(kernel::Work::Part(part));
+    }
+    for (xors, ands, before) in job.program.layers_of(part) {
+        run(kernel::Work::Layer { xors, ands: &[], before });
+        let threads = rayon::current_num_threads();
+        let piece = ands.len().div_ceil(threads).next_multiple_of(8).max(WIDE / 2);
+        ands.par_chunks(piece).enumerate().for_each(|(i, ands)| {
+            let work = kernel::Work::Layer { xors: &[], ands, before: before + i * piece };
+            match kernel {
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: as above; ANDs of a layer are independent of each other (`Program`).
+                Kernel::AesNi => unsafe { x86::aes_ni(job, streams, tables, work) },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: as above.
+                Kernel::Vaes => unsafe { x86::vaes(job, streams, tables, work) },
+            }
+        });
+    }
+}
+
+/// One group of instances: its labels, and which instances they are.
+#[derive(Clone, Copy)]
+struct Stream {
+    labels: *mut Label,
+    /// The instance of the first lane.
+    first: usize,
+    /// Lanes that are instances; the rest of `stride` is padding.
+    lanes: usize,
+    stride: usize,
+}
+
+// SAFETY: a stream is a mutable borrow of a group of labels for the length of `run`; threads that share one work on
+// slots that the others leave alone (parts and layers of a checked `Program`).
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    fn new(group: &mut [Label], first: usize, instances: usize, stride: usize) -> Self {
+        Self { labels: group.as_mut_ptr(), first, lanes: stride.min(instances - first), stride }
+    }
+}
+
+/// The tables' beginning, to be indexed by instance and gate; the garbler's with its offset.
+#[derive(Clone, Copy)]
+enum RawTables {
+    Garble(Label, *mut u8),
+    Evaluate(*const u8),
+}
+
+// SAFETY: every gate of every instance has rows of its own, written by whoever runs that gate; see `Stream`.
+unsafe impl Send for RawTables {}
+// SAFETY: as above.
+unsafe impl Sync for RawTables {}

@@ -1,0 +1,95 @@
+//! The garble operation on the CPU: the definition, or half gates by AES-NI or VAES.
+
+use std::time::Instant;
+
+use blindcore_accel::garble::reference::{self, Side};
+use blindcore_accel::garble::{Garble, Labels, Offset, Program, Scheme, check};
+use blindcore_accel::{Cost, Error};
+
+use crate::arch::garble::{Job, Kernel, Tables, run};
+use crate::{Cpu, Isa};
+
+pub(crate) struct CpuGarble {
+    cpu: Cpu,
+    scheme: Scheme,
+    /// The definition's, where there is none.
+    kernel: Option<Kernel>,
+}
+
+impl CpuGarble {
+    pub(crate) fn new(cpu: &Cpu, scheme: &Scheme) -> Self {
+        let kernel = match (scheme, cpu.isa) {
+            (Scheme::InsecureSifo, _) | (_, Isa::Portable) => None,
+            (Scheme::HalfGates { .. }, Isa::Avx2) => Kernel::aes_ni(),
+            (Scheme::HalfGates { .. }, Isa::Avx512 | Isa::Amx) => Kernel::vaes().or_else(Kernel::aes_ni),
+        };
+        Self { cpu: cpu.clone(), scheme: *scheme, kernel }
+    }
+
+    fn run(
+        &self,
+        program: &Program,
+        first_gate: u64,
+        labels: &mut Labels,
+        tables: Tables<'_>,
+    ) -> Result<Cost, Error> {
+        let length = match &tables {
+            Tables::Garble(_, rows) => rows.len(),
+            Tables::Evaluate(rows) => rows.len(),
+        };
+        check(&self.scheme, program, first_gate, labels, length)?;
+        let start = Instant::now();
+        let mut threads = 1;
+        match (self.kernel, &self.scheme) {
+            (Some(kernel), Scheme::HalfGates { key }) => {
+                threads = self.cpu.pool.current_num_threads();
+                let job = Job { program, key, first_gate };
+                // A pool of one thread is this one: short programs would wait longer for it than they take.
+                if threads == 1 {
+                    run(kernel, job, labels, tables, 1);
+                } else {
+                    self.cpu.pool.install(|| run(kernel, job, labels, tables, threads));
+                }
+            }
+            _ => {
+                let side = match tables {
+                    Tables::Garble(offset, rows) => Side::Garble(offset, rows),
+                    Tables::Evaluate(rows) => Side::Evaluate(rows),
+                };
+                reference::run(&self.scheme, program, first_gate, labels, side);
+            }
+        }
+        let instances = labels.instances() as u64;
+        let ands = program.ands() as u64;
+        let xors = program.steps().len() as u64 - ands;
+        let (and_gates, xor_gates) = (ands * instances, xors * instances);
+        Ok(Cost { time: start.elapsed(), and_gates, xor_gates, threads, ..Cost::default() })
+    }
+}
+
+impl Garble for CpuGarble {
+    fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    fn garble(
+        &self,
+        program: &Program,
+        offset: &Offset,
+        first_gate: u64,
+        labels: &mut Labels,
+        tables: &mut [u8],
+    ) -> Result<Cost, Error> {
+        self.run(program, first_gate, labels, Tables::Garble(offset, tables))
+    }
+
+    fn evaluate(
+        &self,
+        program: &Program,
+        first_gate: u64,
+        labels: &mut Labels,
+        tables: &[u8],
+    ) -> Result<Cost, Error> {
+        self.run(program, first_gate, labels, Tables::Evaluate(tables))
+    }
+}
