@@ -1,6 +1,7 @@
 //! Garbled circuits: two parties compute a function of both their inputs and show neither.
 
 pub mod builder;
+pub mod compile;
 pub mod formats;
 pub mod gadgets;
 pub mod netlist;
