@@ -25,8 +25,10 @@ pub struct Compiled {
 
 /// Gates of a window.
 pub const WINDOW: usize = 1 << 16;
-/// ANDs that a part has at least, so that its layers fill vectors.
-const PART: usize = 1024;
+/// ANDs that a part has at least.
+const PART_ANDS: usize = 1024;
+/// ANDs that a part's layers have at least on average, so that a layer fills the pipeline of AES many times.
+const PART_WIDTH: usize = 32;
 
 impl Compiled {
     /// Compiles a netlist; the same netlist always gives the same program.
@@ -235,24 +237,31 @@ fn parts(netlist: &Netlist) -> Vec<Vec<u32>> {
             }
         }
     }
-    let mut ands = vec![0u32; gates.len()];
+    // ANDs of each component, and its depth in ANDs, both at its root.
+    let (mut ands, mut depth) = (vec![0u32; gates.len()], vec![0u32; gates.len()]);
+    let mut level = vec![0u32; gates.len()];
     for (i, gate) in gates.iter().enumerate() {
-        let root = root(&mut parent, i as u32);
-        ands[root as usize] += u32::from(gate.kind == Kind::And);
+        let of = |wire: Wire| wire.index().checked_sub(first).map_or(0, |g| level[g]);
+        let is_and = u32::from(gate.kind == Kind::And);
+        level[i] = of(gate.a).max(of(gate.b)) + is_and;
+        let root = root(&mut parent, i as u32) as usize;
+        ands[root] += is_and;
+        depth[root] = depth[root].max(level[i]);
     }
-    // Components in order of their first gate, gathered until a part is large enough.
+    // Components in order of their first gate, gathered until a part is large and wide enough.
     let mut part_of = vec![u32::MAX; gates.len()];
     let mut parts: Vec<Vec<u32>> = Vec::new();
-    let mut size = usize::MAX;
+    let (mut size, mut deepest) = (0, 0);
     for i in 0..gates.len() {
         let root = root(&mut parent, i as u32) as usize;
         if part_of[root] == u32::MAX {
-            if size >= PART {
+            if parts.is_empty() || size >= PART_ANDS.max(PART_WIDTH * deepest) {
                 parts.push(Vec::new());
-                size = 0;
+                (size, deepest) = (0, 0);
             }
             part_of[root] = parts.len() as u32 - 1;
             size += ands[root] as usize;
+            deepest = deepest.max(depth[root] as usize);
         }
         parts[part_of[root] as usize].push(i as u32);
     }
@@ -331,12 +340,15 @@ mod tests {
         let mut c = Builder::new();
         let x = c.input("x", 64);
         for i in 0..8 {
-            let mut sum = x[i];
-            for j in 0..4000 {
-                let and = c.and(sum, x[(i * 7 + j) % 64]);
-                sum = c.xor(and, x[(i + j * 5 + 1) % 64]);
+            let mut sums = x.clone();
+            for j in 0..40 {
+                let last = sums.clone();
+                for k in 0..64 {
+                    let and = c.and(last[k], last[(k + i + j) % 64]);
+                    sums[k] = c.xor(and, x[(k + i * 5 + 1) % 64]);
+                }
             }
-            c.output(format!("y{i}"), &[sum]);
+            c.output(format!("y{i}"), &sums);
         }
         let netlist = c.finish().unwrap();
         let compiled = Compiled::new(&netlist);

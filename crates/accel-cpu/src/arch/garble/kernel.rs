@@ -12,17 +12,23 @@ pub(super) trait Blocks: Copy {
     const N: usize;
     unsafe fn zero() -> Self;
     unsafe fn splat(label: Label) -> Self;
-    /// `low[l]` in the lower half of block `l`, from an array of at least `N`.
-    unsafe fn low(low: &[u64; 4]) -> Self;
+    /// `l * step` in the lower half of block `l`.
+    unsafe fn steps(step: u64) -> Self;
     /// `x` added to the lower half of every block.
     unsafe fn add_low(self, x: u64) -> Self;
-    /// `N` blocks from one address, which need not be aligned to more than a block.
+    /// `N` blocks from one address, which need not be aligned.
     unsafe fn load(from: *const Label) -> Self;
     unsafe fn store(self, to: *mut Label);
-    /// Block `l` from `from[l]`, unaligned.
-    unsafe fn gather(from: &[*const Label; 4]) -> Self;
-    /// Block `l` to `to[l]` for `l < count`, unaligned.
-    unsafe fn scatter(self, to: &[*mut Label; 4], count: usize);
+    /// Block `l` from `from[at[l]]`.
+    unsafe fn gather(from: *const Label, at: [usize; 4]) -> Self;
+    /// Block `l` to `to[at[l]]` for `l < count`.
+    unsafe fn scatter(self, to: *mut Label, at: [usize; 4], count: usize);
+    /// `self` and `other`, block by block in turn, to `2 N` blocks.
+    unsafe fn store_pairs(self, other: Self, to: *mut Label);
+    /// What [`Blocks::store_pairs`] stored.
+    unsafe fn load_pairs(from: *const Label) -> (Self, Self);
+    /// One block: `out = a ^ b`.
+    unsafe fn xor_one(out: *mut Label, a: *const Label, b: *const Label);
     unsafe fn xor(self, other: Self) -> Self;
     unsafe fn and(self, other: Self) -> Self;
     /// All ones in every block whose lowest bit is 1.
@@ -50,51 +56,292 @@ pub(super) unsafe fn run<B: Blocks>(
     tables: RawTables,
     work: Work<'_>,
 ) {
-    let layer = |xors: &[Step], ands: &[Step], before: usize| {
-        // SAFETY: as this function's.
+    // Loops and no closures: a closure would be compiled without the caller's instruction set.
+    // SAFETY: as this function's.
+    unsafe {
+        match work {
+            Work::Part(part) => {
+                let mut step = part.step;
+                let mut before = part.and;
+                for l in &job.program.layers()[part.layer..part.layer + part.layers] {
+                    let (xors, ands) = (l.xors as usize, l.ands as usize);
+                    let steps = &job.program.steps()[step..step + xors + ands];
+                    layer(job, keys, streams, tables, &steps[..xors], &steps[xors..], before);
+                    step += xors + ands;
+                    before += ands;
+                }
+            }
+            Work::Layer { xors, ands, before } => layer(job, keys, streams, tables, xors, ands, before),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn layer<B: Blocks>(
+    job: Job<'_>,
+    keys: &[B; 11],
+    streams: &[Stream],
+    tables: RawTables,
+    xors: &[Step],
+    ands: &[Step],
+    before: usize,
+) {
+    // SAFETY: as of `run`.
+    unsafe {
+        for stream in streams {
+            xors_of::<B>(*stream, xors);
+        }
+        let rows = match tables {
+            RawTables::Garble(_, rows) => rows.cast(),
+            RawTables::Evaluate(rows) => rows.cast_mut().cast(),
+        };
+        if streams[0].stride == 1 {
+            let number = streams[0].first * job.program.ands() + before;
+            let (steps, first_gate) = (B::steps(2), job.first_gate);
+            let places = Neighbours::<B> { labels: streams[0].labels, ands, rows, number, first_gate, steps };
+            all(keys, tables, places, ands.len().div_ceil(B::N));
+        } else {
+            let steps = B::steps(2 * job.program.ands() as u64);
+            let places = Lanes::<B> { job, streams, ands, rows, before, steps };
+            all(keys, tables, places, ands.len() * streams.len());
+        }
+    }
+}
+
+/// Where the blocks of a layer's vectors come from and go to.
+trait Places<B: Blocks>: Copy {
+    /// Operands and the tweak of the first hash, of vector `at`.
+    unsafe fn operands(&self, at: usize) -> (B, B, B);
+    unsafe fn put_label(&self, at: usize, out: B);
+    unsafe fn put_rows(&self, at: usize, garblers: B, evaluators: B);
+    unsafe fn rows(&self, at: usize) -> (B, B);
+}
+
+/// All vectors of a layer.
+#[inline(always)]
+unsafe fn all<B: Blocks, P: Places<B>>(keys: &[B; 11], tables: RawTables, places: P, vectors: usize) {
+    // SAFETY: as of `run`.
+    unsafe {
+        let mut at = 0;
+        match tables {
+            RawTables::Garble(offset, _) => {
+                let offset = B::splat(offset);
+                while at + 1 < vectors {
+                    garble_at::<B, P, 2>(keys, offset, places, at);
+                    at += 2;
+                }
+                if at < vectors {
+                    garble_at::<B, P, 1>(keys, offset, places, at);
+                }
+            }
+            RawTables::Evaluate(_) => {
+                while at + 3 < vectors {
+                    evaluate_at::<B, P, 4>(keys, places, at);
+                    at += 4;
+                }
+                if at + 1 < vectors {
+                    evaluate_at::<B, P, 2>(keys, places, at);
+                    at += 2;
+                }
+                if at < vectors {
+                    evaluate_at::<B, P, 1>(keys, places, at);
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn garble_at<B: Blocks, P: Places<B>, const Q: usize>(
+    keys: &[B; 11],
+    offset: B,
+    places: P,
+    at: usize,
+) {
+    // SAFETY: as of `run`.
+    unsafe {
+        let (mut a, mut b, mut t) = ([B::zero(); Q], [B::zero(); Q], [B::zero(); Q]);
+        for q in 0..Q {
+            (a[q], b[q], t[q]) = places.operands(at + q);
+        }
+        let garbled = garble(keys, offset, &a, &b, &t);
+        for q in 0..Q {
+            places.put_label(at + q, garbled.out[q]);
+            places.put_rows(at + q, garbled.garblers[q], garbled.evaluators[q]);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn evaluate_at<B: Blocks, P: Places<B>, const Q: usize>(keys: &[B; 11], places: P, at: usize) {
+    // SAFETY: as of `run`.
+    unsafe {
+        let mut x = [[B::zero(); Q]; 4];
+        let mut t = [B::zero(); Q];
+        for q in 0..Q {
+            (x[0][q], x[1][q], t[q]) = places.operands(at + q);
+            (x[2][q], x[3][q]) = places.rows(at + q);
+        }
+        let out = evaluate(keys, &x, &t);
+        for q in 0..Q {
+            places.put_label(at + q, out[q]);
+        }
+    }
+}
+
+/// One instance: a vector holds neighbouring gates, the last perhaps fewer than it could.
+#[derive(Clone, Copy)]
+struct Neighbours<'a, B> {
+    labels: *mut Label,
+    ands: &'a [Step],
+    rows: *mut Label,
+    /// The first AND's place in the tables.
+    number: usize,
+    first_gate: u64,
+    steps: B,
+}
+
+impl<B: Blocks> Neighbours<'_, B> {
+    /// The steps of vector `at`; the last is repeated where there are no more.
+    #[inline(always)]
+    fn gates(&self, at: usize) -> ([Step; 4], usize) {
+        let first = at * B::N;
+        let count = B::N.min(self.ands.len() - first);
+        let mut gates = [self.ands[first]; 4];
+        if count == B::N {
+            gates[..B::N].copy_from_slice(&self.ands[first..first + B::N]);
+        } else {
+            for l in 1..B::N {
+                gates[l] = self.ands[first + l.min(count - 1)];
+            }
+        }
+        (gates, count)
+    }
+}
+
+impl<B: Blocks> Places<B> for Neighbours<'_, B> {
+    #[inline(always)]
+    unsafe fn operands(&self, at: usize) -> (B, B, B) {
+        let ([g, h, i, j], _) = self.gates(at);
+        let tweak = (self.first_gate + (self.number + at * B::N) as u64) << 1;
+        // SAFETY: slots are in bounds.
         unsafe {
-            for stream in streams {
-                xors_of::<B>(*stream, xors);
-            }
-            let blocks = (ands.len() * streams.len() * streams[0].stride).div_ceil(B::N);
-            let rows = match tables {
-                RawTables::Garble(_, rows) => rows,
-                RawTables::Evaluate(rows) => rows.cast_mut(),
-            };
-            let place = |at: usize| Places::new::<B>(job, streams, rows.cast(), ands, before, at);
-            let mut done = 0;
-            match tables {
-                RawTables::Garble(offset, _) => {
-                    let offset = B::splat(offset);
-                    while done + 1 < blocks {
-                        garble_places(keys, offset, &[place(done), place(done + 1)]);
-                        done += 2;
-                    }
-                    if done < blocks {
-                        garble_places(keys, offset, &[place(done)]);
-                    }
-                }
-                RawTables::Evaluate(_) => {
-                    while done + 3 < blocks {
-                        evaluate_places(
-                            keys,
-                            &[place(done), place(done + 1), place(done + 2), place(done + 3)],
-                        );
-                        done += 4;
-                    }
-                    while done < blocks {
-                        evaluate_places(keys, &[place(done)]);
-                        done += 1;
-                    }
-                }
+            let a = B::gather(self.labels, [g.a as usize, h.a as usize, i.a as usize, j.a as usize]);
+            let b = B::gather(self.labels, [g.b as usize, h.b as usize, i.b as usize, j.b as usize]);
+            (a, b, self.steps.add_low(tweak))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn put_label(&self, at: usize, out: B) {
+        let ([g, h, i, j], count) = self.gates(at);
+        let to = [g.out as usize, h.out as usize, i.out as usize, j.out as usize];
+        // SAFETY: slots are in bounds and this thread's.
+        unsafe { out.scatter(self.labels, to, count) }
+    }
+
+    #[inline(always)]
+    unsafe fn put_rows(&self, at: usize, garblers: B, evaluators: B) {
+        let (first, count) = (at * B::N, self.ands.len() - at * B::N);
+        // SAFETY: the rows of the gates that there are.
+        unsafe {
+            let rows = self.rows.add(2 * (self.number + first));
+            if count >= B::N {
+                garblers.store_pairs(evaluators, rows);
+            } else {
+                garblers.scatter(rows, [0, 2, 4, 6], count);
+                evaluators.scatter(rows, [1, 3, 5, 7], count);
             }
         }
-    };
-    match work {
-        Work::Part(part) => {
-            job.program.layers_of(part).for_each(|(xors, ands, before)| layer(xors, ands, before));
+    }
+
+    #[inline(always)]
+    unsafe fn rows(&self, at: usize) -> (B, B) {
+        let (first, count) = (at * B::N, self.ands.len() - at * B::N);
+        // SAFETY: the rows of the gates that there are, the last one again where there are no more.
+        unsafe {
+            let rows = self.rows.add(2 * (self.number + first));
+            if count >= B::N {
+                B::load_pairs(rows)
+            } else {
+                let [w, x, y, z] = [0, 1, 2, 3].map(|l: usize| 2 * l.min(count - 1));
+                (B::gather(rows, [w, x, y, z]), B::gather(rows, [w + 1, x + 1, y + 1, z + 1]))
+            }
         }
-        Work::Layer { xors, ands, before } => layer(xors, ands, before),
+    }
+}
+
+/// Several instances: a vector holds `N` lanes of one gate in one stream; streams take turns.
+#[derive(Clone, Copy)]
+struct Lanes<'a, B> {
+    job: Job<'a>,
+    streams: &'a [Stream],
+    ands: &'a [Step],
+    rows: *mut Label,
+    /// ANDs of the program before the layer.
+    before: usize,
+    steps: B,
+}
+
+impl<B: Blocks> Lanes<'_, B> {
+    #[inline(always)]
+    fn of(&self, at: usize) -> (Step, usize, Stream) {
+        // The number of streams is a power of two.
+        let (gate, stream) =
+            (at >> self.streams.len().trailing_zeros(), self.streams[at & (self.streams.len() - 1)]);
+        (self.ands[gate], self.before + gate, stream)
+    }
+
+    /// Blocks from the beginning of the tables for each lane that is an instance, the last again for the others.
+    #[inline(always)]
+    fn row_of(&self, number: usize, stream: Stream) -> [usize; 4] {
+        let ands = self.job.program.ands();
+        let mut rows = [2 * (stream.first * ands + number); 4];
+        for l in 1..B::N {
+            rows[l] = rows[l - 1] + if l < stream.lanes { 2 * ands } else { 0 };
+        }
+        rows
+    }
+}
+
+impl<B: Blocks> Places<B> for Lanes<'_, B> {
+    #[inline(always)]
+    unsafe fn operands(&self, at: usize) -> (B, B, B) {
+        let (step, number, stream) = self.of(at);
+        let gate = stream.first * self.job.program.ands() + number;
+        let tweak = (self.job.first_gate + gate as u64) << 1;
+        // SAFETY: slots are in bounds.
+        unsafe {
+            let a = B::load(stream.labels.add(step.a as usize * stream.stride));
+            let b = B::load(stream.labels.add(step.b as usize * stream.stride));
+            (a, b, self.steps.add_low(tweak))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn put_label(&self, at: usize, out: B) {
+        let (step, _, stream) = self.of(at);
+        // SAFETY: slots are in bounds and this thread's.
+        unsafe { out.store(stream.labels.add(step.out as usize * stream.stride)) }
+    }
+
+    #[inline(always)]
+    unsafe fn put_rows(&self, at: usize, garblers: B, evaluators: B) {
+        let (_, number, stream) = self.of(at);
+        let rows = self.row_of(number, stream);
+        // SAFETY: the rows of the lanes that are instances.
+        unsafe {
+            garblers.scatter(self.rows, rows, stream.lanes);
+            evaluators.scatter(self.rows.add(1), rows, stream.lanes);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn rows(&self, at: usize) -> (B, B) {
+        let (_, number, stream) = self.of(at);
+        let rows = self.row_of(number, stream);
+        // SAFETY: the rows of the lanes that are instances.
+        unsafe { (B::gather(self.rows, rows), B::gather(self.rows.add(1), rows)) }
     }
 }
 
@@ -102,16 +349,17 @@ pub(super) unsafe fn run<B: Blocks>(
 #[inline(always)]
 unsafe fn xors_of<B: Blocks>(stream: Stream, xors: &[Step]) {
     let Stream { labels, stride, .. } = stream;
-    for step in xors {
-        let [out, a, b] = [step.out, step.a, step.b].map(|slot| labels.wrapping_add(slot as usize * stride));
-        // SAFETY: slots are in bounds and this thread's.
-        unsafe {
-            if stride == 1 {
-                *out = *a ^ *b;
-                continue;
-            }
-            for lane in (0..stride).step_by(B::N) {
-                B::load(a.add(lane)).xor(B::load(b.add(lane))).store(out.add(lane));
+    // SAFETY: slots are in bounds and this thread's.
+    unsafe {
+        for step in xors {
+            let a = labels.add(step.a as usize * stride);
+            let b = labels.add(step.b as usize * stride);
+            let out = labels.add(step.out as usize * stride);
+            if stride == B::N {
+                B::load(a).xor(B::load(b)).store(out);
+            } else {
+                // One lane of a group, or the one instance.
+                B::xor_one(out, a, b);
             }
         }
     }
@@ -157,6 +405,28 @@ unsafe fn permute<B: Blocks, const K: usize, const Q: usize>(keys: &[B; 11], x: 
         for v in x {
             *v = v.aes_last(keys[10]);
         }
+    }
+}
+
+/// Eight vectors enciphered `rounds` times each, and their first blocks' XOR.
+#[inline(always)]
+pub(super) unsafe fn blocks<B: Blocks>(keys: &[B; 11], rounds: usize) -> Label {
+    // SAFETY: the caller has the instruction set.
+    unsafe {
+        let mut x = [[B::zero(); 8]; 1];
+        for v in 0..8 {
+            x[0][v] = B::splat(v as Label);
+        }
+        for _ in 0..rounds {
+            permute(keys, &mut x);
+        }
+        let mut first = [0 as Label; 4];
+        let mut all = 0;
+        for v in x[0] {
+            v.store(first.as_mut_ptr());
+            all ^= first[0];
+        }
+        all
     }
 }
 
@@ -223,101 +493,5 @@ unsafe fn evaluate<B: Blocks, const Q: usize>(
             out[q] = h[0][q].xor(of_a).xor(h[1][q]).xor(of_b);
         }
         out
-    }
-}
-
-/// Where the blocks of a vector come from and go to.
-///
-/// Blocks are counted through gates, then streams, then lanes: with one instance a vector holds neighbouring gates,
-/// with more it holds a gate's lanes.
-#[derive(Clone, Copy)]
-struct Places {
-    a: [*const Label; 4],
-    b: [*const Label; 4],
-    out: [*mut Label; 4],
-    row: [*mut Label; 4],
-    tweak: [u64; 4],
-    /// Blocks that are instances' gates; the others are computed and thrown away.
-    count: usize,
-}
-
-impl Places {
-    /// The places of vector `at` of a layer's ANDs. All pointers lie in labels and tables, used or not.
-    #[inline(always)]
-    fn new<B: Blocks>(
-        job: Job<'_>,
-        streams: &[Stream],
-        rows: *mut Label,
-        ands: &[Step],
-        before: usize,
-        at: usize,
-    ) -> Self {
-        let stride = streams[0].stride;
-        let (lane_bits, stream_bits) = (stride.trailing_zeros(), streams.len().trailing_zeros());
-        let nowhere = std::ptr::null_mut();
-        let mut places = Self {
-            a: [nowhere; 4],
-            b: [nowhere; 4],
-            out: [nowhere; 4],
-            row: [nowhere; 4],
-            tweak: [0; 4],
-            count: 0,
-        };
-        for l in 0..B::N {
-            let block = at * B::N + l;
-            let and = block >> (lane_bits + stream_bits);
-            let gate = and.min(ands.len() - 1);
-            let stream = streams[block >> lane_bits & (streams.len() - 1)];
-            let lane = block & (stride - 1);
-            let used = and < ands.len() && lane < stream.lanes;
-            let instance = stream.first + lane.min(stream.lanes - 1);
-            let number = instance * job.program.ands() + before + gate;
-            let at = |slot: u32| stream.labels.wrapping_add(slot as usize * stride + lane);
-            let step = ands[gate];
-            (places.a[l], places.b[l], places.out[l]) = (at(step.a), at(step.b), at(step.out));
-            places.row[l] = rows.wrapping_add(2 * number);
-            places.tweak[l] = (job.first_gate + number as u64) << 1;
-            places.count += usize::from(used);
-        }
-        places
-    }
-}
-
-#[inline(always)]
-unsafe fn garble_places<B: Blocks, const Q: usize>(keys: &[B; 11], offset: B, places: &[Places; Q]) {
-    // SAFETY: the caller has the instruction set and says that places are its own.
-    unsafe {
-        let (mut a, mut b, mut t) = ([B::zero(); Q], [B::zero(); Q], [B::zero(); Q]);
-        for q in 0..Q {
-            (a[q], b[q], t[q]) = (B::gather(&places[q].a), B::gather(&places[q].b), B::low(&places[q].tweak));
-        }
-        let garbled = garble(keys, offset, &a, &b, &t);
-        for q in 0..Q {
-            let p = &places[q];
-            garbled.out[q].scatter(&p.out, p.count);
-            garbled.garblers[q].scatter(&p.row, p.count);
-            garbled.evaluators[q].scatter(&p.row.map(|row| row.wrapping_add(1)), p.count);
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn evaluate_places<B: Blocks, const Q: usize>(keys: &[B; 11], places: &[Places; Q]) {
-    // SAFETY: as of `garble_places`.
-    unsafe {
-        let mut x = [[B::zero(); Q]; 4];
-        let mut t = [B::zero(); Q];
-        for q in 0..Q {
-            let p = &places[q];
-            x[0][q] = B::gather(&p.a);
-            x[1][q] = B::gather(&p.b);
-            x[2][q] = B::gather(&p.row.map(<*mut Label>::cast_const));
-            x[3][q] = B::gather(&p.row.map(|row| row.wrapping_add(1).cast_const()));
-            t[q] = B::low(&p.tweak);
-        }
-        let out = evaluate(keys, &x, &t);
-        for q in 0..Q {
-            out[q].scatter(&places[q].out, places[q].count);
-        }
     }
 }

@@ -42,6 +42,36 @@ impl Kernel {
     }
 }
 
+/// AES-128 of at least `blocks` blocks under one key, in registers: how many were done, and their XOR.
+pub(crate) fn encipher(kernel: Kernel, key: &[u8; 16], blocks: usize) -> (usize, Label) {
+    match kernel {
+        #[cfg(target_arch = "x86_64")]
+        Kernel::AesNi => {
+            let rounds = blocks.div_ceil(8);
+            // SAFETY: the kernel was made by its constructor, which found its features.
+            (rounds * 8, unsafe { x86::aes_ni_blocks(key, rounds) })
+        }
+        #[cfg(target_arch = "x86_64")]
+        Kernel::Vaes => {
+            let rounds = blocks.div_ceil(32);
+            // SAFETY: as above.
+            (rounds * 32, unsafe { x86::vaes_blocks(key, rounds) })
+        }
+    }
+}
+
+impl Kernel {
+    /// Blocks of a vector.
+    fn width(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Kernel::AesNi => 1,
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Vaes => 4,
+        }
+    }
+}
+
 /// What a run works on, besides labels and tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
@@ -69,14 +99,20 @@ pub(crate) fn run(kernel: Kernel, job: Job<'_>, labels: &mut Labels, tables: Tab
         Tables::Garble(offset, rows) => RawTables::Garble(offset.label(), rows.as_mut_ptr()),
         Tables::Evaluate(rows) => RawTables::Evaluate(rows.as_ptr()),
     };
-    let groups: Vec<Stream> = labels
-        .groups_mut()
-        .enumerate()
-        .map(|(g, group)| Stream::new(group, g * stride, instances, stride))
-        .collect();
-    if groups.len() == 1 {
+    // Lanes that fill a vector together are one stream; else each is one of its own.
+    let width = if stride == kernel.width() { stride } else { 1 };
+    let mut streams = Vec::with_capacity(instances.div_ceil(width));
+    for (g, group) in labels.groups_mut().enumerate() {
+        let base = group.as_mut_ptr();
+        for lane in (0..stride.min(instances - g * stride)).step_by(width) {
+            let first = g * stride + lane;
+            // SAFETY: the lane lies within the group, which holds a stride at least.
+            let labels = unsafe { base.add(lane) };
+            streams.push(Stream { labels, first, lanes: width.min(instances - first), stride });
+        }
+    }
+    if let [stream] = streams[..] {
         let parts = job.program.parts();
-        let stream = groups[0];
         if threads == 1 || parts.len() < 2 * threads {
             for part in parts {
                 part_on(kernel, job, *part, &[stream], tables, threads > 1);
@@ -92,7 +128,7 @@ pub(crate) fn run(kernel: Kernel, job: Job<'_>, labels: &mut Labels, tables: Tab
     } else {
         // The same steps for several groups: more of them where layers are narrow.
         let layers = job.program.layers().len().max(1);
-        let streams = if job.program.ands() / layers >= 8 { 1 } else { STREAMS };
+        let together = if job.program.ands() / layers >= 8 { 1 } else { STREAMS };
         let some = |streams: &[Stream]| {
             // The kernel wants a power of two of them.
             for streams in streams.chunks(if streams.len() == STREAMS { STREAMS } else { 1 }) {
@@ -102,9 +138,9 @@ pub(crate) fn run(kernel: Kernel, job: Job<'_>, labels: &mut Labels, tables: Tab
             }
         };
         if threads == 1 {
-            groups.chunks(streams).for_each(some);
+            streams.chunks(together).for_each(some);
         } else {
-            groups.par_chunks(streams).for_each(some);
+            streams.par_chunks(together).for_each(some);
         }
     }
 }
@@ -141,14 +177,15 @@ fn part_on(kernel: Kernel, job: Job<'_>, part: Part, streams: &[Stream], tables:
     }
 }
 
-/// One group of instances: its labels, and which instances they are.
+/// Instances whose labels fill a vector: where they lie, and which they are.
 #[derive(Clone, Copy)]
 struct Stream {
     labels: *mut Label,
     /// The instance of the first lane.
     first: usize,
-    /// Lanes that are instances; the rest of `stride` is padding.
+    /// How many instances; what is beside them is padding.
     lanes: usize,
+    /// Labels from one slot to the next.
     stride: usize,
 }
 
@@ -157,12 +194,6 @@ struct Stream {
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
-
-impl Stream {
-    fn new(group: &mut [Label], first: usize, instances: usize, stride: usize) -> Self {
-        Self { labels: group.as_mut_ptr(), first, lanes: stride.min(instances - first), stride }
-    }
-}
 
 /// The tables' beginning, to be indexed by instance and gate; the garbler's with its offset.
 #[derive(Clone, Copy)]

@@ -30,6 +30,26 @@ pub(super) unsafe fn vaes(job: Job<'_>, streams: &[Stream], tables: RawTables, w
     }
 }
 
+/// Enciphers eight vectors over and over, `rounds` times; the XOR of them all, so that nothing is left out.
+///
+/// # Safety
+/// As of [`aes_ni`].
+#[target_feature(enable = "aes,sse4.1")]
+pub(super) unsafe fn aes_ni_blocks(key: &[u8; 16], rounds: usize) -> Label {
+    // SAFETY: as this function's.
+    unsafe { kernel::blocks(&round_keys(key), rounds) }
+}
+
+/// As [`aes_ni_blocks`].
+///
+/// # Safety
+/// As of [`vaes`].
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes")]
+pub(super) unsafe fn vaes_blocks(key: &[u8; 16], rounds: usize) -> Label {
+    // SAFETY: as this function's.
+    unsafe { kernel::blocks(&round_keys(key).map(|key| _mm512_broadcast_i32x4(key)), rounds) }
+}
+
 /// FIPS 197, section 5.2.
 #[target_feature(enable = "aes,sse2")]
 fn round_keys(key: &[u8; 16]) -> [__m128i; 11] {
@@ -68,9 +88,9 @@ impl Blocks for __m128i {
     }
 
     #[inline(always)]
-    unsafe fn low(low: &[u64; 4]) -> Self {
+    unsafe fn steps(_: u64) -> Self {
         // SAFETY: as above.
-        unsafe { _mm_set_epi64x(0, low[0] as i64) }
+        unsafe { Self::zero() }
     }
 
     #[inline(always)]
@@ -92,16 +112,40 @@ impl Blocks for __m128i {
     }
 
     #[inline(always)]
-    unsafe fn gather(from: &[*const Label; 4]) -> Self {
+    unsafe fn gather(from: *const Label, at: [usize; 4]) -> Self {
         // SAFETY: the caller's.
-        unsafe { Self::load(from[0]) }
+        unsafe { Self::load(from.add(at[0])) }
     }
 
     #[inline(always)]
-    unsafe fn scatter(self, to: &[*mut Label; 4], count: usize) {
+    unsafe fn scatter(self, to: *mut Label, at: [usize; 4], count: usize) {
         if count > 0 {
             // SAFETY: the caller's.
-            unsafe { self.store(to[0]) }
+            unsafe { self.store(to.add(at[0])) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_pairs(self, other: Self, to: *mut Label) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.store(to);
+            other.store(to.add(1));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs(from: *const Label) -> (Self, Self) {
+        // SAFETY: the caller's.
+        unsafe { (Self::load(from), Self::load(from.add(1))) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor_one(out: *mut Label, a: *const Label, b: *const Label) {
+        // SAFETY: the caller's.
+        unsafe {
+            let sum = _mm_xor_si128(_mm_loadu_si128(a.cast()), _mm_loadu_si128(b.cast()));
+            _mm_storeu_si128(out.cast(), sum);
         }
     }
 
@@ -152,12 +196,10 @@ impl Blocks for __m512i {
     }
 
     #[inline(always)]
-    unsafe fn low(low: &[u64; 4]) -> Self {
-        // SAFETY: four words of 64 bits, each to the lower half of a block.
-        unsafe {
-            let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.as_ptr().cast()));
-            _mm512_maskz_permutexvar_epi64(0x55, _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0), low)
-        }
+    unsafe fn steps(step: u64) -> Self {
+        let step = step as i64;
+        // SAFETY: as above.
+        unsafe { _mm512_set_epi64(0, 3 * step, 0, 2 * step, 0, step, 0, 0) }
     }
 
     #[inline(always)]
@@ -179,30 +221,65 @@ impl Blocks for __m512i {
     }
 
     #[inline(always)]
-    unsafe fn gather(from: &[*const Label; 4]) -> Self {
+    unsafe fn gather(from: *const Label, at: [usize; 4]) -> Self {
         // SAFETY: the caller's; each address has sixteen bytes.
         unsafe {
-            let block = |l: usize| _mm_loadu_si128(from[l].cast());
-            let x = _mm512_broadcast_i32x4(block(0));
-            let x = _mm512_mask_broadcast_i32x4(x, 0x00f0, block(1));
-            let x = _mm512_mask_broadcast_i32x4(x, 0x0f00, block(2));
-            _mm512_mask_broadcast_i32x4(x, 0xf000, block(3))
+            let x = _mm512_broadcast_i32x4(_mm_loadu_si128(from.add(at[0]).cast()));
+            let x = _mm512_mask_broadcast_i32x4(x, 0x00f0, _mm_loadu_si128(from.add(at[1]).cast()));
+            let x = _mm512_mask_broadcast_i32x4(x, 0x0f00, _mm_loadu_si128(from.add(at[2]).cast()));
+            _mm512_mask_broadcast_i32x4(x, 0xf000, _mm_loadu_si128(from.add(at[3]).cast()))
         }
     }
 
     #[inline(always)]
-    unsafe fn scatter(self, to: &[*mut Label; 4], count: usize) {
+    unsafe fn scatter(self, to: *mut Label, at: [usize; 4], count: usize) {
         // SAFETY: the caller's; the first `count` addresses have sixteen bytes each.
         unsafe {
-            let put = |l: usize, block: __m128i| {
-                if l < count {
-                    _mm_storeu_si128(to[l].cast(), block);
-                }
-            };
-            put(0, _mm512_castsi512_si128(self));
-            put(1, _mm512_extracti32x4_epi32::<1>(self));
-            put(2, _mm512_extracti32x4_epi32::<2>(self));
-            put(3, _mm512_extracti32x4_epi32::<3>(self));
+            if count > 3 {
+                _mm_storeu_si128(to.add(at[3]).cast(), _mm512_extracti32x4_epi32::<3>(self));
+            }
+            if count > 2 {
+                _mm_storeu_si128(to.add(at[2]).cast(), _mm512_extracti32x4_epi32::<2>(self));
+            }
+            if count > 1 {
+                _mm_storeu_si128(to.add(at[1]).cast(), _mm512_extracti32x4_epi32::<1>(self));
+            }
+            if count > 0 {
+                _mm_storeu_si128(to.add(at[0]).cast(), _mm512_castsi512_si128(self));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_pairs(self, other: Self, to: *mut Label) {
+        // SAFETY: the caller's; eight blocks.
+        unsafe {
+            let low = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+            let high = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+            Self::store(_mm512_permutex2var_epi64(self, low, other), to);
+            Self::store(_mm512_permutex2var_epi64(self, high, other), to.add(4));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs(from: *const Label) -> (Self, Self) {
+        // SAFETY: the caller's; eight blocks.
+        unsafe {
+            let (low, high) = (Self::load(from), Self::load(from.add(4)));
+            // Blocks 0 and 2 of both, blocks 1 and 3 of both.
+            (
+                _mm512_shuffle_i64x2::<0b10_00_10_00>(low, high),
+                _mm512_shuffle_i64x2::<0b11_01_11_01>(low, high),
+            )
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn xor_one(out: *mut Label, a: *const Label, b: *const Label) {
+        // SAFETY: the caller's.
+        unsafe {
+            let sum = _mm_xor_si128(_mm_loadu_si128(a.cast()), _mm_loadu_si128(b.cast()));
+            _mm_storeu_si128(out.cast(), sum);
         }
     }
 
