@@ -90,7 +90,9 @@ pub enum NetlistError {
         known: usize,
     },
     /// More wires than a netlist in memory can have.
-    #[error("{got} wires are over the {MAX_WIRES} of a netlist in memory; cut it into pieces and stream them")]
+    #[error(
+        "{got} wires are over the {MAX_WIRES} of a netlist in memory; cut it into pieces and stream them"
+    )]
     TooLarge {
         /// How many there would be.
         got: usize,
