@@ -118,6 +118,66 @@ impl Program {
     }
 }
 
+impl Program {
+    /// The program in pieces of at most `ands` ANDs, to be run one after the other: what is garbled while what was
+    /// garbled before travels. A layer of more is cut, for its ANDs need nothing of each other.
+    ///
+    /// # Panics
+    /// `ands` is 0.
+    #[must_use]
+    pub fn pieces(&self, ands: usize) -> Vec<Program> {
+        assert!(ands > 0, "a piece has an AND at least");
+        if self.ands <= ands {
+            return vec![self.clone()];
+        }
+        let empty = || Program {
+            slots: self.slots,
+            steps: Vec::new(),
+            layers: Vec::new(),
+            parts: Vec::new(),
+            ands: 0,
+        };
+        let mut pieces = Vec::new();
+        let mut piece = empty();
+        for part in &self.parts {
+            let mut begin = Part {
+                layer: piece.layers.len(),
+                step: piece.steps.len(),
+                and: piece.ands,
+                layers: 0,
+                ands: 0,
+            };
+            let end_part = |piece: &mut Program, begin: Part| {
+                let (layers, ands) = (piece.layers.len() - begin.layer, piece.ands - begin.and);
+                if layers > 0 {
+                    piece.parts.push(Part { layers, ands, ..begin });
+                }
+            };
+            for (mut xors, mut left, _) in self.layers_of(*part) {
+                loop {
+                    let here = left.len().min(ands - piece.ands);
+                    piece.steps.extend_from_slice(xors);
+                    piece.steps.extend_from_slice(&left[..here]);
+                    piece.layers.push(Layer { xors: xors.len() as u32, ands: here as u32 });
+                    piece.ands += here;
+                    (xors, left) = (&[], &left[here..]);
+                    if left.is_empty() {
+                        break;
+                    }
+                    end_part(&mut piece, begin);
+                    pieces.push(std::mem::replace(&mut piece, empty()));
+                    begin = Part { layer: 0, layers: 0, step: 0, and: 0, ands: 0 };
+                }
+            }
+            end_part(&mut piece, begin);
+        }
+        if !piece.steps.is_empty() {
+            pieces.push(piece);
+        }
+        pieces
+    }
+}
+
 /// Makes a [`Program`], step by step, and checks it as it grows.
 ///
 /// ```
