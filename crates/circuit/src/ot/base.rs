@@ -1,0 +1,160 @@
+//! Base transfers: pairs of random 128-bit keys, of which the receiver gets one each.
+//!
+//! Endemic oblivious transfer of Masny and Rindal (CCS 2019, figure 1) with Diffie and Hellman's exchange over
+//! ristretto255: the sender shows `A = aG`. The receiver with choice `c` draws `b` and a group element `r_{1-c}` of which
+//! nobody knows the logarithm, and shows it beside `r_c = bG - H_c(r_{1-c})`. The key of slot `s` is the hash of
+//! `a (r_s + H_s(r_{1-s}))`, which the receiver can compute as `bA` for `c` alone. Secure against either side being
+//! malicious, in the random oracle model, if the computational Diffie-Hellman problem is hard; a malicious side can
+//! influence its own keys, which is all that the extension needs. Every transfer has an `a` of its own.
+//!
+//! ```
+//! use blindcore_circuit::ot::base;
+//! use std::{os::unix::net::UnixStream, thread};
+//!
+//! let (mut left, mut right) = UnixStream::pair()?;
+//! let session = [7; 32]; // what both sides agreed on, new for each run
+//! let sender = thread::spawn(move || base::send(&mut left, &session, 2));
+//! let keys = base::receive(&mut right, &session, &[0.into(), 1.into()])?;
+//! let pairs = sender.join().unwrap()?;
+//! assert_eq!(*keys, [pairs[0][0], pairs[1][1]]);
+//! # Ok::<(), blindcore_circuit::ot::Error>(())
+//! ```
+
+use std::io::{Read, Write};
+
+use blake3::Hasher;
+use curve25519_dalek::{RistrettoPoint, Scalar, ristretto::CompressedRistretto, traits::IsIdentity};
+use subtle::{Choice, ConditionallySelectable};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::{Error, Session, first_block, oracle, random};
+
+/// Bytes of a group element on the wire.
+pub(super) const POINT: usize = 32;
+
+/// The sender's side of `count` transfers: pairs of keys.
+///
+/// `session` is what both sides agreed on and is not used twice. Sends 32 B a transfer and reads 64 B.
+///
+/// # Errors
+/// The channel fails, or the peer sends what is no point.
+pub fn send<C: Read + Write>(
+    channel: &mut C,
+    session: &Session,
+    count: usize,
+) -> Result<Zeroizing<Vec<[u128; 2]>>, Error> {
+    let mut secrets = Zeroizing::new(Vec::with_capacity(count));
+    let mut shown = Vec::with_capacity(count);
+    for _ in 0..count {
+        let secret = random_scalar()?;
+        shown.push(RistrettoPoint::mul_base(&secret).compress().to_bytes());
+        secrets.push(*secret);
+    }
+    channel.write_all(shown.as_flattened())?;
+    channel.flush()?;
+
+    let mut reply = vec![0; count * 2 * POINT];
+    channel.read_exact(&mut reply)?;
+    let points = oracle(TO_POINT, session);
+    let mut shared = Zeroizing::new(Vec::with_capacity(2 * count));
+    for (i, (pair, secret)) in reply.chunks_exact(2 * POINT).zip(&*secrets).enumerate() {
+        let (r0, r1) = pair.split_at(POINT);
+        let theirs = [
+            decode(r0, "the receiver's choice", 2 * i)? + to_point(&points, i, 0, r1),
+            decode(r1, "the receiver's choice", 2 * i + 1)? + to_point(&points, i, 1, r0),
+        ];
+        shared.extend(theirs.map(|point| secret * point));
+    }
+    let shared = compress(&shared);
+    let keys = oracle(TO_KEY, session);
+    let slots = reply.chunks_exact(2 * POINT).zip(&shown).zip(shared.chunks_exact(2));
+    Ok(Zeroizing::new(
+        slots
+            .enumerate()
+            .map(|(i, ((pair, shown), shared))| {
+                [0, 1].map(|slot| to_key(&keys, i, slot, shown, pair, &shared[usize::from(slot)]))
+            })
+            .collect(),
+    ))
+}
+
+/// The receiver's side: for each choice the key of that slot.
+///
+/// # Errors
+/// The channel fails, or the peer sends what is no point.
+pub fn receive<C: Read + Write>(
+    channel: &mut C,
+    session: &Session,
+    choices: &[Choice],
+) -> Result<Zeroizing<Vec<u128>>, Error> {
+    let mut shown = vec![[0; POINT]; choices.len()];
+    channel.read_exact(shown.as_flattened_mut())?;
+
+    let points = oracle(TO_POINT, session);
+    let mut reply = Vec::with_capacity(choices.len() * 2 * POINT);
+    let mut shared = Zeroizing::new(Vec::with_capacity(choices.len()));
+    for (i, (&choice, theirs)) in choices.iter().zip(&shown).enumerate() {
+        let theirs = decode(theirs, "the sender's keys", i)?;
+        if theirs.is_identity() {
+            return Err(Error::Point { what: "the sender's keys", index: i });
+        }
+        let secret = random_scalar()?;
+        let other = RistrettoPoint::from_uniform_bytes(&*random()?).compress().to_bytes();
+        let own = RistrettoPoint::mul_base(&secret) - to_point(&points, i, choice.unwrap_u8(), &other);
+        let own = own.compress().to_bytes();
+        reply.extend(<[u8; POINT]>::conditional_select(&own, &other, choice));
+        reply.extend(<[u8; POINT]>::conditional_select(&other, &own, choice));
+        shared.push(*secret * theirs);
+    }
+    channel.write_all(&reply)?;
+    channel.flush()?;
+
+    let shared = compress(&shared);
+    let keys = oracle(TO_KEY, session);
+    let slots = reply.chunks_exact(2 * POINT).zip(&shown).zip(&*shared).zip(choices);
+    Ok(Zeroizing::new(
+        slots
+            .enumerate()
+            .map(|(i, (((pair, shown), shared), choice))| {
+                to_key(&keys, i, choice.unwrap_u8(), shown, pair, shared)
+            })
+            .collect(),
+    ))
+}
+
+const TO_POINT: &str = "blindcore 2026 ot base: to point";
+const TO_KEY: &str = "blindcore 2026 ot base: to key";
+
+/// A scalar that is uniform but for 2^-252.
+pub(super) fn random_scalar() -> Result<Zeroizing<Scalar>, Error> {
+    Ok(Zeroizing::new(Scalar::from_bytes_mod_order_wide(&*random()?)))
+}
+
+/// A point that a peer sent: its only encoding, or an error.
+pub(super) fn decode(bytes: &[u8], what: &'static str, index: usize) -> Result<RistrettoPoint, Error> {
+    let point = CompressedRistretto::from_slice(bytes).ok().and_then(|point| point.decompress());
+    point.ok_or(Error::Point { what, index })
+}
+
+/// The encodings of the doubles of these points, which cost one inversion in all. Whether a secret is a point or its
+/// double is all the same, as long as both sides take the same.
+pub(super) fn compress(points: &[RistrettoPoint]) -> Zeroizing<Vec<[u8; POINT]>> {
+    let encoded = RistrettoPoint::double_and_compress_batch(points);
+    Zeroizing::new(encoded.into_iter().map(|point| point.to_bytes()).collect())
+}
+
+fn to_point(oracle: &Hasher, index: usize, slot: u8, other: &[u8]) -> RistrettoPoint {
+    let mut bytes = Zeroizing::new([0; 64]);
+    let mut hasher = oracle.clone();
+    hasher.update(&(index as u64).to_le_bytes()).update(&[slot]).update(other);
+    hasher.finalize_xof().fill(&mut *bytes);
+    RistrettoPoint::from_uniform_bytes(&bytes)
+}
+
+fn to_key(oracle: &Hasher, index: usize, slot: u8, shown: &[u8], pair: &[u8], shared: &[u8]) -> u128 {
+    let mut hasher = oracle.clone();
+    hasher.update(&(index as u64).to_le_bytes()).update(&[slot]).update(shown).update(pair).update(shared);
+    let key = first_block(&hasher);
+    hasher.zeroize();
+    key
+}

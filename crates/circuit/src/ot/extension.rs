@@ -1,0 +1,559 @@
+//! Transfers by the million: SoftSpokenOT (Roy, CRYPTO 2022) with a repetition code over GF(2^k).
+//!
+//! 128 base transfers in the other direction are set up once. Then each call makes as many *correlated* transfers as are
+//! asked for: the sender holds one secret `delta` and gets `q`, the receiver has a choice bit `r` each and gets
+//!
+//! ```text
+//! t = q ^ r * delta        128-bit words; bit i of delta is lane i
+//! ```
+//!
+//! which are labels of free-XOR garbling as they are: `q` is false, `q ^ delta` true. A garbler that wants to point and
+//! permute takes a `delta` that is odd. *Random* and *chosen* transfers come out of these by a hash.
+//!
+//! The receiver sends `128 / k` bits a transfer and both spend `2^k / k * 128` bits of AES-128 in counter mode; `k` is
+//! [`Parameters::depth`], 1 to 4. At 2, half the bytes of IKNP and KOS cost no more AES than theirs.
+//!
+//! With [`Check::None`] both sides must keep to the protocol, though a malicious *sender* learns nothing in any case.
+//! With [`Check::Malicious`] the sender notices a receiver that lies: about its trees of seeds (Roy, figure 13) and about
+//! its choices (figure 7, by POLYVAL as the universal hash, 128 more rows that mask what it shows, and a hash key that is
+//! the BLAKE3 hash of what the receiver sent, so that no round is needed). A receiver that guesses bits of `delta` can
+//! still pass with luck, one half for each bit; where it has none the sender's state is spent and delta with it.
+//!
+//! ```
+//! use blindcore_circuit::ot::extension::{Parameters, Receiver, Sender};
+//! use std::{os::unix::net::UnixStream, thread};
+//!
+//! let (mut left, mut right) = UnixStream::pair()?;
+//! let delta = 0x1234_5678_9abc_def0_0fed_cba9_8765_4321; // at random, and odd
+//! let sender = thread::spawn(move || {
+//!     let mut labels = [0; 3];
+//!     let mut sender = Sender::setup(&mut left, delta, Parameters::default())?;
+//!     sender.extend(&mut left, &mut labels).map(|()| labels)
+//! });
+//! let mut labels = [0; 3];
+//! let mut receiver = Receiver::setup(&mut right, Parameters::default())?;
+//! receiver.extend(&mut right, &[false, true, true], &mut labels)?;
+//! let zeros = sender.join().unwrap()?;
+//! assert_eq!(labels, [zeros[0], zeros[1] ^ delta, zeros[2] ^ delta]);
+//! # Ok::<(), blindcore_circuit::ot::Error>(())
+//! ```
+
+use std::io::{Read, Write};
+
+use aes::{
+    Aes128Enc, Block,
+    cipher::{BlockCipherEncrypt, KeyInit},
+};
+use subtle::{Choice, ConstantTimeEq};
+use zeroize::{Zeroize, Zeroizing};
+
+use super::{
+    Error, Session, base, first_block, mask,
+    matrix::{self, ColumnHash, STRIDE},
+    oracle, random, trees,
+};
+
+/// Transfers that are worked on at once: all of their matrix stays in a second-level cache.
+pub const CHUNK: usize = 1 << 14;
+
+/// What is done about a receiver that doesn't keep to the protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Check {
+    /// Nothing: for peers that are honest but curious.
+    #[default]
+    None,
+    /// The sender checks what the receiver sent, before it gives anything out.
+    Malicious,
+}
+
+/// What both sides have to agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// Levels of the trees of seeds, 1 to 4: bytes go down by it and AES goes up from 2.
+    pub depth: u8,
+    /// Whether the receiver is checked.
+    pub check: Check,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self { depth: 2, check: Check::None }
+    }
+}
+
+impl Parameters {
+    fn checked(self) -> bool {
+        self.check == Check::Malicious
+    }
+
+    /// Trees of one level are base transfers as they are, and need no check.
+    fn trees_checked(self) -> bool {
+        self.checked() && self.depth > 1
+    }
+
+    /// Blocks of 128 rows for this many transfers, with the one that masks the check.
+    fn blocks(self, transfers: usize) -> usize {
+        transfers.div_ceil(128) + usize::from(self.checked())
+    }
+
+    /// Bytes that the receiver sends for `transfers` of them, at most [`CHUNK`].
+    #[must_use]
+    pub fn message_len(self, transfers: usize) -> usize {
+        let corrections = trees::depths(self.depth).count() * self.blocks(transfers);
+        16 * (corrections + if self.checked() { 129 } else { 0 })
+    }
+}
+
+/// The side that holds `delta`.
+pub struct Sender {
+    delta: u128,
+    /// For each tree, generators of leaves 1 and up, relative to the one that is not known.
+    trees: Vec<Vec<Generator>>,
+    common: Common,
+}
+
+/// The side that chooses.
+pub struct Receiver {
+    /// For each tree, generators of all leaves.
+    trees: Vec<Vec<Generator>>,
+    common: Common,
+}
+
+impl Sender {
+    /// Sets up with a receiver that does the same; `delta` is a secret at random, not used in another session.
+    ///
+    /// # Errors
+    /// The channel fails; the peer has other parameters or is no receiver; it fails the check; `delta` is zero.
+    pub fn setup<C: Read + Write>(
+        channel: &mut C,
+        delta: u128,
+        parameters: Parameters,
+    ) -> Result<Self, Error> {
+        if delta == 0 {
+            return Err(Error::Delta);
+        }
+        let session = agree(channel, parameters, SENDER)?;
+        let choices = Zeroizing::new((0..128).map(|i| (!delta >> i & 1) as u8).collect::<Vec<_>>());
+        let choices: Vec<Choice> = choices.iter().map(|&bit| bit.into()).collect();
+        let keys = base::receive(channel, &session, &choices)?;
+        let checked = parameters.trees_checked();
+        let mut message = vec![0; trees::message_len(parameters.depth, checked)];
+        channel.read_exact(&mut message)?;
+        let leaves = trees::gather(&session, &keys, delta, parameters.depth, checked, &message)?;
+        let trees = leaves.iter().map(|tree| tree[1..].iter().map(Generator::new).collect()).collect();
+        Ok(Self { delta, trees, common: Common::new(session, parameters) })
+    }
+
+    /// Makes `labels.len()` correlated transfers: the words `q`, of which the receiver gets `q` or `q ^ delta`.
+    ///
+    /// Reads [`Parameters::message_len`] bytes a [`CHUNK`] and sends nothing.
+    ///
+    /// # Errors
+    /// The channel fails; the receiver fails the check. Either spends this sender.
+    pub fn extend<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), Error> {
+        self.common.begin()?;
+        labels.chunks_mut(CHUNK).try_for_each(|labels| self.chunk(channel, labels))?;
+        self.common.end();
+        Ok(())
+    }
+
+    /// Makes `pairs.len()` random transfers: pairs of words, of which the receiver gets one each.
+    ///
+    /// # Errors
+    /// As [`extend`](Self::extend).
+    pub fn random<C: Read + Write>(&mut self, channel: &mut C, pairs: &mut [[u128; 2]]) -> Result<(), Error> {
+        self.common.begin()?;
+        let mut labels = Zeroizing::new(vec![0; pairs.len().min(CHUNK)]);
+        for pairs in pairs.chunks_mut(CHUNK) {
+            let labels = &mut labels[..pairs.len()];
+            let first = self.common.transfers;
+            self.chunk(channel, labels)?;
+            self.common.hash(first, labels.iter().copied(), pairs.iter_mut().map(|pair| &mut pair[0]));
+            let ones = labels.iter().map(|label| label ^ self.delta);
+            self.common.hash(first, ones, pairs.iter_mut().map(|pair| &mut pair[1]));
+        }
+        self.common.end();
+        Ok(())
+    }
+
+    /// Transfers one word of each pair. Sends 32 B a transfer.
+    ///
+    /// # Errors
+    /// As [`extend`](Self::extend).
+    pub fn send<C: Read + Write>(&mut self, channel: &mut C, pairs: &[[u128; 2]]) -> Result<(), Error> {
+        let mut pads = Zeroizing::new(vec![[0; 2]; pairs.len().min(CHUNK)]);
+        let mut message = Vec::with_capacity(32 * pads.len());
+        for pairs in pairs.chunks(CHUNK) {
+            let pads = &mut pads[..pairs.len()];
+            self.random(channel, pads)?;
+            let hidden = pairs.as_flattened().iter().zip(pads.as_flattened());
+            message.clear();
+            message.extend(hidden.flat_map(|(word, pad)| (word ^ pad).to_le_bytes()));
+            self.common.begin()?;
+            channel.write_all(&message)?;
+            channel.flush()?;
+            self.common.end();
+        }
+        Ok(())
+    }
+
+    fn chunk<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), Error> {
+        let Common { session, parameters, columns, leaf, message, counter, .. } = &mut self.common;
+        let blocks = parameters.blocks(labels.len());
+        message.resize(parameters.message_len(labels.len()), 0);
+        channel.read_exact(message)?;
+
+        let leaf = &mut leaf[..blocks];
+        let mut lane = 0;
+        for (tree, correction) in self.trees.iter().zip(message.chunks_exact(16 * blocks)) {
+            let levels = (tree.len() + 1).ilog2() as usize;
+            for level in 0..levels {
+                let mask = mask(self.delta, lane + level);
+                let column = &mut columns[(lane + level) * STRIDE..][..blocks];
+                for (word, bytes) in column.iter_mut().zip(correction.as_chunks().0) {
+                    *word = u128::from_le_bytes(*bytes) & mask;
+                }
+            }
+            for (y, generator) in (1..).zip(tree) {
+                generator.fill(*counter, leaf);
+                for level in (0..levels).filter(|level| y >> level & 1 == 1) {
+                    add(&mut columns[(lane + level) * STRIDE..][..blocks], leaf);
+                }
+            }
+            lane += levels;
+        }
+        if parameters.checked() {
+            let (corrections, shown) = message.split_at(message.len() - 16 * 129);
+            let mut hash = ColumnHash::new(challenge(session, *counter, corrections));
+            let mut shown = shown.as_chunks().0.iter().map(|bytes| u128::from_le_bytes(*bytes));
+            let choices = shown.next().expect("129 of them");
+            let mut differ = 0;
+            for (lane, theirs) in shown.enumerate() {
+                let ours = hash.of(&columns[lane * STRIDE..][..blocks]);
+                differ |= ours ^ theirs ^ choices & mask(self.delta, lane);
+            }
+            if !bool::from(differ.ct_eq(&0)) {
+                return Err(Error::Check { what: "the choices" });
+            }
+        }
+        matrix::rows(columns, labels);
+        self.common.advance(labels.len(), blocks);
+        Ok(())
+    }
+}
+
+impl Receiver {
+    /// Sets up with a sender that does the same.
+    ///
+    /// # Errors
+    /// The channel fails; the peer has other parameters or is no sender; it sends what is no point.
+    pub fn setup<C: Read + Write>(channel: &mut C, parameters: Parameters) -> Result<Self, Error> {
+        let session = agree(channel, parameters, RECEIVER)?;
+        let pairs = base::send(channel, &session, 128)?;
+        let (leaves, message) = trees::plant(&session, &pairs, parameters.depth, parameters.trees_checked());
+        channel.write_all(&message)?;
+        channel.flush()?;
+        let trees = leaves.iter().map(|tree| tree.iter().map(Generator::new).collect()).collect();
+        Ok(Self { trees, common: Common::new(session, parameters) })
+    }
+
+    /// Makes `choices.len()` correlated transfers: for each the word `q`, or `q ^ delta` where the choice is true.
+    ///
+    /// Sends [`Parameters::message_len`] bytes a [`CHUNK`] and reads nothing.
+    ///
+    /// # Errors
+    /// The channel fails, which spends this receiver; or there are not as many `labels` as choices.
+    pub fn extend<C: Read + Write>(
+        &mut self,
+        channel: &mut C,
+        choices: &[bool],
+        labels: &mut [u128],
+    ) -> Result<(), Error> {
+        same_length("labels", labels.len(), choices.len())?;
+        self.common.begin()?;
+        for (choices, labels) in choices.chunks(CHUNK).zip(labels.chunks_mut(CHUNK)) {
+            self.chunk(channel, choices, labels)?;
+        }
+        self.common.end();
+        Ok(())
+    }
+
+    /// Makes `choices.len()` random transfers: one word of each of the sender's pairs.
+    ///
+    /// # Errors
+    /// As [`extend`](Self::extend).
+    pub fn random<C: Read + Write>(
+        &mut self,
+        channel: &mut C,
+        choices: &[bool],
+        words: &mut [u128],
+    ) -> Result<(), Error> {
+        same_length("words", words.len(), choices.len())?;
+        self.common.begin()?;
+        let mut labels = Zeroizing::new(vec![0; choices.len().min(CHUNK)]);
+        for (choices, words) in choices.chunks(CHUNK).zip(words.chunks_mut(CHUNK)) {
+            let labels = &mut labels[..choices.len()];
+            let first = self.common.transfers;
+            self.chunk(channel, choices, labels)?;
+            self.common.hash(first, labels.iter().copied(), words.iter_mut());
+        }
+        self.common.end();
+        Ok(())
+    }
+
+    /// Receives one word of each of the sender's pairs.
+    ///
+    /// # Errors
+    /// As [`extend`](Self::extend).
+    pub fn receive<C: Read + Write>(
+        &mut self,
+        channel: &mut C,
+        choices: &[bool],
+        words: &mut [u128],
+    ) -> Result<(), Error> {
+        same_length("words", words.len(), choices.len())?;
+        let mut message = vec![0; 32 * choices.len().min(CHUNK)];
+        for (choices, words) in choices.chunks(CHUNK).zip(words.chunks_mut(CHUNK)) {
+            self.random(channel, choices, words)?;
+            let message = &mut message[..32 * choices.len()];
+            self.common.begin()?;
+            channel.read_exact(message)?;
+            self.common.end();
+            for ((pair, choice), word) in message.as_chunks::<16>().0.chunks_exact(2).zip(choices).zip(words)
+            {
+                let [zero, one] = [pair[0], pair[1]].map(u128::from_le_bytes);
+                *word ^= zero ^ (zero ^ one) & mask((*choice).into(), 0);
+            }
+        }
+        Ok(())
+    }
+
+    fn chunk<C: Read + Write>(
+        &mut self,
+        channel: &mut C,
+        choices: &[bool],
+        labels: &mut [u128],
+    ) -> Result<(), Error> {
+        let Common { session, parameters, columns, leaf, message, counter, .. } = &mut self.common;
+        let blocks = parameters.blocks(choices.len());
+        let mut packed = Zeroizing::new(vec![0; blocks]);
+        for (word, choices) in packed.iter_mut().zip(choices.chunks(128)) {
+            *word = pack(choices);
+        }
+        if parameters.checked() {
+            packed[blocks - 1] = u128::from_le_bytes(*random()?);
+        }
+
+        let leaf = &mut leaf[..blocks];
+        let mut correction = Zeroizing::new(vec![0; blocks]);
+        message.clear();
+        let mut lane = 0;
+        for tree in &self.trees {
+            let levels = tree.len().ilog2() as usize;
+            correction.copy_from_slice(&packed);
+            for level in 0..levels {
+                columns[(lane + level) * STRIDE..][..blocks].fill(0);
+            }
+            for (x, generator) in tree.iter().enumerate() {
+                generator.fill(*counter, leaf);
+                add(&mut correction, leaf);
+                for level in (0..levels).filter(|level| x >> level & 1 == 1) {
+                    add(&mut columns[(lane + level) * STRIDE..][..blocks], leaf);
+                }
+            }
+            message.extend(correction.iter().flat_map(|word| word.to_le_bytes()));
+            lane += levels;
+        }
+        if parameters.checked() {
+            let mut hash = ColumnHash::new(challenge(session, *counter, message));
+            message.extend(hash.of(&packed).to_le_bytes());
+            for lane in 0..128 {
+                message.extend(hash.of(&columns[lane * STRIDE..][..blocks]).to_le_bytes());
+            }
+        }
+        channel.write_all(message)?;
+        channel.flush()?;
+        matrix::rows(columns, labels);
+        self.common.advance(labels.len(), blocks);
+        Ok(())
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.delta.zeroize();
+    }
+}
+
+/// What both sides have.
+struct Common {
+    session: Session,
+    parameters: Parameters,
+    /// Transfers made so far, the tweak of the next one's hash.
+    transfers: u64,
+    /// Blocks drawn so far from every generator.
+    counter: u64,
+    /// Whether a call failed or was left before its end.
+    spent: bool,
+    permutation: Aes128Enc,
+    /// 128 columns, [`STRIDE`] apart.
+    columns: Zeroizing<Vec<u128>>,
+    leaf: Vec<Block>,
+    message: Vec<u8>,
+}
+
+impl Common {
+    fn new(session: Session, parameters: Parameters) -> Self {
+        let key = first_block(&oracle("blindcore 2026 ot extension: permutation", &session));
+        Self {
+            session,
+            parameters,
+            transfers: 0,
+            counter: 0,
+            spent: false,
+            permutation: Aes128Enc::new(&key.to_le_bytes().into()),
+            columns: Zeroizing::new(vec![0; 128 * STRIDE]),
+            leaf: vec![Block::default(); STRIDE],
+            message: Vec::new(),
+        }
+    }
+
+    fn begin(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.spent, true) { Err(Error::Spent) } else { Ok(()) }
+    }
+
+    fn end(&mut self) {
+        self.spent = false;
+    }
+
+    fn advance(&mut self, transfers: usize, blocks: usize) {
+        self.transfers += transfers as u64;
+        self.counter += blocks as u64;
+    }
+
+    /// Breaks the correlation: `pi(pi(x) ^ i) ^ pi(x)` for the words' numbers `i`, with fixed-key AES-128 as `pi` (Guo,
+    /// Katz, Wang and Yu, S&P 2020, section 7.4, TMMO). The key is the session's, so no two sessions share it.
+    fn hash<'a>(
+        &self,
+        first: u64,
+        words: impl Iterator<Item = u128>,
+        mut out: impl Iterator<Item = &'a mut u128>,
+    ) {
+        const WIDE: usize = 64;
+        let mut inner = [Block::default(); WIDE];
+        let mut outer = [Block::default(); WIDE];
+        let mut words = words.peekable();
+        let mut tweaks = u128::from(first)..;
+        while words.peek().is_some() {
+            let mut count = 0;
+            for (block, word) in inner.iter_mut().zip(&mut words) {
+                *block = word.to_le_bytes().into();
+                count += 1;
+            }
+            self.permutation.encrypt_blocks(&mut inner[..count]);
+            for ((outer, inner), tweak) in outer.iter_mut().zip(&inner[..count]).zip(&mut tweaks) {
+                *outer = (word(inner) ^ tweak).to_le_bytes().into();
+            }
+            self.permutation.encrypt_blocks(&mut outer[..count]);
+            for (outer, inner) in outer.iter().zip(&inner[..count]) {
+                *out.next().expect("as many as words") = word(outer) ^ word(inner);
+            }
+        }
+        wipe(&mut inner);
+        wipe(&mut outer);
+    }
+}
+
+impl Drop for Common {
+    fn drop(&mut self) {
+        wipe(&mut self.leaf);
+    }
+}
+
+/// AES-128 in counter mode, keyed by a leaf.
+struct Generator(Aes128Enc);
+
+impl Generator {
+    fn new(seed: &u128) -> Self {
+        let mut key = Zeroizing::new(seed.to_le_bytes());
+        let generator = Self(Aes128Enc::new((&*key).into()));
+        key.zeroize();
+        generator
+    }
+
+    fn fill(&self, counter: u64, blocks: &mut [Block]) {
+        for (block, counter) in blocks.iter_mut().zip(u128::from(counter)..) {
+            *block = counter.to_le_bytes().into();
+        }
+        self.0.encrypt_blocks(blocks);
+    }
+}
+
+fn word(block: &Block) -> u128 {
+    u128::from_le_bytes((*block).into())
+}
+
+fn wipe(blocks: &mut [Block]) {
+    blocks.iter_mut().for_each(|block| block.as_mut_slice().zeroize());
+}
+
+fn add(words: &mut [u128], blocks: &[Block]) {
+    for (sum, block) in words.iter_mut().zip(blocks) {
+        *sum ^= word(block);
+    }
+}
+
+/// Up to 128 bits, the first lowest.
+fn pack(bits: &[bool]) -> u128 {
+    let byte = |bits: &[bool]| {
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(bits).for_each(|(byte, bit)| *byte = u8::from(*bit));
+        // Byte i of the factor's product brings bit i to the top byte.
+        u64::from_le_bytes(bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    };
+    bits.chunks(8).rev().fold(0, |word, bits| word << 8 | u128::from(byte(bits)))
+}
+
+/// The key of a chunk's check, which its sender can't foresee.
+fn challenge(session: &Session, counter: u64, corrections: &[u8]) -> u128 {
+    let mut hasher = oracle("blindcore 2026 ot extension: challenge", session);
+    first_block(hasher.update(&counter.to_le_bytes()).update(corrections))
+}
+
+fn same_length(what: &'static str, got: usize, expected: usize) -> Result<(), Error> {
+    if got == expected { Ok(()) } else { Err(Error::Length { what, got, expected, unit: "words" }) }
+}
+
+const MAGIC: [u8; 4] = *b"bcot";
+const VERSION: u8 = 1;
+const SENDER: u8 = 0;
+const RECEIVER: u8 = 1;
+
+/// Greets the peer, compares what both have, and makes a session that neither chose alone.
+fn agree<C: Read + Write>(channel: &mut C, parameters: Parameters, role: u8) -> Result<Session, Error> {
+    if !(1..=4).contains(&parameters.depth) {
+        return Err(Error::Depth { got: parameters.depth });
+    }
+    let hello = |role| {
+        let [a, b, c, d] = MAGIC;
+        [a, b, c, d, VERSION, role, parameters.depth, parameters.checked().into()]
+    };
+    let ours = [hello(role).as_slice(), &*random::<16>()?].concat();
+    channel.write_all(&ours)?;
+    channel.flush()?;
+    let mut theirs = [0; 24];
+    channel.read_exact(&mut theirs)?;
+
+    let number = |b: &[u8]| u32::from_be_bytes(b[..4].try_into().expect("4 bytes"));
+    let expected = hello(1 - role);
+    let differs = |what, got, expected| {
+        if got == expected { Ok(()) } else { Err(Error::Peer { what, got, expected }) }
+    };
+    differs("the magic number", number(&theirs), number(&expected))?;
+    for (i, what) in ["the version", "the role", "trees of depth", "the check"].into_iter().enumerate() {
+        differs(what, theirs[4 + i].into(), expected[4 + i].into())?;
+    }
+    let mut hasher = blake3::Hasher::new_derive_key("blindcore 2026 ot extension: session");
+    let (sent, received) = if role == SENDER { (&ours[..], &theirs[..]) } else { (&theirs[..], &ours[..]) };
+    Ok(hasher.update(sent).update(received).finalize().into())
+}
