@@ -29,6 +29,8 @@ mod sha256;
 mod sort;
 mod words;
 
+pub(crate) use words::bits_for;
+
 pub use pagerank::PageRank;
 pub use sort::network;
 

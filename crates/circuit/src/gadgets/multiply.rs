@@ -119,8 +119,17 @@ impl Builder {
         }
     }
 
-    /// Adds `a * b`, both unsigned, to columns.
+    /// Adds `a * b`, both unsigned, to columns of this width: by products of two bits, or finished by Karatsuba.
     pub(crate) fn add_product(&mut self, columns: &mut Columns, a: &[Bit], b: &[Bit], width: usize) {
+        if a.len().min(b.len()) > KARATSUBA_FROM && a.len() + b.len() <= width {
+            let product = self.multiply(a, b);
+            columns.add(0, &product);
+        } else {
+            self.add_products_of_bits(columns, a, b, width);
+        }
+    }
+
+    fn add_products_of_bits(&mut self, columns: &mut Columns, a: &[Bit], b: &[Bit], width: usize) {
         for (i, &x) in a.iter().enumerate() {
             for (j, &y) in b.iter().enumerate().take(width.saturating_sub(i)) {
                 let both = self.and(x, y);
@@ -132,7 +141,7 @@ impl Builder {
     /// `a * b` modulo 2^width by all products of two bits.
     fn schoolbook(&mut self, a: &[Bit], b: &[Bit], width: usize) -> Vec<Bit> {
         let mut columns = Columns::new(width);
-        self.add_product(&mut columns, a, b, width);
+        self.add_products_of_bits(&mut columns, a, b, width);
         columns.sum(self)
     }
 

@@ -83,7 +83,7 @@ impl PageRank {
                 .collect();
             for (v, rank) in ranks.iter_mut().enumerate() {
                 let votes: u64 = (0..n).filter(|u| linked[*u][v]).map(|u| share[u]).sum();
-                *rank = self.base() + (self.damping() * votes >> self.fraction);
+                *rank = self.base() + ((self.damping() * votes) >> self.fraction);
             }
         }
         ranks
