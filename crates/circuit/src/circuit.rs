@@ -1,0 +1,220 @@
+//! A circuit, ready for two parties: what they agree on, and the programs that they run one after the other.
+
+use std::sync::Arc;
+
+use blindcore_accel::garble::{Program, ProgramBuilder};
+
+use crate::compile::Compiled;
+use crate::netlist::{Kind, Netlist, Wire};
+
+/// ANDs of a piece: what is garbled and evaluated while the piece before travels.
+pub const PIECE: usize = 1 << 13;
+
+/// Name and width of an input or output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortShape {
+    /// Its name.
+    pub name: String,
+    /// Its bits.
+    pub width: usize,
+}
+
+/// A circuit as both parties run it.
+///
+/// Slot 0 of its programs holds the constant 0, slot 1 the constant 1, then come the bits of all inputs.
+#[derive(Clone, Debug)]
+pub struct Circuit {
+    inputs: Vec<PortShape>,
+    outputs: Vec<PortShape>,
+    output_slots: Vec<u32>,
+    slots: usize,
+    pieces: Vec<Arc<Program>>,
+    /// Moves results to inputs between two rounds.
+    feedback: Option<Arc<Program>>,
+    rounds: u64,
+    digest: [u8; 32],
+}
+
+/// Why a circuit can't be run in rounds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RoundsError {
+    /// No round.
+    #[error("a circuit runs one round at least, not 0")]
+    None,
+    /// There is no input for an output to go to.
+    #[error(
+        "{outputs} outputs have only {inputs} inputs to go back to; a round's results are the next one's first inputs"
+    )]
+    Outputs {
+        /// Outputs.
+        outputs: usize,
+        /// Inputs.
+        inputs: usize,
+    },
+    /// Output and input differ in width.
+    #[error("output {output:?} has {got} bits and goes back to input {input:?} of {want}; make them as wide")]
+    Width {
+        /// The output.
+        output: String,
+        /// Its bits.
+        got: usize,
+        /// The input.
+        input: String,
+        /// Its bits.
+        want: usize,
+    },
+}
+
+impl Circuit {
+    /// A netlist, compiled.
+    #[must_use]
+    pub fn new(netlist: &Netlist) -> Self {
+        let compiled = Compiled::new(netlist);
+        let shape = |ports: &[crate::netlist::Port]| {
+            ports.iter().map(|p| PortShape { name: p.name.clone(), width: p.wires.len() }).collect()
+        };
+        Self {
+            inputs: shape(netlist.inputs()),
+            outputs: shape(netlist.outputs()),
+            slots: compiled.program.slots(),
+            output_slots: compiled.outputs,
+            pieces: compiled.program.pieces(PIECE).into_iter().map(Arc::new).collect(),
+            feedback: None,
+            rounds: 1,
+            digest: digest(netlist),
+        }
+    }
+
+    /// The circuit run `rounds` times: the outputs of a round are the first inputs of the next, the other inputs stay.
+    /// Memory is that of one round, so this is how computations of any length are streamed.
+    ///
+    /// # Errors
+    /// No round; or outputs are more than inputs or of other widths.
+    pub fn in_rounds(mut self, rounds: u64) -> Result<Self, RoundsError> {
+        if rounds == 0 {
+            return Err(RoundsError::None);
+        }
+        if self.outputs.len() > self.inputs.len() {
+            let (outputs, inputs) = (self.outputs.len(), self.inputs.len());
+            return Err(RoundsError::Outputs { outputs, inputs });
+        }
+        for (output, input) in self.outputs.iter().zip(&self.inputs) {
+            if output.width != input.width {
+                let (output, got) = (output.name.clone(), output.width);
+                let (input, want) = (input.name.clone(), input.width);
+                return Err(RoundsError::Width { output, got, input, want });
+            }
+        }
+        // An output may be an input's own wire, so all are read before any is written.
+        let first = self.slots as u32;
+        let mut moves = ProgramBuilder::new(self.slots + self.output_slots.len());
+        let mut all = || {
+            for (i, slot) in self.output_slots.iter().enumerate() {
+                moves.xor(first + i as u32, *slot, 0)?;
+            }
+            for i in 0..self.output_slots.len() as u32 {
+                moves.xor(2 + i, first + i, 0)?;
+            }
+            Ok::<(), blindcore_accel::garble::ProgramError>(())
+        };
+        all().expect("these slots are there");
+        let moves = moves.finish();
+        self.slots = self.slots.max(moves.slots());
+        self.feedback = (rounds > 1).then(|| Arc::new(moves));
+        self.rounds = rounds;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(b"blindcore circuit in rounds").update(&self.digest).update(&rounds.to_le_bytes());
+        self.digest = *hasher.finalize().as_bytes();
+        Ok(self)
+    }
+
+    /// The inputs.
+    #[must_use]
+    pub fn inputs(&self) -> &[PortShape] {
+        &self.inputs
+    }
+
+    /// The outputs.
+    #[must_use]
+    pub fn outputs(&self) -> &[PortShape] {
+        &self.outputs
+    }
+
+    /// What both parties compare before they begin: a hash of ports, gates and rounds.
+    #[must_use]
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    /// AND gates of all rounds.
+    #[must_use]
+    pub fn ands(&self) -> u64 {
+        self.pieces.iter().map(|p| p.ands() as u64).sum::<u64>() * self.rounds
+    }
+
+    /// Slots that labels need.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// The slots of an input's bits.
+    #[must_use]
+    pub fn input_slots(&self, input: usize) -> std::ops::Range<u32> {
+        let first = 2 + self.inputs[..input].iter().map(|p| p.width).sum::<usize>() as u32;
+        first..first + self.inputs[input].width as u32
+    }
+
+    /// The slots of all outputs' bits, in order.
+    #[must_use]
+    pub fn output_slots(&self) -> &[u32] {
+        &self.output_slots
+    }
+
+    /// The programs in the order in which they are run.
+    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+        (0..self.rounds).flat_map(move |round| {
+            let between = self.feedback.iter().filter(move |_| round > 0);
+            between.chain(&self.pieces).map(|p| &**p)
+        })
+    }
+
+    /// Bits of all outputs, cut into outputs.
+    #[must_use]
+    pub fn cut_outputs(&self, bits: &[bool]) -> Vec<Vec<bool>> {
+        let mut rest = bits;
+        let cut = |port: &PortShape| {
+            let (these, others) = rest.split_at(port.width);
+            rest = others;
+            these.to_vec()
+        };
+        self.outputs.iter().map(cut).collect()
+    }
+}
+
+/// A hash of everything that a netlist computes and is called.
+fn digest(netlist: &Netlist) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"blindcore netlist 1");
+    for (ports, kind) in [(netlist.inputs(), b"i"), (netlist.outputs(), b"o")] {
+        hasher.update(kind).update(&(ports.len() as u64).to_le_bytes());
+        for port in ports {
+            hasher.update(&(port.wires.len() as u64).to_le_bytes());
+        }
+    }
+    let wire = |w: &Wire| w.0.to_le_bytes();
+    netlist.outputs().iter().flat_map(|p| &p.wires).for_each(|w| {
+        hasher.update(&wire(w));
+    });
+    let mut block = Vec::with_capacity(9 << 10);
+    for gates in netlist.gates().chunks(1 << 10) {
+        block.clear();
+        for gate in gates {
+            block.push(u8::from(gate.kind == Kind::And));
+            block.extend(wire(&gate.a));
+            block.extend(wire(&gate.b));
+        }
+        hasher.update(&block);
+    }
+    *hasher.finalize().as_bytes()
+}

@@ -1,0 +1,210 @@
+//! The first message of each side, and what must agree.
+
+use std::io::{Read, Write};
+
+use super::message::{Message, flush, receive, send};
+use super::{Check, Error, Inputs};
+use crate::circuit::Circuit;
+
+/// Which part a party plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Makes the tables.
+    Garbler,
+    /// Evaluates them.
+    Evaluator,
+    /// Has an input and neither garbles nor evaluates.
+    Owner,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::Garbler => "garbler",
+            Role::Evaluator => "evaluator",
+            Role::Owner => "owner",
+        }
+    }
+}
+
+/// Who learns the outputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Learns {
+    /// Both parties.
+    #[default]
+    Both,
+    /// The garbler alone.
+    Garbler,
+    /// The evaluator alone.
+    Evaluator,
+}
+
+impl Learns {
+    pub(super) fn evaluator(self) -> bool {
+        self != Learns::Garbler
+    }
+
+    pub(super) fn garbler(self) -> bool {
+        self != Learns::Evaluator
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Learns::Both => "both parties",
+            Learns::Garbler => "the garbler",
+            Learns::Evaluator => "the evaluator",
+        }
+    }
+}
+
+const MAGIC: &[u8; 16] = b"blindcore garble";
+const VERSION: u16 = 1;
+/// Inputs that a circuit of two parties can have, one bit each in a hello.
+pub(super) const MAX_INPUTS: usize = 1024;
+/// Magic, version, role, learns, check, a byte for later, digest, key, supplied inputs.
+const LENGTH: usize = 16 + 2 + 4 + 32 + 16 + MAX_INPUTS / 8;
+
+/// What a side says of itself.
+pub(super) struct Hello {
+    pub(super) role: Role,
+    pub(super) learns: Learns,
+    pub(super) check: Check,
+    pub(super) digest: [u8; 32],
+    /// The permutation's public key; the garbler's counts.
+    pub(super) key: [u8; 16],
+    supplied: [u8; MAX_INPUTS / 8],
+}
+
+impl Hello {
+    pub(super) fn new(
+        role: Role,
+        learns: Learns,
+        check: Check,
+        circuit: &Circuit,
+        inputs: &Inputs,
+    ) -> Result<Self, Error> {
+        let mut key = [0; 16];
+        getrandom::fill(&mut key).map_err(Error::Randomness)?;
+        let count = circuit.inputs().len();
+        if count > MAX_INPUTS {
+            return Err(Error::Differs {
+                what: "a session with at most",
+                theirs: format!("{MAX_INPUTS} inputs"),
+                ours: format!("a circuit of {count}"),
+                remedy: "join inputs into wider ones",
+            });
+        }
+        let mut supplied = [0; MAX_INPUTS / 8];
+        for input in 0..count {
+            supplied[input / 8] |= u8::from(inputs.has(input)) << (input % 8);
+        }
+        Ok(Self { role, learns, check, digest: *circuit.digest(), key, supplied })
+    }
+
+    fn to_bytes(&self) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        bytes[..16].copy_from_slice(MAGIC);
+        bytes[16..18].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[18] = self.role as u8;
+        bytes[19] = self.learns as u8;
+        bytes[20] = u8::from(self.check == Check::Malicious);
+        bytes[22..54].copy_from_slice(&self.digest);
+        bytes[54..70].copy_from_slice(&self.key);
+        bytes[70..].copy_from_slice(&self.supplied);
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; LENGTH]) -> Result<Self, Error> {
+        let unknown = |what: &str, got: u8| Error::Protocol {
+            got: format!("a hello with {what} {got}"),
+            want: "one that version 1 knows".into(),
+        };
+        if &bytes[..16] != MAGIC {
+            let (got, want) = ("bytes that begin otherwise".into(), "a hello of blindcore".into());
+            return Err(Error::Protocol { got, want });
+        }
+        let version = u16::from_le_bytes([bytes[16], bytes[17]]);
+        if version != VERSION {
+            return Err(Error::Differs {
+                what: "protocol version",
+                theirs: version.to_string(),
+                ours: VERSION.to_string(),
+                remedy: "use the same blindcore on both sides",
+            });
+        }
+        let role = [Role::Garbler, Role::Evaluator, Role::Owner].into_iter().find(|r| *r as u8 == bytes[18]);
+        let learns =
+            [Learns::Both, Learns::Garbler, Learns::Evaluator].into_iter().find(|l| *l as u8 == bytes[19]);
+        let check = match bytes[20] {
+            0 => Check::None,
+            1 => Check::Malicious,
+            other => return Err(unknown("check", other)),
+        };
+        if bytes[21] != 0 {
+            return Err(unknown("option", bytes[21]));
+        }
+        Ok(Self {
+            role: role.ok_or_else(|| unknown("role", bytes[18]))?,
+            learns: learns.ok_or_else(|| unknown("outputs for", bytes[19]))?,
+            check,
+            digest: bytes[22..54].try_into().expect("32 bytes"),
+            key: bytes[54..70].try_into().expect("16 bytes"),
+            supplied: bytes[70..].try_into().expect("the rest"),
+        })
+    }
+
+    /// Sends this hello, receives the peer's and compares what must be the same.
+    pub(super) fn exchange<C: Read + Write>(&self, channel: &mut C) -> Result<Hello, Error> {
+        send(channel, Message::Hello, &self.to_bytes())?;
+        flush(channel, Message::Hello)?;
+        let mut bytes = [0; LENGTH];
+        receive(channel, Message::Hello, &mut bytes)?;
+        let peer = Self::from_bytes(&bytes)?;
+        let differs = |what, theirs: &str, ours: &str, remedy| {
+            let (theirs, ours) = (theirs.to_string(), ours.to_string());
+            Err(Error::Differs { what, theirs, ours, remedy })
+        };
+        if peer.role == self.role && self.role != Role::Owner {
+            return differs(
+                "the role",
+                peer.role.name(),
+                self.role.name(),
+                "one garbles, the other evaluates",
+            );
+        }
+        if peer.digest != self.digest {
+            let short =
+                |digest: &[u8; 32]| digest[..8].iter().map(|b| format!("{b:02x}")).collect::<String>();
+            let remedy = "give both sides the same file, and the same --rounds";
+            return differs("the circuit", &short(&peer.digest), &short(&self.digest), remedy);
+        }
+        if peer.learns != self.learns {
+            let remedy = "give both sides the same --reveal";
+            return differs("outputs for", peer.learns.name(), self.learns.name(), remedy);
+        }
+        if peer.check != self.check {
+            let name = |c| if c == Check::Malicious { "on" } else { "off" };
+            let remedy = "give --check-transfers to both sides or to neither";
+            return differs("the check of transfers", name(peer.check), name(self.check), remedy);
+        }
+        Ok(peer)
+    }
+
+    /// Whether this side supplies an input.
+    pub(super) fn supplies(&self, input: usize) -> bool {
+        self.supplied[input / 8] >> (input % 8) & 1 == 1
+    }
+}
+
+/// Fails unless each input is supplied by exactly one of both.
+pub(super) fn check_supply(circuit: &Circuit, ours: &Hello, peer: &Hello) -> Result<(), Error> {
+    for (input, port) in circuit.inputs().iter().enumerate() {
+        let by = match (ours.supplies(input), peer.supplies(input)) {
+            (false, false) => "nobody",
+            (true, true) => "both parties",
+            _ => continue,
+        };
+        return Err(Error::Supply { input, name: port.name.clone(), by });
+    }
+    Ok(())
+}

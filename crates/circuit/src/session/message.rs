@@ -1,0 +1,87 @@
+//! Messages: a kind, a length and bytes. Both sides know every length beforehand, so none is taken from a peer.
+
+use std::io::{Read, Write};
+
+use super::Error;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Message {
+    Hello = 1,
+    InputLabels = 2,
+    Tables = 3,
+    Colors = 4,
+    OutputLabels = 5,
+    Transfer = 6,
+    Done = 7,
+}
+
+impl Message {
+    const ALL: [Message; 7] = [
+        Message::Hello,
+        Message::InputLabels,
+        Message::Tables,
+        Message::Colors,
+        Message::OutputLabels,
+        Message::Transfer,
+        Message::Done,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Message::Hello => "a hello",
+            Message::InputLabels => "labels of inputs",
+            Message::Tables => "tables",
+            Message::Colors => "colours of outputs",
+            Message::OutputLabels => "labels of outputs",
+            Message::Transfer => "a proxy transfer",
+            Message::Done => "an end",
+        }
+    }
+
+    /// What is being done while it is waited for or sent.
+    fn during(self) -> &'static str {
+        match self {
+            Message::Hello => "during the hello",
+            Message::InputLabels => "while labels of inputs were due",
+            Message::Tables => "while tables were due",
+            Message::Colors | Message::OutputLabels => "while outputs were due",
+            Message::Transfer => "during a proxy transfer",
+            Message::Done => "at the end",
+        }
+    }
+}
+
+/// Bytes before a message's own.
+const HEADER: usize = 5;
+
+/// Sends a message; it is on its way when [`flush`] returns.
+pub(super) fn send<C: Write>(channel: &mut C, message: Message, bytes: &[u8]) -> Result<(), Error> {
+    let mut header = [message as u8; HEADER];
+    let length = u32::try_from(bytes.len()).expect("messages are shorter than 4 GiB");
+    header[1..].copy_from_slice(&length.to_le_bytes());
+    let mut write = || {
+        channel.write_all(&header)?;
+        channel.write_all(bytes)
+    };
+    write().map_err(|e| Error::io(message.during(), e))
+}
+
+pub(super) fn flush<C: Write>(channel: &mut C, message: Message) -> Result<(), Error> {
+    channel.flush().map_err(|e| Error::io(message.during(), e))
+}
+
+/// Receives a message of exactly this kind and length.
+pub(super) fn receive<C: Read>(channel: &mut C, message: Message, bytes: &mut [u8]) -> Result<(), Error> {
+    let mut header = [0; HEADER];
+    channel.read_exact(&mut header).map_err(|e| Error::io(message.during(), e))?;
+    let kind = Message::ALL.into_iter().find(|m| *m as u8 == header[0]);
+    let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
+    if kind != Some(message) || length != bytes.len() {
+        let name = kind.map_or("a message of an unknown kind", Message::name);
+        let got = format!("{name} of {length} B");
+        return Err(Error::Protocol { got, want: format!("{} of {} B", message.name(), bytes.len()) });
+    }
+    channel.read_exact(bytes).map_err(|e| Error::io(message.during(), e))
+}

@@ -1,0 +1,238 @@
+//! Two parties and a circuit.
+//!
+//! ```text
+//!   garbler                                                    evaluator
+//!   hello: digest, scheme, who supplies what, who learns ◀────▶ the same; both compare
+//!   offset, labels                 ◀── oblivious transfer ──▶  labels of its own inputs
+//!   labels of its inputs           ──────────────────────────▶
+//!   tables, piece by piece         ──────────────────────────▶  evaluates while the next ones are made
+//!   colours of output labels       ──────────────────────────▶  learns the outputs        (unless only the garbler does)
+//!   checks and learns the outputs  ◀──────────────────────────  labels of the outputs     (unless only the evaluator does)
+//! ```
+//!
+//! Both follow the protocol and are curious: that is what is protected against. Beyond it, a garbler notices outputs
+//! that were made up, and [`Check::Malicious`] keeps an evaluator from learning the offset in the transfers. A garbler
+//! that garbles another circuit is not noticed; authenticated garbling (ARCHITECTURE.md) would be.
+//!
+//! A session has its own offset, permutation key and gate numbers from 0; nothing of it is used twice.
+
+mod hello;
+mod message;
+mod two_party;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use blindcore_accel::Device;
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+pub use crate::ot::extension::Check;
+pub use hello::{Learns, Role};
+pub use two_party::{evaluate, garble};
+
+use crate::circuit::Circuit;
+use crate::ot;
+
+/// What a party brings to a session besides its inputs; both must say the same of all but the device.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// The circuit.
+    pub circuit: &'a Circuit,
+    /// Where labels are garbled or evaluated.
+    pub device: &'a dyn Device,
+    /// Who learns the outputs.
+    pub learns: Learns,
+    /// Whether the evaluator's choices are checked in the oblivious transfers.
+    pub check: Check,
+}
+
+/// The inputs that a party supplies: bits by the input's place, least significant first. Wiped when dropped.
+#[derive(Clone, Default)]
+pub struct Inputs(BTreeMap<usize, Vec<bool>>);
+
+impl Inputs {
+    /// No inputs.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds input number `input`; a second value replaces the first.
+    #[must_use]
+    pub fn with(mut self, input: usize, bits: Vec<bool>) -> Self {
+        if let Some(mut old) = self.0.insert(input, bits) {
+            old.zeroize();
+        }
+        self
+    }
+
+    /// Whether a value for this input is here.
+    #[must_use]
+    pub fn has(&self, input: usize) -> bool {
+        self.0.contains_key(&input)
+    }
+
+    /// All bits with their slots in the circuit's programs, input by input.
+    fn bits(&self, circuit: &Circuit) -> Result<Vec<(u32, bool)>, Error> {
+        let mut all = Vec::new();
+        for (input, bits) in &self.0 {
+            let Some(port) = circuit.inputs().get(*input) else {
+                return Err(Error::NoSuchInput { input: *input, inputs: circuit.inputs().len() });
+            };
+            if bits.len() != port.width {
+                return Err(Error::InputWidth { name: port.name.clone(), got: bits.len(), want: port.width });
+            }
+            all.extend(circuit.input_slots(*input).zip(bits.iter().copied()));
+        }
+        Ok(all)
+    }
+}
+
+impl Zeroize for Inputs {
+    fn zeroize(&mut self) {
+        self.0.values_mut().for_each(Zeroize::zeroize);
+    }
+}
+
+impl Drop for Inputs {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Inputs {}
+
+/// How far a session is: AND gates that are done, of how many. Called after each piece.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// What came of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// The outputs' bits, least significant first; `None` for who does not learn them.
+    pub outputs: Option<Vec<Vec<bool>>>,
+    /// AND gates.
+    pub ands: u64,
+    /// XOR gates.
+    pub xors: u64,
+    /// Bytes of tables.
+    pub table_bytes: u64,
+    /// From the beginning to the first piece of tables, sent or received.
+    pub first_table: std::time::Duration,
+    /// From the beginning to the end.
+    pub time: std::time::Duration,
+}
+
+/// Why a session ended without a result. No message says anything of an input.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The peer closed the connection.
+    #[error("the peer closed the connection {during}; nothing was learned, run both sides again")]
+    Gone {
+        /// What was waited for.
+        during: &'static str,
+    },
+    /// The peer was silent for too long.
+    #[error(
+        "the peer was silent for longer than the timeout {during}; is it running, and is --timeout long enough?"
+    )]
+    Silent {
+        /// What was waited for.
+        during: &'static str,
+    },
+    /// The connection failed.
+    #[error("the connection failed {during}: {source}")]
+    Io {
+        /// What was waited for.
+        during: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The peer sent another message, or one of another length.
+    #[error("the peer sent {got} where {want} was due; it runs another version or is no blindcore")]
+    Protocol {
+        /// What came.
+        got: String,
+        /// What should have.
+        want: String,
+    },
+    /// Both sides have to say the same.
+    #[error("the peer has {what} {theirs}, this side {ours}; {remedy}")]
+    Differs {
+        /// What.
+        what: &'static str,
+        /// The peer's.
+        theirs: String,
+        /// This side's.
+        ours: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// An input that nobody or everybody supplies.
+    #[error(
+        "input {input} ({name:?}) is supplied by {by}; each must be given by exactly one party, with --input"
+    )]
+    Supply {
+        /// Which input.
+        input: usize,
+        /// Its name.
+        name: String,
+        /// Who supplies it.
+        by: &'static str,
+    },
+    /// There is no such input.
+    #[error("there is no input {input}; the circuit has {inputs}, counted from 0")]
+    NoSuchInput {
+        /// What was asked for.
+        input: usize,
+        /// How many there are.
+        inputs: usize,
+    },
+    /// A value of another width.
+    #[error("input {name:?} has {want} bits, and {got} were given")]
+    InputWidth {
+        /// Which input.
+        name: String,
+        /// Its bits here.
+        got: usize,
+        /// Its bits in the circuit.
+        want: usize,
+    },
+    /// The evaluator returned what is no label of an output.
+    #[error("the peer returned a label that output bit {bit} does not have; it is faulty or it cheats")]
+    Label {
+        /// Which bit of all outputs.
+        bit: usize,
+    },
+    /// Oblivious transfer failed.
+    #[error(transparent)]
+    Transfer(ot::Error),
+    /// The device refused.
+    #[error(transparent)]
+    Device(#[from] blindcore_accel::Error),
+    /// The operating system gave no randomness.
+    #[error("the operating system gave no randomness: {0}")]
+    Randomness(getrandom::Error),
+}
+
+impl From<ot::Error> for Error {
+    fn from(error: ot::Error) -> Self {
+        match error {
+            ot::Error::Io(source) => Error::io("during oblivious transfer", source),
+            ot::Error::Randomness(source) => Error::Randomness(source),
+            other => Error::Transfer(other),
+        }
+    }
+}
+
+impl Error {
+    fn io(during: &'static str, source: io::Error) -> Self {
+        use io::ErrorKind::{
+            BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock,
+        };
+        match source.kind() {
+            UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionAborted => Error::Gone { during },
+            WouldBlock | TimedOut => Error::Silent { during },
+            _ => Error::Io { during, source },
+        }
+    }
+}

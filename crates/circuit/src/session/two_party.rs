@@ -1,0 +1,267 @@
+//! The garbler and the evaluator.
+
+use std::io::{Read, Write};
+use std::time::Instant;
+
+use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
+use zeroize::Zeroizing;
+
+use super::hello::{Hello, check_supply};
+use super::message::{Message, flush, receive, send};
+use super::{Error, Inputs, Outcome, Progress, Role, Setup};
+use crate::circuit::Circuit;
+use crate::ot::extension::{Parameters, Receiver, Sender};
+
+/// Garbles for the peer at the other end of `channel`, which evaluates.
+///
+/// # Errors
+/// The peer is gone, silent, or disagrees; inputs don't fit.
+pub fn garble<C: Read + Write>(
+    channel: &mut C,
+    setup: Setup<'_>,
+    inputs: &Inputs,
+    progress: Progress<'_>,
+) -> Result<Outcome, Error> {
+    let start = Instant::now();
+    let circuit = setup.circuit;
+    let own = inputs.bits(circuit)?;
+    let hello = Hello::new(Role::Garbler, setup.learns, setup.check, circuit, inputs)?;
+    let peer = hello.exchange(channel)?;
+    check_supply(circuit, &hello, &peer)?;
+
+    let mut garbler = Garbler::new(setup, hello.key)?;
+    // The evaluator's labels come out of the transfers, under the same offset.
+    let theirs: Vec<u32> = (0..circuit.inputs().len())
+        .filter(|i| peer.supplies(*i))
+        .flat_map(|i| circuit.input_slots(i))
+        .collect();
+    if !theirs.is_empty() {
+        let parameters = Parameters { check: setup.check, ..Parameters::default() };
+        let mut transfers = Sender::setup(channel, garbler.offset.label(), parameters)?;
+        let mut zeros = Zeroizing::new(vec![0; theirs.len()]);
+        transfers.extend(channel, &mut zeros)?;
+        for (slot, zero) in theirs.iter().zip(&*zeros) {
+            garbler.labels.set(*slot, 0, *zero);
+        }
+    }
+    let mut active = Zeroizing::new(Vec::with_capacity(own.len() * 16));
+    let zeros = garbler.fresh_labels(own.iter().map(|(slot, _)| *slot))?;
+    for (zero, (_, bit)) in zeros.iter().zip(&own) {
+        active.extend_from_slice(&(zero ^ garbler.when(*bit)).to_le_bytes());
+    }
+    send(channel, Message::InputLabels, &active)?;
+    let outcome = garbler.tables(channel, progress, start)?;
+    garbler.outputs(channel, outcome, start)
+}
+
+/// What a garbler holds.
+pub(super) struct Garbler<'a> {
+    setup: Setup<'a>,
+    scheme: Scheme,
+    pub(super) offset: Offset,
+    pub(super) labels: Labels,
+}
+
+impl<'a> Garbler<'a> {
+    pub(super) fn new(setup: Setup<'a>, key: [u8; 16]) -> Result<Self, Error> {
+        let mut random = Zeroizing::new([0; 16]);
+        getrandom::fill(&mut *random).map_err(Error::Randomness)?;
+        let offset = Offset::new(Label::from_le_bytes(*random));
+        let mut labels = Labels::new(setup.circuit.slots(), 1);
+        // The constants: the label of what is true is 0 on the other side, and so is that of what is false.
+        labels.set(1, 0, offset.label());
+        Ok(Self { setup, scheme: Scheme::HalfGates { key }, offset, labels })
+    }
+
+    /// The offset if `bit` is set, without a branch.
+    pub(super) fn when(&self, bit: bool) -> Label {
+        Label::from(bit).wrapping_neg() & self.offset.label()
+    }
+
+    /// Labels of 0 at random, put into these slots.
+    pub(super) fn fresh_labels(
+        &mut self,
+        slots: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<Zeroizing<Vec<Label>>, Error> {
+        let mut random = Zeroizing::new(vec![0u8; slots.len() * 16]);
+        getrandom::fill(&mut random).map_err(Error::Randomness)?;
+        let (blocks, _) = random.as_chunks::<16>();
+        let labels: Vec<Label> = blocks.iter().map(|b| Label::from_le_bytes(*b)).collect();
+        for (slot, label) in slots.zip(&labels) {
+            self.labels.set(slot, 0, *label);
+        }
+        Ok(Zeroizing::new(labels))
+    }
+
+    /// Garbles and sends, piece by piece.
+    pub(super) fn tables<C: Write>(
+        &mut self,
+        channel: &mut C,
+        progress: Progress<'_>,
+        start: Instant,
+    ) -> Result<Outcome, Error> {
+        let circuit = self.setup.circuit;
+        let operation = self.setup.device.garble(&self.scheme)?;
+        let total = circuit.ands();
+        let mut outcome = Outcome::default();
+        let mut tables = Vec::new();
+        for program in circuit.programs() {
+            tables.resize(program.ands() * self.scheme.table_bytes(), 0);
+            let cost =
+                operation.garble(program, &self.offset, outcome.ands, &mut self.labels, &mut tables)?;
+            if !tables.is_empty() {
+                send(channel, Message::Tables, &tables)?;
+                if outcome.table_bytes == 0 {
+                    flush(channel, Message::Tables)?;
+                    outcome.first_table = start.elapsed();
+                }
+            }
+            outcome.ands += cost.and_gates;
+            outcome.xors += cost.xor_gates;
+            outcome.table_bytes += tables.len() as u64;
+            progress(outcome.ands, total);
+        }
+        flush(channel, Message::Tables)?;
+        Ok(outcome)
+    }
+
+    /// Sends colours, receives labels, and learns what the circuit says, as was agreed.
+    pub(super) fn outputs<C: Read + Write>(
+        &self,
+        channel: &mut C,
+        mut outcome: Outcome,
+        start: Instant,
+    ) -> Result<Outcome, Error> {
+        let Setup { circuit, learns, .. } = self.setup;
+        let slots = circuit.output_slots();
+        if learns.evaluator() {
+            let colors: Vec<bool> = slots.iter().map(|s| self.labels.get(*s, 0) & 1 == 1).collect();
+            send(channel, Message::Colors, &pack(&colors))?;
+            flush(channel, Message::Colors)?;
+        }
+        if learns.garbler() {
+            let mut bytes = Zeroizing::new(vec![0; slots.len() * 16]);
+            receive(channel, Message::OutputLabels, &mut bytes)?;
+            let mut bits = Vec::with_capacity(slots.len());
+            for (bit, (slot, label)) in slots.iter().zip(bytes.as_chunks::<16>().0).enumerate() {
+                let difference = Label::from_le_bytes(*label) ^ self.labels.get(*slot, 0);
+                if difference != 0 && difference != self.offset.label() {
+                    return Err(Error::Label { bit });
+                }
+                bits.push(difference != 0);
+            }
+            outcome.outputs = Some(circuit.cut_outputs(&bits));
+        }
+        // The garbler goes when the evaluator has everything.
+        receive(channel, Message::Done, &mut [])?;
+        outcome.time = start.elapsed();
+        Ok(outcome)
+    }
+}
+
+/// Evaluates what the peer at the other end of `channel` garbles.
+///
+/// # Errors
+/// The peer is gone, silent, or disagrees; inputs don't fit.
+pub fn evaluate<C: Read + Write>(
+    channel: &mut C,
+    setup: Setup<'_>,
+    inputs: &Inputs,
+    progress: Progress<'_>,
+) -> Result<Outcome, Error> {
+    let start = Instant::now();
+    let circuit = setup.circuit;
+    let own = inputs.bits(circuit)?;
+    let hello = Hello::new(Role::Evaluator, setup.learns, setup.check, circuit, inputs)?;
+    let peer = hello.exchange(channel)?;
+    check_supply(circuit, &hello, &peer)?;
+
+    let mut labels = Labels::new(circuit.slots(), 1);
+    if !own.is_empty() {
+        let parameters = Parameters { check: setup.check, ..Parameters::default() };
+        let mut transfers = Receiver::setup(channel, parameters)?;
+        let choices = Zeroizing::new(own.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
+        let mut active = Zeroizing::new(vec![0; own.len()]);
+        transfers.extend(channel, &choices, &mut active)?;
+        channel.flush().map_err(|e| Error::io("during oblivious transfer", e))?;
+        for ((slot, _), label) in own.iter().zip(&*active) {
+            labels.set(*slot, 0, *label);
+        }
+    }
+    let theirs: Vec<u32> = (0..circuit.inputs().len())
+        .filter(|i| peer.supplies(*i))
+        .flat_map(|i| circuit.input_slots(i))
+        .collect();
+    let mut bytes = Zeroizing::new(vec![0; theirs.len() * 16]);
+    receive(channel, Message::InputLabels, &mut bytes)?;
+    for (slot, label) in theirs.iter().zip(bytes.as_chunks::<16>().0) {
+        labels.set(*slot, 0, Label::from_le_bytes(*label));
+    }
+    let outcome = tables(channel, setup, peer.key, &mut labels, progress, start)?;
+    outputs(channel, setup, &labels, outcome, start)
+}
+
+/// Receives and evaluates, piece by piece.
+pub(super) fn tables<C: Read>(
+    channel: &mut C,
+    setup: Setup<'_>,
+    key: [u8; 16],
+    labels: &mut Labels,
+    progress: Progress<'_>,
+    start: Instant,
+) -> Result<Outcome, Error> {
+    let circuit: &Circuit = setup.circuit;
+    let scheme = Scheme::HalfGates { key };
+    let operation = setup.device.garble(&scheme)?;
+    let total = circuit.ands();
+    let mut outcome = Outcome::default();
+    let mut tables = Vec::new();
+    for program in circuit.programs() {
+        tables.resize(program.ands() * scheme.table_bytes(), 0);
+        if !tables.is_empty() {
+            receive(channel, Message::Tables, &mut tables)?;
+            if outcome.table_bytes == 0 {
+                outcome.first_table = start.elapsed();
+            }
+        }
+        let cost = operation.evaluate(program, outcome.ands, labels, &tables)?;
+        outcome.ands += cost.and_gates;
+        outcome.xors += cost.xor_gates;
+        outcome.table_bytes += tables.len() as u64;
+        progress(outcome.ands, total);
+    }
+    Ok(outcome)
+}
+
+/// Receives colours, sends labels, and learns what the circuit says, as was agreed.
+pub(super) fn outputs<C: Read + Write>(
+    channel: &mut C,
+    setup: Setup<'_>,
+    labels: &Labels,
+    mut outcome: Outcome,
+    start: Instant,
+) -> Result<Outcome, Error> {
+    let Setup { circuit, learns, .. } = setup;
+    let slots = circuit.output_slots();
+    if learns.evaluator() {
+        let mut colors = vec![0; slots.len().div_ceil(8)];
+        receive(channel, Message::Colors, &mut colors)?;
+        let bit =
+            |(i, slot): (usize, &u32)| (labels.get(*slot, 0) & 1 == 1) ^ (colors[i / 8] >> (i % 8) & 1 == 1);
+        let bits: Vec<bool> = slots.iter().enumerate().map(bit).collect();
+        outcome.outputs = Some(circuit.cut_outputs(&bits));
+    }
+    if learns.garbler() {
+        let bytes: Vec<u8> = slots.iter().flat_map(|slot| labels.get(*slot, 0).to_le_bytes()).collect();
+        send(channel, Message::OutputLabels, &bytes)?;
+    }
+    send(channel, Message::Done, &[])?;
+    flush(channel, Message::Done)?;
+    outcome.time = start.elapsed();
+    Ok(outcome)
+}
+
+/// Bits, eight a byte, first the least significant.
+fn pack(bits: &[bool]) -> Vec<u8> {
+    bits.chunks(8).map(|c| c.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit))).collect()
+}
