@@ -8,5 +8,7 @@ pub mod gadgets;
 pub mod levels;
 pub mod netlist;
 pub mod ot;
+pub mod policy;
 pub mod problems;
 pub mod session;
+pub mod transport;

@@ -1,0 +1,375 @@
+//! Connections of two parties: TCP with TLS on which both show a certificate, or without on the machine's own loopback.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use blindcore_circuit::transport::{Security, Timeouts, Tls, connect};
+//!
+//! let tls = Tls::load("alice.crt".as_ref(), "alice.key".as_ref(), "bob.crt".as_ref())?;
+//! let timeouts = Timeouts { peer: Duration::from_secs(60), ..Timeouts::default() };
+//! let channel = connect("bob.example:7000", &Security::Tls { tls, peer_name: "bob".into() }, timeouts)?;
+//! # Ok::<(), blindcore_circuit::transport::Error>(())
+//! ```
+
+use std::io::{self, BufWriter, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address is none, or nothing could be bound or reached.
+    #[error("{what} {address}: {source}")]
+    Address {
+        /// What was tried.
+        what: &'static str,
+        /// With which address.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nobody came, or nobody was there.
+    #[error("no peer within {seconds} s at {address}; start the other side, or raise --wait")]
+    Nobody {
+        /// How long was waited.
+        seconds: u64,
+        /// Where.
+        address: String,
+    },
+    /// Plain text would leave the machine.
+    #[error(
+        "{address} is not on this machine, and without TLS everybody between would read along; \
+             give --cert, --key and --trust, or --plain-text"
+    )]
+    PlainText {
+        /// The address.
+        address: String,
+    },
+    /// A certificate or key that can't be read.
+    #[error("{what} {path}: {why}")]
+    File {
+        /// What it should be.
+        what: &'static str,
+        /// Its path.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The handshake failed.
+    #[error("no TLS with the peer: {why}")]
+    Handshake {
+        /// Why.
+        why: String,
+    },
+    /// The name can't be one of a certificate.
+    #[error("{name:?} is no name or address that a certificate could have; give the peer's with --peer-name")]
+    Name {
+        /// The name.
+        name: String,
+    },
+}
+
+/// How long is waited.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// For a peer to be there.
+    pub wait: Duration,
+    /// For it to say something, or to take what is sent.
+    pub peer: Duration,
+}
+
+impl Default for Timeouts {
+    /// Five minutes until it is there, one for it to speak.
+    fn default() -> Self {
+        Self { wait: Duration::from_secs(300), peer: Duration::from_secs(60) }
+    }
+}
+
+/// This side's certificate and whom it trusts.
+#[derive(Clone)]
+pub struct Tls {
+    client: Arc<ClientConfig>,
+    server: Arc<ServerConfig>,
+}
+
+impl Tls {
+    /// From PEM files: this side's certificate chain, its key, and the certificates that the peer's must be or be
+    /// signed by. TLS 1.3 only; both sides show a certificate.
+    ///
+    /// # Errors
+    /// A file can't be read, or doesn't hold what it should.
+    pub fn load(certificate: &Path, key: &Path, trust: &Path) -> Result<Self, Error> {
+        let file =
+            |what, path: &Path, why: String| Error::File { what, path: path.display().to_string(), why };
+        let certificates = |path: &Path| {
+            let read = || CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>();
+            let all = read().map_err(|e| file("certificate", path, e.to_string()))?;
+            if all.is_empty() {
+                return Err(file("certificate", path, "there is none in it".into()));
+            }
+            Ok(all)
+        };
+        let chain = certificates(certificate)?;
+        let private =
+            PrivateKeyDer::from_pem_file(key).map_err(|e| file("private key", key, e.to_string()))?;
+        let mut roots = RootCertStore::empty();
+        for root in certificates(trust)? {
+            roots.add(root).map_err(|e| file("trusted certificate", trust, e.to_string()))?;
+        }
+        let roots = Arc::new(roots);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let versions = &[&rustls::version::TLS13];
+        let own = |e: rustls::Error| file("certificate and key", certificate, e.to_string());
+        let client = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(versions)
+            .map_err(own)?
+            .with_root_certificates(roots.clone())
+            .with_client_auth_cert(chain.clone(), private.clone_key())
+            .map_err(own)?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
+            .build()
+            .map_err(|e| file("trusted certificate", trust, e.to_string()))?;
+        let server = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(versions)
+            .map_err(own)?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, private)
+            .map_err(own)?;
+        Ok(Self { client: Arc::new(client), server: Arc::new(server) })
+    }
+}
+
+/// A new self-signed certificate and its key, both PEM: what two parties exchange who share no authority.
+///
+/// # Errors
+/// The name can't be one of a certificate.
+pub fn new_identity(name: &str) -> Result<(String, zeroize::Zeroizing<String>), Error> {
+    let refuse = || Error::Name { name: name.into() };
+    ServerName::try_from(name).map_err(|_| refuse())?;
+    let mut parameters = rcgen::CertificateParams::new([name.to_string()]).map_err(|_| refuse())?;
+    parameters.distinguished_name = rcgen::DistinguishedName::new();
+    parameters.distinguished_name.push(rcgen::DnType::CommonName, name);
+    let key = rcgen::KeyPair::generate().map_err(|_| refuse())?;
+    let certificate = parameters.self_signed(&key).map_err(|_| refuse())?;
+    Ok((certificate.pem(), zeroize::Zeroizing::new(key.serialize_pem())))
+}
+
+/// How a connection is protected.
+#[derive(Clone)]
+pub enum Security {
+    /// TLS; the listener's certificate must have `peer_name`.
+    Tls {
+        /// Certificates.
+        tls: Tls,
+        /// The name that the listener's certificate must have; of no use to a listener.
+        peer_name: String,
+    },
+    /// Nothing, and only to addresses of this machine.
+    Loopback,
+    /// Nothing, wherever it goes.
+    PlainText,
+}
+
+/// A connection to a peer.
+pub enum Connection {
+    /// Without TLS.
+    Plain(BufWriter<TcpStream>),
+    /// With TLS, by whoever connected.
+    Client(Box<BufWriter<StreamOwned<ClientConnection, TcpStream>>>),
+    /// With TLS, by whoever listened.
+    Server(Box<BufWriter<StreamOwned<ServerConnection, TcpStream>>>),
+}
+
+/// What is gathered before it is sent on.
+const BUFFER: usize = 1 << 16;
+
+impl Read for Connection {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Connection::Plain(c) => c.get_mut().read(bytes),
+            Connection::Client(c) => c.get_mut().read(bytes),
+            Connection::Server(c) => c.get_mut().read(bytes),
+        }
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Connection::Plain(c) => c.write(bytes),
+            Connection::Client(c) => c.write(bytes),
+            Connection::Server(c) => c.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Connection::Plain(c) => c.flush(),
+            Connection::Client(c) => c.flush(),
+            Connection::Server(c) => c.flush(),
+        }
+    }
+}
+
+/// A socket that waits for peers.
+pub struct Listener {
+    socket: TcpListener,
+    security: Security,
+    timeouts: Timeouts,
+}
+
+/// Listens at an address.
+///
+/// # Errors
+/// It can't be bound, or plain text would leave the machine.
+pub fn listen(address: &str, security: &Security, timeouts: Timeouts) -> Result<Listener, Error> {
+    let refuse = |source| Error::Address { what: "can't listen at", address: address.into(), source };
+    let all = resolve(address).map_err(refuse)?;
+    check_plain(&all, security)?;
+    let socket = TcpListener::bind(&all[..]).map_err(refuse)?;
+    Ok(Listener { socket, security: security.clone(), timeouts })
+}
+
+impl Listener {
+    /// Where it listens: the port that was given out where 0 was asked for.
+    ///
+    /// # Errors
+    /// The system doesn't say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// The next peer. Whoever fails the handshake is turned away, with `turned_away` told why, and the next is waited
+    /// for.
+    ///
+    /// # Errors
+    /// Nobody came in time.
+    pub fn accept(&self, mut turned_away: impl FnMut(&Error)) -> Result<Connection, Error> {
+        let deadline = Instant::now() + self.timeouts.wait;
+        let address = || self.address().map_or_else(|_| "?".into(), |a| a.to_string());
+        let refuse = |source| Error::Address { what: "can't accept at", address: address(), source };
+        loop {
+            let Some(stream) = accept_before(&self.socket, deadline).map_err(refuse)? else {
+                return Err(Error::Nobody { seconds: self.timeouts.wait.as_secs(), address: address() });
+            };
+            prepare(&stream, self.timeouts).map_err(refuse)?;
+            let Security::Tls { tls, .. } = &self.security else {
+                return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, stream)));
+            };
+            // A stranger who connects and says nothing holds the door no longer than this.
+            let shake = || {
+                stream.set_read_timeout(Some(self.timeouts.peer.min(Duration::from_secs(10))))?;
+                let connection = ServerConnection::new(tls.server.clone()).map_err(io::Error::other)?;
+                let mut tls = StreamOwned::new(connection, stream);
+                while tls.conn.is_handshaking() {
+                    tls.conn.complete_io(&mut tls.sock)?;
+                }
+                tls.sock.set_read_timeout(Some(self.timeouts.peer))?;
+                Ok::<_, io::Error>(tls)
+            };
+            match shake() {
+                Ok(tls) => return Ok(Connection::Server(Box::new(BufWriter::with_capacity(BUFFER, tls)))),
+                Err(e) => turned_away(&Error::Handshake { why: e.to_string() }),
+            }
+        }
+    }
+}
+
+/// Connects to an address, again and again until somebody listens there.
+///
+/// # Errors
+/// Nobody did in time; the handshake failed; plain text would leave the machine.
+pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result<Connection, Error> {
+    let refuse = |source| Error::Address { what: "can't connect to", address: address.into(), source };
+    let all = resolve(address).map_err(refuse)?;
+    check_plain(&all, security)?;
+    let deadline = Instant::now() + timeouts.wait;
+    let stream = 'connected: loop {
+        let mut last = None;
+        for one in &all {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            match TcpStream::connect_timeout(one, left.min(Duration::from_secs(10))) {
+                Ok(stream) => break 'connected stream,
+                Err(e) => last = Some(e),
+            }
+        }
+        let waits =
+            |e: &io::Error| matches!(e.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::TimedOut);
+        match last {
+            Some(e) if !waits(&e) => return Err(refuse(e)),
+            _ if Instant::now() >= deadline => {
+                let (seconds, address) = (timeouts.wait.as_secs(), address.to_string());
+                return Err(Error::Nobody { seconds, address });
+            }
+            _ => std::thread::park_timeout(Duration::from_millis(50)),
+        }
+    };
+    prepare(&stream, timeouts).map_err(refuse)?;
+    let Security::Tls { tls, peer_name } = security else {
+        return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, stream)));
+    };
+    let name =
+        ServerName::try_from(peer_name.clone()).map_err(|_| Error::Name { name: peer_name.clone() })?;
+    let shake = || {
+        let connection = ClientConnection::new(tls.client.clone(), name).map_err(io::Error::other)?;
+        let mut tls = StreamOwned::new(connection, stream);
+        while tls.conn.is_handshaking() {
+            tls.conn.complete_io(&mut tls.sock)?;
+        }
+        Ok::<_, io::Error>(tls)
+    };
+    let tls = shake().map_err(|e| Error::Handshake { why: e.to_string() })?;
+    Ok(Connection::Client(Box::new(BufWriter::with_capacity(BUFFER, tls))))
+}
+
+fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
+    let all: Vec<_> = address.to_socket_addrs()?.collect();
+    if all.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+    }
+    Ok(all)
+}
+
+fn check_plain(all: &[SocketAddr], security: &Security) -> Result<(), Error> {
+    match (security, all.iter().find(|a| !a.ip().is_loopback())) {
+        (Security::Loopback, Some(address)) => Err(Error::PlainText { address: address.to_string() }),
+        _ => Ok(()),
+    }
+}
+
+fn prepare(stream: &TcpStream, timeouts: Timeouts) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(timeouts.peer))?;
+    stream.set_write_timeout(Some(timeouts.peer))
+}
+
+/// The next connection, or `None` at the deadline.
+fn accept_before(socket: &TcpListener, deadline: Instant) -> io::Result<Option<TcpStream>> {
+    socket.set_nonblocking(true)?;
+    loop {
+        match socket.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                return Ok(Some(stream));
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                if Instant::now() >= deadline {
+                    return Ok(None);
+                }
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+            // A peer that was gone before it was accepted.
+            Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
