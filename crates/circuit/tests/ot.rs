@@ -357,3 +357,116 @@ fn a_peer_that_goes_away_is_an_error() {
     );
     assert!(matches!(result, [Err(Error::Io(_)), Err(Error::Spent)]));
 }
+
+mod three_roles {
+    use super::*;
+    use blindcore_circuit::ot::proxy::{self, MAX_BATCH, Sender};
+
+    fn offered(count: usize) -> Vec<[u128; 2]> {
+        (0..count).map(|_| [random_word(), random_word()]).collect()
+    }
+
+    #[test]
+    fn the_proxy_opens_what_the_chooser_chose() {
+        for count in [0, 1, 100] {
+            let (pairs, bits) = (offered(count), random_bits(count));
+            let sender = Sender::new().unwrap();
+            let chosen = proxy::choose(&sender.publish(), &bits).unwrap();
+            let sealed = sender.encrypt(&chosen.for_sender, &pairs).unwrap();
+            let opened = proxy::open(&chosen.for_proxy, &sealed).unwrap();
+            let expected: Vec<_> = pairs.iter().zip(bits).map(|(pair, bit)| pair[usize::from(bit)]).collect();
+            assert_eq!(opened, expected);
+        }
+    }
+
+    #[test]
+    fn the_place_of_what_opens_says_nothing_of_the_bit() {
+        // Each pair's second ciphertext is spoilt: what opens still was first, whatever the bit is.
+        const COUNT: usize = 100;
+        for bit in [false, true] {
+            let sender = Sender::new().unwrap();
+            let chosen = proxy::choose(&sender.publish(), &[bit; COUNT]).unwrap();
+            let sealed = sender.encrypt(&chosen.for_sender, &offered(COUNT)).unwrap();
+            let mut opened_first = 0;
+            for i in 0..COUNT {
+                let mut spoilt = sealed.clone();
+                spoilt[26 + 32 + 64 * i + 63] ^= 1;
+                opened_first += usize::from(proxy::open(&chosen.for_proxy, &spoilt).is_ok());
+            }
+            // Half of them, within seven standard deviations.
+            assert!(opened_first.abs_diff(COUNT / 2) < 35, "{bit}: {opened_first} of {COUNT}");
+        }
+    }
+
+    #[test]
+    fn the_other_word_opens_under_no_key_that_the_proxy_has() {
+        let (pairs, sender) = (offered(2), Sender::new().unwrap());
+        let publication = sender.publish();
+        let chosen = proxy::choose(&publication, &[false, true]).unwrap();
+        let other = proxy::choose(&publication, &[true, false]).unwrap();
+        let sealed = sender.encrypt(&chosen.for_sender, &pairs).unwrap();
+        // Another's keys open nothing, and neither do the right keys in the other's place.
+        assert!(matches!(proxy::open(&other.for_proxy, &sealed), Err(Error::Check { .. })));
+        let mut swapped = chosen.for_proxy.to_vec();
+        swapped[26..].rotate_left(32);
+        assert!(matches!(proxy::open(&swapped, &sealed), Err(Error::Check { .. })));
+        // Both places of a pair spoilt in turn: exactly one of them opens.
+        let opens = |place: usize| {
+            let mut spoilt = sealed.clone();
+            spoilt[26 + 32 + 32 * place] ^= 1;
+            proxy::open(&chosen.for_proxy, &spoilt).is_ok()
+        };
+        assert!(opens(0) != opens(1) && opens(2) != opens(3));
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let sender = Sender::new().unwrap();
+        let publication = sender.publish();
+        let chosen = proxy::choose(&publication, &[true; 3]).unwrap();
+        let stranger = Sender::new().unwrap();
+        assert!(matches!(stranger.encrypt(&chosen.for_sender, &offered(3)), Err(Error::Peer { .. })));
+        for (edit, says) in [
+            (&(|m: &mut Vec<u8>| m.truncate(25)) as &dyn Fn(&mut Vec<u8>), "has 25 B"),
+            (&|m| m.push(0), "and should have 58"),
+            (&|m| m[0] ^= 1, "the magic number"),
+            (&|m| m[4] = 9, "the version 9"),
+            (&|m| m[5] = 1, "kind 1 where this side has 0"),
+            (&|m| m[22..26].fill(255), "over the 1048576"),
+            (&|m| m[57] |= 0x80, "point 0"),
+            (&|m| m[26..].fill(0), "point 0"),
+        ] {
+            let mut message = publication.clone();
+            edit(&mut message);
+            let error = proxy::choose(&message, &[true]).err().unwrap().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        let mut damaged = chosen.for_sender.clone();
+        damaged[26 + 32 + 31] |= 0x80;
+        assert!(matches!(sender.encrypt(&damaged, &offered(3)), Err(Error::Point { index: 1, .. })));
+
+        let sender = Sender::new().unwrap();
+        let chosen = proxy::choose(&sender.publish(), &[true; 3]).unwrap();
+        assert!(matches!(
+            sender.encrypt(&chosen.for_sender, &offered(2)),
+            Err(Error::Length { got: 3, expected: 2, .. })
+        ));
+        assert!(matches!(
+            proxy::choose(&publication, &vec![true; MAX_BATCH + 1]),
+            Err(Error::Batch { got, .. }) if got == MAX_BATCH + 1
+        ));
+
+        let sender = Sender::new().unwrap();
+        let chosen = proxy::choose(&sender.publish(), &[true; 3]).unwrap();
+        let sealed = sender.encrypt(&chosen.for_sender, &offered(3)).unwrap();
+        let mut no_scalar = chosen.for_proxy.to_vec();
+        no_scalar[26..58].fill(0xff);
+        assert!(matches!(proxy::open(&no_scalar, &sealed), Err(Error::Point { index: 0, .. })));
+        let mut no_point = sealed.clone();
+        no_point[26 + 31] |= 0x80;
+        assert!(matches!(proxy::open(&chosen.for_proxy, &no_point), Err(Error::Point { .. })));
+        for len in 0..sealed.len() {
+            assert!(proxy::open(&chosen.for_proxy, &sealed[..len]).is_err());
+        }
+    }
+}

@@ -87,28 +87,34 @@ pub fn receive<C: Read + Write>(
     session: &Session,
     choices: &[Choice],
 ) -> Result<Zeroizing<Vec<u128>>, Error> {
-    let mut shown = vec![[0; POINT]; choices.len()];
-    channel.read_exact(shown.as_flattened_mut())?;
-
+    // All of this needs nothing of the sender's, which makes its own points meanwhile.
     let points = oracle(TO_POINT, session);
     let mut reply = Vec::with_capacity(choices.len() * 2 * POINT);
-    let mut shared = Zeroizing::new(Vec::with_capacity(choices.len()));
-    for (i, (&choice, theirs)) in choices.iter().zip(&shown).enumerate() {
-        let theirs = decode(theirs, "the sender's keys", i)?;
-        if theirs.is_identity() {
-            return Err(Error::Point { what: "the sender's keys", index: i });
-        }
+    let mut secrets = Zeroizing::new(Vec::with_capacity(choices.len()));
+    for (i, &choice) in choices.iter().enumerate() {
         let secret = random_scalar()?;
         let other = RistrettoPoint::from_uniform_bytes(&*random()?).compress().to_bytes();
         let own = RistrettoPoint::mul_base(&secret) - to_point(&points, i, choice.unwrap_u8(), &other);
         let own = own.compress().to_bytes();
         reply.extend(<[u8; POINT]>::conditional_select(&own, &other, choice));
         reply.extend(<[u8; POINT]>::conditional_select(&other, &own, choice));
-        shared.push(*secret * theirs);
+        secrets.push(*secret);
+    }
+    let mut shown = vec![[0; POINT]; choices.len()];
+    channel.read_exact(shown.as_flattened_mut())?;
+    let mut theirs = Vec::with_capacity(choices.len());
+    for (i, bytes) in shown.iter().enumerate() {
+        let point = decode(bytes, "the sender's keys", i)?;
+        if point.is_identity() {
+            return Err(Error::Point { what: "the sender's keys", index: i });
+        }
+        theirs.push(point);
     }
     channel.write_all(&reply)?;
     channel.flush()?;
 
+    let shared: Vec<_> = theirs.iter().zip(&*secrets).map(|(point, secret)| secret * point).collect();
+    let shared = Zeroizing::new(shared);
     let shared = compress(&shared);
     let keys = oracle(TO_KEY, session);
     let slots = reply.chunks_exact(2 * POINT).zip(&shown).zip(&*shared).zip(choices);
