@@ -12,3 +12,4 @@ pub mod policy;
 pub mod problems;
 pub mod session;
 pub mod transport;
+pub mod typed;

@@ -24,7 +24,8 @@ use crate::netlist::{Netlist, NetlistError};
 ///
 /// Matrix rows give 100 input and 200 output wires for 5 x 5 matrices of 4 bits, whose two operands have 200 bits; the
 /// AND counts are those of elements added up modulo 2^w, so the two columns look swapped. The row of 10 x 10 matrices of
-/// 4 bits has 7,526 ANDs where all other rows, and today's FlexSC, follow a formula that gives 31,600.
+/// 4 bits has 7,526 ANDs where all other rows, and today's FlexSC, follow a formula that gives 31,600. In table 4's row
+/// of 30-bit distances the first and the last figure look swapped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// Layers of gates (table 1).
