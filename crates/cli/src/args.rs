@@ -243,6 +243,30 @@ Examples:
 Each row is measured n times and the medians are shown. The limit of multiplications is the rate at which this core
 multiplies digits when it does nothing else; of everything else it is the multiplications that it takes.")]
     Sum(BenchSum),
+    /// Measure garbled circuits, one core a party: garbling, evaluation, transfers, whole sessions
+    #[command(after_help = "\
+Example:
+  blindcore bench circuit --json
+
+Each row is measured n times and the medians are shown. The limit of garbling and evaluation is what AES alone does on
+this core: eight blocks a gate that is garbled, four a gate that is evaluated.")]
+    Circuit(BenchCircuit),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct BenchCircuit {
+    /// Times that each figure is measured
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    pub(crate) repeat: usize,
+    /// Instruction set: cpu, cpu:portable, cpu:avx2 or cpu:avx512
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Only the streamed computation, in this process: what the bench starts to measure memory
+    #[arg(long, hide = true)]
+    pub(crate) stream_alone: bool,
+    /// Print the rows as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(clap::Args)]

@@ -59,6 +59,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Tables(args) => get::tables(&config, args),
         Command::Doctor(args) => doctor::run(&config, &args),
         Command::Sum(command) => sum::run(&config, command),
+        Command::Bench(Bench::Circuit(args)) => bench::circuit(&args),
         Command::Bench(Bench::Lookup(args)) => bench::lookup(&args),
         Command::Bench(Bench::Sum(args)) => bench::sum(&args),
         Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::run_lookup(&args),

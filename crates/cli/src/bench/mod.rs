@@ -1,5 +1,6 @@
 //! `blindcore bench`: figures beside what they are measured against, in one run.
 
+mod circuit;
 mod lookup;
 mod sum;
 
@@ -9,6 +10,7 @@ use serde_json::json;
 
 use crate::{doctor, output};
 
+pub(crate) use circuit::run as circuit;
 pub(crate) use lookup::run as lookup;
 pub(crate) use sum::run as sum;
 
