@@ -34,6 +34,7 @@ impl Random {
 }
 
 type Words = Vec<Vec<Bit>>;
+type Build<'b> = &'b dyn Fn(&mut Builder, &[Bit], &[Bit]) -> Words;
 
 fn circuit(widths: &[usize], build: impl FnOnce(&mut Builder, &[Vec<Bit>]) -> Words) -> Netlist {
     let mut c = Builder::new();
@@ -163,7 +164,7 @@ fn quotients() {
             let (quotient, remainder) = c.divide(a, b);
             vec![quotient, remainder]
         },
-        |a, b, n| if b == 0 { vec![low(u128::MAX, n), a] } else { vec![a / b, a % b] },
+        |a, b, n| vec![a.checked_div(b).unwrap_or(low(u128::MAX, n)), a.checked_rem(b).unwrap_or(a)],
     );
     check_pairs(
         "divide_signed",
@@ -189,7 +190,7 @@ fn quotients() {
         });
         for _ in 0..200 {
             let (a, b) = (random.number(n), random.number(m));
-            let want = if b == 0 { [low(u128::MAX, n), low(a, m)] } else { [a / b, a % b] };
+            let want = [a.checked_div(b).unwrap_or(low(u128::MAX, n)), a.checked_rem(b).unwrap_or(low(a, m))];
             assert_eq!(evaluate(&netlist, &[a, b]), want, "{a} by {b}, {n} and {m} bits");
         }
     }
@@ -430,6 +431,26 @@ fn hex(text: &str) -> Vec<bool> {
     text.chars().rev().flat_map(|digit| to_bits(digit.to_digit(16).unwrap().into(), 4)).collect()
 }
 
+/// The S-box of every byte against its definition (FIPS 197, section 5.1.1): the inverse, by Fermat, and an affine map.
+#[test]
+fn aes_sbox() {
+    let multiply = |mut a: u32, b: u32| {
+        let mut product = 0;
+        for bit in 0..8 {
+            product ^= if b >> bit & 1 == 1 { a } else { 0 };
+            a = a << 1 ^ if a & 0x80 == 0 { 0 } else { 0x11b };
+        }
+        product
+    };
+    let netlist = circuit(&[8], |c, w| vec![c.aes_sbox(&std::array::from_fn(|i| w[0][i])).to_vec()]);
+    assert_eq!(netlist.ands(), 32);
+    for byte in 0..256u32 {
+        let inverse = (0..254).fold(1, |power, _| multiply(power, byte)) as u8;
+        let affine = (1..5).fold(inverse, |sum, by| sum ^ inverse.rotate_left(by)) ^ 0x63;
+        assert_eq!(evaluate(&netlist, &[byte.into()]), [u128::from(affine)], "{byte:02x}");
+    }
+}
+
 #[test]
 fn aes_vectors() {
     let netlist = circuit(&[128, 128], |c, w| vec![c.aes128(&w[0], &w[1])]);
@@ -498,9 +519,7 @@ fn pagerank_as_its_reference() {
 /// AND gates as documented, and never more than the schoolbook's.
 #[test]
 fn and_gates() {
-    let ands = |n: usize, build: &dyn Fn(&mut Builder, &[Bit], &[Bit]) -> Words| {
-        circuit(&[n, n], |c, w| build(c, &w[0], &w[1])).ands()
-    };
+    let ands = |n: usize, build: Build| circuit(&[n, n], |c, w| build(c, &w[0], &w[1])).ands();
     for n in 2..=64usize {
         assert_eq!(ands(n, &|c, a, b| vec![c.add(a, b)]), n - 1);
         assert_eq!(ands(n, &|c, a, b| vec![c.add_wide(a, b)]), n);

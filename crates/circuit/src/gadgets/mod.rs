@@ -1,7 +1,7 @@
 //! Gadgets on words of bits: arithmetic, comparisons, sorting, ciphers.
 //!
-//! A word is `&[Bit]`, least significant bit first; negative numbers are in two's complement. Each gadget is a method of
-//! [`Builder`](crate::builder::Builder) and says how many AND gates it makes for words of n bits: those cost a
+//! A word is `&[Bit]`, least significant bit first; negative numbers are in two's complement. Each gadget is a method
+//! of [`Builder`](crate::builder::Builder) and says how many AND gates it makes for words of n bits: those cost a
 //! garbler's time and traffic, XORs are nearly free. Constant bits fold, so that fewer are made where an operand is
 //! known. Widths are the programmer's: a gadget panics on operands that don't fit together, whatever their values.
 //!

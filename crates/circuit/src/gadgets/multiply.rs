@@ -10,8 +10,8 @@ const LOW_FROM: usize = 31;
 const SQUARE_FROM: usize = 32;
 
 impl Builder {
-    /// `a * b`, unsigned, as wide as both together. Of n bits by n: 2 n^2 - n ANDs by the schoolbook, fewer by Karatsuba
-    /// (1962) where that wins: 467 for 16 bits, 1,622 for 32, 5,273 for 64.
+    /// `a * b`, unsigned, as wide as both together. Of n bits by n: 2 n^2 - n ANDs by the schoolbook, fewer by
+    /// Karatsuba (1962) where that wins: 467 for 16 bits, 1,622 for 32, 5,273 for 64.
     pub fn multiply(&mut self, a: &[Bit], b: &[Bit]) -> Vec<Bit> {
         let (a, b) = if a.len() < b.len() { (b, a) } else { (a, b) };
         let (n, m) = (a.len(), b.len());

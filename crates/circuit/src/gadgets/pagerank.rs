@@ -16,8 +16,9 @@ use crate::gadgets::words::bits_for;
 /// rank[v]  = (2^fraction - d) / nodes + d * (sum of share[u]) / 2^fraction     both rounded down
 /// ```
 ///
-/// The circuit depends on these four numbers alone, so it shows nothing of the graph but its bound on edges. It has
-/// about nodes^2 ANDs for each edge, and in each iteration nodes * (nodes + 5 + 3 log2 nodes) * fraction.
+/// The circuit depends on these three numbers and on how many edges there may be, so it shows nothing else of the
+/// graph. It has some 2 nodes^2 ANDs for each edge and, in each iteration, about fraction ANDs for each pair of nodes
+/// and a small multiple of that for each node: 13,234 for 4 nodes with 24 edges, 10 iterations and 16 bits.
 ///
 /// ```
 /// use blindcore_circuit::gadgets::PageRank;

@@ -40,7 +40,8 @@ const SIXTEEN: &[(u8, u8)] = &[
     (6, 7), (8, 9),
 ];
 
-/// The compare-exchanges that sort `n` values in place, each as two places, the lower first, where the lesser value goes.
+/// The compare-exchanges that sort `n` values in place, each as two places, the lower first: there the lesser
+/// value goes.
 ///
 /// The fewest known up to 16 values (but for 13); beyond, halves sorted and merged (Batcher 1968).
 #[must_use]
