@@ -361,6 +361,7 @@ fn a_peer_that_goes_away_is_an_error() {
 mod three_roles {
     use super::*;
     use blindcore_circuit::ot::proxy::{self, MAX_BATCH, Sender};
+    use proptest::prelude::*;
 
     fn offered(count: usize) -> Vec<[u128; 2]> {
         (0..count).map(|_| [random_word(), random_word()]).collect()
@@ -467,6 +468,32 @@ mod three_roles {
         assert!(matches!(proxy::open(&chosen.for_proxy, &no_point), Err(Error::Point { .. })));
         for len in 0..sealed.len() {
             assert!(proxy::open(&chosen.for_proxy, &sealed[..len]).is_err());
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn no_bytes_make_anyone_panic(at in 0usize..400, with: [u8; 4], cut in 0usize..400, tail: [u8; 8]) {
+            let sender = Sender::new().unwrap();
+            let publication = sender.publish();
+            let chosen = proxy::choose(&publication, &[true, false]).unwrap();
+            let damage = |message: &[u8]| {
+                let mut message = message.to_vec();
+                message.truncate(cut);
+                if cut % 2 == 1 {
+                    message.extend(tail);
+                }
+                let end = message.len().min(at + 4);
+                let start = at.min(end);
+                message[start..end].copy_from_slice(&with[..end - start]);
+                message
+            };
+            let _ = proxy::choose(&damage(&publication), &[true]);
+            let sealed = Sender::encrypt(sender, &chosen.for_sender, &offered(2)).unwrap();
+            let _ = proxy::open(&damage(&chosen.for_proxy), &sealed);
+            let _ = proxy::open(&chosen.for_proxy, &damage(&sealed));
+            let _ = Sender::new().unwrap().encrypt(&damage(&chosen.for_sender), &offered(2));
         }
     }
 }
