@@ -118,11 +118,8 @@ fn rounds_feed_results_back() {
     c.output("a", &b);
     c.output("b", &sum);
     let circuit = Circuit::new(&c.finish().unwrap()).in_rounds(20).unwrap();
-    let (garbled, _) = run(
-        &circuit,
-        &party(Inputs::new().with(0, bits(0, 16))),
-        &party(Inputs::new().with(1, bits(1, 16))),
-    );
+    let (garbled, _) =
+        run(&circuit, &party(Inputs::new().with(0, bits(0, 16))), &party(Inputs::new().with(1, bits(1, 16))));
     assert_eq!(garbled.unwrap().outputs.unwrap(), [bits(6765, 16), bits(10946, 16)]);
 }
 
@@ -176,4 +173,43 @@ fn a_silent_or_strange_peer_ends_the_session() {
     assert!(matches!(alone(&[], true), Error::Gone { .. }));
     assert!(matches!(alone(b"GET / HTTP/1.1\r\n\r\n", false), Error::Protocol { .. }));
     assert!(matches!(alone(&[1, 0xff, 0xff, 0xff, 0xff, 0], false), Error::Protocol { .. }));
+}
+
+#[test]
+fn owners_garbler_and_evaluator() {
+    let netlist = sample();
+    let circuit = Circuit::new(&netlist);
+    let values = [bits(77, 8), bits(250, 8), bits(3, 8)];
+    let want = netlist.evaluate(&values).unwrap();
+    let pair = || UnixStream::pair().unwrap();
+    let ((to_evaluator, from_garbler), (og, go), (oe, eo), (pg, gp), (pe, ep)) =
+        (pair(), pair(), pair(), pair(), pair());
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let setup = Setup { circuit: &circuit, device: &device, learns: Learns::Both, check: Check::None };
+    std::thread::scope(|scope| {
+        // The second owner comes before the evaluator, and to the evaluator before the first.
+        let mut peers = vec![go, to_evaluator, gp];
+        let garbler =
+            scope.spawn(move || session::owners::garble(|| Ok(peers.pop().unwrap()), setup, &mut |_, _| {}));
+        let mut owners = vec![eo, ep];
+        let evaluator = scope.spawn(move || {
+            let mut garbler = from_garbler;
+            session::owners::evaluate(&mut garbler, || Ok(owners.pop().unwrap()), setup, &mut |_, _| {})
+        });
+        let one = Inputs::new().with(0, values[0].clone()).with(2, values[2].clone());
+        let two = Inputs::new().with(1, values[1].clone());
+        let circuit = &circuit;
+        let first = scope.spawn(move || {
+            let (mut og, mut oe) = (og, oe);
+            session::owners::supply(&mut og, &mut oe, circuit, Learns::Both, &one)
+        });
+        let second = scope.spawn(move || {
+            let (mut pg, mut pe) = (pg, pe);
+            session::owners::supply(&mut pg, &mut pe, circuit, Learns::Both, &two)
+        });
+        first.join().unwrap().unwrap();
+        second.join().unwrap().unwrap();
+        assert_eq!(garbler.join().unwrap().unwrap().outputs.unwrap(), want);
+        assert_eq!(evaluator.join().unwrap().unwrap().outputs.unwrap(), want);
+    });
 }

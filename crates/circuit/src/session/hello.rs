@@ -27,6 +27,12 @@ impl Role {
     }
 }
 
+impl std::fmt::Display for Role {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// Who learns the outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Learns {

@@ -74,14 +74,36 @@ pub(super) fn flush<C: Write>(channel: &mut C, message: Message) -> Result<(), E
 
 /// Receives a message of exactly this kind and length.
 pub(super) fn receive<C: Read>(channel: &mut C, message: Message, bytes: &mut [u8]) -> Result<(), Error> {
+    header(channel, message, |length| length == bytes.len(), || format!("of {} B", bytes.len()))?;
+    channel.read_exact(bytes).map_err(|e| Error::io(message.during(), e))
+}
+
+/// Receives a message of this kind that is no longer than `most`, for whoever parses it to check.
+pub(super) fn receive_at_most<C: Read>(
+    channel: &mut C,
+    message: Message,
+    most: usize,
+) -> Result<Vec<u8>, Error> {
+    let length = header(channel, message, |length| length <= most, || format!("of at most {most} B"))?;
+    let mut bytes = vec![0; length];
+    channel.read_exact(&mut bytes).map_err(|e| Error::io(message.during(), e))?;
+    Ok(bytes)
+}
+
+fn header<C: Read>(
+    channel: &mut C,
+    message: Message,
+    fits: impl Fn(usize) -> bool,
+    want: impl Fn() -> String,
+) -> Result<usize, Error> {
     let mut header = [0; HEADER];
     channel.read_exact(&mut header).map_err(|e| Error::io(message.during(), e))?;
     let kind = Message::ALL.into_iter().find(|m| *m as u8 == header[0]);
     let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
-    if kind != Some(message) || length != bytes.len() {
+    if kind != Some(message) || !fits(length) {
         let name = kind.map_or("a message of an unknown kind", Message::name);
         let got = format!("{name} of {length} B");
-        return Err(Error::Protocol { got, want: format!("{} of {} B", message.name(), bytes.len()) });
+        return Err(Error::Protocol { got, want: format!("{} {}", message.name(), want()) });
     }
-    channel.read_exact(bytes).map_err(|e| Error::io(message.during(), e))
+    Ok(length)
 }

@@ -18,6 +18,7 @@
 
 mod hello;
 mod message;
+pub mod owners;
 mod two_party;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,209 @@
+//! Three roles, as SIFO's section 2.1 has them: owners with inputs, a garbler and an evaluator that have none.
+//!
+//! ```text
+//!   owner ──── its choices, blinded ────▶ garbler ──── both labels, sealed ────▶ evaluator
+//!     └───────────────── keys that open one label of each pair ────────────────────▲
+//! ```
+//!
+//! The garbler and the evaluator wait until owners have come for every input, each with the inputs that nobody else has.
+//! Labels go by proxy oblivious transfer ([`proxy`](crate::ot::proxy)), so the garbler never learns a bit, and the
+//! evaluator sees labels. If those two put together what they know, they know the inputs: owners choose two who don't.
+
+use std::io::{self, Read, Write};
+use std::time::Instant;
+
+use blindcore_accel::garble::Labels;
+use zeroize::Zeroizing;
+
+use super::hello::Hello;
+use super::message::{Message, flush, receive, receive_at_most, send};
+use super::two_party::{Garbler, outputs, tables};
+use super::{Check, Error, Inputs, Learns, Outcome, Progress, Role, Setup};
+use crate::circuit::Circuit;
+use crate::ot::proxy;
+
+/// Supplies this owner's inputs to both.
+///
+/// # Errors
+/// A peer is gone, silent or disagrees; inputs don't fit.
+pub fn supply<C: Read + Write>(
+    garbler: &mut C,
+    evaluator: &mut C,
+    circuit: &Circuit,
+    learns: Learns,
+    inputs: &Inputs,
+) -> Result<(), Error> {
+    let own = inputs.bits(circuit)?;
+    let hello = Hello::new(Role::Owner, learns, Check::None, circuit, inputs)?;
+    for (channel, role) in [(&mut *garbler, Role::Garbler), (&mut *evaluator, Role::Evaluator)] {
+        let peer = hello.exchange(channel)?;
+        if peer.role != role {
+            return Err(unexpected(peer.role, role));
+        }
+    }
+    let publication = receive_at_most(garbler, Message::Transfer, limit(0))?;
+    let bits = Zeroizing::new(own.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
+    let chosen = proxy::choose(&publication, &bits)?;
+    send(garbler, Message::Transfer, &chosen.for_sender)?;
+    flush(garbler, Message::Transfer)?;
+    send(evaluator, Message::Transfer, &chosen.for_proxy)?;
+    flush(evaluator, Message::Transfer)?;
+    // Both say when everything went well.
+    receive(garbler, Message::Done, &mut [])?;
+    receive(evaluator, Message::Done, &mut [])
+}
+
+/// Garbles for an evaluator and for the owners of all inputs, who all come through `next`.
+///
+/// # Errors
+/// A peer is gone, silent or disagrees; an input is supplied twice.
+pub fn garble<C: Read + Write>(
+    mut next: impl FnMut() -> io::Result<C>,
+    setup: Setup<'_>,
+    progress: Progress<'_>,
+) -> Result<Outcome, Error> {
+    let start = Instant::now();
+    let circuit = setup.circuit;
+    let hello = Hello::new(Role::Garbler, setup.learns, setup.check, circuit, &Inputs::new())?;
+    let (mut evaluator, mut owners) = (None, Owners::new(circuit));
+    while evaluator.is_none() || !owners.complete() {
+        let mut channel = next().map_err(|e| Error::io("while peers were waited for", e))?;
+        let peer = hello.exchange(&mut channel)?;
+        match peer.role {
+            Role::Evaluator if evaluator.is_none() => evaluator = Some(channel),
+            Role::Owner => owners.add(channel, &peer)?,
+            other => return Err(unexpected(other, Role::Owner)),
+        }
+    }
+    let mut evaluator = evaluator.expect("waited for");
+    let mut garbler = Garbler::new(setup, hello.key)?;
+    owners.sort();
+    let mut senders = Vec::new();
+    for owner in &mut owners.all {
+        let sender = proxy::Sender::new()?;
+        send(&mut owner.channel, Message::Transfer, &sender.publish())?;
+        flush(&mut owner.channel, Message::Transfer)?;
+        senders.push(sender);
+    }
+    for (owner, sender) in owners.all.iter_mut().zip(senders) {
+        let zeros = garbler.fresh_labels(owner.slots.iter().copied())?;
+        let one = garbler.when(true);
+        let pairs = Zeroizing::new(zeros.iter().map(|zero| [*zero, zero ^ one]).collect::<Vec<_>>());
+        let request = receive_at_most(&mut owner.channel, Message::Transfer, limit(pairs.len()))?;
+        let sealed = sender.encrypt(&request, &pairs)?;
+        send(&mut evaluator, Message::Transfer, &sealed)?;
+    }
+    let outcome = garbler.tables(&mut evaluator, progress, start)?;
+    let outcome = garbler.outputs(&mut evaluator, outcome, start)?;
+    owners.done()?;
+    Ok(outcome)
+}
+
+/// Evaluates what `garbler` garbles, with the owners that come through `next`.
+///
+/// # Errors
+/// A peer is gone, silent or disagrees; an input is supplied twice.
+pub fn evaluate<C: Read + Write>(
+    garbler: &mut C,
+    mut next: impl FnMut() -> io::Result<C>,
+    setup: Setup<'_>,
+    progress: Progress<'_>,
+) -> Result<Outcome, Error> {
+    let start = Instant::now();
+    let circuit = setup.circuit;
+    let hello = Hello::new(Role::Evaluator, setup.learns, setup.check, circuit, &Inputs::new())?;
+    let peer = hello.exchange(garbler)?;
+    if peer.role != Role::Garbler {
+        return Err(unexpected(peer.role, Role::Garbler));
+    }
+    let mut owners = Owners::new(circuit);
+    while !owners.complete() {
+        let mut channel = next().map_err(|e| Error::io("while owners were waited for", e))?;
+        let owner = hello.exchange(&mut channel)?;
+        if owner.role != Role::Owner {
+            return Err(unexpected(owner.role, Role::Owner));
+        }
+        owners.add(channel, &owner)?;
+    }
+    owners.sort();
+    let mut labels = Labels::new(circuit.slots(), 1);
+    for owner in &mut owners.all {
+        let bound = limit(owner.slots.len());
+        let keys = Zeroizing::new(receive_at_most(&mut owner.channel, Message::Transfer, bound)?);
+        let sealed = receive_at_most(garbler, Message::Transfer, bound)?;
+        let active = Zeroizing::new(proxy::open(&keys, &sealed)?);
+        if active.len() != owner.slots.len() {
+            let (got, want) = (format!("{} labels", active.len()), format!("{}", owner.slots.len()));
+            return Err(Error::Protocol { got, want });
+        }
+        for (slot, label) in owner.slots.iter().zip(&*active) {
+            labels.set(*slot, 0, *label);
+        }
+    }
+    let outcome = tables(garbler, setup, peer.key, &mut labels, progress, start)?;
+    let outcome = outputs(garbler, setup, &labels, outcome, start)?;
+    owners.done()?;
+    Ok(outcome)
+}
+
+/// A message of so many proxy transfers is no longer.
+fn limit(bits: usize) -> usize {
+    128 * (bits + 1)
+}
+
+fn unexpected(got: Role, want: Role) -> Error {
+    Error::Protocol { got: format!("the hello of {got}"), want: format!("that of {want}") }
+}
+
+struct Owner<C> {
+    channel: C,
+    first: usize,
+    slots: Vec<u32>,
+}
+
+/// The owners that came, and the inputs that still miss theirs.
+struct Owners<'a, C> {
+    circuit: &'a Circuit,
+    missing: Vec<bool>,
+    all: Vec<Owner<C>>,
+}
+
+impl<'a, C: Read + Write> Owners<'a, C> {
+    fn new(circuit: &'a Circuit) -> Self {
+        Self { circuit, missing: vec![true; circuit.inputs().len()], all: Vec::new() }
+    }
+
+    fn complete(&self) -> bool {
+        !self.missing.contains(&true)
+    }
+
+    fn add(&mut self, channel: C, hello: &Hello) -> Result<(), Error> {
+        let supplied: Vec<usize> = (0..self.missing.len()).filter(|i| hello.supplies(*i)).collect();
+        let Some(first) = supplied.first().copied() else {
+            let (got, want) = ("an owner of no input".into(), "one that has some".into());
+            return Err(Error::Protocol { got, want });
+        };
+        for input in &supplied {
+            if !std::mem::replace(&mut self.missing[*input], false) {
+                let name = self.circuit.inputs()[*input].name.clone();
+                return Err(Error::Supply { input: *input, name, by: "two owners" });
+            }
+        }
+        let slots = supplied.into_iter().flat_map(|i| self.circuit.input_slots(i)).collect();
+        self.all.push(Owner { channel, first, slots });
+        Ok(())
+    }
+
+    /// In the order of their inputs, which is the same on both sides.
+    fn sort(&mut self) {
+        self.all.sort_by_key(|owner| owner.first);
+    }
+
+    fn done(&mut self) -> Result<(), Error> {
+        for owner in &mut self.all {
+            send(&mut owner.channel, Message::Done, &[])?;
+            flush(&mut owner.channel, Message::Done)?;
+        }
+        Ok(())
+    }
+}
