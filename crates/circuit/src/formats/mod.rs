@@ -1,1 +1,110 @@
 //! Netlists in files: Bristol Fashion, the older Bristol format, and structural Verilog.
+//!
+//! [`read`] tells them apart by what is in them. All become a [`Netlist`], whose inputs and outputs are in the file's
+//! order, each least significant bit first.
+//!
+//! ```
+//! use blindcore_circuit::formats;
+//!
+//! let adder = formats::parse("half.v", b"module half(input a, b, output [1:0] y);
+//!   assign y = {a & b, a ^ b};
+//! endmodule")?;
+//! assert_eq!(adder.evaluate(&[vec![true], vec![true]])?, [[false, true]]);
+//!
+//! let mut file = Vec::new();
+//! formats::bristol::write(&adder, &mut file)?;
+//! assert!(file.starts_with(b"2 4\n2 1 1\n1 2\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::netlist::Netlist;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+pub mod bristol;
+pub mod verilog;
+
+/// Why a file is no netlist.
+#[derive(Debug, thiserror::Error)]
+pub enum FormatError {
+    /// It can't be read at all.
+    #[error("{file} can't be read: {source}; check that it is there, and a file")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Something in it is wrong.
+    #[error("{file}, line {line}: {reason}; {remedy}")]
+    Content {
+        /// The file.
+        file: String,
+        /// The line, counted from 1.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+}
+
+/// Reads a netlist in whichever format it is.
+///
+/// # Errors
+/// The file can't be read, or is no netlist: which line, why, and what to do.
+pub fn read(path: impl AsRef<Path>) -> Result<Netlist, FormatError> {
+    let path = path.as_ref();
+    let name = path.display().to_string();
+    let io = |source| FormatError::Io { file: name.clone(), source };
+    let file = File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    if !metadata.is_file() {
+        return Err(io(io::Error::other("it is no regular file, and so of no known size")));
+    }
+    read_from(&name, BufReader::with_capacity(1 << 18, file), metadata.len())
+}
+
+/// Reads a netlist in whichever format it is from bytes that are already here; `name` is for errors.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(name: &str, bytes: &[u8]) -> Result<Netlist, FormatError> {
+    read_from(name, bytes, bytes.len() as u64)
+}
+
+fn read_from(name: &str, mut input: impl BufRead, bytes: u64) -> Result<Netlist, FormatError> {
+    let io = |source| FormatError::Io { file: name.to_owned(), source };
+    // White space before the content is counted, so that lines are the file's.
+    let mut line = 1;
+    let first = loop {
+        let seen = input.fill_buf().map_err(io)?;
+        let Some(&first) = seen.first() else { break None };
+        if !first.is_ascii_whitespace() {
+            break Some(first);
+        }
+        line += u64::from(first == b'\n');
+        input.consume(1);
+    };
+    match first {
+        Some(b'0'..=b'9') => bristol::read_at(name, line, input, bytes),
+        Some(b'/' | b'(' | b'`' | b'a'..=b'z') => {
+            if bytes > verilog::MAX_BYTES {
+                return Err(verilog::too_large(name, bytes));
+            }
+            let mut text = Vec::new();
+            input.take(verilog::MAX_BYTES).read_to_end(&mut text).map_err(io)?;
+            verilog::read_at(name, line, &text)
+        }
+        other => Err(FormatError::Content {
+            file: name.to_owned(),
+            line,
+            reason: match other {
+                Some(byte) => format!("a netlist doesn't start with {:?}", char::from(byte)),
+                None => "there is nothing in it".to_owned(),
+            },
+            remedy: "give a file in Bristol Fashion, the Bristol format, or yosys's Verilog",
+        }),
+    }
+}
