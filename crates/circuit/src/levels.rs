@@ -253,8 +253,8 @@ pub struct Statistics {
     pub xors: usize,
     /// Most ANDs in a layer.
     pub most_ands: usize,
-    /// Layers that have an AND.
-    pub and_layers: usize,
+    /// Most ANDs on a way from an input to an output: layers for a garbler, to whom XORs are free.
+    pub and_depth: usize,
     /// One-to-one wires (Table 3, A).
     pub one_to_one: usize,
     /// Those of them that the layer after their own reads (Table 3, B).
@@ -287,7 +287,7 @@ impl Statistics {
             ands,
             xors: netlist.gates().len() - ands,
             most_ands: (0..layers.len()).map(|l| layers.ands(l)).max().unwrap_or(0),
-            and_layers: (0..layers.len()).filter(|l| layers.ands(*l) > 0).count(),
+            and_depth: and_depth(netlist),
             one_to_one: in_layer.iter().sum(),
             adjacent,
             most_one_to_one: in_layer.into_iter().max().unwrap_or(0),
@@ -346,6 +346,17 @@ impl Statistics {
         ];
         shares.map(|share| 100.0 * share)
     }
+}
+
+fn and_depth(netlist: &Netlist) -> usize {
+    let first = netlist.first_gate_wire().index();
+    let mut depth = Vec::with_capacity(netlist.gates().len());
+    for gate in netlist.gates() {
+        let of = |wire: usize| wire.checked_sub(first).map_or(0u32, |gate| depth[gate]);
+        let before = of(gate.a.index()).max(of(gate.b.index()));
+        depth.push(before + u32::from(gate.kind == Kind::And));
+    }
+    depth.into_iter().max().unwrap_or(0) as usize
 }
 
 fn share(part: usize, all: usize) -> f64 {

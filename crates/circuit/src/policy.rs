@@ -394,11 +394,12 @@ impl Wires {
 
     fn directly_used(&self, layers: &Layers, capacity: usize) -> Vec<Address> {
         let mut places: Vec<Address> = (0..self.reads.len()).map(|g| self.ddr(g)).collect();
-        let half = capacity / 2;
+        let direct_in = |layer| layers.gates(layer).iter().filter(|g| self.is_direct[**g as usize]);
+        let most = (0..layers.len()).map(|layer| direct_in(layer).count()).max().unwrap_or(0);
+        let half = most.min(capacity / 2);
         for layer in 0..layers.len() {
             let begin = layer % 2 * half;
-            let direct = layers.gates(layer).iter().filter(|g| self.is_direct[**g as usize]);
-            for (place, gate) in (begin..begin + half).zip(direct) {
+            for (place, gate) in (begin..begin + half).zip(direct_in(layer)) {
                 places[*gate as usize] = Address::block_ram(place as u32);
             }
         }

@@ -7,6 +7,7 @@ use blindcore_circuit::netlist::{Gate, Kind, Netlist, Port, Wire};
 use blindcore_circuit::policy::{
     Address, Assignment, AssignmentError, BLOCK_RAM, Operands, PAPER_ADDRESSES, Policy, Traffic,
 };
+use blindcore_circuit::problems::{PROBLEMS, make};
 
 /// Gates exactly as they are asked for: nothing is folded.
 struct Plain {
@@ -99,6 +100,9 @@ fn flexscs_multiplier_has_the_papers_figures() {
         for ((ours, paper), by) in got.percents().into_iter().zip(paper).zip([constants, 1.0, constants]) {
             assert!((ours / by - paper).abs() <= 0.051, "{n}: {ours} for {paper}");
         }
+        // A product, the lowest carry of each of the n - 1 additions, and the others of the last one.
+        assert_eq!(got.and_depth, 1 + (n as usize - 1) + (n as usize - 1));
+        assert_eq!(got.most_ands, (n * n) as usize);
         let one_at_a_time: usize = (0..of.len()).map(|l| of.ands(l).div_ceil(10)).sum();
         assert_eq!(Statistics::rounds(&of, 10), one_at_a_time);
         assert!(one_at_a_time > reprogrammings);
@@ -328,4 +332,22 @@ fn wrong_assignments_are_refused() {
     assert!(e.to_string().contains("gate 2 reads w5 at block RAM"), "{e}");
     let e = said(&|a| a.outputs[0] = Address::ddr(0));
     assert_eq!(e.to_string(), "output bit 0 reads w6 at DDR 0, which holds Some(w0)");
+}
+
+/// Every policy on the paper's own problems, as this builder makes them.
+#[test]
+fn the_papers_problems_keep_every_label() {
+    let mut seen = 0;
+    for problem in PROBLEMS.iter().filter(|p| p.published.is_some_and(|p| p.gates < 100_000)) {
+        let netlist = make(problem.name).unwrap();
+        let layers = Layers::new(&netlist);
+        let fifteen = Cells::new(15, Some(15)).unwrap();
+        for (cells, capacity) in [(Cells::TEN_ANDS, BLOCK_RAM), (fifteen, 1000), (fifteen, 100)] {
+            let [direct, frequent, lifetimes] =
+                Policy::ALL.map(|p| traffic(&netlist, &layers, cells, p, capacity).1.ddr_accesses());
+            assert!(lifetimes <= direct.min(frequent), "{}", problem.name);
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 12);
 }
