@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::circuit::Circuit;
 use crate::sum::Sum;
 
 /// Compute on data that the machine doing the work must not see.
@@ -39,6 +40,9 @@ pub(crate) enum Command {
     Tables(Tables),
     /// Say what this machine can do, what blindcore would use, and why
     Doctor(Doctor),
+    /// Make, show and evaluate circuits for two parties (garbled circuits)
+    #[command(subcommand)]
+    Circuit(Circuit),
     /// Add and weigh encrypted numbers (Paillier)
     #[command(subcommand)]
     Sum(Sum),

@@ -1,7 +1,7 @@
 //! `blindcore sum`: keys, encryption, sums and products of encrypted numbers, decryption.
 
 mod evaluate;
-mod files;
+pub(crate) mod files;
 mod inspect;
 mod keys;
 mod numbers;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
+mod circuit;
 mod common;
 mod hardware;
 mod real_table;

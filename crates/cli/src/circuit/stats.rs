@@ -1,0 +1,245 @@
+//! `blindcore circuit stats`.
+
+use blindcore_circuit::levels::{Cells, Layers, Statistics};
+use blindcore_circuit::netlist::MAX_WIRES;
+use blindcore_circuit::policy::{Assignment, BLOCK_RAM, Policy, Traffic};
+use blindcore_circuit::problems::{PROBLEMS, Problem, Published};
+use serde_json::{Value, json};
+
+use super::load;
+use crate::{Outcome, output};
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  blindcore circuit stats mult32                    beside the paper's figures and FlexSC's
+  blindcore circuit stats design.v --plot           how many ANDs its layers have
+  blindcore circuit stats sort10x4 --ands 15 --xors 15 --memory 1000 --json
+
+The columns are those of Tables 1, 3 and 4 of SIFO (Fang, Ioannidis and Leeser 2019). A wire is an input's bit or a
+gate's output, and one-to-one if one gate reads it. Constants and inputs lie in DDR memory, and outputs come to lie
+there, for the host reaches nothing else; a policy says which wires block RAM holds.")]
+pub(crate) struct Stats {
+    /// A circuit file, or a name of `blindcore circuit list`
+    #[arg(value_name = "FILE|NAME")]
+    circuit: String,
+    /// AND cells of the overlay: how many ANDs it garbles at once
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    ands: usize,
+    /// XOR cells [default: as many as a layer has]
+    #[arg(long, value_name = "L")]
+    xors: Option<usize>,
+    /// Words of block RAM, a label each; the default is the paper's 6.75 Mbit of 108 bits
+    #[arg(long, value_name = "WORDS", default_value_t = BLOCK_RAM)]
+    memory: usize,
+    /// Draw how many ANDs the layers have
+    #[arg(long)]
+    plot: bool,
+    /// Print everything as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// A figure here and in the paper.
+struct Row {
+    /// The table that it begins, if it is the first of it.
+    table: &'static str,
+    id: &'static str,
+    what: String,
+    here: f64,
+    paper: Option<f64>,
+    decimals: usize,
+}
+
+fn rows(of: &Statistics, layers: &Layers, ands: usize, paper: Option<&Published>) -> Vec<Row> {
+    let count = |table, id, what: &str, here: usize, paper: Option<u64>| Row {
+        table,
+        id,
+        what: what.to_owned(),
+        here: here as f64,
+        paper: paper.map(|p| p as f64),
+        decimals: 0,
+    };
+    let share = |table, id, what: &str, here, paper, decimals| Row {
+        table,
+        id,
+        what: what.to_owned(),
+        here,
+        paper,
+        decimals,
+    };
+    let p = |get: fn(&Published) -> u64| paper.map(get);
+    let at_ten = if ands == 10 { paper.map(|p| p.reprogrammings) } else { None };
+    let reprogrammings = format!("reprogrammings at {ands} ANDs");
+    let [percent_a, percent_b, percent_c] = of.percents();
+    vec![
+        count("Table 1", "layers", "layers", of.layers, p(|p| p.layers)),
+        count("", "input_wires", "input wires", of.input_wires, p(|p| p.input_wires)),
+        count("", "output_wires", "output wires", of.output_wires, p(|p| p.output_wires)),
+        count("", "ands", "ANDs", of.ands, p(|p| p.ands)),
+        count("", "xors", "XORs", of.xors, p(|p| p.xors)),
+        count("", "gates", "gates", of.gates(), p(|p| p.gates)),
+        count("", "reprogrammings", &reprogrammings, of.reprogrammings(ands), at_ten),
+        count("Table 3", "wires", "wires", of.wires(), p(|p| p.wires)),
+        count("", "one_to_one", "A: one-to-one wires", of.one_to_one, p(|p| p.a)),
+        count("", "adjacent", "B: read in the next layer", of.adjacent, p(|p| p.b)),
+        count("", "not_adjacent", "C: read later", of.not_adjacent(), p(|p| p.c)),
+        count("", "most_one_to_one", "D: most in a layer", of.most_one_to_one, p(|p| p.max_wires)),
+        share("", "wires_a_layer", "wires a layer", of.wires_a_layer(), paper.map(|p| p.wires_per_layer), 1),
+        share("Table 4", "percent_a", "A of all wires, %", percent_a, paper.map(|p| p.percent_a), 2),
+        share("", "percent_b", "B of A, %", percent_b, paper.map(|p| p.percent_b), 1),
+        share("", "percent_c", "B of all wires, %", percent_c, paper.map(|p| p.percent_c), 1),
+        count("Beyond", "and_depth", "ANDs on the longest way", of.and_depth, None),
+        count("", "most_ands", "most ANDs in a layer", of.most_ands, None),
+        count(
+            "",
+            "rounds",
+            &format!("rounds of {ands} ANDs, layer by layer"),
+            Statistics::rounds(layers, ands),
+            None,
+        ),
+    ]
+}
+
+pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
+    let cells = Cells::new(args.ands, args.xors)?;
+    anyhow::ensure!(
+        args.memory <= MAX_WIRES,
+        "--memory {} is over the {MAX_WIRES} words that addresses reach; say less",
+        args.memory
+    );
+    let netlist = load(&args.circuit)?;
+    let layers = Layers::new(&netlist);
+    let of = Statistics::new(&netlist, &layers);
+    let problem =
+        PROBLEMS.iter().find(|p| p.name == args.circuit && !std::path::Path::new(&args.circuit).exists());
+    let rows = rows(&of, &layers, args.ands, problem.and_then(|p| p.published.as_ref()));
+    let batches = layers.batches(cells).count();
+    let mut policies = Vec::new();
+    for policy in Policy::ALL {
+        let assignment = Assignment::new(&netlist, &layers, cells, policy, args.memory);
+        policies.push((policy, assignment.check(&netlist, &layers)?));
+    }
+    if args.json {
+        output::json(&document(args, problem, &rows, batches, &policies, &layers))?;
+    } else {
+        output::print(&text(args, problem, &rows, batches, &policies, &layers))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn document(
+    args: &Stats,
+    problem: Option<&Problem>,
+    rows: &[Row],
+    batches: usize,
+    policies: &[(Policy, Traffic)],
+    layers: &Layers,
+) -> Value {
+    let number = |row: &Row, x: f64| if row.decimals == 0 { json!(x as u64) } else { json!(x) };
+    let mut document: serde_json::Map<String, Value> =
+        rows.iter().map(|r| (r.id.to_owned(), number(r, r.here))).collect();
+    let paper: serde_json::Map<String, Value> =
+        rows.iter().filter_map(|r| Some((r.id.to_owned(), number(r, r.paper?)))).collect();
+    let policies: Vec<Value> = policies
+        .iter()
+        .map(|(policy, t)| {
+            json!({
+                "policy": policy.name(), "block_ram_words": t.block_ram, "ddr_words": t.ddr,
+                "block_ram_reads": t.block_ram_reads, "block_ram_writes": t.block_ram_writes,
+                "ddr_reads": t.ddr_reads, "ddr_writes": t.ddr_writes,
+            })
+        })
+        .collect();
+    document.insert("circuit".into(), json!(args.circuit));
+    document.insert("cells".into(), json!({"ands": args.ands, "xors": args.xors}));
+    document.insert("batches".into(), json!(batches));
+    document.insert("memory".into(), json!({"block_ram": args.memory, "policies": policies}));
+    if let Some(problem) = problem {
+        document.insert("about".into(), json!(problem.about));
+        document.insert("flexsc_ands".into(), json!(problem.flexsc_ands));
+        document.insert("paper".into(), if paper.is_empty() { Value::Null } else { Value::Object(paper) });
+    }
+    if args.plot {
+        let ands: Vec<usize> = (0..layers.len()).map(|l| layers.ands(l)).collect();
+        document.insert("ands_by_layer".into(), json!(ands));
+    }
+    Value::Object(document)
+}
+
+fn text(
+    args: &Stats,
+    problem: Option<&Problem>,
+    rows: &[Row],
+    batches: usize,
+    policies: &[(Policy, Traffic)],
+    layers: &Layers,
+) -> String {
+    let mut text = output::printable(&json!(args.circuit));
+    if let Some(problem) = problem {
+        text += &format!(": {}", problem.about);
+    }
+    let paper = rows.iter().any(|r| r.paper.is_some());
+    text += &format!("\n\n{:8} {:36} {:>12}", "", "", "here");
+    text += if paper { "        paper\n" } else { "\n" };
+    for row in rows {
+        let number = |x: f64| format!("{x:.0$}", row.decimals);
+        let paper = row.paper.map_or(String::new(), |p| format!(" {:>12}", number(p)));
+        text += &format!("{:8} {:36} {:>12}{paper}\n", row.table, row.what, number(row.here));
+    }
+    if let (Some(problem), Some(ands)) = (problem, rows.iter().find(|r| r.id == "ands")) {
+        let against = [("the paper", ands.paper), ("today's FlexSC", problem.flexsc_ands.map(|f| f as f64))];
+        for (whose, theirs) in against.into_iter().filter_map(|(whose, ands)| Some((whose, ands?))) {
+            let difference = match theirs - ands.here {
+                0.0 => "as many as here".to_owned(),
+                more if more > 0.0 => format!("{more} more than here"),
+                less => format!("{} fewer than here", -less),
+            };
+            text += &format!("{:8} {:36} {theirs:>12} ({difference})\n", "", format!("ANDs of {whose}"));
+        }
+    }
+    let xors = args.xors.map_or("any number of".to_owned(), |n| n.to_string());
+    text += &format!("\n{} AND and {xors} XOR cells take {batches} batches.\n", args.ands);
+    text += &format!("\nWith {} words of block RAM:\n", args.memory);
+    text += &format!(
+        "{:22} {:>12} {:>12} {:>12} {:>12}\n",
+        "policy", "words of it", "DDR words", "DDR reads", "DDR writes"
+    );
+    for (policy, t) in policies {
+        text += &format!(
+            "{:22} {:>12} {:>12} {:>12} {:>12}\n",
+            policy.name(),
+            t.block_ram,
+            t.ddr,
+            t.ddr_reads,
+            t.ddr_writes
+        );
+    }
+    if args.plot {
+        text += "\n";
+        text += &plot(layers);
+    }
+    text
+}
+
+/// Bars of the ANDs that layers have, neighbours together where there are more than fit a screen.
+fn plot(layers: &Layers) -> String {
+    const LINES: usize = 32;
+    const WIDE: usize = 60;
+    let ands: Vec<usize> = (0..layers.len()).map(|l| layers.ands(l)).collect();
+    let together = ands.len().div_ceil(LINES).max(1);
+    let means: Vec<f64> =
+        ands.chunks(together).map(|c| c.iter().sum::<usize>() as f64 / c.len() as f64).collect();
+    let most = means.iter().copied().fold(0.0, f64::max);
+    let mut text = match together {
+        1 => "ANDs by layer\n".to_owned(),
+        _ => format!("ANDs a layer, means of {together} layers\n"),
+    };
+    for (i, mean) in means.iter().enumerate() {
+        // Whatever is not nothing is seen.
+        let length = if most == 0.0 { 0 } else { (mean / most * WIDE as f64).ceil() as usize };
+        let number = format!("{mean:.0$}", usize::from(together > 1));
+        text += &format!("{:>8} {number:>10} {}\n", i * together + 1, "#".repeat(length));
+    }
+    text
+}

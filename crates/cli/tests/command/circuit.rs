@@ -1,0 +1,170 @@
+//! `blindcore circuit`: by name and by file, counted, evaluated, converted, and what is refused.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::common::{code, json, refused, run, stderr, stdout};
+
+fn ok(dir: &Path, args: &[&str]) -> std::process::Output {
+    let output = run(dir, &[&["circuit"], args].concat());
+    assert_eq!(code(&output), 0, "{args:?}: {}", stderr(&output));
+    output
+}
+
+fn outputs(dir: &Path, circuit: &str, inputs: &[&str]) -> Value {
+    let inputs: Vec<&str> = inputs.iter().flat_map(|i| ["--input", i]).collect();
+    json(&ok(dir, &[&["eval", "--circuit", circuit, "--json"], &inputs[..]].concat()))["outputs"].clone()
+}
+
+#[test]
+fn every_listed_circuit_is_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = json(&ok(dir.path(), &["list", "--json"]));
+    let problems = list["problems"].as_array().unwrap();
+    assert_eq!(problems.iter().filter(|p| !p["paper_ands"].is_null()).count(), 14);
+    for problem in problems.iter().map(|p| p["name"].as_str().unwrap()) {
+        // The largest take a while to write; that they are made, other tests see.
+        if problem.starts_with("matmul") && problem != "matmul5x5x4" {
+            continue;
+        }
+        let made = json(&ok(dir.path(), &["make", problem, "--out", "c.txt", "--json"]));
+        let [name, file] = [problem, "c.txt"].map(|c| json(&ok(dir.path(), &["stats", c, "--json"])));
+        assert_eq!((&made["ands"], &made["ands"]), (&name["ands"], &file["ands"]), "{problem}");
+        assert_eq!(name["output_wires"], file["output_wires"]);
+        let bits: u64 = made["inputs"].as_array().unwrap().iter().map(|p| p["bits"].as_u64().unwrap()).sum();
+        assert_eq!(bits, file["input_wires"].as_u64().unwrap());
+    }
+    let text = stdout(&ok(dir.path(), &["list"]));
+    assert!(
+        text.contains("hamming50") && text.contains("sort<N>x<W>") && text.contains("1 to 2048"),
+        "{text}"
+    );
+    // Standard output has the circuit and nothing else.
+    let printed = ok(dir.path(), &["make", "mult8"]);
+    ok(dir.path(), &["make", "mult8", "--out", "m.txt"]);
+    assert_eq!(printed.stdout, std::fs::read(dir.path().join("m.txt")).unwrap());
+    assert_eq!(stderr(&printed), "");
+}
+
+#[test]
+fn circuits_are_evaluated_by_name_and_by_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    assert_eq!(outputs(dir, "mult8", &["200", "0x7b"]), json!(["0x6018"]));
+    assert_eq!(outputs(dir, "adder6", &["0X3f", "2"]), json!(["0x01"]));
+    // FIPS 197, appendix C.1, in the order in which the standard writes a block.
+    let (key, block) = ("0x000102030405060708090a0b0c0d0e0f", "0x00112233445566778899aabbccddeeff");
+    let encrypted = json!(["0x69c4e0d86a7b0430d8cdb78070b4c55a"]);
+    assert_eq!(outputs(dir, "aes128", &[key, block]), encrypted);
+    // The same from a file, from the same file written anew, and with values in decimal.
+    ok(dir, &["make", "aes128", "--out", "aes.txt"]);
+    ok(dir, &["convert", "aes.txt", "--out", "again.txt"]);
+    assert_eq!(outputs(dir, "again.txt", &[key, "88962710306127702866241727433142015"]), encrypted);
+    // Verilog, with names.
+    let verilog = "module vote(input [2:0] ballots, input chair, output passed, output [1:0] all);\n\
+                   assign passed = (ballots[0] & ballots[1]) | (chair & ballots[2]);\n\
+                   assign all = {&ballots, ~chair};\nendmodule\n";
+    let verilog = verilog.replace("&ballots", "ballots[0] & ballots[1] & ballots[2]");
+    std::fs::write(dir.join("vote.v"), verilog).unwrap();
+    let text = ok(dir, &["eval", "--circuit", "vote.v", "--input", "7", "--input", "0"]);
+    assert_eq!(stdout(&text), "passed 0x1 (1)\nall    0x3 (3)\n");
+    ok(dir, &["convert", "vote.v", "--out", "vote.txt"]);
+    assert_eq!(outputs(dir, "vote.txt", &["4", "1"]), json!(["0x1", "0x0"]));
+    // A file comes before a name.
+    std::fs::copy(dir.join("vote.txt"), dir.join("mult8")).unwrap();
+    assert_eq!(outputs(dir, "mult8", &["4", "1"]), json!(["0x1", "0x0"]));
+    let stats = json(&ok(dir, &["stats", "mult8", "--json"]));
+    assert_eq!((&stats["input_wires"], &stats["paper"]), (&json!(4), &Value::Null));
+}
+
+#[test]
+fn statistics_stand_beside_the_papers() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let stats = json(&ok(dir, &["stats", "mult32", "--json"]));
+    let paper = json!({
+        "layers": 249, "input_wires": 64, "output_wires": 64, "ands": 2016, "xors": 6016, "gates": 8032,
+        "reprogrammings": 201, "wires": 8127, "one_to_one": 5024, "adjacent": 4063, "not_adjacent": 961,
+        "most_one_to_one": 1024, "wires_a_layer": 32.6, "percent_a": 61.82, "percent_b": 80.9, "percent_c": 50.0,
+    });
+    assert_eq!((&stats["paper"], &stats["flexsc_ands"]), (&paper, &json!(2016)));
+    for (column, theirs) in paper.as_object().unwrap() {
+        assert_eq!(stats[column].is_u64(), theirs.is_u64(), "{column}");
+    }
+    let count = |name: &str| stats[name].as_u64().unwrap();
+    assert!(count("ands") <= 2016 && count("gates") == count("ands") + count("xors"));
+    assert_eq!(count("wires"), 64 + count("gates"));
+    assert_eq!(count("one_to_one"), count("adjacent") + count("not_adjacent"));
+    assert_eq!(count("reprogrammings"), count("ands").div_ceil(10));
+    assert!(count("batches") >= count("layers").max(count("rounds")));
+    let policies = |stats: &Value| -> Vec<(String, u64, u64)> {
+        let of = stats["memory"]["policies"].as_array().unwrap();
+        of.iter()
+            .map(|p| {
+                let accesses = p["ddr_reads"].as_u64().unwrap() + p["ddr_writes"].as_u64().unwrap();
+                (p["policy"].as_str().unwrap().to_owned(), accesses, p["block_ram_words"].as_u64().unwrap())
+            })
+            .collect()
+    };
+    let [direct, frequent, lifetimes] = &policies(&stats)[..] else { panic!("{stats}") };
+    assert_eq!(
+        [&direct.0, &frequent.0, &lifetimes.0],
+        ["directly-used", "most-frequently-used", "lifetimes"]
+    );
+    assert!(lifetimes.1 < direct.1 && lifetimes.1 <= frequent.1 && lifetimes.2 < frequent.2);
+    // Without block RAM every access is to DDR; with other cells the paper's reprogrammings don't compare.
+    let none = ["stats", "mult32", "--memory", "0", "--ands", "15", "--xors", "15", "--json", "--plot"];
+    let none = json(&ok(dir, &none));
+    assert!(
+        policies(&none).iter().all(|(_, accesses, words)| (*accesses, *words) == (3 * count("gates"), 0))
+    );
+    assert!(none["paper"]["reprogrammings"].is_null() && none["paper"]["layers"] == 249);
+    let by_layer = none["ands_by_layer"].as_array().unwrap();
+    let sum: u64 = by_layer.iter().map(|n| n.as_u64().unwrap()).sum();
+    assert_eq!((sum, by_layer.len() as u64), (count("ands"), count("layers")));
+
+    let text = stdout(&ok(dir, &["stats", "mult32", "--plot"]));
+    let columns = |start: &str| -> Vec<String> {
+        let line = text.lines().find(|l| l.contains(start)).unwrap_or_else(|| panic!("no {start} in {text}"));
+        line.split(start).nth(1).unwrap().split_whitespace().map(str::to_owned).collect()
+    };
+    assert_eq!(columns("D: most in a layer"), [stats["most_one_to_one"].to_string(), "1024".into()]);
+    assert_eq!(columns("ANDs of today's FlexSC")[0], "2016");
+    assert!(text.contains("####") && text.lines().all(|l| l.chars().count() < 110), "{text}");
+    // What is not the paper's stands alone.
+    assert!(!stdout(&ok(dir, &["stats", "add64"])).contains("paper"));
+    assert!(stdout(&ok(dir, &["stats", "add3", "--plot"])).contains("ANDs by layer"));
+}
+
+#[test]
+fn bad_input_is_refused_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let refuse = |args: &[&str], words: &[&str]| refused(&run(dir, &[&["circuit"], args].concat()), words);
+    refuse(&["make", "nothing"], &["nothing", "mult<N>"]);
+    refuse(&["make", "mult100000", "--out", "x"], &["100000", "2048"]);
+    refuse(&["stats", "no/such.txt"], &["no/such.txt", "circuit list"]);
+    refuse(&["stats", "mult8", "--ands", "0"], &["0 AND cells"]);
+    refuse(&["stats", "mult8", "--xors", "0"], &["0 XOR cells"]);
+    refuse(&["stats", "mult8", "--memory", "99999999999"], &["99999999999", "2147483648"]);
+    refuse(&["stats", "."], &["."]);
+    let eval = |circuit: &str, inputs: &[&str], words: &[&str]| {
+        let inputs: Vec<&str> = inputs.iter().flat_map(|i| ["--input", i]).collect();
+        refuse(&[&["eval", "--json", "--circuit", circuit], &inputs[..]].concat(), words);
+    };
+    eval("mult8", &["1"], &["1 of 2 values", "a (8 bits), b (8 bits)"]);
+    eval("mult8", &["1", "2", "3"], &["3 of 2 values"]);
+    eval("mult8", &["256", "1"], &["input a has 9 bits", "over its 8", "2^8"]);
+    eval("mult8", &["1", "-1"], &["input b", "two's complement"]);
+    eval("mult8", &["1", "0x1g"], &["input b", "character 4", "0x-hexadecimal"]);
+    eval("mult8", &["1", ""], &["input b"]);
+    std::fs::write(dir.join("wrong.txt"), "1 3\n2 1 1\n1 1\n\n2 1 0 7 2 AND\n").unwrap();
+    for command in [&["stats", "wrong.txt"][..], &["convert", "wrong.txt", "--out", "y.txt"]] {
+        refuse(command, &["wrong.txt", "line 5", "7"]);
+    }
+    assert!(!dir.join("y.txt").exists());
+    refuse(&["convert", "wrong.txt", "--out", "wrong.txt"], &["--out", "another file"]);
+    refuse(&["make", "mult8", "--out", "no/folder.txt"], &["no/folder.txt"]);
+    assert!(std::fs::read_to_string(dir.join("wrong.txt")).unwrap().starts_with("1 3\n"));
+}
