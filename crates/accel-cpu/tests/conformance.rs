@@ -2,7 +2,10 @@
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
+use std::sync::Arc;
+
 use blindcore_accel::Device;
+use blindcore_accel::bigmod::{Modulus, Numbers, Residues};
 use blindcore_accel_cpu::{Cpu, Isa};
 
 fn conforms(isa: Isa) {
@@ -47,5 +50,27 @@ fn unknown_names_are_refused_with_a_remedy() {
     for name in ["", "cpu:", "cpu:avx1024", "gpu"] {
         let error = Cpu::open(name).err().expect("refused").to_string();
         assert!(error.contains("cpu:portable"), "{error}");
+    }
+}
+
+#[test]
+fn rows_of_another_length_are_refused() {
+    let modulus = Modulus::odd(&[u64::MAX; 32]).expect("odd");
+    for isa in Isa::available() {
+        let device = Cpu::open(isa.device_name()).expect("available");
+        let bigmod = device.bigmod(&modulus).expect("any modulus");
+        let mut good = bigmod.place(&Numbers::zeroed(2, 32)).expect("zero is below it");
+        // The vector engines share one form.
+        for form in ["cpu:portable", "cpu:avx2", "cpu:avx512"] {
+            for lines in [0, 1, good.row_lines() - 1, good.row_lines() + 1] {
+                let forged = Residues::zeroed(&Arc::new(modulus.clone()), form, lines, 1);
+                assert_eq!(forged.len(), usize::from(lines != 0));
+                assert!(bigmod.square(&forged, 1).is_err(), "{isa:?}: {lines} lines");
+                assert!(bigmod.multiply(&good, &forged).is_err());
+                assert!(bigmod.read(&forged).is_err());
+                assert!(bigmod.fixed_base(&forged, 8).is_err());
+                assert!(good.append(&forged).is_err());
+            }
+        }
     }
 }

@@ -218,16 +218,20 @@ impl Drop for Residues {
 
 impl Residues {
     /// `count` rows of `row_lines` zeroed lines, for a device to fill. `form` names what the device keeps in them.
+    ///
+    /// # Panics
+    /// They are more lines than can be addressed.
     #[must_use]
     pub fn zeroed(modulus: &Arc<Modulus>, form: &'static str, row_lines: usize, count: usize) -> Self {
-        let lines = vec![Line([0; 8]); row_lines * count];
+        let lines = row_lines.checked_mul(count).expect("rows that can be addressed");
+        let lines = vec![Line([0; 8]); lines];
         Self { modulus: Arc::clone(modulus), form, row_lines, lines }
     }
 
     /// How many.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.lines.len() / self.row_lines
+        self.lines.len().checked_div(self.row_lines).unwrap_or(0)
     }
 
     /// Whether there is none.
@@ -272,17 +276,22 @@ impl Residues {
     /// # Errors
     /// They belong to another modulus or device.
     pub fn append(&mut self, others: &Self) -> Result<(), Error> {
-        others.check(&self.modulus, self.form)?;
+        others.check(&self.modulus, self.form, self.row_lines)?;
         self.lines.extend_from_slice(&others.lines);
         Ok(())
     }
 
-    /// That these are residues of `modulus` in the form `form`.
+    /// That these are residues of `modulus` in the form `form`, with rows of `row_lines` lines. Anybody may have made them:
+    /// a device that reads them by address relies on this.
     ///
     /// # Errors
     /// They are not.
-    pub fn check(&self, modulus: &Arc<Modulus>, form: &str) -> Result<(), Error> {
+    pub fn check(&self, modulus: &Arc<Modulus>, form: &str, row_lines: usize) -> Result<(), Error> {
         let same = Arc::ptr_eq(&self.modulus, modulus) || self.modulus == *modulus;
+        if same && self.form == form && self.row_lines != row_lines {
+            let (what, want) = ("a row of residues", row_lines.to_string());
+            return Err(Error::Length { what, got: self.row_lines, want, unit: "lines" });
+        }
         if !same || self.form != form {
             return Err(Error::Residues { got: self.form, want: form.into(), same_modulus: same });
         }

@@ -97,7 +97,7 @@ impl CpuBigmod {
     }
 
     fn check(&self, residues: &Residues) -> Result<(), Error> {
-        residues.check(&self.modulus, self.engine.form())
+        residues.check(&self.modulus, self.engine.form(), self.engine.row_lines())
     }
 
     /// `count` rows to be written.
@@ -288,8 +288,14 @@ pub struct KernelRates {
 }
 
 /// Measures [`KernelRates`] over about `times` multiplications.
+///
+/// # Panics
+/// This machine has no such instruction set: see [`Isa::available`].
 #[must_use]
 pub fn kernel_rates(isa: Isa, modulus: &Modulus, times: u32) -> KernelRates {
+    if let Err(missing) = isa.check() {
+        panic!("{} can't be measured here: this machine has no {missing}", isa.device_name());
+    }
     let engine = engine(isa, modulus);
     let lanes = engine.lanes();
     let times = times.div_ceil(lanes as u32).max(1);

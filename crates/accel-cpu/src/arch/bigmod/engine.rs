@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 
 use super::Kernel;
 use super::field::{Field, digit};
-use super::scan::{enter, multiply, square};
+use super::scan::{PART, enter, multiply, square};
 use crate::bigmod::{Engine, Table, WINDOW};
 
 /// Groups that share one pass over a fixed base's tables.
@@ -54,6 +54,7 @@ impl<K: Kernel> VectorEngine<K> {
     /// For a field of the kernel's digits and blocks.
     pub(super) fn new(field: Field) -> Self {
         assert!(field.digit_bits == K::DIGIT_BITS && field.digits.is_multiple_of(K::TILE));
+        assert!(field.digits * K::LANES <= PART, "a part of {} digits", field.digits);
         Self { field, kernel: PhantomData }
     }
 
@@ -241,8 +242,13 @@ impl<K: Kernel> Engine for VectorEngine<K> {
             }
             // SAFETY: groups of this field, all different.
             unsafe { multiply::<K>(&self.field, groups.get(0), groups.get(1), groups.get_mut(2)) };
-            let rows: Vec<*mut u64> =
-                slots[piece].iter().map(|slot| rows[slot * row..][..row].as_mut_ptr().cast()).collect();
+            // All from one borrow: another would end those before it.
+            let (count, base) = (rows.len(), rows.as_mut_ptr());
+            let place = |slot: &usize| {
+                assert!((slot + 1) * row <= count);
+                base.wrapping_add(slot * row).cast()
+            };
+            let rows: Vec<*mut u64> = slots[piece].iter().map(place).collect();
             // SAFETY: a group, and whole rows, all different.
             unsafe { K::scatter(groups.get(2), row, &rows) };
         }

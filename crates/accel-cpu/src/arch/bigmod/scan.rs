@@ -283,8 +283,8 @@ pub(super) unsafe fn peak<V: Vector>(rounds: u64, seed: u64, out: *mut u64) {
     }
 }
 
-/// The longest part, in words: 160 digits of 8 lanes.
-const PART: usize = 1280;
+/// The longest part, in words: 160 digits of 8 lanes. An engine is made for none that is longer.
+pub(super) const PART: usize = 1280;
 
 /// Memory for a part.
 #[repr(C, align(64))]
@@ -332,10 +332,9 @@ pub(super) unsafe trait Scans: Vector {
 /// The instruction set is there; pointers are to groups; `out` is neither factor.
 pub(super) unsafe fn multiply<V: Scans>(f: &Field, x: *const u64, y: *const u64, out: *mut u64) {
     let part = f.digits * V::LANES;
-    debug_assert!(part <= PART);
     let (mut m0, mut m1) = (Scratch::new(), Scratch::new());
     let (m0, m1) = (m0.pointer(), m1.pointer());
-    // SAFETY: the caller's; scratch has room for a part.
+    // SAFETY: the caller's; scratch has room for a part of any engine's field.
     unsafe {
         V::scan_product(f, x, y, m0, out);
         if f.parts == 2 {
@@ -350,10 +349,9 @@ pub(super) unsafe fn multiply<V: Scans>(f: &Field, x: *const u64, y: *const u64,
 /// The instruction set is there; pointers are to groups; `out` is not `x`.
 pub(super) unsafe fn square<V: Scans>(f: &Field, x: *const u64, out: *mut u64) {
     let part = f.digits * V::LANES;
-    debug_assert!(part <= PART);
     let (mut m0, mut m1) = (Scratch::new(), Scratch::new());
     let (m0, m1) = (m0.pointer(), m1.pointer());
-    // SAFETY: the caller's; scratch has room for a part.
+    // SAFETY: the caller's; scratch has room for a part of any engine's field.
     unsafe {
         V::scan_square(f, x, m0, out);
         if f.parts == 2 {
@@ -368,10 +366,9 @@ pub(super) unsafe fn square<V: Scans>(f: &Field, x: *const u64, out: *mut u64) {
 /// The instruction set is there; `x` point to parts, `y` and `out` to groups; `out` is none of them.
 pub(super) unsafe fn enter<V: Scans>(f: &Field, x: [*const u64; 2], y: [*const u64; 2], out: *mut u64) {
     let part = f.digits * V::LANES;
-    debug_assert!(part <= PART);
     let (mut m0, mut m1) = (Scratch::new(), Scratch::new());
     let (m0, m1) = (m0.pointer(), m1.pointer());
-    // SAFETY: the caller's; scratch has room for a part.
+    // SAFETY: the caller's; scratch has room for a part of any engine's field.
     unsafe {
         if f.parts == 1 {
             V::scan_product(f, x[0], y[0], m0, out);
