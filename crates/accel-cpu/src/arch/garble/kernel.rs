@@ -390,7 +390,7 @@ unsafe fn hash<B: Blocks, const K: usize, const Q: usize>(
 
 /// AES-128, round by round over all vectors, so that as many are in flight.
 #[inline(always)]
-unsafe fn permute<B: Blocks, const K: usize, const Q: usize>(keys: &[B; 11], x: &mut [[B; Q]; K]) {
+pub(super) unsafe fn permute<B: Blocks, const K: usize, const Q: usize>(keys: &[B; 11], x: &mut [[B; Q]; K]) {
     // SAFETY: the caller has the instruction set.
     unsafe {
         let x = x.as_flattened_mut();
@@ -405,28 +405,6 @@ unsafe fn permute<B: Blocks, const K: usize, const Q: usize>(keys: &[B; 11], x: 
         for v in x {
             *v = v.aes_last(keys[10]);
         }
-    }
-}
-
-/// Eight vectors enciphered `rounds` times each, and their first blocks' XOR.
-#[inline(always)]
-pub(super) unsafe fn blocks<B: Blocks>(keys: &[B; 11], rounds: usize) -> Label {
-    // SAFETY: the caller has the instruction set.
-    unsafe {
-        let mut x = [[B::zero(); 8]; 1];
-        for v in 0..8 {
-            x[0][v] = B::splat(v as Label);
-        }
-        for _ in 0..rounds {
-            permute(keys, &mut x);
-        }
-        let mut first = [0 as Label; 4];
-        let mut all = 0;
-        for v in x[0] {
-            v.store(first.as_mut_ptr());
-            all ^= first[0];
-        }
-        all
     }
 }
 

@@ -30,14 +30,33 @@ pub(super) unsafe fn vaes(job: Job<'_>, streams: &[Stream], tables: RawTables, w
     }
 }
 
-/// Enciphers eight vectors over and over, `rounds` times; the XOR of them all, so that nothing is left out.
+/// Enciphers eight vectors `rounds` times; their XOR, so that nothing is left out.
 ///
 /// # Safety
 /// As of [`aes_ni`].
 #[target_feature(enable = "aes,sse4.1")]
 pub(super) unsafe fn aes_ni_blocks(key: &[u8; 16], rounds: usize) -> Label {
-    // SAFETY: as this function's.
-    unsafe { kernel::blocks(&round_keys(key), rounds) }
+    /// A function of its own: in one with the loop, the compiler takes vectors apart between rounds.
+    #[inline(never)]
+    #[target_feature(enable = "aes,sse4.1")]
+    unsafe fn once(keys: &[__m128i; 11], x: &mut [[__m128i; 2]; 4]) {
+        // SAFETY: as the caller's.
+        unsafe { kernel::permute(keys, x) }
+    }
+    let keys = round_keys(key);
+    let mut x = [[_mm_setzero_si128(); 2]; 4];
+    for _ in 0..rounds {
+        // SAFETY: as this function's.
+        unsafe { once(&keys, &mut x) }
+    }
+    let mut first: Label = 0;
+    for v in x.as_flattened() {
+        let mut block: Label = 0;
+        // SAFETY: a block is a label.
+        unsafe { v.store(&raw mut block) }
+        first ^= block;
+    }
+    first
 }
 
 /// As [`aes_ni_blocks`].
@@ -46,8 +65,26 @@ pub(super) unsafe fn aes_ni_blocks(key: &[u8; 16], rounds: usize) -> Label {
 /// As of [`vaes`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes")]
 pub(super) unsafe fn vaes_blocks(key: &[u8; 16], rounds: usize) -> Label {
-    // SAFETY: as this function's.
-    unsafe { kernel::blocks(&round_keys(key).map(|key| _mm512_broadcast_i32x4(key)), rounds) }
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes")]
+    unsafe fn once(keys: &[__m512i; 11], x: &mut [[__m512i; 2]; 4]) {
+        // SAFETY: as the caller's.
+        unsafe { kernel::permute(keys, x) }
+    }
+    let keys = round_keys(key).map(|key| _mm512_broadcast_i32x4(key));
+    let mut x = [[_mm512_setzero_si512(); 2]; 4];
+    for _ in 0..rounds {
+        // SAFETY: as this function's.
+        unsafe { once(&keys, &mut x) }
+    }
+    let mut first: Label = 0;
+    for v in x.as_flattened() {
+        let mut blocks: [Label; 4] = [0; 4];
+        // SAFETY: four blocks are four labels.
+        unsafe { v.store(blocks.as_mut_ptr()) }
+        first ^= blocks[0];
+    }
+    first
 }
 
 /// FIPS 197, section 5.2.
