@@ -44,6 +44,14 @@ pub enum Error {
         /// What was declared.
         limit: Bound,
     },
+    /// A parameter that is zero, negative or no number.
+    #[error("{what} is {value}; it must be above zero and finite")]
+    Parameter {
+        /// Which.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
     /// A value that is no number.
     #[error("value {position} is {value}; only finite numbers are encrypted")]
     NotFinite {
@@ -215,7 +223,7 @@ impl Bound {
     /// Its length in bits.
     #[must_use]
     pub fn bits(self) -> u32 {
-        64 - self.top.leading_zeros() + self.shift
+        (64 - self.top.leading_zeros()).saturating_add(self.shift)
     }
 
     /// Of a sum.
@@ -326,9 +334,9 @@ impl Encoding {
     /// # Errors
     /// One is not finite and above zero.
     pub fn fixed(precision: f64, magnitude: f64) -> Result<Self, Error> {
-        for (position, value) in [precision, magnitude].into_iter().enumerate() {
+        for (what, value) in [("the precision", precision), ("the magnitude", magnitude)] {
             if !value.is_finite() || value <= 0.0 {
-                return Err(Error::NotFinite { position, value });
+                return Err(Error::Parameter { what, value });
             }
         }
         let (_, mantissa, shift) = parts(precision);
@@ -439,7 +447,7 @@ pub(crate) fn float_parts(position: usize, value: f64) -> Result<(bool, u64, i32
 
 pub(crate) fn check_exponent(exponent: i64) -> Result<i32, Error> {
     match i32::try_from(exponent) {
-        Ok(e) if e.abs() <= MAX_EXPONENT => Ok(e),
+        Ok(e) if (-MAX_EXPONENT..=MAX_EXPONENT).contains(&e) => Ok(e),
         _ => Err(Error::Exponent { got: exponent }),
     }
 }
@@ -511,14 +519,15 @@ impl Form {
             return Err(Error::Size { what: "the number of axes", got, min: 1, max, remedy: "reshape it" });
         }
         let product = self.shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
-        if product != Some(count) {
+        // Of an empty batch too, so that no product of some of its axes overflows.
+        if product != Some(count) || !addressable(&self.shape) {
             let (got, want) = (self.shape.clone(), format!("one of {count} numbers"));
             return Err(Error::Shape { what: "the batch", got, want });
         }
         if let Some(packed) = &self.packed {
             packed.packing.check(key.bits())?;
             let slots = packed.packing.slots() as usize;
-            if packed.samples.div_ceil(slots) != self.shape[0] {
+            if packed.samples.div_ceil(slots) != self.shape[0] || !addressable(&self.numbers_shape()) {
                 let got = self.shape.clone();
                 let want = format!("{} samples in groups of {slots}", packed.samples);
                 return Err(Error::Shape { what: "the packed batch", got, want });
@@ -526,6 +535,12 @@ impl Form {
         }
         self.check_range(key, "what was declared", self.bound)
     }
+}
+
+/// Whether a batch of this shape could be addressed if none of its axes were empty.
+fn addressable(shape: &[usize]) -> bool {
+    let product = shape.iter().try_fold(1usize, |n, d| n.checked_mul((*d).max(1)));
+    product.is_some_and(|n| n <= isize::MAX as usize / 8)
 }
 
 /// Numbers as residues modulo a key's n, ready to encrypt or just decrypted. Secret: wiped, never printed.
@@ -632,7 +647,7 @@ impl Plaintexts {
         let mut out = self.clone();
         out.form.exponent = exponent;
         out.form.bound = self.form.bound.shifted(down);
-        out.form.check_range(key, "a lower exponent", out.form.bound)?;
+        out.form.check_range(key, "a lower exponent", lowered_bound(self.form.bound, down))?;
         for position in 0..out.numbers.len() {
             let number = out.numbers.get_mut(position);
             for _ in 0..down {
@@ -694,6 +709,12 @@ pub(crate) fn lowering(from: i32, to: i32) -> Result<u32, Error> {
         return Err(Error::Size { what, got, min: 0, max, remedy });
     }
     Ok((from - to) as u32 * BASE_LOG2 as u32)
+}
+
+/// What a bound counts as when mantissas grow by `bits`. Of zeros as of ones: who may be wrong about that buys no
+/// squarings without end.
+pub(crate) fn lowered_bound(bound: Bound, bits: u32) -> Bound {
+    if bits == 0 { bound } else { bound.max(Bound::new(1)).shifted(bits) }
 }
 
 fn integer(position: usize, negative: bool, magnitude: &[u64], exponent: i32) -> Result<i64, Error> {

@@ -17,7 +17,7 @@ use ndarray::{AsArray, Dimension};
 
 use crate::ciphertexts::Ciphertexts;
 use crate::encoding::{
-    Bound, Encoding, Error, Form, MAX_AXES, Plaintexts, check_exponent, float_parts, lowering,
+    Bound, Encoding, Error, Form, MAX_AXES, Plaintexts, check_exponent, float_parts, lowered_bound, lowering,
 };
 use crate::keys::PublicKey;
 use crate::scheme::Encryptor;
@@ -226,7 +226,8 @@ impl Evaluator {
         self.check(x)?;
         let what = "the product";
         if weights.values.len() == 1 {
-            let indices = (0..index_count(x.len())?).collect();
+            index_count(x.len())?;
+            let indices = (x.len(), |at: usize, _: usize| at as u32);
             return self.weigh(x, indices, 1, &weights.values, weights.exponent, what, x.form.shape.clone());
         }
         let inner = if x.form.packed.is_some() { &x.form.shape[1..] } else { &x.form.shape[..] };
@@ -327,6 +328,46 @@ impl Evaluator {
         self.linear(x, &weights.values, weights, "the matrix-vector product")
     }
 
+    /// [`Evaluator::dot`] or [`Evaluator::matrix_vector`], whichever the weights are for, rerandomised and a block of at
+    /// most `results` results at a time: for whoever sends them on as they come, and may have to stop. What the result is
+    /// of comes first; the blocks are canonical ciphertexts, in order.
+    ///
+    /// # Errors
+    /// As [`Evaluator::dot`]; a block fails if randomness or the device does.
+    pub fn weigh_in_blocks<'a>(
+        &'a self,
+        x: &'a Ciphertexts,
+        weights: &'a Weights,
+        results: usize,
+    ) -> Result<(Form, impl Iterator<Item = Result<Numbers, Error>> + use<'a>), Error> {
+        self.check(x)?;
+        let what = "the product with the weights";
+        let mut shape = weighed_shape(x, &weights.values, weights)?;
+        if weights.shape.len() == 1 && shape.len() > 1 {
+            shape.pop();
+        }
+        let terms = weights.shape.last().copied().unwrap_or(0);
+        let outputs = weights.values.len() / terms;
+        index_count(x.len())?;
+        let form =
+            self.weighed_form(x, largest_sum(&weights.values, terms), weights.exponent, what, shape)?;
+        // Whole rows, or else part of one.
+        let (rows, columns) = ((results / outputs).max(1), outputs.min(results.max(1)));
+        let blocks = (0..x.len() / terms).step_by(rows).flat_map(move |row| {
+            let last = (row + rows).min(x.len() / terms);
+            (0..outputs)
+                .step_by(columns)
+                .map(move |column| (row..last, column..(column + columns).min(outputs)))
+        });
+        let numbers = blocks.map(move |(rows, columns)| {
+            let indices = (rows, |at: usize, term: usize| (at * terms + term) as u32);
+            let weights = &weights.values[columns.start * terms..columns.end * terms];
+            let block = self.weigh_residues(&x.residues, indices, terms, weights)?;
+            Ok(self.encryptor.bigmod().read(&self.encryptor.rerandomise(&block)?)?)
+        });
+        Ok((form, numbers))
+    }
+
     /// Encrypted P x K times weights K x M: P x M. A packed batch has groups of samples in place of P rows.
     ///
     /// # Errors
@@ -352,18 +393,10 @@ impl Evaluator {
         what: &'static str,
     ) -> Result<Ciphertexts, Error> {
         self.check(x)?;
+        let shape = weighed_shape(x, values, weights)?;
         let terms = weights.shape.last().copied().unwrap_or(0);
-        let outputs = values.len().checked_div(terms).unwrap_or(0);
-        let groups = usize::from(x.form.packed.is_some());
-        if terms == 0 || outputs == 0 || x.form.shape.len() <= groups || x.form.shape.last() != Some(&terms) {
-            let groups = if groups == 1 { "groups, " } else { "" };
-            let want = format!("[{groups}..., {terms}] for weights {:?}", weights.shape);
-            return Err(Error::Shape { what: "the batch", got: x.form.shape.clone(), want });
-        }
-        let mut shape = x.form.shape.clone();
-        shape.pop();
-        shape.push(outputs);
-        let indices = (0..index_count(x.len())?).collect();
+        index_count(x.len())?;
+        let indices = (x.len() / terms, |at: usize, term: usize| (at * terms + term) as u32);
         self.weigh(x, indices, terms, values, weights.exponent, what, shape)
     }
 
@@ -372,8 +405,8 @@ impl Evaluator {
     /// groups of a packed batch.
     ///
     /// # Errors
-    /// Shapes don't go together, the kernel is larger than the padded image, a stride is zero, or a result could
-    /// pass the range.
+    /// Shapes don't go together, the kernel is larger than the padded image, a stride is zero, the padding not below the
+    /// kernel's size, results would take over 8 GiB, or one could pass the range.
     pub fn conv2d(
         &self,
         x: &Ciphertexts,
@@ -398,14 +431,26 @@ impl Evaluator {
         };
         let out_rows = steps("rows", rows, kernel_rows, stride.0, padding.0)?;
         let out_columns = steps("columns", columns, kernel_columns, stride.1, padding.1)?;
-        let (terms, places) = (channels * kernel_rows * kernel_columns, out_rows * out_columns);
+        let terms = channels * kernel_rows * kernel_columns;
         index_count(x.len())?;
-        let size = images.checked_mul(places).and_then(|n| n.checked_mul(terms));
-        if size.is_none_or(|n| n > 1 << 32) {
-            let (what, remedy) = ("the number of terms of all places", "cut the image, or step further");
-            let got = size.unwrap_or(usize::MAX) as u64;
-            return Err(Error::Size { what, got, min: 1, max: 1 << 32, remedy });
+        // What the results take is known before anything is made of them; of no images as of one.
+        let product = |sizes: &[usize]| sizes.iter().try_fold(1usize, |n, d| n.checked_mul((*d).max(1)));
+        let ciphertext = 8 * self.key().ciphertext_words();
+        let sizes = [
+            ("the number of terms of all places", product(&[images, out_rows, out_columns, terms]), 1 << 32),
+            (
+                "the bytes of all results",
+                product(&[images, out_rows, out_columns, outputs, ciphertext]),
+                1 << 33,
+            ),
+        ];
+        for (what, size, max) in sizes {
+            let (got, remedy) = (size.unwrap_or(usize::MAX) as u64, "cut the image, or step further");
+            if got > max {
+                return Err(Error::Size { what, got, min: 0, max, remedy });
+            }
         }
+        let places = out_rows * out_columns;
 
         // Terms by place in the kernel, then by channel: neighbouring windows then have whole runs of terms in common,
         // which the device's tables are shared by.
@@ -415,25 +460,21 @@ impl Evaluator {
             .chunks_exact(terms)
             .flat_map(|kernel| (0..terms).map(move |t| kernel[t % channels * area + t / channels]))
             .collect();
-        let mut indices = Vec::with_capacity(images * places * terms);
-        for image in 0..images {
-            for place in 0..places {
-                for term in 0..terms {
-                    let (kernel, channel) = (term / channels, term % channels);
-                    // Within the image once the padding is off, or absent.
-                    let at = |place: usize, kernel: usize, stride: usize, padding, size: usize| {
-                        (place * stride + kernel).checked_sub(padding).filter(|i| *i < size)
-                    };
-                    let row = at(place / out_columns, kernel / kernel_columns, stride.0, padding.0, rows);
-                    let column =
-                        at(place % out_columns, kernel % kernel_columns, stride.1, padding.1, columns);
-                    let index = row.zip(column).map(|(row, column)| {
-                        (((image * channels + channel) * rows + row) * columns + column) as u32
-                    });
-                    indices.push(index.unwrap_or(Mac::ABSENT));
-                }
-            }
-        }
+        let index = |at: usize, term: usize| {
+            let (image, place) = (at / places, at % places);
+            let (kernel, channel) = (term / channels, term % channels);
+            // Within the image once the padding is off, or absent.
+            let at = |place: usize, kernel: usize, stride: usize, padding, size: usize| {
+                (place * stride + kernel).checked_sub(padding).filter(|i| *i < size)
+            };
+            let row = at(place / out_columns, kernel / kernel_columns, stride.0, padding.0, rows);
+            let column = at(place % out_columns, kernel % kernel_columns, stride.1, padding.1, columns);
+            let index = row
+                .zip(column)
+                .map(|(row, column)| (((image * channels + channel) * rows + row) * columns + column) as u32);
+            index.unwrap_or(Mac::ABSENT)
+        };
+        let indices = (images * places, index);
         let mut shape = x.form.shape.clone();
         let axes = shape.len();
         shape[axes - 3..].copy_from_slice(&[outputs, out_rows, out_columns]);
@@ -455,9 +496,10 @@ impl Evaluator {
     pub fn lower_exponent(&self, x: &Ciphertexts, exponent: i32) -> Result<Ciphertexts, Error> {
         self.check(x)?;
         let mut form = x.form.clone();
-        form.bound = form.bound.shifted(lowering(form.exponent, exponent)?);
+        let bits = lowering(form.exponent, exponent)?;
+        form.check_range(self.key(), "a lower exponent", lowered_bound(form.bound, bits))?;
+        form.bound = form.bound.shifted(bits);
         form.exponent = exponent;
-        form.check_range(self.key(), "a lower exponent", form.bound)?;
         self.made(self.lowered(x, exponent)?.into_owned(), form)
     }
 
@@ -494,10 +536,15 @@ impl Evaluator {
     }
 
     fn sum_form(&self, x: &Form, y: &Form, exponent: i32, what: &'static str) -> Result<Form, Error> {
-        let aligned = |form: &Form| Ok::<_, Error>(form.bound.shifted(lowering(form.exponent, exponent)?));
-        let bound = aligned(x)?.plus(aligned(y)?);
+        let aligned = |form: &Form| Ok::<_, Error>((form.bound, lowering(form.exponent, exponent)?));
+        let ((x_bound, x_bits), (y_bound, y_bits)) = (aligned(x)?, aligned(y)?);
+        let bound = x_bound.shifted(x_bits).plus(y_bound.shifted(y_bits));
         let form = Form { exponent, bound, packed: x.packed, shape: x.shape.clone() };
-        form.check_range(self.key(), what, bound)?;
+        form.check_range(
+            self.key(),
+            what,
+            lowered_bound(x_bound, x_bits).plus(lowered_bound(y_bound, y_bits)),
+        )?;
         Ok(form)
     }
 
@@ -526,32 +573,46 @@ impl Evaluator {
         Ok(form)
     }
 
-    /// The device's mac, for weights and index matrices of any size.
+    /// The device's mac, for weights and index matrices of any size. `indices` are how many positions there are, and the
+    /// index of a term of one; they are made piece by piece.
     #[allow(clippy::too_many_arguments, reason = "the parts of a weighing")]
     fn weigh(
         &self,
         x: &Ciphertexts,
-        indices: Vec<u32>,
+        (positions, index): (usize, impl Fn(usize, usize) -> u32),
         terms: usize,
         weights: &[i64],
         exponent: i32,
         what: &'static str,
         shape: Vec<usize>,
     ) -> Result<Ciphertexts, Error> {
-        let magnitude = |row: &[i64]| row.iter().map(|w| u128::from(w.unsigned_abs())).sum::<u128>();
-        let most = weights.chunks(terms).map(magnitude).max().unwrap_or(0);
-        let form = self.weighed_form(x, most, exponent, what, shape)?;
-        if indices.is_empty() {
-            return self.made(x.residues.select([]), form);
-        }
+        let form = self.weighed_form(x, largest_sum(weights, terms), exponent, what, shape)?;
+        self.made(self.weigh_residues(&x.residues, (0..positions, index), terms, weights)?, form)
+    }
+
+    /// The weighing of some positions.
+    fn weigh_residues(
+        &self,
+        x: &Residues,
+        (positions, index): (std::ops::Range<usize>, impl Fn(usize, usize) -> u32),
+        terms: usize,
+        weights: &[i64],
+    ) -> Result<Residues, Error> {
         let bigmod = self.encryptor.bigmod();
         let mac = |indices: &[u32], weights: Vec<i64>| {
             let mac = Mac { terms, indices: indices.to_vec(), weights, method: Method::Auto };
-            Ok::<_, Error>(bigmod.mac(&x.residues, &mac)?.0)
+            Ok::<_, Error>(bigmod.mac(x, &mac)?.0)
         };
         let split = weights.iter().any(|w| w.unsigned_abs() > MAX_WEIGHT as u64);
         let mut out: Option<Residues> = None;
-        for indices in indices.chunks((MAC_INDICES / terms).max(1) * terms) {
+        let piece = (MAC_INDICES / terms).max(1);
+        for first in positions.clone().step_by(piece) {
+            let last = (first + piece).min(positions.end);
+            let indices: Vec<u32> = (first..last)
+                .flat_map(|at| (0..terms).map(move |term| (at, term)))
+                .map(|(at, t)| index(at, t))
+                .collect();
+            let indices = &indices[..];
             let part = if split {
                 // w = high 2^32 + low
                 let high = mac(indices, weights.iter().map(|w| w >> SPLIT_BITS).collect())?;
@@ -565,13 +626,35 @@ impl Evaluator {
                 Some(out) => out.append(&part)?,
             }
         }
-        self.made(out.unwrap_or_else(|| x.residues.select([])), form)
+        Ok(out.unwrap_or_else(|| x.select([])))
     }
 
     pub(crate) fn made(&self, residues: Residues, form: Form) -> Result<Ciphertexts, Error> {
         debug_assert_eq!(residues.len(), form.len());
         Ok(Ciphertexts { key: self.key().id(), residues, form })
     }
+}
+
+/// The shape of `[..., K]` weighed with M x K.
+fn weighed_shape(x: &Ciphertexts, values: &[i64], weights: &Weights) -> Result<Vec<usize>, Error> {
+    let terms = weights.shape.last().copied().unwrap_or(0);
+    let outputs = values.len().checked_div(terms).unwrap_or(0);
+    let groups = usize::from(x.form.packed.is_some());
+    if terms == 0 || outputs == 0 || x.form.shape.len() <= groups || x.form.shape.last() != Some(&terms) {
+        let groups = if groups == 1 { "groups, " } else { "" };
+        let want = format!("[{groups}..., {terms}] for weights {:?}", weights.shape);
+        return Err(Error::Shape { what: "the batch", got: x.form.shape.clone(), want });
+    }
+    let mut shape = x.form.shape.clone();
+    shape.pop();
+    shape.push(outputs);
+    Ok(shape)
+}
+
+/// The largest sum of magnitudes of an output's weights.
+fn largest_sum(weights: &[i64], terms: usize) -> u128 {
+    let magnitude = |row: &[i64]| row.iter().map(|w| u128::from(w.unsigned_abs())).sum::<u128>();
+    weights.chunks(terms).map(magnitude).max().unwrap_or(0)
 }
 
 fn index_count(count: usize) -> Result<u32, Error> {
@@ -588,11 +671,15 @@ fn steps(
     stride: usize,
     padding: usize,
 ) -> Result<usize, Error> {
-    let limit = 1 << 20;
-    for (what, got, min) in [("the stride", stride, 1), ("the padding", padding, 0)] {
-        if !(min..=limit).contains(&got) {
-            let (got, min, max) = (got as u64, min as u64, limit as u64);
-            return Err(Error::Size { what, got, min, max, remedy: "choose another" });
+    // With more padding than that, whole places would be of nothing.
+    let padding_limit = kernel.saturating_sub(1).min(1 << 20);
+    for (what, got, min, max) in
+        [("the stride", stride, 1, 1 << 20), ("the padding", padding, 0, padding_limit)]
+    {
+        if !(min..=max).contains(&got) {
+            let (got, min, max) = (got as u64, min as u64, max as u64);
+            let remedy = "choose one within; padding stays below the kernel's size";
+            return Err(Error::Size { what, got, min, max, remedy });
         }
     }
     let room = size.checked_add(2 * padding).and_then(|padded| padded.checked_sub(kernel));

@@ -225,7 +225,7 @@ impl PublicKey {
     }
 
     /// Bits of the exponents that hs is raised to.
-    pub(crate) fn exponent_bits(&self) -> u32 {
+    pub fn exponent_bits(&self) -> u32 {
         match self.mode {
             Mode::Textbook => self.bits(),
             Mode::ShortExponent => self.bits() / 2,

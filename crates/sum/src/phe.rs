@@ -333,7 +333,8 @@ impl Ciphertexts {
     /// key at the lowest.
     pub fn align(&self, evaluator: &Evaluator, magnitude: f64) -> Result<Batch, Error> {
         if !magnitude.is_finite() || magnitude < 0.0 {
-            return Err(crate::encoding::Error::NotFinite { position: 0, value: magnitude }.into());
+            let what = "the magnitude";
+            return Err(crate::encoding::Error::Parameter { what, value: magnitude }.into());
         }
         let lowest = self.exponents.iter().copied().min().unwrap_or(0);
         let form = |exponent, count| {
@@ -366,17 +367,30 @@ impl Ciphertexts {
     /// # Errors
     /// A ciphertext is refused, or a number is in the middle third of n, or over the largest float.
     pub fn decrypt(&self, decryptor: &Decryptor) -> Result<Vec<f64>, Error> {
-        let key = decryptor.public();
         let mut out = vec![0.0; self.exponents.len()];
+        for (positions, plaintexts) in self.plaintexts(decryptor)? {
+            for (position, value) in positions.iter().zip(plaintexts.to_f64()?) {
+                out[*position] = value;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Decrypts to a batch for each exponent there is, with the positions of its numbers among all: so that they can be
+    /// decoded exactly.
+    ///
+    /// # Errors
+    /// A ciphertext is refused.
+    pub fn plaintexts(&self, decryptor: &Decryptor) -> Result<Vec<(Vec<usize>, Plaintexts)>, Error> {
+        let key = decryptor.public();
+        let mut out = Vec::new();
         for (exponent, positions) in self.by_exponent() {
             let numbers =
                 Numbers::from_words(self.numbers.words(), positions.iter().map(|p| self.numbers.get(*p)));
             let shape = vec![positions.len()];
             let form = Form { exponent, bound: Bound::of_key(key), packed: None, shape };
-            let values = Plaintexts::decrypt(decryptor, &numbers, &form)?.to_f64()?;
-            for (position, value) in positions.iter().zip(values) {
-                out[*position] = value;
-            }
+            let plaintexts = Plaintexts::decrypt(decryptor, &numbers, &form)?;
+            out.push((positions, plaintexts));
         }
         Ok(out)
     }

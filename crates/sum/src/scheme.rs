@@ -327,8 +327,7 @@ impl Decryptor {
         &self.public
     }
 
-    /// Plaintexts below n of ciphertexts, which must come from [`Encryptor::accept`] or be made here: numbers that share
-    /// a factor with n fail as a whole, without saying which.
+    /// Plaintexts below n of ciphertexts. Numbers that share a factor with n are refused, as [`Encryptor::accept`] does.
     ///
     /// Every plaintext is checked before any is given out, against faults: one that is right modulo one prime and wrong
     /// modulo the other gives the key away (Boneh, DeMillo and Lipton 1997).
@@ -343,7 +342,7 @@ impl Decryptor {
     /// A fault that makes the processor pass over a check is not caught.
     ///
     /// # Errors
-    /// A number is not below n^2; or [`Error::Fault`].
+    /// A number is not below n^2, or shares a factor with n; or [`Error::Fault`].
     pub fn decrypt(&self, ciphertexts: &Numbers) -> Result<Numbers, Error> {
         let count = ciphertexts.len();
         let n = self.public.n();
@@ -361,7 +360,8 @@ impl Decryptor {
         let (log_p, good_p) = self.p.logarithms(ciphertexts, &all)?;
         let (log_q, good_q) = self.q.logarithms(ciphertexts, &all)?;
         if !bool::from(good_p & good_q) {
-            return Err(Error::Fault);
+            // A number with a factor of n has no logarithm: that is no fault, and shows from what is public.
+            return Err(self.no_ciphertext(ciphertexts).unwrap_or(Error::Fault));
         }
         let (of_p, of_q) = (self.p.plaintexts(&log_p)?, self.q.plaintexts(&log_q)?);
         // m = m_q + q ((m_p - m_q) / q modulo p), Garner; q is below p, so m_q is a residue.
@@ -389,6 +389,21 @@ impl Decryptor {
             return Err(Error::Fault);
         }
         Ok(out)
+    }
+}
+
+impl Decryptor {
+    /// The first number that shares a factor with n, if one does.
+    fn no_ciphertext(&self, numbers: &Numbers) -> Option<Error> {
+        let count = numbers.len();
+        match self.whole.invert(&self.whole.place(numbers).ok()?) {
+            Err(DeviceError::NotInvertible { position, .. }) => {
+                let zero = numbers.get(position).iter().all(|w| *w == 0);
+                let why = if zero { "it is zero" } else { "it shares a factor with n" };
+                Some(Error::Ciphertext { position, count, why })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -268,6 +268,7 @@ proptest! {
     ) {
         let (channels, h, width, outputs, kh, kw) = sizes;
         prop_assume!(h + 2 * padding.0 >= kh && width + 2 * padding.1 >= kw);
+        prop_assume!(padding.0 < kh && padding.1 < kw);
         let samples = 3;
         let images = array(&[samples, channels, h, width], x.into_iter().cycle());
         let images = images.into_dimensionality::<ndarray::Ix4>().unwrap();
@@ -532,4 +533,62 @@ fn sums_take_as_many_rounds_as_they_need() {
         assert_eq!(decrypt(&sum).to_i64().unwrap(), want);
         assert_eq!((sum.shape(), sum.form().bound), (&[2][..], Bound::new(128 * count as u64)));
     }
+}
+
+#[test]
+fn convolutions_that_would_take_all_memory_are_refused_first() {
+    let image = integers(&Array3::<i64>::zeros((1, 2, 2)).into_dyn(), 8);
+    let kernel = |size| Weights::integers(&Array4::<i64>::ones((1, 1, size, size)));
+    let padded = |padding, size| {
+        let how = Convolution { stride: (1, 1), padding: (padding, padding) };
+        EVALUATOR.conv2d(&image, &kernel(size), how)
+    };
+    let text = refusal(padded(1 << 14, 3));
+    assert!(text.contains("the padding is 16384, outside 0 to 2"), "{text}");
+    assert!(refusal(padded(1, 1)).contains("the padding is 1, outside 0 to 0"));
+    assert_eq!(padded(2, 3).unwrap().shape(), [1, 4, 4]);
+    // No images, but of a size that can't be counted once they are padded; and one whose results are too many.
+    let none = image.clone().select(1, &[]).unwrap();
+    for shape in [[0, 1, 1 << 50, 1 << 9], [0, 1, 1 << 30, 1 << 20]] {
+        let none = none.clone().reshape(&shape).unwrap();
+        let how = Convolution { stride: (1, 1), padding: (299, 299) };
+        let text = refusal(EVALUATOR.conv2d(&none, &kernel(300), how));
+        assert!(text.contains("terms of all places"), "{text}");
+    }
+    let rows = integers(&Array3::<i64>::zeros((1, 1, 1)).into_dyn(), 8);
+    let wide = Weights::integers(&Array4::<i64>::ones((20_000, 1, 60, 60)));
+    let how = Convolution { stride: (1, 1), padding: (59, 59) };
+    let text = refusal(EVALUATOR.conv2d(&rows, &wide, how));
+    assert!(text.contains("the bytes of all results is 9216000000, outside 0 to 8589934592"), "{text}");
+}
+
+#[test]
+fn exponents_far_apart_buy_no_squarings() {
+    let zeros = |exponent| {
+        let encoding = Encoding::new(exponent, Bound::ZERO).unwrap();
+        encrypt(&Plaintexts::integers(key(), &[0, 0], encoding).unwrap())
+    };
+    let (low, high) = (zeros(-4096), zeros(4096));
+    for result in
+        [EVALUATOR.add(&low, &high), EVALUATOR.add(&high, &low), EVALUATOR.lower_exponent(&high, -4096)]
+    {
+        let text = refusal(result);
+        assert!(text.contains("2^32768.0") && text.contains("a third of the key's n"), "{text}");
+    }
+    assert_eq!(decrypt(&EVALUATOR.add(&zeros(0), &zeros(-20)).unwrap()).to_f64().unwrap(), [0.0, 0.0]);
+}
+
+#[test]
+fn parameters_that_make_no_encoding_are_named() {
+    assert!(Encoding::new(i32::MIN, Bound::ZERO).is_err());
+    for (precision, magnitude, name) in [
+        (0.0, 1.0, "the precision is 0"),
+        (-1.0, 1.0, "the precision is -1"),
+        (f64::INFINITY, 1.0, "inf"),
+        (1.0, 0.0, "the magnitude is 0"),
+    ] {
+        let text = refusal(Encoding::fixed(precision, magnitude));
+        assert!(text.contains(name) && text.contains("above zero and finite"), "{text}");
+    }
+    assert_eq!(Bound::scaled(1, u32::MAX).bits(), u32::MAX);
 }

@@ -159,6 +159,32 @@ fn a_header_that_claims_too_much_takes_no_memory() {
 }
 
 #[test]
+fn forged_headers_are_refused_and_never_a_panic() {
+    let key = SECRET.public();
+    let decryptor = Decryptor::new(&SECRET, &*DEVICE).unwrap();
+    let plain = Form { exponent: 0, bound: Bound::new(7), packed: None, shape: vec![0] };
+    let packed = Some(Packed { packing: Packing::new(512, 20, 4).unwrap(), samples: 0 });
+    let huge = Some(Packed { packing: Packing::new(512, 20, 4).unwrap(), samples: usize::MAX });
+    let far = Bound::scaled(1 << 63, u32::MAX);
+    for (form, word) in [
+        (Form { exponent: i32::MIN, ..plain.clone() }, "exponent of -2147483648"),
+        (Form { bound: far, ..plain.clone() }, "what was declared could reach"),
+        (Form { shape: vec![0, 1 << 63, 1 << 63], ..plain.clone() }, "one of 0 numbers"),
+        (Form { shape: vec![0, 1, 1 << 40, 1 << 40], ..plain.clone() }, "one of 0 numbers"),
+        (Form { packed, shape: vec![0, 1 << 63, 1 << 63], ..plain.clone() }, "one of 0 numbers"),
+        (Form { packed: huge, shape: vec![1 << 62, 0, 8], ..plain.clone() }, ""),
+    ] {
+        let header = Header { key: key.id(), key_bits: key.bits(), form: form.clone() };
+        let bytes = Writer::new(Vec::new(), &header).unwrap().finish().unwrap();
+        let text = refusal(&bytes);
+        assert!(text.contains(word), "{text}");
+        assert!(form.bound.bits() >= 3);
+        let numbers = Numbers::zeroed(0, key.ciphertext_words());
+        assert!(Plaintexts::decrypt(&decryptor, &numbers, &form).is_err());
+    }
+}
+
+#[test]
 fn what_is_no_such_file_is_refused_in_words() {
     let good = bytes(&packed_batch());
     let with = |at: usize, byte: u8| {

@@ -260,8 +260,15 @@ fn ciphertexts_from_outside_are_checked_by_position() {
         }
     }
     let decryptor = Decryptor::new(&secret, &device).unwrap();
-    let shared = Numbers::from_words(words, [p]);
-    assert_eq!(decryptor.decrypt(&shared).err(), Some(Error::Fault));
+    let mut three = Numbers::zeroed(3, words);
+    three.get_mut(0).copy_from_slice(good.get(0));
+    three.get_mut(1).copy_from_slice(good.get(1));
+    for (bad, want) in [(pad(p), "shares a factor"), (pad(public.n()), "shares a factor"), (pad(&[]), "zero")]
+    {
+        three.get_mut(2).copy_from_slice(&bad);
+        let error = decryptor.decrypt(&three).err().expect("refused").to_string();
+        assert!(error.contains("number 2 of 3") && error.contains(want), "{error}");
+    }
     let over = Numbers::from_words(words, [modulus.value()]);
     assert!(matches!(decryptor.decrypt(&over), Err(Error::Ciphertext { position: 0, .. })));
     let n = Numbers::from_words(public.n().len(), [public.n()]);
