@@ -48,6 +48,15 @@ impl Held {
     }
 
     fn take_within(&self, bytes: usize, limit: usize) -> Result<(), Refusal> {
+        self.try_take_within(bytes, limit).map_err(|why| Refusal::new(Reason::Busy, why))
+    }
+
+    /// As [`Held::take`], for whoever refuses in words of their own.
+    pub(crate) fn try_take(&self, bytes: usize) -> Result<(), String> {
+        self.try_take_within(bytes, self.budget.limit)
+    }
+
+    fn try_take_within(&self, bytes: usize, limit: usize) -> Result<(), String> {
         let taken = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
             used.checked_add(bytes).filter(|sum| *sum <= limit)
         });
@@ -56,12 +65,9 @@ impl Held {
                 self.bytes.fetch_add(bytes, Ordering::Relaxed);
                 Ok(())
             }
-            Err(used) => Err(Refusal::new(
-                Reason::Busy,
-                format!(
-                    "this request needs {bytes} B more; of the {limit} B that this server spends on requests, \
-                     {used} B are in use; ask again later"
-                ),
+            Err(used) => Err(format!(
+                "this request needs {bytes} B more; of the {limit} B that this server spends on requests, {used} B are in \
+                 use; ask again later"
             )),
         }
     }

@@ -6,21 +6,25 @@
 //! | `POST /v1/models/NAME/score`   | body a [`request`], answer a file of ciphertexts, rerandomised                |
 //! | `GET /livez`, `GET /readyz`    | 200; `/readyz` 503 while the server drains                                    |
 //!
-//! A refusal is `{"error": ...}` under 400, 404, 408, 411, 413, 422 or 503. Plain text: numbers are encrypted, but who asks and
+//! A refusal is `{"error": ...}` under 400, 404, 405, 408, 411, 413, 422 or 503. Plain text: numbers are encrypted, but who asks and
 //! how much is not.
 //!
-//! What a client can take is bounded before it takes it: connections, the bytes of bodies that are held at once, the time that
-//! a body may take to arrive and a request to be answered, jobs at once. A connection carries one request.
+//! What a client can take is bounded before it takes it: connections, the bytes of bodies and answers that are held at once
+//! (a body's count as they arrive, an answer's until they have left), the time that a body may take to arrive, an answer to
+//! go on and a request to be answered, the work of a request, jobs at once. A connection carries one request; once it is
+//! gone, its job ends with the block of results that it is at.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State as Extract};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -28,25 +32,32 @@ use axum::{Json, Router};
 use blindcore_accel::Device;
 use blindcore_sum::evaluate::{Evaluator, Weights};
 use blindcore_sum::file;
-use blindcore_sum::keys::{KeyId, PublicKey};
+use blindcore_sum::keys::{KeyId, Mode, PublicKey};
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http_body_util::{BodyExt, Limited};
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 use tower::ServiceExt;
 
 use crate::Error;
+use crate::budget::{Activity, Budget, Held, Metered};
 
 /// The longest public key.
 const MAX_KEY_BYTES: usize = 1 << 14;
-/// Bytes of bodies are counted in such units.
-const UNIT: usize = 1 << 10;
+/// Bytes of an answer that are handed over at a time.
+const PIECE: usize = 1 << 16;
+/// The work of a block of results, after which a job looks whether it is still wanted: some tenths of a second.
+const BLOCK_WORK: u64 = 1 << 20;
+/// The most results of a block.
+const BLOCK_RESULTS: u64 = 1024;
 
 /// The body of a request: the length of the public key's bytes in four little-endian bytes, these, and a file of ciphertexts.
 #[must_use]
@@ -84,15 +95,18 @@ pub struct SumConfig {
     pub listen: SocketAddr,
     /// Bytes of one request.
     pub request_bytes: usize,
-    /// Bytes of all requests that are held at once.
+    /// Bytes of all requests and answers that are held at once; at least four requests.
     pub memory_bytes: usize,
+    /// What one request may cost, in multiplications modulo the n^2 of a 2048-bit key, as estimated from its shape and the
+    /// key: a core does some three million in a second.
+    pub request_work: u64,
     /// Requests that are computed at once.
     pub jobs: usize,
     /// Connections at once.
     pub connections: usize,
     /// Keys whose tables are kept.
     pub keys: usize,
-    /// For a body to arrive.
+    /// For a body to arrive, and for an answer to stand still.
     pub body_timeout: Duration,
     /// For a connection, from its beginning to its end.
     pub timeout: Duration,
@@ -108,6 +122,7 @@ impl Default for SumConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 7710)),
             request_bytes: 64 << 20,
             memory_bytes: 256 << 20,
+            request_work: 100_000_000,
             jobs: 2,
             connections: 256,
             keys: 16,
@@ -123,7 +138,7 @@ struct State {
     config: SumConfig,
     device: Box<dyn Device>,
     models: Vec<Model>,
-    memory: Semaphore,
+    memory: Arc<Budget>,
     jobs: Arc<Semaphore>,
     /// Tables of keys, the last used at the end.
     evaluators: Mutex<VecDeque<(KeyId, Arc<Evaluator>)>>,
@@ -160,8 +175,13 @@ impl SumServer {
         if config.jobs == 0 || config.connections == 0 || config.keys == 0 {
             return setting("jobs, connections and keys must be at least 1");
         }
-        if config.request_bytes > config.memory_bytes {
-            return setting("a request may not be larger than the memory for all of them");
+        let most = Semaphore::MAX_PERMITS;
+        if config.jobs > most || config.connections > most {
+            return setting(&format!("jobs and connections must be at most {most}"));
+        }
+        // A body, its residues and its answer: so that the largest request can be served.
+        if config.request_bytes.checked_mul(4).is_none_or(|bytes| bytes > config.memory_bytes) {
+            return setting("a request may take at most a quarter of the memory for all of them");
         }
         for (i, model) in models.iter().enumerate() {
             if models[..i].iter().any(|other| other.name == model.name) {
@@ -175,7 +195,7 @@ impl SumServer {
         let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let state = Arc::new(State {
-            memory: Semaphore::new(config.memory_bytes / UNIT),
+            memory: Budget::new(config.memory_bytes),
             jobs: Arc::new(Semaphore::new(config.jobs)),
             evaluators: Mutex::default(),
             ready: AtomicBool::new(true),
@@ -206,6 +226,12 @@ impl SumServer {
                     "there is nothing here; GET /v1/models lists the models".into(),
                 )
             })
+            .method_not_allowed_fallback(async || {
+                Refusal(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    "models are listed by GET /v1/models and asked by POST /v1/models/NAME/score".into(),
+                )
+            })
             .with_state(state.clone());
         let slots = Arc::new(Semaphore::new(state.config.connections));
         let mut connections = JoinSet::new();
@@ -223,10 +249,14 @@ impl SumServer {
                 sleep(Duration::from_millis(50)).await;
                 continue;
             };
-            let (router, limit) = (router.clone(), state.config.timeout);
+            let (router, limit, idle) = (router.clone(), state.config.timeout, state.config.body_timeout);
             connections.spawn(async move {
+                let answering = Activity::new();
+                let of_request = answering.clone();
                 let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-                    router.clone().oneshot(request.map(Body::new))
+                    let mut request = request.map(Body::new);
+                    request.extensions_mut().insert(of_request.clone());
+                    router.clone().oneshot(request)
                 });
                 let served = hyper::server::conn::http1::Builder::new()
                     .timer(TokioTimer::new())
@@ -234,8 +264,18 @@ impl SumServer {
                     .keep_alive(false)
                     .max_buf_size(64 << 10)
                     .serve_connection(TokioIo::new(stream), service);
-                if timeout(limit, served).await.is_err() {
-                    tracing::info!("a connection took longer than it may");
+                let stands_still = async {
+                    let mut tick = interval((idle / 4).max(Duration::from_millis(10)));
+                    // Until an answer begins, other limits hold.
+                    while !answering.stalled(limit, idle) {
+                        tick.tick().await;
+                    }
+                };
+                tokio::select! {
+                    served = timeout(limit, served) => if served.is_err() {
+                        tracing::info!("a connection took longer than it may");
+                    },
+                    () = stands_still => tracing::info!("an answer was not read"),
                 }
                 drop(slot);
             });
@@ -267,10 +307,11 @@ async fn list(Extract(state): Shared) -> Response {
 
 async fn score(
     Extract(state): Shared,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     request: http::Request<Body>,
 ) -> Result<Response, Refusal> {
-    let Some(model) = state.models.iter().position(|m| m.name == name) else {
+    let model = name.ok().and_then(|Path(name)| state.models.iter().position(|m| m.name == name));
+    let Some(model) = model else {
         return refuse(StatusCode::NOT_FOUND, "there is no such model; GET /v1/models lists them");
     };
     let length = request.headers().get(CONTENT_LENGTH).and_then(|l| l.to_str().ok()?.parse::<usize>().ok());
@@ -282,35 +323,120 @@ async fn score(
         let why = format!("{length} bytes are over the {limit} of a request; send fewer rows");
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, why);
     }
-    // What is read, and as much again for what is made of it, is taken from the budget before the first byte.
-    let units = (2 * length).div_ceil(UNIT).clamp(1, state.config.memory_bytes / UNIT) as u32;
-    let Ok(_memory) = state.memory.try_acquire_many(units) else {
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, "others' requests fill the memory; ask again later");
+    let answering = request.extensions().get::<Arc<Activity>>().cloned().unwrap_or_else(Activity::new);
+    let held = Held::new(state.memory.clone());
+    let body = timeout(state.config.body_timeout, collect(request.into_body(), length, &held));
+    let Ok(body) = body.await else {
+        return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long; send it faster");
     };
-    let body = timeout(state.config.body_timeout, Limited::new(request.into_body(), length).collect());
-    let body = match body.await {
-        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long; send it faster"),
-        Ok(Err(_)) => {
-            return refuse(StatusCode::BAD_REQUEST, "the body broke off, or is longer than it said");
-        }
-        Ok(Ok(body)) => body.to_bytes(),
-    };
+    let body = body?;
     let Ok(job) = state.jobs.clone().acquire_owned().await else {
         return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server stops");
     };
     let worker = state.clone();
+    let gone = Gone(Arc::new(AtomicBool::new(false)));
+    let stop = gone.0.clone();
     let result = tokio::task::spawn_blocking(move || {
         let _job = job;
-        answer(&worker, &worker.models[model], &body)
+        answer(&worker, &worker.models[model], &body, &held, &stop)
     });
     match result.await {
-        Ok(answer) => Ok(([(CONTENT_TYPE, "application/octet-stream")], answer?).into_response()),
+        Ok(answer) => {
+            let answer = answer?;
+            let memory = answer.held.clone();
+            let pieces = Pieces(Bytes::from_owner(answer));
+            let body = Body::new(Metered::answer(pieces, memory, answering));
+            Ok(([(CONTENT_TYPE, "application/octet-stream")], body).into_response())
+        }
         Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the request failed; others go on"),
     }
 }
 
-/// Ciphertexts of the scores.
-fn answer(state: &State, model: &Model, body: &[u8]) -> Result<Vec<u8>, Refusal> {
+/// Tells a job that nobody waits for it any more, once the request is dropped.
+struct Gone(Arc<AtomicBool>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The bytes of an answer, and their share of the memory, which goes back when the last of them has left.
+struct Answer {
+    bytes: Vec<u8>,
+    held: Arc<Held>,
+}
+
+impl AsRef<[u8]> for Answer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// A body that is handed over piece by piece, so that it shows whether it is read.
+struct Pieces(Bytes);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let length = self.0.len().min(PIECE);
+        Poll::Ready((length > 0).then(|| Ok(Frame::data(self.0.split_to(length)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.len() as u64)
+    }
+}
+
+/// Reads a body of at most `length` bytes, each paid for before it is kept.
+async fn collect(mut body: Body, length: usize, held: &Held) -> Result<Vec<u8>, Refusal> {
+    let mut out = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let data = frame.ok().and_then(|frame| frame.into_data().ok());
+        let Some(data) = data.filter(|data| out.len() + data.len() <= length) else {
+            return refuse(StatusCode::BAD_REQUEST, "the body broke off, or is longer than it said");
+        };
+        held.try_take(data.len()).map_err(|why| Refusal(StatusCode::SERVICE_UNAVAILABLE, why))?;
+        out.extend_from_slice(&data);
+    }
+    Ok(out)
+}
+
+/// What one result costs: multiplications modulo the n^2 of a 2048-bit key. Weights cost about one for each of their terms
+/// and bytes, and what squares their bits; noise costs what the key's mode takes.
+fn result_work(key: &PublicKey, weights: &Weights) -> u64 {
+    let terms = weights.shape().last().copied().unwrap_or(0) as u64;
+    let bits = weights.values().iter().map(|w| 64 - w.unsigned_abs().leading_zeros()).max().unwrap_or(0);
+    let noise = match key.mode() {
+        Mode::Textbook => u64::from(key.bits()) * 6 / 5,
+        Mode::ShortExponent | Mode::SpecialKey => u64::from(key.exponent_bits()) / 6 + 16,
+    };
+    scaled(key, terms.saturating_mul(u64::from(bits.div_ceil(8).max(1))) + u64::from(2 * bits) + noise)
+}
+
+/// Multiplications under a key as those of one of 2048 bits: they take time by the square of its length.
+fn scaled(key: &PublicKey, multiplications: u64) -> u64 {
+    let square = u128::from(key.bits()).pow(2);
+    u64::try_from((u128::from(multiplications) * square).div_ceil(2048 * 2048)).unwrap_or(u64::MAX)
+}
+
+/// Ciphertexts of the scores; nothing that anybody reads once `stop` is set.
+fn answer(
+    state: &State,
+    model: &Model,
+    body: &[u8],
+    held: &Held,
+    stop: &AtomicBool,
+) -> Result<Answer, Refusal> {
     let bad = |why: String| Refusal(StatusCode::BAD_REQUEST, why);
     let unfit = |why: String| Refusal(StatusCode::UNPROCESSABLE_ENTITY, why);
     let start = std::time::Instant::now();
@@ -344,18 +470,45 @@ fn answer(state: &State, model: &Model, body: &[u8]) -> Result<Vec<u8>, Refusal>
             "{answer_bytes} bytes of scores are over the {limit} of an answer; send fewer rows"
         )));
     }
+    let each = result_work(&key, &model.weights).max(1);
+    let results = (rows as u64).saturating_mul(model.outputs() as u64);
+    // Checking a ciphertext takes about four.
+    let work = results.saturating_mul(each).saturating_add(scaled(&key, reader.count().saturating_mul(4)));
+    let limit = state.config.request_work;
+    if work > limit {
+        return Err(unfit(format!(
+            "{results} scores under this key take about {work} multiplications, over the {limit} of a request; send fewer \
+             rows, or use a key of another mode or of fewer bits"
+        )));
+    }
+    // What the ciphertexts take in the device's form, and the answer with its digests.
+    let busy = |why| Refusal(StatusCode::SERVICE_UNAVAILABLE, why);
+    held.try_take(ciphertexts.len() + ciphertexts.len() / 2).map_err(busy)?;
+    let kept = Held::new(state.memory.clone());
+    let room = answer_bytes + answer_bytes / 64 + (1 << 10);
+    kept.try_take(room).map_err(busy)?;
+
     let x = reader.read_all(evaluator.encryptor()).map_err(|e| unfit(e.to_string()))?;
-    let scores = match model.weights.shape() {
-        [_] => evaluator.dot(&x, &model.weights),
-        _ => evaluator.matrix_vector(&model.weights, &x),
-    };
-    let scores = scores.and_then(|s| evaluator.rerandomise(&s)).map_err(|e| unfit(e.to_string()))?;
-    let out = file::write(Vec::new(), &scores, evaluator.encryptor()).map_err(|e| unfit(e.to_string()))?;
+    let block = (BLOCK_WORK / each).clamp(1, BLOCK_RESULTS) as usize;
+    let (form, blocks) =
+        evaluator.weigh_in_blocks(&x, &model.weights, block).map_err(|e| unfit(e.to_string()))?;
+    let header = file::Header { key: key.id(), key_bits: key.bits(), form };
+    let mut writer =
+        file::Writer::new(Vec::with_capacity(room), &header).map_err(|e| unfit(e.to_string()))?;
+    for numbers in blocks {
+        if stop.load(Ordering::Relaxed) {
+            tracing::info!(model = model.name, key = %key.id(), rows, "nobody waits any more");
+            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, "the request was given up".into()));
+        }
+        let numbers = numbers.map_err(|e| unfit(e.to_string()))?;
+        writer.write(&numbers).map_err(|e| unfit(e.to_string()))?;
+    }
+    let bytes = writer.finish().map_err(|e| unfit(e.to_string()))?;
     tracing::info!(
-        model = model.name, key = %key.id(), rows, bytes_in = body.len(), bytes_out = out.len(),
+        model = model.name, key = %key.id(), rows, bytes_in = body.len(), bytes_out = bytes.len(),
         ms = start.elapsed().as_millis() as u64, "scored"
     );
-    Ok(out)
+    Ok(Answer { bytes, held: kept })
 }
 
 impl State {

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use blindcore_accel::bigmod::Numbers;
 use blindcore_accel_cpu::Cpu;
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::{Bound, Encoding, Error, Plaintexts};
@@ -591,4 +592,37 @@ fn parameters_that_make_no_encoding_are_named() {
         assert!(text.contains(name) && text.contains("above zero and finite"), "{text}");
     }
     assert_eq!(Bound::scaled(1, u32::MAX).bits(), u32::MAX);
+}
+
+#[test]
+fn blocks_are_the_whole() {
+    let e = &*EVALUATOR;
+    let x = integers(&array(&[2, 3, 2], -5..), 8);
+    let packing = Packing::new(key().bits(), 20, 4).unwrap();
+    let eight = Encoding::integers(8).unwrap();
+    let samples = Array2::from_shape_fn((9, 2), |(i, j)| 10 * i as i64 - j as i64);
+    let packed = encrypt(&Plaintexts::pack_integers(key(), &samples, eight, packing).unwrap());
+    let matrix = Weights::integers(&Array2::from_shape_fn((5, 2), |(i, j)| 7 * i as i64 - 9 * j as i64));
+    let vector = Weights::integers(&[3, -100]);
+    for batch in [&x, &packed] {
+        for weights in [&matrix, &vector] {
+            let whole = match weights.shape() {
+                [_] => e.dot(batch, weights),
+                _ => e.matrix_vector(weights, batch),
+            };
+            let whole = whole.unwrap();
+            for results in [0, 1, 3, 5, 11, 1000] {
+                let (form, blocks) = e.weigh_in_blocks(batch, weights, results).unwrap();
+                assert_eq!(&form, whole.form());
+                let blocks: Vec<_> = blocks.map(Result::unwrap).collect();
+                assert!(blocks.iter().all(|block| block.len() <= results.max(1)));
+                let words = key().ciphertext_words();
+                let all = Numbers::from_words(words, blocks.iter().flat_map(Numbers::iter));
+                let plain = Plaintexts::decrypt(&DECRYPTOR, &all, &form).unwrap();
+                assert_eq!(plain.to_i64().unwrap(), decrypt(&whole).to_i64().unwrap());
+                assert!(all != whole.numbers(e.encryptor()).unwrap(), "rerandomised");
+            }
+        }
+    }
+    assert!(e.weigh_in_blocks(&x, &Weights::integers(&[1, 2, 3]), 10).is_err());
 }
