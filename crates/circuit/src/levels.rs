@@ -231,7 +231,7 @@ pub fn reads(netlist: &Netlist) -> Vec<u32> {
 ///
 /// Where the paper's columns don't add up:
 /// - *Wires* exceed inputs and gates: by n - 1 in the n-bit multipliers, where each addition has a constant 0 of its own,
-///   by n in the Hamming distances, by up to 3 % elsewhere; here constants are no wires, as in the row of the adder.
+///   by n in the Hamming distances, by up to 4 % elsewhere; here constants are no wires, as in the row of the adder.
 /// - *# Reprogram* is ANDs / 10 rounded up, but for 10-bit Hamming distance (20 ANDs, 1) and the 32-bit multiplier
 ///   (2,016 ANDs, 201). The text says that layers are processed one at a time, which the column doesn't count:
 ///   [`Statistics::rounds`] does.

@@ -35,17 +35,7 @@ pub(crate) fn run(args: &Eval) -> anyhow::Result<Outcome> {
         let bits: Vec<usize> = outputs.iter().map(Vec::len).collect();
         output::json(&json!({"outputs": values, "names": names, "bits": bits, "ands": netlist.ands()}))?;
     } else {
-        let wide = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
-        let mut text = String::new();
-        for ((name, value), bits) in names.iter().zip(&values).zip(&outputs) {
-            text += &format!("{:wide$} {value}", output::printable(&json!(name)));
-            if bits.len() <= 128 {
-                let number = bits.iter().rev().fold(0u128, |n, b| n << 1 | u128::from(*b));
-                text += &format!(" ({number})");
-            }
-            text.push('\n');
-        }
-        output::print(&text)?;
+        output::print(&super::shown(&names, &outputs))?;
     }
     Ok(Outcome::Done)
 }

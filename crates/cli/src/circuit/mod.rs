@@ -3,6 +3,7 @@
 mod convert;
 mod eval;
 mod make;
+mod run;
 mod stats;
 mod values;
 
@@ -13,7 +14,8 @@ use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::{self, ProblemError};
 use clap::Subcommand;
 
-use crate::Outcome;
+use crate::config::Config;
+use crate::{Outcome, output};
 
 #[derive(Subcommand)]
 #[command(after_help = "\
@@ -22,6 +24,7 @@ Examples:
   blindcore circuit make mult8 --out mult8.txt                      one of them as a file in Bristol Fashion
   blindcore circuit stats mult8.txt                                 its gates, layers, wires and memory
   blindcore circuit eval --circuit mult8 --input 200 --input 123    what it computes, in the clear
+  blindcore circuit run --help                                      by two parties, neither showing its input
 
 A circuit is a file (Bristol Fashion, the older Bristol format, or structural Verilog as yosys writes it; told apart by
 what is in them) or, where there is no such file, a name from the list.")]
@@ -36,15 +39,21 @@ pub(crate) enum Circuit {
     Eval(eval::Eval),
     /// Write a circuit file in another format
     Convert(convert::Convert),
+    /// Compute with others on all inputs, each side seeing its own alone
+    Run(Box<run::Run>),
+    /// Make a certificate and key, by which parties know each other
+    Identity(run::Identity),
 }
 
-pub(crate) fn run(command: Circuit) -> anyhow::Result<Outcome> {
+pub(crate) fn run(config: &Config, command: Circuit) -> anyhow::Result<Outcome> {
     match command {
         Circuit::List(args) => make::list(&args),
         Circuit::Make(args) => make::make(&args),
         Circuit::Stats(args) => stats::run(&args),
         Circuit::Eval(args) => eval::run(&args),
         Circuit::Convert(args) => convert::run(&args),
+        Circuit::Run(args) => run::run(config, &args),
+        Circuit::Identity(args) => run::identity(&args),
     }
 }
 
@@ -60,4 +69,19 @@ fn load(circuit: &str) -> anyhow::Result<Netlist> {
         ),
         made => Ok(made?),
     }
+}
+
+/// Outputs for people: name, value in hexadecimal and, where it is not too long, in decimal.
+fn shown(names: &[&str], outputs: &[Vec<bool>]) -> String {
+    let wide = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (name, bits) in names.iter().zip(outputs) {
+        text += &format!("{:wide$} {}", output::printable(&serde_json::json!(name)), values::hex(bits));
+        if bits.len() <= 128 {
+            let number = bits.iter().rev().fold(0u128, |n, b| n << 1 | u128::from(*b));
+            text += &format!(" ({number})");
+        }
+        text.push('\n');
+    }
+    text
 }

@@ -239,7 +239,9 @@ fn plot(layers: &Layers) -> String {
         // Whatever is not nothing is seen.
         let length = if most == 0.0 { 0 } else { (mean / most * WIDE as f64).ceil() as usize };
         let number = format!("{mean:.0$}", usize::from(together > 1));
-        text += &format!("{:>8} {number:>10} {}\n", i * together + 1, "#".repeat(length));
+        let line = format!("{:>8} {number:>10} {}", i * together + 1, "#".repeat(length));
+        text += line.trim_end();
+        text.push('\n');
     }
     text
 }

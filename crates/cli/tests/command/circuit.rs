@@ -137,6 +137,20 @@ fn statistics_stand_beside_the_papers() {
     assert!(stdout(&ok(dir, &["stats", "add3", "--plot"])).contains("ANDs by layer"));
 }
 
+/// What repro/sifo keeps is what the command says.
+#[test]
+fn the_kept_tables_are_those_of_today() {
+    let dir = tempfile::tempdir().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../repro/sifo/tables.json");
+    let kept: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();
+    let rows = kept["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 14);
+    for row in rows {
+        let today = json(&ok(dir.path(), &["stats", row["circuit"].as_str().unwrap(), "--json"]));
+        assert_eq!(&today, row, "make both of repro/sifo's tables anew, as its README.md says");
+    }
+}
+
 #[test]
 fn bad_input_is_refused_in_one_line() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,0 +1,391 @@
+//! `blindcore circuit run`: a party of a session, and `blindcore circuit identity`: what it shows the others.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use blindcore_circuit::circuit::Circuit;
+use blindcore_circuit::netlist::Netlist;
+use blindcore_circuit::session::{self, Check, Inputs, Learns, Setup, owners};
+use blindcore_circuit::transport::{self, Connection, Listener, Security, Timeouts, Tls};
+use clap::ValueEnum;
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use super::{load, values};
+use crate::args::DeviceArgs;
+use crate::config::Config;
+use crate::output::Bar;
+use crate::{Outcome, device, output};
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Role {
+    Garbler,
+    Evaluator,
+    Owner,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Reveal {
+    Both,
+    Garbler,
+    Evaluator,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Two parties, each in its own shell, each with one input of the product:
+  blindcore circuit run --role garbler   --circuit mult32 --input 1234567 --listen 127.0.0.1:7800
+  blindcore circuit run --role evaluator --circuit mult32 --input 7654321 --connect 127.0.0.1:7800
+
+Between machines both show a certificate; each makes one and sends the other its .crt:
+  blindcore circuit identity alice
+  blindcore circuit run --role garbler --circuit mult32 --input @salary.txt --listen 0.0.0.0:7800 \\
+      --cert alice.crt --key alice.key --trust bob.crt
+
+Three roles, where owners have the inputs and the others have none (inputs are named by their place, from 0):
+  blindcore circuit run --role garbler   --owners --circuit auction4x16 --listen 127.0.0.1:7800
+  blindcore circuit run --role evaluator --owners --circuit auction4x16 --connect 127.0.0.1:7800 --listen 127.0.0.1:7801
+  blindcore circuit run --role owner --circuit auction4x16 --input 2=950 --connect 127.0.0.1:7800 --evaluator 127.0.0.1:7801
+
+Both sides have to name the same circuit, --reveal, --check-transfers and --rounds; what differs is said. Nobody learns
+another's inputs as long as both follow the protocol.")]
+pub(crate) struct Run {
+    /// The part that this side plays
+    #[arg(long)]
+    role: Role,
+    /// A circuit file, or a name of `blindcore circuit list`
+    #[arg(long, value_name = "FILE|NAME")]
+    circuit: String,
+    /// A value of this side: VALUE, @FILE or - for standard input; or PLACE=VALUE. Without places the garbler's are the
+    /// circuit's first inputs and the evaluator's its last
+    #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
+    inputs: Vec<String>,
+    /// Wait for the peer at this address
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Connect to the peer at this address
+    #[arg(long, value_name = "ADDR")]
+    connect: Option<String>,
+    /// The evaluator's address, of an owner
+    #[arg(long, value_name = "ADDR")]
+    evaluator: Option<String>,
+    /// Three roles: all inputs come from owners
+    #[arg(long)]
+    owners: bool,
+    /// Who learns the outputs
+    #[arg(long, default_value = "both")]
+    reveal: Reveal,
+    /// Check that the evaluator keeps to the protocol in oblivious transfers
+    #[arg(long)]
+    check_transfers: bool,
+    /// Run the circuit so many times, its outputs becoming its first inputs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rounds: u64,
+    /// This side's certificate (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["key", "trust"])]
+    cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Certificates that peers' must be, or be signed by (PEM)
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    trust: Option<PathBuf>,
+    /// The name in the certificate of whom this side connects to [default: the host of --connect]
+    #[arg(long, value_name = "NAME", requires = "cert")]
+    peer_name: Option<String>,
+    /// No TLS, although the peer is on another machine: everybody between reads along
+    #[arg(long, conflicts_with = "cert")]
+    plain_text: bool,
+    /// Seconds until a silent peer ends the session
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+    /// Seconds to wait for a peer to be there
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    wait: u64,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Print {"outputs": ["0x...", ...], ...}; null where this side does not learn them
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  blindcore circuit identity alice      makes alice.crt, which others get, and alice.key, which nobody gets
+
+The others give --trust alice.crt, and --peer-name alice where they connect.")]
+pub(crate) struct Identity {
+    /// The name in the certificate, such as alice or alice.example.org
+    name: String,
+    /// Folder to write to
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// Print the files' names as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
+    let netlist = load(&args.circuit)?;
+    let inputs = own_inputs(args, &netlist)?;
+    let circuit = Circuit::new(&netlist);
+    let circuit = if args.rounds == 1 { circuit } else { circuit.in_rounds(args.rounds)? };
+    drop(netlist);
+    let peers = Peers::new(args)?;
+    let learns = match args.reveal {
+        Reveal::Both => Learns::Both,
+        Reveal::Garbler => Learns::Garbler,
+        Reveal::Evaluator => Learns::Evaluator,
+    };
+    if args.role == Role::Owner {
+        let garbler = args.connect.as_deref().context("an owner needs --connect, the garbler's address")?;
+        let evaluator =
+            args.evaluator.as_deref().context("an owner needs --evaluator, the evaluator's address")?;
+        anyhow::ensure!(args.listen.is_none(), "an owner does not --listen; it connects to both others");
+        let (mut garbler, mut evaluator) = (peers.connect(garbler)?, peers.connect(evaluator)?);
+        owners::supply(&mut garbler, &mut evaluator, &circuit, learns, &inputs)?;
+        let text = "the inputs were taken, and the session ended well\n";
+        let done = || output::json(&json!({"outputs": null, "role": "owner"}));
+        return (if args.json { done() } else { output::print(text) }).map(|()| Outcome::Done);
+    }
+    anyhow::ensure!(
+        args.evaluator.is_none(),
+        "--evaluator is an owner's option; the {} has none",
+        args.role()
+    );
+    let device = device::open(&args.device, config)?;
+    let check = if args.check_transfers { Check::Malicious } else { Check::None };
+    let setup = Setup { circuit: &circuit, device: &*device, learns, check };
+    let mut bar = Bar::new();
+    let label = if args.role == Role::Garbler { "garbling" } else { "evaluating" };
+    let mut progress = |done, total| bar.set(label, done, Some(total), false);
+    let outcome = match (args.role, args.owners) {
+        (Role::Garbler, false) => session::garble(&mut peers.one(args)?, setup, &inputs, &mut progress)?,
+        (Role::Evaluator, false) => session::evaluate(&mut peers.one(args)?, setup, &inputs, &mut progress)?,
+        (Role::Garbler, true) => {
+            let address = args.listen.as_deref().context("a garbler for owners needs --listen")?;
+            let listener = peers.listen(address)?;
+            owners::garble(|| accept(&listener), setup, &mut progress)?
+        }
+        (_, true) => {
+            let garbler =
+                args.connect.as_deref().context("an evaluator for owners needs --connect, to the garbler")?;
+            let address =
+                args.listen.as_deref().context("an evaluator for owners needs --listen, for them")?;
+            let listener = peers.listen(address)?;
+            let mut garbler = peers.connect(garbler)?;
+            owners::evaluate(&mut garbler, || accept(&listener), setup, &mut progress)?
+        }
+        (Role::Owner, false) => unreachable!("it has returned"),
+    };
+    drop(bar);
+    report(args, &circuit, &outcome)?;
+    Ok(Outcome::Done)
+}
+
+impl Run {
+    fn role(&self) -> &'static str {
+        match self.role {
+            Role::Garbler => "garbler",
+            Role::Evaluator => "evaluator",
+            Role::Owner => "owner",
+        }
+    }
+}
+
+/// This side's values, each at its place.
+fn own_inputs(args: &Run, netlist: &Netlist) -> anyhow::Result<Inputs> {
+    let ports = netlist.inputs();
+    anyhow::ensure!(
+        !args.owners || args.role == Role::Owner || args.inputs.is_empty(),
+        "with --owners all inputs come from owners; leave --input away"
+    );
+    let mut placed = Vec::new();
+    let mut next = 0;
+    let without = args.inputs.iter().filter(|i| place_of(i).is_none()).count();
+    anyhow::ensure!(
+        without == 0 || args.role != Role::Owner,
+        "an owner says which input is its own: --input PLACE=VALUE, with places from 0 to {}",
+        ports.len().saturating_sub(1)
+    );
+    anyhow::ensure!(
+        args.inputs.len() <= ports.len(),
+        "{} values for a circuit of {} inputs",
+        args.inputs.len(),
+        ports.len()
+    );
+    for given in &args.inputs {
+        let (place, value) = match place_of(given) {
+            Some((place, value)) => (place, value),
+            None => {
+                let first = if args.role == Role::Evaluator { ports.len() - without } else { 0 };
+                next += 1;
+                (first + next - 1, given.as_str())
+            }
+        };
+        let port = ports.get(place).with_context(|| {
+            format!("there is no input {place}; the circuit has {}, counted from 0", ports.len())
+        })?;
+        anyhow::ensure!(
+            !placed.iter().any(|(p, _)| *p == place),
+            "input {place} ({}) was given twice",
+            port.name
+        );
+        let text = read_value(value, &port.name)?;
+        placed.push((place, Zeroizing::new(values::bits(text.trim(), port)?)));
+    }
+    Ok(placed.into_iter().fold(Inputs::new(), |all, (place, bits)| all.with(place, bits.to_vec())))
+}
+
+/// `PLACE=VALUE`, taken apart.
+fn place_of(given: &str) -> Option<(usize, &str)> {
+    let (place, value) = given.split_once('=')?;
+    Some((place.parse().ok()?, value))
+}
+
+/// Longest text of a value that is read from a file.
+const LONGEST: u64 = 1 << 28;
+
+fn read_value(value: &str, name: &str) -> anyhow::Result<Zeroizing<String>> {
+    use std::io::Read;
+    let mut text = Zeroizing::new(String::new());
+    let from: Box<dyn Read> = match value.strip_prefix('@') {
+        Some(path) => {
+            Box::new(std::fs::File::open(path).with_context(|| format!("the value of input {name}: {path}"))?)
+        }
+        None if value == "-" => Box::new(io::stdin()),
+        None => return Ok(Zeroizing::new(value.to_owned())),
+    };
+    let read = from.take(LONGEST + 1).read_to_string(&mut text);
+    read.with_context(|| format!("the value of input {name} can't be read"))?;
+    anyhow::ensure!(
+        text.len() as u64 <= LONGEST,
+        "the value of input {name} is longer than {LONGEST} characters"
+    );
+    Ok(text)
+}
+
+fn accept(listener: &Listener) -> io::Result<Connection> {
+    listener.accept(|e| output::note(&format!("a connection was turned away: {e}"))).map_err(io::Error::other)
+}
+
+/// How peers are reached.
+struct Peers {
+    tls: Option<Tls>,
+    peer_name: Option<String>,
+    plain_text: bool,
+    timeouts: Timeouts,
+}
+
+impl Peers {
+    fn new(args: &Run) -> anyhow::Result<Self> {
+        let tls = match (&args.cert, &args.key, &args.trust) {
+            (Some(cert), Some(key), Some(trust)) => Some(Tls::load(cert, key, trust)?),
+            _ => None,
+        };
+        let timeouts =
+            Timeouts { wait: Duration::from_secs(args.wait), peer: Duration::from_secs(args.timeout) };
+        Ok(Self { tls, peer_name: args.peer_name.clone(), plain_text: args.plain_text, timeouts })
+    }
+
+    fn security(&self, address: &str) -> Security {
+        match &self.tls {
+            Some(tls) => {
+                let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                let peer_name = self.peer_name.clone().unwrap_or_else(|| host.to_owned());
+                Security::Tls { tls: tls.clone(), peer_name }
+            }
+            None if self.plain_text => Security::PlainText,
+            None => Security::Loopback,
+        }
+    }
+
+    fn listen(&self, address: &str) -> anyhow::Result<Listener> {
+        let listener = transport::listen(address, &self.security(address), self.timeouts)?;
+        output::note(&format!("waiting at {}", listener.address()?));
+        Ok(listener)
+    }
+
+    fn connect(&self, address: &str) -> anyhow::Result<Connection> {
+        Ok(transport::connect(address, &self.security(address), self.timeouts)?)
+    }
+
+    /// The one peer of two parties.
+    fn one(&self, args: &Run) -> anyhow::Result<Connection> {
+        match (&args.listen, &args.connect) {
+            (Some(address), None) => Ok(accept(&self.listen(address)?)?),
+            (None, Some(address)) => self.connect(address),
+            _ => anyhow::bail!("one of two parties says --listen ADDR, the other --connect ADDR"),
+        }
+    }
+}
+
+fn report(args: &Run, circuit: &Circuit, outcome: &session::Outcome) -> anyhow::Result<()> {
+    let names: Vec<&str> = circuit.outputs().iter().map(|p| p.name.as_str()).collect();
+    let values: Option<Vec<String>> =
+        outcome.outputs.as_ref().map(|all| all.iter().map(|bits| values::hex(bits)).collect());
+    let seconds = outcome.time.as_secs_f64();
+    if args.json {
+        return output::json(&json!({
+            "outputs": values,
+            "names": names,
+            "bits": circuit.outputs().iter().map(|p| p.width).collect::<Vec<_>>(),
+            "role": args.role(),
+            "ands": outcome.ands,
+            "xors": outcome.xors,
+            "table_bytes": outcome.table_bytes,
+            "seconds": seconds,
+            "first_table_seconds": outcome.first_table.as_secs_f64(),
+        }));
+    }
+    let rate = outcome.ands as f64 / seconds / 1e6;
+    let summary = format!(
+        "{} ANDs, {} of tables, {seconds:.3} s, {rate:.1} M ANDs/s",
+        outcome.ands,
+        output::bytes(outcome.table_bytes)
+    );
+    output::note(&summary);
+    match &outcome.outputs {
+        Some(all) => output::print(&super::shown(&names, all)),
+        None => {
+            let text = "the session ended well; the other side learned the outputs, as both said";
+            output::note(text);
+            Ok(())
+        }
+    }
+}
+
+pub(crate) fn identity(args: &Identity) -> anyhow::Result<Outcome> {
+    let (certificate, key) = transport::new_identity(&args.name)?;
+    let file = |ending: &str| args.out.join(format!("{}.{ending}", args.name));
+    let (crt, secret) = (file("crt"), file("key"));
+    for path in [&crt, &secret] {
+        anyhow::ensure!(!path.exists(), "{} is there already; nothing was written", path.display());
+    }
+    write_new(&secret, key.as_bytes(), true)?;
+    write_new(&crt, certificate.as_bytes(), false)?;
+    let (crt, secret) = (crt.display().to_string(), secret.display().to_string());
+    if args.json {
+        output::json(&json!({"certificate": crt, "key": secret}))?;
+    } else {
+        output::print(&format!("{crt}   give it to the others\n{secret}   keep it\n"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn write_new(path: &Path, bytes: &[u8], secret: bool) -> anyhow::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let mode = if secret { 0o600 } else { 0o644 };
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .with_context(|| format!("{} can't be made", path.display()))?;
+    file.write_all(bytes).with_context(|| format!("{} can't be written", path.display()))
+}
