@@ -59,7 +59,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Get(args) => get::get(&config, args),
         Command::Tables(args) => get::tables(&config, args),
         Command::Doctor(args) => doctor::run(&config, &args),
-        Command::Circuit(command) => circuit::run(command),
+        Command::Circuit(command) => circuit::run(&config, command),
         Command::Sum(command) => sum::run(&config, command),
         Command::Bench(Bench::Circuit(args)) => bench::circuit(&args),
         Command::Bench(Bench::Lookup(args)) => bench::lookup(&args),
