@@ -11,8 +11,9 @@ Examples:
   blindcore circuit eval --circuit mult8 --input 200 --input 0x7b
   blindcore circuit eval --circuit aes128 --input 0x2b7e151628aed2a6abf7158809cf4f3c --input 0 --json
 
-Nothing is hidden here: this is what two parties' result is compared with. An input's least significant bit is on its
-first wire; outputs are printed the same way, with as many digits as their widths.")]
+Nothing is hidden here: this is what two parties' result is compared with. An input's least
+significant bit is on its first wire; outputs are printed the same way, with as many digits as their
+widths.")]
 pub(crate) struct Eval {
     /// A circuit file, or a name of `blindcore circuit list`
     #[arg(long, value_name = "FILE|NAME")]

@@ -16,9 +16,10 @@ Examples:
   blindcore circuit stats design.v --plot           how many ANDs its layers have
   blindcore circuit stats sort10x4 --ands 15 --xors 15 --memory 1000 --json
 
-The columns are those of Tables 1, 3 and 4 of SIFO (Fang, Ioannidis and Leeser 2019). A wire is an input's bit or a
-gate's output, and one-to-one if one gate reads it. Constants and inputs lie in DDR memory, and outputs come to lie
-there, for the host reaches nothing else; a policy says which wires block RAM holds.")]
+The columns are those of Tables 1, 3 and 4 of SIFO (Fang, Ioannidis and Leeser 2019). A wire is an
+input's bit or a gate's output, and one-to-one if it is a gate's and one gate reads it. Constants
+and inputs lie in DDR memory, and outputs come to lie there, for the host reaches nothing else; a
+policy says which wires block RAM holds.")]
 pub(crate) struct Stats {
     /// A circuit file, or a name of `blindcore circuit list`
     #[arg(value_name = "FILE|NAME")]
