@@ -9,7 +9,7 @@ use blindcore_sum::encoding::Encoding;
 use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
 use serde_json::json;
 
-use super::files::{TestKeys, check_output, ciphertexts, public_key, write_ciphertexts};
+use super::files::{TestKeys, check_output, ciphertexts, numbers_path, public_key, write_ciphertexts};
 use super::numbers::{Stages, describe, read_numbers};
 use crate::args::DeviceArgs;
 use crate::config::Config;
@@ -44,10 +44,12 @@ fn evaluate(
     config: &Config,
     common: &Common,
     inputs: &[PathBuf],
+    weights: Option<&str>,
     work: impl FnOnce(&Evaluator, &[Ciphertexts]) -> anyhow::Result<Ciphertexts>,
 ) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
-    let read: Vec<&Path> = inputs.iter().map(PathBuf::as_path).chain([common.key.as_path()]).collect();
+    let files = inputs.iter().map(PathBuf::as_path);
+    let read: Vec<&Path> = files.chain([common.key.as_path()]).chain(weights.map(numbers_path)).collect();
     check_output(&common.out, &read)?;
     let key = public_key(&common.key, &common.test_keys)?;
     let device = device::open(&common.device, config)?;
@@ -69,7 +71,7 @@ fn evaluate(
     if common.json {
         let mut document = describe(result.form());
         document["key"] = json!(key.id().to_string());
-        document["out"] = json!(common.out);
+        document["out"] = json!(common.out.display().to_string());
         document["bytes"] = json!(bytes);
         document["device"] = json!(device.name());
         document["ms"] = stages.json();
@@ -120,7 +122,7 @@ pub(crate) struct Add {
 }
 
 pub(crate) fn add(config: &Config, args: &Add) -> anyhow::Result<Outcome> {
-    evaluate(config, &args.common, &args.inputs, |evaluator, read| {
+    evaluate(config, &args.common, &args.inputs, None, |evaluator, read| {
         let mut sum = read[0].clone();
         for (next, path) in read.iter().zip(&args.inputs).skip(1) {
             sum = evaluator.add(&sum, next).with_context(|| path.display().to_string())?;
@@ -153,7 +155,8 @@ pub(crate) struct Dot {
 
 pub(crate) fn dot(config: &Config, args: &Dot) -> anyhow::Result<Outcome> {
     let weights = weights(&args.weights, args.precision)?;
-    evaluate(config, &args.common, std::slice::from_ref(&args.input), |evaluator, read| {
+    let input = std::slice::from_ref(&args.input);
+    evaluate(config, &args.common, input, Some(&args.weights), |evaluator, read| {
         Ok(match weights.shape() {
             [_] => evaluator.dot(&read[0], &weights)?,
             _ => evaluator.matrix_vector(&weights, &read[0])?,
@@ -197,7 +200,8 @@ pub(crate) fn conv(config: &Config, args: &Conv) -> anyhow::Result<Outcome> {
         Path::new(&args.weights).display(),
         weights.shape()
     );
-    evaluate(config, &args.common, std::slice::from_ref(&args.input), |evaluator, read| {
+    let input = std::slice::from_ref(&args.input);
+    evaluate(config, &args.common, input, Some(&args.weights), |evaluator, read| {
         Ok(evaluator.conv2d(&read[0], &weights, how)?)
     })
 }

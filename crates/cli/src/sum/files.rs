@@ -11,6 +11,8 @@ use blindcore_sum::keys::{PublicKey, SecretKey};
 use blindcore_sum::{file, phe};
 use zeroize::Zeroizing;
 
+use crate::output;
+
 /// No key is longer.
 const MAX_KEY_BYTES: u64 = 1 << 16;
 
@@ -67,6 +69,16 @@ fn parse_secret(path: &Path, bytes: &[u8]) -> anyhow::Result<SecretKey> {
 pub(crate) fn secret_key(path: &Path, leave: &TestKeys) -> anyhow::Result<SecretKey> {
     let key = parse_secret(path, &read_key(path)?)?;
     leave.check(key.public(), path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0) {
+            let path = path.display();
+            output::note(&format!(
+                "secret key {path} is open to others on this machine; close it: chmod 600 {path}"
+            ));
+        }
+    }
     Ok(key)
 }
 
@@ -91,26 +103,64 @@ pub(crate) fn public_key(path: &Path, leave: &TestKeys) -> anyhow::Result<Public
     Ok(key)
 }
 
-/// Whether a file is a secret key, of either kind.
-pub(crate) fn holds_secret_key(path: &Path) -> bool {
-    let Ok(bytes) = read_key(path) else { return false };
-    bytes.starts_with(b"bcsumsec") || (bytes.first() == Some(&b'{') && phe::secret_key(&bytes).is_ok())
+/// That a file that is there, and would be replaced, is no secret key of either kind: one that can't be read may be one.
+fn check_no_secret_key(path: &Path) -> anyhow::Result<()> {
+    // A key that phe wrote is one even if it is refused here, and wherever its JSON begins.
+    let is_phe = |bytes: &[u8]| {
+        let has = |word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
+        bytes.trim_ascii_start().starts_with(b"{") && has(b"\"DAJ\"") && has(b"\"decrypt\"")
+    };
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_KEY_BYTES as usize + 1));
+    File::open(path).and_then(|file| file.take(MAX_KEY_BYTES + 1).read_to_end(&mut bytes)).with_context(
+        || format!("{} can't be read to see whether it is a secret key; name another file", path.display()),
+    )?;
+    anyhow::ensure!(
+        bytes.len() as u64 > MAX_KEY_BYTES || !(bytes.starts_with(b"bcsumsec") || is_phe(&bytes)),
+        "{} is a secret key, which would be lost; name another file",
+        path.display()
+    );
+    Ok(())
 }
 
-/// That what is written replaces nothing that is read, and no secret key.
+/// That a file can be made here: before the work that fills it.
+pub(crate) fn check_place(out: &Path) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        out != Path::new("-"),
+        "--out - names no file, and this is not written to standard output; name a file"
+    );
+    let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    anyhow::ensure!(folder.is_dir(), "--out {}: there is no folder {}", out.display(), folder.display());
+    if let Ok(there) = std::fs::metadata(out) {
+        anyhow::ensure!(there.is_file(), "{} is there already and is no ordinary file", out.display());
+    }
+    Ok(())
+}
+
+/// That what is written has a place, and replaces nothing that is read, and no secret key.
 pub(crate) fn check_output(out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+    check_place(out)?;
     let Ok(there) = out.canonicalize() else { return Ok(()) };
+    check_no_secret_key(out).context("--out")?;
     anyhow::ensure!(
         !inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == there)),
         "--out {} is read by the same command; name another file",
         out.display()
     );
-    anyhow::ensure!(
-        !holds_secret_key(out),
-        "--out {} is a secret key, which would be lost; name another file",
-        out.display()
-    );
     Ok(())
+}
+
+/// As [`check_output`], for a file of numbers or, by `-`, standard output.
+pub(crate) fn check_numbers_output(out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+    if out == Path::new("-") {
+        return Ok(());
+    }
+    blindcore_numbers::Format::of(out)?;
+    check_output(out, inputs)
+}
+
+/// The file of a source of numbers, without the columns that are asked for.
+pub(crate) fn numbers_path(spec: &str) -> &Path {
+    Path::new(spec.rsplit_once("?column=").map_or(spec, |(path, _)| path))
 }
 
 /// A new file beside its place, which takes the place when it is whole.
@@ -126,11 +176,9 @@ impl NewFile {
         let folder = place.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if let Ok(there) = std::fs::metadata(place) {
             anyhow::ensure!(there.is_file(), "{} is there already and is no ordinary file", place.display());
-            anyhow::ensure!(
-                secret || !holds_secret_key(place),
-                "{} is a secret key, which would be lost; name another file",
-                place.display()
-            );
+            if !secret {
+                check_no_secret_key(place)?;
+            }
         }
         let mut builder = tempfile::Builder::new();
         builder.prefix(".blindcore-");

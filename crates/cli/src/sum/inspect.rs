@@ -37,8 +37,9 @@ fn of_key(kind: &str, key: &PublicKey) -> Value {
 
 pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     let named = || args.file.display().to_string();
-    let input = File::open(&args.file).with_context(|| format!("{} can't be read", args.file.display()))?;
-    let metadata = input.metadata().with_context(named)?;
+    let cannot = || format!("{} can't be read", args.file.display());
+    // A pipe would keep whoever opens it waiting.
+    let metadata = std::fs::metadata(&args.file).with_context(cannot)?;
     anyhow::ensure!(
         metadata.is_file(),
         "{} is no ordinary file; name a key or ciphertexts",
@@ -49,6 +50,7 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
         "{} is python-paillier's JSON, whose ciphertexts say nothing of themselves; decrypt it with its key",
         args.file.display()
     );
+    let input = File::open(&args.file).with_context(cannot)?;
     let mut magic = [0u8; 8];
     let read = BufReader::new(&input).read(&mut magic).with_context(named)?;
     let any = TestKeys { insecure_test_key: true };

@@ -10,7 +10,7 @@ use blindcore_sum::phe;
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::files::{NewFile, TestKeys, is_json, secret_key};
+use super::files::{NewFile, TestKeys, check_output, check_place, is_json, secret_key};
 use crate::{Outcome, output};
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -65,6 +65,7 @@ pub(crate) fn keygen(args: &Keygen) -> anyhow::Result<Outcome> {
     let size = KeySize::new(args.bits)
         .or_else(|e| if args.test_keys.insecure_test_key { KeySize::test_only(args.bits) } else { Err(e) });
     let size = size.context("short keys ask for --insecure-test-key")?;
+    check_place(&args.out)?;
     anyhow::ensure!(
         args.force || !args.out.exists(),
         "{} is there already; a secret key that is replaced is lost: name another file, or say --force",
@@ -85,7 +86,7 @@ pub(crate) fn keygen(args: &Keygen) -> anyhow::Result<Outcome> {
     if args.json {
         output::json(&json!({
             "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "security": security,
-            "out": args.out, "ms": start.elapsed().as_millis() as u64,
+            "out": args.out.display().to_string(), "ms": start.elapsed().as_millis() as u64,
         }))?;
     } else {
         output::note(&format!(
@@ -128,10 +129,9 @@ pub(crate) struct Public {
 }
 
 pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
+    check_output(&args.out, &[&args.key])?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let public = key.public();
-    let same = args.out.canonicalize().ok().zip(args.key.canonicalize().ok()).is_some_and(|(a, b)| a == b);
-    anyhow::ensure!(!same, "--out is the secret key itself, which would be lost; name another file");
     let mut file = NewFile::new(&args.out, false)?;
     if is_json(&args.out, "json") {
         file.write_all(
@@ -143,7 +143,7 @@ pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
     file.finish(true)?;
     if args.json {
         output::json(&json!({
-            "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "out": args.out,
+            "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "out": args.out.display().to_string(),
         }))?;
     } else {
         output::note(&format!("public key {}: {}", public.id(), args.out.display()));

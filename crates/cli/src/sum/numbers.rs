@@ -15,7 +15,10 @@ use blindcore_sum::{file, phe};
 use ndarray::{ArrayD, IxDyn};
 use serde_json::{Value, json};
 
-use super::files::{TestKeys, check_output, is_json, public_key, secret_key, write_ciphertexts};
+use super::files::{
+    TestKeys, check_numbers_output, check_output, is_json, numbers_path, public_key, secret_key,
+    write_ciphertexts,
+};
 use crate::args::DeviceArgs;
 use crate::config::Config;
 use crate::output::Bar;
@@ -138,13 +141,14 @@ pub(crate) struct Encrypt {
 }
 
 pub(crate) fn read_numbers(spec: &str) -> anyhow::Result<Values> {
-    Ok(blindcore_numbers::read(&Source::parse(spec)?)?)
+    let values = blindcore_numbers::read(&Source::parse(spec)?)?;
+    // A single number without an axis is a list of one.
+    if values.shape().is_empty() { one(values) } else { Ok(values) }
 }
 
 pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
-    let input = args.input.rsplit_once("?column=").map_or(args.input.as_str(), |(path, _)| path);
-    check_output(&args.out, &[Path::new(input), &args.key])?;
+    check_output(&args.out, &[numbers_path(&args.input), &args.key])?;
     let key = public_key(&args.key, &args.test_keys)?;
     let values = read_numbers(&args.input)?;
     anyhow::ensure!(!values.is_empty(), "{} holds no numbers; there is nothing to encrypt", args.input);
@@ -189,7 +193,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
     if args.json {
         let mut document = describe(form);
         document["key"] = json!(key.id().to_string());
-        document["out"] = json!(args.out);
+        document["out"] = json!(args.out.display().to_string());
         document["bytes"] = json!(bytes);
         document["ms"] = stages.json();
         output::json(&document)?;
@@ -233,7 +237,7 @@ pub(crate) struct Decrypt {
 
 pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
-    check_output(&args.out, &[&args.input, &args.key])?;
+    check_numbers_output(&args.out, &[&args.input, &args.key])?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let device = device::open(&args.device, config)?;
     let decryptor = Decryptor::new(&key, &*device)?;
@@ -243,16 +247,13 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
         let input =
             File::open(&args.input).with_context(|| format!("{} can't be read", args.input.display()))?;
         let read = phe::Ciphertexts::read(key.public(), BufReader::new(input)).with_context(named)?;
-        let values = read.decrypt(&decryptor).with_context(named)?;
-        let whole = values.iter().all(|v| v.fract() == 0.0 && v.abs() < 2f64.powi(53));
-        let values = if whole {
-            Values::Int(ArrayD::from_shape_vec(
-                IxDyn(&[values.len()]),
-                values.iter().map(|v| *v as i64).collect(),
-            )?)
-        } else {
-            Values::Float(ArrayD::from_shape_vec(IxDyn(&[values.len()]), values)?)
-        };
+        let batches = read.plaintexts(&decryptor).with_context(named)?;
+        let values = by_position(&batches).with_context(named)?;
+        let large = |v: &f64| v.fract() == 0.0 && v.abs() >= 2f64.powi(53);
+        let rounded = matches!(&values, Values::Float(array) if array.iter().any(large));
+        if rounded {
+            output::note("some results are over 2^53 and shown as floats, which keep 53 bits of each");
+        }
         (values, false)
     } else {
         decrypt_file(&args.input, &decryptor)?
@@ -277,7 +278,7 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
                 Values::Float(array) => json!(array.iter().collect::<Vec<_>>()),
             };
         } else {
-            document["out"] = json!(args.out);
+            document["out"] = json!(args.out.display().to_string());
         }
         output::json(&document)?;
     } else if to_stdout {
@@ -302,6 +303,35 @@ pub(crate) fn flat(values: Values) -> anyhow::Result<Values> {
         Values::Int(array) => Values::Int(ArrayD::from_shape_vec(shape, array.into_iter().collect())?),
         Values::Float(array) => Values::Float(ArrayD::from_shape_vec(shape, array.into_iter().collect())?),
     })
+}
+
+/// One number as a list of one.
+pub(crate) fn one(values: Values) -> anyhow::Result<Values> {
+    Ok(match values {
+        Values::Int(array) => Values::Int(array.into_shape_with_order(IxDyn(&[1]))?),
+        Values::Float(array) => Values::Float(array.into_shape_with_order(IxDyn(&[1]))?),
+    })
+}
+
+/// Numbers of several batches in their order: integers where all are, else floats.
+fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> anyhow::Result<Values> {
+    fn place<T: Copy + Default>(
+        batches: &[(Vec<usize>, Plaintexts)],
+        decode: impl Fn(&Plaintexts) -> Result<Vec<T>, blindcore_sum::encoding::Error>,
+    ) -> anyhow::Result<ArrayD<T>> {
+        let count = batches.iter().map(|(positions, _)| positions.len()).sum();
+        let mut out = vec![T::default(); count];
+        for (positions, plaintexts) in batches {
+            for (position, value) in positions.iter().zip(decode(plaintexts)?) {
+                out[*position] = value;
+            }
+        }
+        Ok(ArrayD::from_shape_vec(IxDyn(&[count]), out)?)
+    }
+    match place(batches, Plaintexts::to_i64) {
+        Ok(integers) => Ok(Values::Int(integers)),
+        Err(_) => Ok(Values::Float(place(batches, Plaintexts::to_f64)?)),
+    }
 }
 
 /// Integers where the exponent says that they are, else floats.

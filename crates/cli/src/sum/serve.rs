@@ -1,5 +1,6 @@
 //! `blindcore sum serve` and `blindcore sum score`.
 
+use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,12 +15,11 @@ use blindcore_sum::scheme::Decryptor;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
-use ndarray::{ArrayD, IxDyn};
 use serde_json::json;
 
 use super::evaluate::weights;
-use super::files::{TestKeys, check_output, secret_key};
-use super::numbers::{Range, Stages, decode, flat, read_numbers};
+use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
+use super::numbers::{Range, Stages, decode, flat, one, read_numbers};
 use crate::args::DeviceArgs;
 use crate::config::Config;
 use crate::serve::{address, log_to_stderr, shutdown};
@@ -50,6 +50,10 @@ pub(crate) struct Serve {
     /// Megabytes of one request
     #[arg(long, value_name = "N", default_value_t = 64)]
     request_mib: usize,
+    /// What one request may cost, in millions of multiplications as under a 2048-bit key: a core does some three million a
+    /// second
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    request_work: u32,
     /// Requests that are computed at once
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
@@ -74,6 +78,8 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
         "--request-mib is {}, outside 1 to 4096",
         args.request_mib
     );
+    anyhow::ensure!((1..=1024).contains(&args.jobs), "--jobs is {}, outside 1 to 1024", args.jobs);
+    anyhow::ensure!(args.request_work > 0, "--request-work is 0, and no request is free; say 1 or more");
     let mut models = Vec::new();
     for model in &args.models {
         let (name, path) = model.split_once('=').filter(|(name, _)| !name.is_empty()).with_context(|| {
@@ -88,19 +94,23 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
         listen,
         request_bytes,
         memory_bytes: 4 * request_bytes,
+        request_work: 1_000_000 * u64::from(args.request_work),
         jobs: args.jobs,
         insecure_test_keys: args.test_keys.insecure_test_key,
         ..SumConfig::default()
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let outcome = runtime.block_on(async {
         let stop = shutdown()?;
         let server = SumServer::bind(settings, device, models).await?;
         tracing::info!("listening on http://{}", server.address());
         let cut = server.run(stop).await;
         anyhow::ensure!(cut == 0, "{cut} requests did not finish in time and were cut");
         Ok(Outcome::Done)
-    })
+    });
+    // Jobs of requests that were cut are not waited for.
+    runtime.shutdown_background();
+    outcome
 }
 
 #[derive(clap::Args)]
@@ -145,13 +155,14 @@ pub(crate) struct Score {
 
 pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
-    let input = args.input.rsplit_once("?column=").map_or(args.input.as_str(), |(path, _)| path);
-    check_output(&args.out, &[Path::new(input), &args.key])?;
+    check_numbers_output(&args.out, &[numbers_path(&args.input), &args.key])?;
     let host = args.server.strip_prefix("http://").map(|host| host.trim_end_matches('/'));
     let host = host.with_context(|| {
         format!("--server {:?} is no http:// address; TLS is not spoken yet, so tunnel it", args.server)
     })?;
-    let server = address(host).with_context(|| format!("--server {}", args.server))?;
+    let server = host.to_socket_addrs().ok().and_then(|mut all| all.next()).with_context(|| {
+        format!("--server {:?} names no address and port; such as http://127.0.0.1:7710", args.server)
+    })?;
     anyhow::ensure!(
         server.ip().is_loopback() || args.plain_text,
         "--server {} is beyond this machine and the transport is plain text: tunnel it, or say --plain-text",
@@ -215,14 +226,6 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
         output::print(&String::from_utf8(text)?)?;
     }
     Ok(Outcome::Done)
-}
-
-fn one(values: Values) -> anyhow::Result<Values> {
-    let shape = IxDyn(&[1]);
-    Ok(match values {
-        Values::Int(array) => Values::Int(ArrayD::from_shape_vec(shape, array.into_iter().collect())?),
-        Values::Float(array) => Values::Float(ArrayD::from_shape_vec(shape, array.into_iter().collect())?),
-    })
 }
 
 /// One request on a connection of its own.

@@ -282,3 +282,160 @@ fn what_is_wrong_is_said_in_a_line_and_leaves_nothing() {
     }
     refused(&last.expect("it ends"), &["could"]);
 }
+
+#[test]
+fn nothing_that_is_read_or_secret_is_replaced() {
+    let dir = folder();
+    let dir = dir.path();
+    ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "a.csv?column=age", "--out", "a.ct"]);
+    let weights = std::fs::read(dir.join("w.csv")).unwrap();
+    for out in ["w.csv", "./w.csv"] {
+        let args = ["sum", "dot", TEST, "--key", "k.pub", "--in", "a.ct", "--weights", "w.csv", "--out", out];
+        refused(&run(dir, &args), &["read by the same command"]);
+        assert_eq!(std::fs::read(dir.join("w.csv")).unwrap(), weights);
+    }
+    // python-paillier's key, wherever its JSON begins, and if it is one that is refused here.
+    ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "p.json"]);
+    let key = std::fs::read_to_string(dir.join("p.json")).unwrap();
+    for text in [format!(" \n\t{key}"), key.replace("\"q\"", "\"r\"")] {
+        std::fs::write(dir.join("x.ct"), &text).unwrap();
+        let args = ["sum", "add", TEST, "--key", "k.pub", "--in", "a.ct", "--out", "x.ct"];
+        refused(&run(dir, &args), &["is a secret key, which would be lost"]);
+        assert_eq!(std::fs::read_to_string(dir.join("x.ct")).unwrap(), text);
+    }
+    // A file that can't be read may be a key; who is root reads all.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::copy(dir.join("k.key"), dir.join("shut.ct")).unwrap();
+        std::fs::set_permissions(dir.join("shut.ct"), std::fs::Permissions::from_mode(0)).unwrap();
+        let args = ["sum", "add", TEST, "--key", "k.pub", "--in", "a.ct", "--out", "shut.ct"];
+        refused(&run(dir, &args), &["secret key"]);
+        // A key that others may read is taken, with a word.
+        std::fs::set_permissions(dir.join("k.key"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        let open = ok(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", "a.ct"]);
+        assert_eq!(stdout(&open), "3\n-4\n5\n");
+        assert!(stderr(&open).contains("secret key k.key is open to others"), "{}", stderr(&open));
+        std::fs::set_permissions(dir.join("k.key"), std::fs::Permissions::from_mode(0o600)).unwrap();
+        let shut = ok(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", "a.ct"]);
+        assert_eq!(stderr(&shut), "");
+    }
+}
+
+#[test]
+fn outputs_are_looked_at_before_anything_else() {
+    let dir = folder();
+    let dir = dir.path();
+    // The key and the numbers are not there: the output is what is said.
+    let with = |command: &[&str], out: &str| run(dir, &[command, &["--key", "none", "--out", out]].concat());
+    let dot = ["sum", "dot", "--in", "none", "--weights", "w.csv"];
+    for command in
+        [&["sum", "encrypt", "--in", "none"][..], &["sum", "add", "--in", "none"], &dot, &["sum", "public"]]
+    {
+        refused(&with(command, "nowhere/x.ct"), &["there is no folder nowhere"]);
+        refused(&with(command, "-"), &["--out - names no file"]);
+    }
+    for out in ["nowhere/x.csv", "x.txt", "x"] {
+        refused(&with(&["sum", "decrypt", "--in", "none"], out), &[out]);
+    }
+    refused(&run(dir, &["sum", "keygen", "--out", "-"]), &["--out - names no file"]);
+    refused(&run(dir, &["sum", "keygen", "--out", "nowhere/k.key"]), &["there is no folder nowhere"]);
+    assert!(!dir.join("-").exists());
+    // Standard output is no file, even where one has that name.
+    ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "a.csv?column=age", "--out", "a.ct"]);
+    std::fs::copy(dir.join("k.key"), dir.join("-")).unwrap();
+    assert_eq!(stdout(&ok(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", "a.ct"])), "3\n-4\n5\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_keep_nobody_waiting_and_names_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = folder();
+    let dir = dir.path();
+    ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "a.csv?column=age", "--out", "a.ct"]);
+    for name in ["pipe.ct", "pipe.csv"] {
+        let made = std::process::Command::new("mkfifo").arg(dir.join(name)).status().expect("mkfifo runs");
+        assert!(made.success());
+    }
+    let ordinary = &["no ordinary file"];
+    refused(&run(dir, &["sum", "inspect", "pipe.ct"]), ordinary);
+    refused(
+        &run(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "pipe.ct"]),
+        ordinary,
+    );
+    refused(&run(dir, &["sum", "add", TEST, "--key", "k.pub", "--in", "a.ct", "--out", "pipe.ct"]), ordinary);
+    refused(
+        &run(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", "a.ct", "--out", "pipe.csv"]),
+        ordinary,
+    );
+    // What is no text is shown as it can be.
+    let odd = |name: &[u8]| std::ffi::OsStr::from_bytes(name).to_owned();
+    for (args, out) in [
+        (&["sum", "encrypt", TEST, "--key", "k.pub", "--in", "w.csv"][..], odd(b"b\xff.ct")),
+        (&["sum", "add", TEST, "--key", "k.pub", "--in", "a.ct"], odd(b"c\xff.ct")),
+        (&["sum", "decrypt", TEST, "--key", "k.key", "--in", "a.ct"], odd(b"d\xff.csv")),
+        (&["sum", "keygen", "--bits", "512", TEST], odd(b"k\xff.key")),
+        (&["sum", "public", TEST, "--key", "k.key"], odd(b"k\xff.pub")),
+    ] {
+        let made =
+            crate::common::blindcore(dir).args(args).arg("--json").arg("--out").arg(&out).output().unwrap();
+        assert!(json(&made)["out"].as_str().unwrap().contains('\u{fffd}'), "{}", stderr(&made));
+        assert_eq!(code(&made), 0);
+    }
+}
+
+#[test]
+fn numbers_are_exact_or_said_not_to_be() {
+    let dir = folder();
+    let dir = dir.path();
+    ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "p.json"]);
+    let phe = |file: &str| run(dir, &["sum", "decrypt", TEST, "--key", "p.json", "--in", file]);
+    std::fs::write(dir.join("big.csv"), "9007199254740993\n-9223372036854775808\n1\n").unwrap();
+    ok(
+        dir,
+        &["sum", "encrypt", TEST, "--key", "p.json", "--in", "big.csv", "--out", "big.jsonl", "--bits", "64"],
+    );
+    let exact = phe("big.jsonl");
+    assert_eq!(stdout(&exact), "9007199254740993\n-9223372036854775808\n1\n", "{}", stderr(&exact));
+    assert_eq!(stderr(&exact), "");
+    // Twice that is no integer of 63 bits any more.
+    ok(
+        dir,
+        &[
+            "sum",
+            "add",
+            TEST,
+            "--key",
+            "p.json",
+            "--in",
+            "big.jsonl",
+            "--in",
+            "big.jsonl",
+            "--out",
+            "two.jsonl",
+            "--magnitude",
+            "1e19",
+        ],
+    );
+    assert!(stderr(&phe("two.jsonl")).contains("over 2^53"), "{}", stderr(&phe("two.jsonl")));
+    // Floats as before.
+    std::fs::write(dir.join("f.csv"), "0.5\n-2.25\n").unwrap();
+    ok(dir, &["sum", "encrypt", TEST, "--key", "p.json", "--in", "f.csv", "--out", "f.jsonl"]);
+    assert_eq!(stdout(&phe("f.jsonl")), "0.5\n-2.25\n");
+
+    for (precision, said) in
+        [("0", "the precision is 0"), ("-1", "the precision is -1"), ("inf", "the precision is inf")]
+    {
+        let precision = format!("--precision={precision}");
+        let args = ["sum", "encrypt", TEST, "--key", "k.pub", "--in", "f.csv", "--out", "f.ct", &precision];
+        refused(&run(dir, &args), &[said, "above zero and finite"]);
+    }
+    // A single number without an axis.
+    let header = format!("{:<117}\n", "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
+    let bytes =
+        [b"\x93NUMPY\x01\x00".as_slice(), &118u16.to_le_bytes(), header.as_bytes(), &7i64.to_le_bytes()];
+    std::fs::write(dir.join("s.npy"), bytes.concat()).unwrap();
+    ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "s.npy", "--out", "s.ct"]);
+    assert_eq!(values(dir, "s.ct"), json!([7]));
+}

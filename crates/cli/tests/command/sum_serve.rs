@@ -234,3 +234,156 @@ fn keys_that_protect_nothing_are_refused_unless_asked_for() {
         &["422", "512 bits"],
     );
 }
+
+/// A request for a model, ready to send.
+fn post(model: &str, length: usize) -> String {
+    format!("POST /v1/models/{model}/score HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n")
+}
+
+fn connect(server: &Serving) -> TcpStream {
+    TcpStream::connect(server.url.strip_prefix("http://").unwrap()).unwrap()
+}
+
+/// The body of a request: `rows` rows of one number, under a key that is made for it.
+fn body(dir: &Path, keygen: &[&str], rows: usize) -> Vec<u8> {
+    let ok = |args: &[&str]| assert_eq!(code(&run(dir, args)), 0, "{args:?}");
+    ok(&[&["sum", "keygen", "--force", "--out", "made.key"], keygen].concat());
+    ok(&["sum", "public", TEST, "--key", "made.key", "--out", "made.pub"]);
+    // A list has one axis; rows of one number have two.
+    let header =
+        format!("{:<117}\n", format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows}, 1), }}"));
+    let ones: Vec<u8> = (0..rows).flat_map(|_| 1i64.to_le_bytes()).collect();
+    let npy = [b"\x93NUMPY\x01\x00".as_slice(), &118u16.to_le_bytes(), header.as_bytes(), &ones].concat();
+    std::fs::write(dir.join("column.npy"), npy).unwrap();
+    ok(&[
+        "sum",
+        "encrypt",
+        TEST,
+        "--key",
+        "made.pub",
+        "--in",
+        "column.npy",
+        "--out",
+        "column.ct",
+        "--bits",
+        "8",
+    ]);
+    let key = std::fs::read(dir.join("made.pub")).unwrap();
+    let rows = std::fs::read(dir.join("column.ct")).unwrap();
+    [&(key.len() as u32).to_le_bytes()[..], &key, &rows].concat()
+}
+
+/// A server with a model of one term and many outputs.
+fn serve_wide(dir: &Path, outputs: usize, more: &[&str]) -> Serving {
+    let header = format!(
+        "{:<117}\n",
+        format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({outputs}, 1), }}")
+    );
+    let values: Vec<u8> = (0..outputs).flat_map(|i| (i as i64 % 200).to_le_bytes()).collect();
+    let npy = [b"\x93NUMPY\x01\x00".as_slice(), &118u16.to_le_bytes(), header.as_bytes(), &values].concat();
+    std::fs::write(dir.join("wide.npy"), npy).unwrap();
+    let args = ["sum", "serve", TEST, "--listen", "127.0.0.1:0", "--model", "wide=wide.npy"];
+    Serving::start_as(dir, &[&args[..], more].concat())
+}
+
+#[test]
+fn bodies_that_do_not_come_hold_no_memory() {
+    let dir = folder();
+    let dir = dir.path();
+    let server = serve(dir);
+    let waiting: Vec<TcpStream> = (0..20)
+        .map(|_| {
+            let mut stream = connect(&server);
+            stream.write_all(post("line", 1 << 20).as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    let line = score(&server, dir, &["--model", "line", "--key", "a.key", "--in", "rows.csv"]);
+    assert_eq!(stdout(&line), "-40\n-40\n360\n", "{}", stderr(&line));
+    drop(waiting);
+}
+
+#[test]
+fn answers_that_nobody_reads_count() {
+    let dir = folder();
+    let dir = dir.path();
+    // Answers of 14 MiB where all may take 64 MiB.
+    let server = serve_wide(dir, 1000, &["--request-mib", "16"]);
+    let body = body(dir, &["--bits", "512", TEST], 115);
+    let mut unread = Vec::new();
+    for _ in 0..4 {
+        let mut stream = connect(&server);
+        stream.write_all(&[post("wide", body.len()).as_bytes(), &body].concat()).unwrap();
+        // Its first byte says that it was made.
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
+        let mut head = [0u8; 12];
+        stream.read_exact(&mut head).unwrap();
+        assert_eq!(&head, b"HTTP/1.1 200");
+        unread.push(stream);
+    }
+    let ask = || raw(&server, &post("wide", body.len()), &body);
+    let refused = ask();
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("ask again later"), "{:.200}", refused);
+    drop(unread);
+    let free = (0..100).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        ask().starts_with("HTTP/1.1 200")
+    });
+    assert!(free, "memory does not come back");
+}
+
+#[test]
+fn work_has_a_limit() {
+    let dir = folder();
+    let dir = dir.path();
+    let server = serve_wide(dir, 100, &["--request-work", "1"]);
+    let slow = body(dir, &["--bits", "2048", "--mode", "textbook"], 5);
+    let answer = raw(&server, &post("wide", slow.len()), &slow);
+    assert!(answer.starts_with("HTTP/1.1 422"), "{answer:.200}");
+    assert!(answer.contains("over the 1000000 of a request"), "{answer:.300}");
+    let quick = body(dir, &["--bits", "2048"], 5);
+    assert!(raw(&server, &post("wide", quick.len()), &quick).starts_with("HTTP/1.1 200"));
+}
+
+/// Minutes of work end with the connection that asked for it, and the server need not wait for them.
+#[cfg(unix)]
+#[test]
+fn a_busy_server_ends_when_it_is_told_to() {
+    let dir = folder();
+    let dir = dir.path();
+    let server = serve_wide(dir, 1000, &["--request-mib", "32", "--request-work", "100000"]);
+    let slow = body(dir, &["--bits", "4096", "--mode", "textbook"], 30);
+    let mut stream = connect(&server);
+    stream.write_all(&[post("wide", slow.len()).as_bytes(), &slow].concat()).unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    drop(stream);
+    let start = std::time::Instant::now();
+    let (code, log) = server.terminate();
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert_eq!(code, 0, "{log}");
+    assert!(!log.contains("scored"), "{log}");
+}
+
+#[test]
+fn refusals_are_json_and_name_the_option() {
+    let dir = folder();
+    let dir = dir.path();
+    let server = serve(dir);
+    for (request, status) in [
+        ("POST /v1/models/%ff/score", "404"),
+        ("GET /v1/models/line/score", "405"),
+        ("DELETE /v1/models", "405"),
+    ] {
+        let answer =
+            raw(&server, &format!("{request} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"), b"");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(answer.contains(r#"{"error":"#), "{answer}");
+    }
+    let no_port = score_at("http://127.0.0.1", dir, &["--model", "m", "--key", "a.key", "--in", "rows.csv"]);
+    refused(&no_port, &["--server", "names no address and port"]);
+    assert!(!stderr(&no_port).contains("--listen"));
+    let serving = |more: &[&str]| run(dir, &[&["sum", "serve", "--model", "m=line.csv"], more].concat());
+    refused(&serving(&["--jobs", "4611686018427387904"]), &["--jobs", "1 to 1024"]);
+    refused(&serving(&["--request-work", "0"]), &["--request-work"]);
+}
