@@ -311,9 +311,9 @@ fn yosys_netlists_compute_what_their_source_says() {
         assert_eq!(names(netlist.inputs()), "unused a b s");
         assert_eq!(names(netlist.outputs()), "sum sel odd[name] eq k");
         for i in 0..512u64 {
-            let (a, s) = (i * 37 & 255, i & 1);
+            let (a, s) = ((i * 37) & 255, i & 1);
             // Equal, all ones, and anything.
-            let b = [a, 255, i * 91 & 255, i >> 1][i as usize / 2 % 4];
+            let b = [a, 255, (i * 91) & 255, i >> 1][i as usize / 2 % 4];
             let odd = u64::from(a.count_ones() % 2 == 1 || b != 255);
             let sel = if s == 1 { a >> 4 } else { b >> 2 & 15 };
             let k = s << 3 | 1 << 1 | (a & !b & 1);
@@ -450,6 +450,8 @@ fn bad_verilog_is_refused_by_line() {
         ("initial y = 0;", "combinational circuits only"),
         ("inout q;", "an inout port"),
         ("\\$_DFF_P_ _1_ (.C(a), .D(b), .Q(y));", "cell \"$_DFF_P_\"; combinational circuits only"),
+        ("\\$dlatch _1_ (.EN(w), .D(v), .Q(y));", "combinational circuits only"),
+        ("buffer _1_ (.A(w), .Y(y));", "cell \"buffer\"; run yosys's"),
         ("\\$add #(.A_WIDTH(2)) _1_ (.A(a));", "cell \"$add\"; run yosys's"),
         ("\\$_AND_ _1_ (.A(w), .Y(y));", "isn't connected"),
         ("\\$_AND_ _1_ (.A(w), .A(w), .B(v), .Y(y));", "pin \"A\""),

@@ -36,7 +36,8 @@ use std::io::{self, BufRead, Read, Write};
 pub const MAX_LINE: u64 = 1 << 26;
 /// The shortest gate, `1 1 0 1 EQ` and a line's end.
 const SHORTEST_GATE: u64 = 11;
-/// Wires that a file of any size may declare: inputs need no byte of it.
+/// Wires that a file of any size may declare beyond one a byte: every other wire is read or written in some line, and
+/// only inputs that no gate reads need no byte.
 const FREE_WIRES: u64 = 1 << 20;
 
 const CUT: &str = "the file is cut short or its header is wrong: fetch or write it again";

@@ -769,10 +769,9 @@ impl<'a> Parser<'a> {
             b"MUX16" => 16,
             _ => {
                 let reason = format!("cell {}", shown(cell));
-                let stateful = [&b"DFF"[..], b"DLATCH", b"SR", b"FF"];
-                let lower = cell.strip_prefix(b"$_").unwrap_or(cell.strip_prefix(b"$").unwrap_or(cell));
-                let lower = lower.to_ascii_uppercase();
-                if stateful.iter().any(|s| lower.windows(s.len()).any(|w| w == *s)) {
+                let stateful = [&b"FF"[..], b"ff", b"LATCH", b"latch", b"SR_"];
+                let holds = |part: &[u8]| cell.windows(part.len()).any(|w| w == part);
+                if cell.starts_with(b"$") && stateful.into_iter().any(holds) {
                     return self.error(reason, COMBINATIONAL);
                 }
                 return self.error(reason, TECHMAP);
