@@ -19,7 +19,7 @@ pub(crate) struct CpuGarble {
 impl CpuGarble {
     pub(crate) fn new(cpu: &Cpu, scheme: &Scheme) -> Self {
         let kernel = match (scheme, cpu.isa) {
-            (Scheme::InsecureSifo, _) | (_, Isa::Portable) => None,
+            (Scheme::InsecureSifo | Scheme::ThreeHalves { .. }, _) | (_, Isa::Portable) => None,
             (Scheme::HalfGates { .. }, Isa::Avx2) => Kernel::aes_ni(),
             (Scheme::HalfGates { .. }, Isa::Avx512 | Isa::Amx) => Kernel::vaes().or_else(Kernel::aes_ni),
         };

@@ -11,10 +11,10 @@ use crate::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
 /// # Panics
 /// The device differs, or takes what it must refuse.
 pub fn garble(device: &dyn Device) -> usize {
-    let mut random = Random(0x6172_626c_65);
+    let mut random = Random(0x61_7262_6c65);
     let mut gates = 0;
     let key = std::array::from_fn(|i| (random.next() >> (i % 8)) as u8);
-    for scheme in [Scheme::HalfGates { key }, Scheme::InsecureSifo] {
+    for scheme in [Scheme::HalfGates { key }, Scheme::ThreeHalves { key }, Scheme::InsecureSifo] {
         // Narrow, wide and empty layers; one part and many; more ANDs than a thread's share.
         let shapes =
             [(1, 1, 1, 0), (1, 30, 1, 1), (1, 8, 40, 20), (7, 5, 9, 30), (40, 3, 13, 5), (1, 1, 9000, 500)];

@@ -16,6 +16,7 @@
 //! | scheme | bytes a gate | source |
 //! |---|---|---|
 //! | [`Scheme::HalfGates`] | 32 | Zahur, Rosulek and Evans 2015, section 4; hash: TMMO of Guo, Katz, Wang and Yu 2020 |
+//! | [`Scheme::ThreeHalves`] | 25 | Rosulek and Roy 2021, sections 4 and 5; the same hash |
 //! | [`Scheme::InsecureSifo`] | 30 | SIFO 2019, section 3.1: SHA-1, 80 bits, three rows; for comparison |
 //!
 //! The hash of a label `x` under the tweak `t` is `pi(pi(x) ^ t) ^ pi(x)`, with `pi` AES-128 under a public key that
@@ -25,6 +26,7 @@
 mod labels;
 mod program;
 pub mod reference;
+mod three_halves;
 
 pub use labels::{Label, Labels, Offset};
 pub use program::{Layer, Part, Program, ProgramBuilder, ProgramError, Step};
@@ -39,6 +41,12 @@ pub enum Scheme {
         /// The public key of the permutation.
         key: [u8; 16],
     },
+    /// Three 64-bit ciphertexts a gate and five bits: where bandwidth is dearer than AES, of which it takes half as
+    /// much again.
+    ThreeHalves {
+        /// The public key of the permutation.
+        key: [u8; 16],
+    },
     /// SIFO's: SHA-1 over 80-bit labels. Eighty bits and a broken hash: to compare with, never to use.
     InsecureSifo,
 }
@@ -49,6 +57,7 @@ impl Scheme {
     pub fn table_bytes(&self) -> usize {
         match self {
             Scheme::HalfGates { .. } => 32,
+            Scheme::ThreeHalves { .. } => three_halves::ROW,
             Scheme::InsecureSifo => 30,
         }
     }
@@ -57,7 +66,7 @@ impl Scheme {
     #[must_use]
     pub fn label_bits(&self) -> u32 {
         match self {
-            Scheme::HalfGates { .. } => 128,
+            Scheme::HalfGates { .. } | Scheme::ThreeHalves { .. } => 128,
             Scheme::InsecureSifo => 80,
         }
     }

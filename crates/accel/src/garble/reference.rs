@@ -4,7 +4,7 @@ use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use sha1::{Digest, Sha1};
 
-use super::{Label, Labels, Offset, Program, Scheme, Step};
+use super::{Label, Labels, Offset, Program, Scheme, Step, three_halves};
 
 /// The garbler's part or the evaluator's, with the tables that it writes or reads.
 pub enum Side<'a> {
@@ -35,6 +35,12 @@ pub fn run(scheme: &Scheme, program: &Program, first_gate: u64, labels: &mut Lab
                     }
                     (Side::Evaluate(all), Scheme::HalfGates { key }) => {
                         layer.evaluate_halves(key, &pairs, &all[tables])
+                    }
+                    (Side::Garble(offset, all), Scheme::ThreeHalves { key }) => {
+                        three_halves::garble(key, offset.label(), layer.first, &pairs, &mut all[tables])
+                    }
+                    (Side::Evaluate(all), Scheme::ThreeHalves { key }) => {
+                        three_halves::evaluate(key, layer.first, &pairs, &all[tables])
                     }
                     (Side::Garble(offset, all), Scheme::InsecureSifo) => {
                         layer.garble_sifo(offset.label(), &pairs, &mut all[tables])
@@ -139,7 +145,7 @@ impl LayerOf<'_> {
 }
 
 /// `label` where the lowest bit of `bit` is 1, and 0 where it is not; without a branch.
-fn when(bit: &Label, label: Label) -> Label {
+pub(super) fn when(bit: &Label, label: Label) -> Label {
     (bit & 1).wrapping_neg() & label
 }
 
