@@ -140,13 +140,12 @@ pub(crate) fn check_place(out: &Path) -> anyhow::Result<()> {
 pub(crate) fn check_output(out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
     check_place(out)?;
     let Ok(there) = out.canonicalize() else { return Ok(()) };
-    check_no_secret_key(out).context("--out")?;
     anyhow::ensure!(
         !inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == there)),
         "--out {} is read by the same command; name another file",
         out.display()
     );
-    Ok(())
+    check_no_secret_key(out).context("--out")
 }
 
 /// As [`check_output`], for a file of numbers or, by `-`, standard output.
@@ -154,8 +153,9 @@ pub(crate) fn check_numbers_output(out: &Path, inputs: &[&Path]) -> anyhow::Resu
     if out == Path::new("-") {
         return Ok(());
     }
+    check_output(out, inputs)?;
     blindcore_numbers::Format::of(out)?;
-    check_output(out, inputs)
+    Ok(())
 }
 
 /// The file of a source of numbers, without the columns that are asked for.

@@ -129,7 +129,8 @@ pub(crate) struct Public {
 }
 
 pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
-    check_output(&args.out, &[&args.key])?;
+    // The key is an input too, and a secret one.
+    check_output(&args.out, &[])?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let public = key.public();
     let mut file = NewFile::new(&args.out, false)?;
