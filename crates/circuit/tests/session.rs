@@ -213,3 +213,33 @@ fn owners_garbler_and_evaluator() {
         assert_eq!(evaluator.join().unwrap().unwrap().outputs.unwrap(), want);
     });
 }
+
+#[test]
+fn three_halves_send_25_bytes_a_gate_and_the_evaluator_follows() {
+    let netlist = sample();
+    let circuit = Circuit::new(&netlist);
+    let values = [bits(201, 8), bits(119, 8), bits(64, 8)];
+    let want = netlist.evaluate(&values).unwrap();
+    let own = |all: &[usize]| all.iter().fold(Inputs::new(), |inputs, i| inputs.with(*i, values[*i].clone()));
+    for learns in [Learns::Both, Learns::Garbler, Learns::Evaluator] {
+        let (mut left, right) = UnixStream::pair().unwrap();
+        for end in [&left, &right] {
+            end.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        }
+        let of = |inputs| Party { learns, ..party(inputs) };
+        let (garbler, evaluator) = (of(own(&[0, 2])), of(own(&[1])));
+        let (garbled, evaluated) = std::thread::scope(|scope| {
+            let evaluated = scope.spawn(|| one_side(&circuit, &evaluator, right, false));
+            let device = Cpu::with_threads("cpu", 1).unwrap();
+            let setup = Setup { circuit: &circuit, device: &device, learns, check: Check::None };
+            let garbling = session::Garbling::ThreeHalves;
+            let garbled =
+                session::garble_by(garbling, &mut left, setup, &garbler.inputs, &mut |_, _| {}).unwrap();
+            (garbled, evaluated.join().unwrap().unwrap())
+        });
+        assert_eq!(garbled.outputs, (learns != Learns::Evaluator).then(|| want.clone()));
+        assert_eq!(evaluated.outputs, (learns != Learns::Garbler).then(|| want.clone()));
+        assert_eq!(garbled.table_bytes, 25 * circuit.ands());
+        assert_eq!(evaluated.table_bytes, 25 * circuit.ands());
+    }
+}

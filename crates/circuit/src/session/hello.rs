@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 
+use blindcore_accel::garble::Scheme;
+
 use super::message::{Message, flush, receive, send};
 use super::{Check, Error, Inputs};
 use crate::circuit::Circuit;
@@ -63,11 +65,39 @@ impl Learns {
     }
 }
 
+/// Which way the garbler garbles; it says so in its hello, and the evaluator follows: both protect alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Garbling {
+    /// 32 bytes an AND gate, and the least AES.
+    #[default]
+    HalfGates,
+    /// 25 bytes an AND gate and half as much AES again: for narrow links.
+    ThreeHalves,
+}
+
+/// The permutation's public key, and the way of garbling that it is for.
+#[derive(Clone, Copy)]
+pub(super) struct Key {
+    pub(super) garbling: Garbling,
+    bytes: [u8; 16],
+}
+
+impl Key {
+    /// What the garble operation calls it.
+    pub(super) fn scheme(self) -> Scheme {
+        let key = self.bytes;
+        match self.garbling {
+            Garbling::HalfGates => Scheme::HalfGates { key },
+            Garbling::ThreeHalves => Scheme::ThreeHalves { key },
+        }
+    }
+}
+
 const MAGIC: &[u8; 16] = b"blindcore garble";
 const VERSION: u16 = 1;
 /// Inputs that a circuit of two parties can have, one bit each in a hello.
 pub(super) const MAX_INPUTS: usize = 1024;
-/// Magic, version, role, learns, check, a byte for later, digest, key, supplied inputs.
+/// Magic, version, role, learns, check, garbling, digest, key, supplied inputs.
 const LENGTH: usize = 16 + 2 + 4 + 32 + 16 + MAX_INPUTS / 8;
 
 /// What a side says of itself.
@@ -76,8 +106,8 @@ pub(super) struct Hello {
     pub(super) learns: Learns,
     pub(super) check: Check,
     pub(super) digest: [u8; 32],
-    /// The permutation's public key; the garbler's counts.
-    pub(super) key: [u8; 16],
+    /// The garbler's counts.
+    pub(super) key: Key,
     supplied: [u8; MAX_INPUTS / 8],
 }
 
@@ -104,6 +134,7 @@ impl Hello {
         for input in 0..count {
             supplied[input / 8] |= u8::from(inputs.has(input)) << (input % 8);
         }
+        let key = Key { garbling: Garbling::default(), bytes: key };
         Ok(Self { role, learns, check, digest: *circuit.digest(), key, supplied })
     }
 
@@ -114,8 +145,9 @@ impl Hello {
         bytes[18] = self.role as u8;
         bytes[19] = self.learns as u8;
         bytes[20] = u8::from(self.check == Check::Malicious);
+        bytes[21] = self.key.garbling as u8;
         bytes[22..54].copy_from_slice(&self.digest);
-        bytes[54..70].copy_from_slice(&self.key);
+        bytes[54..70].copy_from_slice(&self.key.bytes);
         bytes[70..].copy_from_slice(&self.supplied);
         bytes
     }
@@ -146,15 +178,17 @@ impl Hello {
             1 => Check::Malicious,
             other => return Err(unknown("check", other)),
         };
-        if bytes[21] != 0 {
-            return Err(unknown("option", bytes[21]));
-        }
+        let garbling =
+            [Garbling::HalfGates, Garbling::ThreeHalves].into_iter().find(|g| *g as u8 == bytes[21]);
         Ok(Self {
             role: role.ok_or_else(|| unknown("role", bytes[18]))?,
             learns: learns.ok_or_else(|| unknown("outputs for", bytes[19]))?,
             check,
             digest: bytes[22..54].try_into().expect("32 bytes"),
-            key: bytes[54..70].try_into().expect("16 bytes"),
+            key: Key {
+                garbling: garbling.ok_or_else(|| unknown("garbling", bytes[21]))?,
+                bytes: bytes[54..70].try_into().expect("16 bytes"),
+            },
             supplied: bytes[70..].try_into().expect("the rest"),
         })
     }

@@ -28,8 +28,8 @@ use blindcore_accel::Device;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 pub use crate::ot::extension::Check;
-pub use hello::{Learns, Role};
-pub use two_party::{evaluate, garble};
+pub use hello::{Garbling, Learns, Role};
+pub use two_party::{evaluate, garble, garble_by};
 
 use crate::circuit::Circuit;
 use crate::ot;

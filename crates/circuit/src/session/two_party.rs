@@ -6,13 +6,13 @@ use std::time::Instant;
 use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
 use zeroize::Zeroizing;
 
-use super::hello::{Hello, check_supply};
+use super::hello::{Garbling, Hello, Key, check_supply};
 use super::message::{Message, flush, receive, send};
 use super::{Error, Inputs, Outcome, Progress, Role, Setup};
 use crate::circuit::Circuit;
 use crate::ot::extension::{Parameters, Receiver, Sender};
 
-/// Garbles for the peer at the other end of `channel`, which evaluates.
+/// Garbles for the peer at the other end of `channel`, which evaluates; half gates.
 ///
 /// # Errors
 /// The peer is gone, silent, or disagrees; inputs don't fit.
@@ -22,10 +22,25 @@ pub fn garble<C: Read + Write>(
     inputs: &Inputs,
     progress: Progress<'_>,
 ) -> Result<Outcome, Error> {
+    garble_by(Garbling::HalfGates, channel, setup, inputs, progress)
+}
+
+/// As [`garble`], in the way that is given; [`evaluate`] follows whichever it is.
+///
+/// # Errors
+/// As [`garble`].
+pub fn garble_by<C: Read + Write>(
+    garbling: Garbling,
+    channel: &mut C,
+    setup: Setup<'_>,
+    inputs: &Inputs,
+    progress: Progress<'_>,
+) -> Result<Outcome, Error> {
     let start = Instant::now();
     let circuit = setup.circuit;
     let own = inputs.bits(circuit)?;
-    let hello = Hello::new(Role::Garbler, setup.learns, setup.check, circuit, inputs)?;
+    let mut hello = Hello::new(Role::Garbler, setup.learns, setup.check, circuit, inputs)?;
+    hello.key.garbling = garbling;
     let peer = hello.exchange(channel)?;
     check_supply(circuit, &hello, &peer)?;
 
@@ -63,14 +78,14 @@ pub(super) struct Garbler<'a> {
 }
 
 impl<'a> Garbler<'a> {
-    pub(super) fn new(setup: Setup<'a>, key: [u8; 16]) -> Result<Self, Error> {
+    pub(super) fn new(setup: Setup<'a>, key: Key) -> Result<Self, Error> {
         let mut random = Zeroizing::new([0; 16]);
         getrandom::fill(&mut *random).map_err(Error::Randomness)?;
         let offset = Offset::new(Label::from_le_bytes(*random));
         let mut labels = Labels::new(setup.circuit.slots(), 1);
         // The constants: the label of what is true is 0 on the other side, and so is that of what is false.
         labels.set(1, 0, offset.label());
-        Ok(Self { setup, scheme: Scheme::HalfGates { key }, offset, labels })
+        Ok(Self { setup, scheme: key.scheme(), offset, labels })
     }
 
     /// The offset if `bit` is set, without a branch.
@@ -205,13 +220,13 @@ pub fn evaluate<C: Read + Write>(
 pub(super) fn tables<C: Read>(
     channel: &mut C,
     setup: Setup<'_>,
-    key: [u8; 16],
+    key: Key,
     labels: &mut Labels,
     progress: Progress<'_>,
     start: Instant,
 ) -> Result<Outcome, Error> {
     let circuit: &Circuit = setup.circuit;
-    let scheme = Scheme::HalfGates { key };
+    let scheme = key.scheme();
     let operation = setup.device.garble(&scheme)?;
     let total = circuit.ands();
     let mut outcome = Outcome::default();
