@@ -308,7 +308,7 @@ fn nothing_that_is_read_or_secret_is_replaced() {
     {
         use std::os::unix::fs::PermissionsExt;
         std::fs::copy(dir.join("k.key"), dir.join("shut.ct")).unwrap();
-        std::fs::set_permissions(dir.join("shut.ct"), std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(dir.join("shut.ct"), std::fs::Permissions::from_mode(0o000)).unwrap();
         let args = ["sum", "add", TEST, "--key", "k.pub", "--in", "a.ct", "--out", "shut.ct"];
         refused(&run(dir, &args), &["secret key"]);
         // A key that others may read is taken, with a word.
