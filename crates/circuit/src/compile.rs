@@ -327,7 +327,7 @@ mod tests {
                     continue;
                 }
                 let bits: Vec<bool> = (0..9).map(|i| value >> i & 1 == 1).collect();
-                assert_eq!(run(&compiled, &bits), netlist.evaluate(&[bits.clone()]).unwrap()[0]);
+                assert_eq!(run(&compiled, &bits), netlist.evaluate(std::slice::from_ref(&bits)).unwrap()[0]);
             }
             if netlist.gates().len() > 10_000 {
                 assert!(compiled.program.slots() < netlist.wires() / 4, "{}", compiled.program.slots());
@@ -354,7 +354,7 @@ mod tests {
         let compiled = Compiled::new(&netlist);
         assert_eq!(compiled.program.parts().len(), 8);
         let bits: Vec<bool> = (0..64).map(|i| i % 3 == 0).collect();
-        let want: Vec<bool> = netlist.evaluate(&[bits.clone()]).unwrap().concat();
+        let want: Vec<bool> = netlist.evaluate(std::slice::from_ref(&bits)).unwrap().concat();
         assert_eq!(run(&compiled, &bits), want);
     }
 }

@@ -31,8 +31,10 @@ const PROBLEMS: [(&str, usize, &str, &str); 6] = [
     ("mult64", 1, "circuit.garble.mult64.1t", "circuit.evaluate.mult64.1t"),
     ("divide64", 1000, "circuit.garble.divide64x1000.1t", "circuit.evaluate.divide64x1000.1t"),
 ];
-/// What sessions are measured with: about a million ANDs.
-const SESSION: &str = "matmul10x10x32";
+/// What sessions are measured with: five million ANDs.
+const SESSION: &str = "matmul20x20x32";
+/// What is built.
+const BUILT: &str = "matmul10x10x32";
 /// Transfers of a measurement.
 const TRANSFERS: usize = 1 << 22;
 /// Gates of the streamed computation.
@@ -86,7 +88,6 @@ impl Bench {
         Ok(samples)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a row has so many columns")]
     fn row(
         &mut self,
         id: &'static str,
@@ -267,8 +268,8 @@ impl Bench {
         let circuit = Circuit::new(&problems::make(SESSION)?);
         let folder = tempfile::tempdir()?;
         for (tls, id, what) in [
-            (false, "circuit.e2e.matmul10x10x32", "both parties over loopback with transfers, a core each"),
-            (true, "circuit.e2e.matmul10x10x32.tls", "the same through TLS 1.3"),
+            (false, "circuit.e2e.matmul20x20x32", "both parties over loopback with transfers, a core each"),
+            (true, "circuit.e2e.matmul20x20x32.tls", "the same through TLS 1.3"),
         ] {
             let security = |name: &str| -> anyhow::Result<Security> {
                 if !tls {
@@ -317,7 +318,7 @@ impl Bench {
     fn building(&mut self) -> anyhow::Result<()> {
         let mut ands = 0;
         let samples = self.repeated("building", |samples| {
-            ands = samples.time(|| problems::make(SESSION))?.ands();
+            ands = samples.time(|| problems::make(BUILT))?.ands();
             Ok(())
         })?;
         self.row(

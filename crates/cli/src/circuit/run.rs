@@ -306,7 +306,7 @@ impl Peers {
 
     fn listen(&self, address: &str) -> anyhow::Result<Listener> {
         let listener = transport::listen(address, &self.security(address), self.timeouts)?;
-        output::note(&format!("waiting at {}", listener.address()?));
+        output::note(&format!("listening on {}", listener.address()?));
         Ok(listener)
     }
 

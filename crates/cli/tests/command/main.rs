@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
 mod circuit;
+mod circuit_run;
 mod common;
 mod hardware;
 mod real_table;

@@ -1,0 +1,324 @@
+//! `blindcore circuit run`: parties as processes, over real sockets.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::common::{Serving, blindcore, code, json, refused, run, stderr};
+
+/// Both parties: the garbler listens, the evaluator connects. Their outputs, garbler's first.
+fn both(dir: &Path, common: &[&str], garbler: &[&str], evaluator: &[&str]) -> (Output, Output) {
+    let mut listener = party(dir, "garbler", &[&["--listen", "127.0.0.1:0"], common, garbler].concat());
+    let address = address(&mut listener);
+    let evaluated =
+        party(dir, "evaluator", &[&["--connect", &address], common, evaluator].concat()).wait_with_output();
+    (finish(listener), evaluated.expect("it ends"))
+}
+
+fn party(dir: &Path, role: &str, args: &[&str]) -> Child {
+    let mut command = blindcore(dir);
+    command.args(["circuit", "run", "--role", role, "--json", "--timeout", "30", "--wait", "10"]).args(args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+}
+
+/// Where a listening party says that it listens.
+fn address(child: &mut Child) -> String {
+    let stderr = child.stderr.as_mut().expect("piped");
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while stderr.read(&mut byte).expect("readable") == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    let line = String::from_utf8(line).expect("UTF-8");
+    line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned()
+}
+
+/// What a party whose first line was taken still says.
+fn finish(child: Child) -> Output {
+    child.wait_with_output().expect("it ends")
+}
+
+fn outputs(output: &Output) -> Value {
+    json(output)["outputs"].clone()
+}
+
+fn certificates(dir: &Path) {
+    for name in ["alice", "bob", "eve"] {
+        let made = run(dir, &["circuit", "identity", name]);
+        assert_eq!(code(&made), 0, "{}", stderr(&made));
+    }
+}
+
+const ALICE: [&str; 6] = ["--cert", "alice.crt", "--key", "alice.key", "--trust", "bob.crt"];
+const BOB: [&str; 8] =
+    ["--cert", "bob.crt", "--key", "bob.key", "--trust", "alice.crt", "--peer-name", "alice"];
+
+#[test]
+fn standards_vectors_between_two_processes() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    certificates(dir);
+    // FIPS 197, appendix B.
+    let (key, block) = ("0x2b7e151628aed2a6abf7158809cf4f3c", "0x3243f6a8885a308d313198a2e0370734");
+    std::fs::write(dir.join("key.txt"), format!("{key}\n")).unwrap();
+    let (garbled, evaluated) = both(
+        dir,
+        &["--circuit", "aes128", "--check-transfers"],
+        &[&["--input", "@key.txt"], &ALICE[..]].concat(),
+        &[&["--input", block], &BOB[..]].concat(),
+    );
+    for output in [&garbled, &evaluated] {
+        assert_eq!(outputs(output), json!(["0x3925841d02dc09fbdc118597196a0b32"]), "{}", stderr(output));
+    }
+    assert_eq!(json(&evaluated)["table_bytes"], 32 * json(&evaluated)["ands"].as_u64().unwrap());
+    // FIPS 180-4's example, "abc": one block after the initial state, the block's last input the evaluator's.
+    let state = "0x6a09e667bb67ae853c6ef372a54ff53a510e527f9b05688c1f83d9ab5be0cd19";
+    let block = format!("0x61626380{:0>120}", "18");
+    let (garbled, evaluated) = both(
+        dir,
+        &["--circuit", "sha256", "--reveal", "evaluator"],
+        &["--input", state],
+        &["--input", &block],
+    );
+    assert_eq!(outputs(&garbled), Value::Null);
+    let digest = json!(["0xba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"]);
+    assert_eq!(outputs(&evaluated), digest, "{}", stderr(&evaluated));
+    // No secret in anything that was said.
+    for output in [&garbled, &evaluated] {
+        assert!(!stderr(output).contains("6a09e667") && !stderr(output).contains("616263"));
+    }
+}
+
+#[test]
+fn a_netlist_that_yosys_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let netlist = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/circuits/auction.net.v");
+    let shape = json(&run(dir, &["circuit", "stats", netlist, "--json"]));
+    assert!(shape["ands"].as_u64().unwrap() > 0);
+    let inputs: usize = {
+        let refusal = run(dir, &["circuit", "eval", "--circuit", netlist]);
+        stderr(&refusal).matches(" bits)").count()
+    };
+    assert!(inputs >= 2, "{inputs}");
+    let values: Vec<String> = (0..inputs).map(|i| ((i * 7 + 3) % 8).to_string()).collect();
+    let given: Vec<&str> = values.iter().flat_map(|v| ["--input", v]).collect();
+    let clear = run(dir, &[&["circuit", "eval", "--circuit", netlist, "--json"], &given[..]].concat());
+    let (garbled, evaluated) = both(dir, &["--circuit", netlist], &given[..2], &given[2..]);
+    assert_eq!(outputs(&garbled), outputs(&clear), "{}", stderr(&garbled));
+    assert_eq!(outputs(&evaluated), outputs(&clear), "{}", stderr(&evaluated));
+}
+
+#[test]
+fn rounds_and_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let clear = |state: &str| {
+        let args = ["circuit", "eval", "--circuit", "sha256", "--json", "--input", state, "--input", "77"];
+        outputs(&run(dir, &args))
+    };
+    let once = clear("0x1234");
+    let twice = clear(once[0].as_str().unwrap());
+    // The garbler holds the second input, which stays; the first becomes the result of the round.
+    let common = ["--circuit", "sha256", "--rounds", "2"];
+    let (garbled, evaluated) = both(dir, &common, &["--input", "1=77"], &["--input", "0=0x1234"]);
+    assert_eq!(outputs(&garbled), twice, "{}", stderr(&garbled));
+    assert_eq!(outputs(&evaluated), twice, "{}", stderr(&evaluated));
+    let wider = run(
+        dir,
+        &[
+            "circuit",
+            "run",
+            "--role",
+            "garbler",
+            "--circuit",
+            "mult8",
+            "--rounds",
+            "2",
+            "--listen",
+            "127.0.0.1:0",
+        ],
+    );
+    refused(&wider, &["16 bits", "make them as wide"]);
+}
+
+#[test]
+fn owners_of_an_auction() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let circuit = ["--circuit", "auction3x16", "--reveal", "evaluator"];
+    let garbler_args = [&circuit[..], &["--owners", "--listen", "127.0.0.1:0"]].concat();
+    let mut garbler = party(dir, "garbler", &garbler_args);
+    let to_garbler = address(&mut garbler);
+    let evaluator_args =
+        [&circuit[..], &["--owners", "--listen", "127.0.0.1:0", "--connect", &to_garbler]].concat();
+    let mut evaluator = party(dir, "evaluator", &evaluator_args);
+    let to_evaluator = address(&mut evaluator);
+    let owners: Vec<Child> = [410, 977, 650]
+        .iter()
+        .enumerate()
+        .map(|(place, bid)| {
+            let bid = format!("{place}={bid}");
+            let to = ["--input", &bid, "--connect", &to_garbler, "--evaluator", &to_evaluator];
+            party(dir, "owner", &[&circuit[..], &to].concat())
+        })
+        .collect();
+    for owner in owners {
+        let output = owner.wait_with_output().unwrap();
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+    let (garbled, evaluated) = (finish(garbler), finish(evaluator));
+    assert_eq!(outputs(&garbled), Value::Null, "{}", stderr(&garbled));
+    // The highest bid is the second owner's, the price the third's.
+    assert_eq!(outputs(&evaluated), json!(["0x1", "0x028a"]), "{}", stderr(&evaluated));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    certificates(dir);
+    let alone = |args: &[&str]| run(dir, &[&["circuit", "run", "--wait", "1"], args].concat());
+    let mult = ["--circuit", "mult8"];
+    let garbler = ["--role", "garbler", "--circuit", "mult8", "--listen", "127.0.0.1:0"];
+    refused(&alone(&[&garbler[..], &["--input", "256"]].concat()), &["9 bits", "8"]);
+    refused(&alone(&[&garbler[..], &["--input", "5=1"]].concat()), &["no input 5", "has 2"]);
+    refused(&alone(&[&garbler[..], &["--input", "1", "--input", "0=1"]].concat()), &["given twice"]);
+    refused(&alone(&[&garbler[..], &["--input", "@nowhere"]].concat()), &["nowhere"]);
+    // Nobody listens where nobody could.
+    let nowhere = ["--role", "evaluator", "--circuit", "mult8", "--input", "1", "--connect", "127.0.0.1:1"];
+    refused(&alone(&nowhere), &["no peer within 1 s", "--wait"]);
+    refused(&alone(&["--role", "garbler", "--circuit", "mult8"]), &["--listen", "--connect"]);
+    refused(
+        &alone(&["--role", "owner", "--circuit", "mult8", "--input", "1", "--connect", "127.0.0.1:1"]),
+        &["PLACE=VALUE"],
+    );
+    refused(
+        &alone(&["--role", "garbler", "--circuit", "mult8", "--listen", "0.0.0.0:0"]),
+        &["not on this machine", "--plain-text"],
+    );
+    let swapped = ["--cert", "alice.crt", "--key", "bob.key", "--trust", "bob.crt"];
+    refused(&alone(&[&garbler[..], &["--input", "1"], &swapped].concat()), &["alice.crt"]);
+    let empty = ["--cert", "alice.crt", "--key", "alice.key", "--trust", "/dev/null"];
+    refused(&alone(&[&garbler[..], &["--input", "1"], &empty].concat()), &["there is none in it"]);
+
+    let (garbled, evaluated) = both(dir, &mult, &["--input", "1"], &["--input", "2", "--reveal", "garbler"]);
+    for output in [&garbled, &evaluated] {
+        refused(output, &["--reveal"]);
+    }
+    let (garbled, evaluated) =
+        both(dir, &[], &["--circuit", "mult8"], &["--circuit", "add8", "--input", "2"]);
+    for output in [&garbled, &evaluated] {
+        refused(output, &["circuit", "same file"]);
+    }
+    let (garbled, evaluated) = both(dir, &mult, &[], &["--input", "2"]);
+    for output in [&garbled, &evaluated] {
+        refused(output, &["input 0", "nobody"]);
+    }
+}
+
+#[test]
+fn strangers_are_turned_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    certificates(dir);
+    let mut garbler = party(
+        dir,
+        "garbler",
+        &[&["--circuit", "mult8", "--input", "6", "--listen", "127.0.0.1:0"], &ALICE[..]].concat(),
+    );
+    let address = address(&mut garbler);
+    // Somebody who speaks no TLS, one whom alice does not trust, and one who waits for another name than alice.
+    TcpStream::connect(&address).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let to = ["--circuit", "mult8", "--input", "7", "--connect", &address];
+    let eve = ["--cert", "eve.crt", "--key", "eve.key", "--trust", "alice.crt", "--peer-name", "alice"];
+    let evil = party(dir, "evaluator", &[&to[..], &eve].concat()).wait_with_output().unwrap();
+    refused(&evil, &[]);
+    let mut misnamed = BOB;
+    misnamed[7] = "carol";
+    let other = party(dir, "evaluator", &[&to[..], &misnamed].concat()).wait_with_output().unwrap();
+    refused(&other, &["TLS", "carol"]);
+    let bob = party(dir, "evaluator", &[&to[..], &BOB].concat()).wait_with_output().unwrap();
+    assert_eq!(outputs(&bob), json!(["0x002a"]), "{}", stderr(&bob));
+    let garbled = finish(garbler);
+    assert_eq!(outputs(&garbled), json!(["0x002a"]));
+    assert!(stderr(&garbled).contains("turned away"), "{}", stderr(&garbled));
+}
+
+#[test]
+fn a_silent_peer_and_a_strange_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let to =
+        ["circuit", "run", "--role", "evaluator", "--circuit", "mult8", "--input", "1", "--timeout", "1"];
+    let connect = |say: &'static [u8]| {
+        let output = std::thread::scope(|scope| {
+            let peer = scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.write_all(say).unwrap();
+                // Held open until the other side has gone.
+                let _ = stream.read_to_end(&mut Vec::new());
+            });
+            let output = run(dir, &[&to[..], &["--connect", &address]].concat());
+            peer.join().unwrap();
+            output
+        });
+        output
+    };
+    refused(&connect(b""), &["silent", "--timeout"]);
+    refused(&connect(b"SSH-2.0-OpenSSH_9.9\r\n"), &["due"]);
+}
+
+/// At twenty moments of a session one of the parties is killed: the other ends, says so in a line, and shows nothing.
+#[test]
+fn either_party_killed_at_random_moments() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let common = ["--circuit", "sha256", "--rounds", "60"];
+    let (mut ended, mut broken) = (0, 0);
+    // A wait that nobody ends: moments are the clock's, and which they are matters to no assertion.
+    let (_never, wait) = mpsc::channel::<()>();
+    for moment in 0..20u64 {
+        let mut garbler =
+            party(dir, "garbler", &[&common[..], &["--input", "1", "--listen", "127.0.0.1:0"]].concat());
+        let address = address(&mut garbler);
+        let mut evaluator =
+            party(dir, "evaluator", &[&common[..], &["--input", "2", "--connect", &address]].concat());
+        let _ = wait.recv_timeout(Duration::from_millis(moment * moment * 2 + moment * 7));
+        let survivor = if moment % 2 == 0 {
+            garbler.kill().unwrap();
+            garbler.wait().unwrap();
+            evaluator
+        } else {
+            evaluator.kill().unwrap();
+            evaluator.wait().unwrap();
+            garbler
+        };
+        let output = finish(survivor);
+        match code(&output) {
+            0 => ended += 1,
+            _ => {
+                refused(&output, &[]);
+                broken += 1;
+            }
+        }
+    }
+    assert_eq!(ended + broken, 20);
+    assert!(broken >= 5, "only {broken} of twenty were killed before the end");
+}
+
+/// The helper for servers reads the same line.
+#[test]
+fn a_party_says_where_it_listens() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = ["circuit", "run", "--role", "garbler", "--circuit", "mult8", "--input", "1"];
+    let serving = Serving::start_as(dir.path(), &[&args[..], &["--listen", "127.0.0.1:0"]].concat());
+    assert!(serving.url.starts_with("127.0.0.1:"), "{}", serving.url);
+}
