@@ -1,12 +1,13 @@
-//! The garble operation on the CPU: the definition, or half gates by AES-NI or VAES.
+//! The garble operation on the CPU: the definition, or half gates and three halves by AES-NI or VAES.
 
 use std::time::Instant;
 
 use blindcore_accel::garble::reference::{self, Side};
-use blindcore_accel::garble::{Garble, Labels, Offset, Program, Scheme, check};
+use blindcore_accel::garble::{Garble, Labels, Offset, Program, Scheme, check, three_halves};
 use blindcore_accel::{Cost, Error};
+use zeroize::Zeroizing;
 
-use crate::arch::garble::{Job, Kernel, Tables, run};
+use crate::arch::garble::{Gates, Job, Kernel, Tables, run};
 use crate::{Cpu, Isa};
 
 pub(crate) struct CpuGarble {
@@ -19,9 +20,9 @@ pub(crate) struct CpuGarble {
 impl CpuGarble {
     pub(crate) fn new(cpu: &Cpu, scheme: &Scheme) -> Self {
         let kernel = match (scheme, cpu.isa) {
-            (Scheme::InsecureSifo | Scheme::ThreeHalves { .. }, _) | (_, Isa::Portable) => None,
-            (Scheme::HalfGates { .. }, Isa::Avx2) => Kernel::aes_ni(),
-            (Scheme::HalfGates { .. }, Isa::Avx512 | Isa::Amx) => Kernel::vaes().or_else(Kernel::aes_ni),
+            (Scheme::InsecureSifo, _) | (_, Isa::Portable) => None,
+            (_, Isa::Avx2) => Kernel::aes_ni(),
+            (_, Isa::Avx512 | Isa::Amx) => Kernel::vaes().or_else(Kernel::aes_ni),
         };
         Self { cpu: cpu.clone(), scheme: *scheme, kernel }
     }
@@ -41,9 +42,21 @@ impl CpuGarble {
         let start = Instant::now();
         let mut threads = 1;
         match (self.kernel, &self.scheme) {
-            (Some(kernel), Scheme::HalfGates { key }) => {
+            (Some(kernel), Scheme::HalfGates { key } | Scheme::ThreeHalves { key }) => {
                 threads = self.cpu.pool.current_num_threads();
-                let job = Job { program, key, first_gate };
+                let dice = match (&self.scheme, &tables) {
+                    (Scheme::ThreeHalves { .. }, Tables::Garble(offset, _)) => {
+                        let gates = program.ands() * labels.instances();
+                        three_halves::dice(key, offset.label(), first_gate, gates)
+                    }
+                    _ => Vec::new(),
+                };
+                let dice = Zeroizing::new(dice);
+                let gates = match &self.scheme {
+                    Scheme::ThreeHalves { .. } => Gates::ThreeHalves { dice: &dice },
+                    _ => Gates::HalfGates,
+                };
+                let job = Job { program, key, first_gate, gates };
                 // A pool of one thread is this one: short programs would wait longer for it than they take.
                 if threads == 1 {
                     run(kernel, job, labels, tables, 1);

@@ -26,7 +26,7 @@
 mod labels;
 mod program;
 pub mod reference;
-mod three_halves;
+pub mod three_halves;
 
 pub use labels::{Label, Labels, Offset};
 pub use program::{Layer, Part, Program, ProgramBuilder, ProgramError, Step};

@@ -34,11 +34,13 @@
 //! assert_eq!(Scheme::ThreeHalves { key: [1; 16] }.table_bytes(), 25);
 //! ```
 
+use zeroize::Zeroizing;
+
 use super::Label;
 use super::reference::{hash, when};
 
 /// Bytes of a gate's row.
-pub(super) const ROW: usize = 25;
+pub const ROW: usize = 25;
 
 /// Gates whose random bits come out of one hash.
 const GATES_A_HASH: u64 = 64;
@@ -59,13 +61,12 @@ pub(super) fn garble(
         [(a, t_a), (a ^ offset, t_a), (b, t_b), (b ^ offset, t_b), (both, t_both), (both ^ offset, t_both)]
     });
     let hashes = hash(key, inputs);
-    let last = first + pairs.len() as u64;
-    let groups = first / GATES_A_HASH..last.div_ceil(GATES_A_HASH);
-    let dice = hash(key, groups.clone().map(|group| (offset, dice_tweak(group))));
+    let dice = Zeroizing::new(dice(key, offset, first, pairs.len()));
     let (hashes, _) = hashes.as_chunks::<6>();
     let (rows, _) = tables.as_chunks_mut::<ROW>();
     let outs = (first..).zip(pairs).zip(hashes).zip(rows).map(|(((gate, (a, b)), hashes), row)| {
-        let dice = dice[(gate / GATES_A_HASH - groups.start) as usize] >> (2 * (gate % GATES_A_HASH));
+        let gate = gate - first_of_dice(first);
+        let dice = dice[(gate / GATES_A_HASH) as usize] >> (2 * (gate % GATES_A_HASH));
         let out;
         (out, *row) = garble_gate(*a, *b, offset, dice, hashes);
         out
@@ -84,6 +85,20 @@ pub(super) fn evaluate(key: &[u8; 16], first: u64, pairs: &[(Label, Label)], tab
     let (rows, _) = tables.as_chunks::<ROW>();
     let gates = pairs.iter().zip(hashes).zip(rows);
     gates.map(|(((a, b), hashes), row)| evaluate_gate(*a, *b, hashes, row)).collect()
+}
+
+/// The random bits of gates that follow each other in number, two a gate: secret. The first two are those of gate
+/// [`first_of_dice`].
+#[must_use]
+pub fn dice(key: &[u8; 16], offset: Label, first: u64, gates: usize) -> Vec<Label> {
+    let groups = first / GATES_A_HASH..(first + gates as u64).div_ceil(GATES_A_HASH);
+    hash(key, groups.map(|group| (offset, dice_tweak(group))))
+}
+
+/// The gate that [`dice`] for gates from `first` on begin with: it, or one a few before it.
+#[must_use]
+pub fn first_of_dice(first: u64) -> u64 {
+    first / GATES_A_HASH * GATES_A_HASH
 }
 
 /// The tweaks of a gate's three hashes: which hash in the upper half, the gate's number in the lower.

@@ -2,7 +2,8 @@
 
 use blindcore_accel::garble::{Label, Part, Step};
 
-use super::{Job, RawTables, Stream};
+use super::three_halves::{self, Halves};
+use super::{Gates, Job, RawTables, Stream};
 
 /// A vector of `N` blocks of 128 bits.
 ///
@@ -49,7 +50,7 @@ pub(super) enum Work<'a> {
 /// # Safety
 /// The instruction set of `B` is there; slots and rows are in bounds; nobody else touches what is written.
 #[inline(always)]
-pub(super) unsafe fn run<B: Blocks>(
+pub(super) unsafe fn run<B: Halves>(
     job: Job<'_>,
     keys: &[B; 11],
     streams: &[Stream],
@@ -77,7 +78,7 @@ pub(super) unsafe fn run<B: Blocks>(
 }
 
 #[inline(always)]
-unsafe fn layer<B: Blocks>(
+unsafe fn layer<B: Halves>(
     job: Job<'_>,
     keys: &[B; 11],
     streams: &[Stream],
@@ -95,26 +96,43 @@ unsafe fn layer<B: Blocks>(
             RawTables::Garble(_, rows) => rows.cast(),
             RawTables::Evaluate(rows) => rows.cast_mut().cast(),
         };
+        // Half gates count two tweaks a gate, three halves one.
+        let shift = u32::from(matches!(job.gates, Gates::HalfGates));
         if streams[0].stride == 1 {
             let number = streams[0].first * job.program.ands() + before;
-            let (steps, first_gate) = (B::steps(2), job.first_gate);
-            let places = Neighbours::<B> { labels: streams[0].labels, ands, rows, number, first_gate, steps };
-            all(keys, tables, places, ands.len().div_ceil(B::N));
+            let (steps, first_gate) = (B::steps(1 << shift), job.first_gate);
+            let labels = streams[0].labels;
+            let places = Neighbours::<B> { labels, ands, rows, number, first_gate, shift, steps };
+            let vectors = ands.len().div_ceil(B::N);
+            match job.gates {
+                Gates::HalfGates => all(keys, tables, places, vectors),
+                Gates::ThreeHalves { dice } => {
+                    three_halves::all(keys, tables, dice, first_gate, places, vectors);
+                }
+            }
         } else {
-            let steps = B::steps(2 * job.program.ands() as u64);
-            let places = Lanes::<B> { job, streams, ands, rows, before, steps };
-            all(keys, tables, places, ands.len() * streams.len());
+            let steps = B::steps((job.program.ands() as u64) << shift);
+            let places = Lanes::<B> { job, streams, ands, rows, before, shift, steps };
+            let vectors = ands.len() * streams.len();
+            match job.gates {
+                Gates::HalfGates => all(keys, tables, places, vectors),
+                Gates::ThreeHalves { dice } => {
+                    three_halves::all(keys, tables, dice, job.first_gate, places, vectors);
+                }
+            }
         }
     }
 }
 
 /// Where the blocks of a layer's vectors come from and go to.
-trait Places<B: Blocks>: Copy {
+pub(super) trait Places<B: Blocks>: Copy {
     /// Operands and the tweak of the first hash, of vector `at`.
     unsafe fn operands(&self, at: usize) -> (B, B, B);
     unsafe fn put_label(&self, at: usize, out: B);
     unsafe fn put_rows(&self, at: usize, garblers: B, evaluators: B);
     unsafe fn rows(&self, at: usize) -> (B, B);
+    /// The gates' places in the tables, and how many there are; the last again where there are no more.
+    fn places(&self, at: usize) -> ([usize; 4], usize);
 }
 
 /// All vectors of a layer.
@@ -198,6 +216,7 @@ struct Neighbours<'a, B> {
     /// The first AND's place in the tables.
     number: usize,
     first_gate: u64,
+    shift: u32,
     steps: B,
 }
 
@@ -223,7 +242,7 @@ impl<B: Blocks> Places<B> for Neighbours<'_, B> {
     #[inline(always)]
     unsafe fn operands(&self, at: usize) -> (B, B, B) {
         let ([g, h, i, j], _) = self.gates(at);
-        let tweak = (self.first_gate + (self.number + at * B::N) as u64) << 1;
+        let tweak = (self.first_gate + (self.number + at * B::N) as u64) << self.shift;
         // SAFETY: slots are in bounds.
         unsafe {
             let a = B::gather(self.labels, [g.a as usize, h.a as usize, i.a as usize, j.a as usize]);
@@ -269,6 +288,13 @@ impl<B: Blocks> Places<B> for Neighbours<'_, B> {
             }
         }
     }
+
+    #[inline(always)]
+    fn places(&self, at: usize) -> ([usize; 4], usize) {
+        let first = at * B::N;
+        let count = B::N.min(self.ands.len() - first);
+        (std::array::from_fn(|l| self.number + first + l.min(count - 1)), count)
+    }
 }
 
 /// Several instances: a vector holds `N` lanes of one gate in one stream; streams take turns.
@@ -280,6 +306,7 @@ struct Lanes<'a, B> {
     rows: *mut Label,
     /// ANDs of the program before the layer.
     before: usize,
+    shift: u32,
     steps: B,
 }
 
@@ -309,7 +336,7 @@ impl<B: Blocks> Places<B> for Lanes<'_, B> {
     unsafe fn operands(&self, at: usize) -> (B, B, B) {
         let (step, number, stream) = self.of(at);
         let gate = stream.first * self.job.program.ands() + number;
-        let tweak = (self.job.first_gate + gate as u64) << 1;
+        let tweak = (self.job.first_gate + gate as u64) << self.shift;
         // SAFETY: slots are in bounds.
         unsafe {
             let a = B::load(stream.labels.add(step.a as usize * stream.stride));
@@ -343,6 +370,14 @@ impl<B: Blocks> Places<B> for Lanes<'_, B> {
         // SAFETY: the rows of the lanes that are instances.
         unsafe { (B::gather(self.rows, rows), B::gather(self.rows.add(1), rows)) }
     }
+
+    #[inline(always)]
+    fn places(&self, at: usize) -> ([usize; 4], usize) {
+        let (_, number, stream) = self.of(at);
+        let ands = self.job.program.ands();
+        let first = stream.first * ands + number;
+        (std::array::from_fn(|l| first + l.min(stream.lanes - 1) * ands), stream.lanes)
+    }
 }
 
 /// The XORs of a layer, in order.
@@ -367,7 +402,7 @@ unsafe fn xors_of<B: Blocks>(stream: Stream, xors: &[Step]) {
 
 /// TMMO of `K * Q` vectors at once, each with its tweak: `pi(pi(x) ^ t) ^ pi(x)`.
 #[inline(always)]
-unsafe fn hash<B: Blocks, const K: usize, const Q: usize>(
+pub(super) unsafe fn hash<B: Blocks, const K: usize, const Q: usize>(
     keys: &[B; 11],
     x: &[[B; Q]; K],
     tweaks: &[[B; Q]; K],

@@ -1,10 +1,11 @@
-//! Half gates by AES-NI and VAES: a vector holds a label of one gate or of four.
+//! Half gates and three halves by AES-NI and VAES: a vector holds a label of one gate or of four.
 //!
 //! A kernel runs a part of a program on one or several *streams*, arrays of labels that go through the same steps.
 //! AES wants eight independent blocks or vectors in flight, whatever they belong to: gates of a layer, lanes of four
 //! instances, streams of several.
 
 mod kernel;
+mod three_halves;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -79,6 +80,17 @@ pub(crate) struct Job<'a> {
     pub(crate) key: &'a [u8; 16],
     /// The number of the first AND gate.
     pub(crate) first_gate: u64,
+    pub(crate) gates: Gates<'a>,
+}
+
+/// How ANDs are garbled.
+#[derive(Clone, Copy)]
+pub(crate) enum Gates<'a> {
+    HalfGates,
+    /// With the random bits of all gates, if this is the garbler.
+    ThreeHalves {
+        dice: &'a [Label],
+    },
 }
 
 /// The tables: written by a garbler, read by an evaluator.
