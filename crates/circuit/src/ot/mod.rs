@@ -47,7 +47,9 @@ pub enum Error {
         index: usize,
     },
     /// The peer sent what no honest peer sends.
-    #[error("the consistency check of {what} failed, so the peer cheats or is faulty; begin anew with another delta")]
+    #[error(
+        "the consistency check of {what} failed, so the peer cheats or is faulty; begin anew with another delta"
+    )]
     Check {
         /// What was checked.
         what: &'static str,

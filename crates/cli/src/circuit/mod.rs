@@ -2,6 +2,7 @@
 
 mod convert;
 mod eval;
+mod garble;
 mod make;
 mod run;
 mod stats;
@@ -37,6 +38,8 @@ pub(crate) enum Circuit {
     Stats(stats::Stats),
     /// Evaluate a circuit with all inputs in the clear
     Eval(eval::Eval),
+    /// Garble and evaluate a circuit in this process, to see what it costs
+    Garble(garble::Garble),
     /// Write a circuit file in another format
     Convert(convert::Convert),
     /// Compute with others on all inputs, each side seeing its own alone
@@ -51,6 +54,7 @@ pub(crate) fn run(config: &Config, command: Circuit) -> anyhow::Result<Outcome> 
         Circuit::Make(args) => make::make(&args),
         Circuit::Stats(args) => stats::run(&args),
         Circuit::Eval(args) => eval::run(&args),
+        Circuit::Garble(args) => garble::run(config, &args),
         Circuit::Convert(args) => convert::run(&args),
         Circuit::Run(args) => run::run(config, &args),
         Circuit::Identity(args) => run::identity(&args),

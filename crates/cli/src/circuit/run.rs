@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use blindcore_circuit::circuit::Circuit;
 use blindcore_circuit::netlist::Netlist;
-use blindcore_circuit::session::{self, Check, Inputs, Learns, Setup, owners};
+use blindcore_circuit::session::{self, Check, Garbling, Inputs, Learns, Setup, owners};
 use blindcore_circuit::transport::{self, Connection, Listener, Security, Timeouts, Tls};
 use clap::ValueEnum;
 use serde_json::json;
@@ -31,6 +31,14 @@ enum Reveal {
     Both,
     Garbler,
     Evaluator,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Scheme {
+    /// 32 bytes a gate
+    HalfGates,
+    /// 25 bytes a gate, for more work: where the network is what is slow
+    ThreeHalves,
 }
 
 #[derive(clap::Args)]
@@ -77,6 +85,9 @@ pub(crate) struct Run {
     /// Who learns the outputs
     #[arg(long, default_value = "both")]
     reveal: Reveal,
+    /// How the garbler garbles; the evaluator follows
+    #[arg(long, default_value = "half-gates")]
+    scheme: Scheme,
     /// Check that the evaluator keeps to the protocol in oblivious transfers
     #[arg(long)]
     check_transfers: bool,
@@ -163,7 +174,13 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
     let label = if args.role == Role::Garbler { "garbling" } else { "evaluating" };
     let mut progress = |done, total| bar.set(label, done, Some(total), false);
     let outcome = match (args.role, args.owners) {
-        (Role::Garbler, false) => session::garble(&mut peers.one(args)?, setup, &inputs, &mut progress)?,
+        (Role::Garbler, false) => {
+            let way = match args.scheme {
+                Scheme::HalfGates => Garbling::HalfGates,
+                Scheme::ThreeHalves => Garbling::ThreeHalves,
+            };
+            session::garble_by(way, &mut peers.one(args)?, setup, &inputs, &mut progress)?
+        }
         (Role::Evaluator, false) => session::evaluate(&mut peers.one(args)?, setup, &inputs, &mut progress)?,
         (Role::Garbler, true) => {
             let address = args.listen.as_deref().context("a garbler for owners needs --listen")?;

@@ -82,12 +82,13 @@ fn standards_vectors_between_two_processes() {
     let (garbled, evaluated) = both(
         dir,
         &["--circuit", "sha256", "--reveal", "evaluator"],
-        &["--input", state],
+        &["--input", state, "--scheme", "three-halves"],
         &["--input", &block],
     );
     assert_eq!(outputs(&garbled), Value::Null);
     let digest = json!(["0xba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"]);
     assert_eq!(outputs(&evaluated), digest, "{}", stderr(&evaluated));
+    assert_eq!(json(&garbled)["table_bytes"], 25 * json(&garbled)["ands"].as_u64().unwrap());
     // No secret in anything that was said.
     for output in [&garbled, &evaluated] {
         assert!(!stderr(output).contains("6a09e667") && !stderr(output).contains("616263"));
@@ -321,4 +322,19 @@ fn a_party_says_where_it_listens() {
     let args = ["circuit", "run", "--role", "garbler", "--circuit", "mult8", "--input", "1"];
     let serving = Serving::start_as(dir.path(), &[&args[..], &["--listen", "127.0.0.1:0"]].concat());
     assert!(serving.url.starts_with("127.0.0.1:"), "{}", serving.url);
+}
+
+#[test]
+fn garbling_alone_and_what_is_broken() {
+    let dir = tempfile::tempdir().unwrap();
+    let garble = |args: &[&str]| run(dir.path(), &[&["circuit", "garble", "--circuit"], args].concat());
+    for (scheme, bytes) in [("half-gates", 32), ("three-halves", 25)] {
+        let done = json(&garble(&["sort10x4", "--scheme", scheme, "--instances", "5", "--json"]));
+        assert_eq!((&done["ands"], &done["table_bytes"]), (&json!(1160), &json!(1160 * bytes)));
+    }
+    refused(&garble(&["mult8", "--scheme", "sifo"]), &["SHA-1", "80 bits", "--allow-broken"]);
+    let allowed = garble(&["mult8", "--scheme", "sifo", "--allow-broken", "--json"]);
+    assert_eq!(json(&allowed)["table_bytes"], 120 * 30);
+    assert!(stderr(&allowed).contains("broken"), "{}", stderr(&allowed));
+    refused(&garble(&["matmul10x10x32", "--instances", "1000000"]), &["fewer --instances"]);
 }
