@@ -260,7 +260,7 @@ fn a_silent_peer_and_a_strange_one() {
     let to =
         ["circuit", "run", "--role", "evaluator", "--circuit", "mult8", "--input", "1", "--timeout", "1"];
     let connect = |say: &'static [u8]| {
-        let output = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             let peer = scope.spawn(|| {
                 let (mut stream, _) = listener.accept().unwrap();
                 stream.write_all(say).unwrap();
@@ -270,8 +270,7 @@ fn a_silent_peer_and_a_strange_one() {
             let output = run(dir, &[&to[..], &["--connect", &address]].concat());
             peer.join().unwrap();
             output
-        });
-        output
+        })
     };
     refused(&connect(b""), &["silent", "--timeout"]);
     refused(&connect(b"SSH-2.0-OpenSSH_9.9\r\n"), &["due"]);
