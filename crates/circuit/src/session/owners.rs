@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The garbler and the evaluator wait until owners have come for every input, each with the inputs that nobody else has.
-//! Labels go by proxy oblivious transfer ([`proxy`](crate::ot::proxy)), so the garbler never learns a bit, and the
+//! Labels go by proxy oblivious transfer ([`proxy`]), so the garbler never learns a bit, and the
 //! evaluator sees labels. If those two put together what they know, they know the inputs: owners choose two who don't.
 
 use std::io::{self, Read, Write};
