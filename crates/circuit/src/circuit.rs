@@ -1,11 +1,15 @@
 //! A circuit, ready for two parties: what they agree on, and the programs that they run one after the other.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use blindcore_accel::garble::{Program, ProgramBuilder};
 
 use crate::compile::Compiled;
+use crate::formats::FormatError;
 use crate::netlist::{Kind, Netlist, Wire};
+use crate::stream::Streamed;
 
 /// ANDs of a piece: what is garbled and evaluated while the piece before travels.
 pub const PIECE: usize = 1 << 13;
@@ -28,11 +32,20 @@ pub struct Circuit {
     outputs: Vec<PortShape>,
     output_slots: Vec<u32>,
     slots: usize,
-    pieces: Vec<Arc<Program>>,
+    source: Source,
     /// Moves results to inputs between two rounds.
     feedback: Option<Arc<Program>>,
     rounds: u64,
     digest: [u8; 32],
+}
+
+/// Where programs come from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// Compiled.
+    Memory(Vec<Arc<Program>>),
+    /// Compiled while they are run.
+    Disk(Arc<Streamed>),
 }
 
 /// Why a circuit can't be run in rounds.
@@ -78,11 +91,31 @@ impl Circuit {
             outputs: shape(netlist.outputs()),
             slots: compiled.program.slots(),
             output_slots: compiled.outputs,
-            pieces: compiled.program.pieces(PIECE).into_iter().map(Arc::new).collect(),
+            source: Source::Memory(compiled.program.pieces(PIECE).into_iter().map(Arc::new).collect()),
             feedback: None,
             rounds: 1,
             digest: digest(netlist),
         }
+    }
+
+    /// A file in a Bristol format that is larger than memory: what is kept of it lies in `folder` and goes with the
+    /// circuit, thirteen bytes a gate; memory is one bit a wire and what is alive. Both parties have to stream, for the
+    /// order of gates is another one.
+    ///
+    /// # Errors
+    /// The file can't be read or is no such netlist; there is no room in the folder.
+    pub fn stream(path: &Path, folder: &Path) -> Result<Self, FormatError> {
+        let streamed = Streamed::new(path, folder)?;
+        Ok(Self {
+            inputs: streamed.inputs.clone(),
+            outputs: streamed.outputs.clone(),
+            output_slots: streamed.output_slots.clone(),
+            slots: streamed.slots,
+            digest: streamed.digest,
+            source: Source::Disk(Arc::new(streamed)),
+            feedback: None,
+            rounds: 1,
+        })
     }
 
     /// The circuit run `rounds` times: the outputs of a round are the first inputs of the next, the other inputs stay.
@@ -149,7 +182,11 @@ impl Circuit {
     /// AND gates of all rounds.
     #[must_use]
     pub fn ands(&self) -> u64 {
-        self.pieces.iter().map(|p| p.ands() as u64).sum::<u64>() * self.rounds
+        let round = match &self.source {
+            Source::Memory(pieces) => pieces.iter().map(|p| p.ands() as u64).sum(),
+            Source::Disk(streamed) => streamed.ands,
+        };
+        round * self.rounds
     }
 
     /// Slots that labels need.
@@ -172,10 +209,18 @@ impl Circuit {
     }
 
     /// The programs in the order in which they are run.
-    pub fn programs(&self) -> impl Iterator<Item = &Program> {
+    ///
+    /// # Errors
+    /// What a streamed circuit keeps on disk can't be read.
+    pub fn programs(&self) -> impl Iterator<Item = io::Result<Arc<Program>>> {
         (0..self.rounds).flat_map(move |round| {
-            let between = self.feedback.iter().filter(move |_| round > 0);
-            between.chain(&self.pieces).map(|p| &**p)
+            let between = self.feedback.iter().filter(move |_| round > 0).map(|p| Ok(p.clone()));
+            let (pieces, streamed) = match &self.source {
+                Source::Memory(pieces) => (&pieces[..], None),
+                Source::Disk(streamed) => (&[][..], Some(streamed)),
+            };
+            let streamed = streamed.into_iter().flat_map(|s| s.programs());
+            between.chain(pieces.iter().map(|p| Ok(p.clone()))).chain(streamed)
         })
     }
 

@@ -48,5 +48,6 @@ pub mod ot;
 pub mod policy;
 pub mod problems;
 pub mod session;
+mod stream;
 pub mod transport;
 pub mod typed;

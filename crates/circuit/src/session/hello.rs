@@ -215,7 +215,7 @@ impl Hello {
         if peer.digest != self.digest {
             let short =
                 |digest: &[u8; 32]| digest[..8].iter().map(|b| format!("{b:02x}")).collect::<String>();
-            let remedy = "give both sides the same file, and the same --rounds";
+            let remedy = "give both sides the same file, the same --rounds, and --stream or not";
             return differs("the circuit", &short(&peer.digest), &short(&self.digest), remedy);
         }
         if peer.learns != self.learns {

@@ -121,6 +121,7 @@ impl<'a> Garbler<'a> {
         let mut outcome = Outcome::default();
         let mut tables = Vec::new();
         for program in circuit.programs() {
+            let program = &*program.map_err(|e| Error::io("while the circuit was read", e))?;
             tables.resize(program.ands() * self.scheme.table_bytes(), 0);
             let cost =
                 operation.garble(program, &self.offset, outcome.ands, &mut self.labels, &mut tables)?;
@@ -232,6 +233,7 @@ pub(super) fn tables<C: Read>(
     let mut outcome = Outcome::default();
     let mut tables = Vec::new();
     for program in circuit.programs() {
+        let program = &*program.map_err(|e| Error::io("while the circuit was read", e))?;
         tables.resize(program.ands() * scheme.table_bytes(), 0);
         if !tables.is_empty() {
             receive(channel, Message::Tables, &mut tables)?;

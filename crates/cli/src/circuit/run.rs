@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use blindcore_circuit::circuit::Circuit;
-use blindcore_circuit::netlist::Netlist;
+use blindcore_circuit::circuit::{Circuit, PortShape};
 use blindcore_circuit::session::{self, Check, Garbling, Inputs, Learns, Setup, owners};
 use blindcore_circuit::transport::{self, Connection, Listener, Security, Timeouts, Tls};
 use clap::ValueEnum;
@@ -94,6 +93,10 @@ pub(crate) struct Run {
     /// Run the circuit so many times, its outputs becoming its first inputs
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: u64,
+    /// Stream a file in a Bristol format that is larger than memory: both sides have to. Takes 13 bytes of disk a gate, in
+    /// the folder for temporary files (TMPDIR)
+    #[arg(long)]
+    stream: bool,
     /// This side's certificate (PEM)
     #[arg(long, value_name = "FILE", requires_all = ["key", "trust"])]
     cert: Option<PathBuf>,
@@ -140,11 +143,13 @@ pub(crate) struct Identity {
 }
 
 pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
-    let netlist = load(&args.circuit)?;
-    let inputs = own_inputs(args, &netlist)?;
-    let circuit = Circuit::new(&netlist);
+    let circuit = if args.stream {
+        Circuit::stream(Path::new(&args.circuit), &std::env::temp_dir())?
+    } else {
+        Circuit::new(&load(&args.circuit)?)
+    };
     let circuit = if args.rounds == 1 { circuit } else { circuit.in_rounds(args.rounds)? };
-    drop(netlist);
+    let inputs = own_inputs(args, circuit.inputs())?;
     let peers = Peers::new(args)?;
     let learns = match args.reveal {
         Reveal::Both => Learns::Both,
@@ -214,8 +219,7 @@ impl Run {
 }
 
 /// This side's values, each at its place.
-fn own_inputs(args: &Run, netlist: &Netlist) -> anyhow::Result<Inputs> {
-    let ports = netlist.inputs();
+fn own_inputs(args: &Run, ports: &[PortShape]) -> anyhow::Result<Inputs> {
     anyhow::ensure!(
         !args.owners || args.role == Role::Owner || args.inputs.is_empty(),
         "with --owners all inputs come from owners; leave --input away"
@@ -252,7 +256,7 @@ fn own_inputs(args: &Run, netlist: &Netlist) -> anyhow::Result<Inputs> {
             port.name
         );
         let text = read_value(value, &port.name)?;
-        placed.push((place, Zeroizing::new(values::bits(text.trim(), port)?)));
+        placed.push((place, Zeroizing::new(values::bits(text.trim(), &port.name, port.width)?)));
     }
     Ok(placed.into_iter().fold(Inputs::new(), |all, (place, bits)| all.with(place, bits.to_vec())))
 }

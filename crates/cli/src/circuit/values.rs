@@ -2,7 +2,7 @@
 //!
 //! What is wrong with a value is said without showing it: it may be a secret.
 
-use blindcore_circuit::netlist::{Netlist, Port};
+use blindcore_circuit::netlist::Netlist;
 
 /// The bits of every input, in order.
 pub(crate) fn inputs(netlist: &Netlist, values: &[String]) -> anyhow::Result<Vec<Vec<bool>>> {
@@ -18,12 +18,11 @@ pub(crate) fn inputs(netlist: &Netlist, values: &[String]) -> anyhow::Result<Vec
         ports.len(),
         if ports.is_empty() { "none".into() } else { wanted() }
     );
-    values.iter().zip(ports).map(|(value, port)| bits(value, port)).collect()
+    values.iter().zip(ports).map(|(value, port)| bits(value, &port.name, port.wires.len())).collect()
 }
 
 /// The bits of a value for this input.
-pub(crate) fn bits(value: &str, port: &Port) -> anyhow::Result<Vec<bool>> {
-    let (name, width) = (&port.name, port.wires.len());
+pub(crate) fn bits(value: &str, name: &str, width: usize) -> anyhow::Result<Vec<bool>> {
     let (digits, radix) = match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
         Some(hex) => (hex, 16),
         None => (value, 10),
@@ -91,11 +90,10 @@ fn trimmed(mut bits: Vec<bool>) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use blindcore_circuit::netlist::Wire;
+    use super::hex;
 
-    fn port(width: u32) -> Port {
-        Port { name: "x".into(), wires: (2..2 + width).map(Wire).collect() }
+    fn bits(value: &str, width: u32) -> anyhow::Result<Vec<bool>> {
+        super::bits(value, "x", width as usize)
     }
 
     #[test]
@@ -103,10 +101,10 @@ mod tests {
         for width in [1, 3, 4, 5, 31, 32, 33, 64, 100, 127, 128] {
             let all = u128::MAX >> (128 - width);
             for value in [0, 1, 5, 9, 10, 99_999_999, 1_000_000_000, 1 << 32, all / 3, all - 1, all] {
-                let decimal = bits(&value.to_string(), &port(width));
+                let decimal = bits(&value.to_string(), width);
                 assert_eq!(decimal.is_ok(), value <= all, "{value} {width}");
                 if let Ok(decimal) = decimal {
-                    assert_eq!(decimal, bits(&format!("0x{value:X}"), &port(width)).unwrap());
+                    assert_eq!(decimal, bits(&format!("0x{value:X}"), width).unwrap());
                     let digits = width.div_ceil(4) as usize;
                     assert_eq!(hex(&decimal), format!("0x{value:0>digits$x}"));
                 }
@@ -114,14 +112,11 @@ mod tests {
         }
         // 2^200 and 2^200 - 1.
         let power = "1606938044258990275541962092341162602522202993782792835301376";
-        assert_eq!(bits(power, &port(201)).unwrap().iter().rposition(|b| *b), Some(200));
-        assert!(bits(power, &port(200)).unwrap_err().to_string().contains("201 bits, over its 200"));
-        assert!(bits(&power.replace("376", "375"), &port(200)).unwrap().iter().all(|b| *b));
-        assert_eq!(
-            bits("0x", &port(0)).unwrap_err().to_string(),
-            bits("0x", &port(9)).unwrap_err().to_string()
-        );
-        assert_eq!((bits("000", &port(0)).unwrap(), hex(&[])), (vec![], "0x".to_owned()));
+        assert_eq!(bits(power, 201).unwrap().iter().rposition(|b| *b), Some(200));
+        assert!(bits(power, 200).unwrap_err().to_string().contains("201 bits, over its 200"));
+        assert!(bits(&power.replace("376", "375"), 200).unwrap().iter().all(|b| *b));
+        assert_eq!(bits("0x", 0).unwrap_err().to_string(), bits("0x", 9).unwrap_err().to_string());
+        assert_eq!((bits("000", 0).unwrap(), hex(&[])), (vec![], "0x".to_owned()));
     }
 
     #[test]
@@ -137,7 +132,7 @@ mod tests {
             ("0x100", "over its 8"),
             ("1é", "character 2"),
         ] {
-            let said = bits(value, &port(8)).unwrap_err().to_string();
+            let said = bits(value, 8).unwrap_err().to_string();
             assert!(said.contains(words), "{said}");
             assert!(value.len() < 3 || !said.contains(value), "{said}");
         }

@@ -130,6 +130,16 @@ fn rounds_and_places() {
     let (garbled, evaluated) = both(dir, &common, &["--input", "1=77"], &["--input", "0=0x1234"]);
     assert_eq!(outputs(&garbled), twice, "{}", stderr(&garbled));
     assert_eq!(outputs(&evaluated), twice, "{}", stderr(&evaluated));
+    // The same from a file that both stream; one that doesn't has another order of gates.
+    let made = run(dir, &["circuit", "make", "sha256", "--out", "sha.txt"]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    let common = ["--circuit", "sha.txt", "--rounds", "2"];
+    let (one, other) = (["--input", "1=77", "--stream"], ["--input", "0=0x1234", "--stream"]);
+    let (garbled, evaluated) = both(dir, &common, &one, &other);
+    assert_eq!(outputs(&garbled), twice, "{}", stderr(&garbled));
+    assert_eq!(outputs(&evaluated), twice, "{}", stderr(&evaluated));
+    let (garbled, _) = both(dir, &common, &one[..2], &other);
+    refused(&garbled, &["--stream"]);
     let wider = run(
         dir,
         &[

@@ -96,29 +96,22 @@ unsafe fn layer<B: Halves>(
             RawTables::Garble(_, rows) => rows.cast(),
             RawTables::Evaluate(rows) => rows.cast_mut().cast(),
         };
-        // Half gates count two tweaks a gate, three halves one.
-        let shift = u32::from(matches!(job.gates, Gates::HalfGates));
-        if streams[0].stride == 1 {
-            let number = streams[0].first * job.program.ands() + before;
-            let (steps, first_gate) = (B::steps(1 << shift), job.first_gate);
-            let labels = streams[0].labels;
-            let places = Neighbours::<B> { labels, ands, rows, number, first_gate, shift, steps };
-            let vectors = ands.len().div_ceil(B::N);
-            match job.gates {
-                Gates::HalfGates => all(keys, tables, places, vectors),
-                Gates::ThreeHalves { dice } => {
-                    three_halves::all(keys, tables, dice, first_gate, places, vectors);
-                }
+        match job.gates {
+            Gates::HalfGates if streams[0].stride == 1 => {
+                let places = Neighbours::<B, 1>::new(job, streams[0], ands, rows, before);
+                all(keys, tables, places, ands.len().div_ceil(B::N));
             }
-        } else {
-            let steps = B::steps((job.program.ands() as u64) << shift);
-            let places = Lanes::<B> { job, streams, ands, rows, before, shift, steps };
-            let vectors = ands.len() * streams.len();
-            match job.gates {
-                Gates::HalfGates => all(keys, tables, places, vectors),
-                Gates::ThreeHalves { dice } => {
-                    three_halves::all(keys, tables, dice, job.first_gate, places, vectors);
-                }
+            Gates::HalfGates => {
+                let places = Lanes::<B, 1>::new(job, streams, ands, rows, before);
+                all(keys, tables, places, ands.len() * streams.len());
+            }
+            Gates::ThreeHalves { dice } if streams[0].stride == 1 => {
+                let places = Neighbours::<B, 0>::new(job, streams[0], ands, rows, before);
+                three_halves::all(keys, tables, dice, job.first_gate, places, ands.len().div_ceil(B::N));
+            }
+            Gates::ThreeHalves { dice } => {
+                let places = Lanes::<B, 0>::new(job, streams, ands, rows, before);
+                three_halves::all(keys, tables, dice, job.first_gate, places, ands.len() * streams.len());
             }
         }
     }
@@ -207,20 +200,28 @@ unsafe fn evaluate_at<B: Blocks, P: Places<B>, const Q: usize>(keys: &[B; 11], p
     }
 }
 
-/// One instance: a vector holds neighbouring gates, the last perhaps fewer than it could.
+/// One instance: a vector holds neighbouring gates, the last perhaps fewer than it could. Gates have `1 << SHIFT` tweaks
+/// that follow each other.
 #[derive(Clone, Copy)]
-struct Neighbours<'a, B> {
+struct Neighbours<'a, B, const SHIFT: u32> {
     labels: *mut Label,
     ands: &'a [Step],
     rows: *mut Label,
     /// The first AND's place in the tables.
     number: usize,
     first_gate: u64,
-    shift: u32,
     steps: B,
 }
 
-impl<B: Blocks> Neighbours<'_, B> {
+impl<'a, B: Blocks, const SHIFT: u32> Neighbours<'a, B, SHIFT> {
+    #[inline(always)]
+    unsafe fn new(job: Job<'_>, stream: Stream, ands: &'a [Step], rows: *mut Label, before: usize) -> Self {
+        let number = stream.first * job.program.ands() + before;
+        // SAFETY: the caller has the instruction set.
+        let steps = unsafe { B::steps(1 << SHIFT) };
+        Self { labels: stream.labels, ands, rows, number, first_gate: job.first_gate, steps }
+    }
+
     /// The steps of vector `at`; the last is repeated where there are no more.
     #[inline(always)]
     fn gates(&self, at: usize) -> ([Step; 4], usize) {
@@ -238,11 +239,11 @@ impl<B: Blocks> Neighbours<'_, B> {
     }
 }
 
-impl<B: Blocks> Places<B> for Neighbours<'_, B> {
+impl<B: Blocks, const SHIFT: u32> Places<B> for Neighbours<'_, B, SHIFT> {
     #[inline(always)]
     unsafe fn operands(&self, at: usize) -> (B, B, B) {
         let ([g, h, i, j], _) = self.gates(at);
-        let tweak = (self.first_gate + (self.number + at * B::N) as u64) << self.shift;
+        let tweak = (self.first_gate + (self.number + at * B::N) as u64) << SHIFT;
         // SAFETY: slots are in bounds.
         unsafe {
             let a = B::gather(self.labels, [g.a as usize, h.a as usize, i.a as usize, j.a as usize]);
@@ -297,20 +298,32 @@ impl<B: Blocks> Places<B> for Neighbours<'_, B> {
     }
 }
 
-/// Several instances: a vector holds `N` lanes of one gate in one stream; streams take turns.
+/// Several instances: a vector holds `N` lanes of one gate in one stream; streams take turns. `SHIFT` as above.
 #[derive(Clone, Copy)]
-struct Lanes<'a, B> {
+struct Lanes<'a, B, const SHIFT: u32> {
     job: Job<'a>,
     streams: &'a [Stream],
     ands: &'a [Step],
     rows: *mut Label,
     /// ANDs of the program before the layer.
     before: usize,
-    shift: u32,
     steps: B,
 }
 
-impl<B: Blocks> Lanes<'_, B> {
+impl<'a, B: Blocks, const SHIFT: u32> Lanes<'a, B, SHIFT> {
+    #[inline(always)]
+    unsafe fn new(
+        job: Job<'a>,
+        streams: &'a [Stream],
+        ands: &'a [Step],
+        rows: *mut Label,
+        before: usize,
+    ) -> Self {
+        // SAFETY: the caller has the instruction set.
+        let steps = unsafe { B::steps((job.program.ands() as u64) << SHIFT) };
+        Self { job, streams, ands, rows, before, steps }
+    }
+
     #[inline(always)]
     fn of(&self, at: usize) -> (Step, usize, Stream) {
         // The number of streams is a power of two.
@@ -331,12 +344,12 @@ impl<B: Blocks> Lanes<'_, B> {
     }
 }
 
-impl<B: Blocks> Places<B> for Lanes<'_, B> {
+impl<B: Blocks, const SHIFT: u32> Places<B> for Lanes<'_, B, SHIFT> {
     #[inline(always)]
     unsafe fn operands(&self, at: usize) -> (B, B, B) {
         let (step, number, stream) = self.of(at);
         let gate = stream.first * self.job.program.ands() + number;
-        let tweak = (self.job.first_gate + gate as u64) << self.shift;
+        let tweak = (self.job.first_gate + gate as u64) << SHIFT;
         // SAFETY: slots are in bounds.
         unsafe {
             let a = B::load(stream.labels.add(step.a as usize * stream.stride));

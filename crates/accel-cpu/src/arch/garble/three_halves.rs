@@ -69,22 +69,19 @@ pub(super) unsafe fn all<B: Halves, P: Places<B>>(
                 let dice =
                     Dice { bits: dice.as_ptr().cast(), skipped: first_gate - first_of_dice(first_gate) };
                 let offset = Constants::new(offset);
-                while at + 1 < vectors {
-                    garble_at::<B, P, 2>(keys, &offset, dice, places, rows, at);
-                    at += 2;
-                }
-                if at < vectors {
+                // Six hashes of one vector keep AES busy; twelve would not fit the registers.
+                while at < vectors {
                     garble_at::<B, P, 1>(keys, &offset, dice, places, rows, at);
+                    at += 1;
                 }
             }
             RawTables::Evaluate(rows) => {
-                while at + 3 < vectors {
-                    evaluate_at::<B, P, 4>(keys, places, rows, at);
-                    at += 4;
+                while at + 1 < vectors {
+                    evaluate_at::<B, P, 2>(keys, places, rows, at);
+                    at += 2;
                 }
-                while at < vectors {
+                if at < vectors {
                     evaluate_at::<B, P, 1>(keys, places, rows, at);
-                    at += 1;
                 }
             }
         }
