@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use blindcore_accel::Device;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 pub use crate::ot::extension::Check;
 pub use hello::{Garbling, Learns, Role};
@@ -74,8 +74,9 @@ impl Inputs {
     }
 
     /// All bits with their slots in the circuit's programs, input by input.
-    fn bits(&self, circuit: &Circuit) -> Result<Vec<(u32, bool)>, Error> {
-        let mut all = Vec::new();
+    fn bits(&self, circuit: &Circuit) -> Result<Zeroizing<Vec<(u32, bool)>>, Error> {
+        let count = self.0.values().map(Vec::len).sum();
+        let mut all = Zeroizing::new(Vec::with_capacity(count));
         for (input, bits) in &self.0 {
             let Some(port) = circuit.inputs().get(*input) else {
                 return Err(Error::NoSuchInput { input: *input, inputs: circuit.inputs().len() });

@@ -61,7 +61,7 @@ pub fn garble_by<C: Read + Write>(
     }
     let mut active = Zeroizing::new(Vec::with_capacity(own.len() * 16));
     let zeros = garbler.fresh_labels(own.iter().map(|(slot, _)| *slot))?;
-    for (zero, (_, bit)) in zeros.iter().zip(&own) {
+    for (zero, (_, bit)) in zeros.iter().zip(own.iter()) {
         active.extend_from_slice(&(zero ^ garbler.when(*bit)).to_le_bytes());
     }
     send(channel, Message::InputLabels, &active)?;
