@@ -13,7 +13,7 @@ from cocotb_tools.runner import Verilator
 
 HW = Path(__file__).resolve().parent.parent
 BENCHES = HW / "dv" / "benches"
-INCLUDES = [HW / "rtl/common", HW / "rtl/onionchopper", HW / "rtl/assert", HW / "dv/models"]
+INCLUDES = [HW / "rtl/common", HW / "rtl/onionchopper", HW / "rtl/sifo", HW / "rtl/assert", HW / "dv/models"]
 
 # A bench is a module and the parameters it is built with.
 BUILDS = {
