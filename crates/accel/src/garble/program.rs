@@ -66,6 +66,12 @@ pub enum ProgramError {
         /// The slot.
         slot: u32,
     },
+    /// More steps than are counted.
+    #[error("a program has at most {most} steps; cut it into several")]
+    Steps {
+        /// The limit.
+        most: usize,
+    },
     /// Two parts that are not independent.
     #[error("two parts meet in slot {slot}, which one of them writes")]
     Parts {
@@ -204,6 +210,8 @@ pub struct ProgramBuilder {
 }
 
 const MANY: u32 = u32::MAX;
+/// Steps of a program: so few that no number of a layer or a part, and no count of a layer, is `MANY` or wraps.
+const MOST_STEPS: usize = MANY as usize - 2;
 
 impl ProgramBuilder {
     /// An empty program over this many slots.
@@ -220,7 +228,7 @@ impl ProgramBuilder {
     /// An XOR; after an AND it begins a new layer.
     ///
     /// # Errors
-    /// No such slot, or one that another part writes.
+    /// No such slot, or one that another part writes; or there are 2^32 - 3 steps.
     pub fn xor(&mut self, out: u32, a: u32, b: u32) -> Result<(), ProgramError> {
         if self.layer.ands > 0 {
             self.end_layer();
@@ -233,7 +241,7 @@ impl ProgramBuilder {
     /// An AND of the current layer.
     ///
     /// # Errors
-    /// No such slot, or one that another AND of the layer or another part writes.
+    /// No such slot, or one that another AND of the layer or another part writes; or there are 2^32 - 3 steps.
     pub fn and(&mut self, out: u32, a: u32, b: u32) -> Result<(), ProgramError> {
         let now = self.program.layers.len() as u32 + 1;
         let step = Step { out, a, b };
@@ -287,6 +295,9 @@ impl ProgramBuilder {
     }
 
     fn step(&mut self, step: Step) -> Result<(), ProgramError> {
+        if self.program.steps.len() >= MOST_STEPS {
+            return Err(ProgramError::Steps { most: MOST_STEPS });
+        }
         let slots = self.program.slots;
         for slot in [step.out, step.a, step.b] {
             if slot as usize >= slots {

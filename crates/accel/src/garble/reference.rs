@@ -4,6 +4,8 @@ use aes::Aes128;
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use sha1::{Digest, Sha1};
 
+use zeroize::{Zeroize, Zeroizing};
+
 use super::{Label, Labels, Offset, Program, Scheme, Step, three_halves};
 
 /// The garbler's part or the evaluator's, with the tables that it writes or reads.
@@ -28,7 +30,8 @@ pub fn run(scheme: &Scheme, program: &Program, first_gate: u64, labels: &mut Lab
                 }
                 let tables = (first + before) * row..(first + before + ands.len()) * row;
                 let layer = LayerOf { first: first_gate + (first + before) as u64, steps: ands };
-                let pairs: Vec<_> = ands.iter().map(|s| (labels[at(s.a)], labels[at(s.b)])).collect();
+                let pairs = ands.iter().map(|s| (labels[at(s.a)], labels[at(s.b)])).collect();
+                let pairs: Zeroizing<Vec<(Label, Label)>> = Zeroizing::new(pairs);
                 let outs = match (&mut side, scheme) {
                     (Side::Garble(offset, all), Scheme::HalfGates { key }) => {
                         layer.garble_halves(key, offset.label(), &pairs, &mut all[tables])
@@ -47,8 +50,8 @@ pub fn run(scheme: &Scheme, program: &Program, first_gate: u64, labels: &mut Lab
                     }
                     (Side::Evaluate(all), Scheme::InsecureSifo) => layer.evaluate_sifo(&pairs, &all[tables]),
                 };
-                for (step, out) in ands.iter().zip(outs) {
-                    labels[at(step.out)] = out;
+                for (step, out) in ands.iter().zip(&*Zeroizing::new(outs)) {
+                    labels[at(step.out)] = *out;
                 }
             }
         }
@@ -161,12 +164,16 @@ pub fn hash(key: &[u8; 16], inputs: impl IntoIterator<Item = (Label, Label)>) ->
     let (mut blocks, tweaks): (Vec<_>, Vec<_>) =
         inputs.into_iter().map(|(x, t)| (Array(x.to_le_bytes()), t)).unzip();
     pi.encrypt_blocks(&mut blocks);
+    // Who knows these knows the labels: the permutation's key is public.
     let inner: Vec<Label> = blocks.iter().map(|b| Label::from_le_bytes(b.0)).collect();
+    let inner = Zeroizing::new(inner);
     for (block, (inner, tweak)) in blocks.iter_mut().zip(inner.iter().zip(tweaks)) {
         *block = Array((inner ^ tweak).to_le_bytes());
     }
     pi.encrypt_blocks(&mut blocks);
-    blocks.iter().zip(inner).map(|(b, inner)| Label::from_le_bytes(b.0) ^ inner).collect()
+    let hashes = blocks.iter().zip(&*inner).map(|(b, inner)| Label::from_le_bytes(b.0) ^ inner).collect();
+    blocks.iter_mut().for_each(|block| block.0.zeroize());
+    hashes
 }
 
 /// The first 80 bits of SHA-1 over both labels (ten bytes each) and the gate's number (eight, little-endian).

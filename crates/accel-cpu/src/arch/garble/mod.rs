@@ -36,7 +36,10 @@ impl Kernel {
     /// VAES with AVX-512, if this machine has it.
     pub(crate) fn vaes() -> Option<Self> {
         #[cfg(target_arch = "x86_64")]
-        if super::check_avx512().is_ok() && is_x86_feature_detected!("vaes") {
+        if super::check_avx512().is_ok()
+            && is_x86_feature_detected!("vaes")
+            && is_x86_feature_detected!("aes")
+        {
             return Some(Kernel::Vaes);
         }
         None

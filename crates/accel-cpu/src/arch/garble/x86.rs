@@ -20,7 +20,7 @@ pub(super) unsafe fn aes_ni(job: Job<'_>, streams: &[Stream], tables: RawTables,
 /// One part or layer, four blocks at a time.
 ///
 /// # Safety
-/// AVX-512 F, BW, DQ, VL and VAES are there; see [`kernel::run`].
+/// AVX-512 F, BW, DQ and VL, VAES and AES-NI are there; see [`kernel::run`].
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes")]
 pub(super) unsafe fn vaes(job: Job<'_>, streams: &[Stream], tables: RawTables, work: Work<'_>) {
     // SAFETY: as this function's.
