@@ -15,13 +15,13 @@
 //!
 //! | scheme | bytes a gate | source |
 //! |---|---|---|
-//! | [`Scheme::HalfGates`] | 32 | Zahur, Rosulek and Evans 2015, section 4; hash: TMMO of Guo, Katz, Wang and Yu 2020 |
-//! | [`Scheme::ThreeHalves`] | 25 | Rosulek and Roy 2021, sections 4 and 5; the same hash |
-//! | [`Scheme::InsecureSifo`] | 30 | SIFO 2019, section 3.1: SHA-1, 80 bits, three rows; for comparison |
+//! | [`Scheme::HalfGates`] | 32 | Zahur, Rosulek and Evans 2015, figure 2; hash: TMMO of Guo, Katz, Wang and Yu 2020 |
+//! | [`Scheme::ThreeHalves`] | 25 | Rosulek and Roy 2021; the same hash |
+//! | [`Scheme::InsecureSifo`] | 30 | SIFO 2019, section 3.1.1: SHA-1, 80 bits, three rows; for comparison |
 //!
 //! The hash of a label `x` under the tweak `t` is `pi(pi(x) ^ t) ^ pi(x)`, with `pi` AES-128 under a public key that
-//! a session chooses: tweakable circular correlation robust if `pi` is an ideal permutation (Guo et al., theorem 7).
-//! A gate number is never used twice under one offset; whoever holds the offset counts them.
+//! a session chooses: tweakable circular correlation robust if `pi` is an ideal permutation (Guo et al., section 7.4 of
+//! ePrint 2019/074). A gate number is never used twice under one offset; whoever holds the offset counts them.
 
 mod labels;
 mod program;

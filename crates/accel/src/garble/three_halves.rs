@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Over the colours these are eight equations `V (C, G) = M H ^ (R ^ t) (A0, B0, offset)`, whose matrices `V` and `M`
-//! have the same five dimensions of columns (section 5.1). They can be solved because `K R = K t`, where `K V = 0`.
+//! have the same five dimensions of columns. They can be solved because `K R = K t`, where `K V = 0`.
 //! The truth table `t` says where the gate's output is 1, hence `R` cannot be public; but `R_ij` alone is uniform among
-//! four matrices whatever `t` is (section 5.1, figures 3 and 4), for `R` is drawn with two random bits. It is sent as two
+//! four matrices whatever `t` is, for `R` is drawn with two random bits (the paper's dicing). It is sent as two
 //! control bits for each of the four colours, under the same equations with one more bit of each hash: five bits.
 //!
 //! Row: `G0`, `G1`, `G2`, 8 bytes each, little-endian; a byte with the five control bits, from the lowest.
@@ -316,7 +316,7 @@ mod tests {
         assert_eq!(all.len(), count);
     }
 
-    /// The conditions of section 5.1 on the matrices themselves, read off the functions by linearity.
+    /// The paper's conditions on the matrices themselves, read off the functions by linearity.
     #[test]
     fn matrices_meet_the_papers_conditions() {
         // K's rows by equations 00 L, 00 R, 01 L, ...: what vanishes on V vanishes on M.

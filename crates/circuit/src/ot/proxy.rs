@@ -1,7 +1,7 @@
 //! Proxy oblivious transfer: the input's owner chooses, the evaluator opens, the garbler learns nothing.
 //!
-//! Naor, Pinkas and Sumner (EC 1999, section 3.1) on the transfer of Naor and Pinkas (SODA 2001, protocol 3.1), the
-//! setting of three roles that SIFO runs in. Over ristretto255:
+//! Naor, Pinkas and Sumner (EC 1999) on the transfer of Naor and Pinkas (SODA 2001), the setting of three roles that SIFO
+//! runs in. Over ristretto255:
 //!
 //! 1. The *sender* (garbler) publishes a random point `C` ([`Sender::publish`]).
 //! 2. The *chooser* (input owner) draws `k` for each of its bits `b`, sets `PK_b = kG` and `PK_{1-b} = C - PK_b`, sends

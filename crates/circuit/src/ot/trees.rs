@@ -1,6 +1,6 @@
 //! Trees of seeds: one side knows all leaves, the other all but one.
 //!
-//! Goldreich, Goldwasser and Micali's tree, handed over by a base transfer a level (Roy 2022, section 5 and figure 13).
+//! Goldreich, Goldwasser and Micali's tree, handed over by a base transfer a level, with Roy's check (2022).
 //! A tree of `d` levels has `2^d` leaves. Bit `l` of a leaf's number is the side taken at level `l`. The side that
 //! receives knows every leaf but number `alpha`, and numbers what it knows relative to that: its leaf `y` is leaf
 //! `y ^ alpha`, so that `0` is the one unknown to it and no address depends on `alpha`.
