@@ -1,9 +1,9 @@
 //! Base transfers: pairs of random 128-bit keys, of which the receiver gets one each.
 //!
-//! Endemic oblivious transfer of Masny and Rindal (CCS 2019, figure 1) with Diffie and Hellman's exchange over
-//! ristretto255: the sender shows `A = aG`. The receiver with choice `c` draws `b` and a group element `r_{1-c}` of which
-//! nobody knows the logarithm, and shows it beside `r_c = bG - H_c(r_{1-c})`. The key of slot `s` is the hash of
-//! `a (r_s + H_s(r_{1-s}))`, which the receiver can compute as `bA` for `c` alone. Secure against either side being
+//! Endemic oblivious transfer of Masny and Rindal (CCS 2019; figure 8 of ePrint 2019/706) with Diffie and Hellman's
+//! exchange over ristretto255: the sender shows `A = aG`. The receiver with choice `c` draws `b` and a group element
+//! `r_{1-c}` of which nobody knows the logarithm, and shows it beside `r_c = bG - H_c(r_{1-c})`. The key of slot `s` is
+//! the hash of `a (r_s + H_s(r_{1-s}))`, which the receiver can compute as `bA` for `c` alone. Secure against either side being
 //! malicious, in the random oracle model, if the computational Diffie-Hellman problem is hard; a malicious side can
 //! influence its own keys, which is all that the extension needs. Every transfer has an `a` of its own.
 //!
@@ -163,4 +163,66 @@ fn to_key(oracle: &Hasher, index: usize, slot: u8, shown: &[u8], pair: &[u8], sh
     let key = first_block(&hasher);
     hasher.zeroize();
     key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use curve25519_dalek::traits::Identity;
+    use std::io;
+
+    /// A receiver whose reply is made beforehand.
+    struct Prepared<'a> {
+        reply: &'a [u8],
+        shown: Vec<u8>,
+    }
+
+    impl Read for Prepared<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            self.reply.read(out)
+        }
+    }
+
+    impl Write for Prepared<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.shown.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A receiver may know one key of each pair, also that of the neutral point. All points share one inversion, and its
+    /// zero there must not make other keys known.
+    #[test]
+    fn a_neutral_point_spoils_no_other_key() {
+        let session = [5; 32];
+        let points = oracle(TO_POINT, &session);
+        let point = || RistrettoPoint::from_uniform_bytes(&random().unwrap());
+        let secrets: Vec<_> = (0..4).map(|_| random_scalar().unwrap()).collect();
+        let mut reply = Vec::new();
+        for (i, secret) in secrets.iter().enumerate() {
+            let other = point().compress().to_bytes();
+            let own = if i == 1 { RistrettoPoint::identity() } else { RistrettoPoint::mul_base(secret) };
+            reply.extend((own - to_point(&points, i, 0, &other)).compress().as_bytes());
+            reply.extend(other);
+        }
+        let mut channel = Prepared { reply: &reply, shown: Vec::new() };
+        let pairs = send(&mut channel, &session, 4).unwrap();
+        let keys = oracle(TO_KEY, &session);
+        let messages = channel.shown.chunks_exact(POINT).zip(reply.chunks_exact(2 * POINT));
+        for (i, (shown, pair)) in messages.enumerate() {
+            let shared = if i == 1 {
+                RistrettoPoint::identity()
+            } else {
+                *secrets[i] * decode(shown, "the sender's keys", i).unwrap()
+            };
+            let known = to_key(&keys, i, 0, shown, pair, &compress(&[shared])[0]);
+            assert!(pairs[i][0] == known, "transfer {i}");
+            for nothing in [[0; POINT], compress(&[RistrettoPoint::identity()])[0]] {
+                assert!(pairs[i][1] != to_key(&keys, i, 1, shown, pair, &nothing), "transfer {i}");
+            }
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! Transfers by the million: SoftSpokenOT (Roy, CRYPTO 2022) with a repetition code over GF(2^k).
+//! Transfers by the million: SoftSpokenOT (Roy, CRYPTO 2022; figures are those of ePrint 2022/192) with a repetition code
+//! over GF(2^k), figures 7 and 8.
 //!
 //! 128 base transfers in the other direction are set up once. Then each call makes as many *correlated* transfers as are
 //! asked for: the sender holds one secret `delta` and gets `q`, the receiver has a choice bit `r` each and gets
@@ -14,9 +15,10 @@
 //! [`Parameters::depth`], 1 to 4. At 2, half the bytes of IKNP and KOS cost no more AES than theirs.
 //!
 //! With [`Check::None`] both sides must keep to the protocol, though a malicious *sender* learns nothing in any case.
-//! With [`Check::Malicious`] the sender notices a receiver that lies: about its trees of seeds (Roy, figure 13) and about
-//! its choices (figure 7, by POLYVAL as the universal hash, 128 more rows that mask what it shows, and a hash key that is
-//! the BLAKE3 hash of what the receiver sent, so that no round is needed). A receiver that guesses bits of `delta` can
+//! With [`Check::Malicious`] the sender notices a receiver that lies: about its trees of seeds and about its choices
+//! (figure 9, by POLYVAL as the universal hash, 128 more rows that mask what it shows, and a hash key that is the BLAKE3
+//! hash of what the receiver sent, so that no round is needed; a lie passes for one key in 2^121, and a receiver can try
+//! as many keys as it can hash). A receiver that guesses bits of `delta` can
 //! still pass with luck, one half for each bit; where it has none the sender's state is spent and delta with it.
 //!
 //! ```
@@ -134,8 +136,12 @@ impl Sender {
         }
         let session = agree(channel, parameters, SENDER)?;
         let choices = Zeroizing::new((0..128).map(|i| (!delta >> i & 1) as u8).collect::<Vec<_>>());
-        let choices: Vec<Choice> = choices.iter().map(|&bit| bit.into()).collect();
-        let keys = base::receive(channel, &session, &choices)?;
+        let mut choices: Vec<Choice> = choices.iter().map(|&bit| bit.into()).collect();
+        let keys = base::receive(channel, &session, &choices);
+        // `Choice` has no wiping of its own.
+        choices.fill(0.into());
+        std::hint::black_box(&choices);
+        let keys = keys?;
         let checked = parameters.trees_checked();
         let mut message = vec![0; trees::message_len(parameters.depth, checked)];
         channel.read_exact(&mut message)?;
