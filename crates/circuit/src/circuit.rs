@@ -186,7 +186,8 @@ impl Circuit {
             Source::Memory(pieces) => pieces.iter().map(|p| p.ands() as u64).sum(),
             Source::Disk(streamed) => streamed.ands,
         };
-        round * self.rounds
+        // More than can ever run; who garbles them is refused.
+        u64::saturating_mul(round, self.rounds)
     }
 
     /// Slots that labels need.
@@ -237,7 +238,7 @@ impl Circuit {
     }
 }
 
-/// A hash of everything that a netlist computes and is called.
+/// A hash of everything that a netlist computes; names have no part in it.
 fn digest(netlist: &Netlist) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"blindcore netlist 1");

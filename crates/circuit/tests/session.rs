@@ -176,6 +176,30 @@ fn a_silent_or_strange_peer_ends_the_session() {
 }
 
 #[test]
+fn an_owner_is_no_evaluator() {
+    let netlist = sample();
+    let circuit = Circuit::new(&netlist);
+    let all = (0..2).fold(Inputs::new(), |inputs, i| inputs.with(i, bits(1, 8)));
+    for garbles in [true, false] {
+        let (left, mut right) = UnixStream::pair().unwrap();
+        let (_, mut nobody) = UnixStream::pair().unwrap();
+        left.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let error = std::thread::scope(|scope| {
+            let circuit = &circuit;
+            scope.spawn(move || {
+                let own = Inputs::new().with(2, bits(0, 8));
+                let ended = session::owners::supply(&mut right, &mut nobody, circuit, Learns::Both, &own);
+                assert!(ended.is_err());
+            });
+            one_side(circuit, &party(all.clone()), left, garbles).unwrap_err()
+        });
+        let want = if garbles { "that of evaluator" } else { "that of garbler" };
+        assert!(error.to_string().contains("the hello of owner"), "{error}");
+        assert!(error.to_string().contains(want), "{error}");
+    }
+}
+
+#[test]
 fn owners_garbler_and_evaluator() {
     let netlist = sample();
     let circuit = Circuit::new(&netlist);

@@ -97,6 +97,8 @@ const MAGIC: &[u8; 16] = b"blindcore garble";
 const VERSION: u16 = 1;
 /// Inputs that a circuit of two parties can have, one bit each in a hello.
 pub(super) const MAX_INPUTS: usize = 1024;
+/// Bits of all inputs, and of all outputs: their labels are one message each, of 2 GiB at most.
+const MAX_BITS: usize = 1 << 27;
 /// Magic, version, role, learns, check, garbling, digest, key, supplied inputs.
 const LENGTH: usize = 16 + 2 + 4 + 32 + 16 + MAX_INPUTS / 8;
 
@@ -129,6 +131,9 @@ impl Hello {
                 ours: format!("a circuit of {count}"),
                 remedy: "join inputs into wider ones",
             });
+        }
+        for (what, ports) in [("inputs", circuit.inputs()), ("outputs", circuit.outputs())] {
+            check_bits(what, ports.iter().map(|port| port.width).sum())?;
         }
         let mut supplied = [0; MAX_INPUTS / 8];
         for input in 0..count {
@@ -230,10 +235,25 @@ impl Hello {
         Ok(peer)
     }
 
+    /// As [`exchange`](Self::exchange), with a peer that has to play this role.
+    pub(super) fn exchange_with<C: Read + Write>(&self, channel: &mut C, role: Role) -> Result<Hello, Error> {
+        let peer = self.exchange(channel)?;
+        if peer.role == role { Ok(peer) } else { Err(unexpected(peer.role, role)) }
+    }
+
     /// Whether this side supplies an input.
     pub(super) fn supplies(&self, input: usize) -> bool {
         self.supplied[input / 8] >> (input % 8) & 1 == 1
     }
+}
+
+/// A peer that plays another role than is waited for.
+pub(super) fn unexpected(got: Role, want: Role) -> Error {
+    Error::Protocol { got: format!("the hello of {got}"), want: format!("that of {want}") }
+}
+
+fn check_bits(what: &'static str, got: usize) -> Result<(), Error> {
+    if got > MAX_BITS { Err(Error::Bits { what, got, limit: MAX_BITS }) } else { Ok(()) }
 }
 
 /// Fails unless each input is supplied by exactly one of both.
@@ -247,4 +267,17 @@ pub(super) fn check_supply(circuit: &Circuit, ours: &Hello, peer: &Hello) -> Res
         return Err(Error::Supply { input, name: port.name.clone(), by });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_beyond_a_message_are_refused_before_it_is_made() {
+        assert!(check_bits("inputs", MAX_BITS).is_ok());
+        assert!(u32::try_from(16 * MAX_BITS).is_ok());
+        let error = check_bits("outputs", MAX_BITS + 1).unwrap_err().to_string();
+        assert!(error.contains("134217729 bits of outputs"), "{error}");
+    }
 }

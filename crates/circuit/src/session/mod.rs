@@ -189,6 +189,18 @@ pub enum Error {
         /// How many there are.
         inputs: usize,
     },
+    /// More bits than a session carries.
+    #[error(
+        "the circuit has {got} bits of {what} and a session carries at most {limit}; cut it into several"
+    )]
+    Bits {
+        /// Inputs or outputs.
+        what: &'static str,
+        /// Their bits.
+        got: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// A value of another width.
     #[error("input {name:?} has {want} bits, and {got} were given")]
     InputWidth {

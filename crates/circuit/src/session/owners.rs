@@ -15,7 +15,7 @@ use std::time::Instant;
 use blindcore_accel::garble::Labels;
 use zeroize::Zeroizing;
 
-use super::hello::Hello;
+use super::hello::{Hello, unexpected};
 use super::message::{Message, flush, receive, receive_at_most, send};
 use super::two_party::{Garbler, outputs, tables};
 use super::{Check, Error, Inputs, Learns, Outcome, Progress, Role, Setup};
@@ -36,10 +36,7 @@ pub fn supply<C: Read + Write>(
     let own = inputs.bits(circuit)?;
     let hello = Hello::new(Role::Owner, learns, Check::None, circuit, inputs)?;
     for (channel, role) in [(&mut *garbler, Role::Garbler), (&mut *evaluator, Role::Evaluator)] {
-        let peer = hello.exchange(channel)?;
-        if peer.role != role {
-            return Err(unexpected(peer.role, role));
-        }
+        hello.exchange_with(channel, role)?;
     }
     let publication = receive_at_most(garbler, Message::Transfer, limit(0))?;
     let bits = Zeroizing::new(own.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
@@ -112,17 +109,11 @@ pub fn evaluate<C: Read + Write>(
     let start = Instant::now();
     let circuit = setup.circuit;
     let hello = Hello::new(Role::Evaluator, setup.learns, setup.check, circuit, &Inputs::new())?;
-    let peer = hello.exchange(garbler)?;
-    if peer.role != Role::Garbler {
-        return Err(unexpected(peer.role, Role::Garbler));
-    }
+    let peer = hello.exchange_with(garbler, Role::Garbler)?;
     let mut owners = Owners::new(circuit);
     while !owners.complete() {
         let mut channel = next().map_err(|e| Error::io("while owners were waited for", e))?;
-        let owner = hello.exchange(&mut channel)?;
-        if owner.role != Role::Owner {
-            return Err(unexpected(owner.role, Role::Owner));
-        }
+        let owner = hello.exchange_with(&mut channel, Role::Owner)?;
         owners.add(channel, &owner)?;
     }
     owners.sort();
@@ -149,10 +140,6 @@ pub fn evaluate<C: Read + Write>(
 /// A message of so many proxy transfers is no longer.
 fn limit(bits: usize) -> usize {
     128 * (bits + 1)
-}
-
-fn unexpected(got: Role, want: Role) -> Error {
-    Error::Protocol { got: format!("the hello of {got}"), want: format!("that of {want}") }
 }
 
 struct Owner<C> {

@@ -41,7 +41,7 @@ pub fn garble_by<C: Read + Write>(
     let own = inputs.bits(circuit)?;
     let mut hello = Hello::new(Role::Garbler, setup.learns, setup.check, circuit, inputs)?;
     hello.key.garbling = garbling;
-    let peer = hello.exchange(channel)?;
+    let peer = hello.exchange_with(channel, Role::Evaluator)?;
     check_supply(circuit, &hello, &peer)?;
 
     let mut garbler = Garbler::new(setup, hello.key)?;
@@ -189,7 +189,7 @@ pub fn evaluate<C: Read + Write>(
     let circuit = setup.circuit;
     let own = inputs.bits(circuit)?;
     let hello = Hello::new(Role::Evaluator, setup.learns, setup.check, circuit, inputs)?;
-    let peer = hello.exchange(channel)?;
+    let peer = hello.exchange_with(channel, Role::Garbler)?;
     check_supply(circuit, &hello, &peer)?;
 
     let mut labels = Labels::new(circuit.slots(), 1);
@@ -270,6 +270,7 @@ pub(super) fn outputs<C: Read + Write>(
     }
     if learns.garbler() {
         let bytes: Vec<u8> = slots.iter().flat_map(|slot| labels.get(*slot, 0).to_le_bytes()).collect();
+        let bytes = Zeroizing::new(bytes);
         send(channel, Message::OutputLabels, &bytes)?;
     }
     send(channel, Message::Done, &[])?;
