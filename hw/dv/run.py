@@ -39,6 +39,12 @@ BUILDS = {
     "oc_lane": [{"WORD": 64}, {"WORD": 32}],
     "oc_sequencer": [{"LANES": 2}, {"LANES": 4, "WORD": 32, "RF_ROWS": 32}],
     "oc_drain": [{"LANES": 4, "HALF_BEATS": 256, "C_BEATS": 256}, {"LANES": 2, "WORD": 32}, {"LANES": 1}],
+    "sf_sha1": [{}],
+    "sf_gand": [{"LABEL": 80}, {"LABEL": 128}],
+    "sf_gxor": [{"LABEL": 80}, {"LABEL": 128}],
+    "sf_cells": [
+        {"CELLS": 1, "LABEL": 80, "TAG": 20}, {"CELLS": 3, "LABEL": 128, "TAG": 1}, {"CELLS": 5, "LABEL": 80, "TAG": 24},
+    ],
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},

@@ -44,3 +44,6 @@ lint: $(READY) ## verilator -Wall over every build
 	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module onionchopper_board $$parameters $(SEARCH) rtl/lint.vlt \
 	    $(RTL) dv/models/onionchopper_board.sv || exit 1; \
 	done
+	for build in "sf_cells -GCELLS=1" "sf_cells -GLABEL=128" sf_gxor; do \
+	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module $$build $(SEARCH) rtl/lint.vlt rtl/sifo/$${build%% *}.sv || exit 1; \
+	done

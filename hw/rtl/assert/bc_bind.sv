@@ -62,6 +62,25 @@ bind onionchopper bc_handshake_assert #(.WIDTH(BEAT)) u_assert_out (
   .clk_i, .rst_ni(run_rst_n), .valid_i(out_valid_o), .ready_i(out_ready_i), .data_i(out_data_o)
 );
 
+bind sf_sha1 bc_handshake_assert #(.WIDTH(512)) u_assert_in (
+  .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(ready_o), .data_i(block_i)
+);
+bind sf_sha1 bc_handshake_assert #(.WIDTH(160)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(digest_o)
+);
+bind sf_gand bc_handshake_assert #(.WIDTH(2 * LABEL + 64)) u_assert_in (
+  .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(ready_o), .data_i({a_i, b_i, gate_i})
+);
+bind sf_gand bc_handshake_assert #(.WIDTH(4 * LABEL)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i({label_o, table_o})
+);
+bind sf_cells bc_handshake_assert #(.WIDTH(2 * LABEL + 64 + TAG)) u_assert_in (
+  .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(ready_o), .data_i({a_i, b_i, gate_i, tag_i})
+);
+bind sf_cells bc_handshake_assert #(.WIDTH(4 * LABEL + TAG)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i({label_o, table_o, tag_o})
+);
+
 // Models: what they offer. What a host offers them it may withdraw when a run has ended.
 bind ssd_model bc_handshake_assert #(.WIDTH(64)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)
