@@ -225,20 +225,19 @@ pub fn reads(netlist: &Netlist) -> Vec<u32> {
 
 /// The columns of the paper's Tables 1, 3 and 4.
 ///
-/// What they mean was recovered from the multipliers: a netlist of FlexSC's schoolbook multiplier, built here gate by
-/// gate, has every figure of the four rows (`tests/levels.rs`). So a one-to-one wire is a *gate's* output that one gate
-/// reads (inputs are none, and to be an output of the circuit is not to be read), and its layer is its gate's.
+/// What they mean was recovered from the paper's own netlists: built gate by gate, they have every figure of their rows
+/// ([`published`](crate::problems::published)). So a one-to-one wire is a *gate's* output that one gate reads (inputs are
+/// none, and to be an output of the circuit is not to be read), and its layer is its gate's.
 ///
 /// Where the paper's columns don't add up:
-/// - *Wires* exceed inputs and gates: by n - 1 in the n-bit multipliers, where each addition has a constant 0 of its own,
-///   by n in the Hamming distances, by up to 4 % elsewhere; here constants are no wires, as in the row of the adder.
+/// - *Wires* exceed inputs and gates by a constant 0 for each addition; here constants are no wires.
 /// - *# Reprogram* is ANDs / 10 rounded up, but for 10-bit Hamming distance (20 ANDs, 1) and the 32-bit multiplier
 ///   (2,016 ANDs, 201). The text says that layers are processed one at a time, which the column doesn't count:
 ///   [`Statistics::rounds`] does.
-/// - *B* and *C* make *A* but for 30-bit Hamming distance (147 and 11, and 163); in Table 4 the same row has percents A
-///   and C in each other's place.
-/// - 10x10 4-bit matrices have 7,526 ANDs and 3,809 one-to-one wires in a layer, where 1,000 products of 4 x 4 bits make
-///   16,000 ANDs at once; their neighbours' rows fit their sizes.
+/// - In the row of 30-bit Hamming distance *A* is what should be *B*; Table 4 has its percents A and C in each other's
+///   place.
+/// - 10x10 4-bit matrices have 7,526 ANDs, where 1,000 products of 4 x 4 bits make 28,000: the row is of the last 30,015
+///   gates of 126,000.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statistics {
     /// Layers (Table 1).

@@ -16,16 +16,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod published;
+
 use crate::builder::{Bit, Builder};
 use crate::gadgets::PageRank;
 use crate::netlist::{Netlist, NetlistError};
 
 /// What SIFO publishes about a problem as FlexSC generates it: tables 1, 3, 4 and 11.
 ///
-/// Matrix rows give 100 input and 200 output wires for 5 x 5 matrices of 4 bits, whose two operands have 200 bits; the
-/// AND counts are those of elements added up modulo 2^w, so the two columns look swapped. The row of 10 x 10 matrices of
-/// 4 bits has 7,526 ANDs where all other rows, and today's FlexSC, follow a formula that gives 31,600. In table 4's row
-/// of 30-bit distances the first and the last figure look swapped.
+/// Some figures contradict others: [`published`] has the netlists behind them and says which. Matrix rows have input and
+/// output wires in each other's place; the row of 10 x 10 matrices of 4 bits is the tail of a netlist of 31,600 ANDs; in
+/// the row of 30-bit distances A is B, and B is neither.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// Layers of gates (table 1).

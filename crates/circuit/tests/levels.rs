@@ -7,60 +7,7 @@ use blindcore_circuit::netlist::{Gate, Kind, Netlist, Port, Wire};
 use blindcore_circuit::policy::{
     Address, Assignment, AssignmentError, BLOCK_RAM, Operands, PAPER_ADDRESSES, Policy, Traffic,
 };
-use blindcore_circuit::problems::{PROBLEMS, make};
-
-/// Gates exactly as they are asked for: nothing is folded.
-struct Plain {
-    first: u32,
-    gates: Vec<Gate>,
-}
-
-impl Plain {
-    fn gate(&mut self, kind: Kind, a: Wire, b: Wire) -> Wire {
-        self.gates.push(Gate { kind, a, b });
-        Wire(self.first + self.gates.len() as u32 - 1)
-    }
-
-    /// FlexSC's full adder: four XORs and an AND, in three layers.
-    fn add(&mut self, a: Wire, b: Wire, carry: Wire) -> (Wire, Wire) {
-        let (x, y) = (self.gate(Kind::Xor, a, carry), self.gate(Kind::Xor, b, carry));
-        let sum = self.gate(Kind::Xor, a, y);
-        let both = self.gate(Kind::And, x, y);
-        (sum, self.gate(Kind::Xor, carry, both))
-    }
-}
-
-/// FlexSC's schoolbook multiplier: each row of products is a choice between zero and the multiplicand (two XORs and an
-/// AND a bit), added to what is there by a ripple-carry adder of n bits.
-fn flexsc_multiplier(n: u32) -> Netlist {
-    let mut c = Plain { first: 2 + 2 * n, gates: Vec::new() };
-    let bit = |party: u32, i: u32| Wire(2 + party * n + i);
-    let row = |c: &mut Plain, j: u32| -> Vec<Wire> {
-        (0..n)
-            .map(|i| {
-                let differ = c.gate(Kind::Xor, bit(0, i), Wire::ZERO);
-                let product = c.gate(Kind::And, differ, bit(1, j));
-                c.gate(Kind::Xor, product, Wire::ZERO)
-            })
-            .collect()
-    };
-    let mut sum = row(&mut c, 0);
-    let mut low = Vec::new();
-    for j in 1..n {
-        let next = row(&mut c, j);
-        low.push(sum.remove(0));
-        // In the first addition there is no bit yet at the top; its carry is the next one's.
-        sum.resize(n as usize, Wire::ZERO);
-        let mut carry = Wire::ZERO;
-        for (a, b) in sum.iter_mut().zip(next) {
-            (*a, carry) = c.add(*a, b, carry);
-        }
-        sum.push(carry);
-    }
-    low.extend(sum);
-    let inputs = [("a".to_owned(), n as usize), ("b".to_owned(), n as usize)];
-    Netlist::new(inputs, c.gates, vec![Port { name: "product".into(), wires: low }]).unwrap()
-}
+use blindcore_circuit::problems::{PROBLEMS, make, published};
 
 /// Tables 1, 3 and 4: four rows, every column. This is what says that the columns mean here what they mean there.
 #[test]
@@ -73,7 +20,8 @@ fn flexscs_multiplier_has_the_papers_figures() {
         (64, 505, 8128, 24320, 32448, 813, 32639, 20288, 16319, 3969, 4096, [62.16, 80.4, 50.0]),
     ];
     for (n, layers, ands, xors, gates, reprogrammings, wires, a, b, c, d, percents) in rows {
-        let netlist = flexsc_multiplier(n);
+        let name = format!("mult{n}");
+        let netlist = published::netlist(published::ROWS.iter().find(|row| row.name == name).unwrap());
         // It multiplies.
         let bits = |x: u64| (0..n).map(|i| x >> i & 1 == 1).collect::<Vec<bool>>();
         let (x, y) = (0xd6e8_feb8_6659_fd93 >> (64 - n), 0xa076_1d64_78bd_642f >> (64 - n));

@@ -1,0 +1,642 @@
+//! The netlists behind SIFO's tables: what FlexSC made in 2017, gate by gate.
+//!
+//! [`make`](super::make) builds the same problems in fewer gates and more layers, which is what a garbler wants; times
+//! of hardware that the paper publishes are to be compared on its own netlists. Thirteen of the fourteen rows are
+//! *recovered*: a structure was found that has every figure of Tables 1, 3 and 4, but for those that contradict each
+//! other. Nobody published the netlists, so that is all the evidence there is; it is strong where a row has ten figures
+//! that one structure meets. The fourteenth, sorting, is made [from its figures](of_statistics) and computes nothing.
+//!
+//! How FlexSC builds, all of it without folding constants:
+//!
+//! - A full adder has four XORs and an AND; an addition of n bits has n of them, a constant 0 as first carry, and its
+//!   last carry even where nobody reads it.
+//! - A product of n x n bits is schoolbook: a row is a choice between zero and the multiplicand (XOR, AND, XOR a bit),
+//!   rows are added one after the other, n bits each.
+//! - An element of a product of matrices is a chain: the lower halves of the products added up from the first to the
+//!   last, modulo 2^n; the upper halves are made and never read.
+//! - A distance is n XORs and the number of ones in them: of the largest power of two of bits as a tree, of the rest
+//!   the same way, even where the rest is nothing, and both added in as many bits as count them all and one more.
+//!
+//! What doesn't fit, and what this says of it:
+//!
+//! - *adder6* has 18 layers and not 17: the last carry, which is the 24th XOR, comes after the sum.
+//! - *Input wires* and *output wires* of matrices are in each other's place (the wires of Table 3 count both operands and
+//!   elements of n bits), and outputs of distances are said to be n: zeros fill them up here.
+//! - *hamming30* has A = 174 and B = 163. The table has 163 and 147, and C = 11, which is 174 - 163.
+//! - *matmul10x10x4* is the last 30,015 of 126,000 gates: the first 95,985, up to the last XOR of a full adder within
+//!   the 77th of 100 elements, are missing. That tail has each of the row's seven figures of gates and wires. What the
+//!   missing gates would have written and the others read, 8 bits, is an input `before`.
+//! - *Wires* of Table 3 are input bits that are read, gates, and one constant for each addition (the adder's is missing,
+//!   as is its 18th layer: 42 is what 41 and a constant make).
+//!
+//! Sources: Fang, Ioannidis and Leeser 2019, Tables 1 and 3 to 11; the algorithms are those of FlexSC's integer library
+//! (Wang and Nayak 2014).
+//!
+//! ```
+//! use blindcore_circuit::levels::{Layers, Statistics};
+//! use blindcore_circuit::problems::published::{ROWS, netlist};
+//!
+//! let row = ROWS.iter().find(|row| row.name == "mult8").unwrap();
+//! let netlist = netlist(row);
+//! let counted = Statistics::new(&netlist, &Layers::new(&netlist));
+//! assert_eq!((counted.ands as u64, counted.xors as u64), (row.figures.ands, row.figures.xors));
+//! assert_eq!((counted.layers, row.figures.fpga_us), (57, 293));
+//! ```
+
+use std::collections::VecDeque;
+
+use super::{PROBLEMS, Published};
+use crate::netlist::{Gate, Kind, Netlist, NetlistError, Port, Wire};
+
+/// A row of the paper's tables, and how its netlist is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// The problem's name, as [`make`](super::make) takes it.
+    pub name: &'static str,
+    /// Tables 1, 3, 4 and 11.
+    pub figures: Published,
+    /// Tables 5 to 9.
+    pub times: Times,
+    shape: Shape,
+}
+
+/// Microseconds on the FPGA while the paper improves it, where it gives them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Five AND cells and an XOR cell, every XOR waited for (Table 5).
+    pub five_ands: Option<u64>,
+    /// Ten AND cells and an XOR cell, every XOR waited for (Table 5).
+    pub ten_ands: Option<u64>,
+    /// Ten AND cells, XORs not waited for (Table 6).
+    pub no_xor_check: Option<u64>,
+    /// The same with block RAM, directly-used (Table 7, whose speed-up for the adder, 57.2, is not of its 54 us).
+    pub directly_used: Option<u64>,
+    /// The same with block RAM, most-frequently-used (Table 8).
+    pub most_frequently_used: Option<u64>,
+    /// Five, ten and fifteen cells of each kind, the link's clock at 300 MHz (Table 9).
+    pub cells: Option<[u64; 3]>,
+}
+
+/// How much of a row its netlist has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// FlexSC's gates, as far as the figures tell: it computes what its name says.
+    Recovered,
+    /// The row's figures and nothing else: it computes nothing in particular.
+    Statistics,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    /// Of numbers of so many bits.
+    Sum(usize),
+    Distance(usize),
+    Product(usize),
+    /// Of so many rows, with elements of so many bits.
+    Matrices(usize, usize),
+    /// The last so many gates of that.
+    Tail(usize, usize, usize),
+    Figures,
+}
+
+impl Row {
+    /// Whether the row's netlist is recovered or made from its figures.
+    #[must_use]
+    pub fn structure(&self) -> Structure {
+        if matches!(self.shape, Shape::Figures) { Structure::Statistics } else { Structure::Recovered }
+    }
+}
+
+const fn row(place: usize, shape: Shape, times: Times) -> Row {
+    match PROBLEMS[place].published {
+        Some(figures) => Row { name: PROBLEMS[place].name, figures, times, shape },
+        None => panic!("every row is published"),
+    }
+}
+
+const NO_TIMES: Times = times([0; 4]);
+
+/// Tables 5 to 7; 0 where there is none.
+const fn times(us: [u64; 4]) -> Times {
+    const fn some(us: u64) -> Option<u64> {
+        if us == 0 { None } else { Some(us) }
+    }
+    Times {
+        five_ands: some(us[0]),
+        ten_ands: some(us[1]),
+        no_xor_check: some(us[2]),
+        directly_used: some(us[3]),
+        most_frequently_used: None,
+        cells: None,
+    }
+}
+
+/// The rows of the paper's tables, in their order.
+pub const ROWS: [Row; 14] = [
+    row(0, Shape::Sum(6), times([78, 76, 60, 54])),
+    row(1, Shape::Distance(10), times([260, 257, 99, 88])),
+    row(2, Shape::Distance(30), times([765, 741, 216, 193])),
+    row(3, Shape::Distance(50), times([1_282, 1_210, 365, 302])),
+    row(4, Shape::Product(8), times([1_098, 1_058, 428, 380])),
+    row(5, Shape::Product(16), times([4_280, 4_218, 1_420, 1_284])),
+    row(
+        6,
+        Shape::Product(32),
+        Times { most_frequently_used: Some(4_384), ..times([17_406, 17_056, 4_924, 4_208]) },
+    ),
+    row(
+        7,
+        Shape::Product(64),
+        Times {
+            most_frequently_used: Some(15_648),
+            cells: Some([18_677, 14_888, 12_252]),
+            ..times([71_068, 69_858, 18_673, 15_945])
+        },
+    ),
+    row(
+        8,
+        Shape::Figures,
+        Times { most_frequently_used: Some(2_425), ..times([12_605, 12_375, 2_770, 2_292]) },
+    ),
+    row(9, Shape::Matrices(5, 4), NO_TIMES),
+    row(10, Shape::Tail(10, 4, 30_015), NO_TIMES),
+    row(11, Shape::Matrices(5, 8), NO_TIMES),
+    row(12, Shape::Matrices(10, 8), NO_TIMES),
+    row(13, Shape::Matrices(20, 4), NO_TIMES),
+];
+
+/// PageRank (Table 10), ten cells of each kind, the link's clock at 300 MHz. The paper says nothing of its gates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PageRankRow {
+    /// Nodes.
+    pub nodes: usize,
+    /// Microseconds with a register for each address.
+    pub three_registers_us: u64,
+    /// Microseconds with two registers for three addresses; the last row has its speed-up, 7.83, in this place.
+    pub two_registers_us: Option<u64>,
+    /// What two registers gain.
+    pub improvement: f64,
+    /// Over FlexSC.
+    pub speedup: f64,
+}
+
+/// The rows of Table 10.
+pub const PAGERANK: [PageRankRow; 3] = [
+    PageRankRow {
+        nodes: 2,
+        three_registers_us: 41_044,
+        two_registers_us: Some(37_358),
+        improvement: 1.1,
+        speedup: 12.47,
+    },
+    PageRankRow {
+        nodes: 3,
+        three_registers_us: 66_409,
+        two_registers_us: Some(58_587),
+        improvement: 1.13,
+        speedup: 10.27,
+    },
+    PageRankRow {
+        nodes: 4,
+        three_registers_us: 90_087,
+        two_registers_us: None,
+        improvement: 1.06,
+        speedup: 7.83,
+    },
+];
+
+/// The netlist of a row; the same one each time.
+///
+/// Numbers are as everywhere here: inputs `a` and `b`, least significant bit first, matrices row by row; elements of a
+/// product of matrices have as many bits as those of its operands.
+#[must_use]
+pub fn netlist(row: &Row) -> Netlist {
+    let made = match row.shape {
+        Shape::Sum(bits) => sum(bits),
+        Shape::Distance(bits) => distance(bits),
+        Shape::Product(bits) => product(bits),
+        Shape::Matrices(n, bits) => matrices(n, bits),
+        Shape::Tail(n, bits, gates) => matrices(n, bits).and_then(|all| tail(&all, gates)),
+        Shape::Figures => {
+            return of_statistics(&Figures::of(&row.figures)).expect("a row's figures fit together");
+        }
+    };
+    made.expect("a row's gates are in order and fit memory")
+}
+
+/// Gates exactly as they are asked for: nothing is folded.
+struct Plain {
+    width: usize,
+    gates: Vec<Gate>,
+}
+
+impl Plain {
+    /// Of two inputs of so many bits.
+    fn new(width: usize) -> Self {
+        Self { width, gates: Vec::new() }
+    }
+
+    /// So many bits of an input, from this one on.
+    fn bits(&self, input: usize, begin: usize, count: usize) -> Vec<Wire> {
+        (2 + input * self.width + begin..).take(count).map(|w| Wire(w as u32)).collect()
+    }
+
+    fn gate(&mut self, kind: Kind, a: Wire, b: Wire) -> Wire {
+        self.gates.push(Gate { kind, a, b });
+        Wire((2 + 2 * self.width + self.gates.len() - 1) as u32)
+    }
+
+    fn xor(&mut self, a: Wire, b: Wire) -> Wire {
+        self.gate(Kind::Xor, a, b)
+    }
+
+    /// Sum and carry: three layers after the carry, two after an operand.
+    fn full_adder(&mut self, a: Wire, b: Wire, carry: Wire) -> (Wire, Wire) {
+        let (x, y) = (self.xor(a, carry), self.xor(b, carry));
+        let sum = self.xor(a, y);
+        let both = self.gate(Kind::And, x, y);
+        (sum, self.xor(carry, both))
+    }
+
+    /// The sum of two numbers of as many bits, and the carry.
+    fn add(&mut self, a: &[Wire], b: &[Wire]) -> (Vec<Wire>, Wire) {
+        let mut carry = Wire::ZERO;
+        let bits = a.iter().zip(b).map(|(a, b)| {
+            let (sum, next) = self.full_adder(*a, *b, carry);
+            carry = next;
+            sum
+        });
+        (bits.collect(), carry)
+    }
+
+    /// A row of a product: the multiplicand where `bit` is 1, else 0.
+    fn row(&mut self, multiplicand: &[Wire], bit: Wire) -> Vec<Wire> {
+        let choose = |&a| {
+            let differ = self.xor(a, Wire::ZERO);
+            let chosen = self.gate(Kind::And, differ, bit);
+            self.xor(chosen, Wire::ZERO)
+        };
+        multiplicand.iter().map(choose).collect()
+    }
+
+    /// The product of two numbers of n bits, 2 n bits.
+    fn multiply(&mut self, a: &[Wire], b: &[Wire]) -> Vec<Wire> {
+        let mut sum = self.row(a, b[0]);
+        let mut low = Vec::new();
+        for bit in &b[1..] {
+            let next = self.row(a, *bit);
+            low.push(sum.remove(0));
+            // In the first addition there is no bit yet at the top; its carry is the next one's.
+            sum.resize(a.len(), Wire::ZERO);
+            let (mut bits, carry) = self.add(&sum, &next);
+            bits.push(carry);
+            sum = bits;
+        }
+        low.extend(sum);
+        low
+    }
+
+    /// How many of these bits are 1.
+    fn ones(&mut self, bits: &[Wire]) -> Vec<Wire> {
+        match bits.len() {
+            0 => vec![Wire::ZERO],
+            1 => bits.to_vec(),
+            count => {
+                let (most, width) = (1 << count.ilog2(), count.ilog2() as usize + 2);
+                let mut numbers = [self.ones_of_power(&bits[..most]), self.ones(&bits[most..])];
+                numbers.iter_mut().for_each(|number| number.resize(width, Wire::ZERO));
+                self.add(&numbers[0], &numbers[1]).0
+            }
+        }
+    }
+
+    /// The same of as many bits as a power of two.
+    fn ones_of_power(&mut self, bits: &[Wire]) -> Vec<Wire> {
+        if bits.len() == 1 {
+            return bits.to_vec();
+        }
+        let (low, high) = bits.split_at(bits.len() / 2);
+        let (low, high) = (self.ones_of_power(low), self.ones_of_power(high));
+        let (mut sum, carry) = self.add(&low, &high);
+        sum.push(carry);
+        sum
+    }
+
+    fn finish(self, name: &str, output: Vec<Wire>) -> Result<Netlist, NetlistError> {
+        let inputs = ["a", "b"].map(|name| (name.to_owned(), self.width));
+        Netlist::new(inputs, self.gates, vec![Port { name: name.into(), wires: output }])
+    }
+}
+
+fn sum(bits: usize) -> Result<Netlist, NetlistError> {
+    let mut c = Plain::new(bits);
+    let [a, b] = [0, 1].map(|i| c.bits(i, 0, bits));
+    let sum = c.add(&a, &b).0;
+    c.finish("sum", sum)
+}
+
+fn distance(bits: usize) -> Result<Netlist, NetlistError> {
+    let mut c = Plain::new(bits);
+    let [a, b] = [0, 1].map(|i| c.bits(i, 0, bits));
+    let differ: Vec<Wire> = a.iter().zip(&b).map(|(a, b)| c.xor(*a, *b)).collect();
+    let mut distance = c.ones(&differ);
+    distance.resize(bits, Wire::ZERO);
+    c.finish("distance", distance)
+}
+
+fn product(bits: usize) -> Result<Netlist, NetlistError> {
+    let mut c = Plain::new(bits);
+    let [a, b] = [0, 1].map(|i| c.bits(i, 0, bits));
+    let product = c.multiply(&a, &b);
+    c.finish("product", product)
+}
+
+/// The product of two n x n matrices, elements modulo 2^bits.
+fn matrices(n: usize, bits: usize) -> Result<Netlist, NetlistError> {
+    let mut c = Plain::new(n * n * bits);
+    let mut output = Vec::new();
+    for (row, column) in (0..n * n).map(|element| (element / n, element % n)) {
+        let mut sum: Option<Vec<Wire>> = None;
+        for i in 0..n {
+            let a = c.bits(0, (row * n + i) * bits, bits);
+            let b = c.bits(1, (i * n + column) * bits, bits);
+            let mut product = c.multiply(&a, &b);
+            product.truncate(bits);
+            sum = Some(match sum {
+                Some(sum) => c.add(&sum, &product).0,
+                None => product,
+            });
+        }
+        output.extend(sum.unwrap_or_default());
+    }
+    c.finish("product", output)
+}
+
+/// The last gates of a netlist, which read what the others would have written as one more input; of the outputs the bits
+/// that they write.
+fn tail(all: &Netlist, gates: usize) -> Result<Netlist, NetlistError> {
+    let first = all.first_gate_wire().0;
+    let begin = first + (all.gates().len() - gates) as u32;
+    let kept = &all.gates()[all.gates().len() - gates..];
+    let missing = |w: &Wire| (first..begin).contains(&w.0);
+    let mut before: Vec<Wire> = kept.iter().flat_map(|g| [g.a, g.b]).filter(missing).collect();
+    before.sort_unstable();
+    before.dedup();
+    let moved = |w: Wire| match before.binary_search(&w) {
+        Ok(place) => Wire(first + place as u32),
+        Err(_) if w.0 < begin => w,
+        Err(_) => Wire(w.0 - begin + first + before.len() as u32),
+    };
+    let kept = kept.iter().map(|g| Gate { a: moved(g.a), b: moved(g.b), ..*g }).collect();
+    let outputs = all.outputs().iter().map(|port| {
+        let wires = port.wires.iter().filter(|w| w.0 >= begin).map(|w| moved(*w)).collect();
+        Port { name: port.name.clone(), wires }
+    });
+    let inputs = all.inputs().iter().map(|port| (port.name.clone(), port.wires.len()));
+    let inputs = inputs.chain([("before".to_owned(), before.len())]);
+    Netlist::new(inputs, kept, outputs.collect())
+}
+
+/// What [`of_statistics`] makes a netlist of: columns of Tables 1 and 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// Layers, 1 or more.
+    pub layers: usize,
+    /// Bits of all inputs.
+    pub input_wires: usize,
+    /// Bits of all outputs.
+    pub output_wires: usize,
+    /// AND gates.
+    pub ands: usize,
+    /// XOR gates; with the ANDs at least one a layer.
+    pub xors: usize,
+    /// One-to-one wires (A).
+    pub one_to_one: usize,
+    /// Those of them that the next layer reads (B).
+    pub adjacent: usize,
+    /// The most one-to-one wires of a layer (D).
+    pub most_one_to_one: usize,
+}
+
+impl Figures {
+    /// Those of a row, misprints and all.
+    #[must_use]
+    pub fn of(row: &Published) -> Self {
+        Self {
+            layers: row.layers as usize,
+            input_wires: row.input_wires as usize,
+            output_wires: row.output_wires as usize,
+            ands: row.ands as usize,
+            xors: row.xors as usize,
+            one_to_one: row.a as usize,
+            adjacent: row.b as usize,
+            most_one_to_one: row.max_wires as usize,
+        }
+    }
+}
+
+/// Why there is no netlist of such figures.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FiguresError {
+    /// Fewer gates than layers, or no layer.
+    #[error(
+        "{gates} gates don't make {layers} layers; every layer has a gate, and there is a layer at least"
+    )]
+    Layers {
+        /// Gates of both kinds.
+        gates: usize,
+        /// Layers.
+        layers: usize,
+    },
+    /// A netlist that is too large.
+    #[error(transparent)]
+    Netlist(#[from] NetlistError),
+}
+
+/// A netlist that has these figures and computes nothing in particular; the same one each time.
+///
+/// Layers, inputs, outputs, ANDs and XORs are exactly as said. One-to-one wires, those that the next layer reads, and the
+/// most in a layer are as near as gates spread evenly allow: every layer has as many as any other, but for the first,
+/// which has the most one-to-one wires. ANDs are spread evenly as well. Wires that are not one-to-one are read twice or
+/// more, or by nobody; inputs are read in the first layers.
+///
+/// # Errors
+/// Fewer gates than layers, no layer, or more wires than memory holds.
+pub fn of_statistics(figures: &Figures) -> Result<Netlist, FiguresError> {
+    let gates = figures.ands.saturating_add(figures.xors);
+    let layers = figures.layers;
+    if layers == 0 || gates < layers {
+        return Err(FiguresError::Layers { gates, layers });
+    }
+    let wires = figures.input_wires.saturating_add(gates);
+    if wires > crate::netlist::MAX_WIRES - 2 {
+        return Err(NetlistError::TooLarge { got: wires.saturating_add(2) }.into());
+    }
+    let plan = Plan::new(figures, gates);
+    let mut wiring = Wiring { inputs: figures.input_wires, reads: vec![0; gates], ..Wiring::default() };
+    let mut list = Vec::with_capacity(gates);
+    for layer in 0..layers {
+        let operands = wiring.layer(&plan, layer);
+        for (a, b) in operands {
+            let kind = if share(list.len(), figures.ands, gates) == 1 { Kind::And } else { Kind::Xor };
+            list.push(Gate { kind, a, b });
+        }
+    }
+    // Outputs are what nobody reads, and then what is left, the last gates first.
+    let first = 2 + figures.input_wires;
+    let (unread, read): (Vec<usize>, Vec<usize>) = (0..gates).rev().partition(|g| wiring.reads[*g] == 0);
+    let mut outputs: Vec<Wire> = unread.into_iter().chain(read).map(|g| Wire((first + g) as u32)).collect();
+    outputs.resize(figures.output_wires, Wire::ZERO);
+    let inputs = [("in".to_owned(), figures.input_wires)];
+    Ok(Netlist::new(inputs, list, vec![Port { name: "out".into(), wires: outputs }])?)
+}
+
+/// The `i`-th of `parts` shares of `total`, as even as whole numbers allow.
+fn share(i: usize, total: usize, parts: usize) -> usize {
+    let until = |i: usize| (i as u128 * total as u128 / parts as u128) as usize;
+    until(i + 1) - until(i)
+}
+
+/// How many gates of which kind of wire each layer has.
+struct Plan {
+    size: Vec<usize>,
+    one_to_one: Vec<usize>,
+    adjacent: Vec<usize>,
+}
+
+impl Plan {
+    fn new(figures: &Figures, gates: usize) -> Self {
+        let layers = figures.layers;
+        // In a layer whose wires are all one-to-one, nothing could feed more gates than there are wires.
+        let even = gates.div_ceil(layers);
+        let first =
+            if layers == 1 { gates } else { even.max(figures.most_one_to_one + 1).min(gates - layers + 1) };
+        let size: Vec<usize> = (0..layers)
+            .map(|layer| if layer == 0 { first } else { share(layer - 1, gates - first, layers - 1) })
+            .collect();
+        let mut plan = Self { size, one_to_one: vec![0; layers], adjacent: vec![0; layers] };
+        // What the last layer writes is read by nobody.
+        let (mut left, mut planned) = (figures.one_to_one, 0);
+        for layer in 0..layers - 1 {
+            let want = if layer == 0 { left } else { left.div_ceil(layers - 1 - layer) };
+            let most = figures.most_one_to_one.min(plan.size[layer] - 1);
+            plan.one_to_one[layer] = want.min(most);
+            left -= plan.one_to_one[layer];
+            planned += plan.one_to_one[layer];
+        }
+        // What the last layer but one writes is read by the last.
+        if let Some(last) = layers.checked_sub(2) {
+            plan.adjacent[last] = plan.one_to_one[last].min(2 * plan.size[last + 1]);
+            let all = planned - plan.one_to_one[last];
+            let wanted = figures.adjacent.saturating_sub(plan.adjacent[last]).min(all);
+            let (mut written, mut taken) = (0, 0);
+            for layer in 0..last {
+                written += plan.one_to_one[layer];
+                let due = (wanted as u128 * written as u128).div_ceil(all.max(1) as u128) as usize - taken;
+                let most = plan.one_to_one[layer].min(2 * plan.size[layer + 1]);
+                plan.adjacent[layer] = due.min(most);
+                taken += plan.adjacent[layer];
+            }
+        }
+        plan
+    }
+}
+
+/// Who reads what, layer after layer.
+#[derive(Default)]
+struct Wiring {
+    inputs: usize,
+    /// Inputs given out, and wires read for want of others.
+    turn: usize,
+    /// Of each gate's wire.
+    reads: Vec<u32>,
+    gates: usize,
+    /// One-to-one wires of the layer before that this one reads.
+    adjacent: VecDeque<usize>,
+    /// One-to-one wires for this layer or a later one, and those for the next or a later one.
+    due: VecDeque<usize>,
+    later: VecDeque<usize>,
+    /// The other wires of the layer before, all of them, and those that are not read twice yet.
+    others: Vec<usize>,
+    all_others: Vec<usize>,
+    thirsty: VecDeque<usize>,
+}
+
+impl Wiring {
+    /// The operands of a layer's gates.
+    fn layer(&mut self, plan: &Plan, layer: usize) -> Vec<(Wire, Wire)> {
+        let size = plan.size[layer];
+        let operands = if layer == 0 {
+            (0..size).map(|_| (self.input(), self.input())).collect()
+        } else {
+            // One operand of each gate is of the layer before, which puts the gate into its own.
+            let adjacent = self.adjacent.len().min(size);
+            let mut firsts: Vec<usize> = self.adjacent.drain(..adjacent).collect();
+            let rest = size - adjacent;
+            for i in 0..rest {
+                // Each other wire twice, the last one three times rather than once.
+                firsts.push(self.others[(i / 2).min((rest / 2).saturating_sub(1)) % self.others.len()]);
+            }
+            firsts.iter().for_each(|g| self.reads[*g] += 1);
+            let mut seconds: Vec<Wire> = (0..size).map(|_| self.second()).collect();
+            let wire = |gate: usize| Wire((2 + self.inputs + gate) as u32);
+            for i in 0..size {
+                if seconds[i] == wire(firsts[i]) {
+                    seconds.swap(i, (i + 1) % size);
+                }
+            }
+            firsts.into_iter().map(wire).zip(seconds).collect()
+        };
+        // What this layer writes.
+        self.due.append(&mut self.later);
+        self.others.clear();
+        let (one_to_one, adjacent) = (plan.one_to_one[layer], plan.adjacent[layer]);
+        for i in 0..size {
+            let gate = self.gates + i;
+            if share(i, one_to_one, size) == 0 {
+                self.others.push(gate);
+            } else if self.adjacent.len() < adjacent {
+                self.adjacent.push_back(gate);
+            } else {
+                self.later.push_back(gate);
+            }
+        }
+        self.all_others.extend(&self.others);
+        self.thirsty.extend(&self.others);
+        self.gates += size;
+        operands
+    }
+
+    /// The other operand of a gate: what has to be read first.
+    fn second(&mut self) -> Wire {
+        let one_to_one = self.adjacent.pop_front().or_else(|| self.due.pop_front());
+        while self.thirsty.front().is_some_and(|g| self.reads[*g] > 1) {
+            self.thirsty.pop_front();
+        }
+        let gate = one_to_one.or_else(|| self.thirsty.front().copied());
+        if gate.is_none() && self.turn < self.inputs {
+            return self.input();
+        }
+        // All are read twice or once for all; another time for one of the latest.
+        let gate = gate.or_else(|| {
+            self.turn += 1;
+            let recent = self.all_others.len().min(RECENT);
+            let back = recent.checked_sub(1)? - self.turn % recent;
+            Some(self.all_others[self.all_others.len() - 1 - back])
+        });
+        gate.map_or(Wire::ZERO, |gate| {
+            self.reads[gate] += 1;
+            Wire((2 + self.inputs + gate) as u32)
+        })
+    }
+
+    /// The next input, round and round.
+    fn input(&mut self) -> Wire {
+        let input = self.turn.checked_rem(self.inputs);
+        self.turn += 1;
+        input.map_or(Wire::ZERO, |input| Wire((2 + input) as u32))
+    }
+}
+
+/// From how many wires one is read again.
+const RECENT: usize = 64;
