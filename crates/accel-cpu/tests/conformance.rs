@@ -18,7 +18,7 @@ fn conforms(isa: Isa) {
             for threads in [1, 2] {
                 let device = Cpu::with_threads(isa.device_name(), threads).expect("opened before");
                 let gates = blindcore_accel::conformance::garble(&device);
-                assert!(gates >= 50_000, "{gates}");
+                assert!(gates.iter().all(|gates| *gates >= 20_000), "{gates:?}");
             }
         }
         Err(e) => eprintln!("skipped: {e}"),

@@ -17,6 +17,7 @@ mod board;
 pub mod descriptor;
 pub mod mapping;
 pub mod measure;
+pub mod overlay;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};

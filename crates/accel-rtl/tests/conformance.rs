@@ -2,18 +2,35 @@
 
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
-use blindcore_accel::Word;
 use blindcore_accel::contract::Shape;
+use blindcore_accel::{Error, Word};
+use blindcore_accel_rtl::overlay::{Overlay, Settings};
 use blindcore_accel_rtl::{Rtl, measure};
 use blindcore_math::Modulus;
 
 /// A chip; none where it has not been built, unless BLINDCORE_RTL says that it has.
 fn open(name: &str) -> Option<Rtl> {
-    let missing = |e| match std::env::var_os("BLINDCORE_RTL") {
+    Rtl::open(name).map_err(|e| missing(&e)).ok()
+}
+
+fn missing(e: &Error) {
+    match std::env::var_os("BLINDCORE_RTL") {
         Some(_) => panic!("{e}"),
         None => eprintln!("skipped: {e}"),
-    };
-    Rtl::open(name).map_err(missing).ok()
+    }
+}
+
+/// SIFO's overlay, with a host and memory that take no time and little block RAM, so that both memories are used.
+#[test]
+fn sifo() {
+    let settings = Settings { block_ram: 100, ..Settings::INSTANT };
+    match Overlay::with_settings("rtl:sifo", settings) {
+        Ok(device) => {
+            let [.., gates] = blindcore_accel::conformance::garble(&device);
+            assert!(gates >= 20_000, "{gates}");
+        }
+        Err(e) => missing(&e),
+    }
 }
 
 #[test]

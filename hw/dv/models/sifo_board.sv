@@ -41,7 +41,7 @@ module sifo_board #(
   output logic [31:0]        lanes_o
 );
   localparam int unsigned INDEX = $clog2(WORDS);
-  logic host_valid, host_ready;
+  logic host_valid, host_ready, chip_idle;
   logic [3:0] host_address;
   logic [31:0] host_data;
   logic [1:0] ddr_valid, ddr_write, ddr_complete;
@@ -58,7 +58,7 @@ module sifo_board #(
   );
   sifo #(.ANDS(ANDS), .XORS(XORS), .LABEL(LABEL), .PLACES(PLACES), .WATCHDOG(WATCHDOG)) u_chip (
     .clk_i, .rst_ni, .host_valid_i(host_valid), .host_ready_o(host_ready), .host_address_i(host_address),
-    .host_data_i(host_data), .done_o, .idle_o, .error_o, .table_valid_o, .table_ready_i, .table_o,
+    .host_data_i(host_data), .done_o, .idle_o(chip_idle), .error_o, .table_valid_o, .table_ready_i, .table_o,
     .ddr_valid_o(ddr_valid), .ddr_write_o(ddr_write), .ddr_word_o(ddr_word), .ddr_mask_o(ddr_mask), .ddr_data_o(ddr_data),
     .ddr_complete_i(ddr_complete), .ddr_data_i(ddr_read),
     .poke_i(poke_i && poke_address_i[0]), .poke_place_i(poke_address_i[$clog2(PLACES):1]),
@@ -72,6 +72,7 @@ module sifo_board #(
     .data_i(ddr_data), .complete_o(ddr_complete), .data_o(ddr_read), .poke_i(poke_i && !poke_address_i[0]),
     .poke_place_i(poke_address_i[INDEX+2:1]), .poke_label_i, .peek_label_o(ddr_label)
   );
+  assign idle_o       = chip_idle && !waits_host_o;
   assign peek_label_o = poke_address_i[0] ? 128'(ram_label) : ddr_label;
   assign ands_o       = ANDS;
   assign xors_o       = XORS;

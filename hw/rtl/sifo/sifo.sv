@@ -48,7 +48,7 @@ module sifo #(
   logic [62:0] link_command, queue_command, gate;
   logic [LABEL-1:0] offset;
   logic [63:0] first_gate, number_q;
-  logic valid, ready, misplaced, outside, stopped;
+  logic valid, ready, misplaced, outside, stopped, finished;
   logic [2:0] operation;
   logic [1:0] retired;
   sf_registers #(.LABEL(LABEL)) u_registers (
@@ -63,7 +63,7 @@ module sifo #(
   sf_dispatcher #(.COMMAND(63)) u_dispatcher (
     .clk_i, .rst_ni, .valid_i(queue_valid && !stopped), .ready_o(queue_ready), .header_i(queue_header),
     .command_i(queue_command), .valid_o(valid), .ready_i(ready), .operation_o(operation), .gate_o(gate),
-    .retired_i(retired), .done_o, .idle_o, .misplaced_o(misplaced)
+    .retired_i(retired), .done_o, .idle_o(finished), .misplaced_o(misplaced)
   );
 
   logic cell_valid, cell_ready, cell_and;
@@ -123,6 +123,7 @@ module sifo #(
 
   // What happens, and what stops the chip.
   logic [31:0] still_q;
+  assign idle_o       = finished && !queue_valid;
   assign gate_o       = cell_valid && cell_ready;
   assign access_o     = ddr_complete_i;
   assign waits_ddr_o  = ddr_valid_o != '0 && !cell_valid;

@@ -142,7 +142,7 @@ uint32_t overlay_run(void *handle, const uint32_t settings[4], const uint32_t *i
     const bool sent = top.link_valid_i && top.link_ready_o;
     bool moved = false;
     if (top.table_valid_o && open) {
-      if (*table_at + table <= table_bytes) get(top.table_o, tables + *table_at, table);
+      if (feed == nullptr && *table_at + table <= table_bytes) get(top.table_o, tables + *table_at, table);
       *table_at += table;
       moved = true;
     }

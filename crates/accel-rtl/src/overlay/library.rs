@@ -1,0 +1,216 @@
+//! A simulated overlay as a library: the C interface of `hw/rtl/sim/overlay.cpp`.
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::path::Path;
+
+use blindcore_accel::Error;
+use blindcore_accel::garble::Label;
+use libloading::Library;
+
+/// The interface that this was compiled for.
+const VERSION: u32 = 1;
+
+type New = unsafe extern "C" fn() -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+type Parameters = unsafe extern "C" fn(*mut c_void, *mut u32);
+type Poke = unsafe extern "C" fn(*mut c_void, u32, *const u32);
+type Peek = unsafe extern "C" fn(*mut c_void, u32, *mut u8);
+type Run = unsafe extern "C" fn(
+    *mut c_void,
+    *const u32,
+    *const u32,
+    u64,
+    *mut u8,
+    u64,
+    *mut u64,
+    *const u8,
+    u64,
+    *mut u64,
+) -> u32;
+
+/// What a build of an overlay has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Build {
+    /// AND cells.
+    pub ands: usize,
+    /// XOR cells.
+    pub xors: usize,
+    /// Bits of a label.
+    pub label: usize,
+    /// Places in the block RAM.
+    pub places: usize,
+    /// Labels that the model of the DDR memory holds, of each lane.
+    pub ddr: usize,
+    /// 32-bit words of what the host sends at once.
+    pub item_words: usize,
+    /// Bytes of an AND's table, of all lanes.
+    pub table_bytes: usize,
+    /// Lanes that do the same gates on labels of their own.
+    pub lanes: usize,
+}
+
+/// What the link and the memories take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    /// Clocks / 64 from one item of the host's to the next.
+    pub(super) period: u32,
+    /// Clocks from the end of a batch until the host knows.
+    pub(super) sync: u32,
+    /// Clocks of a DDR access.
+    pub(super) latency: u32,
+    /// Bytes / 64 of tables a clock; 0: any.
+    pub(super) tables: u32,
+}
+
+/// Tables that go in or come out.
+pub(super) enum Tables<'a> {
+    Out(&'a mut [u8]),
+    In(&'a [u8]),
+}
+
+/// How a run ended.
+pub(super) struct Ended {
+    /// The chip's error register; 255 if the clocks were over.
+    pub(super) error: u32,
+    /// Bytes of tables that came out.
+    pub(super) table_bytes: u64,
+    /// Clocks, gates, DDR accesses; clocks of waiting for DDR, a cell, the host; items; clocks of waiting for the tables' way.
+    pub(super) counters: [u64; 8],
+}
+
+/// A chip on its board, powered.
+pub(super) struct Board {
+    handle: *mut c_void,
+    new: New,
+    free: Free,
+    poke: Poke,
+    peek: Peek,
+    run: Run,
+    build: Build,
+    // Last, so that the code stays until the handle is gone.
+    _library: Library,
+}
+
+// SAFETY: a board owns its Verilator context; `&mut self` on everything keeps it to one thread at a time, and nothing that
+// Verilator keeps for a thread (which context prints and asserts) is used: the library is built without assertions.
+unsafe impl Send for Board {}
+
+impl Board {
+    /// Loads `path` and powers a board, which must have labels of so many bits and so many lanes.
+    pub(super) fn open(name: &str, path: &Path, label: usize, lanes: usize) -> Result<Self, Error> {
+        let refuse = |why: String| Error::Device {
+            name: name.into(),
+            why,
+            remedy: "build it again with `make -C hw libraries`".into(),
+        };
+        let unfit = |error: libloading::Error| {
+            let cause = std::error::Error::source(&error).map(|e| format!(": {e}"));
+            refuse(format!("{}: {error}{}", path.display(), cause.unwrap_or_default()))
+        };
+        // SAFETY: whoever runs this chose the library, by building it or by naming its folder, as one chooses a program;
+        // its initialisers only set up memory. The symbols have the types of `hw/rtl/sim/overlay.cpp`, which
+        // `overlay_version` vouches for.
+        unsafe {
+            let library = Library::new(path).map_err(unfit)?;
+            let version: unsafe extern "C" fn() -> u32 = *library.get(b"overlay_version").map_err(unfit)?;
+            if version() != VERSION {
+                let why = format!("{} has interface {}, not {VERSION}", path.display(), version());
+                return Err(refuse(why));
+            }
+            let new: New = *library.get(b"overlay_new").map_err(unfit)?;
+            let free: Free = *library.get(b"overlay_free").map_err(unfit)?;
+            let parameters: Parameters = *library.get(b"overlay_parameters").map_err(unfit)?;
+            let poke: Poke = *library.get(b"overlay_poke").map_err(unfit)?;
+            let peek: Peek = *library.get(b"overlay_peek").map_err(unfit)?;
+            let run: Run = *library.get(b"overlay_run").map_err(unfit)?;
+            let handle = new();
+            if handle.is_null() {
+                return Err(refuse(format!("{} makes no board", path.display())));
+            }
+            let mut p = [0u32; 8];
+            parameters(handle, p.as_mut_ptr());
+            let [ands, xors, bits, places, words, item_bytes, table_bytes, of_lanes] = p.map(|p| p as usize);
+            // A DDR word of 512 bits has four labels.
+            let ddr = words.saturating_mul(4) / of_lanes.max(1);
+            let item_words = item_bytes / 4;
+            let build =
+                Build { ands, xors, label: bits, places, ddr, item_words, table_bytes, lanes: of_lanes };
+            let board = Self { handle, new, free, poke, peek, run, build, _library: library };
+            let sizes = [ands, xors, places, words, item_words, table_bytes];
+            if [bits, of_lanes] != [label, lanes] || sizes.iter().any(|s| !(1..=1 << 24).contains(s)) {
+                return Err(refuse(format!("{} is another chip: {build:?}", path.display())));
+            }
+            Ok(board)
+        }
+    }
+
+    pub(super) fn build(&self) -> Build {
+        self.build
+    }
+
+    /// Another board, which knows nothing of what the one before was asked.
+    pub(super) fn renew(&mut self) {
+        // SAFETY: made by `overlay_new`, freed once, and replaced at once.
+        unsafe {
+            (self.free)(self.handle);
+            self.handle = (self.new)();
+        }
+    }
+
+    /// Puts a label of each lane at an address, whose last bit says which memory.
+    pub(super) fn poke(&mut self, address: u32, labels: &[Label]) {
+        assert_eq!(labels.len(), self.build.lanes, "a label a lane");
+        let words: Vec<u32> =
+            labels.iter().flat_map(|l| [0, 32, 64, 96].map(|shift| (l >> shift) as u32)).collect();
+        // SAFETY: four words a lane, as many as the other side reads; the board takes an address modulo its sizes.
+        unsafe { (self.poke)(self.handle, address, words.as_ptr()) }
+    }
+
+    /// The label of each lane at an address.
+    pub(super) fn peek(&mut self, address: u32) -> Vec<Label> {
+        let mut bytes = vec![0u8; 16 * self.build.lanes];
+        // SAFETY: sixteen bytes a lane, as many as the other side writes.
+        unsafe { (self.peek)(self.handle, address, bytes.as_mut_ptr()) };
+        bytes.as_chunks::<16>().0.iter().map(|label| Label::from_le_bytes(*label)).collect()
+    }
+
+    /// Sends items and clocks to the end, or until `most` clocks are over.
+    pub(super) fn run(&mut self, timing: Timing, items: &[u32], tables: Tables<'_>, most: u64) -> Ended {
+        assert_eq!(items.len() % self.build.item_words, 0, "whole items");
+        let settings = [timing.period, timing.sync, timing.latency, timing.tables];
+        let (mut table_bytes, mut counters) = (0, [0; 8]);
+        let count = (items.len() / self.build.item_words) as u64;
+        let (out, length, feed) = match tables {
+            Tables::Out(out) => (out.as_mut_ptr(), out.len() as u64, std::ptr::null()),
+            Tables::In(tables) => {
+                assert_eq!(tables.len() % self.build.table_bytes, 0, "whole tables");
+                (std::ptr::null_mut(), tables.len() as u64, tables.as_ptr())
+            }
+        };
+        // SAFETY: items and tables are live with the lengths that are passed, and the other side keeps within them: where
+        // tables go in, the chip gives none out; settings and counters have the lengths that it reads and writes.
+        let error = unsafe {
+            (self.run)(
+                self.handle,
+                settings.as_ptr(),
+                items.as_ptr(),
+                count,
+                out,
+                length,
+                &raw mut table_bytes,
+                feed,
+                most,
+                counters.as_mut_ptr(),
+            )
+        };
+        Ended { error, table_bytes, counters }
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        // SAFETY: made by `overlay_new`, freed once.
+        unsafe { (self.free)(self.handle) }
+    }
+}

@@ -1,0 +1,132 @@
+//! SIFO's overlay beside the definition and beside the model of its clocks.
+
+#![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
+
+use blindcore_accel::garble::reference::{self, Side};
+use blindcore_accel::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
+use blindcore_accel_rtl::overlay::{Cells, Clocks, Overlay, Registers, Settings};
+
+/// The chip; none where it has not been built, unless BLINDCORE_RTL says that it has.
+fn open(settings: Settings) -> Option<Overlay> {
+    match (Overlay::with_settings("rtl:sifo", settings), std::env::var_os("BLINDCORE_RTL")) {
+        (Ok(chip), _) => Some(chip),
+        (Err(e), Some(_)) => panic!("{e}"),
+        (Err(e), None) => {
+            eprintln!("skipped: {e}");
+            None
+        }
+    }
+}
+
+/// The same sequence in each run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 16
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        self.next() as usize % n
+    }
+
+    fn label(&mut self) -> Label {
+        (Label::from(self.next()) << 40 ^ Label::from(self.next())) & (1 << 80) - 1
+    }
+}
+
+/// Layers of gates that read anything written before them; every gate writes a slot of its own.
+fn random_program(random: &mut Random, gates: usize) -> Program {
+    let inputs = 1 + random.below(30);
+    let mut program = ProgramBuilder::new(inputs + gates);
+    let mut known = inputs;
+    let mut slot = inputs as u32;
+    while (slot as usize) < inputs + gates {
+        let ands = 1 + random.below(40);
+        for _ in 0..ands.min(inputs + gates - slot as usize) {
+            let (a, b) = (random.below(known) as u32, random.below(known) as u32);
+            if random.below(4) == 0 {
+                program.and(slot, a, b).unwrap();
+            } else {
+                program.xor(slot, a, b).unwrap();
+            }
+            slot += 1;
+        }
+        program.end_layer();
+        known = slot as usize;
+    }
+    program.finish()
+}
+
+/// Garbles on the chip, compares every table and label with the definition, and gives the chip's clocks.
+fn compare(chip: &Overlay, program: &Program, random: &mut Random) -> Clocks {
+    let scheme = Scheme::InsecureSifo;
+    let (mut want, mut got) = (Labels::new(program.slots(), 1), Labels::new(program.slots(), 1));
+    for slot in 0..program.slots() as u32 {
+        let label = random.label();
+        want.set(slot, 0, label);
+        got.set(slot, 0, label);
+    }
+    let (offset, first) = (Offset::new(random.label()), random.next());
+    let mut want_tables = vec![0; program.ands() * scheme.table_bytes()];
+    let mut tables = vec![0; want_tables.len()];
+    reference::run(&scheme, program, first, &mut want, Side::Garble(&offset, &mut want_tables));
+    let clocks = chip.run(program, &offset, first, 0, &mut got, &mut tables).unwrap();
+    assert!(tables == want_tables, "tables");
+    for slot in 0..program.slots() as u32 {
+        assert_eq!(got.get(slot, 0), want.get(slot, 0), "slot {slot}");
+    }
+    clocks
+}
+
+/// A thousand random netlists: tables and labels to the bit. Every tenth also takes the clocks that the model says.
+#[test]
+fn random_netlists_are_garbled_to_the_bit_and_in_the_clocks_of_the_model() {
+    let base = Settings { ddr_ns: 40.0, sync_ns: 50.0, register_ns: 10.0, ..Settings::PAPER };
+    let Some(chip) = open(base) else { return };
+    let mut random = Random(1);
+    for number in 0..1000 {
+        let gates = 1 + random.below(if number % 10 == 0 { 600 } else { 80 });
+        let program = random_program(&mut random, gates);
+        if number % 10 > 0 {
+            compare(&chip, &program, &mut random);
+            continue;
+        }
+        let settings = Settings {
+            cells: Cells {
+                ands: 1 + random.below(15),
+                xors: Some(1 + random.below(15)).filter(|xors| *xors > 2),
+            },
+            block_ram: [0, 50, 1 << 16][random.below(3)],
+            registers: [Registers::Two, Registers::Three][random.below(2)],
+            register_ns: [5.0, 33.3, 50.0][random.below(3)],
+            sync_ns: [0.0, 1500.0][random.below(2)],
+            ddr_ns: [5.0, 180.0, 333.0][random.below(3)],
+            ..Settings::PAPER
+        };
+        let fresh = open(settings).expect("it was there before");
+        let clocks = compare(&fresh, &program, &mut random);
+        assert_eq!(clocks, Overlay::estimate(&settings, &program), "{settings:?}");
+    }
+}
+
+#[test]
+fn what_the_chip_has_not_is_refused() {
+    let refused = |settings: Settings, words: &[&str]| {
+        let error = Overlay::with_settings("rtl:sifo", settings).err().expect("refused").to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    };
+    let Some(chip) = open(Settings::PAPER) else { return };
+    let cells = Cells { ands: 16, xors: Some(15) };
+    refused(Settings { cells, ..Settings::PAPER }, &["15 AND cells", "16"]);
+    let cells = Cells { ands: 15, xors: Some(0) };
+    refused(Settings { cells, ..Settings::PAPER }, &["15 XOR cells"]);
+    refused(Settings { block_ram: (1 << 16) + 1, ..Settings::PAPER }, &["65536 places", "65537"]);
+    // More wires than two registers address.
+    let mut wide = ProgramBuilder::new((1 << 20) + (1 << 16) + 1);
+    wide.xor(0, 1, 2).unwrap();
+    let error = chip.commands(&wide.finish()).unwrap_err().to_string();
+    assert!(error.contains("1114113") && error.contains("1114112"), "{error}");
+    assert!(Overlay::open("rtl:other").err().unwrap().to_string().contains("rtl:sifo"));
+}
