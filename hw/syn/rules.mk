@@ -11,8 +11,12 @@ syn: $(READY) ## a block to standard cells: BLOCK=, BITS=, PARAMETERS=, BLACK_BO
 fpga: $(READY) ## a block placed and routed on an ECP5: BLOCK=, BITS=, PARAMETERS=
 	$(PYTHON) syn/fpga.py --block $(BLOCK) $(GIVEN)
 
+.PHONY: alm
+alm: $(READY) ## a block in Stratix V's ALMs, before placement: BLOCK=, BITS=, PARAMETERS=
+	$(PYTHON) syn/alm.py --block $(BLOCK) $(GIVEN)
+
 .PHONY: syn-table
-syn-table: $(READY) ## the results of syn and fpga as a table
+syn-table: $(READY) ## the results of syn, fpga and alm as a table
 	@$(PYTHON) syn/table.py
 
 .PHONY: syn-check

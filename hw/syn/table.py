@@ -1,4 +1,4 @@
-"""The results as Markdown, the thesis's own figures beside them. `make -C hw syn-table` prints it."""
+"""The results as Markdown, the thesis's and the paper's own figures beside them. `make -C hw syn-table` prints it."""
 
 import json
 
@@ -12,6 +12,8 @@ THESIS = {
     ("oc_full_adder", None): {"ps": 153.58},
     ("oc_comparator", None): {"ps": 100.32},
 }
+# SIFO 2019, section 3.1.1: a gAND on Stratix V.
+PAPER = {("sf_gand", 80): {"alms": 3070, "registers": 3750}}
 ORDER = ["oc_compute_unit", "oc_mod_acc", "oc_multiplier", "oc_adder", "oc_compute_unit_lwe", "oc_full_adder", "oc_comparator"]
 
 
@@ -98,6 +100,27 @@ def main():
                 number(r["fastest_mhz"], 1),
                 limit(path),
                 f"{path['register_ps']} + {path['logic_ps']} + {path['wires_ps']}",
+            )
+        )
+
+    modules = sorted((r for r in results if "alms" in r), key=order)
+    print("\nALMs of Stratix V, before placement.\n")
+    heads = ["block", "ALMs", "were every pair of tables to fit", "tables of 6, 5, 4, 3, 2, 1 inputs", "adder bits", "registers"]
+    heads += ["published ALMs", "published registers"]
+    print(row(*heads))
+    print(row(*["---"] * len(heads)))
+    for r in modules:
+        published = PAPER.get((r["block"], r["parameters"].get("LABEL", 80)), {})
+        print(
+            row(
+                shown(r),
+                number(r["alms"], 0),
+                number(r["alms_if_every_pair_fitted"], 0),
+                ", ".join(number(count, 0) for count in r["tables_by_inputs"].values()),
+                number(r["adder_bits"], 0),
+                number(r["registers"], 0),
+                number(published.get("alms"), 0),
+                number(published.get("registers"), 0),
             )
         )
     print("\nTools: " + "; ".join(sorted({tool for r in results for tool in r["tools"]})) + ".")
