@@ -41,6 +41,7 @@ bench: tools-build peers
 
 constant-time: tools-build
 	@cargo run --quiet --release --locked -p blindcore-sum --example constant_time
+	@cargo run --quiet --release --locked -p blindcore-circuit --example constant_time
 
 # One line for each tool that is missing, with where it comes from.
 tools-build:
