@@ -14,7 +14,7 @@ help:
 	@echo "make lint     format, clippy, documentation, licences of dependencies"
 	@echo "make fuzz     every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
 	@echo "make bench    speeds of this machine, as JSON: lookup, then sum beside its peers"
-	@echo "make constant-time   whether decryption's time shows its secrets"
+	@echo "make constant-time   whether time shows secrets, of decryption and of circuits"
 
 demo: tools-build
 	@python3 scripts/demo.py --lookups $(LOOKUPS)
