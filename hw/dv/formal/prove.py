@@ -17,6 +17,7 @@ from pathlib import Path
 FORMAL = Path(__file__).resolve().parent
 HW = FORMAL.parent.parent
 COMMON, CHIP, MODELS = HW / "rtl/common", HW / "rtl/onionchopper", HW / "dv/models"
+SIFO = HW / "rtl/sifo"
 
 # Module, where it lies, its parameters, clocks of induction, clocks in which a mutant must be found, mutants.
 PROOFS = [
@@ -62,6 +63,19 @@ PROOFS = [
         ("{ssd_data_i, low_q}", "{low_q, ssd_data_i}", "words the wrong way round"),
         ("else loaded_o = written_q", "else loaded_o = beat_q", "a beat that is not there yet"),
         ("(tile_q[0] ? DRAM_ADDRESS'(HALF_BEATS) : '0)", "'0", "the wrong half"),
+    ]),
+    ("sf_cells", SIFO, [{"CELLS": 3, "LABEL": 3, "TAG": 2}, {"CELLS": 1, "LABEL": 3, "TAG": 2}, {"CELLS": 4, "LABEL": 4, "TAG": 1}], 2, 12, [
+        ("ready_o = ready[in_q]", "ready_o = 1'b1", "a gate taken by a cell that holds one"),
+        ("ready_o = ready[in_q]", "ready_o = &ready", "a free cell that is not used"),
+        ("valid_o = valid[out_q]", "valid_o = |valid", "a result before its turn"),
+        ("ready_i && out_q == INDEX'(i)", "ready_i", "a result lost"),
+        ("valid_i && in_q == INDEX'(i)", "valid_i", "a gate in two cells"),
+        ("(out_q == LAST) ? '0 : out_q + 1'b1", "(out_q == LAST) ? 1 : out_q + 1'b1", "out of order"),
+        ("if (valid_i && ready_o) in_q", "if (valid_i) in_q", "a turn passed over"),
+        ("if (valid_i && ready_o) tags_q", "if (valid_i) tags_q", "a tag written over"),
+        ("label_o = labels[out_q]", "label_o = labels[in_q]", "another gate's label"),
+        ("table_o = tables[out_q]", "table_o = tables[LAST]", "another gate's table"),
+        ("table_o = tables[out_q]", "table_o = (ready_i ? tables[out_q] : '0)", "an offer that changes"),
     ]),
 ]
 
