@@ -11,7 +11,7 @@
 //! | [`netlist`], [`builder`], [`gadgets`], [`typed`] | circuits, and how they are made |
 //! | [`problems`], [`formats`] | circuits by name and in files |
 //! | [`compile`], [`mod@circuit`] | what devices garble: programs over slots that are used again |
-//! | [`levels`], [`policy`] | SIFO's layers, batches and memory policies |
+//! | [`levels`], [`policy`], [`overlay`] | SIFO's layers, batches and memory policies, and what its hardware garbles |
 //! | [`ot`] | oblivious transfer: base, extended, by proxy |
 //! | [`session`], [`transport`] | the parties, and the connections between them |
 //!
@@ -45,6 +45,7 @@ pub mod gadgets;
 pub mod levels;
 pub mod netlist;
 pub mod ot;
+pub mod overlay;
 pub mod policy;
 pub mod problems;
 pub mod session;
