@@ -1,8 +1,7 @@
 //! What an overlay garbles: a netlist's gates over the places of its two memories, and what hardware can take together.
 //!
-//! - [`program`] puts a netlist into the order of its batches, every gate on the places that an
-//!   [`Assignment`](crate::policy::Assignment) gives it. Devices run it like any other program, which says what an
-//!   overlay's tables have to be.
+//! - [`program`] puts a netlist into the order of its batches, every gate on the places that an [`Assignment`] gives it.
+//!   Devices run it like any other program, which says what an overlay's tables have to be.
 //! - [`full_adders`] finds the five gates of a full adder, which a cell takes as one: they span three layers, and three of
 //!   their wires never leave it.
 //! - [`components`] finds subcircuits that share inputs alone and have the same shape: one sequence of commands serves all

@@ -22,7 +22,7 @@ impl Random {
     }
 
     fn label(&mut self) -> Label {
-        (0..4).fold(0, |label, _| label << 32 | self.below(1 << 31) as Label * 2 + self.below(2) as Label)
+        (0..8).fold(0, |label, _| label << 16 | self.below(1 << 16) as Label)
     }
 
     fn bits(&mut self, count: usize) -> Vec<bool> {
