@@ -10,6 +10,7 @@
 //! # Ok::<(), blindcore_circuit::transport::Error>(())
 //! ```
 
+use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -20,12 +21,15 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use zeroize::Zeroizing;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is none, or nothing could be bound or reached.
-    #[error("{what} {address}: {source}")]
+    #[error(
+        "{what} {address}: {source}; addresses are HOST:PORT, with a port that is free here or open there"
+    )]
     Address {
         /// What was tried.
         what: &'static str,
@@ -52,7 +56,7 @@ pub enum Error {
         address: String,
     },
     /// A certificate or key that can't be read.
-    #[error("{what} {path}: {why}")]
+    #[error("{what} {path}: {why}; `blindcore circuit identity NAME` makes both files of a party")]
     File {
         /// What it should be.
         what: &'static str,
@@ -68,11 +72,21 @@ pub enum Error {
         why: String,
     },
     /// The name can't be one of a certificate.
-    #[error("{name:?} is no name or address that a certificate could have; give the peer's with --peer-name")]
+    #[error(
+        "{name:?} is no name or address that a certificate could have; take one such as alice or alice.example.org"
+    )]
     Name {
         /// The name.
         name: String,
     },
+}
+
+impl Error {
+    fn handshake(source: &io::Error) -> Self {
+        let silent = matches!(source.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        let why = if silent { "it did not end in time".to_owned() } else { source.to_string() };
+        Self::Handshake { why }
+    }
 }
 
 /// How long is waited.
@@ -108,16 +122,21 @@ impl Tls {
         let file =
             |what, path: &Path, why: String| Error::File { what, path: path.display().to_string(), why };
         let certificates = |path: &Path| {
-            let read = || CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>();
-            let all = read().map_err(|e| file("certificate", path, e.to_string()))?;
+            let text = read_pem(path).map_err(|e| file("certificate", path, e.to_string()))?;
+            let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+            let all = all.map_err(|_| file("certificate", path, "it is cut short or damaged".into()))?;
             if all.is_empty() {
                 return Err(file("certificate", path, "there is none in it".into()));
             }
             Ok(all)
         };
         let chain = certificates(certificate)?;
-        let private =
-            PrivateKeyDer::from_pem_file(key).map_err(|e| file("private key", key, e.to_string()))?;
+        let text = read_pem(key).map_err(|e| file("private key", key, e.to_string()))?;
+        let private = PrivateKeyDer::from_pem_slice(&text).map_err(|e| {
+            let none = matches!(e, rustls::pki_types::pem::Error::NoItemsFound);
+            let why = if none { "there is none in it" } else { "it is cut short or damaged" };
+            file("private key", key, why.into())
+        })?;
         let mut roots = RootCertStore::empty();
         for root in certificates(trust)? {
             roots.add(root).map_err(|e| file("trusted certificate", trust, e.to_string()))?;
@@ -145,11 +164,25 @@ impl Tls {
     }
 }
 
+/// No file of certificates or of a key is longer.
+const MAX_PEM_BYTES: u64 = 1 << 20;
+
+/// A PEM file, whole; wiped when dropped, for it may be a key.
+fn read_pem(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+    // Room for all of it at once: nothing is left behind by growing.
+    let mut text = Zeroizing::new(Vec::with_capacity(MAX_PEM_BYTES as usize + 1));
+    File::open(path)?.take(MAX_PEM_BYTES + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_PEM_BYTES {
+        return Err(io::Error::other(format!("it is over the limit of {MAX_PEM_BYTES} B")));
+    }
+    Ok(text)
+}
+
 /// A new self-signed certificate and its key, both PEM: what two parties exchange who share no authority.
 ///
 /// # Errors
 /// The name can't be one of a certificate.
-pub fn new_identity(name: &str) -> Result<(String, zeroize::Zeroizing<String>), Error> {
+pub fn new_identity(name: &str) -> Result<(String, Zeroizing<String>), Error> {
     let refuse = || Error::Name { name: name.into() };
     ServerName::try_from(name).map_err(|_| refuse())?;
     let mut parameters = rcgen::CertificateParams::new([name.to_string()]).map_err(|_| refuse())?;
@@ -157,7 +190,7 @@ pub fn new_identity(name: &str) -> Result<(String, zeroize::Zeroizing<String>), 
     parameters.distinguished_name.push(rcgen::DnType::CommonName, name);
     let key = rcgen::KeyPair::generate().map_err(|_| refuse())?;
     let certificate = parameters.self_signed(&key).map_err(|_| refuse())?;
-    Ok((certificate.pem(), zeroize::Zeroizing::new(key.serialize_pem())))
+    Ok((certificate.pem(), Zeroizing::new(key.serialize_pem())))
 }
 
 /// How a connection is protected.
@@ -179,11 +212,105 @@ pub enum Security {
 /// A connection to a peer.
 pub enum Connection {
     /// Without TLS.
-    Plain(BufWriter<TcpStream>),
+    Plain(BufWriter<Socket>),
     /// With TLS, by whoever connected.
-    Client(Box<BufWriter<StreamOwned<ClientConnection, TcpStream>>>),
+    Client(Box<BufWriter<StreamOwned<ClientConnection, Socket>>>),
     /// With TLS, by whoever listened.
-    Server(Box<BufWriter<StreamOwned<ServerConnection, TcpStream>>>),
+    Server(Box<BufWriter<StreamOwned<ServerConnection, Socket>>>),
+}
+
+/// A TCP connection that waits no longer than it should, also for a peer that sends or takes byte by byte.
+pub struct Socket {
+    stream: TcpStream,
+    /// The longest silence.
+    silence: Duration,
+    /// When the handshake has to be over.
+    handshake: Option<Instant>,
+    read: Patience,
+    written: Patience,
+}
+
+/// What was waited for a peer in one direction, and what came of it.
+#[derive(Default)]
+struct Patience {
+    waited: Duration,
+    bytes: u64,
+}
+
+impl Patience {
+    /// A few silences are pardoned, and one more for each KiB that moved; what is slower trickles.
+    fn over(&self, silence: Duration) -> bool {
+        let pardoned = u32::try_from(4 + (self.bytes >> 10)).unwrap_or(u32::MAX);
+        self.waited >= silence.saturating_mul(pardoned)
+    }
+
+    fn add(&mut self, start: Instant, bytes: &io::Result<usize>) {
+        self.waited += start.elapsed();
+        self.bytes += *bytes.as_ref().unwrap_or(&0) as u64;
+    }
+}
+
+impl Socket {
+    fn new(stream: TcpStream, timeouts: Timeouts) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        let (read, written) = (Patience::default(), Patience::default());
+        let socket = Self { stream, silence: timeouts.peer, handshake: None, read, written };
+        socket.set_timeouts(timeouts.peer)?;
+        Ok(socket)
+    }
+
+    fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(timeout))?;
+        self.stream.set_write_timeout(Some(timeout))
+    }
+
+    /// The handshake has this time as a whole; afterwards each message has its own.
+    fn begin_handshake(&mut self, time: Duration) {
+        self.handshake = Some(Instant::now() + time);
+    }
+
+    fn end_handshake(&mut self) -> io::Result<()> {
+        self.handshake = None;
+        self.set_timeouts(self.silence)
+    }
+
+    fn check(&self, patience: &Patience) -> io::Result<()> {
+        if patience.over(self.silence) {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if let Some(end) = self.handshake {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.set_timeouts(left)?;
+        }
+        Ok(())
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.check(&self.read)?;
+        let start = Instant::now();
+        let read = self.stream.read(bytes);
+        self.read.add(start, &read);
+        read
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check(&self.written)?;
+        let start = Instant::now();
+        let written = self.stream.write(bytes);
+        self.written.add(start, &written);
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
 }
 
 /// What is gathered before it is sent on.
@@ -258,24 +385,24 @@ impl Listener {
             let Some(stream) = accept_before(&self.socket, deadline).map_err(refuse)? else {
                 return Err(Error::Nobody { seconds: self.timeouts.wait.as_secs(), address: address() });
             };
-            prepare(&stream, self.timeouts).map_err(refuse)?;
+            let mut socket = Socket::new(stream, self.timeouts).map_err(refuse)?;
             let Security::Tls { tls, .. } = &self.security else {
-                return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, stream)));
+                return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, socket)));
             };
-            // A stranger who connects and says nothing holds the door no longer than this.
+            // A stranger who connects and says nothing, or little, holds the door no longer than this.
             let shake = || {
-                stream.set_read_timeout(Some(self.timeouts.peer.min(Duration::from_secs(10))))?;
+                socket.begin_handshake(self.timeouts.peer.min(Duration::from_secs(10)));
                 let connection = ServerConnection::new(tls.server.clone()).map_err(io::Error::other)?;
-                let mut tls = StreamOwned::new(connection, stream);
+                let mut tls = StreamOwned::new(connection, socket);
                 while tls.conn.is_handshaking() {
                     tls.conn.complete_io(&mut tls.sock)?;
                 }
-                tls.sock.set_read_timeout(Some(self.timeouts.peer))?;
+                tls.sock.end_handshake()?;
                 Ok::<_, io::Error>(tls)
             };
             match shake() {
                 Ok(tls) => return Ok(Connection::Server(Box::new(BufWriter::with_capacity(BUFFER, tls)))),
-                Err(e) => turned_away(&Error::Handshake { why: e.to_string() }),
+                Err(e) => turned_away(&Error::handshake(&e)),
             }
         }
     }
@@ -298,6 +425,9 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
                 break;
             }
             match TcpStream::connect_timeout(one, left.min(Duration::from_secs(10))) {
+                // A port that nobody listens at, of those that are given out to whoever connects, may be given to this very
+                // connection, which then leads to itself.
+                Ok(stream) if stream.local_addr().ok() == stream.peer_addr().ok() => {}
                 Ok(stream) => break 'connected stream,
                 Err(e) => last = Some(e),
             }
@@ -313,21 +443,23 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
             _ => std::thread::park_timeout(Duration::from_millis(50)),
         }
     };
-    prepare(&stream, timeouts).map_err(refuse)?;
+    let mut socket = Socket::new(stream, timeouts).map_err(refuse)?;
     let Security::Tls { tls, peer_name } = security else {
-        return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, stream)));
+        return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, socket)));
     };
     let name =
         ServerName::try_from(peer_name.clone()).map_err(|_| Error::Name { name: peer_name.clone() })?;
     let shake = || {
+        socket.begin_handshake(timeouts.peer);
         let connection = ClientConnection::new(tls.client.clone(), name).map_err(io::Error::other)?;
-        let mut tls = StreamOwned::new(connection, stream);
+        let mut tls = StreamOwned::new(connection, socket);
         while tls.conn.is_handshaking() {
             tls.conn.complete_io(&mut tls.sock)?;
         }
+        tls.sock.end_handshake()?;
         Ok::<_, io::Error>(tls)
     };
-    let tls = shake().map_err(|e| Error::Handshake { why: e.to_string() })?;
+    let tls = shake().map_err(|e| Error::handshake(&e))?;
     Ok(Connection::Client(Box::new(BufWriter::with_capacity(BUFFER, tls))))
 }
 
@@ -346,30 +478,40 @@ fn check_plain(all: &[SocketAddr], security: &Security) -> Result<(), Error> {
     }
 }
 
-fn prepare(stream: &TcpStream, timeouts: Timeouts) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(timeouts.peer))?;
-    stream.set_write_timeout(Some(timeouts.peer))
-}
-
 /// The next connection, or `None` at the deadline.
 fn accept_before(socket: &TcpListener, deadline: Instant) -> io::Result<Option<TcpStream>> {
     socket.set_nonblocking(true)?;
     loop {
+        // Also where strangers come without end.
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
         match socket.accept() {
             Ok((stream, _)) => {
                 stream.set_nonblocking(false)?;
                 return Ok(Some(stream));
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                if Instant::now() >= deadline {
-                    return Ok(None);
-                }
                 std::thread::park_timeout(Duration::from_millis(10));
             }
             // A peer that was gone before it was accepted.
             Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(e) => return Err(e),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_slow_does_not_trickle() {
+        let silence = Duration::from_secs(60);
+        let over = |minutes, bytes| Patience { waited: silence * minutes, bytes }.over(silence);
+        // A kilobyte a minute is slow, a byte a minute no connection.
+        assert!(!over(1000, 1000 << 10) && !over(3, 0));
+        assert!(over(1000, 1000) && over(4, 200));
+        assert!(!Patience { waited: Duration::MAX / 2, bytes: u64::MAX }.over(Duration::MAX));
     }
 }

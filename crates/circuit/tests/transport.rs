@@ -1,0 +1,125 @@
+//! Peers that hold the other side up: byte by byte, in the handshake, or by coming without end.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use blindcore_circuit::transport::{self, Error, Security, Timeouts, Tls};
+
+/// Waits, for a peer that is slow on purpose.
+fn pause(milliseconds: u64) {
+    std::thread::park_timeout(Duration::from_millis(milliseconds));
+}
+
+fn timeouts(peer: u64) -> Timeouts {
+    Timeouts { wait: Duration::from_secs(30), peer: Duration::from_millis(peer) }
+}
+
+#[test]
+fn who_trickles_is_taken_for_silent() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut peer, _) = listener.accept().unwrap();
+            // Never silent for long; a minute in all.
+            for _ in 0..3000 {
+                if peer.write_all(&[7]).is_err() {
+                    return;
+                }
+                pause(20);
+            }
+        });
+        let mut channel = transport::connect(&address, &Security::Loopback, timeouts(100)).unwrap();
+        let trickled = channel.read_exact(&mut [0; 3000]).unwrap_err().kind();
+        assert!(matches!(trickled, ErrorKind::TimedOut | ErrorKind::WouldBlock), "{trickled}");
+    });
+}
+
+fn identity(dir: &Path, name: &str) {
+    let (certificate, key) = transport::new_identity(name).unwrap();
+    std::fs::write(dir.join(format!("{name}.crt")), certificate).unwrap();
+    std::fs::write(dir.join(format!("{name}.key")), key.as_bytes()).unwrap();
+}
+
+fn tls(dir: &Path, name: &str, trust: &str, peer_name: &str) -> Security {
+    let file = |name: &str, ending: &str| dir.join(format!("{name}.{ending}"));
+    let tls = Tls::load(&file(name, "crt"), &file(name, "key"), &file(trust, "crt")).unwrap();
+    Security::Tls { tls, peer_name: peer_name.into() }
+}
+
+#[test]
+fn a_stranger_in_the_handshake_does_not_hold_the_door() {
+    let dir = tempfile::tempdir().unwrap();
+    ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
+    let listener =
+        transport::listen("127.0.0.1:0", &tls(dir.path(), "alice", "bob", ""), timeouts(2000)).unwrap();
+    let address = listener.address().unwrap().to_string();
+    let mut stranger = TcpStream::connect(&address).unwrap();
+    // The beginning of a record of 16,000 bytes, which then come one by one.
+    stranger.write_all(&[22, 3, 1, 0x3e, 0x80]).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while stranger.write_all(&[1]).is_ok() {
+                pause(20);
+            }
+        });
+        let bob = scope.spawn(|| {
+            // In time although the stranger came first.
+            let security = tls(dir.path(), "bob", "alice", "alice");
+            let mut channel = transport::connect(&address, &security, timeouts(20_000)).unwrap();
+            channel.write_all(b"bob").and_then(|()| channel.flush()).unwrap();
+        });
+        let mut turned = Vec::new();
+        let mut channel = listener.accept(|e| turned.push(e.to_string())).unwrap();
+        let mut said = [0; 3];
+        channel.read_exact(&mut said).unwrap();
+        assert_eq!(&said, b"bob");
+        assert!(turned.len() == 1 && turned[0].contains("did not end in time"), "{turned:?}");
+        bob.join().unwrap();
+    });
+}
+
+#[test]
+fn strangers_without_end_do_not_outlast_the_wait() {
+    let dir = tempfile::tempdir().unwrap();
+    ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
+    let short = Timeouts { wait: Duration::from_millis(300), peer: Duration::from_secs(5) };
+    let listener = transport::listen("127.0.0.1:0", &tls(dir.path(), "alice", "bob", ""), short).unwrap();
+    let address = listener.address().unwrap();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let _ = TcpStream::connect(address).and_then(|mut s| s.write_all(b"hello?"));
+                }
+            });
+        }
+        let accepted = listener.accept(|_| {});
+        ended.store(true, Ordering::Relaxed);
+        assert!(matches!(accepted, Err(Error::Nobody { .. })));
+    });
+}
+
+#[test]
+fn files_of_certificates_have_a_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    identity(dir, "alice");
+    let (certificate, key) = (dir.join("alice.crt"), dir.join("alice.key"));
+    let endless = Path::new("/dev/zero");
+    for [c, k, t] in
+        [[endless, &key, &certificate], [&certificate, endless, &certificate], [&certificate, &key, endless]]
+    {
+        let error = Tls::load(c, k, t).err().unwrap().to_string();
+        assert!(error.contains("/dev/zero: it is over the limit of 1048576 B"), "{error}");
+    }
+    // What is in a damaged key is not said.
+    let text = std::fs::read_to_string(&key).unwrap();
+    std::fs::write(&key, &text[..100]).unwrap();
+    let error = Tls::load(&certificate, &key, &certificate).err().unwrap().to_string();
+    assert!(error.contains("alice.key: it is cut short or damaged"), "{error}");
+}
