@@ -76,10 +76,8 @@ impl Streamed {
     /// Reads a file in a Bristol format and finds where each wire is read for the last time. Records lie in `folder`.
     pub(crate) fn new(path: &Path, folder: &Path) -> Result<Self, FormatError> {
         let name = path.display().to_string();
-        let failed = |source| FormatError::Io { file: name.clone(), source };
-        let kept = |source| FormatError::Io { file: format!("records in {}", folder.display()), source };
-        let file = File::open(path).map_err(failed)?;
-        let bytes = file.metadata().map_err(failed)?.len();
+        let kept = |source| FormatError::Records { folder: folder.display().to_string(), source };
+        let (file, bytes) = crate::formats::open(path, &name)?;
         let mut reader = Reader::new(&name, BufReader::with_capacity(1 << 20, file), bytes)?;
         let header = reader.header().clone();
         let too_many = |reason: String| FormatError::Content {

@@ -131,7 +131,7 @@ fn bad_bristol_is_refused_by_line() {
         ("2 4\n2 1 1\n1 1\n2 1 0 1 2 AND\n", 4, "ends after 1 of 2 gates"),
         ("1 3\n2 1 1\n1 1\n2 1 0 1 2 AND\n2 1 0 1 2 AND\n", 5, "a line after the 1 gates"),
         ("1 5\n2 1 1\n1 1\n2 1 0 1 4 AND\n", 4, "wire 2 of 5 is never written, nor are 1 others"),
-        ("1 3\n2 1 1\n1 9\n2 1 0 1 2 AND\n", 2, "outputs of 9 bits, and 3 wires"),
+        ("1 3\n2 1 1\n1 9\n2 1 0 1 2 AND\n", 3, "outputs of 9 bits, and 3 wires"),
         ("1 3\n2 4294967295 4294967295\n1 1\n2 1 0 1 2 AND\n", 2, "inputs of 8589934590 bits"),
         ("1 3\n3 1 1\n1 1\n2 1 0 1 2 AND\n", 2, "isn't that of the widths of inputs"),
         ("1 3\n2 1 1\n2 1\n2 1 0 1 2 AND\n", 3, "isn't that of the widths of outputs"),
@@ -542,4 +542,13 @@ fn unreadable_files_are_named() {
     assert!(missing.contains("missing.txt can't be read"), "{missing}");
     let folder = formats::read(circuits()).unwrap_err().to_string();
     assert!(folder.contains("can't be read"), "{folder}");
+    // A pipe that nobody writes to is refused, not waited for.
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let refused = formats::read(&pipe).unwrap_err().to_string();
+    assert!(refused.contains("no regular file"), "{refused}");
+    let streamed = blindcore_circuit::circuit::Circuit::stream(&pipe, dir.path()).unwrap_err().to_string();
+    assert_eq!(refused, streamed);
 }

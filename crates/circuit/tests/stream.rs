@@ -144,4 +144,7 @@ fn what_is_no_netlist_is_refused_by_line() {
     let error = Circuit::stream(&path, dir.path()).unwrap_err().to_string();
     assert!(error.contains("bad.txt") && error.contains('6'), "{error}");
     assert!(Circuit::stream(&dir.path().join("none.txt"), dir.path()).is_err());
+    std::fs::write(&path, "1 3\n2 1 1\n1 1\n\n2 1 0 1 2 AND\n").unwrap();
+    let nowhere = Circuit::stream(&path, &dir.path().join("none")).unwrap_err().to_string();
+    assert!(nowhere.contains("none can't keep") && nowhere.contains("TMPDIR"), "{nowhere}");
 }

@@ -261,11 +261,12 @@ impl<R: BufRead> Reader<R> {
         } else {
             return Err(missing(&lines, "the outputs' widths"));
         };
-        for (what, list) in [("inputs", &inputs), ("outputs", &outputs)] {
+        let outputs_line = if fashion { lines.number } else { second_line };
+        for (what, list, line) in [("inputs", &inputs, second_line), ("outputs", &outputs, outputs_line)] {
             let bits: u64 = list.iter().map(|w| u64::from(*w)).sum();
             if bits > u64::from(wires) {
                 let reason = format!("{what} of {bits} bits, and {wires} wires in all");
-                return Err(at(second_line, reason, CUT));
+                return Err(at(line, reason, CUT));
             }
         }
         let header = Header { fashion, gates, wires, inputs, outputs };

@@ -18,7 +18,7 @@
 //! ```
 
 use crate::netlist::Netlist;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -33,6 +33,16 @@ pub enum FormatError {
     Io {
         /// The file.
         file: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// What is kept of a file that is streamed can't be.
+    #[error(
+        "{folder} can't keep what is streamed: {source}; set TMPDIR to a folder with 13 bytes for each gate"
+    )]
+    Records {
+        /// The folder.
+        folder: String,
         /// What the system says.
         source: io::Error,
     },
@@ -57,13 +67,22 @@ pub enum FormatError {
 pub fn read(path: impl AsRef<Path>) -> Result<Netlist, FormatError> {
     let path = path.as_ref();
     let name = path.display().to_string();
-    let io = |source| FormatError::Io { file: name.clone(), source };
+    let (file, bytes) = open(path, &name)?;
+    read_from(&name, BufReader::with_capacity(1 << 18, file), bytes)
+}
+
+/// Opens a regular file, with its size; a pipe that nobody writes to would wait for ever.
+pub(crate) fn open(path: &Path, name: &str) -> Result<(File, u64), FormatError> {
+    let io = |source| FormatError::Io { file: name.to_owned(), source };
+    let regular = |metadata: io::Result<Metadata>| match metadata {
+        Ok(metadata) if metadata.is_file() => Ok(metadata.len()),
+        Ok(_) => Err(io(io::Error::other("it is no regular file, and so of no known size"))),
+        Err(e) => Err(io(e)),
+    };
+    regular(std::fs::metadata(path))?;
     let file = File::open(path).map_err(io)?;
-    let metadata = file.metadata().map_err(io)?;
-    if !metadata.is_file() {
-        return Err(io(io::Error::other("it is no regular file, and so of no known size")));
-    }
-    read_from(&name, BufReader::with_capacity(1 << 18, file), metadata.len())
+    let bytes = regular(file.metadata())?;
+    Ok((file, bytes))
 }
 
 /// Reads a netlist in whichever format it is from bytes that are already here; `name` is for errors.
