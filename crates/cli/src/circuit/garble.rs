@@ -51,7 +51,7 @@ pub(crate) struct Garble {
     json: bool,
 }
 
-/// Most memory for tables.
+/// Most memory for tables, labels and inputs.
 const MOST: usize = 8 << 30;
 
 pub(crate) fn run(config: &Config, args: &Garble) -> anyhow::Result<Outcome> {
@@ -77,10 +77,14 @@ pub(crate) fn run(config: &Config, args: &Garble) -> anyhow::Result<Outcome> {
     let program = &compiled.program;
     let instances = args.instances as usize;
     let bytes = program.ands().saturating_mul(instances).saturating_mul(scheme.table_bytes());
+    // Two labels a slot, its own and the one that is active.
+    let labels = program.slots().saturating_mul(instances).saturating_mul(2 * size_of::<Label>());
+    let all = bytes.saturating_add(labels).saturating_add(compiled.input_bits.saturating_mul(instances));
     anyhow::ensure!(
-        bytes <= MOST,
-        "{} of tables are over the {} that this command keeps; take fewer --instances",
+        all <= MOST,
+        "{} of tables and {} of labels are over the {} that this command keeps; take fewer --instances",
         output::bytes(bytes as u64),
+        output::bytes(labels as u64),
         output::bytes(MOST as u64)
     );
     let device = device::open(&args.device, config)?;

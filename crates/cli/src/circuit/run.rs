@@ -1,6 +1,6 @@
 //! `blindcore circuit run`: a party of a session, and `blindcore circuit identity`: what it shows the others.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::{load, values};
 use crate::args::DeviceArgs;
 use crate::config::Config;
 use crate::output::Bar;
+use crate::sum::files::NewFile;
 use crate::{Outcome, device, output};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -109,13 +110,17 @@ pub(crate) struct Run {
     /// The name in the certificate of whom this side connects to [default: the host of --connect]
     #[arg(long, value_name = "NAME", requires = "cert")]
     peer_name: Option<String>,
+    /// The name in the evaluator's certificate, of an owner [default: the host of --evaluator]
+    #[arg(long, value_name = "NAME", requires_all = ["cert", "evaluator"])]
+    evaluator_name: Option<String>,
     /// No TLS, although the peer is on another machine: everybody between reads along
     #[arg(long, conflicts_with = "cert")]
     plain_text: bool,
     /// Seconds until a silent peer ends the session
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
-    /// Seconds to wait for a peer to be there
+    /// Seconds to wait for a peer to be there; an owner waits as long for each step of the others, who wait for all owners
+    /// and then compute
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: u64,
     #[command(flatten)]
@@ -143,6 +148,7 @@ pub(crate) struct Identity {
 }
 
 pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
+    check_options(args)?;
     let circuit = if args.stream {
         Circuit::stream(Path::new(&args.circuit), &std::env::temp_dir())?
     } else {
@@ -161,17 +167,13 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
         let evaluator =
             args.evaluator.as_deref().context("an owner needs --evaluator, the evaluator's address")?;
         anyhow::ensure!(args.listen.is_none(), "an owner does not --listen; it connects to both others");
-        let (mut garbler, mut evaluator) = (peers.connect(garbler)?, peers.connect(evaluator)?);
+        let mut garbler = peers.connect(garbler, &args.peer_name)?;
+        let mut evaluator = peers.connect(evaluator, &args.evaluator_name)?;
         owners::supply(&mut garbler, &mut evaluator, &circuit, learns, &inputs)?;
         let text = "the inputs were taken, and the session ended well\n";
         let done = || output::json(&json!({"outputs": null, "role": "owner"}));
         return (if args.json { done() } else { output::print(text) }).map(|()| Outcome::Done);
     }
-    anyhow::ensure!(
-        args.evaluator.is_none(),
-        "--evaluator is an owner's option; the {} has none",
-        args.role()
-    );
     let device = device::open(&args.device, config)?;
     let check = if args.check_transfers { Check::Malicious } else { Check::None };
     let setup = Setup { circuit: &circuit, device: &*device, learns, check };
@@ -198,7 +200,7 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
             let address =
                 args.listen.as_deref().context("an evaluator for owners needs --listen, for them")?;
             let listener = peers.listen(address)?;
-            let mut garbler = peers.connect(garbler)?;
+            let mut garbler = peers.connect(garbler, &args.peer_name)?;
             owners::evaluate(&mut garbler, || accept(&listener), setup, &mut progress)?
         }
         (Role::Owner, false) => unreachable!("it has returned"),
@@ -216,6 +218,36 @@ impl Run {
             Role::Owner => "owner",
         }
     }
+}
+
+/// That no option is given which this role, or this way to run, would not heed.
+fn check_options(args: &Run) -> anyhow::Result<()> {
+    let owner = args.role == Role::Owner;
+    anyhow::ensure!(
+        owner || args.evaluator.is_none(),
+        "--evaluator is an owner's option; the {} has none",
+        args.role()
+    );
+    anyhow::ensure!(
+        !owner || !args.inputs.is_empty(),
+        "an owner without an input; give --input PLACE=VALUE for each that is its own"
+    );
+    if !owner && !args.owners {
+        return Ok(());
+    }
+    anyhow::ensure!(
+        !args.check_transfers,
+        "--check-transfers is for two parties: with owners there are no such transfers; leave it away"
+    );
+    anyhow::ensure!(
+        args.scheme == Scheme::HalfGates,
+        "--scheme three-halves is for two parties: with owners half-gates are all there is; leave it away"
+    );
+    anyhow::ensure!(
+        args.role != Role::Garbler || args.connect.is_none(),
+        "a garbler for owners does not --connect; it waits for all others at --listen"
+    );
+    Ok(())
 }
 
 /// This side's values, each at its place.
@@ -255,7 +287,7 @@ fn own_inputs(args: &Run, ports: &[PortShape]) -> anyhow::Result<Inputs> {
             "input {place} ({}) was given twice",
             port.name
         );
-        let text = read_value(value, &port.name)?;
+        let text = read_value(value, &port.name, port.width)?;
         placed.push((place, Zeroizing::new(values::bits(text.trim(), &port.name, port.width)?)));
     }
     Ok(placed.into_iter().fold(Inputs::new(), |all, (place, bits)| all.with(place, bits.to_vec())))
@@ -267,12 +299,14 @@ fn place_of(given: &str) -> Option<(usize, &str)> {
     Some((place.parse().ok()?, value))
 }
 
-/// Longest text of a value that is read from a file.
-const LONGEST: u64 = 1 << 28;
+/// What a value in a file may have beside a character a bit, which is more than its digits take.
+const SPARE: usize = 1 << 12;
 
-fn read_value(value: &str, name: &str) -> anyhow::Result<Zeroizing<String>> {
+fn read_value(value: &str, name: &str, width: usize) -> anyhow::Result<Zeroizing<String>> {
     use std::io::Read;
-    let mut text = Zeroizing::new(String::new());
+    let most = width + SPARE;
+    // Room for all of it at once: nothing is left behind by growing.
+    let mut text = Zeroizing::new(String::with_capacity(most + 1));
     let from: Box<dyn Read> = match value.strip_prefix('@') {
         Some(path) => {
             Box::new(std::fs::File::open(path).with_context(|| format!("the value of input {name}: {path}"))?)
@@ -280,11 +314,11 @@ fn read_value(value: &str, name: &str) -> anyhow::Result<Zeroizing<String>> {
         None if value == "-" => Box::new(io::stdin()),
         None => return Ok(Zeroizing::new(value.to_owned())),
     };
-    let read = from.take(LONGEST + 1).read_to_string(&mut text);
+    let read = from.take(most as u64 + 1).read_to_string(&mut text);
     read.with_context(|| format!("the value of input {name} can't be read"))?;
     anyhow::ensure!(
-        text.len() as u64 <= LONGEST,
-        "the value of input {name} is longer than {LONGEST} characters"
+        text.len() <= most,
+        "the value of input {name} is longer than the {most} characters that are read for its {width} bits; give one number"
     );
     Ok(text)
 }
@@ -296,7 +330,6 @@ fn accept(listener: &Listener) -> io::Result<Connection> {
 /// How peers are reached.
 struct Peers {
     tls: Option<Tls>,
-    peer_name: Option<String>,
     plain_text: bool,
     timeouts: Timeouts,
 }
@@ -307,17 +340,18 @@ impl Peers {
             (Some(cert), Some(key), Some(trust)) => Some(Tls::load(cert, key, trust)?),
             _ => None,
         };
-        let timeouts =
-            Timeouts { wait: Duration::from_secs(args.wait), peer: Duration::from_secs(args.timeout) };
-        Ok(Self { tls, peer_name: args.peer_name.clone(), plain_text: args.plain_text, timeouts })
+        // Whoever waits for an owner waits so long; so does the owner for them.
+        let silence = if args.role == Role::Owner { args.timeout.max(args.wait) } else { args.timeout };
+        let timeouts = Timeouts { wait: Duration::from_secs(args.wait), peer: Duration::from_secs(silence) };
+        Ok(Self { tls, plain_text: args.plain_text, timeouts })
     }
 
-    fn security(&self, address: &str) -> Security {
+    fn security(&self, address: &str, peer_name: &Option<String>) -> Security {
         match &self.tls {
             Some(tls) => {
                 let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
                 let host = host.trim_start_matches('[').trim_end_matches(']');
-                let peer_name = self.peer_name.clone().unwrap_or_else(|| host.to_owned());
+                let peer_name = peer_name.clone().unwrap_or_else(|| host.to_owned());
                 Security::Tls { tls: tls.clone(), peer_name }
             }
             None if self.plain_text => Security::PlainText,
@@ -326,20 +360,20 @@ impl Peers {
     }
 
     fn listen(&self, address: &str) -> anyhow::Result<Listener> {
-        let listener = transport::listen(address, &self.security(address), self.timeouts)?;
+        let listener = transport::listen(address, &self.security(address, &None), self.timeouts)?;
         output::note(&format!("listening on {}", listener.address()?));
         Ok(listener)
     }
 
-    fn connect(&self, address: &str) -> anyhow::Result<Connection> {
-        Ok(transport::connect(address, &self.security(address), self.timeouts)?)
+    fn connect(&self, address: &str, peer_name: &Option<String>) -> anyhow::Result<Connection> {
+        Ok(transport::connect(address, &self.security(address, peer_name), self.timeouts)?)
     }
 
     /// The one peer of two parties.
     fn one(&self, args: &Run) -> anyhow::Result<Connection> {
         match (&args.listen, &args.connect) {
             (Some(address), None) => Ok(accept(&self.listen(address)?)?),
-            (None, Some(address)) => self.connect(address),
+            (None, Some(address)) => self.connect(address, &args.peer_name),
             _ => anyhow::bail!("one of two parties says --listen ADDR, the other --connect ADDR"),
         }
     }
@@ -387,8 +421,20 @@ pub(crate) fn identity(args: &Identity) -> anyhow::Result<Outcome> {
     for path in [&crt, &secret] {
         anyhow::ensure!(!path.exists(), "{} is there already; nothing was written", path.display());
     }
-    write_new(&secret, key.as_bytes(), true)?;
-    write_new(&crt, certificate.as_bytes(), false)?;
+    // Both are written before either takes its place, so that there is no half of an identity.
+    let written = |path: &Path, text: &str, secret| {
+        let mut file = NewFile::new(path, secret)?;
+        file.write_all(text.as_bytes()).with_context(|| format!("{} can't be written", path.display()))?;
+        file.flush().with_context(|| format!("{} can't be written", path.display()))?;
+        Ok::<_, anyhow::Error>(file)
+    };
+    let (key, certificate) = (written(&secret, &key, true)?, written(&crt, &certificate, false)?);
+    certificate.finish(false)?;
+    if let Err(e) = key.finish(false) {
+        // The certificate is of no use without it.
+        let _ = std::fs::remove_file(&crt);
+        return Err(e);
+    }
     let (crt, secret) = (crt.display().to_string(), secret.display().to_string());
     if args.json {
         output::json(&json!({"certificate": crt, "key": secret}))?;
@@ -396,17 +442,4 @@ pub(crate) fn identity(args: &Identity) -> anyhow::Result<Outcome> {
         output::print(&format!("{crt}   give it to the others\n{secret}   keep it\n"))?;
     }
     Ok(Outcome::Done)
-}
-
-fn write_new(path: &Path, bytes: &[u8], secret: bool) -> anyhow::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mode = if secret { 0o600 } else { 0o644 };
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path)
-        .with_context(|| format!("{} can't be made", path.display()))?;
-    file.write_all(bytes).with_context(|| format!("{} can't be written", path.display()))
 }

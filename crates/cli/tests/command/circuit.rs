@@ -180,5 +180,34 @@ fn bad_input_is_refused_in_one_line() {
     assert!(!dir.join("y.txt").exists());
     refuse(&["convert", "wrong.txt", "--out", "wrong.txt"], &["--out", "another file"]);
     refuse(&["make", "mult8", "--out", "no/folder.txt"], &["no/folder.txt"]);
+    refuse(&["make", "mult8", "--out", "-"], &["names no file"]);
     assert!(std::fs::read_to_string(dir.join("wrong.txt")).unwrap().starts_with("1 3\n"));
+    // A pipe that nobody writes to.
+    assert!(std::process::Command::new("mkfifo").arg(dir.join("pipe")).status().unwrap().success());
+    refuse(&["stats", "pipe"], &["pipe", "no regular file"]);
+    // A circuit without ANDs has no tables, but labels.
+    let wide = "0 1000000\n1 1000000\n1 1000000\n";
+    std::fs::write(dir.join("wide.txt"), wide).unwrap();
+    refuse(&["garble", "--circuit", "wide.txt", "--instances", "1000000"], &["labels", "fewer --instances"]);
+}
+
+#[test]
+fn no_private_key_is_lost_and_no_half_of_an_identity_is_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    ok(dir, &["identity", "alice"]);
+    let key = std::fs::read(dir.join("alice.key")).unwrap();
+    ok(dir, &["make", "add8", "--out", "add.txt"]);
+    for command in [&["make", "add8"][..], &["convert", "add.txt"]] {
+        let output = run(dir, &[&["circuit"], command, &["--out", "alice.key"]].concat());
+        refused(&output, &["alice.key is a private key", "another file"]);
+    }
+    assert_eq!(std::fs::read(dir.join("alice.key")).unwrap(), key);
+    // There is no place for one of both files.
+    for (taken, other) in [("bob.crt", "bob.key"), ("carol.key", "carol.crt")] {
+        std::os::unix::fs::symlink("nowhere", dir.join(taken)).unwrap();
+        refused(&run(dir, &["circuit", "identity", &taken[..taken.len() - 4]]), &[taken]);
+        assert!(!dir.join(other).exists(), "{other}");
+    }
+    refused(&run(dir, &["circuit", "identity", "no name"]), &["alice.example.org"]);
 }

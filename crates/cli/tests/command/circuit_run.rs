@@ -189,6 +189,47 @@ fn owners_of_an_auction() {
     assert_eq!(outputs(&evaluated), json!(["0x1", "0x028a"]), "{}", stderr(&evaluated));
 }
 
+/// Over TLS, where the garbler and the evaluator have names of their own, and one owner is later than a silence may last.
+#[test]
+fn owners_wait_for_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    certificates(dir);
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    std::fs::write(dir.join("all.crt"), ["alice.crt", "bob.crt", "eve.crt"].map(read).concat()).unwrap();
+    let party = |role: &str, name: &str, args: &[&str]| {
+        let mut command = blindcore(dir);
+        command.args(["circuit", "run", "--json", "--circuit", "mult8", "--timeout", "2", "--wait", "30"]);
+        command.args([
+            "--cert",
+            &format!("{name}.crt"),
+            "--key",
+            &format!("{name}.key"),
+            "--trust",
+            "all.crt",
+        ]);
+        command.args(["--role", role]).args(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
+    };
+    let mut garbler = party("garbler", "alice", &["--owners", "--listen", "127.0.0.1:0"]);
+    let to_garbler = address(&mut garbler);
+    let waits = ["--owners", "--listen", "127.0.0.1:0", "--connect", &to_garbler, "--peer-name", "alice"];
+    let mut evaluator = party("evaluator", "bob", &waits);
+    let to_evaluator = address(&mut evaluator);
+    let to = ["--connect", &to_garbler, "--evaluator", &to_evaluator];
+    let names = ["--peer-name", "alice", "--evaluator-name", "bob"];
+    let first = party("owner", "eve", &[&to[..], &names, &["--input", "0=6"]].concat());
+    let (_never, wait) = mpsc::channel::<()>();
+    let _ = wait.recv_timeout(Duration::from_secs(3));
+    let second = party("owner", "eve", &[&to[..], &names, &["--input", "1=7"]].concat());
+    for output in [garbler, evaluator].map(finish) {
+        assert_eq!(outputs(&output), json!(["0x002a"]), "{}", stderr(&output));
+    }
+    for output in [first, second].map(finish) {
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -201,6 +242,14 @@ fn what_does_not_fit_is_refused() {
     refused(&alone(&[&garbler[..], &["--input", "5=1"]].concat()), &["no input 5", "has 2"]);
     refused(&alone(&[&garbler[..], &["--input", "1", "--input", "0=1"]].concat()), &["given twice"]);
     refused(&alone(&[&garbler[..], &["--input", "@nowhere"]].concat()), &["nowhere"]);
+    refused(&alone(&[&garbler[..], &["--input", "@/dev/zero"]].concat()), &["4104 characters", "8 bits"]);
+    // Options that would not be heeded.
+    let owners = [&garbler[..], &["--owners"]].concat();
+    refused(&alone(&[&owners[..], &["--check-transfers"]].concat()), &["for two parties", "leave it away"]);
+    refused(&alone(&[&owners[..], &["--scheme", "three-halves"]].concat()), &["half-gates"]);
+    refused(&alone(&[&owners[..], &["--connect", "127.0.0.1:1"]].concat()), &["--listen"]);
+    let owner = ["--role", "owner", "--circuit", "mult8", "--connect", "127.0.0.1:1", "--evaluator"];
+    refused(&alone(&[&owner[..], &["127.0.0.1:2"]].concat()), &["without an input", "PLACE=VALUE"]);
     // Nobody listens where nobody could.
     let nowhere = ["--role", "evaluator", "--circuit", "mult8", "--input", "1", "--connect", "127.0.0.1:1"];
     refused(&alone(&nowhere), &["no peer within 1 s", "--wait"]);
