@@ -3,7 +3,8 @@
 //
 // The cells are stand-ins: each hands out what it was given, after any number of clocks.
 
-// A result is there from the clock behind one in which R and b share a bit. R is any in each clock, so cells finish in any order.
+// A result is there from the clock behind one in which R and b share a bit. R is any in each clock, so cells finish in any
+// order.
 module sf_gand #(
   parameter int unsigned LABEL = 3
 ) (

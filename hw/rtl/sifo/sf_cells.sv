@@ -1,5 +1,5 @@
-// A bank of gANDs, used in turn, so that results come in the order of the gates. It takes a gate a clock while a cell is free; a
-// result waits in its cell until it is taken, and a tag goes along with each gate.
+// A bank of gANDs, used in turn, so that results come in the order of the gates. It takes a gate a clock while a cell is free;
+// a result waits in its cell until it is taken, and a tag goes along with each gate.
 module sf_cells #(
   parameter int unsigned CELLS = 15, // the paper's largest (section 4.2.2)
   parameter int unsigned LABEL = 80,
@@ -7,7 +7,7 @@ module sf_cells #(
 ) (
   input  logic               clk_i,
   input  logic               rst_ni,
-  input  logic [LABEL-1:0]   offset_i, // R, whose bit 0 is 1; stays while gates are in the bank
+  input  logic [LABEL-1:0]   offset_i, // R, whose bit 0 is 1; stays while gates are offered or in the bank
   input  logic               valid_i,
   output logic               ready_o,
   input  logic [LABEL-1:0]   a_i,

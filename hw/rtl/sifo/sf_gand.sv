@@ -1,14 +1,14 @@
 // The paper's gAND: garbles one AND gate with four SHA-1 cores, free XOR's global R and row reduction (SIFO 2019, section 3.1.1
 // and Fig. 3). In: both wires' labels of 0. Out: the output's label of 0 and three rows of the table.
 //
-// A row is the first LABEL bits of SHA-1(a | b | gate), XORed with the label that it hides. Latency is the cores' 82 clocks: the
-// arbiters are wires and multiplexers behind them. A result stays until it is taken, and the next gate comes behind that.
+// A row is the first LABEL bits of SHA-1(a | b | gate), XORed with the label that it hides. Latency is the cores' 82 clocks:
+// the arbiters are multiplexers behind them. A result stays until it is taken, and the next gate comes behind that.
 module sf_gand #(
   parameter int unsigned LABEL = 80 // 80 or 128: whole bytes, and a block holds both labels, the gate's number and the padding
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  input  logic [LABEL-1:0]      offset_i, // R, whose bit 0 is 1; stays while a gate is in the cell
+  input  logic [LABEL-1:0]      offset_i, // R, whose bit 0 is 1; stays while a gate is offered or in the cell
   input  logic                  valid_i,
   output logic                  ready_o,
   input  logic [LABEL-1:0]      a_i,
@@ -41,8 +41,8 @@ module sf_gand #(
     assign rows[values] = values == 3 ? digest[LABEL-1:0] ^ offset_i : digest[LABEL-1:0];
   end
 
-  // First arbiter: of the four, the one whose labels both have colour 0. It is the output's label of 0 and is not sent. A wire's
-  // label of 0 has that colour where its bit 0 is 0, and its label of 1 where it is 1.
+  // First arbiter: of the four, the one whose labels both have colour 0. It is the output's label of 0 and is not sent. A
+  // wire's label of 0 has that colour where its bit 0 is 0, and its label of 1 where it is 1.
   logic [1:0] zero_q;
   always_ff @(posedge clk_i) begin
     if (valid_i && ready_o) zero_q <= {a_i[0], b_i[0]};

@@ -1,8 +1,8 @@
 // SHA-1's compression of one padded block, a round a clock (FIPS 180-4, section 6.1; SIFO 2019, section 3.1.1). The hash of a
 // message that fits one block: the state begins at the standard's initial value.
 //
-// A result can be taken 82 clocks after its block: one to load it, eighty rounds, one to add the initial value. It stays until
-// it is taken; the next block is taken behind that. Byte 0 of block and digest is bits 7:0.
+// A result can be taken 82 clocks after its block: one to load it, eighty rounds, one to add the initial value. It stays
+// until it is taken; the next block is taken behind that. Byte 0 of block and digest is bits 7:0.
 module sf_sha1 (
   input  logic         clk_i,
   input  logic         rst_ni,
