@@ -14,7 +14,7 @@ CLOCKS = 82
 async def in_order(dut):
     rng = random.Random(cocotb.RANDOM_SEED)
     cells, label, tag = (parameter(dut, name) for name in ("CELLS", "LABEL", "TAG"))
-    gates = 40 * cells
+    gates = 40 * cells + 120
     colours = {f"colours_{a}{b}": 5 for a in (0, 1) for b in (0, 1)}
     cover = Coverage(
         "in_order", gates=gates, full=200, filled_a_clock=3, all_wait=3, drained_a_clock=3, held_back=20, empty=20,

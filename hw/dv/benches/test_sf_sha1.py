@@ -18,8 +18,6 @@ async def run(dut, rng, cover, items):
     sink = Sink(dut.valid_o, dut.ready_i, dut.digest_o, rng=rng)
     cycles, began, free, held = 0, None, 0, 0
     while len(sink.taken) < len(items):
-        if began is None:
-            source.often, sink.often = rng.choice((1, 0.2, 0.005)), rng.choice((1, 1, 0.2))
         source.drive()
         sink.drive()
         await settle()
@@ -42,6 +40,7 @@ async def run(dut, rng, cover, items):
             cover.hit("right_behind", cycles == free)
             cover.hit("later", cycles > free)
             began, held = cycles, 0
+            source.often, sink.often = rng.choice((1, 0.2, 0.005)), rng.choice((1, 1, 0.2))
         cycles += 1
         await clock(dut)
     cover.check(cycles)
