@@ -83,8 +83,7 @@ pub enum Error {
 
 impl Error {
     fn handshake(source: &io::Error) -> Self {
-        let silent = matches!(source.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
-        let why = if silent { "it did not end in time".to_owned() } else { source.to_string() };
+        let why = if is_silence(source) { "it did not end in time".to_owned() } else { source.to_string() };
         Self::Handshake { why }
     }
 }
@@ -226,6 +225,8 @@ pub struct Socket {
     silence: Duration,
     /// When the handshake has to be over.
     handshake: Option<Instant>,
+    /// Whether the peer was silent for too long: it is waited for no more, also not to be sent the rest.
+    given_up: bool,
     read: Patience,
     written: Patience,
 }
@@ -250,11 +251,17 @@ impl Patience {
     }
 }
 
+/// Whether it is what a timeout comes to.
+fn is_silence(e: &io::Error) -> bool {
+    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
 impl Socket {
     fn new(stream: TcpStream, timeouts: Timeouts) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let (read, written) = (Patience::default(), Patience::default());
-        let socket = Self { stream, silence: timeouts.peer, handshake: None, read, written };
+        let silence = timeouts.peer;
+        let socket = Self { stream, silence, handshake: None, given_up: false, read, written };
         socket.set_timeouts(timeouts.peer)?;
         Ok(socket)
     }
@@ -275,7 +282,7 @@ impl Socket {
     }
 
     fn check(&self, patience: &Patience) -> io::Result<()> {
-        if patience.over(self.silence) {
+        if self.given_up || patience.over(self.silence) {
             return Err(io::ErrorKind::TimedOut.into());
         }
         if let Some(end) = self.handshake {
@@ -295,6 +302,7 @@ impl Read for Socket {
         let start = Instant::now();
         let read = self.stream.read(bytes);
         self.read.add(start, &read);
+        self.given_up |= read.as_ref().is_err_and(is_silence);
         read
     }
 }
@@ -305,6 +313,7 @@ impl Write for Socket {
         let start = Instant::now();
         let written = self.stream.write(bytes);
         self.written.add(start, &written);
+        self.given_up |= written.as_ref().is_err_and(is_silence);
         written
     }
 

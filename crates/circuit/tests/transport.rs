@@ -105,6 +105,52 @@ fn strangers_without_end_do_not_outlast_the_wait() {
 }
 
 #[test]
+fn who_takes_nothing_is_given_up_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let mut channel = transport::connect(&address, &Security::Loopback, timeouts(200)).unwrap();
+    let (_kept, _) = listener.accept().unwrap();
+    let silent = |e: std::io::Error| matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock);
+    assert!(silent(channel.write_all(&vec![7; 64 << 20]).unwrap_err()));
+    // Nothing more is waited for, neither to be sent nor to come.
+    assert!(silent(channel.write_all(&vec![7; 64 << 20]).unwrap_err()));
+    assert_eq!(channel.read(&mut [0]).unwrap_err().kind(), ErrorKind::TimedOut);
+}
+
+#[test]
+fn certificates_that_expired_are_turned_away() {
+    let dir = tempfile::tempdir().unwrap();
+    ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
+    let mut parameters = rcgen::CertificateParams::new(["old".to_owned()]).unwrap();
+    parameters.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = parameters.self_signed(&key).unwrap();
+    std::fs::write(dir.path().join("old.crt"), certificate.pem()).unwrap();
+    std::fs::write(dir.path().join("old.key"), key.serialize_pem()).unwrap();
+    // The listener's is seen by whoever connects, and the other way round.
+    for (listens, connects) in [("old", "bob"), ("alice", "old")] {
+        let security = tls(dir.path(), listens, connects, "");
+        let short = Timeouts { wait: Duration::from_secs(2), peer: Duration::from_secs(2) };
+        let listener = transport::listen("127.0.0.1:0", &security, short).unwrap();
+        let address = listener.address().unwrap().to_string();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let security = tls(dir.path(), connects, listens, listens);
+                let mut channel =
+                    transport::connect(&address, &security, short).map_err(|e| e.to_string())?;
+                channel.read(&mut [0]).map_err(|e| e.to_string())
+            });
+            let mut turned = String::new();
+            assert!(matches!(listener.accept(|e| turned = e.to_string()), Err(Error::Nobody { .. })));
+            let error = other.join().unwrap().unwrap_err();
+            let said = format!("{turned} {error}").to_lowercase();
+            assert!(said.contains("expired"), "{said}");
+        });
+    }
+}
+
+#[test]
 fn files_of_certificates_have_a_limit() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
