@@ -18,9 +18,11 @@ SLOW_UNITS := compute-unit-full-adder
 PARAMETERS_compute-unit := -GBITS=0
 PARAMETERS_compute-unit-deep := -GBITS=8
 PARAMETERS_compute-unit-full-adder := -GBITS=1
+# Overlays that garble: SIFO's.
+OVERLAYS := sifo
 
 .PHONY: libraries full-adder lint
-libraries: $(BOARDS:%=$(OUT)/lib%.so) $(UNITS:%=$(OUT)/lib%.so) ## build the simulated chips that `--device rtl:...` opens
+libraries: $(BOARDS:%=$(OUT)/lib%.so) $(UNITS:%=$(OUT)/lib%.so) $(OVERLAYS:%=$(OUT)/lib%.so) ## build the simulated chips that `--device rtl:...` opens
 full-adder: $(SLOW_UNITS:%=$(OUT)/lib%.so) ## the compute unit with one full adder a stage (minutes)
 
 # Verilator writes C++, which becomes one library with its run time and the shim. `$*` is the build's name.
@@ -38,12 +40,15 @@ $(BOARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(SOURCES) rtl/sim/board.cpp rtl/rul
 	$(call library,board,onionchopper_board,dv/models/onionchopper_board.sv)
 $(UNITS:%=$(OUT)/lib%.so) $(SLOW_UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(SOURCES) rtl/sim/unit.cpp rtl/rules.mk | $(READY)
 	$(call library,unit,oc_compute_unit,rtl/onionchopper/oc_compute_unit.sv)
+$(OUT)/libsifo.so: $(OUT)/lib%.so: $(SOURCES) rtl/sim/overlay.cpp rtl/rules.mk | $(READY)
+	$(call library,overlay,sifo_board,dv/models/sifo_board.sv)
 
 lint: $(READY) ## verilator -Wall over every build
 	for parameters in $(foreach b,$(BOARDS),"$(PARAMETERS_$(b))") -GBITS=1; do \
 	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module onionchopper_board $$parameters $(SEARCH) rtl/lint.vlt \
 	    $(RTL) dv/models/onionchopper_board.sv || exit 1; \
 	done
+	$(VERILATOR) --lint-only -Wall --quiet-stats --top-module sifo_board $(SEARCH) rtl/lint.vlt $(RTL) dv/models/sifo_board.sv
 	for build in "sf_cells -GCELLS=1" "sf_cells -GLABEL=128" sf_gxor; do \
 	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module $$build $(SEARCH) rtl/lint.vlt rtl/sifo/$${build%% *}.sv || exit 1; \
 	done
