@@ -72,8 +72,8 @@ for page, text in [*pages.items(), ("../README.md", (HW / "README.md").read_text
         if not ((DOC / page).parent / target).exists():
             wrong.append(f"{page}: {target} is not there")
         used.add(Path(target).name)
-    if page in pages and "## How it differs from the thesis, and why" not in text:
-        wrong.append(f"{page}: does not say how it differs from the thesis")
+    if page in pages and not re.search("^## How it differs from the (thesis|paper), and why$", text, re.M):
+        wrong.append(f"{page}: does not say how it differs from the thesis or the paper")
 for image in sorted((DOC / "img").glob("*.svg")):
     if image.name not in used:
         wrong.append(f"no page shows {image.name}")

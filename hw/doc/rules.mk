@@ -5,9 +5,10 @@ PARAMETERS_trace := -GBITS=0
 PARAMETERS_trace-deep := -GBITS=24
 
 .PHONY: doc
-doc: $(TRACES:%=$(OUT)/%.vcd) ## draw the pages' diagrams anew, timing from simulated runs, and check the pages against the RTL
+doc: $(TRACES:%=$(OUT)/%.vcd) $(OUT)/cells.vcd ## draw the pages' diagrams anew, timing from simulated runs, and check the pages against the RTL
 	$(PYTHON) doc/drawings.py doc/img
 	$(PYTHON) doc/waves.py $(TRACES:%=$(OUT)/%.vcd) doc/img
+	$(PYTHON) doc/cells.py $(OUT)/cells.vcd doc/img
 	$(PYTHON) doc/check.py
 
 $(TRACES:%=$(OUT)/%.vcd): $(OUT)/%.vcd: $(SOURCES) rtl/sim/board.cpp doc/run.py doc/trace.vlt dv/benches/reference.py doc/rules.mk | $(READY)
@@ -21,3 +22,15 @@ $(TRACES:%=$(OUT)/%.vcd): $(OUT)/%.vcd: $(SOURCES) rtl/sim/board.cpp doc/run.py 
 	  rtl/sim/board.cpp $(OUT)/$*/*.cpp $(VERILATOR_ROOT)/include/verilated.cpp \
 	  $(VERILATOR_ROOT)/include/verilated_threads.cpp $(VERILATOR_ROOT)/include/verilated_vcd_c.cpp -pthread
 	$(PYTHON) doc/run.py $(OUT)/lib$*.so $@
+
+# SIFO's bank of AND cells.
+$(OUT)/cells.vcd: $(SOURCES) doc/cells.cpp doc/rules.mk | $(READY)
+	rm -rf $(OUT)/cells
+	mkdir -p $(OUT)/cells
+	$(VERILATOR) --cc --trace --x-assign fast --x-initial fast --noassert --quiet-stats --prefix Vcells --top-module sf_cells \
+	  -GCELLS=3 -GTAG=8 --Mdir $(OUT)/cells $(SEARCH) rtl/lint.vlt rtl/sifo/sf_cells.sv
+	$(CXX) -std=c++17 -O0 -DVERILATOR=1 -DVM_TRACE=1 -DVM_TRACE_VCD=1 -I$(OUT)/cells -isystem $(VERILATOR_ROOT)/include \
+	  -isystem $(VERILATOR_ROOT)/include/vltstd -o $(OUT)/cells/run doc/cells.cpp $(OUT)/cells/Vcells*.cpp \
+	  $(VERILATOR_ROOT)/include/verilated.cpp $(VERILATOR_ROOT)/include/verilated_threads.cpp \
+	  $(VERILATOR_ROOT)/include/verilated_vcd_c.cpp -pthread
+	$(OUT)/cells/run $@
