@@ -19,6 +19,9 @@ use crate::formats::FormatError;
 use crate::formats::bristol::{FileGate, Reader};
 use crate::netlist::{Gate, Kind, Netlist, Port, Wire};
 
+/// Bits of all inputs, and of all outputs.
+const MOST_BITS: u32 = 1 << 27;
+
 /// A wire of the file, or a constant.
 const ZERO: u32 = u32::MAX;
 const ONE: u32 = u32::MAX - 1;
@@ -92,6 +95,14 @@ impl Streamed {
                 header.wires,
                 ONE - 1
             )));
+        }
+        // Their slots are numbered beside those of live wires, and a session refuses as many anyway.
+        for (what, bits) in [("inputs", header.input_bits()), ("outputs", header.output_bits())] {
+            if bits > MOST_BITS {
+                return Err(too_many(format!(
+                    "{bits} bits of {what} are over the {MOST_BITS} that are streamed"
+                )));
+            }
         }
         let mut records = tempfile::tempfile_in(folder).map_err(kept)?;
         let mut hasher = blake3::Hasher::new();

@@ -148,3 +148,16 @@ fn what_is_no_netlist_is_refused_by_line() {
     let nowhere = Circuit::stream(&path, &dir.path().join("none")).unwrap_err().to_string();
     assert!(nowhere.contains("none can't keep") && nowhere.contains("TMPDIR"), "{nowhere}");
 }
+
+/// Inputs have slots beside those of live wires: more of them than a session takes are refused before any is numbered.
+#[test]
+fn more_inputs_than_a_session_takes_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("wide.txt");
+    let bits = (1u32 << 27) + 1;
+    std::fs::write(&path, format!("1 {}\n1 {bits}\n1 1\n\n2 1 0 1 {bits} XOR\n", bits + 1)).unwrap();
+    // As long as such a file may be, of holes.
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 28).unwrap();
+    let error = Circuit::stream(&path, dir.path()).err().expect("refused").to_string();
+    assert!(error.contains("134217729") && error.contains("134217728"), "{error}");
+}
