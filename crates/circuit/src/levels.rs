@@ -234,6 +234,8 @@ pub fn reads(netlist: &Netlist) -> Vec<u32> {
 /// - *# Reprogram* is ANDs / 10 rounded up, but for 10-bit Hamming distance (20 ANDs, 1) and the 32-bit multiplier
 ///   (2,016 ANDs, 201). The text says that layers are processed one at a time, which the column doesn't count:
 ///   [`Statistics::rounds`] does.
+/// - *D* counts one-to-one wires that the next layer reads, which differs in the row of sorting alone (40; all are 88).
+///   [`Statistics::most_one_to_one`] counts all, as the table's legend does.
 /// - In the row of 30-bit Hamming distance *A* is what should be *B*; Table 4 has its percents A and C in each other's
 ///   place.
 /// - 10x10 4-bit matrices have 7,526 ANDs, where 1,000 products of 4 x 4 bits make 28,000: the row is of the last 30,015

@@ -26,7 +26,7 @@ use crate::netlist::{Netlist, NetlistError};
 ///
 /// Some figures contradict others: [`published`] has the netlists behind them and says which. Matrix rows have input and
 /// output wires in each other's place; the row of 10 x 10 matrices of 4 bits is the tail of a netlist of 31,600 ANDs; in
-/// the row of 30-bit distances A is B, and B is neither.
+/// the row of 30-bit distances A is B, and B is neither; sorting is of ten numbers of each party.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Published {
     /// Layers of gates (table 1).

@@ -295,6 +295,7 @@ fn full_adders_are_found_and_nothing_else() {
     // FlexSC's: of the tail of 238 products and 215 additions, and two of the addition that begins before it.
     let published = [
         ("adder6", 6),
+        ("sort10x4", 106 * 4),
         ("hamming10", 20),
         ("hamming50", 100),
         ("mult8", 7 * 8),
@@ -306,6 +307,23 @@ fn full_adders_are_found_and_nothing_else() {
     for (name, adders) in published {
         let netlist = netlist(ROWS.iter().find(|row| row.name == name).unwrap());
         assert_eq!(full_adders(&netlist).len(), adders, "{name}");
+    }
+    // The carry of one is an operand of the other's AND: no gate is in both.
+    let gate = |kind, a, b| Gate { kind, a: Wire(a), b: Wire(b) };
+    let (xor, and) = (|a, b| gate(Kind::Xor, a, b), |a, b| gate(Kind::And, a, b));
+    let [a, b, c, d] = [2, 3, 4, 5];
+    let list = [
+        [xor(a, c), xor(b, c), xor(a, 7), and(6, 7), xor(c, 9)],
+        [xor(d, c), xor(10, d), and(10, 11), xor(c, 13), xor(12, 14)],
+    ];
+    let outputs = vec![Port { name: "y".into(), wires: [8, 12, 14, 15].map(Wire).to_vec() }];
+    let netlist = Netlist::new([("x".into(), 4)], list.concat(), outputs).unwrap();
+    let adders = full_adders(&netlist);
+    assert_eq!((adders.len(), adders_by_search(&netlist)), (1, 2));
+    for n in 0..16 {
+        let bits: Vec<bool> = (0..4).map(|i| n >> i & 1 == 1).collect();
+        let want = netlist.evaluate(std::slice::from_ref(&bits)).unwrap();
+        assert_eq!(evaluate_with_adders(&netlist, &adders, &bits), want[0]);
     }
     // Ours: the lowest bit has no carry in, and the highest none out, or only what is made of both.
     let mut c = Builder::new();

@@ -1,10 +1,10 @@
 //! The netlists behind SIFO's tables: what FlexSC made in 2017, gate by gate.
 //!
 //! [`make`](super::make) builds the same problems in fewer gates and more layers, which is what a garbler wants; times
-//! of hardware that the paper publishes are to be compared on its own netlists. Thirteen of the fourteen rows are
-//! *recovered*: a structure was found that has every figure of Tables 1, 3 and 4, but for those that contradict each
-//! other. Nobody published the netlists, so that is all the evidence there is; it is strong where a row has ten figures
-//! that one structure meets. The fourteenth, sorting, is made [from its figures](of_statistics) and computes nothing.
+//! of hardware that the paper publishes are to be compared on its own netlists. Nobody published those. These are
+//! *recovered*: FlexSC's ways of building were tried until one of them had every figure of Tables 1, 3 and 4, but for
+//! those that contradict each other. That is all the evidence there is, and it is strong where ten figures of a row are
+//! met by one structure.
 //!
 //! How FlexSC builds, all of it without folding constants:
 //!
@@ -16,6 +16,8 @@
 //!   last, modulo 2^n; the upper halves are made and never read.
 //! - A distance is n XORs and the number of ones in them: of the largest power of two of bits as a tree, of the rest
 //!   the same way, even where the rest is nothing, and both added in as many bits as count them all and one more.
+//! - Sorting is bitonic. A comparison is the top bit of a difference, so numbers are to differ by less than half their
+//!   range; an exchange has one AND a bit.
 //!
 //! What doesn't fit, and what this says of it:
 //!
@@ -23,11 +25,15 @@
 //! - *Input wires* and *output wires* of matrices are in each other's place (the wires of Table 3 count both operands and
 //!   elements of n bits), and outputs of distances are said to be n: zeros fill them up here.
 //! - *hamming30* has A = 174 and B = 163. The table has 163 and 147, and C = 11, which is 174 - 163.
-//! - *matmul10x10x4* is the last 30,015 of 126,000 gates: the first 95,985, up to the last XOR of a full adder within
-//!   the 77th of 100 elements, are missing. That tail has each of the row's seven figures of gates and wires. What the
-//!   missing gates would have written and the others read, 8 bits, is an input `before`.
+//! - *matmul10x10x4* is the last 30,015 of 126,000 gates: the others, up to the middle of an addition within the 77th of
+//!   100 elements, are missing. That tail has each of the row's figures of gates and wires. What the missing gates would
+//!   have written and the others read, 8 bits, is an input `before`.
+//! - *sort10x4* sorts ten numbers of each party, twenty in all (its *input wires* and *output wires* are of one party),
+//!   in 4,664 XORs. The table has 26 less; everything else of the row is met, A, B, C, D and layers among it.
 //! - *Wires* of Table 3 are input bits that are read, gates, and one constant for each addition (the adder's is missing,
-//!   as is its 18th layer: 42 is what 41 and a constant make).
+//!   as is its 18th layer: 42 is what 41 and a constant make); in sorting, one for each direction that is turned as well,
+//!   and the 26 XORs are counted.
+//! - *D* is the most one-to-one wires of a layer that the next one reads.
 //!
 //! Sources: Fang, Ioannidis and Leeser 2019, Tables 1 and 3 to 11; the algorithms are those of FlexSC's integer library
 //! (Wang and Nayak 2014).
@@ -42,8 +48,6 @@
 //! assert_eq!((counted.ands as u64, counted.xors as u64), (row.figures.ands, row.figures.xors));
 //! assert_eq!((counted.layers, row.figures.fpga_us), (57, 293));
 //! ```
-
-use std::collections::VecDeque;
 
 use super::{PROBLEMS, Published};
 use crate::netlist::{Gate, Kind, Netlist, NetlistError, Port, Wire};
@@ -77,15 +81,6 @@ pub struct Times {
     pub cells: Option<[u64; 3]>,
 }
 
-/// How much of a row its netlist has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Structure {
-    /// FlexSC's gates, as far as the figures tell: it computes what its name says.
-    Recovered,
-    /// The row's figures and nothing else: it computes nothing in particular.
-    Statistics,
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Shape {
     /// Of numbers of so many bits.
@@ -96,15 +91,8 @@ enum Shape {
     Matrices(usize, usize),
     /// The last so many gates of that.
     Tail(usize, usize, usize),
-    Figures,
-}
-
-impl Row {
-    /// Whether the row's netlist is recovered or made from its figures.
-    #[must_use]
-    pub fn structure(&self) -> Structure {
-        if matches!(self.shape, Shape::Figures) { Structure::Statistics } else { Structure::Recovered }
-    }
+    /// Of so many numbers of so many bits.
+    Sorted(usize, usize),
 }
 
 const fn row(place: usize, shape: Shape, times: Times) -> Row {
@@ -155,7 +143,7 @@ pub const ROWS: [Row; 14] = [
     ),
     row(
         8,
-        Shape::Figures,
+        Shape::Sorted(20, 4),
         Times { most_frequently_used: Some(2_425), ..times([12_605, 12_375, 2_770, 2_292]) },
     ),
     row(9, Shape::Matrices(5, 4), NO_TIMES),
@@ -217,9 +205,7 @@ pub fn netlist(row: &Row) -> Netlist {
         Shape::Product(bits) => product(bits),
         Shape::Matrices(n, bits) => matrices(n, bits),
         Shape::Tail(n, bits, gates) => matrices(n, bits).and_then(|all| tail(&all, gates)),
-        Shape::Figures => {
-            return of_statistics(&Figures::of(&row.figures)).expect("a row's figures fit together");
-        }
+        Shape::Sorted(count, bits) => sorted(count, bits),
     };
     made.expect("a row's gates are in order and fit memory")
 }
@@ -260,7 +246,10 @@ impl Plain {
 
     /// The sum of two numbers of as many bits, and the carry.
     fn add(&mut self, a: &[Wire], b: &[Wire]) -> (Vec<Wire>, Wire) {
-        let mut carry = Wire::ZERO;
+        self.add_with_carry(a, b, Wire::ZERO)
+    }
+
+    fn add_with_carry(&mut self, a: &[Wire], b: &[Wire], mut carry: Wire) -> (Vec<Wire>, Wire) {
         let bits = a.iter().zip(b).map(|(a, b)| {
             let (sum, next) = self.full_adder(*a, *b, carry);
             carry = next;
@@ -322,6 +311,53 @@ impl Plain {
         sum
     }
 
+    fn not(&mut self, a: Wire) -> Wire {
+        self.xor(a, Wire::ONE)
+    }
+
+    /// Halves in opposite order, then merged.
+    fn sort(&mut self, numbers: &mut [Vec<Wire>], ascending: bool) {
+        if numbers.len() > 1 {
+            let (low, high) = numbers.split_at_mut(numbers.len() / 2);
+            self.sort(low, !ascending);
+            self.sort(high, ascending);
+            self.merge(numbers, ascending);
+        }
+    }
+
+    fn merge(&mut self, numbers: &mut [Vec<Wire>], ascending: bool) {
+        if numbers.len() > 1 {
+            // The largest power of two below the length.
+            let half = numbers.len().next_power_of_two() / 2;
+            let (low, high) = numbers.split_at_mut(half);
+            for (a, b) in low.iter_mut().zip(&mut *high) {
+                self.exchange(a, b, ascending);
+            }
+            self.merge(low, ascending);
+            self.merge(high, ascending);
+        }
+    }
+
+    /// Puts two numbers into order.
+    fn exchange(&mut self, a: &mut Vec<Wire>, b: &mut Vec<Wire>, ascending: bool) {
+        let not_a: Vec<Wire> = a.iter().map(|a| self.not(*a)).collect();
+        let (difference, _) = self.add_with_carry(b, &not_a, Wire::ONE);
+        let at_most = difference.last().map(|sign| self.not(*sign)).unwrap_or(Wire::ONE);
+        let greater = self.not(at_most);
+        let direction = if ascending { Wire::ONE } else { Wire::ZERO };
+        let differ = self.xor(greater, direction);
+        let swap = self.not(differ);
+        let differ: Vec<Wire> = a.iter().zip(&*b).map(|(a, b)| self.xor(*a, *b)).collect();
+        let change: Vec<Wire> = differ.iter().map(|d| self.gate(Kind::And, *d, swap)).collect();
+        let mut each = |left: &[Wire], right: &[Wire]| -> Vec<Wire> {
+            left.iter().zip(right).map(|(l, r)| self.xor(*l, *r)).collect()
+        };
+        // The lower of both by a choice, then what it differs in from `a`, then both numbers.
+        let chosen = each(&change, a);
+        let change = each(&chosen, a);
+        (*a, *b) = (each(a, &change), each(b, &change));
+    }
+
     fn finish(self, name: &str, output: Vec<Wire>) -> Result<Netlist, NetlistError> {
         let inputs = ["a", "b"].map(|name| (name.to_owned(), self.width));
         Netlist::new(inputs, self.gates, vec![Port { name: name.into(), wires: output }])
@@ -372,6 +408,17 @@ fn matrices(n: usize, bits: usize) -> Result<Netlist, NetlistError> {
     c.finish("product", output)
 }
 
+/// Numbers in ascending order, by a bitonic sorter; the first half are one party's.
+///
+/// Numbers are compared as signed ones, and wrongly where their difference needs another bit.
+fn sorted(count: usize, bits: usize) -> Result<Netlist, NetlistError> {
+    let mut c = Plain::new(count / 2 * bits);
+    let all = [0, 1].map(|i| c.bits(i, 0, c.width)).concat();
+    let mut numbers: Vec<Vec<Wire>> = all.chunks(bits).map(<[Wire]>::to_vec).collect();
+    c.sort(&mut numbers, true);
+    c.finish("sorted", numbers.concat())
+}
+
 /// The last gates of a netlist, which read what the others would have written as one more input; of the outputs the bits
 /// that they write.
 fn tail(all: &Netlist, gates: usize) -> Result<Netlist, NetlistError> {
@@ -396,247 +443,3 @@ fn tail(all: &Netlist, gates: usize) -> Result<Netlist, NetlistError> {
     let inputs = inputs.chain([("before".to_owned(), before.len())]);
     Netlist::new(inputs, kept, outputs.collect())
 }
-
-/// What [`of_statistics`] makes a netlist of: columns of Tables 1 and 3.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figures {
-    /// Layers, 1 or more.
-    pub layers: usize,
-    /// Bits of all inputs.
-    pub input_wires: usize,
-    /// Bits of all outputs.
-    pub output_wires: usize,
-    /// AND gates.
-    pub ands: usize,
-    /// XOR gates; with the ANDs at least one a layer.
-    pub xors: usize,
-    /// One-to-one wires (A).
-    pub one_to_one: usize,
-    /// Those of them that the next layer reads (B).
-    pub adjacent: usize,
-    /// The most one-to-one wires of a layer (D).
-    pub most_one_to_one: usize,
-}
-
-impl Figures {
-    /// Those of a row, misprints and all.
-    #[must_use]
-    pub fn of(row: &Published) -> Self {
-        Self {
-            layers: row.layers as usize,
-            input_wires: row.input_wires as usize,
-            output_wires: row.output_wires as usize,
-            ands: row.ands as usize,
-            xors: row.xors as usize,
-            one_to_one: row.a as usize,
-            adjacent: row.b as usize,
-            most_one_to_one: row.max_wires as usize,
-        }
-    }
-}
-
-/// Why there is no netlist of such figures.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FiguresError {
-    /// Fewer gates than layers, or no layer.
-    #[error(
-        "{gates} gates don't make {layers} layers; every layer has a gate, and there is a layer at least"
-    )]
-    Layers {
-        /// Gates of both kinds.
-        gates: usize,
-        /// Layers.
-        layers: usize,
-    },
-    /// A netlist that is too large.
-    #[error(transparent)]
-    Netlist(#[from] NetlistError),
-}
-
-/// A netlist that has these figures and computes nothing in particular; the same one each time.
-///
-/// Layers, inputs, outputs, ANDs and XORs are exactly as said. One-to-one wires, those that the next layer reads, and the
-/// most in a layer are as near as gates spread evenly allow: every layer has as many as any other, but for the first,
-/// which has the most one-to-one wires. ANDs are spread evenly as well. Wires that are not one-to-one are read twice or
-/// more, or by nobody; inputs are read in the first layers.
-///
-/// # Errors
-/// Fewer gates than layers, no layer, or more wires than memory holds.
-pub fn of_statistics(figures: &Figures) -> Result<Netlist, FiguresError> {
-    let gates = figures.ands.saturating_add(figures.xors);
-    let layers = figures.layers;
-    if layers == 0 || gates < layers {
-        return Err(FiguresError::Layers { gates, layers });
-    }
-    let wires = figures.input_wires.saturating_add(gates);
-    if wires > crate::netlist::MAX_WIRES - 2 {
-        return Err(NetlistError::TooLarge { got: wires.saturating_add(2) }.into());
-    }
-    let plan = Plan::new(figures, gates);
-    let mut wiring = Wiring { inputs: figures.input_wires, reads: vec![0; gates], ..Wiring::default() };
-    let mut list = Vec::with_capacity(gates);
-    for layer in 0..layers {
-        let operands = wiring.layer(&plan, layer);
-        for (a, b) in operands {
-            let kind = if share(list.len(), figures.ands, gates) == 1 { Kind::And } else { Kind::Xor };
-            list.push(Gate { kind, a, b });
-        }
-    }
-    // Outputs are what nobody reads, and then what is left, the last gates first.
-    let first = 2 + figures.input_wires;
-    let (unread, read): (Vec<usize>, Vec<usize>) = (0..gates).rev().partition(|g| wiring.reads[*g] == 0);
-    let mut outputs: Vec<Wire> = unread.into_iter().chain(read).map(|g| Wire((first + g) as u32)).collect();
-    outputs.resize(figures.output_wires, Wire::ZERO);
-    let inputs = [("in".to_owned(), figures.input_wires)];
-    Ok(Netlist::new(inputs, list, vec![Port { name: "out".into(), wires: outputs }])?)
-}
-
-/// The `i`-th of `parts` shares of `total`, as even as whole numbers allow.
-fn share(i: usize, total: usize, parts: usize) -> usize {
-    let until = |i: usize| (i as u128 * total as u128 / parts as u128) as usize;
-    until(i + 1) - until(i)
-}
-
-/// How many gates of which kind of wire each layer has.
-struct Plan {
-    size: Vec<usize>,
-    one_to_one: Vec<usize>,
-    adjacent: Vec<usize>,
-}
-
-impl Plan {
-    fn new(figures: &Figures, gates: usize) -> Self {
-        let layers = figures.layers;
-        // In a layer whose wires are all one-to-one, nothing could feed more gates than there are wires.
-        let even = gates.div_ceil(layers);
-        let first =
-            if layers == 1 { gates } else { even.max(figures.most_one_to_one + 1).min(gates - layers + 1) };
-        let size: Vec<usize> = (0..layers)
-            .map(|layer| if layer == 0 { first } else { share(layer - 1, gates - first, layers - 1) })
-            .collect();
-        let mut plan = Self { size, one_to_one: vec![0; layers], adjacent: vec![0; layers] };
-        // What the last layer writes is read by nobody.
-        let (mut left, mut planned) = (figures.one_to_one, 0);
-        for layer in 0..layers - 1 {
-            let want = if layer == 0 { left } else { left.div_ceil(layers - 1 - layer) };
-            let most = figures.most_one_to_one.min(plan.size[layer] - 1);
-            plan.one_to_one[layer] = want.min(most);
-            left -= plan.one_to_one[layer];
-            planned += plan.one_to_one[layer];
-        }
-        // What the last layer but one writes is read by the last.
-        if let Some(last) = layers.checked_sub(2) {
-            plan.adjacent[last] = plan.one_to_one[last].min(2 * plan.size[last + 1]);
-            let all = planned - plan.one_to_one[last];
-            let wanted = figures.adjacent.saturating_sub(plan.adjacent[last]).min(all);
-            let (mut written, mut taken) = (0, 0);
-            for layer in 0..last {
-                written += plan.one_to_one[layer];
-                let due = (wanted as u128 * written as u128).div_ceil(all.max(1) as u128) as usize - taken;
-                let most = plan.one_to_one[layer].min(2 * plan.size[layer + 1]);
-                plan.adjacent[layer] = due.min(most);
-                taken += plan.adjacent[layer];
-            }
-        }
-        plan
-    }
-}
-
-/// Who reads what, layer after layer.
-#[derive(Default)]
-struct Wiring {
-    inputs: usize,
-    /// Inputs given out, and wires read for want of others.
-    turn: usize,
-    /// Of each gate's wire.
-    reads: Vec<u32>,
-    gates: usize,
-    /// One-to-one wires of the layer before that this one reads.
-    adjacent: VecDeque<usize>,
-    /// One-to-one wires for this layer or a later one, and those for the next or a later one.
-    due: VecDeque<usize>,
-    later: VecDeque<usize>,
-    /// The other wires of the layer before, all of them, and those that are not read twice yet.
-    others: Vec<usize>,
-    all_others: Vec<usize>,
-    thirsty: VecDeque<usize>,
-}
-
-impl Wiring {
-    /// The operands of a layer's gates.
-    fn layer(&mut self, plan: &Plan, layer: usize) -> Vec<(Wire, Wire)> {
-        let size = plan.size[layer];
-        let operands = if layer == 0 {
-            (0..size).map(|_| (self.input(), self.input())).collect()
-        } else {
-            // One operand of each gate is of the layer before, which puts the gate into its own.
-            let adjacent = self.adjacent.len().min(size);
-            let mut firsts: Vec<usize> = self.adjacent.drain(..adjacent).collect();
-            let rest = size - adjacent;
-            for i in 0..rest {
-                // Each other wire twice, the last one three times rather than once.
-                firsts.push(self.others[(i / 2).min((rest / 2).saturating_sub(1)) % self.others.len()]);
-            }
-            firsts.iter().for_each(|g| self.reads[*g] += 1);
-            let mut seconds: Vec<Wire> = (0..size).map(|_| self.second()).collect();
-            let wire = |gate: usize| Wire((2 + self.inputs + gate) as u32);
-            for i in 0..size {
-                if seconds[i] == wire(firsts[i]) {
-                    seconds.swap(i, (i + 1) % size);
-                }
-            }
-            firsts.into_iter().map(wire).zip(seconds).collect()
-        };
-        // What this layer writes.
-        self.due.append(&mut self.later);
-        self.others.clear();
-        let (one_to_one, adjacent) = (plan.one_to_one[layer], plan.adjacent[layer]);
-        for i in 0..size {
-            let gate = self.gates + i;
-            if share(i, one_to_one, size) == 0 {
-                self.others.push(gate);
-            } else if self.adjacent.len() < adjacent {
-                self.adjacent.push_back(gate);
-            } else {
-                self.later.push_back(gate);
-            }
-        }
-        self.all_others.extend(&self.others);
-        self.thirsty.extend(&self.others);
-        self.gates += size;
-        operands
-    }
-
-    /// The other operand of a gate: what has to be read first.
-    fn second(&mut self) -> Wire {
-        let one_to_one = self.adjacent.pop_front().or_else(|| self.due.pop_front());
-        while self.thirsty.front().is_some_and(|g| self.reads[*g] > 1) {
-            self.thirsty.pop_front();
-        }
-        let gate = one_to_one.or_else(|| self.thirsty.front().copied());
-        if gate.is_none() && self.turn < self.inputs {
-            return self.input();
-        }
-        // All are read twice or once for all; another time for one of the latest.
-        let gate = gate.or_else(|| {
-            self.turn += 1;
-            let recent = self.all_others.len().min(RECENT);
-            let back = recent.checked_sub(1)? - self.turn % recent;
-            Some(self.all_others[self.all_others.len() - 1 - back])
-        });
-        gate.map_or(Wire::ZERO, |gate| {
-            self.reads[gate] += 1;
-            Wire((2 + self.inputs + gate) as u32)
-        })
-    }
-
-    /// The next input, round and round.
-    fn input(&mut self) -> Wire {
-        let input = self.turn.checked_rem(self.inputs);
-        self.turn += 1;
-        input.map_or(Wire::ZERO, |input| Wire((2 + input) as u32))
-    }
-}
-
-/// From how many wires one is read again.
-const RECENT: usize = 64;
