@@ -81,10 +81,58 @@ bind sf_cells bc_handshake_assert #(.WIDTH(4 * LABEL + TAG)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i({label_o, table_o, tag_o})
 );
 
+// The dispatcher's offers, and what it is offered, are withdrawn by an error: they are asserted in the chip that has one.
+bind sf_registers bc_handshake_assert #(.WIDTH(36)) u_assert_in (
+  .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(ready_o), .data_i({address_i, data_i})
+);
+bind sf_registers bc_handshake_assert #(.WIDTH(64)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i({header_o, command_o})
+);
+bind sf_controller bc_handshake_assert #(.WIDTH(1 + 2 * LABEL + ADDRESS)) u_assert_cell (
+  .clk_i, .rst_ni, .valid_i(cell_valid_o), .ready_i(cell_ready_i), .data_i({cell_and_o, cell_a_o, cell_b_o, cell_out_o})
+);
+bind sf_controller bc_handshake_assert #(.WIDTH(LABEL)) u_assert_label[1:0] (
+  .clk_i, .rst_ni, .valid_i(result_valid_i), .ready_i(result_ready_o), .data_i(result_label_i)
+);
+bind sf_controller bc_handshake_assert #(.WIDTH(ADDRESS)) u_assert_out[1:0] (
+  .clk_i, .rst_ni, .valid_i(result_valid_i), .ready_i(result_ready_o), .data_i(result_out_i)
+);
+bind sf_controller bc_handshake_assert #(.WIDTH(WORD)) u_assert_word[1:0] (
+  .clk_i, .rst_ni, .valid_i(ddr_valid_o), .ready_i(ddr_complete_i), .data_i(ddr_word_o)
+);
+bind sf_controller bc_handshake_assert #(.WIDTH(4)) u_assert_mask[1:0] (
+  .clk_i, .rst_ni, .valid_i(ddr_valid_o & ddr_write_o), .ready_i(ddr_complete_i), .data_i(ddr_mask_o)
+);
+bind sf_controller bc_handshake_assert #(.WIDTH(512)) u_assert_data[1:0] (
+  .clk_i, .rst_ni, .valid_i(ddr_valid_o & ddr_write_o), .ready_i(ddr_complete_i), .data_i(ddr_data_o)
+);
+bind sf_controller bc_handshake_assert #(.WIDTH(1)) u_assert_write[1:0] (
+  .clk_i, .rst_ni, .valid_i(ddr_valid_o), .ready_i(ddr_complete_i), .data_i(ddr_write_o)
+);
+bind sifo bc_handshake_assert #(.WIDTH(64)) u_assert_command (
+  .clk_i, .rst_ni(rst_ni && !stopped), .valid_i(queue_valid && !stopped), .ready_i(queue_ready),
+  .data_i({queue_header, queue_command})
+);
+bind sifo bc_handshake_assert #(.WIDTH(66)) u_assert_gate (
+  .clk_i, .rst_ni(rst_ni && !stopped), .valid_i(valid), .ready_i(ready), .data_i({operation, gate})
+);
+bind sifo bc_handshake_assert #(.WIDTH(3 * LABEL)) u_assert_table (
+  .clk_i, .rst_ni, .valid_i(table_valid_o), .ready_i(table_ready_i), .data_i(table_o)
+);
+
 // Models: what they offer. What a host offers them it may withdraw when a run has ended.
 bind ssd_model bc_handshake_assert #(.WIDTH(64)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)
 );
 bind dram_model bc_handshake_assert #(.WIDTH(128)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)
+);
+bind host_link bc_handshake_assert #(.WIDTH(36)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i({address_o, data_o})
+);
+bind ddr_model bc_handshake_assert #(.WIDTH(1)) u_assert_write[1:0] (
+  .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(complete_o), .data_i(write_i)
+);
+bind ddr_model bc_handshake_assert #(.WIDTH(INDEX)) u_assert_word[1:0] (
+  .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(complete_o), .data_i(word_i)
 );
