@@ -1,5 +1,5 @@
-// A round of AES on BLOCKS blocks at once, two clocks: SubBytes; then ShiftRows, MixColumns and AddRoundKey (FIPS 197,
-// section 5.1). LAST leaves MixColumns out. States are bit planes, block 0's bytes in their low bits (see hg_pkg).
+// A round of AES on BLOCKS blocks at once, two clocks: half of SubBytes; its other half, ShiftRows, MixColumns and AddRoundKey
+// (FIPS 197, section 5.1). LAST leaves MixColumns out. States are bit planes, block 0's bytes in their low bits (see hg_pkg).
 module hg_aes_round
   import hg_pkg::*;
 #(
@@ -14,8 +14,8 @@ module hg_aes_round
   // verilator no_inline_module
   typedef logic [BYTES*BLOCKS-1:0] plane_t;
 
-  logic [7:0][BYTES*BLOCKS-1:0] bytes, bytes_q;
-  hg_aes_sbox #(.BYTES(BYTES * BLOCKS)) u_sbox (.d_i(state_i), .q_o(bytes));
+  logic [7:0][BYTES*BLOCKS-1:0] bytes;
+  hg_aes_sbox #(.BYTES(BYTES * BLOCKS), .REGISTER(1'b1)) u_sbox (.clk_i, .d_i(state_i), .q_o(bytes));
 
   // Byte (row, column) is bit 4 * row + column of a block's 16. Row r turns by r columns: its columns that stay inside it
   // move down by r bits, the others up by 4 - r.
@@ -34,7 +34,7 @@ module hg_aes_round
 
   logic [7:0][BYTES*BLOCKS-1:0] shifted, pairs, mixed;
   always_comb begin
-    for (int unsigned j = 0; j < 8; j++) shifted[j] = shift_rows(bytes_q[j]);
+    for (int unsigned j = 0; j < 8; j++) shifted[j] = shift_rows(bytes[j]);
   end
   // A column's byte becomes 2 a + 3 b + c + d with the bytes behind it: 2 (a + b) + b + (c + d).
   always_comb begin
@@ -46,7 +46,6 @@ module hg_aes_round
     end
   end
   always_ff @(posedge clk_i) begin
-    bytes_q <= bytes;
     for (int unsigned j = 0; j < 8; j++) state_o[j] <= (LAST ? shifted[j] : mixed[j]) ^ {BLOCKS{key_i[j]}};
   end
 endmodule

@@ -1,4 +1,5 @@
-// AES's S-box on BYTES bytes at once, given and returned in bit planes (FIPS 197, section 5.1.1).
+// AES's S-box on BYTES bytes at once, given and returned in bit planes (FIPS 197, section 5.1.1); with REGISTER it takes a
+// clock, whose register halves it.
 //
 // The inverse is taken in the tower GF(((2^2)^2)^2), where it costs a few multiplications in GF(2^4) (Satoh et al. 2001;
 // Canright 2005 for normal bases). Every level has a normal basis {t^q, t} of trace 1:
@@ -6,8 +7,10 @@
 // Bit k of a byte in the tower is the coefficient of the product, over the levels, of t^q where k's bit of that level is 1
 // and t where it is 0. Of the 128 such towers it is one whose two matrices have the fewest ones.
 module hg_aes_sbox #(
-  parameter int unsigned BYTES = 16
+  parameter int unsigned BYTES    = 16,
+  parameter bit          REGISTER = 1'b0
 ) (
+  input  logic                  clk_i,
   input  logic [7:0][BYTES-1:0] d_i,
   output logic [7:0][BYTES-1:0] q_o
 );
@@ -52,18 +55,29 @@ module hg_aes_sbox #(
     return {a[2] ^ a[0], a[3] ^ a[1], a[1], a[1] ^ a[0]};
   endfunction
 
+  // With x = high * t^16 + low * t: x^17 is in GF(2^4), and 1/x = x^16 / x^17.
   logic [7:0][BYTES-1:0] into, inverse;
-  gf16_t high, low, power;
+  gf16_t high, low, divisor, high_q, low_q, divisor_q;
   always_comb begin
     for (int unsigned r = 0; r < 8; r++) begin
       into[r] = '0;
       for (int unsigned c = 0; c < 8; c++) into[r] ^= INTO[r][c] ? d_i[c] : '0;
     end
   end
-  // With x = high * t^16 + low * t: x^17 is in GF(2^4), and 1/x = x^16 / x^17.
   assign {high, low} = into;
-  assign power       = invert16(square_scale16(high ^ low) ^ multiply16(high, low));
-  assign inverse     = {multiply16(low, power), multiply16(high, power)};
+  assign divisor     = invert16(square_scale16(high ^ low) ^ multiply16(high, low));
+  if (REGISTER) begin : gen_register
+    always_ff @(posedge clk_i) begin
+      high_q    <= high;
+      low_q     <= low;
+      divisor_q <= divisor;
+    end
+  end else begin : gen_wires
+    assign high_q    = high;
+    assign low_q     = low;
+    assign divisor_q = divisor;
+  end
+  assign inverse = {multiply16(low_q, divisor_q), multiply16(high_q, divisor_q)};
   always_comb begin
     for (int unsigned r = 0; r < 8; r++) begin
       q_o[r] = {BYTES{CONSTANT[r]}};
