@@ -33,6 +33,34 @@ use board::{Board, Stream};
 pub use board::{Build, find};
 use mapping::{Mapping, Plan};
 
+/// The names of all devices here.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    Rtl::names().chain(overlay::Overlay::names()).chain(overlay::half_gates::HalfGates::names())
+}
+
+/// Opens any of them as it is by default.
+///
+/// # Errors
+/// There is no such device, or its library has not been built.
+pub fn open(name: &str) -> Result<Box<dyn Device>, Error> {
+    use overlay::{Overlay, half_gates::HalfGates};
+    if Overlay::names().any(|n| n == name) {
+        return Ok(Box::new(Overlay::open(name)?));
+    }
+    if HalfGates::names().any(|n| n == name) {
+        return Ok(Box::new(HalfGates::open(name)?));
+    }
+    if Rtl::names().any(|n| n == name) {
+        return Ok(Box::new(Rtl::open(name)?));
+    }
+    let names: Vec<_> = names().collect();
+    Err(Error::Device {
+        name: name.into(),
+        why: "no rtl device has this name".into(),
+        remedy: format!("use one of {}", names.join(", ")),
+    })
+}
+
 /// A device: its name, its library's file, what it is, and its lanes, word and full adders in a row.
 type Entry = (&'static str, &'static str, &'static str, [usize; 3]);
 

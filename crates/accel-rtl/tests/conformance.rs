@@ -4,7 +4,7 @@
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Error, Word};
-use blindcore_accel_rtl::overlay::{Overlay, Settings};
+use blindcore_accel_rtl::overlay::{Overlay, Settings, half_gates};
 use blindcore_accel_rtl::{Rtl, measure};
 use blindcore_math::Modulus;
 
@@ -27,6 +27,19 @@ fn sifo() {
     match Overlay::with_settings("rtl:sifo", settings) {
         Ok(device) => {
             let [.., gates] = blindcore_accel::conformance::garble(&device);
+            assert!(gates >= 20_000, "{gates}");
+        }
+        Err(e) => missing(&e),
+    }
+}
+
+/// Today's overlay garbles and evaluates, on as many lanes as it has and on fewer.
+#[test]
+fn sifo_half_gates() {
+    let settings = half_gates::Settings { ddr_ns: 20.0, ..half_gates::Settings::UNBOUND };
+    match half_gates::HalfGates::with_settings("rtl:sifo-half-gates", settings) {
+        Ok(device) => {
+            let [gates, ..] = blindcore_accel::conformance::garble(&device);
             assert!(gates >= 20_000, "{gates}");
         }
         Err(e) => missing(&e),

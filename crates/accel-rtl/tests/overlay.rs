@@ -4,6 +4,7 @@
 
 use blindcore_accel::garble::reference::{self, Side};
 use blindcore_accel::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
+use blindcore_accel_rtl::overlay::boards::Cut;
 use blindcore_accel_rtl::overlay::{Cells, Clocks, Overlay, Registers, Settings};
 
 /// The chip; none where it has not been built, unless BLINDCORE_RTL says that it has.
@@ -32,7 +33,7 @@ impl Random {
     }
 
     fn label(&mut self) -> Label {
-        (Label::from(self.next()) << 40 ^ Label::from(self.next())) & (1 << 80) - 1
+        ((Label::from(self.next()) << 40) ^ Label::from(self.next())) & ((1 << 80) - 1)
     }
 }
 
@@ -129,4 +130,43 @@ fn what_the_chip_has_not_is_refused() {
     let error = chip.commands(&wide.finish()).unwrap_err().to_string();
     assert!(error.contains("1114113") && error.contains("1114112"), "{error}");
     assert!(Overlay::open("rtl:other").err().unwrap().to_string().contains("rtl:sifo"));
+}
+
+/// One program on one, two and three boards: the tables of one device, whatever travels.
+#[test]
+fn several_boards_garble_what_one_does() {
+    let settings = Settings { block_ram: 64, ..Settings::INSTANT };
+    let boards: Vec<Overlay> = (0..3).map_while(|_| open(settings)).collect();
+    if boards.is_empty() {
+        return;
+    }
+    let mut random = Random(5);
+    let mut moved = [0; 3];
+    for number in 0..40 {
+        let gates = 1 + random.below(300);
+        let program = random_program(&mut random, gates);
+        let count = 1 + number % 3;
+        let cut = Cut::new(&program, count);
+        let scheme = Scheme::InsecureSifo;
+        let mut labels = Labels::new(program.slots(), 1);
+        let mut whole = Labels::new(cut.whole().slots(), 1);
+        for slot in 0..program.slots() as u32 {
+            labels.set(slot, 0, random.label());
+        }
+        for (value, slot) in (0..).zip(cut.inputs()) {
+            whole.set(value, 0, labels.get(*slot, 0));
+        }
+        let (offset, first) = (Offset::new(random.label()), random.next());
+        let mut want = vec![0; program.ands() * scheme.table_bytes()];
+        let mut tables = vec![0; want.len()];
+        reference::run(&scheme, cut.whole(), first, &mut whole, Side::Garble(&offset, &mut want));
+        let taken = cut.run(&boards[..count], &offset, first, &mut labels, &mut tables).unwrap();
+        assert!(tables == want, "tables on {count} boards");
+        let gates: u64 = taken.boards.iter().map(|clocks| clocks.gates).sum();
+        assert_eq!(gates, program.steps().len() as u64);
+        assert!(taken.cycles <= taken.boards.iter().map(|clocks| clocks.cycles).sum());
+        assert_eq!(taken.bytes_moved, 10 * cut.labels_moved());
+        moved[count - 1] += cut.labels_moved();
+    }
+    assert!(moved[0] == 0 && moved[1] > 0 && moved[2] > moved[1], "{moved:?}");
 }

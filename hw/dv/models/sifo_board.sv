@@ -78,7 +78,7 @@ module sifo_board #(
   assign xors_o       = XORS;
   assign label_o      = LABEL;
   assign places_o     = PLACES;
-  assign words_o      = WORDS;
+  assign words_o      = 4 * WORDS; // labels
   assign table_bytes_o = 3 * LABEL / 8;
   assign lanes_o      = 1;
 endmodule

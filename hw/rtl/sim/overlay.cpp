@@ -66,7 +66,7 @@ void *overlay_new() {
 
 void overlay_free(void *handle) { delete static_cast<Board *>(handle); }
 
-// AND cells, XOR cells, bits of a label, places of the block RAM, DDR words, bytes of an item, bytes of a table, lanes.
+// AND cells, XOR cells, bits of a label, places of the block RAM and of the DDR memory, bytes of an item, bytes of a table, lanes.
 void overlay_parameters(void *handle, uint32_t out[8]) {
   auto &top = static_cast<Board *>(handle)->top;
   top.eval();

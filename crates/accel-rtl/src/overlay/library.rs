@@ -130,14 +130,12 @@ impl Board {
             }
             let mut p = [0u32; 8];
             parameters(handle, p.as_mut_ptr());
-            let [ands, xors, bits, places, words, item_bytes, table_bytes, of_lanes] = p.map(|p| p as usize);
-            // A DDR word of 512 bits has four labels.
-            let ddr = words.saturating_mul(4) / of_lanes.max(1);
+            let [ands, xors, bits, places, ddr, item_bytes, table_bytes, of_lanes] = p.map(|p| p as usize);
             let item_words = item_bytes / 4;
             let build =
                 Build { ands, xors, label: bits, places, ddr, item_words, table_bytes, lanes: of_lanes };
             let board = Self { handle, new, free, poke, peek, run, build, _library: library };
-            let sizes = [ands, xors, places, words, item_words, table_bytes];
+            let sizes = [ands, xors, places, ddr, item_words, table_bytes];
             if [bits, of_lanes] != [label, lanes] || sizes.iter().any(|s| !(1..=1 << 24).contains(s)) {
                 return Err(refuse(format!("{} is another chip: {build:?}", path.display())));
             }

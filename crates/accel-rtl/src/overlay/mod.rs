@@ -1,4 +1,4 @@
-//! Garbling overlays: SIFO's, as it was built in 2019.
+//! Garbling overlays: SIFO's, as it was built in 2019, and [today's](half_gates).
 //!
 //! ```no_run
 //! use blindcore_accel::Device;
@@ -18,9 +18,12 @@
 //! [`Commands`] are what the host sends; [`Settings`] say how fast link and memory are, and which of the paper's
 //! optimisations are on; [`Overlay::estimate`] counts clocks without simulating what is garbled.
 
+pub mod boards;
 mod commands;
+pub mod half_gates;
 mod library;
 mod model;
+mod schedule;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -207,10 +210,8 @@ impl Overlay {
         self.chip.build
     }
 
-    /// The same chip, run another way; for what [`Overlay::with_settings`] took.
-    ///
-    /// # Errors
-    /// As there.
+    /// How it is run.
+    #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

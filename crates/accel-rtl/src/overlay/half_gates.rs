@@ -1,0 +1,433 @@
+//! Today's overlay: half gates, a gate a clock in each lane, garbling or evaluating.
+//!
+//! ```no_run
+//! use blindcore_accel::Device;
+//! use blindcore_accel::garble::{Labels, Offset, ProgramBuilder, Scheme};
+//! use blindcore_accel_rtl::overlay::half_gates::HalfGates;
+//!
+//! let mut program = ProgramBuilder::new(3);
+//! program.and(2, 0, 1)?;
+//! let program = program.finish();
+//! let chip = HalfGates::open("rtl:sifo-half-gates")?; // made by `make -C hw libraries`
+//! let (mut labels, mut tables) = (Labels::new(3, 1), [0; 32]);
+//! let offset = Offset::new(0xdead_beef);
+//! chip.garble(&Scheme::HalfGates { key: [7; 16] })?.garble(&program, &offset, 0, &mut labels, &mut tables)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Instances of a program go to the chip's lanes, as many at once as it has; a chip that garbles one instance leaves the
+//! other lanes' results unread.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use blindcore_accel::contract::Shape;
+use blindcore_accel::garble::{self, Garble, Labels, Offset, Program, Scheme};
+use blindcore_accel::{Contract, Cost, Description, Device, Error, Hardware, Stalls, Traffic};
+
+use super::library::{Board, Build, Tables, Timing};
+use super::schedule::{Op, Place, Schedule};
+use super::{CLOCK, Clocks, DMA};
+
+/// A device: its name, its library's file, what it is, and its lanes.
+type Entry = (&'static str, &'static str, &'static str, usize);
+
+const DEVICES: [Entry; 1] =
+    [("rtl:sifo-half-gates", "sifo-half-gates", "today's overlay: four lanes of half gates over AES", 4)];
+
+/// Bytes of a command as DMA brings it: 96 bits.
+pub const COMMAND_BYTES: f64 = 12.0;
+
+/// How the chip is run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Bytes a second each way between host and board; none: the link never holds the chip up.
+    pub dma: Option<f64>,
+    /// Nanoseconds of an access to DDR memory; accesses overlap.
+    pub ddr_ns: f64,
+}
+
+impl Settings {
+    /// The paper's board: PCIe Gen3 x8, DDR memory of 180 ns.
+    pub const BOARD: Settings = Settings { dma: Some(DMA), ddr_ns: 180.0 };
+    /// What the cells do if link and memory keep up.
+    pub const UNBOUND: Settings = Settings { dma: None, ddr_ns: 180.0 };
+
+    fn timing(&self) -> Timing {
+        let clocks = |ns: f64| (ns * 1e-9 * CLOCK).round().clamp(1.0, 65535.0) as u32;
+        let bytes = self.dma.map(|rate| rate / CLOCK);
+        Timing {
+            period: bytes
+                .map_or(0, |bytes| (64.0 * COMMAND_BYTES / bytes).round().clamp(1.0, 65535.0) as u32),
+            sync: 0,
+            latency: clocks(self.ddr_ns),
+            tables: bytes.map_or(0, |bytes| (64.0 * bytes).round().clamp(1.0, 1e9) as u32),
+        }
+    }
+}
+
+/// What a program became, beside the clocks that it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// What the clocks went to.
+    pub clocks: Clocks,
+    /// Commands, headers aside, of all passes.
+    pub commands: u64,
+    /// Full adders that were one command.
+    pub full_adders: u64,
+    /// Labels that went to DDR memory and came back.
+    pub spilled: u64,
+    /// How often the chip had to wait for what was under way.
+    pub fences: u64,
+}
+
+/// A simulated overlay of today.
+pub struct HalfGates {
+    chip: Arc<Chip>,
+    settings: Settings,
+}
+
+struct Chip {
+    name: &'static str,
+    what: &'static str,
+    path: PathBuf,
+    build: Build,
+    board: Mutex<Board>,
+}
+
+enum Side<'a> {
+    Garble(&'a Offset, &'a mut [u8]),
+    Evaluate(&'a [u8]),
+}
+
+impl HalfGates {
+    /// The names of the devices that there are.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        DEVICES.iter().map(|(name, ..)| *name)
+    }
+
+    /// Opens a chip on the paper's board.
+    ///
+    /// # Errors
+    /// There is no such device, or its library has not been built.
+    pub fn open(name: &str) -> Result<Self, Error> {
+        Self::with_settings(name, Settings::BOARD)
+    }
+
+    /// Opens a chip that is run another way.
+    ///
+    /// # Errors
+    /// As [`HalfGates::open`].
+    pub fn with_settings(name: &str, settings: Settings) -> Result<Self, Error> {
+        let Some((name, file, what, lanes)) = DEVICES.into_iter().find(|(n, ..)| *n == name) else {
+            let names: Vec<_> = Self::names().collect();
+            return Err(Error::Device {
+                name: name.into(),
+                why: "no overlay of half gates has this name".into(),
+                remedy: format!("use {}", names.join(" or ")),
+            });
+        };
+        let path = crate::find(name, file)?;
+        let board = Board::open(name, &path, 128, lanes)?;
+        let chip = Chip { name, what, path, build: board.build(), board: Mutex::new(board) };
+        Ok(Self { chip: Arc::new(chip), settings })
+    }
+
+    /// What this chip has.
+    #[must_use]
+    pub fn build(&self) -> Build {
+        self.chip.build
+    }
+
+    /// Garbles every instance and says what it took.
+    ///
+    /// # Errors
+    /// Operands that don't fit, or the chip stopped.
+    pub fn garble_instances(
+        &self,
+        key: &[u8; 16],
+        program: &Program,
+        offset: &Offset,
+        first_gate: u64,
+        labels: &mut Labels,
+        tables: &mut [u8],
+    ) -> Result<Report, Error> {
+        self.passes(key, program, first_gate, labels, Side::Garble(offset, tables))
+    }
+
+    fn passes(
+        &self,
+        key: &[u8; 16],
+        program: &Program,
+        first_gate: u64,
+        labels: &mut Labels,
+        mut side: Side<'_>,
+    ) -> Result<Report, Error> {
+        let scheme = Scheme::HalfGates { key: *key };
+        let length = match &side {
+            Side::Garble(_, tables) => tables.len(),
+            Side::Evaluate(tables) => tables.len(),
+        };
+        garble::check(&scheme, program, first_gate, labels, length)?;
+        let Build { places, ddr, lanes, .. } = self.chip.build;
+        let schedule = Schedule::new(program, places).map_err(|_| Error::Shape {
+            shape: "a program".into(),
+            why: format!("{places} places are too few"),
+        })?;
+        if schedule.ddr_places() > ddr as u64 {
+            let want = format!("at most {ddr} beside {places} in block RAM");
+            let got = schedule.ddr_places() as usize;
+            return Err(Error::Length {
+                what: "the program's labels in DDR memory",
+                got,
+                want,
+                unit: "places",
+            });
+        }
+        let mut report = Report {
+            full_adders: schedule.full_adders as u64,
+            spilled: schedule.spilled as u64,
+            fences: schedule.stages as u64,
+            ..Report::default()
+        };
+        let passes = labels.instances().div_ceil(lanes);
+        for pass in 0..passes {
+            let first = pass * lanes;
+            report.clocks += self.pass(key, program, &schedule, first_gate, first, labels, &mut side)?;
+        }
+        report.commands = report.clocks.gates;
+        Ok(report)
+    }
+
+    /// The instances from `first` on, as many as there are lanes.
+    #[allow(clippy::too_many_arguments, reason = "all of it is one pass's")]
+    fn pass(
+        &self,
+        key: &[u8; 16],
+        program: &Program,
+        schedule: &Schedule,
+        first_gate: u64,
+        first: usize,
+        labels: &mut Labels,
+        side: &mut Side<'_>,
+    ) -> Result<Clocks, Error> {
+        let lanes = self.chip.build.lanes;
+        let here = lanes.min(labels.instances() - first);
+        let ands = program.ands();
+        let mut board = self.chip.board.lock().unwrap_or_else(|poisoned| {
+            let mut board = poisoned.into_inner();
+            board.renew(); // whoever panicked may have left it busy
+            board
+        });
+        for (slot, ddr) in &schedule.inputs {
+            let all: Vec<_> = (0..lanes)
+                .map(|lane| if lane < here { labels.get(*slot, first + lane) } else { 0 })
+                .collect();
+            board.poke((*ddr as u32) << 1, &all);
+        }
+        let (offset, evaluate) = match side {
+            Side::Garble(offset, _) => (offset.label(), 0),
+            Side::Evaluate(_) => (0, 1),
+        };
+        let key = u128::from_le_bytes(*key);
+        // hg_registers.sv
+        let registers = [
+            offset as u64,
+            (offset >> 64) as u64,
+            key as u64,
+            (key >> 64) as u64,
+            first_gate + (first * ands) as u64,
+            ands as u64,
+            evaluate,
+        ];
+        let mut items: Vec<u32> = Vec::new();
+        for (register, value) in registers.into_iter().enumerate() {
+            push(&mut items, Kind::Register, u128::from(value) | (register as u128) << 64);
+        }
+        for (fence, ops) in &schedule.batches {
+            let header = ops.len() as u32 | ops[0].code() << 24 | u32::from(*fence) << 27;
+            push(&mut items, Kind::Header, header.into());
+            ops.iter().for_each(|op| push(&mut items, Kind::Gate, payload(*op)));
+        }
+        let timing = self.settings.timing();
+        let row = 32;
+        // Tables as the chip has them: those of all lanes, AND by AND.
+        let mut rows = vec![0u8; ands * lanes * row];
+        let at = |lane: usize, and: usize| ((first + lane) * ands + and) * row;
+        if let Side::Evaluate(tables) = side {
+            for (and, rows) in rows.chunks_exact_mut(lanes * row).enumerate() {
+                for lane in 0..here {
+                    rows[lane * row..][..row].copy_from_slice(&tables[at(lane, and)..][..row]);
+                }
+            }
+        }
+        // The chip's watchdog ends a run that stands still; this one ends a run that never does.
+        let count = (items.len() / 4) as u64;
+        let most = 10_000 + count * (200 + 4 * u64::from(timing.latency) + u64::from(timing.period));
+        let tables = match side {
+            Side::Garble(..) => Tables::Out(&mut rows),
+            Side::Evaluate(_) => Tables::In(&rows),
+        };
+        let ended = board.run(timing, &items, tables, most);
+        let missing = matches!(side, Side::Garble(..)) && ended.table_bytes != rows.len() as u64;
+        if ended.error != 0 || missing {
+            board.renew();
+            let what = match ended.error {
+                1 => "a command came out of place",
+                2 => "a place is past the memory's end",
+                3 => "it stood still",
+                255 => "it never came to an end",
+                _ => "its tables are not as many as its ANDs",
+            };
+            let (device, code) = (self.chip.name.into(), ended.error.into());
+            return Err(Error::Hardware {
+                device,
+                code,
+                what,
+                remedy: "report this as a defect of blindcore",
+            });
+        }
+        if let Side::Garble(_, tables) = side {
+            for (and, rows) in rows.chunks_exact(lanes * row).enumerate() {
+                for lane in 0..here {
+                    tables[at(lane, and)..][..row].copy_from_slice(&rows[lane * row..][..row]);
+                }
+            }
+        }
+        for (slot, place) in &schedule.outputs {
+            let address = match place {
+                Place::Ram(place) => place << 1 | 1,
+                Place::Ddr(ddr) => (*ddr as u32) << 1,
+            };
+            for (lane, label) in board.peek(address).into_iter().enumerate().take(here) {
+                labels.set(*slot, first + lane, label);
+            }
+        }
+        let [cycles, gates, ddr_accesses, waits_ddr, waits_cell, waits_host, items, _] = ended.counters;
+        Ok(Clocks { cycles, gates, ddr_accesses, waits_ddr, waits_cell, waits_host, items })
+    }
+}
+
+/// What an item is (`hg_overlay.sv`).
+#[derive(Clone, Copy)]
+enum Kind {
+    Gate = 0,
+    Header = 1,
+    Register = 2,
+}
+
+fn push(items: &mut Vec<u32>, kind: Kind, payload: u128) {
+    let item = payload | (kind as u128) << 96;
+    items.extend([0, 32, 64, 96].map(|shift| (item >> shift) as u32));
+}
+
+/// A command: a 18:0, b 37:19, c 56:38, out 75:57, out2 94:76; a DDR place is in b and c.
+fn payload(op: Op) -> u128 {
+    let fields = |a: u32, b: u32, c: u32, out: u32, out2: u32| {
+        u128::from(a)
+            | u128::from(b) << 19
+            | u128::from(c) << 38
+            | u128::from(out) << 57
+            | u128::from(out2) << 76
+    };
+    match op {
+        Op::Xor { out, a, b } | Op::And { out, a, b } => fields(a, b, 0, out, 0),
+        Op::Full { sum, carry, a, b, c } => fields(a, b, c, sum, carry),
+        Op::Load { place, ddr } => fields(0, 0, 0, place, 0) | u128::from(ddr) << 19,
+        Op::Store { place, ddr } => fields(place, 0, 0, 0, 0) | u128::from(ddr) << 19,
+    }
+}
+
+impl Device for HalfGates {
+    fn name(&self) -> &str {
+        self.chip.name
+    }
+
+    fn describe(&self) -> Description {
+        Description {
+            name: self.chip.name.into(),
+            hardware: format!("{}, simulated from {}", self.chip.what, self.chip.path.display()),
+            threads: 1,
+            why: "asked for by name".into(),
+        }
+    }
+
+    fn contract(&self, _: &Shape) -> Result<Box<dyn Contract>, Error> {
+        Err(Error::Unsupported { name: self.chip.name.into(), operation: "contract" })
+    }
+
+    fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+        match scheme {
+            Scheme::HalfGates { .. } => Ok(Box::new(ChipGarble {
+                chip: Self { chip: self.chip.clone(), settings: self.settings },
+                scheme: *scheme,
+            })),
+            _ => {
+                Err(Error::Unsupported { name: self.chip.name.into(), operation: "garble under this scheme" })
+            }
+        }
+    }
+}
+
+struct ChipGarble {
+    chip: HalfGates,
+    scheme: Scheme,
+}
+
+impl ChipGarble {
+    fn run(
+        &self,
+        program: &Program,
+        first_gate: u64,
+        labels: &mut Labels,
+        side: Side<'_>,
+    ) -> Result<Cost, Error> {
+        let Scheme::HalfGates { key } = &self.scheme else { unreachable!("it was opened for half gates") };
+        let start = Instant::now();
+        let instances = labels.instances();
+        let clocks = self.chip.passes(key, program, first_gate, labels, side)?.clocks;
+        let ands = program.ands();
+        Ok(Cost {
+            time: start.elapsed(),
+            and_gates: (ands * instances) as u64,
+            xor_gates: ((program.steps().len() - ands) * instances) as u64,
+            threads: 1,
+            hardware: Some(Hardware {
+                cycles: clocks.cycles,
+                busy: clocks.gates,
+                stalls: Stalls { dram: clocks.waits_ddr, hazard: clocks.waits_cell, ..Stalls::default() },
+                traffic: Traffic { out: (ands * instances * 32) as u64, ..Traffic::default() },
+                ..Hardware::default()
+            }),
+            ..Cost::default()
+        })
+    }
+}
+
+impl Garble for ChipGarble {
+    fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    fn garble(
+        &self,
+        program: &Program,
+        offset: &Offset,
+        first_gate: u64,
+        labels: &mut Labels,
+        tables: &mut [u8],
+    ) -> Result<Cost, Error> {
+        self.run(program, first_gate, labels, Side::Garble(offset, tables))
+    }
+
+    fn evaluate(
+        &self,
+        program: &Program,
+        first_gate: u64,
+        labels: &mut Labels,
+        tables: &[u8],
+    ) -> Result<Cost, Error> {
+        self.run(program, first_gate, labels, Side::Evaluate(tables))
+    }
+}
