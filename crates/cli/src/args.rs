@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::circuit::Circuit;
+use crate::hw::circuit::HwCircuit;
 use crate::sum::Sum;
 
 /// Compute on data that the machine doing the work must not see.
@@ -333,6 +334,8 @@ Examples:
 DIR is a database that `blindcore db build` made; small ones are best, for some 500,000 clocks are simulated
 a second. The chips come from `make -C hw libraries`, which also installs what it needs.")]
     Lookup(HwLookup),
+    /// A real circuit on SIFO's overlay: its clocks, its tables, the same bits as the CPU's
+    Circuit(HwCircuit),
 }
 
 #[derive(clap::Args)]

@@ -2,6 +2,7 @@
 
 use blindcore_accel_cpu::{Cpu, Isa};
 use blindcore_accel_rtl::Rtl;
+use blindcore_accel_rtl::overlay::Overlay;
 use serde_json::json;
 
 use crate::args::Doctor;
@@ -14,7 +15,10 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
     let cpus = Isa::ALL.into_iter().map(|isa| (isa.device_name(), missing(isa)));
     let unbuilt =
         |name| Rtl::open(name).map(drop).map_err(|_| "not built; run `make -C hw libraries`".to_owned());
+    let overlay =
+        |name| Overlay::open(name).map(drop).map_err(|_| "not built; run `make -C hw libraries`".to_owned());
     let chips = Rtl::names().map(|name| (name, unbuilt(name)));
+    let chips = chips.chain(Overlay::names().map(|name| (name, overlay(name))));
     let devices: Vec<(&str, Result<(), String>)> = cpus.chain(chips).collect();
     let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
         .ok()

@@ -64,7 +64,8 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Bench(Bench::Circuit(args)) => bench::circuit(&args),
         Command::Bench(Bench::Lookup(args)) => bench::lookup(&args),
         Command::Bench(Bench::Sum(args)) => bench::sum(&args),
-        Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::run_lookup(&args),
-        Command::Hw(Hw::Report(args)) => hw::report(&args),
+        Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::lookup::run(&args),
+        Command::Hw(Hw::Run(HwRun::Circuit(args))) => hw::circuit::run(&args),
+        Command::Hw(Hw::Report(args)) => hw::report::run(&args),
     }
 }

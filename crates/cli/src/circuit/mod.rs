@@ -6,7 +6,7 @@ mod garble;
 mod make;
 mod run;
 mod stats;
-mod values;
+pub(crate) mod values;
 
 use std::path::Path;
 
@@ -62,7 +62,7 @@ pub(crate) fn run(config: &Config, command: Circuit) -> anyhow::Result<Outcome> 
 }
 
 /// The circuit of a file or, where there is none, of a name.
-fn load(circuit: &str) -> anyhow::Result<Netlist> {
+pub(crate) fn load(circuit: &str) -> anyhow::Result<Netlist> {
     let path = Path::new(circuit);
     if path.exists() {
         return Ok(formats::read(path)?);
@@ -76,7 +76,7 @@ fn load(circuit: &str) -> anyhow::Result<Netlist> {
 }
 
 /// Outputs for people: name, value in hexadecimal and, where it is not too long, in decimal.
-fn shown(names: &[&str], outputs: &[Vec<bool>]) -> String {
+pub(crate) fn shown(names: &[&str], outputs: &[Vec<bool>]) -> String {
     let wide = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for (name, bits) in names.iter().zip(outputs) {

@@ -6,6 +6,7 @@ mod circuit;
 mod circuit_run;
 mod common;
 mod hardware;
+mod hw_circuit;
 mod real_table;
 mod sum;
 mod sum_serve;

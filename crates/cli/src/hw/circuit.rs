@@ -1,0 +1,437 @@
+//! `blindcore hw run circuit`: a real circuit, garbled by a simulated overlay.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use blindcore_accel::Device;
+use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
+use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::overlay::{ADDRESSES, CLOCK, Cells, Clocks, Commands, Overlay, Settings};
+use blindcore_circuit::levels::{self, Layers};
+use blindcore_circuit::netlist::Netlist;
+use blindcore_circuit::overlay::{self, Placed};
+use blindcore_circuit::policy::{Assignment, Policy};
+use blindcore_circuit::problems::published::{self, ROWS};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::bars;
+use crate::Outcome;
+use crate::circuit::{load, shown, values};
+use crate::output::{self, Bar};
+use crate::sum::files::NewFile;
+
+/// What is garbled where nothing is named, and its inputs.
+const DEFAULT: (&str, [&str; 2]) = ("mult8", ["200", "123"]);
+
+/// Which wires block RAM holds.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Placing {
+    /// Wires that one gate reads, in the next layer
+    DirectlyUsed,
+    /// Wires that are read most often, to the end
+    MostFrequentlyUsed,
+    /// Wires as long as they live: what the paper left to later work
+    Lifetimes,
+    /// None: every label is in DDR memory
+    None,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  blindcore hw run circuit --allow-broken                                 200 times 123
+  blindcore hw run circuit mult32 --published --allow-broken              the paper's netlist, beside the paper's time
+  blindcore hw run circuit design.v --policy lifetimes --allow-broken --json
+  blindcore hw run circuit adder6 --commands --allow-broken               with what the host sends
+
+The chip garbles; the CPU garbles the same, and every table and label is compared. Then the CPU evaluates the chip's
+tables, and the decoded outputs are compared with those in the clear. Inputs that aren't given are random. A few
+thousand gates take seconds; `blindcore repro sifo` counts the clocks of larger circuits without simulating them. The
+chips come from `make -C hw libraries`, which also installs what it needs.")]
+pub(crate) struct HwCircuit {
+    /// A circuit file, or a name of `blindcore circuit list` [default: mult8, of 200 and 123]
+    #[arg(value_name = "FILE|NAME")]
+    name: Option<String>,
+    /// The same, as other commands take it
+    #[arg(long, value_name = "FILE|NAME", conflicts_with = "name")]
+    circuit: Option<String>,
+    /// The netlist behind the paper's tables, of one of the paper's problems
+    #[arg(long)]
+    published: bool,
+    /// The value of an input, decimal or 0x-hexadecimal; once for each input, in order
+    #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
+    inputs: Vec<String>,
+    /// The chip: rtl:sifo
+    #[arg(long, value_name = "NAME", default_value = "rtl:sifo")]
+    device: String,
+    /// Which wires block RAM holds
+    #[arg(long, value_enum, default_value = "directly-used")]
+    policy: Placing,
+    /// AND cells that are used, 1 to the chip's 15
+    #[arg(long, value_name = "K", default_value_t = 15)]
+    ands: usize,
+    /// XOR cells that are used, 1 to the chip's 15, or any: the host doesn't wait for XORs
+    #[arg(long, value_name = "L", default_value = "15", allow_hyphen_values = true)]
+    xors: String,
+    /// Print what the host sends before the result, or write it to a new file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    commands: Option<Option<PathBuf>>,
+    /// Allow what is known to be broken
+    #[arg(long)]
+    allow_broken: bool,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+impl HwCircuit {
+    fn cells(&self) -> anyhow::Result<Cells> {
+        let xors = match self.xors.as_str() {
+            "any" => None,
+            number => Some(number.parse().map_err(|_| {
+                anyhow::anyhow!("--xors {number:?} is no number of cells; say 1 to 15, or any")
+            })?),
+        };
+        Ok(Cells { ands: self.ands, xors })
+    }
+}
+
+/// A netlist over the places of an overlay's memories, in the order of the batches in which it is garbled.
+///
+/// Without a policy all labels are in DDR memory.
+pub(crate) fn place(
+    netlist: &Netlist,
+    layers: &Layers,
+    settings: &Settings,
+    policy: Policy,
+) -> anyhow::Result<Placed> {
+    let cells = levels::Cells::new(settings.cells.ands, settings.cells.xors)?;
+    let assignment = Assignment::new(netlist, layers, cells, policy, settings.block_ram);
+    Ok(overlay::program(netlist, layers, &assignment)?)
+}
+
+/// What was garbled, and what it took.
+struct Garbled {
+    tables: Vec<u8>,
+    /// Labels of 0, of all places, in the end.
+    labels: Labels,
+    /// Labels of the inputs' values, where evaluation begins.
+    active: Labels,
+    offset: Offset,
+    clocks: Clocks,
+    simulated: Duration,
+}
+
+pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(
+        args.allow_broken,
+        "{} garbles as SIFO does, with SHA-1 and labels of 80 bits, which protect nothing today; give --allow-broken to \
+         run it all the same",
+        args.device
+    );
+    let to_screen = args.commands == Some(None);
+    anyhow::ensure!(
+        !(to_screen && args.json),
+        "--commands and --json would both print to standard output; give --commands=FILE"
+    );
+    if let Some(Some(file)) = &args.commands {
+        anyhow::ensure!(
+            file.symlink_metadata().is_err(),
+            "--commands={} is there already; name a new file",
+            file.display()
+        );
+    }
+    let cells = args.cells()?;
+    levels::Cells::new(cells.ands, cells.xors)?;
+    let (policy, block_ram) = match args.policy {
+        Placing::DirectlyUsed => (Policy::DirectlyUsed, Settings::PAPER.block_ram),
+        Placing::MostFrequentlyUsed => (Policy::MostFrequentlyUsed, Settings::PAPER.block_ram),
+        Placing::Lifetimes => (Policy::Lifetimes, Settings::PAPER.block_ram),
+        Placing::None => (Policy::DirectlyUsed, 0),
+    };
+    let settings = Settings { cells, block_ram, ..Settings::PAPER };
+
+    let named = args.name.as_deref().or(args.circuit.as_deref());
+    let circuit = named.unwrap_or(DEFAULT.0);
+    let row = args.published.then(|| ROWS.iter().find(|row| row.name == circuit)).flatten();
+    let netlist = match row {
+        Some(row) => published::netlist(row),
+        None if args.published => {
+            let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+            anyhow::bail!("the paper has no netlist of {circuit:?}; --published takes {}", names.join(", "))
+        }
+        None => load(circuit)?,
+    };
+    let inputs = match (&args.inputs[..], named) {
+        ([], None) => values::inputs(&netlist, &DEFAULT.1.map(str::to_owned))?,
+        ([], Some(_)) => random_inputs(&netlist)?,
+        (given, _) => values::inputs(&netlist, given)?,
+    };
+    let chip = Overlay::with_settings(&args.device, settings)?;
+    let layers = Layers::new(&netlist);
+    let placed = place(&netlist, &layers, &settings, policy)?;
+    let (ddr, most) = (placed.program.slots() - block_ram, chip.build().ddr.min(ADDRESSES));
+    anyhow::ensure!(
+        ddr <= most,
+        "{circuit} takes {ddr} places of DDR memory, over the {most} that {}'s addresses reach; take a smaller circuit, or \
+         --policy lifetimes",
+        args.device
+    );
+    let commands = chip.commands(&placed.program)?;
+    if let Some(Some(path)) = &args.commands {
+        let mut file = NewFile::new(path, false)?;
+        write!(file, "{commands}").with_context(|| format!("{} can't be written", path.display()))?;
+        file.finish(false)?;
+    }
+    output::note("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
+
+    let mut garbled = garble(&chip, &placed, &inputs)?;
+    let outputs = evaluate(&netlist, &placed, &mut garbled)?;
+    let clear = netlist.evaluate(&inputs)?;
+    anyhow::ensure!(
+        outputs == clear,
+        "{}'s tables don't evaluate to what the circuit computes; report this",
+        args.device
+    );
+    let result = Run {
+        args,
+        circuit,
+        settings: &settings,
+        netlist: &netlist,
+        placed: &placed,
+        commands: &commands,
+        garbled: &garbled,
+    };
+    // Table 11's time, where this is a run of Table 11.
+    let paper = row.filter(|_| settings == Settings::PAPER && args.policy == Placing::DirectlyUsed);
+    let paper = paper.map(|row| row.figures.fpga_us as f64);
+    if args.json {
+        output::json(&result.document(&inputs, &outputs, paper))?;
+    } else {
+        let text = result.text(&inputs, &outputs, paper);
+        output::print(&if to_screen { format!("{commands}\n{text}") } else { text })?;
+        output::note(&format!("simulated in {:.1} s", garbled.simulated.as_secs_f64()));
+    }
+    Ok(Outcome::Done)
+}
+
+fn fill(bytes: &mut [u8]) -> anyhow::Result<()> {
+    getrandom::fill(bytes).map_err(|e| anyhow::anyhow!("the system gave no randomness: {e}"))
+}
+
+fn random_inputs(netlist: &Netlist) -> anyhow::Result<Vec<Vec<bool>>> {
+    let ports = netlist.inputs().iter().map(|port| {
+        let mut drawn = vec![0u8; port.wires.len()];
+        fill(&mut drawn)?;
+        Ok(drawn.iter().map(|byte| byte & 1 == 1).collect())
+    });
+    ports.collect()
+}
+
+/// Garbles on the chip and on the CPU, and makes sure that every table and every label is the same.
+fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Result<Garbled> {
+    let (program, scheme) = (&placed.program, Scheme::InsecureSifo);
+    let label_bytes = scheme.label_bits() as usize / 8;
+    let mut drawn = Zeroizing::new(vec![0u8; label_bytes * (placed.inputs.len() + 1)]);
+    fill(&mut drawn)?;
+    let mut random = drawn.chunks_exact(label_bytes).map(|bytes| {
+        let mut label = Zeroizing::new([0; 16]);
+        label[..label_bytes].copy_from_slice(bytes);
+        Label::from_le_bytes(*label)
+    });
+    let offset = Offset::new(random.next().expect("drawn"));
+    let [mut labels, mut active, mut on_cpu] = [(); 3].map(|()| Labels::new(program.slots(), 1));
+    // Constants have active labels of zero; the 1's is its label of 0 and the offset.
+    labels.set(placed.inputs[1], 0, offset.label());
+    for ((slot, bit), zero) in placed.inputs[2..].iter().zip(inputs.iter().flatten()).zip(random) {
+        labels.set(*slot, 0, zero);
+        active.set(*slot, 0, zero ^ Label::from(*bit).wrapping_neg() & offset.label());
+    }
+    for slot in &placed.inputs {
+        on_cpu.set(*slot, 0, labels.get(*slot, 0));
+    }
+    let mut tables = vec![0; program.ands() * scheme.table_bytes()];
+    let start = Instant::now();
+    let clocks = watched(|| chip.run(program, &offset, 0, 0, &mut labels, &mut tables))?;
+    let simulated = start.elapsed();
+
+    let cpu = Cpu::open("cpu")?;
+    let mut cpu_tables = vec![0; tables.len()];
+    cpu.garble(&scheme)?.garble(program, &offset, 0, &mut on_cpu, &mut cpu_tables)?;
+    let differs = |what: &str, which: usize| {
+        anyhow::anyhow!("{what} {which} of {} and {} differ; report this", chip.name(), cpu.name())
+    };
+    let row = scheme.table_bytes();
+    if let Some(gate) = (0..program.ands()).find(|i| tables[i * row..][..row] != cpu_tables[i * row..][..row])
+    {
+        return Err(differs("the table of AND", gate));
+    }
+    if let Some(slot) = (0..program.slots() as u32).find(|slot| labels.get(*slot, 0) != on_cpu.get(*slot, 0))
+    {
+        return Err(differs("the label in place", slot as usize));
+    }
+    Ok(Garbled { tables, labels, active, offset, clocks, simulated })
+}
+
+/// Does something long, with a sign of life.
+fn watched<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let (ends, ended) = mpsc::channel::<()>();
+        let worker = scope.spawn(|| {
+            let _ends = ends; // gone when the work is done, or has panicked
+            work()
+        });
+        let mut bar = Bar::new();
+        while ended.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
+            bar.set("simulating", 0, None, false);
+        }
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Evaluates the chip's tables on the CPU and decodes the outputs.
+fn evaluate(netlist: &Netlist, placed: &Placed, garbled: &mut Garbled) -> anyhow::Result<Vec<Vec<bool>>> {
+    let Garbled { active, tables, labels, offset, .. } = garbled;
+    let cpu = Cpu::open("cpu")?.garble(&Scheme::InsecureSifo)?;
+    cpu.evaluate(&placed.program, 0, active, tables)?;
+    let mut bits = placed.outputs.iter().map(|slot| match active.get(*slot, 0) ^ labels.get(*slot, 0) {
+        0 => Ok(false),
+        label if label == offset.label() => Ok(true),
+        _ => anyhow::bail!("an output's label is neither of its two; report this"),
+    });
+    netlist.outputs().iter().map(|port| bits.by_ref().take(port.wires.len()).collect()).collect()
+}
+
+/// A run that is over, to be told.
+struct Run<'a> {
+    args: &'a HwCircuit,
+    circuit: &'a str,
+    settings: &'a Settings,
+    netlist: &'a Netlist,
+    placed: &'a Placed,
+    commands: &'a Commands,
+    garbled: &'a Garbled,
+}
+
+/// The host's clocks.
+struct Host {
+    /// Writing registers.
+    writes: u64,
+    /// Waiting until a batch is done.
+    waits: u64,
+    /// From then until it knows.
+    notices: u64,
+}
+
+impl Run<'_> {
+    fn seconds(&self) -> f64 {
+        self.garbled.clocks.cycles as f64 / CLOCK
+    }
+
+    /// What the host did in all clocks.
+    fn host(&self) -> Host {
+        let c = self.garbled.clocks;
+        let waits = self.commands.batches().iter().filter(|batch| batch.sync).count() as u64;
+        let notices = waits * (self.settings.sync_ns * 1e-9 * CLOCK).round() as u64;
+        Host { writes: c.cycles - c.waits_host, waits: c.waits_host - notices, notices }
+    }
+
+    fn ands_a_second(&self) -> f64 {
+        if self.garbled.clocks.cycles == 0 { 0.0 } else { self.placed.program.ands() as f64 / self.seconds() }
+    }
+
+    fn policy(&self) -> String {
+        self.args.policy.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
+    fn document(&self, inputs: &[Vec<bool>], outputs: &[Vec<bool>], paper: Option<f64>) -> Value {
+        let ports = |ports: &[blindcore_circuit::netlist::Port], bits: &[Vec<bool>]| -> Vec<Value> {
+            let named = ports.iter().zip(bits);
+            named.map(|(port, bits)| json!({"name": port.name, "value": values::hex(bits)})).collect()
+        };
+        let (c, ands) = (self.garbled.clocks, self.placed.program.ands());
+        let (us, host) = (self.seconds() * 1e6, self.host());
+        json!({
+            "circuit": self.circuit,
+            "published": self.args.published,
+            "inputs": ports(self.netlist.inputs(), inputs),
+            "outputs": ports(self.netlist.outputs(), outputs),
+            "device": self.args.device,
+            "same_bits_as": "cpu",
+            "policy": self.policy(),
+            "cells": {"ands": self.args.ands, "xors": self.settings.cells.xors},
+            "ands": ands,
+            "xors": self.placed.program.steps().len() - ands,
+            "batches": self.commands.batches().len(),
+            "places": self.placed.program.slots(),
+            "table_bytes": self.garbled.tables.len(),
+            "clocks": {
+                "all": c.cycles, "host_writes": host.writes, "host_waits": host.waits, "host_notices": host.notices,
+                "fetch_waits_for_ddr": c.waits_ddr, "gate_waits_for_cell": c.waits_cell,
+            },
+            "gates": c.gates,
+            "ddr_accesses": c.ddr_accesses,
+            "register_writes": c.items,
+            "microseconds_at_200_mhz": us,
+            "paper_microseconds": paper,
+            "ratio": paper.map(|paper| us / paper),
+            "ands_per_second": self.ands_a_second(),
+            "simulation_seconds": self.garbled.simulated.as_secs_f64(),
+        })
+    }
+
+    fn text(&self, inputs: &[Vec<bool>], outputs: &[Vec<bool>], paper: Option<f64>) -> String {
+        let names = |ports: &[blindcore_circuit::netlist::Port]| -> Vec<String> {
+            ports.iter().map(|p| p.name.clone()).collect()
+        };
+        let [of_inputs, of_outputs] = [names(self.netlist.inputs()), names(self.netlist.outputs())];
+        let all: Vec<&str> = of_inputs.iter().chain(&of_outputs).map(String::as_str).collect();
+        let bits: Vec<Vec<bool>> = inputs.iter().chain(outputs).cloned().collect();
+        let lines = shown(&all, &bits);
+        let mut text = String::new();
+        for (i, line) in lines.lines().enumerate() {
+            text += if i == inputs.len() { "\n" } else { "" };
+            text += &format!("  {line}\n");
+        }
+        let (c, ands) = (self.garbled.clocks, self.placed.program.ands());
+        text += &format!(
+            "\n{} garbled {} ANDs and {} XORs of {} in {} batches, every table and label as cpu has them:\n\
+             {} clocks, {:.1} us at 200 MHz, {:.2} M ANDs/s, {} of tables, which cpu evaluated to the outputs in the clear\n",
+            self.args.device,
+            ands,
+            self.placed.program.steps().len() - ands,
+            output::printable(&json!(self.circuit)),
+            self.commands.batches().len(),
+            c.cycles,
+            self.seconds() * 1e6,
+            self.ands_a_second() / 1e6,
+            output::bytes(self.garbled.tables.len() as u64),
+        );
+        if let Some(paper) = paper {
+            text += &format!("the paper has {paper} us: {:.2} of it here\n", self.seconds() * 1e6 / paper);
+        }
+        let host = self.host();
+        text += "\n";
+        text += &bars(
+            c.cycles,
+            &[
+                ("host writes registers", host.writes),
+                ("host waits for gates", host.waits),
+                ("host sees them done", host.notices),
+            ],
+        );
+        text += "\n";
+        let chip = [("fetch waits for DDR", c.waits_ddr), ("gate waits for a cell", c.waits_cell)];
+        text += &bars(c.cycles, &chip);
+        text += &format!(
+            "\n  {} register writes by the host, {} accesses to DDR memory\n",
+            c.items, c.ddr_accesses
+        );
+        text
+    }
+}

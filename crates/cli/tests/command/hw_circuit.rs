@@ -1,0 +1,138 @@
+//! `blindcore hw run circuit`: circuits on a simulated overlay.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::json;
+
+use crate::common::{blindcore, code, json, refused, run, stderr, stdout};
+
+/// Whether SIFO's overlay has been built; a test that needs it says that it is skipped.
+pub(crate) fn built() -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    let doctor = json(&run(dir.path(), &["doctor", "--json"]));
+    let devices = doctor["devices"].as_array().unwrap();
+    let chip = devices.iter().find(|d| d["name"] == "rtl:sifo").expect("listed");
+    if chip["available"] == false {
+        // Chips that are said to be built have to be where they are looked for.
+        assert!(std::env::var_os("BLINDCORE_RTL").is_none(), "{}", chip["missing"]);
+        eprintln!("skipped: {}", chip["missing"]);
+    }
+    chip["available"] == true
+}
+
+fn circuit(dir: &Path, more: &[&str]) -> Output {
+    run(dir, &[&["hw", "run", "circuit", "--allow-broken"], more].concat())
+}
+
+#[test]
+fn circuits_run_on_the_chip() {
+    if !built() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let of = |more: &[&str]| json(&circuit(dir, &[more, &["--json"]].concat()));
+    let product = of(&[]);
+    assert_eq!(product["inputs"][1], json!({"name": "b", "value": "0x7b"}));
+    assert_eq!(product["outputs"], json!([{"name": "product", "value": "0x6018"}]));
+    let number = |of: &serde_json::Value| of.as_u64().unwrap_or_else(|| panic!("{of} in {product}"));
+    let clocks = &product["clocks"];
+    let host: u64 = ["host_writes", "host_waits", "host_notices"].iter().map(|c| number(&clocks[c])).sum();
+    assert_eq!(host, number(&clocks["all"]));
+    assert_eq!(product["microseconds_at_200_mhz"].as_f64().unwrap(), number(&clocks["all"]) as f64 / 200.0);
+    assert_eq!(number(&product["table_bytes"]), 30 * number(&product["ands"]));
+    assert_eq!(number(&product["gates"]), number(&product["ands"]) + number(&product["xors"]));
+
+    // What is computed doesn't show in the clocks; how it is done does.
+    let other = of(&["mult8", "--input", "0", "--input", "255"]);
+    assert_eq!((&other["outputs"][0]["value"], &other["clocks"]), (&json!("0x0000"), clocks));
+    let all = |more: &[&str]| number(&of(&[&["--circuit", "mult8"], more].concat())["clocks"]["all"]);
+    let (paper, lifetimes, none) =
+        (number(&clocks["all"]), all(&["--policy=lifetimes"]), all(&["--policy=none"]));
+    assert!(lifetimes < paper && paper < none, "{lifetimes} {paper} {none}");
+    assert_eq!(all(&["--policy", "most-frequently-used"]), lifetimes); // all fits
+    assert!(
+        all(&["--ands", "2"]) > paper && all(&["--xors", "1"]) > paper && all(&["--xors", "any"]) < paper
+    );
+
+    // The paper's netlist, beside the paper's time where it is run as the paper's.
+    let published = of(&["mult8", "--published"]);
+    assert_eq!((&published["ands"], &published["xors"]), (&json!(120), &json!(352)));
+    assert_eq!(published["paper_microseconds"], 293.0);
+    assert!((published["ratio"].as_f64().unwrap() - 1.0).abs() < 0.25, "{published}");
+    assert!(of(&["mult8", "--published", "--policy", "none"])["ratio"].is_null());
+
+    // A file: outputs that are inputs and constants, and a circuit without gates.
+    std::fs::write(
+        dir.join("odd.v"),
+        "module odd(input [1:0] a, output y, z, output [1:0] same);\n\
+        assign y = a[0] & a[1];\nassign z = 1'b1;\nassign same = a;\nendmodule\n",
+    )
+    .unwrap();
+    let odd = of(&["odd.v", "--input", "3"]);
+    let values: Vec<_> = odd["outputs"].as_array().unwrap().iter().map(|o| &o["value"]).collect();
+    assert_eq!(values, ["0x1", "0x1", "0x3"]);
+    std::fs::write(dir.join("wire.v"), "module wire_(input a, output y);\nassign y = a;\nendmodule\n")
+        .unwrap();
+    let wire = of(&["wire.v", "--input", "1"]);
+    assert_eq!((&wire["outputs"][0]["value"], &wire["ands_per_second"]), (&json!("0x1"), &json!(0.0)));
+}
+
+#[test]
+fn what_the_host_sends_is_printed() {
+    if !built() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let plain = ["adder6", "--published", "--xors", "any"];
+    let text = circuit(dir, &[&plain[..], &["--commands"]].concat());
+    assert_eq!(code(&text), 0, "{}", stderr(&text));
+    let text = stdout(&text);
+    // The first layer, whose operands are inputs and the first carry; the one wire that one gate reads goes to block RAM.
+    assert!(
+        text.starts_with("XOR 2\n  ram 0 = ddr 2, ddr 0\n  ddr 15 = ddr 8, ddr 0\nXOR 1, without a wait\n"),
+        "{text}"
+    );
+    let gates = text.lines().filter(|line| line.contains(" = ")).count();
+    assert!(gates == 30 && text.contains("\nAND 1\n  ") && text.contains("M ANDs/s"), "{text}");
+    let json = json(&circuit(dir, &[&plain[..], &["--commands=sent.txt", "--json"]].concat()));
+    let sent = std::fs::read_to_string(dir.join("sent.txt")).unwrap();
+    assert!(text.starts_with(&sent) && json["register_writes"].as_u64().unwrap() > 60, "{sent}");
+    refused(&circuit(dir, &["adder6", "--commands=sent.txt"]), &["sent.txt", "new file"]);
+    refused(&circuit(dir, &["adder6", "--commands", "--json"]), &["--commands=FILE"]);
+}
+
+#[test]
+fn what_the_chip_cannot_do_is_refused_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    // Whether it has been built or not.
+    refused(&run(dir, &["hw", "run", "circuit"]), &["SHA-1", "80 bits", "--allow-broken"]);
+    let refuse = |more: &[&str], words: &[&str]| refused(&circuit(dir, more), words);
+    refuse(&["nothing"], &["nothing", "circuit list"]);
+    refuse(&["add64", "--published"], &["add64", "mult8"]);
+    refuse(&["--device", "cpu"], &["cpu", "rtl:sifo"]);
+    refuse(&["--device", "rtl:onionchopper"], &["rtl:onionchopper", "rtl:sifo"]);
+    refuse(&["--ands", "0"], &["0 AND cells"]);
+    refuse(&["--xors", "0"], &["0 XOR cells"]);
+    refuse(&["--xors", "many"], &["many", "any"]);
+    refuse(&["mult8", "--input", "1"], &["1 of 2 values"]);
+    refuse(&["mult8", "--input", "256", "--input", "1"], &["over its 8"]);
+    let output = blindcore(dir)
+        .args(["hw", "run", "circuit", "--allow-broken"])
+        .env("BLINDCORE_RTL", dir)
+        .output()
+        .unwrap();
+    refused(&output, &["libsifo.so", "make -C hw libraries"]);
+    if !built() {
+        return;
+    }
+    refuse(&["--ands", "16"], &["15 AND cells", "16"]);
+    refuse(&["--xors", "16"], &["15 XOR cells", "16"]);
+    // More wires than two registers address.
+    let wide = "1 1100001\n1 1100000\n1 1\n\n2 1 0 1 1100000 AND\n".to_owned() + &"\n".repeat(60_000);
+    std::fs::write(dir.join("wide.txt"), wide).unwrap();
+    refuse(&["wide.txt"], &["wide.txt", "1100003", "1048576", "smaller circuit"]);
+}
