@@ -57,6 +57,10 @@ BUILDS = {
     "sf_block_ram": [{"WIDTH": 108, "PLACES": 24, "READS": 2}, {"WIDTH": 512, "PLACES": 16, "READS": 3}],
     "ddr_model": [{"WORDS": 16}],
     "host_link": [{}],
+    "sifo_board": [
+        {"ANDS": 1, "XORS": 1, "LABEL": 80, "PLACES": 24, "WORDS": 8, "WATCHDOG": 400},
+        {"ANDS": 3, "XORS": 2, "LABEL": 128, "PLACES": 16, "WORDS": 4, "WATCHDOG": 300},
+    ],
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},
