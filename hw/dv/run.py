@@ -61,6 +61,10 @@ BUILDS = {
         {"ANDS": 1, "XORS": 1, "LABEL": 80, "PLACES": 24, "WORDS": 8, "WATCHDOG": 400},
         {"ANDS": 3, "XORS": 2, "LABEL": 128, "PLACES": 16, "WORDS": 4, "WATCHDOG": 300},
     ],
+    "hg_board": [
+        {"LANES": 1, "PLACES": 64, "WORDS": 24, "WATCHDOG": 600}, {"LANES": 2, "PLACES": 64, "WORDS": 32, "WATCHDOG": 600},
+        {"LANES": 4, "PLACES": 100, "WORDS": 16, "WATCHDOG": 600},
+    ],
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},

@@ -18,20 +18,21 @@ SLOW_UNITS := compute-unit-full-adder
 PARAMETERS_compute-unit := -GBITS=0
 PARAMETERS_compute-unit-deep := -GBITS=8
 PARAMETERS_compute-unit-full-adder := -GBITS=1
-# Overlays that garble: SIFO's.
-OVERLAYS := sifo
+# Overlays that garble: SIFO's, and today's, which evaluates too.
+OVERLAYS := sifo sifo-half-gates
 
 .PHONY: libraries full-adder lint
 libraries: $(BOARDS:%=$(OUT)/lib%.so) $(UNITS:%=$(OUT)/lib%.so) $(OVERLAYS:%=$(OUT)/lib%.so) ## build the simulated chips that `--device rtl:...` opens
 full-adder: $(SLOW_UNITS:%=$(OUT)/lib%.so) ## the compute unit with one full adder a stage (minutes)
 
-# Verilator writes C++, which becomes one library with its run time and the shim. `$*` is the build's name.
+# Verilator writes C++, which becomes one library with its run time and the shim. `$*` is the build's name; the fourth
+# argument is the shim's defines, the fifth the compiler's effort.
 define library
 	rm -rf $(OUT)/$*
 	mkdir -p $(OUT)/$*
 	$(VERILATOR) --cc -O3 --x-assign fast --x-initial fast --noassert --quiet-stats --prefix V$(1) --top-module $(2) \
 	  $(PARAMETERS_$*) --Mdir $(OUT)/$* $(SEARCH) rtl/lint.vlt $(RTL) $(3)
-	$(CXX) -std=c++17 -O3 -fPIC -shared -DVERILATOR=1 -I$(OUT)/$* -isystem $(VERILATOR_ROOT)/include \
+	$(CXX) -std=c++17 $(or $(5),-O3) -fPIC -shared -DVERILATOR=1 $(4) -I$(OUT)/$* -isystem $(VERILATOR_ROOT)/include \
 	  -isystem $(VERILATOR_ROOT)/include/vltstd -o $@.part rtl/sim/$(1).cpp $(OUT)/$*/*.cpp \
 	  $(VERILATOR_ROOT)/include/verilated.cpp $(VERILATOR_ROOT)/include/verilated_threads.cpp -pthread
 	mv $@.part $@
@@ -42,6 +43,8 @@ $(UNITS:%=$(OUT)/lib%.so) $(SLOW_UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(SOUR
 	$(call library,unit,oc_compute_unit,rtl/onionchopper/oc_compute_unit.sv)
 $(OUT)/libsifo.so: $(OUT)/lib%.so: $(SOURCES) rtl/sim/overlay.cpp rtl/rules.mk | $(READY)
 	$(call library,overlay,sifo_board,dv/models/sifo_board.sv)
+$(OUT)/libsifo-half-gates.so: $(OUT)/lib%.so: $(SOURCES) rtl/sim/overlay.cpp rtl/rules.mk | $(READY)
+	$(call library,overlay,hg_board,dv/models/hg_board.sv,-DEVALUATES,-O1)
 
 lint: $(READY) ## verilator -Wall over every build
 	for parameters in $(foreach b,$(BOARDS),"$(PARAMETERS_$(b))") -GBITS=1; do \
@@ -49,6 +52,10 @@ lint: $(READY) ## verilator -Wall over every build
 	    $(RTL) dv/models/onionchopper_board.sv || exit 1; \
 	done
 	$(VERILATOR) --lint-only -Wall --quiet-stats --top-module sifo_board $(SEARCH) rtl/lint.vlt $(RTL) dv/models/sifo_board.sv
+	for build in "" "-GLANES=1 -GPLACES=100" -GLANES=2; do \
+	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module hg_board $$build $(SEARCH) rtl/lint.vlt $(RTL) dv/models/hg_board.sv \
+	    || exit 1; \
+	done
 	for build in "sf_cells -GCELLS=1" "sf_cells -GLABEL=128" sf_gxor; do \
 	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module $$build $(SEARCH) rtl/lint.vlt rtl/sifo/$${build%% *}.sv || exit 1; \
 	done

@@ -120,6 +120,31 @@ bind sifo bc_handshake_assert #(.WIDTH(3 * LABEL)) u_assert_table (
   .clk_i, .rst_ni, .valid_i(table_valid_o), .ready_i(table_ready_i), .data_i(table_o)
 );
 
+bind hg_overlay bc_handshake_assert #(.WIDTH(2 + COMMAND)) u_assert_host (
+  .clk_i, .rst_ni, .valid_i(host_valid_i), .ready_i(host_ready_o), .data_i({host_kind_i, host_payload_i})
+);
+bind hg_overlay bc_handshake_assert #(.WIDTH(2 * LABELS)) u_assert_table (
+  .clk_i, .rst_ni, .valid_i(table_valid_o), .ready_i(table_ready_i), .data_i(table_o)
+);
+bind hg_overlay bc_handshake_assert #(.WIDTH(2 * LABELS)) u_assert_feed (
+  .clk_i, .rst_ni, .valid_i(feed_valid_i), .ready_i(feed_ready_o), .data_i(feed_i)
+);
+bind hg_overlay bc_handshake_assert #(.WIDTH(WORD)) u_assert_load (
+  .clk_i, .rst_ni, .valid_i(load_valid_o), .ready_i(load_ready_i), .data_i(load_word_o)
+);
+bind hg_overlay bc_handshake_assert #(.WIDTH(LABELS)) u_assert_loaded (
+  .clk_i, .rst_ni, .valid_i(loaded_valid_i), .ready_i(loaded_ready_o), .data_i(loaded_i)
+);
+bind hg_overlay bc_handshake_assert #(.WIDTH(WORD + LABELS)) u_assert_store (
+  .clk_i, .rst_ni, .valid_i(store_valid_o), .ready_i(store_ready_i), .data_i({store_word_o, store_o})
+);
+// A gate that has begun never waits: the queues behind have room, and what a result needs beside its cells is there.
+bind hg_pipeline hg_pipeline_assert u_assert (
+  .clk_i, .rst_ni, .pushes_i({store_q, and_valid && !evaluate_i, and_q, sum_q}),
+  .room_i({u_stores.ready_o, u_tables.ready_o, u_marks.ready_o, u_sums.ready_o}),
+  .pops_i({loaded, and_valid}), .there_i({target_valid, u_marks.valid_o})
+);
+
 // Models: what they offer. What a host offers them it may withdraw when a run has ended.
 bind ssd_model bc_handshake_assert #(.WIDTH(64)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)
