@@ -34,8 +34,9 @@ use std::collections::HashMap;
 
 use blindcore_accel::garble::{Program, ProgramBuilder};
 
+use crate::builder::Builder;
 use crate::levels::Layers;
-use crate::netlist::{Gate, Kind, Netlist, Wire};
+use crate::netlist::{Gate, Kind, Netlist, NetlistError, Wire};
 use crate::policy::{Address, Assignment, AssignmentError};
 
 /// A netlist as a program over an overlay's places.
@@ -308,4 +309,168 @@ fn connected(netlist: &Netlist) -> Vec<Vec<u32>> {
         parts[*part].push(gate);
     }
     parts
+}
+/// The same circuit without gates that a constant or an earlier gate makes unneeded, nor gates that nobody reads.
+///
+/// FlexSC folds nothing: a third of the XORs of its multipliers are with 0.
+///
+/// # Errors
+/// There are more wires than a netlist has; never for a netlist that has fewer.
+pub fn folded(netlist: &Netlist) -> Result<Netlist, NetlistError> {
+    let mut read = vec![false; netlist.wires()];
+    for wire in netlist.outputs().iter().flat_map(|port| &port.wires) {
+        read[wire.index()] = true;
+    }
+    let first = netlist.first_gate_wire().index();
+    for (i, gate) in netlist.gates().iter().enumerate().rev() {
+        if read[first + i] {
+            read[gate.a.index()] = true;
+            read[gate.b.index()] = true;
+        }
+    }
+    let mut c = Builder::new();
+    let mut bits = vec![c.constant(false), c.constant(true)];
+    for port in netlist.inputs() {
+        bits.extend(c.input(port.name.clone(), port.wires.len()));
+    }
+    for (i, gate) in netlist.gates().iter().enumerate() {
+        let (a, b) = (bits[gate.a.index()], bits[gate.b.index()]);
+        bits.push(match gate.kind {
+            _ if !read[first + i] => c.constant(false),
+            Kind::Xor => c.xor(a, b),
+            Kind::And => c.and(a, b),
+        });
+    }
+    for port in netlist.outputs() {
+        let port_bits: Vec<_> = port.wires.iter().map(|wire| bits[wire.index()]).collect();
+        c.output(port.name.clone(), &port_bits);
+    }
+    c.finish()
+}
+
+/// Copies of a subcircuit for lanes that all do the same gates on labels of their own.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The copies of a lane, layer by layer: XORs, ANDs, and last those ANDs that are within full adders. A slot for each
+    /// wire; inputs have the first, behind the constants' two.
+    pub program: Program,
+    /// How many copies a lane has.
+    pub copies: usize,
+    /// The netlist's wire that each input of a lane is: slot `2 + i` of lane `l` is `inputs[l][i]`. A lane with nothing of
+    /// its own to do does what another one does.
+    pub inputs: Vec<Vec<Wire>>,
+    /// Slots that hold outputs of the circuit, and the wire of each lane; none where a lane does another's work.
+    pub outputs: Vec<(u32, Vec<Option<Wire>>)>,
+}
+
+/// A netlist over so many lanes: its subcircuits of one shape beside each other, at most `most` in a lane at once.
+///
+/// Shares are done one after the other; outputs that no gate makes are in none.
+///
+/// # Panics
+/// No lane, or no copy.
+#[must_use]
+pub fn side_by_side(netlist: &Netlist, lanes: usize, most: usize) -> Vec<Share> {
+    assert!(lanes > 0 && most > 0, "a lane and a copy at least");
+    let first = netlist.first_gate_wire().0;
+    let mut asked = vec![false; netlist.wires()];
+    for wire in netlist.outputs().iter().flat_map(|port| &port.wires) {
+        asked[wire.index()] = true;
+    }
+    let mut shares = Vec::new();
+    for alike in components(netlist) {
+        // As few rounds as there must be, and copies spread evenly over them.
+        let each = alike.members.len().div_ceil(lanes);
+        let copies = each.div_ceil(each.div_ceil(most));
+        for members in alike.members.chunks(lanes * copies) {
+            shares.push(share(
+                netlist,
+                members,
+                lanes,
+                copies.min(members.len().div_ceil(lanes)),
+                first,
+                &asked,
+            ));
+        }
+    }
+    shares
+}
+
+fn share(
+    netlist: &Netlist,
+    members: &[Component],
+    lanes: usize,
+    copies: usize,
+    first: u32,
+    asked: &[bool],
+) -> Share {
+    let member = |lane: usize, copy: usize| members.get(lane * copies + copy);
+    let (shape, width) = (&members[0].gates, members[0].inputs.len());
+    // A lane with nothing of its own does the first one's work. Inputs that all lanes share in the same way come in once.
+    let of = |lane: usize, copy: usize| member(lane, copy).unwrap_or(&members[copy.min(members.len() - 1)]);
+    let mut known: HashMap<Vec<Wire>, Wire> = HashMap::new();
+    let mut inputs: Vec<Vec<Wire>> = vec![Vec::new(); lanes];
+    let mut input = vec![Wire(0); copies * width];
+    for copy in 0..copies {
+        for i in 0..width {
+            let wires: Vec<Wire> = (0..lanes).map(|lane| of(lane, copy).inputs[i]).collect();
+            let next = Wire(2 + inputs[0].len() as u32);
+            input[copy * width + i] = *known.entry(wires.clone()).or_insert_with(|| {
+                inputs.iter_mut().zip(wires).for_each(|(lane, wire)| lane.push(wire));
+                next
+            });
+        }
+    }
+    // Copy after copy, as a netlist of its own: its layers have those of all copies.
+    let own_first = 2 + inputs[0].len() as u32;
+    let mut gates = Vec::with_capacity(copies * shape.len());
+    for copy in 0..copies {
+        let mut place: HashMap<Wire, Wire> = HashMap::new();
+        for (i, wire) in members[0].inputs.iter().enumerate() {
+            place.insert(*wire, input[copy * width + i]);
+        }
+        for gate in shape {
+            let Gate { kind, a, b } = netlist.gates()[*gate as usize];
+            let at = |wire: Wire| if wire.is_constant() { wire } else { place[&wire] };
+            let own = Gate { kind, a: at(a), b: at(b) };
+            place.insert(Wire(first + gate), Wire(own_first + gates.len() as u32));
+            gates.push(own);
+        }
+    }
+    let mut outputs = Vec::new();
+    for copy in 0..copies {
+        for i in 0..shape.len() {
+            let wires: Vec<Option<Wire>> = (0..lanes)
+                .map(|lane| member(lane, copy).map(|m| Wire(first + m.gates[i])).filter(|w| asked[w.index()]))
+                .collect();
+            if wires.iter().any(Option::is_some) {
+                outputs.push((own_first + (copy * shape.len() + i) as u32, wires));
+            }
+        }
+    }
+    let wires = outputs.iter().map(|(slot, _)| Wire(*slot)).collect();
+    let port = crate::netlist::Port { name: "out".into(), wires };
+    let own =
+        Netlist::new([("in".to_owned(), inputs[0].len())], gates, vec![port]).expect("copies of a netlist");
+    let mut within = vec![false; own.gates().len()];
+    for adder in full_adders(&own) {
+        within[adder.and as usize] = true;
+    }
+    let layers = Layers::new(&own);
+    let mut program = ProgramBuilder::new(own.wires());
+    for layer in 0..layers.len() {
+        let mut order = layers.gates(layer).to_vec();
+        order.sort_by_key(|gate| (own.gates()[*gate as usize].kind == Kind::And, within[*gate as usize]));
+        for gate in order {
+            let Gate { kind, a, b } = own.gates()[gate as usize];
+            let out = own_first + gate;
+            let done = match kind {
+                Kind::Xor => program.xor(out, a.0, b.0),
+                Kind::And => program.and(out, a.0, b.0),
+            };
+            done.expect("gates of a layer need nothing of each other");
+        }
+        program.end_layer();
+    }
+    Share { program: program.finish(), copies, inputs, outputs }
 }

@@ -7,7 +7,7 @@ use blindcore_accel::garble::{Label, Labels, Offset, Program, ProgramBuilder, Sc
 use blindcore_circuit::builder::Builder;
 use blindcore_circuit::levels::{Cells, Layers};
 use blindcore_circuit::netlist::{Gate, Kind, Netlist, Port, Wire};
-use blindcore_circuit::overlay::{FullAdder, components, full_adders, program};
+use blindcore_circuit::overlay::{FullAdder, components, folded, full_adders, program, side_by_side};
 use blindcore_circuit::policy::{Address, Assignment, AssignmentError, Policy};
 use blindcore_circuit::problems::make;
 use blindcore_circuit::problems::published::{ROWS, netlist};
@@ -437,4 +437,84 @@ fn check_components(netlist: &Netlist, groups: &[&[blindcore_circuit::overlay::C
         assert_eq!(forms.iter().filter(|other| *other == shape).count(), 1);
     }
     assert!(members.map(|member| member.gates.len()).sum::<usize>() == netlist.gates().len());
+}
+
+/// Values of all slots after a program in the clear.
+fn in_the_clear(program: &Program, mut slots: Vec<bool>) -> Vec<bool> {
+    for (xors, ands, _) in program.parts().iter().flat_map(|part| program.layers_of(*part)) {
+        for s in xors {
+            slots[s.out as usize] = slots[s.a as usize] ^ slots[s.b as usize];
+        }
+        for s in ands {
+            slots[s.out as usize] = slots[s.a as usize] & slots[s.b as usize];
+        }
+    }
+    slots
+}
+
+/// Lanes with copies compute every output that a gate makes, once.
+#[test]
+fn side_by_side_lanes_compute_all_outputs() {
+    let mut random = Random(11);
+    let mut netlists: Vec<Netlist> = (0..60).map(|i| random_netlist(&mut random, 1 + 7 * i)).collect();
+    netlists.extend(["matmul5x5x4", "hamming30"].map(|name| make(name).unwrap()));
+    let row = |name: &str| ROWS.iter().find(|row| row.name == name).unwrap();
+    netlists.extend(["matmul5x5x4", "mult8"].map(|name| netlist(row(name))));
+    let mut full_lanes = 0;
+    for circuit in &netlists {
+        let inputs: Vec<Vec<bool>> =
+            circuit.inputs().iter().map(|p| p.wires.iter().map(|_| random.below(2) == 1).collect()).collect();
+        let want: Vec<bool> = circuit.evaluate(&inputs).unwrap().concat();
+        let mut values = vec![false, true];
+        values.extend(inputs.concat());
+        let mut made: HashMap<Wire, bool> = HashMap::new();
+        for (lanes, most) in [(1, 1), (4, 2), (3, usize::MAX)] {
+            made.clear();
+            for share in side_by_side(circuit, lanes, most) {
+                assert!(share.copies <= most && share.inputs.len() == lanes);
+                full_lanes += usize::from(share.copies > 1);
+                for lane in 0..lanes {
+                    let mut slots = vec![false; share.program.slots()];
+                    slots[1] = true;
+                    for (i, wire) in share.inputs[lane].iter().enumerate() {
+                        slots[2 + i] = values[wire.index()];
+                    }
+                    let slots = in_the_clear(&share.program, slots);
+                    for (slot, wires) in &share.outputs {
+                        if let Some(wire) = wires[lane] {
+                            assert_eq!(made.insert(wire, slots[*slot as usize]), None, "{wire:?} twice");
+                        }
+                    }
+                }
+            }
+            let outputs = circuit.outputs().iter().flat_map(|port| &port.wires);
+            for (wire, want) in outputs.zip(&want) {
+                let got = values.get(wire.index()).copied().or_else(|| made.get(wire).copied());
+                assert_eq!(got, Some(*want), "{wire:?}");
+            }
+        }
+    }
+    assert!(full_lanes > 5, "{full_lanes}");
+}
+
+#[test]
+fn folded_netlists_compute_the_same_in_no_more_gates() {
+    let mut random = Random(12);
+    let mut netlists: Vec<Netlist> = (0..60).map(|i| random_netlist(&mut random, 1 + 7 * i)).collect();
+    netlists.push(netlist(ROWS.iter().find(|row| row.name == "mult16").unwrap()));
+    for circuit in &netlists {
+        let small = folded(circuit).unwrap();
+        assert!(small.gates().len() <= circuit.gates().len() && small.ands() <= circuit.ands());
+        for _ in 0..5 {
+            let inputs: Vec<Vec<bool>> = circuit
+                .inputs()
+                .iter()
+                .map(|p| p.wires.iter().map(|_| random.below(2) == 1).collect())
+                .collect();
+            assert_eq!(small.evaluate(&inputs).unwrap(), circuit.evaluate(&inputs).unwrap());
+        }
+    }
+    // Two XORs of each bit of a product with 0 go, and so does what begins additions.
+    let (small, circuit) = (folded(&netlists[60]).unwrap(), &netlists[60]);
+    assert!(2 * small.gates().len() < 2 * circuit.gates().len() - 16 * 16 * 2, "{}", small.gates().len());
 }
