@@ -72,7 +72,7 @@ impl Settings {
 pub struct Report {
     /// What the clocks went to.
     pub clocks: Clocks,
-    /// Commands, headers aside, of all passes.
+    /// Commands, headers aside, of a pass.
     pub commands: u64,
     /// Full adders that were one command.
     pub full_adders: u64,
@@ -140,38 +140,43 @@ impl HalfGates {
         self.chip.build
     }
 
-    /// Garbles every instance and says what it took.
+    /// What a program becomes on this chip, clocks aside; of the slots that it writes, `wanted` alone are asked for.
+    ///
+    /// # Errors
+    /// It doesn't fit.
+    ///
+    /// # Panics
+    /// A slot that the program hasn't.
+    pub fn plan(&self, program: &Program, wanted: &[u32]) -> Result<Report, Error> {
+        let (_, report) = self.schedule(program, Some(wanted))?;
+        Ok(report)
+    }
+
+    /// Garbles every instance and says what it took. Of the slots that the program writes, `wanted` alone have their labels
+    /// in the end: a wire that nobody asks for need never leave a cell.
     ///
     /// # Errors
     /// Operands that don't fit, or the chip stopped.
-    pub fn garble_instances(
+    ///
+    /// # Panics
+    /// A slot that the program hasn't.
+    #[allow(clippy::too_many_arguments, reason = "the operation's, and what is wanted of it")]
+    pub fn garble_wanted(
         &self,
         key: &[u8; 16],
         program: &Program,
+        wanted: &[u32],
         offset: &Offset,
         first_gate: u64,
         labels: &mut Labels,
         tables: &mut [u8],
     ) -> Result<Report, Error> {
-        self.passes(key, program, first_gate, labels, Side::Garble(offset, tables))
+        self.passes(key, program, Some(wanted), first_gate, labels, Side::Garble(offset, tables))
     }
 
-    fn passes(
-        &self,
-        key: &[u8; 16],
-        program: &Program,
-        first_gate: u64,
-        labels: &mut Labels,
-        mut side: Side<'_>,
-    ) -> Result<Report, Error> {
-        let scheme = Scheme::HalfGates { key: *key };
-        let length = match &side {
-            Side::Garble(_, tables) => tables.len(),
-            Side::Evaluate(tables) => tables.len(),
-        };
-        garble::check(&scheme, program, first_gate, labels, length)?;
-        let Build { places, ddr, lanes, .. } = self.chip.build;
-        let schedule = Schedule::new(program, places).map_err(|_| Error::Shape {
+    fn schedule(&self, program: &Program, wanted: Option<&[u32]>) -> Result<(Schedule, Report), Error> {
+        let Build { places, ddr, .. } = self.chip.build;
+        let schedule = Schedule::new(program, places, wanted).map_err(|_| Error::Shape {
             shape: "a program".into(),
             why: format!("{places} places are too few"),
         })?;
@@ -185,18 +190,38 @@ impl HalfGates {
                 unit: "places",
             });
         }
-        let mut report = Report {
+        let report = Report {
+            clocks: Clocks::default(),
+            commands: schedule.batches.iter().map(|(_, ops)| ops.len() as u64).sum(),
             full_adders: schedule.full_adders as u64,
             spilled: schedule.spilled as u64,
             fences: schedule.stages as u64,
-            ..Report::default()
         };
+        Ok((schedule, report))
+    }
+
+    fn passes(
+        &self,
+        key: &[u8; 16],
+        program: &Program,
+        wanted: Option<&[u32]>,
+        first_gate: u64,
+        labels: &mut Labels,
+        mut side: Side<'_>,
+    ) -> Result<Report, Error> {
+        let scheme = Scheme::HalfGates { key: *key };
+        let length = match &side {
+            Side::Garble(_, tables) => tables.len(),
+            Side::Evaluate(tables) => tables.len(),
+        };
+        garble::check(&scheme, program, first_gate, labels, length)?;
+        let (schedule, mut report) = self.schedule(program, wanted)?;
+        let lanes = self.chip.build.lanes;
         let passes = labels.instances().div_ceil(lanes);
         for pass in 0..passes {
             let first = pass * lanes;
             report.clocks += self.pass(key, program, &schedule, first_gate, first, labels, &mut side)?;
         }
-        report.commands = report.clocks.gates;
         Ok(report)
     }
 
@@ -386,7 +411,7 @@ impl ChipGarble {
         let Scheme::HalfGates { key } = &self.scheme else { unreachable!("it was opened for half gates") };
         let start = Instant::now();
         let instances = labels.instances();
-        let clocks = self.chip.passes(key, program, first_gate, labels, side)?.clocks;
+        let clocks = self.chip.passes(key, program, None, first_gate, labels, side)?.clocks;
         let ands = program.ands();
         Ok(Cost {
             time: start.elapsed(),

@@ -285,13 +285,18 @@ impl Values {
 }
 
 impl Schedule {
-    /// A program on a chip with so many places of block RAM.
-    pub(super) fn new(program: &Program, places: usize) -> Result<Self, TooSmall> {
+    /// A program on a chip with so many places of block RAM. Of the slots that it writes, those that are `wanted`, or all.
+    pub(super) fn new(program: &Program, places: usize, wanted: Option<&[u32]>) -> Result<Self, TooSmall> {
         // The smallest share: three operands and two results of a gate, and room for what comes back.
         if places < 16 {
             return Err(TooSmall);
         }
-        let values = Values::new(program);
+        let mut values = Values::new(program);
+        if let Some(wanted) = wanted {
+            let mut keep = vec![false; program.slots()];
+            wanted.iter().for_each(|slot| keep[*slot as usize] = true);
+            values.outputs.retain(|(slot, _)| keep[*slot as usize]);
+        }
         let mut nodes = values.nodes(true);
         let mut stages = values.stages(&nodes);
         if stages.is_none() {
@@ -601,7 +606,7 @@ mod tests {
             let steps = 1 + random.below(300);
             let program = random_program(&mut random, steps);
             let places = [16, 40, 4096][round % 3];
-            let schedule = Schedule::new(&program, places).unwrap();
+            let schedule = Schedule::new(&program, places, None).unwrap();
             spilled += schedule.spilled;
             full_adders += schedule.full_adders;
             let mut want: Vec<bool> = (0..program.slots()).map(|_| random.below(2) == 1).collect();
@@ -628,6 +633,6 @@ mod tests {
     fn too_few_places_are_refused() {
         let mut program = ProgramBuilder::new(3);
         program.xor(0, 1, 2).unwrap();
-        assert_eq!(Schedule::new(&program.finish(), 15).unwrap_err(), TooSmall);
+        assert_eq!(Schedule::new(&program.finish(), 15, None).unwrap_err(), TooSmall);
     }
 }
