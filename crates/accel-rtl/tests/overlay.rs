@@ -5,7 +5,12 @@
 use blindcore_accel::garble::reference::{self, Side};
 use blindcore_accel::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
 use blindcore_accel_rtl::overlay::boards::Cut;
+use blindcore_accel_rtl::overlay::half_gates::{self, HalfGates};
 use blindcore_accel_rtl::overlay::{Cells, Clocks, Overlay, Registers, Settings};
+use blindcore_circuit::levels::{self, Layers};
+use blindcore_circuit::overlay::{self as circuits, Share};
+use blindcore_circuit::policy::{Assignment, Policy};
+use blindcore_circuit::problems::published::{self, ROWS};
 
 /// The chip; none where it has not been built, unless BLINDCORE_RTL says that it has.
 fn open(settings: Settings) -> Option<Overlay> {
@@ -169,4 +174,71 @@ fn several_boards_garble_what_one_does() {
         moved[count - 1] += cut.labels_moved();
     }
     assert!(moved[0] == 0 && moved[1] > 0 && moved[2] > moved[1], "{moved:?}");
+}
+
+/// Every row of the paper's tables up to the 64-bit multiplier, with the paper's settings: tables and labels to the bit, in
+/// the clocks of the model. (Table 11 itself is `blindcore repro sifo`.)
+#[test]
+fn the_papers_problems_are_garbled_to_the_bit() {
+    if open(Settings::PAPER).is_none() {
+        return;
+    }
+    let cells = levels::Cells::new(15, Some(15)).unwrap();
+    let mut random = Random(9);
+    for row in &ROWS[..9] {
+        let netlist = published::netlist(row);
+        let layers = Layers::new(&netlist);
+        let capacity = Settings::PAPER.block_ram;
+        let assignment = Assignment::new(&netlist, &layers, cells, Policy::DirectlyUsed, capacity);
+        let program = circuits::program(&netlist, &layers, &assignment).unwrap().program;
+        let chip = open(Settings::PAPER).expect("it was there before");
+        let clocks = compare(&chip, &program, &mut random);
+        assert_eq!(clocks, Overlay::estimate(&Settings::PAPER, &program), "{}", row.name);
+    }
+}
+
+/// The same problems on today's chip, in lanes: tables and wanted labels to the bit.
+#[test]
+fn the_papers_problems_on_todays_chip() {
+    let chip = match HalfGates::with_settings("rtl:sifo-half-gates", half_gates::Settings::BOARD) {
+        Ok(chip) => chip,
+        Err(e) => {
+            assert!(std::env::var_os("BLINDCORE_RTL").is_none(), "{e}");
+            eprintln!("skipped: {e}");
+            return;
+        }
+    };
+    let lanes = chip.build().lanes;
+    let mut random = Random(10);
+    for name in ["adder6", "hamming30", "mult8", "mult64", "sort10x4", "matmul5x5x4"] {
+        let netlist = published::netlist(ROWS.iter().find(|row| row.name == name).expect("a row"));
+        for Share { program, outputs, .. } in circuits::side_by_side(&netlist, lanes, 3) {
+            let scheme = Scheme::HalfGates { key: [random.next() as u8; 16] };
+            let Scheme::HalfGates { key } = &scheme else { unreachable!() };
+            let (mut want, mut got) =
+                (Labels::new(program.slots(), lanes), Labels::new(program.slots(), lanes));
+            for slot in 0..program.slots() as u32 {
+                for lane in 0..lanes {
+                    let label = random.label() << 48 ^ random.label();
+                    want.set(slot, lane, label);
+                    got.set(slot, lane, label);
+                }
+            }
+            let (offset, first) = (Offset::new(random.label()), random.next());
+            let mut want_tables = vec![0; program.ands() * lanes * scheme.table_bytes()];
+            let mut tables = vec![0; want_tables.len()];
+            reference::run(&scheme, &program, first, &mut want, Side::Garble(&offset, &mut want_tables));
+            let wanted: Vec<u32> = outputs.iter().map(|(slot, _)| *slot).collect();
+            let report =
+                chip.garble_wanted(key, &program, &wanted, &offset, first, &mut got, &mut tables).unwrap();
+            assert!(tables == want_tables, "{name}: tables");
+            for slot in wanted {
+                for lane in 0..lanes {
+                    assert_eq!(got.get(slot, lane), want.get(slot, lane), "{name}: slot {slot}");
+                }
+            }
+            let garbled = program.ands() as u64 - report.full_adders;
+            assert!(report.clocks.gates >= garbled && report.clocks.gates >= report.commands, "{report:?}");
+        }
+    }
 }
