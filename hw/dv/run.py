@@ -45,7 +45,7 @@ BUILDS = {
     "sf_cells": [
         {"CELLS": 1, "LABEL": 80, "TAG": 20}, {"CELLS": 3, "LABEL": 128, "TAG": 1}, {"CELLS": 5, "LABEL": 80, "TAG": 24},
     ],
-    "hg_aes_sbox": [{"BYTES": 16}, {"BYTES": 4}],
+    "hg_aes_sbox": [{"PLACES": 16}, {"PLACES": 4}],
     "hg_aes_round": [{"BLOCKS": 1, "LAST": 0}, {"BLOCKS": 3, "LAST": 1}, {"BLOCKS": 4, "LAST": 0}],
     "hg_aes": [{"BLOCKS": 1}, {"BLOCKS": 4}],
     "hg_aes_keys": [{}],

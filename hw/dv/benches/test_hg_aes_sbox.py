@@ -16,7 +16,7 @@ PUBLISHED = {
 
 @cocotb.test()
 async def every_byte(dut):
-    places = parameter(dut, "BYTES")
+    places = parameter(dut, "PLACES")
     cover = Coverage("every_byte", published=46, bytes=256 * places)
     for first, row in PUBLISHED.items():
         assert bytes(AES_SBOX[first:first + len(row) // 2]).hex() == row

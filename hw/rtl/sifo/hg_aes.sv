@@ -11,7 +11,6 @@ module hg_aes
   input  logic [7:0][BYTES*BLOCKS-1:0] state_i,
   output logic [7:0][BYTES*BLOCKS-1:0] state_o
 );
-  // verilator no_inline_module
   logic [ROUNDS:0][7:0][BYTES*BLOCKS-1:0] state;
   logic [7:0][BYTES*BLOCKS-1:0] first_q;
   always_ff @(posedge clk_i) begin

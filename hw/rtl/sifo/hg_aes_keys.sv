@@ -20,7 +20,7 @@ module hg_aes_keys
       turned[j] = {last[j][3], last[j][15], last[j][11], last[j][7]};
     end
   end
-  hg_aes_sbox #(.BYTES(4)) u_sbox (.clk_i, .d_i(turned), .q_o(substituted));
+  hg_aes_sbox #(.PLACES(4)) u_sbox (.d_i(turned), .q_o(substituted));
 
   // Each column is the one before plus that of the last key; before the first stands the last, substituted.
   always_comb begin

@@ -29,10 +29,9 @@ module hg_cell
   output logic [2*BLOCK-1:0]    table_o,
   output logic [TAG-1:0]        tag_o
 );
-  // verilator no_inline_module
   // Blocks of a pass: labels a and b as they came; garbling, the others of their pairs.
   localparam int unsigned BLOCKS = GARBLES ? 4 : 2;
-  typedef logic [7:0][BYTES*BLOCKS-1:0] state_t;
+  typedef logic [7:0][BYTES*BLOCKS-1:0] pass_t;
 
   logic [CELL_LATENCY-1:0] valid_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -46,7 +45,7 @@ module hg_cell
   assign a      = to_planes(a_i);
   assign b      = to_planes(b_i);
   assign offset = to_planes(offset_i);
-  state_t labels, once, tweaked, twice, once_later;
+  pass_t labels, once, tweaked, twice, once_later;
   for (genvar j = 0; j < 8; j++) begin : gen_labels
     if (GARBLES) begin : gen_pairs
       assign labels[j] = {b[j] ^ offset[j], a[j] ^ offset[j], b[j], a[j]};
@@ -66,7 +65,7 @@ module hg_cell
     assign tweaked[j] = once[j] ^ {BLOCKS / 2{tweak_b[j], tweak_a[j]}};
   end
   hg_aes #(.BLOCKS(BLOCKS)) u_twice (.clk_i, .round_keys_i, .state_i(tweaked), .state_o(twice));
-  hg_delay #(.WIDTH($bits(state_t)), .CYCLES(AES_LATENCY)) u_once_later (.clk_i, .rst_ni, .d_i(once), .q_o(once_later));
+  hg_delay #(.WIDTH($bits(pass_t)), .CYCLES(AES_LATENCY)) u_once_later (.clk_i, .rst_ni, .d_i(once), .q_o(once_later));
 
   // What came with the gate.
   logic evaluate, color_b;
@@ -78,7 +77,7 @@ module hg_cell
   );
 
   // Sums of hashes: of the labels as they came, of a's pair, of b's.
-  state_t hashes;
+  pass_t hashes;
   planes_t sum, pair_a, pair_b;
   assign hashes = twice ^ once_later;
   for (genvar j = 0; j < 8; j++) begin : gen_sums

@@ -9,7 +9,6 @@ module hg_delay #(
   input  logic [WIDTH-1:0] d_i,
   output logic [WIDTH-1:0] q_o
 );
-  // verilator no_inline_module
   localparam int unsigned INDEX = $clog2(CYCLES);
   logic [WIDTH-1:0] memory_q[CYCLES];
   logic [INDEX-1:0] write_q, read_q; // the oldest word lies behind the newest: never both on one place
