@@ -360,6 +360,49 @@ async def full_rate(dut):
 
 
 @cocotb.test()
+async def writes_in_turn(dut):
+    """LOADs whose words come while XORs are written, then FULL adders whose sums wait for the ANDs before them until behind their
+    carries: a fence waits for every write."""
+    rng = random.Random(cocotb.RANDOM_SEED + 3)
+    cover = Coverage("writes_in_turn", sums=24, loads=7, slow_stores=1, slow_loads=1)
+    board = Board(dut, rng)
+    await board.start()
+    half, count, loads = board.places // 2, 24, 7
+    memory, ram = ([[words(rng, 128) for _ in range(board.lanes)] for _ in range(n)] for n in (board.ddr, board.places))
+    await board.poke(0, memory)
+    await board.poke(1, ram)
+    # The lower half is read; whatever nobody asks for goes to its last place.
+    last, fulls = half - 1, [(n, n + 1, n + 2) for n in range(count)]
+    items = [*wide(KEY, 1), *wide(OFFSET, 1), register(FIRST, 0), register(STRIDE, 0), register(EVALUATE, 0)]
+    for operation, fence, gates in (
+        (LOAD, 0, [gate(0, n, 0, half + count + n) for n in range(loads)]),
+        (XOR, 0, [gate(n % count, 1, 0, last) for n in range(60)]),
+        (AND, 0, [gate(n % count, 1, 0, last) for n in range(150)]),
+        (FULL, 0, [gate(*abc, half + n, last) for n, abc in enumerate(fulls)]),
+        (XOR, 1, [gate(half + n, half + (n + 1) % count, 0, n) for n in range(count)]),
+    ):
+        items += [header(len(gates), operation, fence), *(item(GATE, one) for one in gates)]
+    began = await board.run(items)
+    assert len(began) == loads + 60 + 150 + 2 * count and len(board.tables.taken) == 150 + count
+    after = await board.peek(1, board.places)
+    sums = [[a ^ b ^ c for a, b, c in zip(*(ram[p] for p in abc))] for abc in fulls]
+    assert after[half:half + count] == sums
+    assert after[:count] == [[x ^ y for x, y in zip(sums[n], sums[(n + 1) % count])] for n in range(count)]
+    assert after[half + count:half + count + loads] == memory[:loads]
+    cover.hits.update(sums=count, loads=loads)
+    # A memory that is so slow that it takes no more: STOREs and LOADs wait, and come in order.
+    dut.latency_i.value = 300
+    for operation in (STORE, LOAD):
+        gates = [gate(n % half, n % board.ddr, 0, half + n % board.ddr % half) for n in range(150)]
+        began = await board.run([header(len(gates), operation), *(item(GATE, one) for one in gates)])
+        cover.hit("slow_loads" if operation == LOAD else "slow_stores", began[-1] - began[0] >= 300)
+    memory = [after[max(n for n in range(150) if n % board.ddr == word) % half] for word in range(board.ddr)]
+    assert await board.peek(0, board.ddr) == memory
+    assert (await board.peek(1, board.places))[half:half + min(board.ddr, half)] == memory[:half]
+    cover.check(board.cycles)
+
+
+@cocotb.test()
 async def stops(dut):
     """Each error by each way to it, and nothing begins behind it; what is just allowed isn't one."""
     rng = random.Random(cocotb.RANDOM_SEED + 2)

@@ -32,13 +32,14 @@ module ddr_pipe_model #(
   logic [INDEX-1:0] store_word;
   logic [WIDTH-1:0] store_data;
 
+  // What is offered stays, but not the time at which it would end: the queues see it when they take it.
   bc_fifo #(.WIDTH(32 + WIDTH), .DEPTH(FLIGHT)) u_loads (
-    .clk_i, .rst_ni, .valid_i(load_valid_i), .ready_o(load_ready_o),
+    .clk_i, .rst_ni, .valid_i(load_valid_i && load_ready_o), .ready_o(load_ready_o),
     .data_i({now_q + 32'(latency_i), memory_q[load_word_i]}), .valid_o(load_waits), .ready_i(loaded),
     .data_o({load_due, loaded_o}), .count_o()
   );
   bc_fifo #(.WIDTH(32 + INDEX + WIDTH), .DEPTH(FLIGHT)) u_stores (
-    .clk_i, .rst_ni, .valid_i(store_valid_i), .ready_o(store_ready_o),
+    .clk_i, .rst_ni, .valid_i(store_valid_i && store_ready_o), .ready_o(store_ready_o),
     .data_i({now_q + 32'(latency_i), store_word_i, store_i}), .valid_o(store_waits), .ready_i(stored_o),
     .data_o({store_due, store_word, store_data}), .count_o()
   );

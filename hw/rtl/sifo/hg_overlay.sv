@@ -1,7 +1,7 @@
 // Today's garbling overlay, behind SIFO's dispatcher (Fang, Ioannidis and Leeser 2019, section 3.1): LANES lanes do the same
 // gates on labels of their own, each lane an AND a clock by half gates over AES. Commands come by DMA, with places that
 // reach further than the paper's million wires; a FULL adder takes sum and carry in one command, which is two levels of
-// gates (the paper's future work, section 6); the host knows how long each label lives, and moves those that don't fit.
+// gates (the paper's future work, section 5); the host knows how long each label lives, and moves those that don't fit.
 module hg_overlay
   import hg_pkg::*;
 #(
