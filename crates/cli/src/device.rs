@@ -2,7 +2,6 @@
 
 use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
-use blindcore_accel_rtl::Rtl;
 
 use crate::args::DeviceArgs;
 use crate::config::Config;
@@ -19,10 +18,10 @@ pub(crate) fn open(args: &DeviceArgs, config: &Config) -> anyhow::Result<Box<dyn
     match name {
         "auto" => Ok(Box::new(Cpu::with_threads("cpu", threads)?)),
         name if name == "cpu" || name.starts_with("cpu:") => Ok(Box::new(Cpu::with_threads(name, threads)?)),
-        name if name.starts_with("rtl:") => Ok(Box::new(Rtl::open(name)?)),
+        name if name.starts_with("rtl:") => Ok(blindcore_accel_rtl::open(name)?),
         other => anyhow::bail!(
             "device {other:?} can't be opened: this build has no such device; use auto, cpu, cpu:portable, \
-             cpu:avx2, cpu:avx512, cpu:amx or rtl:onionchopper"
+             cpu:avx2, cpu:avx512, cpu:amx, rtl:onionchopper or rtl:sifo-half-gates"
         ),
     }
 }

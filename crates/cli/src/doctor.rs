@@ -1,8 +1,6 @@
 //! `blindcore doctor`: what this machine can do, what would be used, and why.
 
 use blindcore_accel_cpu::{Cpu, Isa};
-use blindcore_accel_rtl::Rtl;
-use blindcore_accel_rtl::overlay::Overlay;
 use serde_json::json;
 
 use crate::args::Doctor;
@@ -13,12 +11,11 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
     let chosen = device::open(&args.device, config)?.describe();
     let missing = |isa: Isa| isa.check().map_err(|missing| format!("this machine has no {missing}"));
     let cpus = Isa::ALL.into_iter().map(|isa| (isa.device_name(), missing(isa)));
-    let unbuilt =
-        |name| Rtl::open(name).map(drop).map_err(|_| "not built; run `make -C hw libraries`".to_owned());
-    let overlay =
-        |name| Overlay::open(name).map(drop).map_err(|_| "not built; run `make -C hw libraries`".to_owned());
-    let chips = Rtl::names().map(|name| (name, unbuilt(name)));
-    let chips = chips.chain(Overlay::names().map(|name| (name, overlay(name))));
+    let unbuilt = |name| {
+        let opened = blindcore_accel_rtl::open(name).map(drop);
+        opened.map_err(|_| "not built; run `make -C hw libraries`".to_owned())
+    };
+    let chips = blindcore_accel_rtl::names().map(|name| (name, unbuilt(name)));
     let devices: Vec<(&str, Result<(), String>)> = cpus.chain(chips).collect();
     let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
         .ok()

@@ -1,6 +1,5 @@
 //! `blindcore circuit list` and `make`.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -9,7 +8,6 @@ use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::{self, FAMILIES, PROBLEMS, Problem};
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
 use crate::sum::files::{NewFile, check_output};
 use crate::{Outcome, output};
@@ -96,22 +94,6 @@ pub(crate) fn make(args: &Make) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// That no identity's key is lost: [`check_output`] knows the other secret keys.
-fn check_no_private_key(path: &Path) -> anyhow::Result<()> {
-    let mut start = Zeroizing::new(Vec::with_capacity(1 << 16));
-    // Whatever can't be read was refused, or is not there.
-    let _ = std::fs::File::open(path).and_then(|file| file.take(1 << 16).read_to_end(&mut start));
-    anyhow::ensure!(
-        !start.windows(KEY.len()).any(|part| part == KEY),
-        "--out {} is a private key, which would be lost; name another file",
-        path.display()
-    );
-    Ok(())
-}
-
-/// What a private key in PEM has in its first line, whatever its kind.
-const KEY: &[u8] = b"PRIVATE KEY-----";
-
 /// Writes a circuit to a file, and says what it is; or to standard output.
 pub(super) fn write(netlist: &Netlist, format: Format, out: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let Format::Bristol = format;
@@ -120,7 +102,6 @@ pub(super) fn write(netlist: &Netlist, format: Format, out: Option<&Path>, json:
         formats::bristol::write(netlist, &mut text)?;
         return output::print(std::str::from_utf8(&text).context("a circuit file is text")?);
     };
-    check_no_private_key(path)?;
     let mut file = NewFile::new(path, false)?;
     formats::bristol::write(netlist, &mut file)
         .with_context(|| format!("{} can't be written", path.display()))?;

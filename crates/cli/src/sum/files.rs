@@ -110,12 +110,18 @@ fn check_no_secret_key(path: &Path) -> anyhow::Result<()> {
         let has = |word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
         bytes.trim_ascii_start().starts_with(b"{") && has(b"\"DAJ\"") && has(b"\"decrypt\"")
     };
+    // An identity's, in PEM: its first line says so whatever its kind, and a certificate may come before it.
+    let is_pem = |bytes: &[u8]| {
+        let head = b"PRIVATE KEY-----";
+        bytes.windows(head.len()).any(|w| w == head)
+    };
     let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_KEY_BYTES as usize + 1));
     File::open(path).and_then(|file| file.take(MAX_KEY_BYTES + 1).read_to_end(&mut bytes)).with_context(
         || format!("{} can't be read to see whether it is a secret key; name another file", path.display()),
     )?;
     anyhow::ensure!(
-        bytes.len() as u64 > MAX_KEY_BYTES || !(bytes.starts_with(b"bcsumsec") || is_phe(&bytes)),
+        !is_pem(&bytes)
+            && (bytes.len() as u64 > MAX_KEY_BYTES || !(bytes.starts_with(b"bcsumsec") || is_phe(&bytes))),
         "{} is a secret key, which would be lost; name another file",
         path.display()
     );

@@ -200,7 +200,7 @@ fn no_private_key_is_lost_and_no_half_of_an_identity_is_left() {
     ok(dir, &["make", "add8", "--out", "add.txt"]);
     for command in [&["make", "add8"][..], &["convert", "add.txt"]] {
         let output = run(dir, &[&["circuit"], command, &["--out", "alice.key"]].concat());
-        refused(&output, &["alice.key is a private key", "another file"]);
+        refused(&output, &["alice.key is a secret key", "another file"]);
     }
     assert_eq!(std::fs::read(dir.join("alice.key")).unwrap(), key);
     // There is no place for one of both files.
