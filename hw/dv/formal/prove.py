@@ -77,6 +77,30 @@ PROOFS = [
         ("table_o = tables[out_q]", "table_o = tables[LAST]", "another gate's table"),
         ("table_o = tables[out_q]", "table_o = (ready_i ? tables[out_q] : '0)", "an offer that changes"),
     ]),
+    ("sf_dispatcher", SIFO, [{"COMMAND": 30}, {"COMMAND": 63}], 2, 12, [
+        ("ready_o     = begin_batch || gate", "ready_o     = begin_batch || valid_o", "a gate lost"),
+        ("ready_o     = begin_batch || gate", "ready_o     = begin_batch || (gate && left_q[0])", "a gate doubled"),
+        ("gate_o      = command_i", "gate_o      = command_i & ~COMMAND'(sync_q)", "a gate changed"),
+        ("&& !closing_q && (!command_i[27] || empty)", "&& !closing_q", "gates past a fence"),
+        ("left_q == '0 && !closing_q &&", "left_q == '0 &&", "gates past an open sync"),
+        ("left_q    <= left_q - 1'b1", "left_q    <= left_q - 24'(operation_o != 3'd4)", "a batch without an end"),
+        ("- 32'(retired_i)", "- 32'(retired_i != '0)", "gates that finish together counted as one"),
+        ("+ 32'(gate)", "+ 32'(valid_o)", "a gate counted that was not taken"),
+        ("sync_q && left_q == 24'd1", "sync_q && left_q == 24'd2", "a sync that ends early"),
+        ("command_i[28] && command_i[23:0] == '0", "1'b0", "an empty sync that never ends"),
+        ("end else if (end_batch) begin\n        closing_q <= 1'b0", "end else if (end_batch) begin\n        closing_q <= done_o[0]", "a sync counted twice"),
+        ("header_i != (left_q == '0)", "header_i && left_q != '0", "a gate without a batch unsaid"),
+        ("operation_o <= command_i[26:24]", "operation_o <= command_i[25:23]", "another operation"),
+    ]),
+    ("ddr_model", MODELS, [{"WORDS": 2, "LABEL": 2}], 2, 10, [
+        ("waited_q[p] + 16'd1 >= latency_i", "waited_q[p] >= latency_i", "a clock late"),
+        ("valid_i[p] && !complete_o[p] ?", "valid_i[p] ?", "an answer too early"),
+        ("waited_q[p] <= valid_i[p]", "waited_q[p] <= valid_i[0]", "a port that waits for the other"),
+        ("complete_o[p] && write_i[p] && mask_i[p][l]", "complete_o[p] && write_i[p]", "a label written over"),
+        ("complete_o[p] && write_i[p] && mask_i[p][l]", "write_i[p] && mask_i[p][l]", "a write before its end"),
+        ("complete_o[p] && write_i[p] && mask_i[p][l]", "complete_o[p] && write_i[p] && mask_i[p][l] && !complete_o[1-p]", "a write lost"),
+        ("data_o[p]     = memory_q[word_i[p]]", "data_o[p]     = memory_q[word_i[0]]", "another word read"),
+    ]),
 ]
 
 

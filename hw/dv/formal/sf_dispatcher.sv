@@ -1,0 +1,99 @@
+// sf_dispatcher: a gate is handed over in the clock in which it is taken, as it came and with its batch's operation, so none
+// is lost, doubled or out of order; none past a fence while a gate before it is not finished, none past an open sync; `done_o`
+// counts what has ended. Unbounded, by induction, at full width.
+//
+// Assumed: no more gates are finished than were handed over before, and fewer than 2^31 are under way at once.
+module f_sf_dispatcher #(
+  parameter int unsigned COMMAND = 30
+) (
+  input logic               clk_i,
+  input logic               rst_ni,
+  input logic               valid_i,
+  input logic               ready_o,
+  input logic               header_i,
+  input logic [COMMAND-1:0] command_i,
+  input logic               valid_o,
+  input logic               ready_i,
+  input logic [2:0]         operation_o,
+  input logic [COMMAND-1:0] gate_o,
+  input logic [1:0]         retired_i,
+  input logic [31:0]        done_o,
+  input logic               idle_o,
+  input logic               misplaced_o,
+  input logic [23:0]        left_q,
+  input logic [31:0]        flight_q,
+  input logic               sync_q,
+  input logic               closing_q
+);
+  f_reset u_reset (.clk_i, .rst_ni);
+
+  logic [23:0] lacks_q;                // gates that the batch still needs
+  logic [2:0] operation_q;
+  logic [31:0] out_q, begun_q;         // gates that are handed over and not finished; batches with sync whose header was taken
+  logic open_q;                        // such a batch is not finished
+  logic syncs_q;                       // the batch is one
+  logic header, gate, handed, whole;
+  assign header = valid_i && ready_o && header_i;
+  assign gate   = valid_i && ready_o && !header_i;
+  assign handed = valid_o && ready_i;
+  assign whole  = open_q && lacks_q == '0 && out_q == '0; // all of it is finished
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      {lacks_q, operation_q, out_q, begun_q, open_q, syncs_q} <= '0;
+    end else begin
+      out_q <= out_q + 32'(handed) - 32'(retired_i);
+      if (header) begin
+        lacks_q     <= command_i[23:0];
+        operation_q <= command_i[26:24];
+        syncs_q     <= command_i[28];
+      end else if (gate) lacks_q <= lacks_q - 1'b1;
+      if (header && command_i[28]) begin
+        begun_q <= begun_q + 1'b1;
+        open_q  <= 1'b1;
+      end else if (whole) open_q <= 1'b0;
+    end
+  end
+
+  always_comb begin
+    m_finished : assume (32'(retired_i) <= out_q);
+    m_under_way : assume (out_q < 32'h8000_0000);
+    if (rst_ni) begin
+      a_each_once : assert (gate == handed);
+      if (handed) begin
+        a_belongs : assert (lacks_q != '0);
+        a_as_it_came : assert (gate_o == command_i && operation_o == operation_q);
+      end
+      if (header) begin
+        a_header_in_turn : assert (lacks_q == '0);
+        if (command_i[27]) a_fence : assert (out_q == '0);
+        a_no_open_sync : assert (!open_q);
+      end
+      // A gate of a batch behind a sync is one behind its header, which was not taken: only the batch's own go on.
+      if (open_q && handed) a_own : assert (lacks_q != '0 && syncs_q);
+      a_done : assert (done_o == begun_q - 32'(open_q));
+      a_idle : assert (idle_o == (lacks_q == '0 && out_q == '0 && !open_q));
+      // What has no place goes nowhere, and what may go isn't held.
+      a_misplaced : assert (misplaced_o == (valid_i && header_i != (lacks_q == '0)));
+      if (misplaced_o) a_stays : assert (!ready_o && !valid_o);
+      if (valid_i && !misplaced_o) begin
+        if (header_i) a_header_goes : assert (ready_o == (!open_q && (!command_i[27] || out_q == '0)));
+        else a_gate_goes : assert (valid_o && ready_o == ready_i);
+      end
+`ifdef INDUCTION
+      assert (left_q == lacks_q && flight_q == out_q && operation_o == operation_q);
+      assert (closing_q == (open_q && lacks_q == '0));
+      assert (sync_q == syncs_q);
+      assert (!open_q || syncs_q);
+      assert (lacks_q == '0 || open_q == syncs_q);
+`endif
+    end
+  end
+endmodule
+
+bind sf_dispatcher f_sf_dispatcher #(.COMMAND(COMMAND)) u_proof (.*);
+bind sf_dispatcher bc_handshake_assert #(.WIDTH(1 + COMMAND), .ASSUME(1'b1)) u_assume_in (
+  .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(ready_o), .data_i({header_i, command_i})
+);
+bind sf_dispatcher bc_handshake_assert #(.WIDTH(3 + COMMAND)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i({operation_o, gate_o})
+);
