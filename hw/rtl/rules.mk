@@ -26,13 +26,13 @@ libraries: $(BOARDS:%=$(OUT)/lib%.so) $(UNITS:%=$(OUT)/lib%.so) $(OVERLAYS:%=$(O
 full-adder: $(SLOW_UNITS:%=$(OUT)/lib%.so) ## the compute unit with one full adder a stage (minutes)
 
 # Verilator writes C++, which becomes one library with its run time and the shim. `$*` is the build's name; the fourth
-# argument is the shim's defines, the fifth the compiler's effort.
+# argument is the shim's defines.
 define library
 	rm -rf $(OUT)/$*
 	mkdir -p $(OUT)/$*
 	$(VERILATOR) --cc -O3 --x-assign fast --x-initial fast --noassert --quiet-stats --prefix V$(1) --top-module $(2) \
 	  $(PARAMETERS_$*) --Mdir $(OUT)/$* $(SEARCH) rtl/lint.vlt $(RTL) $(3)
-	$(CXX) -std=c++17 $(or $(5),-O3) -fPIC -shared -DVERILATOR=1 $(4) -I$(OUT)/$* -isystem $(VERILATOR_ROOT)/include \
+	$(CXX) -std=c++17 -O3 -fPIC -shared -DVERILATOR=1 $(4) -I$(OUT)/$* -isystem $(VERILATOR_ROOT)/include \
 	  -isystem $(VERILATOR_ROOT)/include/vltstd -o $@.part rtl/sim/$(1).cpp $(OUT)/$*/*.cpp \
 	  $(VERILATOR_ROOT)/include/verilated.cpp $(VERILATOR_ROOT)/include/verilated_threads.cpp -pthread
 	mv $@.part $@
@@ -44,7 +44,7 @@ $(UNITS:%=$(OUT)/lib%.so) $(SLOW_UNITS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(SOUR
 $(OUT)/libsifo.so: $(OUT)/lib%.so: $(SOURCES) rtl/sim/overlay.cpp rtl/rules.mk | $(READY)
 	$(call library,overlay,sifo_board,dv/models/sifo_board.sv)
 $(OUT)/libsifo-half-gates.so: $(OUT)/lib%.so: $(SOURCES) rtl/sim/overlay.cpp rtl/rules.mk | $(READY)
-	$(call library,overlay,hg_board,dv/models/hg_board.sv,-DEVALUATES,-O1)
+	$(call library,overlay,hg_board,dv/models/hg_board.sv,-DEVALUATES)
 
 lint: $(READY) ## verilator -Wall over every build
 	for parameters in $(foreach b,$(BOARDS),"$(PARAMETERS_$(b))") -GBITS=1; do \
