@@ -351,8 +351,8 @@ pub fn folded(netlist: &Netlist) -> Result<Netlist, NetlistError> {
 /// Copies of a subcircuit for lanes that all do the same gates on labels of their own.
 #[derive(Clone, Debug)]
 pub struct Share {
-    /// The copies of a lane, layer by layer: XORs, ANDs, and last those ANDs that are within full adders. A slot for each
-    /// wire; inputs have the first, behind the constants' two.
+    /// The copies of a lane, layer by layer: XORs, then ANDs, those within full adders first, so that no other has read a
+    /// sum before an adder's turn. A slot for each wire; inputs have the first, behind the constants' two.
     pub program: Program,
     /// How many copies a lane has.
     pub copies: usize,
@@ -460,7 +460,7 @@ fn share(
     let mut program = ProgramBuilder::new(own.wires());
     for layer in 0..layers.len() {
         let mut order = layers.gates(layer).to_vec();
-        order.sort_by_key(|gate| (own.gates()[*gate as usize].kind == Kind::And, within[*gate as usize]));
+        order.sort_by_key(|gate| (own.gates()[*gate as usize].kind == Kind::And, !within[*gate as usize]));
         for gate in order {
             let Gate { kind, a, b } = own.gates()[gate as usize];
             let out = own_first + gate;

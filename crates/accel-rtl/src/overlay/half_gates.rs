@@ -82,6 +82,17 @@ pub struct Report {
     pub fences: u64,
 }
 
+impl std::ops::AddAssign for Report {
+    /// One program after the other.
+    fn add_assign(&mut self, other: Self) {
+        self.clocks += other.clocks;
+        self.commands += other.commands;
+        self.full_adders += other.full_adders;
+        self.spilled += other.spilled;
+        self.fences += other.fences;
+    }
+}
+
 /// A simulated overlay of today.
 pub struct HalfGates {
     chip: Arc<Chip>,
@@ -172,6 +183,25 @@ impl HalfGates {
         tables: &mut [u8],
     ) -> Result<Report, Error> {
         self.passes(key, program, Some(wanted), first_gate, labels, Side::Garble(offset, tables))
+    }
+
+    /// The other side of [`HalfGates::garble_wanted`]: labels of whatever values in, those that are wanted out.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn evaluate_wanted(
+        &self,
+        key: &[u8; 16],
+        program: &Program,
+        wanted: &[u32],
+        first_gate: u64,
+        labels: &mut Labels,
+        tables: &[u8],
+    ) -> Result<Report, Error> {
+        self.passes(key, program, Some(wanted), first_gate, labels, Side::Evaluate(tables))
     }
 
     fn schedule(&self, program: &Program, wanted: Option<&[u32]>) -> Result<(Schedule, Report), Error> {

@@ -94,9 +94,25 @@ pub(super) struct TooSmall;
 /// A gate over values, or a full adder.
 #[derive(Clone, Copy, Debug)]
 enum Node {
-    Xor { a: Value, b: Value, out: Value },
-    And { a: Value, b: Value, out: Value },
-    Full { a: Value, b: Value, c: Value, sum: Value, carry: Value },
+    Xor {
+        a: Value,
+        b: Value,
+        out: Value,
+    },
+    And {
+        a: Value,
+        b: Value,
+        out: Value,
+    },
+    /// `both` is its AND's value, which nobody else reads.
+    Full {
+        a: Value,
+        b: Value,
+        c: Value,
+        sum: Value,
+        carry: Value,
+        both: Value,
+    },
 }
 
 impl Node {
@@ -165,8 +181,8 @@ impl Values {
         self.inputs.len() + self.gates.len()
     }
 
-    /// The gates as nodes in order, full adders as one where `fuse` says so of their AND.
-    fn nodes(&self, fuse: bool) -> Vec<Node> {
+    /// The gates as nodes in order, full adders as one but for those whose ANDs are `apart`.
+    fn nodes(&self, apart: &BTreeSet<Value>) -> Vec<Node> {
         let first = self.inputs.len() as Value;
         let gate = |value: Value| value.checked_sub(first).map(|g| self.gates[g as usize]);
         // How often each value is read, and its first two readers.
@@ -190,9 +206,8 @@ impl Values {
         };
         let mut taken = vec![false; self.count()];
         let mut fused: HashMap<Value, Node> = HashMap::new();
-        for (i, (and, x, y)) in self.gates.iter().enumerate().filter(|(_, (and, ..))| *and && fuse) {
-            debug_assert!(and);
-            let both = first + i as Value;
+        let ands = (first..).zip(&self.gates).filter(|(both, (and, ..))| *and && !apart.contains(both));
+        for (both, (_, x, y)) in ands {
             let found = (|| {
                 let (gx, gy) = (gate(*x)?, gate(*y)?);
                 if gx.0 || gy.0 || x == y || reads[both as usize] != 1 {
@@ -220,7 +235,7 @@ impl Values {
                 for value in mine {
                     taken[value as usize] = true;
                 }
-                Some(Node::Full { a, b, c, sum, carry })
+                Some(Node::Full { a, b, c, sum, carry, both })
             })();
             if let Some(node) = found {
                 fused.insert(both, node);
@@ -238,8 +253,9 @@ impl Values {
         gates.collect()
     }
 
-    /// The stage of each node, from 1; none if full adders make a circle with the order of ANDs.
-    fn stages(&self, nodes: &[Node]) -> Option<Vec<u32>> {
+    /// The stage of each node, from 1; or the ANDs of full adders that make a circle with the order of ANDs: somebody reads
+    /// the sum before the AND's turn.
+    fn stages(&self, nodes: &[Node]) -> Result<Vec<u32>, Vec<Value>> {
         const UNKNOWN: u32 = u32::MAX;
         let mut maker = vec![u32::MAX; self.count()];
         for (i, node) in nodes.iter().enumerate() {
@@ -273,14 +289,19 @@ impl Values {
                     stage[at] = deep.max(prior.map_or(0, |p| stage[p as usize]));
                     stack.pop();
                 } else if open[at] {
-                    return None;
+                    let circle = stack.iter().map(|n| *n as usize).filter(|n| open[*n]);
+                    let adders = circle.filter_map(|n| match nodes[n] {
+                        Node::Full { both, .. } => Some(both),
+                        _ => None,
+                    });
+                    return Err(adders.collect());
                 } else {
                     open[at] = true;
                     stack.extend(missing);
                 }
             }
         }
-        Some(stage)
+        Ok(stage)
     }
 }
 
@@ -297,13 +318,17 @@ impl Schedule {
             wanted.iter().for_each(|slot| keep[*slot as usize] = true);
             values.outputs.retain(|(slot, _)| keep[*slot as usize]);
         }
-        let mut nodes = values.nodes(true);
-        let mut stages = values.stages(&nodes);
-        if stages.is_none() {
-            nodes = values.nodes(false);
-            stages = values.stages(&nodes);
-        }
-        let stages = stages.expect("gates alone are in order");
+        let mut apart = BTreeSet::new();
+        let (nodes, stages) = loop {
+            let nodes = values.nodes(&apart);
+            match values.stages(&nodes) {
+                Ok(stages) => break (nodes, stages),
+                Err(adders) => {
+                    assert!(!adders.is_empty(), "gates alone are in order");
+                    apart.extend(adders);
+                }
+            }
+        };
         let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
         // XORs before what garbles; that in its order.
         order.sort_by_key(|i| (stages[*i as usize], nodes[*i as usize].garbles(), *i));
@@ -460,7 +485,7 @@ impl Allocator {
                     let place = self.free.pop().expect("room was made");
                     (vec![(out, place)], Op::And { out: place, a: at(a), b: at(b) })
                 }
-                Node::Full { a, b, c, sum, carry } => {
+                Node::Full { a, b, c, sum, carry, .. } => {
                     let (to_sum, to_carry) =
                         (self.free.pop().expect("room was made"), self.free.pop().expect("room was made"));
                     let op = Op::Full { sum: to_sum, carry: to_carry, a: at(a), b: at(b), c: at(c) };

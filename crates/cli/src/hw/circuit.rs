@@ -9,17 +9,18 @@ use anyhow::Context;
 use blindcore_accel::Device;
 use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
 use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::overlay::half_gates::{self, HalfGates};
 use blindcore_accel_rtl::overlay::{ADDRESSES, CLOCK, Cells, Clocks, Commands, Overlay, Settings};
 use blindcore_circuit::levels::{self, Layers};
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::overlay::{self, Placed};
 use blindcore_circuit::policy::{Assignment, Policy};
-use blindcore_circuit::problems::published::{self, ROWS};
+use blindcore_circuit::problems::published::{self, ROWS, Row};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::bars;
+use super::{bars, boards, lanes};
 use crate::Outcome;
 use crate::circuit::{load, shown, values};
 use crate::output::{self, Bar};
@@ -66,7 +67,7 @@ pub(crate) struct HwCircuit {
     /// The value of an input, decimal or 0x-hexadecimal; once for each input, in order
     #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
     inputs: Vec<String>,
-    /// The chip: rtl:sifo
+    /// The chip: rtl:sifo, as published, or rtl:sifo-half-gates, as it would be built today
     #[arg(long, value_name = "NAME", default_value = "rtl:sifo")]
     device: String,
     /// Which wires block RAM holds
@@ -78,6 +79,12 @@ pub(crate) struct HwCircuit {
     /// XOR cells that are used, 1 to the chip's 15, or any: the host doesn't wait for XORs
     #[arg(long, value_name = "L", default_value = "15", allow_hyphen_values = true)]
     xors: String,
+    /// Boards that share the circuit, 1 to 16: each simulated, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    boards: usize,
+    /// For rtl:sifo-half-gates: let the link to the host keep up with the cells, whatever they do
+    #[arg(long)]
+    unbound: bool,
     /// Print what the host sends before the result, or write it to a new file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     commands: Option<Option<PathBuf>>,
@@ -99,6 +106,31 @@ impl HwCircuit {
         };
         Ok(Cells { ands: self.ands, xors })
     }
+
+    /// What is to be garbled: its name, its row of the paper's tables if that netlist is asked for, itself, its inputs.
+    #[allow(clippy::type_complexity, reason = "four things that belong together once")]
+    fn circuit(&self) -> anyhow::Result<(&str, Option<&'static Row>, Netlist, Vec<Vec<bool>>)> {
+        let named = self.name.as_deref().or(self.circuit.as_deref());
+        let circuit = named.unwrap_or(DEFAULT.0);
+        let row = self.published.then(|| ROWS.iter().find(|row| row.name == circuit)).flatten();
+        let netlist = match row {
+            Some(row) => published::netlist(row),
+            None if self.published => {
+                let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+                anyhow::bail!(
+                    "the paper has no netlist of {circuit:?}; --published takes {}",
+                    names.join(", ")
+                )
+            }
+            None => load(circuit)?,
+        };
+        let inputs = match (&self.inputs[..], named) {
+            ([], None) => values::inputs(&netlist, &DEFAULT.1.map(str::to_owned))?,
+            ([], Some(_)) => random_inputs(&netlist)?,
+            (given, _) => values::inputs(&netlist, given)?,
+        };
+        Ok((circuit, row, netlist, inputs))
+    }
 }
 
 /// A netlist over the places of an overlay's memories, in the order of the batches in which it is garbled.
@@ -116,18 +148,23 @@ pub(crate) fn place(
 }
 
 /// What was garbled, and what it took.
-struct Garbled {
+pub(crate) struct Garbled {
     tables: Vec<u8>,
     /// Labels of 0, of all places, in the end.
     labels: Labels,
     /// Labels of the inputs' values, where evaluation begins.
     active: Labels,
     offset: Offset,
-    clocks: Clocks,
+    pub(crate) clocks: Clocks,
     simulated: Duration,
 }
 
 pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
+    anyhow::ensure!((1..=16).contains(&args.boards), "--boards is {}, outside 1 to 16", args.boards);
+    if HalfGates::names().any(|name| name == args.device) {
+        return today(args);
+    }
+    anyhow::ensure!(!args.unbound, "--unbound is for rtl:sifo-half-gates; {} has its own link", args.device);
     anyhow::ensure!(
         args.allow_broken,
         "{} garbles as SIFO does, with SHA-1 and labels of 80 bits, which protect nothing today; give --allow-broken to \
@@ -156,22 +193,7 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
     };
     let settings = Settings { cells, block_ram, ..Settings::PAPER };
 
-    let named = args.name.as_deref().or(args.circuit.as_deref());
-    let circuit = named.unwrap_or(DEFAULT.0);
-    let row = args.published.then(|| ROWS.iter().find(|row| row.name == circuit)).flatten();
-    let netlist = match row {
-        Some(row) => published::netlist(row),
-        None if args.published => {
-            let names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
-            anyhow::bail!("the paper has no netlist of {circuit:?}; --published takes {}", names.join(", "))
-        }
-        None => load(circuit)?,
-    };
-    let inputs = match (&args.inputs[..], named) {
-        ([], None) => values::inputs(&netlist, &DEFAULT.1.map(str::to_owned))?,
-        ([], Some(_)) => random_inputs(&netlist)?,
-        (given, _) => values::inputs(&netlist, given)?,
-    };
+    let (circuit, row, netlist, inputs) = args.circuit()?;
     let chip = Overlay::with_settings(&args.device, settings)?;
     let layers = Layers::new(&netlist);
     let placed = place(&netlist, &layers, &settings, policy)?;
@@ -189,8 +211,17 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
         file.finish(false)?;
     }
     output::note("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
+    if args.boards > 1 {
+        let several = boards::run(&args.device, &settings, &placed.program, args.boards)?;
+        if args.json {
+            output::json(&several.document(circuit))?;
+        } else {
+            output::print(&several.text(&args.device, circuit))?;
+        }
+        return Ok(Outcome::Done);
+    }
 
-    let mut garbled = garble(&chip, &placed, &inputs)?;
+    let mut garbled = watched(|| garble(&chip, &placed, &inputs))?;
     let outputs = evaluate(&netlist, &placed, &mut garbled)?;
     let clear = netlist.evaluate(&inputs)?;
     anyhow::ensure!(
@@ -220,11 +251,62 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn fill(bytes: &mut [u8]) -> anyhow::Result<()> {
+/// The same on today's overlay.
+fn today(args: &HwCircuit) -> anyhow::Result<Outcome> {
+    let only = |given: bool, option: &str| {
+        anyhow::ensure!(!given, "{option} is for rtl:sifo; {} schedules and places by itself", args.device);
+        Ok(())
+    };
+    only(args.commands.is_some(), "--commands")?;
+    only(args.policy != Placing::DirectlyUsed, "--policy")?;
+    only(args.ands != 15 || args.xors != "15", "--ands and --xors")?;
+    only(args.boards > 1, "--boards")?;
+    let settings = if args.unbound { half_gates::Settings::UNBOUND } else { half_gates::Settings::BOARD };
+    let (circuit, _, netlist, inputs) = args.circuit()?;
+    let netlist = if args.published { netlist } else { overlay::folded(&netlist)? };
+    let chip = HalfGates::with_settings(&args.device, settings)?;
+    let done = watched(|| lanes::run(&chip, &netlist, &inputs))?;
+    if args.json {
+        let mut document = done.document(&settings);
+        document["circuit"] = json!(circuit);
+        document["device"] = json!(args.device);
+        document["same_bits_as"] = json!("cpu");
+        document["inputs"] = json!(named(netlist.inputs(), &inputs));
+        document["outputs"] = json!(named(netlist.outputs(), &done.outputs));
+        output::json(&document)?;
+    } else {
+        let text = values_text(&netlist, &inputs, &done.outputs) + &done.text(&args.device, &settings);
+        output::print(&text)?;
+        output::note(&format!("simulated in {:.1} s", done.simulated().as_secs_f64()));
+    }
+    Ok(Outcome::Done)
+}
+
+fn named(ports: &[blindcore_circuit::netlist::Port], bits: &[Vec<bool>]) -> Vec<Value> {
+    let named = ports.iter().zip(bits);
+    named.map(|(port, bits)| json!({"name": port.name, "value": values::hex(bits)})).collect()
+}
+
+/// Inputs and, a line further down, outputs.
+fn values_text(netlist: &Netlist, inputs: &[Vec<bool>], outputs: &[Vec<bool>]) -> String {
+    let ports = netlist.inputs().iter().chain(netlist.outputs());
+    let all: Vec<&str> = ports.map(|p| p.name.as_str()).collect();
+    let bits: Vec<Vec<bool>> = inputs.iter().chain(outputs).cloned().collect();
+    let lines = shown(&all, &bits);
+    let mut text = String::new();
+    for (i, line) in lines.lines().enumerate() {
+        text += if i == inputs.len() { "\n" } else { "" };
+        text += &format!("  {line}\n");
+    }
+    text
+}
+
+pub(super) fn fill(bytes: &mut [u8]) -> anyhow::Result<()> {
     getrandom::fill(bytes).map_err(|e| anyhow::anyhow!("the system gave no randomness: {e}"))
 }
 
-fn random_inputs(netlist: &Netlist) -> anyhow::Result<Vec<Vec<bool>>> {
+/// A value for each input.
+pub(crate) fn random_inputs(netlist: &Netlist) -> anyhow::Result<Vec<Vec<bool>>> {
     let ports = netlist.inputs().iter().map(|port| {
         let mut drawn = vec![0u8; port.wires.len()];
         fill(&mut drawn)?;
@@ -234,7 +316,7 @@ fn random_inputs(netlist: &Netlist) -> anyhow::Result<Vec<Vec<bool>>> {
 }
 
 /// Garbles on the chip and on the CPU, and makes sure that every table and every label is the same.
-fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Result<Garbled> {
+pub(crate) fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Result<Garbled> {
     let (program, scheme) = (&placed.program, Scheme::InsecureSifo);
     let label_bytes = scheme.label_bits() as usize / 8;
     let mut drawn = Zeroizing::new(vec![0u8; label_bytes * (placed.inputs.len() + 1)]);
@@ -257,7 +339,7 @@ fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Resu
     }
     let mut tables = vec![0; program.ands() * scheme.table_bytes()];
     let start = Instant::now();
-    let clocks = watched(|| chip.run(program, &offset, 0, 0, &mut labels, &mut tables))?;
+    let clocks = chip.run(program, &offset, 0, 0, &mut labels, &mut tables)?;
     let simulated = start.elapsed();
 
     let cpu = Cpu::open("cpu")?;
@@ -350,17 +432,13 @@ impl Run<'_> {
     }
 
     fn document(&self, inputs: &[Vec<bool>], outputs: &[Vec<bool>], paper: Option<f64>) -> Value {
-        let ports = |ports: &[blindcore_circuit::netlist::Port], bits: &[Vec<bool>]| -> Vec<Value> {
-            let named = ports.iter().zip(bits);
-            named.map(|(port, bits)| json!({"name": port.name, "value": values::hex(bits)})).collect()
-        };
         let (c, ands) = (self.garbled.clocks, self.placed.program.ands());
         let (us, host) = (self.seconds() * 1e6, self.host());
         json!({
             "circuit": self.circuit,
             "published": self.args.published,
-            "inputs": ports(self.netlist.inputs(), inputs),
-            "outputs": ports(self.netlist.outputs(), outputs),
+            "inputs": named(self.netlist.inputs(), inputs),
+            "outputs": named(self.netlist.outputs(), outputs),
             "device": self.args.device,
             "same_bits_as": "cpu",
             "policy": self.policy(),
@@ -386,18 +464,7 @@ impl Run<'_> {
     }
 
     fn text(&self, inputs: &[Vec<bool>], outputs: &[Vec<bool>], paper: Option<f64>) -> String {
-        let names = |ports: &[blindcore_circuit::netlist::Port]| -> Vec<String> {
-            ports.iter().map(|p| p.name.clone()).collect()
-        };
-        let [of_inputs, of_outputs] = [names(self.netlist.inputs()), names(self.netlist.outputs())];
-        let all: Vec<&str> = of_inputs.iter().chain(&of_outputs).map(String::as_str).collect();
-        let bits: Vec<Vec<bool>> = inputs.iter().chain(outputs).cloned().collect();
-        let lines = shown(&all, &bits);
-        let mut text = String::new();
-        for (i, line) in lines.lines().enumerate() {
-            text += if i == inputs.len() { "\n" } else { "" };
-            text += &format!("  {line}\n");
-        }
+        let mut text = values_text(self.netlist, inputs, outputs);
         let (c, ands) = (self.garbled.clocks, self.placed.program.ands());
         text += &format!(
             "\n{} garbled {} ANDs and {} XORs of {} in {} batches, every table and label as cpu has them:\n\

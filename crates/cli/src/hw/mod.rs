@@ -1,6 +1,8 @@
 //! `blindcore hw`: the papers' hardware, simulated, doing real work, and what was measured beside what was published.
 
+mod boards;
 pub(crate) mod circuit;
+pub(crate) mod lanes;
 pub(crate) mod lookup;
 pub(crate) mod report;
 

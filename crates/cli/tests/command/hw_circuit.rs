@@ -136,3 +136,56 @@ fn what_the_chip_cannot_do_is_refused_in_one_line() {
     std::fs::write(dir.join("wide.txt"), wide).unwrap();
     refuse(&["wide.txt"], &["wide.txt", "1100003", "1048576", "smaller circuit"]);
 }
+
+/// Today's overlay: half gates, so nothing broken has to be allowed; garbled and evaluated by the chip.
+#[test]
+fn todays_overlay_garbles_and_evaluates() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let chip = ["hw", "run", "circuit", "--device", "rtl:sifo-half-gates"];
+    for (option, words) in [
+        (&["--boards", "2"][..], &["--boards", "rtl:sifo"][..]),
+        (&["--commands"], &["--commands", "rtl:sifo"]),
+        (&["--ands", "3"], &["--ands and --xors", "rtl:sifo"]),
+        (&["--policy", "none"], &["--policy", "rtl:sifo"]),
+    ] {
+        refused(&run(dir, &[&chip, option].concat()), words);
+    }
+    refused(&circuit(dir, &["--unbound"]), &["--unbound", "rtl:sifo-half-gates"]);
+    if !built() {
+        return;
+    }
+    let of = |more: &[&str]| json(&run(dir, &[&chip, more, &["--json"]].concat()));
+    let product = of(&[]);
+    assert_eq!(product["outputs"], json!([{"name": "product", "value": "0x6018"}]));
+    let number = |of: &serde_json::Value| of.as_u64().unwrap_or_else(|| panic!("{of}"));
+    assert!(number(&product["garbling"]["clocks"]) > 0 && number(&product["evaluation"]["clocks"]) > 0);
+    // 25 elements of one shape: seven in a lane, and four lanes at once.
+    let wide = of(&["matmul5x5x4", "--published", "--unbound"]);
+    assert_eq!((number(&wide["lanes"]), number(&wide["copies_a_lane"])), (4, 7));
+    assert_eq!(number(&wide["ands"]), 3900);
+    assert!(number(&wide["garbling"]["full_adders"]) > 300, "{wide}");
+    let bound = of(&["matmul5x5x4", "--published"]);
+    let clocks = |of: &serde_json::Value| number(&of["garbling"]["clocks"]);
+    assert!(clocks(&bound) > clocks(&wide), "tables take the link longer than the cells");
+}
+
+#[test]
+fn several_boards_share_a_circuit() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    refused(&circuit(dir, &["--boards", "17"]), &["--boards", "17", "1 to 16"]);
+    if !built() {
+        return;
+    }
+    let of = |more: &[&str]| json(&circuit(dir, &[more, &["--json"]].concat()));
+    let three = of(&["matmul5x5x4", "--published", "--boards", "3"]);
+    let boards = three["gates_of_boards"].as_array().unwrap();
+    assert_eq!(boards.len(), 3);
+    assert_eq!(boards.iter().map(|gates| gates.as_u64().unwrap()).sum::<u64>(), 15_500);
+    assert_eq!(three["bytes_moved"].as_u64().unwrap(), 10 * three["labels_moved"].as_u64().unwrap());
+    let speedup = three["speedup"].as_f64().unwrap();
+    assert!((1.5..=3.5).contains(&speedup), "{speedup}");
+    // A chain of carries goes from board to board for nothing.
+    assert!(of(&["adder6", "--boards", "2"])["speedup"].as_f64().unwrap() < 2.0);
+}

@@ -1,0 +1,116 @@
+//! A circuit on several of SIFO's boards.
+
+use blindcore_accel::Device;
+use blindcore_accel::garble::{Label, Labels, Offset, Program, Scheme};
+use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::overlay::boards::{BoardClocks, Cut};
+use blindcore_accel_rtl::overlay::{CLOCK, Overlay, Settings};
+use serde_json::{Value, json};
+use zeroize::Zeroizing;
+
+use super::circuit::fill;
+use crate::output::{self, Bar};
+
+/// Bytes a second between boards: a network of 10 Gbit/s.
+const NETWORK: f64 = 1.25e9;
+
+/// What several boards took, and one.
+pub(super) struct Several {
+    taken: BoardClocks,
+    one: u64,
+    ands: usize,
+}
+
+/// Garbles on as many simulated boards, one after the other, and makes sure that the tables are those of the CPU.
+pub(super) fn run(
+    device: &str,
+    settings: &Settings,
+    program: &Program,
+    boards: usize,
+) -> anyhow::Result<Several> {
+    let cut = Cut::new(program, boards);
+    let mut chips = Vec::new();
+    let mut bar = Bar::new();
+    for board in 0..boards {
+        bar.set("powering boards", board as u64, Some(boards as u64), false);
+        chips.push(Overlay::with_settings(device, *settings)?);
+    }
+    let scheme = Scheme::InsecureSifo;
+    let mut drawn = Zeroizing::new(vec![0u8; 10 * (cut.inputs().len() + 1)]);
+    fill(&mut drawn)?;
+    let mut random = drawn.chunks_exact(10).map(|bytes| {
+        let mut label = Zeroizing::new([0; 16]);
+        label[..10].copy_from_slice(bytes);
+        Label::from_le_bytes(*label)
+    });
+    let offset = Offset::new(random.next().expect("drawn"));
+    let (mut labels, mut whole) = (Labels::new(program.slots(), 1), Labels::new(cut.whole().slots(), 1));
+    for ((value, slot), zero) in (0..).zip(cut.inputs()).zip(random) {
+        labels.set(*slot, 0, zero);
+        whole.set(value, 0, zero);
+    }
+    let mut tables = vec![0; program.ands() * scheme.table_bytes()];
+    let mut cpu_tables = tables.clone();
+    bar.set("simulating", 0, None, false);
+    let taken = cut.run(&chips, &offset, 0, &mut labels, &mut tables)?;
+    drop(bar);
+    let cpu = Cpu::open("cpu")?;
+    cpu.garble(&scheme)?.garble(cut.whole(), &offset, 0, &mut whole, &mut cpu_tables)?;
+    anyhow::ensure!(
+        tables == cpu_tables,
+        "the tables of {boards} boards and of {} differ; report this",
+        cpu.name()
+    );
+    let one = Cut::new(program, 1).estimate(settings).cycles;
+    Ok(Several { taken, one, ands: program.ands() })
+}
+
+impl Several {
+    /// Microseconds of the boards' clocks, of what travels, and of one board alone.
+    fn microseconds(&self) -> [f64; 3] {
+        let us = |clocks: u64| clocks as f64 / CLOCK * 1e6;
+        [us(self.taken.cycles), self.taken.bytes_moved as f64 / NETWORK * 1e6, us(self.one)]
+    }
+
+    pub(super) fn document(&self, circuit: &str) -> Value {
+        let [garbling, moving, one] = self.microseconds();
+        json!({
+            "circuit": circuit,
+            "boards": self.taken.boards.len(),
+            "same_bits_as": "cpu",
+            "ands": self.ands,
+            "steps": self.taken.steps,
+            "clocks": self.taken.cycles,
+            "clocks_of_boards": self.taken.boards.iter().map(|clocks| clocks.cycles).collect::<Vec<_>>(),
+            "gates_of_boards": self.taken.boards.iter().map(|clocks| clocks.gates).collect::<Vec<_>>(),
+            "labels_moved": self.taken.labels_moved,
+            "bytes_moved": self.taken.bytes_moved,
+            "microseconds_garbling": garbling,
+            "microseconds_moving_at_10_gbit": moving,
+            "microseconds_of_one_board": one,
+            "speedup": if garbling + moving > 0.0 { one / (garbling + moving) } else { 1.0 },
+        })
+    }
+
+    pub(super) fn text(&self, device: &str, circuit: &str) -> String {
+        let [garbling, moving, one] = self.microseconds();
+        let mut text = format!(
+            "{} boards of {device} garbled {} ANDs of {} in {} steps, every table as cpu has it\n",
+            self.taken.boards.len(),
+            self.ands,
+            output::printable(&json!(circuit)),
+            self.taken.steps,
+        );
+        for (board, clocks) in self.taken.boards.iter().enumerate() {
+            text += &format!("  board {board:<2} {:>9} gates {:>12} clocks\n", clocks.gates, clocks.cycles);
+        }
+        text += &format!(
+            "{garbling:.1} us at 200 MHz, step by step with the slowest, and {moving:.1} us for {} labels ({}) at 10 Gbit/s; \
+             one board {one:.1} us: {:.2}x\n",
+            self.taken.labels_moved,
+            output::bytes(self.taken.bytes_moved as u64),
+            one / (garbling + moving).max(f64::MIN_POSITIVE),
+        );
+        text
+    }
+}
