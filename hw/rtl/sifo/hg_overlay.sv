@@ -64,7 +64,7 @@ module hg_overlay
   logic [COMMAND-1:0] item, gate;
   bc_fifo #(.WIDTH(2 + COMMAND), .DEPTH(64)) u_queue (
     .clk_i, .rst_ni, .valid_i(host_valid_i), .ready_o(host_ready_o), .data_i({host_kind_i, host_payload_i}),
-    .valid_o(item_valid), .ready_i(item_ready && !unknown && !stopped), .data_o({item_kind, item}), .count_o()
+    .valid_o(item_valid), .ready_i(item_ready), .data_o({item_kind, item}), .count_o()
   );
   assign unknown = item_valid && (item_kind == HEADER ? item[26:24] > LAST_OPERATION :
     item_kind == REGISTER ? item[67:64] > LAST_REGISTER : item_kind != GATE);
