@@ -19,7 +19,7 @@ HW = FORMAL.parent.parent
 COMMON, CHIP, MODELS = HW / "rtl/common", HW / "rtl/onionchopper", HW / "dv/models"
 SIFO = HW / "rtl/sifo"
 
-# Module, where it lies, its parameters, clocks of induction, clocks in which a mutant must be found, mutants.
+# Module, where it lies (or, for one that only the proof has, the modules in it), its parameters, clocks of induction, clocks in which a mutant must be found, mutants.
 PROOFS = [
     ("bc_fifo", COMMON, [{"WIDTH": 2, "DEPTH": 4}, {"WIDTH": 2, "DEPTH": 3}, {"WIDTH": 2, "DEPTH": 1}], 2, 12, [
         ("ready_o = count_q != COUNT'(DEPTH)", "ready_o = 1'b1", "overflow"),
@@ -83,14 +83,26 @@ PROOFS = [
         ("gate_o      = command_i", "gate_o      = command_i & ~COMMAND'(sync_q)", "a gate changed"),
         ("&& !closing_q && (!command_i[27] || empty)", "&& !closing_q", "gates past a fence"),
         ("left_q == '0 && !closing_q &&", "left_q == '0 &&", "gates past an open sync"),
+        ("left_q == '0 && !closing_q &&", "!closing_q &&", "a batch cut short"),
+        ("!header_i && left_q != '0", "!header_i && left_q != '0 && !retired_i[0]", "an offer withdrawn"),
+        ("done_o <= done_o + 1'b1", "done_o <= done_o + 32'd2", "a batch counted twice"),
         ("left_q    <= left_q - 1'b1", "left_q    <= left_q - 24'(operation_o != 3'd4)", "a batch without an end"),
         ("- 32'(retired_i)", "- 32'(retired_i != '0)", "gates that finish together counted as one"),
         ("+ 32'(gate)", "+ 32'(valid_o)", "a gate counted that was not taken"),
         ("sync_q && left_q == 24'd1", "sync_q && left_q == 24'd2", "a sync that ends early"),
         ("command_i[28] && command_i[23:0] == '0", "1'b0", "an empty sync that never ends"),
-        ("end else if (end_batch) begin\n        closing_q <= 1'b0", "end else if (end_batch) begin\n        closing_q <= done_o[0]", "a sync counted twice"),
+        ("end else if (end_batch) begin\n        closing_q <= 1'b0", "end else if (end_batch) begin\n        closing_q <= done_o[0]", "a sync that doesn't close"),
         ("header_i != (left_q == '0)", "header_i && left_q != '0", "a gate without a batch unsaid"),
         ("operation_o <= command_i[26:24]", "operation_o <= command_i[25:23]", "another operation"),
+    ]),
+    ("sf_ping_pong", (SIFO / "sf_dispatcher.sv", SIFO / "sf_controller.sv"), [{"ADDRESS": 4, "PLACES": 4}, {"ADDRESS": 5, "PLACES": 8}], 2, 14, [
+        ("(!command_i[27] || empty)", "1'b1", "a fence that doesn't wait"),
+        ("left_q == '0 && !closing_q &&", "left_q == '0 &&", "a batch past an open sync"),
+        ("flight_q <= flight_q + 32'(gate)", "flight_q <= flight_q + 32'(gate && left_q[0])", "gates that aren't counted"),
+        ("2'(to_ram) + 2'(writing_q[0]", "2'(handed) + 2'(writing_q[0]", "a gate finished when it has its labels"),
+        ("2'(writing_q[1] && ddr_complete_i[1])", "2'(ddr_complete_i[1])", "a gate finished when it is read"),
+        ("return address[INDEX:1]", "return address[INDEX:1] ^ INDEX'(address[1] << (INDEX - 1))", "another half"),
+        ("ram_write_o       = to_ram", "ram_write_o       = to_ram || to_ddr", "a write that belongs elsewhere"),
     ]),
     ("ddr_model", MODELS, [{"WORDS": 2, "LABEL": 2}], 2, 10, [
         ("waited_q[p] + 16'd1 >= latency_i", "waited_q[p] >= latency_i", "a clock late"),
@@ -108,15 +120,15 @@ def sby(folder, module, where, parameters, mode, depth, mutant=None):
     """Runs one task; sby's status and its log without clock times and paths."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    rtl = (where / f"{module}.sv").read_text()
-    if mutant:
-        for old, new in mutant:
-            if rtl.count(old) != 1:
-                sys.exit(f"{module}: the text of a mutant is not there once: {old}")
-            rtl = rtl.replace(old, new)
-    (folder / f"{module}.sv").write_text(rtl)
+    rtl = {path.name: path.read_text() for path in ([where / f"{module}.sv"] if isinstance(where, Path) else where)}
+    for old, new in mutant or []:
+        if sum(text.count(old) for text in rtl.values()) != 1:
+            sys.exit(f"{module}: the text of a mutant is not there once: {old}")
+        rtl = {name: text.replace(old, new) for name, text in rtl.items()}
+    for name, text in rtl.items():
+        (folder / name).write_text(text)
     (folder / "proof.sv").write_text((FORMAL / f"{module}.sv").read_text())
-    files = [f"{module}.sv", "proof.sv"]
+    files = [*rtl, "proof.sv"]
     for path in (CHIP / "oc_pkg.sv", HW / "rtl/assert/bc_handshake_assert.sv", FORMAL / "f_reset.sv"):
         shutil.copy(path, folder)
         files.insert(0 if path.name == "oc_pkg.sv" else 1, path.name)

@@ -68,11 +68,9 @@ module f_sf_dispatcher #(
         if (command_i[27]) a_fence : assert (out_q == '0);
         a_no_open_sync : assert (!open_q);
       end
-      // A gate of a batch behind a sync is one behind its header, which was not taken: only the batch's own go on.
-      if (open_q && handed) a_own : assert (lacks_q != '0 && syncs_q);
       a_done : assert (done_o == begun_q - 32'(open_q));
       a_idle : assert (idle_o == (lacks_q == '0 && out_q == '0 && !open_q));
-      // What has no place goes nowhere, and what may go isn't held.
+      // What has no place goes nowhere; what may go isn't held, so an offer stays as long as the one to the dispatcher does.
       a_misplaced : assert (misplaced_o == (valid_i && header_i != (lacks_q == '0)));
       if (misplaced_o) a_stays : assert (!ready_o && !valid_o);
       if (valid_i && !misplaced_o) begin
@@ -91,9 +89,3 @@ module f_sf_dispatcher #(
 endmodule
 
 bind sf_dispatcher f_sf_dispatcher #(.COMMAND(COMMAND)) u_proof (.*);
-bind sf_dispatcher bc_handshake_assert #(.WIDTH(1 + COMMAND), .ASSUME(1'b1)) u_assume_in (
-  .clk_i, .rst_ni, .valid_i(valid_i), .ready_i(ready_o), .data_i({header_i, command_i})
-);
-bind sf_dispatcher bc_handshake_assert #(.WIDTH(3 + COMMAND)) u_assert_out (
-  .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i({operation_o, gate_o})
-);
