@@ -38,7 +38,7 @@ tables = {}
 for page, text in pages.items():
     for module, table in re.findall(r"^Ports of `(\w+)`[^\n]*:\n\n((?:\|.*\n)+)", text, re.M):
         tables[module] = (page, {name for row in rows(table) for name in re.findall(r"`(\w+)`", row[0])})
-declarations = {path.stem: ports(path.read_text()) for path in RTL if path.stem != "oc_pkg"}
+declarations = {path.stem: ports(path.read_text()) for path in RTL if not path.stem.endswith("_pkg")}
 for module, declared in declarations.items():
     if module not in tables:
         wrong.append(f"no page has a table of the ports of {module}")
