@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::circuit::Circuit;
 use crate::hw::circuit::HwCircuit;
+use crate::repro::Repro;
 use crate::sum::Sum;
 
 /// Compute on data that the machine doing the work must not see.
@@ -53,6 +54,9 @@ pub(crate) enum Command {
     /// The papers' hardware, simulated clock by clock
     #[command(subcommand)]
     Hw(Hw),
+    /// A paper's figures, made anew beside those that it published
+    #[command(subcommand)]
+    Repro(Repro),
 }
 
 #[derive(Subcommand)]

@@ -12,6 +12,7 @@ mod doctor;
 mod get;
 mod hw;
 mod output;
+mod repro;
 mod serve;
 mod sum;
 
@@ -20,6 +21,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Args, Bench, Command, Db, Hw, HwRun};
+use repro::Repro;
 
 /// How a command ended, when it did not fail.
 pub(crate) enum Outcome {
@@ -66,6 +68,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Bench(Bench::Sum(args)) => bench::sum(&args),
         Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::lookup::run(&args),
         Command::Hw(Hw::Run(HwRun::Circuit(args))) => hw::circuit::run(&args),
+        Command::Repro(Repro::Sifo(args)) => repro::sifo(&args),
         Command::Hw(Hw::Report(args)) => hw::report::run(&args),
     }
 }

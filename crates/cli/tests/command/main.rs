@@ -8,6 +8,7 @@ mod common;
 mod hardware;
 mod hw_circuit;
 mod real_table;
+mod repro;
 mod sum;
 mod sum_serve;
 

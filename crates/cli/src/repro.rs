@@ -1,0 +1,601 @@
+//! `blindcore repro`: a paper's figures, made anew beside those that it published.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{OnceLock, mpsc};
+
+use anyhow::Context;
+use blindcore_accel_rtl::overlay::{CLOCK, Cells, Overlay, Registers, SYNC_NS, Settings};
+use blindcore_circuit::levels::Layers;
+use blindcore_circuit::netlist::Netlist;
+use blindcore_circuit::policy::Policy;
+use blindcore_circuit::problems::{self, published};
+use clap::Subcommand;
+use published::{PAGERANK, ROWS, Row};
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::hw::circuit;
+use crate::output::{self, Bar};
+
+#[derive(Subcommand)]
+pub(crate) enum Repro {
+    /// Tables 5 to 11 of SIFO (2019) and its bandwidths, on the paper's own netlists
+    #[command(after_help = "\
+Examples:
+  blindcore repro sifo                        tables in Markdown, in half a minute
+  blindcore repro sifo --simulate             what can be simulated, simulated too: some two minutes
+  blindcore repro sifo --table 11 --simulate  only the last table
+  blindcore repro sifo --today                today's overlay beside the paper's
+  blindcore repro sifo --json                 the same rows for programs
+
+Clocks come from a model of the overlay that takes as many as its SystemVerilog; --simulate runs that as well, for all
+problems up to the 64-bit multiplication, and says whether it takes the same clocks; it compares every table and label
+with the CPU's, too. One set of link and memory parameters serves all of Table 11: what is fitted is said.")]
+    Sifo(Sifo),
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Sifo {
+    /// Simulate the problems up to the 64-bit multiplication, on the chip that `make -C hw libraries` makes
+    #[arg(long)]
+    simulate: bool,
+    /// Only this table, 5 to 11; may be given several times
+    #[arg(long = "table", value_name = "N", value_parser = clap::value_parser!(u32).range(TABLES))]
+    tables: Vec<u32>,
+    /// Instead: today's overlay on the problems from the 8-bit multiplication on, simulated, beside the paper's times
+    #[arg(long, conflicts_with_all = ["simulate", "tables"])]
+    today: bool,
+    /// Print the rows as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// The largest problem that is simulated.
+const LARGEST_SIMULATED: &str = "mult64";
+/// The paper's tables of times.
+const TABLES: std::ops::RangeInclusive<i64> = 5..=11;
+/// The rows that the host's wait is fitted to.
+const FITTED: [&str; 3] = ["hamming10", "mult64", "matmul20x20x4"];
+/// Bits of an AND's table (section 4.3).
+const TABLE_BITS: f64 = 240.0;
+
+/// A netlist that is made once.
+struct Source {
+    name: &'static str,
+    /// The paper's, if it isn't ours.
+    paper: Option<&'static Row>,
+    made: OnceLock<(Netlist, Layers)>,
+}
+
+impl Source {
+    fn netlist(&self) -> anyhow::Result<&(Netlist, Layers)> {
+        if let Some(made) = self.made.get() {
+            return Ok(made);
+        }
+        let netlist = match self.paper {
+            Some(row) => published::netlist(row),
+            None => problems::make(self.name)?,
+        };
+        let layers = Layers::new(&netlist);
+        Ok(self.made.get_or_init(|| (netlist, layers)))
+    }
+}
+
+/// A netlist on the overlay, run one way.
+#[derive(Clone, Copy, PartialEq)]
+struct Job {
+    source: usize,
+    settings: Settings,
+    policy: Policy,
+    simulated: bool,
+}
+
+/// A job's clocks, by the model and, if it is simulated, by the chip.
+#[derive(Clone, Copy)]
+struct Taken {
+    clocks: u64,
+    on_chip: Option<u64>,
+    ands: usize,
+}
+
+impl Taken {
+    fn us(&self) -> f64 {
+        self.clocks as f64 / CLOCK * 1e6
+    }
+}
+
+/// What is to be run, everything once.
+#[derive(Default)]
+struct Plan {
+    sources: Vec<Source>,
+    jobs: Vec<Job>,
+    simulate: bool,
+    /// The most gates that are simulated.
+    most_simulated: u64,
+}
+
+impl Plan {
+    /// The number of a job.
+    fn add(&mut self, name: &'static str, ours: bool, settings: Settings, policy: Policy) -> usize {
+        let paper = ROWS.iter().find(|row| row.name == name).filter(|_| !ours);
+        let same = |source: &Source| source.name == name && source.paper.is_some() == paper.is_some();
+        let source = self.sources.iter().position(same).unwrap_or_else(|| {
+            self.sources.push(Source { name, paper, made: OnceLock::new() });
+            self.sources.len() - 1
+        });
+        let small = paper.is_some_and(|row| row.figures.gates <= self.most_simulated);
+        let simulated = self.simulate && small;
+        let job = Job { source, settings, policy, simulated };
+        self.jobs.iter().position(|j| *j == job).unwrap_or_else(|| {
+            self.jobs.push(job);
+            self.jobs.len() - 1
+        })
+    }
+
+    /// Runs all jobs, on all cores.
+    fn run(&self) -> anyhow::Result<Vec<Taken>> {
+        if self.simulate {
+            drop(Overlay::open("rtl:sifo")?); // said at once, and not after seconds of counting
+        }
+        // The longest first, as far as that can be known: the last to end should be short.
+        let weight = |job: &Job| -> anyhow::Result<u64> {
+            let (netlist, _) = self.sources[job.source].netlist()?;
+            let share =
+                4 + if job.settings.block_ram == 0 { 2 } else { 0 } + if job.simulated { 60 } else { 0 };
+            Ok(netlist.gates().len() as u64 * share)
+        };
+        let mut order = Vec::new();
+        for (i, job) in self.jobs.iter().enumerate() {
+            order.push((weight(job)?, i));
+        }
+        order.sort_by_key(|(weight, i)| (std::cmp::Reverse(*weight), *i));
+        let all: u64 = order.iter().map(|(weight, _)| weight).sum();
+        let next = AtomicUsize::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(order.len());
+        std::thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            for _ in 0..threads {
+                let (tell, next, order) = (tell.clone(), &next, &order);
+                scope.spawn(move || {
+                    while let Some((weight, job)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        // Nobody listens any more after an error.
+                        if tell.send((*weight, *job, self.run_one(&self.jobs[*job]))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(tell);
+            let (mut taken, mut done, mut bar) = (vec![None; order.len()], 0, Bar::new());
+            bar.set("counting", 0, Some(all), false);
+            for (weight, job, result) in told {
+                taken[job] = Some(result?);
+                done += weight;
+                bar.set("counting", done, Some(all), false);
+            }
+            taken.into_iter().collect::<Option<Vec<_>>>().context("a thread ended early; report this")
+        })
+    }
+
+    fn run_one(&self, job: &Job) -> anyhow::Result<Taken> {
+        let (netlist, layers) = self.sources[job.source].netlist()?;
+        let placed = circuit::place(netlist, layers, &job.settings, job.policy)?;
+        let clocks = Overlay::estimate(&job.settings, &placed.program).cycles;
+        let on_chip = if job.simulated {
+            let chip = Overlay::with_settings("rtl:sifo", job.settings)?;
+            Some(circuit::garble(&chip, &placed, &circuit::random_inputs(netlist)?)?.clocks.cycles)
+        } else {
+            None
+        };
+        Ok(Taken { clocks, on_chip, ands: netlist.ands() })
+    }
+}
+
+/// A figure of ours, and the paper's where it has one.
+struct Line {
+    id: String,
+    what: String,
+    value: f64,
+    unit: &'static str,
+    paper: Option<f64>,
+    /// The jobs that it comes from.
+    jobs: Vec<usize>,
+}
+
+/// A table of the paper: its lines by problem.
+struct Table {
+    /// As the paper counts it; 0 for what is no table of it.
+    number: u32,
+    title: &'static str,
+    note: &'static str,
+    problems: Vec<(&'static str, Vec<Line>)>,
+}
+
+/// How much longer everything on the link takes at 200 MHz than at 300 MHz.
+const SLOW_LINK: f64 = 300.0 / 200.0;
+
+/// What Tables 5 to 8 begin with: a register an address, the link at 200 MHz, no block RAM.
+fn base(ands: usize, xors: Option<usize>) -> Settings {
+    Settings {
+        cells: Cells { ands, xors },
+        block_ram: 0,
+        registers: Registers::Three,
+        register_ns: Settings::PAPER.register_ns * SLOW_LINK,
+        sync_ns: Settings::PAPER.sync_ns * SLOW_LINK,
+        ..Settings::PAPER
+    }
+}
+
+/// Tables 9 and 10: so many cells of each kind, the link at 300 MHz.
+fn even(cells: usize, registers: Registers) -> Settings {
+    Settings { cells: Cells { ands: cells, xors: Some(cells) }, registers, ..Settings::PAPER }
+}
+
+const HYBRID: usize = Settings::PAPER.block_ram;
+
+/// Jobs and, once they are done, the tables that are made of them.
+struct Tables {
+    /// By problem: Table 5's two, Table 6's, 7's, 8's, 9's three, 11's.
+    rows: Vec<RowJobs>,
+    /// By graph: three registers, two.
+    pagerank: Vec<(&'static str, [usize; 2])>,
+}
+
+struct RowJobs {
+    row: &'static Row,
+    five: Option<usize>,
+    ten: Option<usize>,
+    unchecked: Option<usize>,
+    directly: Option<usize>,
+    frequently: Option<usize>,
+    cells: Option<[usize; 3]>,
+    best: Option<usize>,
+    /// The paper's netlist by lifetimes; ours directly-used and by lifetimes.
+    beside: Option<[usize; 3]>,
+}
+
+/// Millions of ANDs a second (section 4.3).
+const RATES: [(&str, f64); 2] = [("matmul10x10x4", 0.67), ("matmul20x20x4", 0.75)];
+/// Cells of each kind (Table 9).
+const CELLS: [usize; 3] = [5, 10, 15];
+
+/// Everything that the tables take; all tables if none is asked for.
+fn plan(plan: &mut Plan, asked: &[u32]) -> Tables {
+    let want = |tables: &[u32]| asked.is_empty() || tables.iter().any(|table| asked.contains(table));
+    let rows = ROWS.iter().map(|row| {
+        let direct = Policy::DirectlyUsed;
+        let mut if_there = |tables: &[u32], there: Option<u64>, settings: Settings, policy: Policy| {
+            there.filter(|_| want(tables)).map(|_| plan.add(row.name, false, settings, policy))
+        };
+        let hybrid = Settings { block_ram: HYBRID, ..base(10, None) };
+        let five = if_there(&[5], row.times.five_ands, base(5, Some(1)), direct);
+        let ten = if_there(&[5, 6], row.times.ten_ands, base(10, Some(1)), direct);
+        let unchecked = if_there(&[6, 7], row.times.no_xor_check, base(10, None), direct);
+        let directly = if_there(&[7, 8], row.times.directly_used, hybrid, direct);
+        let frequently = if_there(&[8], row.times.most_frequently_used, hybrid, Policy::MostFrequentlyUsed);
+        let cells = row
+            .times
+            .cells
+            .filter(|_| want(&[9]))
+            .map(|_| CELLS.map(|cells| plan.add(row.name, false, even(cells, Registers::Three), direct)));
+        let mut best = |ours, policy| plan.add(row.name, ours, Settings::PAPER, policy);
+        let lifetimes = Policy::Lifetimes;
+        let beside = want(&[]).then(|| [best(false, lifetimes), best(true, direct), best(true, lifetimes)]);
+        let best = want(&[11]).then(|| best(false, direct));
+        RowJobs { row, five, ten, unchecked, directly, frequently, cells, best, beside }
+    });
+    let rows = rows.collect();
+    let graphs = ["pagerank2", "pagerank3", "pagerank4"];
+    let pagerank = graphs.iter().filter(|_| want(&[10])).map(|name| {
+        let of = [Registers::Three, Registers::Two];
+        (*name, of.map(|registers| plan.add(name, true, even(10, registers), Policy::DirectlyUsed)))
+    });
+    Tables { rows, pagerank: pagerank.collect() }
+}
+
+/// The FPGA's time in the paper, as its tables have it.
+fn published_us(us: Option<u64>) -> Option<f64> {
+    us.map(|us| us as f64)
+}
+
+impl Tables {
+    fn made(&self, taken: &[Taken]) -> Vec<Table> {
+        let time = |id: String, what: &str, job: usize, paper: Option<u64>| Line {
+            id,
+            what: what.to_owned(),
+            value: taken[job].us(),
+            unit: "us",
+            paper: published_us(paper),
+            jobs: vec![job],
+        };
+        let gain = |id: String, what: &str, jobs: [usize; 2], paper: Option<f64>| Line {
+            id,
+            what: what.to_owned(),
+            value: taken[jobs[0]].us() / taken[jobs[1]].us(),
+            unit: "",
+            paper,
+            jobs: jobs.to_vec(),
+        };
+        let quotient = |a: Option<u64>, b: Option<u64>| Some(a? as f64 / b? as f64);
+        let rows = |lines: &dyn Fn(&RowJobs) -> Option<Vec<Line>>| -> Vec<(&'static str, Vec<Line>)> {
+            self.rows.iter().filter_map(|of| Some((of.row.name, lines(of)?))).collect()
+        };
+        let id = |table: u32, of: &RowJobs| format!("sifo.table{table}.{}", of.row.name);
+        let table_5 = rows(&|of| {
+            let (id, times, jobs) = (id(5, of), of.row.times, [of.five?, of.ten?]);
+            Some(vec![
+                time(format!("{id}.5"), "5 ANDs", jobs[0], times.five_ands),
+                time(format!("{id}.10"), "10 ANDs", jobs[1], times.ten_ands),
+            ])
+        });
+        let table_6 = rows(&|of| {
+            let (id, times, jobs) = (id(6, of), of.row.times, [of.ten?, of.unchecked?]);
+            let paper = quotient(times.ten_ands, times.no_xor_check);
+            Some(vec![
+                time(id.clone(), "without the check", jobs[1], times.no_xor_check),
+                gain(format!("{id}.gain"), "gain over Table 5", jobs, paper),
+            ])
+        });
+        let table_7 = rows(&|of| {
+            let (id, times, jobs) = (id(7, of), of.row.times, [of.unchecked?, of.directly?]);
+            let paper = quotient(times.no_xor_check, times.directly_used);
+            Some(vec![
+                time(id.clone(), "directly-used", jobs[1], times.directly_used),
+                gain(format!("{id}.gain"), "gain over Table 6", jobs, paper),
+            ])
+        });
+        let table_8 = rows(&|of| {
+            let (id, times, jobs) = (id(8, of), of.row.times, [of.frequently?, of.directly?]);
+            let paper = quotient(times.most_frequently_used, times.directly_used);
+            Some(vec![
+                time(id.clone(), "most-frequently-used", jobs[0], times.most_frequently_used),
+                gain(format!("{id}.of_directly_used"), "of directly-used", jobs, paper),
+            ])
+        });
+        let table_9 = rows(&|of| {
+            let (jobs, times) = (of.cells?, of.row.times.cells?);
+            let line = |i: usize| {
+                let (cells, id) = (CELLS[i], id(9, of));
+                time(format!("{id}.{cells}"), &format!("{cells} of each"), jobs[i], Some(times[i]))
+            };
+            Some((0..3).map(line).collect())
+        });
+        let table_10 = self.pagerank.iter().zip(PAGERANK).map(|((name, jobs), paper)| {
+            let id = format!("sifo.table10.{name}");
+            let lines = vec![
+                time(format!("{id}.three_registers"), "three registers", jobs[0], None),
+                time(format!("{id}.two_registers"), "two registers", jobs[1], None),
+                gain(format!("{id}.gain"), "gain", *jobs, Some(paper.improvement)),
+            ];
+            (*name, lines)
+        });
+        let table_11 = rows(&|of| {
+            let (id, figures, best) = (id(11, of), of.row.figures, of.best?);
+            let speedup = |us: f64| figures.flexsc_ms * 1e3 / us;
+            Some(vec![
+                time(id.clone(), "time", best, Some(figures.fpga_us)),
+                Line {
+                    id: format!("{id}.speedup"),
+                    what: "speed-up over FlexSC".into(),
+                    value: speedup(taken[best].us()),
+                    unit: "",
+                    paper: Some(speedup(figures.fpga_us as f64)),
+                    jobs: vec![best],
+                },
+            ])
+        });
+        // Section 4.3: rates of ANDs, from which it has the bits a second.
+        let bandwidth = rows(&|of| {
+            let (name, paper) = RATES.into_iter().find(|(name, _)| of.row.name == *name)?;
+            let best = of.best?;
+            let rate = taken[best].ands as f64 / taken[best].us();
+            let line = |part: &str, what: &str, factor: f64, unit| Line {
+                id: format!("sifo.section4_3.{name}.{part}"),
+                what: what.into(),
+                value: rate * factor,
+                unit,
+                paper: Some(paper * factor),
+                jobs: vec![best],
+            };
+            Some(vec![
+                line("ands", "ANDs", 1.0, "M/s"),
+                line("bandwidth", "tables of 240 bits", TABLE_BITS, "Mbit/s"),
+            ])
+        });
+        let beside = rows(&|of| {
+            let paper = Some(of.row.figures.fpga_us);
+            // What the paper garbled of these two is another circuit than their names say.
+            let paper_of_ours = paper.filter(|_| !["sort10x4", "matmul10x10x4"].contains(&of.row.name));
+            let line = |part: &str, what: &str, job| {
+                let paper = if part == "lifetimes" { paper } else { paper_of_ours };
+                time(format!("sifo.beside.{}.{part}", of.row.name), what, job, paper)
+            };
+            let [lifetimes, ours, ours_lifetimes] = of.beside?;
+            Some(vec![
+                line("lifetimes", "the paper's netlist, lifetimes", lifetimes),
+                line("ours", "ours, directly-used", ours),
+                line("ours.lifetimes", "ours, lifetimes", ours_lifetimes),
+            ])
+        });
+        let table = |number, title, note, problems| Table { number, title, note, problems };
+        vec![
+            table(
+                5,
+                "Table 5: more AND cells",
+                "One XOR cell, every XOR waited for; a register an address; the link at 200 MHz, so 50 ns a register and 2025 ns a \
+                 wait; all labels in DDR memory.",
+                table_5,
+            ),
+            table(
+                6,
+                "Table 6: XORs not waited for",
+                "Ten AND cells; else as Table 5. A gain compares our times with ours, and the paper's with the paper's.",
+                table_6,
+            ),
+            table(7, "Table 7: block RAM, directly-used", "As Table 6, with block RAM.", table_7),
+            table(8, "Table 8: block RAM, most-frequently-used", "Else as Table 7.", table_8),
+            table(
+                9,
+                "Table 9: cells of both kinds",
+                "Every batch waited for; a register an address, 33.3 ns each; directly-used.",
+                table_9,
+            ),
+            table(
+                10,
+                "Table 10: two registers for three addresses",
+                "Ten cells of each kind, 33.3 ns a register. The paper doesn't say how large its problems are, so only gains \
+                 compare: these are ten iterations of 16 bits.",
+                table_10.collect(),
+            ),
+            table(
+                11,
+                "Table 11: everything together",
+                "Fifteen cells of each kind, two registers a gate, 33.3 ns each, directly-used.",
+                table_11,
+            ),
+            table(
+                0,
+                "Section 4.3: what the garbler sends",
+                "The paper writes MBps for the first bandwidth and Mbps for the second; both are Mbit/s.",
+                bandwidth,
+            ),
+            table(
+                0,
+                "Beside: SIFO with other netlists and the policy that it left to later work",
+                "All as Table 11, beside its times. Ours are those of `blindcore circuit make`; the paper's sort10x4 sorts twenty \
+                 numbers and not ten, its matmul10x10x4 is a tail of 30,015 gates, so they don't compare.",
+                beside,
+            ),
+        ]
+    }
+}
+
+/// The name and error of the row of Table 11 that is furthest from the paper, as a share of the paper's.
+fn furthest(tables: &[Table]) -> Option<(&'static str, f64)> {
+    let table = tables.iter().find(|table| table.number == 11)?;
+    let errors = table.problems.iter().filter_map(|(name, lines)| {
+        let line = lines.first()?;
+        Some((*name, line.value / line.paper? - 1.0))
+    });
+    errors.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))
+}
+
+pub(crate) fn sifo(args: &Sifo) -> anyhow::Result<Outcome> {
+    if args.today {
+        return crate::hw::today::run(args.json);
+    }
+    let largest = ROWS.iter().find(|row| row.name == LARGEST_SIMULATED).context("a row of the paper's")?;
+    let mut all = Plan { simulate: args.simulate, most_simulated: largest.figures.gates, ..Plan::default() };
+    let tables = plan(&mut all, &args.tables);
+    let taken = all.run()?;
+    let mut tables = tables.made(&taken);
+    tables.retain(|table| args.tables.is_empty() || args.tables.contains(&table.number));
+    let furthest = furthest(&tables);
+    let on_chip = taken.iter().filter_map(|t| Some((t.clocks, t.on_chip?)));
+    let (simulated, same) =
+        on_chip.fold((0, 0), |(n, same), (model, chip)| (n + 1, same + usize::from(model == chip)));
+    if args.json {
+        let of = |jobs: &[usize], clocks: &dyn Fn(&Taken) -> Option<u64>| match jobs {
+            [job] => clocks(&taken[*job]),
+            _ => None,
+        };
+        let rows: Vec<Value> = tables
+            .iter()
+            .flat_map(|table| &table.problems)
+            .flat_map(|(problem, lines)| lines.iter().map(move |line| (problem, line)))
+            .map(|(problem, line)| {
+                json!({
+                    "id": line.id, "problem": problem, "what": line.what, "value": line.value, "unit": line.unit,
+                    "paper": line.paper, "ratio": line.paper.map(|paper| line.value / paper),
+                    "clocks": of(&line.jobs, &|t| Some(t.clocks)), "rtl_clocks": of(&line.jobs, &|t| t.on_chip),
+                })
+            })
+            .collect();
+        output::json(&json!({
+            "rows": rows,
+            "table11": furthest.map(|(name, error)| json!({
+                "largest_error": error, "of": name, "host_wait_ns": SYNC_NS, "fitted_to": FITTED,
+            })),
+            "rtl": args.simulate.then(|| json!({"runs": simulated, "same_clocks": same})),
+        }))?;
+    } else {
+        let only: String = args.tables.iter().map(|n| format!(" --table {n}")).collect();
+        let simulate = if args.simulate { " --simulate" } else { "" };
+        let mut text = format!(
+            "# SIFO's overlay, here and in the paper\n\nMade by `blindcore repro sifo{simulate}{only}`; `README.md` says what to \
+             make of it. Times are clocks at 200 MHz.\n",
+        );
+        if let Some((name, error)) = furthest {
+            text += &format!(
+                "\nTable 11's largest error: {:+.1} %, {name}. One parameter is fitted, to {}: the host's {SYNC_NS} ns from a \
+                 batch's end to its next write, with the link at 300 MHz.\n",
+                100.0 * error,
+                FITTED.join(", "),
+            );
+        }
+        if args.simulate {
+            text += &format!(
+                "\nThe SystemVerilog, simulated, takes the model's clocks in {same} of {simulated} runs; every table and label \
+                 of them is the CPU's.\n"
+            );
+        }
+        for table in &tables {
+            text += &markdown(table, &taken, args.simulate);
+        }
+        output::print(&text)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// A table for people.
+fn markdown(table: &Table, taken: &[Taken], simulated: bool) -> String {
+    let Some((_, first)) = table.problems.first() else { return String::new() };
+    let (mut head, mut rule) = ("| problem |".to_owned(), "|---|".to_owned());
+    for line in first {
+        let unit = if line.unit.is_empty() { String::new() } else { format!(", {}", line.unit) };
+        head += &format!(" {}{unit} |", line.what);
+        rule += "--:|";
+        if line.paper.is_some() {
+            head += " paper | ratio |";
+            rule += "--:|--:|";
+        }
+    }
+    // The clocks by the model and by the chip of what was simulated for a row.
+    let runs = |lines: &[Line]| -> Vec<(u64, u64)> {
+        let jobs = lines.iter().flat_map(|line| &line.jobs);
+        jobs.filter_map(|job| Some((taken[*job].clocks, taken[*job].on_chip?))).collect()
+    };
+    let simulated = simulated && table.problems.iter().any(|(_, lines)| !runs(lines).is_empty());
+    if simulated {
+        head += " RTL |";
+        rule += "---|";
+    }
+    let mut text = format!("\n## {}\n\n{}\n\n{head}\n{rule}\n", table.title, table.note);
+    let number = |x: f64| match x {
+        1000.0.. => format!("{x:.0}"),
+        100.0.. => format!("{x:.1}"),
+        _ => format!("{x:.2}"),
+    };
+    for (problem, lines) in &table.problems {
+        text += &format!("| {problem} |");
+        for (line, of_first) in lines.iter().zip(first) {
+            text += &format!(" {} |", number(line.value));
+            text += &match line.paper {
+                // Its times are whole.
+                Some(paper) if line.unit == "us" => format!(" {paper} | {:.2} |", line.value / paper),
+                Some(paper) => format!(" {} | {:.2} |", number(paper), line.value / paper),
+                None if of_first.paper.is_some() => " | |".to_owned(),
+                None => String::new(),
+            };
+        }
+        if simulated {
+            text += match &runs(lines)[..] {
+                [] => " |",
+                runs if runs.iter().all(|(model, chip)| model == chip) => " the same clocks |",
+                _ => " other clocks |",
+            };
+        }
+        text.push('\n');
+    }
+    text
+}

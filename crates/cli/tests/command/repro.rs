@@ -1,0 +1,113 @@
+//! `blindcore repro`: papers' figures, ours beside them.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{blindcore, code, json, refused, run, stderr, stdout};
+use crate::hw_circuit;
+
+fn row<'a>(rows: &'a [Value], id: &str) -> &'a Value {
+    rows.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("no {id}"))
+}
+
+fn number(row: &Value, field: &str) -> f64 {
+    row[field].as_f64().unwrap_or_else(|| panic!("no {field} in {row}"))
+}
+
+/// The figures that repro/sifo keeps are today's, and what they have to be.
+#[test]
+fn sifos_times_stand_beside_the_papers() {
+    let dir = tempfile::tempdir().unwrap();
+    let today = json(&run(dir.path(), &["repro", "sifo", "--json"]));
+    let rows = today["rows"].as_array().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../repro/sifo/hardware.json");
+    let kept: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();
+    let kept_rows = kept["rows"].as_array().unwrap();
+    let anew = "make both of repro/sifo's files of hardware anew, as its README.md says";
+    assert_eq!((rows.len(), &today["table11"]), (kept_rows.len(), &kept["table11"]), "{anew}");
+    for (today, kept) in rows.iter().zip(kept_rows) {
+        for field in ["id", "value", "unit", "paper", "ratio", "clocks"] {
+            assert_eq!(today[field], kept[field], "{anew}: {}", today["id"]);
+        }
+        // Where the chip was simulated it took the same clocks.
+        assert!(today["rtl_clocks"].is_null(), "{today}");
+        assert!(kept["rtl_clocks"].is_null() || kept["rtl_clocks"] == kept["clocks"], "{kept}");
+    }
+    assert!(kept["rtl"]["runs"].as_u64() > Some(50) && kept["rtl"]["runs"] == kept["rtl"]["same_clocks"]);
+
+    // Table 11, all of it, within a quarter; its speed-ups are the paper's times of FlexSC over ours.
+    let of = |table: &str| -> Vec<&Value> {
+        let is = |row: &&Value| row["id"].as_str().unwrap().starts_with(table) && row["unit"] == "us";
+        rows.iter().filter(is).collect()
+    };
+    let best = of("sifo.table11.");
+    assert_eq!(best.len(), 14);
+    let errors = best.iter().map(|row| number(row, "ratio") - 1.0);
+    let largest = errors.max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap();
+    assert!(largest.abs() < 0.25 && number(&today["table11"], "largest_error") == largest, "{largest}");
+    // Nothing is fitted to Tables 5 and 9.
+    let unfitted = [of("sifo.table5."), of("sifo.table9.")].concat();
+    assert!(unfitted.iter().all(|row| (number(row, "ratio") - 1.0).abs() < 0.1), "{unfitted:?}");
+    let mult64 = row(rows, "sifo.table11.mult64");
+    assert_eq!((number(mult64, "paper"), mult64["problem"].as_str()), (12_252.0, Some("mult64")));
+    assert_eq!(number(mult64, "value"), number(mult64, "clocks") / 200.0);
+    let speedup = row(rows, "sifo.table11.mult64.speedup");
+    assert!((number(speedup, "value") - 153_130.0 / number(mult64, "value")).abs() < 1e-9, "{speedup}");
+    let rate = row(rows, "sifo.section4_3.matmul20x20x4.bandwidth");
+    let time = number(row(rows, "sifo.table11.matmul20x20x4"), "value");
+    assert!((number(rate, "value") - 254_400.0 * 240.0 / time).abs() < 1e-6, "{rate}");
+    // What the paper improves gets better here too.
+    for problem in ["adder6", "mult64", "sort10x4"] {
+        let us = |id: &str| number(row(rows, &id.replace('*', problem)), "value");
+        let times = ["sifo.table5.*.10", "sifo.table6.*", "sifo.table7.*"].map(us);
+        assert!(times.is_sorted_by(|slow, fast| slow > fast), "{times:?}");
+        let others =
+            [us("sifo.table11.*"), us("sifo.beside.*.lifetimes"), us("sifo.beside.*.ours.lifetimes")];
+        assert!(others.is_sorted_by(|slow, fast| slow > fast), "{others:?}");
+    }
+    let ninth: Vec<f64> = of("sifo.table9.").iter().map(|row| number(row, "value")).collect();
+    assert!(ninth.len() == 3 && ninth.is_sorted_by(|slow, fast| slow > fast), "{ninth:?}");
+    assert!(number(row(rows, "sifo.table10.pagerank3.gain"), "value") > 1.0);
+    assert_eq!((of("sifo.table5.").len(), of("sifo.table8.").len()), (18, 3));
+}
+
+#[test]
+fn the_chip_takes_the_models_clocks() {
+    if !hw_circuit::built() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let simulated = json(&run(dir.path(), &["repro", "sifo", "--table", "11", "--simulate", "--json"]));
+    let rows = simulated["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 28); // times and speed-ups
+    for row in rows {
+        let large =
+            ["matmul5x5x8", "matmul10x10x8", "matmul20x20x4"].contains(&row["problem"].as_str().unwrap());
+        let clocks = if large { &Value::Null } else { &row["clocks"] };
+        assert_eq!(&row["rtl_clocks"], clocks, "{row}");
+    }
+    assert_eq!((&simulated["rtl"]["runs"], &simulated["rtl"]["same_clocks"]), (&11.into(), &11.into()));
+}
+
+#[test]
+fn tables_are_printed_one_by_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), &["repro", "sifo", "--table", "9", "--table", "8"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.contains("Made by `blindcore repro sifo --table 9 --table 8`"), "{text}");
+    let titles: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).collect();
+    assert_eq!(titles, ["## Table 8: block RAM, most-frequently-used", "## Table 9: cells of both kinds"]);
+    // Every row of a table in Markdown has as many cells as its head.
+    let cells = |line: &str| line.matches('|').count();
+    for table in text.split("\n## ").skip(1) {
+        let lines: Vec<&str> = table.lines().filter(|line| line.starts_with('|')).collect();
+        assert!(lines.len() > 2 && lines.iter().all(|line| cells(line) == cells(lines[0])), "{table}");
+    }
+    assert_eq!(code(&run(dir.path(), &["repro", "sifo", "--table", "12"])), 2);
+    // Without a chip nothing is simulated, which is said before anything is counted.
+    let mut without = blindcore(dir.path());
+    without.args(["repro", "sifo", "--simulate"]).env("BLINDCORE_RTL", dir.path());
+    refused(&without.output().unwrap(), &["libsifo.so", "make -C hw libraries"]);
+}
