@@ -5,6 +5,7 @@ pub(crate) mod circuit;
 pub(crate) mod lanes;
 pub(crate) mod lookup;
 pub(crate) mod report;
+pub(crate) mod today;
 
 /// Where clocks went, drawn: each part with its share of all of them.
 fn bars(all: u64, parts: &[(&str, u64)]) -> String {

@@ -1,0 +1,60 @@
+//! Today's overlay on the problems of SIFO's Table 11, beside the paper's times.
+
+use blindcore_accel_rtl::overlay::CLOCK;
+use blindcore_accel_rtl::overlay::half_gates::{HalfGates, Settings};
+use blindcore_circuit::problems::published::{self, ROWS};
+use serde_json::json;
+
+use super::{circuit, lanes};
+use crate::Outcome;
+use crate::output::{self, Bar};
+
+/// Whose netlists are garbled: from the 8-bit multiplication on.
+const FIRST: &str = "mult8";
+
+/// Garbles and evaluates each on the simulated chip, over the paper's link and with one that never holds it up.
+pub(crate) fn run(as_json: bool) -> anyhow::Result<Outcome> {
+    let device = "rtl:sifo-half-gates";
+    let mut rows = Vec::new();
+    let mut text = format!(
+        "# Today's overlay beside SIFO's Table 11\n\nMade by `blindcore repro sifo --today`, every table compared with cpu's. \
+         {device} at 200 MHz, on the paper's netlists; what goes to the host goes over PCIe Gen3 x8, or over a link that \
+         never holds the chip up.\n\n\
+         | problem | us | paper, us | of the paper's | M ANDs/s | us, unbound link | M ANDs/s |\n|---|--:|--:|--:|--:|--:|--:|\n"
+    );
+    let first = ROWS.iter().position(|row| row.name == FIRST).expect("a row");
+    let all: u64 = ROWS[first..].iter().map(|row| row.figures.gates).sum();
+    let (mut bar, mut done) = (Bar::new(), 0);
+    for row in &ROWS[first..] {
+        bar.set("simulating", done, Some(all), false);
+        let netlist = published::netlist(row);
+        let inputs = circuit::random_inputs(&netlist)?;
+        let take = |settings| lanes::run(&HalfGates::with_settings(device, settings)?, &netlist, &inputs);
+        let (bound, unbound) = (take(Settings::BOARD)?, take(Settings::UNBOUND)?);
+        let us = |taken: &lanes::Done| taken.garbling.clocks.cycles as f64 / CLOCK * 1e6;
+        let paper = row.figures.fpga_us as f64;
+        text += &format!(
+            "| {} | {:.1} | {paper} | 1/{:.0} | {:.0} | {:.1} | {:.0} |\n",
+            row.name,
+            us(&bound),
+            paper / us(&bound),
+            bound.ands_a_second() / 1e6,
+            us(&unbound),
+            unbound.ands_a_second() / 1e6,
+        );
+        rows.push(json!({
+            "id": format!("sifo.today.{}", row.name), "value": us(&bound), "unit": "us", "paper": paper,
+            "ratio": us(&bound) / paper, "ands": bound.ands, "ands_per_second": bound.ands_a_second(),
+            "unbound_us": us(&unbound), "unbound_ands_per_second": unbound.ands_a_second(),
+            "lanes": bound.lanes, "evaluation_us": bound.evaluation.clocks.cycles as f64 / CLOCK * 1e6,
+        }));
+        done += row.figures.gates;
+    }
+    drop(bar);
+    if as_json {
+        output::json(&json!({"made_by": "blindcore repro sifo --today --json", "rows": rows}))?;
+    } else {
+        output::print(&text)?;
+    }
+    Ok(Outcome::Done)
+}
