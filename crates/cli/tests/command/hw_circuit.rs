@@ -168,6 +168,9 @@ fn todays_overlay_garbles_and_evaluates() {
     let bound = of(&["matmul5x5x4", "--published"]);
     let clocks = |of: &serde_json::Value| number(&of["garbling"]["clocks"]);
     assert!(clocks(&bound) > clocks(&wide), "tables take the link longer than the cells");
+    // At most a fifth of the paper's 5,830 us and 293 us, at its clock; clocks are exact.
+    assert!(5 * clocks(&bound) <= 5_830 * 200, "{bound}");
+    assert!(5 * clocks(&of(&["mult8", "--published"])) <= 293 * 200);
 }
 
 #[test]
