@@ -10,7 +10,10 @@ use blindcore_accel_rtl::overlay::{Cells, Clocks, Overlay, Registers, Settings};
 use blindcore_circuit::levels::{self, Layers};
 use blindcore_circuit::overlay::{self as circuits, Share};
 use blindcore_circuit::policy::{Assignment, Policy};
-use blindcore_circuit::problems::published::{self, ROWS};
+use blindcore_circuit::problems::{
+    self,
+    published::{self, ROWS},
+};
 
 /// The chip; none where it has not been built, unless BLINDCORE_RTL says that it has.
 fn open(settings: Settings) -> Option<Overlay> {
@@ -210,8 +213,13 @@ fn the_papers_problems_on_todays_chip() {
     };
     let lanes = chip.build().lanes;
     let mut random = Random(10);
-    for name in ["adder6", "hamming30", "mult8", "mult64", "sort10x4", "matmul5x5x4"] {
-        let netlist = published::netlist(ROWS.iter().find(|row| row.name == name).expect("a row"));
+    let row = |name: &str| published::netlist(ROWS.iter().find(|row| row.name == name).expect("a row"));
+    let mut netlists: Vec<_> =
+        ["adder6", "hamming30", "mult8", "mult64", "sort10x4", "matmul5x5x4"].map(|n| (n, row(n))).into();
+    // Ours have their adders' operands in other orders; so have those of which gates were folded away.
+    netlists.extend(["mult8", "hamming50", "sort10x4", "mult32"].map(|n| (n, problems::make(n).unwrap())));
+    netlists.push(("mult16, folded", circuits::folded(&row("mult16")).unwrap()));
+    for (name, netlist) in netlists {
         for Share { program, outputs, .. } in circuits::side_by_side(&netlist, lanes, 3) {
             let scheme = Scheme::HalfGates { key: [random.next() as u8; 16] };
             let Scheme::HalfGates { key } = &scheme else { unreachable!() };

@@ -158,6 +158,6 @@ fn more_inputs_than_a_session_takes_are_refused() {
     std::fs::write(&path, format!("1 {}\n1 {bits}\n1 1\n\n2 1 0 1 {bits} XOR\n", bits + 1)).unwrap();
     // As long as such a file may be, of holes.
     std::fs::File::options().write(true).open(&path).unwrap().set_len(1 << 28).unwrap();
-    let error = Circuit::stream(&path, dir.path()).err().expect("refused").to_string();
+    let error = Circuit::stream(&path, dir.path()).map(drop).unwrap_err().to_string();
     assert!(error.contains("134217729") && error.contains("134217728"), "{error}");
 }

@@ -214,21 +214,23 @@ impl Values {
                     return None;
                 }
                 // One of the two is read by the AND alone, the other by the sum too.
-                let (whole, shared) = match (reads[*x as usize], reads[*y as usize]) {
-                    (1, 2) => ((*x, gx), (*y, gy)),
-                    (2, 1) => ((*y, gy), (*x, gx)),
+                let y_is_shared = match (reads[*x as usize], reads[*y as usize]) {
+                    (1, 2) => true,
+                    (2, 1) => false,
                     _ => return None,
                 };
                 let carry = readers[both as usize][0];
                 let gcarry = gate(carry)?;
                 let c = other(gcarry, both).filter(|_| !gcarry.0)?;
-                let (a, b) = (other(whole.1, c)?, other(shared.1, c)?);
-                let sum = readers[shared.0 as usize].into_iter().find(|reader| *reader != both)?;
+                // Which operand is which shows in the AND's table.
+                let (a, b) = (other(gx, c)?, other(gy, c)?);
+                let (shared, lacks) = if y_is_shared { (*y, a) } else { (*x, b) };
+                let sum = readers[shared as usize].into_iter().find(|reader| *reader != both)?;
                 let gsum = gate(sum)?;
-                if gsum.0 || other(gsum, shared.0)? != a || sum == carry {
+                if gsum.0 || other(gsum, shared)? != lacks || sum == carry {
                     return None;
                 }
-                let mine = [whole.0, shared.0, both, sum, carry];
+                let mine = [*x, *y, both, sum, carry];
                 if mine.iter().any(|value| taken[*value as usize]) {
                     return None;
                 }
@@ -577,13 +579,18 @@ mod tests {
         program.finish()
     }
 
+    /// An AND that tells its operands apart, as tables do.
+    fn and(a: u64, b: u64) -> u64 {
+        (a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ b).rotate_left(23).wrapping_mul(0xd6e8_feb8_6659_fd93)
+    }
+
     /// What the chip does: writes are there after the next fence and not before, whatever the order within.
-    fn run(schedule: &Schedule, slots: &mut [bool], places: usize) {
-        let mut ram: Vec<Option<bool>> = vec![None; places];
-        let mut ddr: HashMap<u64, bool> =
+    fn run(schedule: &Schedule, slots: &mut [u64], places: usize) {
+        let mut ram: Vec<Option<u64>> = vec![None; places];
+        let mut ddr: HashMap<u64, u64> =
             schedule.inputs.iter().map(|(slot, ddr)| (*ddr, slots[*slot as usize])).collect();
-        let mut waiting: Vec<(u32, bool)> = Vec::new();
-        let mut stored: Vec<(u64, bool)> = Vec::new();
+        let mut waiting: Vec<(u32, u64)> = Vec::new();
+        let mut stored: Vec<(u64, u64)> = Vec::new();
         for (fence, ops) in &schedule.batches {
             if *fence {
                 for (place, value) in waiting.drain(..) {
@@ -594,17 +601,17 @@ mod tests {
             for op in ops {
                 assert_eq!(op.code(), ops[0].code(), "a batch has one kind");
                 let get = |place: u32| ram[place as usize].expect("a place that was written");
-                let mut put = |place: u32, value: bool| {
+                let mut put = |place: u32, value: u64| {
                     assert!(waiting.iter().all(|(other, _)| *other != place), "two write {place}");
                     waiting.push((place, value));
                 };
                 match *op {
                     Op::Xor { out, a, b } => put(out, get(a) ^ get(b)),
-                    Op::And { out, a, b } => put(out, get(a) & get(b)),
+                    Op::And { out, a, b } => put(out, and(get(a), get(b))),
                     Op::Full { sum, carry, a, b, c } => {
                         let (a, b, c) = (get(a), get(b), get(c));
                         put(sum, a ^ b ^ c);
-                        put(carry, c ^ ((a ^ c) & (b ^ c)));
+                        put(carry, c ^ and(a ^ c, b ^ c));
                     }
                     Op::Load { place, ddr: from } => put(place, ddr[&from]),
                     Op::Store { place, ddr: to } => stored.push((to, get(place))),
@@ -634,14 +641,14 @@ mod tests {
             let schedule = Schedule::new(&program, places, None).unwrap();
             spilled += schedule.spilled;
             full_adders += schedule.full_adders;
-            let mut want: Vec<bool> = (0..program.slots()).map(|_| random.below(2) == 1).collect();
+            let mut want: Vec<u64> = (0..program.slots()).map(|_| random.below(1 << 30) as u64).collect();
             let mut got = want.clone();
             for (xors, ands, _) in program.parts().iter().flat_map(|part| program.layers_of(*part)) {
                 for s in xors {
                     want[s.out as usize] = want[s.a as usize] ^ want[s.b as usize];
                 }
                 for s in ands {
-                    want[s.out as usize] = want[s.a as usize] & want[s.b as usize];
+                    want[s.out as usize] = and(want[s.a as usize], want[s.b as usize]);
                 }
             }
             run(&schedule, &mut got, places);
