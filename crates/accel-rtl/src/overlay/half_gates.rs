@@ -18,23 +18,25 @@
 //! Instances of a program go to the chip's lanes, as many at once as it has; a chip that garbles one instance leaves the
 //! other lanes' results unread.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::garble::{self, Garble, Labels, Offset, Program, Scheme};
-use blindcore_accel::{Contract, Cost, Description, Device, Error, Hardware, Stalls, Traffic};
+use blindcore_accel::{Contract, Cost, Description, Device, Error};
 
-use super::library::{Board, Build, Tables, Timing};
+use super::chip::{self, Chip, Entry};
+use super::library::{Build, Tables, Timing};
 use super::schedule::{Op, Place, Schedule};
 use super::{CLOCK, Clocks, DMA};
 
-/// A device: its name, its library's file, what it is, and its lanes.
-type Entry = (&'static str, &'static str, &'static str, usize);
-
-const DEVICES: [Entry; 1] =
-    [("rtl:sifo-half-gates", "sifo-half-gates", "today's overlay: four lanes of half gates over AES", 4)];
+const DEVICES: [Entry; 1] = [Entry {
+    name: "rtl:sifo-half-gates",
+    file: "sifo-half-gates",
+    what: "today's overlay: four lanes of half gates over AES",
+    label: 128,
+    lanes: 4,
+}];
 
 /// Bytes of a command as DMA brings it: 96 bits.
 pub const COMMAND_BYTES: f64 = 12.0;
@@ -99,14 +101,6 @@ pub struct HalfGates {
     settings: Settings,
 }
 
-struct Chip {
-    name: &'static str,
-    what: &'static str,
-    path: PathBuf,
-    build: Build,
-    board: Mutex<Board>,
-}
-
 enum Side<'a> {
     Garble(&'a Offset, &'a mut [u8]),
     Evaluate(&'a [u8]),
@@ -115,7 +109,7 @@ enum Side<'a> {
 impl HalfGates {
     /// The names of the devices that there are.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        DEVICES.iter().map(|(name, ..)| *name)
+        DEVICES.iter().map(|entry| entry.name)
     }
 
     /// Opens a chip on the paper's board.
@@ -131,17 +125,7 @@ impl HalfGates {
     /// # Errors
     /// As [`HalfGates::open`].
     pub fn with_settings(name: &str, settings: Settings) -> Result<Self, Error> {
-        let Some((name, file, what, lanes)) = DEVICES.into_iter().find(|(n, ..)| *n == name) else {
-            let names: Vec<_> = Self::names().collect();
-            return Err(Error::Device {
-                name: name.into(),
-                why: "no overlay of half gates has this name".into(),
-                remedy: format!("use {}", names.join(" or ")),
-            });
-        };
-        let path = crate::find(name, file)?;
-        let board = Board::open(name, &path, 128, lanes)?;
-        let chip = Chip { name, what, path, build: board.build(), board: Mutex::new(board) };
+        let chip = Chip::open(&DEVICES, name)?;
         Ok(Self { chip: Arc::new(chip), settings })
     }
 
@@ -270,11 +254,7 @@ impl HalfGates {
         let lanes = self.chip.build.lanes;
         let here = lanes.min(labels.instances() - first);
         let ands = program.ands();
-        let mut board = self.chip.board.lock().unwrap_or_else(|poisoned| {
-            let mut board = poisoned.into_inner();
-            board.renew(); // whoever panicked may have left it busy
-            board
-        });
+        let mut board = self.chip.board();
         for (slot, ddr) in &schedule.inputs {
             let all: Vec<_> = (0..lanes)
                 .map(|lane| if lane < here { labels.get(*slot, first + lane) } else { 0 })
@@ -325,24 +305,8 @@ impl HalfGates {
             Side::Evaluate(_) => Tables::In(&rows),
         };
         let ended = board.run(timing, &items, tables, most);
-        let missing = matches!(side, Side::Garble(..)) && ended.table_bytes != rows.len() as u64;
-        if ended.error != 0 || missing {
-            board.renew();
-            let what = match ended.error {
-                1 => "a command came out of place",
-                2 => "a place is past the memory's end",
-                3 => "it stood still",
-                255 => "it never came to an end",
-                _ => "its tables are not as many as its ANDs",
-            };
-            let (device, code) = (self.chip.name.into(), ended.error.into());
-            return Err(Error::Hardware {
-                device,
-                code,
-                what,
-                remedy: "report this as a defect of blindcore",
-            });
-        }
+        let out = matches!(side, Side::Garble(..)).then_some(rows.len());
+        let clocks = self.chip.ended(&mut board, &ended, out)?;
         if let Side::Garble(_, tables) = side {
             for (and, rows) in rows.chunks_exact(lanes * row).enumerate() {
                 for lane in 0..here {
@@ -359,8 +323,7 @@ impl HalfGates {
                 labels.set(*slot, first + lane, label);
             }
         }
-        let [cycles, gates, ddr_accesses, waits_ddr, waits_cell, waits_host, items, _] = ended.counters;
-        Ok(Clocks { cycles, gates, ddr_accesses, waits_ddr, waits_cell, waits_host, items })
+        Ok(clocks)
     }
 }
 
@@ -400,16 +363,11 @@ impl Device for HalfGates {
     }
 
     fn describe(&self) -> Description {
-        Description {
-            name: self.chip.name.into(),
-            hardware: format!("{}, simulated from {}", self.chip.what, self.chip.path.display()),
-            threads: 1,
-            why: "asked for by name".into(),
-        }
+        self.chip.describe()
     }
 
     fn contract(&self, _: &Shape) -> Result<Box<dyn Contract>, Error> {
-        Err(Error::Unsupported { name: self.chip.name.into(), operation: "contract" })
+        Err(self.chip.unsupported("contract"))
     }
 
     fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
@@ -418,9 +376,7 @@ impl Device for HalfGates {
                 chip: Self { chip: self.chip.clone(), settings: self.settings },
                 scheme: *scheme,
             })),
-            _ => {
-                Err(Error::Unsupported { name: self.chip.name.into(), operation: "garble under this scheme" })
-            }
+            _ => Err(self.chip.unsupported("garble under this scheme")),
         }
     }
 }
@@ -442,21 +398,8 @@ impl ChipGarble {
         let start = Instant::now();
         let instances = labels.instances();
         let clocks = self.chip.passes(key, program, None, first_gate, labels, side)?.clocks;
-        let ands = program.ands();
-        Ok(Cost {
-            time: start.elapsed(),
-            and_gates: (ands * instances) as u64,
-            xor_gates: ((program.steps().len() - ands) * instances) as u64,
-            threads: 1,
-            hardware: Some(Hardware {
-                cycles: clocks.cycles,
-                busy: clocks.gates,
-                stalls: Stalls { dram: clocks.waits_ddr, hazard: clocks.waits_cell, ..Stalls::default() },
-                traffic: Traffic { out: (ands * instances * 32) as u64, ..Traffic::default() },
-                ..Hardware::default()
-            }),
-            ..Cost::default()
-        })
+        let tables = program.ands() * instances * self.scheme.table_bytes();
+        Ok(chip::cost(program, instances, clocks, 16, tables, start.elapsed()))
     }
 }
 

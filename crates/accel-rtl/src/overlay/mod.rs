@@ -19,34 +19,32 @@
 //! optimisations are on; [`Overlay::estimate`] counts clocks without simulating what is garbled.
 
 pub mod boards;
+mod chip;
 mod commands;
 pub mod half_gates;
 mod library;
 mod model;
 mod schedule;
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::garble::{self, Garble, Labels, Offset, Program, Scheme};
-use blindcore_accel::{Contract, Cost, Description, Device, Error, Hardware, Stalls, Traffic};
+use blindcore_accel::{Contract, Cost, Description, Device, Error};
 
+use chip::{Chip, Entry};
 pub use commands::{Address, Batch, Cells, Commands, Operation, Registers};
 pub use library::Build;
-use library::{Board, Tables, Timing};
+use library::{Tables, Timing};
 
-/// A device: its name, its library's file, what it is, and its bits of a label and lanes.
-type Entry = (&'static str, &'static str, &'static str, usize, usize);
-
-const DEVICES: [Entry; 1] = [(
-    "rtl:sifo",
-    "sifo",
-    "the paper's overlay: 15 AND cells of SHA-1, 15 XOR cells, labels of 80 bits",
-    80,
-    1,
-)];
+const DEVICES: [Entry; 1] = [Entry {
+    name: "rtl:sifo",
+    file: "sifo",
+    what: "the paper's overlay: 15 AND cells of SHA-1, 15 XOR cells, labels of 80 bits",
+    label: 80,
+    lanes: 1,
+}];
 
 /// Clocks a second: the paper's (section 4).
 pub const CLOCK: f64 = 200e6;
@@ -147,18 +145,10 @@ pub struct Overlay {
     settings: Settings,
 }
 
-struct Chip {
-    name: &'static str,
-    what: &'static str,
-    path: PathBuf,
-    build: Build,
-    board: Mutex<Board>,
-}
-
 impl Overlay {
     /// The names of the devices that there are.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        DEVICES.iter().map(|(name, ..)| *name)
+        DEVICES.iter().map(|entry| entry.name)
     }
 
     /// Opens an overlay with the paper's settings.
@@ -174,17 +164,8 @@ impl Overlay {
     /// # Errors
     /// As [`Overlay::open`]; or more cells or block RAM than it has.
     pub fn with_settings(name: &str, settings: Settings) -> Result<Self, Error> {
-        let Some((name, file, what, label, lanes)) = DEVICES.into_iter().find(|(n, ..)| *n == name) else {
-            let names: Vec<_> = Self::names().collect();
-            return Err(Error::Device {
-                name: name.into(),
-                why: "no overlay has this name".into(),
-                remedy: format!("use {}", names.join(" or ")),
-            });
-        };
-        let path = crate::find(name, file)?;
-        let board = Board::open(name, &path, label, lanes)?;
-        let build = board.build();
+        let chip = Chip::open(&DEVICES, name)?;
+        let build = chip.build;
         let Cells { ands, xors } = settings.cells;
         let over = |what: &str, got: usize, most: usize| Error::Device {
             name: name.into(),
@@ -200,7 +181,6 @@ impl Overlay {
         if settings.block_ram > build.places {
             return Err(over("places of block RAM", settings.block_ram, build.places));
         }
-        let chip = Chip { name, what, path, build, board: Mutex::new(board) };
         Ok(Self { chip: Arc::new(chip), settings })
     }
 
@@ -261,11 +241,7 @@ impl Overlay {
         tables: &mut [u8],
     ) -> Result<Clocks, Error> {
         let commands = self.commands(program)?;
-        let mut board = self.chip.board.lock().unwrap_or_else(|poisoned| {
-            let mut board = poisoned.into_inner();
-            board.renew(); // whoever panicked may have left it busy
-            board
-        });
+        let mut board = self.chip.board();
         let block_ram = self.settings.block_ram;
         let address = |slot: usize| {
             if slot < block_ram { (slot as u32) << 1 | 1 } else { ((slot - block_ram) as u32) << 1 }
@@ -288,24 +264,13 @@ impl Overlay {
         // The chip's watchdog ends a run that stands still; this one ends a run that never does.
         let a_gate = 64 + 4 * u64::from(timing.latency) + u64::from(timing.period) / 16;
         let most = (commands.gates().len() as u64 + 1) * (a_gate + u64::from(timing.sync) + 200);
+        let bytes = tables.len();
         let ended = board.run(timing, &items, Tables::Out(tables), most);
-        if ended.error != 0 || ended.table_bytes != tables.len() as u64 {
-            board.renew();
-            let (what, remedy) = match ended.error {
-                1 => ("a command came out of place", "report this as a defect of blindcore"),
-                2 => ("an address is past the block RAM", "report this as a defect of blindcore"),
-                3 => ("it stood still", "report this as a defect of blindcore"),
-                255 => ("it never came to an end", "report this as a defect of blindcore"),
-                _ => ("its tables are not as many as its ANDs", "report this as a defect of blindcore"),
-            };
-            let (device, code) = (self.chip.name.into(), ended.error.into());
-            return Err(Error::Hardware { device, code, what, remedy });
-        }
+        let clocks = self.chip.ended(&mut board, &ended, Some(bytes))?;
         for (slot, _) in used.iter().enumerate().filter(|(_, (_, written))| *written) {
             labels.set(slot as u32, instance, board.peek(address(slot))[0]);
         }
-        let [cycles, gates, ddr_accesses, waits_ddr, waits_cell, waits_host, items, _] = ended.counters;
-        Ok(Clocks { cycles, gates, ddr_accesses, waits_ddr, waits_cell, waits_host, items })
+        Ok(clocks)
     }
 }
 
@@ -326,16 +291,11 @@ impl Device for Overlay {
     }
 
     fn describe(&self) -> Description {
-        Description {
-            name: self.chip.name.into(),
-            hardware: format!("{}, simulated from {}", self.chip.what, self.chip.path.display()),
-            threads: 1,
-            why: "asked for by name".into(),
-        }
+        self.chip.describe()
     }
 
     fn contract(&self, _: &Shape) -> Result<Box<dyn Contract>, Error> {
-        Err(Error::Unsupported { name: self.chip.name.into(), operation: "contract" })
+        Err(self.chip.unsupported("contract"))
     }
 
     fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
@@ -343,9 +303,7 @@ impl Device for Overlay {
             Scheme::InsecureSifo => Ok(Box::new(OverlayGarble {
                 overlay: Self { chip: self.chip.clone(), settings: self.settings },
             })),
-            _ => {
-                Err(Error::Unsupported { name: self.chip.name.into(), operation: "garble under this scheme" })
-            }
+            _ => Err(self.chip.unsupported("garble under this scheme")),
         }
     }
 }
@@ -377,30 +335,11 @@ impl Garble for OverlayGarble {
             let tables = &mut tables[instance * rows..][..rows];
             clocks += self.overlay.run(program, offset, first, instance, labels, tables)?;
         }
-        let xors = program.steps().len() - ands;
-        let label = 10;
-        Ok(Cost {
-            time: start.elapsed(),
-            and_gates: (ands * instances) as u64,
-            xor_gates: (xors * instances) as u64,
-            threads: 1,
-            hardware: Some(Hardware {
-                cycles: clocks.cycles,
-                busy: clocks.gates,
-                stalls: Stalls { dram: clocks.waits_ddr, hazard: clocks.waits_cell, ..Stalls::default() },
-                traffic: Traffic {
-                    dram_read: label * clocks.ddr_accesses,
-                    out: tables.len() as u64,
-                    ..Traffic::default()
-                },
-                ..Hardware::default()
-            }),
-            ..Cost::default()
-        })
+        Ok(chip::cost(program, instances, clocks, 10, tables.len(), start.elapsed()))
     }
 
     /// The paper's chip garbles; it leaves evaluation to later work (section 3).
     fn evaluate(&self, _: &Program, _: u64, _: &mut Labels, _: &[u8]) -> Result<Cost, Error> {
-        Err(Error::Unsupported { name: self.overlay.chip.name.into(), operation: "evaluation" })
+        Err(self.overlay.chip.unsupported("evaluation"))
     }
 }
