@@ -140,6 +140,19 @@ fn what_the_chip_has_not_is_refused() {
     assert!(Overlay::open("rtl:other").err().unwrap().to_string().contains("rtl:sifo"));
 }
 
+/// Bits of all slots in the end.
+fn in_the_clear(program: &Program, mut bits: Vec<bool>) -> Vec<bool> {
+    for (xors, ands, _) in program.parts().iter().flat_map(|part| program.layers_of(*part)) {
+        for step in xors {
+            bits[step.out as usize] = bits[step.a as usize] ^ bits[step.b as usize];
+        }
+        for step in ands {
+            bits[step.out as usize] = bits[step.a as usize] & bits[step.b as usize];
+        }
+    }
+    bits
+}
+
 /// One program on one, two and three boards: the tables of one device, whatever travels.
 #[test]
 fn several_boards_garble_what_one_does() {
@@ -170,6 +183,18 @@ fn several_boards_garble_what_one_does() {
         reference::run(&scheme, cut.whole(), first, &mut whole, Side::Garble(&offset, &mut want));
         let taken = cut.run(&boards[..count], &offset, first, &mut labels, &mut tables).unwrap();
         assert!(tables == want, "tables on {count} boards");
+        // What is cut computes what it was cut from, and every label is where it is said to be.
+        let bits: Vec<bool> = (0..program.slots()).map(|_| random.below(2) == 1).collect();
+        let mut of_whole = vec![false; cut.whole().slots()];
+        for (value, slot) in of_whole.iter_mut().zip(cut.inputs()) {
+            *value = bits[*slot as usize];
+        }
+        let (clear, of_whole) = (in_the_clear(&program, bits), in_the_clear(cut.whole(), of_whole));
+        for (slot, value) in cut.outputs() {
+            assert_eq!(clear[*slot as usize], of_whole[*value as usize], "slot {slot}");
+            assert_eq!(labels.get(*slot, 0), whole.get(*value, 0), "slot {slot} on {count} boards");
+        }
+        assert!(!cut.outputs().is_empty());
         let gates: u64 = taken.boards.iter().map(|clocks| clocks.gates).sum();
         assert_eq!(gates, program.steps().len() as u64);
         assert!(taken.cycles <= taken.boards.iter().map(|clocks| clocks.cycles).sum());

@@ -207,6 +207,12 @@ impl Cut {
         &self.inputs
     }
 
+    /// Slots of the program that was cut that are written, and the slots of [`Cut::whole`] that hold the same in the end.
+    #[must_use]
+    pub fn outputs(&self) -> &[(u32, u32)] {
+        &self.outputs
+    }
+
     /// Garbles on boards that are simulated one after the other. Tables come in the order of [`Cut::whole`].
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::io::Read;
 use std::path::Path;
 
 use blindcore_accel::Error;
@@ -108,6 +109,13 @@ impl Board {
             let cause = std::error::Error::source(&error).map(|e| format!(": {e}"));
             refuse(format!("{}: {error}{}", path.display(), cause.unwrap_or_default()))
         };
+        // What the loader maps and the file lacks would end the process at its first reading.
+        if let Some(missing) = missing(path).map_err(|e| refuse(format!("{}: {e}", path.display())))? {
+            return Err(refuse(format!(
+                "{} ends {missing} bytes before its end: it is cut short",
+                path.display()
+            )));
+        }
         // SAFETY: whoever runs this chose the library, by building it or by naming its folder, as one chooses a program;
         // its initialisers only set up memory. The symbols have the types of `hw/rtl/sim/overlay.cpp`, which
         // `overlay_version` vouches for.
@@ -206,9 +214,52 @@ impl Board {
     }
 }
 
+/// How many bytes a 64-bit little-endian ELF file lacks, up to the end of its section headers, which linkers put last; none
+/// of any other file, which the loader judges.
+fn missing(path: &Path) -> std::io::Result<Option<u64>> {
+    let mut file = std::fs::File::open(path)?;
+    let mut header = [0u8; 64];
+    let length = file.metadata()?.len();
+    if length < header.len() as u64 {
+        return Ok(None);
+    }
+    file.read_exact(&mut header)?;
+    if header[..6] != *b"\x7fELF\x02\x01" {
+        return Ok(None);
+    }
+    let half = |at: usize| u64::from(u16::from_le_bytes([header[at], header[at + 1]]));
+    let sections = u64::from_le_bytes(header[40..48].try_into().expect("eight bytes"));
+    let end = sections.saturating_add(half(58) * half(60));
+    Ok(end.checked_sub(length).filter(|missing| *missing > 0))
+}
+
 impl Drop for Board {
     fn drop(&mut self) {
         // SAFETY: made by `overlay_new`, freed once.
         unsafe { (self.free)(self.handle) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing;
+
+    /// This test itself is an ELF file on Linux, whole; cut short it lacks what was cut.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_that_is_cut_short_is_known() {
+        let whole = std::env::current_exe().unwrap();
+        assert_eq!(missing(&whole).unwrap(), None);
+        let mut start = vec![0; 4096];
+        std::io::Read::read_exact(&mut std::fs::File::open(&whole).unwrap(), &mut start).unwrap();
+        let cut = std::env::temp_dir().join(format!("blindcore-cut-{}", std::process::id()));
+        std::fs::write(&cut, &start).unwrap();
+        let lacks = missing(&cut).unwrap();
+        std::fs::write(&cut, "no library").unwrap();
+        let other = missing(&cut).unwrap();
+        std::fs::remove_file(&cut).unwrap();
+        let length = std::fs::metadata(&whole).unwrap().len();
+        assert!(lacks.is_some_and(|lacks| lacks > 0 && lacks <= length - 4096), "{lacks:?} of {length}");
+        assert_eq!(other, None);
     }
 }
