@@ -22,7 +22,7 @@ pub(crate) enum Repro {
     /// Tables 5 to 11 of SIFO (2019) and its bandwidths, on the paper's own netlists
     #[command(after_help = "\
 Examples:
-  blindcore repro sifo                        tables in Markdown, in half a minute
+  blindcore repro sifo                        tables in Markdown, in some ten seconds
   blindcore repro sifo --simulate             what can be simulated, simulated too: some two minutes
   blindcore repro sifo --table 11 --simulate  only the last table
   blindcore repro sifo --today                today's overlay beside the paper's

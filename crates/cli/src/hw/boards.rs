@@ -1,14 +1,15 @@
 //! A circuit on several of SIFO's boards.
 
 use blindcore_accel::Device;
-use blindcore_accel::garble::{Label, Labels, Offset, Program, Scheme};
+use blindcore_accel::garble::{Labels, Scheme};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::overlay::boards::{BoardClocks, Cut};
 use blindcore_accel_rtl::overlay::{CLOCK, Overlay, Settings};
+use blindcore_circuit::netlist::Netlist;
+use blindcore_circuit::overlay::Placed;
 use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
-use super::circuit::fill;
+use super::circuit::{Fresh, decode};
 use crate::output::{self, Bar};
 
 /// Bytes a second between boards: a network of 10 Gbit/s.
@@ -19,16 +20,20 @@ pub(super) struct Several {
     taken: BoardClocks,
     one: u64,
     ands: usize,
+    pub(super) outputs: Vec<Vec<bool>>,
 }
 
-/// Garbles on as many simulated boards, one after the other, and makes sure that the tables are those of the CPU.
+/// Garbles on as many simulated boards, one after the other, makes sure that the tables are those of the CPU, and evaluates
+/// them there.
 pub(super) fn run(
     device: &str,
     settings: &Settings,
-    program: &Program,
+    netlist: &Netlist,
+    placed: &Placed,
+    inputs: &[Vec<bool>],
     boards: usize,
 ) -> anyhow::Result<Several> {
-    let cut = Cut::new(program, boards);
+    let cut = Cut::new(&placed.program, boards);
     let mut chips = Vec::new();
     let mut bar = Bar::new();
     for board in 0..boards {
@@ -36,33 +41,33 @@ pub(super) fn run(
         chips.push(Overlay::with_settings(device, *settings)?);
     }
     let scheme = Scheme::InsecureSifo;
-    let mut drawn = Zeroizing::new(vec![0u8; 10 * (cut.inputs().len() + 1)]);
-    fill(&mut drawn)?;
-    let mut random = drawn.chunks_exact(10).map(|bytes| {
-        let mut label = Zeroizing::new([0; 16]);
-        label[..10].copy_from_slice(bytes);
-        Label::from_le_bytes(*label)
-    });
-    let offset = Offset::new(random.next().expect("drawn"));
-    let (mut labels, mut whole) = (Labels::new(program.slots(), 1), Labels::new(cut.whole().slots(), 1));
-    for ((value, slot), zero) in (0..).zip(cut.inputs()).zip(random) {
-        labels.set(*slot, 0, zero);
-        whole.set(value, 0, zero);
+    let Fresh { offset, mut labels, mut active } = Fresh::new(placed, inputs)?;
+    let [mut whole, mut whole_active] = [(); 2].map(|()| Labels::new(cut.whole().slots(), 1));
+    for (value, slot) in (0..).zip(cut.inputs()) {
+        whole.set(value, 0, labels.get(*slot, 0));
+        whole_active.set(value, 0, active.get(*slot, 0));
     }
-    let mut tables = vec![0; program.ands() * scheme.table_bytes()];
+    let ands = placed.program.ands();
+    let mut tables = vec![0; ands * scheme.table_bytes()];
     let mut cpu_tables = tables.clone();
     bar.set("simulating", 0, None, false);
     let taken = cut.run(&chips, &offset, 0, &mut labels, &mut tables)?;
     drop(bar);
     let cpu = Cpu::open("cpu")?;
-    cpu.garble(&scheme)?.garble(cut.whole(), &offset, 0, &mut whole, &mut cpu_tables)?;
+    let garbler = cpu.garble(&scheme)?;
+    garbler.garble(cut.whole(), &offset, 0, &mut whole, &mut cpu_tables)?;
     anyhow::ensure!(
         tables == cpu_tables,
         "the tables of {boards} boards and of {} differ; report this",
         cpu.name()
     );
-    let one = Cut::new(program, 1).estimate(settings).cycles;
-    Ok(Several { taken, one, ands: program.ands() })
+    garbler.evaluate(cut.whole(), 0, &mut whole_active, &tables)?;
+    for (slot, value) in cut.outputs() {
+        active.set(*slot, 0, whole_active.get(*value, 0));
+    }
+    let outputs = decode(netlist, placed, &labels, &active, &offset)?;
+    let one = Cut::new(&placed.program, 1).estimate(settings).cycles;
+    Ok(Several { taken, one, ands, outputs })
 }
 
 impl Several {
@@ -70,6 +75,11 @@ impl Several {
     fn microseconds(&self) -> [f64; 3] {
         let us = |clocks: u64| clocks as f64 / CLOCK * 1e6;
         [us(self.taken.cycles), self.taken.bytes_moved as f64 / NETWORK * 1e6, us(self.one)]
+    }
+
+    fn speedup(&self) -> f64 {
+        let [garbling, moving, one] = self.microseconds();
+        if garbling + moving > 0.0 { one / (garbling + moving) } else { 1.0 }
     }
 
     pub(super) fn document(&self, circuit: &str) -> Value {
@@ -88,14 +98,15 @@ impl Several {
             "microseconds_garbling": garbling,
             "microseconds_moving_at_10_gbit": moving,
             "microseconds_of_one_board": one,
-            "speedup": if garbling + moving > 0.0 { one / (garbling + moving) } else { 1.0 },
+            "speedup": self.speedup(),
         })
     }
 
     pub(super) fn text(&self, device: &str, circuit: &str) -> String {
         let [garbling, moving, one] = self.microseconds();
         let mut text = format!(
-            "{} boards of {device} garbled {} ANDs of {} in {} steps, every table as cpu has it\n",
+            "{} boards of {device} garbled {} ANDs of {} in {} steps, every table as cpu has it, which \
+             evaluated them to the outputs in the clear\n",
             self.taken.boards.len(),
             self.ands,
             output::printable(&json!(circuit)),
@@ -109,7 +120,7 @@ impl Several {
              one board {one:.1} us: {:.2}x\n",
             self.taken.labels_moved,
             output::bytes(self.taken.bytes_moved as u64),
-            one / (garbling + moving).max(f64::MIN_POSITIVE),
+            self.speedup(),
         );
         text
     }

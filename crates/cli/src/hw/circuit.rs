@@ -49,9 +49,11 @@ Examples:
   blindcore hw run circuit mult32 --published --allow-broken              the paper's netlist, beside the paper's time
   blindcore hw run circuit design.v --policy lifetimes --allow-broken --json
   blindcore hw run circuit adder6 --commands --allow-broken               with what the host sends
+  blindcore hw run circuit matmul5x5x4 --boards 4 --allow-broken          on four boards
+  blindcore hw run circuit --device rtl:sifo-half-gates                   on today's overlay, where nothing is broken
 
-The chip garbles; the CPU garbles the same, and every table and label is compared. Then the CPU evaluates the chip's
-tables, and the decoded outputs are compared with those in the clear. Inputs that aren't given are random. A few
+The chip garbles; the CPU garbles the same, and every table and label is compared. Then the CPU (today's overlay: the chip)
+evaluates the tables, and the decoded outputs are compared with those in the clear. Without --input, inputs are random. Ten
 thousand gates take seconds; `blindcore repro sifo` counts the clocks of larger circuits without simulating them. The
 chips come from `make -C hw libraries`, which also installs what it needs.")]
 pub(crate) struct HwCircuit {
@@ -70,25 +72,25 @@ pub(crate) struct HwCircuit {
     /// The chip: rtl:sifo, as published, or rtl:sifo-half-gates, as it would be built today
     #[arg(long, value_name = "NAME", default_value = "rtl:sifo")]
     device: String,
-    /// Which wires block RAM holds
+    /// For rtl:sifo on one board: which wires block RAM holds
     #[arg(long, value_enum, default_value = "directly-used")]
     policy: Placing,
-    /// AND cells that are used, 1 to the chip's 15
+    /// For rtl:sifo: AND cells that are used, 1 to the chip's 15
     #[arg(long, value_name = "K", default_value_t = 15)]
     ands: usize,
-    /// XOR cells that are used, 1 to the chip's 15, or any: the host doesn't wait for XORs
+    /// For rtl:sifo: XOR cells that are used, 1 to the chip's 15, or any: the host doesn't wait for XORs
     #[arg(long, value_name = "L", default_value = "15", allow_hyphen_values = true)]
     xors: String,
-    /// Boards that share the circuit, 1 to 16: each simulated, one after the other
+    /// For rtl:sifo: boards that share the circuit, 1 to 16, each simulated, one after the other
     #[arg(long, value_name = "N", default_value_t = 1)]
     boards: usize,
     /// For rtl:sifo-half-gates: let the link to the host keep up with the cells, whatever they do
     #[arg(long)]
     unbound: bool,
-    /// Print what the host sends before the result, or write it to a new file
+    /// For rtl:sifo on one board: print what the host sends before the result, or write it to a new file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     commands: Option<Option<PathBuf>>,
-    /// Allow what is known to be broken
+    /// Allow what is known to be broken, as rtl:sifo's labels are
     #[arg(long)]
     allow_broken: bool,
     /// Print the result as one JSON document
@@ -164,6 +166,12 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
     if HalfGates::names().any(|name| name == args.device) {
         return today(args);
     }
+    anyhow::ensure!(
+        Overlay::names().any(|name| name == args.device),
+        "--device {:?} is no chip that runs circuits; use {}",
+        args.device,
+        Overlay::names().chain(HalfGates::names()).collect::<Vec<_>>().join(" or ")
+    );
     anyhow::ensure!(!args.unbound, "--unbound is for rtl:sifo-half-gates; {} has its own link", args.device);
     anyhow::ensure!(
         args.allow_broken,
@@ -171,6 +179,16 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
          run it all the same",
         args.device
     );
+    if args.boards > 1 {
+        anyhow::ensure!(
+            matches!(args.policy, Placing::DirectlyUsed | Placing::None),
+            "--policy is for one board; each of several fills its block RAM first, or with --policy none has none"
+        );
+        anyhow::ensure!(
+            args.commands.is_none(),
+            "--commands is for one board; leave --boards out to see what it is sent"
+        );
+    }
     let to_screen = args.commands == Some(None);
     anyhow::ensure!(
         !(to_screen && args.json),
@@ -211,24 +229,31 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
         file.finish(false)?;
     }
     output::note("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
+    let wrong = || {
+        anyhow::anyhow!("{}'s tables don't evaluate to what the circuit computes; report this", args.device)
+    };
+    let clear = netlist.evaluate(&inputs)?;
     if args.boards > 1 {
-        let several = boards::run(&args.device, &settings, &placed.program, args.boards)?;
+        let several = boards::run(&args.device, &settings, &netlist, &placed, &inputs, args.boards)?;
+        anyhow::ensure!(several.outputs == clear, wrong());
         if args.json {
-            output::json(&several.document(circuit))?;
+            let mut document = several.document(circuit);
+            document["published"] = json!(args.published);
+            document["device"] = json!(args.device);
+            document["cells"] = json!({"ands": args.ands, "xors": settings.cells.xors});
+            document["inputs"] = json!(named(netlist.inputs(), &inputs));
+            document["outputs"] = json!(named(netlist.outputs(), &clear));
+            output::json(&document)?;
         } else {
-            output::print(&several.text(&args.device, circuit))?;
+            let text = values_text(&netlist, &inputs, &clear);
+            output::print(&format!("{text}\n{}", several.text(&args.device, circuit)))?;
         }
         return Ok(Outcome::Done);
     }
 
     let mut garbled = watched(|| garble(&chip, &placed, &inputs))?;
     let outputs = evaluate(&netlist, &placed, &mut garbled)?;
-    let clear = netlist.evaluate(&inputs)?;
-    anyhow::ensure!(
-        outputs == clear,
-        "{}'s tables don't evaluate to what the circuit computes; report this",
-        args.device
-    );
+    anyhow::ensure!(outputs == clear, wrong());
     let result = Run {
         args,
         circuit,
@@ -259,7 +284,8 @@ fn today(args: &HwCircuit) -> anyhow::Result<Outcome> {
     };
     only(args.commands.is_some(), "--commands")?;
     only(args.policy != Placing::DirectlyUsed, "--policy")?;
-    only(args.ands != 15 || args.xors != "15", "--ands and --xors")?;
+    only(args.ands != 15, "--ands")?;
+    only(args.xors != "15", "--xors")?;
     only(args.boards > 1, "--boards")?;
     let settings = if args.unbound { half_gates::Settings::UNBOUND } else { half_gates::Settings::BOARD };
     let (circuit, _, netlist, inputs) = args.circuit()?;
@@ -269,6 +295,7 @@ fn today(args: &HwCircuit) -> anyhow::Result<Outcome> {
     if args.json {
         let mut document = done.document(&settings);
         document["circuit"] = json!(circuit);
+        document["published"] = json!(args.published);
         document["device"] = json!(args.device);
         document["same_bits_as"] = json!("cpu");
         document["inputs"] = json!(named(netlist.inputs(), &inputs));
@@ -315,25 +342,42 @@ pub(crate) fn random_inputs(netlist: &Netlist) -> anyhow::Result<Vec<Vec<bool>>>
     ports.collect()
 }
 
+/// What garbling begins with.
+pub(super) struct Fresh {
+    pub(super) offset: Offset,
+    /// Labels of 0, of constants and inputs.
+    pub(super) labels: Labels,
+    /// Labels of their values.
+    pub(super) active: Labels,
+}
+
+impl Fresh {
+    pub(super) fn new(placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Result<Self> {
+        let label_bytes = Scheme::InsecureSifo.label_bits() as usize / 8;
+        let mut drawn = Zeroizing::new(vec![0u8; label_bytes * (placed.inputs.len() + 1)]);
+        fill(&mut drawn)?;
+        let mut random = drawn.chunks_exact(label_bytes).map(|bytes| {
+            let mut label = Zeroizing::new([0; 16]);
+            label[..label_bytes].copy_from_slice(bytes);
+            Label::from_le_bytes(*label)
+        });
+        let offset = Offset::new(random.next().expect("drawn"));
+        let [mut labels, mut active] = [(); 2].map(|()| Labels::new(placed.program.slots(), 1));
+        // Constants have active labels of zero; the 1's is its label of 0 and the offset.
+        labels.set(placed.inputs[1], 0, offset.label());
+        for ((slot, bit), zero) in placed.inputs[2..].iter().zip(inputs.iter().flatten()).zip(random) {
+            labels.set(*slot, 0, zero);
+            active.set(*slot, 0, zero ^ Label::from(*bit).wrapping_neg() & offset.label());
+        }
+        Ok(Self { offset, labels, active })
+    }
+}
+
 /// Garbles on the chip and on the CPU, and makes sure that every table and every label is the same.
 pub(crate) fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Result<Garbled> {
     let (program, scheme) = (&placed.program, Scheme::InsecureSifo);
-    let label_bytes = scheme.label_bits() as usize / 8;
-    let mut drawn = Zeroizing::new(vec![0u8; label_bytes * (placed.inputs.len() + 1)]);
-    fill(&mut drawn)?;
-    let mut random = drawn.chunks_exact(label_bytes).map(|bytes| {
-        let mut label = Zeroizing::new([0; 16]);
-        label[..label_bytes].copy_from_slice(bytes);
-        Label::from_le_bytes(*label)
-    });
-    let offset = Offset::new(random.next().expect("drawn"));
-    let [mut labels, mut active, mut on_cpu] = [(); 3].map(|()| Labels::new(program.slots(), 1));
-    // Constants have active labels of zero; the 1's is its label of 0 and the offset.
-    labels.set(placed.inputs[1], 0, offset.label());
-    for ((slot, bit), zero) in placed.inputs[2..].iter().zip(inputs.iter().flatten()).zip(random) {
-        labels.set(*slot, 0, zero);
-        active.set(*slot, 0, zero ^ Label::from(*bit).wrapping_neg() & offset.label());
-    }
+    let Fresh { offset, mut labels, active } = Fresh::new(placed, inputs)?;
+    let mut on_cpu = Labels::new(program.slots(), 1);
     for slot in &placed.inputs {
         on_cpu.set(*slot, 0, labels.get(*slot, 0));
     }
@@ -381,6 +425,17 @@ fn evaluate(netlist: &Netlist, placed: &Placed, garbled: &mut Garbled) -> anyhow
     let Garbled { active, tables, labels, offset, .. } = garbled;
     let cpu = Cpu::open("cpu")?.garble(&Scheme::InsecureSifo)?;
     cpu.evaluate(&placed.program, 0, active, tables)?;
+    decode(netlist, placed, labels, active, offset)
+}
+
+/// The outputs, of labels of 0 and active labels.
+pub(super) fn decode(
+    netlist: &Netlist,
+    placed: &Placed,
+    labels: &Labels,
+    active: &Labels,
+    offset: &Offset,
+) -> anyhow::Result<Vec<Vec<bool>>> {
     let mut bits = placed.outputs.iter().map(|slot| match active.get(*slot, 0) ^ labels.get(*slot, 0) {
         0 => Ok(false),
         label if label == offset.label() => Ok(true),

@@ -41,7 +41,10 @@ fn shares(chip: &HalfGates, netlist: &Netlist) -> anyhow::Result<Vec<Share>> {
             shares.iter().map(|share| chip.plan(&share.program, &wanted(share))).collect();
         match plans {
             Ok(plans) if copies == 1 || plans.iter().all(|plan| plan.spilled == 0) => return Ok(shares),
-            Err(e) if copies == 1 => return Err(e.into()),
+            Err(e) if copies == 1 => anyhow::bail!(
+                "{} can't hold this circuit: {e}; take a smaller circuit, or --device rtl:sifo",
+                chip.name()
+            ),
             _ => most = copies / 2,
         }
     }

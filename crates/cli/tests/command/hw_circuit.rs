@@ -113,8 +113,12 @@ fn what_the_chip_cannot_do_is_refused_in_one_line() {
     let refuse = |more: &[&str], words: &[&str]| refused(&circuit(dir, more), words);
     refuse(&["nothing"], &["nothing", "circuit list"]);
     refuse(&["add64", "--published"], &["add64", "mult8"]);
-    refuse(&["--device", "cpu"], &["cpu", "rtl:sifo"]);
-    refuse(&["--device", "rtl:onionchopper"], &["rtl:onionchopper", "rtl:sifo"]);
+    // Nor is a name that is wrong called broken.
+    refused(
+        &run(dir, &["hw", "run", "circuit", "--device", "cpu"]),
+        &["\"cpu\"", "rtl:sifo or rtl:sifo-half-gates"],
+    );
+    refuse(&["--device", "rtl:onionchopper"], &["rtl:onionchopper", "rtl:sifo or rtl:sifo-half-gates"]);
     refuse(&["--ands", "0"], &["0 AND cells"]);
     refuse(&["--xors", "0"], &["0 XOR cells"]);
     refuse(&["--xors", "many"], &["many", "any"]);
@@ -129,6 +133,19 @@ fn what_the_chip_cannot_do_is_refused_in_one_line() {
     if !built() {
         return;
     }
+    // Half a library, which the system's loader would map and die of.
+    let chips = std::env::var_os("BLINDCORE_RTL").map_or_else(
+        || Path::new(env!("CARGO_BIN_EXE_blindcore")).parent().unwrap().parent().unwrap().join("hw"),
+        std::path::PathBuf::from,
+    );
+    let whole = std::fs::read(chips.join("libsifo.so")).unwrap();
+    std::fs::write(dir.join("libsifo.so"), &whole[..whole.len() / 2]).unwrap();
+    let output = blindcore(dir)
+        .args(["hw", "run", "circuit", "--allow-broken"])
+        .env("BLINDCORE_RTL", dir)
+        .output()
+        .unwrap();
+    refused(&output, &["libsifo.so", "cut short", "make -C hw libraries"]);
     refuse(&["--ands", "16"], &["15 AND cells", "16"]);
     refuse(&["--xors", "16"], &["15 XOR cells", "16"]);
     // More wires than two registers address.
@@ -146,7 +163,8 @@ fn todays_overlay_garbles_and_evaluates() {
     for (option, words) in [
         (&["--boards", "2"][..], &["--boards", "rtl:sifo"][..]),
         (&["--commands"], &["--commands", "rtl:sifo"]),
-        (&["--ands", "3"], &["--ands and --xors", "rtl:sifo"]),
+        (&["--ands", "3"], &["--ands", "rtl:sifo"]),
+        (&["--xors", "any"], &["--xors", "rtl:sifo"]),
         (&["--policy", "none"], &["--policy", "rtl:sifo"]),
     ] {
         refused(&run(dir, &[&chip, option].concat()), words);
@@ -171,6 +189,13 @@ fn todays_overlay_garbles_and_evaluates() {
     // At most a fifth of the paper's 5,830 us and 293 us, at its clock; clocks are exact.
     assert!(5 * clocks(&bound) <= 5_830 * 200, "{bound}");
     assert!(5 * clocks(&of(&["mult8", "--published"])) <= 293 * 200);
+    // More inputs than the simulated board's memory holds: a chain of XORs, so that all are of one share.
+    let mut deep = String::from("69999 139999\n1 70000\n1 1\n\n2 1 0 1 70000 XOR\n");
+    for i in 2..70_000 {
+        deep += &format!("2 1 {} {i} {} XOR\n", 69_998 + i, 69_999 + i);
+    }
+    std::fs::write(dir.join("deep.txt"), deep).unwrap();
+    refused(&run(dir, &[&chip[..], &["deep.txt"]].concat()), &["70000", "65536", "smaller circuit"]);
 }
 
 #[test]
@@ -178,6 +203,8 @@ fn several_boards_share_a_circuit() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     refused(&circuit(dir, &["--boards", "17"]), &["--boards", "17", "1 to 16"]);
+    refused(&circuit(dir, &["--boards", "2", "--policy", "lifetimes"]), &["--policy", "one board"]);
+    refused(&circuit(dir, &["--boards", "2", "--commands"]), &["--commands", "one board"]);
     if !built() {
         return;
     }
@@ -189,6 +216,21 @@ fn several_boards_share_a_circuit() {
     assert_eq!(three["bytes_moved"].as_u64().unwrap(), 10 * three["labels_moved"].as_u64().unwrap());
     let speedup = three["speedup"].as_f64().unwrap();
     assert!((1.5..=3.5).contains(&speedup), "{speedup}");
+    // What they garble is evaluated, to the outputs in the clear.
+    let product = of(&["--boards", "3"]);
+    assert_eq!(product["inputs"][0], json!({"name": "a", "value": "0xc8"}));
+    assert_eq!(product["outputs"], json!([{"name": "product", "value": "0x6018"}]));
+    // Outputs that are inputs and constants, and no gate at all.
+    std::fs::write(
+        dir.join("wires.v"),
+        "module wires(input [1:0] a, output [1:0] y, output z);\nassign y = a;\nassign z = 1'b1;\nendmodule\n",
+    )
+    .unwrap();
+    let wires = of(&["wires.v", "--input", "2", "--boards", "2"]);
+    let values: Vec<_> = wires["outputs"].as_array().unwrap().iter().map(|o| &o["value"]).collect();
+    assert_eq!((values, &wires["speedup"]), (vec![&json!("0x2"), &json!("0x1")], &json!(1.0)));
+    let text = stdout(&circuit(dir, &["wires.v", "--boards", "2"]));
+    assert!(text.contains("1.00x"), "{text}");
     // A chain of carries goes from board to board for nothing.
     assert!(of(&["adder6", "--boards", "2"])["speedup"].as_f64().unwrap() < 2.0);
 }
