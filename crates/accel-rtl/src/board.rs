@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use blindcore_accel::Error;
 use libloading::Library;
 
+use crate::library::Opened;
+
 /// The interface that this was compiled for.
 const VERSION: u32 = 1;
 
@@ -80,47 +82,31 @@ pub(crate) struct Stream<'a> {
 impl Board {
     /// Loads `path` and powers a board, which must have these lanes, word and full adders in a row.
     pub(crate) fn open(name: &str, path: &Path, promised: [usize; 3]) -> Result<Self, Error> {
-        let refuse = |why: String| Error::Device {
-            name: name.into(),
-            why,
-            remedy: "build it again with `make -C hw libraries`".into(),
-        };
-        let unfit = |error: libloading::Error| {
-            let cause = std::error::Error::source(&error).map(|e| format!(": {e}"));
-            refuse(format!("{}: {error}{}", path.display(), cause.unwrap_or_default()))
-        };
-        // SAFETY: whoever runs this chose the library, by building it or by naming its folder, as one chooses a program;
-        // its initialisers only set up memory. The symbols have the types of `hw/rtl/sim/board.cpp`, which
-        // `board_version` vouches for.
+        let opened = Opened::new(name, path, b"board_version", VERSION)?;
+        // SAFETY: the symbols have the types of `hw/rtl/sim/board.cpp`, which its version vouches for, and the library is kept
+        // as long as the board.
         unsafe {
-            let library = Library::new(path).map_err(unfit)?;
-            let version: unsafe extern "C" fn() -> u32 = *library.get(b"board_version").map_err(unfit)?;
-            if version() != VERSION {
-                let why = format!("{} has interface {}, not {VERSION}", path.display(), version());
-                return Err(refuse(why));
-            }
-            let new: New = *library.get(b"board_new").map_err(unfit)?;
-            let free: Free = *library.get(b"board_free").map_err(unfit)?;
-            let parameters: Parameters = *library.get(b"board_parameters").map_err(unfit)?;
-            let write: Write = *library.get(b"board_write").map_err(unfit)?;
-            let read: Read = *library.get(b"board_read").map_err(unfit)?;
-            let poke: Poke = *library.get(b"board_poke").map_err(unfit)?;
-            let run: Run = *library.get(b"board_run").map_err(unfit)?;
+            let new: New = opened.get(b"board_new")?;
+            let free: Free = opened.get(b"board_free")?;
+            let parameters: Parameters = opened.get(b"board_parameters")?;
+            let write: Write = opened.get(b"board_write")?;
+            let read: Read = opened.get(b"board_read")?;
+            let poke: Poke = opened.get(b"board_poke")?;
+            let run: Run = opened.get(b"board_run")?;
             let handle = new();
             if handle.is_null() {
-                return Err(refuse(format!("{} makes no board", path.display())));
+                return Err(opened.refuse("makes no board"));
             }
             let mut p = [0u32; 8];
             parameters(handle, p.as_mut_ptr());
             let [lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats] = p.map(|p| p as usize);
             let build = Build { lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats };
-            let board = Self { handle, new, free, write, read, poke, run, build, _library: library };
             let sizes = [latency, sram_rows, rf_rows, half_beats, c_beats];
             if [lanes, word, bits] != promised || sizes.iter().any(|s| !(1..=1 << 22).contains(s)) {
-                let why = format!("{} is another chip: {build:?}", path.display());
-                return Err(refuse(why));
+                free(handle);
+                return Err(opened.refuse(format!("is another chip: {build:?}")));
             }
-            Ok(board)
+            Ok(Self { handle, new, free, write, read, poke, run, build, _library: opened.keep() })
         }
     }
 

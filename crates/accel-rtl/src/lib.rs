@@ -15,6 +15,7 @@
 
 mod board;
 pub mod descriptor;
+mod library;
 pub mod mapping;
 pub mod measure;
 pub mod overlay;
@@ -36,6 +37,14 @@ use mapping::{Mapping, Plan};
 /// The names of all devices here.
 pub fn names() -> impl Iterator<Item = &'static str> {
     Rtl::names().chain(overlay::Overlay::names()).chain(overlay::half_gates::HalfGates::names())
+}
+
+/// Where the library of one of them lies; it is looked for and not loaded.
+///
+/// # Errors
+/// It is not where it is looked for.
+pub fn built(name: &str) -> Result<PathBuf, Error> {
+    board::find(name, name.trim_start_matches("rtl:"))
 }
 
 /// Opens any of them as it is by default.
@@ -123,15 +132,6 @@ impl Rtl {
     /// The names of the devices that there are.
     pub fn names() -> impl Iterator<Item = &'static str> {
         DEVICES.iter().map(|(name, ..)| *name)
-    }
-
-    /// Whether a chip has been built; it is looked for and not loaded.
-    ///
-    /// # Errors
-    /// There is no such device, or its library is not where it is looked for.
-    pub fn built(name: &str) -> Result<PathBuf, Error> {
-        let (name, file, ..) = Self::entry(name)?;
-        board::find(name, file)
     }
 
     fn entry(name: &str) -> Result<Entry, Error> {

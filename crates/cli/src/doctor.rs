@@ -13,7 +13,10 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
     let cpus = Isa::ALL.into_iter().map(|isa| (isa.device_name(), missing(isa)));
     let unbuilt = |name| {
         let opened = blindcore_accel_rtl::open(name).map(drop);
-        opened.map_err(|_| "not built; run `make -C hw libraries`".to_owned())
+        opened.map_err(|e| match blindcore_accel_rtl::built(name) {
+            Ok(_) => e.to_string(), // it is there, and no chip that serves
+            Err(_) => "not built; run `make -C hw libraries`".to_owned(),
+        })
     };
     let chips = blindcore_accel_rtl::names().map(|name| (name, unbuilt(name)));
     let devices: Vec<(&str, Result<(), String>)> = cpus.chain(chips).collect();

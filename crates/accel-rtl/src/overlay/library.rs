@@ -2,12 +2,13 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::io::Read;
 use std::path::Path;
 
 use blindcore_accel::Error;
 use blindcore_accel::garble::Label;
 use libloading::Library;
+
+use crate::library::Opened;
 
 /// The interface that this was compiled for.
 const VERSION: u32 = 1;
@@ -100,41 +101,19 @@ unsafe impl Send for Board {}
 impl Board {
     /// Loads `path` and powers a board, which must have labels of so many bits and so many lanes.
     pub(super) fn open(name: &str, path: &Path, label: usize, lanes: usize) -> Result<Self, Error> {
-        let refuse = |why: String| Error::Device {
-            name: name.into(),
-            why,
-            remedy: "build it again with `make -C hw libraries`".into(),
-        };
-        let unfit = |error: libloading::Error| {
-            let cause = std::error::Error::source(&error).map(|e| format!(": {e}"));
-            refuse(format!("{}: {error}{}", path.display(), cause.unwrap_or_default()))
-        };
-        // What the loader maps and the file lacks would end the process at its first reading.
-        if let Some(missing) = missing(path).map_err(|e| refuse(format!("{}: {e}", path.display())))? {
-            return Err(refuse(format!(
-                "{} ends {missing} bytes before its end: it is cut short",
-                path.display()
-            )));
-        }
-        // SAFETY: whoever runs this chose the library, by building it or by naming its folder, as one chooses a program;
-        // its initialisers only set up memory. The symbols have the types of `hw/rtl/sim/overlay.cpp`, which
-        // `overlay_version` vouches for.
+        let opened = Opened::new(name, path, b"overlay_version", VERSION)?;
+        // SAFETY: the symbols have the types of `hw/rtl/sim/overlay.cpp`, which its version vouches for, and the library is
+        // kept as long as the board.
         unsafe {
-            let library = Library::new(path).map_err(unfit)?;
-            let version: unsafe extern "C" fn() -> u32 = *library.get(b"overlay_version").map_err(unfit)?;
-            if version() != VERSION {
-                let why = format!("{} has interface {}, not {VERSION}", path.display(), version());
-                return Err(refuse(why));
-            }
-            let new: New = *library.get(b"overlay_new").map_err(unfit)?;
-            let free: Free = *library.get(b"overlay_free").map_err(unfit)?;
-            let parameters: Parameters = *library.get(b"overlay_parameters").map_err(unfit)?;
-            let poke: Poke = *library.get(b"overlay_poke").map_err(unfit)?;
-            let peek: Peek = *library.get(b"overlay_peek").map_err(unfit)?;
-            let run: Run = *library.get(b"overlay_run").map_err(unfit)?;
+            let new: New = opened.get(b"overlay_new")?;
+            let free: Free = opened.get(b"overlay_free")?;
+            let parameters: Parameters = opened.get(b"overlay_parameters")?;
+            let poke: Poke = opened.get(b"overlay_poke")?;
+            let peek: Peek = opened.get(b"overlay_peek")?;
+            let run: Run = opened.get(b"overlay_run")?;
             let handle = new();
             if handle.is_null() {
-                return Err(refuse(format!("{} makes no board", path.display())));
+                return Err(opened.refuse("makes no board"));
             }
             let mut p = [0u32; 8];
             parameters(handle, p.as_mut_ptr());
@@ -142,12 +121,12 @@ impl Board {
             let item_words = item_bytes / 4;
             let build =
                 Build { ands, xors, label: bits, places, ddr, item_words, table_bytes, lanes: of_lanes };
-            let board = Self { handle, new, free, poke, peek, run, build, _library: library };
             let sizes = [ands, xors, places, ddr, item_words, table_bytes];
             if [bits, of_lanes] != [label, lanes] || sizes.iter().any(|s| !(1..=1 << 24).contains(s)) {
-                return Err(refuse(format!("{} is another chip: {build:?}", path.display())));
+                free(handle);
+                return Err(opened.refuse(format!("is another chip: {build:?}")));
             }
-            Ok(board)
+            Ok(Self { handle, new, free, poke, peek, run, build, _library: opened.keep() })
         }
     }
 
@@ -214,52 +193,9 @@ impl Board {
     }
 }
 
-/// How many bytes a 64-bit little-endian ELF file lacks, up to the end of its section headers, which linkers put last; none
-/// of any other file, which the loader judges.
-fn missing(path: &Path) -> std::io::Result<Option<u64>> {
-    let mut file = std::fs::File::open(path)?;
-    let mut header = [0u8; 64];
-    let length = file.metadata()?.len();
-    if length < header.len() as u64 {
-        return Ok(None);
-    }
-    file.read_exact(&mut header)?;
-    if header[..6] != *b"\x7fELF\x02\x01" {
-        return Ok(None);
-    }
-    let half = |at: usize| u64::from(u16::from_le_bytes([header[at], header[at + 1]]));
-    let sections = u64::from_le_bytes(header[40..48].try_into().expect("eight bytes"));
-    let end = sections.saturating_add(half(58) * half(60));
-    Ok(end.checked_sub(length).filter(|missing| *missing > 0))
-}
-
 impl Drop for Board {
     fn drop(&mut self) {
         // SAFETY: made by `overlay_new`, freed once.
         unsafe { (self.free)(self.handle) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::missing;
-
-    /// This test itself is an ELF file on Linux, whole; cut short it lacks what was cut.
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn a_file_that_is_cut_short_is_known() {
-        let whole = std::env::current_exe().unwrap();
-        assert_eq!(missing(&whole).unwrap(), None);
-        let mut start = vec![0; 4096];
-        std::io::Read::read_exact(&mut std::fs::File::open(&whole).unwrap(), &mut start).unwrap();
-        let cut = std::env::temp_dir().join(format!("blindcore-cut-{}", std::process::id()));
-        std::fs::write(&cut, &start).unwrap();
-        let lacks = missing(&cut).unwrap();
-        std::fs::write(&cut, "no library").unwrap();
-        let other = missing(&cut).unwrap();
-        std::fs::remove_file(&cut).unwrap();
-        let length = std::fs::metadata(&whole).unwrap().len();
-        assert!(lacks.is_some_and(|lacks| lacks > 0 && lacks <= length - 4096), "{lacks:?} of {length}");
-        assert_eq!(other, None);
     }
 }

@@ -1,0 +1,110 @@
+//! A simulated chip's library: looked at, loaded, its functions by name.
+#![allow(unsafe_code)]
+
+use std::io::Read;
+use std::path::Path;
+
+use blindcore_accel::Error;
+use libloading::Library;
+
+/// A library that has the interface that was asked for.
+pub(crate) struct Opened<'a> {
+    name: &'a str,
+    path: &'a Path,
+    library: Library,
+}
+
+impl<'a> Opened<'a> {
+    /// Loads `path` for the device `name`; its function `version` has to say so.
+    pub(crate) fn new(name: &'a str, path: &'a Path, version: &[u8], wanted: u32) -> Result<Self, Error> {
+        // What the loader maps and the file lacks would end the process at its first reading.
+        let missing = missing(path).map_err(|e| refused(name, format!("{}: {e}", path.display())))?;
+        if let Some(missing) = missing {
+            let why = format!("{} ends {missing} bytes before its end: it is cut short", path.display());
+            return Err(refused(name, why));
+        }
+        // SAFETY: whoever runs this chose the library, by building it or by naming its folder, as one chooses a program;
+        // its initialisers only set up memory. A version takes nothing and gives 32 bits in all of `hw/rtl/sim`.
+        unsafe {
+            let library = Library::new(path).map_err(|e| unfit(name, path, &e))?;
+            let opened = Self { name, path, library };
+            let version: unsafe extern "C" fn() -> u32 = opened.get(version)?;
+            let version = version();
+            if version != wanted {
+                return Err(opened.refuse(format!("has interface {version}, not {wanted}")));
+            }
+            Ok(opened)
+        }
+    }
+
+    /// A function of it.
+    ///
+    /// # Safety
+    /// It has the type `T`, and is not called when the library is gone.
+    pub(crate) unsafe fn get<T: Copy>(&self, symbol: &[u8]) -> Result<T, Error> {
+        // SAFETY: the caller's promise.
+        unsafe { self.library.get::<T>(symbol).map(|f| *f).map_err(|e| unfit(self.name, self.path, &e)) }
+    }
+
+    /// Why it is none that serves: behind its path.
+    pub(crate) fn refuse(&self, why: impl std::fmt::Display) -> Error {
+        refused(self.name, format!("{} {why}", self.path.display()))
+    }
+
+    /// The library, to be kept as long as what came from it.
+    pub(crate) fn keep(self) -> Library {
+        self.library
+    }
+}
+
+fn refused(name: &str, why: String) -> Error {
+    Error::Device { name: name.into(), why, remedy: "build it again with `make -C hw libraries`".into() }
+}
+
+fn unfit(name: &str, path: &Path, error: &libloading::Error) -> Error {
+    let cause = std::error::Error::source(error).map(|e| format!(": {e}"));
+    refused(name, format!("{}: {error}{}", path.display(), cause.unwrap_or_default()))
+}
+
+/// How many bytes a 64-bit little-endian ELF file lacks, up to the end of its section headers, which linkers put last; none
+/// of any other file, which the loader judges.
+fn missing(path: &Path) -> std::io::Result<Option<u64>> {
+    let mut file = std::fs::File::open(path)?;
+    let mut header = [0u8; 64];
+    let length = file.metadata()?.len();
+    if length < header.len() as u64 {
+        return Ok(None);
+    }
+    file.read_exact(&mut header)?;
+    if header[..6] != *b"\x7fELF\x02\x01" {
+        return Ok(None);
+    }
+    let half = |at: usize| u64::from(u16::from_le_bytes([header[at], header[at + 1]]));
+    let sections = u64::from_le_bytes(header[40..48].try_into().expect("eight bytes"));
+    let end = sections.saturating_add(half(58) * half(60));
+    Ok(end.checked_sub(length).filter(|missing| *missing > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing;
+
+    /// This test itself is an ELF file on Linux, whole; cut short it lacks what was cut.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_that_is_cut_short_is_known() {
+        let whole = std::env::current_exe().unwrap();
+        assert_eq!(missing(&whole).unwrap(), None);
+        let mut start = vec![0; 4096];
+        std::io::Read::read_exact(&mut std::fs::File::open(&whole).unwrap(), &mut start).unwrap();
+        let cut = std::env::temp_dir().join(format!("blindcore-cut-{}", std::process::id()));
+        std::fs::write(&cut, &start).unwrap();
+        let lacks = missing(&cut).unwrap();
+        std::fs::write(&cut, "no library").unwrap();
+        let other = missing(&cut).unwrap();
+        std::fs::remove_file(&cut).unwrap();
+        let length = std::fs::metadata(&whole).unwrap().len();
+        assert!(lacks.is_some_and(|lacks| lacks > 0 && lacks <= length - 4096), "{lacks:?} of {length}");
+        assert_eq!(other, None);
+    }
+}
