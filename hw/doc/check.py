@@ -8,7 +8,7 @@ from pathlib import Path
 
 DOC = Path(__file__).resolve().parent
 HW = DOC.parent
-RTL = [path for folder in ("rtl/common", "rtl/onionchopper", "rtl/sifo", "dv/models") for path in sorted((HW / folder).glob("*.sv"))]
+RTL = [path for folder in ("rtl/common", "rtl/onionchopper", "rtl/sifo", "rtl/phepu", "dv/models") for path in sorted((HW / folder).glob("*.sv"))]
 wrong = []
 
 

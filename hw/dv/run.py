@@ -13,7 +13,7 @@ from cocotb_tools.runner import Verilator
 
 HW = Path(__file__).resolve().parent.parent
 BENCHES = HW / "dv" / "benches"
-INCLUDES = [HW / "rtl/common", HW / "rtl/onionchopper", HW / "rtl/sifo", HW / "rtl/assert", HW / "dv/models"]
+INCLUDES = [HW / "rtl/common", HW / "rtl/onionchopper", HW / "rtl/sifo", HW / "rtl/phepu", HW / "rtl/assert", HW / "dv/models"]
 
 # A bench is a module and the parameters it is built with.
 BUILDS = {
@@ -107,7 +107,7 @@ def build(module, parameters, folder, runtime):
     runner.runtime = runtime
     runner.build(
         sources=[
-            HW / "rtl/lint.vlt", ports, HW / "rtl/onionchopper/oc_pkg.sv", HW / "rtl/sifo/hg_pkg.sv",
+            HW / "rtl/lint.vlt", ports, HW / "rtl/onionchopper/oc_pkg.sv", HW / "rtl/sifo/hg_pkg.sv", HW / "rtl/phepu/ph_pkg.sv",
             source(module), HW / "rtl/assert/bc_bind.sv",
         ],
         includes=INCLUDES,

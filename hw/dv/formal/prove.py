@@ -17,7 +17,7 @@ from pathlib import Path
 FORMAL = Path(__file__).resolve().parent
 HW = FORMAL.parent.parent
 COMMON, CHIP, MODELS = HW / "rtl/common", HW / "rtl/onionchopper", HW / "dv/models"
-SIFO = HW / "rtl/sifo"
+SIFO, PHEPU = HW / "rtl/sifo", HW / "rtl/phepu"
 
 # Module, where it lies (or, for one that only the proof has, the modules in it), its parameters, clocks of induction, clocks in which a mutant must be found, mutants.
 PROOFS = [
