@@ -20,7 +20,7 @@ demo: tools-build
 	@python3 scripts/demo.py --lookups $(LOOKUPS)
 
 test: tools-build
-	$(MAKE) -C hw libraries
+	$(MAKE) -C hw -j 2 libraries
 	BLINDCORE_RTL=$$PWD/target/hw cargo test --workspace --locked
 	$(MAKE) -C hw lint dv proofs
 

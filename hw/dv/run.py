@@ -3,6 +3,7 @@
 import argparse
 import fcntl
 import json
+import multiprocessing
 import os
 import sys
 import time
@@ -129,8 +130,8 @@ def bench(module, parameters, out, runtime, seed):
     try:
         runner = build(module, parameters, folder, runtime)
     except RuntimeError:
-        print((folder / "build.log").read_text())
-        sys.exit(f"{name}: does not build")
+        print(f"{(folder / 'build.log').read_text()}{name}: does not build", flush=True)
+        return False, {"bench": name, "tests": []}
     built = time.monotonic()
     coverage = folder / "coverage.json"
     coverage.unlink(missing_ok=True)
@@ -190,11 +191,10 @@ def main():
     runtime = [out / "runtime" / f"verilated{part}.o" for part in ("", "_dpi", "_vpi", "_threads")]
     if not all(path.exists() for path in runtime):
         build("bc_fifo", {}, out / "runtime", None)
-    results = [
-        bench(module, parameters, out, runtime, given.seed)
-        for module in given.names or BUILDS
-        for parameters in BUILDS[module]
-    ]
+    jobs = [(module, parameters, out, runtime, given.seed) for module in given.names or BUILDS for parameters in BUILDS[module]]
+    # A bench is a process of its own, as many at a time as there are cores.
+    with multiprocessing.Pool(min(len(jobs), os.cpu_count() or 1)) as pool:
+        results = pool.starmap(bench, jobs, chunksize=1)
     if given.bins:
         for _, result in results:
             for test in result["tests"]:
