@@ -50,4 +50,4 @@ pub mod packing;
 pub mod phe;
 pub mod run;
 pub mod scheme;
-pub mod task;
+pub use blindcore_task as task;

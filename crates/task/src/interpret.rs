@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::program::weight_cycles;
-use super::{Error, Instruction, Machine, Program, Programs, Task};
+use crate::program::weight_cycles;
+use crate::{Error, Instruction, Machine, Program, Programs, Task};
 
 /// A commutative group, written as multiplication.
 pub trait Group {

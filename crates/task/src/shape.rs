@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Error, within};
+use crate::{Error, within};
 
 /// Inputs, weights and outputs of a task, at most, each: what a 32-bit address holds. The last index is left for
 /// terms that are absent.

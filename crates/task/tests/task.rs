@@ -1,7 +1,7 @@
 //! The task compiler against plain convolutions and matrix products, and against the paper's figures.
 #![expect(clippy::print_stdout, reason = "a test that counts prints its figures under --nocapture")]
 
-use blindcore_sum::task::{
+use blindcore_task::{
     Assignment, Buffers, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Error, Group, Instruction, IntegersModulo,
     Machine, Program, Programs, Run, Task, interpret,
 };
@@ -372,7 +372,7 @@ fn the_search_finds_what_trying_all_of_them_finds() {
 
 /// Fig. 15.4.6 evaluates four sparsity rates and gives 3.3x at 75 %. Which layer that was, the text doesn't say: at
 /// the model's costs a long sum nears 4x, and alignment, inversion and reduction hold short ones below; 3.3x falls
-/// at about 125 terms. `cargo test -p blindcore-sum --test task sparsity -- --nocapture` prints all of it.
+/// at about 125 terms. `cargo test -p blindcore-task --test task sparsity -- --nocapture` prints all of it.
 #[test]
 fn sparsity_speeds_up_as_in_the_paper() {
     let cycles = |terms: usize, set: u64| {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::{Assignment, Buffers, Error, Machine, Task, Tile};
+use crate::{Assignment, Buffers, Error, Machine, Task, Tile};
 
 /// Instructions of an element, at most: 80 MiB of them.
 pub const MAX_INSTRUCTIONS: usize = 1 << 22;
@@ -80,7 +80,7 @@ pub enum Instruction {
 
 /// How buffers are used for tiles of up to a number of channels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// Channels weighed at once.
     sums: usize,
     /// Terms of a stage.
@@ -95,7 +95,7 @@ pub(super) struct Plan {
 
 impl Plan {
     /// For tiles of at most `channels` channels, of which all that share positions must be given the same.
-    pub(super) fn new(task: &Task, buffers: &Buffers, channels: usize) -> Self {
+    pub(crate) fn new(task: &Task, buffers: &Buffers, channels: usize) -> Self {
         let (terms, bits) = (task.terms(), task.weight_bits());
         let input_half = buffers.input_slots() / 2;
         let capacity = buffers.weight_slots(bits);
@@ -112,12 +112,12 @@ impl Plan {
     }
 
     /// Whether weights are loaded anew for each position.
-    pub(super) fn streams_weights(&self) -> bool {
+    pub(crate) fn streams_weights(&self) -> bool {
         self.block.is_none()
     }
 
     /// Cycles of a channel's weights on the bus, in one pass.
-    pub(super) fn weight_cycles(&self, terms: usize, bits: u32) -> u64 {
+    pub(crate) fn weight_cycles(&self, terms: usize, bits: u32) -> u64 {
         let cycles = |count: usize| weight_cycles(count, bits);
         if self.streams_weights() {
             (terms / self.piece) as u64 * cycles(self.piece) + cycles(terms % self.piece)
@@ -127,7 +127,7 @@ impl Plan {
     }
 
     /// Ciphertexts loaded for a position of `terms` terms that are all there, for `channels` channels.
-    pub(super) fn inputs_of_position(&self, terms: usize, channels: usize) -> u64 {
+    pub(crate) fn inputs_of_position(&self, terms: usize, channels: usize) -> u64 {
         let block = self.block.unwrap_or(channels).min(channels);
         let rest = channels % block;
         let whole = self.inputs_of_block(terms, block).saturating_mul((channels / block) as u64);
@@ -148,8 +148,8 @@ impl Plan {
 }
 
 /// Cycles of `count` weights on the bus.
-pub(super) fn weight_cycles(count: usize, bits: u32) -> u64 {
-    (count as u64 * u64::from(bits)).div_ceil(super::BUS_BITS as u64)
+pub(crate) fn weight_cycles(count: usize, bits: u32) -> u64 {
+    (count as u64 * u64::from(bits)).div_ceil(crate::BUS_BITS as u64)
 }
 
 /// What one processing element does.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Error, within};
+use crate::{Error, within};
 
 /// Bits that the bus carries a cycle (Fig. 15.4.2).
 pub const BUS_BITS: usize = 256;
@@ -195,7 +195,7 @@ impl Machine {
 
     /// Cycles of an output of `terms` terms with weights of `bits` bits, half of them set: multiplications into
     /// terms, alignment, one inversion, reduction.
-    pub(super) fn output_cycles(&self, terms: usize, bits: u32) -> u64 {
+    pub(crate) fn output_cycles(&self, terms: usize, bits: u32) -> u64 {
         let (terms, bits) = (terms as u64, u64::from(bits));
         let steps = (terms * bits).div_ceil(2) + bits * (bits - 1) / 2 + (bits - 1);
         steps * self.multiply_cycles() + self.invert_cycles()

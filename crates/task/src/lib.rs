@@ -11,7 +11,7 @@
 //! residues modulo n^2 are one and the integers modulo a prime, under addition, another.
 //!
 //! ```
-//! use blindcore_sum::task::{Assignment, Convolution, Machine, Programs, Task, interpret, IntegersModulo};
+//! use blindcore_task::{Assignment, Convolution, Machine, Programs, Task, interpret, IntegersModulo};
 //!
 //! // Two 3 x 3 filters over a 5 x 4 image of one channel, 8-bit weights, on one chip at 4096 bits.
 //! let shape = Convolution::new([1, 5, 4], [2, 3, 3]).padded(1, 1);
@@ -25,7 +25,7 @@
 //! assert_eq!(run.outputs.len(), 2 * 5 * 4);
 //! // Of the first filter, the four taps that fall on the corner's pixels 0, 1, 4 and 5.
 //! assert_eq!(run.outputs[0], 65_537 - (5 * 0 + 4 * 1 + 2 * 4 + 1 * 5));
-//! # Ok::<(), blindcore_sum::task::Error>(())
+//! # Ok::<(), blindcore_task::Error>(())
 //! ```
 
 mod interpret;

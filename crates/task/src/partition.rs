@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::program::Plan;
-use super::{Error, Machine, Task};
+use crate::program::Plan;
+use crate::{Error, Machine, Task};
 
 /// Para_H, Para_W and Para_C: into how many parts rows, columns and channels of a chip's outputs are cut.
 ///
