@@ -66,6 +66,7 @@ BUILDS = {
         {"LANES": 1, "PLACES": 64, "WORDS": 24, "WATCHDOG": 600}, {"LANES": 2, "PLACES": 64, "WORDS": 32, "WATCHDOG": 600},
         {"LANES": 4, "PLACES": 100, "WORDS": 16, "WATCHDOG": 600},
     ],
+    "ph_stein": [{}, {"WIDTH": 256, "DIGIT": 16}, {"WIDTH": 256, "DIGIT": 16, "FORWARD": 0}],
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},

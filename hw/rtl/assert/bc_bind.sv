@@ -145,6 +145,10 @@ bind hg_pipeline hg_pipeline_assert u_assert (
   .pops_i({loaded, and_valid}), .there_i({target_valid, u_marks.valid_o})
 );
 
+bind ph_stein bc_handshake_assert #(.WIDTH(4 + DIGIT)) u_assert_out (
+  .clk_i, .rst_ni, .valid_i(out_valid_o), .ready_i(out_ready_i), .data_i({out_index_o, out_word_o})
+);
+
 // Models: what they offer. What a host offers them it may withdraw when a run has ended.
 bind ssd_model bc_handshake_assert #(.WIDTH(64)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)
