@@ -12,6 +12,7 @@ package ph_pkg;
   localparam logic [5:0] ONE     = 6'd33; // R mod m
   localparam logic [5:0] LITERAL = 6'd34; // the number 1
   localparam logic [5:0] MODULUS = 6'd35; // m
+  localparam logic [5:0] POWER   = 6'd36; // the power of two that an inverse needs; inside of an element only
 
   localparam int unsigned INPUT_SLOTS  = 16;
   localparam int unsigned TERMS        = 8;
@@ -40,6 +41,13 @@ package ph_pkg;
     BASIC_INVERT   = 3'd3
   } basic_e;
 
+  // What an element's instructions are made of.
+  typedef enum logic [1:0] {
+    STEP_MULTIPLY = 2'd0,
+    STEP_COPY     = 2'd1,
+    STEP_INVERT   = 2'd2
+  } step_e;
+
   typedef enum logic [1:0] {
     BUS_INPUT   = 2'd0,
     BUS_WEIGHTS = 2'd1,
@@ -62,7 +70,7 @@ package ph_pkg;
   endfunction
 
   // Clocks from one multiplication's start to the next one's, which may need its result.
-  localparam int unsigned MULTIPLY_CLOCKS_4  = 53;
-  localparam int unsigned MULTIPLY_CLOCKS_8  = 95;
-  localparam int unsigned MULTIPLY_CLOCKS_16 = 207;
+  localparam int unsigned MULTIPLY_CLOCKS_4  = 49;
+  localparam int unsigned MULTIPLY_CLOCKS_8  = 89;
+  localparam int unsigned MULTIPLY_CLOCKS_16 = 206;
 endpackage
