@@ -67,6 +67,8 @@ BUILDS = {
         {"LANES": 4, "PLACES": 100, "WORDS": 16, "WATCHDOG": 600},
     ],
     "ph_stein": [{}, {"WIDTH": 256, "DIGIT": 16}, {"WIDTH": 256, "DIGIT": 16, "FORWARD": 0}],
+    "ph_multiplier": [{"WIDTH": 256}, {"WIDTH": 64}],
+    "ph_montgomery": [{}],
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},
