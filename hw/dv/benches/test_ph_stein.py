@@ -1,7 +1,7 @@
 """ph_stein against Python: inverses of every size, exact clocks, numbers that have none, streams that wait.
 
-A run's clocks, from the one in which `start_i` is high to the one with `done_o`, streams never waiting: one for the start, a clock
-a word, a clock a branch (two with FORWARD = 0), a clock a doubling, three behind the loop. Waits add themselves, nothing else.
+A run's clocks, from the one in which `start_i` is high to the one with `done_o`: one for the start, one a word, one a branch and for
+the loop's end (two each with FORWARD = 0), one a doubling, two behind it; and those in which a stream waits.
 """
 
 import random
@@ -106,7 +106,7 @@ class Unit:
             await self.step()
         k, branches = value(dut.k_o), value(dut.branches_o)
         # Every clock but those of an unforwarded detection moves something.
-        assert inside - moved == (0 if self.forward else branches)
+        assert inside - moved == (0 if self.forward else branches + 1)
         result = sum(word << self.digit * i for i, word in enumerate(words)) if words else None
         return result, k, branches, clocks, waits
 
@@ -121,13 +121,13 @@ class Unit:
         assert branches <= max(2 * m.bit_length() - 1, 0)
         if gcd(a, m) != 1:
             assert u != 1 and result is None and k == branches
-            assert clocks == 1 + 2 * digits + per * branches + 1 + waits
+            assert clocks == 1 + 2 * digits + per * (branches + 1) + 1 + waits
             cover.hit("no_inverse")
             return clocks, False
         doublings = max(n - branches, 0)
-        assert k == branches + doublings and n <= k <= 2 * n
+        assert k == branches + doublings and n <= k < 2 * n
         assert result == pow(a, -1, m) * pow(2, k, m) % m
-        assert clocks == 1 + 2 * digits + per * branches + doublings + 3 + digits + waits
+        assert clocks == 1 + 2 * digits + per * (branches + 1) + doublings + 2 + digits + waits
         cover.hit("inverse")
         cover.hit("doublings", doublings > 0)
         cover.hit("no_doublings", doublings == 0)
