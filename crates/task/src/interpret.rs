@@ -375,7 +375,7 @@ impl<'a, G: Group> Element<'a, G> {
         let value = filled(input.value.as_ref());
         // The selector reads the weight, then the input as often as the weight has bits.
         self.arithmetic = self.arithmetic.max(held.ready);
-        let mut multiplications = 0;
+        let (mut multiplications, mut moves) = (0, 0);
         for bit in 0..self.bits {
             if weight >> bit & 1 == 0 {
                 self.counts.skipped += 1;
@@ -384,7 +384,7 @@ impl<'a, G: Group> Element<'a, G> {
             let term = &mut self.terms[sum * self.bits as usize + bit as usize];
             *term = Some(match term {
                 None => {
-                    self.counts.moves += 1;
+                    moves += 1;
                     value.clone()
                 }
                 Some(term) => {
@@ -394,10 +394,12 @@ impl<'a, G: Group> Element<'a, G> {
             });
         }
         if weight != 0 {
-            self.arithmetic =
-                self.arithmetic.max(input.ready) + multiplications * self.machine.multiply_cycles();
+            let cycles =
+                multiplications * self.machine.multiply_cycles() + moves * self.machine.copy_cycles();
+            self.arithmetic = self.arithmetic.max(input.ready) + cycles;
         }
         self.counts.multiplications += multiplications;
+        self.counts.moves += moves;
         held.read = self.arithmetic;
         input.read = self.arithmetic;
     }

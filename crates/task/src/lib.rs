@@ -28,6 +28,8 @@
 //! # Ok::<(), blindcore_task::Error>(())
 //! ```
 
+pub mod isa;
+
 mod interpret;
 mod machine;
 mod partition;
@@ -37,7 +39,7 @@ mod shape;
 pub use interpret::{ChipRun, Counts, Group, IntegersModulo, Run, interpret};
 pub use machine::{BUS_BITS, Buffers, CHIP_ELEMENTS, CLOCK_HZ, MAX_CHIPS, MAX_ELEMENTS, Machine};
 pub use partition::{Assignment, Chip, Estimate, Partition, Tile};
-pub use program::{Instruction, InstructionCounts, MAX_INSTRUCTIONS, Program, Programs, Summary};
+pub use program::{Dataflow, Instruction, InstructionCounts, MAX_INSTRUCTIONS, Program, Programs, Summary};
 pub use shape::{Convolution, MAX_ADDRESSED, Task};
 
 /// Why a task can't be compiled or run.
@@ -155,6 +157,37 @@ pub enum Error {
         output: usize,
         /// How often.
         times: usize,
+    },
+    /// A word is no instruction.
+    #[error("instruction {word:#018x} {why}; give what Word::encode makes")]
+    Word {
+        /// The word.
+        word: u64,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// What elements read over a run does not fit a chip's buffer.
+    #[error(
+        "the weights of chip {chip} need {got} words of its weight buffer, which has {most}; use more chips, narrower \
+         weights, or cut the output channels"
+    )]
+    Memory {
+        /// The chip.
+        chip: usize,
+        /// Words that there would have to be.
+        got: usize,
+        /// Words that there are.
+        most: usize,
+    },
+    /// A stream does what it may not, or never ends.
+    #[error("{at} of chip {chip} {why}; lower the programs again")]
+    Stream {
+        /// The chip.
+        chip: usize,
+        /// The instruction or the packet.
+        at: String,
+        /// What is wrong.
+        why: String,
     },
     /// A negative weight's term has no inverse.
     #[error(

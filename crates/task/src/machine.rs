@@ -2,16 +2,16 @@
 
 use serde::Serialize;
 
+use crate::isa::{INPUT_SLOTS, OUTPUT_SLOTS};
 use crate::{Error, within};
 
 /// Bits that the bus carries a cycle (Fig. 15.4.2).
 pub const BUS_BITS: usize = 256;
-/// Bits of a multiplier's operands, the digits of Montgomery's multiplication (Fig. 15.4.3).
-const MULTIPLIER_BITS: usize = 256;
-/// Cycles of a round's quotient; see [`Machine`].
-const QUOTIENT_CYCLES: u64 = 5;
+/// Cycles from a Montgomery multiplication's start to the start of one that needs its result, by digits of 256 bits:
+/// those of `hw/rtl/phepu/ph_pkg.sv`.
+const MULTIPLY_CYCLES: [(usize, u64); 3] = [(4, 53), (8, 95), (16, 207)];
 /// Cycles of Stein's inversion a bit, as a fraction; see [`Machine`].
-const STEIN_CYCLES: (u64, u64) = (16, 5);
+const STEIN_CYCLES: (u64, u64) = (141, 100);
 /// An inversion on a CPU, in multiplications of the same length: GMP's at 4096 bits.
 const CPU_INVERSION: u64 = 39;
 /// Processing elements of a chip (Fig. 15.4.2).
@@ -79,19 +79,20 @@ impl Buffers {
 
 /// Chips of processing elements, with their buffers; or the threads of a CPU, which need none.
 ///
-/// Cycles of PH-EPU, for ciphertexts of L bits, d = L / 256 digits:
+/// Cycles of PH-EPU as `hw/rtl/phepu` has it, for ciphertexts of L bits, d = L / 256 digits:
 ///
 /// | step | cycles | at 4096 bits | from |
 /// |---|---|---|---|
-/// | Montgomery multiplication or squaring | d (d + 5) | 336 | d rounds of d cycles: the paper's text on Fig. 15.4.3 (4096 b x 256 b in 16 cycles); the 5 for a round's quotient is fitted: the most with which 16 elements at 500 MHz still reach the published 23 M/s |
-/// | Stein inversion | 16 L / 5 | 13,107 | fitted to the published 38 k/s, read as one unit's: one branch a cycle is 1.4 to 4 L cycles, while sixteen units at that rate would need 51 L |
-/// | inversion of the negative term | Stein + 2 multiplications | 13,779 | "Stein once and Mont twice": the two bring the inverse back to Montgomery's form |
+/// | Montgomery multiplication or squaring | 53, 95, 207 for d = 4, 8, 16 | 207 | three multipliers of 256 bits, d rounds; the 2 d^2 + d products take (2 d^2 + d) / 3 = 176 at the least. The paper's chip at 23 M/s: at most 347 |
+/// | Stein inversion | 1.41 L + 3 d | 5,823 | one branch a cycle: Kaliski's almost inverse takes 1.41 of them a bit in the mean, 2 at most; numbers in and out. The paper's chip at 38 k/s, read as one unit's: 13,158 |
+/// | inversion of the negative term | Stein + 2 multiplications | 6,237 | "Stein once and Mont twice": the two bring the inverse back to Montgomery's form |
+/// | first input of an empty term | d | 16 | a copy |
+/// | clearing terms | 0 | 0 | a term has a bit that says whether it holds anything |
 /// | a ciphertext over the bus | d | 16 | 256-bit bus, a word a cycle |
 /// | w weights of b bits over the bus | ceil(w b / 256) | - | the same |
-/// | first input of an empty term, clearing | 0 | 0 | derived: a term has a bit that says whether it holds anything |
 ///
 /// The published rates are whole chips' with off-chip traffic in them, which is not modelled; nor are fetching
-/// instructions and the global buffers.
+/// instructions, weights that are read though they are zero, and the global buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Machine {
     chips: usize,
@@ -101,7 +102,8 @@ pub struct Machine {
 
 impl Machine {
     /// PH-EPU: `chips` of 16 elements, each with 9 KB of weights, 8 KB of inputs, 1 KB of outputs and eight
-    /// partial-sum terms (Fig. 15.4.2); the paper's card has 8 chips. Ciphertexts of 1024, 2048 or 4096 bits.
+    /// partial-sum terms (Fig. 15.4.2); the paper's card has 8 chips. Ciphertexts of 1024, 2048 or 4096 bits: always 16
+    /// inputs and 2 outputs, for in `hw/rtl/phepu` a shorter one lies where a long one would.
     ///
     /// # Errors
     /// There are none or more than [`MAX_CHIPS`] chips, or ciphertexts have another length.
@@ -109,8 +111,8 @@ impl Machine {
         let buffers = Buffers {
             ciphertext_bits,
             weight_bytes: 9 << 10,
-            input_bytes: 8 << 10,
-            output_bytes: 1 << 10,
+            input_bytes: (ciphertext_bits / 8).saturating_mul(INPUT_SLOTS),
+            output_bytes: (ciphertext_bits / 8).saturating_mul(OUTPUT_SLOTS),
             terms: 8,
         };
         Self::chips(chips, CHIP_ELEMENTS, buffers)
@@ -179,9 +181,16 @@ impl Machine {
     #[must_use]
     pub fn multiply_cycles(&self) -> u64 {
         self.buffers.map_or(1, |buffers| {
-            let digits = (buffers.ciphertext_bits / MULTIPLIER_BITS) as u64;
-            digits * (digits + QUOTIENT_CYCLES)
+            let digits = buffers.ciphertext_bits / BUS_BITS;
+            let cycles = MULTIPLY_CYCLES.into_iter().find(|(of, _)| *of == digits);
+            cycles.expect("Machine::chips takes 4, 8 and 16 digits alone").1
         })
+    }
+
+    /// Cycles of copying a ciphertext within an element; 0 on a CPU.
+    #[must_use]
+    pub fn copy_cycles(&self) -> u64 {
+        self.buffers.map_or(0, |buffers| buffers.ciphertext_cycles())
     }
 
     /// Cycles of inverting a negative term, its two multiplications included.
@@ -189,7 +198,8 @@ impl Machine {
     pub fn invert_cycles(&self) -> u64 {
         self.buffers.map_or(CPU_INVERSION, |buffers| {
             let (cycles, bits) = STEIN_CYCLES;
-            buffers.ciphertext_bits as u64 * cycles / bits + 2 * self.multiply_cycles()
+            let stein = buffers.ciphertext_bits as u64 * cycles / bits + 3 * buffers.ciphertext_cycles();
+            stein + 2 * self.multiply_cycles()
         })
     }
 

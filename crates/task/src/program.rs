@@ -78,14 +78,28 @@ pub enum Instruction {
     },
 }
 
-/// How buffers are used for tiles of up to a number of channels.
+/// How an element weighs its terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dataflow {
+    /// PH-EPU's: a partial-sum term for each bit of a weight, zero bits skipped (Fig. 15.4.4, mode 1).
+    BitSerial,
+    /// Ours, Pippenger's buckets on the same units: a term for each absolute value of a digit of up to four bits, and
+    /// inputs that come with their inverses, so that a digit is one multiplication and nothing is inverted at the end.
+    Buckets,
+}
+
+/// How buffers are used for tiles of up to a number of rows: channels, each once for every digit of its weights.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// Channels weighed at once.
+    dataflow: Dataflow,
+    /// Digits of a weight: rows of a channel, the highest digit's first.
+    digits: usize,
+    /// Rows weighed at once.
     sums: usize,
     /// Terms of a stage.
     piece: usize,
-    /// Channels whose weights are held at once; none if weights come piece by piece.
+    /// Rows whose weights are held at once; none if weights come piece by piece.
     block: Option<usize>,
     /// Where the second half of the weight buffer starts; 0 where all weights fit at once.
     weight_half: usize,
@@ -94,21 +108,42 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For tiles of at most `channels` channels, of which all that share positions must be given the same.
+    /// Bit-serial, for tiles of at most `channels` channels, of which all that share positions must be given the same.
     pub(crate) fn new(task: &Task, buffers: &Buffers, channels: usize) -> Self {
-        let (terms, bits) = (task.terms(), task.weight_bits());
+        let capacity = buffers.weight_slots(task.weight_bits());
+        let sums = buffers.sums(task.weight_bits()).min(channels).clamp(1, capacity / 2);
         let input_half = buffers.input_slots() / 2;
+        let (dataflow, digits) = (Dataflow::BitSerial, 1);
+        Self { dataflow, digits, sums, piece: input_half, block: None, weight_half: capacity / 2, input_half }
+            .blocks(task.terms(), channels, capacity)
+    }
+
+    /// Buckets, of weights of `digits` digits in fields of `bits` bits; the same.
+    pub(crate) fn buckets(task: &Task, buffers: &Buffers, channels: usize, digits: usize, bits: u32) -> Self {
         let capacity = buffers.weight_slots(bits);
-        let weight_half = capacity / 2;
-        let sums = buffers.sums(bits).min(channels).clamp(1, weight_half);
-        let plan = Self { sums, piece: input_half, block: None, weight_half, input_half };
-        if channels.saturating_mul(terms) <= capacity {
-            Self { block: Some(channels), weight_half: 0, ..plan }
-        } else if sums.saturating_mul(terms) <= weight_half {
-            Self { block: Some(weight_half / terms / sums * sums), ..plan }
+        let input_half = buffers.input_slots() / 2;
+        let (dataflow, piece) = (Dataflow::Buckets, input_half / 2); // each input beside its inverse
+        Self { dataflow, digits, sums: 1, piece, block: None, weight_half: capacity / 2, input_half }.blocks(
+            task.terms(),
+            channels * digits,
+            capacity,
+        )
+    }
+
+    fn blocks(self, terms: usize, rows: usize, capacity: usize) -> Self {
+        let together = self.sums.max(self.digits);
+        if rows.saturating_mul(terms) <= capacity {
+            Self { block: Some(rows), weight_half: 0, ..self }
+        } else if together.saturating_mul(terms) <= self.weight_half {
+            Self { block: Some(self.weight_half / terms / together * together), ..self }
         } else {
-            Self { piece: input_half.min(weight_half / sums), ..plan }
+            Self { piece: self.piece.min(self.weight_half / self.sums), ..self }
         }
+    }
+
+    /// Where the second half of the weight buffer starts, in weights.
+    pub(crate) fn weight_half(&self) -> usize {
+        self.weight_half
     }
 
     /// Whether weights are loaded anew for each position.
@@ -206,7 +241,9 @@ pub struct Summary {
 /// The programs of all elements, each made when it is asked for.
 ///
 /// An element's arithmetic runs in stages: a piece of a position's terms, at most half of the input buffer, is
-/// weighed into the partial sums of a few channels while the other half takes the next piece. Channels in turn go
+/// weighed into the partial sums of a few channels while the other half takes the next piece. In a program the loads
+/// of a stage stand before its arithmetic and behind the arithmetic of the stage before it, which the element has in a
+/// queue and works on meanwhile. Channels in turn go
 /// through a position's pieces forwards and backwards, so that the last two pieces stay where they are. Weights that
 /// fit are loaded once; those that don't, in blocks of channels into halves of their buffer; and where not even the
 /// channels of one stage fit, piece by piece beside the inputs.
@@ -318,14 +355,12 @@ impl Programs {
     }
 }
 
-/// Writes a program, loads of a stage before the arithmetic of the one before it.
-struct Writer<'a> {
+/// Writes a program, stage by stage: loads, then arithmetic.
+pub(crate) struct Writer<'a> {
     task: &'a Task,
     plan: Plan,
     output_slots: usize,
     out: Vec<Instruction>,
-    /// Arithmetic of the stage whose loads are written.
-    pending: Vec<Instruction>,
     /// The half of the input buffer that the last stage reads.
     half: usize,
     /// Stages, outputs so far.
@@ -334,39 +369,37 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(task: &'a Task, buffers: &Buffers, plan: Plan) -> Self {
-        let (out, pending) = (Vec::new(), Vec::new());
+    pub(crate) fn new(task: &'a Task, buffers: &Buffers, plan: Plan) -> Self {
         let output_slots = buffers.output_slots();
-        Self { task, plan, output_slots, out, pending, half: 1, stages: 0, outputs: 0 }
+        Self { task, plan, output_slots, out: Vec::new(), half: 1, stages: 0, outputs: 0 }
     }
 
     /// None when there are too many instructions.
-    fn write(mut self, tile: &Tile) -> Option<Vec<Instruction>> {
-        let block = self.plan.block.unwrap_or(tile.channels.len());
-        for (number, first) in tile.channels.clone().step_by(block).enumerate() {
-            let channels = first..(first + block).min(tile.channels.end);
+    pub(crate) fn write(mut self, tile: &Tile) -> Option<Vec<Instruction>> {
+        let rows = tile.channels.start * self.plan.digits..tile.channels.end * self.plan.digits;
+        let block = self.plan.block.unwrap_or(rows.len());
+        for (number, first) in rows.clone().step_by(block).enumerate() {
+            let rows = first..(first + block).min(rows.end);
             let base = number % 2 * self.plan.weight_half;
             if self.plan.block.is_some() {
-                for (row, channel) in channels.clone().enumerate() {
-                    let address = (base + row * self.task.terms()) as u32;
+                for (at, row) in rows.clone().enumerate() {
+                    let address = (base + at * self.task.terms()) as u32;
                     let count = self.task.terms() as u32;
-                    self.out.push(Instruction::LoadWeights {
-                        address,
-                        channel: channel as u32,
-                        term: 0,
-                        count,
-                    });
+                    let load = Instruction::LoadWeights { address, channel: row as u32, term: 0, count };
+                    self.out.push(load);
                 }
             }
             for at in tile.positions() {
-                self.position(at, &channels, base)?;
+                self.position(at, &rows, base);
+                if self.out.len() > MAX_INSTRUCTIONS {
+                    return None;
+                }
             }
         }
-        self.flush()?;
         Some(self.out)
     }
 
-    fn position(&mut self, at: (usize, usize), channels: &Range<usize>, base: usize) -> Option<()> {
+    fn position(&mut self, at: (usize, usize), rows: &Range<usize>, base: usize) {
         let there = |term| self.task.input_at(at, term).map(|input| (term as u32, input));
         let terms: Vec<(u32, u32)> = (0..self.task.terms()).filter_map(there).collect();
         let mut pieces: Vec<&[(u32, u32)]> = terms.chunks(self.plan.piece).collect();
@@ -374,8 +407,8 @@ impl<'a> Writer<'a> {
             pieces.push(&[]); // all padding: the output is the group's one
         }
         let mut held = [None; 2]; // by the halves of the input buffer
-        for (turn, first) in channels.clone().step_by(self.plan.sums).enumerate() {
-            let group = first..(first + self.plan.sums).min(channels.end);
+        for (turn, first) in rows.clone().step_by(self.plan.sums).enumerate() {
+            let group = first..(first + self.plan.sums).min(rows.end);
             for step in 0..pieces.len() {
                 let piece = if turn % 2 == 0 { step } else { pieces.len() - 1 - step };
                 let half = held.iter().position(|held| *held == Some(piece));
@@ -384,16 +417,14 @@ impl<'a> Writer<'a> {
                     held[self.half] = Some(piece);
                     self.load_inputs(pieces[piece]);
                 }
-                let row = match self.plan.block {
-                    Some(_) => Rows::Whole(base + (group.start - channels.start) * self.task.terms()),
+                let lie = match self.plan.block {
+                    Some(_) => Rows::Whole(base + (group.start - rows.start) * self.task.terms()),
                     None => self.load_weights(pieces[piece], &group),
                 };
-                self.flush()?;
-                self.arithmetic(at, pieces[piece], &group, row, step == 0, step + 1 == pieces.len());
+                self.arithmetic(at, pieces[piece], &group, lie, step == 0, step + 1 == pieces.len());
                 self.stages += 1;
             }
         }
-        Some(())
     }
 
     fn load_inputs(&mut self, piece: &[(u32, u32)]) {
@@ -408,9 +439,9 @@ impl<'a> Writer<'a> {
     fn load_weights(&mut self, piece: &[(u32, u32)], group: &Range<usize>) -> Rows {
         let base = self.stages % 2 * self.plan.weight_half;
         let mut address = base as u32;
-        for channel in group.clone() {
+        for row in group.clone() {
             for run in piece.chunk_by(|x, y| x.0 + 1 == y.0) {
-                let (channel, term, count) = (channel as u32, run[0].0, run.len() as u32);
+                let (channel, term, count) = (row as u32, run[0].0, run.len() as u32);
                 self.out.push(Instruction::LoadWeights { address, channel, term, count });
                 address += count;
             }
@@ -423,24 +454,25 @@ impl<'a> Writer<'a> {
         at: (usize, usize),
         piece: &[(u32, u32)],
         group: &Range<usize>,
-        rows: Rows,
+        lie: Rows,
         first: bool,
         last: bool,
     ) {
         let slot = (self.half * self.plan.input_half) as u32;
-        for (sum, channel) in group.clone().enumerate() {
+        for (number, row) in group.clone().enumerate() {
+            let sum = number as u32;
             if first {
-                self.pending.push(Instruction::Clear { sum: sum as u32 });
+                self.out.push(Instruction::Clear { sum });
             }
-            let address = |i: usize| match rows {
-                Rows::Whole(base) => base + sum * self.task.terms() + piece[i].0 as usize,
-                Rows::Piece(base) => base + sum * piece.len() + i,
+            let address = |i: usize| match lie {
+                Rows::Whole(base) => base + number * self.task.terms() + piece[i].0 as usize,
+                Rows::Piece(base) => base + number * piece.len() + i,
             };
             let mut start = 0;
             for i in 1..=piece.len() {
                 if i == piece.len() || address(i) != address(i - 1) + 1 {
-                    self.pending.push(Instruction::Accumulate {
-                        sum: sum as u32,
+                    self.out.push(Instruction::Accumulate {
+                        sum,
                         slot: slot + start as u32,
                         address: address(start) as u32,
                         count: (i - start) as u32,
@@ -449,22 +481,18 @@ impl<'a> Writer<'a> {
                 }
             }
             if last {
-                let (sum, slot) = (sum as u32, (self.outputs % self.output_slots) as u32);
-                let output = self.task.output_at(at, channel) as u32;
-                self.pending.extend([
-                    Instruction::Align { sum },
-                    Instruction::Invert { sum },
-                    Instruction::Reduce { sum, slot },
-                    Instruction::Store { slot, output },
-                ]);
-                self.outputs += 1;
+                let slot = (self.outputs % self.output_slots) as u32;
+                if self.plan.dataflow == Dataflow::BitSerial {
+                    self.out.extend([Instruction::Align { sum }, Instruction::Invert { sum }]);
+                }
+                self.out.push(Instruction::Reduce { sum, slot });
+                if row % self.plan.digits + 1 == self.plan.digits {
+                    let output = self.task.output_at(at, row / self.plan.digits) as u32;
+                    self.out.push(Instruction::Store { slot, output });
+                    self.outputs += 1;
+                }
             }
         }
-    }
-
-    fn flush(&mut self) -> Option<()> {
-        self.out.append(&mut self.pending);
-        (self.out.len() <= MAX_INSTRUCTIONS).then_some(())
     }
 }
 

@@ -268,26 +268,35 @@ fn one_element() -> Machine {
 
 #[test]
 fn buffers_hold_what_the_paper_says() {
-    for (bits, inputs, outputs) in [(4096, 16, 2), (2048, 32, 4), (1024, 64, 8)] {
+    let buffers = *phepu(1).buffers().unwrap();
+    assert_eq!(
+        (buffers.weight_bytes, buffers.input_bytes, buffers.output_bytes),
+        (9 << 10, 8 << 10, 1 << 10)
+    );
+    for bits in [4096, 2048, 1024] {
         let machine = Machine::phepu(1, bits).unwrap();
         let buffers = machine.buffers().unwrap();
-        assert_eq!((buffers.input_slots(), buffers.output_slots()), (inputs, outputs));
+        assert_eq!((buffers.input_slots(), buffers.output_slots()), (16, 2));
         assert_eq!([2, 4, 8].map(|bits| buffers.weight_slots(bits)), [36864, 18432, 9216]);
     }
 }
 
-/// Fig. 15.4.3 and 15.4.7: 23 M multiplications and 38 k inversions a second of 4096 bits.
+/// Fig. 15.4.7: 23 M multiplications and 38 k inversions a second of 4096 bits; ours are those of the RTL, faster.
 #[test]
-fn costs_are_those_published() {
+fn costs_are_the_hardwares_and_within_those_published() {
+    for (bits, cycles) in [(1024, 53), (2048, 95), (4096, 207)] {
+        let machine = Machine::phepu(1, bits).unwrap();
+        assert_eq!(machine.multiply_cycles(), cycles);
+        let digits = bits as u64 / 256;
+        assert!(3 * cycles >= 2 * digits * digits + digits, "three multipliers make no more products");
+        assert_eq!(machine.copy_cycles(), digits);
+    }
     let machine = phepu(1);
-    assert_eq!(machine.multiply_cycles(), 336);
     let multiplications = CHIP_ELEMENTS as f64 * CLOCK_HZ / machine.multiply_cycles() as f64;
-    assert!((23e6..24e6).contains(&multiplications), "{multiplications} a second");
-    let one_more = CHIP_ELEMENTS as f64 * CLOCK_HZ / (16.0 * 22.0);
-    assert!(one_more < 23e6, "{one_more} a second with a sixth cycle for a quotient");
+    assert!(multiplications > 23e6, "{multiplications} a second");
     let stein = machine.invert_cycles() - 2 * machine.multiply_cycles();
-    let inversions = CLOCK_HZ / stein as f64;
-    assert!((37.5e3..38.5e3).contains(&inversions), "{inversions} a second");
+    assert_eq!(stein, 4096 * 141 / 100 + 3 * 16);
+    assert!(CLOCK_HZ / stein as f64 > 38e3, "{stein}");
 }
 
 /// One output of three terms, step by step: weights 3, -2 and 0 of 4 bits are 0011, 1110 and 0000.
@@ -315,8 +324,9 @@ fn a_small_program_is_as_told() {
         (1 + 2 + 3, 1, 2, 3)
     );
     assert_eq!((total.weight_bytes, total.input_bytes, total.output_bytes), (2, 3 * 512, 512));
-    // A word of weights, two ciphertexts of 16 words; then 1 + 6 + 3 multiplications, the inversion, the way out.
-    assert_eq!(total.cycles, 1 + 2 * 16 + 10 * 336 + (13_107 + 2 * 336) + 16);
+    // A word of weights, a ciphertext of 16 words, behind which the others hide; then four copies, 1 + 6 + 3
+    // multiplications, the inversion, the way out.
+    assert_eq!(total.cycles, 1 + 16 + 4 * 16 + 10 * 207 + (5_775 + 48 + 2 * 207) + 16);
     assert_eq!(run.chips[0].bus, 1 + 4 * 16);
 }
 
@@ -330,7 +340,8 @@ fn loads_hide_behind_arithmetic() {
     let total = &run.total;
     let machine = programs.assignment().machine();
     let arithmetic = (total.montgomery() - total.conversions) * machine.multiply_cycles()
-        + total.inversions * machine.invert_cycles();
+        + total.inversions * machine.invert_cycles()
+        + total.moves * machine.copy_cycles();
     let first = 4 * 18 + 8 * 16;
     assert!(total.cycles <= arithmetic + first + 16, "{} after {arithmetic} of arithmetic", total.cycles);
     assert!(run.chips[0].bus > 0 && total.cycles >= arithmetic);
@@ -372,7 +383,7 @@ fn the_search_finds_what_trying_all_of_them_finds() {
 
 /// Fig. 15.4.6 evaluates four sparsity rates and gives 3.3x at 75 %. Which layer that was, the text doesn't say: at
 /// the model's costs a long sum nears 4x, and alignment, inversion and reduction hold short ones below; 3.3x falls
-/// at about 125 terms. `cargo test -p blindcore-task --test task sparsity -- --nocapture` prints all of it.
+/// at about 108 terms. `cargo test -p blindcore-task --test task sparsity -- --nocapture` prints all of it.
 #[test]
 fn sparsity_speeds_up_as_in_the_paper() {
     let cycles = |terms: usize, set: u64| {
@@ -384,7 +395,7 @@ fn sparsity_speeds_up_as_in_the_paper() {
     };
     println!("terms: speedup in cycles (in Montgomery multiplications) with 0, 25, 50, 75 % of bits zero");
     let mut of_rows = Vec::new();
-    for terms in [27, 64, 125, 144, 288, 576, 1152] {
+    for terms in [27, 64, 108, 144, 288, 576, 1152] {
         let dense = cycles(terms, 4);
         let row: Vec<(f64, f64)> = [4, 3, 2, 1]
             .map(|set| cycles(terms, set))
@@ -402,7 +413,7 @@ fn sparsity_speeds_up_as_in_the_paper() {
     }
     assert!(of_rows.windows(2).all(|pair| pair[1].1 > pair[0].1), "{of_rows:?}");
     let at = |terms| of_rows.iter().find(|row| row.0 == terms).unwrap().1;
-    assert!((3.1..3.5).contains(&at(125)), "{}", at(125));
+    assert!((3.2..3.4).contains(&at(108)), "{}", at(108));
     assert!(at(27) < 3.3 && at(1152) > 3.6, "{of_rows:?}");
 }
 
