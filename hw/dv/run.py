@@ -69,6 +69,8 @@ BUILDS = {
     "ph_stein": [{}, {"WIDTH": 256, "DIGIT": 16}, {"WIDTH": 256, "DIGIT": 16, "FORWARD": 0}],
     "ph_multiplier": [{"WIDTH": 256}, {"WIDTH": 64}],
     "ph_montgomery": [{}],
+    "ph_selector": [{}],
+    "ph_element": [{}],
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},

@@ -172,6 +172,7 @@ class Element:
             return
         self.digits, self.width = digits, width
         self.terms = [False] * TERMS
+        self.memory = {LITERAL: 1}  # what there was belongs to another modulus
         self.modulus = join(words[:digits])
         if self.modulus % 2 == 0:
             return self.fail(EVEN)
