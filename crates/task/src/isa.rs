@@ -440,8 +440,8 @@ impl Word {
     }
 }
 
-/// The places of set bits as ranges: `0-3, 7`.
-struct Places(u32);
+/// The places of set bits as ranges: `0-3,7`.
+pub(crate) struct Places(pub(crate) u32);
 
 impl fmt::Display for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -31,16 +31,20 @@
 pub mod isa;
 
 mod interpret;
+mod lower;
 mod machine;
 mod partition;
 mod program;
 mod shape;
+mod stream;
 
 pub use interpret::{ChipRun, Counts, Group, IntegersModulo, Run, interpret};
+pub use lower::{GlobalBuffers, MAX_STREAM};
 pub use machine::{BUS_BITS, Buffers, CHIP_ELEMENTS, CLOCK_HZ, MAX_CHIPS, MAX_ELEMENTS, Machine};
 pub use partition::{Assignment, Chip, Estimate, Partition, Tile};
 pub use program::{Dataflow, Instruction, InstructionCounts, MAX_INSTRUCTIONS, Program, Programs, Summary};
 pub use shape::{Convolution, MAX_ADDRESSED, Task};
+pub use stream::{Body, PACKET_INSTRUCTIONS, Packet, QUEUED_INSTRUCTIONS, Stream, StreamSummary, WordCounts};
 
 /// Why a task can't be compiled or run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,6 +141,12 @@ pub enum Error {
         chip: usize,
         /// The element.
         element: usize,
+    },
+    /// A stream is too long to hold.
+    #[error("the stream of chip {chip} is over {MAX_STREAM} instructions; use more chips or cut the task")]
+    LongStream {
+        /// The chip.
+        chip: usize,
     },
     /// A program does what it may not.
     #[error("instruction {at} of element {element} on chip {chip} {why}; compile the program again")]
