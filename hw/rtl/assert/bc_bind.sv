@@ -149,6 +149,14 @@ bind ph_stein bc_handshake_assert #(.WIDTH(4 + DIGIT)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(out_valid_o), .ready_i(out_ready_i), .data_i({out_index_o, out_word_o})
 );
 
+bind ph_montgomery ph_montgomery_assert u_assert (
+  .clk_i, .rst_ni, .digits_i, .load_i, .start_i, .ready_i(ready_o), .busy_i(busy_o),
+  .product_i(valid), .last_i(tail_q && digit_q == last_digit), .write_i({tag_q[2].write, tag_q[1].write, tag_q[0].write}),
+  .first_i({tag_q[2].first, tag_q[1].first, tag_q[0].first}), .column_i('{tag_q[0].column, tag_q[1].column, tag_q[2].column}),
+  .spill_i(tag_q[2].spill), .spill_column_i(tag_q[2].column + 4'd1), .read_i(take_u || tail_q),
+  .read_column_i(take_u ? row_q[3:0] : digits_i[3:0] + digit_q)
+);
+
 // Models: what they offer. What a host offers them it may withdraw when a run has ended.
 bind ssd_model bc_handshake_assert #(.WIDTH(64)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)

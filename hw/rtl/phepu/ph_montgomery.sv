@@ -2,8 +2,9 @@
 //
 // Row i adds x_i y and q_i m to the sum, where q_i makes the sum's digit i vanish. Multiplier A takes x_i y, B takes q_i m,
 // C takes q_i and, of 16 digits, each row's last five products. Sums of columns stay apart (carry-save by digits): a product's low
-// word goes to its column, its high word with the next product's low word to the next one. A row takes 11 clocks of 16 digits,
-// else 9; the clock of each product is in hw/doc/ph_montgomery.md.
+// word goes to its column, its high word with the next product's low word to the next one. Column c + 16 begins after column c has
+// been read, so there are 16. A row takes 11 clocks of 16 digits, else 9; the clock of each product is in
+// hw/doc/ph_montgomery.md.
 //
 // m's digits and n' = -1/m mod 2^256 are loaded while the unit is not busy. x and y come through one read port, the word a
 // clock after its index; a square reads y only. The result's digits leave in order, from the clock in which ready_o rises.
@@ -47,7 +48,7 @@ module ph_montgomery
     logic       spill;  // the high word starts the next column
     logic       q;      // the product's low word is q
     logic       tail;   // after this, the first column of the result is whole
-    logic [4:0] column;
+    logic [3:0] column; // modulo 16
   } tag_t;
 
   logic wide; // 16 digits
@@ -57,9 +58,10 @@ module ph_montgomery
   assign end_slot = period - 5'd1;
   assign end_row  = wide ? 5'd17 : digits_i - 5'd1;
 
-  logic [DIGIT-1:0] m_q[DIGITS], y_q[DIGITS];
+  logic [DIGIT-1:0] m_q[DIGITS];
+  logic [DIGIT-1:0] y_q[DIGITS]; // y; when its last product is under way, the result
   logic [DIGIT-1:0] n_q, x_q, x_c_q, q_q, q_b_q, q_c_q;
-  logic [COLUMN-1:0] t_q[2*DIGITS];
+  logic [COLUMN-1:0] t_q[DIGITS];
   logic [8:0] carry_q;
   logic borrow_q, subtract_q;
 
@@ -102,7 +104,7 @@ module ph_montgomery
     now[A].carry  = slot_q != '0;
     now[A].from   = 2'(A);
     now[A].first  = row_q == '0 || slot_q == digits_i;
-    now[A].column = row_q + slot_q;
+    now[A].column = 4'(row_q + slot_q);
 
     valid[B]      = b_q && b_slot_q < (wide ? LONG : digits_i);
     now[B].write  = b_q && b_slot_q != '0 && b_slot_q <= digits_i; // the low word of q m_0 is known: what makes u vanish
@@ -110,7 +112,7 @@ module ph_montgomery
     now[B].carry  = 1'b1;
     now[B].from   = 2'(B);
     now[B].tail   = b_q && b_slot_q == 5'd1 && b_row_q == digits_i - 5'd1;
-    now[B].column = b_row_q + b_slot_q;
+    now[B].column = 4'(b_row_q + b_slot_q);
 
     valid[C]      = x_run || q_run || take_u;
     now[C].q      = take_u;
@@ -118,7 +120,7 @@ module ph_montgomery
     now[C].from   = 2'(C);
     now[C].low    = x_run || q_run;
     now[C].write  = x_run || q_run || (run_q && wide && row_q >= 5'd2 && slot_q == 5'd10);
-    now[C].column = row_q + slot_q + (x_run ? 5'd10 : 5'd4);
+    now[C].column = 4'(row_q + slot_q) + (x_run ? 4'd10 : 4'd4);
     if (x_run && slot_q == '0) now[C].from = 2'(A);
     if (q_run && slot_q == 5'd5) now[C].from = 2'(B);
     now[C].first  = x_run && row_q == 5'd1;
@@ -129,7 +131,7 @@ module ph_montgomery
   logic [COLUMN-1:0] u;
   always_comb begin
     u = '0;
-    if (take_u || tail_q) u = t_q[take_u ? row_q : digits_i + {1'b0, digit_q}] + COLUMN'(carry_q);
+    if (take_u || tail_q) u = t_q[take_u ? row_q[3:0] : digits_i[3:0] + digit_q] + COLUMN'(carry_q);
   end
 
   logic [DIGIT-1:0] left[3], right[3];
@@ -168,7 +170,7 @@ module ph_montgomery
     difference = '0;
     if (tail_q) difference = {1'b0, u[DIGIT-1:0]} - {1'b0, m_q[digit_q]} - (DIGIT + 1)'(borrow_q);
     else if (out_q) begin
-      difference = {1'b0, t_q[digits_i+{1'b0, digit_q}][DIGIT-1:0]};
+      difference = {1'b0, y_q[digit_q]};
       if (subtract_q) difference = difference - {1'b0, m_q[digit_q]} - (DIGIT + 1)'(borrow_q);
     end
   end
@@ -200,7 +202,7 @@ module ph_montgomery
     end
     if (fetch_q == 5'd1) x_q <= read_word_i;
     if (fetch_q == 5'd2) x_c_q <= read_word_i;
-    if (fetch_q >= 5'd3) y_q[4'(fetch_q-5'd3)] <= read_word_i;
+    if (tail_q || fetch_q >= 5'd3) y_q[tail_q ? digit_q : 4'(fetch_q-5'd3)] <= tail_q ? u[DIGIT-1:0] : read_word_i;
     if (end_of_row) begin
       x_q   <= (row_q == '0) ? x_c_q : read_word_i;
       x_c_q <= x_q;
@@ -219,9 +221,8 @@ module ph_montgomery
       end
       if (done[unit]) high_q[unit] <= product[unit][2*DIGIT-1:DIGIT];
     end
-    if (tag_q[C].spill) t_q[tag_q[C].column+5'd1] <= COLUMN'(product[C][2*DIGIT-1:DIGIT]);
+    if (tag_q[C].spill) t_q[tag_q[C].column+4'd1] <= COLUMN'(product[C][2*DIGIT-1:DIGIT]);
     if (tag_q[C].q) q_q <= product[C][DIGIT-1:0];
-    if (tail_q) t_q[digits_i+{1'b0, digit_q}] <= COLUMN'(u[DIGIT-1:0]);
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
