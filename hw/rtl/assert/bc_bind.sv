@@ -157,6 +157,14 @@ bind ph_montgomery ph_montgomery_assert u_assert (
   .read_column_i(take_u ? row_q[3:0] : digits_i[3:0] + digit_q)
 );
 
+bind ph_element bc_handshake_assert #(.WIDTH(48)) u_assert_instruction (
+  .clk_i, .rst_ni, .valid_i, .ready_i(ready_o), .data_i(instruction_i)
+);
+// An element that has failed withdraws its steps.
+bind ph_sequence bc_handshake_assert #(.WIDTH(21)) u_assert_step (
+  .clk_i, .rst_ni(rst_ni && !failed_i), .valid_i(step_valid_o), .ready_i(step_ready_i), .data_i({step_o, dst_o, x_o, y_o, keep_o})
+);
+
 // Models: what they offer. What a host offers them it may withdraw when a run has ended.
 bind ssd_model bc_handshake_assert #(.WIDTH(64)) u_assert_out (
   .clk_i, .rst_ni, .valid_i(valid_o), .ready_i(ready_i), .data_i(data_o)

@@ -7,6 +7,8 @@
 // The first error stays until the reset. From the clock behind it the element takes and drops instructions, is idle, nothing of it
 // is busy and both outputs are full, so that nobody waits for it; a multiplication under way ends and is not written.
 //
+// No output depends on an input of the same clock.
+//
 // Source: PH-EPU 2023, Fig. 15.4.2 and 15.4.4.
 module ph_element
   import ph_pkg::*;
@@ -195,7 +197,7 @@ module ph_element
   assign regions_busy_o = failed_q ? '0 : regions_q;
   assign full_o         = failed_q ? '1 : full_q;
   assign idle_o         = failed_q || (!valid && sequence_idle && units_idle && written && fill_q == '0);
-  assign progress_o     = take || progress || bus_valid_i || store_read_i;
+  assign progress_o     = take || progress;
   assign failed_o       = failed_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -216,7 +218,7 @@ module ph_element
         error_o    <= code;
         error_at_o <= 24'(counter_q[8] - 32'(!sequence_idle));
       end
-      if (context_i) begin
+      if (context_i && !failed_q) begin
         context_q <= 1'b0;
         digits_q  <= digits_i;
         width_q   <= width_i;
