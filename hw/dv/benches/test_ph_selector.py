@@ -27,8 +27,8 @@ def expected(bits, first, count, down, every, whole, width):
 async def runs(dut):
     rng = random.Random(cocotb.RANDOM_SEED)
     cover = Coverage(
-        "runs", bits=30, exponents=30, steady=15, weights=30, none=10, words=20, longest=2, inside_a_word=30, restarts=10,
-        sparse=20, width2=8, width4=8, width8=8, last_word=5,
+        "runs", bits=30, exponents=30, steady=15, weights=30, none=10, words=8, longest=2, inside_a_word=8, restarts=3,
+        sparse=15, width2=4, width4=4, width8=4, last_word=5,
     )
     await begin(dut, start_i=0, first_i=0, count_i=1, down_i=0, every_i=0, whole_i=0, width_i=0, word_i=0, take_i=0)
     cycles, read = 0, None
