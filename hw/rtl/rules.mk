@@ -20,9 +20,13 @@ PARAMETERS_compute-unit-deep := -GBITS=8
 PARAMETERS_compute-unit-full-adder := -GBITS=1
 # Overlays that garble: SIFO's, and today's, which evaluates too.
 OVERLAYS := sifo sifo-half-gates
+# A PH-EPU chip, and a card of eight.
+CARDS := phepu phepu-card
+PARAMETERS_phepu := -GCHIPS=1
+PARAMETERS_phepu-card := -GCHIPS=8
 
 .PHONY: libraries full-adder lint
-libraries: $(BOARDS:%=$(OUT)/lib%.so) $(UNITS:%=$(OUT)/lib%.so) $(OVERLAYS:%=$(OUT)/lib%.so) ## build the simulated chips that `--device rtl:...` opens
+libraries: $(foreach l,$(BOARDS) $(UNITS) $(OVERLAYS) $(CARDS),$(OUT)/lib$(l).so) ## build the simulated chips that `--device rtl:...` opens
 full-adder: $(SLOW_UNITS:%=$(OUT)/lib%.so) ## the compute unit with one full adder a stage (minutes)
 
 # Verilator writes C++, which becomes one library with its run time and the shim. `$*` is the build's name; the fourth
@@ -46,6 +50,34 @@ $(OUT)/libsifo.so: $(OUT)/lib%.so: $(SOURCES) rtl/sim/overlay.cpp rtl/rules.mk |
 $(OUT)/libsifo-half-gates.so: $(OUT)/lib%.so: $(SOURCES) rtl/sim/overlay.cpp rtl/rules.mk | $(READY)
 	$(call library,overlay,hg_board,dv/models/hg_board.sv,-DEVALUATES)
 
+# PH-EPU's elements and chips are many and alike: each is compiled once, with a stand-in for what is inside of it or around it,
+# and both libraries take what has become of it. What only sets up is not worth the compiler's time.
+define part
+	rm -rf $(OUT)/$(1)
+	mkdir -p $(OUT)/$(1)
+	$(VERILATOR) --cc -O3 --x-assign fast --x-initial fast --noassert --quiet-stats --prefix V$(2) --top-module $(3) --Mdir $(OUT)/$(1) \
+	  $(SEARCH) rtl/lint.vlt rtl/phepu/ph_pkg.sv $(4)
+	cd $(OUT)/$(1) && for file in *.cpp $(5); do \
+	  case $$file in *__Slow.cpp) level=-O1 ;; *) level=-O3 ;; esac; \
+	  $(CXX) -std=c++17 $$level -fPIC -c -DVERILATOR=1 -isystem $(VERILATOR_ROOT)/include \
+	    -isystem $(VERILATOR_ROOT)/include/vltstd $$file || exit 1; \
+	done
+	ar rcs $(OUT)/$(1).part.a $(OUT)/$(1)/*.o
+	mv $(OUT)/$(1).part.a $(OUT)/$(1).a
+endef
+PHEPU_SOURCES := $(wildcard rtl/common/*.sv) $(wildcard rtl/phepu/*.sv) rtl/lint.vlt rtl/rules.mk
+$(OUT)/phepu-element.a: $(PHEPU_SOURCES) | $(READY)
+	$(call part,phepu-element,element,ph_element,rtl/phepu/ph_element.sv,$(foreach p,verilated verilated_threads verilated_dpi,$(VERILATOR_ROOT)/include/$(p).cpp))
+$(OUT)/phepu-chip.a: $(PHEPU_SOURCES) rtl/sim/element.sv | $(READY)
+	$(call part,phepu-chip,chip,phepu,rtl/sim/element.sv rtl/phepu/phepu.sv)
+$(CARDS:%=$(OUT)/%-around.a): $(OUT)/%-around.a: $(PHEPU_SOURCES) $(wildcard dv/models/*.sv) rtl/sim/chip.sv | $(READY)
+	$(call part,$*-around,card,phepu_card,$(PARAMETERS_$*) rtl/sim/chip.sv dv/models/phepu_card.sv)
+$(CARDS:%=$(OUT)/lib%.so): $(OUT)/lib%.so: $(OUT)/%-around.a $(OUT)/phepu-chip.a $(OUT)/phepu-element.a rtl/sim/phepu.cpp
+	$(CXX) -std=c++17 -O3 -fPIC -shared -DVERILATOR=1 -I$(OUT)/$*-around -I$(OUT)/phepu-chip -I$(OUT)/phepu-element \
+	  -isystem $(VERILATOR_ROOT)/include -isystem $(VERILATOR_ROOT)/include/vltstd -o $@.part rtl/sim/phepu.cpp \
+	  $(OUT)/$*-around.a $(OUT)/phepu-chip.a $(OUT)/phepu-element.a -pthread
+	mv $@.part $@
+
 lint: $(READY) ## verilator -Wall over every build
 	for parameters in $(foreach b,$(BOARDS),"$(PARAMETERS_$(b))") -GBITS=1; do \
 	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module onionchopper_board $$parameters $(SEARCH) rtl/lint.vlt \
@@ -64,4 +96,8 @@ lint: $(READY) ## verilator -Wall over every build
 	done
 	for build in ph_montgomery ph_multiplier "ph_multiplier -GWIDTH=64"; do \
 	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module $$build $(SEARCH) rtl/lint.vlt $(RTL) rtl/phepu/$${build%% *}.sv || exit 1; \
+	done
+	for build in "" -GCHIPS=8 "-GCHIPS=2 -GELEMENTS=2 -GINPUTS=512 -GWEIGHTS=256 -GOUTPUTS=64 -GINSTRUCTIONS=4 -GDDR=64"; do \
+	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module phepu_card $$build $(SEARCH) rtl/lint.vlt $(RTL) dv/models/phepu_card.sv \
+	    || exit 1; \
 	done

@@ -71,8 +71,8 @@ module phepu_card
   logic [CHIPS-1:0] sent_valid, sent_ready, in_link, out_link;
   logic [CHIPS-1:0][CHIP+DIGIT-1:0] sent;
   for (genvar c = 0; c < CHIPS; c++) begin : gen_chip
-    logic queue_valid, ahead_valid, ahead_ready, landed_ready, chip_valid, chip_ready, idle, out_valid, out_ready;
-    logic [DIGIT-1:0] queue_word, ahead_word, chip_word, out_word;
+    logic queue_valid, ahead_valid, ahead_ready, chip_ready, idle, out_valid, out_ready;
+    logic [DIGIT-1:0] queue_word, ahead_word, out_word;
     bc_fifo #(.WIDTH(DIGIT), .DEPTH(DDR)) u_queue (
       .clk_i, .rst_ni, .valid_i(ddr_grant[0] && write_chips[c]), .ready_o(queue_ready[c]), .data_i(write_word),
       .valid_o(queue_valid), .ready_i(ddr_grant[1+c]), .data_o(queue_word), .count_o()
@@ -83,19 +83,15 @@ module phepu_card
       .ready_i(in_link[c]), .data_o(ahead_word), .count_o()
     );
     bandwidth_model u_in (
-      .clk_i, .rst_ni, .rate_i(link_rate_i), .request_i(ahead_valid && landed_ready), .grant_o(in_link[c])
-    );
-    bc_fifo #(.WIDTH(DIGIT), .DEPTH(2)) u_landed (
-      .clk_i, .rst_ni, .valid_i(in_link[c]), .ready_o(landed_ready), .data_i(ahead_word), .valid_o(chip_valid),
-      .ready_i(chip_ready), .data_o(chip_word), .count_o()
+      .clk_i, .rst_ni, .rate_i(link_rate_i), .request_i(ahead_valid && chip_ready), .grant_o(in_link[c])
     );
     phepu #(
       .ELEMENTS(ELEMENTS), .INPUTS(INPUTS), .WEIGHTS(WEIGHTS), .OUTPUTS(OUTPUTS), .INSTRUCTIONS(INSTRUCTIONS)
     ) u_chip (
-      .clk_i, .rst_ni, .watchdog_i, .in_valid_i(chip_valid), .in_ready_o(chip_ready), .in_word_i(chip_word),
+      .clk_i, .rst_ni, .watchdog_i, .in_valid_i(in_link[c]), .in_ready_o(chip_ready), .in_word_i(ahead_word),
       .out_valid_o(out_valid), .out_ready_i(out_link[c]), .out_word_o(out_word), .idle_o(idle)
     );
-    assign chip_idle[c] = idle && !queue_valid && !ahead_valid && !chip_valid && !sent_valid[c];
+    assign chip_idle[c] = idle && !queue_valid && !ahead_valid && !sent_valid[c];
     bandwidth_model u_out (
       .clk_i, .rst_ni, .rate_i(link_rate_i), .request_i(out_valid && out_ready), .grant_o(out_link[c])
     );

@@ -23,30 +23,36 @@ module phepu
 );
   localparam int unsigned ELEMENT = (ELEMENTS > 1) ? $clog2(ELEMENTS) : 1;
 
-  // From the link.
+  // From the link, through a queue: nothing that the chip offers or takes depends on what it is offered in the same clock.
+  logic link_valid, link_ready;
+  logic [DIGIT-1:0] link_word;
+  bc_fifo #(.WIDTH(DIGIT), .DEPTH(2)) u_receive (
+    .clk_i, .rst_ni, .valid_i(in_valid_i), .ready_o(in_ready_o), .data_i(in_word_i), .valid_o(link_valid), .ready_i(link_ready),
+    .data_o(link_word), .count_o()
+  );
   logic instruction_valid, instruction_ready, write_inputs, write_weights, waits, dropped, give_up, link_idle;
   logic [15:0] write_address;
   logic [31:0] executed;
   ph_link #(.INPUTS(INPUTS), .WEIGHTS(WEIGHTS)) u_link (
-    .clk_i, .rst_ni, .valid_i(in_valid_i), .ready_o(in_ready_o), .word_i(in_word_i), .executed_i(executed), .give_up_i(give_up),
+    .clk_i, .rst_ni, .valid_i(link_valid), .ready_o(link_ready), .word_i(link_word), .executed_i(executed), .give_up_i(give_up),
     .instruction_valid_o(instruction_valid), .instruction_ready_i(instruction_ready), .write_inputs_o(write_inputs),
     .write_weights_o(write_weights), .write_address_o(write_address), .waits_o(waits), .error_o(dropped), .idle_o(link_idle)
   );
   logic fetch_valid, fetch_ready;
   logic [DIGIT-1:0] fetch_word;
   bc_fifo #(.WIDTH(DIGIT), .DEPTH(INSTRUCTIONS)) u_instructions (
-    .clk_i, .rst_ni, .valid_i(instruction_valid), .ready_o(instruction_ready), .data_i(in_word_i), .valid_o(fetch_valid),
+    .clk_i, .rst_ni, .valid_i(instruction_valid), .ready_o(instruction_ready), .data_i(link_word), .valid_o(fetch_valid),
     .ready_i(fetch_ready), .data_o(fetch_word), .count_o()
   );
   logic read_inputs, read_weights;
   logic [15:0] read_address;
   logic [DIGIT-1:0] input_word, weight_word, bus_word;
   ph_buffer #(.WORDS(INPUTS)) u_inputs (
-    .clk_i, .write_i(write_inputs), .write_address_i($clog2(INPUTS)'(write_address)), .write_word_i(in_word_i),
+    .clk_i, .write_i(write_inputs), .write_address_i($clog2(INPUTS)'(write_address)), .write_word_i(link_word),
     .read_i(read_inputs), .read_address_i($clog2(INPUTS)'(read_address)), .read_word_o(input_word)
   );
   ph_buffer #(.WORDS(WEIGHTS)) u_weights (
-    .clk_i, .write_i(write_weights), .write_address_i($clog2(WEIGHTS)'(write_address)), .write_word_i(in_word_i),
+    .clk_i, .write_i(write_weights), .write_address_i($clog2(WEIGHTS)'(write_address)), .write_word_i(link_word),
     .read_i(read_weights), .read_address_i($clog2(WEIGHTS)'(read_address)), .read_word_o(weight_word)
   );
 
@@ -76,7 +82,7 @@ module phepu
     .full_i(full), .idle_i(idle), .progress_i(progress), .failed_i(failed), .error_i(error), .store_read_o(store_read),
     .store_slot_o(store_slot), .store_index_o(store_index), .store_done_o(store_done), .push_o(push), .stored_o(stored),
     .zero_o(zero), .element_o(element), .word_o(pushed), .counters_i(counters[element]), .room_i(room), .empty_i(empty),
-    .moved_i((in_valid_i && in_ready_o) || (out_valid_o && out_ready_i)), .blocked_i(out_valid_o && !out_ready_i),
+    .moved_i((link_valid && link_ready) || (out_valid_o && out_ready_i)), .blocked_i(out_valid_o && !out_ready_i),
     .waits_i(waits), .dropped_i(dropped), .give_up_o(give_up), .executed_o(executed), .idle_o(controller_idle)
   );
 

@@ -3,11 +3,35 @@
 #include <cstring>
 #include <vector>
 
-#include "Vphepu.h"
+#include "Vcard.h"
+#include "Vcard__Dpi.h"
+#include "Vchip.h"
+#include "Vchip__Dpi.h"
+#include "Velement.h"
 
 namespace {
 
 constexpr size_t WORD = 8;  // 32-bit parts of a word
+
+// A number that is taken apart, the lowest bits first.
+struct Bits {
+  unsigned long long left;
+  uint32_t low(unsigned bits) {
+    const auto part = static_cast<uint32_t>(left & ((1ULL << bits) - 1));
+    left >>= bits;
+    return part;
+  }
+};
+
+// A clock. Inputs settle while it is low, and count at its rise. What card, chip and element offer comes of registers alone: it
+// is there after the rise, and needs no look in between.
+template <typename Model>
+void tick(Model &model) {
+  model.clk_i = 0;
+  model.eval();
+  model.clk_i = 1;
+  model.eval();
+}
 
 // What a chip sends, packet by packet, as far as its end must be known.
 struct Chip {
@@ -28,24 +52,17 @@ struct Chip {
 
 struct Card {
   VerilatedContext context;
-  Vphepu top{&context, "card"};
+  Vcard top{&context, "card"};
   std::vector<Chip> chips;
+  ~Card() { top.final(); }
 
-  // Inputs settle while the clock is low, and count at its rise. What the card offers comes of registers alone: it is there
-  // after the rise, and needs no look in between.
-  void tick() {
-    top.clk_i = 0;
-    top.eval();
-    top.clk_i = 1;
-    top.eval();
-  }
   void reset() {
     top.in_valid_i = 0;
     top.out_ready_i = 0;
     top.rst_ni = 0;
-    for (int i = 0; i < 3; ++i) tick();
+    for (int i = 0; i < 3; ++i) tick(top);
     top.rst_ni = 1;
-    tick();
+    tick(top);
     chips.assign(top.chips_o, Chip{});
   }
 };
@@ -53,6 +70,70 @@ struct Card {
 }  // namespace
 
 extern "C" {
+
+// Elements and chips, which element.sv and chip.sv call: compiled once, however many there are.
+void *phepu_element_new() { return new Velement{Verilated::threadContextp(), "element"}; }
+
+void phepu_element_free(void *handle) { delete static_cast<Velement *>(handle); }
+
+unsigned long long phepu_element_clock(void *handle, unsigned long long inputs, unsigned long long instruction,
+                                       const svBitVecVal *word, svBitVecVal *stored, svBitVecVal *counters) {
+  auto &element = *static_cast<Velement *>(handle);
+  Bits from{inputs};
+  element.store_done_i = from.low(1);
+  element.store_index_i = from.low(4);
+  element.store_slot_i = from.low(1);
+  element.store_read_i = from.low(1);
+  element.valid_i = from.low(1);
+  element.fail_code_i = from.low(8);
+  element.fail_i = from.low(1);
+  element.claim_regions_i = from.low(2);
+  element.claim_slots_i = from.low(16);
+  element.bus_last_i = from.low(1);
+  element.bus_address_i = from.low(9);
+  element.bus_kind_i = from.low(2);
+  element.bus_valid_i = from.low(1);
+  element.width_i = from.low(2);
+  element.digits_i = from.low(2);
+  element.context_i = from.low(1);
+  element.rst_ni = from.low(1);
+  element.instruction_i = instruction;
+  std::memcpy(&element.bus_word_i[0], word, 4 * WORD);
+  tick(element);
+  std::memcpy(stored, &element.store_word_o[0], 4 * WORD);
+  std::memcpy(counters, &element.counters_o[0], 8 * WORD);
+  unsigned long long out = element.ready_o;
+  out = out << 16 | element.slots_busy_o;
+  out = out << 2 | element.regions_busy_o;
+  out = out << 2 | element.full_o;
+  out = out << 1 | element.idle_o;
+  out = out << 1 | element.progress_o;
+  out = out << 1 | element.failed_o;
+  out = out << 8 | element.error_o;
+  return out << 24 | element.error_at_o;
+}
+
+void *phepu_chip_new() { return new Vchip{Verilated::threadContextp(), "chip"}; }
+
+void phepu_chip_free(void *handle) {
+  auto *chip = static_cast<Vchip *>(handle);
+  chip->final();
+  delete chip;
+}
+
+unsigned int phepu_chip_clock(void *handle, unsigned int inputs, unsigned int watchdog, const svBitVecVal *word,
+                              svBitVecVal *out) {
+  auto &chip = *static_cast<Vchip *>(handle);
+  Bits from{inputs};
+  chip.out_ready_i = from.low(1);
+  chip.in_valid_i = from.low(1);
+  chip.rst_ni = from.low(1);
+  chip.watchdog_i = watchdog;
+  std::memcpy(&chip.in_word_i[0], word, 4 * WORD);
+  tick(chip);
+  std::memcpy(out, &chip.out_word_o[0], 4 * WORD);
+  return chip.in_ready_o << 2 | chip.out_valid_o << 1 | chip.idle_o;
+}
 
 // Raised when a caller compiled for another interface would misread it.
 uint32_t phepu_version() { return 1; }
@@ -130,7 +211,7 @@ uint32_t phepu_run(void *handle, const uint32_t *masks, const uint32_t *words, u
     ddr += top.ddr_o;
     in += top.links_in_o;
     back += top.links_out_o;
-    card->tick();
+    tick(top);
   }
   top.in_valid_i = 0;
   top.out_ready_i = 0;
