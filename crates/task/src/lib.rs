@@ -30,6 +30,7 @@
 
 pub mod isa;
 
+mod chip;
 mod interpret;
 mod lower;
 mod machine;
@@ -38,6 +39,7 @@ mod program;
 mod shape;
 mod stream;
 
+pub use chip::{ElementRun, Execution, Fault, Pace, Work};
 pub use interpret::{ChipRun, Counts, Group, IntegersModulo, Run, interpret};
 pub use lower::{GlobalBuffers, MAX_STREAM};
 pub use machine::{BUS_BITS, Buffers, CHIP_ELEMENTS, CLOCK_HZ, MAX_CHIPS, MAX_ELEMENTS, Machine};

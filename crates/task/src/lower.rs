@@ -461,6 +461,18 @@ enum Item {
     Plain(Word),
 }
 
+/// Those that are the same as one, with the masks of all.
+fn alike<'a, T: PartialEq>(all: impl Iterator<Item = (u16, &'a T)>) -> Vec<(u16, &'a T)> {
+    let mut found: Vec<(u16, &T)> = Vec::new();
+    for (mask, one) in all {
+        match found.iter_mut().find(|(_, other)| *other == one) {
+            Some((masks, _)) => *masks |= mask,
+            None => found.push((mask, one)),
+        }
+    }
+    found
+}
+
 /// Takes several lists in turn, each in order, what stands in front of several at once; the longest goes first, so
 /// that the others wait for what they have in common with its end.
 fn merge<T: Copy + PartialEq>(lists: &[(u16, &[T])], mut emit: impl FnMut(u16, T)) {
@@ -470,11 +482,9 @@ fn merge<T: Copy + PartialEq>(lists: &[(u16, &[T])], mut emit: impl FnMut(u16, T
         let Some(&next) = longest.and_then(|(_, list)| list.first()) else { return };
         let mut all = 0;
         for (mask, list) in &mut lists {
-            if let Some((first, rest)) = list.split_first() {
-                if *first == next {
-                    all |= *mask;
-                    *list = rest;
-                }
+            if let Some((_, rest)) = list.split_first().filter(|(first, _)| **first == next) {
+                all |= *mask;
+                *list = rest;
             }
         }
         emit(all, next);
@@ -487,19 +497,13 @@ fn merge_elements(chip: usize, elements: &[(u16, Vec<Stage>)]) -> Result<Vec<Ite
     let stages = elements.iter().map(|(_, stages)| stages.len()).max().unwrap_or(0);
     for stage in 0..stages {
         let there = || elements.iter().filter_map(|(mask, stages)| Some((*mask, stages.get(stage)?)));
-        let mut images: Vec<(u16, &Image)> = Vec::new();
-        for (mask, of) in there() {
-            let Some(image) = &of.weights else { continue };
-            match images.iter_mut().find(|(_, other)| *other == image) {
-                Some((masks, _)) => *masks |= mask,
-                None => images.push((mask, image)),
-            }
+        for (mask, image) in alike(there().map(|(mask, of)| (mask, &of.weights))) {
+            items.extend(image.iter().map(|image| Item::Weights { mask, image: image.clone() }));
         }
-        items.extend(images.into_iter().map(|(mask, image)| Item::Weights { mask, image: image.clone() }));
-        let inputs: Vec<_> = there().map(|(mask, of)| (mask, of.inputs.as_slice())).collect();
-        merge(&inputs, |mask, (slot, residue)| {
-            items.push(Item::Input { mask, slot, residue, stage: stage as u32 });
-        });
+        for (mask, inputs) in alike(there().map(|(mask, of)| (mask, &of.inputs))) {
+            let stage = stage as u32;
+            items.extend(inputs.iter().map(|&(slot, residue)| Item::Input { mask, slot, residue, stage }));
+        }
         let steps: Vec<_> = there().map(|(mask, of)| (mask, of.steps.as_slice())).collect();
         merge(&steps, |mask, operation| items.push(Item::Plain(Word { mask, operation })));
         for (mask, of) in there() {
@@ -653,17 +657,20 @@ impl<F: Fn(u32) -> u32> Emitter<F> {
 
     /// Loads one input, together with those before it if they lie side by side.
     fn input(&mut self, mask: u16, slot: u8, residue: u32, next: u32) -> Result<(), Error> {
-        let frame = match self.there.get(&residue) {
-            Some((_, _, Reverse(frame))) => *frame,
-            None => self.place(residue)?,
+        let next_slot = |load: &(u16, u8, u32, Vec<u32>)| {
+            load.0 == mask && usize::from(load.1) + load.3.len() == usize::from(slot)
         };
-        let follows = self.load.as_ref().is_some_and(|(masks, first, start, residues)| {
-            let count = residues.len();
-            let slots = usize::from(*first) + count == usize::from(slot);
-            *masks == mask && slots && *start as usize + count == frame as usize
-        });
-        if !follows {
+        if !self.load.as_ref().is_some_and(next_slot) {
             self.flush_load()?;
+        }
+        let known = self.there.get(&residue).map(|(_, _, Reverse(frame))| *frame);
+        let frame = known.map_or_else(|| self.place(residue), Ok)?;
+        let next_frame = |load: &(u16, u8, u32, Vec<u32>)| load.2 as usize + load.3.len() == frame as usize;
+        if !self.load.as_ref().is_some_and(next_frame) {
+            // What comes for this load alone may get longer yet.
+            let own = self.data.take_if(|(_, residues, _)| known.is_none() && residues.len() == 1);
+            self.flush_load()?;
+            self.data = own;
             self.load = Some((mask, slot, frame, Vec::new()));
         }
         if let Some((.., residues)) = &mut self.load {
