@@ -71,6 +71,7 @@ BUILDS = {
     "ph_montgomery": [{}],
     "ph_selector": [{}],
     "ph_element": [{}],
+    "ph_controller": [{"ELEMENTS": 3, "INPUTS": 600, "WEIGHTS": 400}],
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},
