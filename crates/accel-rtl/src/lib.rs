@@ -19,6 +19,7 @@ mod library;
 pub mod mapping;
 pub mod measure;
 pub mod overlay;
+pub mod phepu;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -36,7 +37,10 @@ use mapping::{Mapping, Plan};
 
 /// The names of all devices here.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    Rtl::names().chain(overlay::Overlay::names()).chain(overlay::half_gates::HalfGates::names())
+    Rtl::names()
+        .chain(overlay::Overlay::names())
+        .chain(overlay::half_gates::HalfGates::names())
+        .chain(phepu::Phepu::names())
 }
 
 /// Where the library of one of them lies; it is looked for and not loaded.
@@ -58,6 +62,9 @@ pub fn open(name: &str) -> Result<Box<dyn Device>, Error> {
     }
     if HalfGates::names().any(|n| n == name) {
         return Ok(Box::new(HalfGates::open(name)?));
+    }
+    if phepu::Phepu::names().any(|n| n == name) {
+        return Ok(Box::new(phepu::Phepu::open(name)?));
     }
     if Rtl::names().any(|n| n == name) {
         return Ok(Box::new(Rtl::open(name)?));

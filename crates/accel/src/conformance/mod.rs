@@ -13,7 +13,7 @@ mod bigmod;
 mod contract;
 mod garble;
 
-pub use bigmod::bigmod;
+pub use bigmod::{Limits, bigmod, bigmod_within};
 pub use contract::contract;
 pub use garble::garble;
 

@@ -1,0 +1,188 @@
+//! What a chip is told of a modulus, and residues in its form.
+
+use std::sync::Arc;
+
+use blindcore_accel::Error;
+use blindcore_accel::bigmod::{Modulus, Residues};
+use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
+use crypto_bigint::{BoxedUint, Odd, U256};
+use zeroize::Zeroizing;
+
+/// Bits of the largest modulus.
+pub const MAX_BITS: u32 = 4096;
+
+/// Bits of a digit, of a word of every buffer and of the bus.
+pub const DIGIT_BITS: usize = 256;
+
+/// 64-bit words of a digit.
+pub(super) const DIGIT: usize = DIGIT_BITS / 64;
+
+/// What the rows of residues hold: x R mod m, fully reduced, d digits of 256 bits, R = 2^(256 d).
+pub(super) const FORM: &str = "rtl:phepu";
+
+/// A modulus as a chip is told it: m, R^2 mod m, R mod m and -m^-1 mod 2^256, for R = 2^(256 d).
+#[derive(Clone)]
+pub struct Context {
+    modulus: Arc<Modulus>,
+    digits: usize,
+    /// 3 d + 1 digits, the least significant 64-bit word first.
+    words: Zeroizing<Vec<u64>>,
+}
+
+impl Context {
+    /// With the fewest digits that chips carry: 4, 8 or 16 for moduli of up to 1024, 2048 and 4096 bits.
+    ///
+    /// # Errors
+    /// The modulus has more than [`MAX_BITS`] bits.
+    pub fn new(modulus: &Arc<Modulus>) -> Result<Self, Error> {
+        let digits = match modulus.bits() {
+            0..=1024 => 4,
+            1025..=2048 => 8,
+            _ => 16,
+        };
+        Self::with_digits(modulus, digits)
+    }
+
+    /// With 4, 8 or 16 digits, which may be more than are needed.
+    ///
+    /// # Errors
+    /// The modulus has more bits than the digits, or digits are another number.
+    pub fn with_digits(modulus: &Arc<Modulus>, digits: usize) -> Result<Self, Error> {
+        let bits = modulus.bits();
+        if bits > MAX_BITS {
+            let why = format!(
+                "it has {bits} bits, where rtl:phepu carries at most {MAX_BITS}; use a shorter one, or --device cpu"
+            );
+            return Err(Error::Modulus { why });
+        }
+        if ![4, 8, 16].contains(&digits) || bits as usize > DIGIT_BITS * digits {
+            let want = format!("4, 8 or 16, and no fewer than its {bits} bits");
+            return Err(Error::Length { what: "the modulus", got: digits, want, unit: "digits" });
+        }
+        let mut words: Zeroizing<Vec<u64>> = Zeroizing::new(modulus.value().to_vec());
+        words.resize(DIGIT * digits, 0);
+        let odd = Odd::new(BoxedUint::from_words(words.iter().copied())).expect("a modulus is odd");
+        let params = BoxedMontyParams::new(odd);
+        let one = BoxedMontyForm::one(&params);
+        let squared = BoxedMontyForm::new(one.as_montgomery().clone(), &params);
+        let lowest = U256::from_words(std::array::from_fn(|i| words[i]));
+        words.extend_from_slice(squared.as_montgomery().as_words());
+        words.extend_from_slice(one.as_montgomery().as_words());
+        words.extend_from_slice(negated_inverse(&lowest).as_words());
+        Ok(Self { modulus: Arc::clone(modulus), digits, words })
+    }
+
+    /// The modulus.
+    #[must_use]
+    pub fn modulus(&self) -> &Arc<Modulus> {
+        &self.modulus
+    }
+
+    /// d.
+    #[must_use]
+    pub fn digits(&self) -> usize {
+        self.digits
+    }
+
+    /// Lines of a residue's row.
+    pub(super) fn row_lines(&self) -> usize {
+        self.digits * DIGIT / 8
+    }
+
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Rows to be written: zeros.
+    #[must_use]
+    pub fn zeroed(&self, count: usize) -> Residues {
+        Residues::zeroed(&self.modulus, FORM, self.row_lines(), count)
+    }
+
+    /// One, in Montgomery form.
+    #[must_use]
+    pub fn one(&self) -> Residues {
+        let mut one = self.zeroed(1);
+        put(&mut one, 0, &self.words[2 * DIGIT * self.digits..][..DIGIT * self.digits]);
+        one
+    }
+
+    /// That residues are this modulus's, in this form and with as many digits.
+    pub(super) fn check(&self, residues: &Residues) -> Result<(), Error> {
+        residues.check(&self.modulus, FORM, self.row_lines())
+    }
+}
+
+/// Writes the lowest 64-bit words of a row; a row is made of zeros.
+pub(super) fn put(residues: &mut Residues, row: usize, words: &[u64]) {
+    let lines = residues.row_lines();
+    let rows = residues.lines_mut()[row * lines..][..lines].iter_mut().flat_map(|line| &mut line.0);
+    rows.zip(words).for_each(|(to, word)| *to = *word);
+}
+
+/// The 64-bit words of a row.
+pub(super) fn get(residues: &Residues, row: usize) -> impl Iterator<Item = u64> + '_ {
+    let lines = residues.row_lines();
+    residues.lines()[row * lines..][..lines].iter().flat_map(|line| line.0)
+}
+
+/// -m^-1 mod 2^256, by Newton's iteration: m is its own inverse modulo 8, and each step doubles the bits that are right.
+fn negated_inverse(m: &U256) -> U256 {
+    let inverse = (0..7).fold(*m, |x, _| x.wrapping_mul(&U256::from_u8(2).wrapping_sub(&m.wrapping_mul(&x))));
+    inverse.wrapping_neg()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blindcore_accel::bigmod::reference;
+
+    fn modulus(words: &[u64]) -> Arc<Modulus> {
+        Arc::new(Modulus::odd(words).unwrap())
+    }
+
+    #[test]
+    fn a_context_is_what_the_definitions_say() {
+        let long: Vec<u64> = (1..=40).map(|i| (i * 0x9e37_79b9_7f4a_7c15u64) | 1).collect();
+        for (value, digits) in
+            [(&[3][..], 4), (&[u64::MAX; 16], 4), (&long[..17], 8), (&long, 16), (&[3], 16)]
+        {
+            let m = modulus(value);
+            let context = Context::with_digits(&m, digits).unwrap();
+            let words = DIGIT * digits;
+            assert_eq!(context.words().len(), 3 * words + DIGIT);
+            let part = |i: usize| &context.words()[i * words..][..words];
+            let mut r = vec![0; words + 1];
+            r[words] = 1;
+            let reduced = |x: &[u64], y: &[u64]| {
+                let mut product = reference::multiply(&m, x, y);
+                product.resize(words, 0);
+                product
+            };
+            assert_eq!(&part(0)[..m.words()], m.value());
+            assert_eq!(part(1), reduced(&r, &r));
+            assert_eq!(part(2), reduced(&r, &[1]));
+            assert!(get(&context.one(), 0).eq(part(2).iter().copied()));
+            let low = |x: &[u64]| U256::from_words(std::array::from_fn(|i| x[i]));
+            let product = low(part(0)).wrapping_mul(&low(&context.words()[3 * words..]));
+            assert_eq!(product, U256::MAX, "n' m is -1");
+        }
+    }
+
+    #[test]
+    fn digits_are_the_fewest_and_long_moduli_are_refused() {
+        let of = |bits: usize| {
+            let mut value = vec![0; bits.div_ceil(64)];
+            value[0] = 1;
+            value[(bits - 1) / 64] |= 1 << ((bits - 1) % 64);
+            modulus(&value)
+        };
+        for (bits, digits) in [(2, 4), (1024, 4), (1025, 8), (2048, 8), (2049, 16), (4096, 16)] {
+            assert_eq!(Context::new(&of(bits)).unwrap().digits(), digits, "{bits}");
+        }
+        let error = Context::new(&of(4097)).err().unwrap().to_string();
+        assert!(error.contains("4097 bits") && error.contains("4096"), "{error}");
+        assert!(Context::with_digits(&of(1025), 4).is_err());
+        assert!(Context::with_digits(&of(9), 5).is_err());
+    }
+}
