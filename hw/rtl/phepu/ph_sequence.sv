@@ -55,14 +55,12 @@ module ph_sequence
     IDLE, DECODE, ACCUMULATE, ALIGN, INVERT, SUFFIX, CHAIN, FACTORS, MULTIPLY, SQUARE, POWERS, STEADY, FINISH
   } state_e;
   state_e state_q;
-  logic [3:0] opcode;
   logic [43:0] op_q;
   logic [3:0] opcode_q;
   logic [TERMS-1:0] terms_q; // which are not empty
   logic [12:0] count_q;      // of squarings, terms, bits
   logic [2:0] bit_q;         // of the sum, while aligning
   logic begun_q;             // there is a first factor
-  assign opcode = opcode_q;
 
   // Operands.
   logic [1:0] sum;
@@ -75,7 +73,7 @@ module ph_sequence
   assign kind        = op_q[43:41];
   assign weight_bits = 4'd2 << width_i;
   always_comb begin
-    unique case (opcode)
+    unique case (opcode_q)
       OP_CLEAR:      buckets = op_q[2];
       OP_ACCUMULATE: buckets = op_q[27];
       OP_REDUCE:     buckets = op_q[3];
@@ -107,10 +105,11 @@ module ph_sequence
   assign exponent_end  = 10'(op_q[26:18]) + 10'((exponent_bits + 13'd255) >> 8);
   assign sum_good      = buckets || (5'(sum) + 5'd1) << width_i <= 5'(TERMS / 2);
   always_comb begin
-    unknown    = opcode < OP_FREE || (opcode == OP_BASIC && kind > BASIC_INVERT);
+    unknown    = 1'b0;
     range_good = 1'b1;
     slots      = '0;
-    unique case (opcode)
+    if (state_q == DECODE) unique case (opcode_q)
+      OP_FREE, OP_NOP: ;
       OP_CLEAR, OP_ALIGN, OP_INVERT: range_good = sum_good;
       OP_ACCUMULATE: range_good = sum_good && op_q[10:6] != '0 && 6'(op_q[5:2]) + 6'(op_q[10:6]) <= 6'(INPUT_SLOTS) &&
                                   weights_end <= 19'(WEIGHT_WORDS * DIGIT / 2);
@@ -124,15 +123,16 @@ module ph_sequence
         if (kind == BASIC_SQUARE && op_q[30:18] == '0) range_good = 1'b0;
         if (kind == BASIC_POWER && (dst == x || exponent_bits == '0 || exponent_bits > 13'(DIGIT * DIGITS) ||
             exponent_end > 10'(WEIGHT_WORDS))) range_good = 1'b0;
+        unknown = kind > BASIC_INVERT;
         for (int i = 0; i < 2; i++) begin
           slots[i] = is_output(dst, 1'(i)) || is_output(x, 1'(i)) || (kind == BASIC_MULTIPLY && is_output(y, 1'(i)));
         end
       end
-      default: ;
+      default: unknown = 1'b1;
     endcase
   end
   logic waits, decoded, plain;
-  assign plain   = opcode == OP_FREE || opcode == OP_NOP;
+  assign plain   = opcode_q == OP_FREE || opcode_q == OP_NOP;
   assign waits   = state_q == DECODE && !error_o && (slots & full_i) != '0;
   assign decoded = state_q == DECODE && !error_o && !waits;
 
@@ -189,14 +189,14 @@ module ph_sequence
       end
       INVERT: begin
         term         = last_term;
-        more         = count_q != 13'd3 && (opcode == OP_BASIC || terms_q[term]);
+        more         = count_q != 13'd3 && (opcode_q == OP_BASIC || terms_q[term]);
         step_valid_o = more;
-        if (opcode == OP_INVERT) dst_o = TERM + 6'(term);
+        if (opcode_q == OP_INVERT) dst_o = TERM + 6'(term);
         x_o = dst_o;
         y_o = count_q[0] ? SQUARED : POWER;
         if (count_q == '0) begin
           step_o = STEP_INVERT;
-          if (opcode == OP_BASIC) x_o = x;
+          if (opcode_q == OP_BASIC) x_o = x;
         end
       end
       SUFFIX: begin
@@ -265,8 +265,8 @@ module ph_sequence
 
   // The selector begins when the instruction has been looked at.
   logic power;
-  assign power          = opcode == OP_BASIC;
-  assign select_o       = decoded && (opcode == OP_ACCUMULATE || (power && kind == BASIC_POWER));
+  assign power          = opcode_q == OP_BASIC;
+  assign select_o       = decoded && (opcode_q == OP_ACCUMULATE || (power && kind == BASIC_POWER));
   assign select_first_o = power ? {op_q[26:18], 8'd0} : 17'(op_q[26:11]) << width_i << 1;
   assign select_count_o = power ? exponent_bits : 13'(op_q[10:6]) << width_i << 1;
   assign select_down_o  = power;
@@ -276,15 +276,15 @@ module ph_sequence
   // What comes of it.
   assign ready_o        = state_q == IDLE || failed_i;
   assign idle_o         = state_q == IDLE;
-  assign free_slots_o   = (decoded && opcode == OP_FREE) ? op_q[15:0] : '0;
-  assign free_regions_o = (decoded && opcode == OP_FREE) ? op_q[17:16] : '0;
+  assign free_slots_o   = (decoded && opcode_q == OP_FREE) ? op_q[15:0] : '0;
+  assign free_regions_o = (decoded && opcode_q == OP_FREE) ? op_q[17:16] : '0;
   assign bits_o         = (select_o && !select_every_o) ? select_count_o : '0;
   assign taken_o        = (select_take_o && !select_every_o && select_valid_i) ? (buckets ? weight_bits : 4'd1) : '0;
   always_comb begin
     fill_o = '0;
     if (state_q == FINISH && idle_i) begin
-      if (opcode == OP_REDUCE) fill_o[output_slot] = op_q[9];
-      else if (opcode == OP_BASIC && dst >= OUTPUT) fill_o[dst[0]] = 1'b1;
+      if (opcode_q == OP_REDUCE) fill_o[output_slot] = op_q[9];
+      else if (opcode_q == OP_BASIC && dst >= OUTPUT) fill_o[dst[0]] = 1'b1;
     end
   end
   always_comb begin
@@ -303,7 +303,7 @@ module ph_sequence
     if (state_q == IDLE) clock_o = 4'd11;
     else if (waits) clock_o = 4'd12;
     else begin
-      unique case (opcode)
+      unique case (opcode_q)
         OP_ACCUMULATE: clock_o = 4'd3;
         OP_ALIGN:      clock_o = 4'd4;
         OP_INVERT:     clock_o = 4'd5;
@@ -318,7 +318,7 @@ module ph_sequence
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) terms_q <= '0;
     else if (emptied_i) terms_q <= '0;
-    else if (decoded && opcode == OP_CLEAR) begin
+    else if (decoded && opcode_q == OP_CLEAR) begin
       for (int unsigned t = 0; t < TERMS; t++) if (3'(t) >= first_term && 3'(t) <= last_term) terms_q[t] <= 1'b0;
     end else if (state_q == FACTORS) begin
       if (accepted && count_q[3:0] != places) terms_q[term] <= 1'b0;
@@ -344,7 +344,7 @@ module ph_sequence
           count_q <= '0;
           bit_q   <= '0;
           begun_q <= 1'b0;
-          unique case (opcode)
+          unique case (opcode_q)
             OP_ACCUMULATE: state_q <= ACCUMULATE;
             OP_ALIGN:      state_q <= ALIGN;
             OP_INVERT:     state_q <= INVERT;
