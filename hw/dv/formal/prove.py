@@ -105,6 +105,18 @@ PROOFS = [
         ("return address[INDEX:1]", "return address[INDEX:1] ^ INDEX'(address[1] << (INDEX - 1))", "another half"),
         ("ram_write_o       = to_ram", "ram_write_o       = to_ram || to_ddr", "a write that belongs elsewhere"),
     ]),
+    ("ph_stein", PHEPU, [{"WIDTH": 3, "DIGIT": 1}, {"WIDTH": 6, "DIGIT": 2}, {"WIDTH": 6, "DIGIT": 2, "FORWARD": 0}], 2, 18, [
+        ("detect(on_u ? value[0] : u_0, on_u ? v_0 : value[0], ended)", "detect(u_0, v_0, ended)", "a detector that isn't forwarded to"),
+        ("(index_q == '0) ? in_word_i[0] : v_0", "v_0", "a first branch that isn't forwarded"),
+        ("(FORWARD || detected_q)", "detected_q", "two clocks a branch", "<= !FORWARD && state_q == LOOP", "<= state_q == LOOP"),
+        ("ended  = !borrow && !u_minus_v[SIGN]", "ended  = !u_minus_v[SIGN]", "a loop that ends early"),
+        ("zero_q || all_zero);", "all_zero);", "a zero that is halved without end", "ended_q <= zero_q || all_zero;", "ended_q <= all_zero;"),
+        ("if (execute && branch_q == SUBTRACT) s_q <= sum", "if (execute && branch_q == SUBTRACT && !ended) s_q <= sum", "a sum left out"),
+        ("localparam int unsigned SIGN = WIDTH", "localparam int unsigned SIGN = WIDTH - 1", "a borrow a bit too low", "typedef logic [SIGN:0]", "typedef logic [WIDTH:0]"),
+        ("one_q <= u_q == number_t'(1)", "one_q <= u_q[0]", "an inverse of what has none"),
+        ("k_o < 14'(digits_i)", "k_o + 1'b1 < 14'(digits_i)", "a doubling too few"),
+        ("else if (borrow) value = v_q", "else if (borrow && short_k) value = v_q", "what isn't below the modulus"),
+    ]),
     ("ddr_model", MODELS, [{"WORDS": 2, "LABEL": 2}], 2, 10, [
         ("waited_q[p] + 16'd1 >= latency_i", "waited_q[p] >= latency_i", "a clock late"),
         ("valid_i[p] && !complete_o[p] ?", "valid_i[p] ?", "an answer too early"),
@@ -113,6 +125,9 @@ PROOFS = [
         ("complete_o[p] && write_i[p] && mask_i[p][l]", "write_i[p] && mask_i[p][l]", "a write before its end"),
         ("complete_o[p] && write_i[p] && mask_i[p][l]", "complete_o[p] && write_i[p] && mask_i[p][l] && !complete_o[1-p]", "a write lost"),
         ("data_o[p]     = memory_q[word_i[p]]", "data_o[p]     = memory_q[word_i[0]]", "another word read"),
+    ]),
+    ("ph_controller", (PHEPU / "ph_pkg.sv", PHEPU / "ph_controller.sv"), [{"ELEMENTS": 2}], 2, 7, [
+        ("(regions_busy_i[e] & regions) != '0;", "element == ELEMENT'(e) && (regions_busy_i[e] & regions) != '0;", "a region in use written over"),
     ]),
 ]
 

@@ -6,8 +6,8 @@
 // Afterwards u = gcd(a, m), s = m / u, r < 2s and, if u = 1, r = -a^-1 2^k mod m. Doublings modulo m bring k up to n where m is
 // short, and m - r goes out. Out: that number's digits, the lowest first.
 //
-// m = us + vr throughout, so r + s <= m while v is not 0. The last branch doubles r once more: r < 2m. A number has thus one bit
-// more than m, and another one for a difference's sign.
+// m = us + vr throughout, so r + s <= m while v is not 0. The last branch doubles r once more: r < 2m, and a number has one bit more
+// than m. A difference lies between -m and m, so that this bit is its borrow.
 //
 // Whatever is given, also what must not be, it ends: each branch takes a bit from u or v, and a zero is seen as it comes in.
 //
@@ -74,7 +74,7 @@ module ph_stein #(
   end
 
   // Execution unit. No reset: a start sets what counts.
-  localparam int unsigned SIGN = WIDTH + 1;
+  localparam int unsigned SIGN = WIDTH;
   typedef logic [SIGN:0] number_t;
   number_t u_q, v_q, r_q, s_q;
   logic one_q;   // u was 1: there is an inverse
