@@ -1,14 +1,17 @@
-//! The task compiler of PH-EPU: a convolution or a matrix product becomes tiles, and tiles become programs.
+//! The task compiler of PH-EPU: a convolution or a matrix product becomes tiles, tiles become programs, and programs
+//! what the host sends the chips.
 //!
 //! ```text
 //!   Task ──▶ Assignment::search ──▶ tiles ──▶ one weighing each, on the threads of a CPU
-//!   shape     chips, then              └────▶ Programs::compile ──▶ check ──▶ interpret, or a device
+//!   shape     chips, then              └────▶ Programs::compile ──▶ check ──▶ interpret, which counts
 //!             Para_H x Para_W x Para_C          loads, partial sums, stores
+//!                                               └──▶ Stream::lower ──▶ execute, or a card
+//!                                                     packets of words (isa), data and addresses
 //! ```
 //!
 //! Source: the PH-EPU paper, Fig. 15.4.2 (the machine), 15.4.4 (bit-serial partial sums), 15.4.5 (assignment).
-//! Nothing here knows ciphertexts: [`interpret`] runs programs over any commutative [`Group`], of which the
-//! residues modulo n^2 are one and the integers modulo a prime, under addition, another.
+//! Nothing here knows ciphertexts: [`interpret`] runs programs and [`Stream::execute`] streams over any commutative
+//! [`Group`], of which the residues modulo n^2 are one and the integers modulo a prime, under addition, another.
 //!
 //! ```
 //! use blindcore_task::{Assignment, Convolution, Machine, Programs, Task, interpret, IntegersModulo};
@@ -25,6 +28,13 @@
 //! assert_eq!(run.outputs.len(), 2 * 5 * 4);
 //! // Of the first filter, the four taps that fall on the corner's pixels 0, 1, 4 and 5.
 //! assert_eq!(run.outputs[0], 65_537 - (5 * 0 + 4 * 1 + 2 * 4 + 1 * 5));
+//!
+//! // The same as the chip's instructions, a person's reading of them, and what comes of it.
+//! use blindcore_task::{Dataflow, Pace, Stream};
+//! let stream = Stream::lower(&programs, &weights, None, Dataflow::BitSerial)?;
+//! assert!(stream.to_string().contains("weights of 8 bits"));
+//! let again = stream.execute(&image, &IntegersModulo(65_537), Pace::Eager)?;
+//! assert!(again.outputs.into_values().eq(run.outputs.into_iter().map(Some)));
 //! # Ok::<(), blindcore_task::Error>(())
 //! ```
 

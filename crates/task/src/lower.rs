@@ -11,7 +11,7 @@
 //! what is ahead in that queue. So, by induction over the order, each instruction ends once it has come. And packets,
 //! which a chip takes in order: instructions wait only for instructions before them to leave the queue; ciphertexts
 //! that overwrite others wait for `after` instructions, all of which are in packets sent before (the packet that holds
-//! the last of them is closed first) and read ciphertexts sent before. So each packet ends too. Chips never wait for
+//! the last of them is closed first) and read what was sent before them. So each packet ends too. Chips never wait for
 //! one another, and a packet for several is held up only by what each of them has already been sent.
 
 use std::cmp::Reverse;
@@ -71,7 +71,7 @@ impl Stream {
     /// Weights lie in the chip's buffer for the whole run, equal ones once, behind the 3 d + 1 words of the context at
     /// address 0. If all inputs fit the input buffer together, each keeps one address on all chips; else one that a
     /// load needs takes the place of the one whose next use is farthest (Belady), after the last load that read it.
-    /// Packets that are the same for several chips become one.
+    /// Data that several chips need is sent to all of them at once.
     ///
     /// # Errors
     /// The machine is not PH-EPU's or smaller; weights or sources are not the task's; weights don't fit the weight
@@ -137,7 +137,7 @@ impl Stream {
             emitter.begin(Word::new(all, operation))?;
             lists.push(emitter.emit(&items)?);
         }
-        let packets = merge_chips(lists);
+        let packets = merge_chips(words, lists);
         Ok(Self { digits: words, width, chips, packets })
     }
 }
@@ -520,6 +520,14 @@ fn merge_elements(chip: usize, elements: &[(u16, Vec<Stage>)]) -> Result<Vec<Ite
 /// stage, then last read the longest ago, then the lowest.
 type Frame = (u32, Reverse<u32>, Reverse<u32>);
 
+/// Ciphertexts of neighbouring frames for neighbouring slots.
+struct Load {
+    mask: u16,
+    slot: u8,
+    frame: u32,
+    residues: Vec<u32>,
+}
+
 /// Makes a chip's packets.
 struct Emitter<F> {
     chip: usize,
@@ -530,6 +538,8 @@ struct Emitter<F> {
     /// The packet that is being filled, and instructions of all before it.
     open: Vec<u64>,
     finished: u32,
+    /// Whether that packet has anything but loads.
+    work: bool,
     images: HashMap<Vec<[u64; 4]>, u32>,
     weights: u32,
     /// Where each residue lies, if all fit.
@@ -539,8 +549,8 @@ struct Emitter<F> {
     /// Residues that are there, each in its frame; frames whose residues may go.
     there: HashMap<u32, Frame>,
     held: BTreeMap<Frame, u32>,
-    /// A load that may get longer: its mask, first slot, first frame, residues.
-    load: Option<(u16, u8, u32, Vec<u32>)>,
+    /// A load that may get longer.
+    load: Option<Load>,
     /// Ciphertexts that it or the next one needs: the first frame, residues, after.
     data: Option<(u32, Vec<u32>, u32)>,
 }
@@ -554,6 +564,7 @@ impl<F: Fn(u32) -> u32> Emitter<F> {
             packets: Vec::new(),
             open: Vec::new(),
             finished: 0,
+            work: false,
             images: HashMap::new(),
             weights: 3 * digits as u32 + 1,
             fixed,
@@ -604,6 +615,8 @@ impl<F: Fn(u32) -> u32> Emitter<F> {
 
     fn push_alone(&mut self, word: Word) -> Result<(), Error> {
         self.open.push(word.encode()?);
+        let load = matches!(word.operation, Operation::LoadInput { .. } | Operation::LoadWeights { .. });
+        self.work |= !load && !matches!(word.operation, Operation::Context { .. });
         if self.open.len() == PACKET_INSTRUCTIONS {
             self.close();
         }
@@ -616,14 +629,16 @@ impl<F: Fn(u32) -> u32> Emitter<F> {
         }
         let nop = Word::nop().encode().expect("a NOP has no fields");
         let mut instructions = std::mem::take(&mut self.open);
+        self.work = false;
         instructions.resize(instructions.len().next_multiple_of(isa::WORD_BITS / 64), nop);
         self.finished += instructions.len() as u32;
         self.packets.push(Packet { chips: 1 << self.chip, after: 0, body: Body::Instructions(instructions) });
     }
 
-    /// Sends data before the packet that is being filled, which is closed first if it holds what must be finished.
+    /// Sends data. Instructions before it go first if there is work for elements among them, which they have then
+    /// while data is on its way; or if `after` counts one of them.
     fn send(&mut self, after: u32, body: Body) {
-        if after > self.finished {
+        if self.work || after > self.finished {
             self.close();
         }
         self.packets.push(Packet { chips: 1 << self.chip, after, body });
@@ -657,24 +672,24 @@ impl<F: Fn(u32) -> u32> Emitter<F> {
 
     /// Loads one input, together with those before it if they lie side by side.
     fn input(&mut self, mask: u16, slot: u8, residue: u32, next: u32) -> Result<(), Error> {
-        let next_slot = |load: &(u16, u8, u32, Vec<u32>)| {
-            load.0 == mask && usize::from(load.1) + load.3.len() == usize::from(slot)
+        let next_slot = |load: &Load| {
+            load.mask == mask && usize::from(load.slot) + load.residues.len() == usize::from(slot)
         };
         if !self.load.as_ref().is_some_and(next_slot) {
             self.flush_load()?;
         }
         let known = self.there.get(&residue).map(|(_, _, Reverse(frame))| *frame);
         let frame = known.map_or_else(|| self.place(residue), Ok)?;
-        let next_frame = |load: &(u16, u8, u32, Vec<u32>)| load.2 as usize + load.3.len() == frame as usize;
+        let next_frame = |load: &Load| load.frame as usize + load.residues.len() == frame as usize;
         if !self.load.as_ref().is_some_and(next_frame) {
             // What comes for this load alone may get longer yet.
             let own = self.data.take_if(|(_, residues, _)| known.is_none() && residues.len() == 1);
             self.flush_load()?;
             self.data = own;
-            self.load = Some((mask, slot, frame, Vec::new()));
+            self.load = Some(Load { mask, slot, frame, residues: Vec::new() });
         }
-        if let Some((.., residues)) = &mut self.load {
-            residues.push(residue);
+        if let Some(load) = &mut self.load {
+            load.residues.push(residue);
         }
         // It is not known yet when its load is over; until then it stays.
         self.keep(residue, (next, Reverse(u32::MAX), Reverse(frame)));
@@ -690,7 +705,7 @@ impl<F: Fn(u32) -> u32> Emitter<F> {
             (self.used - 1, 0)
         } else {
             let greatest = |held: &BTreeMap<Frame, u32>| *held.last_key_value().expect("a frame there is").1;
-            if self.load.as_ref().is_some_and(|(.., load)| load.contains(&greatest(&self.held))) {
+            if self.load.as_ref().is_some_and(|load| load.residues.contains(&greatest(&self.held))) {
                 self.flush_load()?;
             }
             let gone = greatest(&self.held);
@@ -727,7 +742,7 @@ impl<F: Fn(u32) -> u32> Emitter<F> {
 
     fn flush_load(&mut self) -> Result<(), Error> {
         self.flush_data();
-        let Some((mask, slot, frame, residues)) = self.load.take() else { return Ok(()) };
+        let Some(Load { mask, slot, frame, residues }) = self.load.take() else { return Ok(()) };
         let (count, global) = (residues.len() as u8, (frame as usize * self.digits) as u16);
         self.push_alone(Word::new(mask, Operation::LoadInput { slot, count, global }))?;
         let now = self.now();
@@ -739,15 +754,21 @@ impl<F: Fn(u32) -> u32> Emitter<F> {
     }
 }
 
-/// Chips' packets as one list, in each chip's order. Data that several need goes to all of them at once, so whoever
-/// comes to it first waits for the others, unless they wait for one another; so do other packets that stand in front
-/// together.
-fn merge_chips(lists: Vec<Vec<Packet>>) -> Vec<Packet> {
-    // How often each chip will take each piece of data.
+/// Chips' packets as one list, in each chip's order but for data that waits for nothing (`after` is 0): it comes where
+/// nothing lay before, so it may come early, and goes to all chips that it is for as soon as one needs it. Other data
+/// goes to several chips if it is the same for them: whoever comes to it first waits for the others, unless they wait
+/// for one another. So do instructions that stand in front together.
+fn merge_chips(digits: usize, lists: Vec<Vec<Packet>>) -> Vec<Packet> {
+    let mut early = Early { digits: digits as u32, inputs: HashMap::new(), others: HashMap::new() };
+    // How often each chip will take data that waits.
     let mut ahead: HashMap<u64, Vec<u32>> = HashMap::new();
-    for (chip, list) in lists.iter().enumerate() {
-        for data in list.iter().filter_map(data) {
+    for (chip, packet) in
+        lists.iter().enumerate().flat_map(|(chip, list)| list.iter().map(move |p| (chip, p)))
+    {
+        if let Some(data) = waits(packet) {
             ahead.entry(data).or_insert_with(|| vec![0; lists.len()])[chip] += 1;
+        } else {
+            early.expect(packet);
         }
     }
     let mut packets = Vec::new();
@@ -760,16 +781,21 @@ fn merge_chips(lists: Vec<Vec<Packet>>) -> Vec<Packet> {
         let Some(first) = order.first().copied() else { return packets };
         let free = order.into_iter().find(|chip| {
             let front = &lists[*chip][0];
-            let Some(needed) = data(front).map(|data| &ahead[&data]) else { return true };
+            let Some(needed) = waits(front).map(|data| &ahead[&data]) else { return true };
             let ready = |list: &VecDeque<Packet>| list.front().is_some_and(|packet| same(packet, front));
             needed.iter().zip(&lists).all(|(count, list)| *count == 0 || ready(list))
         });
         let Some(mut next) = lists[free.unwrap_or(first)].pop_front() else { return packets };
+        let data = waits(&next);
+        if data.is_none() && !matches!(next.body, Body::Instructions(_)) {
+            early.send(next.body, &mut packets);
+            continue;
+        }
         for list in &mut lists {
             let taken = list.pop_front_if(|packet| same(packet, &next));
             next.chips |= taken.map_or(0, |taken| taken.chips);
         }
-        if let Some(chips) = data(&next).and_then(|data| ahead.get_mut(&data)) {
+        if let Some(chips) = data.and_then(|data| ahead.get_mut(&data)) {
             for (chip, count) in chips.iter_mut().enumerate() {
                 *count -= next.chips >> chip & 1;
             }
@@ -778,9 +804,53 @@ fn merge_chips(lists: Vec<Vec<Packet>>) -> Vec<Packet> {
     }
 }
 
-/// What stands for a packet of data; none for instructions. Two that are taken for one merely wait for one another.
-fn data(packet: &Packet) -> Option<u64> {
+/// What stands for data that waits; none for others. Two that are taken for one merely wait for one another.
+fn waits(packet: &Packet) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     (packet.after, &packet.body).hash(&mut hasher);
-    (!matches!(packet.body, Body::Instructions(_))).then(|| hasher.finish())
+    (packet.after > 0).then(|| hasher.finish())
+}
+
+/// Data that waits for nothing, and the chips that it has yet to be sent to.
+struct Early {
+    digits: u32,
+    /// Ciphertexts, by address and residue.
+    inputs: HashMap<(u32, u32), u32>,
+    others: HashMap<Body, u32>,
+}
+
+impl Early {
+    fn expect(&mut self, packet: &Packet) {
+        match &packet.body {
+            Body::Instructions(_) => {}
+            Body::Inputs { address, inputs } => {
+                for (residue, at) in inputs.iter().zip((*address..).step_by(self.digits as usize)) {
+                    *self.inputs.entry((at, *residue)).or_default() |= packet.chips;
+                }
+            }
+            body => *self.others.entry(body.clone()).or_default() |= packet.chips,
+        }
+    }
+
+    fn send(&mut self, body: Body, packets: &mut Vec<Packet>) {
+        let mut send = |chips, body| packets.push(Packet { chips, after: 0, body });
+        let Body::Inputs { address, inputs } = body else {
+            if let Some(chips) = self.others.remove(&body) {
+                send(chips, body);
+            }
+            return;
+        };
+        let mut rest = inputs.into_iter().zip((address..).step_by(self.digits as usize)).peekable();
+        while let Some((residue, address)) = rest.next() {
+            let Some(chips) = self.inputs.remove(&(address, residue)) else { continue };
+            let mut inputs = vec![residue];
+            while let Some((residue, at)) =
+                rest.next_if(|(residue, at)| self.inputs.get(&(*at, *residue)) == Some(&chips))
+            {
+                self.inputs.remove(&(at, residue));
+                inputs.push(residue);
+            }
+            send(chips, Body::Inputs { address, inputs });
+        }
+    }
 }
