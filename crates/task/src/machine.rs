@@ -9,7 +9,7 @@ use crate::{Error, within};
 pub const BUS_BITS: usize = 256;
 /// Cycles from a Montgomery multiplication's start to the start of one that needs its result, by digits of 256 bits:
 /// those of `hw/rtl/phepu/ph_pkg.sv`.
-const MULTIPLY_CYCLES: [(usize, u64); 3] = [(4, 53), (8, 95), (16, 207)];
+const MULTIPLY_CYCLES: [(usize, u64); 3] = [(4, 49), (8, 89), (16, 206)];
 /// Cycles of Stein's inversion a bit, as a fraction; see [`Machine`].
 const STEIN_CYCLES: (u64, u64) = (141, 100);
 /// An inversion on a CPU, in multiplications of the same length: GMP's at 4096 bits.
@@ -83,10 +83,10 @@ impl Buffers {
 ///
 /// | step | cycles | at 4096 bits | from |
 /// |---|---|---|---|
-/// | Montgomery multiplication or squaring | 53, 95, 207 for d = 4, 8, 16 | 207 | three multipliers of 256 bits, d rounds; the 2 d^2 + d products take (2 d^2 + d) / 3 = 176 at the least. The paper's chip at 23 M/s: at most 347 |
+/// | Montgomery multiplication or squaring | 49, 89, 206 for d = 4, 8, 16 | 206 | three multipliers of 256 bits, d rounds; the 2 d^2 + d products take (2 d^2 + d) / 3 = 176 at the least. The paper's chip at 23 M/s: at most 347 |
 /// | Stein inversion | 1.41 L + 3 d | 5,823 | one branch a cycle: Kaliski's almost inverse takes 1.41 of them a bit in the mean, 2 at most; numbers in and out. The paper's chip at 38 k/s, read as one unit's: 13,158 |
-/// | inversion of the negative term | Stein + 2 multiplications | 6,237 | "Stein once and Mont twice": the two bring the inverse back to Montgomery's form |
-/// | first input of an empty term | d | 16 | a copy |
+/// | inversion of the negative term | Stein + 2 multiplications | 6,235 | "Stein once and Mont twice": the two bring the inverse back to Montgomery's form |
+/// | first input of an empty term | d | 16 | a copy; behind a multiplication it waits for that one's last words, up to d more, left out here |
 /// | clearing terms | 0 | 0 | a term has a bit that says whether it holds anything |
 /// | a ciphertext over the bus | d | 16 | 256-bit bus, a word a cycle |
 /// | w weights of b bits over the bus | ceil(w b / 256) | - | the same |
