@@ -140,6 +140,25 @@ fn clocks() {
     assert!(bigmod.read(&one).unwrap().iter().all(|one| one == reference::one(&modulus)));
 }
 
+/// An exponent that is longer than an instruction carries; the suite's are shorter.
+#[test]
+fn a_long_exponent() {
+    let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
+    let modulus = modulus(1000);
+    let bigmod = device.bigmod(&modulus).unwrap();
+    let a = numbers(4, 2, modulus.words());
+    let exponents = numbers(5, 2, 66); // of 4160 bits, for the highest word is zero
+    let x = bigmod.place(&a).unwrap();
+    let (power, cost) = bigmod.power(&x, &Exponents::Each(&exponents, 4161)).unwrap();
+    let power = bigmod.read(&power).unwrap();
+    for i in 0..2 {
+        assert!(power.get(i) == reference::power(&modulus, a.get(i), exponents.get(i)), "{i}");
+    }
+    // Two pieces: their squarings and multiplications, and what joins them.
+    assert_eq!((cost.multiplications, cost.squarings), (2 * (4161 + 1), 2 * (4161 + 4096)));
+    assert_eq!(cost.hardware.unwrap().macs, cost.multiplications + cost.squarings);
+}
+
 /// A stream of one chip: all elements get the context, but element 2, and 3, which gets an even modulus.
 struct Job {
     stream: Stream,

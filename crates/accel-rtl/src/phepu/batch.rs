@@ -188,3 +188,85 @@ impl Queue {
         Body::Instructions(instructions)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phepu::bigmod::power;
+    use blindcore_task::{Execution, Group, IntegersModulo, Pace};
+
+    /// The least buffers that a card may have, so that rounds take one another's places.
+    fn build(chips: usize) -> Build {
+        Build {
+            chips,
+            elements: 16,
+            input_words: 1 << 11,
+            weight_words: 1 << 11,
+            output_words: 512,
+            instruction_words: 512,
+        }
+    }
+
+    const GROUP: IntegersModulo = IntegersModulo(1_000_003);
+
+    /// What comes of a batch, whether controllers are fast or slow.
+    fn outputs(batch: &Batch<'_>, chips: usize, residues: &[u64]) -> Vec<u64> {
+        let stream = batch.stream(&build(chips));
+        let run = |pace| -> Execution<u64> { stream.execute(residues, &GROUP, pace).unwrap() };
+        let (lazy, eager) = (run(Pace::Lazy), run(Pace::Eager));
+        assert_eq!(lazy.outputs, eager.outputs);
+        assert!(lazy.elements.iter().all(|element| element.fault.is_none()));
+        let tags: Vec<u32> = lazy.outputs.keys().copied().collect();
+        assert!(tags.into_iter().eq(0..batch.items.len() as u32));
+        lazy.outputs.into_values().map(|output| output.expect("no element gave up")).collect()
+    }
+
+    #[test]
+    fn products_of_many_rounds() {
+        for (chips, count) in [(1, 1), (1, 15), (1, 16), (1, 17), (1, 300), (3, 2), (3, 49), (3, 500)] {
+            let residues: Vec<u64> = (0..=2 * count).map(|i| i * i % GROUP.0).collect();
+            for shared in [None, Some(2 * count as u32)] {
+                let steps = |_, at: &Places| {
+                    let y = if shared.is_some() { SHARED } else { at.input + 1 };
+                    vec![Operation::Multiply { to: at.output, x: at.input, y }]
+                };
+                let item = |i: u64| {
+                    [vec![i as u32], vec![(count + i) as u32; usize::from(shared.is_none())]].concat()
+                };
+                let items: Vec<_> = (0..count).map(item).collect();
+                let batch = Batch { digits: 16, items, shared, words: Words::None, steps: &steps };
+                let y = |i: u64| residues[shared.map_or((count + i) as usize, |shared| shared as usize)];
+                let want: Vec<u64> =
+                    (0..count).map(|i| GROUP.multiply(&residues[i as usize], &y(i))).collect();
+                assert_eq!(outputs(&batch, chips, &residues), want, "{count} on {chips} chips");
+            }
+        }
+    }
+
+    #[test]
+    fn powers_to_the_longest_exponents() {
+        let word = |item: usize, i: usize| (item as u64 + 3).wrapping_pow(97 + i as u32);
+        for (bits, count) in [(1u32, 3), (256, 40), (4096, 40), (4097, 40), (9000, 40), (16384, 40)] {
+            let length = bits.div_ceil(256) as usize;
+            let at = |item: usize, i: usize| {
+                let left = bits.saturating_sub(64 * i as u32).min(64);
+                if left == 0 { 0 } else { word(item, i) & u64::MAX >> (64 - left) }
+            };
+            let exponent = |item: usize| {
+                let words = (0..4 * length).rev();
+                words.fold(0, |sum, i| ((u128::from(sum) << 64 | u128::from(at(item, i))) % 1_000_003) as u64)
+            };
+            let write = |item: usize, words: &mut [[u64; 4]]| {
+                words.as_flattened_mut().iter_mut().enumerate().for_each(|(i, word)| *word = at(item, i));
+            };
+            let steps = |_, at: &Places| power(at.output, at.input, at.word, bits);
+            let residues: Vec<u64> = (0..count as u64).map(|i| 7 * i + 1).collect();
+            let items = (0..count as u32).map(|i| vec![i]).collect();
+            let batch =
+                Batch { digits: 4, items, shared: None, words: Words::Each(length, &write), steps: &steps };
+            let want: Vec<u64> =
+                residues.iter().enumerate().map(|(i, x)| x * exponent(i) % GROUP.0).collect();
+            assert_eq!(outputs(&batch, 1, &residues), want, "{bits} bits");
+        }
+    }
+}

@@ -222,7 +222,7 @@ fn lay(exponent: &[u64], words: &mut [[u64; DIGIT]]) {
 
 /// `base ^ exponent`, of `bits` bits from `word` on, in time that depends on `bits` alone. What is longer than an instruction
 /// carries is taken in pieces, the highest first: between two of them 4096 squarings.
-fn power(output: u8, base: u8, word: u16, bits: u32) -> Vec<Operation> {
+pub(super) fn power(output: u8, base: u8, word: u16, bits: u32) -> Vec<Operation> {
     let (sum, piece_power) = (address::TERM, address::TERM + 1);
     let pieces = bits.div_ceil(MAX_POWER_BITS);
     let power = |to, piece: u32| Operation::Power {

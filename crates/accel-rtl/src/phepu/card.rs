@@ -225,8 +225,8 @@ impl Plan {
         };
         for packet in &stream.packets {
             if packet.chips == 0 || packet.chips >> stream.chips != 0 {
-                let want = format!("some of the stream's {}", stream.chips);
-                return length("a packet's mask", packet.chips as usize, want, "chips");
+                let want = format!("some of its {} chips", stream.chips);
+                return length("the stream", packet.chips as usize, want, "as a packet's mask");
             }
             plan.packet(packet, context, residues)?;
         }
@@ -235,17 +235,17 @@ impl Plan {
                 return length("the stream", *ends, "one for each of its chips".into(), "ends");
             }
         }
-        let mut seen = vec![false; plan.stores.iter().map(Vec::len).sum()];
+        plan.outputs = plan.stores.iter().map(Vec::len).sum();
+        let mut seen = vec![false; plan.outputs];
         for store in plan.stores.iter().flatten() {
             match seen.get_mut(store.tag as usize) {
                 Some(seen) if !*seen => *seen = true,
                 _ => {
-                    let want = format!("each of 0 to {} once", plan.outputs);
-                    return length("the stream's outputs", store.tag as usize, want, "as a tag");
+                    let want = format!("each number below {} once", plan.outputs);
+                    return length("the stream", store.tag as usize, want, "as an output's tag");
                 }
             }
         }
-        plan.outputs = seen.len();
         let rate = |bits: u32| if bits == 0 { 1 } else { u64::from(256u32.div_ceil(bits)) };
         let [pcie, ddr, link] = [settings.pcie, settings.ddr, settings.link].map(rate);
         let words = (plan.words.len() + plan.out_words(build)) as u64;
@@ -268,7 +268,7 @@ impl Plan {
         let over =
             |what, got: usize, unit| Err(Error::Length { what, got, want: "less than 2^24".into(), unit });
         if address >= 1 << 24 {
-            return over("a packet's address", address as usize, "words");
+            return over("the stream", address as usize, "as a packet's address");
         }
         if count >= 1 << 24 {
             return over("a packet", count, "words");
@@ -288,13 +288,9 @@ impl Plan {
                 for input in inputs {
                     let row = *input as usize;
                     if row >= residues.len() {
-                        let want = format!("less than the {} there are", residues.len());
-                        return Err(Error::Length {
-                            what: "an input's position",
-                            got: row,
-                            want,
-                            unit: "residues",
-                        });
+                        let want = format!("less than the {} residues", residues.len());
+                        let (what, unit) = ("the stream", "as an input's position");
+                        return Err(Error::Length { what, got: row, want, unit });
                     }
                     let mut words = Zeroizing::new([0; 64]);
                     words.iter_mut().zip(get(residues, row)).for_each(|(to, word)| *to = word);
@@ -446,3 +442,131 @@ const NOP: u64 = 15 << 60;
 /// What comes out.
 const OUTPUT: u32 = 1;
 const REPORT: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use blindcore_accel::bigmod::Modulus;
+    use blindcore_task::isa::{Operation, Word};
+
+    const BUILD: Build = Build {
+        chips: 2,
+        elements: 3,
+        input_words: 1 << 11,
+        weight_words: 1 << 11,
+        output_words: 512,
+        instruction_words: 512,
+    };
+
+    fn context() -> Context {
+        Context::new(&Arc::new(Modulus::odd(&[105]).unwrap())).unwrap()
+    }
+
+    /// Two chips, which send outputs 0 and 2, and 1.
+    fn plan(context: &Context) -> Plan {
+        let word = |mask, operation| Word::new(mask, operation).encode().unwrap();
+        let store = |element, tag| word(1u16 << element, Operation::Store { slot: 0, tag });
+        let packet = |chips, body| Packet { chips, after: 0, body };
+        let end = word(0, Operation::End);
+        let packets = vec![
+            packet(3, Body::Context { address: 0 }),
+            packet(1, Body::Inputs { address: 16, inputs: vec![0] }),
+            packet(1, Body::Instructions(vec![store(2, 0), store(0, 2), end])),
+            packet(2, Body::Instructions(vec![store(1, 1), end])),
+        ];
+        let stream = Stream { digits: 4, width: 8, chips: 2, packets };
+        Plan::new(&BUILD, &Settings::UNBOUND, &stream, context, &context.one()).unwrap()
+    }
+
+    /// What the two chips send, one after the other; output t is the number t.
+    fn answer() -> Vec<Out> {
+        let output = |element: u32, tag: u32| {
+            let header = [1 | element << 8 | tag << 24, 4 << 24, 0, 0, 0, 0, 0, 0];
+            [header, [tag, 0, 0, 0, 0, 0, 0, 0], [0; 8], [0; 8], [0; 8]].to_vec()
+        };
+        let report = || [vec![[2 | 3 << 16, 77, 0, 9, 0, 0, 0, 0]], vec![[0; 8]; 6]].concat();
+        let first = [output(2, 0), output(0, 2), report()].concat();
+        let second = [output(1, 1), report()].concat();
+        let out = |chip| move |word| Out { chip, word };
+        first.into_iter().map(out(0)).chain(second.into_iter().map(out(1))).collect()
+    }
+
+    #[test]
+    fn words_go_out_as_the_interface_says() {
+        let plan = plan(&context());
+        assert_eq!(plan.words.len(), 1 + 13 + 1 + 4 + 1 + 1 + 1 + 1);
+        assert_eq!(plan.masks, [vec![3; 14], vec![1; 7], vec![2; 2]].concat());
+        assert_eq!(plan.words[0], [3, 13, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(plan.words[1], [105, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(plan.words[14], [2 | 16 << 8, 4, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(plan.words[19], [1, 1, 0, 0, 0, 0, 0, 0]);
+        // The last of four instructions is there to fill up.
+        assert_eq!(plan.words[20][6..], [0, 15 << 28]);
+        assert_eq!(plan.out_words(&BUILD), answer().len());
+    }
+
+    #[test]
+    fn answers_are_taken_as_they_are_and_no_others() {
+        let context = context();
+        let plan = plan(&context);
+        let results = |out: &[Out]| plan.results("rtl:phepu", &BUILD, &context, out, [0; 8]);
+        let good = answer();
+        let run = results(&good).unwrap();
+        for tag in 0..3 {
+            assert!(get(&run.outputs, tag).eq([tag as u64].into_iter().chain([0; 15])));
+        }
+        assert_eq!((run.chips[1].chip, run.chips[1].clocks, run.chips[1].instructions), (1, 77, 9));
+
+        // Chips may talk at once.
+        let mut mixed = good.clone();
+        mixed.sort_by_key(|out| out.chip == 0);
+        assert!(results(&mixed).is_ok());
+
+        type Change = fn(&mut Vec<Out>);
+        let changes: [(&str, Change); 12] = [
+            ("nothing", |out| out.clear()),
+            ("the last word is missing", |out| out.truncate(out.len() - 1)),
+            ("a word is missing", |out| out.splice(3..4, []).for_each(|_| {})),
+            ("a word too many", |out| out.push(out[0])),
+            ("a chip that is none", |out| out[3].chip = 2),
+            ("another chip's", |out| out[3].chip = 1),
+            ("another element", |out| out[0].word[0] ^= 0x100),
+            ("another tag", |out| out[0].word[1] ^= 1),
+            ("another kind", |out| out[0].word[0] ^= 3),
+            ("another length", |out| out[0].word[1] ^= 12 << 24),
+            ("a report of fewer elements", |out| out[10].word[0] ^= 1 << 16),
+            ("outputs in another order", |out| out[..10].rotate_left(5)),
+        ];
+        for (what, change) in changes {
+            let mut bad = good.clone();
+            change(&mut bad);
+            assert!(results(&bad).is_err(), "{what} was taken");
+        }
+        // Whatever single bit of a header is wrong, nothing breaks.
+        for at in 0..good.len() {
+            for bit in 0..256 {
+                let mut bad = good.clone();
+                bad[at].word[bit / 32] ^= 1 << (bit % 32);
+                let _ = results(&bad);
+            }
+        }
+    }
+
+    #[test]
+    fn an_element_that_fails_sends_zeros_of_any_length() {
+        let context = context();
+        let plan = plan(&context);
+        let mut out = answer();
+        out[0].word[0] |= 7 << 16;
+        out[0].word[1] = 8 << 24;
+        out.splice(1..1, vec![Out { chip: 0, word: [0; 8] }; 4]);
+        out[15].word[0] = 7 | 5 << 8; // the report's first element
+        let run = plan.results("rtl:phepu", &BUILD, &context, &out, [0; 8]).unwrap();
+        assert_eq!(run.errors, [7, 0, 0]);
+        assert!(get(&run.outputs, 0).all(|word| word == 0));
+        let [failure] = run.failures()[..] else { panic!("{:?}", run.failures()) };
+        assert_eq!((failure.chip, failure.element, failure.code, failure.at), (0, Some(0), 7, 5));
+    }
+}

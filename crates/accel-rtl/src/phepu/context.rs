@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_context_is_what_the_definitions_say() {
-        let long: Vec<u64> = (1..=40).map(|i| (i * 0x9e37_79b9_7f4a_7c15u64) | 1).collect();
+        let long: Vec<u64> = (1..=40u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).collect();
         for (value, digits) in
             [(&[3][..], 4), (&[u64::MAX; 16], 4), (&long[..17], 8), (&long, 16), (&[3], 16)]
         {

@@ -255,6 +255,7 @@ fn horner(at: &Places, shifts: &[u32]) -> Vec<Operation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blindcore_task::{IntegersModulo, Pace};
 
     #[test]
     fn rows_add_up_to_the_weights() {
@@ -278,6 +279,37 @@ mod tests {
             [(&[1, -2][..], 2), (&[2], 4), (&[-8, 7], 4), (&[8], 8), (&[-9], 8), (&[1 << 40], 8), (&[128], 2)]
         {
             assert_eq!(width(weights), want, "{weights:?}");
+        }
+    }
+
+    #[test]
+    fn rows_are_joined_from_the_highest_on() {
+        let group = IntegersModulo(1_000_003);
+        for shifts in [&[7][..], &[0, 7], &[14, 35], &[0, 7, 14, 21, 28, 35]] {
+            let steps = |_, at: &Places| horner(at, shifts);
+            let inputs: Vec<u32> = (0..shifts.len() as u32).collect();
+            let batch = Batch {
+                digits: 16,
+                items: vec![inputs; 20],
+                shared: None,
+                words: Words::None,
+                steps: &steps,
+            };
+            let build = crate::phepu::Build {
+                chips: 1,
+                elements: 16,
+                input_words: 1 << 11,
+                weight_words: 1 << 11,
+                output_words: 512,
+                instruction_words: 512,
+            };
+            let residues: Vec<u64> = (1..=shifts.len() as u64).collect();
+            let run = batch.stream(&build).execute(&residues, &group, Pace::Lazy).unwrap();
+            let want = residues.iter().zip(shifts).map(|(x, shift)| x << shift).sum::<u64>() % 1_000_003;
+            assert!(
+                run.outputs.len() == 20 && run.outputs.into_values().all(|out| out == Some(want)),
+                "{shifts:?}"
+            );
         }
     }
 }
