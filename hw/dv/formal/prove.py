@@ -126,8 +126,27 @@ PROOFS = [
         ("complete_o[p] && write_i[p] && mask_i[p][l]", "complete_o[p] && write_i[p] && mask_i[p][l] && !complete_o[1-p]", "a write lost"),
         ("data_o[p]     = memory_q[word_i[p]]", "data_o[p]     = memory_q[word_i[0]]", "another word read"),
     ]),
-    ("ph_controller", (PHEPU / "ph_pkg.sv", PHEPU / "ph_controller.sv"), [{"ELEMENTS": 2}], 2, 7, [
+    # Where a slot is loaded, contexts are there from the start: theirs would take the solver too far.
+    ("ph_controller", (PHEPU / "ph_pkg.sv", PHEPU / "ph_controller.sv"), [{"ELEMENTS": 2}], 2, 10, [
+        ("waits[e] = live[e] && (slots_busy_i[e] & slots) != '0;", "waits[e] = element == ELEMENT'(e) && (slots_busy_i[e] & slots) != '0;", "a slot in use written over", "known_q  <= '0;", "known_q  <= '1;"),
+        ("waits[e] = live[e] && (slots_busy_i[e] & slots) != '0;", "waits[e] = live[e] && slots_busy_i[e] != '0;", "a load that waits for a later FREE", "known_q  <= '0;", "known_q  <= '1;"),
+        ("place_q[7:4] <= inst_q[3:0]", "place_q[7:4] <= inst_q[3:0] + 4'd1", "words for a slot that was not claimed", "known_q  <= '0;", "known_q  <= '1;"),
+        ("claim_slots_o   = slots", "claim_slots_o   = slots | 16'd1", "a slot claimed that is not loaded", "known_q  <= '0;", "known_q  <= '1;"),
+        ("10'(inst_q[8:0]) + 10'(words) > 10'(WEIGHT_WORDS)", "10'(inst_q[8:0]) > 10'(WEIGHT_WORDS)", "weights past their buffer"),
         ("(regions_busy_i[e] & regions) != '0;", "element == ELEMENT'(e) && (regions_busy_i[e] & regions) != '0;", "a region in use written over"),
+        ("        bad   = outside ? live : '0;", "        bad   = outside ? mask : '0;", "one that fails again and again"),
+        ("there_q && state_q == DECODE && bad == '0 &&", "there_q && bad == '0 &&", "an instruction that begins twice"),
+        ("waits   = mask & ~ready_i;", "waits   = (ready_i == '0) ? mask : '0;", "an instruction for a full queue"),
+        ("issue ? mask : '0", "issue ? live & ready_i : '0", "an instruction lost", "waits   = mask & ~ready_i;", "waits   = '0;"),
+        ("waits = live & ~idle_i;", "waits = '0;", "a context for one that works"),
+        ("!full_i[e][inst_q[0]];", "full_i[e] == '0;", "an output stored that is not full", "known_q  <= '0;", "known_q  <= '1;"),
+        ("(state_q == STORE && last) ? hot", "(state_q == STORE && left_q == 9'd1) ? hot", "an output emptied early"),
+        ("(state_q == STORE) ? hot", "(state_q == STORE && room_i) ? hot", "a word that is not read"),
+        ("last          = left_q == '0;", "last          = left_q == 9'd1;", "an instruction that ends early or never"),
+        ("waits   = ~idle_i;", "for (int unsigned e = 0; e < ELEMENTS; e++) waits[e] = !idle_i[e] || full_i[e] != '0;", "an END that waits for a later STORE"),
+        ("still_q >= watchdog_i", "still_q > watchdog_i", "a watchdog that is late"),
+        ("((there_q && state_q == DECODE) ? waits : '0)", "'0", "a watchdog that lets the idle be waited for"),
+        ("((there_q && state_q == DECODE) ? waits : '0)", "((there_q && state_q == DECODE) ? waits & (~waits + 1'b1) : '0)", "a watchdog that barks at the first only"),
     ]),
 ]
 

@@ -211,6 +211,7 @@ module ph_controller
   logic move, store, issue, last;
   logic [8:0] left_q;
   logic [ELEMENTS-1:0] to_q;
+  logic [ELEMENT-1:0] element_q;
   assign move          = begins && !nothing && (op == OP_LOAD_INPUT || op == OP_LOAD_WEIGHTS || op == OP_CONTEXT);
   assign store         = begins && !nothing && op == OP_STORE;
   assign issue         = begins && inst_q[63] && op != OP_NOP;
@@ -285,7 +286,6 @@ module ph_controller
   // Words out.
   logic [3:0] digit_q;
   logic [ELEMENT:0] report_q; // {element, half}
-  logic [ELEMENT-1:0] element_q;
   logic zero_q;
   logic [7:0] error_q;
   logic [63:0] clocks_q;
