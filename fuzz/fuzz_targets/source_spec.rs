@@ -6,7 +6,9 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     let Ok(spec) = SourceSpec::parse(text) else { return };
-    assert_eq!(SourceSpec::parse(&spec.to_string()).unwrap(), spec);
+    // A server's password is not shown, so what is shown may be understood as something else, but only once.
+    let shown = spec.to_string();
+    assert_eq!(SourceSpec::parse(&shown).unwrap().to_string(), shown);
     if let Some(name) = spec.default_table_name().filter(|n| n.len() <= 255) {
         check_table_name(&name).unwrap();
     }

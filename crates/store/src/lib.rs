@@ -1,7 +1,7 @@
 //! From a table somewhere to a database that a server maps: ingestion, and the database on disk.
 //!
 //! ```text
-//!   CSV, TSV, JSON lines, SQLite
+//!   CSV, TSV, JSON lines, Parquet, folders, SQLite, PostgreSQL, MySQL
 //!        │ source: one row at a time, typed values, errors that name the line
 //!        ▼
 //!   Row ──codec──▶ key bytes, record bytes
@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Memory stays bounded however large the source: a source holds one row, of [`source::MAX_ROW_BYTES`] at most
-//! (nested JSON takes some 30 times its text), and a few buffers; a [`Spill`] holds what its caller allows.
+//! (nested JSON takes some 30 times its text), and a few buffers (Parquet: the pages that the row lies in); a [`Spill`] holds what its caller allows.
 //!
 //! ```
 //! use blindcore_store::{Order, SourceSpec, Spill, Value, codec};

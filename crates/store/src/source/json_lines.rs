@@ -68,6 +68,18 @@ impl<R: BufRead + Send> Source for JsonLines<R> {
     }
 }
 
+/// The value of one piece of JSON, as strictly as in a line: nothing repeated, no digits lost.
+pub(super) fn value(text: &str) -> Result<Value, &'static str> {
+    let wide = Cell::default();
+    let mut json = serde_json::Deserializer::from_str(text);
+    let value = Tree { wide: &wide }.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+    let value = value.map_err(|_| "it is no JSON, or has a key twice, or lies too deep")?;
+    match wide.get() && wide_integer(text.as_bytes()).is_some() {
+        true => Err("an integer in it takes more than 64 bits and would lose digits"),
+        false => Ok(Value::from_json(value)),
+    }
+}
+
 fn blank(line: &[u8]) -> bool {
     line.trim_ascii().is_empty()
 }

@@ -1,13 +1,17 @@
-//! Where rows come from: CSV, TSV, JSON lines and SQLite, one row at a time.
+//! Where rows come from, one row at a time: files, folders and databases.
 //!
-//! | what is written                 | what it is                                                               |
-//! |---------------------------------|--------------------------------------------------------------------------|
-//! | `data.csv`                      | comma-separated values with a header row                                 |
-//! | `data.tsv`                      | the same with tabs, quotes included                                      |
-//! | `data.jsonl`, `data.ndjson`     | a JSON object a line                                                     |
-//! | `-`                             | JSON lines on standard input                                             |
-//! | `sqlite:data.db?table=users`    | a table or view of a SQLite database                                     |
-//! | `sqlite:data.db?query=SELECT …` | the rows of one `SELECT`                                                 |
+//! | what is written                       | what it is                                                         |
+//! |---------------------------------------|--------------------------------------------------------------------|
+//! | `data.csv`                            | comma-separated values with a header row                           |
+//! | `data.tsv`                            | the same with tabs, quotes included                                |
+//! | `data.jsonl`, `data.ndjson`           | a JSON object a line                                               |
+//! | `-`                                   | JSON lines on standard input                                       |
+//! | `data.parquet`                        | Apache Parquet                                                     |
+//! | `dir:photos`                          | a folder: the name and the content of every file                   |
+//! | `sqlite:data.db?table=users`          | a table or view of a SQLite database                               |
+//! | `sqlite:data.db?query=SELECT …`       | the rows of one `SELECT`                                           |
+//! | `postgres://user@host/db?table=users` | a table or view of PostgreSQL; `?query=SELECT …` as well           |
+//! | `mysql://user@host/db?table=users`    | a table or view of MySQL or MariaDB; `?query=SELECT …` as well     |
 //!
 //! What follows `?table=` or `?query=` is taken as it stands, to the end: nothing is percent-decoded, for `%`
 //! is what `LIKE` patterns are made of, and `+`, `&` and `?` are themselves. A database's path ends at the first
@@ -23,10 +27,49 @@
 //!
 //! **SQLite** databases are opened read-only and read in one transaction, so that rows written meanwhile are not
 //! seen; a table is read in the order of its rowid or primary key.
+//!
+//! **Parquet**: top-level columns of single values; a nested one is an error unless it is not asked for. Integers,
+//! booleans and floats are what they are (a float of 32 bits is the shortest decimal that names it), strings and
+//! enums text, JSON what it says, decimals their digits as text, dates `2001-02-03`, times `04:05:06.5`, timestamps
+//! `2001-02-03 04:05:06.5` with `+00` behind it where they are in UTC, UUIDs their 36 characters, other bytes blobs.
+//!
+//! **Folders**: a row a file, `name` its path below the folder with `/` between its parts, `content` its bytes; in
+//! the order of the names' bytes. Folders in it are walked, hidden files are files, symbolic links are passed over.
+//! A pipe, a device, a name that is not UTF-8, and a file that changes, goes away or is larger than a record may be
+//! are errors.
+//!
+//! **PostgreSQL, MySQL and MariaDB** are read in one read-only transaction of one moment, row by row as the server
+//! sends them; a table in the order of its primary key, where it has one. User, password, host and database are
+//! percent-encoded, so `%2Fvar%2Frun%2Fpostgresql` is a Unix socket's folder (MySQL: the socket). A password that
+//! is not in the URL is taken from `PGPASSWORD` or `MYSQL_PWD`; it appears in no message and no database. Before
+//! `table=` or `query=` may stand `ca=FILE&`, a PEM file of the certificates that the server's must be signed by
+//! (for MySQL, beside Mozilla's), and `tls=verify&` or `tls=off&`: without either, a server that is not on
+//! this machine must show a certificate that fits its name, signed by those or by one of Mozilla's.
+//!
+//! | type                                                     | PostgreSQL                  | MySQL, MariaDB           |
+//! |----------------------------------------------------------|-----------------------------|--------------------------|
+//! | integers, `oid`, `YEAR`, `BIT` (MySQL)                   | an integer                  | an integer               |
+//! | floats, of 32 bits as the decimal that names them        | a real                      | a real                   |
+//! | booleans                                                 | a boolean                   | it has none: 0 and 1     |
+//! | `numeric`, `decimal`, `money`                            | its digits, a text          | its digits, a text       |
+//! | texts, enums, sets, `uuid`, `inet`, bit strings, `xml`   | a text                      | a text                   |
+//! | `date`, `time`, `timestamp`, `interval`, `DATETIME`      | ISO 8601 text, in UTC       | ISO 8601 text, in UTC    |
+//! | `bytea`, `BLOB`, `BINARY`                                | a blob                      | a blob                   |
+//! | `json`, `jsonb`                                          | JSON                        | JSON; MariaDB's is text  |
+//! | arrays, ranges, geometric types                          | the text that it writes     | refused by name          |
+//! | anything else                                            | refused by name             | refused by name          |
+//!
+//! PostgreSQL's table is `NAME` or `SCHEMA.NAME`, in its own case.
 
 mod delimited;
+mod dir;
 mod json_lines;
 mod lines;
+mod mysql;
+mod parquet;
+mod parquet_checks;
+mod postgres;
+mod server;
 mod sqlite;
 
 use crate::Value;
@@ -41,7 +84,7 @@ pub const MAX_ROW_BYTES: usize = 64 << 20;
 /// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Where it starts: the line of a file, counted from 1, or the row of a SQLite table or query, the same.
+    /// Where it starts: the line of a file, counted from 1, or the row of a table, the same.
     pub line: u64,
     /// A value for each of [`Source::columns`].
     pub values: Vec<Value>,
@@ -52,7 +95,7 @@ pub struct Row {
 pub struct Progress {
     /// So much.
     pub done: u64,
-    /// Of so much, where that is known: not for standard input, pipes, and SQLite's queries and views.
+    /// Of so much, where that is known: not for standard input, pipes, servers, and SQLite's queries and views.
     pub total: Option<u64>,
     /// Counted in these.
     pub unit: Unit,
@@ -63,7 +106,7 @@ pub struct Progress {
 pub enum Unit {
     /// Bytes of a file.
     Bytes,
-    /// Rows of a SQLite table or query.
+    /// Rows of a table or query, or files of a folder.
     Rows,
 }
 
@@ -119,6 +162,16 @@ pub enum SourceError {
         /// What to do.
         remedy: &'static str,
     },
+    /// A database server refuses, or goes away.
+    #[error("{origin} can't be read: {error}; {remedy}")]
+    Server {
+        /// The source.
+        origin: String,
+        /// What the server, or the way to it, said.
+        error: String,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// The source as a whole is unfit: its header, its query, what happened to it meanwhile.
     #[error("{origin}: {why}; {remedy}")]
     Unfit {
@@ -155,8 +208,9 @@ pub enum SourceError {
     },
 }
 
-const ENDINGS: &str = "what is supported: FILE.csv, FILE.tsv, FILE.jsonl, FILE.ndjson, - for JSON lines on \
-                       standard input, sqlite:FILE?table=NAME, sqlite:FILE?query=SELECT ...";
+const ENDINGS: &str = "what is supported: FILE.csv, FILE.tsv, FILE.jsonl, FILE.ndjson, FILE.parquet, - for JSON lines \
+                       on standard input, dir:FOLDER, and sqlite:FILE, postgres://USER@HOST/DATABASE or \
+                       mysql://USER@HOST/DATABASE with ?table=NAME or ?query=SELECT ...";
 
 /// Which source to read: what a person wrote, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,7 +221,19 @@ enum Kind {
     Delimited { path: String, delimiter: u8 },
     JsonLines { path: String },
     Stdin,
-    Sqlite { path: String, of: sqlite::Of },
+    Parquet { path: String },
+    Dir { path: String },
+    Sqlite { path: String, of: Of },
+    Server(Box<server::Server>),
+}
+
+/// Which rows of a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Of {
+    /// Those of a table or view.
+    Table(String),
+    /// Those of a query.
+    Query(String),
 }
 
 impl SourceSpec {
@@ -176,11 +242,27 @@ impl SourceSpec {
     /// # Errors
     /// It names no source that is supported.
     pub fn parse(text: &str) -> Result<Self, SourceError> {
+        // A URL may hold a password, in a place where nobody looks for one if it is misspelt.
+        let shown = match text.split_once(':') {
+            Some((scheme, rest)) if rest.starts_with("//") || text.contains('@') => format!("{scheme}:..."),
+            _ => text.to_owned(),
+        };
         let refuse = |why: &str, remedy: &str| {
-            Err(SourceError::Spec { spec: text.to_owned(), why: why.to_owned(), remedy: remedy.to_owned() })
+            Err(SourceError::Spec { spec: shown.clone(), why: why.to_owned(), remedy: remedy.to_owned() })
         };
         if text == "-" {
             return Ok(Self(Kind::Stdin));
+        }
+        match server::Server::parse(text) {
+            Some(Ok(server)) => return Ok(Self(Kind::Server(Box::new(server)))),
+            Some(Err((why, remedy))) => return refuse(&why, &remedy),
+            None => {}
+        }
+        if let Some(path) = text.strip_prefix("dir:") {
+            return match path {
+                "" => refuse("it has no path", "write dir:FOLDER"),
+                path => Ok(Self(Kind::Dir { path: path.to_owned() })),
+            };
         }
         if let Some(rest) = text.strip_prefix("sqlite:") {
             let (path, question) = rest.split_once('?').unwrap_or((rest, ""));
@@ -189,8 +271,8 @@ impl SourceSpec {
                 Some(("table" | "query", "")) => {
                     return refuse("nothing follows the =", "name a table or a query");
                 }
-                Some(("table", name)) => sqlite::Of::Table(name.to_owned()),
-                Some(("query", sql)) => sqlite::Of::Query(sql.to_owned()),
+                Some(("table", name)) => Of::Table(name.to_owned()),
+                Some(("query", sql)) => Of::Query(sql.to_owned()),
                 _ => {
                     let remedy = format!("write sqlite:{path}?table=NAME or sqlite:{path}?query=SELECT ...");
                     return refuse("it doesn't say which table", &remedy);
@@ -198,12 +280,16 @@ impl SourceSpec {
             };
             return Ok(Self(Kind::Sqlite { path: path.to_owned(), of }));
         }
+        if text.contains("://") {
+            return refuse("it is of no kind of server that is supported", ENDINGS);
+        }
         let path = text.to_owned();
         let ending = Path::new(text).extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
         match ending.as_str() {
             "csv" => Ok(Self(Kind::Delimited { path, delimiter: b',' })),
             "tsv" => Ok(Self(Kind::Delimited { path, delimiter: b'\t' })),
             "jsonl" | "ndjson" => Ok(Self(Kind::JsonLines { path })),
+            "parquet" => Ok(Self(Kind::Parquet { path })),
             "db" | "sqlite" | "sqlite3" => refuse(
                 "a SQLite database holds several tables",
                 &format!("write sqlite:{text}?table=NAME or sqlite:{text}?query=SELECT ..."),
@@ -213,17 +299,37 @@ impl SourceSpec {
         }
     }
 
-    /// What to call the table if nobody says: its name in SQLite, or the file's name without its ending, with
-    /// `_` for whatever is not an ASCII letter, a digit, `_`, `.` or `-`, and neither `.` nor `-` first. `None`
+    /// The column that rows are looked up by if nobody says: a file's name in a folder.
+    #[must_use]
+    pub fn default_key(&self) -> Option<&'static str> {
+        matches!(self.0, Kind::Dir { .. }).then_some(dir::NAME)
+    }
+
+    /// What its [`Progress`] counts.
+    #[must_use]
+    pub fn unit(&self) -> Unit {
+        match &self.0 {
+            Kind::Delimited { .. } | Kind::JsonLines { .. } | Kind::Stdin => Unit::Bytes,
+            _ => Unit::Rows,
+        }
+    }
+
+    /// What to call the table if nobody says: its name in the database, the folder's name, or the file's name without
+    /// its ending, with `_` for whatever is not an ASCII letter, a digit, `_`, `.` or `-`, and neither `.` nor `-` first. `None`
     /// for standard input and queries, and where nothing is left.
     #[must_use]
     pub fn default_table_name(&self) -> Option<String> {
         let name = match &self.0 {
-            Kind::Delimited { path, .. } | Kind::JsonLines { path } => {
+            Kind::Delimited { path, .. } | Kind::JsonLines { path } | Kind::Parquet { path } => {
                 Path::new(path).file_stem()?.to_str()?
             }
-            Kind::Sqlite { of: sqlite::Of::Table(name), .. } => name,
-            Kind::Sqlite { of: sqlite::Of::Query(_), .. } | Kind::Stdin => return None,
+            Kind::Dir { path } => Path::new(path).file_name()?.to_str()?,
+            Kind::Server(server) => match &server.of {
+                Of::Table(name) => name,
+                Of::Query(_) => return None,
+            },
+            Kind::Sqlite { of: Of::Table(name), .. } => name,
+            Kind::Sqlite { of: Of::Query(_), .. } | Kind::Stdin => return None,
         };
         let fit = |c: char| if c.is_ascii_alphanumeric() || "_.-".contains(c) { c } else { '_' };
         let name: String = name.trim_start_matches(['.', '-']).chars().map(fit).collect();
@@ -245,18 +351,29 @@ impl SourceSpec {
             }
             Kind::JsonLines { path } => Box::new(json_lines::JsonLines::new(lines::open(path)?, wanted)?),
             Kind::Stdin => Box::new(json_lines::JsonLines::new(lines::stdin(), wanted)?),
+            Kind::Parquet { path } => Box::new(parquet::Parquet::open(path, wanted)?),
+            Kind::Dir { path } => Box::new(dir::Dir::open(path, wanted)?),
             Kind::Sqlite { path, of } => Box::new(sqlite::Sqlite::open(path, of, wanted)?),
+            Kind::Server(server) => Box::new(match server.system {
+                server::System::Postgres => server::Threaded::start(server, wanted, postgres::read)?,
+                server::System::Mysql => server::Threaded::start(server, wanted, mysql::read)?,
+            }),
         })
     }
 }
 
 impl fmt::Display for SourceSpec {
+    /// What was written, but for a server's password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Delimited { path, .. } | Kind::JsonLines { path } => f.write_str(path),
+            Kind::Delimited { path, .. } | Kind::JsonLines { path } | Kind::Parquet { path } => {
+                f.write_str(path)
+            }
+            Kind::Dir { path } => write!(f, "dir:{path}"),
+            Kind::Server(server) => server.fmt(f),
             Kind::Stdin => f.write_str("-"),
-            Kind::Sqlite { path, of: sqlite::Of::Table(name) } => write!(f, "sqlite:{path}?table={name}"),
-            Kind::Sqlite { path, of: sqlite::Of::Query(sql) } => write!(f, "sqlite:{path}?query={sql}"),
+            Kind::Sqlite { path, of: Of::Table(name) } => write!(f, "sqlite:{path}?table={name}"),
+            Kind::Sqlite { path, of: Of::Query(sql) } => write!(f, "sqlite:{path}?query={sql}"),
         }
     }
 }
@@ -313,6 +430,11 @@ mod tests {
             ("..csv", None),
             (".-x.csv", Some("x")),
             ("-", None),
+            ("a/x.Parquet", Some("x")),
+            ("dir:a/My files/", Some("My_files")),
+            ("dir:..", None),
+            ("postgres://u@h:1/d?table=s.t", Some("s.t")),
+            ("mysql://u@h/d?tls=off&query=SELECT 1", None),
             ("sqlite:a/b.db?table=order items", Some("order_items")),
             ("sqlite:b.db?table=a=b&c", Some("a_b_c")),
             ("sqlite:b?query=SELECT * FROM t WHERE x LIKE '%ab+?'", None),
@@ -321,7 +443,7 @@ mod tests {
             assert_eq!(spec.default_table_name().as_deref(), table, "{text}");
             assert_eq!(spec.to_string(), text);
         }
-        let Kind::Sqlite { path, of: sqlite::Of::Query(sql) } =
+        let Kind::Sqlite { path, of: Of::Query(sql) } =
             SourceSpec::parse("sqlite:a b.db?query=SELECT '?%20=+'").unwrap().0
         else {
             panic!()
@@ -335,7 +457,8 @@ mod tests {
             ("", "what is supported: FILE.csv"),
             ("data", "FILE.tsv"),
             (".csv", "FILE.csv"),
-            ("data.parquet", ".parquet are not supported; what is supported: FILE.csv"),
+            ("data.orc", ".orc are not supported; what is supported: FILE.csv"),
+            ("dir:", "write dir:FOLDER"),
             ("my.db", "write sqlite:my.db?table=NAME or sqlite:my.db?query=SELECT ..."),
             ("my.SQLITE3", "write sqlite:my.SQLITE3?table=NAME"),
             ("sqlite:my.db", "write sqlite:my.db?table=NAME or"),
@@ -353,7 +476,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_an_error() {
-        for spec in ["no/such.csv", "no/such.jsonl", "sqlite:no/such.db?table=t"] {
+        for spec in ["no/such.csv", "no/such.jsonl", "no/such.parquet", "sqlite:no/such.db?table=t"] {
             let error = SourceSpec::parse(spec).unwrap().open(None).err().unwrap();
             assert!(
                 matches!(&error, SourceError::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)

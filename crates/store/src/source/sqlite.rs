@@ -4,7 +4,7 @@
 //! three and sends rows on in small batches.
 
 use super::lines::failed;
-use super::{MAX_ROW_BYTES, Progress, Row, Source, SourceError, Unit, project};
+use super::{MAX_ROW_BYTES, Of, Progress, Row, Source, SourceError, Unit, project};
 use crate::Value;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, OpenFlags};
@@ -17,15 +17,6 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 use std::{thread, vec};
-
-/// Which rows of a database.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Of {
-    /// Those of a table or view.
-    Table(String),
-    /// Those of a query.
-    Query(String),
-}
 
 /// Rows that are sent on together, at most.
 const BATCH_ROWS: usize = 256;
@@ -172,19 +163,19 @@ fn connect(path: &str) -> Result<(Connection, Option<Frozen>), SourceError> {
 }
 
 /// What a file looked like.
-struct Frozen {
+pub(super) struct Frozen {
     file: PathBuf,
     len: u64,
     modified: Option<SystemTime>,
 }
 
 impl Frozen {
-    fn new(file: &Path) -> std::io::Result<Self> {
+    pub(super) fn new(file: &Path) -> std::io::Result<Self> {
         let metadata = fs::metadata(file)?;
         Ok(Self { file: file.to_owned(), len: metadata.len(), modified: metadata.modified().ok() })
     }
 
-    fn still(&self) -> bool {
+    pub(super) fn still(&self) -> bool {
         Self::new(&self.file).is_ok_and(|now| now.len == self.len && now.modified == self.modified)
     }
 }

@@ -1,0 +1,522 @@
+//! What a Parquet file says of itself, checked before the parquet crate believes it.
+//!
+//! The crate takes memory by sizes in the file, and its decoders panic on some pages that don't hold what they say.
+//! Here the metadata's lists are walked, then the headers of all pages that are read, then each page.
+
+use ::parquet::basic::{Compression, Encoding, Type as Physical};
+use ::parquet::column::page::{Page as Unpacked, PageMetadata, PageReader};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::ColumnChunkMetaData;
+use ::parquet::file::reader::ChunkReader;
+
+/// Bytes of what a file says about itself, at most: 64 MiB.
+pub(super) const MAX_METADATA_BYTES: u32 = 64 << 20;
+/// Bytes of a page's header, at most: 64 KiB.
+const MAX_HEADER_BYTES: u64 = 64 << 10;
+/// Bytes of a page, unpacked, at most: 256 MiB.
+const MAX_PAGE_BYTES: u64 = 256 << 20;
+/// Lengths of a page that are kept at once, at most: 2^24.
+const MAX_LENGTHS: u64 = 1 << 24;
+
+/// That the metadata's lists are as long as they say, and that no part of the schema has more children than the schema has
+/// parts: the library takes memory for them before it looks.
+///
+/// It also looks at a field's number and not at its type, so one of another type would be read there as something else than
+/// here: up to the schema's end every field must have the type that parquet.thrift gives it.
+pub(super) fn check_metadata(bytes: &[u8]) -> Option<()> {
+    let mut thrift = Thrift(bytes);
+    let mut last = 0;
+    while let Some((id, kind)) = thrift.field(&mut last)? {
+        let fits = match id {
+            1 => kind == Thrift::I32,
+            2 | 4 | 5 | 7 => kind == Thrift::LIST,
+            3 => kind == Thrift::I64,
+            6 | 9 => kind == Thrift::BINARY,
+            8 => kind == Thrift::STRUCT,
+            _ => true,
+        };
+        if !fits {
+            return None;
+        }
+        if id == 2 {
+            check_schema(&mut thrift)?;
+        } else {
+            thrift.skip(kind, 16)?;
+        }
+    }
+    Some(())
+}
+
+fn check_schema(thrift: &mut Thrift<'_>) -> Option<()> {
+    let (parts, kind) = thrift.list()?;
+    if kind != Thrift::STRUCT {
+        return None;
+    }
+    for _ in 0..parts {
+        let mut last = 0;
+        while let Some((id, kind)) = thrift.field(&mut last)? {
+            match (id, kind) {
+                (5, Thrift::I32) => {
+                    u64::try_from(thrift.integer()?).ok().filter(|children| *children < parts)?;
+                }
+                (1..=3 | 6..=9, Thrift::I32) | (4, Thrift::BINARY) => thrift.skip(kind, 1)?,
+                (10, Thrift::STRUCT) => check_logical_type(thrift)?,
+                (1..=10, _) => return None,
+                _ => thrift.skip(kind, 16)?,
+            }
+        }
+    }
+    Some(())
+}
+
+/// A union: which type it is, and what is said of it.
+fn check_logical_type(thrift: &mut Thrift<'_>) -> Option<()> {
+    let mut last = 0;
+    while let Some((of, kind)) = thrift.field(&mut last)? {
+        if kind != Thrift::STRUCT {
+            return None;
+        }
+        let mut last = 0;
+        while let Some((id, kind)) = thrift.field(&mut last)? {
+            match (of, id, kind) {
+                (5, 1 | 2, Thrift::I32) | (18, 2, Thrift::I32) => {} // decimal; geography's algorithm
+                (7 | 8, 1, 1 | 2) | (10, 2, 1 | 2) => {}             // times in UTC, integers with a sign
+                (10 | 16, 1, Thrift::I8) => {} // an integer's width, a variant's version
+                (17 | 18, 1, Thrift::BINARY) => {} // geometry's reference system
+                (7 | 8, 2, Thrift::STRUCT) => {
+                    let mut last = 0;
+                    while let Some((_, kind)) = thrift.field(&mut last)? {
+                        // A unit of time is an empty structure.
+                        if kind != Thrift::STRUCT || thrift.byte()? != 0 {
+                            return None;
+                        }
+                    }
+                    continue;
+                }
+                _ => return None,
+            }
+            thrift.skip(kind, 1)?;
+        }
+    }
+    Some(())
+}
+
+/// Walks the headers of a chunk's pages: every page lies within its chunk and is unpacked to no more than its bytes
+/// can fill, and they hold as many values as there are rows.
+pub(super) fn check_pages(
+    file: &impl ChunkReader,
+    len: u64,
+    chunk: &ColumnChunkMetaData,
+    rows: u64,
+) -> Result<(), String> {
+    if chunk.file_path().is_some() {
+        return Err("it lies in another file".into());
+    }
+    if u64::try_from(chunk.num_values()).ok() != Some(rows) {
+        return Err(format!("{} values are said to stand in {rows} rows", chunk.num_values()));
+    }
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());
+    let (mut at, end) = range
+        .and_then(|(start, size)| Some((start, start.checked_add(size)?)))
+        .filter(|(_, end)| *end <= len)
+        .ok_or_else(|| {
+            format!("{} B from byte {start} on are beyond the file's {len} B", chunk.compressed_size())
+        })?;
+    // How much a byte may unpack to: Snappy copies 64 B for 3, LZ4 255 B for one. Zstandard's bound is far
+    // higher, but it takes memory only as it fills it.
+    let ratio = match chunk.compression() {
+        Compression::UNCOMPRESSED => 1,
+        Compression::SNAPPY => 32,
+        Compression::LZ4 | Compression::LZ4_RAW => 256,
+        Compression::ZSTD(_) => u64::from(u32::MAX),
+        _ => {
+            let codec = chunk.compression_codec();
+            return Err(format!("its compression {codec:?} is none of Snappy, LZ4 and Zstandard"));
+        }
+    };
+    let mut values = 0;
+    while at < end {
+        let header = file
+            .get_bytes(at, (end - at).min(MAX_HEADER_BYTES) as usize)
+            .map_err(|_| "the file ends within it")?;
+        let (page, header_len) = Page::parse(&header).ok_or("a page's header can't be read")?;
+        at += header_len as u64 + page.packed;
+        if at > end || page.unpacked > page.packed.saturating_mul(ratio) + 64 {
+            return Err(format!("a page of {} B is said to unpack to {} B", page.packed, page.unpacked));
+        }
+        if page.unpacked > MAX_PAGE_BYTES {
+            return Err(format!("a page of {} B is over the limit of {MAX_PAGE_BYTES} B", page.unpacked));
+        }
+        // A dictionary may hold values that no row has; each takes a bit at least.
+        let most = if page.data { rows } else { 8 * page.unpacked };
+        if page.levels > page.unpacked || page.values > most {
+            return Err(format!(
+                "a page is said to hold {} values and {} B of levels",
+                page.values, page.levels
+            ));
+        }
+        if page.data {
+            values += page.values;
+        }
+    }
+    if values == rows { Ok(()) } else { Err(format!("its pages hold {values} of {rows} values")) }
+}
+
+/// Pages whose values are there: the decoders take it for granted that they are.
+pub(super) struct CheckedPages {
+    inner: Box<dyn PageReader>,
+    nullable: bool,
+    physical: Physical,
+    /// Bytes of a value, where all are of one length.
+    width: usize,
+    /// Whether a dictionary went by.
+    dictionary: bool,
+}
+
+impl CheckedPages {
+    pub(super) fn new(inner: Box<dyn PageReader>, chunk: &ColumnChunkMetaData) -> Self {
+        let column = chunk.column_descr();
+        let width = match column.physical_type() {
+            Physical::INT32 | Physical::FLOAT => 4,
+            Physical::INT64 | Physical::DOUBLE => 8,
+            Physical::FIXED_LEN_BYTE_ARRAY => usize::try_from(column.type_length()).unwrap_or(0),
+            _ => 0,
+        };
+        let nullable = column.max_def_level() > 0;
+        Self { inner, nullable, physical: column.physical_type(), width, dictionary: false }
+    }
+
+    fn check(&mut self, page: &Unpacked) -> Option<()> {
+        let count = u64::from(page.num_values());
+        let (values, encoding, levels) = match page {
+            Unpacked::DictionaryPage { buf, num_values, .. } => {
+                self.dictionary = true;
+                return self.check_plain(buf, (*num_values).into());
+            }
+            Unpacked::DataPage { buf, encoding, def_level_encoding, .. } if self.nullable => {
+                // What says which are null comes first, after its length.
+                let length = u32::from_le_bytes(*buf.first_chunk()?) as usize;
+                let (levels, values) = buf.get(4..)?.split_at_checked(length)?;
+                (values, (*def_level_encoding == Encoding::RLE).then_some(*encoding)?, levels)
+            }
+            Unpacked::DataPage { buf, encoding, .. } => (&buf[..], *encoding, &[][..]),
+            Unpacked::DataPageV2 { buf, encoding, def_levels_byte_len, rep_levels_byte_len, .. } => {
+                let (repetition, rest) = buf.split_at_checked(*rep_levels_byte_len as usize)?;
+                let (levels, values) = rest.split_at_checked(*def_levels_byte_len as usize)?;
+                repetition.is_empty().then_some((values, *encoding, levels))?
+            }
+        };
+        let there = if self.nullable { present(levels, count)? } else { count };
+        let whole = match encoding {
+            Encoding::PLAIN => {
+                self.check_plain(values, there)?;
+                true
+            }
+            Encoding::RLE => true,
+            // A byte says how many bits an index has; a page of nulls alone may have none.
+            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
+                self.dictionary && values.first().map_or(there == 0, |bits| *bits <= 32)
+            }
+            Encoding::BYTE_STREAM_SPLIT => self.width > 0 && values.len() as u64 == there * self.width as u64,
+            Encoding::DELTA_BINARY_PACKED => {
+                deltas(values, count)?;
+                true
+            }
+            Encoding::DELTA_LENGTH_BYTE_ARRAY => {
+                let (lengths, rest) = lengths(values, count)?;
+                lengths.iter().sum::<u64>() <= rest.len() as u64
+            }
+            Encoding::DELTA_BYTE_ARRAY => {
+                let (prefixes, rest) = lengths(values, count)?;
+                let (suffixes, rest) = lengths(rest, count)?;
+                let suffixes_sum = suffixes.iter().sum::<u64>();
+                prefixes.len() == suffixes.len()
+                    && suffixes_sum <= rest.len() as u64
+                    && prefixes.iter().sum::<u64>() + suffixes_sum <= MAX_PAGE_BYTES
+            }
+            _ => false,
+        };
+        whole.then_some(())
+    }
+
+    /// That so many values of the plain encoding are there.
+    fn check_plain(&self, values: &[u8], count: u64) -> Option<()> {
+        if self.physical != Physical::BYTE_ARRAY {
+            // Booleans take a bit, of which the decoder sees the end.
+            return (count.checked_mul(self.width as u64)? <= values.len() as u64).then_some(());
+        }
+        let mut rest = values;
+        for _ in 0..count {
+            let length = u32::from_le_bytes(*rest.first_chunk()?) as usize;
+            rest = rest.get(4..)?.get(length..)?;
+        }
+        Some(())
+    }
+}
+
+/// How many of so many values are there and not null: levels of one bit, in runs and in packs of eight. Source: Apache
+/// Parquet's `Encodings.md`, "Run Length Encoding / Bit-Packing Hybrid".
+fn present(levels: &[u8], count: u64) -> Option<u64> {
+    let mut rest = Thrift(levels); // the same integers
+    let (mut left, mut there) = (count, 0);
+    while left > 0 {
+        let header = rest.varint()?;
+        if header & 1 == 0 {
+            let run = (header >> 1).min(left);
+            there += u64::from(rest.byte()? & 1) * run;
+            left -= run;
+            if run == 0 {
+                return None;
+            }
+        } else {
+            let packs = usize::try_from(header >> 1).ok()?.min(rest.0.len());
+            let (bytes, after) = rest.0.split_at(packs);
+            for byte in bytes {
+                let some = left.min(8);
+                there += u64::from((byte & ((1u16 << some) - 1) as u8).count_ones());
+                left -= some;
+            }
+            rest.0 = after;
+            if packs == 0 {
+                return None;
+            }
+        }
+    }
+    Some(there)
+}
+
+/// Reads differences in blocks: the values, and the bytes behind them. Source: Apache Parquet's `Encodings.md`, "Delta
+/// encoding".
+fn deltas(values: &[u8], count: u64) -> Option<(Deltas<'_>, &[u8])> {
+    let mut rest = Thrift(values); // the same integers
+    let (block, parts, said) = (rest.varint()?, rest.varint()?, rest.varint()?);
+    if block > 1 << 16 || !(1..=block / 32).contains(&parts) || !block.is_multiple_of(parts) || said > count {
+        return None;
+    }
+    let part = block / parts;
+    if !part.is_multiple_of(32) {
+        return None;
+    }
+    let first = rest.integer()?;
+    let mut read = Deltas { first: (said > 0).then_some(first), parts: Vec::new() };
+    let mut left = said.saturating_sub(1);
+    while left > 0 {
+        let least = rest.integer()?;
+        let (widths, packed) = rest.0.split_at_checked(parts as usize)?;
+        rest.0 = packed;
+        for bits in widths {
+            let bytes = usize::from(*bits) * part as usize / 8;
+            // The last part may be cut where its values end.
+            let cut = if left <= part { bytes.min(rest.0.len()) } else { bytes };
+            let (packed, after) = rest.0.split_at_checked(cut)?;
+            if *bits > 64 {
+                return None;
+            }
+            read.parts.push((least, *bits, left.min(part), packed));
+            rest.0 = after;
+            left = left.saturating_sub(part);
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    Some((read, rest.0))
+}
+
+/// Differences: the first value, then parts of a least difference, bits, how many, and what is packed.
+struct Deltas<'a> {
+    first: Option<i64>,
+    parts: Vec<(i64, u8, u64, &'a [u8])>,
+}
+
+/// The lengths that differences stand for, none of them below zero, and the bytes behind them.
+fn lengths(values: &[u8], count: u64) -> Option<(Vec<u64>, &[u8])> {
+    let (read, rest) = deltas(values, count.min(MAX_LENGTHS))?;
+    let mut lengths = Vec::new();
+    let Some(mut last) = read.first.map(|first| first as i32) else { return Some((lengths, rest)) };
+    lengths.push(u64::try_from(last).ok()?);
+    for (least, bits, count, packed) in read.parts {
+        for i in 0..count as usize {
+            let mut delta = 0u64;
+            for bit in 0..usize::from(bits) {
+                let at = i * usize::from(bits) + bit;
+                delta |= u64::from(packed.get(at / 8)? >> (at % 8) & 1) << bit;
+            }
+            last = last.wrapping_add(least as i32).wrapping_add(delta as i32);
+            lengths.push(u64::try_from(last).ok()?);
+        }
+    }
+    Some((lengths, rest))
+}
+
+impl Iterator for CheckedPages {
+    type Item = ::parquet::errors::Result<Unpacked>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> ::parquet::errors::Result<Option<Unpacked>> {
+        let Some(page) = self.inner.get_next_page()? else { return Ok(None) };
+        match self.check(&page) {
+            Some(()) => Ok(Some(page)),
+            None => {
+                let (count, encoding) = (page.num_values(), page.encoding());
+                let why = format!("a page says that it holds {count} values in {encoding} and doesn't");
+                Err(ParquetError::General(why))
+            }
+        }
+    }
+
+    fn peek_next_page(&mut self) -> ::parquet::errors::Result<Option<PageMetadata>> {
+        self.inner.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> ::parquet::errors::Result<()> {
+        self.inner.skip_next_page()
+    }
+}
+
+/// What a page's header says, as far as it is looked at. Source: `parquet.thrift`, `PageHeader`.
+#[derive(Default)]
+struct Page {
+    data: bool,
+    /// Bytes in the file.
+    packed: u64,
+    unpacked: u64,
+    values: u64,
+    /// Bytes of levels before the values.
+    levels: u64,
+}
+
+impl Page {
+    /// Reads a header, and says how long it is.
+    fn parse(bytes: &[u8]) -> Option<(Self, usize)> {
+        let mut thrift = Thrift(bytes);
+        let mut page = Page::default();
+        let size = |v: i64| u64::try_from(v).ok().filter(|v| *v <= i32::MAX as u64);
+        let mut last = 0;
+        while let Some((id, kind)) = thrift.field(&mut last)? {
+            match (id, kind) {
+                (1, Thrift::I32) => page.data = matches!(thrift.integer()?, 0 | 3),
+                (2, Thrift::I32) => page.unpacked = size(thrift.integer()?)?,
+                (3, Thrift::I32) => page.packed = size(thrift.integer()?)?,
+                (5 | 7 | 8, Thrift::STRUCT) => {
+                    let mut inner = 0;
+                    while let Some((field, kind)) = thrift.field(&mut inner)? {
+                        match (field, kind) {
+                            (1, Thrift::I32) => page.values = size(thrift.integer()?)?,
+                            (5 | 6, Thrift::I32) if id == 8 => page.levels += size(thrift.integer()?)?,
+                            _ => thrift.skip(kind, 8)?,
+                        }
+                    }
+                }
+                _ => thrift.skip(kind, 8)?,
+            }
+        }
+        Some((page, bytes.len() - thrift.0.len()))
+    }
+}
+
+/// What is left of a structure in Thrift's compact protocol.
+struct Thrift<'a>(&'a [u8]);
+
+impl Thrift<'_> {
+    const I32: u8 = 5;
+    const I8: u8 = 3;
+    const I64: u8 = 6;
+    const BINARY: u8 = 8;
+    const LIST: u8 = 9;
+    const STRUCT: u8 = 12;
+    /// Structures of one list: row groups, columns of one, parts of a schema.
+    const STRUCTS: u64 = 1 << 16;
+
+    fn byte(&mut self) -> Option<u8> {
+        let (byte, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*byte)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return (shift < 63 || byte < 2).then_some(value);
+            }
+        }
+        None
+    }
+
+    fn integer(&mut self) -> Option<i64> {
+        let zigzag = self.varint()?;
+        Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
+    }
+
+    /// The next field's number and type; `Some(None)` at the end of the structure.
+    fn field(&mut self, last: &mut i64) -> Option<Option<(i64, u8)>> {
+        let byte = self.byte()?;
+        if byte == 0 {
+            return Some(None);
+        }
+        *last = match byte >> 4 {
+            0 => self.integer()?,
+            delta => *last + i64::from(delta),
+        };
+        i16::try_from(*last).ok()?;
+        Some(Some((*last, byte & 15)))
+    }
+
+    /// The length of a list and the type of its elements.
+    fn list(&mut self) -> Option<(u64, u8)> {
+        let byte = self.byte()?;
+        let length = if byte >> 4 == 15 { self.varint()? } else { u64::from(byte >> 4) };
+        let kind = byte & 15;
+        (kind != Self::STRUCT || length <= Self::STRUCTS).then_some((length, kind))
+    }
+
+    fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        match kind {
+            1 | 2 => {} // a boolean field is its type
+            3 => drop(self.byte()?),
+            4..=6 => drop(self.varint()?),
+            7 => self.0 = self.0.get(8..)?,
+            8 => {
+                let length = usize::try_from(self.varint()?).ok()?;
+                self.0 = self.0.get(length..)?;
+            }
+            Self::LIST | 10 => {
+                let (length, kind) = self.list()?;
+                for _ in 0..length {
+                    self.element(kind, depth)?;
+                }
+            }
+            11 => {
+                let length = self.varint()?;
+                let kinds = if length == 0 { 0 } else { self.byte()? };
+                for _ in 0..length {
+                    self.element(kinds >> 4, depth)?;
+                    self.element(kinds & 15, depth)?;
+                }
+            }
+            Self::STRUCT => {
+                let mut last = 0;
+                while let Some((_, kind)) = self.field(&mut last)? {
+                    self.skip(kind, depth)?;
+                }
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Within lists and maps a boolean takes a byte, so that every element takes one at least.
+    fn element(&mut self, kind: u8, depth: u32) -> Option<()> {
+        if matches!(kind, 1 | 2) { self.byte().map(drop) } else { self.skip(kind, depth) }
+    }
+}
