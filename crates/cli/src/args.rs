@@ -67,12 +67,22 @@ SOURCE is one of
   data.csv  data.tsv              comma- or tab-separated values with a header row
   data.jsonl  data.ndjson         a JSON object a line
   -                               JSON lines on standard input
+  data.parquet                    Apache Parquet: columns of single values
+  dir:FOLDER                      the name and the content of every file in it
   sqlite:PATH?table=NAME          a table or view of a SQLite database
   sqlite:PATH?query=SELECT ...    the rows of one SELECT
+  postgres://USER@HOST/DATABASE?table=NAME    or ?query=SELECT ...
+  mysql://USER@HOST/DATABASE?table=NAME       or ?query=SELECT ..., MariaDB too
+
+A server's password comes from the URL or, better, from PGPASSWORD or MYSQL_PWD, and is written nowhere. A server
+that is not on this machine must show a certificate that fits its name: ?ca=FILE&table=NAME names who signed it,
+?tls=off&table=NAME does without.
 
 Examples:
   blindcore db build drugs.csv --key name --value class,risk --out drugs.db
   blindcore db build 'sqlite:app.sqlite?table=users' --key id --out users.db
+  blindcore db build 'postgres://reader@db.example/app?table=users' --key id --out users.db
+  blindcore db build dir:articles --out articles.db
   zcat log.jsonl.gz | blindcore db build - --name log --key hash --out log.db
 
 The folder appears when it is whole; an interrupted build leaves nothing.")]
@@ -87,13 +97,13 @@ The folder appears when it is whole; an interrupted build leaves nothing.")]
 pub(crate) struct Build {
     /// Where the rows come from (see below)
     pub(crate) source: String,
-    /// Column that rows are looked up by; without one, rows are looked up by index alone
+    /// Column that rows are looked up by; without one, rows are looked up by index alone (files by their name)
     #[arg(long, value_name = "COLUMN")]
     pub(crate) key: Option<String>,
     /// Columns of a record, separated by commas [default: all but the key]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) value: Option<Vec<String>>,
-    /// The table's name [default: the source's table or file name]
+    /// The table's name [default: the source's table, folder or file name]
     #[arg(long, value_name = "TABLE")]
     pub(crate) name: Option<String>,
     /// Folder to make

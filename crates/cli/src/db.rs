@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use blindcore_lookup::{ESTIMATOR, Params, SECURITY_BITS, SchemeChoice};
 use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
-    BuildOptions, Manifest, SourceSpec, Spill, Stage, StoreError, Stored, build as build_database,
+    BuildOptions, Manifest, SourceSpec, Spill, Stage, StoreError, Stored, Unit, build as build_database,
 };
 use serde_json::json;
 
@@ -22,11 +22,11 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         name => SchemeChoice::Only(name.parse().map_err(|e| anyhow::anyhow!("--scheme: {e}; or auto"))?),
     };
     let source = SourceSpec::parse(&args.source)?;
-    let in_bytes = !args.source.starts_with("sqlite:");
+    let in_bytes = source.unit() == Unit::Bytes;
     let device = device::open(&args.device, config)?;
     let options = BuildOptions {
+        key: args.key.or_else(|| source.default_key().map(str::to_owned)),
         source,
-        key: args.key,
         values: args.value,
         name: args.name,
         out: args.out,
