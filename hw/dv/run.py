@@ -72,6 +72,10 @@ BUILDS = {
     "ph_selector": [{}],
     "ph_element": [{}],
     "ph_controller": [{"ELEMENTS": 3, "INPUTS": 600, "WEIGHTS": 400}],
+    "phepu_card": [
+        {"CHIPS": 1, "ELEMENTS": 2, "INPUTS": 256, "WEIGHTS": 128, "OUTPUTS": 40, "INSTRUCTIONS": 4, "DDR": 32},
+        {"CHIPS": 2, "ELEMENTS": 2, "INPUTS": 256, "WEIGHTS": 128, "OUTPUTS": 64, "INSTRUCTIONS": 8, "DDR": 32},
+    ],
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},
