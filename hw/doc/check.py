@@ -15,7 +15,7 @@ wrong = []
 def ports(text):
     """A module's ports, from its header."""
     header = re.search(r"^module .*?^\);", text, re.S | re.M)
-    found = re.findall(r"^\s*(?:input|output)\s.*?(\w+)\s*,?\s*(?://.*)?$", header[0], re.M) if header else []
+    found = re.findall(r"^\s*(?:input|output)\s.*?(\w+)(?:\[\w+\])?\s*,?\s*(?://.*)?$", header[0], re.M) if header else []
     return set(found) - {"clk_i", "rst_ni"}
 
 
