@@ -5,11 +5,12 @@ from math import gcd
 
 import cocotb
 import phepu as p
-from cocotb.triggers import ValueChange
+from cocotb.triggers import ValueChange, with_timeout
 from cocotb.utils import get_sim_time
 from common import Coverage, begin, clock, settle, value
 from phepu_numbers import MULTIPLY_CLOCKS, almost_inverse, random_modulus
 
+LONGEST = 1_000_000  # ns that anything is waited for: the longest power takes half of it
 CLASSES = (3, 4, 5, 6, 7, 11, 12, 15)  # counters of which each clock adds to one
 
 
@@ -56,7 +57,7 @@ class Driver:
     async def until(self, output, good):
         """Waits until an output has a value that is good."""
         while not good(value(output)):
-            await ValueChange(output)
+            await with_timeout(ValueChange(output), LONGEST, "ns")
             await clock(self.dut)
 
     async def idle(self):
@@ -114,12 +115,8 @@ class Driver:
         dut = self.dut
         word = p.queued(instruction)
         dut.valid_i.value, dut.instruction_i.value = 1, word
-        while True:
-            await settle()
-            taken = value(dut.ready_o)
-            await clock(dut)
-            if taken:
-                break
+        await self.until(dut.ready_o, bool)
+        await clock(dut)
         dut.valid_i.value, dut.instruction_i.value = 0, self.rng.getrandbits(48)
         before = [len(slot) for slot in self.model.filled]
         self.model.execute(word)
@@ -577,9 +574,7 @@ async def dead(driver):
 
 async def failing(driver):
     """Until the element has failed."""
-    while not value(driver.dut.failed_o):
-        await ValueChange(driver.dut.failed_o)
-        await clock(driver.dut)
+    await driver.until(driver.dut.failed_o, bool)
 
 
 BAD = {  # instructions out of a buffer or unknown, by the width of weights
