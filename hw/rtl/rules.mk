@@ -97,7 +97,7 @@ lint: $(READY) ## verilator -Wall over every build
 	for build in ph_element ph_montgomery ph_multiplier "ph_multiplier -GWIDTH=64" ph_stein "ph_stein -GWIDTH=256 -GDIGIT=16 -GFORWARD=0"; do \
 	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module $$build $(SEARCH) rtl/lint.vlt $(RTL) rtl/phepu/$${build%% *}.sv || exit 1; \
 	done
-	for build in "" -GCHIPS=8 "-GCHIPS=2 -GELEMENTS=2 -GINPUTS=512 -GWEIGHTS=256 -GOUTPUTS=64 -GINSTRUCTIONS=4 -GDDR=64"; do \
+	for build in "" "-GCHIPS=8 -GELEMENTS=1" "-GCHIPS=2 -GELEMENTS=2 -GINPUTS=512 -GWEIGHTS=256 -GOUTPUTS=64 -GINSTRUCTIONS=4 -GDDR=64"; do \
 	  $(VERILATOR) --lint-only -Wall --quiet-stats --top-module phepu_card $$build $(SEARCH) rtl/lint.vlt $(RTL) dv/models/phepu_card.sv \
 	    || exit 1; \
 	done
