@@ -619,6 +619,7 @@ async def crossing(dut):
             for slot in range(1, 4):
                 await driver.load(slot, unit(rng, modulus))
             await driver.idle()
+            assert value(dut.full_o) == 1  # what is idle has filled its outputs
             late = driver.counters()[7] - before - (1 + inversion(digits, k) + 2 * MULTIPLY_CLOCKS[digits] + 1)
             assert 0 <= late <= 4 * digits
             cover.hit("held" if late else "not_held")
@@ -626,6 +627,50 @@ async def crossing(dut):
             for slot in range(4):
                 await driver.push(p.multiply(1, p.OUTPUT, slot, p.SQUARED))
                 await driver.store(0)
+        await driver.check()
+    cover.check(driver.total())
+
+
+@cocotb.test()
+async def waits(dut):
+    """Whatever names an output waits for it to be stored, right behind the instruction that fills it as well as later."""
+    rng = random.Random(cocotb.RANDOM_SEED + 7)
+    cover = Coverage("waits", dst=20, x=16, y=4, both=2, right_behind=16, later=8)
+    driver = Driver(dut, rng)
+    await driver.begin()
+    for digits in (4, 16):
+        await driver.reset()
+        modulus = rng.getrandbits(256 * digits) | 1
+        await driver.context(modulus, digits, 2)
+        await driver.load(0, unit(rng, modulus))
+        await driver.load_weights(0, [5])
+        for slot in (0, 1):
+            out, other = p.OUTPUT + slot, p.OUTPUT + 1 - slot
+            for name, instruction in (
+                ("dst", p.multiply(1, out, 0, 0)), ("x", p.multiply(1, p.TERM, out, 0)), ("y", p.multiply(1, p.TERM, 0, out)),
+                ("dst", p.square(1, out, 0, 2)), ("x", p.square(1, p.TERM, out, 2)), ("dst", p.power(1, out, 0, 0, 3)),
+                ("x", p.power(1, p.TERM, out, 0, 3)), ("dst", p.power(1, out, 0, 0, 3, 1)), ("dst", p.inverse(1, out, 0)),
+                ("x", p.inverse(1, p.TERM, out)), ("dst", p.reduce(1, 0, slot)), ("dst", p.reduce(1, 0, slot, last=0)),
+                ("both", p.multiply(1, other, out, 0)),
+            ):
+                await driver.idle()
+                await driver.push(p.multiply(1, out, 0, p.SQUARED))
+                right_behind = rng.random() < 0.6
+                if not right_behind:
+                    await driver.until(dut.full_o, bool)
+                cover.hit("right_behind" if right_behind else "later")
+                cover.hit("x" if name == "both" else name)
+                cover.hit("both", name == "both")
+                await driver.push(instruction)
+                await driver.until(dut.full_o, bool)
+                before = driver.counters()
+                held = rng.randrange(400, 500)
+                await driver.clocks(held)
+                after = driver.counters()
+                assert held - 4 <= after[12] - before[12] <= held and after[9] == before[9]
+                assert not value(dut.idle_o)
+                await driver.store(slot)
+                await driver.store_all()
         await driver.check()
     cover.check(driver.total())
 
