@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::circuit::Circuit;
 use crate::hw::circuit::HwCircuit;
+use crate::hw::sum::HwSum;
 use crate::repro::Repro;
 use crate::sum::Sum;
 
@@ -351,6 +352,8 @@ a second. The chips come from `make -C hw libraries`, which also installs what i
     Lookup(HwLookup),
     /// A real circuit on SIFO's overlay: its clocks, its tables, the same bits as the CPU's
     Circuit(HwCircuit),
+    /// A convolution of encrypted numbers on PH-EPU: its clocks, the same ciphertexts as the CPU's
+    Sum(HwSum),
 }
 
 #[derive(clap::Args)]

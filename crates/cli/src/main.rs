@@ -68,7 +68,9 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Bench(Bench::Sum(args)) => bench::sum(&args),
         Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::lookup::run(&args),
         Command::Hw(Hw::Run(HwRun::Circuit(args))) => hw::circuit::run(&args),
-        Command::Repro(Repro::Sifo(args)) => repro::sifo(&args),
+        Command::Hw(Hw::Run(HwRun::Sum(args))) => hw::sum::run(&args),
+        Command::Repro(Repro::Sifo(args)) => repro::sifo::run(&args),
+        Command::Repro(Repro::Phepu(args)) => repro::phepu::run(&args),
         Command::Hw(Hw::Report(args)) => hw::report::run(&args),
     }
 }

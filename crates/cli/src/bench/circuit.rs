@@ -265,12 +265,25 @@ impl Bench {
 
     /// Both parties over loopback, a core each.
     fn sessions(&mut self, cpu: &Cpu) -> anyhow::Result<()> {
-        let circuit = Circuit::new(&problems::make(SESSION)?);
+        let once = Circuit::new(&problems::make(SESSION)?);
         let folder = tempfile::tempdir()?;
-        for (tls, id, what) in [
-            (false, "circuit.e2e.matmul20x20x32", "both parties over loopback with transfers, a core each"),
-            (true, "circuit.e2e.matmul20x20x32.tls", "the same through TLS 1.3"),
+        for (rounds, tls, id, what) in [
+            (
+                1,
+                false,
+                "circuit.e2e.matmul20x20x32",
+                "both parties over loopback with transfers, a core each",
+            ),
+            (1, true, "circuit.e2e.matmul20x20x32.tls", "the same through TLS 1.3"),
+            (
+                16,
+                false,
+                "circuit.e2e.matmul20x20x32x16",
+                "both parties over loopback, sixteen times as large",
+            ),
+            (16, true, "circuit.e2e.matmul20x20x32x16.tls", "the same through TLS 1.3"),
         ] {
+            let circuit = once.clone().in_rounds(rounds)?;
             let security = |name: &str| -> anyhow::Result<Security> {
                 if !tls {
                     return Ok(Security::Loopback);
@@ -300,7 +313,7 @@ impl Bench {
             let garbling = self.rows.iter().find(|r| r.id == "circuit.garble.matmul20x20x4.1t");
             let of_value = garbling.map_or(f64::NAN, |r| r.value.median());
             self.row(id, what, "M ANDs/s", 1, samples.map(|s| ands / s), "garbling alone", of_value);
-            if !tls {
+            if !tls && rounds == 1 {
                 self.row(
                     "circuit.e2e.first_table",
                     "from the hello to the first tables, base transfers included",

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -20,10 +19,10 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::{bars, boards, lanes};
+use super::{bars, boards, lanes, watched};
 use crate::Outcome;
 use crate::circuit::{load, shown, values};
-use crate::output::{self, Bar};
+use crate::output;
 use crate::sum::files::NewFile;
 
 /// What is garbled where nothing is named, and its inputs.
@@ -402,22 +401,6 @@ pub(crate) fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> a
         return Err(differs("the label in place", slot as usize));
     }
     Ok(Garbled { tables, labels, active, offset, clocks, simulated })
-}
-
-/// Does something long, with a sign of life.
-fn watched<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let (ends, ended) = mpsc::channel::<()>();
-        let worker = scope.spawn(|| {
-            let _ends = ends; // gone when the work is done, or has panicked
-            work()
-        });
-        let mut bar = Bar::new();
-        while ended.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
-            bar.set("simulating", 0, None, false);
-        }
-        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
 }
 
 /// Evaluates the chip's tables on the CPU and decodes the outputs.

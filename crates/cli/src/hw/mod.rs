@@ -5,7 +5,13 @@ pub(crate) mod circuit;
 pub(crate) mod lanes;
 pub(crate) mod lookup;
 pub(crate) mod report;
+pub(crate) mod sum;
 pub(crate) mod today;
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use crate::output::Bar;
 
 /// Where clocks went, drawn: each part with its share of all of them.
 fn bars(all: u64, parts: &[(&str, u64)]) -> String {
@@ -18,4 +24,20 @@ fn bars(all: u64, parts: &[(&str, u64)]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Does something long, with a sign of life.
+pub(crate) fn watched<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let (ends, ended) = mpsc::channel::<()>();
+        let worker = scope.spawn(|| {
+            let _ends = ends; // gone when the work is done, or has panicked
+            work()
+        });
+        let mut bar = Bar::new();
+        while ended.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
+            bar.set("simulating", 0, None, false);
+        }
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }

@@ -7,12 +7,17 @@ use serde_json::json;
 
 use crate::common::{blindcore, code, json, refused, run, stderr, stdout};
 
-/// Whether SIFO's overlay has been built; a test that needs it says that it is skipped.
+/// Whether SIFO's overlay has been built.
 pub(crate) fn built() -> bool {
+    chip_is_built("rtl:sifo")
+}
+
+/// Whether a chip has been built; a test that needs it says that it is skipped.
+pub(crate) fn chip_is_built(name: &str) -> bool {
     let dir = tempfile::tempdir().unwrap();
     let doctor = json(&run(dir.path(), &["doctor", "--json"]));
     let devices = doctor["devices"].as_array().unwrap();
-    let chip = devices.iter().find(|d| d["name"] == "rtl:sifo").expect("listed");
+    let chip = devices.iter().find(|d| d["name"] == name).expect("listed");
     if chip["available"] == false {
         // Chips that are said to be built have to be where they are looked for.
         assert!(std::env::var_os("BLINDCORE_RTL").is_none(), "{}", chip["missing"]);

@@ -7,6 +7,7 @@ mod circuit_run;
 mod common;
 mod hardware;
 mod hw_circuit;
+mod hw_sum;
 mod real_table;
 mod repro;
 mod sum;

@@ -111,3 +111,41 @@ fn tables_are_printed_one_by_one() {
     without.args(["repro", "sifo", "--simulate"]).env("BLINDCORE_RTL", dir.path());
     refused(&without.output().unwrap(), &["libsifo.so", "make -C hw libraries"]);
 }
+
+/// PH-EPU's figures are those that repro/phepu keeps, and what they have to be. Clocks are exact.
+#[test]
+fn phepus_figures_stand_beside_the_papers() {
+    if !hw_circuit::chip_is_built("rtl:phepu") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let today = json(&run(dir.path(), &["repro", "phepu", "--no-cpu", "--json"]));
+    let rows = today["rows"].as_array().unwrap();
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../repro/phepu/hardware.json");
+    let kept: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();
+    // Areas are read from the repository, and what is measured differs.
+    let kept: Vec<&Value> = kept["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["measured_here"] == false && !row["id"].as_str().unwrap().starts_with("phepu.area"))
+        .collect();
+    let anew = "make both of repro/phepu's files of hardware anew, as its README.md says";
+    assert_eq!(rows.len(), kept.len(), "{anew}");
+    for (today, kept) in rows.iter().zip(kept) {
+        assert_eq!(today, kept, "{anew}");
+    }
+
+    let value = |id: &str| number(row(rows, id), "value");
+    assert!(value("phepu.multiply.4096.clocks") <= 348.0);
+    assert!(value("phepu.multiply.4096.chip") >= 23.0 && value("phepu.chip.basic") >= 23.0);
+    assert!(value("phepu.chip.mac") >= 68.0);
+    assert!(value("phepu.invert.clocks") <= 13_200.0);
+    let saved = number(row(rows, "phepu.sparsity.75"), "ratio");
+    assert!((saved - 1.0).abs() <= 0.1, "{saved}");
+    assert!(value("phepu.elements.16") >= 15.0);
+    for id in ["phepu.chips.mac.8", "phepu.chips.basic.8"] {
+        assert!((5.2..=8.0).contains(&value(id)), "{id} {}", value(id));
+    }
+    assert!(value("phepu.output.gain") > 1.5);
+}

@@ -1,4 +1,4 @@
-//! `blindcore repro`: a paper's figures, made anew beside those that it published.
+//! `blindcore repro sifo`: Tables 5 to 11 of SIFO (2019).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, mpsc};
@@ -9,30 +9,12 @@ use blindcore_circuit::levels::Layers;
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::policy::Policy;
 use blindcore_circuit::problems::{self, published};
-use clap::Subcommand;
 use published::{PAGERANK, ROWS, Row};
 use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::hw::circuit;
 use crate::output::{self, Bar};
-
-#[derive(Subcommand)]
-pub(crate) enum Repro {
-    /// Tables 5 to 11 of SIFO (2019) and its bandwidths, on the paper's own netlists
-    #[command(after_help = "\
-Examples:
-  blindcore repro sifo                        tables in Markdown, in some ten seconds
-  blindcore repro sifo --simulate             what can be simulated, simulated too: some two minutes
-  blindcore repro sifo --table 11 --simulate  only the last table
-  blindcore repro sifo --today                today's overlay beside the paper's
-  blindcore repro sifo --json                 the same rows for programs
-
-Clocks come from a model of the overlay that takes as many as its SystemVerilog; --simulate runs that as well, for all
-problems up to the 64-bit multiplication, and says whether it takes the same clocks; it compares every table and label
-with the CPU's, too. One set of link and memory parameters serves all of Table 11: what is fitted is said.")]
-    Sifo(Sifo),
-}
 
 #[derive(clap::Args)]
 pub(crate) struct Sifo {
@@ -480,7 +462,7 @@ fn furthest(tables: &[Table]) -> Option<(&'static str, f64)> {
     errors.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))
 }
 
-pub(crate) fn sifo(args: &Sifo) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &Sifo) -> anyhow::Result<Outcome> {
     if args.today {
         return crate::hw::today::run(args.json);
     }

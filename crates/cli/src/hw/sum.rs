@@ -1,0 +1,445 @@
+//! `blindcore hw run sum`: a convolution of encrypted numbers on simulated PH-EPU chips.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use blindcore_accel::Device;
+use blindcore_accel::bigmod::Residues;
+use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::phepu::{ChipReport, Context, Phepu, Run, Settings};
+use blindcore_sum::ciphertexts::Ciphertexts;
+use blindcore_sum::encoding::{Encoding, Plaintexts};
+use blindcore_sum::evaluate::Evaluator;
+use blindcore_sum::keys::{KeySize, Mode, SecretKey};
+use blindcore_sum::scheme::{Decryptor, Encryptor};
+use blindcore_sum::task::{
+    Assignment, CLOCK_HZ, Convolution, Dataflow, IntegersModulo, Machine, Programs, Stream, Task, interpret,
+};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use super::{bars, circuit::fill, watched};
+use crate::Outcome;
+use crate::output;
+use crate::sum::files::{NewFile, TestKeys};
+
+/// Three sizes.
+#[derive(Clone, Copy)]
+struct Sizes([usize; 3]);
+
+impl FromStr for Sizes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sizes: Option<Vec<usize>> = text.split('x').map(|size| size.parse().ok()).collect();
+        let sizes = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
+        sizes.map(Self).ok_or_else(|| format!("{text:?} is no three sizes; say them as 2x6x6"))
+    }
+}
+
+/// How a chip weighs.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Way {
+    /// The paper's: a partial sum for each bit of the weights, zero bits skipped
+    BitSerial,
+    /// A bucket for each magnitude of four bits, inputs inverted beforehand
+    Buckets,
+}
+
+impl Way {
+    pub(crate) fn dataflow(self) -> Dataflow {
+        match self {
+            Self::BitSerial => Dataflow::BitSerial,
+            Self::Buckets => Dataflow::Buckets,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  blindcore hw run sum                                             a small layer under a key of 2048 bits
+  blindcore hw run sum --image 16x3x3 --kernels 16x3x3 --zeros 75  one position of 144 terms, sparse weights
+  blindcore hw run sum --dataflow buckets --json                   inputs inverted first, half of the multiplications
+  blindcore hw run sum --chips 8 --kernels 128x3x3                 the paper's card
+  blindcore hw run sum --listing                                   with the chips' instructions
+
+Pixels and weights are random. The client's code encrypts the image, the chips convolve it, the CPU does the same, every
+ciphertext is compared, and the decrypted result with the convolution in the clear. The chips come from
+`make -C hw libraries`, which also installs what it needs.")]
+pub(crate) struct HwSum {
+    /// The image: channels x rows x columns
+    #[arg(long, value_name = "CxHxW", default_value = "2x6x6")]
+    image: Sizes,
+    /// The kernels: outputs x rows x columns
+    #[arg(long, value_name = "OxHxW", default_value = "4x3x3")]
+    kernels: Sizes,
+    /// Steps from one place to the next, in rows and columns
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    stride: usize,
+    /// Zeros around the image
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    padding: usize,
+    /// Bits of a weight: 2, 4 or 8
+    #[arg(long, value_name = "BITS", default_value_t = 8)]
+    weight_bits: u32,
+    /// Percent of the weights' bits that are zero, each by chance
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u8).range(..=100))]
+    zeros: u8,
+    /// How the chips weigh
+    #[arg(long, value_enum, default_value = "bit-serial")]
+    dataflow: Way,
+    /// Chips: 1, or up to 8 on the paper's card, which share the output channels
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
+    chips: u8,
+    /// Bits of the key's n: 2048; 512 and 1024 need --insecure-test-key
+    #[arg(long, value_name = "BITS", default_value_t = 2048)]
+    bits: u32,
+    /// Let PCIe, memory and links take no time
+    #[arg(long)]
+    unbound: bool,
+    /// Print the chips' instructions before the result, or write them to a new file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
+    listing: Option<Option<PathBuf>>,
+    #[command(flatten)]
+    test_keys: TestKeys,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Weights of `bits` bits of which each is zero in so many of a hundred cases.
+fn random_weights(count: usize, bits: u32, zeros: u8) -> anyhow::Result<Vec<i64>> {
+    let mut drawn = vec![0u8; 4 * count * bits as usize];
+    fill(&mut drawn)?;
+    let threshold = u64::from(100 - zeros) * (1 << 32) / 100;
+    let set = |bytes: &[u8]| {
+        i64::from(u64::from(u32::from_le_bytes(bytes.try_into().expect("four bytes"))) < threshold)
+    };
+    let weight = |bytes: &[u8]| {
+        let word = bytes.chunks_exact(4).rev().fold(0, |word, bytes| word << 1 | set(bytes));
+        word << (64 - bits) >> (64 - bits)
+    };
+    Ok(drawn.chunks_exact(4 * bits as usize).map(weight).collect())
+}
+
+/// A layer as the chips do it.
+pub(crate) struct Done {
+    pub(crate) run: Run,
+    pub(crate) stream: Stream,
+    /// Clocks by the compiler's own reckoning, links left out; none for buckets.
+    pub(crate) reckoned: Option<u64>,
+    /// Clocks of inverting the inputs first.
+    pub(crate) inverting: u64,
+    pub(crate) simulated: Duration,
+}
+
+/// Compiles and runs a layer on inputs in the chips' form.
+pub(crate) fn run_layer(
+    device: &Phepu,
+    context: &Context,
+    assignment: Assignment,
+    weights: &[i64],
+    inputs: &Residues,
+    dataflow: Dataflow,
+) -> anyhow::Result<Done> {
+    let programs = Programs::compile(assignment)?;
+    programs.check()?;
+    let stream = Stream::lower(&programs, weights, None, dataflow)?;
+    let (mut inverting, mut both) = (0, None);
+    let reckoned = match dataflow {
+        Dataflow::BitSerial => {
+            let one = vec![0; programs.assignment().task().inputs()];
+            Some(interpret(&programs, weights, &one, &IntegersModulo(3))?.cycles)
+        }
+        Dataflow::Buckets => {
+            // Each input, then its inverse.
+            let (inverses, cost) = device.bigmod(context.modulus())?.invert(inputs)?;
+            inverting = cost.hardware.map_or(0, |hardware| hardware.cycles);
+            let mut pairs = inputs.clone();
+            pairs.append(&inverses)?;
+            let order = (0..inputs.len()).flat_map(|i| [i, inputs.len() + i]);
+            both = Some(pairs.select(order));
+            None
+        }
+    };
+    let start = Instant::now();
+    let run = device.card().run(&stream, context, both.as_ref().unwrap_or(inputs))?.whole()?;
+    Ok(Done { run, stream, reckoned, inverting, simulated: start.elapsed() })
+}
+
+/// The convolution in the clear.
+fn in_the_clear(task: &Task, weights: &[i64], image: &[i64]) -> Vec<i64> {
+    let output = |output| {
+        let (at, channel) = task.place_of(output);
+        let there = (0..task.terms()).filter_map(|term| Some((term, task.input_at(at, term)?)));
+        there.map(|(term, input)| weights[task.weight_at(channel, term)] * image[input as usize]).sum()
+    };
+    (0..task.outputs()).map(output).collect()
+}
+
+pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
+    let to_screen = args.listing == Some(None);
+    anyhow::ensure!(
+        !(to_screen && args.json),
+        "--listing and --json would both print to standard output; give --listing=FILE"
+    );
+    if let Some(Some(file)) = &args.listing {
+        anyhow::ensure!(
+            file.symlink_metadata().is_err(),
+            "--listing={} is there already; name a new file",
+            file.display()
+        );
+    }
+    let size = match args.bits {
+        512 | 1024 => {
+            anyhow::ensure!(
+                args.test_keys.insecure_test_key,
+                "--bits {} makes a key that protects nothing; use 2048, or say --insecure-test-key",
+                args.bits
+            );
+            KeySize::test_only(args.bits)?
+        }
+        2048 => KeySize::new(2048)?,
+        bits => {
+            anyhow::bail!("--bits {bits} is no key that the chip carries; use 2048, or 512 or 1024 for tests")
+        }
+    };
+    let ciphertext_bits = 2 * args.bits as usize;
+    let shape = Convolution::new(args.image.0, args.kernels.0)
+        .strided(args.stride, args.stride)
+        .padded(args.padding, args.padding);
+    let task = Task::convolution(shape, args.weight_bits)?;
+    let chips = usize::from(args.chips);
+    let assignment = Assignment::search(task, Machine::phepu(chips, ciphertext_bits)?)?;
+    let settings = if args.unbound { Settings::UNBOUND } else { Settings::PAPER };
+    let name = if chips == 1 { "rtl:phepu" } else { "rtl:phepu-card" };
+    let device = Phepu::with_settings(name, settings)?;
+
+    // The client encrypts.
+    let key = SecretKey::generate(size, Mode::ShortExponent)?;
+    let cpu = Cpu::open("cpu")?;
+    let (encryptor, decryptor) = (Encryptor::new(key.public(), &cpu)?, Decryptor::new(&key, &cpu)?);
+    let mut pixels = vec![0; task.inputs()];
+    fill(&mut pixels)?;
+    let pixels: Vec<i64> = pixels.into_iter().map(i64::from).collect();
+    let plaintexts = Plaintexts::integers(key.public(), pixels.as_slice(), Encoding::integers(9)?)?;
+    let image = Ciphertexts::encrypt(&encryptor, &plaintexts)?;
+    let numbers = image.numbers(&encryptor)?;
+    let weights = random_weights(task.weights(), args.weight_bits, args.zeros)?;
+
+    // The server convolves: on its CPU, and on the chips.
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let evaluator = Evaluator::new(key.public(), &cpu)?;
+    let tiles = Assignment::search(task, Machine::cpu(threads)?)?;
+    let start = Instant::now();
+    let on_cpu = evaluator.run_tiles(&tiles, &weights, &image)?;
+    let cpu_time = start.elapsed();
+    let modulus = std::sync::Arc::new(key.public().modulus());
+    let context = Context::new(&modulus)?;
+    let (results, done) = watched(|| -> anyhow::Result<_> {
+        let bigmod = device.bigmod(&modulus)?;
+        let inputs = bigmod.place(&numbers)?;
+        let dataflow = args.dataflow.dataflow();
+        let done = run_layer(&device, &context, assignment.clone(), &weights, &inputs, dataflow)?;
+        Ok((bigmod.read(&done.run.outputs)?, done))
+    })?;
+    let same = on_cpu.numbers(&encryptor)?;
+    if let Some(output) = (0..task.outputs()).find(|i| results.get(*i) != same.get(*i)) {
+        anyhow::bail!("output {output} of {name} and {} differ; report this", cpu.name());
+    }
+
+    // The client decrypts.
+    let decrypted = Plaintexts::decrypt(&decryptor, &results, on_cpu.form())?.to_i64()?;
+    let clear = in_the_clear(&task, &weights, &pixels);
+    if let Some(output) = (0..task.outputs()).find(|i| decrypted[*i] != clear[*i]) {
+        let (got, want) = (decrypted[output], clear[output]);
+        anyhow::bail!("output {output} decrypts to {got}, where the convolution has {want}; report this");
+    }
+
+    let listing = || listing(&done.stream);
+    if let Some(Some(path)) = &args.listing {
+        let mut file = NewFile::new(path, false)?;
+        write!(file, "{}", listing()).with_context(|| format!("{} can't be written", path.display()))?;
+        file.finish(false)?;
+    }
+    let result =
+        Shown { args, name, task: &task, assignment: &assignment, done: &done, cpu: cpu.name(), cpu_time };
+    if args.json {
+        output::json(&result.document(&decrypted))?;
+    } else {
+        let text = result.text();
+        output::print(&if to_screen { format!("{}\n{text}", listing()) } else { text })?;
+        output::note(&format!("simulated in {:.1} s", done.simulated.as_secs_f64()));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Every chip's instructions, as people read them.
+fn listing(stream: &Stream) -> String {
+    stream.to_string()
+}
+
+/// What is told of a run.
+struct Shown<'a> {
+    args: &'a HwSum,
+    name: &'a str,
+    task: &'a Task,
+    assignment: &'a Assignment,
+    done: &'a Done,
+    cpu: &'a str,
+    cpu_time: Duration,
+}
+
+/// Names of mode 1's steps (Fig. 15.4.4).
+const STEPS: [&str; 4] = ["1 accumulate", "2 align", "3 invert", "4 reduce"];
+
+fn us(clocks: u64) -> f64 {
+    clocks as f64 / CLOCK_HZ * 1e6
+}
+
+/// A chip's counters, and its elements'.
+fn per_chip(chip: &ChipReport) -> Value {
+    let elements = chip.elements.iter().map(|e| {
+        json!({
+            "montgomery_cycles": e.montgomery, "stein_cycles": e.stein, "steps": e.steps,
+            "multiplications": e.multiplications, "inversions": e.inversions, "idle_cycles": e.idle,
+            "copy_cycles": e.copies, "zero_bits_skipped": e.skipped,
+        })
+    });
+    json!({
+        "chip": chip.chip, "cycles": chip.clocks, "instructions": chip.instructions, "bus_cycles": chip.bus,
+        "waits": {"busy": chip.waits_busy, "outputs": chip.waits_output, "instructions": chip.waits_instructions},
+        "elements": elements.collect::<Vec<_>>(),
+    })
+}
+
+impl Shown<'_> {
+    /// Clocks of each step and of nothing, of all elements that work.
+    fn stages(&self) -> ([u64; 4], u64) {
+        let mut steps = [0; 4];
+        let (mut idle, mut all) = (0, 0);
+        for chip in &self.done.run.chips {
+            for element in chip.elements.iter().filter(|e| e.instructions > 0) {
+                for (sum, clocks) in steps.iter_mut().zip(element.steps) {
+                    *sum += u64::from(clocks);
+                }
+                all += chip.clocks;
+            }
+        }
+        idle += all.saturating_sub(steps.iter().sum());
+        (steps, idle)
+    }
+
+    fn document(&self, decrypted: &[i64]) -> Value {
+        let run = &self.done.run;
+        let (steps, idle) = self.stages();
+        let partition = self.assignment.chips()[0].partition;
+        let settings = if self.args.unbound { Settings::UNBOUND } else { Settings::PAPER };
+        let inversions: u64 = run.elements().map(|e| u64::from(e.inversions)).sum();
+        let skipped: u64 = run.elements().map(|e| u64::from(e.skipped)).sum();
+        let stages = STEPS.iter().zip(steps).map(
+            |(name, cycles)| json!({"step": name, "cycles_of_all_elements": cycles, "time_us": us(cycles)}),
+        );
+        let mut document = json!({
+            "device": self.name,
+            "key_bits": self.args.bits,
+            "ciphertext_bits": 2 * self.args.bits,
+            "chips": self.args.chips,
+            "image": self.args.image.0,
+            "kernels": self.args.kernels.0,
+            "stride": self.args.stride,
+            "padding": self.args.padding,
+            "weight_bits": self.args.weight_bits,
+            "zero_bits_percent": self.args.zeros,
+            "dataflow": self.args.dataflow.to_possible_value().map(|v| v.get_name().to_owned()),
+            "outputs": self.task.outputs(),
+            "terms": self.task.terms(),
+            "partition": partition,
+            "links_bits_a_clock": {"pcie": settings.pcie, "ddr": settings.ddr, "chip": settings.link},
+        });
+        let measured = json!({
+            "cycles": run.card.clocks,
+            "time_us": us(run.card.clocks),
+            "clock_hz": CLOCK_HZ,
+            "cycles_reckoned": self.done.reckoned,
+            "cycles_of_inverting_inputs": self.done.inverting,
+            "multiplications": run.multiplications(),
+            "inversions": inversions,
+            "zero_bits_skipped": skipped,
+            "stages": stages.collect::<Vec<_>>(),
+            "cycles_of_nothing": idle,
+            "per_chip": run.chips.iter().map(per_chip).collect::<Vec<_>>(),
+            "words_in": run.card.words_in,
+            "words_out": run.card.words_out,
+            "same_bits_as": self.cpu,
+            "cpu_ms": self.cpu_time.as_secs_f64() * 1e3,
+            "decrypted": decrypted,
+            "as_in_the_clear": true,
+            "simulated_s": self.done.simulated.as_secs_f64(),
+        });
+        if let (Value::Object(document), Value::Object(measured)) = (&mut document, measured) {
+            document.extend(measured);
+        }
+        document
+    }
+
+    fn text(&self) -> String {
+        let run = &self.done.run;
+        let [c, h, w] = self.args.image.0;
+        let [o, kh, kw] = self.args.kernels.0;
+        let partition = self.assignment.chips()[0].partition;
+        let clocks = run.card.clocks;
+        let busy = run.elements().filter(|e| e.instructions > 0).count();
+        let mut text = format!(
+            "An image of {c} x {h} x {w} under {o} kernels of {kh} x {kw}, weights of {} bits, {} % of them zero, ciphertexts \
+             of {} bits\n\n\
+             {:>12} clocks on {}: {:.1} us at {:.0} MHz\n\
+             {:>12} outputs of {} terms: {:.0} clocks each on one of {busy} elements\n\
+             {:>12} multiplications, {} inversions, {} zero bits skipped\n",
+            self.args.weight_bits,
+            self.args.zeros,
+            2 * self.args.bits,
+            clocks,
+            self.name,
+            us(clocks),
+            CLOCK_HZ / 1e6,
+            self.task.outputs(),
+            self.task.terms(),
+            clocks as f64 * busy as f64 / self.task.outputs() as f64,
+            run.multiplications(),
+            run.elements().map(|e| u64::from(e.inversions)).sum::<u64>(),
+            run.elements().map(|e| u64::from(e.skipped)).sum::<u64>(),
+        );
+        if let Some(reckoned) = self.done.reckoned {
+            text += &format!("{reckoned:>12} clocks reckoned by the compiler, without links\n");
+        }
+        if self.done.inverting > 0 {
+            let (clocks, us) = (self.done.inverting, us(self.done.inverting));
+            text += &format!("{clocks:>12} clocks before that for the inverses of all inputs: {us:.1} us\n");
+        }
+        text += &format!(
+            "{:>12} x {} x {} rows, columns and channels of outputs at a time on {} chip{}\n\n",
+            partition.rows,
+            partition.columns,
+            partition.channels,
+            self.assignment.chips().len(),
+            if self.assignment.chips().len() == 1 { "" } else { "s" },
+        );
+        let (steps, idle) = self.stages();
+        let all = steps.iter().sum::<u64>() + idle;
+        let mut parts: Vec<(&str, u64)> = STEPS.into_iter().zip(steps).collect();
+        parts.push(("waiting, loads, stores", idle));
+        text += "Clocks of all elements that work:\n";
+        text += &bars(all, &parts);
+        text += &format!(
+            "\nEvery ciphertext is {}'s, which took {:.1} ms; decrypted, they are the convolution.\n",
+            self.cpu,
+            self.cpu_time.as_secs_f64() * 1e3,
+        );
+        text
+    }
+}

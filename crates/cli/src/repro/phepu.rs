@@ -1,0 +1,677 @@
+//! `blindcore repro phepu`: Figures 15.4.5 to 15.4.7 of PH-EPU (ISSCC 2023), on the simulated chip and card.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Instant;
+
+use anyhow::Context as _;
+use blindcore_accel::Device;
+use blindcore_accel::bigmod::{Exponents, Mac, Modulus, Numbers};
+use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::phepu::{Context, Phepu as Chips, Settings};
+use blindcore_sum::task::{
+    Assignment, Buffers, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Dataflow, Machine, Task,
+};
+use clap::ValueEnum;
+use serde_json::{Value, json};
+
+use crate::Outcome;
+use crate::hw::sum::run_layer;
+use crate::output::{self, Bar};
+
+/// A figure of the paper.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Figure {
+    /// Tasks over elements and chips, and beside software
+    #[value(name = "15.4.5")]
+    Scaling,
+    /// Rates of primitive operations, and what sparse weights save
+    #[value(name = "15.4.6")]
+    Rates,
+    /// The chip's and the card's figures
+    #[value(name = "15.4.7")]
+    Specification,
+}
+
+impl Figure {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Scaling => "Figure 15.4.5: elements, chips, and software",
+            Self::Rates => "Figure 15.4.6: primitive operations, and sparse weights",
+            Self::Specification => "Figure 15.4.7: the chip and the card",
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Phepu {
+    /// Only this figure; may be given several times
+    #[arg(long = "figure", value_name = "N", value_enum)]
+    figures: Vec<Figure>,
+    /// Leave the CPU out: what is left is the same on every machine
+    #[arg(long)]
+    no_cpu: bool,
+    /// Print the rows as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Numbers that look random and are the same each time.
+struct Drawn(u64);
+
+impl Drawn {
+    /// SplitMix64 (Steele, Lea and Flood 2014).
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+}
+
+/// n^2 of so many bits, n the product of the two largest primes of a quarter of them: 2^1024 - 105 and - 179, 2^512 - 569
+/// and - 629, 2^256 - 189 and - 357. The same residues each time, and nothing to keep secret.
+fn modulus(bits: usize) -> anyhow::Result<Arc<Modulus>> {
+    let (a, b) = match bits {
+        4096 => (105, 179),
+        2048 => (569, 629),
+        _ => (189, 357),
+    };
+    // (2^k - a)(2^k - b) = 2^k (2^k - a - b) + a b
+    let half = bits / 4 / 64;
+    let mut n = vec![0; 2 * half];
+    n[0] = a * b;
+    n[half..].fill(u64::MAX);
+    n[half] -= a + b - 1;
+    Ok(Arc::new(Modulus::square_of(&n)?))
+}
+
+fn numbers(modulus: &Modulus, count: usize) -> Numbers {
+    let (mut drawn, mut numbers) = (Drawn(1), Numbers::zeroed(count, modulus.words()));
+    for i in 0..count {
+        let number = numbers.get_mut(i);
+        number.fill_with(|| drawn.next());
+        *number.last_mut().expect("a number has words") >>= 1;
+    }
+    numbers
+}
+
+/// Weights of 8 bits, of each of which so many bits are zero; or random ones.
+#[derive(Clone, Copy, PartialEq)]
+enum Weights {
+    Zeros(u32),
+    Random,
+}
+
+impl Weights {
+    fn make(self, count: usize) -> Vec<i64> {
+        let mut drawn = Drawn(2);
+        let weight = |_| {
+            let mut byte = drawn.next() as u8;
+            if let Self::Zeros(zeros) = self {
+                byte = u8::MAX;
+                while byte.count_zeros() < zeros {
+                    byte &= !(1 << (drawn.next() % 8));
+                }
+            }
+            i64::from(byte as i8)
+        };
+        (0..count).map(weight).collect()
+    }
+}
+
+/// What is weighed.
+#[derive(Clone, Copy, PartialEq)]
+enum Layer {
+    /// One row of so many terms, for so many outputs.
+    Row(usize, usize),
+    /// Sixteen kernels of 3 x 3 over an image of 4 channels, 5 x 5.
+    Image,
+}
+
+impl Layer {
+    fn task(self) -> anyhow::Result<Task> {
+        Ok(match self {
+            Self::Row(terms, outputs) => Task::matrix(1, terms, outputs, 8)?,
+            Self::Image => Task::convolution(Convolution::new([4, 5, 5], [16, 3, 3]), 8)?,
+        })
+    }
+}
+
+/// Something that is simulated.
+#[derive(Clone, Copy, PartialEq)]
+enum Job {
+    /// Powers of so many bases by exponents of 256 bits, the shortest of basic operations (Fig. 15.4.7), on one chip or
+    /// the card.
+    Powers { bits: usize, bases: usize, card: bool },
+    /// Inversions of so many numbers.
+    Inverses(usize),
+    /// A layer on so many chips of so many elements; `links` with the paper's bandwidths.
+    Weighing {
+        layer: Layer,
+        weights: Weights,
+        chips: usize,
+        elements: usize,
+        card: bool,
+        links: bool,
+        dataflow: Dataflow,
+    },
+}
+
+/// What a job took.
+#[derive(Clone, Copy)]
+struct Taken {
+    clocks: u64,
+    multiplications: u64,
+    inversions: u64,
+    /// Clocks of all Stein units.
+    stein: u64,
+    /// Clocks of inverting inputs first.
+    inverting: u64,
+}
+
+const EXPONENT_BITS: u32 = 256;
+
+impl Job {
+    fn open(card: bool, links: bool) -> anyhow::Result<Chips> {
+        let settings = if links { Settings::PAPER } else { Settings::UNBOUND };
+        Ok(Chips::with_settings(if card { "rtl:phepu-card" } else { "rtl:phepu" }, settings)?)
+    }
+
+    fn run(self) -> anyhow::Result<Taken> {
+        let plain = |cost: blindcore_accel::Cost| Taken {
+            clocks: cost.hardware.map_or(0, |hardware| hardware.cycles),
+            multiplications: cost.multiplications + cost.squarings,
+            inversions: 0,
+            stein: 0,
+            inverting: 0,
+        };
+        match self {
+            Self::Powers { bits, bases, card } => {
+                let (device, modulus) = (Self::open(card, true)?, modulus(bits)?);
+                let bigmod = device.bigmod(&modulus)?;
+                let x = bigmod.place(&numbers(&modulus, bases))?;
+                let exponent = Exponents::Shared(&[u64::MAX; 4], EXPONENT_BITS);
+                Ok(plain(bigmod.power(&x, &exponent)?.1))
+            }
+            Self::Inverses(count) => {
+                let (device, modulus) = (Self::open(false, false)?, modulus(4096)?);
+                let bigmod = device.bigmod(&modulus)?;
+                let x = bigmod.place(&numbers(&modulus, count))?;
+                Ok(Taken { inversions: count as u64, ..plain(bigmod.invert(&x)?.1) })
+            }
+            Self::Weighing { layer, weights, chips, elements, card, links, dataflow } => {
+                let (device, modulus) = (Self::open(card, links)?, modulus(4096)?);
+                let task = layer.task()?;
+                let buffers = *Machine::phepu(1, 4096)?.buffers().context("PH-EPU has buffers")?;
+                let machine = Machine::chips(chips, elements, Buffers { ..buffers })?;
+                let assignment = Assignment::search(task, machine)?;
+                let context = Context::new(&modulus)?;
+                let inputs = device.bigmod(&modulus)?.place(&numbers(&modulus, task.inputs()))?;
+                let weights = weights.make(task.weights());
+                let done = run_layer(&device, &context, assignment, &weights, &inputs, dataflow)?;
+                Ok(Taken {
+                    clocks: done.run.card.clocks,
+                    multiplications: done.run.multiplications(),
+                    inversions: done.run.elements().map(|e| u64::from(e.inversions)).sum(),
+                    stein: done.run.elements().map(|e| u64::from(e.stein)).sum(),
+                    inverting: done.inverting,
+                })
+            }
+        }
+    }
+
+    /// What it is likely to take, to begin with the longest.
+    fn weight(self) -> usize {
+        match self {
+            Self::Powers { bits, bases, card } => bases * bits / 512 * if card { 2 } else { 1 },
+            Self::Inverses(count) => 8 * count,
+            Self::Weighing { layer, elements, card, .. } => {
+                let outputs = match layer {
+                    Layer::Row(terms, outputs) => terms * outputs / 2,
+                    Layer::Image => 4000 * (CHIP_ELEMENTS / elements).max(4) / 4,
+                };
+                outputs * if card { 2 } else { 1 }
+            }
+        }
+    }
+}
+
+/// Runs all jobs, on all cores.
+fn run_jobs(jobs: &[Job]) -> anyhow::Result<Vec<Taken>> {
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|job| std::cmp::Reverse(jobs[*job].weight()));
+    let all: usize = jobs.iter().map(|job| job.weight()).sum();
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    std::thread::scope(|scope| {
+        let (tell, told) = mpsc::channel();
+        for _ in 0..threads {
+            let (tell, next, order) = (tell.clone(), &next, &order);
+            scope.spawn(move || {
+                while let Some(job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // Nobody listens any more after an error.
+                    if tell.send((*job, jobs[*job].run())).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(tell);
+        let (mut taken, mut done, mut bar) = (vec![None; jobs.len()], 0, Bar::new());
+        bar.set("simulating", 0, Some(all as u64), false);
+        for (job, result) in told {
+            taken[job] = Some(result?);
+            done += jobs[job].weight();
+            bar.set("simulating", done as u64, Some(all as u64), false);
+        }
+        taken.into_iter().collect::<Option<Vec<_>>>().context("a thread ended early; report this")
+    })
+}
+
+/// A figure of ours, and the paper's where it has one.
+struct Line {
+    figure: Figure,
+    id: String,
+    what: String,
+    value: f64,
+    unit: &'static str,
+    paper: Option<f64>,
+    /// Not simulated, but measured on this machine.
+    measured: bool,
+}
+
+/// Terms of the layer with sparse weights: 3 x 3 kernels over 16 channels.
+const TERMS: usize = 144;
+/// Bits of a weight that are zero, of eight.
+const SPARSITY: [u32; 4] = [0, 2, 4, 6];
+/// Elements and chips.
+const ELEMENTS: [usize; 5] = [1, 2, 4, 8, 16];
+const CHIPS: [usize; 4] = [1, 2, 4, 8];
+/// Terms of the layer that both dataflows weigh: 3 x 3 kernels over 64 channels.
+const LONG_TERMS: usize = 576;
+/// Products of digits of a multiplication of 4096 bits by three multipliers: 2 * 16^2 + 16 of them.
+const FEWEST_CLOCKS: f64 = 528.0 / 3.0;
+
+/// The jobs that figures need, each once.
+#[derive(Default)]
+struct Jobs(Vec<Job>);
+
+impl Jobs {
+    fn add(&mut self, job: Job) -> usize {
+        self.0.iter().position(|j| *j == job).unwrap_or_else(|| {
+            self.0.push(job);
+            self.0.len() - 1
+        })
+    }
+
+    fn sparse(&mut self, zeros: u32, links: bool) -> usize {
+        self.add(Job::Weighing {
+            links,
+            layer: Layer::Row(TERMS, CHIP_ELEMENTS),
+            weights: Weights::Zeros(zeros),
+            chips: 1,
+            elements: CHIP_ELEMENTS,
+            card: false,
+            dataflow: Dataflow::BitSerial,
+        })
+    }
+
+    fn image(&mut self, elements: usize) -> usize {
+        self.add(Job::Weighing {
+            links: true,
+            layer: Layer::Image,
+            weights: Weights::Zeros(SPARSITY[3]),
+            chips: 1,
+            elements,
+            card: false,
+            dataflow: Dataflow::BitSerial,
+        })
+    }
+
+    fn on_card(&mut self, chips: usize) -> usize {
+        self.add(Job::Weighing {
+            links: true,
+            layer: Layer::Row(TERMS, 8 * CHIP_ELEMENTS),
+            weights: Weights::Zeros(SPARSITY[3]),
+            chips,
+            elements: CHIP_ELEMENTS,
+            card: true,
+            dataflow: Dataflow::BitSerial,
+        })
+    }
+
+    fn long(&mut self, dataflow: Dataflow) -> usize {
+        self.add(Job::Weighing {
+            links: false,
+            layer: Layer::Row(LONG_TERMS, CHIP_ELEMENTS),
+            weights: Weights::Random,
+            chips: 1,
+            elements: CHIP_ELEMENTS,
+            card: false,
+            dataflow,
+        })
+    }
+
+    fn powers(&mut self, bits: usize, bases: usize, card: bool) -> usize {
+        self.add(Job::Powers { bits, bases, card })
+    }
+}
+
+/// Bits of weights that a layer of rows has, a second, in millions: what its multiplications would be, skipped none.
+fn dense_rate(outputs: usize, clocks: u64) -> f64 {
+    (8 * TERMS * outputs) as f64 / clocks as f64 * CLOCK_HZ / 1e6
+}
+
+pub(crate) fn run(args: &Phepu) -> anyhow::Result<Outcome> {
+    let want = |figure| args.figures.is_empty() || args.figures.contains(&figure);
+    drop(Job::open(false, true)?); // said at once, and not after seconds
+    let (scaling, rates, specification) =
+        (want(Figure::Scaling), want(Figure::Rates), want(Figure::Specification));
+    if scaling || specification {
+        drop(Job::open(true, true)?);
+    }
+    let mut jobs = Jobs::default();
+    let mut plan = |yes: bool, make: &mut dyn FnMut(&mut Jobs) -> Vec<usize>| {
+        if yes { make(&mut jobs) } else { Vec::new() }
+    };
+    let elements = plan(scaling, &mut |j| ELEMENTS.map(|e| j.image(e)).to_vec());
+    let cards = plan(scaling || specification, &mut |j| CHIPS.map(|c| j.on_card(c)).to_vec());
+    let card_powers = plan(scaling || specification, &mut |j| {
+        let bases = 8 * CHIP_ELEMENTS;
+        vec![j.powers(4096, bases, false), j.powers(4096, bases, true)]
+    });
+    let multiply =
+        plan(rates, &mut |j| [4096, 2048, 1024].map(|b| j.powers(b, 8 * CHIP_ELEMENTS, false)).to_vec());
+    let invert = plan(rates, &mut |j| vec![j.add(Job::Inverses(4 * CHIP_ELEMENTS))]);
+    let sparse = plan(rates, &mut |j| SPARSITY.map(|z| j.sparse(z, false)).to_vec());
+    let linked = plan(true, &mut |j| [SPARSITY[0], SPARSITY[3]].map(|z| j.sparse(z, true)).to_vec());
+    let long = plan(rates, &mut |j| vec![j.long(Dataflow::BitSerial), j.long(Dataflow::Buckets)]);
+    let taken = run_jobs(&jobs.0)?;
+    let clocks = |job: usize| taken[job].clocks;
+    let gain = |jobs: &[usize], i: usize| clocks(jobs[0]) as f64 / clocks(jobs[i]) as f64;
+    let mega = |job: usize| taken[job].multiplications as f64 / clocks(job) as f64 * CLOCK_HZ / 1e6;
+
+    let mut lines = Vec::new();
+    let mut line = |figure, id: String, what: String, value: f64, unit, paper| {
+        lines.push(Line { figure, id: format!("phepu.{id}"), what, value, unit, paper, measured: false });
+    };
+    for (bits, job) in [4096, 2048, 1024].into_iter().zip(&multiply) {
+        let whole = bits == 4096;
+        let each = clocks(*job) as f64 * CHIP_ELEMENTS as f64 / taken[*job].multiplications as f64;
+        let of = |paper: f64| whole.then_some(paper);
+        let figure = Figure::Rates;
+        line(
+            figure,
+            format!("multiply.{bits}.clocks"),
+            format!("multiplication of {bits} bits, an element"),
+            each,
+            "clocks",
+            of(348.0),
+        );
+        if whole {
+            line(
+                figure,
+                "multiply.4096.of_bound".into(),
+                "the same, of the fewest that three multipliers allow".into(),
+                each / FEWEST_CLOCKS,
+                "",
+                Some(348.0 / FEWEST_CLOCKS),
+            );
+        }
+        line(
+            figure,
+            format!("multiply.{bits}.chip"),
+            format!("multiplications of {bits} bits, a chip"),
+            mega(*job),
+            "M/s",
+            of(23.0),
+        );
+    }
+    if let [job] = invert[..] {
+        let rate = taken[job].inversions as f64 / clocks(job) as f64 * CLOCK_HZ / 1e3;
+        let what = "inversions of 4096 bits, a chip, two multiplications each included";
+        line(Figure::Rates, "invert.chip".into(), what.into(), rate, "k/s", Some(38.0));
+        // The paper's rate as one unit's.
+        let of = taken[sparse[0]];
+        let mean = of.stein as f64 / of.inversions as f64;
+        let (what, unit) = ("inversion of 4096 bits, a Stein unit, mean", "clocks");
+        line(Figure::Rates, "invert.clocks".into(), what.into(), mean, unit, Some(CLOCK_HZ / 38e3));
+    }
+    if rates {
+        for (i, zeros) in SPARSITY.into_iter().enumerate() {
+            let percent = 100 * zeros / 8;
+            line(
+                Figure::Rates,
+                format!("sparsity.{percent}"),
+                format!("{TERMS} terms, {percent} % of bits zero: speed-up over none"),
+                gain(&sparse, i),
+                "",
+                (percent == 75).then_some(3.3),
+            );
+        }
+        let per_output = |job: usize| clocks(job) as f64; // an output an element, all at once
+        for (job, name, what) in [
+            (long[0], "bit_serial", "the paper's dataflow"),
+            (long[1], "buckets", "ours: buckets of four bits, inputs inverted beforehand"),
+        ] {
+            let what = format!("output of {LONG_TERMS} terms, random weights of 8 bits, {what}");
+            line(Figure::Rates, format!("output.{name}"), what, per_output(job), "clocks", None);
+        }
+        let what = "ours over the paper's dataflow".to_owned();
+        line(Figure::Rates, "output.gain".into(), what, gain(&long, 1), "", None);
+        let what =
+            format!("inverting {LONG_TERMS} inputs once, of the clocks of its {CHIP_ELEMENTS} outputs");
+        let share = taken[long[1]].inverting as f64 / clocks(long[1]) as f64;
+        line(Figure::Rates, "output.inverting".into(), what, share, "", None);
+    }
+    if scaling {
+        for (i, count) in ELEMENTS.into_iter().enumerate() {
+            let what = format!("convolution on {count} elements, 75 % of bits zero: speed-up over one");
+            line(Figure::Scaling, format!("elements.{count}"), what, gain(&elements, i), "", None);
+        }
+        for (i, count) in CHIPS.into_iter().enumerate() {
+            let what = format!("weighing on {count} chips of the card, 75 % of bits zero: speed-up over one");
+            let paper = (count == 8).then_some(355.0 / 68.0);
+            line(Figure::Scaling, format!("chips.mac.{count}"), what, gain(&cards, i), "", paper);
+        }
+        let what = "basic operations on 8 chips of the card: speed-up over one".to_owned();
+        line(Figure::Scaling, "chips.basic.8".into(), what, gain(&card_powers, 1), "", Some(181.0 / 23.0));
+    }
+    if specification {
+        let figure = Figure::Specification;
+        let rate = |what: &str| format!("{what}, 4096 bits");
+        line(
+            figure,
+            "chip.basic".into(),
+            rate("basic operations, a chip"),
+            mega(card_powers[0]),
+            "M/s",
+            Some(23.0),
+        );
+        line(
+            figure,
+            "card.basic".into(),
+            rate("basic operations, the card"),
+            mega(card_powers[1]),
+            "M/s",
+            Some(181.0),
+        );
+        let chip = dense_rate(CHIP_ELEMENTS, clocks(linked[1]));
+        line(
+            figure,
+            "chip.mac".into(),
+            rate("MAC mode at 75 % zero bits, counted with them, a chip"),
+            chip,
+            "M/s",
+            Some(68.0),
+        );
+        let card = dense_rate(8 * CHIP_ELEMENTS, clocks(cards[3]));
+        line(figure, "card.mac".into(), rate("the same, the card"), card, "M/s", Some(355.0));
+        lines.extend(areas());
+    }
+    if !args.no_cpu && scaling {
+        lines.extend(software(&taken, linked[1], &cards)?);
+    }
+    show(args, &lines)
+}
+
+/// A NAND2 of osu018, the unit in which its areas become gates, in square micrometres.
+const NAND2: f64 = 24.0;
+/// The same in 28 nm, in round numbers: what standard cells of nine tracks have.
+const NAND2_28: f64 = 0.49;
+/// A bit of SRAM in 28 nm with its share of the periphery, in round numbers, in square micrometres.
+const SRAM_BIT: f64 = 0.25;
+/// Of a chip's core, the share that cells take after placement, in round numbers.
+const DENSITY: f64 = 0.7;
+/// SRAM of a chip in KB: the elements' 23.5 each, and the buffers that they share (hw/doc/phepu.md).
+const SRAM_KB: f64 = 2968.0;
+
+/// What synthesis gave for the blocks, and the chip that they make, from the results that `make -C hw syn` keeps; nothing
+/// if they are not there.
+fn areas() -> Vec<Line> {
+    let folder = Path::new("hw/syn/results");
+    let area = |name: &str| -> Option<f64> {
+        let text = std::fs::read_to_string(folder.join(format!("{name}.osu018_stdcells.json"))).ok()?;
+        serde_json::from_str::<Value>(&text).ok()?["area_um2"].as_f64()
+    };
+    // A multiplier of 256 bits has 16 times the partial products of one of 64, a Stein unit four times the bits.
+    let parts = [
+        ("multiplier", "ph_multiplier.WIDTH64", "256-bit multiplier, as 16 of 64 bits", 16.0, 3.0),
+        ("montgomery", "ph_montgomery", "Montgomery unit without multipliers", 1.0, 1.0),
+        ("stein", "ph_stein.WIDTH1024.DIGIT64", "Stein unit, as four of 1024 bits", 4.0, 1.0),
+        ("element", "ph_element", "element without units and memories", 1.0, 1.0),
+    ];
+    let (mut lines, mut gates) = (Vec::new(), Some(0.0));
+    let mut line = |id: &str, what: String, value: f64, unit, paper| {
+        let id = format!("phepu.area.{id}");
+        lines.push(Line { figure: Figure::Specification, id, what, value, unit, paper, measured: false });
+    };
+    for (id, name, what, times, of_element) in parts {
+        let area = area(name).map(|um2| um2 * times);
+        if let Some(um2) = area {
+            line(id, format!("{what}, osu018 (180 nm)"), um2 / 1e6, "mm2", None);
+        }
+        gates = gates.zip(area).map(|(gates, um2)| gates + of_element * um2 / NAND2);
+    }
+    match gates {
+        Some(gates) => {
+            let chip = gates * CHIP_ELEMENTS as f64;
+            line(
+                "gates",
+                format!("{CHIP_ELEMENTS} elements, in NAND2 of osu018"),
+                chip / 1e6,
+                "M gates",
+                None,
+            );
+            let logic = chip * NAND2_28 / 1e6;
+            let sram = SRAM_KB * 8192.0 * SRAM_BIT / 1e6;
+            let what = format!(
+                "chip in 28 nm, reckoned: {NAND2_28} um2 a gate, {SRAM_BIT} um2 a bit, {:.0} % filled",
+                100.0 * DENSITY
+            );
+            line("chip_28nm", what, (logic + sram) / DENSITY, "mm2", Some(42.96));
+        }
+        None => {
+            output::note("without area: hw/syn/results is not here, or lacks a block; run in the repository")
+        }
+    }
+    lines
+}
+
+/// The CPU device on the same layers, with all cores of this machine.
+fn software(taken: &[Taken], chip: usize, cards: &[usize]) -> anyhow::Result<Vec<Line>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cpu = Cpu::with_threads("cpu", cores)?;
+    let modulus = modulus(4096)?;
+    let bigmod = cpu.bigmod(&modulus)?;
+    let inputs = bigmod.place(&numbers(&modulus, TERMS))?;
+    // The median of five, in seconds.
+    let time = |zeros: u32, outputs: usize| -> anyhow::Result<f64> {
+        let mac = Mac::matrix(TERMS, Weights::Zeros(zeros).make(TERMS * outputs));
+        let mut times = Vec::new();
+        for _ in 0..5 {
+            let start = Instant::now();
+            bigmod.mac(&inputs, &mac)?;
+            times.push(start.elapsed().as_secs_f64());
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
+    };
+    let mut lines = Vec::new();
+    let name = cpu.name();
+    let mut pair = |id: &str, of: &str, seconds: f64, clocks: u64, paper: f64, than: &str| {
+        let mut line = |part: &str, what: String, value: f64, unit, paper| {
+            let id = format!("phepu.software.{id}.{part}");
+            lines.push(Line { figure: Figure::Scaling, id, what, value, unit, paper, measured: true });
+        };
+        line("ms", format!("{of}: {name} on {cores} cores of this machine"), seconds * 1e3, "ms", None);
+        let chip = clocks as f64 / CLOCK_HZ;
+        line(
+            "gain",
+            format!("the same: {than} over {name} on {cores} cores"),
+            seconds / chip,
+            "",
+            Some(paper),
+        );
+    };
+    let of = format!("{CHIP_ELEMENTS} outputs of {TERMS} terms, 75 % of bits zero");
+    let seconds = time(SPARSITY[3], CHIP_ELEMENTS)?;
+    pair("chip", &of, seconds, taken[chip].clocks, 14.9, "a chip");
+    if let Some(job) = cards.last() {
+        let outputs = 8 * CHIP_ELEMENTS;
+        let of = format!("{outputs} outputs of {TERMS} terms, 75 % of bits zero");
+        let seconds = time(SPARSITY[3], outputs)?;
+        pair("card", &of, seconds, taken[*job].clocks, 22.8, "the card");
+    }
+    Ok(lines)
+}
+
+fn number(x: f64) -> String {
+    match x {
+        1000.0.. => format!("{x:.0}"),
+        100.0.. => format!("{x:.1}"),
+        _ => format!("{x:.2}"),
+    }
+}
+
+fn show(args: &Phepu, lines: &[Line]) -> anyhow::Result<Outcome> {
+    if args.json {
+        let rows = lines.iter().map(|line| {
+            json!({
+                "id": line.id, "figure": line.figure.to_possible_value().map(|v| v.get_name().to_owned()), "what": line.what,
+                "value": line.value, "unit": line.unit, "paper": line.paper,
+                "ratio": line.paper.map(|paper| line.value / paper), "measured_here": line.measured,
+            })
+        });
+        output::json(&json!({"rows": rows.collect::<Vec<Value>>()}))?;
+        return Ok(Outcome::Done);
+    }
+    let figures: String = args
+        .figures
+        .iter()
+        .filter_map(|figure| Some(format!(" --figure {}", figure.to_possible_value()?.get_name())))
+        .collect();
+    let without = if args.no_cpu { " --no-cpu" } else { "" };
+    let mut text = format!(
+        "# PH-EPU, here and in the paper\n\nMade by `blindcore repro phepu{figures}{without}`; `README.md` says what to make of \
+         it. Clocks are the simulated hardware's, times at 500 MHz. Of Figure 15.4.6 powers alone have the card's bandwidths, \
+         of the others all.\n"
+    );
+    for figure in [Figure::Scaling, Figure::Rates, Figure::Specification] {
+        let mut of_figure = lines.iter().filter(|line| line.figure == figure).peekable();
+        if of_figure.peek().is_none() {
+            continue;
+        }
+        text += &format!("\n## {}\n\n| | here | | paper | ratio |\n|---|--:|---|--:|--:|\n", figure.title());
+        for line in of_figure {
+            let paper = line.paper.map_or(String::new(), number);
+            let ratio = line.paper.map_or(String::new(), |paper| format!("{:.2}", line.value / paper));
+            text +=
+                &format!("| {} | {} | {} | {paper} | {ratio} |\n", line.what, number(line.value), line.unit);
+        }
+    }
+    output::print(&text)?;
+    Ok(Outcome::Done)
+}
