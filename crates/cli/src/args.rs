@@ -147,7 +147,7 @@ pub(crate) struct Doctor {
 #[derive(clap::Args)]
 pub(crate) struct DeviceArgs {
     /// What computes: auto, cpu, cpu:portable, cpu:avx2, cpu:avx512, cpu:amx, rtl:onionchopper, or for
-    /// circuits rtl:sifo-half-gates [default: auto]
+    /// circuits rtl:sifo-half-gates, for sums rtl:phepu [default: auto]
     #[arg(long, env = "BLINDCORE_DEVICE", value_name = "NAME")]
     pub(crate) device: Option<String>,
     /// Threads that compute [default: one a core]

@@ -21,7 +21,7 @@ pub(crate) fn open(args: &DeviceArgs, config: &Config) -> anyhow::Result<Box<dyn
         name if name.starts_with("rtl:") => Ok(blindcore_accel_rtl::open(name)?),
         other => anyhow::bail!(
             "device {other:?} can't be opened: this build has no such device; use auto, cpu, cpu:portable, \
-             cpu:avx2, cpu:avx512, cpu:amx, rtl:onionchopper or rtl:sifo-half-gates"
+             cpu:avx2, cpu:avx512, cpu:amx, rtl:onionchopper, rtl:sifo-half-gates or rtl:phepu"
         ),
     }
 }

@@ -35,7 +35,8 @@ pub(crate) fn error(error: &anyhow::Error) {
             text = format!("{text}: {cause}");
         }
     }
-    note(&format!("blindcore: {}", text.replace('\n', " ")));
+    let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    note(&format!("blindcore: {shown}"));
 }
 
 /// Whether whoever read our stdout has gone, which is nothing to complain about.

@@ -64,7 +64,7 @@ Examples:
   blindcore hw run sum                                             a small layer under a key of 2048 bits
   blindcore hw run sum --image 16x3x3 --kernels 16x3x3 --zeros 75  one position of 144 terms, sparse weights
   blindcore hw run sum --dataflow buckets --json                   inputs inverted first, half of the multiplications
-  blindcore hw run sum --chips 8 --kernels 128x3x3                 the paper's card
+  blindcore hw run sum --chips 8 --kernels 128x3x3                 the paper's card: a minute
   blindcore hw run sum --listing                                   with the chips' instructions
 
 Pixels and weights are random. The client's code encrypts the image, the chips convolve it, the CPU does the same, every
@@ -92,7 +92,7 @@ pub(crate) struct HwSum {
     /// How the chips weigh
     #[arg(long, value_enum, default_value = "bit-serial")]
     dataflow: Way,
-    /// Chips: 1, or up to 8 on the paper's card, which share the output channels
+    /// Chips: 1, or up to 8 on the paper's card, which share output channels, then rows and columns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=8))]
     chips: u8,
     /// Bits of the key's n: 2048; 512 and 1024 need --insecure-test-key
@@ -109,6 +109,27 @@ pub(crate) struct HwSum {
     /// Print the result as one JSON document
     #[arg(long)]
     json: bool,
+}
+
+/// What is simulated at most: pixels and outputs each, weights, and clocks by the compiler's estimate, which take some
+/// twenty minutes of one chip.
+const MOST_NUMBERS: usize = 1 << 14;
+const MOST_WEIGHTS: usize = 1 << 20;
+const MOST_CLOCKS: u64 = 100_000_000;
+
+/// That a layer is one that a simulation finishes.
+fn check_size(task: &Task) -> anyhow::Result<()> {
+    for (what, got, most) in [
+        ("pixels", task.inputs(), MOST_NUMBERS),
+        ("outputs", task.outputs(), MOST_NUMBERS),
+        ("weights", task.weights(), MOST_WEIGHTS),
+    ] {
+        anyhow::ensure!(
+            got <= most,
+            "the layer has {got} {what}, over the {most} that are simulated; use a smaller one"
+        );
+    }
+    Ok(())
 }
 
 /// Weights of `bits` bits of which each is zero in so many of a hundred cases.
@@ -137,24 +158,44 @@ pub(crate) struct Done {
     pub(crate) simulated: Duration,
 }
 
-/// Compiles and runs a layer on inputs in the chips' form.
-pub(crate) fn run_layer(
-    device: &Phepu,
-    context: &Context,
+/// A layer as the chips are sent it.
+pub(crate) struct Compiled {
+    stream: Stream,
+    dataflow: Dataflow,
+    reckoned: Option<u64>,
+}
+
+/// Compiles a layer.
+pub(crate) fn compile(
     assignment: Assignment,
     weights: &[i64],
-    inputs: &Residues,
     dataflow: Dataflow,
-) -> anyhow::Result<Done> {
+) -> anyhow::Result<Compiled> {
     let programs = Programs::compile(assignment)?;
     programs.check()?;
     let stream = Stream::lower(&programs, weights, None, dataflow)?;
-    let (mut inverting, mut both) = (0, None);
     let reckoned = match dataflow {
         Dataflow::BitSerial => {
-            let one = vec![0; programs.assignment().task().inputs()];
-            Some(interpret(&programs, weights, &one, &IntegersModulo(3))?.cycles)
+            // Any inputs: it is the clocks that are wanted.
+            let inputs = vec![0; programs.assignment().task().inputs()];
+            Some(interpret(&programs, weights, &inputs, &IntegersModulo(3))?.cycles)
         }
+        Dataflow::Buckets => None,
+    };
+    Ok(Compiled { stream, dataflow, reckoned })
+}
+
+/// Runs a layer on inputs in the chips' form.
+pub(crate) fn run_layer(
+    device: &Phepu,
+    context: &Context,
+    compiled: Compiled,
+    inputs: &Residues,
+) -> anyhow::Result<Done> {
+    let Compiled { stream, dataflow, reckoned } = compiled;
+    let (mut inverting, mut both) = (0, None);
+    match dataflow {
+        Dataflow::BitSerial => {}
         Dataflow::Buckets => {
             // Each input, then its inverse.
             let (inverses, cost) = device.bigmod(context.modulus())?.invert(inputs)?;
@@ -163,9 +204,8 @@ pub(crate) fn run_layer(
             pairs.append(&inverses)?;
             let order = (0..inputs.len()).flat_map(|i| [i, inputs.len() + i]);
             both = Some(pairs.select(order));
-            None
         }
-    };
+    }
     let start = Instant::now();
     let run = device.card().run(&stream, context, both.as_ref().unwrap_or(inputs))?.whole()?;
     Ok(Done { run, stream, reckoned, inverting, simulated: start.elapsed() })
@@ -212,12 +252,29 @@ pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
     let shape = Convolution::new(args.image.0, args.kernels.0)
         .strided(args.stride, args.stride)
         .padded(args.padding, args.padding);
+    anyhow::ensure!(
+        [2, 4, 8].contains(&args.weight_bits),
+        "--weight-bits is {}, where the chip carries 2, 4 and 8; use one of these",
+        args.weight_bits
+    );
     let task = Task::convolution(shape, args.weight_bits)?;
+    check_size(&task)?;
     let chips = usize::from(args.chips);
     let assignment = Assignment::search(task, Machine::phepu(chips, ciphertext_bits)?)?;
+    anyhow::ensure!(
+        assignment.cycles() <= MOST_CLOCKS,
+        "the layer takes some {} clocks, over the {MOST_CLOCKS} that are simulated; use a smaller one",
+        assignment.cycles()
+    );
     let settings = if args.unbound { Settings::UNBOUND } else { Settings::PAPER };
     let name = if chips == 1 { "rtl:phepu" } else { "rtl:phepu-card" };
     let device = Phepu::with_settings(name, settings)?;
+    let mut listing = match &args.listing {
+        Some(Some(path)) => Some((NewFile::new(path, false)?, path)),
+        _ => None,
+    };
+    let weights = random_weights(task.weights(), args.weight_bits, args.zeros)?;
+    let compiled = compile(assignment.clone(), &weights, args.dataflow.dataflow())?;
 
     // The client encrypts.
     let key = SecretKey::generate(size, Mode::ShortExponent)?;
@@ -229,7 +286,6 @@ pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
     let plaintexts = Plaintexts::integers(key.public(), pixels.as_slice(), Encoding::integers(9)?)?;
     let image = Ciphertexts::encrypt(&encryptor, &plaintexts)?;
     let numbers = image.numbers(&encryptor)?;
-    let weights = random_weights(task.weights(), args.weight_bits, args.zeros)?;
 
     // The server convolves: on its CPU, and on the chips.
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -243,8 +299,7 @@ pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
     let (results, done) = watched(|| -> anyhow::Result<_> {
         let bigmod = device.bigmod(&modulus)?;
         let inputs = bigmod.place(&numbers)?;
-        let dataflow = args.dataflow.dataflow();
-        let done = run_layer(&device, &context, assignment.clone(), &weights, &inputs, dataflow)?;
+        let done = run_layer(&device, &context, compiled, &inputs)?;
         Ok((bigmod.read(&done.run.outputs)?, done))
     })?;
     let same = on_cpu.numbers(&encryptor)?;
@@ -260,10 +315,8 @@ pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
         anyhow::bail!("output {output} decrypts to {got}, where the convolution has {want}; report this");
     }
 
-    let listing = || listing(&done.stream);
-    if let Some(Some(path)) = &args.listing {
-        let mut file = NewFile::new(path, false)?;
-        write!(file, "{}", listing()).with_context(|| format!("{} can't be written", path.display()))?;
+    if let Some((mut file, path)) = listing.take() {
+        write!(file, "{}", done.stream).with_context(|| format!("{} can't be written", path.display()))?;
         file.finish(false)?;
     }
     let result =
@@ -272,15 +325,10 @@ pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
         output::json(&result.document(&decrypted))?;
     } else {
         let text = result.text();
-        output::print(&if to_screen { format!("{}\n{text}", listing()) } else { text })?;
+        output::print(&if to_screen { format!("{}\n{text}", done.stream) } else { text })?;
         output::note(&format!("simulated in {:.1} s", done.simulated.as_secs_f64()));
     }
     Ok(Outcome::Done)
-}
-
-/// Every chip's instructions, as people read them.
-fn listing(stream: &Stream) -> String {
-    stream.to_string()
 }
 
 /// What is told of a run.
@@ -321,7 +369,7 @@ impl Shown<'_> {
     /// Clocks of each step and of nothing, of all elements that work.
     fn stages(&self) -> ([u64; 4], u64) {
         let mut steps = [0; 4];
-        let (mut idle, mut all) = (0, 0);
+        let mut all = 0;
         for chip in &self.done.run.chips {
             for element in chip.elements.iter().filter(|e| e.instructions > 0) {
                 for (sum, clocks) in steps.iter_mut().zip(element.steps) {
@@ -330,8 +378,7 @@ impl Shown<'_> {
                 all += chip.clocks;
             }
         }
-        idle += all.saturating_sub(steps.iter().sum());
-        (steps, idle)
+        (steps, all.saturating_sub(steps.iter().sum()))
     }
 
     fn document(&self, decrypted: &[i64]) -> Value {
@@ -349,6 +396,7 @@ impl Shown<'_> {
             "key_bits": self.args.bits,
             "ciphertext_bits": 2 * self.args.bits,
             "chips": self.args.chips,
+            "chips_used": run.chips.len(),
             "image": self.args.image.0,
             "kernels": self.args.kernels.0,
             "stride": self.args.stride,
@@ -367,11 +415,12 @@ impl Shown<'_> {
             "clock_hz": CLOCK_HZ,
             "cycles_reckoned": self.done.reckoned,
             "cycles_of_inverting_inputs": self.done.inverting,
+            "cycles_in_all": run.card.clocks + self.done.inverting,
             "multiplications": run.multiplications(),
             "inversions": inversions,
             "zero_bits_skipped": skipped,
             "stages": stages.collect::<Vec<_>>(),
-            "cycles_of_nothing": idle,
+            "cycles_of_waiting": idle,
             "per_chip": run.chips.iter().map(per_chip).collect::<Vec<_>>(),
             "words_in": run.card.words_in,
             "words_out": run.card.words_out,

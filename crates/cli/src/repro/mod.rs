@@ -23,7 +23,7 @@ with the CPU's, too. One set of link and memory parameters serves all of Table 1
     /// Figures 15.4.5 to 15.4.7 of PH-EPU (2023), on the simulated chip and card
     #[command(after_help = "\
 Examples:
-  blindcore repro phepu                       a table in Markdown, in a few minutes
+  blindcore repro phepu                       tables in Markdown, in a minute or two
   blindcore repro phepu --figure 15.4.6       only rates and sparsity
   blindcore repro phepu --json                the same rows for programs
 

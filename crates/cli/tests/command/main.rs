@@ -235,7 +235,8 @@ fn bad_input_is_refused_in_one_line() {
     let dir = built(10);
     let refuse = |args: &[&str], words: &[&str]| refused(&run(dir.path(), args), words);
     refuse(&["db", "build", "nowhere.csv", "--key", "k", "--out", "x"], &["nowhere.csv"]);
-    refuse(&["db", "build", "book.parquet", "--key", "k", "--out", "x"], &["book.parquet", ".csv"]);
+    refuse(&["db", "build", "book.xlsx", "--key", "k", "--out", "x"], &["book.xlsx", ".csv"]);
+    refuse(&["db", "build", "book.parquet", "--key", "k", "--out", "x"], &["book.parquet", "check the path"]);
     refuse(&["db", "build", "book.csv", "--key", "nokey", "--out", "x"], &["nokey", "name, phone, note"]);
     refuse(&["db", "build", "book.csv", "--key", "name", "--out", "book.db"], &["book.db", "--force"]);
     refuse(

@@ -1,9 +1,9 @@
 //! A folder of files: their names and what they hold.
 
-use super::lines::failed;
+use super::lines::{failed, open_with};
 use super::{Progress, Row, Source, SourceError, Unit, project};
 use crate::Value;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::vec;
@@ -106,13 +106,9 @@ impl Source for Dir {
     }
 }
 
-/// Opens a file, and neither follows a symbolic link nor waits for a pipe's writer.
+/// Opens a file, and does not follow a symbolic link.
 fn open_file(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)
+    open_with(path, libc::O_NOFOLLOW)
 }
 
 /// The paths of all files below a folder, relative to it.

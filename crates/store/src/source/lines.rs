@@ -3,6 +3,7 @@
 use super::{MAX_ROW_BYTES, Progress, SourceError, Unit};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Stdin};
+use std::path::Path;
 
 /// Bytes read from a file at a time.
 const BUFFER: usize = 64 << 10;
@@ -43,10 +44,26 @@ pub(super) fn failed(origin: &str, error: io::Error) -> SourceError {
         io::ErrorKind::NotFound => "check the path",
         io::ErrorKind::PermissionDenied => "check who may read it",
         io::ErrorKind::IsADirectory => "name a file in it",
+        io::ErrorKind::InvalidInput => "name a file",
         io::ErrorKind::UnexpectedEof => "read it again once it is whole",
         _ => "check the disk that it is on",
     };
     SourceError::Io { origin: origin.to_owned(), error, remedy }
+}
+
+/// Opens what is to be read anywhere, with more of open(2)'s flags, and does not wait for a pipe's writer.
+pub(super) fn open_with(path: &Path, flags: i32) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    std::fs::OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY).open(path)
+}
+
+/// Opens a regular file.
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    let file = open_with(path, 0)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe, a device or a folder")),
+    }
 }
 
 impl<R: BufRead> Lines<R> {
@@ -141,6 +158,17 @@ mod tests {
         assert!(lines.start_row(|_| false).unwrap());
         let error = lines.start_row(|_| false).unwrap_err().to_string();
         assert!(error.contains("ended after 10 B of 1000 B; read it again"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        for path in [&pipe, dir.path(), Path::new("/dev/null")] {
+            assert_eq!(open_regular(path).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{path:?}");
+        }
     }
 
     #[test]

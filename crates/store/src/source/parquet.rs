@@ -2,7 +2,7 @@
 //!
 //! Source: `parquet-format`'s `LogicalTypes.md`.
 
-use super::lines::failed;
+use super::lines::{failed, open_with};
 use super::parquet_checks::{CheckedPages, MAX_METADATA_BYTES, check_metadata, check_pages};
 use super::server::one_line;
 use super::sqlite::Frozen;
@@ -55,7 +55,7 @@ impl Parquet {
     fn open_unguarded(path: &str, wanted: Option<&[String]>) -> Result<Self, SourceError> {
         let refused = |error| failed(path, error);
         let damaged = |error: &ParquetError| damaged(path, error);
-        let raw = File::open(path).map_err(refused)?;
+        let raw = open_with(Path::new(path), 0).map_err(refused)?;
         let metadata = raw.metadata().map_err(refused)?;
         if !metadata.is_file() {
             return Err(unfit(path, "it is no file", "name a file"));

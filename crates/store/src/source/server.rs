@@ -5,7 +5,6 @@ use crate::Value;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::fmt::{self, Write};
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::mem;
 use std::net::IpAddr;
@@ -242,7 +241,7 @@ impl Server {
             return Ok(roots);
         };
         let mut pem = Vec::new();
-        let read = File::open(path)
+        let read = super::lines::open_regular(std::path::Path::new(path))
             .and_then(|file| BufReader::new(file).take(MAX_CA_BYTES + 1).read_to_end(&mut pem));
         read.map_err(|error| super::lines::failed(path, error))?;
         let none = |why: &str| SourceError::Unfit {

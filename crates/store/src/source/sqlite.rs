@@ -3,13 +3,13 @@
 //! Rows borrow from their statement and statements from their connection, so a thread of its own holds all
 //! three and sends rows on in small batches.
 
-use super::lines::failed;
+use super::lines::{failed, open_regular};
 use super::{MAX_ROW_BYTES, Of, Progress, Row, Source, SourceError, Unit, project};
 use crate::Value;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, OpenFlags};
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -134,7 +134,7 @@ impl Drop for Sqlite {
 fn connect(path: &str) -> Result<(Connection, Option<Frozen>), SourceError> {
     let file = fs::canonicalize(path).map_err(|error| failed(path, error))?;
     let mut header = Vec::new();
-    let head = File::open(&file).and_then(|file| file.take(20).read_to_end(&mut header));
+    let head = open_regular(&file).and_then(|file| file.take(20).read_to_end(&mut header));
     head.map_err(|error| failed(path, error))?;
     let mut wal = OsString::from(&file);
     wal.push("-wal");
