@@ -346,7 +346,7 @@ struct Shown<'a> {
 const STEPS: [&str; 4] = ["1 accumulate", "2 align", "3 invert", "4 reduce"];
 
 fn us(clocks: u64) -> f64 {
-    clocks as f64 / CLOCK_HZ * 1e6
+    clocks as f64 / (CLOCK_HZ / 1e6)
 }
 
 /// A chip's counters, and its elements'.
