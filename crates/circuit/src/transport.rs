@@ -10,15 +10,13 @@
 //! # Ok::<(), blindcore_circuit::transport::Error>(())
 //! ```
 
-use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use zeroize::Zeroizing;
@@ -81,6 +79,12 @@ pub enum Error {
     },
 }
 
+impl From<blindcore_tls::Error> for Error {
+    fn from(blindcore_tls::Error { what, path, why }: blindcore_tls::Error) -> Self {
+        Self::File { what, path, why }
+    }
+}
+
 impl Error {
     fn handshake(source: &io::Error) -> Self {
         let why = if is_silence(source) { "it did not end in time".to_owned() } else { source.to_string() };
@@ -120,28 +124,14 @@ impl Tls {
     pub fn load(certificate: &Path, key: &Path, trust: &Path) -> Result<Self, Error> {
         let file =
             |what, path: &Path, why: String| Error::File { what, path: path.display().to_string(), why };
-        let certificates = |path: &Path| {
-            let text = read_pem(path).map_err(|e| file("certificate", path, e.to_string()))?;
-            let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
-            let all = all.map_err(|_| file("certificate", path, "it is cut short or damaged".into()))?;
-            if all.is_empty() {
-                return Err(file("certificate", path, "there is none in it".into()));
-            }
-            Ok(all)
-        };
-        let chain = certificates(certificate)?;
-        let text = read_pem(key).map_err(|e| file("private key", key, e.to_string()))?;
-        let private = PrivateKeyDer::from_pem_slice(&text).map_err(|e| {
-            let none = matches!(e, rustls::pki_types::pem::Error::NoItemsFound);
-            let why = if none { "there is none in it" } else { "it is cut short or damaged" };
-            file("private key", key, why.into())
-        })?;
+        let chain = blindcore_tls::certificates(certificate)?;
+        let private = blindcore_tls::private_key(key)?;
         let mut roots = RootCertStore::empty();
-        for root in certificates(trust)? {
+        for root in blindcore_tls::certificates(trust)? {
             roots.add(root).map_err(|e| file("trusted certificate", trust, e.to_string()))?;
         }
         let roots = Arc::new(roots);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = blindcore_tls::provider();
         let versions = &[&rustls::version::TLS13];
         let own = |e: rustls::Error| file("certificate and key", certificate, e.to_string());
         let client = ClientConfig::builder_with_provider(provider.clone())
@@ -161,20 +151,6 @@ impl Tls {
             .map_err(own)?;
         Ok(Self { client: Arc::new(client), server: Arc::new(server) })
     }
-}
-
-/// No file of certificates or of a key is longer.
-const MAX_PEM_BYTES: u64 = 1 << 20;
-
-/// A PEM file, whole; wiped when dropped, for it may be a key.
-fn read_pem(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
-    // Room for all of it at once: nothing is left behind by growing.
-    let mut text = Zeroizing::new(Vec::with_capacity(MAX_PEM_BYTES as usize + 1));
-    File::open(path)?.take(MAX_PEM_BYTES + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > MAX_PEM_BYTES {
-        return Err(io::Error::other(format!("it is over the limit of {MAX_PEM_BYTES} B")));
-    }
-    Ok(text)
 }
 
 /// A new self-signed certificate and its key, both PEM: what two parties exchange who share no authority.

@@ -20,8 +20,8 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org
 
 Exit codes: 0 done or found, 1 not there, 2 error. Data goes to stdout, everything else to stderr.
---device, --threads, --server, --cache, --listen and --gather can also be set by BLINDCORE_DEVICE and so
-on, or in blindcore.toml; the flag wins, then the variable.")]
+--device, --threads, --server, --ca, --cache, --listen, --tls-cert, --tls-key and --gather can also be set by
+BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.")]
 pub(crate) struct Args {
     /// Settings file; by default blindcore.toml in this folder, if there is one
     #[arg(long, global = true, env = "BLINDCORE_CONFIG", value_name = "FILE")]
@@ -160,11 +160,11 @@ pub(crate) struct DeviceArgs {
 Examples:
   blindcore serve people.db
   blindcore serve people.db drugs.db --listen 127.0.0.1:8080
+  blindcore serve people.db --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
 
 gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
-SIGTERM and Ctrl-C finish the lookups under way and stop. The transport is plain text: listen on
-loopback, or put a proxy with TLS before it. Sizes and headers are checked at the start, contents by
-`blindcore db verify`.")]
+SIGTERM and Ctrl-C finish the lookups under way and stop. Beyond this machine connections are encrypted
+by TLS 1.2 or 1.3. Sizes and headers are checked at the start, contents by `blindcore db verify`.")]
 pub(crate) struct Serve {
     /// The databases' folders
     #[arg(required = true, value_name = "DIR")]
@@ -172,6 +172,15 @@ pub(crate) struct Serve {
     /// Address and port [default: 127.0.0.1:7700]
     #[arg(long, env = "BLINDCORE_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
+    /// The server's certificate and those that lead from it to an authority, in PEM
+    #[arg(long, env = "BLINDCORE_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, env = "BLINDCORE_TLS_KEY", value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Listen beyond this machine without TLS, though everybody between can read and change what passes
+    #[arg(long)]
+    pub(crate) plain_text: bool,
     /// Most queries that one pass over a database answers, 1 to 64 [default: 16]
     #[arg(long, env = "BLINDCORE_GATHER", value_name = "N")]
     pub(crate) gather: Option<usize>,
@@ -187,9 +196,15 @@ pub(crate) struct Serve {
 
 #[derive(clap::Args)]
 pub(crate) struct ServerArgs {
-    /// The server, such as http://127.0.0.1:7700
+    /// The server, such as https://db.example.org or http://127.0.0.1:7700
     #[arg(long, env = "BLINDCORE_SERVER", value_name = "URL")]
     pub(crate) server: Option<String>,
+    /// Authorities that may have signed the server's certificate, in PEM, beside Mozilla's list
+    #[arg(long, env = "BLINDCORE_CA", value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Ask a server beyond this machine over http://, though everybody between can read and change what passes
+    #[arg(long)]
+    pub(crate) plain_text: bool,
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,

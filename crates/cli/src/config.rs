@@ -15,10 +15,16 @@ pub(crate) struct Config {
     pub(crate) threads: Option<usize>,
     /// As `--server`.
     pub(crate) server: Option<String>,
+    /// As `--ca`.
+    pub(crate) ca: Option<PathBuf>,
     /// As `--cache`.
     pub(crate) cache: Option<PathBuf>,
     /// As `--listen`.
     pub(crate) listen: Option<String>,
+    /// As `--tls-cert`.
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// As `--tls-key`.
+    pub(crate) tls_key: Option<PathBuf>,
     /// As `--gather`.
     pub(crate) gather: Option<usize>,
 }

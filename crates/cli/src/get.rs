@@ -33,10 +33,11 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
         (false, Some(dir)) => CacheDir::At(dir),
         (false, None) => CacheDir::User,
     };
+    let options = options(config, &args.server);
     let keys = args.keys_from.as_deref().map(read_keys).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let client = Client::connect_with(&url, Options { cache, ..Options::default() }).await?;
+        let client = Client::connect_with(&url, Options { cache, ..options }).await?;
         let bar = Arc::new(Mutex::new(Bar::new()));
         let shown = bar.clone();
         let progress = Arc::new(move |done, total| {
@@ -119,7 +120,9 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
 pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outcome> {
     let url = server(config, &args.server)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let tables = runtime.block_on(async { Client::connect(&url).await?.tables().await })?;
+    let tables = runtime.block_on(async {
+        Client::connect_with(&url, options(config, &args.server)).await?.tables().await
+    })?;
     if args.server.json {
         let list: Vec<Value> =
             tables.iter().map(|t| json!({"name": t.name, "epoch": t.epoch, "rows": t.rows})).collect();
@@ -138,6 +141,11 @@ fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
     named
         .or_else(|| config.server.clone())
         .context("no server is named; say --server http://127.0.0.1:7700 or set BLINDCORE_SERVER")
+}
+
+fn options(config: &Config, args: &args::ServerArgs) -> Options {
+    let ca = args.ca.clone().or_else(|| config.ca.clone());
+    Options { ca, plain_text: args.plain_text, ..Options::default() }
 }
 
 /// Every line of a file; an empty line is no key, so it is skipped.

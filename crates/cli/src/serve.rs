@@ -1,7 +1,7 @@
 //! `blindcore serve`: databases, placed on a device, answering until a signal.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -21,6 +21,9 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     log_to_stderr(args.log_json);
     let listen = args.listen.as_deref().or(config.listen.as_deref()).unwrap_or(DEFAULT_LISTEN);
     let mut settings = ServerConfig { listen: address(listen)?, ..ServerConfig::default() };
+    settings.plain_text = args.plain_text;
+    let access = Access::new(&args, config)?;
+    settings.tls = access.tls()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
     let device = device::open(&args.device, config)?;
 
@@ -43,6 +46,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         .map(|s| open(s, &*device, &mut load).with_context(|| format!("{}", s.dir().display())))
         .collect::<anyhow::Result<Vec<Table>>>()?;
     drop(bar);
+    let encrypted = settings.tls.is_some();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // Signals are caught before anybody is told that the server is there.
@@ -66,10 +70,11 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
                 "serving"
             );
         }
-        if !server.address().ip().is_loopback() {
-            tracing::warn!("the transport is plain text: put a proxy with TLS before this address");
+        let scheme = if encrypted { "https" } else { "http" };
+        if !encrypted && !server.address().ip().is_loopback() {
+            tracing::warn!("the transport is plain text, for everybody between to read and change");
         }
-        tracing::info!("listening on http://{}", server.address());
+        tracing::info!("listening on {scheme}://{}", server.address());
         let stats = server.stats();
         let cut = server.run(stop).await;
         for (table, part, s) in stats.parts().filter(|(_, _, s)| s.requests > 0) {
@@ -82,6 +87,32 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         anyhow::ensure!(cut == 0, "{cut} connections did not finish in time and were cut");
         Ok(Outcome::Done)
     })
+}
+
+/// Files that say who the server is, read at the start and again whenever the server is told to.
+struct Access {
+    tls: Option<(PathBuf, PathBuf)>,
+}
+
+impl Access {
+    fn new(args: &args::Serve, config: &Config) -> anyhow::Result<Self> {
+        let cert = args.tls_cert.clone().or_else(|| config.tls_cert.clone());
+        let key = args.tls_key.clone().or_else(|| config.tls_key.clone());
+        let tls = match (cert, key) {
+            (Some(cert), Some(key)) => Some((cert, key)),
+            (None, None) => None,
+            (Some(_), None) => anyhow::bail!("--tls-cert is of no use without its key; add --tls-key FILE"),
+            (None, Some(_)) => {
+                anyhow::bail!("--tls-key is of no use without its certificate; add --tls-cert FILE")
+            }
+        };
+        Ok(Self { tls })
+    }
+
+    fn tls(&self) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
+        let load = |(cert, key): &(PathBuf, PathBuf)| blindcore_tls::server(cert, key);
+        Ok(self.tls.as_ref().map(load).transpose()?)
+    }
 }
 
 pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {

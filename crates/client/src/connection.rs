@@ -1,5 +1,7 @@
 //! A server, asked over gRPC.
 
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +13,10 @@ use http::Uri;
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
+use tower::service_fn;
 
 use crate::cache::CacheDir;
+use crate::connector::{Connector, unreachable};
 use crate::error::{chain, refused};
 use crate::hint::Progress;
 use crate::{Error, TableClient};
@@ -22,6 +26,10 @@ use crate::{Error, TableClient};
 pub struct Options {
     /// Where hints are kept.
     pub cache: CacheDir,
+    /// A PEM file of authorities that may sign the server's certificate, beside Mozilla's list.
+    pub ca: Option<PathBuf>,
+    /// Asks servers beyond this machine over `http://` too, which everybody between can read and change.
+    pub plain_text: bool,
     /// How long connecting may take.
     pub connect_timeout: Duration,
     /// How long an answer, or the next piece of a hint, may take.
@@ -36,6 +44,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             cache: CacheDir::User,
+            ca: None,
+            plain_text: false,
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(120),
             hint_bytes: 4 << 30,
@@ -54,27 +64,28 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to `http://HOST:PORT`.
+    /// Connects to `https://HOST:PORT`, or to `http://HOST:PORT` on this machine.
     ///
     /// # Errors
-    /// The address is none, asks for TLS, or nobody answers there.
+    /// The address is none, nobody answers there, the server's certificate doesn't show that it is `HOST`, or plain text
+    /// would leave the machine.
     pub async fn connect(url: &str) -> Result<Self, Error> {
         Self::connect_with(url, Options::default()).await
     }
 
-    /// Connects to `http://HOST:PORT`.
+    /// Connects with other settings.
     ///
     /// # Errors
-    /// As [`Client::connect`].
+    /// As [`Client::connect`], or the file of certificates can't be used.
     pub async fn connect_with(url: &str, options: Options) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Url { url: url.to_owned(), why: why.to_owned() };
         let uri: Uri = url.parse().map_err(|e| wrong(&chain(&e)))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err(Error::Tls { url: url.to_owned() }),
-            Some(_) => return Err(wrong("only http:// is spoken")),
-            None => return Err(wrong("it does not start with http://")),
-        }
+        let encrypted = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            Some(_) => return Err(wrong("only http:// and https:// are spoken")),
+            None => return Err(wrong("it starts with neither http:// nor https://")),
+        };
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(wrong("it goes on after the port"));
         }
@@ -85,16 +96,25 @@ impl Client {
             return Err(wrong("it names a user"));
         }
         let server = uri.authority().map_or_else(String::new, ToString::to_string).into();
-        let endpoint = Endpoint::from(uri)
-            .connect_timeout(options.connect_timeout)
-            .tcp_nodelay(true)
+        let connector = Connector::new(&uri, encrypted, &options)?;
+        let limit = options.connect_timeout;
+        // The connector does what `https` asks for: to tonic, whatever it was built with, it is any connection.
+        let endpoint = Endpoint::from(Uri::from_static("http://blindcore.invalid"))
+            .origin(uri)
             // A hint comes as fast as the network allows, not as windows do.
             .initial_stream_window_size(4 << 20)
             .initial_connection_window_size(8 << 20)
             .http2_keep_alive_interval(Duration::from_secs(30))
             .keep_alive_timeout(Duration::from_secs(20));
-        let channel = endpoint.connect().await;
-        let channel = channel.map_err(|e| Error::Connect { url: url.to_owned(), why: chain(&e) })?;
+        let service = service_fn(move |_: Uri| {
+            let connector = connector.clone();
+            async move {
+                let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+                timeout(limit, connector.connect()).await.map_err(late)?
+            }
+        });
+        let channel = endpoint.connect_with_connector(service).await;
+        let channel = channel.map_err(|e| unreachable(url, &e))?;
         Ok(Self { grpc: LookupClient::new(channel), options: Arc::new(options), server })
     }
 

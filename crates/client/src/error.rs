@@ -21,17 +21,30 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
-    /// TLS is not there yet.
-    #[error(
-        "{url} asks for TLS, which this version does not have; use http:// on a network you trust, or through \
-         a tunnel: lookups stay private, but nothing keeps others from changing them"
-    )]
+    /// The server can't be told to be the one that was meant.
+    #[error("no TLS with {url}: {why}")]
     Tls {
-        /// What was given.
+        /// The address.
+        url: String,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// Plain text would leave the machine.
+    #[error(
+        "{url} is beyond this machine and http:// is plain text: lookups stay private, but everybody between sees which table \
+         is asked and can change what comes back; ask for https://, or say that plain text will do (--plain-text)"
+    )]
+    PlainText {
+        /// The address.
         url: String,
     },
+    /// A file of certificates that can't be used.
+    #[error("{0}; give a PEM file of the authority that signed the server's certificate")]
+    Certificates(#[from] blindcore_tls::Error),
     /// Nobody answers there.
-    #[error("can't reach {url}: {why}; is the server running, and is the address right?")]
+    #[error(
+        "can't reach {url}: {why}; is the server running, and is the address right, http:// or https:// too?"
+    )]
     Connect {
         /// The address.
         url: String,

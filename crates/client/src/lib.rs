@@ -28,6 +28,7 @@
 
 mod cache;
 mod connection;
+mod connector;
 mod error;
 mod hint;
 mod table;

@@ -174,10 +174,10 @@ async fn a_server_that_never_answers_is_left() {
 #[tokio::test]
 async fn addresses_are_checked() {
     for (url, what) in [
-        ("https://127.0.0.1:1", "TLS"),
+        ("https://127.0.0.1:1", "can't reach https://127.0.0.1:1"),
         ("127.0.0.1:7700", "http://"),
         ("localhost", "http://"),
-        ("ftp://x", "only http://"),
+        ("ftp://x", "only http:// and https://"),
         ("http://x/y", "after the port"),
         ("http://me@x", "names a user"),
         ("", "http://"),

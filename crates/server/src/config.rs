@@ -1,6 +1,7 @@
 //! What a server allows.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a server allows. Every limit is checked before the memory that it bounds is taken.
@@ -8,6 +9,11 @@ use std::time::Duration;
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Certificates, and so TLS on every connection; [`crate::Handle::set_tls`] puts others in their place. Without, the
+    /// transport is plain text, which [`crate::Server::bind`] refuses beyond this machine unless `plain_text` says so.
+    pub tls: Option<Arc<rustls::ServerConfig>>,
+    /// Plain text also beyond this machine.
+    pub plain_text: bool,
     /// The most queries in one pass over a database, 1 to [`blindcore_lookup::MAX_GATHER`].
     pub gather: usize,
     /// The most queries that wait for one part of a table.
@@ -22,7 +28,7 @@ pub struct Config {
     pub connections: usize,
     /// The most requests at a time on one HTTP/2 connection.
     pub streams_per_connection: u32,
-    /// How long a connection may take to say what it wants.
+    /// How long a handshake may take, and then a connection to say what it wants.
     pub header_timeout: Duration,
     /// How long a request may take, from its first byte to the first of its answer.
     pub request_timeout: Duration,
@@ -38,6 +44,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7700)),
+            tls: None,
+            plain_text: false,
             gather: 16,
             waiting_queries: 1024,
             queries_per_request: 64,

@@ -16,6 +16,15 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
+    /// Plain text would leave the machine.
+    #[error(
+        "{address} is beyond this machine and the transport is plain text, for everybody between to read and change; give a \
+         certificate and its key for TLS (--tls-cert, --tls-key), or say that it is to be plain text (--plain-text)"
+    )]
+    PlainText {
+        /// The address.
+        address: SocketAddr,
+    },
     /// A thread can't be started.
     #[error("can't start a thread to answer {table}: {source}; raise the limit on processes")]
     Thread {

@@ -35,9 +35,10 @@ mod state;
 mod stats;
 pub mod sum;
 mod table;
+mod tls;
 
 pub use config::Config;
 pub use error::Error;
-pub use serve::Server;
+pub use serve::{Handle, Server};
 pub use stats::{PartStats, Stats, Totals};
 pub use table::{Part, Table};

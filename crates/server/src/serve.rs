@@ -4,8 +4,8 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -19,7 +19,8 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
@@ -30,7 +31,7 @@ use crate::grpc::Grpc;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::stats::add;
-use crate::{Config, Error, Stats, Table, http as http_face};
+use crate::{Config, Error, Stats, Table, http as http_face, tls};
 
 /// Bytes that a client may send of one request before anybody reads them.
 const STREAM_WINDOW: u32 = 512 << 10;
@@ -40,6 +41,21 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 const SEND_BYTES: usize = 256 << 10;
 /// Bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
+
+/// What can be changed of a server while it runs, from anywhere.
+#[derive(Clone)]
+pub struct Handle(Arc<State>);
+
+impl Handle {
+    /// Encrypts connections from now on with these certificates; those that are open keep theirs. Without effect on a
+    /// server that was started without TLS: it doesn't become another kind of server under its clients.
+    pub fn set_tls(&self, tls: Arc<rustls::ServerConfig>) {
+        let mut current = self.0.tls.write().unwrap_or_else(PoisonError::into_inner);
+        if current.is_some() {
+            *current = Some(tls);
+        }
+    }
+}
 
 /// A server that listens; [`Server::run`] makes it answer.
 pub struct Server {
@@ -53,8 +69,12 @@ impl Server {
     /// Checks the settings, starts a thread for each part of each table, and listens.
     ///
     /// # Errors
-    /// A setting is out of range, two tables have one name, or the address can't be had.
+    /// A setting is out of range, two tables have one name, the address can't be had, or plain text would leave the
+    /// machine.
     pub async fn bind(config: Config, tables: Vec<Table>) -> Result<Self, Error> {
+        if config.tls.is_none() && !config.plain_text && !config.listen.ip().is_loopback() {
+            return Err(Error::PlainText { address: config.listen });
+        }
         let state = Arc::new(State::new(&config, tables)?);
         let listen = |source| Error::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
@@ -72,6 +92,12 @@ impl Server {
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.state.stats()
+    }
+
+    /// What can be changed while it runs.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle(self.state.clone())
     }
 
     /// Answers until `shutdown` is done, then drains: `/readyz` says no for [`Config::drain_delay`], then new
@@ -106,7 +132,18 @@ impl Server {
                     let (state, router, config) = (state.clone(), router.clone(), config.clone());
                     let draining = draining.clone();
                     connections.spawn(async move {
-                        connection(stream, state, router, config, draining).await;
+                        let _ = stream.set_nodelay(true);
+                        let tls = state.tls.read().unwrap_or_else(PoisonError::into_inner).clone();
+                        match tls {
+                            None => connection(stream, state, router, config, draining).await,
+                            Some(tls) => match tls::accept(stream, tls, config.header_timeout).await {
+                                Ok(stream) => connection(stream, state, router, config, draining).await,
+                                Err(error) => {
+                                    add(&state.totals.handshakes_failed, 1);
+                                    tracing::debug!(%error, "handshake");
+                                }
+                            },
+                        }
                         drop(slot);
                     });
                 }
@@ -136,13 +173,12 @@ fn router(state: &Arc<State>) -> Router {
 }
 
 async fn connection(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     state: Arc<State>,
     router: Router,
     config: Arc<Config>,
     mut draining: watch::Receiver<bool>,
 ) {
-    let _ = stream.set_nodelay(true);
     let activity = Activity::new();
     let service = service_fn(|request| {
         activity.touch();

@@ -1,8 +1,8 @@
 //! What every request sees: tables, their queues, and the checks that let a request in.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use blindcore_wire::{PartKind, Reason, TableDescription, proto};
@@ -99,6 +99,8 @@ pub(crate) struct State {
     /// The most bytes in any request.
     pub(crate) request_bytes: usize,
     pub(crate) ready: AtomicBool,
+    /// What new connections are encrypted with.
+    pub(crate) tls: RwLock<Option<Arc<rustls::ServerConfig>>>,
     pub(crate) totals: Arc<TotalCounters>,
 }
 
@@ -142,6 +144,7 @@ impl State {
             budget: Budget::new(config.memory_bytes),
             request_bytes,
             ready: AtomicBool::new(true),
+            tls: RwLock::new(config.tls.clone()),
             totals: Arc::default(),
             tables: hosted,
         })

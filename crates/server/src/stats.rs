@@ -57,6 +57,8 @@ counters! {
     connections,
     /// Connections closed because they stood still.
     stalled,
+    /// Connections whose TLS handshake failed or took too long.
+    handshakes_failed,
     /// Requests refused, of any kind.
     refused,
 }

@@ -1,6 +1,7 @@
 //! Small tables, servers that run until a test ends, and servers that lie.
 #![allow(dead_code, unreachable_pub)] // each test uses its part
 
+pub mod authority;
 pub mod fake;
 
 use std::net::SocketAddr;
@@ -12,7 +13,7 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_client::{CacheDir, Client, Options};
 use blindcore_lookup::keyword::{FINGERPRINT_BYTES, KeyHash, columns_for, solve};
 use blindcore_lookup::{Geometry, Params, Scheme, pack_group, preprocess};
-use blindcore_server::{Config, Part, Server, Stats, Table};
+use blindcore_server::{Config, Handle, Part, Server, Stats, Table};
 use blindcore_wire::codec::encode_record;
 use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription, Value, encode_key_slot};
 use bytes::Bytes;
@@ -194,6 +195,7 @@ pub fn people(n: usize) -> Vec<(String, Vec<Value>)> {
 pub struct Running {
     pub address: SocketAddr,
     pub stats: Stats,
+    pub handle: Handle,
     stop: Option<oneshot::Sender<()>>,
     done: JoinHandle<usize>,
 }
@@ -205,12 +207,12 @@ impl Running {
 
     pub async fn start_with(config: Config, tables: &[&Made]) -> Self {
         let server = Server::bind(config, tables.iter().map(|t| t.place()).collect()).await.unwrap();
-        let (address, stats) = (server.address(), server.stats());
+        let (address, stats, handle) = (server.address(), server.stats(), server.handle());
         let (stop, stopped) = oneshot::channel::<()>();
         let done = tokio::spawn(server.run(async move {
             let _ = stopped.await;
         }));
-        Self { address, stats, stop: Some(stop), done }
+        Self { address, stats, handle, stop: Some(stop), done }
     }
 
     pub fn url(&self) -> String {
@@ -244,6 +246,16 @@ pub async fn client_of(url: &str, cache: CacheDir) -> Client {
 
 pub fn cache(path: &Path) -> CacheDir {
     CacheDir::At(path.to_owned())
+}
+
+/// Waits until it is so, which a server comes to when it gets to it.
+pub async fn until(so: impl Fn() -> bool) {
+    let waiting = async {
+        while !so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), waiting).await.expect("it comes to be so");
 }
 
 /// An HTTP/1.1 request, spoken by hand, such as `GET /livez|Accept: x`: status, head, body.
