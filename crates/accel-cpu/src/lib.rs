@@ -24,13 +24,13 @@ mod rows;
 mod tiles;
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use blindcore_accel::bigmod::{Bigmod, Modulus};
 use blindcore_accel::contract::Shape;
 use blindcore_accel::garble::{Garble, Scheme};
 use blindcore_accel::{
-    Contract, Cost, Database, Description, Device, Error, Layout, Placed, SharedBytes, Words,
+    Contract, Cost, Database, Description, Device, Error, Layout, Pass, Placed, SharedBytes, Words,
 };
 
 pub use arch::measure;
@@ -162,6 +162,10 @@ impl Contract for CpuContract {
             pieces,
         }))
     }
+
+    fn begin(&self, query: &Words) -> Result<Box<dyn Pass + '_>, Error> {
+        Ok(Box::new(CpuPass::begin(&self.cpu, &self.shape, self.layout, query)?))
+    }
 }
 
 impl CpuContract {
@@ -179,7 +183,12 @@ impl CpuContract {
             return Err(Error::Length { what: "packed database", got, want, unit: "bytes" });
         }
         if self.layout == Layout::Rows {
-            rows::check_packed(&self.shape, pieces)?;
+            let mut position = 0;
+            for piece in pieces {
+                let piece = (**piece).as_ref();
+                rows::check_packed(&self.shape, piece, position)?;
+                position += piece.len() / self.shape.database.bytes();
+            }
         }
         Ok(())
     }
@@ -198,22 +207,95 @@ impl Placed for CpuPlaced {
     }
 
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
-        let queries = self.shape.check_query(query)?;
+        let mut pass = CpuPass::begin(&self.cpu, &self.shape, self.layout, query)?;
+        for piece in &self.pieces {
+            pass.compute((**piece).as_ref());
+        }
+        pass.answer()
+    }
+}
+
+struct CpuPass<'a> {
+    cpu: &'a Cpu,
+    shape: &'a Shape,
+    layout: Layout,
+    work: Work,
+    /// Bytes that were taken, and are to be taken in all.
+    taken: usize,
+    total: usize,
+    /// In the kernels, and in what precedes them.
+    time: Duration,
+}
+
+enum Work {
+    Tiles(tiles::Pass),
+    Rows(rows::Pass),
+}
+
+impl<'a> CpuPass<'a> {
+    fn begin(cpu: &'a Cpu, shape: &'a Shape, layout: Layout, query: &Words) -> Result<Self, Error> {
+        let queries = shape.check_query(query)?;
         let start = Instant::now();
-        let pieces: Vec<&[u8]> = self.pieces.iter().map(|p| (**p).as_ref()).collect();
-        let Cpu { isa, pool, .. } = &self.cpu;
-        let (answer, passes) = match self.layout {
-            Layout::Tiles16x64 => pool.install(|| tiles::run(*isa, &self.shape, &pieces, query, queries)),
-            Layout::Rows => (pool.install(|| rows::run(*isa, &self.shape, &pieces, query, queries)), 1),
+        let work = cpu.pool.install(|| match layout {
+            Layout::Tiles16x64 => Work::Tiles(tiles::Pass::new(cpu.isa, shape, query, queries)),
+            Layout::Rows => Work::Rows(rows::Pass::new(cpu.isa, shape, query, queries)),
+        });
+        let total = layout.stripe_bytes(shape) * layout.stripes(shape);
+        Ok(Self { cpu, shape, layout, work, taken: 0, total, time: start.elapsed() })
+    }
+
+    /// Computes the outputs of the next stripes, which have been checked.
+    fn compute(&mut self, stripes: &[u8]) {
+        let start = Instant::now();
+        let work = &mut self.work;
+        self.cpu.pool.install(|| match work {
+            Work::Tiles(pass) => pass.take(stripes),
+            Work::Rows(pass) => pass.take(stripes),
+        });
+        self.taken += stripes.len();
+        self.time += start.elapsed();
+    }
+
+    fn answer(self) -> Result<(Words, Cost), Error> {
+        if self.taken != self.total {
+            let (got, want) = (self.taken, self.total.to_string());
+            return Err(Error::Length { what: "packed database", got, want, unit: "bytes" });
+        }
+        let start = Instant::now();
+        let (answer, passes) = match self.work {
+            Work::Tiles(pass) => {
+                let passes = pass.groups();
+                (pass.finish(), passes)
+            }
+            Work::Rows(pass) => (pass.finish(), 1),
         };
-        let bytes: usize = pieces.iter().map(|p| p.len()).sum();
         let cost = Cost {
-            time: start.elapsed(),
-            database_bytes: (bytes * passes) as u64,
-            threads: pool.current_num_threads(),
+            time: self.time + start.elapsed(),
+            database_bytes: (self.total * passes) as u64,
+            threads: self.cpu.pool.current_num_threads(),
             hardware: None,
             ..Cost::default()
         };
         Ok((answer, cost))
+    }
+}
+
+impl Pass for CpuPass<'_> {
+    fn take(&mut self, stripes: &[u8]) -> Result<(), Error> {
+        let stripe = self.layout.stripe_bytes(self.shape);
+        let (got, left) = (stripes.len(), self.total - self.taken);
+        if got == 0 || got % stripe != 0 || got > left {
+            let want = format!("a multiple of its stripe, {stripe}, and at most the {left} that are left");
+            return Err(Error::Length { what: "a piece of the packed database", got, want, unit: "bytes" });
+        }
+        if self.layout == Layout::Rows {
+            rows::check_packed(self.shape, stripes, self.taken / self.shape.database.bytes())?;
+        }
+        self.compute(stripes);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(Words, Cost), Error> {
+        self.answer()
     }
 }

@@ -28,7 +28,7 @@
 //! [`Layout::Rows`]: blindcore_accel::Layout::Rows
 
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Error, SharedBytes, Word, Words};
+use blindcore_accel::{Error, Layout, Word, Words};
 use blindcore_math::Modulus;
 use rayon::prelude::*;
 
@@ -150,31 +150,28 @@ fn portable_words<const BYTES: usize>(block: &Block<'_>, sums: &mut [u64]) {
     }
 }
 
-/// Checks that packed rows can be read as words and hold nothing but residues.
-pub(crate) fn check_packed(shape: &Shape, pieces: &[SharedBytes]) -> Result<(), Error> {
+/// Checks that packed rows can be read as words and hold nothing but residues. `position` is that of their first
+/// word.
+pub(crate) fn check_packed(shape: &Shape, bytes: &[u8], mut position: usize) -> Result<(), Error> {
     let width = shape.database.bytes();
     let channel = shape.depth() * shape.d;
-    let mut position = 0;
-    for piece in pieces {
-        let bytes = (**piece).as_ref();
-        if bytes.as_ptr().align_offset(width) != 0 {
-            let want = format!("{width}-byte aligned");
-            let got = bytes.as_ptr().addr() % width;
-            let what = "start of a packed piece";
-            return Err(Error::Length { what, got, want, unit: "bytes past alignment" });
+    if bytes.as_ptr().align_offset(width) != 0 {
+        let want = format!("{width}-byte aligned");
+        let got = bytes.as_ptr().addr() % width;
+        let what = "start of a packed piece";
+        return Err(Error::Length { what, got, want, unit: "bytes past alignment" });
+    }
+    // A piece holds whole rows, so it begins with the first channel.
+    for (channel, modulus) in bytes.chunks_exact(channel * width).zip(shape.moduli.iter().cycle()) {
+        let max = modulus.max_residue();
+        let mut words = channel.chunks_exact(width).map(|word| read(shape.database, word)).enumerate();
+        if max < shape.database.max()
+            && let Some((at, value)) = words.find(|(_, value)| *value > max)
+        {
+            let (position, modulus) = (position + at, modulus.to_string());
+            return Err(Error::Residue { what: "packed database", value, position, modulus });
         }
-        // A piece holds whole rows, so it begins with the first channel.
-        for (channel, modulus) in bytes.chunks_exact(channel * width).zip(shape.moduli.iter().cycle()) {
-            let max = modulus.max_residue();
-            let mut words = channel.chunks_exact(width).map(|word| read(shape.database, word)).enumerate();
-            if max < shape.database.max()
-                && let Some((at, value)) = words.find(|(_, value)| *value > max)
-            {
-                let (position, modulus) = (position + at, modulus.to_string());
-                return Err(Error::Residue { what: "packed database", value, position, modulus });
-            }
-            position += channel.len() / width;
-        }
+        position += channel.len() / width;
     }
     Ok(())
 }
@@ -185,27 +182,46 @@ fn read(word: Word, bytes: &[u8]) -> u64 {
     u64::from_le_bytes(wide)
 }
 
-/// Runs the operation. The query has been checked and gathers `queries` parts.
-///
-/// # Panics
-/// More than 2^32 products in a sum.
-pub(crate) fn run(isa: Isa, shape: &Shape, pieces: &[&[u8]], query: &Words, queries: usize) -> Words {
-    assert!(shape.depth() <= MAX_DEPTH, "{shape}: the CPU's sums hold 2^32 products");
-    let lines = Lines::new(shape);
-    let rows = Rows {
-        shape,
-        kernels: shape.moduli.iter().map(|m| kernel(isa, shape, *m)).collect(),
-        query: lines.arrange_query(shape, query, queries),
-        lines,
-        parts: queries * shape.p,
-    };
-    let mut answer = Words::zeros(shape.query_word(), shape.answer_len(queries));
-    match &mut answer {
-        Words::U32(answer) => rows.run(pieces, answer, |word| word as u32),
-        Words::U64(answer) => rows.run(pieces, answer, |word| word),
-        _ => unreachable!("answers have 32- or 64-bit words"),
+/// A query on its way through the database.
+pub(crate) struct Pass {
+    rows: Rows,
+    answer: Words,
+    /// Rows of the database that were taken.
+    taken: usize,
+}
+
+impl Pass {
+    /// Arranges a query that has been checked and gathers `queries` parts.
+    ///
+    /// # Panics
+    /// More than 2^32 products in a sum.
+    pub(crate) fn new(isa: Isa, shape: &Shape, query: &Words, queries: usize) -> Self {
+        assert!(shape.depth() <= MAX_DEPTH, "{shape}: the CPU's sums hold 2^32 products");
+        let lines = Lines::new(shape);
+        let rows = Rows {
+            shape: shape.clone(),
+            kernels: shape.moduli.iter().map(|m| kernel(isa, shape, *m)).collect(),
+            query: lines.arrange_query(shape, query, queries),
+            lines,
+            parts: queries * shape.p,
+        };
+        Self { rows, answer: Words::zeros(shape.query_word(), shape.answer_len(queries)), taken: 0 }
     }
-    answer
+
+    /// Computes the outputs of the next rows.
+    pub(crate) fn take(&mut self, rows: &[u8]) {
+        match &mut self.answer {
+            Words::U32(answer) => self.rows.run(rows, self.taken, answer, |word| word as u32),
+            Words::U64(answer) => self.rows.run(rows, self.taken, answer, |word| word),
+            _ => unreachable!("answers have 32- or 64-bit words"),
+        }
+        self.taken += rows.len() / self.rows.row_bytes();
+    }
+
+    /// The answer, in canonical order.
+    pub(crate) fn finish(self) -> Words {
+        self.answer
+    }
 }
 
 /// How a channel is cut into lines.
@@ -277,8 +293,8 @@ impl Lines {
 }
 
 /// What the tasks of a run share.
-struct Rows<'a> {
-    shape: &'a Shape,
+struct Rows {
+    shape: Shape,
     kernels: Vec<Kernel>,
     /// `[m, p][c][width][line]`.
     query: Vec<u64>,
@@ -311,10 +327,15 @@ struct Place {
     width: usize,
 }
 
-impl Rows<'_> {
-    /// Writes the whole answer.
-    fn run<T: Send>(&self, pieces: &[&[u8]], answer: &mut [T], narrow: impl Fn(u64) -> T + Sync) {
-        let Shape { n, p, q, d, .. } = *self.shape;
+impl Rows {
+    /// Bytes of a row.
+    fn row_bytes(&self) -> usize {
+        Layout::Rows.stripe_bytes(&self.shape)
+    }
+
+    /// Writes what some rows of the database, from row `first` on, give of the answer.
+    fn run<T: Send>(&self, rows: &[u8], first: usize, answer: &mut [T], narrow: impl Fn(u64) -> T + Sync) {
+        let Shape { n, p, q, d, .. } = self.shape;
         let c = self.shape.c();
         // The answer's [m, n, p, q][c, d], as [row][m, p][c, d].
         let mut outputs: Vec<&mut [T]> = Vec::new();
@@ -332,11 +353,11 @@ impl Rows<'_> {
         }
 
         let channel_bytes = self.shape.depth() * d * self.shape.database.bytes();
-        let row_bytes = c * channel_bytes;
+        let row_bytes = self.row_bytes();
         let rows_per_task = self.per_task(row_bytes);
-        let mut rest = outputs.as_mut_slice();
+        let mut rest = &mut outputs[first * self.parts..];
         let mut tasks = Vec::new();
-        for rows in pieces.iter().flat_map(|piece| piece.chunks(rows_per_task * row_bytes)) {
+        for rows in rows.chunks(rows_per_task * row_bytes) {
             let (outputs, after) = rest.split_at_mut(rows.len() / row_bytes * self.parts);
             rest = after;
             tasks.push((rows, outputs));
@@ -374,7 +395,7 @@ impl Rows<'_> {
         scratch: &mut Scratch,
         mut finish: impl FnMut(usize, usize, &[u64]),
     ) {
-        let Shape { d, .. } = *self.shape;
+        let d = self.shape.d;
         let Lines { polynomials, words, full, all } = self.lines;
         let bytes = self.shape.database.bytes();
         let kernel = &self.kernels[c];
@@ -527,6 +548,12 @@ fn fold(sums: &[u64], lane: usize, folded: &mut [u64]) {
 mod tests {
     use super::*;
     use blindcore_accel::Layout;
+
+    fn run(isa: Isa, shape: &Shape, pieces: &[&[u8]], query: &Words, queries: usize) -> Words {
+        let mut pass = Pass::new(isa, shape, query, queries);
+        pieces.iter().for_each(|piece| pass.take(piece));
+        pass.finish()
+    }
 
     fn largest_prime_below(limit: u64) -> Modulus {
         (2..limit).rev().find_map(|p| Modulus::prime(p).ok()).expect("a prime")

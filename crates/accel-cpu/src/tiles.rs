@@ -90,111 +90,151 @@ fn kernel(isa: Isa, queries: usize) -> &'static Kernel {
     }
 }
 
-/// Runs the operation and says in how many passes over the database. The query has been checked and gathers
-/// `queries` parts.
-pub(crate) fn run(
-    isa: Isa,
-    shape: &Shape,
-    pieces: &[&[u8]],
-    query: &Words,
-    queries: usize,
-) -> (Words, usize) {
-    let query = query.as_u32().expect("checked by the caller");
-    // The query as a matrix, a row for each (m, p).
-    let depth = shape.depth();
-    let reordered: Vec<u32>;
-    let query = if shape.p == 1 {
-        query
-    } else {
-        let index = |row: usize, jk: usize| {
-            shape.query_index([row / shape.p, jk / shape.k, row % shape.p, jk % shape.k, 0, 0])
-        };
-        let rows = queries * shape.p;
-        reordered = (0..rows * depth).map(|at| query[index(at / depth, at % depth)]).collect();
-        &reordered
-    };
-    let rows = shape.rows();
-    let mut out = vec![0u32; queries * shape.p * rows];
-    let kernel = kernel(isa, queries * shape.p);
-    let mut passes = 0;
-    for (query, out) in query.chunks(kernel.group * depth).zip(out.chunks_mut(kernel.group * rows)) {
-        pass(kernel, shape, pieces, query, out);
-        passes += 1;
-    }
-    if shape.p > 1 && shape.q > 1 {
-        // out is [m][p][n][q]; canonical is [m][n][p][q].
-        let (n, p, q) = (shape.n, shape.p, shape.q);
-        out = (0..out.len())
-            .map(|at| {
-                let (at, q_at) = (at / q, at % q);
-                let (at, p_at) = (at / p, at % p);
-                let (m, n_at) = (at / n, at % n);
-                out[((m * p + p_at) * n + n_at) * q + q_at]
-            })
-            .collect();
-    } else if shape.p > 1 {
-        let (n, p) = (shape.n, shape.p);
-        out = (0..out.len()).map(|at| out[(at / p / n * p + at % p) * n + at / p % n]).collect();
-    }
-    (Words::U32(out), passes)
+/// A query on its way through the database.
+pub(crate) struct Pass {
+    shape: Shape,
+    kernel: &'static Kernel,
+    groups: Vec<Group>,
+    /// `[m, p][n, q]`.
+    out: Vec<u32>,
+    /// Rows of the database that were taken.
+    rows: usize,
 }
 
-/// One group of queries over the whole database.
-fn pass(kernel: &Kernel, shape: &Shape, pieces: &[&[u8]], query: &[u32], out: &mut [u32]) {
-    let depth = shape.depth();
-    let queries: Vec<&[u32]> = query.chunks_exact(depth).collect();
-    let (block_stripes, block_depth) = (kernel.block_size)(queries.len());
-    let digits: Vec<Vec<u8>> = (0..depth.div_ceil(block_depth))
-        .into_par_iter()
-        .map(|i| {
-            let columns = i * block_depth..depth.min((i + 1) * block_depth);
-            (kernel.pack)(&queries.iter().map(|q| &q[columns.clone()]).collect::<Vec<_>>())
-        })
-        .collect();
+/// The digits of the queries that share a pass through the kernel.
+struct Group {
+    queries: usize,
+    /// For each block's columns.
+    digits: Vec<Vec<u8>>,
+    block_stripes: usize,
+    block_depth: usize,
+}
 
-    // A task is a row of blocks: consecutive stripes of one piece, and each query's outputs for them.
-    let stripe_bytes = Layout::Tiles16x64.stripe_bytes(shape);
-    let mut rest: Vec<&mut [u32]> = out.chunks_exact_mut(shape.rows()).collect();
-    let mut tasks = Vec::new();
-    for stripes in pieces.iter().flat_map(|piece| piece.chunks(block_stripes * stripe_bytes)) {
-        let rows = stripes.len() / stripe_bytes * ROWS;
-        let outs: Vec<&mut [u32]> = rest
-            .iter_mut()
-            .map(|r| {
-                let rows = rows.min(r.len());
-                let (head, tail) = std::mem::take(r).split_at_mut(rows);
-                *r = tail;
-                head
+impl Pass {
+    /// Takes queries apart. They have been checked and gather `queries` parts.
+    pub(crate) fn new(isa: Isa, shape: &Shape, query: &Words, queries: usize) -> Self {
+        let query = query.as_u32().expect("checked by the caller");
+        // The query as a matrix, a row for each (m, p).
+        let depth = shape.depth();
+        let parts = queries * shape.p;
+        let reordered: Vec<u32>;
+        let query = if shape.p == 1 {
+            query
+        } else {
+            let index = |row: usize, jk: usize| {
+                shape.query_index([row / shape.p, jk / shape.k, row % shape.p, jk % shape.k, 0, 0])
+            };
+            reordered = (0..parts * depth).map(|at| query[index(at / depth, at % depth)]).collect();
+            &reordered
+        };
+        let kernel = kernel(isa, parts);
+        let groups =
+            query.chunks(kernel.group * depth).map(|query| Group::new(kernel, depth, query)).collect();
+        Self { shape: shape.clone(), kernel, groups, out: vec![0; parts * shape.rows()], rows: 0 }
+    }
+
+    /// How often a stripe is gone through.
+    pub(crate) fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Computes the outputs of the next stripes.
+    pub(crate) fn take(&mut self, stripes: &[u8]) {
+        let rows = self.shape.rows();
+        let outs = self.out.chunks_mut(self.kernel.group * rows);
+        for (group, out) in self.groups.iter().zip(outs) {
+            let outs = out.chunks_exact_mut(rows).map(|out| &mut out[self.rows..]).collect();
+            group.multiply(self.kernel, &self.shape, stripes, outs);
+        }
+        self.rows += stripes.len() / Layout::Tiles16x64.stripe_bytes(&self.shape) * ROWS;
+    }
+
+    /// The answer, in canonical order.
+    pub(crate) fn finish(self) -> Words {
+        let Self { shape, mut out, .. } = self;
+        if shape.p > 1 && shape.q > 1 {
+            // out is [m][p][n][q]; canonical is [m][n][p][q].
+            let (n, p, q) = (shape.n, shape.p, shape.q);
+            out = (0..out.len())
+                .map(|at| {
+                    let (at, q_at) = (at / q, at % q);
+                    let (at, p_at) = (at / p, at % p);
+                    let (m, n_at) = (at / n, at % n);
+                    out[((m * p + p_at) * n + n_at) * q + q_at]
+                })
+                .collect();
+        } else if shape.p > 1 {
+            let (n, p) = (shape.n, shape.p);
+            out = (0..out.len()).map(|at| out[(at / p / n * p + at % p) * n + at / p % n]).collect();
+        }
+        Words::U32(out)
+    }
+}
+
+impl Group {
+    fn new(kernel: &Kernel, depth: usize, query: &[u32]) -> Self {
+        let queries: Vec<&[u32]> = query.chunks_exact(depth).collect();
+        let (block_stripes, block_depth) = (kernel.block_size)(queries.len());
+        let digits = (0..depth.div_ceil(block_depth))
+            .into_par_iter()
+            .map(|i| {
+                let columns = i * block_depth..depth.min((i + 1) * block_depth);
+                (kernel.pack)(&queries.iter().map(|q| &q[columns.clone()]).collect::<Vec<_>>())
             })
             .collect();
-        tasks.push((stripes, outs));
+        Self { queries: queries.len(), digits, block_stripes, block_depth }
     }
-    let sums_of_stripe = queries.len().next_multiple_of(kernel.pad) * kernel.digits * ROWS;
-    tasks.into_par_iter().for_each_init(Vec::new, |sums, (stripes, mut outs)| {
-        sums.clear();
-        sums.resize(stripes.len() / stripe_bytes * sums_of_stripe, 0i32);
-        for (i, digits) in digits.iter().enumerate() {
-            let block = Block {
-                tiles: &stripes[i * block_depth * ROWS..],
-                stripe_bytes,
-                stripes: stripes.len() / stripe_bytes,
-                width: (depth - i * block_depth).min(block_depth).div_ceil(COLUMNS),
-                digits,
-                queries: queries.len(),
-            };
-            (kernel.block)(&block, sums);
+
+    /// These queries times some stripes; `rest` has each query's outputs from theirs on.
+    fn multiply(&self, kernel: &Kernel, shape: &Shape, stripes: &[u8], mut rest: Vec<&mut [u32]>) {
+        let Self { queries, block_depth, .. } = *self;
+        let depth = shape.depth();
+        let stripe_bytes = Layout::Tiles16x64.stripe_bytes(shape);
+        // A task is a row of blocks: consecutive stripes, and each query's outputs for them. Few stripes are cut
+        // into lower blocks, so that every thread has some.
+        let each = (stripes.len() / stripe_bytes).div_ceil(rayon::current_num_threads());
+        let mut tasks = Vec::new();
+        for stripes in stripes.chunks(self.block_stripes.min(each).max(1) * stripe_bytes) {
+            let rows = stripes.len() / stripe_bytes * ROWS;
+            let outs: Vec<&mut [u32]> = rest
+                .iter_mut()
+                .map(|r| {
+                    let rows = rows.min(r.len());
+                    let (head, tail) = std::mem::take(r).split_at_mut(rows);
+                    *r = tail;
+                    head
+                })
+                .collect();
+            tasks.push((stripes, outs));
         }
-        for (stripe, sums) in sums.chunks_exact(sums_of_stripe).enumerate() {
-            for (out, sums) in outs.iter_mut().zip(sums.chunks_exact(kernel.digits * ROWS)) {
-                let end = out.len().min((stripe + 1) * ROWS);
-                for (row, out) in out[stripe * ROWS..end].iter_mut().enumerate() {
-                    let digits = sums[row..].iter().step_by(ROWS);
-                    let shift = 32 / kernel.digits as u32;
-                    *out = digits.rev().fold(0, |sum, s| sum.unbounded_shl(shift).wrapping_add(*s as u32));
+        let sums_of_stripe = queries.next_multiple_of(kernel.pad) * kernel.digits * ROWS;
+        tasks.into_par_iter().for_each_init(Vec::new, |sums, (stripes, mut outs)| {
+            sums.clear();
+            sums.resize(stripes.len() / stripe_bytes * sums_of_stripe, 0i32);
+            for (i, digits) in self.digits.iter().enumerate() {
+                let block = Block {
+                    tiles: &stripes[i * block_depth * ROWS..],
+                    stripe_bytes,
+                    stripes: stripes.len() / stripe_bytes,
+                    width: (depth - i * block_depth).min(block_depth).div_ceil(COLUMNS),
+                    digits,
+                    queries,
+                };
+                (kernel.block)(&block, sums);
+            }
+            for (stripe, sums) in sums.chunks_exact(sums_of_stripe).enumerate() {
+                for (out, sums) in outs.iter_mut().zip(sums.chunks_exact(kernel.digits * ROWS)) {
+                    let end = out.len().min((stripe + 1) * ROWS);
+                    for (row, out) in out[stripe * ROWS..end].iter_mut().enumerate() {
+                        let digits = sums[row..].iter().step_by(ROWS);
+                        let shift = 32 / kernel.digits as u32;
+                        *out =
+                            digits.rev().fold(0, |sum, s| sum.unbounded_shl(shift).wrapping_add(*s as u32));
+                    }
                 }
             }
-        }
-    });
+        });
+    }
 }
 
 /// The reference: whole words, no digits.

@@ -27,7 +27,8 @@ use std::time::Instant;
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{
-    Contract, Cost, Database, Description, Device, Error, Hardware, Layout, Placed, Stalls, Traffic, Words,
+    Contract, Cost, Database, Description, Device, Error, Hardware, Layout, Pass, Placed, Stalls, Traffic,
+    Words,
 };
 use blindcore_math::Modulus;
 
@@ -320,6 +321,10 @@ impl Contract for RtlContract {
             shape: self.shape.clone(),
             plan,
         }))
+    }
+
+    fn begin(&self, _: &Words) -> Result<Box<dyn Pass + '_>, Error> {
+        Err(Error::Unsupported { name: self.chip.name.into(), operation: "a contract over streamed stripes" })
     }
 }
 

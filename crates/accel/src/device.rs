@@ -75,6 +75,36 @@ pub trait Contract: Send + Sync {
     /// # Errors
     /// The database has the wrong width or length, or holds a word that is no residue.
     fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error>;
+
+    /// Begins to answer a query from a database that is placed nowhere: its stripes are handed over one after the
+    /// other, and none is kept.
+    ///
+    /// # Errors
+    /// The query is not what [`Placed::run`] takes, or this device wants its databases placed.
+    fn begin(&self, query: &Words) -> Result<Box<dyn Pass + '_>, Error>;
+}
+
+/// A query on its way through a database that comes piece by piece, as from a disk.
+///
+/// ```text
+///   begin(query) ──▶ take(stripes) ──▶ take(stripes) ──▶ ... ──▶ finish() ──▶ answer + cost
+///   what follows       the first         those after             once it has
+///   from the query     rows of outputs   them                    seen them all
+/// ```
+pub trait Pass {
+    /// Computes the outputs of the next stripes, one at least, in the [`Layout`] of [`Contract::layout`], at an
+    /// address that its words allow.
+    ///
+    /// # Errors
+    /// That is no whole number of stripes, or more than are left, or they hold a word that is no residue; nothing
+    /// was taken then.
+    fn take(&mut self, stripes: &[u8]) -> Result<(), Error>;
+
+    /// The answer, as [`Placed::run`] gives it.
+    ///
+    /// # Errors
+    /// There are stripes that were not taken.
+    fn finish(self: Box<Self>) -> Result<(Words, Cost), Error>;
 }
 
 /// A database, as it is handed to [`Contract::place`].

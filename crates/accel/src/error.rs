@@ -127,6 +127,16 @@ pub enum Error {
         /// What the system said.
         why: String,
     },
+    /// The database could not be read where it lies.
+    #[error("{} can't be read at byte {offset}: {why}; check that disk, then the database with `blindcore db verify`", path.display())]
+    Read {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Where in it.
+        offset: u64,
+        /// What the system said.
+        why: String,
+    },
     /// Simulated hardware ended with its error register set.
     #[error("{device} stopped: {what} (error register {code}); {remedy}")]
     Hardware {

@@ -25,7 +25,7 @@ mod layout;
 mod words;
 
 pub use cost::{Cost, Hardware, Stalls, Traffic};
-pub use device::{Contract, Database, Description, Device, Placed, SharedBytes};
+pub use device::{Contract, Database, Description, Device, Pass, Placed, SharedBytes};
 pub use error::Error;
 pub use layout::Layout;
 pub use words::{Word, Words};

@@ -29,7 +29,25 @@ impl Server {
         database: Vec<SharedBytes>,
         state: Option<Vec<SharedBytes>>,
     ) -> Result<Self, Error> {
-        let matrix = place(device, &params.shape(), database)?;
+        Self::placed(params, device, place(device, &params.shape(), database)?, state)
+    }
+
+    /// The same with a matrix that is in place already, such as one that is streamed from a disk. `device` gets
+    /// what DoublePIR's server keeps beside it.
+    ///
+    /// # Errors
+    /// The matrix has another shape than the parameters make, or as [`Server::new`].
+    pub fn placed(
+        params: Params,
+        device: &dyn Device,
+        matrix: Box<dyn Placed>,
+        state: Option<Vec<SharedBytes>>,
+    ) -> Result<Self, Error> {
+        if *matrix.shape() != params.shape() {
+            let (shape, why) =
+                (matrix.shape().to_string(), format!("the parameters make {}", params.shape()));
+            return Err(blindcore_accel::Error::Shape { shape, why }.into());
+        }
         let second = match (params.scheme, state) {
             (Scheme::Simple, _) => None,
             (Scheme::Double, state) => Some(double::State::new(&params, device, state.unwrap_or_default())?),

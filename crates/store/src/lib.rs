@@ -10,6 +10,7 @@
 //!   build ──▶ DIR/manifest.json, *.shard in the device's layout, *.hint      one folder, made whole or not at all
 //!                │
 //!   Stored ◀─────┘ mapped; every size and header checked, every byte by `verify`
+//!      └──▶ Streamed: a matrix larger than memory, read from its disk in every pass
 //! ```
 //!
 //! Memory stays bounded however large the source: a source holds one row, of [`source::MAX_ROW_BYTES`] at most
@@ -47,6 +48,9 @@ mod section;
 pub mod source;
 pub mod spill;
 mod stored;
+mod stream;
+#[cfg(target_os = "linux")]
+mod uring;
 
 pub use blindcore_wire::{CodecError, KeyError, Value, codec};
 pub use build::{BuildOptions, Stage, Watch, abandon, build};
@@ -55,3 +59,4 @@ pub use manifest::Manifest;
 pub use source::{Progress, Row, Source, SourceError, SourceSpec, Unit};
 pub use spill::{Entries, Entry, Order, Spill, SpillError};
 pub use stored::{Stored, StoredPart};
+pub use stream::{Shard, StreamOptions, Streamed};

@@ -160,6 +160,12 @@ pub(crate) fn write_mapped<E: From<StoreError>>(
 
 /// Opens a file, checks everything but its payload's digest, and maps the payload.
 pub(crate) fn open(path: &Path, expected: &Header) -> Result<SharedBytes, StoreError> {
+    let file = open_file(path, expected)?;
+    mapped::map(&file, HEADER).map_err(|e| StoreError::io(path, "read", e))
+}
+
+/// Opens a file and checks everything but its payload's digest.
+pub(crate) fn open_file(path: &Path, expected: &Header) -> Result<File, StoreError> {
     let io = |e| StoreError::io(path, "read", e);
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(StoreError::Damaged { path: path.into(), why: "it is no ordinary file".into() });
@@ -177,7 +183,7 @@ pub(crate) fn open(path: &Path, expected: &Header) -> Result<SharedBytes, StoreE
     if len != want {
         return Err(damaged(format!("it has {len} bytes where {want} were written")));
     }
-    mapped::map(&file, HEADER).map_err(io)
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use blindcore_accel::SharedBytes;
+use blindcore_accel::{Device, SharedBytes};
 use blindcore_lookup::Params;
 use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription};
 
-use crate::StoreError;
 use crate::manifest::{FileEntry, Manifest, PartManifest, from_hex};
 use crate::section::{self, Header, Kind};
+use crate::{Shard, StoreError, StreamOptions, Streamed};
 
 /// A database on disk, its files mapped. Sizes and headers have been checked; [`Stored::verify`] reads all of
 /// it.
@@ -36,6 +36,24 @@ pub struct StoredPart {
     pub state: Option<SharedBytes>,
     /// A seed for each group, where records are found by key.
     pub seeds: Option<Vec<u8>>,
+    /// The shards' files, and what their headers say.
+    files: Vec<(PathBuf, Header)>,
+}
+
+impl StoredPart {
+    /// The matrix on its disk, read in every pass instead of mapped.
+    ///
+    /// # Errors
+    /// A shard is no longer what it was when the database was opened, or can't be read; or the device refuses.
+    pub fn stream(&self, device: &dyn Device, options: StreamOptions) -> Result<Streamed, StoreError> {
+        let open = |(path, header): &(PathBuf, Header)| {
+            let file = section::open_file(path, header)?;
+            let start = section::HEADER as u64;
+            Ok(Shard { path: path.clone(), file, bytes: start..start + header.payload_bytes })
+        };
+        let shards = self.files.iter().map(open).collect::<Result<_, StoreError>>()?;
+        Streamed::open(device, &self.params.shape(), shards, options)
+    }
 }
 
 impl Stored {
@@ -136,16 +154,14 @@ fn open_part(dir: &Path, manifest: &Manifest, part: &PartManifest) -> Result<Sto
     let path = dir.join(crate::manifest::MANIFEST);
     let params =
         part.params().map_err(|e| StoreError::Damaged { path, why: format!("its parameters: {e}") })?;
-    let open = |entry: &FileEntry, kind: Kind| {
-        let header = Header {
-            kind: kind as u32,
-            params_digest: params.digest(),
-            epoch: manifest.epoch,
-            payload_bytes: entry.bytes,
-            payload_digest: from_hex(&entry.blake3).expect("checked with the manifest"),
-        };
-        section::open(&dir.join(&entry.file), &header)
+    let header = |entry: &FileEntry, kind: Kind| Header {
+        kind: kind as u32,
+        params_digest: params.digest(),
+        epoch: manifest.epoch,
+        payload_bytes: entry.bytes,
+        payload_digest: from_hex(&entry.blake3).expect("checked with the manifest"),
     };
+    let open = |entry: &FileEntry, kind: Kind| section::open(&dir.join(&entry.file), &header(entry, kind));
     Ok(StoredPart {
         params,
         shards: part.shards.iter().map(|s| open(s, Kind::Shard)).collect::<Result<_, _>>()?,
@@ -156,5 +172,6 @@ fn open_part(dir: &Path, manifest: &Manifest, part: &PartManifest) -> Result<Sto
             Some(s) => Some((*open(s, Kind::Seeds)?).as_ref().to_vec()),
             None => None,
         },
+        files: part.shards.iter().map(|s| (dir.join(&s.file), header(s, Kind::Shard))).collect(),
     })
 }

@@ -142,6 +142,24 @@ fn check(device: &dyn Device, shape: &Shape, fill: Fill, random: &mut Random) {
             }
             assert!(cost.database_bytes > 0, "{name} reports no bytes read");
         }
+        // Handed over a few stripes at a time, none of it kept.
+        let bytes = layout.pack(shape, &database);
+        let got = match contract.begin(&query) {
+            Err(crate::Error::Unsupported { .. }) => continue,
+            Err(e) => fail(e),
+            Ok(mut pass) => {
+                let mut rest = &bytes[..];
+                while !rest.is_empty() {
+                    let stripes = 1 + random.below(rest.len() / layout.stripe_bytes(shape));
+                    let (head, tail) = rest.split_at(stripes * layout.stripe_bytes(shape));
+                    pass.take((*aligned(head)).as_ref()).unwrap_or_else(|e| fail(e));
+                    rest = tail;
+                }
+                pass.finish().unwrap_or_else(|e| fail(e))
+            }
+        };
+        assert!(got.0 == want, "{name}, {shape}, {fill:?}, streamed, {m} gathered: another answer");
+        assert!(got.1.database_bytes > 0, "{name} reports no bytes read");
     }
 }
 
@@ -163,6 +181,18 @@ fn refusals(device: &dyn Device) {
         assert!(placed.run(&Words::U32(vec![0; len])).is_err(), "{name} took a query of {len} words");
     }
     assert!(placed.run(&Words::U64(vec![0; 70])).is_err(), "{name} took words too wide");
+    let query = Words::U32(vec![1; 70]);
+    if let Ok(mut pass) = contract.begin(&query) {
+        let whole = aligned(&vec![0u8; 3 * stripe]);
+        let whole = (*whole).as_ref();
+        for bytes in [&whole[..0], &whole[..stripe - 64], whole] {
+            assert!(pass.take(bytes).is_err(), "{name} took {} B of stripes of {stripe} B", bytes.len());
+        }
+        pass.take(&whole[..stripe]).expect("a stripe");
+        assert!(pass.take(&whole[..2 * stripe]).is_err(), "{name} took more stripes than there are");
+        assert!(pass.finish().is_err(), "{name} answered before the last stripe");
+        assert!(contract.begin(&Words::U32(vec![0; 69])).is_err(), "{name} took a query of 69 words");
+    }
 
     let prime = Shape { j: 3, ..Shape::new(Word::U64, vec![Modulus::prime(65537).expect("prime")]) };
     let contract = device.contract(&prime).expect("an ordinary shape");
@@ -170,6 +200,9 @@ fn refusals(device: &dyn Device) {
     assert!(contract.place(Database::Canonical(&bad)).is_err(), "{name} took a word that is no residue");
     let packed = aligned(&Layout::Rows.pack(&prime, &bad));
     if contract.layout() == Layout::Rows {
+        if let Ok(mut pass) = contract.begin(&Words::U32(vec![0; 3])) {
+            assert!(pass.take((*packed).as_ref()).is_err(), "{name} took a streamed non-residue");
+        }
         assert!(contract.place(Database::Packed(vec![packed])).is_err(), "{name} took a packed non-residue");
     }
 }

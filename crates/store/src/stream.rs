@@ -1,0 +1,448 @@
+//! A matrix that stays on its disk: each pass streams it past the device.
+//!
+//! ```text
+//!   shards, in order      a few buffers, each one piece                    device
+//!   ┌────────┬─ ...       ┌───────┐ ┌───────┐ ┌───────┐ ┌───────┐
+//!   │ pieces │   ──read──▶│ lands │ │ lands │ │ ready │ │ ready │──take──▶ outputs of its rows,
+//!   └────────┴─ ...       └───────┘ └───────┘ └───────┘ └───────┘          for all gathered queries
+//! ```
+//!
+//! A piece is whole stripes, so that the device computes it as it comes; its buffer is read into again at once. Reads
+//! go through io_uring and past the page cache, several at a time, so that the disk never waits for who computes;
+//! where a kernel, a container or a file system doesn't allow one or the other, threads read, or through the
+//! cache ([`Streamed::reader`] says which).
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Instant;
+
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Contract, Cost, Device, Error, Placed, Words};
+use memmap2::MmapMut;
+
+use crate::StoreError;
+#[cfg(target_os = "linux")]
+use crate::uring::{self, Uring};
+
+/// What reads past the page cache must start at, end at and go to: the largest of all disks' blocks.
+const BLOCK: u64 = 4096;
+/// Threads that read where there is no io_uring.
+const THREADS: usize = 4;
+/// How often a read that the system put off is tried again.
+const TRIES: usize = 100;
+
+/// How a matrix is streamed. The defaults are what was fastest, on the least memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamOptions {
+    /// Bytes that are read at a time, but for a stripe that is larger. They are cut to whole stripes.
+    pub piece_bytes: usize,
+    /// Pieces that lie in memory, 2 at least.
+    pub pieces: usize,
+    /// Whether io_uring may be used.
+    pub uring: bool,
+    /// Whether reads may go past the page cache.
+    pub direct: bool,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        Self { piece_bytes: 4 << 20, pieces: 8, uring: true, direct: true }
+    }
+}
+
+impl StreamOptions {
+    /// Bytes of memory that streaming a matrix of this stripe takes.
+    #[must_use]
+    pub fn memory_bytes(&self, stripe_bytes: usize) -> usize {
+        self.pieces.max(2) * self.buffer_bytes(stripe_bytes)
+    }
+
+    fn piece(&self, stripe_bytes: usize) -> usize {
+        (self.piece_bytes / stripe_bytes).max(1) * stripe_bytes
+    }
+
+    /// A piece, and what lies before and after it in its blocks.
+    fn buffer_bytes(&self, stripe_bytes: usize) -> usize {
+        self.piece(stripe_bytes).next_multiple_of(BLOCK as usize) + BLOCK as usize
+    }
+}
+
+/// A file with whole stripes of a matrix.
+#[derive(Debug)]
+pub struct Shard {
+    /// Its name, for messages.
+    pub path: PathBuf,
+    /// The file.
+    pub file: File,
+    /// Where the stripes lie in it.
+    pub bytes: Range<u64>,
+}
+
+/// A matrix on its disk, answering queries. Passes of several threads come one after the other.
+pub struct Streamed {
+    contract: Box<dyn Contract>,
+    shape: Shape,
+    files: Vec<(PathBuf, Arc<File>)>,
+    pieces: Vec<Piece>,
+    reader: String,
+    reads: Mutex<Reads>,
+}
+
+/// What is read at a time.
+#[derive(Clone, Copy)]
+struct Piece {
+    file: usize,
+    start: u64,
+    bytes: usize,
+}
+
+impl Piece {
+    /// The blocks that it lies in start here.
+    fn first_block(self) -> u64 {
+        self.start / BLOCK * BLOCK
+    }
+
+    /// Where it lies in its buffer.
+    fn place(self) -> Range<usize> {
+        let before = (self.start - self.first_block()) as usize;
+        before..before + self.bytes
+    }
+}
+
+impl Streamed {
+    /// A matrix whose stripes lie in these files, in the order of `device`'s layout.
+    ///
+    /// # Errors
+    /// The device refuses the shape, the files don't hold its stripes, or they can't be read.
+    pub fn open(
+        device: &dyn Device,
+        shape: &Shape,
+        shards: Vec<Shard>,
+        options: StreamOptions,
+    ) -> Result<Self, StoreError> {
+        let contract = device.contract(shape).map_err(blindcore_lookup::Error::from)?;
+        let stripe = contract.layout().stripe_bytes(shape);
+        let (mut files, mut pieces) = (Vec::new(), Vec::new());
+        let mut total = 0u128;
+        for Shard { path, file, bytes } in shards {
+            let len = bytes.end.saturating_sub(bytes.start);
+            let has = file.metadata().map_err(|e| StoreError::io(&path, "read", e))?.len();
+            if len == 0 || len % stripe as u64 != 0 || has < bytes.end {
+                let why = format!(
+                    "bytes {} to {} of its {has} are no stripes of {stripe} bytes",
+                    bytes.start, bytes.end
+                );
+                return Err(StoreError::Damaged { path, why });
+            }
+            total += u128::from(len);
+            let piece = options.piece(stripe);
+            pieces.extend(bytes.clone().step_by(piece).map(|start| Piece {
+                file: files.len(),
+                start,
+                bytes: piece.min((bytes.end - start) as usize),
+            }));
+            files.push((path, Arc::new(file)));
+        }
+        let want = stripe as u128 * contract.layout().stripes(shape) as u128;
+        if total != want {
+            return Err(StoreError::Unfit(format!(
+                "the shards have {total} bytes where the matrix has {want}"
+            )));
+        }
+        let buffers = options.pieces.max(2).min(pieces.len());
+        let (queue, how) = queue(buffers, options.uring);
+        let mut reads = Reads { queue, free: Vec::new(), ready: BTreeMap::new() };
+        for _ in 0..buffers {
+            let buffer = MmapMut::map_anon(options.buffer_bytes(stripe)).map_err(|e| {
+                StoreError::Unfit(format!(
+                    "{} bytes of memory could not be had: {e}",
+                    options.memory_bytes(stripe)
+                ))
+            })?;
+            #[cfg(target_os = "linux")]
+            let _ = buffer.advise(memmap2::Advice::HugePage);
+            reads.free.push(buffer);
+        }
+        let direct = options.direct && direct(&files, &mut reads);
+        let reader = format!("{how}, {}", if direct { "direct" } else { "cached" });
+        Ok(Self { contract, shape: shape.clone(), files, pieces, reader, reads: Mutex::new(reads) })
+    }
+
+    /// How it is read, in words: `io_uring, direct`, or what of that there is not here.
+    #[must_use]
+    pub fn reader(&self) -> &str {
+        &self.reader
+    }
+
+    /// Bytes of a pass.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|p| p.bytes as u64).sum()
+    }
+
+    /// Reads the matrix once, piece after piece; `each` gets a piece while those after it are read.
+    ///
+    /// # Errors
+    /// A file can't be read, or what `each` says; nothing more is read then.
+    pub fn scan(&self, each: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whatever a pass that panicked left.
+        self.settle(&mut reads)?;
+        let done = self.scan_with(&mut reads, each);
+        // A buffer is free again once nobody reads into it.
+        let settled = self.settle(&mut reads);
+        done.and(settled)
+    }
+
+    fn scan_with(
+        &self,
+        reads: &mut Reads,
+        each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut next = 0;
+        for (at, piece) in self.pieces.iter().enumerate() {
+            while next < self.pieces.len()
+                && let Some(buffer) = reads.free.pop()
+            {
+                self.submit(reads, Read::new(next, self.pieces[next], &self.files, buffer))?;
+                next += 1;
+            }
+            while !reads.ready.contains_key(&at) {
+                let done = reads.queue.wait().map_err(|e| self.error(*piece, 0, &e.to_string()))?;
+                self.arrived(reads, done)?;
+            }
+            each(&reads.ready[&at][piece.place()])?;
+            reads.free.extend(reads.ready.remove(&at));
+        }
+        Ok(())
+    }
+
+    /// A read is done, or has to go on.
+    fn arrived(&self, reads: &mut Reads, Done { mut read, result }: Done) -> Result<(), Error> {
+        let piece = self.pieces[read.piece];
+        let again =
+            |e: &io::Error| matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock);
+        let why = match result {
+            Ok(got) if read.done + got >= piece.place().end => {
+                reads.ready.insert(read.piece, read.buffer);
+                return Ok(());
+            }
+            // Part of it; the rest must start at a block again.
+            Ok(got) if got as u64 >= BLOCK => {
+                read.done += got / BLOCK as usize * BLOCK as usize;
+                return self.submit(reads, read);
+            }
+            Ok(got) => {
+                read.done += got;
+                "the file ends there".to_owned()
+            }
+            Err(e) if again(&e) && read.tries < TRIES => {
+                read.tries += 1;
+                return self.submit(reads, read);
+            }
+            Err(e) => e.to_string(),
+        };
+        reads.free.push(read.buffer);
+        Err(self.error(piece, read.done, &why))
+    }
+
+    fn submit(&self, reads: &mut Reads, read: Read) -> Result<(), Error> {
+        let (piece, done) = (self.pieces[read.piece], read.done);
+        reads.queue.submit(read).map_err(|e| self.error(piece, done, &e.to_string()))
+    }
+
+    /// Waits for whatever is still read, and frees every buffer.
+    fn settle(&self, reads: &mut Reads) -> Result<(), Error> {
+        reads.free.extend(std::mem::take(&mut reads.ready).into_values());
+        while reads.queue.flying() > 0 {
+            let done = reads.queue.wait().map_err(|e| self.error(self.pieces[0], 0, &e.to_string()))?;
+            reads.free.push(done.read.buffer);
+        }
+        Ok(())
+    }
+
+    fn error(&self, piece: Piece, done: usize, why: &str) -> Error {
+        let offset = piece.first_block() + done as u64;
+        Error::Read { path: self.files[piece.file].0.clone(), offset, why: why.to_owned() }
+    }
+}
+
+impl Placed for Streamed {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
+        let start = Instant::now();
+        let mut pass = self.contract.begin(query)?;
+        self.scan(&mut |stripes| pass.take(stripes))?;
+        let (answer, cost) = pass.finish()?;
+        Ok((answer, Cost { time: start.elapsed(), ..cost }))
+    }
+}
+
+/// Buffers, and reads into them. A buffer is free, or read into, or ready.
+struct Reads {
+    queue: Box<dyn Queue>,
+    free: Vec<MmapMut>,
+    /// By the number of its piece.
+    ready: BTreeMap<usize, MmapMut>,
+}
+
+/// A read of a piece, or of the rest of one, into the buffer that it brings along.
+pub(crate) struct Read {
+    piece: usize,
+    pub(crate) file: Arc<File>,
+    start: u64,
+    /// Bytes that the blocks of the piece have.
+    len: usize,
+    /// Bytes that are there already.
+    done: usize,
+    tries: usize,
+    buffer: MmapMut,
+}
+
+impl Read {
+    fn new(number: usize, piece: Piece, files: &[(PathBuf, Arc<File>)], buffer: MmapMut) -> Self {
+        let (start, len) = (piece.first_block(), piece.place().end.next_multiple_of(BLOCK as usize));
+        Self { piece: number, file: files[piece.file].1.clone(), start, len, done: 0, tries: 0, buffer }
+    }
+
+    /// Where in the file it reads on.
+    pub(crate) fn offset(&self) -> u64 {
+        self.start + self.done as u64
+    }
+
+    /// Where it reads to.
+    pub(crate) fn target(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.done..self.len]
+    }
+}
+
+/// A read that is over, and how many bytes it brought.
+pub(crate) struct Done {
+    pub(crate) read: Read,
+    pub(crate) result: io::Result<usize>,
+}
+
+/// Reads under way, as many as there are buffers.
+pub(crate) trait Queue: Send {
+    /// Starts a read.
+    ///
+    /// # Errors
+    /// It can't be started.
+    fn submit(&mut self, read: Read) -> io::Result<()>;
+
+    /// Waits until one of the reads under way is done.
+    ///
+    /// # Errors
+    /// There is no waiting for them.
+    fn wait(&mut self) -> io::Result<Done>;
+
+    /// How many are under way.
+    fn flying(&self) -> usize;
+}
+
+/// A queue for so many reads at a time, and what it is.
+fn queue(reads: usize, uring: bool) -> (Box<dyn Queue>, String) {
+    let mut why = String::new();
+    #[cfg(target_os = "linux")]
+    if uring {
+        match Uring::new(reads) {
+            Ok(uring) => return (Box::new(uring), "io_uring".into()),
+            Err(e) => why = format!(" (no io_uring: {e})"),
+        }
+    }
+    if uring && cfg!(not(target_os = "linux")) {
+        why = " (no io_uring on this system)".into();
+    }
+    (Box::new(Threads::new(reads.min(THREADS))), format!("read{why}"))
+}
+
+/// Threads that read, each one read at a time. They end with this value.
+struct Threads {
+    todo: mpsc::Sender<Read>,
+    done: mpsc::Receiver<Done>,
+    flying: usize,
+}
+
+impl Threads {
+    fn new(count: usize) -> Self {
+        let (todo, queue) = mpsc::channel::<Read>();
+        let (tell, done) = mpsc::channel();
+        let queue = Arc::new(Mutex::new(queue));
+        for i in 0..count {
+            let (queue, tell) = (queue.clone(), tell.clone());
+            let work = move || {
+                loop {
+                    // Locked while it waits: one thread waits for a read, the others for their turn.
+                    let read = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(mut read) = read else { return };
+                    let (file, offset) = (read.file.clone(), read.offset());
+                    let result = read_at(&file, read.target(), offset);
+                    if tell.send(Done { read, result }).is_err() {
+                        return;
+                    }
+                }
+            };
+            // One is enough, and without any the first read says so.
+            let _ = std::thread::Builder::new().name(format!("blindcore-read-{i}")).spawn(work);
+        }
+        Self { todo, done, flying: 0 }
+    }
+}
+
+impl Queue for Threads {
+    fn submit(&mut self, read: Read) -> io::Result<()> {
+        self.todo.send(read).map_err(|_| io::Error::other("no thread could be started"))?;
+        self.flying += 1;
+        Ok(())
+    }
+
+    fn wait(&mut self) -> io::Result<Done> {
+        let done = self.done.recv().map_err(|_| io::Error::other("the threads that read are gone"));
+        self.flying = if done.is_ok() { self.flying - 1 } else { 0 };
+        done
+    }
+
+    fn flying(&self) -> usize {
+        self.flying
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, target: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, target, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, target: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, target, offset)
+}
+
+/// Lets reads go past the page cache where that works for every file, which a first read of each tells.
+#[cfg(target_os = "linux")]
+fn direct(files: &[(PathBuf, Arc<File>)], reads: &mut Reads) -> bool {
+    let works = files.iter().all(|(_, file)| {
+        uring::set_direct(file, true).is_ok() && {
+            let Some(buffer) = reads.free.pop() else { return false };
+            let piece = Piece { file: 0, start: 0, bytes: 1 };
+            let read = Read::new(0, piece, &[(PathBuf::new(), file.clone())], buffer);
+            let done = reads.queue.submit(read).and_then(|()| reads.queue.wait());
+            done.is_ok_and(|Done { read, result }| {
+                reads.free.push(read.buffer);
+                result.is_ok()
+            })
+        }
+    });
+    works || files.iter().any(|(_, file)| uring::set_direct(file, false).is_err())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn direct(_: &[(PathBuf, Arc<File>)], _: &mut Reads) -> bool {
+    false
+}

@@ -1,0 +1,267 @@
+//! Matrices streamed from files: the bits that they give in memory, and errors with a name.
+
+use std::fs::File;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Database, Device, Error, Layout, Placed, SharedBytes, Word, Words};
+use blindcore_accel_cpu::Cpu;
+use blindcore_lookup::{Client, Scheme, SchemeChoice, Selection, Server};
+use blindcore_math::Modulus;
+use blindcore_store::{
+    BuildOptions, Shard, SourceSpec, StoreError, Stored, StreamOptions, Streamed, Value, build, codec,
+};
+use proptest::prelude::*;
+
+fn device() -> &'static Cpu {
+    static DEVICE: OnceLock<Cpu> = OnceLock::new();
+    DEVICE.get_or_init(|| Cpu::with_threads("cpu", 2).unwrap())
+}
+
+/// Every way of reading that a machine may have or lack. Small pieces, so that small files have many.
+fn ways() -> impl Iterator<Item = StreamOptions> {
+    [(true, true), (true, false), (false, true), (false, false)]
+        .into_iter()
+        .map(|(uring, direct)| StreamOptions { piece_bytes: 5000, pieces: 3, uring, direct })
+}
+
+fn shape(rows: usize, columns: usize) -> Shape {
+    Shape { n: rows, j: columns, m: 16, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) }
+}
+
+/// Words that have nothing to do with each other.
+fn noise(word: Word, len: usize, seed: u64) -> Words {
+    Words::from_fn(word, len, |i| {
+        let mut h = (i as u64 ^ seed << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        h ^ (h >> 27)
+    })
+}
+
+/// A matrix in files of so many stripes each, and in memory.
+struct Made {
+    shape: Shape,
+    paths: Vec<PathBuf>,
+    packed: Vec<u8>,
+    stripes: Vec<usize>,
+}
+
+/// Bytes before the stripes of the files that these tests make; those of a database have 4096.
+const START: u64 = 4096;
+
+impl Made {
+    fn new(dir: &Path, shape: Shape, stripes: &[usize]) -> Self {
+        let database = noise(Word::U8, shape.database_len(), 1);
+        let packed = Layout::Tiles16x64.pack(&shape, &database);
+        let paths = (0..stripes.len()).map(|i| dir.join(format!("{i}.shard"))).collect();
+        let made = Self { shape, paths, packed, stripes: stripes.to_vec() };
+        made.write();
+        made
+    }
+
+    fn write(&self) {
+        let stripe = Layout::Tiles16x64.stripe_bytes(&self.shape);
+        let mut rest = &self.packed[..];
+        for (path, stripes) in self.paths.iter().zip(&self.stripes) {
+            let (bytes, after) = rest.split_at(stripes * stripe);
+            // Into the same file: whoever has it open sees it.
+            let mut file = File::options().create(true).write(true).truncate(true).open(path).unwrap();
+            file.write_all(&vec![9; START as usize]).unwrap();
+            file.write_all(bytes).unwrap();
+            rest = after;
+        }
+        assert!(rest.is_empty(), "the shards make the matrix");
+    }
+
+    fn stream(&self, options: StreamOptions) -> Result<Streamed, StoreError> {
+        let shards = self.paths.iter().map(|path| {
+            let file = File::open(path).unwrap();
+            let end = file.metadata().unwrap().len();
+            Shard { path: path.clone(), file, bytes: START..end }
+        });
+        Streamed::open(device(), &self.shape, shards.collect(), options)
+    }
+
+    fn in_memory(&self) -> Box<dyn Placed> {
+        let bytes: SharedBytes = Arc::new(self.packed.clone());
+        device().contract(&self.shape).unwrap().place(Database::Packed(vec![bytes])).unwrap()
+    }
+
+    fn query(&self, gathered: usize) -> Words {
+        noise(Word::U32, self.shape.query_len(gathered), gathered as u64)
+    }
+
+    fn check(&self, streamed: &Streamed) {
+        for gathered in [1, 3, 16] {
+            let query = self.query(gathered);
+            let (want, _) = self.in_memory().run(&query).unwrap();
+            let (got, cost) = streamed.run(&query).unwrap();
+            assert!(got == want, "{}, {gathered} gathered, {}", streamed.reader(), self.shape);
+            assert!(cost.database_bytes >= self.packed.len() as u64);
+        }
+    }
+}
+
+#[test]
+fn every_way_of_reading_gives_the_bits_of_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    // Stripes of 3 KiB: pieces of one, whose ends are no ends of blocks.
+    let made = Made::new(dir.path(), shape(16 * 23 - 5, 130), &[7, 1, 15]);
+    for options in ways() {
+        let streamed = made.stream(options).unwrap();
+        let kind = if options.uring { "io_uring" } else { "read" };
+        assert!(streamed.reader().starts_with(kind) || streamed.reader().contains("no io_uring"));
+        assert!(options.direct || streamed.reader().ends_with("cached"), "{}", streamed.reader());
+        assert_eq!(streamed.bytes(), made.packed.len() as u64);
+        made.check(&streamed);
+        let mut seen = Vec::new();
+        let each = &mut |bytes: &[u8]| {
+            seen.extend_from_slice(bytes);
+            Ok(())
+        };
+        streamed.scan(each).unwrap();
+        assert!(seen == made.packed, "{}", streamed.reader());
+    }
+}
+
+#[test]
+fn a_stripe_may_be_larger_than_a_piece_and_a_matrix_smaller() {
+    let dir = tempfile::tempdir().unwrap();
+    for (rows, columns, stripes) in [(40, 5000, &[1, 2][..]), (1, 1, &[1])] {
+        let made = Made::new(dir.path(), shape(rows, columns), stripes);
+        for options in ways() {
+            made.check(&made.stream(options).unwrap());
+            made.check(&made.stream(StreamOptions { piece_bytes: 1, pieces: 0, ..options }).unwrap());
+            made.check(&made.stream(StreamOptions { piece_bytes: 1 << 30, ..options }).unwrap());
+        }
+        made.check(&made.stream(StreamOptions::default()).unwrap());
+    }
+}
+
+#[test]
+fn threads_share_a_streamed_matrix() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Made::new(dir.path(), shape(300, 200), &[10, 9]);
+    for options in ways() {
+        let streamed = made.stream(options).unwrap();
+        std::thread::scope(|s| (0..3).for_each(|_| drop(s.spawn(|| made.check(&streamed)))));
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_fails_the_pass_by_name_and_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Made::new(dir.path(), shape(16 * 40, 130), &[20, 20]);
+    let stripe = Layout::Tiles16x64.stripe_bytes(&made.shape) as u64;
+    for options in ways() {
+        let streamed = made.stream(options).unwrap();
+        let query = made.query(2);
+        // Within a stripe, between two, between two blocks, to nothing.
+        for len in [START + 7 * stripe + 100, START + 8 * stripe, START + 4096, 0] {
+            let cut = File::options().write(true).open(&made.paths[1]).unwrap();
+            cut.set_len(len).unwrap();
+            let error = streamed.run(&query).unwrap_err();
+            let Error::Read { path, offset, why } = &error else { panic!("{error}") };
+            assert_eq!(*path, made.paths[1]);
+            assert!(*offset <= START + 9 * stripe && why.contains("ends there"), "{error}");
+            made.write();
+            made.check(&streamed);
+        }
+        // Whoever computes fails, or panics: what was read ahead is given up, and the next pass is whole.
+        let mut pieces = 0;
+        let stop = |_: &[u8]| {
+            pieces += 1;
+            if pieces == 2 { Err(Error::Unsupported { name: "a".into(), operation: "b" }) } else { Ok(()) }
+        };
+        assert!(streamed.scan(&mut { stop }).is_err());
+        assert!(catch_unwind(AssertUnwindSafe(|| streamed.scan(&mut |_| panic!("on purpose")))).is_err());
+        made.check(&streamed);
+    }
+}
+
+#[test]
+fn what_can_not_be_streamed_is_refused_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Made::new(dir.path(), shape(100, 100), &[3, 4]);
+    let refused = |words: &str| {
+        let error = made.stream(StreamOptions::default()).err().unwrap().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    let file = File::options().write(true).open(&made.paths[0]).unwrap();
+    let len = file.metadata().unwrap().len();
+    file.set_len(len - 1).unwrap();
+    refused("no stripes of 2048 bytes");
+    file.set_len(len - 2048).unwrap();
+    refused("bytes where the matrix has");
+    file.set_len(START).unwrap();
+    refused("no stripes");
+}
+
+/// A table through both schemes: the matrix on its disk and in memory give the same answers, which hold its rows.
+#[test]
+fn lookups_in_a_streamed_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..4000).map(|i| format!("{i},{}\n", i % 97)).collect();
+    std::fs::write(dir.path().join("t.csv"), "id,n\n".to_owned() + &rows).unwrap();
+    for scheme in [Scheme::Simple, Scheme::Double].map(SchemeChoice::Only) {
+        let options = BuildOptions {
+            source: SourceSpec::parse(dir.path().join("t.csv").to_str().unwrap()).unwrap(),
+            key: None,
+            values: Some(vec!["n".into()]),
+            name: None,
+            out: dir.path().join("db"),
+            scheme,
+            directory: false,
+            force: true,
+            memory: 1 << 20,
+        };
+        build(&options, device(), &mut |_, _, _| Ok(())).unwrap();
+        let part = Stored::open(&options.out).unwrap().records;
+        let state = || part.state.clone().map(|s| vec![s]);
+        let memory = Server::new(part.params, device(), part.shards.clone(), state()).unwrap();
+        let client = Client::new(part.params, part.hint.clone()).unwrap();
+        let asked: Vec<_> = [0u64, 1234, 3999]
+            .map(|i| {
+                let selection = Selection::index(&part.params.geometry, i).unwrap();
+                client.query(client.prepare().unwrap(), &selection).unwrap()
+            })
+            .into();
+        let queries: Vec<&[u8]> = asked.iter().map(|(query, _)| &query[..]).collect();
+        let want = memory.answer(&queries).unwrap().0;
+        for options in ways() {
+            let streamed = part.stream(device(), options).unwrap();
+            let server = Server::placed(part.params, device(), Box::new(streamed), state()).unwrap();
+            assert!(server.answer(&queries).unwrap().0 == want);
+            assert!(server.answer(&queries[1..2]).unwrap().0 == want[1..2]);
+        }
+        for ((_, pending), (answer, i)) in asked.into_iter().zip(want.iter().zip([0, 1234, 3999])) {
+            let record = client.decode(pending, answer).unwrap();
+            assert_eq!(codec::decode_record(&record, 1).unwrap(), [Value::Text((i % 97).to_string())]);
+        }
+        let small = shape(10, 10);
+        let other = Made::new(dir.path(), small, &[1]).in_memory();
+        assert!(Server::placed(part.params, device(), other, state()).is_err(), "a matrix of another shape");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn any_size_in_any_pieces(
+        columns in 1usize..700,
+        stripes in prop::collection::vec(1usize..9, 1..5),
+        missing in 0usize..16,
+        piece_bytes in 1usize..40_000,
+        pieces in 0usize..6,
+        uring: bool,
+        direct: bool,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let rows = 16 * stripes.iter().sum::<usize>() - missing;
+        let made = Made::new(dir.path(), shape(rows, columns), &stripes);
+        made.check(&made.stream(StreamOptions { piece_bytes, pieces, uring, direct }).unwrap());
+    }
+}
