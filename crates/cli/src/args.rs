@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::circuit::Circuit;
 use crate::hw::circuit::HwCircuit;
 use crate::hw::sum::HwSum;
+use crate::plan::Plan;
 use crate::repro::Repro;
 use crate::sum::Sum;
 
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Get(Get),
     /// List the tables that a server has
     Tables(Tables),
+    /// Say what a table would cost to serve and to look up, before it is built
+    Plan(Plan),
     /// Say what this machine can do, what blindcore would use, and why
     Doctor(Doctor),
     /// Make, show and evaluate circuits for two parties (garbled circuits)

@@ -12,6 +12,7 @@ mod doctor;
 mod get;
 mod hw;
 mod output;
+mod plan;
 mod repro;
 mod serve;
 mod sum;
@@ -60,6 +61,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Serve(args) => serve::run(&config, args),
         Command::Get(args) => get::get(&config, args),
         Command::Tables(args) => get::tables(&config, args),
+        Command::Plan(args) => plan::run(&config, &args),
         Command::Doctor(args) => doctor::run(&config, &args),
         Command::Circuit(command) => circuit::run(&config, command),
         Command::Sum(command) => sum::run(&config, command),

@@ -54,5 +54,5 @@ pub use params::{
     ESTIMATOR, Geometry, MAX_RECORD_BYTES, MAX_SLOT_BYTES, PLAINTEXT_MODULUS, Params, SECURITY_BITS, SIGMA,
     Scheme,
 };
-pub use plan::{SchemeChoice, plan};
+pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan};
 pub use server::{MAX_GATHER, Server, pack_group, preprocess};

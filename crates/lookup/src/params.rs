@@ -180,10 +180,16 @@ impl Params {
         self.geometry.record_bytes * DIGITS * LWE_DIMENSION
     }
 
+    /// Bytes of the matrix of records in [`Layout::Tiles16x64`], its padding too.
+    #[must_use]
+    pub fn database_bytes(&self) -> usize {
+        laid_out(&self.shape())
+    }
+
     /// A zeroed database in [`Layout::Tiles16x64`], to be filled by [`crate::pack_group`].
     #[must_use]
     pub fn database_buffer(&self) -> Vec<u8> {
-        vec![0; Layout::Tiles16x64.stripe_bytes(&self.shape()) * Layout::Tiles16x64.stripes(&self.shape())]
+        vec![0; self.database_bytes()]
     }
 
     /// Bytes of a query.
@@ -221,12 +227,13 @@ impl Params {
     pub fn state_bytes(&self) -> usize {
         match self.scheme {
             Scheme::Simple => 0,
-            Scheme::Double => {
-                let shape = self.second_shape();
-                Layout::Tiles16x64.stripe_bytes(&shape) * Layout::Tiles16x64.stripes(&shape)
-            }
+            Scheme::Double => laid_out(&self.second_shape()),
         }
     }
+}
+
+fn laid_out(shape: &Shape) -> usize {
+    Layout::Tiles16x64.stripe_bytes(shape) * Layout::Tiles16x64.stripes(shape)
 }
 
 pub(crate) fn matrix_shape(rows: usize, columns: usize) -> Shape {

@@ -7,7 +7,7 @@ use crate::params::{Geometry, MAX_RECORD_BYTES, Params, Scheme};
 /// Which scheme a table is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SchemeChoice {
-    /// The one that moves fewer bytes: a hundredth of the hint, a query and an answer.
+    /// The one that moves fewer bytes ([`bytes_moved`]) where a hint serves [`QUERIES_PER_HINT`] lookups.
     #[default]
     Auto,
     /// This one.
@@ -15,7 +15,14 @@ pub enum SchemeChoice {
 }
 
 /// A client fetches a hint once and asks so many queries of it, as far as choosing goes.
-const QUERIES_PER_HINT: usize = 100;
+pub const QUERIES_PER_HINT: u64 = 100;
+
+/// Bytes that a lookup moves: a query, an answer and its share of a hint that serves `queries` lookups, at least
+/// one.
+#[must_use]
+pub fn bytes_moved(params: &Params, queries: u64) -> u64 {
+    4 * params.hint_words() as u64 / queries.max(1) + (params.query_bytes() + params.answer_bytes()) as u64
+}
 
 /// The parameters of a table of `records` records of up to `record_bytes` bytes (1 to 64 KiB), found by key
 /// or by index.
@@ -42,8 +49,7 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
         SchemeChoice::Auto => {
             let simple = of(Scheme::Simple);
             let double = of(Scheme::Double);
-            let bytes =
-                |p: &Params| 4 * p.hint_words() / QUERIES_PER_HINT + p.query_bytes() + p.answer_bytes();
+            let bytes = |p: &Params| bytes_moved(p, QUERIES_PER_HINT);
             match (simple, double) {
                 (Ok(simple), Ok(double)) => Ok(if bytes(&double) < bytes(&simple) { double } else { simple }),
                 (Err(_), Ok(double)) => Ok(double),

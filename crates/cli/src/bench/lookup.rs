@@ -218,7 +218,7 @@ fn client(args: &BenchLookup, bar: &mut Bar) -> anyhow::Result<Row> {
 }
 
 /// Random bytes in huge pages.
-fn noise(len: usize) -> anyhow::Result<HugeBytes> {
+pub(crate) fn noise(len: usize) -> anyhow::Result<HugeBytes> {
     let mut bytes = HugeBytes::zeroed(len)?;
     let mut rng = SecretRng::from_os()?;
     for chunk in bytes.as_mut().chunks_mut(1 << 20) {

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{doctor, output};
 
 pub(crate) use circuit::run as circuit;
-pub(crate) use lookup::run as lookup;
+pub(crate) use lookup::{noise, run as lookup};
 pub(crate) use sum::run as sum;
 
 /// Seconds of a repeated measurement, or what was made of them.
@@ -20,11 +20,15 @@ pub(crate) struct Samples(Vec<f64>);
 
 impl Samples {
     /// Times `f` once more.
-    fn time<T>(&mut self, f: impl FnOnce() -> T) -> T {
+    pub(crate) fn time<T>(&mut self, f: impl FnOnce() -> T) -> T {
         let start = std::time::Instant::now();
         let out = f();
         self.0.push(start.elapsed().as_secs_f64());
         out
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Each sample, turned into a figure.
@@ -38,7 +42,7 @@ impl Samples {
         sorted
     }
 
-    fn median(&self) -> f64 {
+    pub(crate) fn median(&self) -> f64 {
         let sorted = self.sorted();
         (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0
     }

@@ -8,6 +8,7 @@ mod common;
 mod hardware;
 mod hw_circuit;
 mod hw_sum;
+mod plan;
 mod real_table;
 mod repro;
 mod sum;

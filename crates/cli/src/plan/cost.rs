@@ -1,0 +1,526 @@
+//! What a table costs to look up, from its parameters and a machine's rates: arithmetic alone.
+
+use blindcore_accel::{Layout, Word, contract::Shape};
+use blindcore_lookup::{
+    Error, MAX_RECORD_BYTES, Params, QUERIES_PER_HINT, Scheme, SchemeChoice, bytes_moved, plan,
+};
+use blindcore_math::{LWE_DIMENSION, Modulus};
+use serde::Serialize;
+
+use super::rates::Rates;
+
+/// Seconds of a month, a twelfth of a year of 365 days.
+const MONTH: f64 = 365.0 * 86_400.0 / 12.0;
+/// The shortest blocks that a long record is cut into.
+const MIN_BLOCK_BYTES: u64 = 1 << 10;
+/// A database is rebuilt after so many epochs, at most.
+const MAX_EPOCHS: u64 = 64;
+
+/// A table, and who looks what up in it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Question {
+    /// Rows, at least 1.
+    pub(crate) rows: u64,
+    /// Bytes of the longest record as it is stored, at least 1.
+    pub(crate) record_bytes: u64,
+    /// Bytes of the longest key; none where rows are found by their number.
+    pub(crate) key_bytes: Option<usize>,
+    /// Whether a table with keys can also be read by number.
+    pub(crate) directory: bool,
+    /// Bits a second from a client.
+    pub(crate) up: f64,
+    /// Bits a second to a client.
+    pub(crate) down: f64,
+    /// Lookups of a client in an epoch, at least 1.
+    pub(crate) queries: u64,
+    /// Seconds of an epoch.
+    pub(crate) epoch: f64,
+    /// Share of the rows that change in an epoch, 0 to 1.
+    pub(crate) changed: f64,
+    /// Clients.
+    pub(crate) clients: u64,
+    /// Queries in a pass, at most.
+    pub(crate) gather: usize,
+    /// What things cost.
+    pub(crate) prices: Prices,
+}
+
+/// What things cost, in any one currency.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Prices {
+    /// A core for an hour.
+    pub(crate) core_hour: f64,
+    /// A GB (10^9 B) of memory for a month.
+    pub(crate) gb_month: f64,
+    /// A GB of traffic, either way.
+    pub(crate) gb: f64,
+}
+
+/// How records lie: one in a slot, or a long one cut into blocks that are looked up together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table {
+    /// Blocks of a record, which are queries of a lookup.
+    pub(crate) blocks: u64,
+    /// Bytes of a block.
+    pub(crate) block_bytes: usize,
+    /// The matrix of records.
+    pub(crate) records: Params,
+    /// The directory from number to key.
+    pub(crate) keys: Option<Params>,
+}
+
+/// What a lookup of a table takes.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Costs {
+    /// -log2 of a bound on a lookup's failure.
+    pub(crate) failure_log2: f64,
+    /// Bytes that a client fetches once an epoch.
+    pub(crate) hint_bytes: u64,
+    /// Bytes of a lookup's queries.
+    pub(crate) query_bytes: u64,
+    /// Bytes of its answers.
+    pub(crate) answer_bytes: u64,
+    /// Seconds that fetching the hint takes.
+    pub(crate) hint_seconds: f64,
+    /// Seconds that the queries take.
+    pub(crate) query_seconds: f64,
+    /// Seconds that the answers take.
+    pub(crate) answer_seconds: f64,
+    /// Seconds of the client before a lookup, which can be spent ahead.
+    pub(crate) prepare_seconds: f64,
+    /// Seconds of the client after it.
+    pub(crate) decode_seconds: f64,
+    /// Seconds of the server for a lookup that is alone.
+    pub(crate) server_seconds: f64,
+    /// A lookup's share of a pass that is full.
+    pub(crate) server_seconds_gathered: f64,
+    /// Seconds from asking to having, with the lookup's share of the hint.
+    pub(crate) wait_seconds: f64,
+    /// Bytes of memory of the server.
+    pub(crate) memory_bytes: u64,
+    /// Bytes on disk.
+    pub(crate) disk_bytes: u64,
+    /// Seconds of a build.
+    pub(crate) build_seconds: Build,
+    /// What all clients make of it.
+    pub(crate) load: Load,
+    /// What a million lookups cost.
+    pub(crate) million: Million,
+}
+
+/// A build by stage, in seconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Build {
+    /// Reading a CSV file and sorting it.
+    pub(crate) read: f64,
+    /// Laying matrices out.
+    pub(crate) fill: f64,
+    /// Computing hints.
+    pub(crate) hint: f64,
+}
+
+impl Build {
+    pub(crate) fn total(&self) -> f64 {
+        self.read + self.fill + self.hint
+    }
+}
+
+/// Lookups spread evenly over an epoch.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Load {
+    /// Lookups a second.
+    pub(crate) lookups: f64,
+    /// Queries that come while a pass is made, so are gathered in the next.
+    pub(crate) gathered: usize,
+    /// Machines like this one that it takes.
+    pub(crate) servers: f64,
+    /// Share of their time in passes.
+    pub(crate) busy: f64,
+}
+
+/// What a million lookups cost, in the prices' currency.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Million {
+    /// Cores while they compute passes.
+    pub(crate) passes: f64,
+    /// Memory of all servers, all the time.
+    pub(crate) memory: f64,
+    /// Queries, answers and hints.
+    pub(crate) traffic: f64,
+    /// Cores while they build a database each epoch.
+    pub(crate) builds: f64,
+    /// All of them.
+    pub(crate) total: f64,
+}
+
+/// A database that is kept for several epochs, with the rows that changed since beside it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Changes {
+    /// Epochs that a database is kept.
+    pub(crate) epochs: u64,
+    /// The most rows beside it.
+    pub(crate) rows: u64,
+    /// Bytes that a client moves an epoch, in the mean.
+    pub(crate) bytes: u64,
+    /// Bytes where the database is built anew each epoch.
+    pub(crate) bytes_anew: u64,
+}
+
+impl Table {
+    /// The table that `db build` makes; a record over [`MAX_RECORD_BYTES`] is cut into the blocks that are
+    /// quickest to look up.
+    pub(crate) fn new(question: &Question, choice: SchemeChoice, rates: &Rates) -> Result<Self, Error> {
+        let keyed = question.key_bytes.is_some();
+        let cut = |most: u64| -> Result<Self, Error> {
+            let blocks = question.record_bytes.div_ceil(most);
+            let block_bytes = question.record_bytes.div_ceil(blocks) as usize;
+            let rows = question.rows.saturating_mul(blocks);
+            let records = plan(rows, block_bytes, keyed, choice)?;
+            let keys = match question.key_bytes.filter(|_| question.directory) {
+                // A key lies behind two bytes of its length.
+                Some(bytes) => Some(plan(rows, bytes + 2, false, SchemeChoice::Auto)?),
+                None => None,
+            };
+            Ok(Self { blocks, block_bytes, records, keys })
+        };
+        let longest = MAX_RECORD_BYTES as u64;
+        if question.record_bytes <= longest {
+            return cut(longest);
+        }
+        let mut best = cut(longest);
+        let wait = |table: &Self| table.costs(question, rates).wait_seconds;
+        for most in
+            std::iter::successors(Some(longest / 2), |b| Some(b / 2)).take_while(|b| *b >= MIN_BLOCK_BYTES)
+        {
+            let shorter = cut(most);
+            if let Ok(table) = &shorter
+                && best.as_ref().is_ok_and(|best| wait(table) < wait(best))
+            {
+                best = shorter;
+            }
+        }
+        best
+    }
+
+    /// Bytes that a lookup moves, as `db build` counts them to choose a scheme.
+    pub(crate) fn bytes_to_choose_by(&self) -> u64 {
+        self.blocks * bytes_moved(&self.records, QUERIES_PER_HINT)
+    }
+
+    /// What a lookup takes.
+    pub(crate) fn costs(&self, question: &Question, rates: &Rates) -> Costs {
+        let Self { blocks, records, .. } = *self;
+        let times = |bytes: usize| blocks * bytes as u64;
+        let hint_bytes = 4 * records.hint_words() as u64;
+        let (query_bytes, answer_bytes) = (times(records.query_bytes()), times(records.answer_bytes()));
+        let seconds = |bytes: u64, rate: f64| 8.0 * bytes as f64 / rate;
+        let (hint_seconds, query_seconds, answer_seconds) = (
+            seconds(hint_bytes, question.down),
+            seconds(query_bytes, question.up),
+            seconds(answer_bytes, question.down),
+        );
+        let (prepare, decode) = rates.client(&records);
+        let (prepare_seconds, decode_seconds) = (prepare * blocks as f64, decode * blocks as f64);
+
+        // A lookup's own queries are gathered too.
+        let gather = question.gather;
+        let own = (blocks as usize).min(gather);
+        let full = blocks / gather as u64;
+        let rest = (blocks % gather as u64) as usize;
+        let server_seconds = full as f64 * pass(rates, &records, gather)
+            + if rest > 0 { pass(rates, &records, rest) } else { 0.0 };
+        let each = |queries: usize| pass(rates, &records, queries) / queries as f64 * blocks as f64;
+        let server_seconds_gathered = each(gather);
+
+        let lookups = question.clients as f64 * question.queries as f64 / question.epoch;
+        let servers = (lookups * server_seconds_gathered).ceil().max(1.0);
+        // As many as come while a pass of so many is made.
+        let arrive = |queries: usize| lookups / servers * blocks as f64 * pass(rates, &records, queries);
+        let gathered = (own..=gather).find(|m| *m as f64 >= arrive(*m)).unwrap_or(gather);
+        let busy = (lookups / servers * each(gathered)).min(1.0);
+
+        let parts = || [Some(&records), self.keys.as_ref()].into_iter().flatten();
+        let memory = |p: &Params| (p.database_bytes() + p.state_bytes()) as u64 + second_matrix_bytes(p);
+        let on_disk = |p: &Params| (p.database_bytes() + p.state_bytes() + 4 * p.hint_words()) as u64;
+        let hints = || parts().map(|p| 4 * p.hint_words() as u64).sum::<u64>();
+        let memory_bytes = parts().map(memory).sum::<u64>() + hints();
+        let disk_bytes = parts().map(on_disk).sum::<u64>() + records.geometry.groups as u64;
+        let build_seconds = self.build(question, rates);
+
+        let million = {
+            let lookup_bytes =
+                (query_bytes + answer_bytes) as f64 + hint_bytes as f64 / question.queries as f64;
+            let per_epoch = question.clients as f64 * question.queries as f64;
+            let core = question.prices.core_hour / 3600.0;
+            let threads = rates.threads as f64;
+            let Build { read, fill, hint } = build_seconds;
+            let passes = 1e6 * each(gathered) * threads * core;
+            let memory =
+                1e6 * servers * memory_bytes as f64 / 1e9 * question.prices.gb_month / (lookups * MONTH);
+            let traffic = 1e6 * lookup_bytes / 1e9 * question.prices.gb;
+            let builds = 1e6 * (read + fill + hint * threads) * core / per_epoch;
+            Million { passes, memory, traffic, builds, total: passes + memory + traffic + builds }
+        };
+        let wait_seconds = hint_seconds / question.queries as f64
+            + prepare_seconds
+            + query_seconds
+            + server_seconds
+            + answer_seconds
+            + decode_seconds;
+        Costs {
+            failure_log2: records.failure_log2() - (blocks as f64).log2(),
+            hint_bytes,
+            query_bytes,
+            answer_bytes,
+            hint_seconds,
+            query_seconds,
+            answer_seconds,
+            prepare_seconds,
+            decode_seconds,
+            server_seconds,
+            server_seconds_gathered,
+            wait_seconds,
+            memory_bytes,
+            disk_bytes,
+            build_seconds,
+            load: Load { lookups, gathered, servers, busy },
+            million,
+        }
+    }
+
+    fn build(&self, question: &Question, rates: &Rates) -> Build {
+        let rows = (question.rows * self.blocks) as f64;
+        let bytes = rows * self.block_bytes as f64;
+        let of = if question.key_bytes.is_some() { &rates.keyed } else { &rates.dense };
+        let hint = |p: &Params| match p.scheme {
+            Scheme::Simple => rates.hint.at(p.database_bytes() as f64),
+            // The second hint is of the first one's digits.
+            Scheme::Double => {
+                rates.hint.at(p.database_bytes() as f64) + rates.hint.at(p.state_bytes() as f64)
+            }
+        };
+        let mut build = Build {
+            read: of.read.seconds(rows, bytes),
+            fill: of.fill.seconds(rows, bytes),
+            hint: hint(&self.records),
+        };
+        if let (Some(keys), Some(key_bytes)) = (&self.keys, question.key_bytes) {
+            build.fill += rates.dense.fill.seconds(rows, rows * key_bytes as f64);
+            build.hint += hint(keys);
+        }
+        build
+    }
+
+    /// How long a database is best kept, as far as a client's bytes go, when the rows that change are looked up in a
+    /// table of their own beside it. Nothing where none change, or where building anew is best.
+    pub(crate) fn changes(&self, question: &Question) -> Option<Changes> {
+        let changed = (question.changed * question.rows as f64).ceil() as u64;
+        if changed == 0 || changed >= question.rows {
+            return None;
+        }
+        let lookup = |p: &Params| self.blocks * (p.query_bytes() + p.answer_bytes()) as u64;
+        let hint = |p: &Params| 4 * p.hint_words() as u64;
+        let base = question.queries.saturating_mul(lookup(&self.records));
+        let bytes_anew = base + hint(&self.records);
+        // Hints and lookups beside the base, of the epochs so far.
+        let mut beside = 0u64;
+        let mut best = None;
+        for epochs in 2..=MAX_EPOCHS {
+            let rows = (changed * (epochs - 1)).min(question.rows);
+            let Ok(params) = plan(rows * self.blocks, self.block_bytes, true, SchemeChoice::Auto) else {
+                break;
+            };
+            beside += hint(&params) + question.queries.saturating_mul(lookup(&params));
+            let bytes = base + (hint(&self.records) + beside) / epochs;
+            if bytes < best.map_or(bytes_anew, |b: Changes| b.bytes) {
+                best = Some(Changes { epochs, rows, bytes, bytes_anew });
+            }
+        }
+        best
+    }
+}
+
+/// Bytes of the public matrix that DoublePIR's server keeps in planes.
+fn second_matrix_bytes(params: &Params) -> u64 {
+    match params.scheme {
+        Scheme::Simple => 0,
+        Scheme::Double => {
+            let (n, j) = (4 * LWE_DIMENSION, params.geometry.groups);
+            let shape = Shape { n, j, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
+            (Layout::Tiles16x64.stripe_bytes(&shape) * Layout::Tiles16x64.stripes(&shape)) as u64
+        }
+    }
+}
+
+/// Seconds of a pass that answers so many queries. DoublePIR's has the digits of each answer as queries of its second
+/// public matrix, four for each byte of the record, and goes over the digits of the hint.
+fn pass(rates: &Rates, params: &Params, queries: usize) -> f64 {
+    let first = rates.pass(params.database_bytes() as u64, queries);
+    match params.scheme {
+        Scheme::Simple => first,
+        Scheme::Double => {
+            let digits = 4 * params.geometry.record_bytes;
+            let most = blindcore_lookup::MAX_GATHER;
+            let bytes = second_matrix_bytes(params);
+            let mut planes = (digits / most) as f64 * rates.pass(bytes, most);
+            if !digits.is_multiple_of(most) {
+                planes += rates.pass(bytes, digits % most);
+            }
+            first + rates.pass(params.state_bytes() as u64, queries) + planes * queries as f64
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rates::tests::round;
+    use super::*;
+
+    fn question(rows: u64, record_bytes: u64) -> Question {
+        Question {
+            rows,
+            record_bytes,
+            key_bytes: None,
+            directory: false,
+            up: 8e6,
+            down: 80e6,
+            queries: 100,
+            epoch: 86_400.0,
+            changed: 0.01,
+            clients: 1000,
+            gather: 16,
+            prices: Prices { core_hour: 0.05, gb_month: 3.0, gb: 0.05 },
+        }
+    }
+
+    fn costs(question: &Question) -> Costs {
+        let rates = round();
+        Table::new(question, SchemeChoice::Only(Scheme::Simple), &rates).unwrap().costs(question, &rates)
+    }
+
+    #[track_caller]
+    fn times(got: f64, of: f64, factor: f64) {
+        assert!((got / of / factor - 1.0).abs() < 0.03, "{got} is {} times {of}, not {factor}", got / of);
+    }
+
+    #[test]
+    fn four_times_the_rows_double_the_sides() {
+        let (one, four) = (costs(&question(1 << 22, 256)), costs(&question(1 << 24, 256)));
+        times(four.server_seconds, one.server_seconds, 4.0);
+        times(four.server_seconds_gathered, one.server_seconds_gathered, 4.0);
+        let matrix = |c: &Costs| (c.memory_bytes - c.hint_bytes) as f64;
+        times(matrix(&four), matrix(&one), 4.0);
+        times(four.million.passes, one.million.passes, 4.0);
+        let sides: [fn(&Costs) -> f64; 6] = [
+            |c: &Costs| c.hint_bytes as f64,
+            |c: &Costs| c.query_bytes as f64,
+            |c: &Costs| c.answer_bytes as f64,
+            |c: &Costs| c.hint_seconds,
+            |c: &Costs| c.prepare_seconds,
+            |c: &Costs| c.decode_seconds,
+        ];
+        for side in sides {
+            times(side(&four), side(&one), 2.0);
+        }
+        times(four.build_seconds.read, one.build_seconds.read, 4.0);
+        times(four.build_seconds.hint, one.build_seconds.hint, 4.0);
+        assert!(four.failure_log2 < one.failure_log2);
+    }
+
+    #[test]
+    fn figures_follow_from_rates_and_links() {
+        // 2^15 by 2^15 bytes.
+        let of = costs(&question(1 << 22, 256));
+        let bytes = 2f64.powi(30);
+        assert_eq!((of.hint_bytes, of.query_bytes, of.answer_bytes), (128 << 20, 128 << 10, 64 << 10));
+        times(of.server_seconds, bytes / 1e10, 1.0);
+        times(of.server_seconds_gathered, bytes / 1e11, 1.0);
+        times(of.hint_seconds, f64::from(128 << 20) / 10e6, 1.0);
+        times(of.query_seconds, f64::from(128 << 10) / 1e6, 1.0);
+        times(of.answer_seconds, f64::from(64 << 10) / 10e6, 1.0);
+        times(of.prepare_seconds, 32_768.0 * 2e-6, 1.0);
+        times(of.build_seconds.hint, bytes / 1e8, 1.0);
+        let rest =
+            of.query_seconds + of.answer_seconds + of.server_seconds + of.prepare_seconds + of.decode_seconds;
+        times(of.wait_seconds, of.hint_seconds / 100.0 + rest, 1.0);
+        // Two cores for a pass, 86400 s for 100,000 lookups.
+        times(of.million.passes, 1e6 * of.server_seconds * 2.0 * 0.05 / 3600.0, 1.0);
+        times(of.load.lookups, 100_000.0 / 86_400.0, 1.0);
+        let gb = (of.query_bytes + of.answer_bytes + of.hint_bytes / 100) as f64 / 1e9;
+        times(of.million.traffic, 1e6 * gb * 0.05, 1.0);
+        let m = of.million;
+        times(m.total, m.passes + m.memory + m.traffic + m.builds, 1.0);
+        times(of.load.busy, of.load.lookups * of.server_seconds, 1.0);
+    }
+
+    #[test]
+    fn more_clients_are_gathered_before_they_take_more_machines() {
+        let of = |clients| costs(&Question { clients, ..question(1 << 22, 256) });
+        let (few, some, many) = (of(1000), of(20_000), of(1_000_000));
+        assert_eq!((few.load.gathered, few.load.servers), (1, 1.0));
+        assert!(some.load.gathered > 1 && some.load.gathered < 16, "{:?}", some.load);
+        assert_eq!(some.load.servers, 1.0);
+        assert!(many.load.servers > 10.0, "{:?}", many.load);
+        assert!(many.million.passes < some.million.passes && some.million.passes < few.million.passes);
+        for load in [few.load, some.load, many.load] {
+            assert!((0.0..=1.0).contains(&load.busy) && load.gathered <= 16, "{load:?}");
+        }
+        // Memory is paid for by the month, whoever asks.
+        times(few.million.memory, some.million.memory, 20.0);
+    }
+
+    #[test]
+    fn queries_share_a_hint() {
+        let (few, many) =
+            (costs(&Question { queries: 1, ..question(1 << 22, 256) }), costs(&question(1 << 22, 256)));
+        assert_eq!(few.hint_bytes, many.hint_bytes);
+        times(few.wait_seconds - many.wait_seconds, 0.99 * few.hint_seconds, 1.0);
+    }
+
+    #[test]
+    fn long_records_are_cut() {
+        let rates = round();
+        let question = question(1000, 3_000_000);
+        let table = Table::new(&question, SchemeChoice::Auto, &rates).unwrap();
+        assert!(table.blocks > 1 && table.block_bytes <= MAX_RECORD_BYTES);
+        assert!(table.blocks * table.block_bytes as u64 >= question.record_bytes);
+        assert!(table.records.geometry.slots() >= 1000 * table.blocks);
+        let of = table.costs(&question, &rates);
+        assert_eq!(of.query_bytes, table.blocks * table.records.query_bytes() as u64);
+        // No other size of block is quicker.
+        for most in [1u64 << 12, 1 << 14, 1 << 16] {
+            let blocks = question.record_bytes.div_ceil(most);
+            let block_bytes = question.record_bytes.div_ceil(blocks) as usize;
+            let records = plan(1000 * blocks, block_bytes, false, SchemeChoice::Auto).unwrap();
+            let other = Table { blocks, block_bytes, records, keys: None };
+            assert!(of.wait_seconds <= other.costs(&question, &rates).wait_seconds, "{most}");
+        }
+        // One that just fits is not cut.
+        let whole = Table::new(&Question { record_bytes: 1 << 16, ..question }, SchemeChoice::Auto, &rates);
+        assert_eq!(whole.unwrap().blocks, 1);
+    }
+
+    #[test]
+    fn double_pays_for_its_second_lookup() {
+        let rates = round();
+        let question = question(1 << 34, 1);
+        let of = |scheme| Table::new(&question, SchemeChoice::Only(scheme), &rates).unwrap();
+        let (simple, double) = (of(Scheme::Simple), of(Scheme::Double));
+        assert!(pass(&rates, &double.records, 1) > rates.pass(double.records.database_bytes() as u64, 1));
+        assert!(double.costs(&question, &rates).hint_bytes < simple.costs(&question, &rates).hint_bytes);
+        assert_eq!(Table::new(&question, SchemeChoice::Auto, &rates).unwrap().records.scheme, Scheme::Double);
+    }
+
+    #[test]
+    fn databases_are_kept_longer_the_less_they_change() {
+        let of = |changed| {
+            let question = Question { changed, ..question(1 << 22, 256) };
+            Table::new(&question, SchemeChoice::Auto, &round()).unwrap().changes(&question)
+        };
+        let (rare, often) = (of(0.0001).unwrap(), of(0.01).unwrap());
+        assert!(rare.epochs > often.epochs, "{rare:?} {often:?}");
+        assert!(rare.bytes < often.bytes && often.bytes < often.bytes_anew);
+        assert_eq!(of(0.01).unwrap().rows, (0.01 * f64::from(1 << 22)).ceil() as u64 * (often.epochs - 1));
+        assert!(of(0.0).is_none() && of(1.0).is_none() && of(0.9).is_none());
+    }
+}

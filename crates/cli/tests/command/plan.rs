@@ -1,0 +1,199 @@
+//! `blindcore plan`: what a table would cost, before it is built.
+
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::common::{code, json, refused, run, stderr, stdout};
+
+/// A machine of round numbers.
+const RATES: &str = r#"{
+  "version": 1, "processor": "round", "device": "cpu:avx2", "threads": 2,
+  "passes": [
+    {"queries": 1, "seconds": [[1000000, 0.0001], [1000000000, 0.1]]},
+    {"queries": 16, "seconds": [[1000000, 0.00016], [1000000000, 0.16]]}
+  ],
+  "hint": [[1000000, 0.01], [1000000000, 10]],
+  "client": {"column": 0.000001, "rows": [[1, 0.000001], [100000, 0.1]], "answer_byte": 1e-9},
+  "dense": {"read": {"row": 1e-6, "byte": 1e-9}, "fill": {"row": 1e-6, "byte": 1e-9}},
+  "keyed": {"read": {"row": 2e-6, "byte": 1e-9}, "fill": {"row": 2e-6, "byte": 1e-9}}
+}"#;
+
+fn with_rates() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("rates.json"), RATES).unwrap();
+    dir
+}
+
+fn plan(dir: &Path, more: &[&str]) -> Output {
+    run(dir, &[&["plan", "--rates", "rates.json"], more].concat())
+}
+
+fn chosen(plan: &Value) -> &Value {
+    let candidates = plan["candidates"].as_array().unwrap();
+    assert_eq!(candidates.len(), 2);
+    let chosen: Vec<&Value> = candidates.iter().filter(|c| c["chosen"] == true).collect();
+    assert_eq!(chosen.len(), 1, "{plan}");
+    assert_eq!(chosen[0]["scheme"], plan["chosen"]);
+    chosen[0]
+}
+
+#[test]
+fn what_is_planned_is_what_db_build_makes() {
+    let dir = with_rates();
+    let rows: String = (0..3000).map(|i| format!("key {i:04},{i:0>100}\n")).collect();
+    std::fs::write(dir.path().join("t.csv"), format!("k,v\n{rows}")).unwrap();
+    // 100 characters and a byte before them; a key has 8.
+    let ask = ["--rows", "3000", "--record-bytes", "101", "--json"];
+    let build = |more: &[&str]| {
+        let args =
+            [&["db", "build", "t.csv", "--value", "v", "--force", "--out", "t.db", "--json"], more].concat();
+        json(&run(dir.path(), &args))
+    };
+    let on_disk = || {
+        let files = std::fs::read_dir(dir.path().join("t.db")).unwrap();
+        files.map(|f| f.unwrap().metadata().unwrap().len()).sum::<u64>() as f64
+    };
+
+    let built = &build(&[])["records"];
+    let planned = json(&plan(dir.path(), &[&ask[..], &["--by-index"]].concat()));
+    let planned = chosen(&planned);
+    for field in ["scheme", "groups", "rows", "columns", "hint_bytes", "query_bytes", "answer_bytes"] {
+        assert_eq!(planned[field], built[field], "{field}");
+    }
+    assert_eq!(planned["slot_bytes"], built["record_bytes"]);
+    assert_eq!(planned["failure_log2"].as_f64(), built["failure_log2"].as_f64().map(|bits| -bits));
+    // Headers and the manifest are a few KiB.
+    let disk = planned["disk_bytes"].as_f64().unwrap();
+    assert!((disk..disk + 16_384.0).contains(&on_disk()), "{disk} planned");
+
+    // The fullest group of keys is known once they are read: columns may be fewer than planned.
+    let built = &build(&["--key", "k"])["records"];
+    let planned = json(&plan(dir.path(), &[&ask[..], &["--key-bytes", "8"]].concat()));
+    let planned = chosen(&planned);
+    for field in ["scheme", "groups", "rows", "hint_bytes", "answer_bytes"] {
+        assert_eq!(planned[field], built[field], "{field}");
+    }
+    let columns = |of: &Value| of["columns"].as_f64().unwrap();
+    assert!((0.8..1.05).contains(&(columns(built) / columns(planned))), "{built} {planned}");
+    let disk = planned["disk_bytes"].as_f64().unwrap();
+    assert!((0.9..1.1).contains(&(on_disk() / disk)), "{disk} planned, {} made", on_disk());
+}
+
+#[test]
+fn the_other_scheme_is_advised_where_it_suits_the_clients() {
+    let dir = with_rates();
+    // A bit each of very many rows: `db build` weighs a hundredth of the hint.
+    let ask = |queries| {
+        let rows =
+            ["--rows", "3000000000", "--record-bytes", "1", "--by-index", "--queries", queries, "--json"];
+        json(&plan(dir.path(), &rows))
+    };
+    let (few, many) = (ask("1"), ask("1000000"));
+    assert_eq!(few["chosen"], many["chosen"]);
+    let advice = [&few["advice"], &many["advice"]].map(|a| a.as_str().unwrap_or_default().to_owned());
+    assert_eq!(advice.iter().filter(|a| a.contains("db build --scheme ")).count(), 1, "{advice:?}");
+    for of in [&few, &many] {
+        assert!(of["reason"].as_str().unwrap().contains("1/100 of the hint"), "{of}");
+    }
+}
+
+#[test]
+fn records_of_megabytes_are_planned_as_blocks() {
+    let dir = with_rates();
+    let ask = ["--rows", "1000", "--record-bytes", "3MB", "--by-index"];
+    let planned = json(&plan(dir.path(), &[&ask[..], &["--json"]].concat()));
+    let of = chosen(&planned);
+    let (blocks, bytes) = (of["blocks"].as_u64().unwrap(), of["block_bytes"].as_u64().unwrap());
+    assert!(blocks > 1 && bytes <= 65_536 && blocks * bytes >= 3_000_000, "{of}");
+    assert_eq!(of["query_bytes"].as_u64().unwrap(), 4 * blocks * of["columns"].as_u64().unwrap());
+    let output = plan(dir.path(), &ask);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let words = format!("as {blocks} blocks of {bytes} B each, {blocks} queries a lookup");
+    assert!(stdout(&output).contains(&words), "{}", stdout(&output));
+}
+
+#[test]
+fn a_table_for_people() {
+    let dir = with_rates();
+    let output = plan(dir.path(), &["--rows", "1e7", "--record-bytes", "256"]);
+    assert_eq!((code(&output), stderr(&output)), (0, String::new()));
+    let text = stdout(&output);
+    for words in [
+        "10,000,000 rows of up to 256 B",
+        "SimplePIR (db build takes it)",
+        "DoublePIR",
+        "128.4 bits",
+        "hint, once an epoch",
+        "server, one of 16 in a pass",
+        "SimplePIR, because ",
+        "prices: 0.05 a core-hour",
+    ] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_refused() {
+    let dir = with_rates();
+    let ask = |flag: &str, value: &str, words: &[&str]| {
+        let mut args = vec!["--rows", "1000", "--record-bytes", "16"];
+        match args.iter().position(|a| *a == flag) {
+            Some(at) => args[at + 1] = value,
+            None => args.extend([flag, value]),
+        }
+        refused(&plan(dir.path(), &args), words);
+    };
+    for bad in ["0", "-1", "x", "1e30", "2e12", "1.5"] {
+        ask("--rows", bad, &["--rows", "1 to 1099511627776", "how many rows"]);
+        ask("--queries", bad, &["--queries"]);
+        ask("--clients", bad, &["--clients"]);
+    }
+    for bad in ["0", "-3MB", "2GiB", "3 XB", "MB"] {
+        ask("--record-bytes", bad, &["--record-bytes", "KiB"]);
+    }
+    ask("--key-bytes", "4097", &["--key-bytes", "4096"]);
+    for flag in ["--up", "--down"] {
+        for bad in ["0", "-5", "inf", "NaN", "1e9", "fast"] {
+            ask(flag, bad, &[flag, "0.001 to 1000000"]);
+        }
+    }
+    for bad in ["0s", "5", "-1d", "9999d", "1w"] {
+        ask("--epoch", bad, &["--epoch", "12h"]);
+    }
+    for bad in ["-1", "101", "NaN"] {
+        ask("--changed", bad, &["--changed", "0 to 100"]);
+    }
+    for bad in ["0", "65"] {
+        ask("--gather", bad, &["--gather", "1 to 64"]);
+    }
+    for flag in ["--price-core-hour", "--price-memory", "--price-traffic"] {
+        ask(flag, "-1", &[flag, "0 to 1000000"]);
+    }
+    // More than any matrix holds.
+    ask("--rows", "1000000000000", &["more often than the limit of once in 2^40"]);
+
+    ask("--device", "cpu:portable", &["--device", "--rates"]);
+    let alone =
+        |more: &[&str]| run(dir.path(), &[&["plan", "--rows", "10", "--record-bytes", "16"], more].concat());
+    refused(&alone(&["--rates", "none.json"]), &["none.json"]);
+    std::fs::write(dir.path().join("bad.json"), RATES.replace("\"threads\": 2", "\"threads\": -2")).unwrap();
+    refused(&alone(&["--rates", "bad.json"]), &["bad.json", "--save-rates"]);
+    std::fs::write(dir.path().join("bad.json"), RATES.replace("0.16]", "-0.16]")).unwrap();
+    refused(&alone(&["--rates", "bad.json"]), &["bad.json", "none that was measured"]);
+    refused(&alone(&["--rates", "."]), &["no file of rates"]);
+}
+
+#[test]
+fn rates_are_measured_and_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let ask = ["plan", "--rows", "20000", "--record-bytes", "64", "--json"];
+    let measured = json(&run(dir.path(), &[&ask[..], &["--save-rates", "kept.json"]].concat()));
+    let again = json(&run(dir.path(), &[&ask[..], &["--rates", "kept.json"]].concat()));
+    assert_eq!(measured["candidates"], again["candidates"]);
+    assert!(measured["rates"]["device"].as_str().unwrap().starts_with("cpu:"));
+    let passes = measured["rates"]["passes"].as_array().unwrap();
+    assert_eq!(passes.iter().map(|p| p["queries"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 8, 16, 64]);
+    assert!(chosen(&measured)["server_seconds"].as_f64().unwrap() > 0.0);
+}
