@@ -16,6 +16,10 @@
 //! | `keys`    | may be absent; slot I: 2-byte length, key of row I, zeros      | absent                     |
 //!
 //! so `--index I` of a keyed table is two lookups: the key of row I, then its record.
+//!
+//! A table that changed since it was built has `changes` beside these: keyword slots, of a row's key or of its
+//! number, with the record or the word that it is gone; and `new_keys`, which goes on where `keys` ends. Every
+//! lookup asks both the base and the changes, whichever it is about.
 
 pub mod codec;
 mod reason;
@@ -25,9 +29,10 @@ mod value;
 pub use codec::{CodecError, KeyError};
 pub use reason::{REASON_HEADER, Reason};
 pub use table::{
-    KeyedContent, MAX_COLUMN_NAME_BYTES, MAX_GROUPS, MAX_LISTING_BYTES, MAX_NAME_BYTES, MAX_TABLE_BYTES,
-    MAX_VALUE_COLUMNS, PROTOCOL_VERSION, PartDescription, PartKind, TableContent, TableDescription,
-    TableError, check_column_name, check_table_name, decode_key_slot, encode_key_slot,
+    Change, ChangesContent, KeyedContent, MAX_COLUMN_NAME_BYTES, MAX_GROUPS, MAX_LISTING_BYTES,
+    MAX_NAME_BYTES, MAX_TABLE_BYTES, MAX_VALUE_COLUMNS, PROTOCOL_VERSION, PartDescription, PartKind,
+    TableContent, TableDescription, TableError, check_column_name, check_table_name, decode_key_slot,
+    encode_key_slot,
 };
 pub use value::{Value, base64};
 

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use crate::codec::MAX_KEY_BYTES;
 use crate::proto;
 
-/// What a [`proto::Table`] of this version says in `protocol_version`.
-pub const PROTOCOL_VERSION: u32 = 1;
+/// What a [`proto::Table`] says in `protocol_version`, at most: 1 without changes, 2 with them.
+pub const PROTOCOL_VERSION: u32 = 2;
 /// Bytes of a table's name.
 pub const MAX_NAME_BYTES: usize = 255;
 /// Bytes of a column's name.
@@ -29,6 +29,8 @@ pub const MAX_LISTING_BYTES: usize = 1 << 20;
 const MIN_KEYED_COLUMNS: usize = 4;
 /// Bytes before the key in a slot of part `keys`.
 const KEY_LENGTH_BYTES: usize = 2;
+/// Bytes before the record in a slot of part `changes`, fingerprint apart.
+const STATE_BYTES: usize = 1;
 
 /// Why a description is no table.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +38,7 @@ const KEY_LENGTH_BYTES: usize = 2;
 pub enum TableError {
     /// Another protocol.
     #[error(
-        "the table speaks protocol version {got}, this program version {PROTOCOL_VERSION}; update the older of \
+        "the table speaks protocol version {got}, this program versions 1 to {PROTOCOL_VERSION}; update the older of \
          client and server"
     )]
     Version {
@@ -114,15 +116,30 @@ pub enum PartKind {
     Records,
     /// The keys by index.
     Keys,
+    /// What changed since the base was built.
+    Changes,
+    /// The keys of rows that were added since, by index.
+    NewKeys,
 }
 
 impl PartKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Records, Self::Keys, Self::Changes, Self::NewKeys];
+
+    /// Whether it is of the base, which stays when the table changes.
+    #[must_use]
+    pub fn is_base(self) -> bool {
+        matches!(self, PartKind::Records | PartKind::Keys)
+    }
+
     /// The message's number for it.
     #[must_use]
     pub fn to_proto(self) -> proto::PartKind {
         match self {
             PartKind::Records => proto::PartKind::Records,
             PartKind::Keys => proto::PartKind::Keys,
+            PartKind::Changes => proto::PartKind::Changes,
+            PartKind::NewKeys => proto::PartKind::NewKeys,
         }
     }
 
@@ -132,14 +149,20 @@ impl PartKind {
         match proto::PartKind::try_from(number) {
             Ok(proto::PartKind::Records) => Some(PartKind::Records),
             Ok(proto::PartKind::Keys) => Some(PartKind::Keys),
+            Ok(proto::PartKind::Changes) => Some(PartKind::Changes),
+            Ok(proto::PartKind::NewKeys) => Some(PartKind::NewKeys),
             Ok(proto::PartKind::Unspecified) | Err(_) => None,
         }
     }
 
-    fn as_str(self) -> &'static str {
+    /// Its name, as it stands in URLs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
             PartKind::Records => "records",
             PartKind::Keys => "keys",
+            PartKind::Changes => "changes",
+            PartKind::NewKeys => "new-keys",
         }
     }
 }
@@ -154,10 +177,10 @@ impl std::str::FromStr for PartKind {
     type Err = String;
 
     fn from_str(s: &str) -> Result<Self, String> {
-        [PartKind::Records, PartKind::Keys]
+        PartKind::ALL
             .into_iter()
             .find(|p| p.as_str() == s)
-            .ok_or_else(|| format!("part {s:?} is unknown; use records or keys"))
+            .ok_or_else(|| format!("part {s:?} is unknown; use records, keys, changes or new-keys"))
     }
 }
 
@@ -237,6 +260,23 @@ pub struct KeyedContent {
     pub keys: Option<PartDescription>,
 }
 
+/// What changed since a table's base was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangesContent {
+    /// The epoch at which `records` and `keys` were built.
+    pub base_epoch: u64,
+    /// How many rows they hold.
+    pub base_rows: u64,
+    /// The changed rows, by key.
+    pub records: PartDescription,
+    /// What their key hashes start from.
+    pub salt: [u8; 32],
+    /// One seed for each group of them.
+    pub seeds: Bytes,
+    /// Keys of the rows that were added, by index.
+    pub new_keys: Option<PartDescription>,
+}
+
 /// What a table is, for [`TableDescription::new`] to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableContent {
@@ -244,7 +284,7 @@ pub struct TableContent {
     pub name: String,
     /// Another epoch is another content.
     pub epoch: u64,
-    /// How many rows, at least 1.
+    /// How many rows, at least 1; those that were removed keep their numbers and count.
     pub rows: u64,
     /// The columns that a record holds, in order; see [`check_column_name`].
     pub value_columns: Vec<String>,
@@ -252,6 +292,8 @@ pub struct TableContent {
     pub records: PartDescription,
     /// How keys are found, where they can be.
     pub keyed: Option<KeyedContent>,
+    /// What changed since `records` and `keys` were built.
+    pub changes: Option<ChangesContent>,
 }
 
 /// A table that was checked: every size is one that this program can bear, every part fits the others.
@@ -259,6 +301,7 @@ pub struct TableContent {
 pub struct TableDescription {
     content: TableContent,
     index: Option<Index>,
+    changes_index: Option<Index>,
     digest: [u8; 32],
 }
 
@@ -272,35 +315,45 @@ impl TableDescription {
         check_columns(&content.value_columns)?;
         let records = &content.records;
         checked_params(PartKind::Records, records)?;
-        let rows =
-            |of: &PartDescription| range("number of rows", content.rows, 1, of.params.geometry.slots());
-        rows(records)?;
+        let base_rows = content.changes.as_ref().map_or(content.rows, |c| c.base_rows);
+        let rows = |of: &PartDescription, rows| range("number of rows", rows, 1, of.params.geometry.slots());
+        rows(records, base_rows)?;
+        let check_keys = |kind, keys: &PartDescription, count| {
+            checked_params(kind, keys)?;
+            rows(keys, count)?;
+            let (got, max) = (keys.params.geometry.record_bytes, KEY_LENGTH_BYTES + MAX_KEY_BYTES);
+            range("slot size of a part of keys", got as u64, KEY_LENGTH_BYTES as u64 + 1, max as u64)
+        };
         let index = match &content.keyed {
             None => None,
             Some(keyed) => {
                 check_column_name(&keyed.column)?;
-                let Geometry { record_bytes, groups, columns } = records.params.geometry;
-                let part = |what, got: usize, min: usize, max| range(what, got as u64, min as u64, max);
-                part("slot size of a keyed table", record_bytes, FINGERPRINT_BYTES + 1, u64::MAX)?;
-                part("number of columns of a keyed table", columns, MIN_KEYED_COLUMNS, u64::MAX)?;
-                part("number of groups of a keyed table", groups, 1, MAX_GROUPS as u64)?;
                 if let Some(keys) = &keyed.keys {
-                    checked_params(PartKind::Keys, keys)?;
-                    rows(keys)?;
-                    let max = KEY_LENGTH_BYTES + MAX_KEY_BYTES;
-                    let got = keys.params.geometry.record_bytes;
-                    part("slot size of part keys", got, KEY_LENGTH_BYTES + 1, max as u64)?;
+                    check_keys(PartKind::Keys, keys, base_rows)?;
                 }
-                let (got, want) = (keyed.seeds.len() as u64, groups as u64);
-                if got != want {
-                    return Err(TableError::Length { what: "seeds", got, want });
+                Some(keyed_index(PartKind::Records, records, 0, keyed.salt, &keyed.seeds)?)
+            }
+        };
+        let changes_index = match &content.changes {
+            None => None,
+            Some(changes) => {
+                range("epoch of the base", changes.base_epoch, 0, content.epoch.saturating_sub(1))?;
+                range("number of rows", content.rows, base_rows, u64::MAX)?;
+                checked_params(PartKind::Changes, &changes.records)?;
+                let added = content.rows - base_rows;
+                if let Some(keys) = &changes.new_keys {
+                    check_keys(PartKind::NewKeys, keys, added)?;
                 }
-                let index = Index::new(records.params.geometry, keyed.salt, keyed.seeds.to_vec());
-                Some(index.map_err(|source| TableError::Params { part: PartKind::Records, source })?)
+                let has_keys = content.keyed.as_ref().is_some_and(|k| k.keys.is_some());
+                if changes.new_keys.is_some() != (has_keys && added > 0) {
+                    return Err(TableError::Shape { what: "has keys of new rows without new rows, or not" });
+                }
+                let (salt, seeds) = (changes.salt, &changes.seeds);
+                Some(keyed_index(PartKind::Changes, &changes.records, STATE_BYTES, salt, seeds)?)
             }
         };
         let digest = digest(&content);
-        Ok(Self { content, index, digest })
+        Ok(Self { content, index, changes_index, digest })
     }
 
     /// Checks a description that came from outside.
@@ -309,8 +362,11 @@ impl TableDescription {
     /// As [`TableDescription::new`]; or it is of another version, or a digest or length in it is not what the
     /// rest makes it.
     pub fn from_proto(table: proto::Table) -> Result<Self, TableError> {
-        if table.protocol_version != PROTOCOL_VERSION {
+        if !(1..=PROTOCOL_VERSION).contains(&table.protocol_version) {
             return Err(TableError::Version { got: table.protocol_version });
+        }
+        if table.protocol_version != version(table.changes.is_some()) {
+            return Err(TableError::Shape { what: "is of another protocol version than its contents" });
         }
         let records = table.records.as_ref().ok_or(TableError::Shape { what: "has no part records" })?;
         let records = PartDescription::from_proto(PartKind::Records, records)?;
@@ -325,8 +381,9 @@ impl TableDescription {
             }
             None => None,
         };
+        let changes = table.changes.map(ChangesContent::from_proto).transpose()?;
         let proto::Table { name, epoch, rows, value_columns, digest, .. } = table;
-        let checked = Self::new(TableContent { name, epoch, rows, value_columns, records, keyed })?;
+        let checked = Self::new(TableContent { name, epoch, rows, value_columns, records, keyed, changes })?;
         if digest != checked.digest[..] {
             return Err(TableError::Digest { what: "digest" });
         }
@@ -336,9 +393,9 @@ impl TableDescription {
     /// The message; [`TableDescription::from_proto`] reads it back.
     #[must_use]
     pub fn to_proto(&self) -> proto::Table {
-        let TableContent { name, epoch, rows, value_columns, records, keyed } = &self.content;
+        let TableContent { name, epoch, rows, value_columns, records, keyed, changes } = &self.content;
         proto::Table {
-            protocol_version: PROTOCOL_VERSION,
+            protocol_version: version(changes.is_some()),
             name: name.clone(),
             epoch: *epoch,
             rows: *rows,
@@ -349,6 +406,7 @@ impl TableDescription {
             salt: keyed.as_ref().map(|k| Bytes::copy_from_slice(&k.salt)).unwrap_or_default(),
             seeds: keyed.as_ref().map(|k| k.seeds.clone()).unwrap_or_default(),
             digest: Bytes::copy_from_slice(&self.digest),
+            changes: changes.as_ref().map(ChangesContent::to_proto),
         }
     }
 
@@ -375,10 +433,28 @@ impl TableDescription {
         self.content.epoch
     }
 
-    /// How many rows it has.
+    /// How many rows it has, those that were removed included: row numbers are below it.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.content.rows
+    }
+
+    /// What changed since the base was built.
+    #[must_use]
+    pub fn changes(&self) -> Option<&ChangesContent> {
+        self.content.changes.as_ref()
+    }
+
+    /// How many rows the base holds.
+    #[must_use]
+    pub fn base_rows(&self) -> u64 {
+        self.changes().map_or(self.content.rows, |c| c.base_rows)
+    }
+
+    /// The epoch at which a part was built: for parts of the base the base's.
+    #[must_use]
+    pub fn part_epoch(&self, kind: PartKind) -> u64 {
+        self.changes().filter(|_| kind.is_base()).map_or(self.content.epoch, |c| c.base_epoch)
     }
 
     /// Whether its rows are found by key.
@@ -417,7 +493,14 @@ impl TableDescription {
         match kind {
             PartKind::Records => Some(&self.content.records),
             PartKind::Keys => self.content.keyed.as_ref()?.keys.as_ref(),
+            PartKind::Changes => Some(&self.changes()?.records),
+            PartKind::NewKeys => self.changes()?.new_keys.as_ref(),
         }
+    }
+
+    /// The parts that the table has.
+    pub fn parts(&self) -> impl Iterator<Item = (PartKind, &PartDescription)> {
+        PartKind::ALL.into_iter().filter_map(|kind| Some((kind, self.part(kind)?)))
     }
 
     /// The records.
@@ -438,10 +521,17 @@ impl TableDescription {
         self.index.as_ref()
     }
 
+    /// Where the keys of changed rows lie.
+    #[must_use]
+    pub fn changes_index(&self) -> Option<&Index> {
+        self.changes_index.as_ref()
+    }
+
     /// BLAKE3, in its key-derivation mode with context `blindcore table v1`, of everything above: numbers as
     /// 8 bytes, little-endian; texts and bytes as their length and themselves; what may be absent as 0, or 1
     /// and itself; lists as their length and their members. In this order: protocol version, name, epoch,
-    /// rows, value columns, `records`, and, for keyed tables, key column, salt, seeds, `keys`. A part is its
+    /// rows, value columns, `records`, and, for keyed tables, key column, salt, seeds, `keys`; then, where there
+    /// are changes, their base's epoch, its rows, their `records`, salt, seeds and `new_keys`. A part is its
     /// parameters' digest and its hint's.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
@@ -527,9 +617,9 @@ fn digest(content: &TableContent) -> [u8; 32] {
             self.bytes(&part.hint_digest);
         }
     }
-    let TableContent { name, epoch, rows, value_columns, records, keyed } = content;
+    let TableContent { name, epoch, rows, value_columns, records, keyed, changes } = content;
     let mut sum = Sum(blake3::Hasher::new_derive_key("blindcore table v1"));
-    sum.number(PROTOCOL_VERSION.into());
+    sum.number(version(changes.is_some()).into());
     sum.bytes(name.as_bytes());
     sum.number(*epoch);
     sum.number(*rows);
@@ -546,7 +636,103 @@ fn digest(content: &TableContent) -> [u8; 32] {
             sum.part(keys);
         }
     }
+    if let Some(ChangesContent { base_epoch, base_rows, records, salt, seeds, new_keys }) = changes {
+        sum.number(*base_epoch);
+        sum.number(*base_rows);
+        sum.part(records);
+        sum.bytes(salt);
+        sum.bytes(seeds);
+        sum.number(new_keys.is_some().into());
+        if let Some(keys) = new_keys {
+            sum.part(keys);
+        }
+    }
     *sum.0.finalize().as_bytes()
+}
+
+/// The version of a table's message.
+fn version(changes: bool) -> u32 {
+    if changes { 2 } else { 1 }
+}
+
+/// Where the keys of a part of keyword slots lie, if its sizes can be such a part's: a slot holds a fingerprint,
+/// so many bytes more, and at least one of a record.
+fn keyed_index(
+    kind: PartKind,
+    part: &PartDescription,
+    more: usize,
+    salt: [u8; 32],
+    seeds: &Bytes,
+) -> Result<Index, TableError> {
+    let Geometry { record_bytes, groups, columns } = part.params.geometry;
+    let check = |what, got: usize, min: usize, max| range(what, got as u64, min as u64, max);
+    check("slot size of a keyed part", record_bytes, FINGERPRINT_BYTES + more + 1, u64::MAX)?;
+    check("number of columns of a keyed part", columns, MIN_KEYED_COLUMNS, u64::MAX)?;
+    check("number of groups of a keyed part", groups, 1, MAX_GROUPS as u64)?;
+    let (got, want) = (seeds.len() as u64, groups as u64);
+    if got != want {
+        return Err(TableError::Length { what: "seeds", got, want });
+    }
+    Index::new(part.params.geometry, salt, seeds.to_vec())
+        .map_err(|source| TableError::Params { part: kind, source })
+}
+
+impl ChangesContent {
+    fn to_proto(&self) -> proto::Changes {
+        proto::Changes {
+            base_epoch: self.base_epoch,
+            base_rows: self.base_rows,
+            records: Some(self.records.to_proto()),
+            salt: Bytes::copy_from_slice(&self.salt),
+            seeds: self.seeds.clone(),
+            new_keys: self.new_keys.map(PartDescription::to_proto),
+        }
+    }
+
+    fn from_proto(changes: proto::Changes) -> Result<Self, TableError> {
+        let proto::Changes { base_epoch, base_rows, records, salt, seeds, new_keys } = changes;
+        let records = records.ok_or(TableError::Shape { what: "has changes without records" })?;
+        Ok(Self {
+            base_epoch,
+            base_rows,
+            records: PartDescription::from_proto(PartKind::Changes, &records)?,
+            salt: fixed("salt of changes", &salt)?,
+            seeds,
+            new_keys: new_keys.map(|k| PartDescription::from_proto(PartKind::NewKeys, &k)).transpose()?,
+        })
+    }
+}
+
+/// What the slot of a changed row says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// It has this record now, and zeros behind.
+    Set(&'a [u8]),
+    /// It is gone.
+    Removed,
+}
+
+impl<'a> Change<'a> {
+    /// Writes it as a slot of part `changes` holds it, fingerprint apart.
+    pub fn encode(self, out: &mut Vec<u8>) {
+        match self {
+            Change::Set(record) => {
+                out.push(1);
+                out.extend_from_slice(record);
+            }
+            Change::Removed => out.push(0),
+        }
+    }
+
+    /// Reads what [`Change::encode`] wrote; `None` where it never did.
+    #[must_use]
+    pub fn decode(slot: &'a [u8]) -> Option<Self> {
+        match slot.split_first()? {
+            (1, record) => Some(Change::Set(record)),
+            (0, rest) => rest.iter().all(|b| *b == 0).then_some(Change::Removed),
+            _ => None,
+        }
+    }
 }
 
 /// Writes a key into its slot of part `keys`: its length in 2 bytes, itself, and zeros.
@@ -604,5 +790,18 @@ mod tests {
         assert_eq!(decode_key_slot(&[]), None);
         assert_eq!(decode_key_slot(&[2, 0, b'a']), None);
         assert_eq!(decode_key_slot(&[1, 0, b'a', 1]), None);
+    }
+
+    #[test]
+    fn changes_read_back() {
+        for change in [Change::Set(b""), Change::Set(b"abc"), Change::Removed] {
+            let mut slot = Vec::new();
+            change.encode(&mut slot);
+            assert_eq!(Change::decode(&slot), Some(change));
+        }
+        assert_eq!(Change::decode(&[0, 0, 0]), Some(Change::Removed));
+        for odd in [&[][..], &[2], &[0, 1]] {
+            assert_eq!(Change::decode(odd), None);
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use blindcore_lookup::{Geometry, Params, Scheme};
 use blindcore_wire::{
-    KeyedContent, MAX_VALUE_COLUMNS, PartDescription, TableContent, TableDescription, TableError, proto,
+    ChangesContent, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, PartKind, TableContent,
+    TableDescription, TableError, proto,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -13,8 +14,8 @@ fn part(scheme: Scheme, record_bytes: usize, groups: usize, columns: usize) -> P
     PartDescription { params, hint_digest: [record_bytes as u8; 32] }
 }
 
-fn keyed() -> TableDescription {
-    TableDescription::new(TableContent {
+fn keyed_content() -> TableContent {
+    TableContent {
         name: "drugs-2026".into(),
         epoch: 3,
         rows: 100,
@@ -26,8 +27,26 @@ fn keyed() -> TableDescription {
             seeds: Bytes::from_static(&[0, 9, 0, 255]),
             keys: Some(part(Scheme::Double, 12, 10, 10)),
         }),
-    })
-    .unwrap()
+        changes: None,
+    }
+}
+
+fn keyed() -> TableDescription {
+    TableDescription::new(keyed_content()).unwrap()
+}
+
+/// The table above after rows were added.
+fn changed() -> TableDescription {
+    let changes = ChangesContent {
+        base_epoch: 3,
+        base_rows: 100,
+        records: part(Scheme::Simple, 60, 2, 16),
+        salt: [8; 32],
+        seeds: Bytes::from_static(&[1, 2]),
+        new_keys: Some(part(Scheme::Simple, 13, 1, 7)),
+    };
+    TableDescription::new(TableContent { epoch: 5, rows: 107, changes: Some(changes), ..keyed_content() })
+        .unwrap()
 }
 
 fn dense() -> TableDescription {
@@ -38,12 +57,13 @@ fn dense() -> TableDescription {
         value_columns: vec![],
         records: part(Scheme::Simple, 1, 2, 3),
         keyed: None,
+        changes: None,
     })
     .unwrap()
 }
 
 /// One of each message, in the order of the golden file.
-fn golden() -> Vec<(&'static str, Vec<u8>)> {
+fn golden_1() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("ListTablesRequest", proto::ListTablesRequest {}.encode_to_vec()),
         (
@@ -53,13 +73,22 @@ fn golden() -> Vec<(&'static str, Vec<u8>)> {
         ("GetTableRequest", proto::GetTableRequest { name: "t".into() }.encode_to_vec()),
         (
             "GetTableResponse",
-            proto::GetTableResponse { table: Some(keyed().to_proto()), records_queries: 64, keys_queries: 8 }
-                .encode_to_vec(),
+            proto::GetTableResponse {
+                table: Some(keyed().to_proto()),
+                records_queries: 64,
+                keys_queries: 8,
+                ..Default::default()
+            }
+            .encode_to_vec(),
         ),
         (
             "GetTableResponse",
-            proto::GetTableResponse { table: Some(dense().to_proto()), records_queries: 1, keys_queries: 0 }
-                .encode_to_vec(),
+            proto::GetTableResponse {
+                table: Some(dense().to_proto()),
+                records_queries: 1,
+                ..Default::default()
+            }
+            .encode_to_vec(),
         ),
         (
             "GetHintRequest",
@@ -91,6 +120,18 @@ fn golden() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+/// The messages that version 2 has and version 1 had not.
+fn golden_2() -> Vec<(&'static str, Vec<u8>)> {
+    let table = proto::GetTableResponse {
+        table: Some(changed().to_proto()),
+        records_queries: 64,
+        keys_queries: 8,
+        changes_queries: 32,
+        new_keys_queries: 16,
+    };
+    vec![("GetTableResponse", table.encode_to_vec())]
+}
+
 /// Reads a message of any kind and writes it again; nothing where the bytes are none.
 fn again(kind: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     fn of<M: Message + Default>(bytes: &[u8]) -> Option<Vec<u8>> {
@@ -109,23 +150,25 @@ fn again(kind: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Messages, each after its length in 4 bytes, little-endian.
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/messages-v1.bin");
-
 #[test]
-fn version_1_reads_back() {
-    let messages = golden();
+fn versions_read_back() {
+    reads_back(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/messages-v1.bin"), &golden_1());
+    reads_back(concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/messages-v2.bin"), &golden_2());
+}
+
+/// `golden` holds messages, each after its length in 4 bytes, little-endian.
+fn reads_back(golden: &str, messages: &[(&str, Vec<u8>)]) {
     if std::env::var_os("BLINDCORE_WRITE_GOLDEN").is_some() {
         let framed = messages.iter().flat_map(|(_, m)| [&(m.len() as u32).to_le_bytes()[..], m].concat());
-        std::fs::write(GOLDEN, framed.collect::<Vec<u8>>()).unwrap();
+        std::fs::write(golden, framed.collect::<Vec<u8>>()).unwrap();
     }
-    let file = std::fs::read(GOLDEN).unwrap();
+    let file = std::fs::read(golden).unwrap();
     let mut rest = &file[..];
-    for (kind, message) in &messages {
+    for (kind, message) in messages {
         let (len, after) = rest.split_first_chunk::<4>().unwrap();
         let (stored, after) = after.split_at(u32::from_le_bytes(*len) as usize);
         rest = after;
-        assert_eq!(stored, message, "{kind} is written in another way than in version 1");
+        assert_eq!(stored, message, "{kind} is written in another way than in {golden}");
         assert_eq!(again(kind, stored).as_deref(), Some(stored), "{kind}");
     }
     assert!(rest.is_empty());
@@ -133,17 +176,22 @@ fn version_1_reads_back() {
 
 #[test]
 fn descriptions_read_back() {
-    for table in [keyed(), dense()] {
+    for table in [keyed(), dense(), changed()] {
         assert_eq!(TableDescription::from_proto(table.to_proto()).unwrap(), table);
     }
     assert_ne!(keyed().digest(), dense().digest());
+    let changed = changed();
+    assert_eq!(changed.part_epoch(PartKind::Keys), 3);
+    assert_eq!(changed.part_epoch(PartKind::NewKeys), 5);
+    assert_eq!(changed.parts().count(), 4);
 }
 
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
     type Change = fn(&mut proto::Table);
     let cases: &[(&str, Change)] = &[
-        ("protocol version 2", |t| t.protocol_version = 2),
+        ("protocol version 3", |t| t.protocol_version = 3),
+        ("another protocol version", |t| t.protocol_version = 2),
         ("protocol version 0", |t| *t = proto::Table::default()),
         ("a table's name", |t| t.name = "a/b".into()),
         ("of 5000 bytes", |t| t.name = "x".repeat(5000)),
@@ -176,6 +224,29 @@ fn what_does_not_fit_is_refused_by_name() {
         assert!(error.contains(words), "{words}: {error}");
         assert!(error.len() < 600, "{error}");
     }
+    let cases: &[(&str, Change)] = &[
+        ("another protocol version", |t| t.protocol_version = 1),
+        ("another protocol version", |t| t.changes = None),
+        ("epoch of the base", |t| t.epoch = 3),
+        ("number of rows", |t| t.rows = 99),
+        ("number of rows", |t| t.rows = 100),
+        ("without new rows", |t| t.changes.as_mut().unwrap().new_keys = None),
+        ("without new rows", |t| t.keys = None),
+        ("number of rows", |t| t.rows = 108),
+        ("number of rows", |t| t.changes.as_mut().unwrap().base_rows = 0),
+        ("number of rows", |t| t.changes.as_mut().unwrap().base_rows = 101),
+        ("without records", |t| t.changes.as_mut().unwrap().records = None),
+        ("salt of changes", |t| t.changes.as_mut().unwrap().salt = Bytes::new()),
+        ("seeds", |t| t.changes.as_mut().unwrap().seeds = Bytes::new()),
+        ("digest", |t| t.changes.as_mut().unwrap().seeds = Bytes::from_static(&[1, 3])),
+        ("digest", |t| t.changes.as_mut().unwrap().base_epoch = 2),
+    ];
+    for (words, change) in cases {
+        let mut table = changed().to_proto();
+        change(&mut table);
+        let error = TableDescription::from_proto(table).unwrap_err().to_string();
+        assert!(error.contains(words), "{words}: {error}");
+    }
     let dense_with_seeds = proto::Table { seeds: Bytes::from_static(&[0]), ..dense().to_proto() };
     assert!(matches!(TableDescription::from_proto(dense_with_seeds), Err(TableError::Shape { .. })));
 }
@@ -189,6 +260,7 @@ fn keyed_tables_need_room_for_keys() {
         value_columns: vec![],
         records,
         keyed: Some(KeyedContent { column: "k".into(), salt: [0; 32], seeds: vec![0; seeds].into(), keys }),
+        changes: None,
     };
     let simple = |record_bytes, groups, columns| part(Scheme::Simple, record_bytes, groups, columns);
     assert!(TableDescription::new(content(simple(6, 1, 4), 1, None)).is_ok());
@@ -206,7 +278,7 @@ fn keyed_tables_need_room_for_keys() {
 proptest! {
     #[test]
     fn any_bytes_are_refused_or_mean_something(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
-        for (kind, _) in golden() {
+        for (kind, _) in golden_1() {
             let Some(once) = again(kind, &bytes) else { continue };
             prop_assert_eq!(again(kind, &once), Some(once));
         }
@@ -221,7 +293,7 @@ proptest! {
         with in any::<u8>(),
         cut in any::<prop::sample::Index>(),
     ) {
-        for table in [keyed(), dense()] {
+        for table in [keyed(), dense(), changed()] {
             let mut bytes = table.to_proto().encode_to_vec();
             let at = at.index(bytes.len());
             bytes[at] = with;
