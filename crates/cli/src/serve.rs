@@ -159,8 +159,8 @@ pub(crate) fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
 }
 
 fn database_bytes(stored: &Stored) -> u64 {
-    let parts = [Some(&stored.manifest().records), stored.manifest().keys.as_ref()];
-    let files = parts.into_iter().flatten().flat_map(|p| p.shards.iter().chain(&p.state).chain([&p.hint]));
+    let parts = stored.manifest().parts();
+    let files = parts.flat_map(|(_, p)| p.shards.iter().chain(&p.state).chain([&p.hint]));
     files.map(|f| f.bytes).sum()
 }
 
@@ -177,9 +177,8 @@ fn open(
         let server = blindcore_lookup::Server::new(p.params, device, shards, state.map(|s| vec![s]))?;
         Ok(Part::new(server, load(&p.hint)?))
     };
-    let records = part(&stored.records)?;
-    let keys = stored.keys.as_ref().map(part).transpose()?;
-    Ok(Table::new(description, records, keys)?)
+    let parts = stored.parts().map(|(kind, p)| Ok((kind, part(p)?))).collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(Table::new(description, parts)?)
 }
 
 /// Copies a mapped file to memory in huge pages, which a scan reads faster than a file's small pages.

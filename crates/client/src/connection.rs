@@ -149,13 +149,29 @@ impl Client {
     /// # Errors
     /// As [`Client::table`].
     pub async fn table_with(&self, name: &str, progress: Option<Progress>) -> Result<TableClient, Error> {
+        self.open(name, progress, None).await
+    }
+
+    /// Opens a table, taking over from `before` what did not change since.
+    pub(crate) async fn open(
+        &self,
+        name: &str,
+        progress: Option<Progress>,
+        before: Option<&TableClient>,
+    ) -> Result<TableClient, Error> {
         const WHAT: &str = "a table's description";
         let refuse = |source| Error::Table { table: crate::error::line(name), source };
         check_table_name(name).map_err(refuse)?;
         let mut grpc = self.grpc.clone().max_decoding_message_size(MAX_TABLE_BYTES);
         let answer = grpc.get_table(proto::GetTableRequest { name: name.to_owned() });
         let answer = self.within(WHAT, answer).await?.map_err(|s| refused(&s, WHAT, name, 0))?;
-        let proto::GetTableResponse { table, records_queries, keys_queries } = answer;
+        let proto::GetTableResponse {
+            table,
+            records_queries,
+            keys_queries,
+            changes_queries,
+            new_keys_queries,
+        } = answer;
         let missing = || Error::Protocol { what: "it answers with no table".into() };
         let table = TableDescription::from_proto(table.ok_or_else(missing)?).map_err(refuse)?;
         if table.name() != name {
@@ -163,7 +179,8 @@ impl Client {
                 what: format!("asked for table {name}, it answers with {}", table.name()),
             });
         }
-        TableClient::open(self.clone(), table, [records_queries, keys_queries], progress).await
+        let queries = [records_queries, keys_queries, changes_queries, new_keys_queries];
+        TableClient::open(self.clone(), table, queries, progress, before).await
     }
 
     /// Waits for an answer no longer than allowed.

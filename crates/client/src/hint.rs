@@ -69,7 +69,7 @@ impl Fetch<'_> {
             &folder,
             &self.client.server,
             self.table.name(),
-            self.table.epoch(),
+            self.table.part_epoch(self.kind),
             self.kind,
             self.part,
         );

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES};
 use blindcore_lookup::{Pending, Selection};
 use blindcore_wire::codec::{MAX_KEY_BYTES, decode_record};
-use blindcore_wire::{KeyError, PartKind, TableDescription, Value, decode_key_slot, proto};
+use blindcore_wire::{
+    Change, KeyError, PartDescription, PartKind, TableDescription, Value, decode_key_slot, proto,
+};
 use bytes::Bytes;
 use prost::Message;
 use tokio::sync::OnceCell;
@@ -27,9 +29,13 @@ pub struct TableClient {
     client: Client,
     table: Arc<TableDescription>,
     records: PartClient,
-    /// Fetched once somebody asks for a row of a keyed table by index.
+    /// What changed since the base was built: every lookup asks it as well.
+    changes: Option<PartClient>,
+    /// Fetched once somebody asks for a row of a keyed table by index: the base's, and those of added rows.
     keys: OnceCell<PartClient>,
-    keys_queries: u32,
+    new_keys: OnceCell<PartClient>,
+    /// The most queries in a request, by kind of part.
+    queries: [u32; 4],
     columns: Arc<[Arc<str>]>,
     progress: Option<Progress>,
 }
@@ -78,8 +84,26 @@ pub struct Timings {
     pub decode: f64,
 }
 
+impl Traffic {
+    fn add(&mut self, other: Self) {
+        self.up += other.up;
+        self.down += other.down;
+    }
+}
+
+impl Timings {
+    fn add(&mut self, other: Self) {
+        self.prepare += other.prepare;
+        self.query += other.query;
+        self.server += other.server;
+        self.decode += other.decode;
+    }
+}
+
+#[derive(Clone)]
 struct PartClient {
     kind: PartKind,
+    part: PartDescription,
     lookup: Arc<blindcore_lookup::Client>,
     most_queries: usize,
     fetched: u64,
@@ -92,6 +116,24 @@ struct Slot {
     ms: Timings,
 }
 
+/// What is said of a row since the base was built, if anything, and what it cost to ask.
+struct Changed {
+    state: Option<Zeroizing<Vec<u8>>>,
+    traffic: Traffic,
+    ms: Timings,
+}
+
+/// A row's bytes: what was said last.
+fn combined<'a>(base: Option<&'a [u8]>, change: Option<&'a Changed>) -> Option<&'a [u8]> {
+    match change.and_then(|c| c.state.as_ref()) {
+        None => base,
+        Some(state) => match Change::decode(state) {
+            Some(Change::Set(record)) => Some(record),
+            Some(Change::Removed) | None => None,
+        },
+    }
+}
+
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
@@ -100,14 +142,36 @@ impl TableClient {
     pub(crate) async fn open(
         client: Client,
         table: TableDescription,
-        [records_queries, keys_queries]: [u32; 2],
+        queries: [u32; 4],
         progress: Option<Progress>,
+        before: Option<&Self>,
     ) -> Result<Self, Error> {
-        let records =
-            PartClient::open(&client, &table, PartKind::Records, records_queries, progress.as_ref()).await?;
         let columns = table.value_columns().iter().map(|c| c.as_str().into()).collect();
-        let (table, keys) = (Arc::new(table), OnceCell::new());
-        Ok(Self { client, table, records, keys, keys_queries, columns, progress })
+        let table = Arc::new(table);
+        let open = |kind| {
+            let before = before.map(|b| &b.records);
+            PartClient::open(&client, &table, kind, queries[kind as usize], progress.as_ref(), before)
+        };
+        let records = open(PartKind::Records).await?;
+        let changes = match table.changes() {
+            Some(_) => Some(open(PartKind::Changes).await?),
+            None => None,
+        };
+        let keys = OnceCell::new();
+        // A directory of keys that was fetched stays, if it is the same.
+        if let Some(same) = before.and_then(|b| b.keys.get()).filter(|k| k.is(&table, PartKind::Keys)) {
+            let _ = keys.set(PartClient { fetched: 0, ..same.clone() });
+        }
+        let new_keys = OnceCell::new();
+        Ok(Self { client, table, records, changes, keys, new_keys, queries, columns, progress })
+    }
+
+    /// The table as it is now: at the server's newest epoch. What did not change is not fetched again.
+    ///
+    /// # Errors
+    /// As [`Client::table`].
+    pub async fn refresh(&self) -> Result<Self, Error> {
+        self.client.open(self.table.name(), self.progress.clone(), Some(self)).await
     }
 
     /// What the table says of itself.
@@ -119,7 +183,8 @@ impl TableClient {
     /// Bytes of hints that had to be fetched so far; 0 where they were cached.
     #[must_use]
     pub fn hint_bytes_fetched(&self) -> u64 {
-        self.records.fetched + self.keys.get().map_or(0, |k| k.fetched)
+        let parts = [Some(&self.records), self.changes.as_ref(), self.keys.get(), self.new_keys.get()];
+        parts.into_iter().flatten().map(|part| part.fetched).sum()
     }
 
     /// Looks a key up, given as [`blindcore_wire::codec::encode_key`] writes it: as a person does.
@@ -179,52 +244,96 @@ impl TableClient {
     }
 
     async fn rows_inside(&self, indices: &[u64]) -> Result<Vec<Lookup>, Error> {
+        let base_rows = self.table.base_rows();
+        let by_number = |lookup: &blindcore_lookup::Client, index: &u64| {
+            Ok(Selection::index(&lookup.params().geometry, *index)?)
+        };
+        // A row is asked for in the base and among those that came later, whichever holds it; in the other it is
+        // row 0.
+        let in_base: Vec<u64> = indices.iter().map(|i| if *i < base_rows { *i } else { 0 }).collect();
         if !self.table.is_keyed() {
-            let slots = self.ask(&self.records, indices.to_vec(), |lookup, index| {
-                Ok(Selection::index(&lookup.params().geometry, *index)?)
-            });
-            let found = |slot: Slot| Ok(self.lookup(&slot, Some(self.record(None, &slot.bytes)?)));
-            return slots.await?.into_iter().map(found).collect();
+            let base = self.ask(&self.records, in_base, by_number).await?;
+            let numbers = indices.iter().map(|i| Zeroizing::new(i.to_le_bytes().to_vec())).collect();
+            let changes = self.changes_of(numbers).await?;
+            let found = |((slot, change), index): ((Slot, Option<Changed>), &u64)| {
+                let bytes = (*index < base_rows).then_some(&**slot.bytes);
+                match combined(bytes, change.as_ref()) {
+                    Some(bytes) => Ok(self.lookup(&slot, change.as_ref(), Some(self.record(None, bytes)?))),
+                    None if *index < base_rows || change.as_ref().is_some_and(|c| c.state.is_some()) => {
+                        Ok(self.lookup(&slot, change.as_ref(), None))
+                    }
+                    None => Err(self.garbage("a row that was added is nowhere")),
+                }
+            };
+            return base.into_iter().zip(changes).zip(indices).map(found).collect();
         }
         if self.table.keys().is_none() {
             return Err(Error::NotIndexed { table: self.name() });
         }
-        let keys = self.keys.get_or_try_init(|| {
-            PartClient::open(
-                &self.client,
-                &self.table,
-                PartKind::Keys,
-                self.keys_queries,
-                self.progress.as_ref(),
-            )
-        });
-        let slots = self.ask(keys.await?, indices.to_vec(), |lookup, index| {
-            Ok(Selection::index(&lookup.params().geometry, *index)?)
-        });
-        let slots = slots.await?;
+        let slots = self.ask(self.keys(PartKind::Keys).await?, in_base, by_number).await?;
+        let added: Vec<Option<Slot>> = if self.table.part(PartKind::NewKeys).is_some() {
+            let of = |i: &u64| i.checked_sub(base_rows).unwrap_or(0);
+            let added =
+                self.ask(self.keys(PartKind::NewKeys).await?, indices.iter().map(of).collect(), by_number);
+            added.await?.into_iter().map(Some).collect()
+        } else {
+            slots.iter().map(|_| None).collect()
+        };
         // A slot that holds no key is looked up like any other, as the empty key: a server must not see which
         // of its answers made sense.
-        let keys: Vec<_> = slots.iter().map(|slot| decode_key_slot(&slot.bytes)).collect();
+        let keys: Vec<_> = slots
+            .iter()
+            .zip(&added)
+            .zip(indices)
+            .map(|((slot, added), index)| match added {
+                Some(added) if *index >= base_rows => decode_key_slot(&added.bytes),
+                _ => decode_key_slot(&slot.bytes),
+            })
+            .collect();
         let asked = keys.iter().map(|key| Zeroizing::new(key.unwrap_or_default().to_vec())).collect();
         let records = self.records_of(asked).await?;
         let mut lookups = Vec::with_capacity(slots.len());
-        for ((slot, key), record) in slots.iter().zip(&keys).zip(records) {
+        for (((slot, added), key), record) in slots.iter().zip(&added).zip(&keys).zip(records) {
             let mut lookup = record?;
             if key.is_none() {
                 return Err(self.garbage("the slot of its key holds none"));
             }
-            if lookup.found.is_none() {
+            // Rows are gone only where something changed.
+            if lookup.found.is_none() && self.changes.is_none() {
                 return Err(self.garbage("the key of this row is not in the table"));
             }
-            lookup.bytes.up += slot.traffic.up;
-            lookup.bytes.down += slot.traffic.down;
-            lookup.ms.prepare += slot.ms.prepare;
-            lookup.ms.query += slot.ms.query;
-            lookup.ms.server += slot.ms.server;
-            lookup.ms.decode += slot.ms.decode;
+            for slot in [Some(slot), added.as_ref()].into_iter().flatten() {
+                lookup.bytes.add(slot.traffic);
+                lookup.ms.add(slot.ms);
+            }
             lookups.push(lookup);
         }
         Ok(lookups)
+    }
+
+    /// A directory of keys, fetched once.
+    async fn keys(&self, kind: PartKind) -> Result<&PartClient, Error> {
+        let cell = if kind == PartKind::Keys { &self.keys } else { &self.new_keys };
+        let queries = self.queries[kind as usize];
+        let progress = self.progress.as_ref();
+        cell.get_or_try_init(|| PartClient::open(&self.client, &self.table, kind, queries, progress, None))
+            .await
+    }
+
+    /// What is said of each of these keys or row numbers since the base was built; nothing where nothing changed.
+    async fn changes_of(&self, keys: Vec<Zeroizing<Vec<u8>>>) -> Result<Vec<Option<Changed>>, Error> {
+        let Some(part) = &self.changes else { return Ok(keys.iter().map(|_| None).collect()) };
+        let table = self.table.clone();
+        let slots = self.ask(part, keys.clone(), move |_, key| {
+            Ok(table.changes_index().expect("changes have an index").select(key).0)
+        });
+        let open = |(slot, key): (Slot, Zeroizing<Vec<u8>>)| {
+            let index = self.table.changes_index().expect("changes have an index");
+            let state = keyword::open(&slot.bytes, &index.select(&key).1);
+            let state = state.map(|bytes| Zeroizing::new(bytes.to_vec()));
+            Some(Changed { state, traffic: slot.traffic, ms: slot.ms })
+        };
+        Ok(slots.await?.into_iter().zip(keys).map(open).collect())
     }
 
     fn name(&self) -> String {
@@ -242,14 +351,16 @@ impl TableClient {
             let index = table.index().expect("keyed tables have an index");
             Ok(index.select(key).0)
         });
-        let open = |(slot, key): (Slot, Zeroizing<Vec<u8>>)| {
+        let slots = slots.await?;
+        let changes = self.changes_of(keys.clone()).await?;
+        let open = |((slot, change), key): ((Slot, Option<Changed>), Zeroizing<Vec<u8>>)| {
             let index = self.table.index().expect("keyed tables have an index");
             let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> = index.select(&key).1;
-            let record = keyword::open(&slot.bytes, &fingerprint);
+            let record = combined(keyword::open(&slot.bytes, &fingerprint), change.as_ref());
             let record = record.map(|bytes| self.record(Some(key.to_vec()), bytes)).transpose()?;
-            Ok(self.lookup(&slot, record))
+            Ok(self.lookup(&slot, change.as_ref(), record))
         };
-        Ok(slots.await?.into_iter().zip(keys).map(open).collect())
+        Ok(slots.into_iter().zip(changes).zip(keys).map(open).collect())
     }
 
     fn record(&self, key: Option<Vec<u8>>, bytes: &[u8]) -> Result<Record, Error> {
@@ -257,9 +368,13 @@ impl TableClient {
         Ok(Record { key, values: self.columns.iter().cloned().zip(values).collect() })
     }
 
-    fn lookup(&self, slot: &Slot, found: Option<Record>) -> Lookup {
-        let hint = self.hint_bytes_fetched();
-        Lookup { found, bytes: Traffic { hint, ..slot.traffic }, ms: slot.ms }
+    fn lookup(&self, slot: &Slot, change: Option<&Changed>, found: Option<Record>) -> Lookup {
+        let (mut bytes, mut ms) = (Traffic { hint: self.hint_bytes_fetched(), ..slot.traffic }, slot.ms);
+        if let Some(change) = change {
+            bytes.add(change.traffic);
+            ms.add(change.ms);
+        }
+        Lookup { found, bytes, ms }
     }
 
     /// Asks a part for targets. Requests go out one after another whatever their answers decode to; only an
@@ -343,16 +458,27 @@ impl PartClient {
         kind: PartKind,
         most_queries: u32,
         progress: Option<&Progress>,
+        before: Option<&PartClient>,
     ) -> Result<Self, Error> {
         let missing = || Error::Protocol { what: format!("its table has no part {kind}") };
         let part = table.part(kind).ok_or_else(missing)?;
         if most_queries == 0 {
             return Err(Error::Protocol { what: format!("it allows no query of part {kind}") });
         }
-        let (hint, fetched) = Fetch { client, table, kind, part, progress }.run().await?;
-        let lookup = Arc::new(blindcore_lookup::Client::new(part.params, hint)?);
         let most_queries = (most_queries as usize).min(client.options.queries_per_request).max(1);
-        Ok(Self { kind, lookup, most_queries, fetched })
+        let (lookup, fetched) = match before.filter(|p| p.is(table, kind)) {
+            Some(same) => (same.lookup.clone(), 0),
+            None => {
+                let (hint, fetched) = Fetch { client, table, kind, part, progress }.run().await?;
+                (Arc::new(blindcore_lookup::Client::new(part.params, hint)?), fetched)
+            }
+        };
+        Ok(Self { kind, part: *part, lookup, most_queries, fetched })
+    }
+
+    /// Whether it is this very part of this table.
+    fn is(&self, table: &TableDescription, kind: PartKind) -> bool {
+        self.kind == kind && table.part(kind) == Some(&self.part)
     }
 }
 

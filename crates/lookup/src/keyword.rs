@@ -24,7 +24,7 @@ pub const FINGERPRINT_BYTES: usize = 5;
 pub const CELL_BITS: u32 = 22;
 
 /// Slots that add up to a record.
-const ARITY: usize = 4;
+pub const ARITY: usize = 4;
 /// Seeds that are tried for a bucket.
 const TRIES: usize = 256;
 
@@ -110,6 +110,15 @@ impl Index {
             });
         }
         Ok(Self { salt, seeds, geometry })
+    }
+
+    /// Group, columns and fingerprint of a key, for whoever holds the table and has nothing to hide from it.
+    #[must_use]
+    pub fn locate(&self, key: &[u8]) -> (usize, [usize; ARITY], [u8; FINGERPRINT_BYTES]) {
+        let hash = KeyHash::new(&self.salt, key);
+        let group = hash.group(self.geometry.groups);
+        let columns = Fuse::new(self.geometry.columns).positions(hash.position, self.seeds[group]);
+        (group, columns.map(|c| c as usize), hash.fingerprint)
     }
 
     /// What to pick for a key, and its fingerprint. Reads every seed alike.

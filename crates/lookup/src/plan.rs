@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::keyword::{FINGERPRINT_BYTES, MIN_COLUMNS, columns_for};
-use crate::params::{Geometry, MAX_RECORD_BYTES, Params, Scheme};
+use crate::params::{Geometry, MAX_SLOT_BYTES, Params, Scheme};
 
 /// Which scheme a table is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -24,8 +24,8 @@ pub fn bytes_moved(params: &Params, queries: u64) -> u64 {
     4 * params.hint_words() as u64 / queries.max(1) + (params.query_bytes() + params.answer_bytes()) as u64
 }
 
-/// The parameters of a table of `records` records of up to `record_bytes` bytes (1 to 64 KiB), found by key
-/// or by index.
+/// The parameters of a table of `records` records of up to `record_bytes` bytes, found by key or by index: 1 to
+/// [`MAX_SLOT_BYTES`], which a record by key shares with its fingerprint.
 ///
 /// Side lengths balance: a query has four bytes a column, a hint four KiB a row, and the client's work goes
 /// with both.
@@ -37,12 +37,13 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
         let remedy = "give the table rows, and split it past 2^40";
         return Err(Error::Range { what: "number of records", got: records, min: 1, max: 1 << 40, remedy });
     }
-    if record_bytes == 0 || record_bytes > MAX_RECORD_BYTES {
-        let (got, max) = (record_bytes as u64, MAX_RECORD_BYTES as u64);
+    let beside = if keyed { FINGERPRINT_BYTES } else { 0 };
+    if record_bytes == 0 || record_bytes > MAX_SLOT_BYTES - beside {
+        let (got, max) = (record_bytes as u64, (MAX_SLOT_BYTES - beside) as u64);
         let remedy = "choose fewer or shorter value columns";
         return Err(Error::Range { what: "longest record in bytes", got, min: 1, max, remedy });
     }
-    let slot = record_bytes + if keyed { FINGERPRINT_BYTES } else { 0 };
+    let slot = record_bytes + beside;
     let of = |scheme| Params::new(scheme, geometry(records, slot, keyed, scheme));
     match choice {
         SchemeChoice::Only(scheme) => of(scheme),
@@ -100,6 +101,7 @@ fn fullest(records: u64, groups: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MAX_RECORD_BYTES;
 
     #[test]
     fn every_size_has_a_plan() {
@@ -131,7 +133,7 @@ mod tests {
     fn refuses_nothing_and_too_much() {
         assert!(plan(0, 1, true, SchemeChoice::Auto).is_err());
         assert!(plan(1, 0, true, SchemeChoice::Auto).is_err());
-        assert!(plan(1, MAX_RECORD_BYTES + 1, true, SchemeChoice::Auto).is_err());
+        assert!(plan(1, MAX_SLOT_BYTES - 4, true, SchemeChoice::Auto).is_err());
         assert!(plan(1 << 40, MAX_RECORD_BYTES, true, SchemeChoice::Auto).is_err());
     }
 }

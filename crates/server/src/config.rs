@@ -34,6 +34,10 @@ pub struct Config {
     pub request_timeout: Duration,
     /// How long a connection may stand still, or a client not read what it asked for.
     pub idle_timeout: Duration,
+    /// How long an epoch that is not the newest is kept after somebody last asked for it.
+    pub epoch_linger: Duration,
+    /// The most epochs of a table that are kept beside the newest.
+    pub old_epochs: usize,
     /// How long `/readyz` says no before connections are refused, for load balancers to notice.
     pub drain_delay: Duration,
     /// How long requests may take to finish once connections are refused.
@@ -56,6 +60,8 @@ impl Default for Config {
             header_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(60),
             idle_timeout: Duration::from_secs(120),
+            epoch_linger: Duration::from_secs(600),
+            old_epochs: 8,
             drain_delay: Duration::ZERO,
             grace: Duration::from_secs(30),
         }

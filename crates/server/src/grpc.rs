@@ -43,7 +43,7 @@ impl Lookup for Grpc {
     ) -> Result<Response<proto::ListTablesResponse>, Status> {
         let held = self.held(&request);
         held.take(self.0.listing_bytes()).map_err(|r| self.0.refused(r).status())?;
-        let tables = self.0.tables.values().map(|t| t.description.summary()).collect();
+        let tables = self.0.newest().iter().map(|t| t.description.summary()).collect();
         Ok(Response::new(proto::ListTablesResponse { tables }))
     }
 
@@ -52,7 +52,7 @@ impl Lookup for Grpc {
         request: Request<proto::GetTableRequest>,
     ) -> Result<Response<proto::GetTableResponse>, Status> {
         let held = self.held(&request);
-        let table = self.0.table(&request.get_ref().name);
+        let table = self.0.table(&request.get_ref().name, None);
         let table = table.and_then(|t| held.take(t.description_bytes()).map(|()| t));
         Ok(Response::new(table.map_err(|r| self.0.refused(r).status())?.to_proto()))
     }

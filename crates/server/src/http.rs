@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use blindcore_lookup::Geometry;
-use blindcore_wire::{PROTOCOL_VERSION, PartKind, Reason, base64, proto};
+use blindcore_wire::{PartKind, Reason, base64, proto};
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE,
     RANGE,
@@ -78,8 +78,8 @@ async fn list(
 ) -> Result<Json<JsonValue>, Refusal> {
     held.take(state.listing_bytes()).map_err(|r| state.refused(r))?;
     let tables: Vec<JsonValue> = state
-        .tables
-        .values()
+        .newest()
+        .iter()
         .map(|t| {
             let proto::TableSummary { name, epoch, rows, keyed } = t.description.summary();
             json!({ "name": name, "epoch": epoch, "rows": rows, "keyed": keyed })
@@ -93,29 +93,36 @@ async fn table(
     Path(name): Path<String>,
     Extension(held): Extension<Arc<Held>>,
 ) -> Result<Json<JsonValue>, Refusal> {
-    let table = state.table(&name);
+    let table = state.table(&name, None);
     let table = table.and_then(|t| held.take(t.description_bytes()).map(|()| t));
     let table = table.map_err(|r| state.refused(r))?;
     let description = &table.description;
     Ok(Json(json!({
-        "protocol_version": PROTOCOL_VERSION,
+        "protocol_version": description.protocol_version(),
         "name": description.name(),
         "epoch": description.epoch(),
         "rows": description.rows(),
         "key_column": description.key_column(),
         "value_columns": description.value_columns(),
-        "records": part_json(table, PartKind::Records),
-        "keys": part_json(table, PartKind::Keys),
+        "records": part_json(&table, PartKind::Records),
+        "keys": part_json(&table, PartKind::Keys),
         "salt": description.salt().map(|salt| hex(salt)),
         "seeds": description.is_keyed().then(|| base64(description.seeds())),
+        "changes": description.changes().map(|changes| json!({
+            "base_epoch": changes.base_epoch,
+            "base_rows": changes.base_rows,
+            "records": part_json(&table, PartKind::Changes),
+            "salt": hex(&changes.salt),
+            "seeds": base64(&changes.seeds),
+            "new_keys": part_json(&table, PartKind::NewKeys),
+        })),
         "digest": hex(description.digest()),
     })))
 }
 
 fn part_json(table: &HostedTable, kind: PartKind) -> JsonValue {
-    let (Some(part), Some(description)) = (table.part(kind), table.description.part(kind)) else {
-        return JsonValue::Null;
-    };
+    let Some(part) = table.part(kind) else { return JsonValue::Null };
+    let description = &part.description;
     let params = &description.params;
     let Geometry { record_bytes, groups, columns } = params.geometry;
     json!({
@@ -159,7 +166,7 @@ fn hint_response(
     };
     let kind = part.parse().ok();
     let (_, _, hosted) = state.part(name, epoch, kind)?;
-    let (len, tag) = (hosted.hint.len(), format!("\"{}\"", hex(&hosted.hint_digest)));
+    let (len, tag) = (hosted.hint.len(), format!("\"{}\"", hex(&hosted.description.hint_digest)));
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
     // A table that was built anew may have the epoch of the one before: browsers ask each time, by its tag.
     let cache = "no-cache";

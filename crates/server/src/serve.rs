@@ -55,6 +55,15 @@ impl Handle {
             *current = Some(tls);
         }
     }
+
+    /// Serves a table from now on: a new one, or a new epoch of one that is served, whose base it may share.
+    /// Requests for the epochs before are answered until nobody sent one for [`Config::epoch_linger`].
+    ///
+    /// # Errors
+    /// A part is missing, or a limit of the configuration is too small for it. Nothing changes then.
+    pub fn publish(&self, table: Table) -> Result<(), Error> {
+        self.0.publish(table)
+    }
 }
 
 /// A server that listens; [`Server::run`] makes it answer.
@@ -110,7 +119,9 @@ impl Server {
         let (drain, draining) = watch::channel(false);
         let slots = Arc::new(Semaphore::new(config.connections));
         let mut connections = JoinSet::new();
-        let ready = state.clone();
+        let (ready, tables) = (state.clone(), state.clone());
+        let mut forgetting = interval((config.epoch_linger / 4).max(Duration::from_millis(100)));
+        forgetting.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut shutdown = pin!(async {
             shutdown.await;
             ready.ready.store(false, Ordering::Relaxed);
@@ -121,6 +132,10 @@ impl Server {
             let accepted = tokio::select! {
                 () = &mut shutdown => break,
                 Some(_) = connections.join_next() => continue,
+                _ = forgetting.tick() => {
+                    tables.forget();
+                    continue;
+                }
                 accepted = async {
                     let slot = slots.clone().acquire_owned().await.ok();
                     (slot, listener.accept().await)

@@ -1,11 +1,11 @@
 //! What every request sees: tables, their queues, and the checks that let a request in.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
-use blindcore_wire::{PartKind, Reason, TableDescription, proto};
+use blindcore_wire::{PartDescription, PartKind, Reason, TableDescription, proto};
 use bytes::Bytes;
 
 use crate::budget::{Budget, Held};
@@ -24,7 +24,7 @@ const MAX_TABLES: u64 = 3000;
 /// A part with its queue.
 pub(crate) struct HostedPart {
     pub(crate) hint: Bytes,
-    pub(crate) hint_digest: [u8; 32],
+    pub(crate) description: PartDescription,
     /// The most queries in a request.
     pub(crate) most_queries: usize,
     query_bytes: usize,
@@ -34,12 +34,17 @@ pub(crate) struct HostedPart {
 }
 
 impl HostedPart {
-    fn start(table: &str, part: Part, config: &Config) -> Result<Self, Error> {
+    fn start(
+        table: &str,
+        part: Part,
+        says: &PartDescription,
+        config: &Config,
+        counters: Arc<PartCounters>,
+    ) -> Result<Self, Error> {
         let hint = part.hint_bytes();
         let params = *part.server.params();
         let (query_bytes, answer_bytes) = (params.query_bytes(), params.answer_bytes());
         let fits = config.request_bytes / query_bytes.max(answer_bytes);
-        let counters = Arc::new(PartCounters::default());
         let server = part.server;
         let answer = move |queries: &[&[u8]]| {
             server.answer(queries).map(|(answers, _)| answers).map_err(|e| e.to_string())
@@ -49,7 +54,7 @@ impl HostedPart {
                 .map_err(|source| Error::Thread { table: table.to_owned(), source })?;
         Ok(Self {
             hint,
-            hint_digest: [0; 32],
+            description: *says,
             most_queries: config.queries_per_request.min(fits).max(1),
             query_bytes,
             answer_bytes,
@@ -58,43 +63,57 @@ impl HostedPart {
         })
     }
 
-    fn request_bytes(&self) -> usize {
-        self.most_queries * self.query_bytes + REQUEST_SLACK
+    /// Bytes that a request and its answer may take.
+    fn needed(&self) -> usize {
+        self.most_queries * (self.query_bytes + self.answer_bytes) + REQUEST_SLACK
     }
 }
 
+/// A table at one epoch.
 pub(crate) struct HostedTable {
     pub(crate) description: TableDescription,
-    records: HostedPart,
-    keys: Option<HostedPart>,
+    /// Those of the base are shared by all epochs over it.
+    parts: BTreeMap<PartKind, Arc<HostedPart>>,
+    /// When somebody last asked for it, in milliseconds since the start.
+    last_used: AtomicU64,
 }
 
 impl HostedTable {
     /// The part, if the table has it.
-    pub(crate) fn part(&self, kind: PartKind) -> Option<&HostedPart> {
-        match kind {
-            PartKind::Records => Some(&self.records),
-            PartKind::Keys => self.keys.as_ref(),
-        }
+    pub(crate) fn part(&self, kind: PartKind) -> Option<&Arc<HostedPart>> {
+        self.parts.get(&kind)
     }
 
     /// Bytes that the description takes while it is sent, whichever way: its seeds once, and once as text.
     pub(crate) fn description_bytes(&self) -> usize {
         let columns: usize = self.description.value_columns().iter().map(|c| c.len() + 16).sum();
-        3 * self.description.seeds().len() + 2 * columns + REQUEST_SLACK
+        let seeds = self.description.seeds().len() + self.description.changes().map_or(0, |c| c.seeds.len());
+        3 * seeds + 2 * columns + REQUEST_SLACK
     }
 
     pub(crate) fn to_proto(&self) -> proto::GetTableResponse {
+        let queries = |kind| self.part(kind).map_or(0, |p| p.most_queries as u32);
         proto::GetTableResponse {
             table: Some(self.description.to_proto()),
-            records_queries: self.records.most_queries as u32,
-            keys_queries: self.keys.as_ref().map_or(0, |k| k.most_queries as u32),
+            records_queries: queries(PartKind::Records),
+            keys_queries: queries(PartKind::Keys),
+            changes_queries: queries(PartKind::Changes),
+            new_keys_queries: queries(PartKind::NewKeys),
         }
     }
 }
 
+/// A table at all its epochs that somebody may still ask for.
+struct Hosted {
+    /// The newest first.
+    epochs: Vec<Arc<HostedTable>>,
+    /// What its parts did, whatever the epoch.
+    counters: BTreeMap<PartKind, Arc<PartCounters>>,
+}
+
 pub(crate) struct State {
-    pub(crate) tables: BTreeMap<String, HostedTable>,
+    tables: RwLock<BTreeMap<String, Hosted>>,
+    config: Config,
     pub(crate) budget: Arc<Budget>,
     /// The most bytes in any request.
     pub(crate) request_bytes: usize,
@@ -102,61 +121,138 @@ pub(crate) struct State {
     /// What new connections are encrypted with.
     pub(crate) tls: RwLock<Option<Arc<rustls::ServerConfig>>>,
     pub(crate) totals: Arc<TotalCounters>,
+    started: Instant,
+}
+
+fn check(what: &'static str, got: u64, min: u64, max: u64, remedy: &'static str) -> Result<(), Error> {
+    if (min..=max).contains(&got) { Ok(()) } else { Err(Error::Range { what, got, min, max, remedy }) }
 }
 
 impl State {
     pub(crate) fn new(config: &Config, tables: Vec<Table>) -> Result<Self, Error> {
-        let mut hosted = BTreeMap::new();
-        for Table { description, records, keys } in tables {
-            let name = description.name().to_owned();
-            if hosted.contains_key(&name) {
-                return Err(Error::DuplicateTable { name });
-            }
-            let start = |part: Part, kind| {
-                let mut part = HostedPart::start(&name, part, config)?;
-                part.hint_digest = description.part(kind).map(|p| p.hint_digest).unwrap_or_default();
-                Ok(part)
-            };
-            let records = start(records, PartKind::Records)?;
-            let keys = keys.map(|keys| start(keys, PartKind::Keys)).transpose()?;
-            hosted.insert(name, HostedTable { description, records, keys });
-        }
-        let parts = || hosted.values().flat_map(|t| [Some(&t.records), t.keys.as_ref()]).flatten();
-        let request_bytes = parts().map(HostedPart::request_bytes).max().unwrap_or(REQUEST_SLACK);
-        let needed = parts().map(|p| p.most_queries * (p.query_bytes + p.answer_bytes)).max().unwrap_or(0);
-        let needed = (needed + REQUEST_SLACK).max(HINT_BUFFERS) as u64;
-        let check = |what, got, min, max, remedy| {
-            if (min..=max).contains(&got) {
-                Ok(())
-            } else {
-                Err(Error::Range { what, got, min, max, remedy })
-            }
-        };
         let most = blindcore_lookup::MAX_GATHER as u64;
         check("queries in a pass", config.gather as u64, 1, most, "gather fewer or more")?;
-        check("memory for requests", config.memory_bytes as u64, needed, u64::MAX, "allow more memory")?;
-        check("number of tables", hosted.len() as u64, 0, MAX_TABLES, "serve the rest elsewhere")?;
-        let most = parts().map(|p| p.most_queries as u64).max().unwrap_or(1);
-        let remedy = "allow a whole request to wait";
-        check("number of waiting queries", config.waiting_queries as u64, most, u64::MAX, remedy)?;
         check("number of connections", config.connections as u64, 1, 1 << 20, "allow some")?;
-        Ok(Self {
+        let remedy = "allow more memory";
+        check("memory for requests", config.memory_bytes as u64, HINT_BUFFERS as u64, u64::MAX, remedy)?;
+        let largest = tables.iter().flat_map(|t| t.parts.values()).map(|p| p.server.params().query_bytes());
+        let state = Self {
+            tables: RwLock::default(),
+            config: config.clone(),
             budget: Budget::new(config.memory_bytes),
-            request_bytes,
+            request_bytes: config.request_bytes.max(largest.max().unwrap_or(0)) + REQUEST_SLACK,
             ready: AtomicBool::new(true),
             tls: RwLock::new(config.tls.clone()),
             totals: Arc::default(),
-            tables: hosted,
-        })
+            started: Instant::now(),
+        };
+        for table in tables {
+            let name = table.description.name().to_owned();
+            if state.read().contains_key(&name) {
+                return Err(Error::DuplicateTable { name });
+            }
+            state.publish(table)?;
+        }
+        Ok(state)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Hosted>> {
+        // Whoever writes leaves it whole at every step.
+        self.tables.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Hosted>> {
+        self.tables.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_millis() as u64
+    }
+
+    /// Serves a table from now on: a new one, or a new epoch of one that is served. Requests for the epoch before
+    /// are answered as long as they come.
+    pub(crate) fn publish(&self, table: Table) -> Result<(), Error> {
+        let Table { description, parts: mut given } = table;
+        let name = description.name().to_owned();
+        let (before, mut counters) = match self.read().get(&name) {
+            None => (None, BTreeMap::new()),
+            Some(hosted) => (hosted.epochs.first().cloned(), hosted.counters.clone()),
+        };
+        let mut parts = BTreeMap::new();
+        for (kind, says) in description.parts() {
+            let part = match given.remove(&kind) {
+                Some(part) => {
+                    let counters = counters.entry(kind).or_default().clone();
+                    Arc::new(HostedPart::start(&name, part, says, &self.config, counters)?)
+                }
+                None => {
+                    let same = before.as_ref().and_then(|t| t.part(kind)).filter(|p| p.description == *says);
+                    let what = "that it is absent";
+                    same.filter(|_| kind.is_base()).cloned().ok_or(Error::Mismatch {
+                        table: name.clone(),
+                        part: kind,
+                        what,
+                    })?
+                }
+            };
+            let config = &self.config;
+            let (needed, memory) = (part.needed() as u64, config.memory_bytes as u64);
+            check("memory for requests", memory, needed, u64::MAX, "allow more memory")?;
+            let (least, waiting) = (part.most_queries as u64, config.waiting_queries as u64);
+            let remedy = "allow a whole request to wait";
+            check("number of waiting queries", waiting, least, u64::MAX, remedy)?;
+            let max = (self.request_bytes - REQUEST_SLACK) as u64;
+            let remedy = "allow larger requests, and start the server again";
+            check("bytes of a query", part.query_bytes as u64, 1, max, remedy)?;
+            parts.insert(kind, part);
+        }
+        let last_used = AtomicU64::new(self.now());
+        let new = Arc::new(HostedTable { description, parts, last_used });
+        let mut tables = self.write();
+        let most = MAX_TABLES - u64::from(!tables.contains_key(&name));
+        check("number of tables", tables.len() as u64, 0, most, "serve the rest elsewhere")?;
+        let hosted =
+            tables.entry(name).or_insert_with(|| Hosted { epochs: Vec::new(), counters: BTreeMap::new() });
+        hosted.counters = counters;
+        // A table that was built anew may begin to count again.
+        hosted.epochs.retain(|t| t.description.epoch() != new.description.epoch());
+        hosted.epochs.insert(0, new);
+        hosted.epochs.truncate(1 + self.config.old_epochs);
+        drop(tables);
+        self.forget();
+        Ok(())
+    }
+
+    /// Lets epochs go that nobody asked for lately.
+    pub(crate) fn forget(&self) {
+        let now = self.now();
+        let linger = self.config.epoch_linger.as_millis() as u64;
+        let idle = |t: &HostedTable| now.saturating_sub(t.last_used.load(Ordering::Relaxed)) > linger;
+        if !self.read().values().any(|h| h.epochs.iter().skip(1).any(|t| idle(t))) {
+            return;
+        }
+        let mut gone = Vec::new();
+        for (name, hosted) in self.write().iter_mut() {
+            let mut newest = true;
+            hosted.epochs.retain(|t| {
+                let keep = std::mem::take(&mut newest) || !idle(t);
+                if !keep {
+                    gone.push((name.clone(), t.clone()));
+                }
+                keep
+            });
+        }
+        for (table, old) in gone {
+            tracing::info!(table, epoch = old.description.epoch(), "an epoch that nobody asks for is gone");
+        }
     }
 
     pub(crate) fn stats(&self) -> Stats {
         let mut parts = Vec::new();
-        for (name, table) in &self.tables {
-            for kind in [PartKind::Records, PartKind::Keys] {
-                if let Some(part) = table.part(kind) {
-                    parts.push((name.clone(), kind, part.counters.clone()));
-                }
+        for (name, hosted) in self.write().iter_mut() {
+            // Those that an epoch to come may have are counted too.
+            for kind in PartKind::ALL {
+                parts.push((name.clone(), kind, hosted.counters.entry(kind).or_default().clone()));
             }
         }
         Stats::new(parts, self.totals.clone())
@@ -171,18 +267,39 @@ impl State {
 
     /// Bytes that the list of tables takes while it is sent.
     pub(crate) fn listing_bytes(&self) -> usize {
-        REQUEST_SLACK + self.tables.keys().map(|name| 2 * name.len() + 128).sum::<usize>()
+        REQUEST_SLACK + self.read().keys().map(|name| 2 * name.len() + 128).sum::<usize>()
     }
 
-    pub(crate) fn table(&self, name: &str) -> Result<&HostedTable, Refusal> {
-        self.tables.get(name).ok_or_else(|| {
+    /// Every table at its newest epoch, in order of their names.
+    pub(crate) fn newest(&self) -> Vec<Arc<HostedTable>> {
+        self.read().values().filter_map(|hosted| hosted.epochs.first().cloned()).collect()
+    }
+
+    /// A table at an epoch, or at its newest.
+    pub(crate) fn table(&self, name: &str, epoch: Option<u64>) -> Result<Arc<HostedTable>, Refusal> {
+        let tables = self.read();
+        let epochs = tables.get(name).map(|hosted| &hosted.epochs).ok_or_else(|| {
             // A name that no table can have is not repeated.
             let named = blindcore_wire::check_table_name(name).map_or("such a name", |()| name);
             Refusal::new(
                 Reason::UnknownTable,
                 format!("no table has {named}; list the tables for what there is"),
             )
-        })
+        })?;
+        let found = match epoch {
+            None => epochs.first(),
+            Some(epoch) => epochs.iter().find(|t| t.description.epoch() == epoch),
+        };
+        let now = epochs.first().map_or(0, |t| t.description.epoch());
+        let found = found.ok_or_else(|| {
+            let epoch = epoch.unwrap_or_default();
+            let message = format!(
+                "table {name} is at epoch {now}, the request is for epoch {epoch}; open the table again"
+            );
+            Refusal::new(Reason::StaleEpoch, message)
+        })?;
+        found.last_used.store(self.now(), Ordering::Relaxed);
+        Ok(found.clone())
     }
 
     pub(crate) fn part(
@@ -190,29 +307,20 @@ impl State {
         name: &str,
         epoch: Option<u64>,
         kind: Option<PartKind>,
-    ) -> Result<(&HostedTable, PartKind, &HostedPart), Refusal> {
-        let table = self.table(name)?;
+    ) -> Result<(Arc<HostedTable>, PartKind, Arc<HostedPart>), Refusal> {
+        let table = self.table(name, epoch)?;
         let kind = kind.ok_or_else(|| {
             Refusal::new(
                 Reason::UnknownPart,
-                "the request names no part that this server knows; use records or keys",
+                "the request names no part that this server knows; use records, keys, changes or new-keys",
             )
         })?;
-        let part = table.part(kind).ok_or_else(|| {
+        let part = table.part(kind).cloned().ok_or_else(|| {
             Refusal::new(
                 Reason::UnknownPart,
                 format!("table {name} has no part {kind}; its description says which it has"),
             )
         })?;
-        let now = table.description.epoch();
-        if let Some(epoch) = epoch.filter(|e| *e != now) {
-            return Err(Refusal::new(
-                Reason::StaleEpoch,
-                format!(
-                    "table {name} is at epoch {now}, the request is for epoch {epoch}; open the table again"
-                ),
-            ));
-        }
         Ok((table, kind, part))
     }
 

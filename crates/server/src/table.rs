@@ -1,5 +1,7 @@
 //! Tables to serve.
 
+use std::collections::BTreeMap;
+
 use blindcore_accel::SharedBytes;
 use blindcore_wire::{PartDescription, PartKind, TableDescription};
 use bytes::Bytes;
@@ -42,30 +44,38 @@ impl Part {
     }
 }
 
-/// A table to serve.
+/// A table at one epoch, to serve.
 pub struct Table {
     pub(crate) description: TableDescription,
-    pub(crate) records: Part,
-    pub(crate) keys: Option<Part>,
+    pub(crate) parts: BTreeMap<PartKind, Part>,
 }
 
 impl Table {
-    /// A table from its parts. That hints have their digests is the caller's to know.
+    /// A table from its parts. That hints have their digests is the caller's to know. Parts of the base may be left
+    /// out where the table is [published](crate::Tables::publish) over an epoch with the same base.
     ///
     /// # Errors
-    /// A part is missing, or is not what the description says.
-    pub fn new(description: TableDescription, records: Part, keys: Option<Part>) -> Result<Self, Error> {
-        records.check(&description, PartKind::Records, description.records())?;
-        match (&keys, description.keys()) {
-            (None, None) => {}
-            (Some(keys), Some(says)) => keys.check(&description, PartKind::Keys, says)?,
-            (_, says) => {
-                let what = if says.is_some() { "that it is absent" } else { "that it is there" };
-                let table = description.name().to_owned();
-                return Err(Error::Mismatch { table, part: PartKind::Keys, what });
+    /// A part is not what the description says, or is there twice.
+    pub fn new(
+        description: TableDescription,
+        parts: impl IntoIterator<Item = (PartKind, Part)>,
+    ) -> Result<Self, Error> {
+        let mut table = Self { description, parts: BTreeMap::new() };
+        for (kind, part) in parts {
+            let mismatch = |what| {
+                let table = table.description.name().to_owned();
+                Err(Error::Mismatch { table, part: kind, what })
+            };
+            match table.description.part(kind) {
+                None => return mismatch("that it is there"),
+                Some(says) => part.check(&table.description, kind, says)?,
+            }
+            if table.parts.insert(kind, part).is_some() {
+                let table = table.description.name().to_owned();
+                return Err(Error::Mismatch { table, part: kind, what: "that it is there twice" });
             }
         }
-        Ok(Self { description, records, keys })
+        Ok(table)
     }
 
     /// What the table says of itself.

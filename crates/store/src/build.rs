@@ -19,7 +19,7 @@ use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan, p
 use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, Parts, to_hex};
 use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
-use crate::{Entries, Order, SourceSpec, Spill, StoreError, codec};
+use crate::{Entries, Order, SourceSpec, Spill, StoreError, codec, update};
 
 /// What to build.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub enum Stage {
 pub type Watch<'a> = &'a mut dyn FnMut(Stage, u64, Option<u64>) -> Result<(), StoreError>;
 
 /// Rows between two calls of the watch.
-const WATCH_ROWS: u64 = 1024;
+pub(crate) const WATCH_ROWS: u64 = 1024;
 /// Bytes of a shard, at most, but for a stripe that is larger.
 const SHARD_BYTES: usize = 1 << 30;
 
@@ -92,7 +92,7 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
             let planned = plan(rows, record_bytes, true, options.scheme)?;
             let columns = keyword::columns_for(keyed.fullest(planned.geometry.groups));
             let params = Params::new(planned.scheme, Geometry { columns, ..planned.geometry })?;
-            let (shards, seeds) = build.keyed(&params, read.records.finish()?, rows, watch)?;
+            let (shards, seeds) = build.keyed("records", &params, read.records.finish()?, rows, watch)?;
             (build.part("records", &params, shards, Some(seeds), watch)?, Some(keyed.salt))
         }
     };
@@ -105,7 +105,19 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
         }
     };
     let (key, values) = (options.key.clone(), read.values);
-    let manifest = Manifest::new(Parts { name, epoch, rows, key, values, salt, records, keys });
+    let manifest = Manifest::new(Parts {
+        name,
+        epoch,
+        rows,
+        key,
+        values,
+        salt,
+        records,
+        keys,
+        base_epoch: epoch,
+        changes: None,
+        follow: None,
+    });
     let path = dir.join(MANIFEST);
     let write = || {
         std::fs::write(&path, manifest.to_json())?;
@@ -134,21 +146,25 @@ struct ReadTable {
 }
 
 /// What keys make of a table.
-struct Keyed {
-    salt: [u8; 32],
+pub(crate) struct Keyed {
+    pub(crate) salt: [u8; 32],
     /// Keys by the upper bits of their hash.
     histogram: Vec<u32>,
 }
 
 impl Keyed {
-    fn new() -> Result<Self, StoreError> {
+    pub(crate) fn new() -> Result<Self, StoreError> {
         let mut salt = [0u8; 32];
         blindcore_math::SecretRng::from_os().map_err(blindcore_lookup::Error::from)?.fill(&mut salt);
         Ok(Self { salt, histogram: vec![0; 1 << CELL_BITS] })
     }
 
+    pub(crate) fn count(&mut self, hash: &KeyHash) {
+        self.histogram[hash.cell()] += 1;
+    }
+
     /// Keys in the fullest of so many groups.
-    fn fullest(&self, groups: usize) -> usize {
+    pub(crate) fn fullest(&self, groups: usize) -> usize {
         let mut loads = vec![0usize; groups];
         for (cell, keys) in self.histogram.iter().enumerate() {
             loads[KeyHash::group_of_cell(cell, groups)] += *keys as usize;
@@ -210,7 +226,7 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
             let bytes = codec::encode_key(&row.values[key]).map_err(|e| fail(e.to_string()))?;
             let key_hash = KeyHash::new(&keyed.salt, &bytes);
             hash = key_hash.order();
-            keyed.histogram[key_hash.cell()] += 1;
+            keyed.count(&key_hash);
             payload.extend_from_slice(&key_hash.fingerprint);
             if let Some(keys) = &mut keys {
                 let len = u16::try_from(bytes.len()).expect("keys are at most 4096 bytes");
@@ -245,16 +261,16 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
 }
 
 /// What filling and preprocessing share.
-struct Build<'a> {
-    dir: &'a Path,
-    device: &'a dyn Device,
-    origin: String,
-    epoch: u64,
+pub(crate) struct Build<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) device: &'a dyn Device,
+    pub(crate) origin: String,
+    pub(crate) epoch: u64,
 }
 
 impl Build<'_> {
     /// Records in order, group after group.
-    fn dense(
+    pub(crate) fn dense(
         &self,
         prefix: &str,
         params: &Params,
@@ -287,15 +303,16 @@ impl Build<'_> {
     }
 
     /// Records by key, a solved bucket a group. Also returns the seeds.
-    fn keyed(
+    pub(crate) fn keyed(
         &self,
+        prefix: &str,
         params: &Params,
         entries: Entries,
         rows: u64,
         watch: Watch<'_>,
     ) -> Result<(Vec<FileEntry>, Vec<u8>), StoreError> {
         let Geometry { record_bytes, groups, columns } = params.geometry;
-        let mut shards = Shards::new(self, "records", params);
+        let mut shards = Shards::new(self, prefix, params);
         let mut slots = self.scratch(record_bytes * columns)?;
         let mut cells = self.scratch(record_bytes * columns)?;
         let mut seeds = Vec::with_capacity(groups);
@@ -354,7 +371,7 @@ impl Build<'_> {
     }
 
     /// The rest of a part, once its shards stand: hint, state and seeds.
-    fn part(
+    pub(crate) fn part(
         &self,
         prefix: &str,
         params: &Params,
@@ -406,7 +423,7 @@ impl Build<'_> {
     }
 }
 
-fn entry(path: &Path, header: &Header) -> FileEntry {
+pub(crate) fn entry(path: &Path, header: &Header) -> FileEntry {
     let file = path.file_name().expect("made with a name").to_string_lossy().into_owned();
     FileEntry { file, bytes: header.payload_bytes, blake3: to_hex(&header.payload_digest) }
 }
@@ -560,6 +577,8 @@ impl Folder {
             std::fs::set_permissions(self.work.path(), std::fs::Permissions::from_mode(0o755)).map_err(io)?;
         }
         sync_folder(self.work.path()).map_err(io)?;
+        // An update of what is replaced ends first.
+        let _held = if self.force { update::lock(&self.out).ok() } else { None };
         // Exchanged, the old database lies in the work folder, which goes when this value does.
         let there = self.out.symlink_metadata().is_ok();
         if there && !self.force {
@@ -587,7 +606,7 @@ impl Folder {
 }
 
 /// Makes a folder's names last.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
+pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
@@ -597,7 +616,8 @@ fn foreign_file(dir: &Path) -> Option<String> {
     names.map(|e| e.file_name().to_string_lossy().into_owned()).find(|name| {
         name != MANIFEST
             && name != LOCK
-            && ![".shard", ".hint", ".state", ".seeds"].iter().any(|ending| name.ends_with(ending))
+            && name != update::WORK
+            && ![".shard", ".hint", ".state", ".seeds", ".log"].iter().any(|ending| name.ends_with(ending))
     })
 }
 

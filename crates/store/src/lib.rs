@@ -49,6 +49,7 @@ pub mod source;
 pub mod spill;
 mod stored;
 mod stream;
+mod update;
 #[cfg(target_os = "linux")]
 mod uring;
 
@@ -60,3 +61,4 @@ pub use source::{Progress, Row, Source, SourceError, SourceSpec, Unit};
 pub use spill::{Entries, Entry, Order, Spill, SpillError};
 pub use stored::{Stored, StoredPart};
 pub use stream::{Shard, StreamOptions, Streamed};
+pub use update::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, Updated, update};

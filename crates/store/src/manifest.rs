@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use blindcore_lookup::{Geometry, Params, Scheme};
+use blindcore_wire::PartKind;
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
@@ -10,7 +11,8 @@ use crate::StoreError;
 /// The manifest's file name.
 pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
-const VERSION: u32 = 1;
+/// What a manifest says in `version`, at most: 1 for a table as it was built, 2 for one that changed since.
+const VERSION: u32 = 2;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -36,8 +38,45 @@ pub struct Manifest {
     pub records: PartManifest,
     /// The directory from index to key; present where there is a key, unless it was left out.
     pub keys: Option<PartManifest>,
+    /// The epoch at which `records` and `keys` were built, where that is another than `epoch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_epoch: Option<u64>,
+    /// What changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesManifest>,
+    /// How far a source that is followed was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow: Option<Follow>,
     /// BLAKE3 of this manifest with an empty checksum, in hexadecimal.
     checksum: String,
+}
+
+/// What changed since `records` and `keys` were built.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChangesManifest {
+    /// Rows that `records` and `keys` hold; the table's `rows` counts those that were added too.
+    pub base_rows: u64,
+    /// How many of the table's rows are gone.
+    pub removed: u64,
+    /// The salt of its keys' hashes, 64 hexadecimal digits.
+    pub salt: String,
+    /// The changed rows, by key.
+    pub records: PartManifest,
+    /// The keys of rows that were added, by index.
+    pub keys: Option<PartManifest>,
+    /// The changed rows as they were read, for the next update.
+    pub log: FileEntry,
+}
+
+/// How far a source that is followed was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Follow {
+    /// The column that only grows.
+    pub column: String,
+    /// The largest value that was read.
+    pub last: serde_json::Value,
 }
 
 /// One matrix: its parameters and files.
@@ -97,14 +136,34 @@ pub(crate) struct Parts {
     pub(crate) salt: Option<[u8; 32]>,
     pub(crate) records: PartManifest,
     pub(crate) keys: Option<PartManifest>,
+    pub(crate) base_epoch: u64,
+    pub(crate) changes: Option<ChangesManifest>,
+    pub(crate) follow: Option<Follow>,
 }
 
 impl Manifest {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { name, epoch, rows, key, values, salt, records, keys } = parts;
+        let Parts { name, epoch, rows, key, values, salt, records, keys, base_epoch, changes, follow } =
+            parts;
         let salt = salt.map(|s| to_hex(&s));
-        let (magic, version, checksum) = (MAGIC.into(), VERSION, String::new());
-        let mut new = Self { magic, version, name, epoch, rows, key, values, salt, records, keys, checksum };
+        let base_epoch = (base_epoch != epoch).then_some(base_epoch);
+        let (magic, version, checksum) = (MAGIC.into(), version(base_epoch.is_some()), String::new());
+        let mut new = Self {
+            magic,
+            version,
+            name,
+            epoch,
+            rows,
+            key,
+            values,
+            salt,
+            records,
+            keys,
+            base_epoch,
+            changes,
+            follow,
+            checksum,
+        };
         new.checksum = new.compute_checksum();
         new
     }
@@ -172,9 +231,9 @@ impl Manifest {
                 start.magic
             ));
         }
-        if start.version != VERSION {
+        if !(1..=VERSION).contains(&start.version) {
             let got = start.version;
-            return Err(format!("its version is {got}, and this blindcore reads version {VERSION}"));
+            return Err(format!("its version is {got}, and this blindcore reads versions 1 to {VERSION}"));
         }
         let manifest: Self = serde_json::from_slice(json).map_err(|e| format!("it is no manifest: {e}"))?;
         if manifest.checksum != manifest.compute_checksum() {
@@ -192,7 +251,23 @@ impl Manifest {
         if self.records.seeds.is_some() != self.key.is_some() {
             return Err("its keyword seeds don't fit its key".into());
         }
-        for part in [Some(&self.records), self.keys.as_ref()].into_iter().flatten() {
+        if self.version != version(self.base_epoch.is_some())
+            || self.base_epoch() > self.epoch
+            || self.base_epoch == Some(self.epoch)
+            || (self.changes.is_some() && self.base_epoch.is_none())
+        {
+            return Err("its epochs don't fit its version".into());
+        }
+        if let Some(changes) = &self.changes {
+            if from_hex(&changes.salt).is_none() || changes.records.seeds.is_none() {
+                return Err("its changes have no salt or no seeds".into());
+            }
+            if changes.base_rows > self.rows || changes.removed > self.rows {
+                return Err("its changes count more rows than there are".into());
+            }
+            check_file(&changes.log)?;
+        }
+        for (_, part) in self.parts() {
             let params = part.params().map_err(|e| e.to_string())?;
             if part.layout != blindcore_accel::Layout::Tiles16x64.name() {
                 return Err(format!("its layout {:?} is unknown", part.layout));
@@ -213,14 +288,51 @@ impl Manifest {
             {
                 return Err("its hint, state or seeds have another size than its parameters make".into());
             }
-            if part.files().any(|f| Path::new(&f.file).components().any(|c| !is_plain(&c))) {
-                return Err("it names a file outside its folder".into());
-            }
-            if part.files().any(|f| from_hex(&f.blake3).is_none()) {
-                return Err("it has a checksum that is none".into());
-            }
+            part.files().try_for_each(check_file)?;
         }
         Ok(())
+    }
+
+    /// The epoch at which `records` and `keys` were built.
+    #[must_use]
+    pub fn base_epoch(&self) -> u64 {
+        self.base_epoch.unwrap_or(self.epoch)
+    }
+
+    /// Rows that `records` and `keys` hold.
+    #[must_use]
+    pub fn base_rows(&self) -> u64 {
+        self.changes.as_ref().map_or(self.rows, |c| c.base_rows)
+    }
+
+    /// Rows that are there: not those that were removed.
+    #[must_use]
+    pub fn live_rows(&self) -> u64 {
+        self.rows - self.changes.as_ref().map_or(0, |c| c.removed)
+    }
+
+    /// Every matrix.
+    pub fn parts(&self) -> impl Iterator<Item = (PartKind, &PartManifest)> {
+        let changes = self.changes.as_ref();
+        [
+            (PartKind::Records, Some(&self.records)),
+            (PartKind::Keys, self.keys.as_ref()),
+            (PartKind::Changes, changes.map(|c| &c.records)),
+            (PartKind::NewKeys, changes.and_then(|c| c.keys.as_ref())),
+        ]
+        .into_iter()
+        .filter_map(|(kind, part)| Some((kind, part?)))
+    }
+
+    /// The epoch at which a matrix was built.
+    #[must_use]
+    pub fn part_epoch(&self, kind: PartKind) -> u64 {
+        if kind.is_base() { self.base_epoch() } else { self.epoch }
+    }
+
+    /// Every file.
+    pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
+        self.parts().flat_map(|(_, part)| part.files()).chain(self.changes.as_ref().map(|c| &c.log))
     }
 
     /// The salt of the keys' hashes.
@@ -235,6 +347,22 @@ impl Manifest {
             }
         }
     }
+}
+
+/// The version of a manifest.
+fn version(changed: bool) -> u32 {
+    if changed { 2 } else { 1 }
+}
+
+fn check_file(entry: &FileEntry) -> Result<(), String> {
+    let mut components = Path::new(&entry.file).components();
+    if !matches!((components.next(), components.next()), (Some(first), None) if is_plain(&first)) {
+        return Err("it names a file outside its folder".into());
+    }
+    if from_hex(&entry.blake3).is_none() {
+        return Err("it has a checksum that is none".into());
+    }
+    Ok(())
 }
 
 fn is_plain(component: &std::path::Component<'_>) -> bool {

@@ -4,7 +4,8 @@
 //! |----|-------|----------------------------------------------------------------------|
 //! | 0  | 8     | magic `BLINDCOR`                                                     |
 //! | 8  | 4     | version, 1                                                           |
-//! | 12 | 4     | what it holds: 1 a shard, 2 a hint, 3 server state, 4 keyword seeds  |
+//! | 12 | 4     | what it holds: 1 a shard, 2 a hint, 3 server state, 4 keyword seeds, |
+//! |    |       | 5 changed rows                                                       |
 //! | 16 | 32    | digest of the lookup parameters it was made for                      |
 //! | 48 | 8     | epoch                                                                |
 //! | 56 | 8     | bytes of payload                                                     |
@@ -35,6 +36,7 @@ pub(crate) enum Kind {
     Hint = 2,
     State = 3,
     Seeds = 4,
+    Log = 5,
 }
 
 /// What a header says.

@@ -2,9 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use blindcore_accel::{Device, SharedBytes};
+use blindcore_accel::{Device, Layout, SharedBytes};
 use blindcore_lookup::Params;
-use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription};
+use blindcore_lookup::keyword::{self, Index};
+use blindcore_wire::{
+    Change, ChangesContent, KeyedContent, PartDescription, PartKind, TableContent, TableDescription,
+};
 
 use crate::manifest::{FileEntry, Manifest, PartManifest, from_hex};
 use crate::section::{self, Header, Kind};
@@ -19,6 +22,10 @@ pub struct Stored {
     pub records: StoredPart,
     /// The directory from index to key.
     pub keys: Option<StoredPart>,
+    /// What changed since those were built.
+    pub changes: Option<StoredPart>,
+    /// The keys of rows that were added since.
+    pub new_keys: Option<StoredPart>,
 }
 
 /// One matrix of a database, mapped.
@@ -63,11 +70,32 @@ impl Stored {
     /// There is none, or a file of it is missing, foreign, cut short or of another epoch.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
         let manifest = Manifest::read(dir)?;
-        let records = open_part(dir, &manifest, &manifest.records)?;
-        let keys = manifest.keys.as_ref().map(|p| open_part(dir, &manifest, p)).transpose()?;
-        let opened = Self { dir: dir.into(), manifest, records, keys };
+        let open = |kind, part: &PartManifest| open_part(dir, manifest.part_epoch(kind), part);
+        let records = open(PartKind::Records, &manifest.records)?;
+        let keys = manifest.keys.as_ref().map(|p| open(PartKind::Keys, p)).transpose()?;
+        let changes = manifest.changes.as_ref();
+        let new_keys =
+            changes.and_then(|c| c.keys.as_ref()).map(|p| open(PartKind::NewKeys, p)).transpose()?;
+        let changes = changes.map(|c| open(PartKind::Changes, &c.records)).transpose()?;
+        let opened = Self { dir: dir.into(), manifest, records, keys, changes, new_keys };
         opened.description()?;
         Ok(opened)
+    }
+
+    /// A matrix, if the database has it.
+    #[must_use]
+    pub fn part(&self, kind: PartKind) -> Option<&StoredPart> {
+        match kind {
+            PartKind::Records => Some(&self.records),
+            PartKind::Keys => self.keys.as_ref(),
+            PartKind::Changes => self.changes.as_ref(),
+            PartKind::NewKeys => self.new_keys.as_ref(),
+        }
+    }
+
+    /// Every matrix.
+    pub fn parts(&self) -> impl Iterator<Item = (PartKind, &StoredPart)> {
+        PartKind::ALL.into_iter().filter_map(|kind| Some((kind, self.part(kind)?)))
     }
 
     /// What the database is.
@@ -90,6 +118,17 @@ impl Stored {
         let damaged =
             |why: String| StoreError::Damaged { path: self.dir.join(crate::manifest::MANIFEST), why };
         let describe = |p: &StoredPart| PartDescription { params: p.params, hint_digest: p.hint_digest };
+        let changes = match (&self.manifest.changes, &self.changes) {
+            (Some(manifest), Some(part)) => Some(ChangesContent {
+                base_epoch: self.manifest.base_epoch(),
+                base_rows: manifest.base_rows,
+                records: describe(part),
+                salt: from_hex(&manifest.salt).expect("checked with the manifest"),
+                seeds: part.seeds.clone().unwrap_or_default().into(),
+                new_keys: self.new_keys.as_ref().map(describe),
+            }),
+            _ => None,
+        };
         let Manifest { name, epoch, rows, key, values, .. } = &self.manifest;
         let salt = self.manifest.salt().map_err(damaged)?;
         let keyed = match (key, salt, &self.records.seeds) {
@@ -108,6 +147,7 @@ impl Stored {
             value_columns: values.clone(),
             records: describe(&self.records),
             keyed,
+            changes,
         })
         .map_err(|e| damaged(e.to_string()))
     }
@@ -122,15 +162,15 @@ impl Stored {
     ) -> Result<(), E> {
         const STEP: usize = 16 << 20;
         let mut files: Vec<(&FileEntry, SharedBytes)> = Vec::new();
-        for (manifest, part) in [(&self.manifest.records, &self.records)]
-            .into_iter()
-            .chain(self.manifest.keys.as_ref().zip(self.keys.as_ref()))
-        {
+        for ((_, manifest), (_, part)) in self.manifest.parts().zip(self.parts()) {
             files.extend(manifest.shards.iter().zip(part.shards.iter().cloned()));
             files.push((&manifest.hint, part.hint.clone()));
             files.extend(manifest.state.as_ref().zip(part.state.clone()));
             let seeds = part.seeds.clone().map(|s| std::sync::Arc::new(s) as SharedBytes);
             files.extend(manifest.seeds.as_ref().zip(seeds));
+        }
+        if let Some((entry, bytes)) = self.log()? {
+            files.push((entry, bytes));
         }
         let total = files.iter().map(|(f, _)| f.bytes).sum();
         let mut done = 0;
@@ -148,19 +188,96 @@ impl Stored {
         }
         Ok(())
     }
+
+    /// The changed rows as they were read, mapped.
+    pub(crate) fn log(&self) -> Result<Option<(&FileEntry, SharedBytes)>, StoreError> {
+        let (Some(manifest), Some(part)) = (&self.manifest.changes, &self.changes) else { return Ok(None) };
+        let header = expected(&manifest.log, Kind::Log, &part.params, self.manifest.epoch);
+        let bytes = section::open(&self.dir.join(&manifest.log.file), &header)?;
+        Ok(Some((&manifest.log, bytes)))
+    }
+
+    /// The record of a key, or of a row's number in 8 bytes, little-endian, in a table without keys, perhaps with
+    /// zeros behind it: for whoever holds the table and has nothing to hide from it.
+    ///
+    /// # Errors
+    /// As [`Stored::description`].
+    pub fn record(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let description = self.description()?;
+        if let (Some(part), Some(index)) = (&self.changes, description.changes_index())
+            && let Some(slot) = part.keyed_slot(index, key)
+        {
+            return Ok(match Change::decode(&slot) {
+                Some(Change::Set(record)) => Some(record.to_vec()),
+                _ => None,
+            });
+        }
+        Ok(self.base_record(description.index(), key))
+    }
+
+    /// The same in the base, whose index this is.
+    pub(crate) fn base_record(&self, index: Option<&Index>, key: &[u8]) -> Option<Vec<u8>> {
+        if let Some(index) = index {
+            return self.records.keyed_slot(index, key);
+        }
+        let number = u64::from_le_bytes(key.try_into().ok()?);
+        let columns = self.records.params.geometry.columns as u64;
+        (number < self.manifest.base_rows())
+            .then(|| self.records.slot((number / columns) as usize, (number % columns) as usize))
+    }
 }
 
-fn open_part(dir: &Path, manifest: &Manifest, part: &PartManifest) -> Result<StoredPart, StoreError> {
+impl StoredPart {
+    /// What the slots of a key add up to behind its fingerprint, if it is there.
+    fn keyed_slot(&self, index: &Index, key: &[u8]) -> Option<Vec<u8>> {
+        let (group, columns, fingerprint) = index.locate(key);
+        let mut slot = self.slot(group, columns[0]);
+        for column in &columns[1..] {
+            for (sum, byte) in slot.iter_mut().zip(self.slot(group, *column)) {
+                *sum = sum.wrapping_add(byte);
+            }
+        }
+        keyword::open(&slot, &fingerprint).map(<[u8]>::to_vec)
+    }
+
+    /// One slot.
+    fn slot(&self, group: usize, column: usize) -> Vec<u8> {
+        const LAYOUT: Layout = Layout::Tiles16x64;
+        let stripe_bytes = LAYOUT.stripe_bytes(&self.params.shape());
+        let record_bytes = self.params.geometry.record_bytes;
+        let mut slot = Vec::with_capacity(record_bytes);
+        for row in group * record_bytes..(group + 1) * record_bytes {
+            let (stripe, row) = (row / LAYOUT.stripe_rows(), row % LAYOUT.stripe_rows());
+            let mut at = stripe * stripe_bytes + Layout::tile_index(row, column);
+            for shard in &self.shards {
+                let bytes = (**shard).as_ref();
+                if let Some(byte) = bytes.get(at) {
+                    slot.push(*byte);
+                    break;
+                }
+                at -= bytes.len();
+            }
+        }
+        slot
+    }
+}
+
+/// What the header of a file of a database says.
+fn expected(entry: &FileEntry, kind: Kind, params: &Params, epoch: u64) -> Header {
+    Header {
+        kind: kind as u32,
+        params_digest: params.digest(),
+        epoch,
+        payload_bytes: entry.bytes,
+        payload_digest: from_hex(&entry.blake3).expect("checked with the manifest"),
+    }
+}
+
+fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, StoreError> {
     let path = dir.join(crate::manifest::MANIFEST);
     let params =
         part.params().map_err(|e| StoreError::Damaged { path, why: format!("its parameters: {e}") })?;
-    let header = |entry: &FileEntry, kind: Kind| Header {
-        kind: kind as u32,
-        params_digest: params.digest(),
-        epoch: manifest.epoch,
-        payload_bytes: entry.bytes,
-        payload_digest: from_hex(&entry.blake3).expect("checked with the manifest"),
-    };
+    let header = |entry: &FileEntry, kind: Kind| expected(entry, kind, &params, epoch);
     let open = |entry: &FileEntry, kind: Kind| section::open(&dir.join(&entry.file), &header(entry, kind));
     Ok(StoredPart {
         params,

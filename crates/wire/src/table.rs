@@ -427,6 +427,12 @@ impl TableDescription {
         &self.content.name
     }
 
+    /// What its message says in `protocol_version`.
+    #[must_use]
+    pub fn protocol_version(&self) -> u32 {
+        version(self.content.changes.is_some())
+    }
+
     /// Its epoch.
     #[must_use]
     pub fn epoch(&self) -> u64 {

@@ -42,6 +42,7 @@ impl Fake {
                 table: Some(made.description.to_proto()),
                 records_queries: 8,
                 keys_queries: keys.map_or(0, |_| 8),
+                ..Default::default()
             },
             hint: made.records.hint(),
             keys_hint: keys.map(|k| k.hint()).unwrap_or_default(),

@@ -15,7 +15,10 @@ use blindcore_lookup::keyword::{FINGERPRINT_BYTES, KeyHash, columns_for, solve};
 use blindcore_lookup::{Geometry, Params, Scheme, pack_group, preprocess};
 use blindcore_server::{Config, Handle, Part, Server, Stats, Table};
 use blindcore_wire::codec::encode_record;
-use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription, Value, encode_key_slot};
+use blindcore_wire::{
+    Change, ChangesContent, KeyedContent, PartDescription, PartKind, TableContent, TableDescription, Value,
+    encode_key_slot,
+};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -33,6 +36,8 @@ pub struct Made {
     pub description: TableDescription,
     pub records: MadePart,
     pub keys: Option<MadePart>,
+    pub changes: Option<MadePart>,
+    pub new_keys: Option<MadePart>,
 }
 
 /// A part before it is placed.
@@ -81,9 +86,105 @@ impl Made {
     }
 
     pub fn place(&self) -> Table {
-        let keys = self.keys.as_ref().map(MadePart::place);
-        Table::new(self.description.clone(), self.records.place(), keys).unwrap()
+        self.place_parts(&PartKind::ALL)
     }
+
+    /// The table with these parts alone: what is published over an epoch before.
+    pub fn place_parts(&self, kinds: &[PartKind]) -> Table {
+        let part = |kind| match kind {
+            PartKind::Records => Some(&self.records),
+            PartKind::Keys => self.keys.as_ref(),
+            PartKind::Changes => self.changes.as_ref(),
+            PartKind::NewKeys => self.new_keys.as_ref(),
+        };
+        let parts = kinds.iter().filter_map(|kind| Some((*kind, part(*kind)?.place())));
+        Table::new(self.description.clone(), parts).unwrap()
+    }
+
+    /// The table after rows were set (by their key, or by their number in 8 bytes) or removed; some of those set are
+    /// new.
+    pub fn changed(&self, epoch: u64, rows: &[(&[u8], Option<Vec<Value>>)], added: &[&[u8]]) -> Made {
+        let salt = [0x77; 32];
+        let payloads: Vec<(Vec<u8>, Vec<u8>)> = rows
+            .iter()
+            .map(|(key, record)| {
+                let (mut payload, record) = (Vec::new(), record.as_ref().map(|r| encoded(r)));
+                record.as_deref().map_or(Change::Removed, Change::Set).encode(&mut payload);
+                (key.to_vec(), payload)
+            })
+            .collect();
+        let (records, seeds) = by_key(&salt, Scheme::Simple, 2, &payloads);
+        let before = &self.description;
+        let new_keys = (!added.is_empty() && self.keys.is_some()).then(|| key_slots(added));
+        let description = TableDescription::new(TableContent {
+            name: before.name().into(),
+            epoch,
+            rows: before.rows() + added.len() as u64,
+            value_columns: before.value_columns().to_vec(),
+            records: self.records.describe(),
+            keyed: before.key_column().map(|column| KeyedContent {
+                column: column.into(),
+                salt: *before.salt().unwrap(),
+                seeds: Bytes::copy_from_slice(before.seeds()),
+                keys: self.keys.as_ref().map(MadePart::describe),
+            }),
+            changes: Some(ChangesContent {
+                base_epoch: before.epoch(),
+                base_rows: before.rows(),
+                records: records.describe(),
+                salt,
+                seeds: seeds.into(),
+                new_keys: new_keys.as_ref().map(MadePart::describe),
+            }),
+        })
+        .unwrap();
+        Made { description, changes: Some(records), new_keys, ..self.clone() }
+    }
+}
+
+/// Records by key, and the seeds of their groups.
+fn by_key(
+    salt: &[u8; 32],
+    scheme: Scheme,
+    groups: usize,
+    rows: &[(Vec<u8>, Vec<u8>)],
+) -> (MadePart, Vec<u8>) {
+    let len = FINGERPRINT_BYTES + rows.iter().map(|(_, r)| r.len()).max().unwrap().max(2);
+    let mut buckets = vec![(Vec::new(), Vec::new()); groups];
+    for (key, record) in rows {
+        let hash = KeyHash::new(salt, key);
+        let (hashes, slots) = &mut buckets[hash.group(groups)];
+        hashes.push(hash);
+        slots.extend_from_slice(&hash.fingerprint);
+        slots.extend_from_slice(record);
+        slots.resize(hashes.len() * len, 0);
+    }
+    let columns = columns_for(buckets.iter().map(|(h, _)| h.len()).max().unwrap());
+    let mut seeds = Vec::new();
+    let mut cells = Vec::new();
+    for (hashes, slots) in &buckets {
+        let mut group = vec![0; columns * len];
+        seeds.push(solve(hashes, slots, columns, len, &mut group).unwrap());
+        cells.push(group);
+    }
+    let geometry = Geometry { record_bytes: len, groups, columns };
+    (MadePart::new(Params::new(scheme, geometry).unwrap(), &cells), seeds)
+}
+
+/// Keys by index.
+fn key_slots(keys: &[&[u8]]) -> MadePart {
+    let longest = keys.iter().map(|k| k.len()).max().unwrap();
+    let slot = |key: &&[u8]| {
+        let mut slot = vec![0; 2 + longest];
+        encode_key_slot(key, &mut slot).unwrap();
+        slot
+    };
+    dense(Scheme::Simple, &keys.iter().map(slot).collect::<Vec<_>>())
+}
+
+/// What a table without keys calls row `i`.
+pub fn number(i: u64) -> [u8; 8] {
+    i.to_le_bytes()
 }
 
 /// Slots of equal length, group after group.
@@ -126,44 +227,19 @@ pub fn unkeyed(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>]) -> M
         value_columns: columns(rows[0].len()),
         records: records.describe(),
         keyed: None,
+        changes: None,
     })
     .unwrap();
-    Made { description, records, keys: None }
+    Made { description, records, keys: None, changes: None, new_keys: None }
 }
 
 /// A table with keys, found by index too.
 pub fn keyed(name: &str, epoch: u64, scheme: Scheme, groups: usize, rows: &[(String, Vec<Value>)]) -> Made {
     let salt = [epoch as u8; 32];
-    let values: Vec<Vec<Value>> = rows.iter().map(|(_, v)| v.clone()).collect();
-    let len = FINGERPRINT_BYTES + longest(&values);
-    let mut buckets = vec![(Vec::new(), Vec::new()); groups];
-    for (key, record) in rows {
-        let hash = KeyHash::new(&salt, key.as_bytes());
-        let (hashes, slots) = &mut buckets[hash.group(groups)];
-        hashes.push(hash);
-        slots.extend_from_slice(&hash.fingerprint);
-        slots.extend(padded(record, len - FINGERPRINT_BYTES));
-    }
-    let columns_needed = columns_for(buckets.iter().map(|(h, _)| h.len()).max().unwrap());
-    let mut seeds = Vec::new();
-    let mut cells = Vec::new();
-    for (hashes, slots) in &buckets {
-        let mut group = vec![0; columns_needed * len];
-        seeds.push(solve(hashes, slots, columns_needed, len, &mut group).unwrap());
-        cells.push(group);
-    }
-    let geometry = Geometry { record_bytes: len, groups, columns: columns_needed };
-    let records = MadePart::new(Params::new(scheme, geometry).unwrap(), &cells);
-    let longest_key = rows.iter().map(|(k, _)| k.len()).max().unwrap();
-    let slots: Vec<Vec<u8>> = rows
-        .iter()
-        .map(|(key, _)| {
-            let mut slot = vec![0; 2 + longest_key];
-            encode_key_slot(key.as_bytes(), &mut slot).unwrap();
-            slot
-        })
-        .collect();
-    let keys = dense(Scheme::Simple, &slots);
+    let encoded: Vec<_> =
+        rows.iter().map(|(key, record)| (key.clone().into_bytes(), encoded(record))).collect();
+    let (records, seeds) = by_key(&salt, scheme, groups, &encoded);
+    let keys = key_slots(&rows.iter().map(|(key, _)| key.as_bytes()).collect::<Vec<_>>());
     let description = TableDescription::new(TableContent {
         name: name.into(),
         epoch,
@@ -176,9 +252,10 @@ pub fn keyed(name: &str, epoch: u64, scheme: Scheme, groups: usize, rows: &[(Str
             seeds: seeds.into(),
             keys: Some(keys.describe()),
         }),
+        changes: None,
     })
     .unwrap();
-    Made { description, records, keys: Some(keys) }
+    Made { description, records, keys: Some(keys), changes: None, new_keys: None }
 }
 
 /// Rows such as `key-7` with a text, a number and, at times, nothing.

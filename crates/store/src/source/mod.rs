@@ -362,6 +362,53 @@ impl SourceSpec {
     }
 }
 
+impl SourceSpec {
+    /// The rows whose `column` is at least `last`, least first; all where there is no `last`. A row that was read
+    /// before may come again, and none that was written later under the same value is missed.
+    ///
+    /// # Errors
+    /// The source is no database, or `last` is neither a number nor a text.
+    pub fn since(&self, column: &str, last: Option<&serde_json::Value>) -> Result<Self, SourceError> {
+        let refuse = |why: &str, remedy: &str| {
+            Err(SourceError::Spec { spec: self.to_string(), why: why.to_owned(), remedy: remedy.to_owned() })
+        };
+        // MySQL quotes names in its own way, and knows backslashes in texts.
+        let mysql = matches!(&self.0, Kind::Server(server) if server.system == server::System::Mysql);
+        let name = |name: &str| {
+            let quote = if mysql { "`" } else { "\"" };
+            format!("{quote}{}{quote}", name.replace(quote, &quote.repeat(2)))
+        };
+        let least = match last {
+            None => String::new(),
+            Some(serde_json::Value::Number(n)) => format!(" WHERE {} >= {n}", name(column)),
+            Some(serde_json::Value::String(text)) => {
+                let text = if mysql { text.replace('\\', "\\\\") } else { text.clone() };
+                format!(" WHERE {} >= '{}'", name(column), text.replace('\'', "''"))
+            }
+            Some(_) => return refuse("it can't be followed from where it was", "build the table again"),
+        };
+        let of = match &self.0 {
+            Kind::Sqlite { of, .. } => of,
+            Kind::Server(server) => &server.of,
+            _ => return refuse("only a database can be followed", "name sqlite:, postgres:// or mysql://"),
+        };
+        let from = match (of, &self.0) {
+            (Of::Table(table), Kind::Sqlite { .. }) => name(table),
+            // A dot is between schema and table.
+            (Of::Table(table), _) => table.split('.').map(name).collect::<Vec<_>>().join("."),
+            (Of::Query(sql), _) => format!("({}) AS followed", sql.trim_end().trim_end_matches(';')),
+        };
+        let sql = format!("SELECT * FROM {from}{least} ORDER BY {}", name(column));
+        let mut since = self.clone();
+        match &mut since.0 {
+            Kind::Sqlite { of, .. } => *of = Of::Query(sql),
+            Kind::Server(server) => server.of = Of::Query(sql),
+            _ => unreachable!("refused above"),
+        }
+        Ok(since)
+    }
+}
+
 impl fmt::Display for SourceSpec {
     /// What was written, but for a server's password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,302 @@
+//! Databases that change: what is there after each epoch, what it cost, and what a killed update leaves.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use blindcore_accel_cpu::Cpu;
+use blindcore_lookup::SchemeChoice;
+use blindcore_store::{
+    BuildOptions, SourceSpec, Spill, StoreError, Stored, UpdateOptions, Updated, Value, build, codec, update,
+};
+use proptest::prelude::*;
+
+fn device() -> Cpu {
+    Cpu::with_threads("cpu", 1).unwrap()
+}
+
+fn make(dir: &Path, csv: &str, key: Option<&str>) {
+    std::fs::write(dir.join("t.csv"), csv).unwrap();
+    let options = BuildOptions {
+        source: SourceSpec::parse(dir.join("t.csv").to_str().unwrap()).unwrap(),
+        key: key.map(str::to_owned),
+        values: None,
+        name: None,
+        out: dir.join("db"),
+        scheme: SchemeChoice::Auto,
+        directory: true,
+        force: false,
+        memory: Spill::DEFAULT_MEMORY,
+    };
+    build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
+}
+
+fn from(dir: &Path, spec: &str, follow: Option<&str>) -> Result<Updated, StoreError> {
+    let options = UpdateOptions {
+        dir: dir.join("db"),
+        changes: SourceSpec::parse(spec).unwrap(),
+        follow: follow.map(str::to_owned),
+        memory: 1 << 16,
+    };
+    update(&options, &device(), &mut |_, _, _| Ok(()))
+}
+
+fn change(dir: &Path, csv: &str) -> Result<Updated, StoreError> {
+    let path = dir.join("changes.csv");
+    std::fs::write(&path, csv).unwrap();
+    from(dir, path.to_str().unwrap(), None)
+}
+
+fn counts(updated: &Updated) -> [u64; 5] {
+    [updated.added, updated.changed, updated.removed, updated.unchanged, updated.changes]
+}
+
+fn open(dir: &Path) -> Stored {
+    let stored = Stored::open(&dir.join("db")).unwrap();
+    stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+    stored
+}
+
+fn text(stored: &Stored, key: &[u8]) -> Option<String> {
+    let record = stored.record(key).unwrap()?;
+    match &codec::decode_record(&record, 1).unwrap()[0] {
+        Value::Text(text) => Some(text.clone()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn table(rows: usize) -> String {
+    "k,v\n".to_owned() + &(0..rows).map(|i| format!("key {i},value {i}\n")).collect::<String>()
+}
+
+fn listing(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir.join("db")).unwrap();
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn rows_are_set_added_and_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make(dir, &table(500), Some("k"));
+    let first = "k,v,_change\nkey 7,new,\nkey 9,,remove\nfresh,hello,set\nnobody,,remove\nkey 1,value 1,\n";
+    let updated = change(dir, first).unwrap();
+    assert!(updated.published);
+    assert_eq!(counts(&updated), [1, 1, 1, 2, 3]);
+    let stored = open(dir);
+    let manifest = stored.manifest();
+    assert_eq!((manifest.epoch, manifest.base_epoch()), (2, 1));
+    assert_eq!((manifest.rows, manifest.base_rows(), manifest.live_rows()), (501, 500, 500));
+    let expect =
+        [("key 7", Some("new")), ("key 9", None), ("fresh", Some("hello")), ("key 1", Some("value 1"))];
+    for (key, value) in expect {
+        assert_eq!(text(&stored, key.as_bytes()).as_deref(), value, "{key}");
+    }
+    let description = stored.description().unwrap();
+    assert_eq!(description.parts().count(), 4);
+    assert_eq!(description.rows(), 501);
+
+    // The next says some of it again, takes some back, and goes on; the last word in a file counts.
+    let second =
+        "_change,v,k\n,new,key 7\n,back,key 9\n,value 9,key 9\nremove,,fresh\n,other,late\n,x,late\n";
+    let updated = change(dir, second).unwrap();
+    assert_eq!(counts(&updated), [2, 0, 1, 1, 3]);
+    let stored = open(dir);
+    assert_eq!((stored.manifest().epoch, stored.manifest().rows), (3, 502));
+    for (key, value) in
+        [("key 7", Some("new")), ("key 9", Some("value 9")), ("fresh", None), ("late", Some("x"))]
+    {
+        assert_eq!(text(&stored, key.as_bytes()).as_deref(), value, "{key}");
+    }
+    assert!(listing(dir).iter().all(|n| !n.starts_with("changes-2")), "{:?}", listing(dir));
+
+    // Nothing new is no epoch.
+    let updated = change(dir, "k,v\nkey 7,new\nlate,x\n").unwrap();
+    assert!(!updated.published);
+    assert_eq!(counts(&updated), [0, 0, 0, 2, 3]);
+    assert_eq!(open(dir).manifest().epoch, 3);
+}
+
+#[test]
+fn rows_without_keys_go_by_their_number() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make(dir, "v\na\nb\nc\n", None);
+    let at = |stored: &Stored, i: u64| text(stored, &i.to_le_bytes());
+    let updated = change(dir, "_row,v,_change\n1,B,\n,d,\n0,,remove\n,e,\n").unwrap();
+    assert_eq!(counts(&updated), [2, 1, 1, 0, 4]);
+    let stored = open(dir);
+    assert_eq!(stored.manifest().rows, 5);
+    let now: Vec<_> = (0..6).map(|i| at(&stored, i)).collect();
+    assert_eq!(now, [None, Some("B".into()), Some("c".into()), Some("d".into()), Some("e".into()), None]);
+
+    // Added rows can be changed and removed as others, and keep their numbers.
+    let updated = change(dir, "_row,v,_change\n3,,remove\n0,a,\n,f,\n").unwrap();
+    assert_eq!(counts(&updated), [2, 0, 1, 0, 4]);
+    let stored = open(dir);
+    let now: Vec<_> = (0..6).map(|i| at(&stored, i)).collect();
+    let want = [Some("a"), Some("B"), Some("c"), None, Some("e"), Some("f")];
+    assert_eq!(now.iter().map(Option::as_deref).collect::<Vec<_>>(), want);
+
+    for (csv, words) in [
+        ("_row,v\n6,x\n", "line 2 of"),
+        ("_row,v\n6,x\n", "the table has 6 rows, counted from 0"),
+        ("_row,v\n-1,x\n", "\"-1\", no row number"),
+        ("_row,v,_change\n,x,remove\n", "say which in _row"),
+        ("_row,v,_change\n1,x,delete\n", "write set or remove"),
+        ("_row,w\n1,x\n", "has no column \"v\""),
+    ] {
+        let error = change(dir, csv).unwrap_err().to_string();
+        assert!(error.contains(words), "{words}: {error}");
+        assert_eq!(open(dir).manifest().epoch, 3);
+    }
+}
+
+#[test]
+fn taking_everything_back_leaves_the_base_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make(dir, &table(50), Some("k"));
+    change(dir, "k,v\nkey 3,x\n").unwrap();
+    let updated = change(dir, "k,v\nkey 3,value 3\n").unwrap();
+    assert!(updated.published);
+    let stored = open(dir);
+    assert_eq!((stored.manifest().epoch, stored.manifest().base_epoch()), (3, 1));
+    assert!(stored.changes.is_none());
+    assert_eq!(text(&stored, b"key 3").as_deref(), Some("value 3"));
+    assert_eq!(listing(dir).iter().filter(|n| n.starts_with("changes")).count(), 0);
+    change(dir, "k,v\nkey 4,y\n").unwrap();
+    assert_eq!(text(&open(dir), b"key 4").as_deref(), Some("y"));
+}
+
+#[test]
+fn what_is_wrong_leaves_the_epoch_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make(dir, &table(50), Some("k"));
+    let before = listing(dir);
+    for (csv, words) in [
+        ("k\nkey 3\n", "has no column \"v\""),
+        ("id,v\nkey 3,x\n", "has no column \"k\""),
+        ("k,v\nkey 3\n", "line 2"),
+        ("k,v\n,x\n", "line 2"),
+        ("k,v,_change\nkey 3,x,\"drop\ntable\"\n", "write set or remove"),
+    ] {
+        let error = change(dir, csv).unwrap_err().to_string();
+        assert!(error.contains(words) && !error.contains('\n'), "{words}: {error}");
+        assert_eq!(listing(dir), before);
+    }
+    // Rows that go need no values.
+    assert_eq!(counts(&change(dir, "k,_change\nkey 3,remove\n").unwrap()), [0, 0, 1, 0, 1]);
+    let error = from(&dir.join("no"), dir.join("t.csv").to_str().unwrap(), None).unwrap_err();
+    assert!(matches!(error, StoreError::NoDatabase { .. }), "{error}");
+}
+
+#[test]
+fn what_a_killed_update_left_goes_with_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make(dir, &table(50), Some("k"));
+    std::fs::create_dir(dir.join("db/.update")).unwrap();
+    std::fs::write(dir.join("db/.update/changes-2-0000.shard"), "half").unwrap();
+    std::fs::write(dir.join("db/changes-2.hint"), "moved but never named").unwrap();
+    assert_eq!(text(&open(dir), b"key 4").as_deref(), Some("value 4"));
+    change(dir, "k,v\nkey 4,y\n").unwrap();
+    assert_eq!(text(&open(dir), b"key 4").as_deref(), Some("y"));
+    assert!(!dir.join("db/.update").exists());
+    // A build that replaces the database knows its files.
+    std::fs::create_dir(dir.join("db/.update")).unwrap();
+    let options = BuildOptions {
+        source: SourceSpec::parse(dir.join("t.csv").to_str().unwrap()).unwrap(),
+        key: Some("k".into()),
+        values: None,
+        name: None,
+        out: dir.join("db"),
+        scheme: SchemeChoice::Auto,
+        directory: true,
+        force: true,
+        memory: Spill::DEFAULT_MEMORY,
+    };
+    build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
+    assert_eq!(open(dir).manifest().epoch, 3);
+}
+
+#[test]
+fn a_source_is_followed_by_a_column_that_grows() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make(dir, "k,v\na,1\nb,2\n", Some("k"));
+    let path = dir.join("s.db");
+    let sqlite = rusqlite::Connection::open(&path).unwrap();
+    sqlite
+        .execute_batch(
+            "CREATE TABLE \"my t\" (k TEXT, v TEXT, at INT);
+             INSERT INTO \"my t\" VALUES ('a', '1', 10), ('b', '2', 11);",
+        )
+        .unwrap();
+    let spec = format!("sqlite:{}?table=my t", path.display());
+    let follow = |counts_wanted: [u64; 5], read: u64| {
+        let mut seen = 0;
+        let options = UpdateOptions {
+            dir: dir.join("db"),
+            changes: SourceSpec::parse(&spec).unwrap(),
+            follow: Some("at".into()),
+            memory: 1 << 16,
+        };
+        let updated = update(&options, &device(), &mut |stage, done, _| {
+            if stage == blindcore_store::Stage::Read {
+                seen = done;
+            }
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(counts(&updated), counts_wanted);
+        assert_eq!(seen, read);
+    };
+    follow([0, 0, 0, 2, 0], 2);
+    sqlite.execute_batch("INSERT INTO \"my t\" VALUES ('c', '3', 12), ('a', '9', 13);").unwrap();
+    follow([1, 1, 0, 2, 2], 4);
+    // From here on only what is as new as the newest is read.
+    sqlite.execute_batch("INSERT INTO \"my t\" VALUES ('d', '4', 13);").unwrap();
+    follow([1, 0, 0, 1, 3], 2);
+    let stored = open(dir);
+    assert_eq!(text(&stored, b"a").as_deref(), Some("9"));
+    assert_eq!(text(&stored, b"d").as_deref(), Some("4"));
+    assert_eq!(stored.manifest().follow.as_ref().unwrap().last, 13);
+    let error = from(dir, dir.join("t.csv").to_str().unwrap(), Some("k")).unwrap_err().to_string();
+    assert!(error.contains("only a database can be followed"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Whatever is set and removed in whatever order: the table is what a map is.
+    #[test]
+    fn a_table_is_the_map_of_its_last_words(
+        epochs in prop::collection::vec(prop::collection::vec((0u8..30, any::<bool>(), 0u16..4), 1..25), 1..5),
+        memory in 0usize..3000,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        make(dir, &table(20), Some("k"));
+        let mut map: BTreeMap<u8, String> = (0..20).map(|i| (i, format!("value {i}"))).collect();
+        for rows in &epochs {
+            let mut csv = "k,v,_change\n".to_owned();
+            for (key, there, value) in rows {
+                let value = if *value == 0 { format!("value {key}") } else { "y".repeat(usize::from(*value) * 9) };
+                csv += &format!("key {key},{value},{}\n", if *there { "set" } else { "remove" });
+                if *there { map.insert(*key, value) } else { map.remove(key) };
+            }
+            std::fs::write(dir.join("c.csv"), csv).unwrap();
+            let changes = SourceSpec::parse(dir.join("c.csv").to_str().unwrap()).unwrap();
+            let options = UpdateOptions { dir: dir.join("db"), changes, follow: None, memory };
+            update(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
+            let stored = open(dir);
+            prop_assert_eq!(stored.manifest().live_rows(), map.len() as u64);
+            for key in 0..30u8 {
+                prop_assert_eq!(text(&stored, format!("key {key}").as_bytes()), map.get(&key).cloned());
+            }
+        }
+    }
+}
