@@ -10,6 +10,7 @@ use crate::hw::sum::HwSum;
 use crate::plan::Plan;
 use crate::repro::Repro;
 use crate::sum::Sum;
+use crate::token::Token;
 
 /// Compute on data that the machine doing the work must not see.
 #[derive(Parser)]
@@ -21,8 +22,8 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org
 
 Exit codes: 0 done or found, 1 not there, 2 error. Data goes to stdout, everything else to stderr.
---device, --threads, --server, --ca, --cache, --listen, --tls-cert, --tls-key and --gather can also be set by
-BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.")]
+--device, --threads, --server, --ca, --cache, --listen, --tls-cert, --tls-key, --tokens and --gather can also be
+set by BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.")]
 pub(crate) struct Args {
     /// Settings file; by default blindcore.toml in this folder, if there is one
     #[arg(long, global = true, env = "BLINDCORE_CONFIG", value_name = "FILE")]
@@ -44,6 +45,8 @@ pub(crate) enum Command {
     Tables(Tables),
     /// Say what a table would cost to serve and to look up, before it is built
     Plan(Plan),
+    /// Make a token, which shows a server who asks
+    Token(Token),
     /// Say what this machine can do, what blindcore would use, and why
     Doctor(Doctor),
     /// Make, show and evaluate circuits for two parties (garbled circuits)
@@ -163,11 +166,12 @@ pub(crate) struct DeviceArgs {
 Examples:
   blindcore serve people.db
   blindcore serve people.db drugs.db --listen 127.0.0.1:8080
-  blindcore serve people.db --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem
+  blindcore serve people.db --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem --tokens tokens.txt
 
 gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
 SIGTERM and Ctrl-C finish the lookups under way and stop. Beyond this machine connections are encrypted
-by TLS 1.2 or 1.3. Sizes and headers are checked at the start, contents by `blindcore db verify`.")]
+by TLS 1.2 or 1.3. With --tokens only who shows a token is answered (`blindcore token` makes them).
+SIGHUP reads certificates and tokens anew; what can't be read stays as it was. Sizes and headers are checked at the start, contents by `blindcore db verify`.")]
 pub(crate) struct Serve {
     /// The databases' folders
     #[arg(required = true, value_name = "DIR")]
@@ -184,6 +188,9 @@ pub(crate) struct Serve {
     /// Listen beyond this machine without TLS, though everybody between can read and change what passes
     #[arg(long)]
     pub(crate) plain_text: bool,
+    /// Answer only to the tokens in this file: lines of a name and a digest, as `blindcore token` prints them
+    #[arg(long, env = "BLINDCORE_TOKENS", value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
     /// Most queries that one pass over a database answers, 1 to 64 [default: 16]
     #[arg(long, env = "BLINDCORE_GATHER", value_name = "N")]
     pub(crate) gather: Option<usize>,
@@ -205,6 +212,9 @@ pub(crate) struct ServerArgs {
     /// Authorities that may have signed the server's certificate, in PEM, beside Mozilla's list
     #[arg(long, env = "BLINDCORE_CA", value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
+    /// The token that shows the server who asks; BLINDCORE_TOKEN can hold the token itself
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Ask a server beyond this machine over http://, though everybody between can read and change what passes
     #[arg(long)]
     pub(crate) plain_text: bool,

@@ -17,6 +17,8 @@ pub(crate) struct Config {
     pub(crate) server: Option<String>,
     /// As `--ca`.
     pub(crate) ca: Option<PathBuf>,
+    /// As `--token-file`.
+    pub(crate) token_file: Option<PathBuf>,
     /// As `--cache`.
     pub(crate) cache: Option<PathBuf>,
     /// As `--listen`.
@@ -25,6 +27,8 @@ pub(crate) struct Config {
     pub(crate) tls_cert: Option<PathBuf>,
     /// As `--tls-key`.
     pub(crate) tls_key: Option<PathBuf>,
+    /// As `--tokens`.
+    pub(crate) tokens: Option<PathBuf>,
     /// As `--gather`.
     pub(crate) gather: Option<usize>,
 }

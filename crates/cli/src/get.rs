@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::Context;
-use blindcore_client::{CacheDir, Client, Lookup, Options, TableClient, Timings, Traffic};
+use blindcore_client::{CacheDir, Client, Lookup, Options, TableClient, Timings, Token, Traffic};
 use serde_json::{Map, Value, json};
+use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::output::{self, Bar};
-use crate::{Outcome, args};
+use crate::{Outcome, args, token};
 
 /// Keys of a file are looked up so many at a time, so that progress shows and memory stays bounded.
 const BATCH: usize = 256;
@@ -33,7 +34,7 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
         (false, Some(dir)) => CacheDir::At(dir),
         (false, None) => CacheDir::User,
     };
-    let options = options(config, &args.server);
+    let options = options(config, &args.server)?;
     let keys = args.keys_from.as_deref().map(read_keys).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -120,9 +121,8 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
 pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outcome> {
     let url = server(config, &args.server)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let tables = runtime.block_on(async {
-        Client::connect_with(&url, options(config, &args.server)).await?.tables().await
-    })?;
+    let options = options(config, &args.server)?;
+    let tables = runtime.block_on(async { Client::connect_with(&url, options).await?.tables().await })?;
     if args.server.json {
         let list: Vec<Value> =
             tables.iter().map(|t| json!({"name": t.name, "epoch": t.epoch, "rows": t.rows})).collect();
@@ -143,9 +143,15 @@ fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
         .context("no server is named; say --server http://127.0.0.1:7700 or set BLINDCORE_SERVER")
 }
 
-fn options(config: &Config, args: &args::ServerArgs) -> Options {
+fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> {
     let ca = args.ca.clone().or_else(|| config.ca.clone());
-    Options { ca, plain_text: args.plain_text, ..Options::default() }
+    let variable = std::env::var("BLINDCORE_TOKEN").ok().filter(|t| !t.is_empty()).map(Zeroizing::new);
+    let token = match (&args.token_file, variable, &config.token_file) {
+        (Some(path), ..) | (None, None, Some(path)) => Some(token::read(path)?),
+        (None, Some(token), _) => Some(Token::new(&token).context("BLINDCORE_TOKEN")?),
+        (None, None, None) => None,
+    };
+    Ok(Options { ca, token, plain_text: args.plain_text, ..Options::default() })
 }
 
 /// Every line of a file; an empty line is no key, so it is skipped.

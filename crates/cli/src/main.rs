@@ -16,6 +16,7 @@ mod plan;
 mod repro;
 mod serve;
 mod sum;
+mod token;
 
 use std::process::ExitCode;
 
@@ -60,6 +61,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Db(Db::Verify(args)) => db::verify(&args),
         Command::Serve(args) => serve::run(&config, args),
         Command::Get(args) => get::get(&config, args),
+        Command::Token(args) => token::make(&args),
         Command::Tables(args) => get::tables(&config, args),
         Command::Plan(args) => plan::run(&config, &args),
         Command::Doctor(args) => doctor::run(&config, &args),

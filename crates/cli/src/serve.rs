@@ -1,13 +1,14 @@
 //! `blindcore serve`: databases, placed on a device, answering until a signal.
 
+use std::io::Read;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use blindcore_accel::{Device, SharedBytes};
 use blindcore_accel_cpu::HugeBytes;
-use blindcore_server::{Config as ServerConfig, Part, Server, Table};
+use blindcore_server::{Config as ServerConfig, Part, Server, Table, Tokens};
 use blindcore_store::{Stored, StoredPart};
 
 use crate::config::Config;
@@ -16,6 +17,8 @@ use crate::{Outcome, args, device};
 
 /// Where a server listens unless told otherwise.
 const DEFAULT_LISTEN: &str = "127.0.0.1:7700";
+/// No file of tokens is longer.
+const MAX_TOKENS_BYTES: u64 = 4 << 20;
 
 pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome> {
     log_to_stderr(args.log_json);
@@ -24,6 +27,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     settings.plain_text = args.plain_text;
     let access = Access::new(&args, config)?;
     settings.tls = access.tls()?;
+    settings.tokens = access.tokens()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
     let device = device::open(&args.device, config)?;
 
@@ -52,6 +56,16 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         // Signals are caught before anybody is told that the server is there.
         let stop = shutdown()?;
         let server = Server::bind(settings, tables).await?;
+        let mut reloads = Reloads::default();
+        let handle = server.handle();
+        reloads.add("certificates and tokens", move || {
+            // All or nothing: both are read before either takes its place.
+            let (tls, tokens) = (access.tls()?, access.tokens()?);
+            tls.into_iter().for_each(|tls| handle.set_tls(tls));
+            tokens.into_iter().for_each(|tokens| handle.set_tokens(tokens));
+            Ok(())
+        });
+        reloads.on_hangup()?;
         let described = device.describe();
         tracing::info!(
             device = described.name,
@@ -89,9 +103,53 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     })
 }
 
-/// Files that say who the server is, read at the start and again whenever the server is told to.
+/// What a server reads anew when it is told to. Each part that fails keeps what it has.
+#[derive(Default)]
+struct Reloads(Vec<(&'static str, Reload)>);
+
+/// Reads something, and puts it in place of what was there, or nothing of it.
+type Reload = Box<dyn FnMut() -> anyhow::Result<()> + Send>;
+
+impl Reloads {
+    fn add(&mut self, what: &'static str, reload: impl FnMut() -> anyhow::Result<()> + Send + 'static) {
+        self.0.push((what, Box::new(reload)));
+    }
+
+    fn run(&mut self) {
+        for (what, reload) in &mut self.0 {
+            match reload() {
+                Ok(()) => tracing::info!("{what} read anew"),
+                Err(error) => tracing::error!("{what} stay as they were: {error:#}"),
+            }
+        }
+    }
+
+    /// Runs whenever the system says SIGHUP, on a thread of its own, for files are read.
+    #[cfg(unix)]
+    fn on_hangup(self) -> anyhow::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut hangup = signal(SignalKind::hangup())?;
+        let all = Arc::new(Mutex::new(self));
+        tokio::spawn(async move {
+            while hangup.recv().await.is_some() {
+                let all = all.clone();
+                let run = move || all.lock().unwrap_or_else(PoisonError::into_inner).run();
+                let _ = tokio::task::spawn_blocking(run).await;
+            }
+        });
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    fn on_hangup(self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// Files that say who the server is and who may ask it, read at the start and again whenever the server is told to.
 struct Access {
     tls: Option<(PathBuf, PathBuf)>,
+    tokens: Option<PathBuf>,
 }
 
 impl Access {
@@ -106,13 +164,34 @@ impl Access {
                 anyhow::bail!("--tls-key is of no use without its certificate; add --tls-cert FILE")
             }
         };
-        Ok(Self { tls })
+        Ok(Self { tls, tokens: args.tokens.clone().or_else(|| config.tokens.clone()) })
     }
 
     fn tls(&self) -> anyhow::Result<Option<Arc<rustls::ServerConfig>>> {
         let load = |(cert, key): &(PathBuf, PathBuf)| blindcore_tls::server(cert, key);
         Ok(self.tls.as_ref().map(load).transpose()?)
     }
+
+    fn tokens(&self) -> anyhow::Result<Option<Arc<Tokens>>> {
+        let Some(path) = &self.tokens else { return Ok(None) };
+        let text = read_small(path, MAX_TOKENS_BYTES)?;
+        let tokens = Tokens::parse(&text).with_context(|| format!("tokens {}", path.display()))?;
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path)?) & 0o022 != 0 {
+            tracing::warn!("others may write {}, and so let themselves in: chmod 600 it", path.display());
+        }
+        Ok(Some(Arc::new(tokens)))
+    }
+}
+
+/// A text file of at most so many bytes.
+pub(crate) fn read_small(path: &Path, limit: u64) -> anyhow::Result<String> {
+    let mut text = String::with_capacity(limit.min(1 << 16) as usize);
+    std::fs::File::open(path)
+        .and_then(|file| file.take(limit + 1).read_to_string(&mut text))
+        .with_context(|| format!("{} can't be read", path.display()))?;
+    anyhow::ensure!(text.len() as u64 <= limit, "{} is over the limit of {limit} B", path.display());
+    Ok(text)
 }
 
 pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {

@@ -11,6 +11,7 @@ use blindcore_wire::{
 };
 use http::Uri;
 use tokio::time::timeout;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
 use tower::service_fn;
@@ -19,7 +20,8 @@ use crate::cache::CacheDir;
 use crate::connector::{Connector, unreachable};
 use crate::error::{chain, refused};
 use crate::hint::Progress;
-use crate::{Error, TableClient};
+use crate::token::Authorization;
+use crate::{Error, TableClient, Token};
 
 /// How a client behaves.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub struct Options {
     pub cache: CacheDir,
     /// A PEM file of authorities that may sign the server's certificate, beside Mozilla's list.
     pub ca: Option<PathBuf>,
+    /// What shows the server who asks, if it answers to some alone. Never sent over plain text beyond this machine.
+    pub token: Option<Token>,
     /// Asks servers beyond this machine over `http://` too, which everybody between can read and change.
     pub plain_text: bool,
     /// How long connecting may take.
@@ -45,6 +49,7 @@ impl Default for Options {
         Self {
             cache: CacheDir::User,
             ca: None,
+            token: None,
             plain_text: false,
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(120),
@@ -57,7 +62,7 @@ impl Default for Options {
 /// A connection to a server. Clones share it.
 #[derive(Clone)]
 pub struct Client {
-    pub(crate) grpc: LookupClient<Channel>,
+    pub(crate) grpc: LookupClient<InterceptedService<Channel, Authorization>>,
     pub(crate) options: Arc<Options>,
     /// Host and port, for the names of cached hints.
     pub(crate) server: Arc<str>,
@@ -115,7 +120,9 @@ impl Client {
         });
         let channel = endpoint.connect_with_connector(service).await;
         let channel = channel.map_err(|e| unreachable(url, &e))?;
-        Ok(Self { grpc: LookupClient::new(channel), options: Arc::new(options), server })
+        let shown = Authorization(options.token.as_ref().map(Token::metadata));
+        let grpc = LookupClient::with_interceptor(channel, shown);
+        Ok(Self { grpc, options: Arc::new(options), server })
     }
 
     /// The tables that the server has.

@@ -27,12 +27,16 @@ pub(crate) struct Connector {
     port: u16,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     plain_text: bool,
+    /// Whether requests show a token.
+    token: bool,
 }
 
 /// Plain text would leave the machine.
 #[derive(Debug, thiserror::Error)]
 #[error("plain text would leave this machine")]
-struct BeyondThisMachine;
+struct BeyondThisMachine {
+    token: bool,
+}
 
 impl Connector {
     pub(crate) fn new(uri: &Uri, encrypted: bool, options: &Options) -> Result<Self, Error> {
@@ -47,7 +51,7 @@ impl Connector {
             None
         };
         let port = uri.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
-        Ok(Self { host, port, tls, plain_text: options.plain_text })
+        Ok(Self { host, port, tls, plain_text: options.plain_text, token: options.token.is_some() })
     }
 
     pub(crate) async fn connect(&self) -> io::Result<TokioIo<Pin<Box<dyn Stream>>>> {
@@ -55,10 +59,9 @@ impl Connector {
         stream.set_nodelay(true)?;
         let stream: Pin<Box<dyn Stream>> = match &self.tls {
             Some((tls, name)) => Box::pin(tls.connect(name.clone(), stream).await?),
-            None if self.plain_text || stream.peer_addr()?.ip().to_canonical().is_loopback() => {
-                Box::pin(stream)
-            }
-            None => return Err(io::Error::other(BeyondThisMachine)),
+            None if stream.peer_addr()?.ip().to_canonical().is_loopback() => Box::pin(stream),
+            None if self.plain_text && !self.token => Box::pin(stream),
+            None => return Err(io::Error::other(BeyondThisMachine { token: self.token })),
         };
         Ok(TokioIo::new(stream))
     }
@@ -71,8 +74,8 @@ pub(crate) fn unreachable(url: &str, error: &(dyn StdError + 'static)) -> Error 
     while let Some(this) = cause {
         // An I/O error shows what it was made from only when asked, and not as its source.
         let inner = this.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        if inner.is_some_and(|e| e.is::<BeyondThisMachine>()) {
-            return Error::PlainText { url };
+        if let Some(beyond) = inner.and_then(|e| e.downcast_ref::<BeyondThisMachine>()) {
+            return if beyond.token { Error::PlainTextToken { url } } else { Error::PlainText { url } };
         }
         if let Some(error) = inner.and_then(|e| e.downcast_ref::<rustls::Error>()) {
             return Error::Tls { url, why: explain(error) };

@@ -38,6 +38,22 @@ pub enum Error {
         /// The address.
         url: String,
     },
+    /// A token would leave the machine in plain text.
+    #[error(
+        "{url} is beyond this machine and http:// is plain text, which no token is sent over; ask for https://"
+    )]
+    PlainTextToken {
+        /// The address.
+        url: String,
+    },
+    /// What was given is no token.
+    #[error(
+        "a token has 1 to {limit} visible characters and no space, and this has not; `blindcore token` makes one"
+    )]
+    Token {
+        /// The most characters.
+        limit: usize,
+    },
     /// A file of certificates that can't be used.
     #[error("{0}; give a PEM file of the authority that signed the server's certificate")]
     Certificates(#[from] blindcore_tls::Error),

@@ -32,6 +32,7 @@ mod connector;
 mod error;
 mod hint;
 mod table;
+mod token;
 
 pub use blindcore_wire::{PartKind, Reason, TableDescription, Value, proto::TableSummary};
 pub use cache::CacheDir;
@@ -39,3 +40,4 @@ pub use connection::{Client, Options};
 pub use error::Error;
 pub use hint::Progress;
 pub use table::{Lookup, Record, TableClient, Timings, Traffic};
+pub use token::Token;

@@ -111,7 +111,7 @@ async fn refusals_name_what_is_wrong_and_what_to_do() {
     assert_eq!((status, &json(&body)["reason"]), (413, &"too-large".into()));
     let refused = grpc.query(request(&made, 1000)).await.unwrap_err();
     assert_eq!(refused.code(), Code::OutOfRange, "{refused}");
-    let refused = grpc.get_table(proto::GetTableRequest { name: "x".repeat(9 << 20) }).await.unwrap_err();
+    let refused = grpc.get_table(proto::GetTableRequest { name: "x".repeat(65 << 20) }).await.unwrap_err();
     assert_eq!(refused.code(), Code::OutOfRange, "{refused}");
     let (status, _, body) = http(server.address, "POST /v1/query", b"\xff\xff\xff").await;
     assert_eq!((status, &json(&body)["reason"]), (400, &"malformed".into()));

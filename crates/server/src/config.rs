@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Tokens;
+
 /// What a server allows. Every limit is checked before the memory that it bounds is taken.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -14,6 +16,8 @@ pub struct Config {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Plain text also beyond this machine.
     pub plain_text: bool,
+    /// Answers only to who shows one of these; [`crate::Handle::set_tokens`] puts others in their place.
+    pub tokens: Option<Arc<Tokens>>,
     /// The most queries in one pass over a database, 1 to [`blindcore_lookup::MAX_GATHER`].
     pub gather: usize,
     /// The most queries that wait for one part of a table.
@@ -50,6 +54,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 7700)),
             tls: None,
             plain_text: false,
+            tokens: None,
             gather: 16,
             waiting_queries: 1024,
             queries_per_request: 64,

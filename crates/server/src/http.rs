@@ -8,7 +8,8 @@
 //! | `POST /v1/query`                              | body a `QueryRequest`, answer a `QueryResponse`             |
 //! | `GET /livez`, `GET /readyz`                   | 200; `/readyz` 503 while the server drains                  |
 //!
-//! A refusal is `{"error": ..., "reason": ...}` under 400, 404, 408, 409, 413, 416, 429, 500 or 503, its reason
+//! A server with tokens answers to `Authorization: Bearer TOKEN` alone, but for the last line.
+//! A refusal is `{"error": ..., "reason": ...}` under 400, 401, 404, 408, 409, 413, 416, 429, 500 or 503, its reason
 //! also in the header `blindcore-reason`.
 
 use std::sync::Arc;
@@ -16,20 +17,22 @@ use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State as Extract};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use blindcore_lookup::Geometry;
 use blindcore_wire::{PartKind, Reason, base64, proto};
 use http::header::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE,
-    RANGE,
+    ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
+    IF_NONE_MATCH, IF_RANGE, RANGE,
 };
 use http::{HeaderMap, Method, StatusCode};
 use prost::Message;
 use serde_json::{Value as JsonValue, json};
 use tower_http::cors::{Any, CorsLayer};
 
+use crate::access::admit;
 use crate::budget::Held;
 use crate::grpc::{HINT_BUFFERS, chunks};
 use crate::refusal::{self, Refusal};
@@ -41,13 +44,14 @@ pub(crate) fn router(state: Arc<State>) -> Router {
     let cors = CorsLayer::new()
         .allow_origin(Any)
         .allow_methods([Method::GET, Method::HEAD, Method::POST])
-        .allow_headers([CONTENT_TYPE, RANGE, IF_RANGE, IF_NONE_MATCH])
+        .allow_headers([AUTHORIZATION, CONTENT_TYPE, RANGE, IF_RANGE, IF_NONE_MATCH])
         .expose_headers([ETAG, ACCEPT_RANGES, CONTENT_RANGE, CONTENT_LENGTH, refusal::HEADER]);
     Router::new()
         .route("/v1/tables", get(list))
         .route("/v1/tables/{name}", get(table))
         .route("/v1/tables/{name}/{part}/hint", get(hint))
         .route("/v1/query", post(query))
+        .layer(from_fn_with_state(state.clone(), admit))
         .layer(cors)
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(ready))

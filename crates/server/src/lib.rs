@@ -23,6 +23,7 @@
 //! # }
 //! ```
 
+mod access;
 mod budget;
 mod config;
 mod error;
@@ -37,6 +38,7 @@ pub mod sum;
 mod table;
 mod tls;
 
+pub use access::{Tokens, TokensError};
 pub use config::Config;
 pub use error::Error;
 pub use serve::{Handle, Server};

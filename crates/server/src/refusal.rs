@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use blindcore_wire::{REASON_HEADER, Reason};
+use http::header::WWW_AUTHENTICATE;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -28,6 +29,7 @@ impl Refusal {
             Reason::StaleEpoch | Reason::WrongParameters => (Code::FailedPrecondition, StatusCode::CONFLICT),
             Reason::WrongSize | Reason::Malformed => (Code::InvalidArgument, StatusCode::BAD_REQUEST),
             Reason::TooLarge => (Code::OutOfRange, StatusCode::PAYLOAD_TOO_LARGE),
+            Reason::Unauthorized => (Code::Unauthenticated, StatusCode::UNAUTHORIZED),
             Reason::Busy => (Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS),
             Reason::TimedOut => (Code::DeadlineExceeded, StatusCode::REQUEST_TIMEOUT),
             Reason::Draining => (Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
@@ -60,6 +62,9 @@ impl IntoResponse for Refusal {
         let body = Json(json!({ "error": self.message, "reason": self.reason.as_str() }));
         let mut response = (self.code().1, body).into_response();
         response.headers_mut().insert(HEADER, HeaderValue::from_static(self.reason.as_str()));
+        if self.reason == Reason::Unauthorized {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         response
     }
 }

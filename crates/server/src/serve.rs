@@ -4,17 +4,17 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
 use blindcore_wire::Reason;
 use blindcore_wire::proto::lookup_server::{LookupServer, SERVICE_NAME};
 use http::Request;
-use http::header::CONTENT_TYPE;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -26,12 +26,13 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
 use tower::ServiceExt;
 
+use crate::access::{self, is_grpc};
 use crate::budget::{Activity, Held, Metered};
 use crate::grpc::Grpc;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::stats::add;
-use crate::{Config, Error, Stats, Table, http as http_face, tls};
+use crate::{Config, Error, Stats, Table, Tokens, http as http_face, tls};
 
 /// Bytes that a client may send of one request before anybody reads them.
 const STREAM_WINDOW: u32 = 512 << 10;
@@ -50,10 +51,13 @@ impl Handle {
     /// Encrypts connections from now on with these certificates; those that are open keep theirs. Without effect on a
     /// server that was started without TLS: it doesn't become another kind of server under its clients.
     pub fn set_tls(&self, tls: Arc<rustls::ServerConfig>) {
-        let mut current = self.0.tls.write().unwrap_or_else(PoisonError::into_inner);
-        if current.is_some() {
-            *current = Some(tls);
-        }
+        self.0.access.set_tls(tls);
+    }
+
+    /// Answers from now on to these tokens alone, also on connections that are open. Without effect on a server that was
+    /// started without tokens.
+    pub fn set_tokens(&self, tokens: Arc<Tokens>) {
+        self.0.access.set_tokens(tokens);
     }
 
     /// Serves a table from now on: a new one, or a new epoch of one that is served, whose base it may share.
@@ -148,8 +152,7 @@ impl Server {
                     let draining = draining.clone();
                     connections.spawn(async move {
                         let _ = stream.set_nodelay(true);
-                        let tls = state.tls.read().unwrap_or_else(PoisonError::into_inner).clone();
-                        match tls {
+                        match state.access.tls() {
                             None => connection(stream, state, router, config, draining).await,
                             Some(tls) => match tls::accept(stream, tls, config.header_timeout).await {
                                 Ok(stream) => connection(stream, state, router, config, draining).await,
@@ -184,7 +187,10 @@ fn router(state: &Arc<State>) -> Router {
     let grpc = LookupServer::new(Grpc(state.clone()))
         .max_decoding_message_size(state.request_bytes)
         .max_encoding_message_size(usize::MAX);
-    http_face::router(state.clone()).route_service(&format!("/{SERVICE_NAME}/{{*method}}"), grpc)
+    let grpc = Router::new()
+        .route_service(&format!("/{SERVICE_NAME}/{{*method}}"), grpc)
+        .layer(from_fn_with_state(state.clone(), access::admit));
+    http_face::router(state.clone()).merge(grpc)
 }
 
 async fn connection(
@@ -257,8 +263,7 @@ async fn respond(
     activity: Arc<Activity>,
     limit: Duration,
 ) -> Result<Response, Infallible> {
-    let grpc =
-        request.headers().get(CONTENT_TYPE).is_some_and(|t| t.as_bytes().starts_with(b"application/grpc"));
+    let grpc = is_grpc(&request);
     let held = Held::new(state.budget.clone());
     let mut request = request.map(|body| Body::new(Metered::request(body, held.clone(), activity.clone())));
     request.extensions_mut().insert(held.clone());
@@ -273,11 +278,7 @@ async fn respond(
                     limit.as_millis()
                 ),
             ));
-            if grpc {
-                refusal.status().into_http::<tonic::body::Body>().map(Body::new)
-            } else {
-                refusal.into_response()
-            }
+            access::answer(refusal, grpc)
         }
     };
     activity.touch();

@@ -8,6 +8,7 @@ use std::time::Instant;
 use blindcore_wire::{PartDescription, PartKind, Reason, TableDescription, proto};
 use bytes::Bytes;
 
+use crate::access::Access;
 use crate::budget::{Budget, Held};
 use crate::gather::{Gatherer, Reply};
 use crate::grpc::HINT_BUFFERS;
@@ -118,8 +119,7 @@ pub(crate) struct State {
     /// The most bytes in any request.
     pub(crate) request_bytes: usize,
     pub(crate) ready: AtomicBool,
-    /// What new connections are encrypted with.
-    pub(crate) tls: RwLock<Option<Arc<rustls::ServerConfig>>>,
+    pub(crate) access: Access,
     pub(crate) totals: Arc<TotalCounters>,
     started: Instant,
 }
@@ -142,7 +142,7 @@ impl State {
             budget: Budget::new(config.memory_bytes),
             request_bytes: config.request_bytes.max(largest.max().unwrap_or(0)) + REQUEST_SLACK,
             ready: AtomicBool::new(true),
-            tls: RwLock::new(config.tls.clone()),
+            access: Access::new(config),
             totals: Arc::default(),
             started: Instant::now(),
         };

@@ -30,6 +30,8 @@ macro_rules! reasons {
 }
 
 reasons! {
+    /// The server answers to those who have a token, and this request shows none that it knows.
+    Unauthorized = "unauthorized",
     /// No table has this name.
     UnknownTable = "unknown-table",
     /// The table has no such part.

@@ -112,6 +112,23 @@ impl Serving {
         run(dir, &[&["get", "--server", &self.url], args].concat())
     }
 
+    /// The next line of its log with these words.
+    pub(crate) fn line(&self, words: &str) -> String {
+        loop {
+            let line = self.log.recv_timeout(Duration::from_secs(60)).expect("it says so");
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+
+    /// Asks it to read its files anew.
+    #[cfg(unix)]
+    pub(crate) fn hang_up(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-HUP", &pid]).status().expect("kill runs").success());
+    }
+
     /// Asks it to stop and returns its exit code and the rest of its log.
     #[cfg(unix)]
     pub(crate) fn terminate(mut self) -> (i32, String) {

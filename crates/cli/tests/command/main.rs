@@ -11,6 +11,7 @@ mod hw_sum;
 mod plan;
 mod real_table;
 mod repro;
+mod secured;
 mod sum;
 mod sum_serve;
 

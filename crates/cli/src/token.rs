@@ -1,0 +1,58 @@
+//! `blindcore token`: what shows a server who asks.
+
+use std::path::Path;
+
+use anyhow::Context;
+use blindcore_server::Tokens;
+use serde_json::json;
+use zeroize::Zeroizing;
+
+use crate::{Outcome, output};
+
+/// What tokens begin with, so that one that strayed into a repository or a log is known for what it is.
+const PREFIX: &str = "blindcore_";
+/// No file with a token is longer.
+const MAX_FILE_BYTES: u64 = 4096;
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  blindcore token ada
+  blindcore serve people.db --tokens tokens.txt ...     tokens.txt holds the line, and others' lines
+  blindcore get --token-file ada.token ...              ada.token holds the token
+
+A token is 256 bits from the operating system and is shown once. The line holds its digest: whoever reads a
+server's file of tokens can't ask with it.")]
+pub(crate) struct Token {
+    /// Whose it is: 1 to 64 letters, digits and . _ - @
+    name: String,
+    /// Print the result as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn make(args: &Token) -> anyhow::Result<Outcome> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    getrandom::fill(&mut *bytes).context("the operating system gives no random bytes")?;
+    let digits = bytes.iter().flat_map(|b| [b >> 4, b & 15]);
+    let mut token = Zeroizing::new(String::with_capacity(PREFIX.len() + 64));
+    token.push_str(PREFIX);
+    token.extend(digits.map(|d| char::from_digit(d.into(), 16).expect("below 16")));
+    let line = Tokens::line(&args.name, &token).map_err(|why| anyhow::anyhow!("{:?}: {why}", args.name))?;
+    if args.json {
+        output::json(&json!({"name": args.name, "token": *token, "line": line}))?;
+    } else {
+        output::print(&format!(
+            "{}\n    the token: for {} alone, and shown this once\n{line}\n    the line for the server's --tokens\n",
+            *token, args.name
+        ))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// The token in a file.
+pub(crate) fn read(path: &Path) -> anyhow::Result<blindcore_client::Token> {
+    let text =
+        Zeroizing::new(crate::serve::read_small(path, MAX_FILE_BYTES).context("the token can't be read")?);
+    blindcore_client::Token::new(&text).with_context(|| path.display().to_string())
+}

@@ -1,0 +1,138 @@
+//! `blindcore serve` beyond this machine: certificates, tokens, and both read anew.
+
+use std::path::Path;
+
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+
+use crate::common::{Serving, blindcore, code, json, refused, run, stderr, stdout};
+
+/// A database, a certificate for localhost with its key, a token and its line.
+fn folder() -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path();
+    std::fs::write(path.join("book.csv"), "name,phone\nada,1\nbob,2\n").unwrap();
+    let built = run(path, &["db", "build", "book.csv", "--key", "name", "--out", "book.db"]);
+    assert_eq!(code(&built), 0, "{}", stderr(&built));
+    certificate(path, "own");
+    let made = json(&run(path, &["token", "ada", "--json"]));
+    assert_eq!(made["name"], "ada");
+    std::fs::write(path.join("tokens"), format!("# who may ask\n{}\n", made["line"].as_str().unwrap()))
+        .unwrap();
+    let token = made["token"].as_str().unwrap().to_owned();
+    std::fs::write(path.join("ada.token"), format!("{token}\n")).unwrap();
+    (dir, token)
+}
+
+fn certificate(dir: &Path, name: &str) {
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(dir.join(name).with_extension("crt"), cert.pem()).unwrap();
+    std::fs::write(dir.join(name).with_extension("key"), signing_key.serialize_pem()).unwrap();
+}
+
+fn serve(dir: &Path) -> Serving {
+    let files = ["--tls-cert", "own.crt", "--tls-key", "own.key", "--tokens", "tokens"];
+    let mut serving =
+        Serving::start_as(dir, &[&["serve", "book.db", "--listen", "127.0.0.1:0"][..], &files].concat());
+    assert!(serving.url.starts_with("https://127.0.0.1:"), "{}", serving.url);
+    serving.url = serving.url.replace("127.0.0.1", "localhost");
+    serving
+}
+
+#[test]
+fn lookups_over_tls_with_a_token() {
+    let (dir, token) = folder();
+    let dir = dir.path();
+    let server = serve(dir);
+    let ask = ["--table", "book", "--key", "ada", "--json"];
+    let get = |more: &[&str]| server.get(dir, &[&ask[..], more].concat());
+    let with = ["--ca", "own.crt", "--token-file", "ada.token"];
+    assert_eq!(json(&get(&with))["value"]["phone"], "1");
+    assert!(
+        stdout(&run(dir, &[&["tables", "--server", &server.url][..], &with].concat())).contains("2 rows")
+    );
+
+    refused(&get(&["--ca", "own.crt"]), &["have a token", "--token-file"]);
+    refused(&get(&["--token-file", "ada.token"]), &["no TLS with https://localhost", "--ca"]);
+    refused(&get(&["--ca", "none.crt", "--token-file", "ada.token"]), &["none.crt"]);
+    refused(&get(&["--ca", "own.crt", "--token-file", "none"]), &["the token can't be read", "none"]);
+    refused(&get(&["--ca", "own.crt", "--token-file", "tokens"]), &["tokens", "no space"]);
+
+    // By variable and by settings, too, and the flag wins.
+    let server_args = ["get", "--server", &server.url, "--ca", "own.crt"];
+    let by_variable =
+        blindcore(dir).args(server_args).args(ask).env("BLINDCORE_TOKEN", &token).output().unwrap();
+    assert_eq!(json(&by_variable)["found"], true);
+    let wrong = blindcore(dir).args(server_args).args(ask).env("BLINDCORE_TOKEN", "wrong").output().unwrap();
+    refused(&wrong, &["ask its operator"]);
+    let settings = format!("server = {:?}\nca = \"own.crt\"\ntoken_file = \"ada.token\"\n", server.url);
+    std::fs::write(dir.join("blindcore.toml"), settings).unwrap();
+    assert_eq!(json(&run(dir, &[&["get"][..], &ask].concat()))["found"], true);
+    std::fs::remove_file(dir.join("blindcore.toml")).unwrap();
+
+    // Nothing of a token is ever written to a log.
+    #[cfg(unix)]
+    {
+        let (code, log) = server.terminate();
+        assert_eq!(code, 0, "{log}");
+        assert!(
+            log.contains("reason=\"unauthorized\"") && !log.contains(&token) && !log.contains("wrong"),
+            "{log}"
+        );
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn hangup_reads_certificates_and_tokens_anew() {
+    let (dir, _) = folder();
+    let dir = dir.path();
+    let server = serve(dir);
+    let get = |ca: &str, token: &str| {
+        let file = ["--ca", ca, "--token-file", token];
+        server.get(dir, &[&["--table", "book", "--key", "bob"][..], &file].concat())
+    };
+    assert_eq!(code(&get("own.crt", "ada.token")), 0);
+
+    // What can't be read stays as it was, and the log says why.
+    std::fs::copy(dir.join("own.crt"), dir.join("first.crt")).unwrap();
+    certificate(dir, "own");
+    std::fs::write(dir.join("tokens"), "ada nonsense\n").unwrap();
+    server.hang_up();
+    let line = server.line("stay as they were");
+    assert!(line.contains("line 1") && line.contains("no digest"), "{line}");
+    assert_eq!(code(&get("first.crt", "ada.token")), 0);
+
+    let eve = json(&run(dir, &["token", "eve", "--json"]));
+    std::fs::write(dir.join("eve.token"), eve["token"].as_str().unwrap()).unwrap();
+    std::fs::write(dir.join("tokens"), eve["line"].as_str().unwrap()).unwrap();
+    server.hang_up();
+    server.line("read anew");
+    assert_eq!(code(&get("own.crt", "eve.token")), 0);
+    refused(&get("own.crt", "ada.token"), &["ask its operator"]);
+    refused(&get("first.crt", "eve.token"), &["no TLS with"]);
+}
+
+#[test]
+fn what_would_not_be_safe_does_not_start() {
+    let (dir, _) = folder();
+    let dir = dir.path();
+    let serve = |more: &[&str]| run(dir, &[&["serve", "book.db"][..], more].concat());
+    refused(&serve(&["--listen", "0.0.0.0:0"]), &["0.0.0.0:0", "--tls-cert", "--plain-text"]);
+    refused(&serve(&["--tls-cert", "own.crt"]), &["--tls-key"]);
+    refused(&serve(&["--tls-key", "own.key"]), &["--tls-cert"]);
+    refused(
+        &serve(&["--tls-cert", "own.crt", "--tls-key", "own.crt"]),
+        &["private key own.crt", "there is none in it"],
+    );
+    refused(&serve(&["--tls-cert", "none", "--tls-key", "own.key"]), &["certificate none"]);
+    refused(&serve(&["--tokens", "none"]), &["none"]);
+    refused(&serve(&["--tokens", "own.crt"]), &["own.crt", "line 1"]);
+    std::fs::write(dir.join("empty"), "# nobody\n").unwrap();
+    refused(&serve(&["--tokens", "empty"]), &["no token"]);
+    refused(&run(dir, &["token", "a b"]), &["a b", "1 to 64"]);
+    let shown = stdout(&run(dir, &["token", "ada"]));
+    assert!(
+        shown.starts_with("blindcore_") && shown.contains("\nada ") && shown.lines().count() == 4,
+        "{shown}"
+    );
+}
