@@ -22,8 +22,8 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org
 
 Exit codes: 0 done or found, 1 not there, 2 error. Data goes to stdout, everything else to stderr.
---device, --threads, --server, --ca, --cache, --listen, --tls-cert, --tls-key, --tokens and --gather can also be
-set by BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.")]
+--device, --threads, --server, --ca, --cache, --listen, --tls-cert, --tls-key, --tokens, --memory and --gather
+can also be set by BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.")]
 pub(crate) struct Args {
     /// Settings file; by default blindcore.toml in this folder, if there is one
     #[arg(long, global = true, env = "BLINDCORE_CONFIG", value_name = "FILE")]
@@ -166,6 +166,7 @@ pub(crate) struct DeviceArgs {
 Examples:
   blindcore serve people.db
   blindcore serve people.db drugs.db --listen 127.0.0.1:8080
+  blindcore serve people.db --memory 8GiB
   blindcore serve people.db --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem --tokens tokens.txt
 
 gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
@@ -194,6 +195,14 @@ pub(crate) struct Serve {
     /// Most queries that one pass over a database answers, 1 to 64 [default: 16]
     #[arg(long, env = "BLINDCORE_GATHER", value_name = "N")]
     pub(crate) gather: Option<usize>,
+    /// Memory that the server may have: auto (what is free, or the limit of this control group) or a size such as
+    /// 8GiB. Three quarters are for databases, which are copied to memory where they fit and else streamed from
+    /// their disk in every pass
+    #[arg(long, env = "BLINDCORE_MEMORY", value_name = "BYTES")]
+    pub(crate) memory: Option<String>,
+    /// Stream every database from its disk
+    #[arg(long, conflicts_with = "mapped")]
+    pub(crate) streamed: bool,
     /// Use the mapped files where they lie instead of copying databases to memory in huge pages
     #[arg(long)]
     pub(crate) mapped: bool,
@@ -278,6 +287,7 @@ pub(crate) enum Bench {
 Examples:
   blindcore bench lookup                         a table to read
   blindcore bench lookup --json > result.json    the same rows for programs
+  blindcore bench lookup --disk /srv/databases   a database streamed from that disk too, beside fio if it is installed
 
 Each row is measured n times, turn about with what it is compared to, and the medians are shown: `value`
 of `of_value` is `ratio`. Needs memory for twice the database.")]
@@ -342,6 +352,9 @@ pub(crate) struct BenchLookup {
     /// Times that each figure is measured
     #[arg(long, value_name = "N", default_value_t = 9)]
     pub(crate) repeat: usize,
+    /// Stream a database of that size from a file in this folder, too; the file is gone when the command is
+    #[arg(long, value_name = "DIR")]
+    pub(crate) disk: Option<PathBuf>,
     /// Instruction set: cpu, cpu:portable, cpu:avx2, cpu:avx512 or cpu:amx
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     pub(crate) device: String,

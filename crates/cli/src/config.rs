@@ -29,6 +29,8 @@ pub(crate) struct Config {
     pub(crate) tls_key: Option<PathBuf>,
     /// As `--tokens`.
     pub(crate) tokens: Option<PathBuf>,
+    /// As `--memory`.
+    pub(crate) memory: Option<String>,
     /// As `--gather`.
     pub(crate) gather: Option<usize>,
 }

@@ -12,6 +12,7 @@ mod doctor;
 mod get;
 mod hw;
 mod output;
+mod placing;
 mod plan;
 mod repro;
 mod serve;

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use blindcore_accel::{Device, SharedBytes};
-use blindcore_accel_cpu::HugeBytes;
+use blindcore_accel::Device;
 use blindcore_server::{Config as ServerConfig, Part, Server, Table, Tokens};
 use blindcore_store::{Stored, StoredPart};
 
 use crate::config::Config;
-use crate::output::Bar;
+use crate::placing::{How, Memory, Placing};
 use crate::{Outcome, args, device};
 
 /// Where a server listens unless told otherwise.
@@ -32,24 +31,22 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     let device = device::open(&args.device, config)?;
 
     let stored: Vec<Stored> = args.dirs.iter().map(|d| Stored::open(d)).collect::<Result<_, _>>()?;
-    let total: u64 = stored.iter().map(database_bytes).sum();
-    let copied = !args.mapped && available_memory().is_none_or(|free| total < free / 2);
-    let mut bar = Bar::new();
-    let mut done = 0;
-    let mut load = |bytes: &SharedBytes| -> anyhow::Result<SharedBytes> {
-        let bytes = if copied {
-            copy(bytes, &mut |n| bar.set("loading", done + n, Some(total), true))?
-        } else {
-            bytes.clone()
-        };
-        done += (*bytes).as_ref().len() as u64;
-        Ok(bytes)
+    let memory = Memory::new(args.memory.as_deref().or(config.memory.as_deref()))?;
+    if let Some(memory) = memory {
+        settings.memory_bytes = settings.memory_bytes.min(memory.for_requests());
+    }
+    let asked = match (args.mapped, args.streamed) {
+        (true, _) => Some(How::Mapped),
+        (_, true) => Some(How::Streamed),
+        _ => None,
     };
+    let parts = stored.iter().flat_map(|s| s.parts().map(|(_, part)| part));
+    let mut placing = Placing::new(parts, memory, asked);
     let tables = stored
         .iter()
-        .map(|s| open(s, &*device, &mut load).with_context(|| format!("{}", s.dir().display())))
+        .map(|s| open(s, &*device, &mut placing).with_context(|| format!("{}", s.dir().display())))
         .collect::<anyhow::Result<Vec<Table>>>()?;
-    drop(bar);
+    drop(placing);
     let encrypted = settings.tls.is_some();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -80,7 +77,6 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
                 epoch = m.epoch,
                 rows = m.rows,
                 bytes = database_bytes(s),
-                copied,
                 "serving"
             );
         }
@@ -243,38 +239,13 @@ fn database_bytes(stored: &Stored) -> u64 {
     files.map(|f| f.bytes).sum()
 }
 
-/// A table of a database, its matrices and hints loaded by `load`.
-fn open(
-    stored: &Stored,
-    device: &dyn Device,
-    load: &mut dyn FnMut(&SharedBytes) -> anyhow::Result<SharedBytes>,
-) -> anyhow::Result<Table> {
+/// A table of a database, its matrices in place; hints are served from their mapped files.
+fn open(stored: &Stored, device: &dyn Device, placing: &mut Placing) -> anyhow::Result<Table> {
     let description = stored.description()?;
-    let mut part = |p: &StoredPart| -> anyhow::Result<Part> {
-        let shards = p.shards.iter().map(&mut *load).collect::<anyhow::Result<Vec<_>>>()?;
-        let state = p.state.as_ref().map(&mut *load).transpose()?;
-        let server = blindcore_lookup::Server::new(p.params, device, shards, state.map(|s| vec![s]))?;
-        Ok(Part::new(server, load(&p.hint)?))
+    let mut part = |kind, p: &StoredPart| -> anyhow::Result<Part> {
+        Ok(Part::new(placing.place(description.name(), kind, p, device)?, p.hint.clone()))
     };
-    let parts = stored.parts().map(|(kind, p)| Ok((kind, part(p)?))).collect::<anyhow::Result<Vec<_>>>()?;
+    let parts =
+        stored.parts().map(|(kind, p)| Ok((kind, part(kind, p)?))).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(Table::new(description, parts)?)
-}
-
-/// Copies a mapped file to memory in huge pages, which a scan reads faster than a file's small pages.
-fn copy(bytes: &SharedBytes, progress: &mut dyn FnMut(u64)) -> anyhow::Result<SharedBytes> {
-    const STEP: usize = 16 << 20;
-    let from = (**bytes).as_ref();
-    let mut memory = HugeBytes::zeroed(from.len())?;
-    for (i, (to, from)) in memory.as_mut().chunks_mut(STEP).zip(from.chunks(STEP)).enumerate() {
-        to.copy_from_slice(from);
-        progress((i * STEP) as u64);
-    }
-    Ok(Arc::new(memory))
-}
-
-/// Memory that could be taken without swapping.
-fn available_memory() -> Option<u64> {
-    let info = std::fs::read_to_string(Path::new("/proc/meminfo")).ok()?;
-    let line = info.lines().find(|l| l.starts_with("MemAvailable:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
 }

@@ -125,6 +125,9 @@ impl Streamed {
         options: StreamOptions,
     ) -> Result<Self, StoreError> {
         let contract = device.contract(shape).map_err(blindcore_lookup::Error::from)?;
+        // A device that wants its databases placed says so now and not at the first query.
+        let nothing = Words::zeros(shape.query_word(), shape.query_len(1));
+        drop(contract.begin(&nothing).map_err(blindcore_lookup::Error::from)?);
         let stripe = contract.layout().stripe_bytes(shape);
         let (mut files, mut pieces) = (Vec::new(), Vec::new());
         let mut total = 0u128;

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Database, Device, Error, Layout, Placed, SharedBytes, Word, Words};
+use blindcore_accel::{
+    Contract, Database, Description, Device, Error, Layout, Pass, Placed, SharedBytes, Word, Words,
+};
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::{Client, Scheme, SchemeChoice, Selection, Server};
 use blindcore_math::Modulus;
@@ -198,6 +200,50 @@ fn what_can_not_be_streamed_is_refused_at_the_start() {
     refused("bytes where the matrix has");
     file.set_len(START).unwrap();
     refused("no stripes");
+}
+
+/// A device that takes no stripes, as simulated hardware does not.
+struct Placing(Cpu);
+
+struct PlacingContract(Box<dyn Contract>);
+
+impl Device for Placing {
+    fn name(&self) -> &'static str {
+        "placing"
+    }
+
+    fn describe(&self) -> Description {
+        self.0.describe()
+    }
+
+    fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+        Ok(Box::new(PlacingContract(self.0.contract(shape)?)))
+    }
+}
+
+impl Contract for PlacingContract {
+    fn layout(&self) -> Layout {
+        self.0.layout()
+    }
+
+    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
+        self.0.place(database)
+    }
+
+    fn begin(&self, _: &Words) -> Result<Box<dyn Pass + '_>, Error> {
+        Err(Error::Unsupported { name: "placing".into(), operation: "streams" })
+    }
+}
+
+#[test]
+fn a_device_that_takes_no_stripes_says_so_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Made::new(dir.path(), shape(10, 10), &[1]);
+    let file = File::open(&made.paths[0]).unwrap();
+    let shard = Shard { path: made.paths[0].clone(), bytes: START..file.metadata().unwrap().len(), file };
+    let device = Placing(device().clone());
+    let error = Streamed::open(&device, &made.shape, vec![shard], StreamOptions::default()).err().unwrap();
+    assert!(error.to_string().contains("\"placing\" does not do streams"), "{error}");
 }
 
 /// A table through both schemes: the matrix on its disk and in memory give the same answers, which hold its rows.

@@ -1,5 +1,10 @@
 //! `blindcore bench lookup`.
 
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use blindcore_accel::contract::Shape;
@@ -7,12 +12,13 @@ use blindcore_accel::{Database, Device, Layout, Placed, SharedBytes, Word, Words
 use blindcore_accel_cpu::{Cpu, HugeBytes, measure};
 use blindcore_lookup::{Client, Error, Geometry, Params, Scheme, Selection, preprocess};
 use blindcore_math::{LWE_DIMENSION, Modulus, SecretRng};
+use blindcore_store::{Shard, StreamOptions, Streamed};
 use serde_json::json;
 
 use super::{Row, Samples, print};
 use crate::Outcome;
 use crate::args::BenchLookup;
-use crate::output::Bar;
+use crate::output::{self, Bar};
 
 const GATHERED: usize = 16;
 
@@ -34,9 +40,18 @@ pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
         rows.iter().find(|r| r.id == "lookup.simplepir.1t").map_or(f64::NAN, |r| r.value.median());
     rows.push(hint(args, side.min(16_384), &one, loop_rate, &mut bar)?);
     rows.push(client(args, &mut bar)?);
+    let mut reader = None;
+    match &args.disk {
+        Some(dir) => {
+            let (measured, how) = disk(args, dir, side, &two, &mut bar)?;
+            rows.extend(measured);
+            reader = Some(how);
+        }
+        None => output::note("lookup.disk.* is left out: say --disk DIR, a folder on the disk to measure"),
+    }
     drop(bar);
     let settings = json!({
-        "device": one.name(), "database_bytes": side * side, "hint_database_bytes": side.min(16_384).pow(2),
+        "disk_reader": reader, "device": one.name(), "database_bytes": side * side, "hint_database_bytes": side.min(16_384).pow(2),
         "client_database_bytes": 1u64 << 30, "repeat": args.repeat,
     });
     print(&rows, settings, args.json)?;
@@ -215,6 +230,120 @@ fn client(args: &BenchLookup, bar: &mut Bar) -> anyhow::Result<Row> {
         of: "public matrix expanded by the aes crate and hint read".into(),
         of_value: floor.map(|t| t * 1e3).median(),
     })
+}
+
+/// Queries of a pass over a database on its disk.
+const STREAMED: usize = 8;
+
+/// A matrix in a file of this folder, streamed: fio, reading alone, one query, gathered queries, turn about. Also
+/// returns how it is read.
+fn disk(
+    args: &BenchLookup,
+    dir: &Path,
+    side: usize,
+    two: &Cpu,
+    bar: &mut Bar,
+) -> anyhow::Result<(Vec<Row>, String)> {
+    let shape = Shape { n: side, j: side, m: GATHERED, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
+    let len = (Layout::Tiles16x64.stripe_bytes(&shape) * Layout::Tiles16x64.stripes(&shape)) as u64;
+    let refuse = |e| anyhow::anyhow!("--disk {}: {e}; name a folder with {len} bytes free", dir.display());
+    // Without a name, so that it goes with this process.
+    let mut file = tempfile::tempfile_in(dir).map_err(refuse)?;
+    let mut rng = SecretRng::from_os()?;
+    let mut chunk = vec![0u8; 1 << 20];
+    let mut written = 0;
+    while written < len {
+        rng.fill(&mut chunk);
+        let chunk = &chunk[..chunk.len().min((len - written) as usize)];
+        file.write_all(chunk).map_err(refuse)?;
+        written += chunk.len() as u64;
+        bar.set("writing", written, Some(len), true);
+    }
+    file.sync_all().map_err(refuse)?;
+    let shard = Shard { path: dir.to_owned(), file: file.try_clone().map_err(refuse)?, bytes: 0..len };
+    let streamed = Streamed::open(two, &shape, vec![shard], StreamOptions::default())?;
+    let query = |m: usize| -> anyhow::Result<Words> {
+        let mut words = vec![0u32; m * side];
+        SecretRng::from_os()?.fill_u32(&mut words);
+        Ok(Words::U32(words))
+    };
+    let (single, many) = (query(1)?, query(STREAMED)?);
+    let [mut peer, mut read, mut one, mut eight]: [Samples; 4] = Default::default();
+    for i in 0..=args.repeat {
+        bar.set("streaming", i as u64, Some(args.repeat as u64 + 1), false);
+        if i == 1 {
+            // The first round only warms up.
+            (peer, read, one, eight) = Default::default();
+        }
+        if let Some(rate) = fio(&file) {
+            peer.0.push(len as f64 / rate);
+        }
+        read.time(|| streamed.scan(&mut |_| Ok(())))?;
+        one.time(|| streamed.run(&single))?;
+        eight.time(|| streamed.run(&many))?;
+    }
+    let rate = |s: &Samples, scale: f64| s.map(|t| len as f64 * scale / t / 1e9);
+    let (read, one, eight) = (rate(&read, 1.0), rate(&one, 1.0), rate(&eight, STREAMED as f64));
+    let read_rate = read.median();
+    let (of, of_value) = if peer.0.is_empty() {
+        ("itself, for fio is not installed", read_rate)
+    } else {
+        ("fio: direct, 4 MiB, 8 deep", rate(&peer, 1.0).median())
+    };
+    let row = |id: &'static str, what, unit, threads, value, of: &'static str, of_value| Row {
+        id: id.into(),
+        what,
+        unit,
+        threads,
+        value,
+        of: of.into(),
+        of_value,
+    };
+    let rows = vec![
+        row("lookup.disk.read", "the database, read from its disk", "GB/s", 1, read, of, of_value),
+        row(
+            "lookup.disk.answer.1q",
+            "one query answered from disk",
+            "GB/s",
+            2,
+            one,
+            "reading alone",
+            read_rate,
+        ),
+        row(
+            "lookup.disk.answer.8q",
+            "8 queries in a pass over the disk",
+            "GB*query/s",
+            2,
+            eight,
+            "reading alone",
+            read_rate,
+        ),
+    ];
+    Ok((rows, streamed.reader().to_owned()))
+}
+
+/// Bytes a second at which fio reads the same file, where it is installed.
+fn fio(file: &File) -> Option<f64> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        let path = format!("--filename=/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+        let how = ["--name=blindcore", "--readonly", "--rw=read", "--direct=1", "--bs=4M", "--iodepth=8"];
+        let done = Command::new("fio")
+            .args(how)
+            .args([&path, "--ioengine=io_uring", "--output-format=json"])
+            .stdin(Stdio::null())
+            .output()
+            .ok()?;
+        let said: serde_json::Value = serde_json::from_slice(&done.stdout).ok()?;
+        said["jobs"][0]["read"]["bw_bytes"].as_f64().filter(|rate| *rate > 0.0)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
+        None
+    }
 }
 
 /// Random bytes in huge pages.

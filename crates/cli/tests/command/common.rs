@@ -73,6 +73,8 @@ pub(crate) fn refused(output: &Output, words: &[&str]) {
 pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) url: String,
+    /// Its log until it listened.
+    pub(crate) started: Vec<String>,
     log: mpsc::Receiver<String>,
 }
 
@@ -95,15 +97,16 @@ impl Serving {
                 let _ = send.send(line);
             }
         });
-        let mut serving = Self { child, url: String::new(), log };
-        let mut lines = Vec::new();
+        let mut serving = Self { child, url: String::new(), started: Vec::new(), log };
         while serving.url.is_empty() {
-            let line =
-                serving.log.recv_timeout(Duration::from_secs(60)).unwrap_or_else(|_| panic!("{lines:?}"));
+            let line = serving
+                .log
+                .recv_timeout(Duration::from_secs(60))
+                .unwrap_or_else(|_| panic!("{:?}", serving.started));
             if let Some((_, url)) = line.split_once("listening on ") {
                 serving.url = url.trim().to_owned();
             }
-            lines.push(line);
+            serving.started.push(line);
         }
         serving
     }

@@ -15,6 +15,7 @@ mod secured;
 mod sum;
 mod sum_serve;
 
+use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -79,6 +80,52 @@ fn json_lines_on_standard_input() {
         &["line 2"],
     );
     assert!(!dir.path().join("u.db").exists());
+}
+
+#[test]
+fn databases_are_streamed_from_their_disk() {
+    let dir = built(20_000);
+    let phone = |server: &Serving, i: usize| {
+        let found = server.get(dir.path(), &["--table", "book", "--key", &format!("name {i}"), "--json"]);
+        (code(&found), json(&found)["value"]["phone"] == (5_550_000 + i).to_string())
+    };
+    // Asked for by name, and because there is no memory for it.
+    for flags in [&["--streamed"][..], &["--memory", "6MiB"]] {
+        let server = Serving::start(dir.path(), &[flags, &["book.db"]].concat());
+        assert_eq!(phone(&server, 77), (0, true));
+        assert_eq!(phone(&server, 19_999), (0, true));
+        let by_index = server.get(dir.path(), &["--table", "book", "--index", "77", "--json"]);
+        assert_eq!(json(&by_index)["key"], "name 77");
+        let lines: Vec<_> = server.started.iter().filter(|l| l.contains("streamed")).collect();
+        assert!(lines.len() == 2 && lines.iter().all(|l| l.contains("reader=")), "{:?}", server.started);
+        let why =
+            if flags.len() == 1 { "streamed: it was asked for" } else { "of 6.00 MiB that --memory allows" };
+        assert!(lines[0].contains(why), "{lines:?}");
+    }
+
+    // A disk that fails fails the lookups of that pass, by name in the log; the server lives on.
+    let server = Serving::start(dir.path(), &["--streamed", "book.db"]);
+    let shard = dir.path().join("book.db/records-0000.shard");
+    let whole = std::fs::read(&shard).unwrap();
+    let file = std::fs::File::options().write(true).open(&shard).unwrap();
+    file.set_len(whole.len() as u64 / 2).unwrap();
+    let failed = server.get(dir.path(), &["--table", "book", "--key", "name 77"]);
+    refused(&failed, &["the server failed to compute this answer"]);
+    (&file).write_all(&whole).unwrap();
+    assert_eq!(phone(&server, 77), (0, true));
+    #[cfg(unix)]
+    {
+        let (status, log) = server.terminate();
+        assert_eq!(status, 0, "{log}");
+        assert!(log.contains("records-0000.shard can't be read at byte"), "{log}");
+        assert!(log.contains("the file ends there"), "{log}");
+    }
+
+    refused(&run(dir.path(), &["serve", "book.db", "--memory", "8 gigs"]), &["--memory", "8GiB"]);
+    // The log has lines before it.
+    let small = run(dir.path(), &["serve", "book.db", "--memory", "64KiB"]);
+    assert!(code(&small) == 2 && stderr(&small).contains("memory for requests"), "{}", stderr(&small));
+    assert_eq!(code(&run(dir.path(), &["serve", "book.db", "--mapped", "--streamed"])), 2);
 }
 
 #[test]

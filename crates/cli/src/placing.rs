@@ -1,0 +1,326 @@
+//! Where a server has its matrices: copied to memory, mapped from their files, or streamed from their disk.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use blindcore_accel::{Device, SharedBytes};
+use blindcore_accel_cpu::HugeBytes;
+use blindcore_lookup::{Scheme, Server};
+use blindcore_store::{StoredPart, StreamOptions};
+
+use crate::output::{self, Bar};
+
+/// Where a matrix is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// In memory of its own, in huge pages, which a scan reads fastest.
+    Copied,
+    /// Where it lies in its files, for the system to keep in memory.
+    Mapped,
+    /// On its disk, from which every pass reads it.
+    Streamed,
+}
+
+impl How {
+    fn name(self) -> &'static str {
+        match self {
+            How::Copied => "copied",
+            How::Mapped => "mapped",
+            How::Streamed => "streamed",
+        }
+    }
+}
+
+/// How much memory a server may have, and who says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Memory {
+    pub(crate) bytes: u64,
+    whose: &'static str,
+}
+
+impl Memory {
+    /// What `--memory` says; `auto` is what this machine has free, or the least of the limits that this process is
+    /// under. `None` where the system doesn't tell.
+    pub(crate) fn new(said: Option<&str>) -> anyhow::Result<Option<Self>> {
+        if let Some(said) = said.filter(|said| *said != "auto") {
+            return Ok(Some(Self { bytes: parse_bytes(said)?, whose: "that --memory allows" }));
+        }
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let free = available(&read("/proc/meminfo")).map(|bytes| Self { bytes, whose: "that are free" });
+        let group = group_limit(Path::new("/sys/fs/cgroup"), &read("/proc/self/cgroup"));
+        let group = group.map(|bytes| Self { bytes, whose: "that this control group may have" });
+        Ok(free.into_iter().chain(group).min_by_key(|m| m.bytes))
+    }
+
+    /// What of it databases may take; the rest is for requests and everything else.
+    fn for_databases(self) -> u64 {
+        self.bytes / 4 * 3
+    }
+
+    /// What of it requests may take.
+    pub(crate) fn for_requests(self) -> usize {
+        usize::try_from(self.bytes / 4).unwrap_or(usize::MAX)
+    }
+}
+
+/// Bytes from a number and a unit: `8GiB`, `512MiB`, `1073741824`.
+fn parse_bytes(text: &str) -> anyhow::Result<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim() {
+        "" | "B" => Some(0),
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        "TiB" => Some(40),
+        _ => None,
+    };
+    let number = number.parse::<u64>().ok().filter(|n| *n > 0);
+    number.zip(shift).and_then(|(n, shift)| n.checked_mul(1 << shift)).with_context(|| {
+        format!(
+            "--memory {text:?} is no size; say auto, or a number with B, KiB, MiB, GiB or TiB such as 8GiB"
+        )
+    })
+}
+
+/// Memory that could be taken without swapping, from the text of `/proc/meminfo`.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+}
+
+/// The least limit on memory of the control groups that a process is in, by the text of its `/proc/PID/cgroup`, of
+/// either version. What is above a container can't be seen from in it: its own group is then the root.
+fn group_limit(mount: &Path, groups: &str) -> Option<u64> {
+    let limits = groups.lines().flat_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (fields.next().unwrap_or(""), fields.next().unwrap_or("/"));
+        let (root, file) = match controllers {
+            "" => (mount.to_owned(), "memory.max"),
+            v1 if v1.split(',').any(|c| c == "memory") => (mount.join("memory"), "memory.limit_in_bytes"),
+            _ => return Vec::new(),
+        };
+        let group = Path::new(group.trim_start_matches('/'));
+        let read = |at: &Path| std::fs::read_to_string(root.join(at).join(file)).ok();
+        // Without a limit, version 2 says "max", which is no number.
+        group.ancestors().filter_map(read).filter_map(|text| text.trim().parse().ok()).collect::<Vec<u64>>()
+    });
+    limits.min()
+}
+
+/// What is chosen for some matrices.
+#[derive(Debug, PartialEq, Eq)]
+struct Choice {
+    /// For each.
+    matrices: Vec<How>,
+    /// For what DoublePIR's server keeps beside its matrix, which every pass reads too.
+    states: How,
+}
+
+/// Chooses for matrices of so many bytes. `states` is what DoublePIR keeps beside them, `hints` what is served from
+/// mapped files and better stays in memory.
+///
+/// The smallest matrices are copied, as many as there is memory for. Whatever has no place is streamed: a mapped file
+/// larger than memory would be read from the disk in every pass as well, but page by page.
+fn choose(matrices: &[u64], states: u64, hints: u64, budget: Option<u64>, asked: Option<How>) -> Choice {
+    let states_fit = budget.is_none_or(|b| states <= b);
+    let how_states = if asked == Some(How::Mapped) || !states_fit { How::Mapped } else { How::Copied };
+    let mut chosen = vec![asked.unwrap_or(How::Copied); matrices.len()];
+    if let (None, Some(budget)) = (asked, budget) {
+        let mut left = budget.checked_sub(states + hints);
+        let mut smallest_first: Vec<usize> = (0..matrices.len()).collect();
+        smallest_first.sort_by_key(|i| matrices[*i]);
+        for i in smallest_first {
+            left = left.and_then(|left| left.checked_sub(matrices[i]));
+            if left.is_none() {
+                chosen[i] = How::Streamed;
+            }
+        }
+    }
+    Choice { matrices: chosen, states: how_states }
+}
+
+/// Places matrices, one after the other, as was chosen for all of them together.
+pub(crate) struct Placing {
+    how: std::vec::IntoIter<How>,
+    states: How,
+    why: String,
+    bar: Bar,
+    done: u64,
+    total: u64,
+}
+
+impl Placing {
+    /// Chooses for matrices that will be placed in this order.
+    pub(crate) fn new<'a>(
+        parts: impl Iterator<Item = &'a StoredPart>,
+        memory: Option<Memory>,
+        asked: Option<How>,
+    ) -> Self {
+        let parts: Vec<&StoredPart> = parts.collect();
+        let matrices: Vec<u64> = parts.iter().map(|p| p.shards.iter().map(len).sum()).collect();
+        let states: u64 = parts.iter().map(|p| p.state.as_ref().map_or(0, len)).sum();
+        let planes: u64 = parts.iter().map(|p| second_public_matrix(p)).sum();
+        let hints: u64 = parts.iter().map(|p| len(&p.hint)).sum();
+        let budget = memory.map(Memory::for_databases);
+        let choice = choose(&matrices, states + planes, hints, budget, asked);
+        let all = matrices.iter().sum::<u64>() + states + planes + hints;
+        let need = output::bytes(all);
+        let why = match (asked, memory) {
+            (Some(_), _) => "it was asked for".into(),
+            (None, None) => format!("{need} are needed, and this system doesn't say what is free"),
+            (None, Some(memory)) => format!(
+                "{need} are needed, and of {} {} three quarters may be taken",
+                output::bytes(memory.bytes),
+                memory.whose
+            ),
+        };
+        let copied = matrices.iter().zip(&choice.matrices).filter(|(_, how)| **how == How::Copied);
+        let total = copied.map(|(bytes, _)| bytes).sum::<u64>()
+            + if choice.states == How::Copied { states } else { 0 };
+        let (how, states) = (choice.matrices.into_iter(), choice.states);
+        Self { how, states, why, bar: Bar::new(), done: 0, total }
+    }
+
+    /// Places the next matrix and what belongs to it, and says so in the log.
+    pub(crate) fn place(
+        &mut self,
+        table: &str,
+        kind: blindcore_wire::PartKind,
+        part: &StoredPart,
+        device: &dyn Device,
+    ) -> anyhow::Result<Server> {
+        let how = self.how.next().expect("one for each part");
+        let state = match &part.state {
+            Some(state) if self.states == How::Copied => Some(vec![self.copy(state)?]),
+            other => other.clone().map(|s| vec![s]),
+        };
+        let bytes: u64 = part.shards.iter().map(len).sum();
+        let (how_named, why) = (how.name(), &self.why);
+        if how == How::Streamed {
+            let streamed = part.stream(device, StreamOptions::default())?;
+            let reader = streamed.reader();
+            tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}");
+            return Ok(Server::placed(part.params, device, Box::new(streamed), state)?);
+        }
+        let shards = match how {
+            How::Copied => part.shards.iter().map(|s| self.copy(s)).collect::<anyhow::Result<_>>()?,
+            _ => part.shards.clone(),
+        };
+        tracing::info!(table, part = %kind, bytes, "{how_named}: {}", self.why);
+        Ok(Server::new(part.params, device, shards, state)?)
+    }
+
+    /// Copies a mapped file to memory in huge pages, which a scan reads faster than a file's small pages.
+    fn copy(&mut self, bytes: &SharedBytes) -> anyhow::Result<SharedBytes> {
+        const STEP: usize = 16 << 20;
+        let from = (**bytes).as_ref();
+        let mut memory = HugeBytes::zeroed(from.len())?;
+        for (to, from) in memory.as_mut().chunks_mut(STEP).zip(from.chunks(STEP)) {
+            to.copy_from_slice(from);
+            self.done += from.len() as u64;
+            self.bar.set("loading", self.done, Some(self.total), true);
+        }
+        Ok(Arc::new(memory))
+    }
+}
+
+fn len(bytes: &SharedBytes) -> u64 {
+    (**bytes).as_ref().len() as u64
+}
+
+/// Bytes of DoublePIR's second public matrix, which its server makes: four planes of 1024 by the groups.
+fn second_public_matrix(part: &StoredPart) -> u64 {
+    match part.params.scheme {
+        Scheme::Simple => 0,
+        Scheme::Double => 4 * 1024 * part.params.geometry.groups.next_multiple_of(64) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COPIED: How = How::Copied;
+    const MAPPED: How = How::Mapped;
+    const STREAMED: How = How::Streamed;
+
+    #[test]
+    fn matrices_are_copied_while_there_is_memory() {
+        let cases: [(&[u64], _, _, _, _, &[How], How); 12] = [
+            // Matrices, states, hints, memory for them, what was asked; then what is chosen.
+            (&[100], 0, 10, Some(110), None, &[COPIED], COPIED),
+            (&[100], 0, 10, Some(109), None, &[STREAMED], COPIED),
+            (&[100], 0, 10, None, None, &[COPIED], COPIED),
+            // The smaller ones first, whatever their order; what comes after one without a place has none either.
+            (&[100, 20, 30], 0, 0, Some(60), None, &[STREAMED, COPIED, COPIED], COPIED),
+            (&[100, 20, 30], 0, 0, Some(49), None, &[STREAMED, COPIED, STREAMED], COPIED),
+            (&[30, 20, 30], 0, 0, Some(50), None, &[COPIED, COPIED, STREAMED], COPIED),
+            // What DoublePIR keeps comes before any matrix, and is mapped where it doesn't fit.
+            (&[10], 50, 0, Some(60), None, &[COPIED], COPIED),
+            (&[10], 50, 0, Some(59), None, &[STREAMED], COPIED),
+            (&[10], 50, 10, Some(49), None, &[STREAMED], MAPPED),
+            // Who asks gets it.
+            (&[100], 0, 0, Some(1000), Some(STREAMED), &[STREAMED], COPIED),
+            (&[100], 7, 0, Some(1), Some(MAPPED), &[MAPPED], MAPPED),
+            (&[], 0, 0, Some(0), None, &[], COPIED),
+        ];
+        for (matrices, states, hints, budget, asked, want, want_states) in cases {
+            let got = choose(matrices, states, hints, budget, asked);
+            let want = Choice { matrices: want.to_vec(), states: want_states };
+            assert_eq!(got, want, "{matrices:?}, {states}, {hints}, {budget:?}, {asked:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_numbers_with_a_unit() {
+        for (text, want) in [
+            ("1", 1),
+            ("17B", 17),
+            ("3KiB", 3 << 10),
+            ("512MiB", 512 << 20),
+            ("8 GiB", 8 << 30),
+            ("2TiB", 2 << 40),
+        ] {
+            assert_eq!(parse_bytes(text).unwrap(), want, "{text}");
+        }
+        for text in ["", "0", "8G", "GiB", "-1", "1.5GiB", "99999999999999999999", "18446744073709551615KiB"]
+        {
+            let error = parse_bytes(text).unwrap_err().to_string();
+            assert!(error.contains("--memory") && error.contains("8GiB"), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_least_limit_of_all_groups_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |at: &str, text: &str| {
+            let path = dir.path().join(at);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let limit = |groups: &str| group_limit(dir.path(), groups);
+        assert_eq!(limit("0::/a/b\n"), None);
+        assert_eq!(limit(""), None);
+        // Version 2: a group's own limit, and those of the groups that it is in.
+        write("a/b/memory.max", "max\n");
+        write("a/memory.max", "2000\n");
+        assert_eq!(limit("0::/a/b\n"), Some(2000));
+        write("a/b/memory.max", "1000\n");
+        assert_eq!(limit("0::/a/b\n"), Some(1000));
+        // In a container the path is the host's, and only the root is there.
+        write("memory.max", "3000\n");
+        assert_eq!(limit("0::/docker/c0ffee\n"), Some(3000));
+        // Version 1, and both at once.
+        write("memory/c/memory.limit_in_bytes", "500\n");
+        assert_eq!(limit("5:cpu,memory:/c\n1:name=systemd:/c\n0::/c\n"), Some(500));
+        assert_eq!(limit("4:cpuacct:/c\n"), None);
+    }
+
+    #[test]
+    fn free_memory_is_read() {
+        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   12 kB\n"), Some(12 << 10));
+        assert_eq!(available("MemTotal: 9 kB\n"), None);
+    }
+}
