@@ -1,5 +1,7 @@
 //! The orders in which devices want a database's words.
 
+use std::ops::Range;
+
 use crate::contract::Shape;
 use crate::{Word, Words};
 
@@ -50,7 +52,7 @@ impl Layout {
 
     /// Rows in a stripe.
     #[must_use]
-    pub fn stripe_rows(self) -> usize {
+    pub const fn stripe_rows(self) -> usize {
         match self {
             Layout::Tiles16x64 => TILE_ROWS,
             Layout::Rows => 1,
@@ -135,11 +137,66 @@ impl Layout {
         }
     }
 
+    /// Packs columns that lie one after another, `height` bytes each, upright into stripes of
+    /// [`Layout::Tiles16x64`]: byte `from.start + i` of each column goes to row `row + i` of the first stripe and
+    /// those after it. What is not written stays as it was.
+    ///
+    /// # Panics
+    /// `from` reaches over the height, or the rows over the stripes, or the columns over a stripe.
+    pub fn pack_columns(
+        columns: &[u8],
+        height: usize,
+        from: Range<usize>,
+        stripes: &mut [u8],
+        stripe_bytes: usize,
+        row: usize,
+    ) {
+        assert!(from.end <= height && from.start <= from.end, "columns are {height} bytes high");
+        let mut four = columns.chunks_exact(4 * height);
+        for (group, four) in four.by_ref().enumerate() {
+            let (ab, cd) = four.split_at(2 * height);
+            let ((a, b), (c, d)) = (ab.split_at(height), cd.split_at(height));
+            let mut at = from.start;
+            while at < from.end {
+                let (stripe, start) = split(row + at - from.start);
+                let rows = (TILE_ROWS - start).min(from.end - at);
+                let line = &mut stripes[stripe * stripe_bytes + group * TILE_COLUMNS..][..TILE_COLUMNS];
+                let part = |column: &'_ [u8]| -> Option<[u8; TILE_ROWS]> {
+                    column.get(at..at + TILE_ROWS).and_then(|p| p.try_into().ok())
+                };
+                if rows == TILE_ROWS
+                    && let (Some(a), Some(b), Some(c), Some(d)) = (part(a), part(b), part(c), part(d))
+                {
+                    for (i, out) in line.chunks_exact_mut(4).enumerate() {
+                        out.copy_from_slice(&[a[i], b[i], c[i], d[i]]);
+                    }
+                } else {
+                    for (i, out) in line[4 * start..4 * (start + rows)].chunks_exact_mut(4).enumerate() {
+                        out.copy_from_slice(&[a[at + i], b[at + i], c[at + i], d[at + i]]);
+                    }
+                }
+                at += rows;
+            }
+        }
+        let first = columns.len() / (4 * height) * 4;
+        for (i, column) in four.remainder().chunks_exact(height).enumerate() {
+            for (j, byte) in column[from.clone()].iter().enumerate() {
+                let (stripe, row) = split(row + j);
+                stripes[stripe * stripe_bytes + Self::tile_index(row, first + i)] = *byte;
+            }
+        }
+    }
+
     /// Where byte (`row` of the stripe, `column`) lies in a stripe of [`Layout::Tiles16x64`].
     #[must_use]
     pub fn tile_index(row: usize, column: usize) -> usize {
         (column / 4) * TILE_COLUMNS + 4 * row + column % 4
     }
+}
+
+/// The stripe of a row and where the row stands in it.
+fn split(row: usize) -> (usize, usize) {
+    (row / TILE_ROWS, row % TILE_ROWS)
 }
 
 #[cfg(test)]
@@ -163,5 +220,31 @@ mod tests {
             }
         }
         assert_eq!(packed.iter().filter(|b| **b != 0).count(), seen, "padding is zero");
+    }
+
+    #[test]
+    fn columns_stand_upright_wherever_they_start() {
+        for (columns, height) in [(1, 1), (5, 3), (67, 40), (64, 16), (130, 100)] {
+            let cells: Vec<u8> = (0..columns * height).map(|i| (i * 31 % 251) as u8 + 1).collect();
+            let stripe_bytes = TILE_ROWS * usize::next_multiple_of(columns, TILE_COLUMNS);
+            for row in [0, 1, 15, 16, 37] {
+                for from in [0..height, 0..height / 2, height / 3..height, height..height] {
+                    let mut stripes = vec![0; stripe_bytes * (row + height).div_ceil(TILE_ROWS)];
+                    Layout::pack_columns(&cells, height, from.clone(), &mut stripes, stripe_bytes, row);
+                    for c in 0..columns {
+                        for (i, at) in from.clone().enumerate() {
+                            let (stripe, row) = split(row + i);
+                            let found = &mut stripes[stripe * stripe_bytes + Layout::tile_index(row, c)];
+                            assert_eq!(
+                                std::mem::take(found),
+                                cells[c * height + at],
+                                "{columns} {height} {row}"
+                            );
+                        }
+                    }
+                    assert!(stripes.iter().all(|b| *b == 0), "nothing else is written");
+                }
+            }
+        }
     }
 }

@@ -38,19 +38,25 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     let interrupted = on_interrupt(&options.out)?;
     let started = Instant::now();
     let mut bar = Bar::new();
+    let mut stages = Stages::new();
     let manifest = build_database(&options, &*device, &mut |stage, done, total| {
+        stages.at(stage);
         let (label, in_bytes) = match stage {
             Stage::Read => ("reading", in_bytes),
             Stage::Fill => ("laying out", false),
             Stage::Hint => ("preparing", false),
         };
-        bar.set(label, done, total, in_bytes);
+        if done > 0 || total.is_some() {
+            bar.set(label, done, total, in_bytes);
+        }
         if interrupted.load(Ordering::Relaxed) { Err(StoreError::Interrupted) } else { Ok(()) }
     })?;
     drop(bar);
     let seconds = started.elapsed().as_secs_f64();
+    let [read, layout, hint] = stages.end();
     if args.json {
         let mut value = describe(&manifest)?;
+        value["stages"] = json!({"read": read, "layout": layout, "hint": hint});
         value["out"] = json!(options.out.display().to_string());
         value["device"] = json!(device.name());
         value["seconds"] = json!(seconds);
@@ -59,13 +65,46 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         output::print(&summary(&manifest)?)?;
         note_large_hint(&manifest);
         output::print(&format!(
-            "made {} in {seconds:.1} s on {}; serve it with: blindcore serve {}\n",
+            "made {} in {seconds:.1} s on {} (read {read:.1} s, laid out {layout:.1} s, hint {hint:.1} s); serve it \
+             with: blindcore serve {}\n",
             options.out.display(),
             device.name(),
             options.out.display()
         ))?;
     }
     Ok(Outcome::Done)
+}
+
+/// Seconds of a build, stage by stage: reading, laying out, hints.
+pub(crate) struct Stages {
+    seconds: [f64; 3],
+    at: Stage,
+    since: Instant,
+}
+
+impl Stages {
+    pub(crate) fn new() -> Self {
+        Self { seconds: [0.0; 3], at: Stage::Read, since: Instant::now() }
+    }
+
+    /// What a build's watch was told: it is at this stage.
+    pub(crate) fn at(&mut self, stage: Stage) {
+        if stage != self.at {
+            self.stop();
+            self.at = stage;
+        }
+    }
+
+    /// Ends the last stage and gives the seconds of all.
+    pub(crate) fn end(mut self) -> [f64; 3] {
+        self.stop();
+        self.seconds
+    }
+
+    fn stop(&mut self) {
+        self.seconds[self.at as usize] += self.since.elapsed().as_secs_f64();
+        self.since = Instant::now();
+    }
 }
 
 /// How long an interrupted build may take to notice.

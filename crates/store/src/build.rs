@@ -10,16 +10,19 @@
 //! output, which is put in its place at the end; whatever ends a build before leaves the output as it was.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::thread::{self, ScopedJoinHandle};
 
 use blindcore_accel::{Device, Layout};
-use blindcore_lookup::keyword::{self, CELL_BITS, FINGERPRINT_BYTES, KeyHash};
+use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
 use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan, preprocess};
 
 use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, Parts, to_hex};
 use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
-use crate::{Entries, Order, SourceSpec, Spill, StoreError, codec, update};
+use crate::source::{Ahead, Batch};
+use crate::{Entries, Order, SourceSpec, Spill, SpillError, StoreError, codec, update};
 
 /// What to build.
 #[derive(Clone, Debug)]
@@ -55,11 +58,13 @@ pub enum Stage {
     Hint,
 }
 
-/// Told what a build is doing, how far it is and of how much; an error stops it.
+/// Told what a build is doing, how far it is and of how much, as each stage begins and while it lasts; an error stops it.
 pub type Watch<'a> = &'a mut dyn FnMut(Stage, u64, Option<u64>) -> Result<(), StoreError>;
 
-/// Rows between two calls of the watch.
-pub(crate) const WATCH_ROWS: u64 = 1024;
+/// Groups that are solved at a time, at most.
+const MAX_SOLVERS: usize = 8;
+/// Bytes of the groups that are collected, solved and written at a time, unless one is larger.
+const ROUND_BYTES: usize = 192 << 20;
 /// Bytes of a shard, at most, but for a stripe that is larger.
 const SHARD_BYTES: usize = 1 << 30;
 
@@ -81,30 +86,31 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
     let epoch = folder.epoch;
     let build = Build { dir: &dir, device, origin: options.source.to_string(), epoch };
     let payload = read.records.max_payload().max(1);
-    let (records, salt) = match read.keyed.take() {
+    let records = match read.salt {
         None => {
             let params = plan(rows, payload, false, options.scheme)?;
-            let shards = build.dense("records", &params, read.records.finish()?, rows, watch)?;
-            (build.part("records", &params, shards, None, watch)?, None)
+            let (shards, _) = build.matrix("records", &params, read.records.finish()?, false, rows, watch)?;
+            build.part("records", &params, shards, None, watch)?
         }
-        Some(keyed) => {
+        Some(_) => {
             let record_bytes = payload.saturating_sub(FINGERPRINT_BYTES).max(1);
             let planned = plan(rows, record_bytes, true, options.scheme)?;
-            let columns = keyword::columns_for(keyed.fullest(planned.geometry.groups));
+            let columns = keyword::columns_for(read.records.fullest(planned.geometry.groups)?);
             let params = Params::new(planned.scheme, Geometry { columns, ..planned.geometry })?;
-            let (shards, seeds) = build.keyed("records", &params, read.records.finish()?, rows, watch)?;
-            (build.part("records", &params, shards, Some(seeds), watch)?, Some(keyed.salt))
+            let (shards, seeds) =
+                build.matrix("records", &params, read.records.finish()?, true, rows, watch)?;
+            build.part("records", &params, shards, Some(seeds), watch)?
         }
     };
     let keys = match read.keys.take() {
         None => None,
         Some(keys) => {
             let params = plan(rows, keys.max_payload(), false, SchemeChoice::Auto)?;
-            let shards = build.dense("keys", &params, keys.finish()?, rows, watch)?;
+            let (shards, _) = build.matrix("keys", &params, keys.finish()?, false, rows, watch)?;
             Some(build.part("keys", &params, shards, None, watch)?)
         }
     };
-    let (key, values) = (options.key.clone(), read.values);
+    let (key, values, salt) = (options.key.clone(), read.values, read.salt);
     let manifest = Manifest::new(Parts {
         name,
         epoch,
@@ -140,37 +146,17 @@ fn table_name(options: &BuildOptions) -> Result<String, StoreError> {
 /// Everything that was read, at rest.
 struct ReadTable {
     records: Spill,
-    keyed: Option<Keyed>,
+    /// Of the hashes of keys, where rows have keys.
+    salt: Option<[u8; 32]>,
     keys: Option<Spill>,
     values: Vec<String>,
 }
 
-/// What keys make of a table.
-pub(crate) struct Keyed {
-    pub(crate) salt: [u8; 32],
-    /// Keys by the upper bits of their hash.
-    histogram: Vec<u32>,
-}
-
-impl Keyed {
-    pub(crate) fn new() -> Result<Self, StoreError> {
-        let mut salt = [0u8; 32];
-        blindcore_math::SecretRng::from_os().map_err(blindcore_lookup::Error::from)?.fill(&mut salt);
-        Ok(Self { salt, histogram: vec![0; 1 << CELL_BITS] })
-    }
-
-    pub(crate) fn count(&mut self, hash: &KeyHash) {
-        self.histogram[hash.cell()] += 1;
-    }
-
-    /// Keys in the fullest of so many groups.
-    pub(crate) fn fullest(&self, groups: usize) -> usize {
-        let mut loads = vec![0usize; groups];
-        for (cell, keys) in self.histogram.iter().enumerate() {
-            loads[KeyHash::group_of_cell(cell, groups)] += *keys as usize;
-        }
-        loads.into_iter().max().unwrap_or(0)
-    }
+/// A salt for the hashes of a table's keys.
+pub(crate) fn new_salt() -> Result<[u8; 32], StoreError> {
+    let mut salt = [0u8; 32];
+    blindcore_math::SecretRng::from_os().map_err(blindcore_lookup::Error::from)?.fill(&mut salt);
+    Ok(salt)
 }
 
 fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTable, StoreError> {
@@ -183,7 +169,7 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
         }
         _ => None,
     };
-    let mut source = options.source.open(wanted.as_deref())?;
+    let source = options.source.open(wanted.as_deref())?;
     let columns = source.columns().to_vec();
     let position = |name: &String| {
         columns.iter().position(|c| c == name).ok_or_else(|| {
@@ -210,54 +196,68 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
             blindcore_wire::MAX_VALUE_COLUMNS
         )));
     }
-    let mut keyed = key.map(|_| Keyed::new()).transpose()?;
+    let salt = key.map(|_| new_salt()).transpose()?;
     let order = if key.is_some() { Order::Hash } else { Order::Arrival };
     let directory = key.is_some() && options.directory;
     let memory = if directory { options.memory / 2 } else { options.memory };
-    let mut records = Spill::new(dir, memory, order);
+    let mut records = Spill::new(dir, memory, order).counted();
     let mut keys = directory.then(|| Spill::new(dir, memory, Order::Arrival));
+    let pieces = neighbours(&values);
     let mut payload = Vec::new();
-    let mut chosen = Vec::with_capacity(values.len());
-    while let Some(mut row) = source.next_row()? {
-        let fail = |why: String| StoreError::Row { origin: origin.clone(), line: row.line, why };
-        let mut hash = u128::from(records.count());
-        payload.clear();
-        if let (Some(key), Some(keyed)) = (key, &mut keyed) {
-            let bytes = codec::encode_key(&row.values[key]).map_err(|e| fail(e.to_string()))?;
-            let key_hash = KeyHash::new(&keyed.salt, &bytes);
-            hash = key_hash.order();
-            keyed.count(&key_hash);
-            payload.extend_from_slice(&key_hash.fingerprint);
-            if let Some(keys) = &mut keys {
-                let len = u16::try_from(bytes.len()).expect("keys are at most 4096 bytes");
-                keys.push(0, row.line, &[&len.to_le_bytes(), bytes.as_slice()].concat())?;
+    let mut ahead = Ahead::start(source, &origin)?;
+    loop {
+        let Batch { rows, progress, end } = ahead.next();
+        for row in 0..rows.len() {
+            let line = rows.line(row);
+            let fail = |why: String| StoreError::Row { origin: origin.clone(), line, why };
+            let mut hash = u128::from(records.count());
+            payload.clear();
+            if let (Some(key), Some(salt)) = (key, &salt) {
+                let bytes =
+                    codec::key_of_encoded(rows.values(row, key..key + 1)).map_err(|e| fail(e.to_string()))?;
+                let key_hash = KeyHash::new(salt, &bytes);
+                hash = key_hash.order();
+                if let Some(keys) = &mut keys {
+                    let len = u16::try_from(bytes.len()).expect("keys are at most 4096 bytes");
+                    payload.extend_from_slice(&len.to_le_bytes());
+                    payload.extend_from_slice(&bytes);
+                    keys.push(0, line, &payload)?;
+                    payload.clear();
+                }
+                payload.extend_from_slice(&key_hash.fingerprint);
             }
-        }
-        let start = payload.len();
-        chosen.clear();
-        chosen.extend(values.iter().map(|i| std::mem::replace(&mut row.values[*i], crate::Value::Null)));
-        codec::encode_record(&chosen, &mut payload);
-        let len = payload.len() - start;
-        if len > MAX_RECORD_BYTES {
-            return Err(StoreError::Row {
-                origin,
-                line: row.line,
-                why: format!(
+            let start = payload.len();
+            pieces.iter().for_each(|piece| payload.extend_from_slice(rows.values(row, piece.clone())));
+            let len = payload.len() - start;
+            if len > MAX_RECORD_BYTES {
+                return Err(fail(format!(
                     "its record has {len} bytes, over the limit of {MAX_RECORD_BYTES}; choose fewer or shorter \
                      columns with --value"
-                ),
-            });
+                )));
+            }
+            records.push(hash, line, &payload)?;
         }
-        records.push(hash, row.line, &payload)?;
-        if records.count().is_multiple_of(WATCH_ROWS) {
-            let progress = source.progress();
-            watch(Stage::Read, progress.done, progress.total)?;
+        ahead.done(rows);
+        watch(Stage::Read, progress.done, progress.total)?;
+        if let Some(end) = end {
+            end?;
+            break;
         }
     }
-    let progress = source.progress();
-    watch(Stage::Read, progress.done, progress.total)?;
     let values = values.into_iter().map(|i| columns[i].clone()).collect();
-    Ok(ReadTable { records, keyed, keys, values })
+    Ok(ReadTable { records, salt, keys, values })
+}
+
+/// Columns in their order, those that follow one another as one.
+fn neighbours(columns: &[usize]) -> Vec<Range<usize>> {
+    let mut pieces: Vec<Range<usize>> = Vec::new();
+    for column in columns {
+        match pieces.last_mut() {
+            Some(last) if last.end == *column => last.end += 1,
+            _ => pieces.push(*column..column + 1),
+        }
+    }
+    pieces
 }
 
 /// What filling and preprocessing share.
@@ -269,101 +269,69 @@ pub(crate) struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// Records in order, group after group.
-    pub(crate) fn dense(
+    /// Lays out a matrix: records in their order or, of a keyed table, a solved bucket a group. Also returns the
+    /// seeds of the buckets.
+    ///
+    /// It goes in rounds of some groups: while those of one round are written, those of the next are solved, each
+    /// on a thread, and those of the one after it collected. So what is written doesn't depend on threads.
+    ///
+    /// ```text
+    ///   entries ──collect──▶ buckets ──solve──▶ cells ──write──▶ shards
+    ///   round        n + 2              n + 1              n
+    /// ```
+    pub(crate) fn matrix(
         &self,
         prefix: &str,
         params: &Params,
-        entries: Entries,
-        rows: u64,
-        watch: Watch<'_>,
-    ) -> Result<Vec<FileEntry>, StoreError> {
-        let Geometry { record_bytes, columns, .. } = params.geometry;
-        let mut shards = Shards::new(self, prefix, params);
-        let mut cells = self.scratch(record_bytes * columns)?;
-        let (mut filled, mut done) = (0, 0u64);
-        for entry in entries {
-            let payload = entry?.payload;
-            cells.bytes()[filled * record_bytes..][..payload.len()].copy_from_slice(&payload);
-            filled += 1;
-            done += 1;
-            if filled == columns {
-                shards.group(cells.bytes())?;
-                cells.bytes().fill(0);
-                filled = 0;
-            }
-            if done.is_multiple_of(WATCH_ROWS) {
-                watch(Stage::Fill, done, Some(rows))?;
-            }
-        }
-        if filled > 0 {
-            shards.group(cells.bytes())?;
-        }
-        shards.finish()
-    }
-
-    /// Records by key, a solved bucket a group. Also returns the seeds.
-    pub(crate) fn keyed(
-        &self,
-        prefix: &str,
-        params: &Params,
-        entries: Entries,
+        mut entries: Entries,
+        keyed: bool,
         rows: u64,
         watch: Watch<'_>,
     ) -> Result<(Vec<FileEntry>, Vec<u8>), StoreError> {
+        watch(Stage::Fill, 0, Some(rows))?;
         let Geometry { record_bytes, groups, columns } = params.geometry;
+        let group_bytes = record_bytes * columns;
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_SOLVERS);
+        let round = (ROUND_BYTES / (4 * group_bytes)).clamp(1, threads).min(groups);
+        let memory = || (0..round).map(|_| self.scratch(group_bytes)).collect::<Result<Vec<_>, _>>();
+        let buckets = || Ok::<_, StoreError>(memory()?.into_iter().map(Bucket::new).collect::<Vec<_>>());
+        let (mut collecting, mut solving) = (buckets()?, buckets()?);
+        let (mut solved, mut writing) = (memory()?, memory()?);
         let mut shards = Shards::new(self, prefix, params);
-        let mut slots = self.scratch(record_bytes * columns)?;
-        let mut cells = self.scratch(record_bytes * columns)?;
         let mut seeds = Vec::with_capacity(groups);
-        let (mut hashes, mut lines) = (Vec::new(), Vec::new());
-        let mut entries = entries.peekable();
-        let mut done = 0u64;
-        for group in 0..groups {
-            hashes.clear();
-            lines.clear();
-            loop {
-                let here = match entries.peek() {
-                    Some(Ok(entry)) => KeyHash::from_order(entry.hash, [0; 5]).group(groups) == group,
-                    Some(Err(_)) => true,
-                    None => false,
-                };
-                if !here {
-                    break;
-                }
-                let entry = entries.next().expect("peeked")?;
-                let at = hashes.len() * record_bytes;
-                let slot = &mut slots.bytes()[at..at + record_bytes];
-                slot[..entry.payload.len()].copy_from_slice(&entry.payload);
-                slot[entry.payload.len()..].fill(0);
-                hashes.push(KeyHash::from_order(entry.hash, [0; 5]));
-                lines.push(entry.line);
-                done += 1;
-                if done.is_multiple_of(WATCH_ROWS) {
+        for start in (0..groups + 2 * round).step_by(round) {
+            // The groups of the round that started so many rounds ago.
+            let ago = |rounds: usize| {
+                let first = start.saturating_sub(rounds * round);
+                let len = if start < rounds * round { 0 } else { round.min(groups.saturating_sub(first)) };
+                first..first + len
+            };
+            thread::scope(|scope| {
+                let collected = scope.spawn(|| {
+                    ago(0).zip(&mut collecting).try_for_each(|(group, bucket)| {
+                        bucket.collect(&mut entries, params, keyed.then_some(group))
+                    })
+                });
+                let solvers = solving.iter_mut().zip(&mut solved).take(ago(1).len());
+                let solvers: Vec<_> = solvers
+                    .map(|(bucket, cells)| {
+                        scope.spawn(move || bucket.solve(params, keyed, cells, &self.origin))
+                    })
+                    .collect();
+                for (group, cells) in ago(2).zip(&mut writing) {
+                    shards.group(cells.bytes())?;
+                    let done = (u128::from(rows) * (group as u128 + 1) / groups as u128) as u64;
                     watch(Stage::Fill, done, Some(rows))?;
                 }
-            }
-            cells.bytes().fill(0);
-            let slots = &slots.bytes()[..hashes.len() * record_bytes];
-            let seed = keyword::solve(&hashes, slots, columns, record_bytes, cells.bytes());
-            seeds.push(seed.map_err(|e| self.bucket_error(e, &lines))?);
-            shards.group(cells.bytes())?;
+                for solver in solvers {
+                    seeds.push(joined(solver)?);
+                }
+                joined(collected).map_err(StoreError::from)
+            })?;
+            std::mem::swap(&mut collecting, &mut solving);
+            std::mem::swap(&mut solved, &mut writing);
         }
         Ok((shards.finish()?, seeds))
-    }
-
-    fn bucket_error(&self, error: blindcore_lookup::Error, lines: &[u64]) -> StoreError {
-        match error {
-            blindcore_lookup::Error::DuplicateKey { first, second } => {
-                let (first, second) = (lines[first].min(lines[second]), lines[first].max(lines[second]));
-                let why = format!(
-                    "its key is also the key of line {first}; keys must differ, so remove one row or choose \
-                     another --key"
-                );
-                StoreError::Row { origin: self.origin.clone(), line: second, why }
-            }
-            other => other.into(),
-        }
     }
 
     fn scratch(&self, len: usize) -> Result<Scratch, StoreError> {
@@ -379,6 +347,7 @@ impl Build<'_> {
         seeds: Option<Vec<u8>>,
         watch: Watch<'_>,
     ) -> Result<PartManifest, StoreError> {
+        watch(Stage::Hint, 0, None)?;
         let digest = params.digest();
         let mut database = Vec::new();
         for shard in &shards {
@@ -428,22 +397,110 @@ pub(crate) fn entry(path: &Path, header: &Header) -> FileEntry {
     FileEntry { file, bytes: header.payload_bytes, blake3: to_hex(&header.payload_digest) }
 }
 
+/// The records of a group.
+struct Bucket {
+    slots: Scratch,
+    hashes: Vec<KeyHash>,
+    lines: Vec<u64>,
+}
+
+impl Bucket {
+    fn new(slots: Scratch) -> Self {
+        Self { slots, hashes: Vec::new(), lines: Vec::new() }
+    }
+
+    /// Takes the entries of a group: those whose hash says so, or as many as it has columns.
+    fn collect(
+        &mut self,
+        entries: &mut Entries,
+        params: &Params,
+        group: Option<usize>,
+    ) -> Result<(), SpillError> {
+        let Geometry { record_bytes, groups, columns } = params.geometry;
+        self.hashes.clear();
+        self.lines.clear();
+        let slots = self.slots.bytes();
+        while let Some(head) = entries.peek() {
+            let hash = KeyHash::from_order(head.hash, [0; FINGERPRINT_BYTES]);
+            let here = match group {
+                Some(group) => hash.group(groups) == group,
+                None => self.lines.len() < columns,
+            };
+            if !here {
+                break;
+            }
+            let slot = &mut slots[self.lines.len() * record_bytes..][..record_bytes];
+            entries.read(&mut slot[..head.len])?;
+            slot[head.len..].fill(0);
+            self.hashes.push(hash);
+            self.lines.push(head.line);
+        }
+        if group.is_none() {
+            slots[self.lines.len() * record_bytes..].fill(0);
+        }
+        Ok(())
+    }
+
+    /// Fills the group's cells. Records that are not keyed are their own.
+    fn solve(
+        &mut self,
+        params: &Params,
+        keyed: bool,
+        cells: &mut Scratch,
+        origin: &str,
+    ) -> Result<u8, StoreError> {
+        if !keyed {
+            std::mem::swap(&mut self.slots, cells);
+            return Ok(0);
+        }
+        let Geometry { record_bytes, columns, .. } = params.geometry;
+        let slots = &self.slots.bytes()[..self.hashes.len() * record_bytes];
+        let cells = cells.bytes();
+        cells.fill(0);
+        keyword::solve(&self.hashes, slots, columns, record_bytes, cells).map_err(|error| match error {
+            blindcore_lookup::Error::DuplicateKey { first, second } => {
+                let (first, second) = (self.lines[first], self.lines[second]);
+                let (first, second) = (first.min(second), first.max(second));
+                let why = format!(
+                    "its key is also the key of line {first}; keys must differ, so remove one row or choose \
+                     another --key"
+                );
+                StoreError::Row { origin: origin.to_owned(), line: second, why }
+            }
+            other => other.into(),
+        })
+    }
+}
+
+/// What a thread returns.
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Writes a matrix group by group into shards of whole stripes.
 struct Shards<'a> {
     build: &'a Build<'a>,
     prefix: &'a str,
     params: &'a Params,
-    stripe: Vec<u8>,
-    /// Rows in the stripe.
+    /// Some stripes, because a column's bytes lie together: the more rows at a time, the fewer of its cache lines
+    /// are read twice.
+    stripes: Vec<u8>,
+    stripe_bytes: usize,
+    /// Rows in them.
     rows: usize,
     writer: Option<Writer>,
     done: Vec<FileEntry>,
 }
 
+/// Stripes that are filled together.
+const STRIPES: usize = 8;
+const STRIPE_ROWS: usize = Layout::Tiles16x64.stripe_rows();
+
 impl<'a> Shards<'a> {
     fn new(build: &'a Build<'a>, prefix: &'a str, params: &'a Params) -> Self {
-        let stripe = vec![0; Layout::Tiles16x64.stripe_bytes(&params.shape())];
-        Self { build, prefix, params, stripe, rows: 0, writer: None, done: Vec::new() }
+        let stripe_bytes = Layout::Tiles16x64.stripe_bytes(&params.shape());
+        let stripes = vec![0; STRIPES * stripe_bytes];
+        Self { build, prefix, params, stripes, stripe_bytes, rows: 0, writer: None, done: Vec::new() }
     }
 
     /// Adds a group: `columns` cells, one after the other, which stand upright in the matrix.
@@ -451,54 +508,60 @@ impl<'a> Shards<'a> {
         let record_bytes = self.params.geometry.record_bytes;
         let mut first = 0;
         while first < record_bytes {
-            let rows = (Layout::Tiles16x64.stripe_rows() - self.rows).min(record_bytes - first);
-            for (column, cell) in cells.chunks_exact(record_bytes).enumerate() {
-                let at = Layout::tile_index(self.rows, column);
-                for (i, byte) in cell[first..first + rows].iter().enumerate() {
-                    self.stripe[at + 4 * i] = *byte;
-                }
-            }
-            first += rows;
-            self.rows += rows;
-            if self.rows == Layout::Tiles16x64.stripe_rows() {
+            let end = record_bytes.min(first + STRIPES * STRIPE_ROWS - self.rows);
+            let (stripes, stripe_bytes) = (&mut self.stripes, self.stripe_bytes);
+            Layout::pack_columns(cells, record_bytes, first..end, stripes, stripe_bytes, self.rows);
+            self.rows += end - first;
+            first = end;
+            if self.rows == STRIPES * STRIPE_ROWS {
                 self.flush()?;
             }
         }
         Ok(())
     }
 
+    /// Writes the stripes that hold rows.
     fn flush(&mut self) -> Result<(), StoreError> {
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            None => {
-                let path = self.build.dir.join(format!("{}-{:04}.shard", self.prefix, self.done.len()));
-                self.writer.insert(Writer::create(path, Kind::Shard, self.params.digest(), self.build.epoch)?)
+        for stripe in self.stripes.chunks_exact(self.stripe_bytes).take(self.rows.div_ceil(STRIPE_ROWS)) {
+            let writer = match &mut self.writer {
+                Some(writer) => writer,
+                None => {
+                    let (dir, digest) = (self.build.dir, self.params.digest());
+                    let path = dir.join(format!("{}-{:04}.shard", self.prefix, self.done.len()));
+                    self.writer.insert(Writer::create(path, Kind::Shard, digest, self.build.epoch)?)
+                }
+            };
+            writer.write(stripe)?;
+            if writer.payload_bytes() as usize + self.stripe_bytes > SHARD_BYTES {
+                close(&mut self.writer, &mut self.done)?;
             }
-        };
-        writer.write(&self.stripe)?;
-        if writer.payload_bytes() as usize + self.stripe.len() > SHARD_BYTES {
-            self.close()?;
         }
-        self.stripe.fill(0);
         self.rows = 0;
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), StoreError> {
-        if let Some(writer) = self.writer.take() {
-            let (path, header) = writer.finish()?;
-            self.done.push(entry(&path, &header));
-        }
-        Ok(())
-    }
-
     fn finish(mut self) -> Result<Vec<FileEntry>, StoreError> {
-        if self.rows > 0 {
-            self.flush()?;
+        // The last stripe's rows that nobody wrote are still those of a stripe before.
+        let used = self.rows % STRIPE_ROWS;
+        if used > 0 {
+            let last = &mut self.stripes[self.rows / STRIPE_ROWS * self.stripe_bytes..][..self.stripe_bytes];
+            for line in last.chunks_exact_mut(4 * STRIPE_ROWS) {
+                line[4 * used..].fill(0);
+            }
         }
-        self.close()?;
+        self.flush()?;
+        close(&mut self.writer, &mut self.done)?;
         Ok(self.done)
     }
+}
+
+/// Makes the shard that is being written last, if there is one.
+fn close(writer: &mut Option<Writer>, done: &mut Vec<FileEntry>) -> Result<(), StoreError> {
+    if let Some(writer) = writer.take() {
+        let (path, header) = writer.finish()?;
+        done.push(entry(&path, &header));
+    }
+    Ok(())
 }
 
 /// The folder in which a build works, removed unless it is published.

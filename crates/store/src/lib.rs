@@ -57,7 +57,7 @@ pub use blindcore_wire::{CodecError, KeyError, Value, codec};
 pub use build::{BuildOptions, Stage, Watch, abandon, build};
 pub use error::StoreError;
 pub use manifest::Manifest;
-pub use source::{Progress, Row, Source, SourceError, SourceSpec, Unit};
+pub use source::{Progress, Row, Rows, Source, SourceError, SourceSpec, Unit};
 pub use spill::{Entries, Entry, Order, Spill, SpillError};
 pub use stored::{Stored, StoredPart};
 pub use stream::{Shard, StreamOptions, Streamed};

@@ -95,7 +95,12 @@ pub(crate) struct Writer {
     file: BufWriter<File>,
     hasher: blake3::Hasher,
     header: Header,
+    /// Bytes after which the disk was last told to begin.
+    started: u64,
 }
+
+/// Bytes after which the disk is told to begin, so that it isn't left with all of them at the end.
+const WRITE_BACK: u64 = 16 << 20;
 
 impl Writer {
     pub(crate) fn create(
@@ -112,7 +117,7 @@ impl Writer {
             Ok(file)
         };
         let file = write().map_err(|e| StoreError::io(&path, "written", e))?;
-        Ok(Self { path, file, hasher: blake3::Hasher::new(), header })
+        Ok(Self { path, file, hasher: blake3::Hasher::new(), header, started: 0 })
     }
 
     pub(crate) fn payload_bytes(&self) -> u64 {
@@ -122,12 +127,17 @@ impl Writer {
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.hasher.update(bytes);
         self.header.payload_bytes += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(|e| StoreError::io(&self.path, "written", e))
+        self.file.write_all(bytes).map_err(|e| StoreError::io(&self.path, "written", e))?;
+        if self.header.payload_bytes - self.started >= WRITE_BACK {
+            mapped::start_write_back(self.file.get_ref());
+            self.started = self.header.payload_bytes;
+        }
+        Ok(())
     }
 
     /// Writes the header and makes the file last. Returns its path and the payload's digest.
     pub(crate) fn finish(self) -> Result<(PathBuf, Header), StoreError> {
-        let Self { path, file, hasher, mut header } = self;
+        let Self { path, file, hasher, mut header, .. } = self;
         header.payload_digest = *hasher.finalize().as_bytes();
         let write = || {
             let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;

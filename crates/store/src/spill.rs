@@ -2,16 +2,21 @@
 //!
 //! ```text
 //!   push ─▶ buffer ── full ─▶ (sort) ─▶ run 0, run 1, ... run n      one file each, deleted with their owner
+//!            next one ◀── empty ──┘ on a thread of its own
 //!                                          └──────┬──────┘
 //!   finish ────────────────────────────── merge ─▶ Entries           over 128 runs: merged in several passes
 //! ```
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::vec;
+use std::thread::{self, JoinHandle};
+
+use blindcore_lookup::keyword::{CELL_BITS, KeyHash};
 use tempfile::TempPath;
 
 /// Runs that are merged at a time, each an open file. macOS allows a process 256.
@@ -20,8 +25,10 @@ const FAN_IN: usize = 128;
 const MIN_BUFFER: usize = 4096;
 /// Bytes of a file's buffer at most; more gains nothing.
 const MAX_BUFFER: usize = 256 << 10;
-/// Bytes of an entry in a run before its payload: hash, line, length of the payload.
-const HEADER: usize = 16 + 8 + 8;
+/// Bytes of an entry in a run before its payload, at most: how many bytes the three numbers take, hash, line,
+/// length of the payload, without the zeros above them.
+const HEADER: usize = WIDTHS + 16 + 8 + 8;
+const WIDTHS: usize = 2;
 
 /// In what order a [`Spill`] gives its entries back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,36 +87,55 @@ pub struct Spill {
     dir: PathBuf,
     memory: usize,
     order: Order,
+    /// Up to half of the memory; the other half is being written.
     buffer: Buffer,
+    writing: Flush,
     runs: Vec<Run>,
+    /// How many entries in runs have each upper [`CELL_BITS`] of a hash, or nothing where nobody asks. It is
+    /// counted in that order: at random it would miss every cache.
+    cells: Vec<u32>,
     count: u64,
     max_payload: usize,
 }
 
 impl Spill {
-    /// A budget that suits most machines: 64 MiB.
-    pub const DEFAULT_MEMORY: usize = 64 << 20;
+    /// A budget that suits most machines: 128 MiB.
+    pub const DEFAULT_MEMORY: usize = 128 << 20;
 
     /// Starts one whose files go to `dir` once `memory` bytes are full.
     #[must_use]
     pub fn new(dir: &Path, memory: usize, order: Order) -> Self {
-        let (buffer, runs) = (Buffer::default(), Vec::new());
-        Self { dir: dir.to_owned(), memory, order, buffer, runs, count: 0, max_payload: 0 }
+        let (buffer, writing) = (Buffer::default(), Flush(None));
+        let (dir, runs, cells) = (dir.to_owned(), Vec::new(), Vec::new());
+        Self { dir, memory, order, buffer, writing, runs, cells, count: 0, max_payload: 0 }
+    }
+
+    /// Counts entries for [`Spill::fullest`].
+    pub(crate) fn counted(mut self) -> Self {
+        self.cells = vec![0; 1 << CELL_BITS];
+        self
     }
 
     /// Takes an entry.
     ///
     /// # Errors
-    /// A temporary file can't be made or written. What was pushed before can't be relied on any more.
+    /// A temporary file can't be made or written, for this entry or some before it, which can't be relied on any
+    /// more.
     pub fn push(&mut self, hash: u128, line: u64, payload: &[u8]) -> Result<(), SpillError> {
-        if !self.buffer.slots.is_empty()
-            && self.buffer.bytes() + size_of::<Slot>() + payload.len() > self.memory
+        if !self.buffer.bytes.is_empty()
+            && self.buffer.held() + size_of::<u128>() + HEADER + payload.len() > self.memory / 2
         {
             self.flush()?;
         }
-        let start = self.buffer.payloads.len();
-        self.buffer.payloads.extend_from_slice(payload);
-        self.buffer.slots.push(Slot { hash, line, start, len: payload.len() });
+        if self.buffer.bytes.is_empty() {
+            // All at once: a buffer that grows is copied, and lies twice in memory meanwhile.
+            self.buffer.bytes.reserve_exact((self.memory / 2).min(MAX_RESERVE));
+        }
+        if self.order == Order::Hash {
+            // The offset is the order of arrival.
+            self.buffer.places.push(hash >> 64 << 64 | self.buffer.bytes.len() as u128);
+        }
+        self.buffer.push(hash, line, payload);
         self.count += 1;
         self.max_payload = self.max_payload.max(payload.len());
         Ok(())
@@ -127,18 +153,32 @@ impl Spill {
         self.max_payload
     }
 
+    /// Entries of a counted spill in the fullest of so many groups, by hash: see [`KeyHash::group`].
+    pub(crate) fn fullest(&mut self, groups: usize) -> Result<usize, SpillError> {
+        self.settle()?;
+        let mut loads = vec![0usize; groups];
+        for (cell, entries) in self.cells.iter().enumerate() {
+            loads[KeyHash::group_of_cell(cell, groups)] += *entries as usize;
+        }
+        for place in &self.buffer.places {
+            loads[KeyHash::group_of_cell(cell(*place), groups)] += 1;
+        }
+        Ok(loads.into_iter().max().unwrap_or(0))
+    }
+
     /// Gives the entries back.
     ///
     /// # Errors
     /// A temporary file can't be made, written or read.
     pub fn finish(mut self) -> Result<Entries, SpillError> {
+        self.settle()?;
         if self.runs.is_empty() {
-            self.buffer.sort(self.order);
-            let Buffer { payloads, slots } = self.buffer;
-            return Ok(Entries(Feed::Memory { payloads, slots: slots.into_iter() }));
+            self.buffer.sort();
+            return Ok(Entries(Feed::Memory { buffer: self.buffer, next: 0 }));
         }
-        if !self.buffer.slots.is_empty() {
+        if !self.buffer.bytes.is_empty() {
             self.flush()?;
+            self.settle()?;
         }
         self.buffer = Buffer::default();
         // Runs are merged with their neighbours, so that equal entries stay in order of arrival, and round and
@@ -152,9 +192,14 @@ impl Spill {
             let mut run = Run::create(&self.dir)?;
             let mut merge = Merge::open(self.runs.drain(at..at + group), self.memory)?;
             let mut out = run.append()?;
+            let mut entry = Buffer::default();
             let mut payload = Vec::new();
-            while let Some((hash, line)) = merge.next(&mut payload)? {
-                out.write(hash, line, &payload)?;
+            while let Some(head) = merge.peek() {
+                payload.resize(head.len, 0);
+                merge.read(&mut payload)?;
+                entry.bytes.clear();
+                entry.push(head.hash, head.line, &payload);
+                out.write(&entry.bytes)?;
             }
             out.finish()?;
             self.runs.insert(at, run);
@@ -163,20 +208,60 @@ impl Spill {
         Ok(Entries(Feed::Files(Merge::open(self.runs, self.memory)?)))
     }
 
-    /// Empties the buffer into a file: for [`Order::Arrival`] always the same one, else one of its own.
+    /// Has the buffer emptied into a file, for [`Order::Arrival`] always the same one, else one of its own, and
+    /// goes on with the buffer that was emptied before.
     fn flush(&mut self) -> Result<(), SpillError> {
-        self.buffer.sort(self.order);
-        if self.order == Order::Hash || self.runs.is_empty() {
-            self.runs.push(Run::create(&self.dir)?);
-        }
-        let mut out = self.runs.last_mut().expect("there is one now").append()?;
-        for slot in &self.buffer.slots {
-            out.write(slot.hash, slot.line, slot.payload(&self.buffer.payloads))?;
-        }
-        out.finish()?;
-        self.buffer.payloads.clear();
-        self.buffer.slots.clear();
+        let emptied = self.settle()?;
+        let mut buffer = std::mem::replace(&mut self.buffer, emptied);
+        let mut cells = std::mem::take(&mut self.cells);
+        let (order, dir) = (self.order, self.dir.clone());
+        let last = if order == Order::Arrival { self.runs.pop() } else { None };
+        let write = move || {
+            let mut run = last.map_or_else(|| Run::create(&dir), Ok)?;
+            let mut out = run.append()?;
+            match order {
+                Order::Arrival => out.write(&buffer.bytes)?,
+                Order::Hash => {
+                    buffer.sort();
+                    for place in &buffer.places {
+                        if let Some(count) = cells.get_mut(cell(*place)) {
+                            *count += 1;
+                        }
+                        out.write(buffer.entry(*place))?;
+                    }
+                }
+            }
+            out.finish()?;
+            buffer.bytes.clear();
+            buffer.places.clear();
+            Ok((run, buffer, cells))
+        };
+        let thread = thread::Builder::new().name("spill".into()).spawn(write);
+        self.writing.0 = Some(thread.map_err(failed(&self.dir, "written"))?);
         Ok(())
+    }
+
+    /// Waits for the buffer that is being written, and gives it back.
+    fn settle(&mut self) -> Result<Buffer, SpillError> {
+        let Some(thread) = self.writing.0.take() else { return Ok(Buffer::default()) };
+        let (run, buffer, cells) = thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        self.runs.push(run);
+        self.cells = cells;
+        Ok(buffer)
+    }
+}
+
+/// A buffer being written: its run, the buffer, emptied, and the counts of its hashes.
+#[derive(Debug)]
+struct Flush(Option<JoinHandle<Result<Flushed, SpillError>>>);
+type Flushed = (Run, Buffer, Vec<u32>);
+
+impl Drop for Flush {
+    /// So that no file outlives its spill.
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -186,77 +271,160 @@ pub struct Entries(Feed);
 
 #[derive(Debug)]
 enum Feed {
-    Memory { payloads: Vec<u8>, slots: vec::IntoIter<Slot> },
+    Memory { buffer: Buffer, next: usize },
     Files(Merge),
+}
+
+/// An entry but for its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Head {
+    pub(crate) hash: u128,
+    pub(crate) line: u64,
+    /// The run that it lies in.
+    run: usize,
+    /// Bytes of its payload.
+    pub(crate) len: usize,
+}
+
+impl Entries {
+    /// The next entry, but for its payload.
+    pub(crate) fn peek(&self) -> Option<Head> {
+        match &self.0 {
+            Feed::Memory { buffer, next } => buffer.nth(*next).map(|entry| head(entry).0),
+            Feed::Files(merge) => merge.peek(),
+        }
+    }
+
+    /// Goes on to the next entry and gives the payload of this one; `out` has its length.
+    ///
+    /// # Panics
+    /// There is no entry, or `out` has another length.
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<(), SpillError> {
+        match &mut self.0 {
+            Feed::Memory { buffer, next } => {
+                let entry = buffer.nth(*next).expect("peeked");
+                out.copy_from_slice(&entry[entry.len() - out.len()..]);
+                // In order of arrival entries are found one after another.
+                *next += if buffer.places.is_empty() { entry.len() } else { 1 };
+                Ok(())
+            }
+            Feed::Files(merge) => {
+                let read = merge.read(out);
+                if read.is_err() {
+                    self.0 = Feed::Memory { buffer: Buffer::default(), next: 0 };
+                }
+                read
+            }
+        }
+    }
 }
 
 impl Iterator for Entries {
     type Item = Result<Entry, SpillError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.0 {
-            Feed::Memory { payloads, slots } => slots.next().map(|slot| {
-                Ok(Entry { hash: slot.hash, line: slot.line, payload: slot.payload(payloads).to_vec() })
-            }),
-            Feed::Files(merge) => {
-                let mut payload = Vec::new();
-                let next = merge.next(&mut payload).transpose()?;
-                if next.is_err() {
-                    self.0 = Feed::Memory { payloads: Vec::new(), slots: Vec::new().into_iter() };
-                }
-                Some(next.map(|(hash, line)| Entry { hash, line, payload }))
-            }
-        }
+        let Head { hash, line, len, .. } = self.peek()?;
+        let mut payload = vec![0; len];
+        Some(self.read(&mut payload).map(|()| Entry { hash, line, payload }))
     }
 }
 
-/// Entries in memory.
+/// Address space, not memory, that a buffer takes at once, at most.
+const MAX_RESERVE: usize = 1 << 30;
+
+/// Entries in memory, as they lie in a run.
 #[derive(Debug, Default)]
 struct Buffer {
-    payloads: Vec<u8>,
-    slots: Vec<Slot>,
-}
-
-#[derive(Debug)]
-struct Slot {
-    hash: u128,
-    line: u64,
-    start: usize,
-    len: usize,
+    bytes: Vec<u8>,
+    /// For [`Order::Hash`] where each entry starts, below the upper half of its hash.
+    places: Vec<u128>,
 }
 
 impl Buffer {
-    fn bytes(&self) -> usize {
-        self.payloads.len() + self.slots.len() * size_of::<Slot>()
+    fn held(&self) -> usize {
+        self.bytes.len() + size_of_val(&self.places[..])
     }
 
-    fn sort(&mut self, order: Order) {
-        if order == Order::Hash {
-            // Start and length are the order of arrival: an empty payload starts where the next one does.
-            self.slots.sort_unstable_by_key(|slot| (slot.hash, slot.line, slot.start, slot.len));
+    fn push(&mut self, hash: u128, line: u64, payload: &[u8]) {
+        let len = payload.len() as u64;
+        let widths = [width(hash), width(line.into()), width(len.into())];
+        self.bytes.extend([widths[0], widths[1] << 4 | widths[2]]);
+        self.bytes.extend_from_slice(&hash.to_le_bytes()[..widths[0].into()]);
+        self.bytes.extend_from_slice(&line.to_le_bytes()[..widths[1].into()]);
+        self.bytes.extend_from_slice(&len.to_le_bytes()[..widths[2].into()]);
+        self.bytes.extend_from_slice(payload);
+    }
+
+    /// An entry as it lies in a run.
+    fn entry(&self, place: u128) -> &[u8] {
+        let from = &self.bytes[place as u64 as usize..];
+        let (head, header) = head(from);
+        &from[..header + head.len]
+    }
+
+    /// The entry at a position of `places`; without any, the one that starts at this byte.
+    fn nth(&self, next: usize) -> Option<&[u8]> {
+        if self.places.is_empty() {
+            (next < self.bytes.len()).then(|| self.entry(next as u128))
+        } else {
+            self.places.get(next).map(|place| self.entry(*place))
         }
     }
-}
 
-impl Slot {
-    fn payload<'a>(&self, payloads: &'a [u8]) -> &'a [u8] {
-        &payloads[self.start..self.start + self.len]
+    fn sort(&mut self) {
+        let mut places = std::mem::take(&mut self.places);
+        places.sort_unstable();
+        // Only equal keys, and one pair of others in 2^64, share half of a hash.
+        for same in places.chunk_by_mut(|a, b| a >> 64 == b >> 64).filter(|same| same.len() > 1) {
+            same.sort_by_key(|place| {
+                let Head { hash, line, .. } = head(self.entry(*place)).0;
+                (hash, line)
+            });
+        }
+        self.places = places;
     }
 }
 
-/// Entries in a file: for each its hash, line and length, little-endian, and its payload. No other process
+/// Bytes that a number takes without the zeros above it.
+fn width(n: u128) -> u8 {
+    (u128::BITS - n.leading_zeros()).div_ceil(8) as u8
+}
+
+/// Bytes of a header's numbers, by its first two: hash, line, length.
+fn widths(header: [u8; WIDTHS]) -> [usize; 3] {
+    [header[0].min(16), (header[1] >> 4).min(8), (header[1] & 15).min(8)].map(usize::from)
+}
+
+/// What the header of an entry says, and how many bytes it has.
+fn head(entry: &[u8]) -> (Head, usize) {
+    let mut at = WIDTHS;
+    let numbers = widths([entry[0], entry[1]]).map(|width| {
+        let mut number = [0; 16];
+        number[..width].copy_from_slice(&entry[at..at + width]);
+        at += width;
+        u128::from_le_bytes(number)
+    });
+    (Head { hash: numbers[0], line: numbers[1] as u64, run: 0, len: numbers[2] as usize }, at)
+}
+
+/// The upper [`CELL_BITS`] of a place.
+fn cell(place: u128) -> usize {
+    (place >> (u128::BITS - CELL_BITS)) as usize
+}
+
+/// Entries in a file: for each a header, whose numbers are little-endian, and its payload. No other process
 /// reads it, so it starts with no magic.
 #[derive(Debug)]
 struct Run {
     path: TempPath,
-    count: u64,
+    bytes: u64,
 }
 
 impl Run {
     fn create(dir: &Path) -> Result<Self, SpillError> {
         let file = tempfile::Builder::new().prefix("spill-").tempfile_in(dir);
         let file = file.map_err(|error| SpillError { path: dir.to_owned(), action: "made", error })?;
-        Ok(Self { path: file.into_temp_path(), count: 0 })
+        Ok(Self { path: file.into_temp_path(), bytes: 0 })
     }
 
     fn append(&mut self) -> Result<Writer<'_>, SpillError> {
@@ -271,14 +439,10 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn write(&mut self, hash: u128, line: u64, payload: &[u8]) -> Result<(), SpillError> {
-        let mut header = [0; HEADER];
-        header[..16].copy_from_slice(&hash.to_le_bytes());
-        header[16..24].copy_from_slice(&line.to_le_bytes());
-        header[24..].copy_from_slice(&(payload.len() as u64).to_le_bytes());
-        self.run.count += 1;
-        let written = self.out.write_all(&header).and_then(|()| self.out.write_all(payload));
-        written.map_err(failed(&self.run.path, "written"))
+    /// Writes whole entries.
+    fn write(&mut self, entries: &[u8]) -> Result<(), SpillError> {
+        self.run.bytes += entries.len() as u64;
+        self.out.write_all(entries).map_err(failed(&self.run.path, "written"))
     }
 
     fn finish(mut self) -> Result<(), SpillError> {
@@ -294,8 +458,8 @@ fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> SpillE
 #[derive(Debug)]
 struct Merge {
     runs: Vec<(Run, BufReader<File>)>,
-    /// Each run's next entry but for its payload, which waits in the file: hash, line, run, length.
-    heads: BinaryHeap<Reverse<(u128, u64, usize, u64)>>,
+    /// Each run's next entry but for its payload, which waits in the file. Runs are in order of arrival.
+    heads: BinaryHeap<Reverse<Head>>,
 }
 
 impl Merge {
@@ -311,38 +475,44 @@ impl Merge {
         };
         let mut merge = Self { runs: runs.map(open).collect::<Result<_, _>>()?, heads: BinaryHeap::new() };
         for run in 0..merge.runs.len() {
-            merge.read_head(run)?;
+            let head = read_head(&mut merge.runs[run], run)?;
+            merge.heads.extend(head.map(Reverse));
         }
         Ok(merge)
     }
 
-    /// The next entry's hash and line; its payload goes to `payload`.
-    fn next(&mut self, payload: &mut Vec<u8>) -> Result<Option<(u128, u64)>, SpillError> {
-        let Some(Reverse((hash, line, run, len))) = self.heads.pop() else { return Ok(None) };
-        let (Run { path, .. }, input) = &mut self.runs[run];
-        payload.clear();
-        match input.take(len).read_to_end(payload) {
-            Ok(read) if read as u64 == len => {}
-            Ok(_) => return Err(failed(path, "read")(io::ErrorKind::UnexpectedEof.into())),
-            Err(error) => return Err(failed(path, "read")(error)),
-        }
-        self.read_head(run)?;
-        Ok(Some((hash, line)))
+    fn peek(&self) -> Option<Head> {
+        self.heads.peek().map(|head| head.0)
     }
 
-    fn read_head(&mut self, index: usize) -> Result<(), SpillError> {
-        let (run, input) = &mut self.runs[index];
-        if run.count == 0 {
-            return Ok(());
+    /// Goes on to the next entry and gives the payload of this one, whose length `out` has.
+    fn read(&mut self, out: &mut [u8]) -> Result<(), SpillError> {
+        let mut least = self.heads.peek_mut().expect("peeked");
+        let Head { run, len, .. } = least.0;
+        assert_eq!(len, out.len(), "a payload is read whole");
+        let (Run { path, .. }, input) = &mut self.runs[run];
+        input.read_exact(out).map_err(failed(path, "read"))?;
+        match read_head(&mut self.runs[run], run)? {
+            Some(next) => least.0 = next,
+            None => drop(PeekMut::pop(least)),
         }
-        run.count -= 1;
-        let mut header = [0; HEADER];
-        input.read_exact(&mut header).map_err(failed(&run.path, "read"))?;
-        let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().expect("eight bytes"));
-        let hash = u128::from(word(0)) | u128::from(word(8)) << 64;
-        self.heads.push(Reverse((hash, word(16), index, word(24))));
         Ok(())
     }
+}
+
+/// The next header of a run, or `None` at its end.
+fn read_head((run, input): &mut (Run, BufReader<File>), index: usize) -> Result<Option<Head>, SpillError> {
+    if run.bytes == 0 {
+        return Ok(None);
+    }
+    let mut header = [0; HEADER];
+    input.read_exact(&mut header[..WIDTHS]).map_err(failed(&run.path, "read"))?;
+    let len = widths([header[0], header[1]]).iter().sum::<usize>();
+    input.read_exact(&mut header[WIDTHS..WIDTHS + len]).map_err(failed(&run.path, "read"))?;
+    let (head, header) = head(&header);
+    let rest = (head.len as u64).checked_add(header as u64).and_then(|len| run.bytes.checked_sub(len));
+    run.bytes = rest.ok_or_else(|| failed(&run.path, "read")(io::ErrorKind::UnexpectedEof.into()))?;
+    Ok(Some(Head { run: index, ..head }))
 }
 
 #[cfg(test)]
@@ -441,13 +611,15 @@ mod tests {
     fn a_folder_or_file_that_is_gone_is_named_with_a_remedy() {
         let mut spill = Spill::new(Path::new("no/such/folder"), 0, Order::Hash);
         spill.push(1, 1, b"x").unwrap();
-        let error = spill.push(2, 2, b"y").unwrap_err();
+        spill.push(2, 2, b"y").unwrap();
+        let error = spill.push(3, 3, b"z").unwrap_err();
         assert!(error.to_string().contains("no/such/folder can't be made"), "{error}");
 
         let dir = tempfile::tempdir().unwrap();
         let mut spill = Spill::new(dir.path(), 1000, Order::Arrival);
         fill(&mut spill, &entries(500));
         spill.flush().unwrap();
+        spill.settle().unwrap();
         let file = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
         let len = file.metadata().unwrap().len();
         File::options().write(true).open(&file).unwrap().set_len(len - 1).unwrap();
@@ -468,7 +640,7 @@ mod tests {
         let mut run = Run::create(dir.path()).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut out = Writer { run: &mut run, out: BufWriter::new(full) };
-        out.write(1, 1, &[0; 100]).unwrap();
+        out.write(&[0; 100]).unwrap();
         let error = out.finish().unwrap_err().to_string();
         assert!(error.contains("can't be written") && error.contains("free space there"), "{error}");
     }

@@ -18,7 +18,7 @@ use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
 use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan};
 use blindcore_wire::{Change, Value};
 
-use crate::build::{Build, Keyed, WATCH_ROWS, sync_folder};
+use crate::build::{Build, new_salt, sync_folder};
 use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, Parts, to_hex};
 use crate::section::{Kind, Writer};
 use crate::{Order, Source, SourceSpec, Spill, Stage, StoreError, Stored, Watch, build, codec};
@@ -27,6 +27,8 @@ use crate::{Order, Source, SourceSpec, Spill, Stage, StoreError, Stored, Watch, 
 pub const CHANGE_COLUMN: &str = "_change";
 /// The column of CHANGES that says which row is meant in a table without keys; empty for a row that is added.
 pub const ROW_COLUMN: &str = "_row";
+/// Rows between two calls of the watch.
+const WATCH_ROWS: u64 = 1024;
 
 /// What to change.
 #[derive(Clone, Debug)]
@@ -75,8 +77,8 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
 
     let mut rows = Rows::new(&stored, options, &work.0)?;
     let read = rows.read(watch)?;
-    let mut keyed = Keyed::new()?;
-    let merged = merge(&stored, options, &work.0, read.spill, old.rows, &mut keyed)?;
+    let salt = new_salt()?;
+    let mut merged = merge(&stored, options, &work.0, read.spill, old.rows, &salt)?;
     let counts = merged.counts;
     let last = read.last.or_else(|| old.follow.as_ref().map(|f| f.last.clone()));
     let follow = options.follow.clone().zip(last).map(|(column, last)| Follow { column, last });
@@ -92,10 +94,11 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
     } else {
         let record_bytes = merged.records.max_payload().saturating_sub(FINGERPRINT_BYTES).max(2);
         let planned = plan(merged.count, record_bytes, true, SchemeChoice::Auto)?;
-        let columns = keyword::columns_for(keyed.fullest(planned.geometry.groups));
+        let columns = keyword::columns_for(merged.records.fullest(planned.geometry.groups)?);
         let params = Params::new(planned.scheme, Geometry { columns, ..planned.geometry })?;
         let prefix = format!("changes-{epoch}");
-        let (shards, seeds) = build.keyed(&prefix, &params, merged.records.finish()?, merged.count, watch)?;
+        let entries = merged.records.finish()?;
+        let (shards, seeds) = build.matrix(&prefix, &params, entries, true, merged.count, watch)?;
         let records = build.part(&prefix, &params, shards, Some(seeds), watch)?;
         let added = merged.keys.count();
         let keys = if added == 0 || stored.keys.is_none() {
@@ -103,11 +106,11 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
         } else {
             let prefix = format!("{prefix}-keys");
             let params = plan(added, merged.keys.max_payload(), false, SchemeChoice::Auto)?;
-            let shards = build.dense(&prefix, &params, merged.keys.finish()?, added, watch)?;
+            let (shards, _) = build.matrix(&prefix, &params, merged.keys.finish()?, false, added, watch)?;
             Some(build.part(&prefix, &params, shards, None, watch)?)
         };
         let log = write_log(&work.0, &params, epoch, &mut merged.log.finish()?)?;
-        let salt = to_hex(&keyed.salt);
+        let salt = to_hex(&salt);
         Some(ChangesManifest { base_rows, removed: merged.removed, salt, records, keys, log })
     };
     let manifest = Manifest::new(Parts {
@@ -508,7 +511,7 @@ fn merge(
     work: &Path,
     spill: Spill,
     rows: u64,
-    keyed: &mut Keyed,
+    salt: &[u8; 32],
 ) -> Result<Merged, StoreError> {
     let spill_of = |order| Spill::new(work, options.memory / 4, order);
     let description = stored.description()?;
@@ -560,7 +563,7 @@ fn merge(
         finals.push(hash, 0, &payload)?;
     }
     let (mut log, mut records, mut keys) =
-        (spill_of(Order::Arrival), spill_of(Order::Hash), spill_of(Order::Hash));
+        (spill_of(Order::Arrival), spill_of(Order::Hash).counted(), spill_of(Order::Hash));
     let mut table_rows = rows;
     let mut numbers = spill_of(Order::Hash);
     for entry in fresh.finish()? {
@@ -580,8 +583,7 @@ fn merge(
         table_rows = table_rows.max(if stored.manifest().key.is_none() { entry.number + 1 } else { 0 });
         entry.encode(&mut payload);
         log.push(0, 0, &payload)?;
-        let key_hash = KeyHash::new(&keyed.salt, &entry.key);
-        keyed.count(&key_hash);
+        let key_hash = KeyHash::new(salt, &entry.key);
         payload.clear();
         payload.extend_from_slice(&key_hash.fingerprint);
         entry.record.as_deref().map_or(Change::Removed, Change::Set).encode(&mut payload);

@@ -114,6 +114,31 @@ fn a_table_without_keys_answers_by_index() {
 }
 
 #[test]
+fn values_come_in_the_order_that_is_asked_for_wherever_the_key_stands() {
+    let dir = tempfile::tempdir().unwrap();
+    let rows: String = (0..40).map(|i| format!("a{i},{i},b{i},c{i}\n")).collect();
+    std::fs::write(dir.path().join("t.csv"), format!("a,k,b,c\n{rows}")).unwrap();
+    let mut options = options(dir.path(), "t.csv", Some("k"));
+    options.force = true;
+    let asked = |names: &[&str]| Some(names.iter().map(|n| (*n).to_owned()).collect());
+    for (values, want) in [
+        (None, vec!["a7", "b7", "c7"]),
+        (asked(&["c", "a"]), vec!["c7", "a7"]),
+        (asked(&["b", "k", "a"]), vec!["b7", "7", "a7"]),
+    ] {
+        options.values = values;
+        let stored = run(&options).unwrap();
+        let salt = stored.manifest().salt().unwrap().unwrap();
+        let seeds = stored.records.seeds.clone().unwrap();
+        let index = Index::new(stored.records.params.geometry, salt, seeds).unwrap();
+        let (selection, print) = index.select(b"7");
+        let slot = Asked::new(&stored.records).slot(&selection);
+        let record = codec::decode_record(keyword::open(&slot, &print).unwrap(), want.len()).unwrap();
+        assert_eq!(record, want.into_iter().map(|v| Value::Text(v.into())).collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn longest_records_and_shortest_tables() {
     let dir = tempfile::tempdir().unwrap();
     let longest = "y".repeat(blindcore_lookup::MAX_RECORD_BYTES - 4);

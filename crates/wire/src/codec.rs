@@ -25,6 +25,8 @@
 //! zero unless it is the only one; 64 bits at most. Arrays and objects lie in each other
 //! [`MAX_DEPTH`] deep at most, hold no blob and no real that is not finite, and an object holds a key once.
 
+use std::borrow::Cow;
+
 use crate::Value;
 use serde_json::{Map, Value as Json};
 
@@ -115,7 +117,7 @@ pub fn encode_record(values: &[Value], out: &mut Vec<u8>) {
             Value::Bool(b) => out.push(if *b { TRUE } else { FALSE }),
             Value::Int(n) => put_integer((*n).into(), out),
             Value::Real(x) => put_real(*x, out),
-            Value::Text(text) => put_text(text, out),
+            Value::Text(text) => encode_text(text, out),
             Value::Blob(bytes) => {
                 out.push(BLOB);
                 put_varint(bytes.len() as u64, out);
@@ -177,11 +179,41 @@ pub fn encode_key(value: &Value) -> Result<Vec<u8>, KeyError> {
         Value::Text(text) => text.clone().into_bytes(),
         Value::Blob(bytes) => bytes.clone(),
     };
+    check_key(&key).map(|()| key)
+}
+
+fn check_key(key: &[u8]) -> Result<(), KeyError> {
     match key.len() {
         0 => Err(KeyError::Empty),
         got if got > MAX_KEY_BYTES => Err(KeyError::Length { got }),
-        _ => Ok(key),
+        _ => Ok(()),
     }
+}
+
+/// The bytes that [`encode_key`] gives for a value, from the bytes that [`encode_record`] gives for it alone. A
+/// text's are where they lie.
+///
+/// # Errors
+/// As [`encode_key`].
+///
+/// # Panics
+/// Some, if the bytes are not one encoded value.
+pub fn key_of_encoded(value: &[u8]) -> Result<Cow<'_, [u8]>, KeyError> {
+    let (first, rest) = value.split_first().expect("a value has a first byte");
+    let text = match *first {
+        SHORT_TEXT.. => rest,
+        LONG_TEXT => {
+            let varint = rest.iter().position(|b| b & 0x80 == 0).expect("a text says how long it is");
+            &rest[varint + 1..]
+        }
+        ARRAY => return Err(KeyError::Kind { what: "a JSON array" }),
+        OBJECT => return Err(KeyError::Kind { what: "a JSON object" }),
+        _ => {
+            let value = decode_record(value, 1).expect("an encoded value is read back");
+            return encode_key(&value[0]).map(Cow::Owned);
+        }
+    };
+    check_key(text).map(|()| Cow::Borrowed(text))
 }
 
 fn put_varint(mut n: u64, out: &mut Vec<u8>) {
@@ -210,7 +242,8 @@ fn put_real(x: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(&x.to_le_bytes());
 }
 
-fn put_text(text: &str, out: &mut Vec<u8>) {
+/// Appends the text to `out`, as [`encode_record`] appends a [`Value::Text`].
+pub fn encode_text(text: &str, out: &mut Vec<u8>) {
     let len = text.len() as u64;
     if len <= SHORT_TEXT_MAX {
         out.push(SHORT_TEXT + len as u8);
@@ -230,7 +263,7 @@ fn put_json(json: &Json, out: &mut Vec<u8>) {
             (_, Some(int)) => put_integer(int.into(), out),
             _ => put_real(n.as_f64().expect("a JSON number without its own feature is i64, u64 or f64"), out),
         },
-        Json::String(text) => put_text(text, out),
+        Json::String(text) => encode_text(text, out),
         Json::Array(items) => {
             out.push(ARRAY);
             put_varint(items.len() as u64, out);
@@ -240,7 +273,7 @@ fn put_json(json: &Json, out: &mut Vec<u8>) {
             out.push(OBJECT);
             put_varint(map.len() as u64, out);
             for (key, item) in map {
-                put_text(key, out);
+                encode_text(key, out);
                 put_json(item, out);
             }
         }
@@ -575,6 +608,12 @@ mod tests {
             }
             bytes.resize(len + padding, 0);
             prop_assert_eq!(decode_record(&bytes, values.len()), Ok(values));
+        }
+
+        #[test]
+        fn a_key_is_the_same_from_a_value_and_from_its_bytes(value in any_value()) {
+            let key = encode_key(&value);
+            prop_assert_eq!(key_of_encoded(&encoded(&[value])).map(Cow::into_owned), key);
         }
 
         #[test]

@@ -15,12 +15,15 @@ use blindcore_math::{LWE_DIMENSION, Modulus, SecretRng};
 use blindcore_store::{Shard, StreamOptions, Streamed};
 use serde_json::json;
 
+use super::table::table;
 use super::{Row, Samples, print};
 use crate::Outcome;
 use crate::args::BenchLookup;
 use crate::output::{self, Bar};
 
 const GATHERED: usize = 16;
+/// Bytes of the CSV table that is built, at most.
+const MAX_TABLE_BYTES: f64 = (256u64 << 20) as f64;
 
 pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
     anyhow::ensure!(
@@ -40,6 +43,8 @@ pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
         rows.iter().find(|r| r.id == "lookup.simplepir.1t").map_or(f64::NAN, |r| r.value.median());
     rows.push(hint(args, side.min(16_384), &one, loop_rate, &mut bar)?);
     rows.push(client(args, &mut bar)?);
+    let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
+    rows.push(table(args, table_bytes, &two, &mut bar)?);
     let mut reader = None;
     match &args.disk {
         Some(dir) => {
@@ -52,7 +57,7 @@ pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
     drop(bar);
     let settings = json!({
         "disk_reader": reader, "device": one.name(), "database_bytes": side * side, "hint_database_bytes": side.min(16_384).pow(2),
-        "client_database_bytes": 1u64 << 30, "repeat": args.repeat,
+        "client_database_bytes": 1u64 << 30, "table_bytes": table_bytes, "repeat": args.repeat,
     });
     print(&rows, settings, args.json)?;
     Ok(Outcome::Done)

@@ -3,6 +3,7 @@
 mod circuit;
 mod lookup;
 mod sum;
+mod table;
 
 use std::borrow::Cow;
 

@@ -4,9 +4,11 @@
 //! closed, and text after a closing quote, for data, and puts no bound on a row.
 
 use super::lines::Lines;
-use super::{Progress, Row, Source, SourceError, project};
+use super::{Progress, Row, Rows, Source, SourceError, project};
 use crate::Value;
+use memchr::{memchr, memchr3};
 use std::io::BufRead;
+use std::ops::Range;
 
 pub(super) struct Delimited<R> {
     records: Records<R>,
@@ -23,16 +25,36 @@ impl<R: BufRead> Delimited<R> {
         delimiter: u8,
         wanted: Option<&[String]>,
     ) -> Result<Self, SourceError> {
-        let mut records = Records { lines, delimiter, text: Vec::new(), ends: Vec::new() };
+        let mut records = Records { lines, delimiter, fields: Vec::new() };
         if !records.read()? {
             return Err(records.lines.unfit("it is empty", "start it with a row of column names"));
         }
-        let width = records.ends.len();
+        let width = records.fields.len();
         let name = |i| Ok(records.field(i, || format!("the name of column {}", i + 1))?.to_owned());
         let header = (0..width).map(name).collect::<Result<Vec<String>, SourceError>>()?;
         let positions = project(records.lines.origin(), &header, wanted)?;
         let columns = positions.iter().map(|i| header[*i].clone()).collect();
         Ok(Self { records, width, positions, columns })
+    }
+}
+
+impl<R: BufRead> Delimited<R> {
+    /// Reads a row; false where there is none.
+    fn read(&mut self) -> Result<bool, SourceError> {
+        if !self.records.read()? {
+            return Ok(false);
+        }
+        let (got, want) = (self.records.fields.len(), self.width);
+        if got != want {
+            let why = format!("it has {got} fields where the header has {want}");
+            return Err(self.records.lines.flaw(why, "quote fields that hold delimiters, or mend the row"));
+        }
+        Ok(true)
+    }
+
+    /// A wanted value of the row.
+    fn value(&self, i: usize) -> Result<&str, SourceError> {
+        self.records.field(self.positions[i], || format!("column {:?}", self.columns[i]))
     }
 }
 
@@ -42,21 +64,23 @@ impl<R: BufRead + Send> Source for Delimited<R> {
     }
 
     fn next_row(&mut self) -> Result<Option<Row>, SourceError> {
-        if !self.records.read()? {
+        if !self.read()? {
             return Ok(None);
         }
-        let records = &self.records;
-        let (got, want) = (records.ends.len(), self.width);
-        if got != want {
-            let why = format!("it has {got} fields where the header has {want}");
-            return Err(records.lines.flaw(why, "quote fields that hold delimiters, or mend the row"));
+        let values = (0..self.columns.len()).map(|i| Ok(Value::Text(self.value(i)?.to_owned())));
+        let values = values.collect::<Result<_, SourceError>>()?;
+        Ok(Some(Row { line: self.records.lines.row(), values }))
+    }
+
+    fn next_into(&mut self, rows: &mut Rows) -> Result<bool, SourceError> {
+        if !self.read()? {
+            return Ok(false);
         }
-        let value = |(i, name): (&usize, &String)| {
-            Ok(Value::Text(records.field(*i, || format!("column {name:?}"))?.to_owned()))
-        };
-        let values =
-            self.positions.iter().zip(&self.columns).map(value).collect::<Result<_, SourceError>>()?;
-        Ok(Some(Row { line: records.lines.row(), values }))
+        for i in 0..self.columns.len() {
+            rows.text(self.value(i)?);
+        }
+        rows.end_row(self.records.lines.row());
+        Ok(true)
     }
 
     fn progress(&self) -> Progress {
@@ -68,17 +92,14 @@ impl<R: BufRead + Send> Source for Delimited<R> {
 struct Records<R> {
     lines: Lines<R>,
     delimiter: u8,
-    /// The row's fields, one after another, unquoted.
-    text: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
+    /// Where the row's fields lie in its lines, unquoted.
+    fields: Vec<Range<usize>>,
 }
 
 impl<R: BufRead> Records<R> {
     /// Reads a row; false where there is none.
     fn read(&mut self) -> Result<bool, SourceError> {
-        self.text.clear();
-        self.ends.clear();
+        self.fields.clear();
         // A line of delimiters is a row, even where they are tabs.
         if !self.lines.start_row(|line| line.iter().all(|b| matches!(b, b'\r' | b'\n')))? {
             return Ok(false);
@@ -86,71 +107,74 @@ impl<R: BufRead> Records<R> {
         let mut at = 0;
         loop {
             let quoted = self.lines.raw().get(at) == Some(&b'"');
-            at = if quoted { self.quoted(at + 1)? } else { self.unquoted(at)? };
-            let last = match &self.lines.raw()[at..] {
-                b"" | b"\n" | b"\r\n" | b"\r" => true,
+            let (field, end) = if quoted { self.quoted(at + 1)? } else { self.unquoted(at)? };
+            let last = match &self.lines.raw()[end..] {
                 [byte, ..] if *byte == self.delimiter => false,
+                b"" | b"\n" | b"\r\n" | b"\r" => true,
                 _ => {
                     return Err(
                         self.flaw("text follows its closing quote", "double quotes within a quoted field")
                     );
                 }
             };
-            self.ends.push(self.text.len());
+            self.fields.push(field);
             if last {
                 return Ok(true);
             }
-            at += 1;
+            at = end + 1;
         }
     }
 
-    /// Reads a field after its opening quote, over as many lines as it takes; gives where it ends in the last.
-    fn quoted(&mut self, mut at: usize) -> Result<usize, SourceError> {
+    /// Reads a field from behind its opening quote, over as many lines as it takes, and moves it together where
+    /// quotes are doubled; gives where it lies and where its closing quote ends.
+    fn quoted(&mut self, start: usize) -> Result<(Range<usize>, usize), SourceError> {
+        let (mut end, mut at, mut searched) = (start, start, start);
         loop {
-            let rest = &self.lines.raw()[at..];
-            let Some(quote) = rest.iter().position(|b| *b == b'"') else {
-                self.text.extend_from_slice(rest);
-                if !self.lines.more(self.text.len())? {
+            let Some(quote) = memchr(b'"', &self.lines.raw()[searched..]) else {
+                searched = self.lines.raw().len();
+                if !self.lines.more()? {
                     return Err(
                         self.flaw("its quote is never closed", "close it, or double it to mean a quote")
                     );
                 }
-                at = 0;
                 continue;
             };
-            let doubled = rest.get(quote + 1) == Some(&b'"');
-            self.text.extend_from_slice(&rest[..quote + usize::from(doubled)]);
-            at += quote + 1 + usize::from(doubled);
+            let quote = searched + quote;
+            let doubled = self.lines.raw().get(quote + 1) == Some(&b'"');
+            let text = at..quote + usize::from(doubled);
+            if at > end {
+                self.lines.raw_mut().copy_within(text.clone(), end);
+            }
+            end += text.len();
+            at = quote + 1 + usize::from(doubled);
+            searched = at;
             if !doubled {
-                return Ok(at);
+                return Ok((start..end, at));
             }
         }
     }
 
-    /// Reads a field that starts with no quote; gives where it ends.
-    fn unquoted(&mut self, at: usize) -> Result<usize, SourceError> {
+    /// Reads a field that starts with no quote; gives where it lies and where it ends.
+    fn unquoted(&self, at: usize) -> Result<(Range<usize>, usize), SourceError> {
         let rest = &self.lines.raw()[at..];
-        let ends = |b: &u8| *b == self.delimiter || *b == b'\n' || *b == b'\r';
-        let end = rest.iter().position(ends).unwrap_or(rest.len());
+        let end = memchr3(self.delimiter, b'\n', b'\r', rest).unwrap_or(rest.len());
         if rest[end..].first() == Some(&b'\r') && !matches!(rest[end..], [_] | [_, b'\n']) {
             return Err(
                 self.flaw("a carriage return stands alone", "end lines with LF or CRLF, or quote the field")
             );
         }
-        self.text.extend_from_slice(&rest[..end]);
-        Ok(at + end)
+        Ok((at..at + end, at + end))
     }
 
     /// A field of the row.
     fn field(&self, i: usize, name: impl FnOnce() -> String) -> Result<&str, SourceError> {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        str::from_utf8(&self.text[start..self.ends[i]])
+        str::from_utf8(&self.lines.raw()[self.fields[i].clone()])
             .map_err(|_| self.lines.flaw(format!("{} is not UTF-8", name()), "save the file as UTF-8"))
     }
 
     /// What is wrong with the field that would come next.
     fn flaw(&self, why: &str, remedy: &'static str) -> SourceError {
-        self.lines.flaw(format!("field {}: {why}", self.ends.len() + 1), remedy)
+        self.lines.flaw(format!("field {}: {why}", self.fields.len() + 1), remedy)
     }
 }
 

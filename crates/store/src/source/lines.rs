@@ -6,14 +6,14 @@ use std::io::{self, BufRead, BufReader, Read, Stdin};
 use std::path::Path;
 
 /// Bytes read from a file at a time.
-const BUFFER: usize = 64 << 10;
+const BUFFER: usize = 256 << 10;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The lines of a text file, read one at a time.
 pub(super) struct Lines<R> {
     input: R,
     origin: String,
-    /// The line that was read last, with its end, and without the byte order mark.
+    /// The lines of the row so far, with their ends, and without the byte order mark.
     raw: Vec<u8>,
     /// Its number, counted from 1.
     line: u64,
@@ -82,17 +82,17 @@ impl<R: BufRead> Lines<R> {
     pub(super) fn start_row(&mut self, blank: impl Fn(&[u8]) -> bool) -> Result<bool, SourceError> {
         loop {
             self.row = self.line + 1;
-            let read = self.more(0)?;
+            self.raw.clear();
+            let read = self.more()?;
             if !read || !blank(&self.raw) {
                 return Ok(read);
             }
         }
     }
 
-    /// Reads the next line of a row of which the caller holds so many bytes; false where there is none.
-    pub(super) fn more(&mut self, held: usize) -> Result<bool, SourceError> {
-        self.raw.clear();
-        let room = self.limit.saturating_sub(held);
+    /// Reads another line of the row; false where there is none.
+    pub(super) fn more(&mut self) -> Result<bool, SourceError> {
+        let room = self.limit.saturating_sub(self.raw.len());
         let read = self.input.by_ref().take(room as u64 + 1).read_until(b'\n', &mut self.raw);
         let read = read.map_err(|error| failed(&self.origin, error))?;
         self.done += read as u64;
@@ -116,9 +116,14 @@ impl<R: BufRead> Lines<R> {
         Ok(true)
     }
 
-    /// The line that was read last, with its end.
+    /// The lines of the row so far, with their ends.
     pub(super) fn raw(&self) -> &[u8] {
         &self.raw
+    }
+
+    /// The same, for whoever unquotes it where it lies.
+    pub(super) fn raw_mut(&mut self) -> &mut [u8] {
+        &mut self.raw
     }
 
     /// The number of the line that the row starts at, counted from 1.

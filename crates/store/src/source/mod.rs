@@ -69,8 +69,12 @@ mod mysql;
 mod parquet;
 mod parquet_checks;
 mod postgres;
+mod rows;
 mod server;
 mod sqlite;
+
+pub use rows::Rows;
+pub(crate) use rows::{Ahead, Batch};
 
 use crate::Value;
 use std::collections::HashSet;
@@ -122,6 +126,16 @@ pub trait Source: Send {
     /// # Errors
     /// A row is no row, naming its line; or the source can't be read any further.
     fn next_row(&mut self) -> Result<Option<Row>, SourceError>;
+
+    /// Adds the next row to `rows`, encoded; false after the last.
+    ///
+    /// # Errors
+    /// As [`Source::next_row`]; `rows` has no more rows then than before.
+    fn next_into(&mut self, rows: &mut Rows) -> Result<bool, SourceError> {
+        let Some(row) = self.next_row()? else { return Ok(false) };
+        rows.push(&row);
+        Ok(true)
+    }
 
     /// How far it is.
     fn progress(&self) -> Progress;

@@ -1,0 +1,85 @@
+//! `blindcore bench lookup`, the part that builds a table.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::Path;
+
+use blindcore_accel_cpu::Cpu;
+use blindcore_lookup::SchemeChoice;
+use blindcore_store::{BuildOptions, SourceSpec, Spill, build};
+
+use super::{Row, Samples};
+use crate::args::BenchLookup;
+use crate::db::Stages;
+use crate::output::Bar;
+
+/// A CSV table read and laid out, its hint apart, beside reading the same file and nothing else.
+pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) -> anyhow::Result<Row> {
+    let dir = match &args.disk {
+        Some(disk) => tempfile::tempdir_in(disk)?,
+        None => tempfile::tempdir()?,
+    };
+    let path = dir.path().join("table.csv");
+    let len = write_table(&path, bytes)?;
+    let options = BuildOptions {
+        source: SourceSpec::parse(&path.to_string_lossy())?,
+        key: Some("id".into()),
+        values: None,
+        name: None,
+        out: dir.path().join("db"),
+        scheme: SchemeChoice::Auto,
+        directory: true,
+        force: true,
+        memory: Spill::DEFAULT_MEMORY,
+    };
+    let [mut built, mut read]: [Samples; 2] = Default::default();
+    for _ in 0..args.repeat.min(3) {
+        read.time(|| -> std::io::Result<()> {
+            let (mut file, mut buffer) = (File::open(&path)?, vec![0; 1 << 20]);
+            while file.read(&mut buffer)? > 0 {}
+            Ok(())
+        })?;
+        let mut stages = Stages::new();
+        build(&options, cpu, &mut |stage, done, total| {
+            stages.at(stage);
+            if done > 0 || total.is_some() {
+                bar.set("building", done, total, false);
+            }
+            Ok(())
+        })?;
+        let [reading, layout, _] = stages.end();
+        built.0.push(reading + layout);
+    }
+    let rate = |samples: &Samples| samples.map(|t| len as f64 / t / 1e6);
+    Ok(Row {
+        id: "lookup.build.csv".into(),
+        what: "CSV read and laid out, the hint apart",
+        unit: "MB/s",
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        value: rate(&built),
+        of: "the same file read".into(),
+        of_value: rate(&read).median(),
+    })
+}
+
+/// Writes rows of some 250 bytes; returns how many bytes they have in all.
+fn write_table(path: &Path, bytes: usize) -> anyhow::Result<u64> {
+    let mut file = BufWriter::new(File::create(path)?);
+    let (mut written, mut row) = (0, 0u64);
+    file.write_all(b"id,name,mail,note,remark\n")?;
+    let words = |seed: u64| format!("{:016x} {:020}", seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), seed);
+    while written < bytes {
+        let id = row.wrapping_mul(2_654_435_761) & 0xffff_ffff;
+        let note = words(id * 3);
+        let line = format!(
+            "{id},{},{row}@example.org,\"{note}, {}\",{note} {}\n",
+            words(row),
+            words(id),
+            words(id * 7)
+        );
+        file.write_all(line.as_bytes())?;
+        written += line.len();
+        row += 1;
+    }
+    Ok(file.into_inner()?.metadata()?.len())
+}
