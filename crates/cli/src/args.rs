@@ -172,7 +172,28 @@ Examples:
 gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
 SIGTERM and Ctrl-C finish the lookups under way and stop. Beyond this machine connections are encrypted
 by TLS 1.2 or 1.3. With --tokens only who shows a token is answered (`blindcore token` makes them).
-SIGHUP reads certificates and tokens anew; what can't be read stays as it was. Sizes and headers are checked at the start, contents by `blindcore db verify`.")]
+SIGHUP reads certificates and tokens anew; what can't be read stays as it was. Sizes and headers are checked at the start, contents by `blindcore db verify`.
+
+Nobody can take all of a server: clients take turns query by query, and where connections or places in a
+queue run out, whoever has most of them gives way. A client is a token or, without, an address. blindcore.toml
+has a section for this, shown with its defaults; without the two of a minute, any number is allowed:
+
+  [limits]
+  connections = 1024
+  connections_per_client = 64
+  streams_per_connection = 64
+  waiting_queries = 1024
+  waiting_per_client = 256
+  queries_per_request = 64
+  queries_per_minute = 6000
+  hint_mib_per_minute = 1000
+  request_mib = 64
+  request_memory_mib = 1024
+  header_seconds = 10
+  request_seconds = 60
+  idle_seconds = 120
+  drain_seconds = 0
+  grace_seconds = 30")]
 pub(crate) struct Serve {
     /// The databases' folders
     #[arg(required = true, value_name = "DIR")]
@@ -192,6 +213,18 @@ pub(crate) struct Serve {
     /// Answer only to the tokens in this file: lines of a name and a digest, as `blindcore token` prints them
     #[arg(long, env = "BLINDCORE_TOKENS", value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
+    /// Answer GET /metrics here, for Prometheus, in plain text: a port of this machine, or an address and a port
+    #[arg(long, env = "BLINDCORE_METRICS", value_name = "ADDRESS")]
+    pub(crate) metrics: Option<String>,
+    /// Most connections at a time [default: 1024]
+    #[arg(long, value_name = "N")]
+    pub(crate) connections: Option<usize>,
+    /// Most connections from one address, of IPv6 from one network of 64 bits [default: 64]
+    #[arg(long, value_name = "N")]
+    pub(crate) connections_per_client: Option<usize>,
+    /// Most queries a minute of one client: of one token or, without tokens, one address [default: any number]
+    #[arg(long, value_name = "N")]
+    pub(crate) queries_per_minute: Option<u64>,
     /// Most queries that one pass over a database answers, 1 to 64 [default: 16]
     #[arg(long, env = "BLINDCORE_GATHER", value_name = "N")]
     pub(crate) gather: Option<usize>,

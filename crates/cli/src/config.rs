@@ -31,8 +31,48 @@ pub(crate) struct Config {
     pub(crate) tokens: Option<PathBuf>,
     /// As `--memory`.
     pub(crate) memory: Option<String>,
+    /// As `--metrics`.
+    pub(crate) metrics: Option<String>,
+    /// What clients of `serve` may take.
+    pub(crate) limits: Limits,
     /// As `--gather`.
     pub(crate) gather: Option<usize>,
+}
+
+/// What clients may take of a server; what is left out is as by default.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Limits {
+    /// Connections at a time.
+    pub(crate) connections: Option<usize>,
+    /// Connections from one address.
+    pub(crate) connections_per_client: Option<usize>,
+    /// Requests at a time on one connection.
+    pub(crate) streams_per_connection: Option<u32>,
+    /// Queries that wait for one part of a table.
+    pub(crate) waiting_queries: Option<usize>,
+    /// Queries of one client that wait.
+    pub(crate) waiting_per_client: Option<usize>,
+    /// Queries in a request.
+    pub(crate) queries_per_request: Option<usize>,
+    /// Queries of one client in a minute.
+    pub(crate) queries_per_minute: Option<u64>,
+    /// Mebibytes of hints for one client in a minute.
+    pub(crate) hint_mib_per_minute: Option<u64>,
+    /// Mebibytes of a request.
+    pub(crate) request_mib: Option<usize>,
+    /// Mebibytes of all requests and answers.
+    pub(crate) request_memory_mib: Option<usize>,
+    /// Seconds for a handshake, and for the head of a request.
+    pub(crate) header_seconds: Option<u64>,
+    /// Seconds for a request.
+    pub(crate) request_seconds: Option<u64>,
+    /// Seconds that a connection may stand still.
+    pub(crate) idle_seconds: Option<u64>,
+    /// Seconds that `/readyz` says no before connections are refused.
+    pub(crate) drain_seconds: Option<u64>,
+    /// Seconds for requests to finish at the end.
+    pub(crate) grace_seconds: Option<u64>,
 }
 
 /// Read where no file is named.

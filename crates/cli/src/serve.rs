@@ -4,13 +4,14 @@ use std::io::Read;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_accel::Device;
-use blindcore_server::{Config as ServerConfig, Part, Server, Table, Tokens};
+use blindcore_server::{Config as ServerConfig, Handle, Part, Server, Table, Tokens};
 use blindcore_store::{Stored, StoredPart};
 
-use crate::config::Config;
+use crate::config::{Config, Limits};
 use crate::placing::{How, Memory, Placing};
 use crate::{Outcome, args, device};
 
@@ -25,6 +26,9 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     let mut settings = ServerConfig { listen: address(listen)?, ..ServerConfig::default() };
     settings.plain_text = args.plain_text;
     let access = Access::new(&args, config)?;
+    limit(&mut settings, &args, &config.limits)?;
+    let metrics = args.metrics.as_deref().or(config.metrics.as_deref());
+    settings.metrics = metrics.map(metrics_address).transpose()?;
     settings.tls = access.tls()?;
     settings.tokens = access.tokens()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
@@ -62,7 +66,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
             tokens.into_iter().for_each(|tokens| handle.set_tokens(tokens));
             Ok(())
         });
-        reloads.on_hangup()?;
+        reloads.on_hangup(server.handle())?;
         let described = device.describe();
         tracing::info!(
             device = described.name,
@@ -84,6 +88,9 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         if !encrypted && !server.address().ip().is_loopback() {
             tracing::warn!("the transport is plain text, for everybody between to read and change");
         }
+        if let Some(address) = server.metrics_address() {
+            tracing::info!("metrics at http://{address}/metrics");
+        }
         tracing::info!("listening on {scheme}://{}", server.address());
         let stats = server.stats();
         let cut = server.run(stop).await;
@@ -99,6 +106,49 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     })
 }
 
+/// What clients may take: flags over settings over defaults. The server checks the ranges.
+fn limit(settings: &mut ServerConfig, args: &args::Serve, limits: &Limits) -> anyhow::Result<()> {
+    fn set<T: Copy>(place: &mut T, values: [Option<T>; 2]) {
+        if let Some(value) = values.into_iter().flatten().next() {
+            *place = value;
+        }
+    }
+    let mib = |what: &str, n: Option<usize>| match n {
+        Some(n) => n
+            .checked_mul(1 << 20)
+            .map(Some)
+            .with_context(|| format!("{what} is {n}, over what this machine has")),
+        None => Ok(None),
+    };
+    let seconds = |n: Option<u64>| n.map(Duration::from_secs);
+    set(&mut settings.connections, [args.connections, limits.connections]);
+    set(&mut settings.connections_per_client, [args.connections_per_client, limits.connections_per_client]);
+    set(&mut settings.streams_per_connection, [None, limits.streams_per_connection]);
+    set(&mut settings.waiting_queries, [None, limits.waiting_queries]);
+    set(&mut settings.waiting_per_client, [None, limits.waiting_per_client]);
+    set(&mut settings.queries_per_request, [None, limits.queries_per_request]);
+    settings.queries_per_minute = args.queries_per_minute.or(limits.queries_per_minute);
+    settings.hint_bytes_per_minute = limits.hint_mib_per_minute.map(|n| n.saturating_mul(1 << 20));
+    set(&mut settings.request_bytes, [None, mib("request_mib", limits.request_mib)?]);
+    set(&mut settings.memory_bytes, [None, mib("request_memory_mib", limits.request_memory_mib)?]);
+    set(&mut settings.header_timeout, [None, seconds(limits.header_seconds)]);
+    set(&mut settings.request_timeout, [None, seconds(limits.request_seconds)]);
+    set(&mut settings.idle_timeout, [None, seconds(limits.idle_seconds)]);
+    set(&mut settings.drain_delay, [None, seconds(limits.drain_seconds)]);
+    set(&mut settings.grace, [None, seconds(limits.grace_seconds)]);
+    Ok(())
+}
+
+/// A port of this machine, or an address and a port.
+fn metrics_address(text: &str) -> anyhow::Result<SocketAddr> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    text.parse().map_err(|_| {
+        anyhow::anyhow!("--metrics {text:?} is no port and no address; say 9100 or 127.0.0.1:9100")
+    })
+}
+
 /// What a server reads anew when it is told to. Each part that fails keeps what it has.
 #[derive(Default)]
 struct Reloads(Vec<(&'static str, Reload)>);
@@ -111,9 +161,11 @@ impl Reloads {
         self.0.push((what, Box::new(reload)));
     }
 
-    fn run(&mut self) {
+    fn run(&mut self, handle: &Handle) {
         for (what, reload) in &mut self.0 {
-            match reload() {
+            let done = reload();
+            handle.reloaded(done.is_ok());
+            match done {
                 Ok(()) => tracing::info!("{what} read anew"),
                 Err(error) => tracing::error!("{what} stay as they were: {error:#}"),
             }
@@ -122,14 +174,14 @@ impl Reloads {
 
     /// Runs whenever the system says SIGHUP, on a thread of its own, for files are read.
     #[cfg(unix)]
-    fn on_hangup(self) -> anyhow::Result<()> {
+    fn on_hangup(self, handle: Handle) -> anyhow::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut hangup = signal(SignalKind::hangup())?;
         let all = Arc::new(Mutex::new(self));
         tokio::spawn(async move {
             while hangup.recv().await.is_some() {
-                let all = all.clone();
-                let run = move || all.lock().unwrap_or_else(PoisonError::into_inner).run();
+                let (all, handle) = (all.clone(), handle.clone());
+                let run = move || all.lock().unwrap_or_else(PoisonError::into_inner).run(&handle);
                 let _ = tokio::task::spawn_blocking(run).await;
             }
         });
@@ -137,7 +189,7 @@ impl Reloads {
     }
 
     #[cfg(not(unix))]
-    fn on_hangup(self) -> anyhow::Result<()> {
+    fn on_hangup(self, _: Handle) -> anyhow::Result<()> {
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::extract::{Request, State as Extract};
@@ -12,6 +13,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use subtle::ConstantTimeEq;
 
 use crate::Config;
+use crate::clients::ClientId;
 use crate::refusal::Refusal;
 use crate::state::State;
 
@@ -172,10 +174,19 @@ fn replace<T>(place: &RwLock<Option<T>>, value: T) {
     }
 }
 
+/// Where a request comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
 /// Lets a request through to the tables, or refuses it before anything of its body is read.
-pub(crate) async fn admit(Extract(state): Extract<Arc<State>>, request: Request, next: Next) -> Response {
+pub(crate) async fn admit(Extract(state): Extract<Arc<State>>, mut request: Request, next: Next) -> Response {
     match state.access.owner(&request) {
-        Ok(_) => next.run(request).await,
+        Ok(owner) => {
+            let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |p| p.0);
+            let client = owner.map_or_else(|| ClientId::from(peer), ClientId::Token);
+            request.extensions_mut().insert(state.clients.get(client));
+            next.run(request).await
+        }
         Err(refusal) => answer(state.refused(refusal), is_grpc(&request)),
     }
 }

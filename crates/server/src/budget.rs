@@ -24,6 +24,11 @@ impl Budget {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, used: AtomicUsize::new(0) })
     }
+
+    /// Bytes that are in use, and how many may be.
+    pub(crate) fn used(&self) -> (usize, usize) {
+        (self.used.load(Ordering::Relaxed), self.limit)
+    }
 }
 
 /// What one request holds of a [`Budget`], given back on drop: once its answer has left.
@@ -91,6 +96,12 @@ impl Activity {
 
     pub(crate) fn touch(&self) {
         *self.last.lock().expect("nobody panics with it") = (Instant::now(), true);
+    }
+
+    /// How quiet it is: what never said anything before what did, and then the longest.
+    pub(crate) fn quiet(&self) -> (bool, Duration) {
+        let (at, any) = *self.last.lock().expect("nobody panics with it");
+        (!any, at.elapsed())
     }
 
     /// Whether nothing happened for `idle`, or, before anything did, for `first`.

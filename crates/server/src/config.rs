@@ -11,6 +11,8 @@ use crate::Tokens;
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
+    /// Where `GET /metrics` is answered, in plain text, and nothing else; nowhere if it isn't said.
+    pub metrics: Option<SocketAddr>,
     /// Certificates, and so TLS on every connection; [`crate::Handle::set_tls`] puts others in their place. Without, the
     /// transport is plain text, which [`crate::Server::bind`] refuses beyond this machine unless `plain_text` says so.
     pub tls: Option<Arc<rustls::ServerConfig>>,
@@ -20,16 +22,26 @@ pub struct Config {
     pub tokens: Option<Arc<Tokens>>,
     /// The most queries in one pass over a database, 1 to [`blindcore_lookup::MAX_GATHER`].
     pub gather: usize,
-    /// The most queries that wait for one part of a table.
+    /// The most queries that wait for one part of a table. Where there would be more, the client that has most of them
+    /// gives way to those that have fewer.
     pub waiting_queries: usize,
+    /// The most queries that one client has waiting, for whatever table. A client is a token or, without, an address.
+    pub waiting_per_client: usize,
+    /// The most queries a minute of one client; any number if it isn't said.
+    pub queries_per_minute: Option<u64>,
+    /// The most bytes of hints a minute for one client; any number if it isn't said.
+    pub hint_bytes_per_minute: Option<u64>,
     /// The most queries in a request. Fewer where they would pass `request_bytes`.
     pub queries_per_request: usize,
     /// The most bytes in a request, or in its answer; one query is always allowed.
     pub request_bytes: usize,
     /// The most bytes of requests and answers in memory at a time.
     pub memory_bytes: usize,
-    /// The most connections at a time. More wait to be accepted.
+    /// The most connections at a time. Where there would be more, the address that has most of them gives way.
     pub connections: usize,
+    /// The most connections from one address, of IPv6 from one network of 64 bits. Where it is no less than `connections`,
+    /// nobody gives way, and more wait to be accepted.
+    pub connections_per_client: usize,
     /// The most requests at a time on one HTTP/2 connection.
     pub streams_per_connection: u32,
     /// How long a handshake may take, and then a connection to say what it wants.
@@ -52,15 +64,20 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7700)),
+            metrics: None,
             tls: None,
             plain_text: false,
             tokens: None,
             gather: 16,
             waiting_queries: 1024,
+            waiting_per_client: 256,
+            queries_per_minute: None,
+            hint_bytes_per_minute: None,
             queries_per_request: 64,
             request_bytes: 64 << 20,
             memory_bytes: 1 << 30,
             connections: 1024,
+            connections_per_client: 64,
             streams_per_connection: 64,
             header_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(60),

@@ -1,15 +1,17 @@
 //! Queries of different clients, answered in one pass over the database.
 //!
 //! ```text
-//!   request A: a0 a1 a2 ─┐                     one query of each request in turn, up to `gather`
-//!   request B: b0        ├─▶ waiting ──worker──▶  pass 1: a0 b0 c0 a1      B and C are answered
-//!   request C: c0        ┘   (bounded)            pass 2: a2 ...           A is answered
+//!   client A: a0 a1 a2 ─┐                     one query of each client in turn, and of its requests in turn,
+//!             A0        │                     up to `gather`
+//!   client B: b0        ├─▶ waiting ──worker──▶  pass 1: a0 b0 c0 A0      B and C are answered, and A's second
+//!   client C: c0        ┘   (bounded)            pass 2: a1 a2 ...        A's first is answered
 //! ```
 //!
 //! One thread a part: a pass uses the whole device, so a second one would only slow both. A request whose
-//! client went away is dropped before it is computed.
+//! client went away is dropped before it is computed. Where too many wait, the client that has most of them gives
+//! way to those that have fewer, so that nobody can fill the queue for everybody.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -20,6 +22,7 @@ use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use crate::budget::Held;
+use crate::clients::Waiting;
 use crate::refusal::Refusal;
 use crate::stats::{PartCounters, add};
 
@@ -36,19 +39,121 @@ pub(crate) struct Reply {
 }
 
 struct Job {
+    client: u64,
     queries: VecDeque<Bytes>,
-    /// The memory that the request takes is taken as long as its queries are here, whoever went away.
-    _held: Option<Arc<Held>>,
+    /// What the request holds is held as long as its queries are here, whoever went away.
+    _guard: Option<Guard>,
     reply: oneshot::Sender<Result<Reply, Refusal>>,
+    asked: Instant,
+    started: bool,
+    answers: Vec<Vec<u8>>,
     so_far: Reply,
+}
+
+/// A client's place among the queries that it may have waiting, and the memory of a request.
+pub(crate) type Guard = (Waiting, Arc<Held>);
+
+/// What one client has in the queue.
+#[derive(Default)]
+struct Turn {
+    /// Requests with queries that wait, the next one first.
+    jobs: VecDeque<u64>,
+    /// Queries in them.
+    waiting: usize,
 }
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
-    /// Queries in `jobs`.
+    /// Requests that are not answered, by a number that is theirs alone.
+    jobs: HashMap<u64, Job>,
+    /// Clients with queries that wait.
+    clients: HashMap<u64, Turn>,
+    /// The same, the next one first.
+    turns: VecDeque<u64>,
+    /// Queries that wait.
     waiting: usize,
+    next: u64,
     closed: bool,
+}
+
+impl Queue {
+    fn push(&mut self, job: Job) {
+        self.next += 1;
+        let turn = self.clients.entry(job.client).or_insert_with(|| {
+            self.turns.push_back(job.client);
+            Turn::default()
+        });
+        turn.jobs.push_back(self.next);
+        turn.waiting += job.queries.len();
+        self.waiting += job.queries.len();
+        self.jobs.insert(self.next, job);
+    }
+
+    /// The next query and its request, if any waits.
+    fn pick(&mut self, counters: &PartCounters) -> Option<(u64, Bytes)> {
+        while let Some(client) = self.turns.pop_front() {
+            let turn = self.clients.get_mut(&client).expect("it has its turn");
+            let Some(id) = turn.jobs.pop_front() else {
+                self.clients.remove(&client);
+                continue;
+            };
+            let Some(job) = self.jobs.get_mut(&id) else {
+                // Refused when a pass failed.
+                self.turns.push_front(client);
+                continue;
+            };
+            if job.reply.is_closed() {
+                turn.waiting -= job.queries.len();
+                self.waiting -= job.queries.len();
+                add(&counters.abandoned, job.queries.len() as u64);
+                self.jobs.remove(&id);
+                self.turns.push_front(client);
+                continue;
+            }
+            let query = job.queries.pop_front().expect("only requests with queries wait");
+            if !std::mem::replace(&mut job.started, true) {
+                counters.wait_time.observe(job.asked.elapsed().as_micros() as u64);
+            }
+            turn.waiting -= 1;
+            self.waiting -= 1;
+            if !job.queries.is_empty() {
+                turn.jobs.push_back(id);
+            }
+            if turn.jobs.is_empty() {
+                self.clients.remove(&client);
+            } else {
+                self.turns.push_back(client);
+            }
+            return Some((id, query));
+        }
+        None
+    }
+
+    /// Takes requests of those who have most in the queue out of it, the newest first, until `count` queries of
+    /// `client` fit, or nobody has more than it would have.
+    fn make_room(&mut self, client: u64, count: usize, capacity: usize) -> Vec<Job> {
+        let mine = self.clients.get(&client).map_or(0, |t| t.waiting) + count;
+        let mut displaced = Vec::new();
+        while self.waiting + count > capacity {
+            let most = self.clients.iter().max_by_key(|(_, turn)| turn.waiting);
+            let most = most.filter(|(_, turn)| turn.waiting > mine).map(|(client, _)| *client);
+            let Some(most) = most else { break };
+            let turn = self.clients.get_mut(&most).expect("it has most");
+            let id = turn.jobs.pop_back().expect("it has queries");
+            if turn.jobs.is_empty() {
+                self.turns.retain(|c| *c != most);
+            }
+            if let Some(job) = self.jobs.remove(&id) {
+                turn.waiting -= job.queries.len();
+                self.waiting -= job.queries.len();
+                displaced.push(job);
+            }
+            if turn.jobs.is_empty() {
+                self.clients.remove(&most);
+            }
+        }
+        displaced
+    }
 }
 
 struct Shared {
@@ -62,6 +167,11 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
         // A panic between two queue operations leaves the queue whole.
         self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Lets the counters know how many wait.
+    fn tell(&self, queue: &Queue) {
+        self.counters.waiting.store(queue.waiting as u64, Ordering::Relaxed);
     }
 }
 
@@ -88,29 +198,48 @@ impl Gatherer {
         Ok(Self { shared })
     }
 
-    /// Lets queries in, or refuses them all.
+    /// Lets queries of a client in, or refuses them all.
     pub(crate) fn ask(
         &self,
+        client: u64,
         queries: impl ExactSizeIterator<Item = Bytes>,
-        held: Option<Arc<Held>>,
+        guard: Option<Guard>,
     ) -> Result<oneshot::Receiver<Result<Reply, Refusal>>, Refusal> {
         let (reply, receiver) = oneshot::channel();
         let (count, limit) = (queries.len(), self.shared.capacity);
+        let job = Job {
+            client,
+            queries: queries.collect(),
+            _guard: guard,
+            reply,
+            asked: Instant::now(),
+            started: false,
+            answers: Vec::with_capacity(count),
+            so_far: Reply { answers: Vec::new(), pass_micros: 0, passes: 0, gathered: 0 },
+        };
+        let busy = |waiting| {
+            format!(
+                "{waiting} queries wait for this table and {count} more would pass the limit of {limit}; \
+                 ask again later, or fewer at a time"
+            )
+        };
         let mut queue = self.shared.lock();
+        let displaced = queue.make_room(client, count, limit);
         let waiting = queue.waiting;
-        if waiting + count > limit {
-            return Err(Refusal::new(
-                Reason::Busy,
-                format!(
-                    "{waiting} queries wait for this table and {count} more would pass the limit of {limit}; \
-                     ask again later, or fewer at a time"
-                ),
-            ));
+        let fits = waiting + count <= limit;
+        if fits {
+            queue.push(job);
         }
-        queue.waiting += count;
-        let so_far = Reply { answers: Vec::new(), pass_micros: 0, passes: 0, gathered: 0 };
-        queue.jobs.push_back(Job { queries: queries.collect(), _held: held, reply, so_far });
+        self.shared.tell(&queue);
         drop(queue);
+        for job in displaced {
+            add(&self.shared.counters.displaced, job.queries.len() as u64);
+            let why = "others who have fewer queries waiting came, and the queue is full; ask again later, or fewer at a time";
+            let _ = job.reply.send(Err(Refusal::new(Reason::Busy, why)));
+        }
+        if !fits {
+            return Err(Refusal::new(Reason::Busy, busy(waiting)));
+        }
         self.shared.wake.notify_one();
         Ok(receiver)
     }
@@ -123,45 +252,26 @@ impl Drop for Gatherer {
     }
 }
 
-/// One pass: takes a query of each waiting request in turn, computes, and answers those that are complete.
-/// False once the gatherer is gone and nothing waits.
+/// One pass: takes queries in turn, computes, and answers the requests that are complete. False once the gatherer is
+/// gone and nothing waits.
 fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
     let counters = &shared.counters;
-    let mut queries = Vec::with_capacity(gather);
-    // Requests in this pass, each with the places of its queries in it. Those that wait for another pass go
-    // back to the end of the queue, behind requests that came meanwhile.
-    let mut jobs: Vec<(Job, Vec<usize>)> = Vec::new();
+    // The requests of this pass, in the order of its queries.
+    let (mut ids, mut queries) = (Vec::with_capacity(gather), Vec::with_capacity(gather));
     {
         let mut queue = shared.lock();
-        while queue.jobs.is_empty() {
+        while queue.turns.is_empty() {
             if queue.closed {
                 return false;
             }
             queue = shared.wake.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
-        while jobs.len() < gather {
-            let Some(job) = queue.jobs.pop_front() else { break };
-            if job.reply.is_closed() {
-                queue.waiting -= job.queries.len();
-                add(&counters.abandoned, job.queries.len() as u64);
-                continue;
-            }
-            jobs.push((job, Vec::new()));
+        while queries.len() < gather {
+            let Some((id, query)) = queue.pick(counters) else { break };
+            ids.push(id);
+            queries.push(query);
         }
-        let mut took = true;
-        while took && queries.len() < gather {
-            took = false;
-            for (job, places) in &mut jobs {
-                if queries.len() < gather
-                    && let Some(query) = job.queries.pop_front()
-                {
-                    places.push(queries.len());
-                    queries.push(query);
-                    took = true;
-                }
-            }
-        }
-        queue.waiting -= queries.len();
+        shared.tell(&queue);
     }
     if queries.is_empty() {
         return true;
@@ -174,6 +284,8 @@ fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
     add(&counters.passes, 1);
     add(&counters.queries, queries.len() as u64);
     add(&counters.pass_micros, micros);
+    counters.pass_time.observe(micros);
+    counters.gathered.observe(queries.len() as u64);
     counters.most_gathered.fetch_max(queries.len() as u64, Ordering::Relaxed);
     let answers = match answers {
         Ok(answers) if answers.len() == queries.len() => answers,
@@ -185,32 +297,43 @@ fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
                 "the server failed to compute this answer; its log says why; don't send these queries again",
             );
             // Their places are free before they hear of it.
-            shared.lock().waiting -= jobs.iter().map(|(job, _)| job.queries.len()).sum::<usize>();
-            for (job, _) in jobs {
+            let mut queue = shared.lock();
+            let failed: Vec<Job> = ids.iter().filter_map(|id| queue.jobs.remove(id)).collect();
+            for job in &failed {
+                queue.waiting -= job.queries.len();
+                if let Some(turn) = queue.clients.get_mut(&job.client) {
+                    turn.waiting -= job.queries.len();
+                }
+            }
+            shared.tell(&queue);
+            drop(queue);
+            for job in failed {
                 let _ = job.reply.send(Err(refusal.clone()));
             }
             return true;
         }
     };
-    let mut waiting = Vec::new();
-    for (mut job, places) in jobs {
-        let so_far = &mut job.so_far;
-        if !places.is_empty() {
-            so_far.passes += 1;
-            so_far.pass_micros += micros;
-            so_far.gathered = so_far.gathered.max(queries.len());
+    let mut complete = Vec::new();
+    let mut queue = shared.lock();
+    for (at, (id, answer)) in ids.iter().zip(answers).enumerate() {
+        // Who gave way meanwhile isn't there any more.
+        let Some(job) = queue.jobs.get_mut(id) else { continue };
+        job.answers.push(answer);
+        if !ids[..at].contains(id) {
+            job.so_far.passes += 1;
+            job.so_far.pass_micros += micros;
+            job.so_far.gathered = job.so_far.gathered.max(queries.len());
         }
-        for place in places {
-            so_far.answers.extend_from_slice(&answers[place]);
-        }
-        if job.queries.is_empty() {
-            // Nobody waits for it any more: then it was computed in vain.
-            let _ = job.reply.send(Ok(job.so_far));
-        } else {
-            waiting.push(job);
+        if job.queries.is_empty() && !ids[at + 1..].contains(id) {
+            complete.extend(queue.jobs.remove(id));
         }
     }
-    shared.lock().jobs.extend(waiting);
+    drop(queue);
+    for Job { reply, mut so_far, answers, .. } in complete {
+        so_far.answers = answers.concat();
+        // Nobody waits for it any more: then it was computed in vain.
+        let _ = reply.send(Ok(so_far));
+    }
     true
 }
 
@@ -249,8 +372,15 @@ mod tests {
         }
 
         fn ask(&self, queries: &'static str) -> Result<Answered, Refusal> {
-            self.gatherer
-                .ask((0..queries.len()).map(|i| Bytes::from_static(&queries.as_bytes()[i..=i])), None)
+            self.ask_as(0, queries)
+        }
+
+        fn ask_as(&self, client: u64, queries: &'static str) -> Result<Answered, Refusal> {
+            self.gatherer.ask(
+                client,
+                (0..queries.len()).map(|i| Bytes::from_static(&queries.as_bytes()[i..=i])),
+                None,
+            )
         }
 
         /// Lets the pass go that holds these.
@@ -274,7 +404,7 @@ mod tests {
         let other = rig.ask("23").unwrap();
         rig.go.send(()).unwrap();
         rig.pass("a12b");
-        rig.pass("c3de");
+        rig.pass("3cde");
         assert_eq!((text(first), text(short), text(other)), ("X".into(), "1".into(), "23".into()));
         let late = rig.ask("z").unwrap();
         // What comes while a pass runs is in the next or the one after, whichever was taken already.
@@ -360,5 +490,54 @@ mod tests {
             }
             assert_eq!(text(good), "12345678");
         }
+    }
+
+    #[test]
+    fn a_client_with_many_requests_has_one_share() {
+        let rig = Rig::new(4, 100);
+        let first = rig.ask("x").unwrap();
+        assert_eq!(rig.seen.recv().unwrap(), b"x");
+        let many: Vec<_> = ["a", "b", "c", "d", "ef", "g"].map(|q| rig.ask_as(1, q).unwrap()).into();
+        let (two, three) = (rig.ask_as(2, "123").unwrap(), rig.ask_as(3, "!").unwrap());
+        drop(three);
+        let three = rig.ask_as(3, "67").unwrap();
+        rig.go.send(()).unwrap();
+        for holds in ["a16b", "27c3", "degf"] {
+            rig.pass(holds);
+        }
+        assert_eq!(many.into_iter().map(text).collect::<Vec<_>>(), ["A", "B", "C", "D", "EF", "G"]);
+        assert_eq!((text(first), text(two), text(three)), ("X".into(), "123".into(), "67".into()));
+        assert_eq!(rig.counters.waiting.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn who_fills_the_queue_gives_way() {
+        let rig = Rig::new(2, 10);
+        let first = rig.ask("x").unwrap();
+        assert_eq!(rig.seen.recv().unwrap(), b"x");
+        // All places are taken by one, who has the pass to come too.
+        let greedy: Vec<_> = ["ab", "cd", "ef", "gh", "ij"].map(|q| rig.ask_as(1, q).unwrap()).into();
+        assert_eq!(rig.ask_as(1, "k").err().unwrap().reason, Reason::Busy);
+        let two = rig.ask_as(2, "123").unwrap();
+        let three = rig.ask_as(3, "456").unwrap();
+        // The greedy one has four left, and nobody with three or four more may have its last.
+        assert_eq!(rig.ask_as(4, "7890").err().unwrap().reason, Reason::Busy);
+        rig.go.send(()).unwrap();
+        for holds in ["a1", "4c", "25", "b3", "6d"] {
+            rig.pass(holds);
+        }
+        let mut greedy = greedy.into_iter();
+        assert_eq!((text(greedy.next().unwrap()), text(greedy.next().unwrap())), ("AB".into(), "CD".into()));
+        for gone in greedy {
+            let refused = gone.blocking_recv().unwrap().err().unwrap();
+            assert_eq!(refused.reason, Reason::Busy);
+        }
+        assert_eq!((text(first), text(two), text(three)), ("X".into(), "123".into(), "456".into()));
+        assert_eq!(rig.counters.displaced.load(Ordering::Relaxed), 6);
+        let after = rig.ask("0123456789").unwrap();
+        for holds in ["01", "23", "45", "67", "89"] {
+            rig.pass(holds);
+        }
+        assert_eq!(text(after), "0123456789");
     }
 }

@@ -10,6 +10,7 @@ use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
 use crate::budget::Held;
+use crate::clients::Client;
 use crate::state::State;
 
 /// Bytes of a piece of a hint.
@@ -17,10 +18,11 @@ const CHUNK_BYTES: usize = 128 << 10;
 /// Bytes that a hint on its way may have in buffers: a piece, its copy, and what HTTP/2 holds back.
 pub(crate) const HINT_BUFFERS: usize = 4 * CHUNK_BYTES;
 
-/// Cuts bytes into pieces without copying them.
-pub(crate) fn chunks(mut bytes: Bytes) -> impl Iterator<Item = Bytes> + Send {
+/// Cuts a hint into pieces without copying them, each on its client's account when it leaves.
+pub(crate) fn chunks(mut bytes: Bytes, client: Arc<Client>) -> impl Iterator<Item = Bytes> + Send {
     std::iter::from_fn(move || {
         let len = bytes.len().min(CHUNK_BYTES);
+        client.fetched(len);
         (len > 0).then(|| bytes.split_to(len))
     })
 }
@@ -33,6 +35,11 @@ impl Grpc {
         let held = request.extensions().get::<Arc<Held>>().cloned();
         held.unwrap_or_else(|| Held::new(self.0.budget.clone()))
     }
+}
+
+/// Whose request it is: nobody gets here whom `admit` didn't see.
+fn client<T>(request: &Request<T>) -> Arc<Client> {
+    request.extensions().get::<Arc<Client>>().expect("every request is admitted").clone()
 }
 
 #[tonic::async_trait]
@@ -63,13 +70,15 @@ impl Lookup for Grpc {
         &self,
         request: Request<proto::GetHintRequest>,
     ) -> Result<Response<Self::GetHintStream>, Status> {
+        let client = client(&request);
         let held = self.held(&request);
         let proto::GetHintRequest { table, epoch, part, offset } = request.into_inner();
-        let hint = held
-            .take_for_hint(HINT_BUFFERS)
+        let hint = client
+            .may_fetch()
+            .and_then(|()| held.take_for_hint(HINT_BUFFERS))
             .and_then(|()| self.0.hint(&table, Some(epoch), PartKind::from_proto(part), offset));
         let hint = hint.map_err(|r| self.0.refused(r).status())?;
-        let pieces = chunks(hint).map(|data| Ok(proto::HintChunk { data }));
+        let pieces = chunks(hint, client).map(|data| Ok(proto::HintChunk { data }));
         Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
     }
 
@@ -78,7 +87,8 @@ impl Lookup for Grpc {
         request: Request<proto::QueryRequest>,
     ) -> Result<Response<proto::QueryResponse>, Status> {
         let held = self.held(&request);
-        let answer = self.0.query(request.into_inner(), &held).await;
+        let client = client(&request);
+        let answer = self.0.query(request.into_inner(), &held, &client).await;
         Ok(Response::new(answer.map_err(|r| self.0.refused(r).status())?))
     }
 }

@@ -25,7 +25,7 @@ use blindcore_lookup::Geometry;
 use blindcore_wire::{PartKind, Reason, base64, proto};
 use http::header::{
     ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG,
-    IF_NONE_MATCH, IF_RANGE, RANGE,
+    IF_NONE_MATCH, IF_RANGE, RANGE, RETRY_AFTER,
 };
 use http::{HeaderMap, Method, StatusCode};
 use prost::Message;
@@ -34,6 +34,7 @@ use tower_http::cors::{Any, CorsLayer};
 
 use crate::access::admit;
 use crate::budget::Held;
+use crate::clients::Client;
 use crate::grpc::{HINT_BUFFERS, chunks};
 use crate::refusal::{self, Refusal};
 use crate::state::{HostedTable, State};
@@ -45,7 +46,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .allow_origin(Any)
         .allow_methods([Method::GET, Method::HEAD, Method::POST])
         .allow_headers([AUTHORIZATION, CONTENT_TYPE, RANGE, IF_RANGE, IF_NONE_MATCH])
-        .expose_headers([ETAG, ACCEPT_RANGES, CONTENT_RANGE, CONTENT_LENGTH, refusal::HEADER]);
+        .expose_headers([ETAG, RETRY_AFTER, ACCEPT_RANGES, CONTENT_RANGE, CONTENT_LENGTH, refusal::HEADER]);
     Router::new()
         .route("/v1/tables", get(list))
         .route("/v1/tables/{name}", get(table))
@@ -148,10 +149,13 @@ async fn hint(
     Path((name, part)): Path<(String, String)>,
     RawQuery(query): RawQuery,
     Extension(held): Extension<Arc<Held>>,
+    Extension(client): Extension<Arc<Client>>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    held.take_for_hint(HINT_BUFFERS)
-        .and_then(|()| hint_response(&state, &name, &part, query.as_deref(), &headers))
+    client
+        .may_fetch()
+        .and_then(|()| held.take_for_hint(HINT_BUFFERS))
+        .and_then(|()| hint_response(&state, &name, &part, query.as_deref(), &headers, client))
         .map_err(|r| state.refused(r))
 }
 
@@ -161,6 +165,7 @@ fn hint_response(
     part: &str,
     query: Option<&str>,
     headers: &HeaderMap,
+    client: Arc<Client>,
 ) -> Result<Response, Refusal> {
     let epoch = match query.and_then(|q| q.split('&').find_map(|pair| pair.strip_prefix("epoch="))) {
         None => None,
@@ -195,7 +200,8 @@ fn hint_response(
     };
     let bytes = state.hint(name, epoch, kind, start as u64)?.slice(..end - start);
     let own = [(CONTENT_TYPE, "application/octet-stream".into()), (CONTENT_LENGTH, bytes.len().to_string())];
-    let body = Body::from_stream(tokio_stream::iter(chunks(bytes).map(Ok::<_, std::convert::Infallible>)));
+    let body =
+        Body::from_stream(tokio_stream::iter(chunks(bytes, client).map(Ok::<_, std::convert::Infallible>)));
     let mut response = (status, common, own, body).into_response();
     if status == StatusCode::PARTIAL_CONTENT {
         let range = format!("bytes {start}-{}/{len}", end - 1).parse().expect("is plain text");
@@ -217,6 +223,7 @@ fn parse_range(range: &str) -> Option<(usize, Option<usize>)> {
 async fn query(
     Extract(state): Shared,
     Extension(held): Extension<Arc<Held>>,
+    Extension(client): Extension<Arc<Client>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Refusal> {
@@ -250,7 +257,7 @@ async fn query(
                 "the body is no blindcore.lookup.v1.QueryRequest; encode one with protobuf",
             )
         })?;
-        state.query(request, &held).await
+        state.query(request, &held, &client).await
     };
     let answer = answer.await.map_err(|r| state.refused(r))?;
     Ok(([(CONTENT_TYPE, "application/x-protobuf")], answer.encode_to_vec()).into_response())

@@ -25,11 +25,13 @@
 
 mod access;
 mod budget;
+mod clients;
 mod config;
 mod error;
 mod gather;
 mod grpc;
 mod http;
+mod metrics;
 mod refusal;
 mod serve;
 mod state;

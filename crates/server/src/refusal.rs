@@ -1,9 +1,11 @@
 //! A request refused, in the words of gRPC and of HTTP.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use blindcore_wire::{REASON_HEADER, Reason};
-use http::header::WWW_AUTHENTICATE;
+use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -14,13 +16,22 @@ use tonic::{Code, Status};
 pub(crate) struct Refusal {
     pub(crate) reason: Reason,
     message: String,
+    /// Whole seconds after which asking again makes sense.
+    retry_after: Option<u64>,
 }
 
 pub(crate) const HEADER: HeaderName = HeaderName::from_static(REASON_HEADER);
 
 impl Refusal {
     pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+        let retry_after = (reason == Reason::Busy).then_some(1);
+        Self { reason, message: message.into(), retry_after }
+    }
+
+    /// Says when asking again makes sense.
+    pub(crate) fn retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait.as_secs() + 1);
+        self
     }
 
     fn code(&self) -> (Code, StatusCode) {
@@ -30,7 +41,7 @@ impl Refusal {
             Reason::WrongSize | Reason::Malformed => (Code::InvalidArgument, StatusCode::BAD_REQUEST),
             Reason::TooLarge => (Code::OutOfRange, StatusCode::PAYLOAD_TOO_LARGE),
             Reason::Unauthorized => (Code::Unauthenticated, StatusCode::UNAUTHORIZED),
-            Reason::Busy => (Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS),
+            Reason::Busy | Reason::TooMany => (Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS),
             Reason::TimedOut => (Code::DeadlineExceeded, StatusCode::REQUEST_TIMEOUT),
             Reason::Draining => (Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
             _ => (Code::Internal, StatusCode::INTERNAL_SERVER_ERROR),
@@ -40,6 +51,9 @@ impl Refusal {
     pub(crate) fn status(&self) -> Status {
         let mut metadata = MetadataMap::new();
         metadata.insert(REASON_HEADER, MetadataValue::from_static(self.reason.as_str()));
+        if let Some(seconds) = self.retry_after {
+            metadata.insert(RETRY_AFTER.as_str(), seconds.into());
+        }
         Status::with_metadata(self.code().0, &self.message, metadata)
     }
 
@@ -62,6 +76,9 @@ impl IntoResponse for Refusal {
         let body = Json(json!({ "error": self.message, "reason": self.reason.as_str() }));
         let mut response = (self.code().1, body).into_response();
         response.headers_mut().insert(HEADER, HeaderValue::from_static(self.reason.as_str()));
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
+        }
         if self.reason == Reason::Unauthorized {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -26,13 +26,13 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
 use tower::ServiceExt;
 
-use crate::access::{self, is_grpc};
+use crate::access::{self, Peer, is_grpc};
 use crate::budget::{Activity, Held, Metered};
 use crate::grpc::Grpc;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::stats::add;
-use crate::{Config, Error, Stats, Table, Tokens, http as http_face, tls};
+use crate::{Config, Error, Stats, Table, Tokens, http as http_face, metrics, tls};
 
 /// Bytes that a client may send of one request before anybody reads them.
 const STREAM_WINDOW: u32 = 512 << 10;
@@ -60,6 +60,11 @@ impl Handle {
         self.0.access.set_tokens(tokens);
     }
 
+    /// Counts that certificates, tokens or tables were read anew, or could not be.
+    pub fn reloaded(&self, done: bool) {
+        add(if done { &self.0.totals.reloads } else { &self.0.totals.reloads_failed }, 1);
+    }
+
     /// Serves a table from now on: a new one, or a new epoch of one that is served, whose base it may share.
     /// Requests for the epochs before are answered until nobody sent one for [`Config::epoch_linger`].
     ///
@@ -75,6 +80,7 @@ pub struct Server {
     config: Config,
     listener: TcpListener,
     address: SocketAddr,
+    metrics: Option<TcpListener>,
     state: Arc<State>,
 }
 
@@ -89,16 +95,26 @@ impl Server {
             return Err(Error::PlainText { address: config.listen });
         }
         let state = Arc::new(State::new(&config, tables)?);
-        let listen = |source| Error::Listen { address: config.listen, source };
-        let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
-        Ok(Self { config, listener, address, state })
+        let listener = listen(config.listen).await?;
+        let address =
+            listener.local_addr().map_err(|source| Error::Listen { address: config.listen, source })?;
+        let metrics = match config.metrics {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
+        Ok(Self { config, listener, address, metrics, state })
     }
 
     /// Where it listens: the port that was free, if port 0 was asked for.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it answers `GET /metrics`, if it does.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().and_then(|m| m.local_addr().ok())
     }
 
     /// Its counters, which outlive it.
@@ -117,11 +133,12 @@ impl Server {
     /// connections are refused, and requests have [`Config::grace`] to finish. Returns how many connections
     /// were cut after that.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
-        let Self { config, listener, state, .. } = self;
+        let Self { config, listener, metrics, state, .. } = self;
         let config = Arc::new(config);
         let router = router(&state);
         let (drain, draining) = watch::channel(false);
-        let slots = Arc::new(Semaphore::new(config.connections));
+        let slots = Arc::new(Semaphore::new(state.connections.sockets()));
+        let metrics = metrics.map(|listener| tokio::spawn(metrics::serve(listener, state.clone())));
         let mut connections = JoinSet::new();
         let (ready, tables) = (state.clone(), state.clone());
         let mut forgetting = interval((config.epoch_linger / 4).max(Duration::from_millis(100)));
@@ -146,23 +163,47 @@ impl Server {
                 } => accepted,
             };
             match accepted {
-                (slot, Ok((stream, _))) => {
-                    add(&state.totals.connections, 1);
+                (slot, Ok((stream, peer))) => {
+                    let activity = Activity::new();
+                    let place = match state.connections.admit(peer.ip(), activity.clone()) {
+                        Ok((place, cut)) => {
+                            add(&state.totals.connections, 1);
+                            add(&state.totals.cut, cut.into());
+                            place
+                        }
+                        Err(why) => {
+                            add(&state.totals.not_taken, 1);
+                            tracing::debug!(?why, "a connection is not taken");
+                            continue;
+                        }
+                    };
                     let (state, router, config) = (state.clone(), router.clone(), config.clone());
                     let draining = draining.clone();
                     connections.spawn(async move {
                         let _ = stream.set_nodelay(true);
-                        match state.access.tls() {
-                            None => connection(stream, state, router, config, draining).await,
-                            Some(tls) => match tls::accept(stream, tls, config.header_timeout).await {
-                                Ok(stream) => connection(stream, state, router, config, draining).await,
-                                Err(error) => {
-                                    add(&state.totals.handshakes_failed, 1);
-                                    tracing::debug!(%error, "handshake");
+                        let peer = Peer(peer.ip());
+                        let served = async {
+                            match state.access.tls() {
+                                None => {
+                                    connection(stream, peer, activity, state, router, config, draining).await
                                 }
-                            },
+                                Some(tls) => match tls::accept(stream, tls, config.header_timeout).await {
+                                    Ok(stream) => {
+                                        connection(stream, peer, activity, state, router, config, draining)
+                                            .await;
+                                    }
+                                    Err(error) => {
+                                        add(&state.totals.handshakes_failed, 1);
+                                        tracing::debug!(%error, "handshake");
+                                    }
+                                },
+                            }
+                        };
+                        tokio::select! {
+                            () = served => {}
+                            () = place.cut.notified() => {}
                         }
-                        drop(slot);
+                        drop((place, slot));
                     });
                 }
                 (_, Err(error)) => {
@@ -178,9 +219,17 @@ impl Server {
         while let Ok(Some(_)) = timeout_at(end, connections.join_next()).await {}
         let cut = connections.len();
         connections.shutdown().await;
+        // Until the end, for whoever watches to see how it drains.
+        if let Some(metrics) = metrics {
+            metrics.abort();
+        }
         tracing::info!(cut, "drained");
         cut
     }
+}
+
+async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
 }
 
 fn router(state: &Arc<State>) -> Router {
@@ -195,15 +244,16 @@ fn router(state: &Arc<State>) -> Router {
 
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+    activity: Arc<Activity>,
     state: Arc<State>,
     router: Router,
     config: Arc<Config>,
     mut draining: watch::Receiver<bool>,
 ) {
-    let activity = Activity::new();
     let service = service_fn(|request| {
         activity.touch();
-        respond(request, state.clone(), router.clone(), activity.clone(), config.request_timeout)
+        respond(request, peer, state.clone(), router.clone(), activity.clone(), config.request_timeout)
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
@@ -258,6 +308,7 @@ async fn connection(
 /// One request: its memory is counted, its time is bounded.
 async fn respond(
     request: Request<Incoming>,
+    peer: Peer,
     state: Arc<State>,
     router: Router,
     activity: Arc<Activity>,
@@ -267,6 +318,7 @@ async fn respond(
     let held = Held::new(state.budget.clone());
     let mut request = request.map(|body| Body::new(Metered::request(body, held.clone(), activity.clone())));
     request.extensions_mut().insert(held.clone());
+    request.extensions_mut().insert(peer);
     let response = match timeout(limit, router.oneshot(request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use blindcore_wire::{PartDescription, PartKind, Reason, TableDescription, proto};
 use bytes::Bytes;
 
 use crate::access::Access;
 use crate::budget::{Budget, Held};
+use crate::clients::{Client, Clients, Connections};
 use crate::gather::{Gatherer, Reply};
 use crate::grpc::HINT_BUFFERS;
 use crate::refusal::Refusal;
@@ -112,6 +113,15 @@ struct Hosted {
     counters: BTreeMap<PartKind, Arc<PartCounters>>,
 }
 
+/// What is served of a table.
+pub(crate) struct Epochs {
+    pub(crate) name: String,
+    pub(crate) newest: u64,
+    pub(crate) served: u64,
+    pub(crate) rows: u64,
+    pub(crate) parts: Vec<PartKind>,
+}
+
 pub(crate) struct State {
     tables: RwLock<BTreeMap<String, Hosted>>,
     config: Config,
@@ -120,6 +130,8 @@ pub(crate) struct State {
     pub(crate) request_bytes: usize,
     pub(crate) ready: AtomicBool,
     pub(crate) access: Access,
+    pub(crate) clients: Clients,
+    pub(crate) connections: Arc<Connections>,
     pub(crate) totals: Arc<TotalCounters>,
     started: Instant,
 }
@@ -133,6 +145,30 @@ impl State {
         let most = blindcore_lookup::MAX_GATHER as u64;
         check("queries in a pass", config.gather as u64, 1, most, "gather fewer or more")?;
         check("number of connections", config.connections as u64, 1, 1 << 20, "allow some")?;
+        let each = config.connections_per_client as u64;
+        check("number of connections of a client", each, 1, 1 << 20, "allow some")?;
+        let remedy = "leave it out to allow any number";
+        check("queries of a client a minute", config.queries_per_minute.unwrap_or(1), 1, 1 << 40, remedy)?;
+        check(
+            "bytes of hints for a client a minute",
+            config.hint_bytes_per_minute.unwrap_or(1),
+            1,
+            1 << 50,
+            remedy,
+        )?;
+        let most = Duration::from_secs(1 << 20);
+        for (what, time, least) in [
+            ("milliseconds for a head", config.header_timeout, 1),
+            ("milliseconds for a request", config.request_timeout, 1),
+            ("milliseconds that a connection may stand still", config.idle_timeout, 1),
+            ("milliseconds until connections are refused", config.drain_delay, 0),
+            ("milliseconds for requests to finish", config.grace, 0),
+        ] {
+            check(what, time.as_millis() as u64, least, most.as_millis() as u64, "say another time")?;
+        }
+        let streams = u64::from(config.streams_per_connection);
+        check("number of requests on a connection", streams, 1, 1 << 16, "allow some")?;
+        check("queries in a request", config.queries_per_request as u64, 1, 1 << 20, "allow some")?;
         let remedy = "allow more memory";
         check("memory for requests", config.memory_bytes as u64, HINT_BUFFERS as u64, u64::MAX, remedy)?;
         let largest = tables.iter().flat_map(|t| t.parts.values()).map(|p| p.server.params().query_bytes());
@@ -143,6 +179,8 @@ impl State {
             request_bytes: config.request_bytes.max(largest.max().unwrap_or(0)) + REQUEST_SLACK,
             ready: AtomicBool::new(true),
             access: Access::new(config),
+            clients: Clients::new(config),
+            connections: Connections::new(config),
             totals: Arc::default(),
             started: Instant::now(),
         };
@@ -201,6 +239,8 @@ impl State {
             let (least, waiting) = (part.most_queries as u64, config.waiting_queries as u64);
             let remedy = "allow a whole request to wait";
             check("number of waiting queries", waiting, least, u64::MAX, remedy)?;
+            let waiting = config.waiting_per_client as u64;
+            check("number of waiting queries of a client", waiting, least, u64::MAX, remedy)?;
             let max = (self.request_bytes - REQUEST_SLACK) as u64;
             let remedy = "allow larger requests, and start the server again";
             check("bytes of a query", part.query_bytes as u64, 1, max, remedy)?;
@@ -247,6 +287,21 @@ impl State {
         }
     }
 
+    /// What is served of each table, in order of their names.
+    pub(crate) fn epochs(&self) -> Vec<Epochs> {
+        let tables = self.read();
+        let newest = tables.iter().filter_map(|(name, hosted)| Some((name, hosted, hosted.epochs.first()?)));
+        newest
+            .map(|(name, hosted, newest)| Epochs {
+                name: name.clone(),
+                newest: newest.description.epoch(),
+                served: hosted.epochs.len() as u64,
+                rows: newest.description.rows(),
+                parts: newest.parts.keys().copied().collect(),
+            })
+            .collect()
+    }
+
     pub(crate) fn stats(&self) -> Stats {
         let mut parts = Vec::new();
         for (name, hosted) in self.write().iter_mut() {
@@ -261,6 +316,7 @@ impl State {
     /// Every request that is refused passes here once.
     pub(crate) fn refused(&self, refusal: Refusal) -> Refusal {
         add(&self.totals.refused, 1);
+        add(&self.totals.refusals[refusal.reason as usize], 1);
         tracing::info!(reason = refusal.reason.as_str(), "refused");
         refusal
     }
@@ -352,6 +408,7 @@ impl State {
         &self,
         request: proto::QueryRequest,
         held: &Arc<Held>,
+        client: &Arc<Client>,
     ) -> Result<proto::QueryResponse, Refusal> {
         let started = Instant::now();
         let proto::QueryRequest { table: name, epoch, part, table_digest, queries } = request;
@@ -383,9 +440,9 @@ impl State {
             ));
         }
         held.take(count * part.answer_bytes)?;
-        let queue = part
-            .gatherer
-            .ask((0..count).map(|i| queries.slice(i * size..(i + 1) * size)), Some(held.clone()))?;
+        let guard = (client.ask(count)?, held.clone());
+        let queries = (0..count).map(|i| queries.slice(i * size..(i + 1) * size));
+        let queue = part.gatherer.ask(client.number, queries, Some(guard))?;
         let Reply { answers, pass_micros, passes, gathered } = queue.await.unwrap_or_else(|_| {
             Err(Refusal::new(Reason::Draining, "the server is shutting down; ask another one, or later"))
         })?;

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use blindcore_wire::PartKind;
+use blindcore_wire::{PartKind, Reason};
 
 macro_rules! counters {
-    ($(#[$doc:meta])* $snapshot:ident / $live:ident: $($(#[$field_doc:meta])* $field:ident,)*) => {
+    ($(#[$doc:meta])* $snapshot:ident / $live:ident: $($(#[$field_doc:meta])* $field:ident,)*
+        $(; $($(#[$more_doc:meta])* $more:ident: $type:ty,)*)?) => {
         #[derive(Default)]
         pub(crate) struct $live {
             $(pub(crate) $field: AtomicU64,)*
+            $($($(#[$more_doc])* pub(crate) $more: $type,)*)?
         }
 
         $(#[$doc])*
@@ -42,12 +44,23 @@ counters! {
     most_gathered,
     /// Queries that were dropped because their client went away before they were computed.
     abandoned,
+    /// Queries that were dropped for those of clients that had fewer waiting.
+    displaced,
     /// Bytes of queries.
     bytes_in,
     /// Bytes of answers.
     bytes_out,
     /// Bytes of hints that clients asked for.
     hint_bytes,
+    ;
+    /// Queries that wait now.
+    waiting: AtomicU64,
+    /// Microseconds of each pass.
+    pass_time: Histogram<1000>,
+    /// Microseconds until a request's first pass.
+    wait_time: Histogram<1000>,
+    /// Queries of each pass.
+    gathered: Histogram<1>,
 }
 
 counters! {
@@ -57,15 +70,47 @@ counters! {
     connections,
     /// Connections closed because they stood still.
     stalled,
+    /// Connections closed for those of addresses that had fewer.
+    cut,
+    /// Connections not taken, for their address or the server had all that it may have.
+    not_taken,
     /// Connections whose TLS handshake failed or took too long.
     handshakes_failed,
     /// Requests refused, of any kind.
     refused,
+    /// Times that certificates, tokens or tables were read anew.
+    reloads,
+    /// Times that they could not be read, and stayed as they were.
+    reloads_failed,
+    ;
+    /// Requests refused, by reason.
+    refusals: [AtomicU64; Reason::ALL.len()],
 }
 
 /// Adds to a counter.
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
+}
+
+/// How many of how much: each bucket holds what is at most twice as much as the one before, the first up to `UNIT`.
+#[derive(Default)]
+pub(crate) struct Histogram<const UNIT: u64> {
+    /// The last has what is over all bounds.
+    pub(crate) counts: [AtomicU64; 17],
+    pub(crate) sum: AtomicU64,
+}
+
+impl<const UNIT: u64> Histogram<UNIT> {
+    /// The most that a bucket holds, but for the last.
+    pub(crate) fn bound(i: usize) -> Option<u64> {
+        (i < 16).then_some(UNIT << i)
+    }
+
+    pub(crate) fn observe(&self, value: u64) {
+        let at = (0..16).find(|i| Self::bound(*i).is_some_and(|b| value <= b)).unwrap_or(16);
+        add(&self.counts[at], 1);
+        add(&self.sum, value);
+    }
 }
 
 #[derive(Default)]
@@ -86,6 +131,17 @@ impl Stats {
     /// Every part of every table, in order of their names.
     pub fn parts(&self) -> impl Iterator<Item = (&str, PartKind, PartStats)> {
         self.0.parts.iter().map(|(table, part, live)| (&**table, *part, live.snapshot()))
+    }
+
+    /// The same, while they change.
+    pub(crate) fn live(&self) -> impl Iterator<Item = (&str, PartKind, &PartCounters)> {
+        self.0.parts.iter().map(|(table, part, live)| (&**table, *part, &**live))
+    }
+
+    /// Requests refused, by reason.
+    pub fn refusals(&self) -> impl Iterator<Item = (Reason, u64)> {
+        let all = self.0.totals.refusals.iter().map(|n| n.load(Ordering::Relaxed));
+        Reason::ALL.iter().copied().zip(all)
     }
 
     /// One part; zeros where there is none.

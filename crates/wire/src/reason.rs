@@ -48,6 +48,8 @@ reasons! {
     Malformed = "malformed",
     /// The server has as much to do as it accepts.
     Busy = "busy",
+    /// This client has as much under way, or had as much, as the server allows each.
+    TooMany = "too-many",
     /// The server took too long, or the client did.
     TimedOut = "timed-out",
     /// The server is shutting down.

@@ -273,6 +273,7 @@ pub struct Running {
     pub address: SocketAddr,
     pub stats: Stats,
     pub handle: Handle,
+    pub metrics: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     done: JoinHandle<usize>,
 }
@@ -285,11 +286,12 @@ impl Running {
     pub async fn start_with(config: Config, tables: &[&Made]) -> Self {
         let server = Server::bind(config, tables.iter().map(|t| t.place()).collect()).await.unwrap();
         let (address, stats, handle) = (server.address(), server.stats(), server.handle());
+        let metrics = server.metrics_address();
         let (stop, stopped) = oneshot::channel::<()>();
         let done = tokio::spawn(server.run(async move {
             let _ = stopped.await;
         }));
-        Self { address, stats, handle, stop: Some(stop), done }
+        Self { address, stats, handle, metrics, stop: Some(stop), done }
     }
 
     pub fn url(&self) -> String {

@@ -1,0 +1,262 @@
+//! `GET /metrics`: what a server does, for Prometheus. Nothing in it depends on what a query asks for, nor on who asks.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use blindcore_wire::PartKind;
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::Registry;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use crate::state::State;
+use crate::stats::{Histogram, PartCounters};
+
+/// Those who scrape at a time.
+const CONNECTIONS: usize = 8;
+/// How long one scrape may take.
+const SCRAPE: Duration = Duration::from_secs(10);
+
+/// Answers whoever scrapes, one request a connection, until it is dropped.
+pub(crate) async fn serve(listener: TcpListener, state: Arc<State>) {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Collected(state)));
+    let registry = Arc::new(registry);
+    let slots = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let slot = slots.clone().acquire_owned().await;
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let registry = registry.clone();
+        tokio::spawn(async move {
+            let service = service_fn(|request| {
+                let response = respond(&request, &registry);
+                async { Ok::<_, Infallible>(response) }
+            });
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).keep_alive(false);
+            let _ = timeout(SCRAPE, builder.serve_connection(TokioIo::new(stream), service)).await;
+            drop(slot);
+        });
+    }
+}
+
+fn respond(request: &Request<Incoming>, registry: &Registry) -> Response<Full<Bytes>> {
+    let plain = |status: StatusCode, text: &'static str| {
+        let mut response = Response::new(Full::from(text));
+        *response.status_mut() = status;
+        response
+    };
+    if request.uri().path() != "/metrics" {
+        return plain(StatusCode::NOT_FOUND, "there is nothing here but /metrics\n");
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is understood\n");
+        response.headers_mut().insert(ALLOW, http::HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    let mut out = String::new();
+    if text::encode(&mut out, registry).is_err() {
+        return plain(StatusCode::INTERNAL_SERVER_ERROR, "the counters can't be written\n");
+    }
+    let mut response = Response::new(Full::from(out));
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
+    response
+}
+
+/// The server's own counters, written when somebody asks for them.
+struct Collected(Arc<State>);
+
+impl fmt::Debug for Collected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Collected")
+    }
+}
+
+impl Collector for Collected {
+    fn encode(&self, encoder: DescriptorEncoder) -> fmt::Result {
+        let state = &*self.0;
+        let mut out = Out(encoder);
+        out.0
+            .encode_descriptor("blindcore_build", "What serves", None, MetricType::Info)?
+            .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
+        out.gauge(
+            "blindcore_ready",
+            "1 until the server drains",
+            state.ready.load(Ordering::Relaxed).into(),
+        )?;
+
+        let stats = state.stats();
+        let totals = stats.totals();
+        let help = "Connections accepted";
+        out.counter("blindcore_connections", help, totals.connections)?;
+        out.gauge("blindcore_connections_open", "Connections that are open", state.connections.len() as u64)?;
+        let help = "Connections closed because they stood still";
+        out.counter("blindcore_connections_stalled", help, totals.stalled)?;
+        let help = "Connections closed for those of addresses that had fewer";
+        out.counter("blindcore_connections_cut", help, totals.cut)?;
+        let help = "Connections not taken, for their address or the server had all that it may have";
+        out.counter("blindcore_connections_refused", help, totals.not_taken)?;
+        let help = "Connections whose TLS handshake failed or took too long";
+        out.counter("blindcore_handshakes_failed", help, totals.handshakes_failed)?;
+        let help = "Clients that are remembered, by token or address";
+        out.gauge("blindcore_clients", help, state.clients.len() as u64)?;
+        let help = "Times that certificates, tokens or tables were read anew";
+        out.counter("blindcore_reloads", help, totals.reloads)?;
+        let help = "Times that they could not be read, and stayed as they were";
+        out.counter("blindcore_reloads_failed", help, totals.reloads_failed)?;
+        let mut refusals =
+            out.0.encode_descriptor("blindcore_refusals", "Requests refused", None, MetricType::Counter)?;
+        for (reason, n) in stats.refusals() {
+            count(refusals.encode_family(&[("reason", reason.as_str())])?, n)?;
+        }
+
+        let (used, limit) = state.budget.used();
+        let help = "Memory that requests and answers take";
+        out.gauge("blindcore_request_memory_bytes", help, used as u64)?;
+        let help = "Memory that requests and answers may take";
+        out.gauge("blindcore_request_memory_limit_bytes", help, limit as u64)?;
+        if let Some(bytes) = resident_bytes() {
+            out.gauge("process_resident_memory_bytes", "Resident memory size in bytes", bytes)?;
+        }
+
+        let tables = state.epochs();
+        let mut table = |name: &str, help: &str, value: fn(&crate::state::Epochs) -> u64| {
+            let mut metric = out.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            tables
+                .iter()
+                .try_for_each(|t| metric.encode_family(&[("table", &*t.name)])?.encode_gauge(&value(t)))
+        };
+        table("blindcore_table_epoch", "The newest epoch of a table", |t| t.newest)?;
+        table("blindcore_table_epochs", "Epochs of a table that are answered", |t| t.served)?;
+        table("blindcore_table_rows", "Rows of a table at its newest epoch", |t| t.rows)?;
+
+        // Parts that no epoch of a table had yet are left out.
+        let parts: Vec<_> = stats
+            .live()
+            .filter(|(table, kind, part)| {
+                part.queries.load(Ordering::Relaxed) > 0
+                    || part.hint_bytes.load(Ordering::Relaxed) > 0
+                    || tables.iter().any(|t| t.name == *table && t.parts.contains(kind))
+            })
+            .collect();
+        out.parts("blindcore_requests", "Requests answered", &parts, |p| p.requests.load(Ordering::Relaxed))?;
+        let help = "Queries that went into a pass";
+        out.parts("blindcore_queries", help, &parts, |p| p.queries.load(Ordering::Relaxed))?;
+        let help = "Queries dropped because their client went away";
+        out.parts("blindcore_queries_abandoned", help, &parts, |p| p.abandoned.load(Ordering::Relaxed))?;
+        let help = "Queries dropped for those of clients that had fewer waiting";
+        out.parts("blindcore_queries_displaced", help, &parts, |p| p.displaced.load(Ordering::Relaxed))?;
+        let help = "Bytes of queries that were answered";
+        out.parts("blindcore_query_bytes", help, &parts, |p| p.bytes_in.load(Ordering::Relaxed))?;
+        out.parts("blindcore_answer_bytes", "Bytes of answers", &parts, |p| {
+            p.bytes_out.load(Ordering::Relaxed)
+        })?;
+        let help = "Bytes of hints that clients asked for";
+        out.parts("blindcore_hint_bytes", help, &parts, |p| p.hint_bytes.load(Ordering::Relaxed))?;
+        let name = "blindcore_queries_waiting";
+        let mut waiting =
+            out.0.encode_descriptor(name, "Queries that wait for a pass", None, MetricType::Gauge)?;
+        for (table, kind, part) in &parts {
+            waiting
+                .encode_family(&labels(table, *kind))?
+                .encode_gauge(&part.waiting.load(Ordering::Relaxed))?;
+        }
+        let help = "Time that a pass over a part took";
+        out.histograms("blindcore_pass_seconds", help, &parts, |p| p.pass_time.snapshot(1e-6))?;
+        let help = "Time that a request waited for its first pass";
+        out.histograms("blindcore_queue_wait_seconds", help, &parts, |p| p.wait_time.snapshot(1e-6))?;
+        let help = "Queries that a pass answered";
+        out.histograms("blindcore_pass_queries", help, &parts, |p| p.gathered.snapshot(1.0))
+    }
+}
+
+/// A sum, and each bucket's bound with how many are in it alone.
+type Buckets = (f64, Vec<(f64, u64)>);
+
+/// A part of a table, and what it does.
+type Live<'a> = (&'a str, PartKind, &'a PartCounters);
+
+/// Writes metrics one after another.
+struct Out<'a>(DescriptorEncoder<'a>);
+
+impl Out<'_> {
+    fn counter(&mut self, name: &str, help: &str, n: u64) -> fmt::Result {
+        count(self.0.encode_descriptor(name, help, None, MetricType::Counter)?, n)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, n: u64) -> fmt::Result {
+        self.0.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&n)
+    }
+
+    fn parts(
+        &mut self,
+        name: &str,
+        help: &str,
+        parts: &[Live],
+        value: fn(&PartCounters) -> u64,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Counter)?;
+        for (table, kind, part) in parts {
+            count(metric.encode_family(&labels(table, *kind))?, value(part))?;
+        }
+        Ok(())
+    }
+
+    fn histograms(
+        &mut self,
+        name: &str,
+        help: &str,
+        parts: &[Live],
+        value: fn(&PartCounters) -> Buckets,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Histogram)?;
+        for (table, kind, part) in parts {
+            let (sum, buckets) = value(part);
+            let count = buckets.iter().map(|(_, n)| n).sum();
+            let labels = labels(table, *kind);
+            metric.encode_family(&labels)?.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
+        }
+        Ok(())
+    }
+}
+
+fn count(mut metric: MetricEncoder, n: u64) -> fmt::Result {
+    metric.encode_counter::<NoLabelSet, _, u64>(&n, None)
+}
+
+fn labels(table: &str, kind: PartKind) -> [(&'static str, String); 2] {
+    [("table", table.to_owned()), ("part", kind.to_string())]
+}
+
+impl<const UNIT: u64> Histogram<UNIT> {
+    fn snapshot(&self, scale: f64) -> Buckets {
+        let bound = |i| Self::bound(i).map_or(f64::INFINITY, |b| b as f64 * scale);
+        let buckets = self.counts.iter().enumerate().map(|(i, n)| (bound(i), n.load(Ordering::Relaxed)));
+        (self.sum.load(Ordering::Relaxed) as f64 * scale, buckets.collect())
+    }
+}
+
+/// Memory that the process has, where the system says.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmRSS:"))?;
+    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
+}
