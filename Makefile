@@ -1,7 +1,7 @@
 # What a person does with this repository. `make help` lists it.
 .POSIX:
 
-.PHONY: help demo test lint fuzz bench constant-time tools-build tools-lint tools-fuzz
+.PHONY: help demo test lint fuzz bench larger-than-memory constant-time tools-build tools-lint tools-fuzz
 
 TOOLS = target/tools
 # Seconds for each fuzz target, and how many lookups the demo compares with SQL.
@@ -14,6 +14,7 @@ help:
 	@echo "make lint     format, clippy, documentation, licences of dependencies"
 	@echo "make fuzz     every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
 	@echo "make bench    speeds of this machine, as JSON: lookup, then sum beside its peers"
+	@echo "make larger-than-memory   a server with a quarter of its database's size as memory (as root)"
 	@echo "make constant-time   whether time shows secrets, of decryption and of circuits"
 
 demo: tools-build
@@ -38,6 +39,9 @@ fuzz: tools-fuzz
 bench: tools-build peers
 	@cargo run --quiet --release --locked --bin blindcore -- bench lookup --json
 	@cargo run --quiet --release --locked --bin blindcore -- bench sum --peers target/peers --json
+
+larger-than-memory: tools-build
+	@python3 scripts/larger_than_memory.py
 
 constant-time: tools-build
 	@cargo run --quiet --release --locked -p blindcore-sum --example constant_time
