@@ -94,6 +94,23 @@ Examples:
 
 The folder appears when it is whole; an interrupted build leaves nothing.")]
     Build(Build),
+    /// Change rows of a database: a new epoch, which running servers take up
+    #[command(after_help = "\
+CHANGES is any SOURCE of `blindcore db build` with the table's columns, and may have these:
+  _change    set, also where it is empty, or remove; a row that is removed needs no values
+  _row       in a table without keys, the number of the row, counted from 0; empty for one that is added
+
+A row whose key the table has takes its place, another is added; of several with one key the last counts. What it
+costs goes with the rows that differ from the base, not with the table; clients fetch the difference. Once many
+rows differ, build the database again.
+
+Examples:
+  blindcore db update people.db --from changes.csv
+  echo '{\"id\": 7, \"_change\": \"remove\"}' | blindcore db update people.db --from -
+  blindcore db update people.db --from 'postgres://reader@db.example/app?table=people' --follow updated_at
+
+An update that fails or is interrupted leaves the epoch before.")]
+    Update(Update),
     /// Show what a database is, its parameters, their security and their sizes
     Inspect(Inspect),
     /// Read every byte of a database and compare it with its checksums
@@ -128,6 +145,30 @@ pub(crate) struct Build {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// Print the result as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Update {
+    /// The database's folder
+    pub(crate) dir: PathBuf,
+    /// Where the changed rows come from (see below)
+    #[arg(long, value_name = "CHANGES")]
+    pub(crate) from: String,
+    /// Ask the source, a database, again and again for rows whose COLUMN is as large as the largest that was seen:
+    /// a number or a time that grows with every change. Removed rows can't be seen that way
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) follow: Option<String>,
+    /// Seconds between two questions
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "follow", value_parser = clap::value_parser!(u64).range(1..=86400))]
+    pub(crate) every: u64,
+    /// Ask once, from where the last question ended
+    #[arg(long, requires = "follow")]
+    pub(crate) once: bool,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    /// Print the result as one JSON document; with --follow one a line, an epoch each
     #[arg(long)]
     pub(crate) json: bool,
 }

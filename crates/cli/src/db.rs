@@ -1,6 +1,5 @@
 //! `blindcore db`: make, show and check databases.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +7,8 @@ use std::time::{Duration, Instant};
 use blindcore_lookup::{ESTIMATOR, Params, SECURITY_BITS, SchemeChoice};
 use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
-    BuildOptions, Manifest, SourceSpec, Spill, Stage, StoreError, Stored, Unit, build as build_database,
+    BuildOptions, Manifest, SourceSpec, Spill, Stage, StoreError, Stored, Unit, UpdateOptions, Updated,
+    build as build_database, update as update_database,
 };
 use serde_json::json;
 
@@ -35,7 +35,8 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         force: args.force,
         memory: Spill::DEFAULT_MEMORY,
     };
-    let interrupted = on_interrupt(&options.out)?;
+    let out = options.out.clone();
+    let interrupted = on_interrupt(move || blindcore_store::abandon(&out))?;
     let started = Instant::now();
     let mut bar = Bar::new();
     let mut stages = Stages::new();
@@ -110,8 +111,8 @@ impl Stages {
 /// How long an interrupted build may take to notice.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-fn leave(out: &Path) -> ! {
-    blindcore_store::abandon(out);
+fn leave(abandon: &dyn Fn()) -> ! {
+    abandon();
     output::note("blindcore: interrupted; nothing was kept");
     std::process::exit(2);
 }
@@ -131,23 +132,122 @@ fn note_large_hint(manifest: &Manifest) {
     }
 }
 
-/// A flag that Ctrl-C and SIGTERM raise. A build that does not see it soon, for it waits for a row that doesn't
-/// come, is ended here, its folder removed; so is one that is told twice.
-fn on_interrupt(out: &Path) -> anyhow::Result<Arc<AtomicBool>> {
+/// A flag that Ctrl-C and SIGTERM raise. Work that does not see it soon, for it waits for a row that doesn't come,
+/// is ended here, what it made removed by `abandon`; so is work that is told twice.
+fn on_interrupt(abandon: impl Fn() + Send + Sync + 'static) -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
-    let (raised, out) = (flag.clone(), out.to_owned());
+    let (raised, abandon) = (flag.clone(), Arc::new(abandon));
+    let work = std::thread::current();
     ctrlc::set_handler(move || {
         if raised.swap(true, Ordering::Relaxed) {
-            leave(&out);
+            leave(&*abandon);
         }
         output::note("stopping");
-        let out = out.clone();
+        work.unpark();
+        let abandon = abandon.clone();
         std::thread::spawn(move || {
             std::thread::park_timeout(PATIENCE);
-            leave(&out);
+            leave(&*abandon);
         });
     })?;
     Ok(flag)
+}
+
+pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outcome> {
+    let changes = SourceSpec::parse(&args.from)?;
+    let in_bytes = changes.unit() == Unit::Bytes;
+    let device = device::open(&args.device, config)?;
+    let options =
+        UpdateOptions { dir: args.dir, changes, follow: args.follow, memory: Spill::DEFAULT_MEMORY };
+    let again = options.follow.is_some() && !args.once;
+    // What an update leaves lies within the database, where the next one removes it.
+    let interrupted = on_interrupt(|| {})?;
+    let mut failed = false;
+    loop {
+        let started = Instant::now();
+        let mut bar = Bar::new();
+        let updated = update_database(&options, &*device, &mut |stage, done, total| {
+            let (label, in_bytes) = match stage {
+                Stage::Read => ("reading", in_bytes),
+                Stage::Fill => ("laying out", false),
+                Stage::Hint => ("preparing", false),
+            };
+            bar.set(label, done, total, in_bytes);
+            if interrupted.load(Ordering::Relaxed) { Err(StoreError::Interrupted) } else { Ok(()) }
+        });
+        drop(bar);
+        match updated {
+            Ok(updated) => {
+                failed = false;
+                if updated.published || !again {
+                    say_update(&options, &updated, started.elapsed().as_secs_f64(), args.json, again)?;
+                }
+            }
+            Err(_) if again && interrupted.load(Ordering::Relaxed) => return Ok(Outcome::Done),
+            // A source that is away for a while is no reason to stop following it. It is said once.
+            Err(error @ StoreError::Source(_)) if again && options.dir.exists() => {
+                if !std::mem::replace(&mut failed, true) {
+                    output::note(&format!("blindcore: {error}; asking again every {} s", args.every));
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if !again {
+            return Ok(Outcome::Done);
+        }
+        let next = Instant::now() + Duration::from_secs(args.every);
+        while Instant::now() < next {
+            if interrupted.load(Ordering::Relaxed) {
+                return Ok(Outcome::Done);
+            }
+            std::thread::park_timeout(next - Instant::now());
+        }
+    }
+}
+
+fn say_update(
+    options: &UpdateOptions,
+    updated: &Updated,
+    seconds: f64,
+    as_json: bool,
+    line: bool,
+) -> anyhow::Result<()> {
+    let Updated { manifest, published, added, changed, removed, unchanged, changes } = updated;
+    if as_json {
+        let value = json!({
+            "name": manifest.name,
+            "epoch": manifest.epoch,
+            "base_epoch": manifest.base_epoch(),
+            "published": published,
+            "added": added,
+            "changed": changed,
+            "removed": removed,
+            "unchanged": unchanged,
+            "rows": manifest.live_rows(),
+            "changes": changes,
+            "seconds": seconds,
+        });
+        return if line { output::print(&format!("{value}\n")) } else { output::json(&value) };
+    }
+    let counts = format!("{added} added, {changed} changed, {removed} removed, {unchanged} as they were");
+    let (name, epoch) = (&manifest.name, manifest.epoch);
+    if !published {
+        return output::print(&format!("table {name} stays at epoch {epoch}: {counts}\n"));
+    }
+    output::print(&format!("table {name}, epoch {epoch}: {counts} ({seconds:.1} s)\n"))?;
+    if let Some(m) = &manifest.changes {
+        let (base, now) = (manifest.records.params()?, m.records.params()?);
+        let bytes = |p: Params| (p.query_bytes() + p.answer_bytes()) as f64;
+        let more = 100.0 * bytes(now) / bytes(base);
+        if more > 25.0 {
+            output::note(&format!(
+                "note: {changes} rows differ from the base, and a lookup moves {more:.0} % more bytes for them; build \
+                 {} again when that is too much",
+                options.dir.display()
+            ));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn inspect(args: &args::Inspect) -> anyhow::Result<Outcome> {
@@ -208,12 +308,15 @@ fn describe(manifest: &Manifest) -> anyhow::Result<serde_json::Value> {
     Ok(json!({
         "name": manifest.name,
         "epoch": manifest.epoch,
-        "rows": manifest.rows,
+        "base_epoch": manifest.base_epoch(),
+        "rows": manifest.live_rows(),
         "key": manifest.key,
         "values": manifest.values,
         "security": {"bits": SECURITY_BITS, "estimator": ESTIMATOR},
         "records": part(&manifest.records)?,
         "keys": manifest.keys.as_ref().map(part).transpose()?,
+        "changes": manifest.changes.as_ref().map(|c| part(&c.records)).transpose()?,
+        "new_keys": manifest.changes.as_ref().and_then(|c| c.keys.as_ref()).map(part).transpose()?,
     }))
 }
 
@@ -230,7 +333,9 @@ fn summary(manifest: &Manifest) -> anyhow::Result<String> {
     };
     let mut text = format!(
         "table {}, epoch {}: {} rows, found {found}\n  a record is      {columns}\n",
-        manifest.name, manifest.epoch, manifest.rows
+        manifest.name,
+        manifest.epoch,
+        manifest.live_rows()
     );
     let mut part = |title: &str, part: &PartManifest| -> anyhow::Result<()> {
         let params: Params = part.params()?;
@@ -262,6 +367,12 @@ fn summary(manifest: &Manifest) -> anyhow::Result<String> {
     part("records", &manifest.records)?;
     if let Some(keys) = &manifest.keys {
         part("directory of keys", keys)?;
+    }
+    if let Some(changes) = &manifest.changes {
+        part(&format!("what changed since epoch {}", manifest.base_epoch()), &changes.records)?;
+        if let Some(keys) = &changes.keys {
+            part("directory of the keys that came since", keys)?;
+        }
     }
     Ok(text)
 }

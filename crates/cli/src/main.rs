@@ -14,6 +14,7 @@ mod hw;
 mod output;
 mod placing;
 mod plan;
+mod reload;
 mod repro;
 mod serve;
 mod sum;
@@ -58,6 +59,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     let config = config::Config::load(args.config.as_deref())?;
     match args.command {
         Command::Db(Db::Build(args)) => db::build(&config, args),
+        Command::Db(Db::Update(args)) => db::update(&config, args),
         Command::Db(Db::Inspect(args)) => db::inspect(&args),
         Command::Db(Db::Verify(args)) => db::verify(&args),
         Command::Serve(args) => serve::run(&config, args),

@@ -10,9 +10,11 @@ use anyhow::Context;
 use blindcore_accel::Device;
 use blindcore_server::{Config as ServerConfig, Handle, Part, Server, Table, Tokens};
 use blindcore_store::{Stored, StoredPart};
+use blindcore_wire::PartKind;
 
 use crate::config::{Config, Limits};
 use crate::placing::{How, Memory, Placing};
+use crate::reload::{self, Watched};
 use crate::{Outcome, args, device};
 
 /// Where a server listens unless told otherwise.
@@ -32,7 +34,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     settings.tls = access.tls()?;
     settings.tokens = access.tokens()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
-    let device = device::open(&args.device, config)?;
+    let device: Arc<dyn Device> = device::open(&args.device, config)?.into();
 
     let stored: Vec<Stored> = args.dirs.iter().map(|d| Stored::open(d)).collect::<Result<_, _>>()?;
     let memory = Memory::new(args.memory.as_deref().or(config.memory.as_deref()))?;
@@ -48,7 +50,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     let mut placing = Placing::new(parts, memory, asked);
     let tables = stored
         .iter()
-        .map(|s| open(s, &*device, &mut placing).with_context(|| format!("{}", s.dir().display())))
+        .map(|s| open(s, &*device, &mut placing, &|_| true).with_context(|| format!("{}", s.dir().display())))
         .collect::<anyhow::Result<Vec<Table>>>()?;
     drop(placing);
     let encrypted = settings.tls.is_some();
@@ -66,6 +68,9 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
             tokens.into_iter().for_each(|tokens| handle.set_tokens(tokens));
             Ok(())
         });
+        let (wake, woken) = std::sync::mpsc::channel();
+        let wake_now = wake.clone();
+        reloads.add("databases", move || Ok(wake_now.send(())?));
         reloads.on_hangup(server.handle())?;
         let described = device.describe();
         tracing::info!(
@@ -93,7 +98,18 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         }
         tracing::info!("listening on {scheme}://{}", server.address());
         let stats = server.stats();
+        let watched = stored.iter().map(Watched::new).collect();
+        let (handle, on) = (server.handle(), device.clone());
+        let open: reload::Open = Box::new(move |stored, wanted| {
+            let parts = stored.parts().filter(|(kind, _)| wanted(*kind)).map(|(_, part)| part);
+            // What is free now: the epoch before is still there.
+            open(stored, &*on, &mut Placing::new(parts, Memory::new(None)?, asked), wanted)
+        });
+        std::thread::Builder::new()
+            .name("blindcore-reload".into())
+            .spawn(move || reload::run(watched, &handle, open, &woken))?;
         let cut = server.run(stop).await;
+        drop(wake);
         for (table, part, s) in stats.parts().filter(|(_, _, s)| s.requests > 0) {
             let mean_ms = s.pass_micros as f64 / 1e3 / s.passes.max(1) as f64;
             tracing::info!(
@@ -291,13 +307,18 @@ fn database_bytes(stored: &Stored) -> u64 {
     files.map(|f| f.bytes).sum()
 }
 
-/// A table of a database, its matrices in place; hints are served from their mapped files.
-fn open(stored: &Stored, device: &dyn Device, placing: &mut Placing) -> anyhow::Result<Table> {
+/// The `wanted` parts of a database as a table, their matrices in place; hints are served from their mapped files.
+fn open(
+    stored: &Stored,
+    device: &dyn Device,
+    placing: &mut Placing,
+    wanted: &dyn Fn(PartKind) -> bool,
+) -> anyhow::Result<Table> {
     let description = stored.description()?;
     let mut part = |kind, p: &StoredPart| -> anyhow::Result<Part> {
         Ok(Part::new(placing.place(description.name(), kind, p, device)?, p.hint.clone()))
     };
-    let parts =
-        stored.parts().map(|(kind, p)| Ok((kind, part(kind, p)?))).collect::<anyhow::Result<Vec<_>>>()?;
+    let parts = stored.parts().filter(|(kind, _)| wanted(*kind));
+    let parts = parts.map(|(kind, p)| Ok((kind, part(kind, p)?))).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(Table::new(description, parts)?)
 }

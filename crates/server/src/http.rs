@@ -228,7 +228,7 @@ async fn query(
     body: Body,
 ) -> Result<Response, Refusal> {
     let answer = async {
-        let limit = state.request_bytes;
+        let limit = state.request_bytes();
         let too_large = |got: &str| {
             let remedy = "send fewer queries in a request";
             Refusal::new(

@@ -233,9 +233,16 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
 }
 
 fn router(state: &Arc<State>) -> Router {
-    let grpc = LookupServer::new(Grpc(state.clone()))
-        .max_decoding_message_size(state.request_bytes)
-        .max_encoding_message_size(usize::MAX);
+    let grpc = {
+        let state = state.clone();
+        // Made for each request: the largest that is allowed may grow with an epoch.
+        tower::service_fn(move |request: Request<Body>| {
+            LookupServer::new(Grpc(state.clone()))
+                .max_decoding_message_size(state.request_bytes())
+                .max_encoding_message_size(usize::MAX)
+                .oneshot(request)
+        })
+    };
     let grpc = Router::new()
         .route_service(&format!("/{SERVICE_NAME}/{{*method}}"), grpc)
         .layer(from_fn_with_state(state.clone(), access::admit));

@@ -1,7 +1,7 @@
 //! What every request sees: tables, their queues, and the checks that let a request in.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -127,7 +127,7 @@ pub(crate) struct State {
     config: Config,
     pub(crate) budget: Arc<Budget>,
     /// The most bytes in any request.
-    pub(crate) request_bytes: usize,
+    request_bytes: AtomicUsize,
     pub(crate) ready: AtomicBool,
     pub(crate) access: Access,
     pub(crate) clients: Clients,
@@ -171,12 +171,11 @@ impl State {
         check("queries in a request", config.queries_per_request as u64, 1, 1 << 20, "allow some")?;
         let remedy = "allow more memory";
         check("memory for requests", config.memory_bytes as u64, HINT_BUFFERS as u64, u64::MAX, remedy)?;
-        let largest = tables.iter().flat_map(|t| t.parts.values()).map(|p| p.server.params().query_bytes());
         let state = Self {
             tables: RwLock::default(),
             config: config.clone(),
             budget: Budget::new(config.memory_bytes),
-            request_bytes: config.request_bytes.max(largest.max().unwrap_or(0)) + REQUEST_SLACK,
+            request_bytes: AtomicUsize::new(REQUEST_SLACK),
             ready: AtomicBool::new(true),
             access: Access::new(config),
             clients: Clients::new(config),
@@ -201,6 +200,11 @@ impl State {
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Hosted>> {
         self.tables.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The most bytes in any request; more once a table with larger ones is published.
+    pub(crate) fn request_bytes(&self) -> usize {
+        self.request_bytes.load(Ordering::Relaxed)
     }
 
     fn now(&self) -> u64 {
@@ -241,11 +245,10 @@ impl State {
             check("number of waiting queries", waiting, least, u64::MAX, remedy)?;
             let waiting = config.waiting_per_client as u64;
             check("number of waiting queries of a client", waiting, least, u64::MAX, remedy)?;
-            let max = (self.request_bytes - REQUEST_SLACK) as u64;
-            let remedy = "allow larger requests, and start the server again";
-            check("bytes of a query", part.query_bytes as u64, 1, max, remedy)?;
             parts.insert(kind, part);
         }
+        let request_bytes = parts.values().map(|p| p.most_queries * p.query_bytes + REQUEST_SLACK).max();
+        self.request_bytes.fetch_max(request_bytes.unwrap_or(0), Ordering::Relaxed);
         let last_used = AtomicU64::new(self.now());
         let new = Arc::new(HostedTable { description, parts, last_used });
         let mut tables = self.write();
