@@ -386,12 +386,10 @@ impl<'a> Rows<'a> {
             None | Some(Value::Null) => false,
             Some(Value::Text(text)) if text.is_empty() || text == "set" => false,
             Some(Value::Text(text)) if text == "remove" => true,
-            Some(other) => {
-                return Err(format!(
-                    "its {CHANGE_COLUMN} is {}; write set or remove",
-                    short(&other.to_json().to_string())
-                ));
+            Some(Value::Text(text)) => {
+                return Err(format!("its {CHANGE_COLUMN} is {}; write set or remove", short(text)));
             }
+            Some(_) => return Err(format!("its {CHANGE_COLUMN} is no text; write set or remove")),
         };
         let record = if remove {
             None

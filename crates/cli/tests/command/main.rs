@@ -5,6 +5,7 @@
 mod circuit;
 mod circuit_run;
 mod common;
+mod epochs;
 mod hardware;
 mod hw_circuit;
 mod hw_sum;

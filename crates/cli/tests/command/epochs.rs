@@ -1,0 +1,154 @@
+//! Databases that change while a real server serves them.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::common::{Serving, blindcore, code, json, refused, run, run_with_input, stderr};
+
+fn build(dir: &Path, rows: usize, more: &[&str]) {
+    let csv: String = (0..rows).map(|i| format!("key {i},0\n")).collect();
+    std::fs::write(dir.join("t.csv"), format!("k,v\n{csv}")).unwrap();
+    let output = run(dir, &[&["db", "build", "t.csv", "--key", "k", "--out", "t.db"], more].concat());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}
+
+fn update(dir: &Path, rows: &str) -> serde_json::Value {
+    let args = ["db", "update", "t.db", "--from", "-", "--json"];
+    json(&run_with_input(dir, &args, rows.as_bytes()))
+}
+
+fn value(server: &str, dir: &Path, key: &str) -> serde_json::Value {
+    json(&run(dir, &["get", "--server", server, "--table", "t", "--key", key, "--json"]))["value"]["v"]
+        .clone()
+}
+
+/// Asks until it is so: an epoch is noticed within about a second.
+fn soon(what: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !what() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never is");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_server_takes_epochs_up_under_load() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    build(dir, 2000, &[]);
+    let server = Serving::start(dir, &["t.db"]);
+    let url = &*server.url;
+    assert_eq!(value(url, dir, "key 7"), "0");
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Whoever asks meanwhile finds the row as some epoch had it, and never an older one than before.
+        let asking = scope.spawn(|| {
+            let mut values = vec![0];
+            while !stop.load(Ordering::Relaxed) {
+                let value: i64 = value(url, dir, "key 7").as_str().unwrap().parse().unwrap();
+                assert!(value >= *values.last().unwrap(), "{value} after {values:?}");
+                values.push(value);
+            }
+            values
+        });
+        for epoch in 2..6 {
+            let rows =
+                format!("{{\"k\":\"key 7\",\"v\":\"{epoch}\"}}\n{{\"k\":\"new {epoch}\",\"v\":\"x\"}}\n");
+            let updated = update(dir, &rows);
+            assert_eq!(
+                (&updated["epoch"], &updated["added"], &updated["changed"]),
+                (&epoch.into(), &1.into(), &1.into(),)
+            );
+            server.line("a new epoch");
+        }
+        stop.store(true, Ordering::Relaxed);
+        let values = asking.join().unwrap();
+        assert!(values.len() > 2, "{values:?}");
+    });
+    assert_eq!(value(url, dir, "key 7"), "5");
+    assert_eq!(value(url, dir, "new 3"), "x");
+    let by_index = json(&server.get(dir, &["--table", "t", "--index", "2001", "--json"]));
+    assert_eq!(by_index["key"], "new 3");
+    // The base's hint stayed in the cache: what is fetched for an epoch is the difference.
+    let fetched =
+        json(&server.get(dir, &["--table", "t", "--key", "key 9", "--json"]))["bytes"]["hint"].clone();
+    assert_eq!(fetched, 0);
+    update(dir, "{\"k\":\"key 9\",\"_change\":\"remove\"}\n");
+    server.line("a new epoch");
+    let gone = json(&server.get(dir, &["--table", "t", "--key", "key 9", "--json"]));
+    assert_eq!(gone["found"], false);
+    let inspected = json(&run(dir, &["db", "inspect", "t.db", "--json"]));
+    assert_eq!(gone["bytes"]["hint"], inspected["changes"]["hint_bytes"]);
+    assert_eq!((&inspected["rows"], &inspected["base_epoch"]), (&2003.into(), &1.into()));
+    // Built anew, it is another base: the server takes that up as well.
+    build(dir, 10, &["--force"]);
+    server.line("a new epoch");
+    soon(|| value(url, dir, "key 7") == "0");
+    soon(|| value(url, dir, "key 12").is_null());
+    let (status, log) = server.terminate();
+    assert_eq!(status, 0, "{log}");
+}
+
+#[test]
+fn a_database_is_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    build(dir, 20, &[]);
+    let sqlite = rusqlite::Connection::open(dir.join("s.db")).unwrap();
+    sqlite
+        .execute_batch("CREATE TABLE t (k TEXT, v TEXT, at INT); INSERT INTO t VALUES ('key 1', 'a', 1)")
+        .unwrap();
+    let server = Serving::start(dir, &["t.db"]);
+    let url = &*server.url;
+    let mut following = blindcore(dir)
+        .args([
+            "db",
+            "update",
+            "t.db",
+            "--from",
+            "sqlite:s.db?table=t",
+            "--follow",
+            "at",
+            "--every",
+            "1",
+            "--json",
+        ])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    soon(|| value(url, dir, "key 1") == "a");
+    sqlite.execute_batch("INSERT INTO t VALUES ('key 1', 'b', 2), ('late', 'c', 2)").unwrap();
+    soon(|| value(url, dir, "late") == "c");
+    assert_eq!(value(url, dir, "key 1"), "b");
+    assert!(following.try_wait().unwrap().is_none());
+    #[cfg(unix)]
+    {
+        let pid = following.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert_eq!(following.wait().unwrap().code(), Some(0));
+    }
+    let _ = following.kill();
+    let once =
+        ["db", "update", "t.db", "--from", "sqlite:s.db?table=t", "--follow", "at", "--once", "--json"];
+    let again = json(&run(dir, &once));
+    assert_eq!((&again["published"], &again["unchanged"]), (&false.into(), &2.into()));
+}
+
+#[test]
+fn bad_changes_are_refused_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    build(dir, 20, &[]);
+    std::fs::write(dir.join("c.csv"), "k,v,_change\nkey 1,x,drop\n").unwrap();
+    std::fs::write(dir.join("short.csv"), "k\nkey 1\n").unwrap();
+    let refuse =
+        |args: &[&str], words: &[&str]| refused(&run(dir, &[&["db", "update"], args].concat()), words);
+    refuse(&["t.db", "--from", "c.csv"], &["line 2 of c.csv", "\"drop\"", "set or remove"]);
+    refuse(&["t.db", "--from", "short.csv"], &["short.csv has no column \"v\""]);
+    refuse(&["no.db", "--from", "c.csv"], &["no.db", "db build"]);
+    refuse(&["t.db", "--from", "no.csv"], &["no.csv", "check the path"]);
+    refuse(&["t.db", "--from", "t.csv", "--follow", "v"], &["only a database can be followed"]);
+    assert_eq!(json(&run(dir, &["db", "inspect", "t.db", "--json"]))["epoch"], 1);
+}
