@@ -31,6 +31,22 @@ pub(crate) fn map(file: &File, start: usize) -> io::Result<SharedBytes> {
     Ok(Arc::new(Part { map, start }))
 }
 
+/// Bytes that [`prefetch`] asks for: as many lines of the cache as most records take.
+const PREFETCH_BYTES: usize = 256;
+
+/// Asks for bytes that will be read soon, from `at` on. It changes nothing but time.
+#[inline]
+pub(crate) fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (at..bytes.len().min(at + PREFETCH_BYTES)).step_by(64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint for an address inside the slice; the instruction reads nothing that a program sees.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().add(line).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
+}
+
 /// Zeroed working memory: real memory when small, a temporary file when large, so that what a build holds
 /// stays bounded.
 pub(crate) enum Scratch {

@@ -11,13 +11,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use blindcore_lookup::keyword::{CELL_BITS, KeyHash};
 use tempfile::TempPath;
+
+use crate::mapped;
 
 /// Runs that are merged at a time, each an open file. macOS allows a process 256.
 const FAN_IN: usize = 128;
@@ -26,8 +28,8 @@ const MIN_BUFFER: usize = 4096;
 /// Bytes of a file's buffer at most; more gains nothing.
 const MAX_BUFFER: usize = 256 << 10;
 /// Bytes of an entry in a run before its payload, at most: how many bytes the three numbers take, hash, line,
-/// length of the payload, without the zeros above them.
-const HEADER: usize = WIDTHS + 16 + 8 + 8;
+/// length of the payload, without the zeros above them. Room is for three numbers of 16 bytes.
+const HEADER: usize = WIDTHS + 3 * 16;
 const WIDTHS: usize = 2;
 
 /// In what order a [`Spill`] gives its entries back.
@@ -223,7 +225,10 @@ impl Spill {
                 Order::Arrival => out.write(&buffer.bytes)?,
                 Order::Hash => {
                     buffer.sort();
-                    for place in &buffer.places {
+                    for (i, place) in buffer.places.iter().enumerate() {
+                        if let Some(ahead) = buffer.places.get(i + PREFETCH) {
+                            mapped::prefetch(&buffer.bytes, *ahead as u64 as usize);
+                        }
                         if let Some(count) = cells.get_mut(cell(*place)) {
                             *count += 1;
                         }
@@ -329,6 +334,8 @@ impl Iterator for Entries {
     }
 }
 
+/// Entries between the one that is copied to a run and the one that memory is asked for meanwhile.
+const PREFETCH: usize = 12;
 /// Address space, not memory, that a buffer takes at once, at most.
 const MAX_RESERVE: usize = 1 << 30;
 
@@ -346,12 +353,17 @@ impl Buffer {
     }
 
     fn push(&mut self, hash: u128, line: u64, payload: &[u8]) {
-        let len = payload.len() as u64;
-        let widths = [width(hash), width(line.into()), width(len.into())];
-        self.bytes.extend([widths[0], widths[1] << 4 | widths[2]]);
-        self.bytes.extend_from_slice(&hash.to_le_bytes()[..widths[0].into()]);
-        self.bytes.extend_from_slice(&line.to_le_bytes()[..widths[1].into()]);
-        self.bytes.extend_from_slice(&len.to_le_bytes()[..widths[2].into()]);
+        let numbers = [hash, line.into(), payload.len() as u128];
+        let widths = numbers.map(|n| (u128::BITS - n.leading_zeros()).div_ceil(8) as u8);
+        let mut header = [0; HEADER];
+        header[..WIDTHS].copy_from_slice(&[widths[0], widths[1] << 4 | widths[2]]);
+        let mut at = WIDTHS;
+        for (number, width) in numbers.iter().zip(widths) {
+            // Whole, so that the processor stores it at once; the next number overwrites the zeros.
+            header[at..at + 16].copy_from_slice(&number.to_le_bytes());
+            at += usize::from(width);
+        }
+        self.bytes.extend_from_slice(&header[..at]);
         self.bytes.extend_from_slice(payload);
     }
 
@@ -385,26 +397,36 @@ impl Buffer {
     }
 }
 
-/// Bytes that a number takes without the zeros above it.
-fn width(n: u128) -> u8 {
-    (u128::BITS - n.leading_zeros()).div_ceil(8) as u8
-}
-
 /// Bytes of a header's numbers, by its first two: hash, line, length.
-fn widths(header: [u8; WIDTHS]) -> [usize; 3] {
-    [header[0].min(16), (header[1] >> 4).min(8), (header[1] & 15).min(8)].map(usize::from)
+fn widths(first: u8, second: u8) -> [usize; 3] {
+    [first.min(16), (second >> 4).min(8), (second & 15).min(8)].map(usize::from)
 }
 
 /// What the header of an entry says, and how many bytes it has.
+#[inline]
 fn head(entry: &[u8]) -> (Head, usize) {
-    let mut at = WIDTHS;
-    let numbers = widths([entry[0], entry[1]]).map(|width| {
-        let mut number = [0; 16];
-        number[..width].copy_from_slice(&entry[at..at + width]);
-        at += width;
-        u128::from_le_bytes(number)
-    });
-    (Head { hash: numbers[0], line: numbers[1] as u64, run: 0, len: numbers[2] as usize }, at)
+    let [hash, line, len] = widths(entry[0], entry[1]);
+    let (line_at, len_at) = (WIDTHS + hash, WIDTHS + hash + line);
+    let head = Head {
+        hash: number(entry, WIDTHS, hash),
+        line: number(entry, line_at, line) as u64,
+        run: 0,
+        len: number(entry, len_at, len) as usize,
+    };
+    (head, len_at + len)
+}
+
+/// A number of up to 16 bytes.
+#[inline]
+fn number(bytes: &[u8], at: usize, width: usize) -> u128 {
+    match bytes[at..].first_chunk() {
+        // Loaded whole, what doesn't belong to it shifted out.
+        Some(sixteen) => match 8 * (16 - width) as u32 {
+            u128::BITS => 0,
+            above => u128::from_le_bytes(*sixteen) << above >> above,
+        },
+        None => bytes[at..at + width].iter().rev().fold(0, |n, byte| n << 8 | u128::from(*byte)),
+    }
 }
 
 /// The upper [`CELL_BITS`] of a place.
@@ -505,11 +527,17 @@ fn read_head((run, input): &mut (Run, BufReader<File>), index: usize) -> Result<
     if run.bytes == 0 {
         return Ok(None);
     }
-    let mut header = [0; HEADER];
-    input.read_exact(&mut header[..WIDTHS]).map_err(failed(&run.path, "read"))?;
-    let len = widths([header[0], header[1]]).iter().sum::<usize>();
-    input.read_exact(&mut header[WIDTHS..WIDTHS + len]).map_err(failed(&run.path, "read"))?;
-    let (head, header) = head(&header);
+    let (head, header) = if input.buffer().len() >= HEADER {
+        let (head, header) = head(input.buffer());
+        input.consume(header);
+        (head, header)
+    } else {
+        let mut header = [0; HEADER];
+        input.read_exact(&mut header[..WIDTHS]).map_err(failed(&run.path, "read"))?;
+        let len = widths(header[0], header[1]).iter().sum::<usize>();
+        input.read_exact(&mut header[WIDTHS..WIDTHS + len]).map_err(failed(&run.path, "read"))?;
+        head(&header)
+    };
     let rest = (head.len as u64).checked_add(header as u64).and_then(|len| run.bytes.checked_sub(len));
     run.bytes = rest.ok_or_else(|| failed(&run.path, "read")(io::ErrorKind::UnexpectedEof.into()))?;
     Ok(Some(Head { run: index, ..head }))
