@@ -36,6 +36,7 @@ mod delimited;
 mod error;
 mod npy;
 mod parquet;
+pub mod parquet_checks;
 mod source;
 mod values;
 mod write;

@@ -1,14 +1,14 @@
 //! Apache Parquet: columns of numbers, read and written by the parquet crate.
 //!
-//! The crate takes the sizes of pages from the file. Before any is unpacked the headers of all pages are walked
-//! here, and a size that its numbers can't fill is refused.
+//! The crate takes the sizes of pages from the file and believes what they say: [`parquet_checks`] doesn't.
+//!
+//! [`parquet_checks`]: crate::parquet_checks
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use ::parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
-use ::parquet::column::page::{Page as Unpacked, PageMetadata, PageReader};
+use ::parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical};
 use ::parquet::column::reader::ColumnReaderImpl;
 use ::parquet::data_type::{DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use ::parquet::errors::ParquetError;
@@ -21,13 +21,10 @@ use ::parquet::schema::types::{ColumnDescriptor, Type};
 use crate::Values;
 use crate::error::{Error, Reading, shown};
 use crate::npy::{Flaw, finite, unsigned};
+use crate::parquet_checks::{self, CheckedPages, check_footer, check_pages};
 use crate::values::Run;
 use crate::write::{Writing, columns};
 
-/// Bytes of what a file says about itself, at most: 64 MiB.
-const MAX_METADATA_BYTES: u32 = 64 << 20;
-/// Bytes of a page's header, at most: 64 KiB.
-const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// Rows that are unpacked at once.
 const BATCH: usize = 1 << 16;
 /// Rows in a group that is written.
@@ -47,25 +44,10 @@ pub(crate) fn read<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Resu
 }
 
 fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<Values, Error> {
-    let len = file.len();
-    let foreign = || reading.unfit("it is no Parquet file: it doesn't end in PAR1", "check its ending");
-    if len < 12 {
-        return Err(foreign());
-    }
-    let end = file.get_bytes(len - 8, 8).map_err(|e| failed(reading, &e))?;
-    let metadata_len = u32::from_le_bytes([end[0], end[1], end[2], end[3]]);
-    match &end[4..] {
-        b"PAR1" => {}
-        b"PARE" => return Err(reading.unfit("it is encrypted", "write it without encryption")),
-        _ => return Err(foreign()),
-    }
-    if metadata_len > MAX_METADATA_BYTES {
-        let why = format!("its metadata of {metadata_len} B is over the limit of {MAX_METADATA_BYTES} B");
-        return Err(reading.unfit(why, DAMAGED));
-    }
-    let start = len.checked_sub(8 + u64::from(metadata_len)).ok_or_else(foreign)?;
-    let bytes = file.get_bytes(start, metadata_len as usize).map_err(|e| failed(reading, &e))?;
-    check_metadata(&bytes).ok_or_else(|| reading.unfit("its metadata is damaged", DAMAGED))?;
+    check_footer(&file).map_err(|flaw| match flaw {
+        parquet_checks::Flaw::Unread(error) => failed(reading, &error),
+        parquet_checks::Flaw::Unfit { why, remedy } => reading.unfit(why, remedy),
+    })?;
     let file = Arc::new(file);
     let reader = SerializedFileReader::new(Shared(file.clone())).map_err(|e| failed(reading, &e))?;
     let metadata = reader.metadata();
@@ -84,7 +66,7 @@ fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<
 
     let mut runs = Vec::with_capacity(wanted.len());
     for column in &wanted {
-        runs.push(column.read(&reader, &*file, len, reading)?);
+        runs.push(column.read(&reader, &*file, reading)?);
     }
     if runs.iter().any(|run| matches!(run, Run::Float(_))) && runs.len() > 1 {
         let float = |(run, column): (Run, &Column)| match run.into_float() {
@@ -117,89 +99,6 @@ fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<
 }
 
 /// What the library says, on one line.
-/// That the metadata's lists are as long as they say, and that no part of the schema has more children than the schema has
-/// parts: the library takes memory for them before it looks.
-///
-/// It also looks at a field's number and not at its type, so one of another type would be read there as something else than
-/// here: up to the schema's end every field must have the type that parquet.thrift gives it.
-fn check_metadata(bytes: &[u8]) -> Option<()> {
-    let mut thrift = Thrift(bytes);
-    let mut last = 0;
-    while let Some((id, kind)) = thrift.field(&mut last)? {
-        let fits = match id {
-            1 => kind == Thrift::I32,
-            2 | 4 | 5 | 7 => kind == Thrift::LIST,
-            3 => kind == Thrift::I64,
-            6 | 9 => kind == Thrift::BINARY,
-            8 => kind == Thrift::STRUCT,
-            _ => true,
-        };
-        if !fits {
-            return None;
-        }
-        if id == 2 {
-            check_schema(&mut thrift)?;
-        } else {
-            thrift.skip(kind, 16)?;
-        }
-    }
-    Some(())
-}
-
-fn check_schema(thrift: &mut Thrift<'_>) -> Option<()> {
-    let (parts, kind) = thrift.list()?;
-    if kind != Thrift::STRUCT {
-        return None;
-    }
-    for _ in 0..parts {
-        let mut last = 0;
-        while let Some((id, kind)) = thrift.field(&mut last)? {
-            match (id, kind) {
-                (5, Thrift::I32) => {
-                    u64::try_from(thrift.integer()?).ok().filter(|children| *children < parts)?;
-                }
-                (1..=3 | 6..=9, Thrift::I32) | (4, Thrift::BINARY) => thrift.skip(kind, 1)?,
-                (10, Thrift::STRUCT) => check_logical_type(thrift)?,
-                (1..=10, _) => return None,
-                _ => thrift.skip(kind, 16)?,
-            }
-        }
-    }
-    Some(())
-}
-
-/// A union: which type it is, and what is said of it.
-fn check_logical_type(thrift: &mut Thrift<'_>) -> Option<()> {
-    let mut last = 0;
-    while let Some((of, kind)) = thrift.field(&mut last)? {
-        if kind != Thrift::STRUCT {
-            return None;
-        }
-        let mut last = 0;
-        while let Some((id, kind)) = thrift.field(&mut last)? {
-            match (of, id, kind) {
-                (5, 1 | 2, Thrift::I32) | (18, 2, Thrift::I32) => {} // decimal; geography's algorithm
-                (7 | 8, 1, 1 | 2) | (10, 2, 1 | 2) => {}             // times in UTC, integers with a sign
-                (10 | 16, 1, Thrift::I8) => {} // an integer's width, a variant's version
-                (17 | 18, 1, Thrift::BINARY) => {} // geometry's reference system
-                (7 | 8, 2, Thrift::STRUCT) => {
-                    let mut last = 0;
-                    while let Some((_, kind)) = thrift.field(&mut last)? {
-                        // A unit of time is an empty structure.
-                        if kind != Thrift::STRUCT || thrift.byte()? != 0 {
-                            return None;
-                        }
-                    }
-                    continue;
-                }
-                _ => return None,
-            }
-            thrift.skip(kind, 1)?;
-        }
-    }
-    Some(())
-}
-
 fn failed(reading: &Reading, error: &ParquetError) -> Error {
     let text: String = error.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let text = text.trim_start_matches("Parquet error: ").trim_start_matches("EOF: ");
@@ -282,7 +181,6 @@ impl Column {
         &self,
         reader: &SerializedFileReader<Shared<R>>,
         file: &R,
-        len: u64,
         reading: &Reading,
     ) -> Result<Run, Error> {
         let (mut ints, mut floats) = (Vec::new(), Vec::new());
@@ -291,20 +189,12 @@ impl Column {
             let rows = group.num_rows() as usize; // was checked
             let damaged = |why: &str| reading.unfit(format!("column {}: {why}", shown(&self.name)), DAMAGED);
             let chunk = group.columns().get(self.leaf).ok_or_else(|| damaged("a group lacks it"))?;
-            check_pages(file, len, chunk, rows).map_err(|why| damaged(&why))?;
+            check_pages(file, chunk, rows as u64).map_err(|why| damaged(&why))?;
             if chunk.column_type() != chunk.column_descr().physical_type() {
                 return Err(damaged("a group holds it in another type"));
             }
             let pages = || reader.get_row_group(i)?.get_column_page_reader(self.leaf);
-            let pages = CheckedPages {
-                inner: pages().map_err(|e| failed(reading, &e))?,
-                nullable: chunk.column_descr().max_def_level() > 0,
-                number_bytes: match self.kind {
-                    Kind::I32 | Kind::U32 | Kind::F32 => 4,
-                    Kind::I64 | Kind::U64 | Kind::F64 => 8,
-                },
-                dictionary: false,
-            };
+            let pages = CheckedPages::new(pages().map_err(|e| failed(reading, &e))?, chunk);
             let part = Part { column: self, chunk, first, rows, reading };
             match self.kind {
                 Kind::I32 => part.read::<Int32Type, _>(pages, &mut ints, |v| Ok(v.into())),
@@ -412,312 +302,6 @@ impl Part<'_> {
             done += records;
         }
         Ok(())
-    }
-}
-
-/// Walks the headers of a chunk's pages: every page lies within its chunk, is unpacked to no more than its numbers
-/// can fill, and they hold as many numbers as there are rows.
-fn check_pages(
-    file: &impl ChunkReader,
-    len: u64,
-    chunk: &ColumnChunkMetaData,
-    rows: usize,
-) -> Result<(), String> {
-    if chunk.file_path().is_some() {
-        return Err("it lies in another file".into());
-    }
-    if u64::try_from(chunk.num_values()).ok() != Some(rows as u64) {
-        return Err(format!("{} values are said to stand in {rows} rows", chunk.num_values()));
-    }
-    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
-    let range = u64::try_from(start).ok().zip(u64::try_from(chunk.compressed_size()).ok());
-    let (mut at, end) = range
-        .and_then(|(start, size)| Some((start, start.checked_add(size)?)))
-        .filter(|(_, end)| *end <= len)
-        .ok_or_else(|| {
-            format!("{} B from byte {start} on are beyond the file's {len} B", chunk.compressed_size())
-        })?;
-    // How much a byte may unpack to: Snappy copies 64 B for 3, LZ4 255 B for one. Zstandard's bound is far
-    // higher, but it takes memory only as it fills it.
-    let ratio = match chunk.compression() {
-        Compression::UNCOMPRESSED => 1,
-        Compression::SNAPPY => 32,
-        Compression::LZ4 | Compression::LZ4_RAW => 256,
-        Compression::ZSTD(_) => u64::from(u32::MAX),
-        _ => {
-            let codec = chunk.compression_codec();
-            return Err(format!("its compression {codec:?} is none of Snappy, LZ4 and Zstandard"));
-        }
-    };
-    let mut values = 0;
-    while at < end {
-        let header = file
-            .get_bytes(at, (end - at).min(MAX_HEADER_BYTES) as usize)
-            .map_err(|_| "the file ends within it")?;
-        let (page, header_len) = Page::parse(&header).ok_or("a page's header can't be read")?;
-        at += header_len as u64 + page.packed;
-        // A dictionary may hold numbers that no row has, if not very many.
-        let count = if page.data { rows as u64 } else { rows as u64 + (1 << 20) };
-        // 8 B and twice that for levels and indices a number, and what little pages need besides.
-        let most = page.values.min(count) * 24 + (64 << 10);
-        if at > end || page.unpacked > most || page.unpacked > page.packed.saturating_mul(ratio) + 64 {
-            return Err(format!("a page of {} B is said to unpack to {} B", page.packed, page.unpacked));
-        }
-        if page.levels > page.unpacked || page.values > count {
-            return Err(format!(
-                "a page is said to hold {} values and {} B of levels",
-                page.values, page.levels
-            ));
-        }
-        if page.data {
-            values += page.values;
-        }
-    }
-    if values == rows as u64 { Ok(()) } else { Err(format!("its pages hold {values} of {rows} values")) }
-}
-
-/// Pages whose values are there: the decoders take it for granted that they are.
-struct CheckedPages {
-    inner: Box<dyn PageReader>,
-    nullable: bool,
-    number_bytes: usize,
-    /// Whether a dictionary went by.
-    dictionary: bool,
-}
-
-impl CheckedPages {
-    fn check(&mut self, page: &Unpacked) -> Option<()> {
-        let (values, encoding) = match page {
-            Unpacked::DictionaryPage { .. } => {
-                self.dictionary = true;
-                return Some(());
-            }
-            Unpacked::DataPage { buf, encoding, def_level_encoding, .. } if self.nullable => {
-                // What says which are null comes first, after its length.
-                let length = u32::from_le_bytes(*buf.first_chunk()?) as usize;
-                (buf.get(4..)?.get(length..)?, (*def_level_encoding == Encoding::RLE).then_some(*encoding)?)
-            }
-            Unpacked::DataPage { buf, encoding, .. } => (&buf[..], *encoding),
-            Unpacked::DataPageV2 { buf, encoding, def_levels_byte_len, rep_levels_byte_len, .. } => {
-                let levels = def_levels_byte_len.checked_add(*rep_levels_byte_len)?;
-                (buf.get(levels as usize..)?, *encoding)
-            }
-        };
-        let count = page.num_values() as usize;
-        let whole = match encoding {
-            Encoding::PLAIN => true,
-            // A byte says how many bits an index has.
-            Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
-                self.dictionary && values.first().is_some_and(|bits| *bits <= 32)
-            }
-            // As many as the page holds, all of one length; nulls, which take none, are refused here already.
-            Encoding::BYTE_STREAM_SPLIT => values.len() == count * self.number_bytes,
-            Encoding::DELTA_BINARY_PACKED => {
-                check_deltas(values)?;
-                true
-            }
-            _ => false,
-        };
-        whole.then_some(())
-    }
-}
-
-/// Walks differences in blocks. Source: Apache Parquet's `Encodings.md`, "Delta encoding".
-fn check_deltas(values: &[u8]) -> Option<()> {
-    let mut rest = Thrift(values); // the same integers
-    let (block, parts, count) = (rest.varint()?, rest.varint()?, rest.varint()?);
-    if block > 1 << 16 || !(1..=block / 32).contains(&parts) {
-        return None;
-    }
-    let part = block / parts;
-    rest.integer()?; // the first value
-    let mut left = count.checked_sub(1)?;
-    while left > 0 {
-        rest.integer()?; // the least difference
-        let (widths, packed) = rest.0.split_at_checked(parts as usize)?;
-        rest.0 = packed;
-        for bits in widths {
-            // The last part may be cut where its values end, which the decoder sees.
-            let bytes = usize::from(*bits) * part as usize / 8;
-            let bytes = if left <= part { bytes.min(rest.0.len()) } else { bytes };
-            rest.0 = rest.0.get(bytes..)?;
-            left = left.saturating_sub(part);
-            if left == 0 {
-                break;
-            }
-        }
-    }
-    Some(())
-}
-
-impl Iterator for CheckedPages {
-    type Item = ::parquet::errors::Result<Unpacked>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.get_next_page().transpose()
-    }
-}
-
-impl PageReader for CheckedPages {
-    fn get_next_page(&mut self) -> ::parquet::errors::Result<Option<Unpacked>> {
-        let Some(page) = self.inner.get_next_page()? else { return Ok(None) };
-        match self.check(&page) {
-            Some(()) => Ok(Some(page)),
-            None => {
-                let (count, encoding) = (page.num_values(), page.encoding());
-                let why = format!("a page says that it holds {count} values in {encoding} and doesn't");
-                Err(ParquetError::General(why))
-            }
-        }
-    }
-
-    fn peek_next_page(&mut self) -> ::parquet::errors::Result<Option<PageMetadata>> {
-        self.inner.peek_next_page()
-    }
-
-    fn skip_next_page(&mut self) -> ::parquet::errors::Result<()> {
-        self.inner.skip_next_page()
-    }
-}
-
-/// What a page's header says, as far as it is looked at. Source: `parquet.thrift`, `PageHeader`.
-#[derive(Default)]
-struct Page {
-    data: bool,
-    /// Bytes in the file.
-    packed: u64,
-    unpacked: u64,
-    values: u64,
-    /// Bytes of levels before the values.
-    levels: u64,
-}
-
-impl Page {
-    /// Reads a header, and says how long it is.
-    fn parse(bytes: &[u8]) -> Option<(Self, usize)> {
-        let mut thrift = Thrift(bytes);
-        let mut page = Page::default();
-        let size = |v: i64| u64::try_from(v).ok().filter(|v| *v <= i32::MAX as u64);
-        let mut last = 0;
-        while let Some((id, kind)) = thrift.field(&mut last)? {
-            match (id, kind) {
-                (1, Thrift::I32) => page.data = matches!(thrift.integer()?, 0 | 3),
-                (2, Thrift::I32) => page.unpacked = size(thrift.integer()?)?,
-                (3, Thrift::I32) => page.packed = size(thrift.integer()?)?,
-                (5 | 7 | 8, Thrift::STRUCT) => {
-                    let mut inner = 0;
-                    while let Some((field, kind)) = thrift.field(&mut inner)? {
-                        match (field, kind) {
-                            (1, Thrift::I32) => page.values = size(thrift.integer()?)?,
-                            (5 | 6, Thrift::I32) if id == 8 => page.levels += size(thrift.integer()?)?,
-                            _ => thrift.skip(kind, 8)?,
-                        }
-                    }
-                }
-                _ => thrift.skip(kind, 8)?,
-            }
-        }
-        Some((page, bytes.len() - thrift.0.len()))
-    }
-}
-
-/// What is left of a structure in Thrift's compact protocol.
-struct Thrift<'a>(&'a [u8]);
-
-impl Thrift<'_> {
-    const I32: u8 = 5;
-    const I8: u8 = 3;
-    const I64: u8 = 6;
-    const BINARY: u8 = 8;
-    const LIST: u8 = 9;
-    const STRUCT: u8 = 12;
-    /// Structures of one list: row groups, columns of one, parts of a schema.
-    const STRUCTS: u64 = 1 << 16;
-
-    fn byte(&mut self) -> Option<u8> {
-        let (byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*byte)
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return (shift < 63 || byte < 2).then_some(value);
-            }
-        }
-        None
-    }
-
-    fn integer(&mut self) -> Option<i64> {
-        let zigzag = self.varint()?;
-        Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
-    }
-
-    /// The next field's number and type; `Some(None)` at the end of the structure.
-    fn field(&mut self, last: &mut i64) -> Option<Option<(i64, u8)>> {
-        let byte = self.byte()?;
-        if byte == 0 {
-            return Some(None);
-        }
-        *last = match byte >> 4 {
-            0 => self.integer()?,
-            delta => *last + i64::from(delta),
-        };
-        i16::try_from(*last).ok()?;
-        Some(Some((*last, byte & 15)))
-    }
-
-    /// The length of a list and the type of its elements.
-    fn list(&mut self) -> Option<(u64, u8)> {
-        let byte = self.byte()?;
-        let length = if byte >> 4 == 15 { self.varint()? } else { u64::from(byte >> 4) };
-        let kind = byte & 15;
-        (kind != Self::STRUCT || length <= Self::STRUCTS).then_some((length, kind))
-    }
-
-    fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
-        let depth = depth.checked_sub(1)?;
-        match kind {
-            1 | 2 => {} // a boolean field is its type
-            3 => drop(self.byte()?),
-            4..=6 => drop(self.varint()?),
-            7 => self.0 = self.0.get(8..)?,
-            8 => {
-                let length = usize::try_from(self.varint()?).ok()?;
-                self.0 = self.0.get(length..)?;
-            }
-            Self::LIST | 10 => {
-                let (length, kind) = self.list()?;
-                for _ in 0..length {
-                    self.element(kind, depth)?;
-                }
-            }
-            11 => {
-                let length = self.varint()?;
-                let kinds = if length == 0 { 0 } else { self.byte()? };
-                for _ in 0..length {
-                    self.element(kinds >> 4, depth)?;
-                    self.element(kinds & 15, depth)?;
-                }
-            }
-            Self::STRUCT => {
-                let mut last = 0;
-                while let Some((_, kind)) = self.field(&mut last)? {
-                    self.skip(kind, depth)?;
-                }
-            }
-            _ => return None,
-        }
-        Some(())
-    }
-
-    /// Within lists and maps a boolean takes a byte, so that every element takes one at least.
-    fn element(&mut self, kind: u8, depth: u32) -> Option<()> {
-        if matches!(kind, 1 | 2) { self.byte().map(drop) } else { self.skip(kind, depth) }
     }
 }
 

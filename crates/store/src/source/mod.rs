@@ -67,7 +67,6 @@ mod json_lines;
 mod lines;
 mod mysql;
 mod parquet;
-mod parquet_checks;
 mod postgres;
 mod rows;
 mod server;

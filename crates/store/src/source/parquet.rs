@@ -3,7 +3,6 @@
 //! Source: `parquet-format`'s `LogicalTypes.md`.
 
 use super::lines::{failed, open_with};
-use super::parquet_checks::{CheckedPages, MAX_METADATA_BYTES, check_metadata, check_pages};
 use super::server::one_line;
 use super::sqlite::Frozen;
 use super::{MAX_ROW_BYTES, Progress, Row, Source, SourceError, Unit, json_lines, project};
@@ -16,8 +15,9 @@ use ::parquet::data_type::{
 };
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::ParquetMetaData;
-use ::parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
+use blindcore_numbers::parquet_checks::{CheckedPages, Flaw, check_footer, check_pages};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -61,7 +61,10 @@ impl Parquet {
             return Err(unfit(path, "it is no file", "name a file"));
         }
         let frozen = Frozen::new(Path::new(path)).map_err(refused)?;
-        check_footer(path, &raw, metadata.len())?;
+        check_footer(&raw).map_err(|flaw| match flaw {
+            Flaw::Unread(error) => damaged(&error),
+            Flaw::Unfit { why, remedy } => unfit(path, why, remedy),
+        })?;
         let file = SerializedFileReader::new(raw.try_clone().map_err(refused)?).map_err(|e| damaged(&e))?;
         let (names, leaves) = leaves(path, file.metadata(), wanted)?;
         let mut total = 0u64;
@@ -111,12 +114,11 @@ impl Parquet {
     fn open_group(&mut self) -> Result<(), SourceError> {
         let group = self.file.metadata().row_group(self.group);
         let rows = group.num_rows().cast_unsigned(); // was checked
-        let len = self.raw.metadata().map_err(|error| failed(&self.origin, error))?.len();
         self.cells.clear();
         for ((leaf, rule), name) in self.leaves.iter().zip(&self.names) {
             let bad = |why: &str| unfit(&self.origin, format!("column {name:?}: {why}"), DAMAGED);
             let chunk = group.columns().get(*leaf).ok_or_else(|| bad("a group lacks it"))?;
-            check_pages(&self.raw, len, chunk, rows).map_err(|why| bad(&why))?;
+            check_pages(&self.raw, chunk, rows).map_err(|why| bad(&why))?;
             if chunk.column_type() != chunk.column_descr().physical_type() {
                 return Err(bad("a group holds it in another type"));
             }
@@ -205,27 +207,6 @@ fn damaged(origin: &str, error: &ParquetError) -> SourceError {
     let text = text.trim_start_matches("Parquet error: ").trim_start_matches("EOF: ");
     let short: String = text.chars().take(200).collect();
     unfit(origin, format!("it is damaged, or of a kind that isn't read: {short}"), DAMAGED)
-}
-
-/// Checks the file's end and what it says about itself.
-fn check_footer(path: &str, file: &File, len: u64) -> Result<(), SourceError> {
-    let damaged = |error: ParquetError| damaged(path, &error);
-    let foreign = || unfit(path, "it is no Parquet file: it doesn't end in PAR1", "check its ending");
-    let end = len.checked_sub(8).filter(|at| *at >= 4).ok_or_else(foreign)?;
-    let end = file.get_bytes(end, 8).map_err(damaged)?;
-    let metadata_len = u32::from_le_bytes([end[0], end[1], end[2], end[3]]);
-    match &end[4..] {
-        b"PAR1" => {}
-        b"PARE" => return Err(unfit(path, "it is encrypted", "write it without encryption")),
-        _ => return Err(foreign()),
-    }
-    if metadata_len > MAX_METADATA_BYTES {
-        let why = format!("its metadata of {metadata_len} B is over the limit of {MAX_METADATA_BYTES} B");
-        return Err(unfit(path, why, DAMAGED));
-    }
-    let start = len.checked_sub(8 + u64::from(metadata_len)).ok_or_else(foreign)?;
-    let bytes = file.get_bytes(start, metadata_len as usize).map_err(damaged)?;
-    check_metadata(&bytes).ok_or_else(|| unfit(path, "its metadata is damaged", DAMAGED))
 }
 
 /// The columns that are wanted: names, and where their values are with what is made of them.

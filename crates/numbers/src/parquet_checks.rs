@@ -1,7 +1,8 @@
 //! What a Parquet file says of itself, checked before the parquet crate believes it.
 //!
 //! The crate takes memory by sizes in the file, and its decoders panic on some pages that don't hold what they say.
-//! Here the metadata's lists are walked, then the headers of all pages that are read, then each page.
+//! Here the metadata's lists are walked ([`check_footer`]), then the headers of all pages that are read ([`check_pages`]),
+//! then each page ([`CheckedPages`]). Columns are flat: one value or null a row.
 
 use ::parquet::basic::{Compression, Encoding, Type as Physical};
 use ::parquet::column::page::{Page as Unpacked, PageMetadata, PageReader};
@@ -10,7 +11,7 @@ use ::parquet::file::metadata::ColumnChunkMetaData;
 use ::parquet::file::reader::ChunkReader;
 
 /// Bytes of what a file says about itself, at most: 64 MiB.
-pub(super) const MAX_METADATA_BYTES: u32 = 64 << 20;
+const MAX_METADATA_BYTES: u32 = 64 << 20;
 /// Bytes of a page's header, at most: 64 KiB.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// Bytes of a page, unpacked, at most: 256 MiB.
@@ -18,12 +19,60 @@ const MAX_PAGE_BYTES: u64 = 256 << 20;
 /// Lengths of a page that are kept at once, at most: 2^24.
 const MAX_LENGTHS: u64 = 1 << 24;
 
+/// Numbers of a dictionary beyond those that its group has rows, at most: 2^20.
+const MAX_SPARE_NUMBERS: u64 = 1 << 20;
+const DAMAGED: &str = "write it again";
+
+/// Why a file can't be read.
+#[derive(Debug)]
+pub enum Flaw {
+    /// It can't be got at.
+    Unread(ParquetError),
+    /// It is not what it should be.
+    Unfit {
+        /// What is wrong, as a clause about "it".
+        why: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+}
+
+impl Flaw {
+    fn unfit(why: impl Into<String>, remedy: &'static str) -> Self {
+        Self::Unfit { why: why.into(), remedy }
+    }
+}
+
+/// Checks a file's end and what it says about itself, before the parquet crate opens it.
+///
+/// # Errors
+/// It is no Parquet file, encrypted, or its metadata is damaged or over 64 MiB.
+pub fn check_footer(file: &impl ChunkReader) -> Result<(), Flaw> {
+    let len = file.len();
+    let foreign = || Flaw::unfit("it is no Parquet file: it doesn't end in PAR1", "check its ending");
+    let end = len.checked_sub(8).filter(|at| *at >= 4).ok_or_else(foreign)?;
+    let end = file.get_bytes(end, 8).map_err(Flaw::Unread)?;
+    let metadata_len = u32::from_le_bytes(*end.first_chunk().ok_or_else(foreign)?);
+    match end.get(4..) {
+        Some(b"PAR1") => {}
+        Some(b"PARE") => return Err(Flaw::unfit("it is encrypted", "write it without encryption")),
+        _ => return Err(foreign()),
+    }
+    if metadata_len > MAX_METADATA_BYTES {
+        let why = format!("its metadata of {metadata_len} B is over the limit of {MAX_METADATA_BYTES} B");
+        return Err(Flaw::unfit(why, DAMAGED));
+    }
+    let start = len.checked_sub(8 + u64::from(metadata_len)).ok_or_else(foreign)?;
+    let bytes = file.get_bytes(start, metadata_len as usize).map_err(Flaw::Unread)?;
+    check_metadata(&bytes).ok_or_else(|| Flaw::unfit("its metadata is damaged", DAMAGED))
+}
+
 /// That the metadata's lists are as long as they say, and that no part of the schema has more children than the schema has
 /// parts: the library takes memory for them before it looks.
 ///
 /// It also looks at a field's number and not at its type, so one of another type would be read there as something else than
 /// here: up to the schema's end every field must have the type that parquet.thrift gives it.
-pub(super) fn check_metadata(bytes: &[u8]) -> Option<()> {
+fn check_metadata(bytes: &[u8]) -> Option<()> {
     let mut thrift = Thrift(bytes);
     let mut last = 0;
     while let Some((id, kind)) = thrift.field(&mut last)? {
@@ -101,14 +150,14 @@ fn check_logical_type(thrift: &mut Thrift<'_>) -> Option<()> {
     Some(())
 }
 
-/// Walks the headers of a chunk's pages: every page lies within its chunk and is unpacked to no more than its bytes
-/// can fill, and they hold as many values as there are rows.
-pub(super) fn check_pages(
-    file: &impl ChunkReader,
-    len: u64,
-    chunk: &ColumnChunkMetaData,
-    rows: u64,
-) -> Result<(), String> {
+/// Walks the headers of a chunk's pages: every page lies within its chunk and is unpacked to no more than its bytes and
+/// values can fill, and they hold as many values as the group has `rows`.
+///
+/// # Errors
+/// What is wrong, as a clause about the column.
+pub fn check_pages(file: &impl ChunkReader, chunk: &ColumnChunkMetaData, rows: u64) -> Result<(), String> {
+    let len = file.len();
+    let number_bytes = number_bytes(chunk.column_descr().physical_type());
     if chunk.file_path().is_some() {
         return Err("it lies in another file".into());
     }
@@ -148,8 +197,13 @@ pub(super) fn check_pages(
         if page.unpacked > MAX_PAGE_BYTES {
             return Err(format!("a page of {} B is over the limit of {MAX_PAGE_BYTES} B", page.unpacked));
         }
-        // A dictionary may hold values that no row has; each takes a bit at least.
-        let most = if page.data { rows } else { 8 * page.unpacked };
+        // A dictionary may hold values that no row has, if not very many; each takes a bit at least.
+        let spare = number_bytes.map_or(u64::MAX, |_| rows.saturating_add(MAX_SPARE_NUMBERS));
+        let most = if page.data { rows } else { spare.min(8 * page.unpacked) };
+        // 8 B and twice that for levels and indices a number, and what little pages need besides.
+        if number_bytes.is_some() && page.unpacked > page.values.min(most).saturating_mul(24) + (64 << 10) {
+            return Err(format!("a page of {} values is said to unpack to {} B", page.values, page.unpacked));
+        }
         if page.levels > page.unpacked || page.values > most {
             return Err(format!(
                 "a page is said to hold {} values and {} B of levels",
@@ -163,8 +217,17 @@ pub(super) fn check_pages(
     if values == rows { Ok(()) } else { Err(format!("its pages hold {values} of {rows} values")) }
 }
 
+/// Bytes of a value of a type of numbers.
+fn number_bytes(physical: Physical) -> Option<usize> {
+    match physical {
+        Physical::INT32 | Physical::FLOAT => Some(4),
+        Physical::INT64 | Physical::DOUBLE => Some(8),
+        _ => None,
+    }
+}
+
 /// Pages whose values are there: the decoders take it for granted that they are.
-pub(super) struct CheckedPages {
+pub struct CheckedPages {
     inner: Box<dyn PageReader>,
     nullable: bool,
     physical: Physical,
@@ -175,14 +238,14 @@ pub(super) struct CheckedPages {
 }
 
 impl CheckedPages {
-    pub(super) fn new(inner: Box<dyn PageReader>, chunk: &ColumnChunkMetaData) -> Self {
+    /// The pages of a chunk that [`check_pages`] has passed, each checked before it is given out.
+    #[must_use]
+    pub fn new(inner: Box<dyn PageReader>, chunk: &ColumnChunkMetaData) -> Self {
         let column = chunk.column_descr();
-        let width = match column.physical_type() {
-            Physical::INT32 | Physical::FLOAT => 4,
-            Physical::INT64 | Physical::DOUBLE => 8,
+        let width = number_bytes(column.physical_type()).unwrap_or(match column.physical_type() {
             Physical::FIXED_LEN_BYTE_ARRAY => usize::try_from(column.type_length()).unwrap_or(0),
             _ => 0,
-        };
+        });
         let nullable = column.max_def_level() > 0;
         Self { inner, nullable, physical: column.physical_type(), width, dictionary: false }
     }
@@ -208,31 +271,31 @@ impl CheckedPages {
             }
         };
         let there = if self.nullable { present(levels, count)? } else { count };
+        let number = number_bytes(self.physical).is_some();
         let whole = match encoding {
             Encoding::PLAIN => {
                 self.check_plain(values, there)?;
                 true
             }
-            Encoding::RLE => true,
+            Encoding::RLE => self.physical == Physical::BOOLEAN,
             // A byte says how many bits an index has; a page of nulls alone may have none.
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => {
                 self.dictionary && values.first().map_or(there == 0, |bits| *bits <= 32)
             }
             Encoding::BYTE_STREAM_SPLIT => self.width > 0 && values.len() as u64 == there * self.width as u64,
             Encoding::DELTA_BINARY_PACKED => {
-                deltas(values, count)?;
-                true
+                deltas(values, there)?;
+                matches!(self.physical, Physical::INT32 | Physical::INT64)
             }
-            Encoding::DELTA_LENGTH_BYTE_ARRAY => {
-                let (lengths, rest) = lengths(values, count)?;
+            Encoding::DELTA_LENGTH_BYTE_ARRAY if !number => {
+                let (lengths, rest) = lengths(values, there)?;
                 lengths.iter().sum::<u64>() <= rest.len() as u64
             }
-            Encoding::DELTA_BYTE_ARRAY => {
-                let (prefixes, rest) = lengths(values, count)?;
-                let (suffixes, rest) = lengths(rest, count)?;
+            Encoding::DELTA_BYTE_ARRAY if !number => {
+                let (prefixes, rest) = lengths(values, there)?;
+                let (suffixes, rest) = lengths(rest, there)?;
                 let suffixes_sum = suffixes.iter().sum::<u64>();
-                prefixes.len() == suffixes.len()
-                    && suffixes_sum <= rest.len() as u64
+                suffixes_sum <= rest.len() as u64
                     && prefixes.iter().sum::<u64>() + suffixes_sum <= MAX_PAGE_BYTES
             }
             _ => false,
@@ -286,12 +349,13 @@ fn present(levels: &[u8], count: u64) -> Option<u64> {
     Some(there)
 }
 
-/// Reads differences in blocks: the values, and the bytes behind them. Source: Apache Parquet's `Encodings.md`, "Delta
+/// Reads so many values as differences in blocks: the values, and the bytes behind them. Source: Apache Parquet's `Encodings.md`, "Delta
 /// encoding".
 fn deltas(values: &[u8], count: u64) -> Option<(Deltas<'_>, &[u8])> {
     let mut rest = Thrift(values); // the same integers
     let (block, parts, said) = (rest.varint()?, rest.varint()?, rest.varint()?);
-    if block > 1 << 16 || !(1..=block / 32).contains(&parts) || !block.is_multiple_of(parts) || said > count {
+    if block > 1 << 16 || !(1..=block / 32).contains(&parts) || !block.is_multiple_of(parts) || said != count
+    {
         return None;
     }
     let part = block / parts;
@@ -332,7 +396,7 @@ struct Deltas<'a> {
 
 /// The lengths that differences stand for, none of them below zero, and the bytes behind them.
 fn lengths(values: &[u8], count: u64) -> Option<(Vec<u64>, &[u8])> {
-    let (read, rest) = deltas(values, count.min(MAX_LENGTHS))?;
+    let (read, rest) = deltas(values, (count <= MAX_LENGTHS).then_some(count)?)?;
     let mut lengths = Vec::new();
     let Some(mut last) = read.first.map(|first| first as i32) else { return Some((lengths, rest)) };
     lengths.push(u64::try_from(last).ok()?);
