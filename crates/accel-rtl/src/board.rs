@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use blindcore_accel::Error;
 use libloading::Library;
 
-use crate::library::Opened;
+use crate::library::{Handle, Opened};
 
 /// The interface that this was compiled for.
 const VERSION: u32 = 1;
 
-type New = unsafe extern "C" fn() -> *mut c_void;
-type Free = unsafe extern "C" fn(*mut c_void);
 type Parameters = unsafe extern "C" fn(*mut c_void, *mut u32);
 type Write = unsafe extern "C" fn(*mut c_void, u32, u64);
 type Read = unsafe extern "C" fn(*mut c_void, u32) -> u64;
@@ -55,9 +53,7 @@ pub struct Build {
 
 /// A chip on its board, powered.
 pub(crate) struct Board {
-    handle: *mut c_void,
-    new: New,
-    free: Free,
+    handle: Handle,
     write: Write,
     read: Read,
     poke: Poke,
@@ -86,27 +82,21 @@ impl Board {
         // SAFETY: the symbols have the types of `hw/rtl/sim/board.cpp`, which its version vouches for, and the library is kept
         // as long as the board.
         unsafe {
-            let new: New = opened.get(b"board_new")?;
-            let free: Free = opened.get(b"board_free")?;
             let parameters: Parameters = opened.get(b"board_parameters")?;
             let write: Write = opened.get(b"board_write")?;
             let read: Read = opened.get(b"board_read")?;
             let poke: Poke = opened.get(b"board_poke")?;
             let run: Run = opened.get(b"board_run")?;
-            let handle = new();
-            if handle.is_null() {
-                return Err(opened.refuse("makes no board"));
-            }
+            let handle = opened.make(b"board_new", b"board_free", "board")?;
             let mut p = [0u32; 8];
-            parameters(handle, p.as_mut_ptr());
+            parameters(handle.pointer(), p.as_mut_ptr());
             let [lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats] = p.map(|p| p as usize);
             let build = Build { lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats };
             let sizes = [latency, sram_rows, rf_rows, half_beats, c_beats];
             if [lanes, word, bits] != promised || sizes.iter().any(|s| !(1..=1 << 22).contains(s)) {
-                free(handle);
                 return Err(opened.refuse(format!("is another chip: {build:?}")));
             }
-            Ok(Self { handle, new, free, write, read, poke, run, build, _library: opened.keep() })
+            Ok(Self { handle, write, read, poke, run, build, _library: opened.keep() })
         }
     }
 
@@ -116,29 +106,25 @@ impl Board {
 
     /// Another board, which knows nothing of what the one before was asked.
     pub(crate) fn renew(&mut self) {
-        // SAFETY: made by `board_new`, freed once, and replaced at once.
-        unsafe {
-            (self.free)(self.handle);
-            self.handle = (self.new)();
-        }
+        self.handle.renew();
     }
 
     /// Writes a host register.
     pub(crate) fn write(&mut self, address: u16, data: u64) {
         // SAFETY: the handle is live; any address and data are allowed.
-        unsafe { (self.write)(self.handle, address.into(), data) }
+        unsafe { (self.write)(self.handle.pointer(), address.into(), data) }
     }
 
     /// Reads a host register.
     pub(crate) fn read(&mut self, address: u16) -> u64 {
         // SAFETY: as for `write`.
-        unsafe { (self.read)(self.handle, address.into()) }
+        unsafe { (self.read)(self.handle.pointer(), address.into()) }
     }
 
     /// Puts a beat into the DRAM without a clock of the chip's time.
     pub(crate) fn poke(&mut self, beat: usize, low: u64, high: u64) {
         // SAFETY: the model takes the address modulo its size.
-        unsafe { (self.poke)(self.handle, beat as u32, low, high) }
+        unsafe { (self.poke)(self.handle.pointer(), beat as u32, low, high) }
     }
 
     /// Clocks until the chip is idle, or `most` clocks are over; `None` then. What comes out goes to `out`, as far as
@@ -148,7 +134,7 @@ impl Board {
         // SAFETY: both slices are live with the lengths that are passed, and the other side keeps within them.
         let ran = unsafe {
             (self.run)(
-                self.handle,
+                self.handle.pointer(),
                 stream.rate.0.into(),
                 stream.rate.1.into(),
                 stream.words.as_ptr(),
@@ -162,13 +148,6 @@ impl Board {
             )
         };
         (ran < most).then_some(written as usize)
-    }
-}
-
-impl Drop for Board {
-    fn drop(&mut self) {
-        // SAFETY: made by `board_new`, freed once.
-        unsafe { (self.free)(self.handle) }
     }
 }
 

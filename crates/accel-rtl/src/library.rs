@@ -1,6 +1,7 @@
 //! A simulated chip's library: looked at, loaded, its functions by name.
 #![allow(unsafe_code)]
 
+use std::ffi::c_void;
 use std::io::Read;
 use std::path::Path;
 
@@ -46,6 +47,22 @@ impl<'a> Opened<'a> {
         unsafe { self.library.get::<T>(symbol).map(|f| *f).map_err(|e| unfit(self.name, self.path, &e)) }
     }
 
+    /// What its function `new` makes, to be freed by its function `free`. It must go before the library does.
+    ///
+    /// # Safety
+    /// They are a pair: `new` takes nothing and gives a pointer, null where it can't, and `free` takes such a pointer once.
+    pub(crate) unsafe fn make(&self, new: &[u8], free: &[u8], what: &str) -> Result<Handle, Error> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (new, free) = (self.get::<New>(new)?, self.get::<Free>(free)?);
+            let pointer = new();
+            if pointer.is_null() {
+                return Err(self.refuse(format!("makes no {what}")));
+            }
+            Ok(Handle { pointer, new, free })
+        }
+    }
+
     /// Why it is none that serves: behind its path.
     pub(crate) fn refuse(&self, why: impl std::fmt::Display) -> Error {
         refused(self.name, format!("{} {why}", self.path.display()))
@@ -54,6 +71,44 @@ impl<'a> Opened<'a> {
     /// The library, to be kept as long as what came from it.
     pub(crate) fn keep(self) -> Library {
         self.library
+    }
+}
+
+type New = unsafe extern "C" fn() -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+
+/// A simulated chip that a library made, freed with its owner.
+pub(crate) struct Handle {
+    /// Never null.
+    pointer: *mut c_void,
+    new: New,
+    free: Free,
+}
+
+impl Handle {
+    /// What the library's functions take.
+    pub(crate) fn pointer(&self) -> *mut c_void {
+        self.pointer
+    }
+
+    /// Another chip in its place, which knows nothing of what the one before was asked.
+    ///
+    /// # Panics
+    /// There is no memory for another.
+    pub(crate) fn renew(&mut self) {
+        // SAFETY: the library is there as long as the handle, as `Opened::make` asks.
+        let another = unsafe { (self.new)() };
+        assert!(!another.is_null(), "there is no memory for another simulated chip");
+        let before = std::mem::replace(&mut self.pointer, another);
+        // SAFETY: `new` made it, and nothing has it any more.
+        unsafe { (self.free)(before) }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: `new` made it, it is not null, and nobody uses it any more.
+        unsafe { (self.free)(self.pointer) }
     }
 }
 

@@ -8,13 +8,11 @@ use blindcore_accel::Error;
 use blindcore_accel::garble::Label;
 use libloading::Library;
 
-use crate::library::Opened;
+use crate::library::{Handle, Opened};
 
 /// The interface that this was compiled for.
 const VERSION: u32 = 1;
 
-type New = unsafe extern "C" fn() -> *mut c_void;
-type Free = unsafe extern "C" fn(*mut c_void);
 type Parameters = unsafe extern "C" fn(*mut c_void, *mut u32);
 type Poke = unsafe extern "C" fn(*mut c_void, u32, *const u32);
 type Peek = unsafe extern "C" fn(*mut c_void, u32, *mut u8);
@@ -83,9 +81,7 @@ pub(super) struct Ended {
 
 /// A chip on its board, powered.
 pub(super) struct Board {
-    handle: *mut c_void,
-    new: New,
-    free: Free,
+    handle: Handle,
     poke: Poke,
     peek: Peek,
     run: Run,
@@ -105,28 +101,22 @@ impl Board {
         // SAFETY: the symbols have the types of `hw/rtl/sim/overlay.cpp`, which its version vouches for, and the library is
         // kept as long as the board.
         unsafe {
-            let new: New = opened.get(b"overlay_new")?;
-            let free: Free = opened.get(b"overlay_free")?;
             let parameters: Parameters = opened.get(b"overlay_parameters")?;
             let poke: Poke = opened.get(b"overlay_poke")?;
             let peek: Peek = opened.get(b"overlay_peek")?;
             let run: Run = opened.get(b"overlay_run")?;
-            let handle = new();
-            if handle.is_null() {
-                return Err(opened.refuse("makes no board"));
-            }
+            let handle = opened.make(b"overlay_new", b"overlay_free", "board")?;
             let mut p = [0u32; 8];
-            parameters(handle, p.as_mut_ptr());
+            parameters(handle.pointer(), p.as_mut_ptr());
             let [ands, xors, bits, places, ddr, item_bytes, table_bytes, of_lanes] = p.map(|p| p as usize);
             let item_words = item_bytes / 4;
             let build =
                 Build { ands, xors, label: bits, places, ddr, item_words, table_bytes, lanes: of_lanes };
             let sizes = [ands, xors, places, ddr, item_words, table_bytes];
             if [bits, of_lanes] != [label, lanes] || sizes.iter().any(|s| !(1..=1 << 24).contains(s)) {
-                free(handle);
                 return Err(opened.refuse(format!("is another chip: {build:?}")));
             }
-            Ok(Self { handle, new, free, poke, peek, run, build, _library: opened.keep() })
+            Ok(Self { handle, poke, peek, run, build, _library: opened.keep() })
         }
     }
 
@@ -136,11 +126,7 @@ impl Board {
 
     /// Another board, which knows nothing of what the one before was asked.
     pub(super) fn renew(&mut self) {
-        // SAFETY: made by `overlay_new`, freed once, and replaced at once.
-        unsafe {
-            (self.free)(self.handle);
-            self.handle = (self.new)();
-        }
+        self.handle.renew();
     }
 
     /// Puts a label of each lane at an address, whose last bit says which memory.
@@ -149,14 +135,14 @@ impl Board {
         let words: Vec<u32> =
             labels.iter().flat_map(|l| [0, 32, 64, 96].map(|shift| (l >> shift) as u32)).collect();
         // SAFETY: four words a lane, as many as the other side reads; the board takes an address modulo its sizes.
-        unsafe { (self.poke)(self.handle, address, words.as_ptr()) }
+        unsafe { (self.poke)(self.handle.pointer(), address, words.as_ptr()) }
     }
 
     /// The label of each lane at an address.
     pub(super) fn peek(&mut self, address: u32) -> Vec<Label> {
         let mut bytes = vec![0u8; 16 * self.build.lanes];
         // SAFETY: sixteen bytes a lane, as many as the other side writes.
-        unsafe { (self.peek)(self.handle, address, bytes.as_mut_ptr()) };
+        unsafe { (self.peek)(self.handle.pointer(), address, bytes.as_mut_ptr()) };
         bytes.as_chunks::<16>().0.iter().map(|label| Label::from_le_bytes(*label)).collect()
     }
 
@@ -177,7 +163,7 @@ impl Board {
         // tables go in, the chip gives none out; settings and counters have the lengths that it reads and writes.
         let error = unsafe {
             (self.run)(
-                self.handle,
+                self.handle.pointer(),
                 settings.as_ptr(),
                 items.as_ptr(),
                 count,
@@ -190,12 +176,5 @@ impl Board {
             )
         };
         Ended { error, table_bytes, counters }
-    }
-}
-
-impl Drop for Board {
-    fn drop(&mut self) {
-        // SAFETY: made by `overlay_new`, freed once.
-        unsafe { (self.free)(self.handle) }
     }
 }

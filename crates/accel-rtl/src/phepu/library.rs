@@ -7,13 +7,11 @@ use std::path::Path;
 use blindcore_accel::Error;
 use libloading::Library;
 
-use crate::library::Opened;
+use crate::library::{Handle, Opened};
 
 /// The interface that this was compiled for.
 const VERSION: u32 = 1;
 
-type New = unsafe extern "C" fn() -> *mut c_void;
-type Free = unsafe extern "C" fn(*mut c_void);
 type Parameters = unsafe extern "C" fn(*mut c_void, *mut u32);
 type Reset = unsafe extern "C" fn(*mut c_void, *const u32);
 type Run = unsafe extern "C" fn(
@@ -68,9 +66,7 @@ pub(super) struct Ended {
 
 /// A card, powered.
 pub(super) struct Board {
-    handle: *mut c_void,
-    new: New,
-    free: Free,
+    handle: Handle,
     reset: Reset,
     run: Run,
     build: Build,
@@ -89,17 +85,12 @@ impl Board {
         // SAFETY: the symbols have the types of `hw/rtl/sim/phepu.cpp`, which its version vouches for, and the library is
         // kept as long as the board.
         unsafe {
-            let new: New = opened.get(b"phepu_new")?;
-            let free: Free = opened.get(b"phepu_free")?;
             let parameters: Parameters = opened.get(b"phepu_parameters")?;
             let reset: Reset = opened.get(b"phepu_reset")?;
             let run: Run = opened.get(b"phepu_run")?;
-            let handle = new();
-            if handle.is_null() {
-                return Err(opened.refuse("makes no card"));
-            }
+            let handle = opened.make(b"phepu_new", b"phepu_free", "card")?;
             let mut p = [0u32; 8];
-            parameters(handle, p.as_mut_ptr());
+            parameters(handle.pointer(), p.as_mut_ptr());
             let [there, elements, input_words, weight_words, output_words, instruction_words, ..] =
                 p.map(|p| p as usize);
             let build =
@@ -109,10 +100,9 @@ impl Board {
             let fits = [input_words, weight_words].iter().all(|words| (1 << 11..=1 << 16).contains(words))
                 && (1..=16).contains(&elements);
             if there != chips || !fits {
-                free(handle);
                 return Err(opened.refuse(format!("is another card: {build:?}")));
             }
-            Ok(Self { handle, new, free, reset, run, build, _library: opened.keep() })
+            Ok(Self { handle, reset, run, build, _library: opened.keep() })
         }
     }
 
@@ -122,11 +112,7 @@ impl Board {
 
     /// Another card, which knows nothing of what the one before was asked.
     pub(super) fn renew(&mut self) {
-        // SAFETY: made by `phepu_new`, freed once, and replaced at once.
-        unsafe {
-            (self.free)(self.handle);
-            self.handle = (self.new)();
-        }
+        self.handle.renew();
     }
 
     /// From reset: sends each word to the chips of its mask, and clocks until all of them have reported, or `most` clocks
@@ -144,9 +130,9 @@ impl Board {
         // SAFETY: masks and words are live and as many as is said; the other side writes at most as many results as fit `out`,
         // whose layout is that of nine 32-bit words; settings and counters have the lengths that it reads and writes.
         let code = unsafe {
-            (self.reset)(self.handle, settings.as_ptr());
+            (self.reset)(self.handle.pointer(), settings.as_ptr());
             (self.run)(
-                self.handle,
+                self.handle.pointer(),
                 masks.as_ptr(),
                 words.as_ptr().cast(),
                 words.len() as u64,
@@ -158,12 +144,5 @@ impl Board {
             )
         };
         Ended { code, count, counters }
-    }
-}
-
-impl Drop for Board {
-    fn drop(&mut self) {
-        // SAFETY: made by `phepu_new`, freed once.
-        unsafe { (self.free)(self.handle) }
     }
 }
