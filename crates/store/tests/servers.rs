@@ -306,6 +306,18 @@ fn parquet_equals_csv() {
     assert_eq!(matrix(&built(&parquet).unwrap()), matrix(&built(&csv).unwrap()));
 }
 
+/// As a table, ordered by its key, and as a query: what CSV makes of the same rows. The table's database stays in `db`.
+fn equals_csv(dir: &Path, url: &dyn Fn(&str) -> String) {
+    let csv = built(&files(dir).0).unwrap();
+    let query = built(&url("query=SELECT id, odd, note FROM plain ORDER BY id; ")).unwrap();
+    assert_eq!(matrix(&query), matrix(&csv));
+    let mut table = options(dir, &url("table=plain"));
+    table.values = Some(["id", "odd", "note"].map(str::to_owned).to_vec());
+    let device = Cpu::with_threads("cpu", 2).unwrap();
+    let table = build(&table, &device, &mut |_, _, _| Ok(())).unwrap();
+    assert_eq!(matrix(&table), matrix(&csv));
+}
+
 /// What each server's test refuses: a spec and words of the message.
 fn refused(spec: &str, words: &[&str]) {
     let error = built(spec).expect_err(spec).to_string();
@@ -351,15 +363,7 @@ fn postgresql() {
     let place = format!("127.0.0.1:{}/postgres", server.port);
     let url = |question: &str| format!("postgres://tester:{ENCODED}@{place}?{question}");
 
-    // As a table, ordered by its key, and as a query: what CSV makes of the same rows.
-    let csv = built(&files(dir.path()).0).unwrap();
-    let query = built(&url("query=SELECT id, odd, note FROM plain ORDER BY id; ")).unwrap();
-    assert_eq!(matrix(&query), matrix(&csv));
-    let mut table = options(dir.path(), &url("table=plain"));
-    table.values = Some(["id", "odd", "note"].map(str::to_owned).to_vec());
-    let device = Cpu::with_threads("cpu", 2).unwrap();
-    let table = build(&table, &device, &mut |_, _, _| Ok(())).unwrap();
-    assert_eq!(matrix(&table), matrix(&csv));
+    equals_csv(dir.path(), &url);
     let written = fs::read_to_string(dir.path().join("db/manifest.json")).unwrap();
     assert!(!written.contains("s3cret"));
 
@@ -491,14 +495,7 @@ fn mysql_and_mariadb() {
     let place = format!("127.0.0.1:{}/app", server.port);
     let url = |question: &str| format!("mysql://tester:{ENCODED}@{place}?{question}");
 
-    let csv = built(&files(dir.path()).0).unwrap();
-    let query = built(&url("query=SELECT id, odd, note FROM plain ORDER BY id; ")).unwrap();
-    assert_eq!(matrix(&query), matrix(&csv));
-    let mut table = options(dir.path(), &url("table=plain"));
-    table.values = Some(["id", "odd", "note"].map(str::to_owned).to_vec());
-    let device = Cpu::with_threads("cpu", 2).unwrap();
-    let table = build(&table, &device, &mut |_, _, _| Ok(())).unwrap();
-    assert_eq!(matrix(&table), matrix(&csv));
+    equals_csv(dir.path(), &url);
 
     let typed = rows(&url("table=typed"), &[]).unwrap();
     let text = |text: &str| Value::Text(text.into());

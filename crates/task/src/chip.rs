@@ -123,7 +123,7 @@ impl Stream {
     /// instruction is finished before the next begins, so whatever waits for a later one is found out.
     ///
     /// # Errors
-    /// An instruction waits for what never comes, reads what is not there or not claimed any more, or can't be done in
+    /// Numbers have not 4, 8 or 16 digits; an instruction waits for what never comes, reads what is not there or not claimed any more, or can't be done in
     /// a group; a packet names a chip, a residue or an address that is none, or waits for ever; a chip is sent no end,
     /// or something behind it; or a tag comes twice.
     pub fn execute<G: Group>(
@@ -132,6 +132,10 @@ impl Stream {
         group: &G,
         pace: Pace,
     ) -> Result<Execution<G::Element>, Error> {
+        if ![4, 8, 16].contains(&self.digits) {
+            let why = format!("has numbers of {} digits, where 4, 8 and 16 are carried", self.digits);
+            return Err(Error::Stream { chip: 0, at: "the stream".into(), why });
+        }
         let count = self.chips.min(u32::BITS as usize);
         let mut chips: Vec<Chip<'_, G>> =
             (0..count).map(|chip| Chip::new(chip, self.digits, group)).collect();

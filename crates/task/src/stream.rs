@@ -193,10 +193,12 @@ impl Stream {
 /// A listing: packets, and the instructions in them. Of weights it says where they go, not what they are.
 impl fmt::Display for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "; {} digits, weights of {} bits, {} chips", self.digits, self.width, self.chips)?;
+        let plural = if self.chips == 1 { "" } else { "s" };
+        writeln!(f, "; {} digits, weights of {} bits, {} chip{plural}", self.digits, self.width, self.chips)?;
         let mut finished = vec![0; u32::BITS as usize];
         for packet in &self.packets {
-            let end = |address: u32| u64::from(address) + packet.words(self.digits) as u64 - 1;
+            let end =
+                |address: u32| (u64::from(address) + packet.words(self.digits) as u64).saturating_sub(1);
             let chips = crate::isa::Places(packet.chips);
             write!(f, "chip {chips}: ")?;
             match &packet.body {

@@ -10,7 +10,7 @@ use blindcore_task::{
 use proptest::prelude::*;
 
 mod common;
-use common::{PRIME, Random, bits_and_weights, convolution, matrix, shape, weights};
+use common::{Modulo15, PRIME, Random, bits_and_weights, convolution, matrix, shape, weights};
 
 const BOTH: [Dataflow; 2] = [Dataflow::BitSerial, Dataflow::Buckets];
 const GROUP: IntegersModulo = IntegersModulo(PRIME);
@@ -236,7 +236,7 @@ fn a_small_stream_is_as_told() {
     let task = Task::matrix(1, 3, 1, 4).unwrap();
     let stream = Stream::lower(&compile(task, phepu(1)), &[3, -2, 0], None, Dataflow::BitSerial).unwrap();
     let expected = "\
-; 16 digits, weights of 4 bits, 1 chips
+; 16 digits, weights of 4 bits, 1 chip
 chip 0: context to words 0..48
 chip 0: weights to words 49..49
 chip 0: inputs 0..2 to words 0..47
@@ -427,6 +427,11 @@ fn streams_that_may_not_are_refused() {
         Err(Error::Stream { why, .. }) => why,
         other => panic!("{other:?}"),
     };
+    for digits in [0, 1, 5, usize::MAX] {
+        let stream = Stream { digits, ..stream.clone() };
+        assert_eq!(why(&stream), format!("has numbers of {digits} digits, where 4, 8 and 16 are carried"));
+        assert!(stream.work().is_err());
+    }
     // All instructions in one packet, to take some out of.
     let words = instructions(&stream, 0);
     let mut packets = stream.packets.clone();
@@ -513,22 +518,6 @@ fn an_overwriting_that_does_not_wait_is_found_out() {
 /// Elements that fail leave the others alone.
 #[test]
 fn elements_fail_alone() {
-    struct Modulo15;
-    impl Group for Modulo15 {
-        type Element = u64;
-        fn one(&self) -> u64 {
-            1
-        }
-        fn multiply(&self, x: &u64, y: &u64) -> u64 {
-            x * y % 15
-        }
-        fn square(&self, x: &u64) -> u64 {
-            x * x % 15
-        }
-        fn invert(&self, x: &u64) -> Option<u64> {
-            (1..15).find(|y| x * y % 15 == 1)
-        }
-    }
     let task = Task::matrix(1, 2, 3, 8).unwrap();
     let programs = compile(task, phepu(1));
     let lower = |weights: &[i64]| Stream::lower(&programs, weights, None, Dataflow::BitSerial).unwrap();

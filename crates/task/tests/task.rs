@@ -2,13 +2,15 @@
 #![expect(clippy::print_stdout, reason = "a test that counts prints its figures under --nocapture")]
 
 use blindcore_task::{
-    Assignment, Buffers, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Error, Group, Instruction, IntegersModulo,
-    Machine, Program, Programs, Run, Task, interpret,
+    Assignment, Buffers, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Error, Instruction, IntegersModulo, Machine,
+    Program, Programs, Run, Task, interpret,
 };
 use proptest::prelude::*;
 
 mod common;
-use common::{PRIME, Random, bits_and_weights, convolution, matrix, reduced, shape, times, weights};
+use common::{
+    Modulo15, PRIME, Random, bits_and_weights, convolution, matrix, reduced, shape, times, weights,
+};
 
 fn compile(task: Task, machine: Machine) -> Programs {
     Programs::compile(Assignment::search(task, machine).unwrap()).unwrap()
@@ -456,25 +458,6 @@ fn a_program_that_is_too_long_is_refused() {
     let programs = compile(task, one_element());
     assert_eq!(programs.program(0), Err(Error::Instructions { chip: 0, element: 0 }));
     assert!(compile(task, phepu(1)).program(0).is_ok());
-}
-
-/// The integers modulo 15 under multiplication: some have no inverse.
-struct Modulo15;
-
-impl Group for Modulo15 {
-    type Element = u64;
-    fn one(&self) -> u64 {
-        1
-    }
-    fn multiply(&self, x: &u64, y: &u64) -> u64 {
-        x * y % 15
-    }
-    fn square(&self, x: &u64) -> u64 {
-        x * x % 15
-    }
-    fn invert(&self, x: &u64) -> Option<u64> {
-        (1..15).find(|y| x * y % 15 == 1)
-    }
 }
 
 #[test]

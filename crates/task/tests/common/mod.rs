@@ -1,7 +1,7 @@
 //! Tasks, numbers that look random, and what convolutions and products are by their definitions.
 #![allow(dead_code, reason = "no test uses all of it")]
 
-use blindcore_task::{Convolution, Task};
+use blindcore_task::{Convolution, Group, Task};
 use proptest::prelude::*;
 
 pub(crate) const PRIME: u64 = (1 << 61) - 1;
@@ -101,4 +101,23 @@ pub(crate) fn shape() -> impl Strategy<Value = Convolution> {
             Convolution { channels, rows, columns, outputs, kernel, stride, padding }
         },
     )
+}
+
+/// The integers modulo 15 under multiplication: some have no inverse.
+pub(crate) struct Modulo15;
+
+impl Group for Modulo15 {
+    type Element = u64;
+    fn one(&self) -> u64 {
+        1
+    }
+    fn multiply(&self, x: &u64, y: &u64) -> u64 {
+        x * y % 15
+    }
+    fn square(&self, x: &u64) -> u64 {
+        x * x % 15
+    }
+    fn invert(&self, x: &u64) -> Option<u64> {
+        (1..15).find(|y| x * y % 15 == 1)
+    }
 }
