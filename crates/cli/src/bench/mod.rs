@@ -28,6 +28,11 @@ impl Samples {
         out
     }
 
+    /// The least sample; infinite where there is none.
+    pub(crate) fn least(&self) -> f64 {
+        self.0.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -43,7 +48,7 @@ impl Samples {
         sorted
     }
 
-    pub(crate) fn median(&self) -> f64 {
+    fn median(&self) -> f64 {
         let sorted = self.sorted();
         (sorted[(sorted.len() - 1) / 2] + sorted[sorted.len() / 2]) / 2.0
     }

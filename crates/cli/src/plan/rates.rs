@@ -264,15 +264,15 @@ impl Steps {
     }
 }
 
-/// The median of three measurements or more, once it has warmed up.
-fn median<E>(mut f: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
+/// The quickest of three measurements or more, once it has warmed up: other work on the machine only adds to them.
+fn quickest<E>(mut f: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
     f()?;
     let mut samples = Samples::default();
     let start = Instant::now();
     while samples.len() < 3 || (start.elapsed() < EACH && samples.len() < 100) {
         samples.time(&mut f)?;
     }
-    Ok(samples.median())
+    Ok(samples.least())
 }
 
 /// Whether a size is measured: what the one before took tells how long it would take.
@@ -300,7 +300,8 @@ fn measure_matrix(
     for Pass { queries, seconds } in passes {
         if affordable(seconds, bytes, LONGEST_PASS) {
             let queries: Vec<&[u8]> = (0..*queries).map(|_| &query[..]).collect();
-            let time = median(|| server.answer(&queries).map(|answers| drop(std::hint::black_box(answers))))?;
+            let time =
+                quickest(|| server.answer(&queries).map(|answers| drop(std::hint::black_box(answers))))?;
             seconds.0.push((bytes, time));
         }
     }
@@ -326,20 +327,17 @@ fn measure_client(bar: &mut Steps) -> anyhow::Result<ClientRates> {
         let params = Params::new(Scheme::Simple, geometry)?;
         let client = Client::new(params, Arc::new(noise(4 * params.hint_words())?))?;
         let selection = Selection::index(&params.geometry, 1)?;
-        let prepare = median(|| {
+        let prepare = quickest(|| {
             client.query(client.prepare()?, &selection).map(|query| drop(std::hint::black_box(query)))
         })?;
         let mut answer = vec![0u8; params.answer_bytes()];
         SecretRng::from_os()?.fill(&mut answer);
-        let (mut decode, mut n) = (0.0, 0);
-        while n < 3 {
+        let mut decode = Samples::default();
+        for _ in 0..5 {
             let (_, pending) = client.query(client.prepare()?, &selection)?;
-            let start = Instant::now();
-            std::hint::black_box(client.decode(pending, &answer)?);
-            decode += start.elapsed().as_secs_f64();
-            n += 1;
+            decode.time(|| client.decode(pending, &answer).map(|slot| drop(std::hint::black_box(slot))))?;
         }
-        Ok((prepare, decode / f64::from(n)))
+        Ok((prepare, decode.least()))
     };
     let columns = HINT_ROWS[HINT_ROWS.len() - 1];
     let column = of(FEW, columns)?.0 / columns as f64;

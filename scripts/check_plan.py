@@ -1,0 +1,196 @@
+"""Compares what `blindcore plan` says with what it plans: builds tables, serves them and looks rows up.
+
+    cargo build --release --bin blindcore
+    python3 scripts/check_plan.py --json > plan.json
+
+Each table is planned, built, served on loopback and asked, one lookup at a time and many gathered in passes, and then
+planned once more, since other work on a machine comes and goes. Of times the least count on both sides, of the two plans too:
+other work only adds. Tables lie in a
+temporary folder (TMPDIR), which needs three times the largest table, and are removed. Exits with 1 where a ratio that is
+promised lies outside of its bound.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+
+# Rows, bytes of a record, lookups by key or by number. A text of 128 characters or more has a byte before it and one or two
+# that say how many there are.
+TABLES = {"10k-1k": (10_000, 1024, True), "10m-256": (10_000_000, 256, True), "3m-1": (3_000_000, 1, False)}
+# A planned size may be off by this, and so may a planned time.
+BOUND = 1.3
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Compare planned with measured tables.")
+    parser.add_argument("--blindcore", default="target/release/blindcore", help="the program")
+    parser.add_argument("--table", action="append", choices=TABLES, help="only this table; may be said again")
+    parser.add_argument("--lookups", type=int, default=15, help="single lookups, 3 to 1000")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    args = parser.parse_args()
+    if not 3 <= args.lookups <= 1000:
+        parser.error(f"--lookups is {args.lookups}, outside 3 to 1000")
+    blindcore = str(pathlib.Path(args.blindcore).absolute())
+    if not os.access(blindcore, os.X_OK):
+        parser.error(f"{args.blindcore} is not there; run cargo build --release --bin blindcore")
+    rows, rates = [], None
+    for name in args.table or TABLES:
+        with tempfile.TemporaryDirectory(prefix="blindcore-plan-") as folder:
+            more, rates = check(blindcore, name, folder, args.lookups)
+            rows += more
+    if args.json:
+        machine = {key: rates[key] for key in ("processor", "device", "threads")}
+        print(json.dumps({"machine": machine, "rows": rows}, indent=2))
+    else:
+        for row in rows:
+            print(f"{row['id']:36} {row['planned']:>14.6g} {row['measured']:>14.6g} {row['unit']:3} {row['ratio']:.2f}")
+    worst = [row["id"] for row in rows if row["promised"] and not 1 / BOUND <= row["ratio"] <= BOUND]
+    if worst:
+        note(f"planned and measured differ by more than {BOUND} times: {', '.join(worst)}")
+        sys.exit(1)
+
+
+def note(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(blindcore, folder, *args, **more):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("BLINDCORE_")}
+    environment["BLINDCORE_CACHE"] = os.path.join(folder, "cache")
+    done = subprocess.run([blindcore, *args], cwd=folder, env=environment, stdout=subprocess.PIPE, check=True, **more)
+    return json.loads(done.stdout)
+
+
+def plan(blindcore, folder, rows, record_bytes, keyed):
+    note(f"planning {rows} rows of {record_bytes} B")
+    found = ["--key-bytes", "12"] if keyed else ["--by-index"]
+    answer = run(blindcore, folder, "plan", "--rows", str(rows), "--record-bytes", str(record_bytes), *found, "--json")
+    return next(c for c in answer["candidates"] if c["chosen"]), answer["rates"]
+
+
+def text_of(row, record_bytes):
+    """A value whose record has so many bytes, unlike those of other rows."""
+    if record_bytes == 1:
+        return str(row % 10)
+    length = record_bytes - (3 if record_bytes >= 256 + 3 else 2 if record_bytes >= 130 else 1)
+    return (f"{row * 2654435761 % 2**32:08x}" * (length // 8 + 1))[:length]
+
+
+def write_table(path, rows, record_bytes):
+    with open(path, "w", encoding="ascii", buffering=1 << 20) as file:
+        file.write("k,v\n")
+        for row in range(rows):
+            file.write(f"k{row:011},{text_of(row, record_bytes)}\n")
+
+
+class Server:
+    """A server on loopback with its log."""
+
+    def __init__(self, blindcore, folder, *args):
+        command = [blindcore, "serve", *args, "--listen", "127.0.0.1:0", "--log-json"]
+        self.child = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        self.lines, self.ready, self.url = [], threading.Event(), None
+        threading.Thread(target=self.listen, daemon=True).start()
+        if not self.ready.wait(300) or self.url is None:
+            raise SystemExit("the server does not start: " + "".join(self.lines))
+
+    def listen(self):
+        for line in self.child.stderr:
+            self.lines.append(line)
+            found = re.search(r"listening on (http://[0-9.:]+)", line)
+            if found:
+                self.url = found.group(1)
+                self.ready.set()
+        self.ready.set()
+
+    def queries(self):
+        entries = [json.loads(line)["fields"] for line in list(self.lines)]
+        return [entry for entry in entries if entry.get("message") == "query"]
+
+    def memory(self):
+        """Bytes in memory but for pages of the database's files, which the system takes back when it wants them."""
+        total, counted = 0, True
+        for line in pathlib.Path(f"/proc/{self.child.pid}/smaps").read_text().splitlines():
+            if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                counted = "/t.db/" not in line
+            elif counted and line.startswith("Rss:"):
+                total += int(line.split()[1]) * 1024
+        return total
+
+    def stop(self):
+        self.child.terminate()
+        self.child.wait(60)
+
+
+def check(blindcore, name, folder, lookups):
+    rows, record_bytes, keyed = TABLES[name]
+    note(f"writing {name}")
+    write_table(os.path.join(folder, "t.csv"), rows, record_bytes)
+    before, rates = plan(blindcore, folder, rows, record_bytes, keyed)
+    note("building it")
+    key = ["--key", "k"] if keyed else []
+    built = run(blindcore, folder, "db", "build", "t.csv", *key, "--value", "v", "--out", "t.db", "--json")
+    server = Server(blindcore, folder, "t.db")
+    try:
+        note("looking up")
+        table = ["get", "--server", server.url, "--table", "t", "--json"]
+        wanted = [row * 7919 % rows for row in range(lookups + 1)]
+        ask = [["--key", f"k{row:011}"] if keyed else ["--index", str(row)] for row in wanted]
+        singles = []
+        for row, what in zip(wanted, ask):
+            got = run(blindcore, folder, *table, *what)
+            value = got["value"]["v"]
+            if str(value) != text_of(row, record_bytes):
+                raise SystemExit(f"row {row} is wrong: {got}")
+            singles.append(got)
+        hint = singles[0]["bytes"]["hint"]
+        alone = [entry["pass_micros"] / entry["queries"] for entry in server.queries()][1:]
+        gathered = []
+        if keyed:
+            keys = os.path.join(folder, "keys.txt")
+            pathlib.Path(keys).write_text("".join(f"k{row * 104729 % rows:011}\n" for row in range(64)))
+            for _ in range(5):
+                seen = len(server.queries())
+                run(blindcore, folder, *table, "--keys-from", keys)
+                entries = server.queries()[seen:]
+                full = [entry for entry in entries if entry["gathered"] == 16]
+                gathered += [entry["pass_micros"] / entry["queries"] for entry in full]
+        memory = server.memory()
+    finally:
+        server.stop()
+    after, _ = plan(blindcore, folder, rows, record_bytes, keyed)
+
+    def planned(field):
+        return min(before[field], after[field])
+
+    def of(field):
+        return min(single["ms"][field] / 1e3 for single in singles[1:])
+
+    def row(what, unit, plan, real, promised=True):
+        found = {"id": f"plan.{name}.{what}", "planned": plan, "measured": real, "unit": unit, "ratio": round(plan / real, 3)}
+        return found | {"promised": promised}
+
+    traffic = singles[1]["bytes"]
+    out = [
+        row("hint", "B", planned("hint_bytes"), hint),
+        row("query", "B", planned("query_bytes"), traffic["up"]),
+        row("answer", "B", planned("answer_bytes"), traffic["down"]),
+        row("prepare", "s", planned("prepare_seconds"), of("prepare")),
+        row("server", "s", planned("server_seconds"), min(alone) / 1e6),
+        row("memory", "B", planned("memory_bytes"), memory),
+    ]
+    if gathered:
+        out.insert(5, row("server.gathered", "s", planned("server_seconds_gathered"), min(gathered) / 1e6))
+    builds = [sum(c["build_seconds"].values()) for c in (before, after)]
+    out.append(row("build", "s", min(builds), built["seconds"], promised=False))
+    return out, rates
+
+
+if __name__ == "__main__":
+    main()
