@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::bench::BenchServe;
 use crate::circuit::Circuit;
 use crate::hw::circuit::HwCircuit;
 use crate::hw::sum::HwSum;
@@ -376,6 +377,8 @@ Examples:
 Each row is measured n times and the medians are shown. The limit of multiplications is the rate at which this core
 multiplies digits when it does nothing else; of everything else it is the multiplications that it takes.")]
     Sum(BenchSum),
+    /// A lookup server under attack: how long honest clients wait beside their share, and how much memory it takes
+    Serve(BenchServe),
     /// Measure garbled circuits, one core a party: garbling, evaluation, transfers, whole sessions
     #[command(after_help = "\
 Example:

@@ -72,6 +72,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Sum(command) => sum::run(&config, command),
         Command::Bench(Bench::Circuit(args)) => bench::circuit(&args),
         Command::Bench(Bench::Lookup(args)) => bench::lookup(&args),
+        Command::Bench(Bench::Serve(args)) => bench::serve(&args),
         Command::Bench(Bench::Sum(args)) => bench::sum(&args),
         Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::lookup::run(&args),
         Command::Hw(Hw::Run(HwRun::Circuit(args))) => hw::circuit::run(&args),

@@ -2,6 +2,7 @@
 
 mod circuit;
 mod lookup;
+mod serve;
 mod sum;
 mod table;
 
@@ -13,6 +14,7 @@ use crate::{doctor, output};
 
 pub(crate) use circuit::run as circuit;
 pub(crate) use lookup::{noise, run as lookup};
+pub(crate) use serve::{BenchServe, run as serve};
 pub(crate) use sum::run as sum;
 
 /// Seconds of a repeated measurement, or what was made of them.

@@ -136,3 +136,58 @@ fn what_would_not_be_safe_does_not_start() {
         "{shown}"
     );
 }
+
+#[test]
+fn limits_are_set_and_checked() {
+    let (dir, _) = folder();
+    let dir = dir.path();
+    let limits =
+        |text: &str| std::fs::write(dir.join("blindcore.toml"), format!("[limits]\n{text}\n")).unwrap();
+    for (text, words) in [
+        ("conections = 5", &["line 2", "conections"][..]),
+        ("connections = 0", &["number of connections is 0"]),
+        ("waiting_queries = 3", &["number of waiting queries is 3"]),
+        ("waiting_per_client = 3", &["number of waiting queries of a client is 3"]),
+        ("queries_per_minute = 0", &["queries of a client a minute is 0"]),
+        ("header_seconds = 0", &["milliseconds for a head is 0"]),
+        ("request_memory_mib = 18446744073709551615", &["request_memory_mib"]),
+        ("streams_per_connection = 0", &["number of requests on a connection is 0"]),
+    ] {
+        limits(text);
+        refused(&run(dir, &["serve", "book.db", "--listen", "127.0.0.1:0"]), words);
+    }
+    limits("queries_per_minute = 2");
+    refused(
+        &run(dir, &["serve", "book.db", "--listen", "127.0.0.1:0", "--metrics", "here"]),
+        &["--metrics", "9100"],
+    );
+    refused(
+        &run(dir, &["serve", "book.db", "--connections-per-client", "0"]),
+        &["connections of a client is 0"],
+    );
+    let server = Serving::start_as(dir, &["serve", "book.db", "--listen", "127.0.0.1:0", "--metrics", "0"]);
+    let asked = || server.get(dir, &["--table", "book", "--key", "ada"]);
+    let answered = (0..20).take_while(|_| code(&asked()) == 0).count();
+    assert!((2..20).contains(&answered), "{answered}");
+    refused(&asked(), &["2 queries a minute", "ask again in"]);
+}
+
+/// Small, for its figures are of no interest here: honest clients are answered whatever others do.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_under_attack_answers_honest_clients() {
+    let dir = tempfile::tempdir().unwrap();
+    let sizes = ["--clients", "20", "--hostile", "5", "--mib", "1", "--seconds", "1", "--repeat", "1"];
+    let result = json(&run(dir.path(), &[&["bench", "serve", "--json"][..], &sizes].concat()));
+    let counts = &result["machine"]["settings"]["counts"];
+    assert!(counts["honest_answered"].as_u64().unwrap() >= 15, "{counts}");
+    assert!(counts["honest_refused"] == 0 && counts["honest_broken"] == 0, "{counts}");
+    assert!(counts["hostile_deeds"].as_u64().unwrap() >= 40, "{counts}");
+    let ids: Vec<&str> =
+        result["rows"].as_array().unwrap().iter().map(|r| r["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["serve.honest.p99", "serve.honest.p50", "serve.memory.peak", "serve.quiet.p99"]);
+    refused(
+        &run(dir.path(), &["bench", "serve", "--hostile", "500"]),
+        &["--hostile is 500", "leave some honest"],
+    );
+}
