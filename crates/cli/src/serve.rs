@@ -34,6 +34,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     settings.tls = access.tls()?;
     settings.tokens = access.tokens()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
+    settings.check()?;
     let device: Arc<dyn Device> = device::open(&args.device, config)?.into();
 
     let stored: Vec<Stored> = args.dirs.iter().map(|d| Stored::open(d)).collect::<Result<_, _>>()?;

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Tokens;
+use crate::grpc::HINT_BUFFERS;
+use crate::{Error, Tokens};
 
 /// What a server allows. Every limit is checked before the memory that it bounds is taken.
 #[derive(Clone, Debug)]
@@ -88,4 +89,57 @@ impl Default for Config {
             grace: Duration::from_secs(30),
         }
     }
+}
+
+impl Config {
+    /// Whether a server could start with it, whatever its tables: so that nothing is loaded in vain.
+    ///
+    /// # Errors
+    /// A setting is out of range, or plain text would leave the machine.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.tls.is_none() && !self.plain_text && !self.listen.ip().is_loopback() {
+            return Err(Error::PlainText { address: self.listen });
+        }
+        let most = blindcore_lookup::MAX_GATHER as u64;
+        check("queries in a pass", self.gather as u64, 1, most, "gather fewer or more")?;
+        check("number of connections", self.connections as u64, 1, 1 << 20, "allow some")?;
+        let each = self.connections_per_client as u64;
+        check("number of connections of a client", each, 1, 1 << 20, "allow some")?;
+        let remedy = "leave it out to allow any number";
+        check("queries of a client a minute", self.queries_per_minute.unwrap_or(1), 1, 1 << 40, remedy)?;
+        check(
+            "bytes of hints for a client a minute",
+            self.hint_bytes_per_minute.unwrap_or(1),
+            1,
+            1 << 50,
+            remedy,
+        )?;
+        let most = Duration::from_secs(1 << 20);
+        for (what, time, least) in [
+            ("milliseconds for a head", self.header_timeout, 1),
+            ("milliseconds for a request", self.request_timeout, 1),
+            ("milliseconds that a connection may stand still", self.idle_timeout, 1),
+            ("milliseconds until connections are refused", self.drain_delay, 0),
+            ("milliseconds for requests to finish", self.grace, 0),
+        ] {
+            check(what, time.as_millis() as u64, least, most.as_millis() as u64, "say another time")?;
+        }
+        let streams = u64::from(self.streams_per_connection);
+        check("number of requests on a connection", streams, 1, 1 << 16, "allow some")?;
+        check("queries in a request", self.queries_per_request as u64, 1, 1 << 20, "allow some")?;
+        let remedy = "allow more memory";
+        check("memory for requests", self.memory_bytes as u64, HINT_BUFFERS as u64, u64::MAX, remedy)?;
+        Ok(())
+    }
+}
+
+/// Whether a setting is in its range.
+pub(crate) fn check(
+    what: &'static str,
+    got: u64,
+    min: u64,
+    max: u64,
+    remedy: &'static str,
+) -> Result<(), Error> {
+    if (min..=max).contains(&got) { Ok(()) } else { Err(Error::Range { what, got, min, max, remedy }) }
 }

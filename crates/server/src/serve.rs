@@ -91,9 +91,6 @@ impl Server {
     /// A setting is out of range, two tables have one name, the address can't be had, or plain text would leave the
     /// machine.
     pub async fn bind(config: Config, tables: Vec<Table>) -> Result<Self, Error> {
-        if config.tls.is_none() && !config.plain_text && !config.listen.ip().is_loopback() {
-            return Err(Error::PlainText { address: config.listen });
-        }
         let state = Arc::new(State::new(&config, tables)?);
         let listener = listen(config.listen).await?;
         let address =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use blindcore_wire::{PartDescription, PartKind, Reason, TableDescription, proto};
 use bytes::Bytes;
@@ -11,8 +11,8 @@ use bytes::Bytes;
 use crate::access::Access;
 use crate::budget::{Budget, Held};
 use crate::clients::{Client, Clients, Connections};
+use crate::config::check;
 use crate::gather::{Gatherer, Reply};
-use crate::grpc::HINT_BUFFERS;
 use crate::refusal::Refusal;
 use crate::stats::{PartCounters, TotalCounters, add};
 use crate::{Config, Error, Part, Stats, Table};
@@ -136,41 +136,9 @@ pub(crate) struct State {
     started: Instant,
 }
 
-fn check(what: &'static str, got: u64, min: u64, max: u64, remedy: &'static str) -> Result<(), Error> {
-    if (min..=max).contains(&got) { Ok(()) } else { Err(Error::Range { what, got, min, max, remedy }) }
-}
-
 impl State {
     pub(crate) fn new(config: &Config, tables: Vec<Table>) -> Result<Self, Error> {
-        let most = blindcore_lookup::MAX_GATHER as u64;
-        check("queries in a pass", config.gather as u64, 1, most, "gather fewer or more")?;
-        check("number of connections", config.connections as u64, 1, 1 << 20, "allow some")?;
-        let each = config.connections_per_client as u64;
-        check("number of connections of a client", each, 1, 1 << 20, "allow some")?;
-        let remedy = "leave it out to allow any number";
-        check("queries of a client a minute", config.queries_per_minute.unwrap_or(1), 1, 1 << 40, remedy)?;
-        check(
-            "bytes of hints for a client a minute",
-            config.hint_bytes_per_minute.unwrap_or(1),
-            1,
-            1 << 50,
-            remedy,
-        )?;
-        let most = Duration::from_secs(1 << 20);
-        for (what, time, least) in [
-            ("milliseconds for a head", config.header_timeout, 1),
-            ("milliseconds for a request", config.request_timeout, 1),
-            ("milliseconds that a connection may stand still", config.idle_timeout, 1),
-            ("milliseconds until connections are refused", config.drain_delay, 0),
-            ("milliseconds for requests to finish", config.grace, 0),
-        ] {
-            check(what, time.as_millis() as u64, least, most.as_millis() as u64, "say another time")?;
-        }
-        let streams = u64::from(config.streams_per_connection);
-        check("number of requests on a connection", streams, 1, 1 << 16, "allow some")?;
-        check("queries in a request", config.queries_per_request as u64, 1, 1 << 20, "allow some")?;
-        let remedy = "allow more memory";
-        check("memory for requests", config.memory_bytes as u64, HINT_BUFFERS as u64, u64::MAX, remedy)?;
+        config.check()?;
         let state = Self {
             tables: RwLock::default(),
             config: config.clone(),

@@ -610,7 +610,7 @@ async fn be_hostile(shared: &Shared, from: Ipv4Addr, kind: usize, connection: us
     let head =
         format!("POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", target.one.len());
     match kind {
-        0 if connection % 2 == 0 => {
+        0 if connection.is_multiple_of(2) => {
             let mut stream = target.connect(from).await?;
             stream.write_all(b"\x16\x03\x01\x02\x00\x01\x00").await?;
             // Until it is shut out, or it is over.
@@ -649,7 +649,7 @@ async fn be_hostile(shared: &Shared, from: Ipv4Addr, kind: usize, connection: us
             let mut noise = vec![0u32; 512];
             SecretRng::from_os()?.fill_u32(&mut noise);
             let noise: &[u8] = bytemuck::cast_slice(&noise);
-            if connection % 2 == 0 {
+            if connection.is_multiple_of(2) {
                 target.connect(from).await?.write_all(noise).await?;
             } else {
                 target.encrypted(from).await?.write_all(noise).await?;

@@ -154,7 +154,9 @@ fn limits_are_set_and_checked() {
         ("streams_per_connection = 0", &["number of requests on a connection is 0"]),
     ] {
         limits(text);
-        refused(&run(dir, &["serve", "book.db", "--listen", "127.0.0.1:0"]), words);
+        let mut serve = blindcore(dir);
+        serve.args(["serve", "book.db", "--listen", "127.0.0.1:0"]).env("BLINDCORE_LOG", "error");
+        refused(&serve.output().unwrap(), words);
     }
     limits("queries_per_minute = 2");
     refused(
