@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A server with a quarter of its database's size as memory: a table of random records is built, served from its disk in a
-control group of so much memory (the page cache counts there too), and looked up; what comes back is compared.
+"""A server with a quarter of its database's size as memory: a table of random records is built and served from its disk,
+each in a control group of so much memory (the page cache counts there too), and looked up; what comes back is compared.
 
-Prints the server's peak of memory and how fast it read the disk. Needs to make control groups of memory: run it as
+Prints the peaks of memory and how fast the server read the disk. Needs to make control groups of memory: run it as
 root, with version 1 or 2 of them; elsewhere it says why not and ends with 0. Everything it makes is in --dir, and
 gone at its end.
 """
@@ -40,9 +40,9 @@ class Skipped(Exception):
 class Group:
     """A control group with a limit on memory, of version 2 or 1."""
 
-    def __init__(self, limit):
+    def __init__(self, limit, what):
         root = Path("/sys/fs/cgroup")
-        name = f"blindcore-{os.getpid()}"
+        name = f"blindcore-{what}-{os.getpid()}"
         if (root / "memory/memory.limit_in_bytes").exists():
             self.path, self.limit = root / "memory" / name, "memory.limit_in_bytes"
             self.peak_file = "memory.max_usage_in_bytes"
@@ -70,7 +70,7 @@ class Group:
             return default
 
     def enter(self):
-        """For the process that is about to become the server."""
+        """For a process that is about to become another program."""
         (self.path / "cgroup.procs").write_text(str(os.getpid()))
 
     def peak(self):
@@ -89,10 +89,12 @@ def record(index):
     return seed * (RECORD // len(seed))
 
 
-def build(blindcore, rows, folder):
+def build(blindcore, rows, folder, group):
     """Rows go in as JSON lines, so that the table lies nowhere but in the database."""
     command = [blindcore, "db", "build", "-", "--name", "big", "--out", folder, "--json"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter
+    )
     try:
         for first in range(0, rows, 1000):
             lines = (f'{{"note":"{record(i)}"}}\n' for i in range(first, min(rows, first + 1000)))
@@ -157,8 +159,8 @@ def look(blindcore, url, cache, index):
 
 def run(options):
     memory = int(options.gib * (1 << 30)) // 4
-    group = Group(memory)
-    try:
+    with contextlib.ExitStack() as groups:
+        built, group = (groups.enter_context(contextlib.closing(Group(memory, w))) for w in ("build", "serve"))
         with tempfile.TemporaryDirectory(prefix="blindcore-", dir=options.dir) as work:
             work = Path(work)
             if options.binary is None:
@@ -168,7 +170,7 @@ def run(options):
             blindcore = options.binary or ROOT / target / "release/blindcore"
             rows = int(options.gib * (1 << 30)) // RECORD
             print(f"building a table of {rows:,} records of {RECORD} bytes", file=sys.stderr)
-            build(blindcore, rows, work / "big.db")
+            build(blindcore, rows, work / "big.db", built)
             matrix = sum(f.stat().st_size for f in (work / "big.db").glob("*.shard"))
             # What building left in the page cache was counted where it was built: out with it.
             subprocess.run(["sync"], check=True)
@@ -199,6 +201,7 @@ def run(options):
             result = {
                 "database_bytes": matrix,
                 "memory_limit_bytes": memory,
+                "build_peak_bytes": built.peak(),
                 "peak_bytes": peak,
                 "resident_peak_bytes": resident,
                 "lookups": len(indices),
@@ -206,8 +209,6 @@ def run(options):
                 "read_bytes_per_second": statistics.median(passes),
                 "placed": re.sub(r"^\S+\s+INFO ", "", chosen),
             }
-    finally:
-        group.close()
     if options.json:
         print(json.dumps(result, indent=2))
     else:
@@ -216,7 +217,8 @@ def run(options):
               f"database {matrix / gib:.2f} GiB, memory {memory / gib:.2f} GiB: {matrix / memory:.1f} times as large\n"
               f"{len(indices)} lookups, all as they should be; up to {gathered} in a pass\n"
               f"passes at {result['read_bytes_per_second'] / 1e9:.2f} GB/s (median)\n"
-              f"peak of the group {peak / gib:.2f} GiB with its page cache, of the process {resident / gib:.2f} GiB")
+              f"built with a peak of {result['build_peak_bytes'] / gib:.2f} GiB with the page cache\n"
+              f"served with a peak of {peak / gib:.2f} GiB with the page cache, the process alone {resident / gib:.2f} GiB")
 
 
 def main():

@@ -1,12 +1,13 @@
 //! Where a server has its matrices: copied to memory, mapped from their files, or streamed from their disk.
 
-use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_accel::{Device, SharedBytes};
 use blindcore_accel_cpu::HugeBytes;
 use blindcore_lookup::{Scheme, Server};
+use blindcore_store::memory::{self, Limit};
 use blindcore_store::{StoredPart, StreamOptions};
 
 use crate::output::{self, Bar};
@@ -46,11 +47,10 @@ impl Memory {
         if let Some(said) = said.filter(|said| *said != "auto") {
             return Ok(Some(Self { bytes: parse_bytes(said)?, whose: "that --memory allows" }));
         }
-        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-        let free = available(&read("/proc/meminfo")).map(|bytes| Self { bytes, whose: "that are free" });
-        let group = group_limit(Path::new("/sys/fs/cgroup"), &read("/proc/self/cgroup"));
-        let group = group.map(|bytes| Self { bytes, whose: "that this control group may have" });
-        Ok(free.into_iter().chain(group).min_by_key(|m| m.bytes))
+        Ok(memory::limit().map(|limit| match limit {
+            Limit::Free(bytes) => Self { bytes, whose: "that are free" },
+            Limit::Group(bytes) => Self { bytes, whose: "that this control group may have" },
+        }))
     }
 
     /// What of it databases may take; the rest is for requests and everything else.
@@ -82,31 +82,6 @@ fn parse_bytes(text: &str) -> anyhow::Result<u64> {
             "--memory {text:?} is no size; say auto, or a number with B, KiB, MiB, GiB or TiB such as 8GiB"
         )
     })
-}
-
-/// Memory that could be taken without swapping, from the text of `/proc/meminfo`.
-fn available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find(|l| l.starts_with("MemAvailable:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
-}
-
-/// The least limit on memory of the control groups that a process is in, by the text of its `/proc/PID/cgroup`, of
-/// either version. What is above a container can't be seen from in it: its own group is then the root.
-fn group_limit(mount: &Path, groups: &str) -> Option<u64> {
-    let limits = groups.lines().flat_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (fields.next().unwrap_or(""), fields.next().unwrap_or("/"));
-        let (root, file) = match controllers {
-            "" => (mount.to_owned(), "memory.max"),
-            v1 if v1.split(',').any(|c| c == "memory") => (mount.join("memory"), "memory.limit_in_bytes"),
-            _ => return Vec::new(),
-        };
-        let group = Path::new(group.trim_start_matches('/'));
-        let read = |at: &Path| std::fs::read_to_string(root.join(at).join(file)).ok();
-        // Without a limit, version 2 says "max", which is no number.
-        group.ancestors().filter_map(read).filter_map(|text| text.trim().parse().ok()).collect::<Vec<u64>>()
-    });
-    limits.min()
 }
 
 /// What is chosen for some matrices.
@@ -146,6 +121,8 @@ pub(crate) struct Placing {
     how: std::vec::IntoIter<How>,
     states: How,
     why: String,
+    /// Bytes of the largest matrix that is streamed.
+    streamed: u64,
     bar: Bar,
     done: u64,
     total: u64,
@@ -180,7 +157,7 @@ impl Placing {
         let total = copied.map(|(bytes, _)| bytes).sum::<u64>()
             + if choice.states == How::Copied { states } else { 0 };
         let (how, states) = (choice.matrices.into_iter(), choice.states);
-        Self { how, states, why, bar: Bar::new(), done: 0, total }
+        Self { how, states, why, streamed: 0, bar: Bar::new(), done: 0, total }
     }
 
     /// Places the next matrix and what belongs to it, and says so in the log.
@@ -201,6 +178,7 @@ impl Placing {
         if how == How::Streamed {
             let streamed = part.stream(device, StreamOptions::default())?;
             let reader = streamed.reader();
+            self.streamed = self.streamed.max(bytes);
             tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}");
             return Ok(Server::placed(part.params, device, Box::new(streamed), state)?);
         }
@@ -210,6 +188,13 @@ impl Placing {
         };
         tracing::info!(table, part = %kind, bytes, "{how_named}: {}", self.why);
         Ok(Server::new(part.params, device, shards, state)?)
+    }
+
+    /// How long a request may take, at least: the pass that it comes in, those that it waits for, from a slow disk.
+    pub(crate) fn request_time(&self) -> Duration {
+        const PASSES: u64 = 3;
+        const BYTES_PER_SECOND: u64 = 500_000_000;
+        Duration::from_secs(PASSES * self.streamed / BYTES_PER_SECOND)
     }
 
     /// Copies a mapped file to memory in huge pages, which a scan reads faster than a file's small pages.
@@ -290,37 +275,5 @@ mod tests {
             let error = parse_bytes(text).unwrap_err().to_string();
             assert!(error.contains("--memory") && error.contains("8GiB"), "{error}");
         }
-    }
-
-    #[test]
-    fn the_least_limit_of_all_groups_counts() {
-        let dir = tempfile::tempdir().unwrap();
-        let write = |at: &str, text: &str| {
-            let path = dir.path().join(at);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        let limit = |groups: &str| group_limit(dir.path(), groups);
-        assert_eq!(limit("0::/a/b\n"), None);
-        assert_eq!(limit(""), None);
-        // Version 2: a group's own limit, and those of the groups that it is in.
-        write("a/b/memory.max", "max\n");
-        write("a/memory.max", "2000\n");
-        assert_eq!(limit("0::/a/b\n"), Some(2000));
-        write("a/b/memory.max", "1000\n");
-        assert_eq!(limit("0::/a/b\n"), Some(1000));
-        // In a container the path is the host's, and only the root is there.
-        write("memory.max", "3000\n");
-        assert_eq!(limit("0::/docker/c0ffee\n"), Some(3000));
-        // Version 1, and both at once.
-        write("memory/c/memory.limit_in_bytes", "500\n");
-        assert_eq!(limit("5:cpu,memory:/c\n1:name=systemd:/c\n0::/c\n"), Some(500));
-        assert_eq!(limit("4:cpuacct:/c\n"), None);
-    }
-
-    #[test]
-    fn free_memory_is_read() {
-        assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   12 kB\n"), Some(12 << 10));
-        assert_eq!(available("MemTotal: 9 kB\n"), None);
     }
 }

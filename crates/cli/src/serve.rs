@@ -39,7 +39,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
 
     let stored: Vec<Stored> = args.dirs.iter().map(|d| Stored::open(d)).collect::<Result<_, _>>()?;
     let memory = Memory::new(args.memory.as_deref().or(config.memory.as_deref()))?;
-    if let Some(memory) = memory {
+    if let (Some(memory), None) = (memory, config.limits.request_memory_mib) {
         settings.memory_bytes = settings.memory_bytes.min(memory.for_requests());
     }
     let asked = match (args.mapped, args.streamed) {
@@ -53,6 +53,9 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         .iter()
         .map(|s| open(s, &*device, &mut placing, &|_| true).with_context(|| format!("{}", s.dir().display())))
         .collect::<anyhow::Result<Vec<Table>>>()?;
+    if config.limits.request_seconds.is_none() {
+        settings.request_timeout = settings.request_timeout.max(placing.request_time());
+    }
     drop(placing);
     let encrypted = settings.tls.is_some();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -55,4 +55,4 @@ pub use params::{
     Scheme,
 };
 pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan};
-pub use server::{MAX_GATHER, Server, pack_group, preprocess};
+pub use server::{MAX_GATHER, Server, pack_group, preprocess, preprocess_placed};

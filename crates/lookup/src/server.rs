@@ -43,11 +43,7 @@ impl Server {
         matrix: Box<dyn Placed>,
         state: Option<Vec<SharedBytes>>,
     ) -> Result<Self, Error> {
-        if *matrix.shape() != params.shape() {
-            let (shape, why) =
-                (matrix.shape().to_string(), format!("the parameters make {}", params.shape()));
-            return Err(blindcore_accel::Error::Shape { shape, why }.into());
-        }
+        check_shape(&params, &*matrix)?;
         let second = match (params.scheme, state) {
             (Scheme::Simple, _) => None,
             (Scheme::Double, state) => Some(double::State::new(&params, device, state.unwrap_or_default())?),
@@ -109,22 +105,37 @@ pub fn preprocess<E: From<Error>>(
     hint: &mut [u32],
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
 ) -> Result<Option<Vec<u8>>, E> {
+    let matrix = place(device, &params.shape(), database)?;
+    preprocess_placed(params, device, &*matrix, hint, progress)
+}
+
+/// The same from a matrix that is in place already, such as one that is streamed from a disk.
+///
+/// # Errors
+/// As [`preprocess`].
+pub fn preprocess_placed<E: From<Error>>(
+    params: &Params,
+    device: &dyn Device,
+    matrix: &dyn Placed,
+    hint: &mut [u32],
+    progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
+) -> Result<Option<Vec<u8>>, E> {
+    check_shape(params, matrix)?;
     let (got, want) = (4 * hint.len(), 4 * params.hint_words());
     if got != want {
         let remedy = "give a buffer of Params::hint_words";
         return Err(Error::Length { what: "hint buffer", got, want, remedy }.into());
     }
-    let matrix = place(device, &params.shape(), database)?;
     match params.scheme {
         Scheme::Simple => {
-            times_public_matrix(params, 0, &*matrix, progress, |first, columns| {
+            times_public_matrix(params, 0, matrix, progress, |first, columns| {
                 scatter(first, columns, hint);
             })?;
             Ok(None)
         }
         Scheme::Double => {
             let mut second = vec![0u8; params.state_bytes()];
-            times_public_matrix(params, 0, &*matrix, progress, |first, columns| {
+            times_public_matrix(params, 0, matrix, progress, |first, columns| {
                 double::fill_second(params, first, columns, &mut second);
             })?;
             let second = std::sync::Arc::new(second);
@@ -136,6 +147,14 @@ pub fn preprocess<E: From<Error>>(
             Ok(Some(std::sync::Arc::into_inner(second).expect("nobody else holds it")))
         }
     }
+}
+
+fn check_shape(params: &Params, matrix: &dyn Placed) -> Result<(), Error> {
+    if *matrix.shape() == params.shape() {
+        return Ok(());
+    }
+    let (shape, why) = (matrix.shape().to_string(), format!("the parameters make {}", params.shape()));
+    Err(blindcore_accel::Error::Shape { shape, why }.into())
 }
 
 /// Columns of a product go to their places in its rows.

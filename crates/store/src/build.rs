@@ -14,15 +14,18 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 
-use blindcore_accel::{Device, Layout};
+use blindcore_accel::{Database, Device, Layout, Placed};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan, preprocess};
+use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan, preprocess_placed};
 
 use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, Parts, to_hex};
 use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
 use crate::source::{Ahead, Batch};
-use crate::{Entries, Order, SourceSpec, Spill, SpillError, StoreError, codec, update};
+use crate::{
+    Entries, Order, Shard, SourceSpec, Spill, SpillError, StoreError, StreamOptions, Streamed, codec, memory,
+    update,
+};
 
 /// What to build.
 #[derive(Clone, Debug)]
@@ -338,6 +341,31 @@ impl Build<'_> {
         Scratch::zeroed(self.dir, len).map_err(|e| StoreError::io(self.dir, "used for temporary files", e))
     }
 
+    /// A matrix whose hint is computed, which goes through it many times: mapped, or streamed from its disk where the
+    /// system could not keep it in memory.
+    fn place(&self, params: &Params, shards: &[FileEntry]) -> Result<Box<dyn Placed>, StoreError> {
+        let bytes: u64 = shards.iter().map(|s| s.bytes).sum();
+        let kept = memory::limit().is_none_or(|limit| bytes <= limit.bytes() / 4 * 3);
+        let (mut mapped, mut streamed) = (Vec::new(), Vec::new());
+        for shard in shards {
+            let path = self.dir.join(&shard.file);
+            let io = |e| StoreError::io(&path, "read", e);
+            let file = File::open(&path).map_err(io)?;
+            if kept {
+                mapped.push(mapped::map(&file, HEADER).map_err(io)?);
+            } else {
+                let start = HEADER as u64;
+                streamed.push(Shard { path, file, bytes: start..start + shard.bytes });
+            }
+        }
+        if !kept {
+            let streamed = Streamed::open(self.device, &params.shape(), streamed, StreamOptions::default())?;
+            return Ok(Box::new(streamed));
+        }
+        let contract = self.device.contract(&params.shape()).map_err(blindcore_lookup::Error::from)?;
+        Ok(contract.place(Database::Packed(mapped)).map_err(blindcore_lookup::Error::from)?)
+    }
+
     /// The rest of a part, once its shards stand: hint, state and seeds.
     pub(crate) fn part(
         &self,
@@ -349,12 +377,7 @@ impl Build<'_> {
     ) -> Result<PartManifest, StoreError> {
         watch(Stage::Hint, 0, None)?;
         let digest = params.digest();
-        let mut database = Vec::new();
-        for shard in &shards {
-            let path = self.dir.join(&shard.file);
-            let map = File::open(&path).and_then(|f| mapped::map(&f, HEADER));
-            database.push(map.map_err(|e| StoreError::io(&path, "read", e))?);
-        }
+        let matrix = self.place(params, &shards)?;
         let mut state = None;
         let header = |kind, payload_bytes| Header {
             kind: kind as u32,
@@ -367,7 +390,7 @@ impl Build<'_> {
         let made =
             section::write_mapped(&path, header(Kind::Hint, 4 * params.hint_words() as u64), |hint| {
                 let hint = bytemuck::cast_slice_mut(hint);
-                state = preprocess(params, self.device, database, hint, &mut |done, total| {
+                state = preprocess_placed(params, self.device, &*matrix, hint, &mut |done, total| {
                     watch(Stage::Hint, done, Some(total))
                 })?;
                 Ok::<(), StoreError>(())

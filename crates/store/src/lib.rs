@@ -44,6 +44,7 @@ mod build;
 mod error;
 pub mod manifest;
 mod mapped;
+pub mod memory;
 mod section;
 pub mod source;
 pub mod spill;

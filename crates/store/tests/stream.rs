@@ -11,7 +11,7 @@ use blindcore_accel::{
     Contract, Database, Description, Device, Error, Layout, Pass, Placed, SharedBytes, Word, Words,
 };
 use blindcore_accel_cpu::Cpu;
-use blindcore_lookup::{Client, Scheme, SchemeChoice, Selection, Server};
+use blindcore_lookup::{Client, Scheme, SchemeChoice, Selection, Server, preprocess_placed};
 use blindcore_math::Modulus;
 use blindcore_store::{
     BuildOptions, Shard, SourceSpec, StoreError, Stored, StreamOptions, Streamed, Value, build, codec,
@@ -283,6 +283,13 @@ fn lookups_in_a_streamed_database() {
             assert!(server.answer(&queries).unwrap().0 == want);
             assert!(server.answer(&queries[1..2]).unwrap().0 == want[1..2]);
         }
+        // A hint computed from the disk is the one that was computed from memory.
+        let streamed = part.stream(device(), StreamOptions::default()).unwrap();
+        let mut hint = vec![0; part.params.hint_words()];
+        let on = &mut |_, _| Ok::<(), blindcore_lookup::Error>(());
+        let made = preprocess_placed(&part.params, device(), &streamed, &mut hint, on).unwrap();
+        assert!(hint.iter().flat_map(|w| w.to_le_bytes()).eq((*part.hint).as_ref().iter().copied()));
+        assert!(made.as_deref() == part.state.as_ref().map(|s| (**s).as_ref()));
         for ((_, pending), (answer, i)) in asked.into_iter().zip(want.iter().zip([0, 1234, 3999])) {
             let record = client.decode(pending, answer).unwrap();
             assert_eq!(codec::decode_record(&record, 1).unwrap(), [Value::Text((i % 97).to_string())]);
