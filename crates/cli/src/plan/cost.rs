@@ -206,9 +206,10 @@ impl Table {
         best
     }
 
-    /// Bytes that a lookup moves, as `db build` counts them to choose a scheme.
+    /// Bytes that a lookup moves, as `db build` counts them to choose a scheme; blocks share the hint.
     pub(crate) fn bytes_to_choose_by(&self) -> u64 {
-        self.blocks * bytes_moved(&self.records, QUERIES_PER_HINT)
+        let each = (self.records.query_bytes() + self.records.answer_bytes()) as u64;
+        bytes_moved(&self.records, QUERIES_PER_HINT) + (self.blocks - 1) * each
     }
 
     /// What a lookup takes.
