@@ -310,6 +310,7 @@ fn describe(manifest: &Manifest) -> anyhow::Result<serde_json::Value> {
         "epoch": manifest.epoch,
         "base_epoch": manifest.base_epoch(),
         "rows": manifest.live_rows(),
+        "blocks": manifest.blocks(),
         "key": manifest.key,
         "values": manifest.values,
         "security": {"bits": SECURITY_BITS, "estimator": ESTIMATOR},
@@ -321,6 +322,10 @@ fn describe(manifest: &Manifest) -> anyhow::Result<serde_json::Value> {
 }
 
 fn summary(manifest: &Manifest) -> anyhow::Result<String> {
+    let blocks = match manifest.blocks() {
+        1 => String::new(),
+        n => format!(", in up to {n} slots, each looked up on its own"),
+    };
     let found = match (&manifest.key, &manifest.keys) {
         (Some(key), Some(_)) => format!("by {key:?} or by index"),
         (Some(key), None) => format!("by {key:?}"),
@@ -332,7 +337,7 @@ fn summary(manifest: &Manifest) -> anyhow::Result<String> {
         manifest.values.join(", ")
     };
     let mut text = format!(
-        "table {}, epoch {}: {} rows, found {found}\n  a record is      {columns}\n",
+        "table {}, epoch {}: {} rows, found {found}\n  a record is      {columns}{blocks}\n",
         manifest.name,
         manifest.epoch,
         manifest.live_rows()

@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES};
+use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, Index};
 use blindcore_lookup::{Pending, Selection};
 use blindcore_wire::codec::{MAX_KEY_BYTES, decode_record};
 use blindcore_wire::{
@@ -116,16 +116,16 @@ struct Slot {
     ms: Timings,
 }
 
-/// What is said of a row since the base was built, if anything, and what it cost to ask.
-struct Changed {
-    state: Option<Zeroizing<Vec<u8>>>,
+/// What a keyed part holds under a key, if anything, and what it cost to ask.
+struct Found {
+    bytes: Option<Zeroizing<Vec<u8>>>,
     traffic: Traffic,
     ms: Timings,
 }
 
 /// A row's bytes: what was said last.
-fn combined<'a>(base: Option<&'a [u8]>, change: Option<&'a Changed>) -> Option<&'a [u8]> {
-    match change.and_then(|c| c.state.as_ref()) {
+fn combined<'a>(base: Option<&'a [u8]>, change: Option<&'a Found>) -> Option<&'a [u8]> {
+    match change.and_then(|c| c.bytes.as_ref()) {
         None => base,
         Some(state) => match Change::decode(state) {
             Some(Change::Set(record)) => Some(record),
@@ -255,12 +255,16 @@ impl TableClient {
             let base = self.ask(&self.records, in_base, by_number).await?;
             let numbers = indices.iter().map(|i| Zeroizing::new(i.to_le_bytes().to_vec())).collect();
             let changes = self.changes_of(numbers).await?;
-            let found = |((slot, change), index): ((Slot, Option<Changed>), &u64)| {
+            let found = |((slot, change), index): ((Slot, Option<Found>), &u64)| {
                 let bytes = (*index < base_rows).then_some(&**slot.bytes);
                 match combined(bytes, change.as_ref()) {
-                    Some(bytes) => Ok(self.lookup(&slot, change.as_ref(), Some(self.record(None, bytes)?))),
-                    None if *index < base_rows || change.as_ref().is_some_and(|c| c.state.is_some()) => {
-                        Ok(self.lookup(&slot, change.as_ref(), None))
+                    Some(bytes) => Ok(self.lookup(
+                        (slot.traffic, slot.ms),
+                        change.as_ref(),
+                        Some(self.record(None, bytes)?),
+                    )),
+                    None if *index < base_rows || change.as_ref().is_some_and(|c| c.bytes.is_some()) => {
+                        Ok(self.lookup((slot.traffic, slot.ms), change.as_ref(), None))
                     }
                     None => Err(self.garbage("a row that was added is nowhere")),
                 }
@@ -321,19 +325,48 @@ impl TableClient {
     }
 
     /// What is said of each of these keys or row numbers since the base was built; nothing where nothing changed.
-    async fn changes_of(&self, keys: Vec<Zeroizing<Vec<u8>>>) -> Result<Vec<Option<Changed>>, Error> {
+    async fn changes_of(&self, keys: Vec<Zeroizing<Vec<u8>>>) -> Result<Vec<Option<Found>>, Error> {
         let Some(part) = &self.changes else { return Ok(keys.iter().map(|_| None).collect()) };
+        let blocks = self.table.changes().map_or(1, |c| c.blocks);
+        let found =
+            self.by_key(part, keys, blocks, |table| table.changes_index().expect("changes have an index"));
+        Ok(found.await?.into_iter().map(Some).collect())
+    }
+
+    /// The records of keys in a keyed part. Each takes as many queries as the longest, so that a server doesn't see
+    /// how long one is.
+    async fn by_key(
+        &self,
+        part: &PartClient,
+        keys: Vec<Zeroizing<Vec<u8>>>,
+        blocks: u32,
+        index: fn(&TableDescription) -> &Index,
+    ) -> Result<Vec<Found>, Error> {
+        let targets: Vec<(Zeroizing<Vec<u8>>, u32)> =
+            keys.iter().flat_map(|key| (0..blocks).map(move |block| (key.clone(), block))).collect();
         let table = self.table.clone();
-        let slots = self.ask(part, keys.clone(), move |_, key| {
-            Ok(table.changes_index().expect("changes have an index").select(key).0)
-        });
-        let open = |(slot, key): (Slot, Zeroizing<Vec<u8>>)| {
-            let index = self.table.changes_index().expect("changes have an index");
-            let state = keyword::open(&slot.bytes, &index.select(&key).1);
-            let state = state.map(|bytes| Zeroizing::new(bytes.to_vec()));
-            Some(Changed { state, traffic: slot.traffic, ms: slot.ms })
+        let slots = self
+            .ask(part, targets.clone(), move |_, (key, block)| Ok(index(&table).select_block(key, *block).0));
+        let slots = slots.await?;
+        let of_a_key = |(slots, targets): (&[Slot], &[(Zeroizing<Vec<u8>>, u32)])| {
+            let mut found = Found { bytes: None, traffic: Traffic::default(), ms: Timings::default() };
+            let mut ended = false;
+            for (slot, (key, block)) in slots.iter().zip(targets) {
+                found.traffic.add(slot.traffic);
+                found.ms.add(slot.ms);
+                let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> =
+                    index(&self.table).select_block(key, *block).1;
+                match keyword::open(&slot.bytes, &fingerprint) {
+                    Some(bytes) if !ended => {
+                        found.bytes.get_or_insert_with(Zeroizing::default).extend_from_slice(bytes);
+                    }
+                    _ => ended = true,
+                }
+            }
+            found
         };
-        Ok(slots.await?.into_iter().zip(keys).map(open).collect())
+        let blocks = blocks as usize;
+        Ok(slots.chunks(blocks).zip(targets.chunks(blocks)).map(of_a_key).collect())
     }
 
     fn name(&self) -> String {
@@ -346,21 +379,17 @@ impl TableClient {
 
     /// Records by key: an error for the whole only where the server knows of it.
     async fn records_of(&self, keys: Vec<Zeroizing<Vec<u8>>>) -> Result<Vec<Result<Lookup, Error>>, Error> {
-        let table = self.table.clone();
-        let slots = self.ask(&self.records, keys.clone(), move |_, key| {
-            let index = table.index().expect("keyed tables have an index");
-            Ok(index.select(key).0)
+        let base = self.by_key(&self.records, keys.clone(), self.table.blocks(), |table| {
+            table.index().expect("keyed tables have an index")
         });
-        let slots = slots.await?;
+        let base = base.await?;
         let changes = self.changes_of(keys.clone()).await?;
-        let open = |((slot, change), key): ((Slot, Option<Changed>), Zeroizing<Vec<u8>>)| {
-            let index = self.table.index().expect("keyed tables have an index");
-            let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> = index.select(&key).1;
-            let record = combined(keyword::open(&slot.bytes, &fingerprint), change.as_ref());
+        let open = |((base, change), key): ((Found, Option<Found>), Zeroizing<Vec<u8>>)| {
+            let record = combined(base.bytes.as_ref().map(|b| &b[..]), change.as_ref());
             let record = record.map(|bytes| self.record(Some(key.to_vec()), bytes)).transpose()?;
-            Ok(self.lookup(&slot, change.as_ref(), record))
+            Ok(self.lookup((base.traffic, base.ms), change.as_ref(), record))
         };
-        Ok(slots.into_iter().zip(changes).zip(keys).map(open).collect())
+        Ok(base.into_iter().zip(changes).zip(keys).map(open).collect())
     }
 
     fn record(&self, key: Option<Vec<u8>>, bytes: &[u8]) -> Result<Record, Error> {
@@ -368,8 +397,13 @@ impl TableClient {
         Ok(Record { key, values: self.columns.iter().cloned().zip(values).collect() })
     }
 
-    fn lookup(&self, slot: &Slot, change: Option<&Changed>, found: Option<Record>) -> Lookup {
-        let (mut bytes, mut ms) = (Traffic { hint: self.hint_bytes_fetched(), ..slot.traffic }, slot.ms);
+    fn lookup(
+        &self,
+        (traffic, mut ms): (Traffic, Timings),
+        change: Option<&Found>,
+        found: Option<Record>,
+    ) -> Lookup {
+        let mut bytes = Traffic { hint: self.hint_bytes_fetched(), ..traffic };
         if let Some(change) = change {
             bytes.add(change.traffic);
             ms.add(change.ms);

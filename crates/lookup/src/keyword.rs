@@ -48,6 +48,17 @@ impl KeyHash {
         Self { group: number(0), position: number(8), fingerprint }
     }
 
+    /// The hash of one of the slots that this key's record takes; the first is the key's own.
+    #[must_use]
+    pub fn block(self, salt: &[u8; 32], block: u32) -> Self {
+        if block == 0 {
+            return self;
+        }
+        let mut of = blake3::Hasher::new_keyed(salt);
+        let salt = of.update(b"blindcore block").update(&block.to_le_bytes()).finalize();
+        Self::new(salt.as_bytes(), &self.order().to_le_bytes())
+    }
+
     /// A number whose order is the order of groups, whatever their number. Equal for equal keys and, but for
     /// one chance in 2^128 a pair, only for them.
     #[must_use]
@@ -112,10 +123,10 @@ impl Index {
         Ok(Self { salt, seeds, geometry })
     }
 
-    /// Group, columns and fingerprint of a key, for whoever holds the table and has nothing to hide from it.
+    /// Group, columns and fingerprint of a key's block, for whoever holds the table and has nothing to hide from it.
     #[must_use]
-    pub fn locate(&self, key: &[u8]) -> (usize, [usize; ARITY], [u8; FINGERPRINT_BYTES]) {
-        let hash = KeyHash::new(&self.salt, key);
+    pub fn locate(&self, key: &[u8], block: u32) -> (usize, [usize; ARITY], [u8; FINGERPRINT_BYTES]) {
+        let hash = KeyHash::new(&self.salt, key).block(&self.salt, block);
         let group = hash.group(self.geometry.groups);
         let columns = Fuse::new(self.geometry.columns).positions(hash.position, self.seeds[group]);
         (group, columns.map(|c| c as usize), hash.fingerprint)
@@ -124,7 +135,13 @@ impl Index {
     /// What to pick for a key, and its fingerprint. Reads every seed alike.
     #[must_use]
     pub fn select(&self, key: &[u8]) -> (Selection, Zeroizing<[u8; FINGERPRINT_BYTES]>) {
-        let hash = KeyHash::new(&self.salt, key);
+        self.select_block(key, 0)
+    }
+
+    /// The same for one of the slots that a record takes.
+    #[must_use]
+    pub fn select_block(&self, key: &[u8], block: u32) -> (Selection, Zeroizing<[u8; FINGERPRINT_BYTES]>) {
+        let hash = KeyHash::new(&self.salt, key).block(&self.salt, block);
         let group = hash.group(self.geometry.groups);
         let seed = self
             .seeds

@@ -51,8 +51,8 @@ mod simple;
 pub use client::{Client, Pending, Prepared, Selection};
 pub use error::Error;
 pub use params::{
-    ESTIMATOR, Geometry, MAX_RECORD_BYTES, MAX_SLOT_BYTES, PLAINTEXT_MODULUS, Params, SECURITY_BITS, SIGMA,
-    Scheme,
+    ESTIMATOR, Geometry, MAX_BLOCKS, MAX_RECORD_BYTES, MAX_SLOT_BYTES, PLAINTEXT_MODULUS, Params,
+    SECURITY_BITS, SIGMA, Scheme,
 };
-pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan};
+pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan, plan_blocks};
 pub use server::{MAX_GATHER, Server, pack_group, preprocess, preprocess_placed};

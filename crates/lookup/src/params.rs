@@ -18,8 +18,10 @@ pub const ESTIMATOR: &str =
     "lattice-estimator 27a581b, default cost model, least of usvp, bdd and dual_hybrid (November 2026)";
 /// p: an entry is one byte, so nothing is ever unpacked.
 pub const PLAINTEXT_MODULUS: u32 = 256;
-/// The longest record.
+/// The longest record that lies in one slot; longer ones take several.
 pub const MAX_RECORD_BYTES: usize = 64 << 10;
+/// The most slots that a record takes.
+pub const MAX_BLOCKS: usize = 1 << 15;
 /// The longest slot: a record and what a table puts beside it.
 pub const MAX_SLOT_BYTES: usize = MAX_RECORD_BYTES + 64;
 /// The most groups, and the most columns: what a 32-bit position holds with room to spare.

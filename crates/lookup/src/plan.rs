@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::keyword::{FINGERPRINT_BYTES, MIN_COLUMNS, columns_for};
-use crate::params::{Geometry, MAX_SLOT_BYTES, Params, Scheme};
+use crate::params::{Geometry, MAX_BLOCKS, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params, Scheme};
 
 /// Which scheme a table is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -13,6 +13,9 @@ pub enum SchemeChoice {
     /// This one.
     Only(Scheme),
 }
+
+/// The shortest blocks that records are cut into.
+const MIN_BLOCK_BYTES: usize = 2 << 10;
 
 /// A client fetches a hint once and asks so many queries of it, as far as choosing goes.
 pub const QUERIES_PER_HINT: u64 = 100;
@@ -60,6 +63,27 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
     }
 }
 
+/// Bytes of the blocks that the records of a table by key are cut into, one a slot: all of the longest, or less where
+/// that moves fewer bytes in all. `total` is what all records have together, at most 2^50.
+///
+/// A block as long as the side of the matrix is best: a longer one makes the hint longer, 4 KiB a byte, a shorter one
+/// takes more queries a record.
+#[must_use]
+pub fn plan_blocks(records: u64, total: u64, longest: usize) -> usize {
+    let moved = |block: usize| {
+        let slots = (total / block as u64 + records).min(1 << 40);
+        let params = plan(slots, block, true, SchemeChoice::Auto).ok()?;
+        let blocks = longest.div_ceil(block);
+        let lookup = blocks * (params.query_bytes() + params.answer_bytes());
+        (blocks <= MAX_BLOCKS).then_some(4 * params.hint_words() as u64 / QUERIES_PER_HINT + lookup as u64)
+    };
+    let whole = longest.clamp(1, MAX_RECORD_BYTES);
+    let shorter = std::iter::successors(Some(MAX_RECORD_BYTES), |b| Some(b / 2));
+    let shorter = shorter.take_while(|b| *b >= MIN_BLOCK_BYTES).filter(|b| *b < whole);
+    let candidates = std::iter::once(whole).chain(shorter);
+    candidates.filter_map(|block| Some((moved(block)?, block))).min().map_or(whole, |(_, block)| block)
+}
+
 fn geometry(records: u64, slot: usize, keyed: bool, scheme: Scheme) -> Geometry {
     let side = match scheme {
         Scheme::Simple => ((records as f64) * slot as f64).sqrt(),
@@ -101,7 +125,6 @@ fn fullest(records: u64, groups: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MAX_RECORD_BYTES;
 
     #[test]
     fn every_size_has_a_plan() {
@@ -127,6 +150,22 @@ mod tests {
         assert_eq!((params.geometry.rows(), params.geometry.columns), (32_768, 32_768));
         let params = plan(1 << 34, 1, false, SchemeChoice::Auto).unwrap();
         assert_eq!(params.scheme, Scheme::Double);
+    }
+
+    #[test]
+    fn blocks_are_about_as_long_as_the_matrix_is_high() {
+        // Short records are not cut, whatever the table.
+        for records in [1, 1000, 1_000_000] {
+            assert_eq!(plan_blocks(records, 256 * records, 256), 256);
+        }
+        // A thousand records of 3 MB fill a matrix of some 55,000 rows.
+        assert_eq!(plan_blocks(1000, 3_000_000_000, 3_000_000), 64 << 10);
+        // A few long ones make none of a GiB of hint.
+        let few = plan_blocks(10, 1_000_000, 300_000);
+        assert!((2 << 10..=4 << 10).contains(&few), "{few}");
+        assert_eq!(plan_blocks(1, 0, 0), 1);
+        // Whatever is cut fits.
+        assert!((64usize << 20).div_ceil(plan_blocks(1, 64 << 20, 64 << 20)) <= MAX_BLOCKS);
     }
 
     #[test]

@@ -16,15 +16,17 @@ use std::thread::{self, ScopedJoinHandle};
 
 use blindcore_accel::{Database, Device, Layout, Placed};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan, preprocess_placed};
+use blindcore_lookup::{
+    Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan, plan_blocks, preprocess_placed,
+};
 
 use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, Parts, to_hex};
 use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
-use crate::source::{Ahead, Batch};
+use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
 use crate::{
-    Entries, Order, Shard, SourceSpec, Spill, SpillError, StoreError, StreamOptions, Streamed, codec, memory,
-    update,
+    Entries, Entry, Order, Shard, SourceSpec, Spill, SpillError, StoreError, StreamOptions, Streamed, codec,
+    memory, update,
 };
 
 /// What to build.
@@ -64,6 +66,8 @@ pub enum Stage {
 /// Told what a build is doing, how far it is and of how much, as each stage begins and while it lasts; an error stops it.
 pub type Watch<'a> = &'a mut dyn FnMut(Stage, u64, Option<u64>) -> Result<(), StoreError>;
 
+/// Bytes of a record, at most: what a row has, and what is put before its values.
+pub(crate) const MAX_LONG_RECORD_BYTES: usize = MAX_ROW_BYTES + (64 << 10);
 /// Groups that are solved at a time, at most.
 const MAX_SOLVERS: usize = 8;
 /// Bytes of the groups that are collected, solved and written at a time, unless one is larger.
@@ -88,20 +92,30 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
 
     let epoch = folder.epoch;
     let build = Build { dir: &dir, device, origin: options.source.to_string(), epoch };
-    let payload = read.records.max_payload().max(1);
+    let mut blocks = 1;
     let records = match read.salt {
         None => {
+            let payload = read.records.max_payload().max(1);
+            if payload > MAX_RECORD_BYTES {
+                return Err(StoreError::Unfit(format!(
+                    "{} has a record of {payload} bytes, over the limit of {MAX_RECORD_BYTES} in a table without keys; \
+                     choose a column with --key, or fewer or shorter columns with --value",
+                    options.source
+                )));
+            }
             let params = plan(rows, payload, false, options.scheme)?;
             let (shards, _) = build.matrix("records", &params, read.records.finish()?, false, rows, watch)?;
             build.part("records", &params, shards, None, watch)?
         }
-        Some(_) => {
-            let record_bytes = payload.saturating_sub(FINGERPRINT_BYTES).max(1);
-            let planned = plan(rows, record_bytes, true, options.scheme)?;
+        Some(salt) => {
+            (read.records, blocks) = cut(&dir, options.memory, read.records, &salt)?;
+            let record_bytes = read.records.max_payload().saturating_sub(FINGERPRINT_BYTES).max(1);
+            let slots = read.records.count();
+            let planned = plan(slots, record_bytes, true, options.scheme)?;
             let columns = keyword::columns_for(read.records.fullest(planned.geometry.groups)?);
             let params = Params::new(planned.scheme, Geometry { columns, ..planned.geometry })?;
             let (shards, seeds) =
-                build.matrix("records", &params, read.records.finish()?, true, rows, watch)?;
+                build.matrix("records", &params, read.records.finish()?, true, slots, watch)?;
             build.part("records", &params, shards, Some(seeds), watch)?
         }
     };
@@ -124,6 +138,7 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
         records,
         keys,
         base_epoch: epoch,
+        blocks,
         changes: None,
         follow: None,
     });
@@ -232,9 +247,9 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
             let start = payload.len();
             pieces.iter().for_each(|piece| payload.extend_from_slice(rows.values(row, piece.clone())));
             let len = payload.len() - start;
-            if len > MAX_RECORD_BYTES {
+            if len > MAX_LONG_RECORD_BYTES {
                 return Err(fail(format!(
-                    "its record has {len} bytes, over the limit of {MAX_RECORD_BYTES}; choose fewer or shorter \
+                    "its record has {len} bytes, over the limit of {MAX_LONG_RECORD_BYTES}; choose fewer or shorter \
                      columns with --value"
                 )));
             }
@@ -249,6 +264,37 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
     }
     let values = values.into_iter().map(|i| columns[i].clone()).collect();
     Ok(ReadTable { records, salt, keys, values })
+}
+
+/// Cuts the records of a keyed table into blocks where they are long for it, each under its own hash. Also returns how
+/// many slots a record takes, at most.
+pub(crate) fn cut(
+    dir: &Path,
+    memory: usize,
+    records: Spill,
+    salt: &[u8; 32],
+) -> Result<(Spill, u32), StoreError> {
+    let longest = records.max_payload().saturating_sub(FINGERPRINT_BYTES);
+    let block_bytes = plan_blocks(records.count(), records.payload_bytes(), longest);
+    if longest <= block_bytes {
+        return Ok((records, 1));
+    }
+    let mut cut = Spill::new(dir, memory / 2, Order::Hash).counted();
+    let mut slot = Vec::new();
+    for entry in records.finish()? {
+        let Entry { hash, line, payload } = entry?;
+        let (fingerprint, record) = payload.split_at(FINGERPRINT_BYTES);
+        let first = KeyHash::from_order(hash, fingerprint.try_into().expect("a fingerprint's length"));
+        let blocks = record.len().div_ceil(block_bytes).max(1);
+        for block in 0..blocks {
+            let hash = first.block(salt, block as u32);
+            slot.clear();
+            slot.extend_from_slice(&hash.fingerprint);
+            slot.extend_from_slice(&record[block * block_bytes..record.len().min((block + 1) * block_bytes)]);
+            cut.push(hash.order(), line, &slot)?;
+        }
+    }
+    Ok((cut, longest.div_ceil(block_bytes) as u32))
 }
 
 /// Columns in their order, those that follow one another as one.

@@ -11,7 +11,8 @@ use crate::StoreError;
 /// The manifest's file name.
 pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
-/// What a manifest says in `version`, at most: 1 for a table as it was built, 2 for one that changed since.
+/// What a manifest says in `version`, at most: 1, or 2 for a table that changed since it was built or has
+/// records of several blocks.
 const VERSION: u32 = 2;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
@@ -41,6 +42,9 @@ pub struct Manifest {
     /// The epoch at which `records` and `keys` were built, where that is another than `epoch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_epoch: Option<u64>,
+    /// How many slots of `records` a record takes, where it is not one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    blocks: Option<u32>,
     /// What changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesManifest>,
@@ -59,6 +63,9 @@ pub struct ChangesManifest {
     pub base_rows: u64,
     /// How many of the table's rows are gone.
     pub removed: u64,
+    /// How many slots of `records` a record takes, where it is not one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) blocks: Option<u32>,
     /// The salt of its keys' hashes, 64 hexadecimal digits.
     pub salt: String,
     /// The changed rows, by key.
@@ -137,17 +144,32 @@ pub(crate) struct Parts {
     pub(crate) records: PartManifest,
     pub(crate) keys: Option<PartManifest>,
     pub(crate) base_epoch: u64,
+    pub(crate) blocks: u32,
     pub(crate) changes: Option<ChangesManifest>,
     pub(crate) follow: Option<Follow>,
 }
 
 impl Manifest {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { name, epoch, rows, key, values, salt, records, keys, base_epoch, changes, follow } =
-            parts;
+        let Parts {
+            name,
+            epoch,
+            rows,
+            key,
+            values,
+            salt,
+            records,
+            keys,
+            base_epoch,
+            blocks,
+            changes,
+            follow,
+        } = parts;
         let salt = salt.map(|s| to_hex(&s));
         let base_epoch = (base_epoch != epoch).then_some(base_epoch);
-        let (magic, version, checksum) = (MAGIC.into(), version(base_epoch.is_some()), String::new());
+        let blocks = some_blocks(blocks);
+        let version = version(base_epoch.is_some() || blocks.is_some());
+        let (magic, checksum) = (MAGIC.into(), String::new());
         let mut new = Self {
             magic,
             version,
@@ -160,6 +182,7 @@ impl Manifest {
             records,
             keys,
             base_epoch,
+            blocks,
             changes,
             follow,
             checksum,
@@ -251,7 +274,7 @@ impl Manifest {
         if self.records.seeds.is_some() != self.key.is_some() {
             return Err("its keyword seeds don't fit its key".into());
         }
-        if self.version != version(self.base_epoch.is_some())
+        if self.version != version(self.base_epoch.is_some() || self.blocks.is_some())
             || self.base_epoch() > self.epoch
             || self.base_epoch == Some(self.epoch)
             || (self.changes.is_some() && self.base_epoch.is_none())
@@ -291,6 +314,12 @@ impl Manifest {
             part.files().try_for_each(check_file)?;
         }
         Ok(())
+    }
+
+    /// How many slots of `records` a record takes.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.blocks.unwrap_or(1)
     }
 
     /// The epoch at which `records` and `keys` were built.
@@ -350,8 +379,13 @@ impl Manifest {
 }
 
 /// The version of a manifest.
-fn version(changed: bool) -> u32 {
-    if changed { 2 } else { 1 }
+fn version(new: bool) -> u32 {
+    if new { 2 } else { 1 }
+}
+
+/// A number of blocks, said where it is not one.
+pub(crate) fn some_blocks(blocks: u32) -> Option<u32> {
+    Some(blocks).filter(|n| *n > 1)
 }
 
 fn check_file(entry: &FileEntry) -> Result<(), String> {

@@ -98,6 +98,7 @@ pub struct Spill {
     cells: Vec<u32>,
     count: u64,
     max_payload: usize,
+    payload_bytes: u64,
 }
 
 impl Spill {
@@ -109,7 +110,7 @@ impl Spill {
     pub fn new(dir: &Path, memory: usize, order: Order) -> Self {
         let (buffer, writing) = (Buffer::default(), Flush(None));
         let (dir, runs, cells) = (dir.to_owned(), Vec::new(), Vec::new());
-        Self { dir, memory, order, buffer, writing, runs, cells, count: 0, max_payload: 0 }
+        Self { dir, memory, order, buffer, writing, runs, cells, count: 0, max_payload: 0, payload_bytes: 0 }
     }
 
     /// Counts entries for [`Spill::fullest`].
@@ -140,6 +141,7 @@ impl Spill {
         self.buffer.push(hash, line, payload);
         self.count += 1;
         self.max_payload = self.max_payload.max(payload.len());
+        self.payload_bytes += payload.len() as u64;
         Ok(())
     }
 
@@ -147,6 +149,12 @@ impl Spill {
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Bytes of all payloads that were pushed.
+    #[must_use]
+    pub fn payload_bytes(&self) -> u64 {
+        self.payload_bytes
     }
 
     /// Bytes in the largest payload that was pushed; 0 when none was.

@@ -126,6 +126,7 @@ impl Stored {
                 salt: from_hex(&manifest.salt).expect("checked with the manifest"),
                 seeds: part.seeds.clone().unwrap_or_default().into(),
                 new_keys: self.new_keys.as_ref().map(describe),
+                blocks: manifest.blocks.unwrap_or(1),
             }),
             _ => None,
         };
@@ -137,6 +138,7 @@ impl Stored {
                 salt,
                 seeds: seeds.clone().into(),
                 keys: self.keys.as_ref().map(describe),
+                blocks: self.manifest.blocks(),
             }),
             _ => None,
         };
@@ -205,9 +207,9 @@ impl Stored {
     pub fn record(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let description = self.description()?;
         if let (Some(part), Some(index)) = (&self.changes, description.changes_index())
-            && let Some(slot) = part.keyed_slot(index, key)
+            && let Some(slots) = part.keyed_slots(index, key, description.changes().map_or(1, |c| c.blocks))
         {
-            return Ok(match Change::decode(&slot) {
+            return Ok(match Change::decode(&slots) {
                 Some(Change::Set(record)) => Some(record.to_vec()),
                 _ => None,
             });
@@ -218,7 +220,7 @@ impl Stored {
     /// The same in the base, whose index this is.
     pub(crate) fn base_record(&self, index: Option<&Index>, key: &[u8]) -> Option<Vec<u8>> {
         if let Some(index) = index {
-            return self.records.keyed_slot(index, key);
+            return self.records.keyed_slots(index, key, self.manifest.blocks());
         }
         let number = u64::from_le_bytes(key.try_into().ok()?);
         let columns = self.records.params.geometry.columns as u64;
@@ -228,9 +230,18 @@ impl Stored {
 }
 
 impl StoredPart {
-    /// What the slots of a key add up to behind its fingerprint, if it is there.
-    fn keyed_slot(&self, index: &Index, key: &[u8]) -> Option<Vec<u8>> {
-        let (group, columns, fingerprint) = index.locate(key);
+    /// The record of a key, if it is there: its blocks one after another.
+    fn keyed_slots(&self, index: &Index, key: &[u8], blocks: u32) -> Option<Vec<u8>> {
+        let mut record = self.keyed_slot(index, key, 0)?;
+        for block in (1..blocks).map_while(|block| self.keyed_slot(index, key, block)) {
+            record.extend_from_slice(&block);
+        }
+        Some(record)
+    }
+
+    /// What the slots of a key's block add up to behind its fingerprint, if it is there.
+    fn keyed_slot(&self, index: &Index, key: &[u8], block: u32) -> Option<Vec<u8>> {
+        let (group, columns, fingerprint) = index.locate(key, block);
         let mut slot = self.slot(group, columns[0]);
         for column in &columns[1..] {
             for (sum, byte) in slot.iter_mut().zip(self.slot(group, *column)) {

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 
 use blindcore_accel::{Device, SharedBytes};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan};
+use blindcore_lookup::{Geometry, Params, SchemeChoice, plan};
 use blindcore_wire::{Change, Value};
 
-use crate::build::{Build, new_salt, sync_folder};
-use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, Parts, to_hex};
+use crate::build::{Build, MAX_LONG_RECORD_BYTES, cut, new_salt, sync_folder};
+use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, Parts, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
 use crate::{Order, Source, SourceSpec, Spill, Stage, StoreError, Stored, Watch, build, codec};
 
@@ -78,7 +78,7 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
     let mut rows = Rows::new(&stored, options, &work.0)?;
     let read = rows.read(watch)?;
     let salt = new_salt()?;
-    let mut merged = merge(&stored, options, &work.0, read.spill, old.rows, &salt)?;
+    let merged = merge(&stored, options, &work.0, read.spill, old.rows, &salt)?;
     let counts = merged.counts;
     let last = read.last.or_else(|| old.follow.as_ref().map(|f| f.last.clone()));
     let follow = options.follow.clone().zip(last).map(|(column, last)| Follow { column, last });
@@ -92,13 +92,15 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
     let changes = if merged.count == 0 {
         None
     } else {
-        let record_bytes = merged.records.max_payload().saturating_sub(FINGERPRINT_BYTES).max(2);
-        let planned = plan(merged.count, record_bytes, true, SchemeChoice::Auto)?;
-        let columns = keyword::columns_for(merged.records.fullest(planned.geometry.groups)?);
+        let (mut records, blocks) = cut(&work.0, options.memory, merged.records, &salt)?;
+        let record_bytes = records.max_payload().saturating_sub(FINGERPRINT_BYTES).max(2);
+        let slots = records.count();
+        let planned = plan(slots, record_bytes, true, SchemeChoice::Auto)?;
+        let columns = keyword::columns_for(records.fullest(planned.geometry.groups)?);
         let params = Params::new(planned.scheme, Geometry { columns, ..planned.geometry })?;
         let prefix = format!("changes-{epoch}");
-        let entries = merged.records.finish()?;
-        let (shards, seeds) = build.matrix(&prefix, &params, entries, true, merged.count, watch)?;
+        let entries = records.finish()?;
+        let (shards, seeds) = build.matrix(&prefix, &params, entries, true, slots, watch)?;
         let records = build.part(&prefix, &params, shards, Some(seeds), watch)?;
         let added = merged.keys.count();
         let keys = if added == 0 || stored.keys.is_none() {
@@ -111,7 +113,8 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
         };
         let log = write_log(&work.0, &params, epoch, &mut merged.log.finish()?)?;
         let salt = to_hex(&salt);
-        Some(ChangesManifest { base_rows, removed: merged.removed, salt, records, keys, log })
+        let blocks = some_blocks(blocks);
+        Some(ChangesManifest { base_rows, removed: merged.removed, blocks, salt, records, keys, log })
     };
     let manifest = Manifest::new(Parts {
         name: old.name.clone(),
@@ -123,6 +126,7 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
         records: old.records.clone(),
         keys: old.keys.clone(),
         base_epoch: old.base_epoch(),
+        blocks: old.blocks(),
         changes,
         follow: follow.or_else(|| old.follow.clone()),
     });
@@ -398,9 +402,9 @@ impl<'a> Rows<'a> {
             let values: Vec<Value> =
                 self.values.as_ref().map_err(Clone::clone)?.iter().map(|i| cells[*i].clone()).collect();
             codec::encode_record(&values, &mut record);
-            if record.len() > MAX_RECORD_BYTES {
+            if record.len() > MAX_LONG_RECORD_BYTES {
                 return Err(format!(
-                    "its record has {} bytes, over the limit of {MAX_RECORD_BYTES}; shorten its columns",
+                    "its record has {} bytes, over the limit of {MAX_LONG_RECORD_BYTES}; shorten its columns",
                     record.len()
                 ));
             }

@@ -170,6 +170,59 @@ fn taking_everything_back_leaves_the_base_alone() {
     assert_eq!(text(&open(dir), b"key 4").as_deref(), Some("y"));
 }
 
+/// Files of megabytes are cut into blocks, and stay whole through builds and updates.
+#[test]
+fn long_records_take_several_slots() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let file = |len: usize, salt: usize| -> Vec<u8> { (0..len).map(|i| (i * i / 7 + salt) as u8).collect() };
+    std::fs::create_dir(dir.join("files")).unwrap();
+    let lengths = [0usize, 10, 2047, 4096, 70_000, 300_000];
+    for len in lengths {
+        std::fs::write(dir.join(format!("files/{len}")), file(len, 0)).unwrap();
+    }
+    let spec = format!("dir:{}", dir.join("files").display());
+    let options = BuildOptions {
+        source: SourceSpec::parse(&spec).unwrap(),
+        key: Some("name".into()),
+        values: None,
+        name: None,
+        out: dir.join("db"),
+        scheme: SchemeChoice::Auto,
+        directory: true,
+        force: false,
+        memory: 1 << 16,
+    };
+    build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
+    let content = |stored: &Stored, name: &str| {
+        let record = stored.record(name.as_bytes()).unwrap()?;
+        let Value::Blob(bytes) = codec::decode_record(&record, 1).unwrap().remove(0) else { panic!() };
+        Some(bytes)
+    };
+    let stored = open(dir);
+    let manifest = stored.manifest();
+    assert_eq!((manifest.rows, manifest.epoch), (6, 1));
+    let block = stored.records.params.geometry.record_bytes - 5;
+    assert_eq!(manifest.blocks() as usize, 300_005usize.div_ceil(block));
+    assert!(manifest.records.hint.bytes < 32 << 20, "{}", manifest.records.hint.bytes);
+    for len in lengths {
+        assert_eq!(content(&stored, &len.to_string()), Some(file(len, 0)), "{len}");
+    }
+    assert_eq!(content(&stored, "7"), None);
+    assert_eq!(stored.description().unwrap().blocks(), manifest.blocks());
+
+    // One grows, one shrinks, one goes, one stays as it is.
+    std::fs::write(dir.join("files/10"), file(400_000, 3)).unwrap();
+    std::fs::write(dir.join("files/300000"), file(5, 3)).unwrap();
+    let updated = from(dir, &spec, None).unwrap();
+    assert_eq!(counts(&updated), [0, 2, 0, 4, 2]);
+    let stored = open(dir);
+    assert!(stored.description().unwrap().changes().unwrap().blocks > 1);
+    assert_eq!(content(&stored, "10"), Some(file(400_000, 3)));
+    assert_eq!(content(&stored, "300000"), Some(file(5, 3)));
+    assert_eq!(content(&stored, "70000"), Some(file(70_000, 0)));
+}
+
 #[test]
 fn what_is_wrong_leaves_the_epoch_before() {
     let dir = tempfile::tempdir().unwrap();

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::fmt;
 
 use blindcore_lookup::keyword::{FINGERPRINT_BYTES, Index};
-use blindcore_lookup::{Geometry, Params, Scheme};
+use blindcore_lookup::{Geometry, MAX_BLOCKS, Params, Scheme};
 use bytes::Bytes;
 
 use crate::codec::MAX_KEY_BYTES;
 use crate::proto;
 
-/// What a [`proto::Table`] says in `protocol_version`, at most: 1 without changes, 2 with them.
+/// What a [`proto::Table`] says in `protocol_version`, at most: 1, or 2 where it has changes or records of several
+/// blocks.
 pub const PROTOCOL_VERSION: u32 = 2;
 /// Bytes of a table's name.
 pub const MAX_NAME_BYTES: usize = 255;
@@ -258,6 +259,8 @@ pub struct KeyedContent {
     pub seeds: Bytes,
     /// Keys by index, if the table has them.
     pub keys: Option<PartDescription>,
+    /// How many slots a record takes, 1 to [`MAX_BLOCKS`].
+    pub blocks: u32,
 }
 
 /// What changed since a table's base was built.
@@ -275,6 +278,8 @@ pub struct ChangesContent {
     pub seeds: Bytes,
     /// Keys of the rows that were added, by index.
     pub new_keys: Option<PartDescription>,
+    /// How many slots a record takes, 1 to [`MAX_BLOCKS`].
+    pub blocks: u32,
 }
 
 /// What a table is, for [`TableDescription::new`] to check.
@@ -328,6 +333,7 @@ impl TableDescription {
             None => None,
             Some(keyed) => {
                 check_column_name(&keyed.column)?;
+                check_blocks(keyed.blocks)?;
                 if let Some(keys) = &keyed.keys {
                     check_keys(PartKind::Keys, keys, base_rows)?;
                 }
@@ -340,6 +346,7 @@ impl TableDescription {
                 range("epoch of the base", changes.base_epoch, 0, content.epoch.saturating_sub(1))?;
                 range("number of rows", content.rows, base_rows, u64::MAX)?;
                 checked_params(PartKind::Changes, &changes.records)?;
+                check_blocks(changes.blocks)?;
                 let added = content.rows - base_rows;
                 if let Some(keys) = &changes.new_keys {
                     check_keys(PartKind::NewKeys, keys, added)?;
@@ -365,7 +372,8 @@ impl TableDescription {
         if !(1..=PROTOCOL_VERSION).contains(&table.protocol_version) {
             return Err(TableError::Version { got: table.protocol_version });
         }
-        if table.protocol_version != version(table.changes.is_some()) {
+        let new = table.changes.is_some() || table.blocks.is_some();
+        if table.protocol_version != version(new) {
             return Err(TableError::Shape { what: "is of another protocol version than its contents" });
         }
         let records = table.records.as_ref().ok_or(TableError::Shape { what: "has no part records" })?;
@@ -374,9 +382,14 @@ impl TableDescription {
             table.keys.as_ref().map(|keys| PartDescription::from_proto(PartKind::Keys, keys)).transpose()?;
         let keyed = match table.key_column {
             Some(column) => {
-                Some(KeyedContent { column, salt: fixed("salt", &table.salt)?, seeds: table.seeds, keys })
+                let (salt, blocks) = (fixed("salt", &table.salt)?, some_blocks(table.blocks)?);
+                Some(KeyedContent { column, salt, seeds: table.seeds, keys, blocks })
             }
-            None if keys.is_some() || !table.salt.is_empty() || !table.seeds.is_empty() => {
+            None if keys.is_some()
+                || !table.salt.is_empty()
+                || !table.seeds.is_empty()
+                || table.blocks.is_some() =>
+            {
                 return Err(TableError::Shape { what: "has keys, a salt or seeds but no key column" });
             }
             None => None,
@@ -395,7 +408,7 @@ impl TableDescription {
     pub fn to_proto(&self) -> proto::Table {
         let TableContent { name, epoch, rows, value_columns, records, keyed, changes } = &self.content;
         proto::Table {
-            protocol_version: version(changes.is_some()),
+            protocol_version: version(is_new(&self.content)),
             name: name.clone(),
             epoch: *epoch,
             rows: *rows,
@@ -407,6 +420,7 @@ impl TableDescription {
             seeds: keyed.as_ref().map(|k| k.seeds.clone()).unwrap_or_default(),
             digest: Bytes::copy_from_slice(&self.digest),
             changes: changes.as_ref().map(ChangesContent::to_proto),
+            blocks: keyed.as_ref().map(|k| k.blocks).filter(|n| *n > 1),
         }
     }
 
@@ -430,7 +444,7 @@ impl TableDescription {
     /// What its message says in `protocol_version`.
     #[must_use]
     pub fn protocol_version(&self) -> u32 {
-        version(self.content.changes.is_some())
+        version(is_new(&self.content))
     }
 
     /// Its epoch.
@@ -443,6 +457,12 @@ impl TableDescription {
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.content.rows
+    }
+
+    /// How many slots of the base a record takes.
+    #[must_use]
+    pub fn blocks(&self) -> u32 {
+        self.content.keyed.as_ref().map_or(1, |k| k.blocks)
     }
 
     /// What changed since the base was built.
@@ -536,7 +556,8 @@ impl TableDescription {
     /// BLAKE3, in its key-derivation mode with context `blindcore table v1`, of everything above: numbers as
     /// 8 bytes, little-endian; texts and bytes as their length and themselves; what may be absent as 0, or 1
     /// and itself; lists as their length and their members. In this order: protocol version, name, epoch,
-    /// rows, value columns, `records`, and, for keyed tables, key column, salt, seeds, `keys`; then, where there
+    /// rows, value columns, `records`, and, for keyed tables, key column, salt, seeds, `keys`, and, where
+    /// a record takes several slots, `blocks` and their number; then, where there
     /// are changes, their base's epoch, its rows, their `records`, salt, seeds and `new_keys`. A part is its
     /// parameters' digest and its hint's.
     #[must_use]
@@ -625,7 +646,7 @@ fn digest(content: &TableContent) -> [u8; 32] {
     }
     let TableContent { name, epoch, rows, value_columns, records, keyed, changes } = content;
     let mut sum = Sum(blake3::Hasher::new_derive_key("blindcore table v1"));
-    sum.number(version(changes.is_some()).into());
+    sum.number(version(is_new(content)).into());
     sum.bytes(name.as_bytes());
     sum.number(*epoch);
     sum.number(*rows);
@@ -633,7 +654,13 @@ fn digest(content: &TableContent) -> [u8; 32] {
     value_columns.iter().for_each(|c| sum.bytes(c.as_bytes()));
     sum.part(records);
     sum.number(keyed.is_some().into());
-    if let Some(KeyedContent { column, salt, seeds, keys }) = keyed {
+    let count_blocks = |sum: &mut Sum, blocks: u32| {
+        if blocks > 1 {
+            sum.bytes(b"blocks");
+            sum.number(blocks.into());
+        }
+    };
+    if let Some(KeyedContent { column, salt, seeds, keys, blocks }) = keyed {
         sum.bytes(column.as_bytes());
         sum.bytes(salt);
         sum.bytes(seeds);
@@ -641,8 +668,9 @@ fn digest(content: &TableContent) -> [u8; 32] {
         if let Some(keys) = keys {
             sum.part(keys);
         }
+        count_blocks(&mut sum, *blocks);
     }
-    if let Some(ChangesContent { base_epoch, base_rows, records, salt, seeds, new_keys }) = changes {
+    if let Some(ChangesContent { base_epoch, base_rows, records, salt, seeds, new_keys, blocks }) = changes {
         sum.number(*base_epoch);
         sum.number(*base_rows);
         sum.part(records);
@@ -652,13 +680,29 @@ fn digest(content: &TableContent) -> [u8; 32] {
         if let Some(keys) = new_keys {
             sum.part(keys);
         }
+        count_blocks(&mut sum, *blocks);
     }
     *sum.0.finalize().as_bytes()
 }
 
 /// The version of a table's message.
-fn version(changes: bool) -> u32 {
-    if changes { 2 } else { 1 }
+fn version(new: bool) -> u32 {
+    if new { 2 } else { 1 }
+}
+
+/// Whether a table has what version 1 had not.
+fn is_new(content: &TableContent) -> bool {
+    content.changes.is_some() || content.keyed.as_ref().is_some_and(|k| k.blocks > 1)
+}
+
+fn check_blocks(blocks: u32) -> Result<(), TableError> {
+    range("number of slots of a record", blocks.into(), 1, MAX_BLOCKS as u64)
+}
+
+/// A number of blocks that is said only where it is not 1.
+fn some_blocks(said: Option<u32>) -> Result<u32, TableError> {
+    let shape = TableError::Shape { what: "says twice that a record takes one slot" };
+    if said == Some(1) { Err(shape) } else { Ok(said.unwrap_or(1)) }
 }
 
 /// Where the keys of a part of keyword slots lie, if its sizes can be such a part's: a slot holds a fingerprint,
@@ -692,11 +736,12 @@ impl ChangesContent {
             salt: Bytes::copy_from_slice(&self.salt),
             seeds: self.seeds.clone(),
             new_keys: self.new_keys.map(PartDescription::to_proto),
+            blocks: Some(self.blocks).filter(|n| *n > 1),
         }
     }
 
     fn from_proto(changes: proto::Changes) -> Result<Self, TableError> {
-        let proto::Changes { base_epoch, base_rows, records, salt, seeds, new_keys } = changes;
+        let proto::Changes { base_epoch, base_rows, records, salt, seeds, new_keys, blocks } = changes;
         let records = records.ok_or(TableError::Shape { what: "has changes without records" })?;
         Ok(Self {
             base_epoch,
@@ -705,6 +750,7 @@ impl ChangesContent {
             salt: fixed("salt of changes", &salt)?,
             seeds,
             new_keys: new_keys.map(|k| PartDescription::from_proto(PartKind::NewKeys, &k)).transpose()?,
+            blocks: some_blocks(blocks)?,
         })
     }
 }

@@ -26,6 +26,7 @@ fn keyed_content() -> TableContent {
             salt: [7; 32],
             seeds: Bytes::from_static(&[0, 9, 0, 255]),
             keys: Some(part(Scheme::Double, 12, 10, 10)),
+            blocks: 1,
         }),
         changes: None,
     }
@@ -44,6 +45,7 @@ fn changed() -> TableDescription {
         salt: [8; 32],
         seeds: Bytes::from_static(&[1, 2]),
         new_keys: Some(part(Scheme::Simple, 13, 1, 7)),
+        blocks: 1,
     };
     TableDescription::new(TableContent { epoch: 5, rows: 107, changes: Some(changes), ..keyed_content() })
         .unwrap()
@@ -176,7 +178,11 @@ fn reads_back(golden: &str, messages: &[(&str, Vec<u8>)]) {
 
 #[test]
 fn descriptions_read_back() {
-    for table in [keyed(), dense(), changed()] {
+    let mut content = keyed_content();
+    content.keyed.as_mut().unwrap().blocks = 48;
+    let long = TableDescription::new(content).unwrap();
+    assert_eq!((long.blocks(), long.protocol_version()), (48, 2));
+    for table in [keyed(), dense(), changed(), long] {
         assert_eq!(TableDescription::from_proto(table.to_proto()).unwrap(), table);
     }
     assert_ne!(keyed().digest(), dense().digest());
@@ -215,6 +221,10 @@ fn what_does_not_fit_is_refused_by_name() {
         ("fail once in", |t| t.records.as_mut().unwrap().columns = 1 << 30),
         ("params_digest", |t| t.records.as_mut().unwrap().columns += 1),
         ("hint_digest", |t| t.records.as_mut().unwrap().hint_digest = Bytes::new()),
+        ("another protocol version", |t| t.blocks = Some(2)),
+        ("number of slots of a record", |t| (t.protocol_version, t.blocks) = (2, Some(5000))),
+        ("one slot", |t| (t.protocol_version, t.blocks) = (2, Some(1))),
+        ("digest", |t| (t.protocol_version, t.blocks) = (2, Some(2))),
         ("the hint", |t| t.records.as_mut().unwrap().hint_bytes -= 4096),
     ];
     for (words, change) in cases {
@@ -259,7 +269,13 @@ fn keyed_tables_need_room_for_keys() {
         rows: 1,
         value_columns: vec![],
         records,
-        keyed: Some(KeyedContent { column: "k".into(), salt: [0; 32], seeds: vec![0; seeds].into(), keys }),
+        keyed: Some(KeyedContent {
+            column: "k".into(),
+            salt: [0; 32],
+            seeds: vec![0; seeds].into(),
+            keys,
+            blocks: 1,
+        }),
         changes: None,
     };
     let simple = |record_bytes, groups, columns| part(Scheme::Simple, record_bytes, groups, columns);

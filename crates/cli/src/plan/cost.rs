@@ -2,7 +2,7 @@
 
 use blindcore_accel::{Layout, Word, contract::Shape};
 use blindcore_lookup::{
-    Error, MAX_RECORD_BYTES, Params, QUERIES_PER_HINT, Scheme, SchemeChoice, bytes_moved, plan,
+    Error, MAX_RECORD_BYTES, Params, QUERIES_PER_HINT, Scheme, SchemeChoice, bytes_moved, plan, plan_blocks,
 };
 use blindcore_math::{LWE_DIMENSION, Modulus};
 use serde::Serialize;
@@ -11,8 +11,6 @@ use super::rates::Rates;
 
 /// Seconds of a month, a twelfth of a year of 365 days.
 const MONTH: f64 = 365.0 * 86_400.0 / 12.0;
-/// The shortest blocks that a long record is cut into.
-const MIN_BLOCK_BYTES: u64 = 1 << 10;
 /// Memory of a server beside its tables.
 const SERVER_BYTES: u64 = 16 << 20;
 /// Databases and hints are copied to pages of so many bytes.
@@ -171,39 +169,20 @@ pub(crate) struct Changes {
 }
 
 impl Table {
-    /// The table that `db build` makes; a record over [`MAX_RECORD_BYTES`] is cut into the blocks that are
-    /// quickest to look up.
-    pub(crate) fn new(question: &Question, choice: SchemeChoice, rates: &Rates) -> Result<Self, Error> {
+    /// The table that `db build` makes; a long record by key is cut into blocks.
+    pub(crate) fn new(question: &Question, choice: SchemeChoice) -> Result<Self, Error> {
         let keyed = question.key_bytes.is_some();
-        let cut = |most: u64| -> Result<Self, Error> {
-            let blocks = question.record_bytes.div_ceil(most);
-            let block_bytes = question.record_bytes.div_ceil(blocks) as usize;
-            let rows = question.rows.saturating_mul(blocks);
-            let records = plan(rows, block_bytes, keyed, choice)?;
-            let keys = match question.key_bytes.filter(|_| question.directory) {
-                // A key lies behind two bytes of its length.
-                Some(bytes) => Some(plan(rows, bytes + 2, false, SchemeChoice::Auto)?),
-                None => None,
-            };
-            Ok(Self { blocks, block_bytes, records, keys })
+        let longest = usize::try_from(question.record_bytes).unwrap_or(usize::MAX);
+        let total = question.rows.saturating_mul(question.record_bytes).min(1 << 50);
+        let block_bytes = if keyed { plan_blocks(question.rows, total, longest) } else { longest };
+        let blocks = longest.div_ceil(block_bytes) as u64;
+        let records = plan(question.rows.saturating_mul(blocks), block_bytes, keyed, choice)?;
+        let keys = match question.key_bytes.filter(|_| question.directory) {
+            // A key lies behind two bytes of its length.
+            Some(bytes) => Some(plan(question.rows, bytes + 2, false, SchemeChoice::Auto)?),
+            None => None,
         };
-        let longest = MAX_RECORD_BYTES as u64;
-        if question.record_bytes <= longest {
-            return cut(longest);
-        }
-        let mut best = cut(longest);
-        let wait = |table: &Self| table.costs(question, rates).wait_seconds;
-        for most in
-            std::iter::successors(Some(longest / 2), |b| Some(b / 2)).take_while(|b| *b >= MIN_BLOCK_BYTES)
-        {
-            let shorter = cut(most);
-            if let Ok(table) = &shorter
-                && best.as_ref().is_ok_and(|best| wait(table) < wait(best))
-            {
-                best = shorter;
-            }
-        }
-        best
+        Ok(Self { blocks, block_bytes, records, keys })
     }
 
     /// Bytes that a lookup moves, as `db build` counts them to choose a scheme; blocks share the hint.
@@ -405,7 +384,7 @@ mod tests {
 
     fn costs(question: &Question) -> Costs {
         let rates = round();
-        Table::new(question, SchemeChoice::Only(Scheme::Simple), &rates).unwrap().costs(question, &rates)
+        Table::new(question, SchemeChoice::Only(Scheme::Simple)).unwrap().costs(question, &rates)
     }
 
     #[track_caller]
@@ -491,22 +470,14 @@ mod tests {
     fn long_records_are_cut() {
         let rates = round();
         let question = question(1000, 3_000_000);
-        let table = Table::new(&question, SchemeChoice::Auto, &rates).unwrap();
+        let table = Table::new(&question, SchemeChoice::Auto).unwrap();
         assert!(table.blocks > 1 && table.block_bytes <= MAX_RECORD_BYTES);
         assert!(table.blocks * table.block_bytes as u64 >= question.record_bytes);
         assert!(table.records.geometry.slots() >= 1000 * table.blocks);
         let of = table.costs(&question, &rates);
         assert_eq!(of.query_bytes, table.blocks * table.records.query_bytes() as u64);
-        // No other size of block is quicker.
-        for most in [1u64 << 12, 1 << 14, 1 << 16] {
-            let blocks = question.record_bytes.div_ceil(most);
-            let block_bytes = question.record_bytes.div_ceil(blocks) as usize;
-            let records = plan(1000 * blocks, block_bytes, false, SchemeChoice::Auto).unwrap();
-            let other = Table { blocks, block_bytes, records, keys: None };
-            assert!(of.wait_seconds <= other.costs(&question, &rates).wait_seconds, "{most}");
-        }
         // One that just fits is not cut.
-        let whole = Table::new(&Question { record_bytes: 1 << 16, ..question }, SchemeChoice::Auto, &rates);
+        let whole = Table::new(&Question { record_bytes: 1 << 16, ..question }, SchemeChoice::Auto);
         assert_eq!(whole.unwrap().blocks, 1);
     }
 
@@ -514,18 +485,18 @@ mod tests {
     fn double_pays_for_its_second_lookup() {
         let rates = round();
         let question = question(1 << 34, 1);
-        let of = |scheme| Table::new(&question, SchemeChoice::Only(scheme), &rates).unwrap();
+        let of = |scheme| Table::new(&question, SchemeChoice::Only(scheme)).unwrap();
         let (simple, double) = (of(Scheme::Simple), of(Scheme::Double));
         assert!(pass(&rates, &double.records, 1) > rates.pass(double.records.database_bytes() as u64, 1));
         assert!(double.costs(&question, &rates).hint_bytes < simple.costs(&question, &rates).hint_bytes);
-        assert_eq!(Table::new(&question, SchemeChoice::Auto, &rates).unwrap().records.scheme, Scheme::Double);
+        assert_eq!(Table::new(&question, SchemeChoice::Auto).unwrap().records.scheme, Scheme::Double);
     }
 
     #[test]
     fn databases_are_kept_longer_the_less_they_change() {
         let of = |changed| {
             let question = Question { changed, ..question(1 << 22, 256) };
-            Table::new(&question, SchemeChoice::Auto, &round()).unwrap().changes(&question)
+            Table::new(&question, SchemeChoice::Auto).unwrap().changes(&question)
         };
         let (rare, often) = (of(0.0001).unwrap(), of(0.01).unwrap());
         assert!(rare.epochs > often.epochs, "{rare:?} {often:?}");

@@ -268,11 +268,11 @@ impl Planned {
     fn new(question: Question, rates: Rates) -> anyhow::Result<Self> {
         let candidates = [Scheme::Simple, Scheme::Double].map(|scheme| Candidate {
             scheme,
-            of: Table::new(&question, SchemeChoice::Only(scheme), &rates)
+            of: Table::new(&question, SchemeChoice::Only(scheme))
                 .map(|table| (table, table.costs(&question, &rates)))
                 .map_err(|e| e.to_string()),
         });
-        let built = Table::new(&question, SchemeChoice::Auto, &rates)?;
+        let built = Table::new(&question, SchemeChoice::Auto)?;
         let chosen = usize::from(built.records.scheme == Scheme::Double);
         Ok(Self { question, rates, candidates, chosen })
     }

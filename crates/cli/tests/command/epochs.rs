@@ -152,3 +152,29 @@ fn bad_changes_are_refused_in_one_line() {
     refuse(&["t.db", "--from", "t.csv", "--follow", "v"], &["only a database can be followed"]);
     assert_eq!(json(&run(dir, &["db", "inspect", "t.db", "--json"]))["epoch"], 1);
 }
+
+/// A folder of files: listed by index, chosen by name, retrieved whole.
+#[test]
+fn files_of_a_folder_are_retrieved_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::create_dir(dir.join("files")).unwrap();
+    let long: Vec<u8> = (0..200_000u32).map(|i| (i * i / 5) as u8).collect();
+    std::fs::write(dir.join("files/long"), &long).unwrap();
+    std::fs::write(dir.join("files/short"), b"hello").unwrap();
+    let built = json(&run(dir, &["db", "build", "dir:files", "--out", "files.db", "--json"]));
+    assert!(built["blocks"].as_u64().unwrap() > 1, "{built}");
+    let server = Serving::start(dir, &["files.db"]);
+    let get = |key: &str| json(&server.get(dir, &["--table", "files", "--key", key, "--json"]));
+    assert_eq!(get("long")["value"]["content"], blindcore_wire::Value::Blob(long).to_json());
+    let short = get("short");
+    assert_eq!(short["value"]["content"], blindcore_wire::Value::Blob(b"hello".to_vec()).to_json());
+    assert_eq!(get("none")["found"], false);
+    // What travels doesn't show how long a file is.
+    for direction in ["up", "down"] {
+        assert_eq!(get("long")["bytes"][direction], short["bytes"][direction]);
+        assert_eq!(get("none")["bytes"][direction], short["bytes"][direction]);
+    }
+    let listed = json(&server.get(dir, &["--table", "files", "--index", "1", "--json"]));
+    assert_eq!(listed["key"], "short");
+}

@@ -127,6 +127,7 @@ impl Made {
                 salt: *before.salt().unwrap(),
                 seeds: Bytes::copy_from_slice(before.seeds()),
                 keys: self.keys.as_ref().map(MadePart::describe),
+                blocks: 1,
             }),
             changes: Some(ChangesContent {
                 base_epoch: before.epoch(),
@@ -135,6 +136,7 @@ impl Made {
                 salt,
                 seeds: seeds.into(),
                 new_keys: new_keys.as_ref().map(MadePart::describe),
+                blocks: 1,
             }),
         })
         .unwrap();
@@ -251,6 +253,7 @@ pub fn keyed(name: &str, epoch: u64, scheme: Scheme, groups: usize, rows: &[(Str
             salt,
             seeds: seeds.into(),
             keys: Some(keys.describe()),
+            blocks: 1,
         }),
         changes: None,
     })

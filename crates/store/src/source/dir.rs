@@ -13,8 +13,8 @@ pub(super) const NAME: &str = "name";
 const CONTENT: &str = "content";
 /// Bytes that the names of a folder's files take together, at most: 256 MiB.
 const MAX_NAMES: usize = 256 << 20;
-/// Bytes of a file, at most: with the byte and the length that a record puts before it, the largest record there is.
-const MAX_FILE_BYTES: u64 = blindcore_lookup::MAX_RECORD_BYTES as u64 - 4;
+/// Bytes of a file, at most: with its name and what a record puts before it, a row.
+const MAX_FILE_BYTES: u64 = super::MAX_ROW_BYTES as u64 - (8 << 10);
 
 /// The files of a folder, in the order of their names' bytes.
 pub(super) struct Dir {
@@ -63,9 +63,7 @@ impl Dir {
         if len > MAX_FILE_BYTES {
             return Err(SourceError::Unfit {
                 origin: shown.to_string(),
-                why: format!(
-                    "its {len} B are over the limit of {MAX_FILE_BYTES} B for a file, which is a record"
-                ),
+                why: format!("its {len} B are over the limit of {MAX_FILE_BYTES} B for a file"),
                 remedy: "split it, or leave it out".to_owned(),
             });
         }
@@ -255,9 +253,9 @@ mod tests {
         let foreign = |dir: &Path| fs::write(dir.join(OsStr::from_bytes(b"x\xff")), "").unwrap();
         refuse(&foreign, &["x\\xFF", "whose name is not UTF-8; rename it"]);
         let large = |dir: &Path| {
-            File::create(dir.join("large")).unwrap().set_len(3 << 20).unwrap();
+            File::create(dir.join("large")).unwrap().set_len(65 << 20).unwrap();
         };
-        refuse(&large, &["large: its 3145728 B are over the limit of 65532 B for a file", "split it"]);
+        refuse(&large, &["large: its 68157440 B are over the limit of 67100672 B for a file", "split it"]);
         let error = SourceSpec::parse("dir:no/such").unwrap().open(None).err().unwrap().to_string();
         assert!(error.contains("no/such can't be read") && error.contains("check the path"), "{error}");
         let file = tempfile::NamedTempFile::new().unwrap();
