@@ -309,7 +309,7 @@ fn a_source_is_followed_by_a_column_that_grows() {
     };
     follow([0, 0, 0, 2, 0], 2);
     sqlite.execute_batch("INSERT INTO \"my t\" VALUES ('c', '3', 12), ('a', '9', 13);").unwrap();
-    follow([1, 1, 0, 2, 2], 4);
+    follow([1, 1, 0, 1, 2], 4);
     // From here on only what is as new as the newest is read.
     sqlite.execute_batch("INSERT INTO \"my t\" VALUES ('d', '4', 13);").unwrap();
     follow([1, 0, 0, 1, 3], 2);
