@@ -231,6 +231,7 @@ has a section for this, shown with its defaults; without the two of a minute, an
   hint_mib_per_minute = 1000
   request_mib = 64
   request_memory_mib = 1024
+  memory_mib_per_client = 256
   header_seconds = 10
   request_seconds = 60
   idle_seconds = 120

@@ -63,6 +63,8 @@ pub(crate) struct Limits {
     pub(crate) request_mib: Option<usize>,
     /// Mebibytes of all requests and answers.
     pub(crate) request_memory_mib: Option<usize>,
+    /// Mebibytes of one client's requests and answers.
+    pub(crate) memory_mib_per_client: Option<usize>,
     /// Seconds for a handshake, and for the head of a request.
     pub(crate) header_seconds: Option<u64>,
     /// Seconds for a request.

@@ -151,6 +151,7 @@ fn limit(settings: &mut ServerConfig, args: &args::Serve, limits: &Limits) -> an
     settings.hint_bytes_per_minute = limits.hint_mib_per_minute.map(|n| n.saturating_mul(1 << 20));
     set(&mut settings.request_bytes, [None, mib("request_mib", limits.request_mib)?]);
     set(&mut settings.memory_bytes, [None, mib("request_memory_mib", limits.request_memory_mib)?]);
+    settings.memory_per_client = mib("memory_mib_per_client", limits.memory_mib_per_client)?;
     set(&mut settings.header_timeout, [None, seconds(limits.header_seconds)]);
     set(&mut settings.request_timeout, [None, seconds(limits.request_seconds)]);
     set(&mut settings.idle_timeout, [None, seconds(limits.idle_seconds)]);

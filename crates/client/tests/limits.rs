@@ -269,7 +269,7 @@ async fn requests_past_the_memory_are_told_to_come_again() {
     let made = unkeyed("wide", 1, Scheme::Simple, &rows);
     // What a hint on its way may take, and so the least that there must be.
     let memory_bytes = 512 << 10;
-    let config = Config { memory_bytes, ..config() };
+    let config = Config { memory_bytes, memory_per_client: Some(memory_bytes), ..config() };
     let server = Running::start_with(config.clone(), &[&made]).await;
     let body = request(&made, 64).encode_to_vec();
 

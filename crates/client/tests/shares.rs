@@ -95,6 +95,49 @@ async fn an_address_has_its_share_of_hints() {
 }
 
 #[tokio::test]
+async fn who_holds_memory_holds_its_own() {
+    let rows: Vec<Vec<Value>> = (0..10_000).map(|i| vec![Value::Int(i)]).collect();
+    let made = unkeyed("wide", 1, Scheme::Simple, &rows);
+    let config = Config { memory_bytes: 2 << 20, memory_per_client: Some(512 << 10), ..config() };
+    let server = Running::start_with(config, &[&made]).await;
+    let at = server.address;
+    let query = proto::QueryRequest {
+        table: "wide".into(),
+        epoch: 1,
+        part: proto::PartKind::Records.into(),
+        table_digest: made.description.digest().to_vec().into(),
+        queries: vec![7; 64 * made.description.records().params.query_bytes()].into(),
+    };
+    let body = query.encode_to_vec();
+    // Requests of one client that lack their last byte, until no other of it fits.
+    let head = format!("POST /v1/query HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
+    let mut held = Vec::new();
+    for _ in 0..(512 << 10) / body.len() {
+        let mut socket = connect_from(2, at).await;
+        socket.write_all(&[head.as_bytes(), &body[..body.len() - 1]].concat()).await.unwrap();
+        held.push(socket);
+    }
+    let refused = async {
+        loop {
+            let answer = ask_from(2, at, "POST /v1/query", &body).await;
+            if !answer.starts_with("HTTP/1.1 200") {
+                return answer;
+            }
+        }
+    };
+    let answer = tokio::time::timeout(std::time::Duration::from_secs(20), refused).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 429") && answer.contains("too-many"), "{answer}");
+    assert!(answer.contains("limit of 524288 B a client"), "{answer}");
+    for other in 3..10 {
+        assert!(ask_from(other, at, "POST /v1/query", &body).await.starts_with("HTTP/1.1 200"));
+    }
+    drop(held);
+    let served =
+        async { while !ask_from(2, at, "POST /v1/query", &body).await.starts_with("HTTP/1.1 200") {} };
+    tokio::time::timeout(std::time::Duration::from_secs(20), served).await.expect("it gets its memory back");
+}
+
+#[tokio::test]
 async fn whoever_has_most_connections_gives_way() {
     let config = Config { connections: 4, connections_per_client: 3, ..config() };
     let server = Running::start_with(config, &[&made()]).await;

@@ -13,6 +13,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use subtle::ConstantTimeEq;
 
 use crate::Config;
+use crate::budget::Held;
 use crate::clients::ClientId;
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -184,7 +185,11 @@ pub(crate) async fn admit(Extract(state): Extract<Arc<State>>, mut request: Requ
         Ok(owner) => {
             let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |p| p.0);
             let client = owner.map_or_else(|| ClientId::from(peer), ClientId::Token);
-            request.extensions_mut().insert(state.clients.get(client));
+            let client = state.clients.get(client);
+            if let Some(held) = request.extensions().get::<Arc<Held>>() {
+                held.belongs_to(&client);
+            }
+            request.extensions_mut().insert(client);
             next.run(request).await
         }
         Err(refusal) => answer(state.refused(refusal), is_grpc(&request)),

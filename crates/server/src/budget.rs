@@ -1,8 +1,8 @@
 //! Memory that requests may take, and bodies that count what passes through them.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use std::sync::Mutex;
 
+use crate::clients::Client;
 use crate::refusal::Refusal;
 
 /// Bytes of requests and answers that may be in memory at a time.
@@ -35,25 +36,47 @@ impl Budget {
 pub(crate) struct Held {
     budget: Arc<Budget>,
     bytes: AtomicUsize,
+    /// Whose it is, once that is known.
+    client: OnceLock<Arc<Client>>,
 }
 
 impl Held {
     pub(crate) fn new(budget: Arc<Budget>) -> Arc<Self> {
-        Arc::new(Self { budget, bytes: AtomicUsize::new(0) })
+        Arc::new(Self { budget, bytes: AtomicUsize::new(0), client: OnceLock::new() })
+    }
+
+    /// Counts what is taken from now on against this client's share, too.
+    pub(crate) fn belongs_to(&self, client: &Arc<Client>) {
+        debug_assert_eq!(
+            self.bytes.load(Ordering::Relaxed),
+            0,
+            "nothing is taken before it is known for whom"
+        );
+        let _ = self.client.set(client.clone());
     }
 
     /// Takes more, at once or not at all.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), Refusal> {
-        self.take_within(bytes, self.budget.limit)
+        self.take_within(bytes, 1, 1)
     }
 
-    /// Takes more for a hint: of the budget, half is never given to hints, which clients may leave unread.
+    /// Takes more for a hint: of the budget, half is never given to hints, which clients may leave unread, and of a
+    /// client's share three quarters.
     pub(crate) fn take_for_hint(&self, bytes: usize) -> Result<(), Refusal> {
-        self.take_within(bytes, self.budget.limit / 2)
+        self.take_within(bytes, 2, 4)
     }
 
-    fn take_within(&self, bytes: usize, limit: usize) -> Result<(), Refusal> {
-        self.try_take_within(bytes, limit).map_err(|why| Refusal::new(Reason::Busy, why))
+    /// Takes more within a part of the budget, and of the client's share.
+    fn take_within(&self, bytes: usize, part: usize, of_client: usize) -> Result<(), Refusal> {
+        if let Some(client) = self.client.get() {
+            client.take_memory(bytes, of_client)?;
+        }
+        self.try_take_within(bytes, self.budget.limit / part).map_err(|why| {
+            if let Some(client) = self.client.get() {
+                client.give_memory_back(bytes);
+            }
+            Refusal::new(Reason::Busy, why)
+        })
     }
 
     /// As [`Held::take`], for whoever refuses in words of their own.
@@ -80,7 +103,11 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+        let bytes = *self.bytes.get_mut();
+        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(client) = self.client.get() {
+            client.give_memory_back(bytes);
+        }
     }
 }
 

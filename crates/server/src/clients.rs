@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use crate::Config;
 use crate::budget::Activity;
+use crate::grpc::HINT_BUFFERS;
 use crate::refusal::Refusal;
 
 /// Clients that are remembered though nothing of theirs is under way.
@@ -76,6 +77,8 @@ pub(crate) struct Client {
     pub(crate) number: u64,
     waiting: AtomicUsize,
     waiting_limit: usize,
+    memory: AtomicUsize,
+    memory_limit: usize,
     buckets: Mutex<[Option<Bucket>; 2]>,
 }
 
@@ -114,6 +117,26 @@ impl Client {
         Ok(waiting)
     }
 
+    /// Takes memory for a request, within a part of what this client may have.
+    pub(crate) fn take_memory(&self, bytes: usize, part: usize) -> Result<(), Refusal> {
+        let limit = (self.memory_limit / part).max(HINT_BUFFERS);
+        let more = |used: usize| used.checked_add(bytes).filter(|all| *all <= limit);
+        match self.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(()),
+            Err(used) => {
+                let message = format!(
+                    "requests of yours take {used} B and {bytes} B more would pass the limit of {limit} B a client; wait for \
+                     answers, and read them"
+                );
+                Err(Refusal::new(Reason::TooMany, message).retry_after(Duration::from_secs(1)))
+            }
+        }
+    }
+
+    pub(crate) fn give_memory_back(&self, bytes: usize) {
+        self.memory.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Whether a hint may be sent now; its bytes are charged as they leave.
     pub(crate) fn may_fetch(&self) -> Result<(), Refusal> {
         self.check(HINT_BYTES, "bytes of hints")
@@ -150,6 +173,7 @@ impl Client {
 /// Everybody who asks, or asked lately.
 pub(crate) struct Clients {
     waiting_limit: usize,
+    memory_limit: usize,
     per_minute: [Option<u64>; 2],
     next: AtomicU64,
     all: Mutex<HashMap<ClientId, Arc<Client>>>,
@@ -159,6 +183,10 @@ impl Clients {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             waiting_limit: config.waiting_per_client,
+            // Who may have all of it is bounded by the whole alone.
+            memory_limit: Some(config.memory_of_client())
+                .filter(|m| *m < config.memory_bytes)
+                .unwrap_or(usize::MAX),
             per_minute: [config.queries_per_minute, config.hint_bytes_per_minute],
             next: AtomicU64::new(0),
             all: Mutex::default(),
@@ -185,6 +213,8 @@ impl Clients {
             number: self.next.fetch_add(1, Ordering::Relaxed),
             waiting: AtomicUsize::new(0),
             waiting_limit: self.waiting_limit,
+            memory: AtomicUsize::new(0),
+            memory_limit: self.memory_limit,
             buckets: Mutex::new(self.per_minute.map(|n| n.map(|n| Bucket::new(n, now)))),
         });
         all.insert(id, client.clone());

@@ -38,6 +38,8 @@ pub struct Config {
     pub request_bytes: usize,
     /// The most bytes of requests and answers in memory at a time.
     pub memory_bytes: usize,
+    /// The most of that for one client; a quarter if it isn't said.
+    pub memory_per_client: Option<usize>,
     /// The most connections at a time. Where there would be more, the address that has most of them gives way.
     pub connections: usize,
     /// The most connections from one address, of IPv6 from one network of 64 bits. Where it is no less than `connections`,
@@ -77,6 +79,7 @@ impl Default for Config {
             queries_per_request: 64,
             request_bytes: 64 << 20,
             memory_bytes: 1 << 30,
+            memory_per_client: None,
             connections: 1024,
             connections_per_client: 64,
             streams_per_connection: 64,
@@ -92,6 +95,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The most memory that one client's requests and answers may take.
+    pub(crate) fn memory_of_client(&self) -> usize {
+        self.memory_per_client.unwrap_or(self.memory_bytes / 4).min(self.memory_bytes)
+    }
+
     /// Whether a server could start with it, whatever its tables: so that nothing is loaded in vain.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub(crate) const HEADER: HeaderName = HeaderName::from_static(REASON_HEADER);
 
 impl Refusal {
     pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
-        let retry_after = (reason == Reason::Busy).then_some(1);
+        let retry_after = matches!(reason, Reason::Busy | Reason::TooMany).then_some(1);
         Self { reason, message: message.into(), retry_after }
     }
 
