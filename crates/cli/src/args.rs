@@ -291,7 +291,7 @@ pub(crate) struct Serve {
 
 #[derive(clap::Args)]
 pub(crate) struct ServerArgs {
-    /// The server, such as https://db.example.org or http://127.0.0.1:7700
+    /// The server: https://HOST:PORT, or http://127.0.0.1:7700 and the like on this machine
     #[arg(long, env = "BLINDCORE_SERVER", value_name = "URL")]
     pub(crate) server: Option<String>,
     /// Authorities that may have signed the server's certificate, in PEM, beside Mozilla's list
