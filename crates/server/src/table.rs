@@ -52,7 +52,7 @@ pub struct Table {
 
 impl Table {
     /// A table from its parts. That hints have their digests is the caller's to know. Parts of the base may be left
-    /// out where the table is [published](crate::Tables::publish) over an epoch with the same base.
+    /// out where the table is [published](crate::Handle::publish) over an epoch with the same base.
     ///
     /// # Errors
     /// A part is not what the description says, or is there twice.
