@@ -55,10 +55,9 @@ pub fn serve(part: &StoredPart) -> Server {
 
 /// A database, as the server crate takes it; none where its description is refused.
 pub fn table(stored: &Stored) -> Option<blindcore_server::Table> {
-    let part = |p: &StoredPart| Part::new(serve(p), p.hint.clone());
     let description = stored.description().ok()?;
-    let keys = stored.keys.as_ref().map(part);
-    Some(blindcore_server::Table::new(description, part(&stored.records), keys).unwrap())
+    let parts = stored.parts().map(|(kind, p)| (kind, Part::new(serve(p), p.hint.clone())));
+    Some(blindcore_server::Table::new(description, parts).unwrap())
 }
 
 /// A table of 15 records of a byte: its parameters, its server and its hint.

@@ -131,6 +131,11 @@ async fn who_holds_memory_holds_its_own() {
     for other in 3..10 {
         assert!(ask_from(other, at, "POST /v1/query", &body).await.starts_with("HTTP/1.1 200"));
     }
+    // Where it isn't said, the largest request fits at least.
+    let small = Config { memory_bytes: (3 * body.len()).max(512 << 10), ..common::config() };
+    let small = Running::start_with(small, &[&made]).await;
+    assert!(ask_from(2, small.address, "POST /v1/query", &body).await.starts_with("HTTP/1.1 200"));
+
     drop(held);
     let served =
         async { while !ask_from(2, at, "POST /v1/query", &body).await.starts_with("HTTP/1.1 200") {} };

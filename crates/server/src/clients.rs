@@ -78,7 +78,7 @@ pub(crate) struct Client {
     waiting: AtomicUsize,
     waiting_limit: usize,
     memory: AtomicUsize,
-    memory_limit: usize,
+    memory_limit: Arc<AtomicUsize>,
     buckets: Mutex<[Option<Bucket>; 2]>,
 }
 
@@ -119,7 +119,7 @@ impl Client {
 
     /// Takes memory for a request, within a part of what this client may have.
     pub(crate) fn take_memory(&self, bytes: usize, part: usize) -> Result<(), Refusal> {
-        let limit = (self.memory_limit / part).max(HINT_BUFFERS);
+        let limit = (self.memory_limit.load(Ordering::Relaxed) / part).max(HINT_BUFFERS);
         let more = |used: usize| used.checked_add(bytes).filter(|all| *all <= limit);
         match self.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(_) => Ok(()),
@@ -173,7 +173,7 @@ impl Client {
 /// Everybody who asks, or asked lately.
 pub(crate) struct Clients {
     waiting_limit: usize,
-    memory_limit: usize,
+    memory_limit: Arc<AtomicUsize>,
     per_minute: [Option<u64>; 2],
     next: AtomicU64,
     all: Mutex<HashMap<ClientId, Arc<Client>>>,
@@ -184,9 +184,10 @@ impl Clients {
         Self {
             waiting_limit: config.waiting_per_client,
             // Who may have all of it is bounded by the whole alone.
-            memory_limit: Some(config.memory_of_client())
-                .filter(|m| *m < config.memory_bytes)
-                .unwrap_or(usize::MAX),
+            memory_limit: Arc::new(AtomicUsize::new(match config.memory_of_client() {
+                all if all >= config.memory_bytes => usize::MAX,
+                some => some,
+            })),
             per_minute: [config.queries_per_minute, config.hint_bytes_per_minute],
             next: AtomicU64::new(0),
             all: Mutex::default(),
@@ -214,11 +215,16 @@ impl Clients {
             waiting: AtomicUsize::new(0),
             waiting_limit: self.waiting_limit,
             memory: AtomicUsize::new(0),
-            memory_limit: self.memory_limit,
+            memory_limit: self.memory_limit.clone(),
             buckets: Mutex::new(self.per_minute.map(|n| n.map(|n| Bucket::new(n, now)))),
         });
         all.insert(id, client.clone());
         client
+    }
+
+    /// Gives each at least so much memory: what one request of a table needs.
+    pub(crate) fn allow_memory(&self, bytes: usize) {
+        self.memory_limit.fetch_max(bytes, Ordering::Relaxed);
     }
 
     /// How many are remembered.

@@ -38,7 +38,7 @@ pub struct Config {
     pub request_bytes: usize,
     /// The most bytes of requests and answers in memory at a time.
     pub memory_bytes: usize,
-    /// The most of that for one client; a quarter if it isn't said.
+    /// The most of that for one client; if it isn't said a quarter, or what one request needs.
     pub memory_per_client: Option<usize>,
     /// The most connections at a time. Where there would be more, the address that has most of them gives way.
     pub connections: usize,

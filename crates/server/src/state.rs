@@ -208,8 +208,13 @@ impl State {
             let config = &self.config;
             let (needed, memory) = (part.needed() as u64, config.memory_bytes as u64);
             check("memory for requests", memory, needed, u64::MAX, "allow more memory")?;
-            let memory = config.memory_of_client() as u64;
-            check("memory for requests of a client", memory, needed, u64::MAX, "allow more memory")?;
+            match config.memory_per_client {
+                None => self.clients.allow_memory(part.needed()),
+                Some(memory) => {
+                    let what = "memory for requests of a client";
+                    check(what, memory as u64, needed, u64::MAX, "allow more memory")?;
+                }
+            }
             let (least, waiting) = (part.most_queries as u64, config.waiting_queries as u64);
             let remedy = "allow a whole request to wait";
             check("number of waiting queries", waiting, least, u64::MAX, remedy)?;
