@@ -44,7 +44,7 @@ pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
     rows.push(hint(args, side.min(16_384), &one, loop_rate, &mut bar)?);
     rows.push(client(args, &mut bar)?);
     let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
-    rows.push(table(args, table_bytes, &two, &mut bar)?);
+    rows.extend(table(args, table_bytes, &two, &mut bar)?);
     let mut reader = None;
     match &args.disk {
         Some(dir) => {

@@ -6,21 +6,22 @@ use std::path::Path;
 
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::SchemeChoice;
-use blindcore_store::{BuildOptions, SourceSpec, Spill, build};
+use blindcore_store::{BuildOptions, SourceSpec, Spill, UpdateOptions, build, update};
 
 use super::{Row, Samples};
 use crate::args::BenchLookup;
 use crate::db::Stages;
 use crate::output::Bar;
 
-/// A CSV table read and laid out, its hint apart, beside reading the same file and nothing else.
-pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) -> anyhow::Result<Row> {
+/// A CSV table read and laid out, its hint apart, beside reading the same file and nothing else; and an update of a
+/// thousandth of its rows beside building all of it.
+pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) -> anyhow::Result<[Row; 2]> {
     let dir = match &args.disk {
         Some(disk) => tempfile::tempdir_in(disk)?,
         None => tempfile::tempdir()?,
     };
     let path = dir.path().join("table.csv");
-    let len = write_table(&path, bytes)?;
+    let len = write_table(&path, bytes, 1, 0)?;
     let options = BuildOptions {
         source: SourceSpec::parse(&path.to_string_lossy())?,
         key: Some("id".into()),
@@ -32,7 +33,7 @@ pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) 
         force: true,
         memory: Spill::DEFAULT_MEMORY,
     };
-    let [mut built, mut read]: [Samples; 2] = Default::default();
+    let [mut built, mut read, mut whole, mut updated]: [Samples; 4] = Default::default();
     for _ in 0..args.repeat.min(3) {
         read.time(|| -> std::io::Result<()> {
             let (mut file, mut buffer) = (File::open(&path)?, vec![0; 1 << 20]);
@@ -47,23 +48,47 @@ pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) 
             }
             Ok(())
         })?;
-        let [reading, layout, _] = stages.end();
+        let [reading, layout, hint] = stages.end();
         built.0.push(reading + layout);
+        whole.0.push(reading + layout + hint);
+    }
+    let changes = dir.path().join("changes.csv");
+    for epoch in 1..=args.repeat.min(9) {
+        // The same rows each time, with other values: as many differ from the base in every epoch.
+        write_table(&changes, bytes, 1000, epoch as u64)?;
+        let options = UpdateOptions {
+            dir: options.out.clone(),
+            changes: SourceSpec::parse(&changes.to_string_lossy())?,
+            follow: None,
+            memory: Spill::DEFAULT_MEMORY,
+        };
+        updated.time(|| update(&options, cpu, &mut |_, _, _| Ok(())))?;
     }
     let rate = |samples: &Samples| samples.map(|t| len as f64 / t / 1e6);
-    Ok(Row {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let build = Row {
         id: "lookup.build.csv".into(),
         what: "CSV read and laid out, the hint apart",
         unit: "MB/s",
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        threads,
         value: rate(&built),
         of: "the same file read".into(),
         of_value: rate(&read).median(),
-    })
+    };
+    let update = Row {
+        id: "lookup.update.1000th".into(),
+        what: "a thousandth of the rows changed",
+        unit: "ms",
+        threads,
+        value: updated.map(|t| 1e3 * t),
+        of: "building all of it".into(),
+        of_value: 1e3 * whole.median(),
+    };
+    Ok([build, update])
 }
 
-/// Writes rows of some 250 bytes; returns how many bytes they have in all.
-fn write_table(path: &Path, bytes: usize) -> anyhow::Result<u64> {
+/// Writes rows of some 250 bytes, as they are in an epoch, and of them one in `each`; returns how many bytes they have.
+fn write_table(path: &Path, bytes: usize, each: u64, epoch: u64) -> anyhow::Result<u64> {
     let mut file = BufWriter::new(File::create(path)?);
     let (mut written, mut row) = (0, 0u64);
     file.write_all(b"id,name,mail,note,remark\n")?;
@@ -73,11 +98,13 @@ fn write_table(path: &Path, bytes: usize) -> anyhow::Result<u64> {
         let note = words(id * 3);
         let line = format!(
             "{id},{},{row}@example.org,\"{note}, {}\",{note} {}\n",
-            words(row),
+            words(row + epoch),
             words(id),
             words(id * 7)
         );
-        file.write_all(line.as_bytes())?;
+        if row.is_multiple_of(each) {
+            file.write_all(line.as_bytes())?;
+        }
         written += line.len();
         row += 1;
     }
