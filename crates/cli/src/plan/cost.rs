@@ -2,7 +2,7 @@
 
 use blindcore_accel::{Layout, Word, contract::Shape};
 use blindcore_lookup::{
-    Error, MAX_RECORD_BYTES, Params, QUERIES_PER_HINT, Scheme, SchemeChoice, bytes_moved, plan, plan_blocks,
+    Error, Params, QUERIES_PER_HINT, Scheme, SchemeChoice, bytes_moved, plan, plan_blocks,
 };
 use blindcore_math::{LWE_DIMENSION, Modulus};
 use serde::Serialize;
@@ -471,7 +471,7 @@ mod tests {
         let rates = round();
         let question = question(1000, 3_000_000);
         let table = Table::new(&question, SchemeChoice::Auto).unwrap();
-        assert!(table.blocks > 1 && table.block_bytes <= MAX_RECORD_BYTES);
+        assert!(table.blocks > 1 && table.block_bytes <= blindcore_lookup::MAX_RECORD_BYTES);
         assert!(table.blocks * table.block_bytes as u64 >= question.record_bytes);
         assert!(table.records.geometry.slots() >= 1000 * table.blocks);
         let of = table.costs(&question, &rates);
