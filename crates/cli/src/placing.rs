@@ -40,6 +40,9 @@ pub(crate) struct Memory {
     whose: &'static str,
 }
 
+/// Whose memory it is that nobody has.
+const FREE: &str = "that are free";
+
 impl Memory {
     /// What `--memory` says; `auto` is what this machine has free, or the least of the limits that this process is
     /// under. `None` where the system doesn't tell.
@@ -48,9 +51,18 @@ impl Memory {
             return Ok(Some(Self { bytes: parse_bytes(said)?, whose: "that --memory allows" }));
         }
         Ok(memory::limit().map(|limit| match limit {
-            Limit::Free(bytes) => Self { bytes, whose: "that are free" },
+            Limit::Free(bytes) => Self { bytes, whose: FREE },
             Limit::Group(bytes) => Self { bytes, whose: "that this control group may have" },
         }))
+    }
+
+    /// What is left of it for a server that runs.
+    pub(crate) fn left(said: Option<&str>) -> anyhow::Result<Option<Self>> {
+        // What is free is less already by what this process has.
+        let left = |m: Self| {
+            if m.whose == FREE { m } else { Self { bytes: m.bytes.saturating_sub(memory::held()), ..m } }
+        };
+        Ok(Self::new(said)?.map(left))
     }
 
     /// What of it databases may take; the rest is for requests and everything else.

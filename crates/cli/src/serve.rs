@@ -38,7 +38,8 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     let device: Arc<dyn Device> = device::open(&args.device, config)?.into();
 
     let stored: Vec<Stored> = args.dirs.iter().map(|d| Stored::open(d)).collect::<Result<_, _>>()?;
-    let memory = Memory::new(args.memory.as_deref().or(config.memory.as_deref()))?;
+    let said = args.memory.clone().or_else(|| config.memory.clone());
+    let memory = Memory::new(said.as_deref())?;
     if let (Some(memory), None) = (memory, config.limits.request_memory_mib) {
         settings.memory_bytes = settings.memory_bytes.min(memory.for_requests());
     }
@@ -106,8 +107,8 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         let (handle, on) = (server.handle(), device.clone());
         let open: reload::Open = Box::new(move |stored, wanted| {
             let parts = stored.parts().filter(|(kind, _)| wanted(*kind)).map(|(_, part)| part);
-            // What is free now: the epoch before is still there.
-            open(stored, &*on, &mut Placing::new(parts, Memory::new(None)?, asked), wanted)
+            // What is left now: the epoch before is still there.
+            open(stored, &*on, &mut Placing::new(parts, Memory::left(said.as_deref())?, asked), wanted)
         });
         std::thread::Builder::new()
             .name("blindcore-reload".into())

@@ -30,6 +30,18 @@ pub fn limit() -> Option<Limit> {
     free.into_iter().chain(group).min_by_key(|limit| limit.bytes())
 }
 
+/// Bytes of memory that this process has for itself, not counting what is kept of files; 0 where the system doesn't tell.
+#[must_use]
+pub fn held() -> u64 {
+    resident(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+/// Memory of a process for itself, from the text of its `/proc/PID/status`.
+fn resident(status: &str) -> u64 {
+    let line = status.lines().find(|l| l.starts_with("RssAnon:")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).map_or(0, |kib| kib << 10)
+}
+
 /// Memory that could be taken without swapping, from the text of `/proc/meminfo`.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find(|l| l.starts_with("MemAvailable:"))?;
@@ -89,5 +101,7 @@ mod tests {
     fn free_memory_is_read() {
         assert_eq!(available("MemTotal: 9 kB\nMemAvailable:   12 kB\n"), Some(12 << 10));
         assert_eq!(available("MemTotal: 9 kB\n"), None);
+        assert_eq!(resident("VmRSS: 9 kB\nRssAnon:\t 7 kB\n"), 7 << 10);
+        assert_eq!(resident(""), 0);
     }
 }
