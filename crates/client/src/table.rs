@@ -116,6 +116,9 @@ struct Slot {
     ms: Timings,
 }
 
+/// A key, and which of its record's slots.
+type Block = (Zeroizing<Vec<u8>>, u32);
+
 /// What a keyed part holds under a key, if anything, and what it cost to ask.
 struct Found {
     bytes: Option<Zeroizing<Vec<u8>>>,
@@ -342,13 +345,13 @@ impl TableClient {
         blocks: u32,
         index: fn(&TableDescription) -> &Index,
     ) -> Result<Vec<Found>, Error> {
-        let targets: Vec<(Zeroizing<Vec<u8>>, u32)> =
+        let targets: Vec<Block> =
             keys.iter().flat_map(|key| (0..blocks).map(move |block| (key.clone(), block))).collect();
         let table = self.table.clone();
         let slots = self
             .ask(part, targets.clone(), move |_, (key, block)| Ok(index(&table).select_block(key, *block).0));
         let slots = slots.await?;
-        let of_a_key = |(slots, targets): (&[Slot], &[(Zeroizing<Vec<u8>>, u32)])| {
+        let of_a_key = |(slots, targets): (&[Slot], &[Block])| {
             let mut found = Found { bytes: None, traffic: Traffic::default(), ms: Timings::default() };
             let mut ended = false;
             for (slot, (key, block)) in slots.iter().zip(targets) {
