@@ -214,7 +214,7 @@ Examples:
 gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
 SIGTERM and Ctrl-C finish the lookups under way and stop. Beyond this machine connections are encrypted
 by TLS 1.2 or 1.3. With --tokens only who shows a token is answered (`blindcore token` makes them).
-SIGHUP reads certificates and tokens anew; what can't be read stays as it was. Sizes and headers are checked at the start, contents by `blindcore db verify`.
+SIGHUP reads certificates and tokens anew; what can't be read stays as it was. Sizes and headers are checked at the start, contents while they are copied to memory; of a database that is mapped or streamed, by `blindcore db verify`.
 
 Nobody can take all of a server: clients take turns query by query, and where connections or places in a
 queue run out, whoever has most of them gives way. A client is a token or, without, an address. blindcore.toml

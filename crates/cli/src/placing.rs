@@ -1,6 +1,7 @@
 //! Where a server has its matrices: copied to memory, mapped from their files, or streamed from their disk.
 
-use std::sync::Arc;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -8,7 +9,7 @@ use blindcore_accel::{Device, SharedBytes};
 use blindcore_accel_cpu::HugeBytes;
 use blindcore_lookup::{Scheme, Server};
 use blindcore_store::memory::{self, Limit};
-use blindcore_store::{StoredPart, StreamOptions};
+use blindcore_store::{Check, StoredPart, StreamOptions};
 
 use crate::output::{self, Bar};
 
@@ -182,7 +183,9 @@ impl Placing {
     ) -> anyhow::Result<Server> {
         let how = self.how.next().expect("one for each part");
         let state = match &part.state {
-            Some(state) if self.states == How::Copied => Some(vec![self.copy(state)?]),
+            Some(state) if self.states == How::Copied => {
+                Some(self.copy(std::iter::once(state).zip(part.state_check()))?)
+            }
             other => other.clone().map(|s| vec![s]),
         };
         let bytes: u64 = part.shards.iter().map(len).sum();
@@ -195,7 +198,7 @@ impl Placing {
             return Ok(Server::placed(part.params, device, Box::new(streamed), state)?);
         }
         let shards = match how {
-            How::Copied => part.shards.iter().map(|s| self.copy(s)).collect::<anyhow::Result<_>>()?,
+            How::Copied => self.copy(part.shards.iter().zip(part.shard_checks()))?,
             _ => part.shards.clone(),
         };
         tracing::info!(table, part = %kind, bytes, "{how_named}: {}", self.why);
@@ -209,18 +212,50 @@ impl Placing {
         Duration::from_secs(PASSES * self.streamed / BYTES_PER_SECOND)
     }
 
-    /// Copies a mapped file to memory in huge pages, which a scan reads faster than a file's small pages.
-    fn copy(&mut self, bytes: &SharedBytes) -> anyhow::Result<SharedBytes> {
-        const STEP: usize = 16 << 20;
-        let from = (**bytes).as_ref();
-        let mut memory = HugeBytes::zeroed(from.len())?;
-        for (to, from) in memory.as_mut().chunks_mut(STEP).zip(from.chunks(STEP)) {
-            to.copy_from_slice(from);
-            self.done += from.len() as u64;
-            self.bar.set("loading", self.done, Some(self.total), true);
+    /// Copies mapped files to memory in huge pages, which a scan reads faster than a file's small pages, and
+    /// compares what was copied with its checksums: both by as many threads as there are cores and files.
+    fn copy<'a>(
+        &mut self,
+        files: impl Iterator<Item = (&'a SharedBytes, Check<'a>)>,
+    ) -> anyhow::Result<Vec<SharedBytes>> {
+        let mut files: Vec<_> = files.collect();
+        let mut copies = Vec::with_capacity(files.len());
+        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        while !files.is_empty() {
+            let some = files.drain(..threads.min(files.len()));
+            let (send, done) = mpsc::channel();
+            copies.extend(std::thread::scope(|scope| {
+                let copying: Vec<_> = some
+                    .map(|(bytes, check)| {
+                        let send = send.clone();
+                        scope.spawn(move || copy((**bytes).as_ref(), check, &send))
+                    })
+                    .collect();
+                drop(send);
+                for bytes in done {
+                    self.done += bytes as u64;
+                    self.bar.set("loading", self.done, Some(self.total), true);
+                }
+                copying.into_iter().map(|c| c.join().expect("it copies")).collect::<anyhow::Result<Vec<_>>>()
+            })?);
         }
-        Ok(Arc::new(memory))
+        Ok(copies)
     }
+}
+
+/// Copies a mapped file and checks the copy, and tells how many bytes are done at a time.
+fn copy(from: &[u8], mut check: Check<'_>, done: &mpsc::Sender<usize>) -> anyhow::Result<SharedBytes> {
+    // What is checked is still in the cache.
+    const STEP: usize = 1 << 20;
+    let mut memory = HugeBytes::zeroed(from.len())?;
+    for (to, from) in memory.as_mut().chunks_mut(STEP).zip(from.chunks(STEP)) {
+        to.copy_from_slice(from);
+        check.update(to);
+        // Whoever draws the bar waits for all.
+        let _ = done.send(from.len());
+    }
+    check.finish()?;
+    Ok(Arc::new(memory))
 }
 
 fn len(bytes: &SharedBytes) -> u64 {

@@ -646,7 +646,7 @@ struct Folder {
 }
 
 /// The file in a build's folder that is locked while the build lives.
-const LOCK: &str = "building.lock";
+pub(crate) const LOCK: &str = "building.lock";
 
 impl Folder {
     fn create(out: &Path, force: bool) -> Result<Self, StoreError> {

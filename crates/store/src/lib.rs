@@ -60,6 +60,6 @@ pub use error::StoreError;
 pub use manifest::Manifest;
 pub use source::{Progress, Row, Rows, Source, SourceError, SourceSpec, Unit};
 pub use spill::{Entries, Entry, Order, Spill, SpillError};
-pub use stored::{Stored, StoredPart};
+pub use stored::{Check, Stored, StoredPart};
 pub use stream::{Shard, StreamOptions, Streamed};
 pub use update::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, Updated, update};

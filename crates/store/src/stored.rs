@@ -13,8 +13,8 @@ use crate::manifest::{FileEntry, Manifest, PartManifest, from_hex};
 use crate::section::{self, Header, Kind};
 use crate::{Shard, StoreError, StreamOptions, Streamed};
 
-/// A database on disk, its files mapped. Sizes and headers have been checked; [`Stored::verify`] reads all of
-/// it.
+/// A database on disk, its files mapped. Sizes, headers and seeds have been checked; [`Stored::verify`] reads
+/// all of it.
 pub struct Stored {
     dir: PathBuf,
     manifest: Manifest,
@@ -45,9 +45,56 @@ pub struct StoredPart {
     pub seeds: Option<Vec<u8>>,
     /// The shards' files, and what their headers say.
     files: Vec<(PathBuf, Header)>,
+    /// The same of what DoublePIR keeps.
+    state_file: Option<(PathBuf, Header)>,
+}
+
+/// Compares a file's payload with its checksum, for whoever reads all of it anyway.
+pub struct Check<'a> {
+    path: &'a Path,
+    digest: &'a [u8; 32],
+    hasher: blake3::Hasher,
+}
+
+impl<'a> Check<'a> {
+    fn new(path: &'a Path, digest: &'a [u8; 32]) -> Self {
+        Self { path, digest, hasher: blake3::Hasher::new() }
+    }
+
+    fn of((path, header): &'a (PathBuf, Header)) -> Self {
+        Self::new(path, &header.payload_digest)
+    }
+
+    /// Adds the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+    }
+
+    /// Compares.
+    ///
+    /// # Errors
+    /// The bytes are not those that were written.
+    pub fn finish(self) -> Result<(), StoreError> {
+        if *self.hasher.finalize().as_bytes() == *self.digest {
+            return Ok(());
+        }
+        let why = "its contents don't fit its checksum".into();
+        Err(StoreError::Damaged { path: self.path.into(), why })
+    }
 }
 
 impl StoredPart {
+    /// A check for each shard.
+    pub fn shard_checks(&self) -> impl Iterator<Item = Check<'_>> {
+        self.files.iter().map(Check::of)
+    }
+
+    /// A check for what DoublePIR keeps.
+    #[must_use]
+    pub fn state_check(&self) -> Option<Check<'_>> {
+        self.state_file.as_ref().map(Check::of)
+    }
+
     /// The matrix on its disk, read in every pass instead of mapped.
     ///
     /// # Errors
@@ -177,26 +224,31 @@ impl Stored {
         let total = files.iter().map(|(f, _)| f.bytes).sum();
         let mut done = 0;
         for (entry, bytes) in files {
-            let mut hasher = blake3::Hasher::new();
+            let file = (self.dir.join(&entry.file), digest_of(entry));
+            let mut check = Check::new(&file.0, &file.1);
             for chunk in (*bytes).as_ref().chunks(STEP) {
-                hasher.update(chunk);
+                check.update(chunk);
                 done += chunk.len() as u64;
                 progress(done, total)?;
             }
-            if hasher.finalize().to_hex().as_str() != entry.blake3 {
-                let why = "its contents don't fit its checksum".into();
-                return Err(StoreError::Damaged { path: self.dir.join(&entry.file), why }.into());
-            }
+            check.finish()?;
         }
         Ok(())
     }
 
     /// The changed rows as they were read, mapped.
-    pub(crate) fn log(&self) -> Result<Option<(&FileEntry, SharedBytes)>, StoreError> {
+    fn log(&self) -> Result<Option<(&FileEntry, SharedBytes)>, StoreError> {
         let (Some(manifest), Some(part)) = (&self.manifest.changes, &self.changes) else { return Ok(None) };
         let header = expected(&manifest.log, Kind::Log, &part.params, self.manifest.epoch);
         let bytes = section::open(&self.dir.join(&manifest.log.file), &header)?;
         Ok(Some((&manifest.log, bytes)))
+    }
+
+    /// The same, checked, and their file.
+    pub(crate) fn checked_log(&self) -> Result<Option<(PathBuf, SharedBytes)>, StoreError> {
+        let Some((entry, bytes)) = self.log()? else { return Ok(None) };
+        whole(&self.dir, entry, (*bytes).as_ref())?;
+        Ok(Some((self.dir.join(&entry.file), bytes)))
     }
 
     /// The record of a key, or of a row's number in 8 bytes, little-endian, in a table without keys, perhaps with
@@ -280,8 +332,20 @@ fn expected(entry: &FileEntry, kind: Kind, params: &Params, epoch: u64) -> Heade
         params_digest: params.digest(),
         epoch,
         payload_bytes: entry.bytes,
-        payload_digest: from_hex(&entry.blake3).expect("checked with the manifest"),
+        payload_digest: digest_of(entry),
     }
+}
+
+/// Checks the payload of a small file.
+fn whole(dir: &Path, entry: &FileEntry, bytes: &[u8]) -> Result<(), StoreError> {
+    let (path, digest) = (dir.join(&entry.file), digest_of(entry));
+    let mut check = Check::new(&path, &digest);
+    check.update(bytes);
+    check.finish()
+}
+
+fn digest_of(entry: &FileEntry) -> [u8; 32] {
+    from_hex(&entry.blake3).expect("checked with the manifest")
 }
 
 fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, StoreError> {
@@ -294,12 +358,18 @@ fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, 
         params,
         shards: part.shards.iter().map(|s| open(s, Kind::Shard)).collect::<Result<_, _>>()?,
         hint: open(&part.hint, Kind::Hint)?,
-        hint_digest: from_hex(&part.hint.blake3).expect("checked with the manifest"),
+        hint_digest: digest_of(&part.hint),
         state: part.state.as_ref().map(|s| open(s, Kind::State)).transpose()?,
+        // A wrong seed finds nothing where a row is, and there are few of them: they are read whole.
         seeds: match &part.seeds {
-            Some(s) => Some((*open(s, Kind::Seeds)?).as_ref().to_vec()),
+            Some(entry) => {
+                let seeds = (*open(entry, Kind::Seeds)?).as_ref().to_vec();
+                whole(dir, entry, &seeds)?;
+                Some(seeds)
+            }
             None => None,
         },
         files: part.shards.iter().map(|s| (dir.join(&s.file), header(s, Kind::Shard))).collect(),
+        state_file: part.state.as_ref().map(|s| (dir.join(&s.file), header(s, Kind::State))),
     })
 }

@@ -185,6 +185,8 @@ impl Drop for Work {
 /// Removes what killed updates left, and the changes of epochs before this one.
 fn sweep(dir: &Path, manifest: &Manifest) {
     let _ = std::fs::remove_dir_all(dir.join(WORK));
+    // Of a build that was killed once its database stood.
+    let _ = std::fs::remove_file(dir.join(build::LOCK));
     let known: std::collections::HashSet<&str> = manifest.files().map(|f| f.file.as_str()).collect();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -352,10 +354,10 @@ impl<'a> Rows<'a> {
     /// brings equal ones together.
     fn read(&mut self, watch: Watch<'_>) -> Result<Read, StoreError> {
         let mut payload = Vec::new();
-        if let Some((file, bytes)) = self.stored.log()? {
+        if let Some((path, bytes)) = self.stored.checked_log()? {
             for entry in (Log { bytes, at: 0 }) {
                 let entry = entry.ok_or_else(|| StoreError::Damaged {
-                    path: self.stored.dir().join(&file.file),
+                    path: path.clone(),
                     why: "an entry in it is cut or is none".into(),
                 })?;
                 entry.encode(&mut payload);

@@ -15,6 +15,7 @@ mod repro;
 mod secured;
 mod sum;
 mod sum_serve;
+mod survives;
 
 use std::io::Write;
 use std::path::Path;
