@@ -18,7 +18,10 @@ fn part(part: proto::Part) -> Option<PartDescription> {
 }
 
 fn content(table: proto::Table) -> Option<TableContent> {
-    let proto::Table { name, epoch, rows, key_column, value_columns, records, keys, mut seeds, .. } = table;
+    let proto::Table {
+        name, epoch, rows, key_column, value_columns, records, keys, mut seeds, blocks, ..
+    } = table;
+    let blocks = blocks.unwrap_or(1);
     let records = part(records?)?;
     let groups = records.params.geometry.groups;
     if groups < 1 << 16 {
@@ -30,8 +33,8 @@ fn content(table: proto::Table) -> Option<TableContent> {
         Some(keys) => Some(part(keys)?),
         None => None,
     };
-    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds, keys });
-    Some(TableContent { name, epoch, rows, value_columns, records, keyed })
+    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds, keys, blocks });
+    Some(TableContent { name, epoch, rows, value_columns, records, keyed, changes: None })
 }
 
 fuzz_target!(|data: &[u8]| {
