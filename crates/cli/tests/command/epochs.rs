@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
+use std::thread::park_timeout;
 use std::time::{Duration, Instant};
 
 use crate::common::{Serving, blindcore, code, json, refused, run, run_with_input, stderr};
@@ -29,7 +29,7 @@ fn soon(what: impl Fn() -> bool) {
     let start = Instant::now();
     while !what() {
         assert!(start.elapsed() < Duration::from_secs(60), "it never is");
-        sleep(Duration::from_millis(100));
+        park_timeout(Duration::from_millis(100));
     }
 }
 
