@@ -162,7 +162,7 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
     let again = options.follow.is_some() && !args.once;
     // What an update leaves lies within the database, where the next one removes it.
     let interrupted = on_interrupt(|| {})?;
-    let mut failed = false;
+    let (mut failed, mut read) = (false, false);
     loop {
         let started = Instant::now();
         let mut bar = Bar::new();
@@ -178,14 +178,15 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
         drop(bar);
         match updated {
             Ok(updated) => {
-                failed = false;
+                (failed, read) = (false, true);
                 if updated.published || !again {
                     say_update(&options, &updated, started.elapsed().as_secs_f64(), args.json, again)?;
                 }
             }
             Err(_) if again && interrupted.load(Ordering::Relaxed) => return Ok(Outcome::Done),
-            // A source that is away for a while is no reason to stop following it. It is said once.
-            Err(error @ StoreError::Source(_)) if again && options.dir.exists() => {
+            // A source that is away for a while, after it was there, is no reason to stop following it. It is said
+            // once.
+            Err(error @ StoreError::Source(_)) if again && read => {
                 if !std::mem::replace(&mut failed, true) {
                     output::note(&format!("blindcore: {error}; asking again every {} s", args.every));
                 }

@@ -38,6 +38,11 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     let device: Arc<dyn Device> = device::open(&args.device, config)?.into();
 
     let stored: Vec<Stored> = args.dirs.iter().map(|d| Stored::open(d)).collect::<Result<_, _>>()?;
+    let mut names = std::collections::HashSet::new();
+    if let Some(twice) = stored.iter().map(|s| &s.manifest().name).find(|name| !names.insert(*name)) {
+        // Before anything is placed.
+        return Err(blindcore_server::Error::DuplicateTable { name: twice.clone() }.into());
+    }
     let said = args.memory.clone().or_else(|| config.memory.clone());
     let memory = Memory::new(said.as_deref())?;
     if let (Some(memory), None) = (memory, config.limits.request_memory_mib) {

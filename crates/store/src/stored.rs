@@ -116,7 +116,17 @@ impl Stored {
     /// # Errors
     /// There is none, or a file of it is missing, foreign, cut short or of another epoch.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        let manifest = Manifest::read(dir)?;
+        loop {
+            let manifest = Manifest::read(dir)?;
+            let opened = Self::open_epoch(dir, manifest.clone());
+            // An update may replace the manifest, and remove the changes that it named, between the two.
+            if opened.is_ok() || Manifest::read(dir).is_ok_and(|now| now == manifest) {
+                return opened;
+            }
+        }
+    }
+
+    fn open_epoch(dir: &Path, manifest: Manifest) -> Result<Self, StoreError> {
         let open = |kind, part: &PartManifest| open_part(dir, manifest.part_epoch(kind), part);
         let records = open(PartKind::Records, &manifest.records)?;
         let keys = manifest.keys.as_ref().map(|p| open(PartKind::Keys, p)).transpose()?;

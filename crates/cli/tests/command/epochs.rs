@@ -159,7 +159,7 @@ fn files_of_a_folder_are_retrieved_whole() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     std::fs::create_dir(dir.join("files")).unwrap();
-    let long: Vec<u8> = (0..200_000u32).map(|i| (i * i / 5) as u8).collect();
+    let long: Vec<u8> = (0..200_000u32).map(|i| (i.wrapping_mul(i) / 5) as u8).collect();
     std::fs::write(dir.join("files/long"), &long).unwrap();
     std::fs::write(dir.join("files/short"), b"hello").unwrap();
     let built = json(&run(dir, &["db", "build", "dir:files", "--out", "files.db", "--json"]));

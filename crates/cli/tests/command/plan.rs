@@ -102,7 +102,7 @@ fn the_other_scheme_is_advised_where_it_suits_the_clients() {
 #[test]
 fn records_of_megabytes_are_planned_as_blocks() {
     let dir = with_rates();
-    let ask = ["--rows", "1000", "--record-bytes", "3MB", "--by-index"];
+    let ask = ["--rows", "1000", "--record-bytes", "3MB"];
     let planned = json(&plan(dir.path(), &[&ask[..], &["--json"]].concat()));
     let of = chosen(&planned);
     let (blocks, bytes) = (of["blocks"].as_u64().unwrap(), of["block_bytes"].as_u64().unwrap());
@@ -110,6 +110,8 @@ fn records_of_megabytes_are_planned_as_blocks() {
     assert_eq!(of["query_bytes"].as_u64().unwrap(), 4 * blocks * of["columns"].as_u64().unwrap());
     let output = plan(dir.path(), &ask);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let by_index = plan(dir.path(), &[&ask[..], &["--by-index"]].concat());
+    refused(&by_index, &["longest record in bytes is 3000000"]);
     let words = format!("as {blocks} blocks of {bytes} B each, {blocks} queries a lookup");
     assert!(stdout(&output).contains(&words), "{}", stdout(&output));
 }
