@@ -2,7 +2,7 @@
 #![no_main]
 use blindcore_lookup::{Geometry, Params, Scheme};
 use blindcore_wire::proto::{self, GetTableResponse};
-use blindcore_wire::{KeyedContent, PartDescription, TableContent, TableDescription};
+use blindcore_wire::{ChangesContent, KeyedContent, PartDescription, Proofs, TableContent, TableDescription};
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 
@@ -14,27 +14,54 @@ fn part(part: proto::Part) -> Option<PartDescription> {
         groups: size(part.groups)?,
         columns: size(part.columns)?,
     };
-    Some(PartDescription { params: Params::new(scheme, geometry).ok()?, hint_digest: [7; 32] })
+    let proofs = part.proofs.map(|p| Proofs { depth: p.depth as u8, chunks: p.chunks });
+    Some(PartDescription { params: Params::new(scheme, geometry).ok()?, hint_digest: [7; 32], proofs })
 }
 
 fn content(table: proto::Table) -> Option<TableContent> {
     let proto::Table {
-        name, epoch, rows, key_column, value_columns, records, keys, mut seeds, blocks, ..
+        name,
+        epoch,
+        rows,
+        key_column,
+        value_columns,
+        records,
+        keys,
+        seeds,
+        blocks,
+        changes,
+        ..
     } = table;
     let blocks = blocks.unwrap_or(1);
-    let records = part(records?)?;
-    let groups = records.params.geometry.groups;
-    if groups < 1 << 16 {
+    let fitting = |records: &PartDescription, seeds: &[u8]| {
+        let groups = records.params.geometry.groups;
         let mut fitting = seeds.to_vec();
-        fitting.resize(groups, 0);
-        seeds = fitting.into();
-    }
+        if groups < 1 << 16 {
+            fitting.resize(groups, 0);
+        }
+        fitting
+    };
+    let records = part(records?)?;
+    let seeds = fitting(&records, &seeds);
     let keys = match keys {
         Some(keys) => Some(part(keys)?),
         None => None,
     };
-    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds, keys, blocks });
-    Some(TableContent { name, epoch, rows, value_columns, records, keyed, changes: None })
+    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds: seeds.into(), keys, blocks });
+    let changes = match changes {
+        None => None,
+        Some(proto::Changes { base_epoch, base_rows, records, seeds, new_keys, blocks, .. }) => {
+            let records = part(records?)?;
+            let new_keys = match new_keys {
+                Some(keys) => Some(part(keys)?),
+                None => None,
+            };
+            let seeds = fitting(&records, &seeds).into();
+            let blocks = blocks.unwrap_or(1);
+            Some(ChangesContent { base_epoch, base_rows, records, salt: [8; 32], seeds, new_keys, blocks })
+        }
+    };
+    Some(TableContent { name, epoch, rows, value_columns, records, keyed, changes })
 }
 
 fuzz_target!(|data: &[u8]| {

@@ -39,6 +39,7 @@ pub static DATABASE: LazyLock<PathBuf> = LazyLock::new(|| {
         name: None,
         out: out.clone(),
         scheme: SchemeChoice::Only(Scheme::Simple),
+        proofs: blindcore_store::ProofChoice::With,
         directory: true,
         force: false,
         memory: 1 << 20,

@@ -137,6 +137,13 @@ pub(crate) struct Build {
     /// auto, simple (SimplePIR) or double (DoublePIR, for records of a few bytes in large tables)
     #[arg(long, value_name = "SCHEME", default_value = "auto")]
     pub(crate) scheme: String,
+    /// Let clients tell a wrong answer from a right one, however much longer slots become [default: where they are at most
+    /// twice as long, under SimplePIR]
+    #[arg(long)]
+    pub(crate) proofs: bool,
+    /// Leave proofs out
+    #[arg(long, conflicts_with = "proofs")]
+    pub(crate) no_proofs: bool,
     /// Leave out the directory through which a table with keys can be read by index too
     #[arg(long)]
     pub(crate) no_directory: bool,
@@ -321,6 +328,7 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org
   blindcore get --server http://127.0.0.1:7700 --table people --index 0 --json
   blindcore get --server http://127.0.0.1:7700 --table people --keys-from keys.txt --json
+  blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org --pin 8a1f...
 
 The server learns the table, whether a lookup is by key or by index, and how many there are; not which
 row, and not whether it was there. With many keys the exit code is 1 if any is not there, and --json
@@ -340,12 +348,30 @@ pub(crate) struct Get {
     /// Look up every line of this file as a key; - is standard input
     #[arg(long, group = "what", value_name = "FILE")]
     pub(crate) keys_from: Option<PathBuf>,
+    /// Take the table of this digest and no other, as `db inspect` prints it: what the server answers is checked against
+    /// it
+    #[arg(long, value_name = "DIGEST", value_parser = parse_32)]
+    pub(crate) pin: Option<[u8; 32]>,
     /// Where hints are kept [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
     #[arg(long, env = "BLINDCORE_CACHE", value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
     /// Keep no hint
     #[arg(long, conflicts_with = "cache")]
     pub(crate) no_cache: bool,
+}
+
+/// 32 bytes in hexadecimal.
+fn parse_32(text: &str) -> Result<[u8; 32], String> {
+    let refuse = || format!("{text:?} is no digest or key; give 64 hexadecimal digits");
+    if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(refuse());
+    }
+    let byte = |i: usize| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| refuse());
+    let mut bytes = [0; 32];
+    for (i, to) in bytes.iter_mut().enumerate() {
+        *to = byte(i)?;
+    }
+    Ok(bytes)
 }
 
 fn parse_index(text: &str) -> Result<u64, String> {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use blindcore_lookup::{ESTIMATOR, Params, SECURITY_BITS, SchemeChoice};
 use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
-    BuildOptions, Manifest, SourceSpec, Spill, Stage, StoreError, Stored, Unit, UpdateOptions, Updated,
-    build as build_database, update as update_database,
+    BuildOptions, Manifest, ProofChoice, SourceSpec, Spill, Stage, StoreError, Stored, Unit, UpdateOptions,
+    Updated, build as build_database, update as update_database,
 };
 use serde_json::json;
 
@@ -31,6 +31,11 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         name: args.name,
         out: args.out,
         scheme,
+        proofs: match (args.proofs, args.no_proofs) {
+            (true, _) => ProofChoice::With,
+            (_, true) => ProofChoice::Without,
+            _ => ProofChoice::Auto,
+        },
         directory: !args.no_directory,
         force: args.force,
         memory: Spill::DEFAULT_MEMORY,
@@ -40,7 +45,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     let started = Instant::now();
     let mut bar = Bar::new();
     let mut stages = Stages::new();
-    let manifest = build_database(&options, &*device, &mut |stage, done, total| {
+    build_database(&options, &*device, &mut |stage, done, total| {
         stages.at(stage);
         let (label, in_bytes) = match stage {
             Stage::Read => ("reading", in_bytes),
@@ -53,18 +58,19 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         if interrupted.load(Ordering::Relaxed) { Err(StoreError::Interrupted) } else { Ok(()) }
     })?;
     drop(bar);
+    let stored = Stored::open(&options.out)?;
     let seconds = started.elapsed().as_secs_f64();
     let [read, layout, hint] = stages.end();
     if args.json {
-        let mut value = describe(&manifest)?;
+        let mut value = describe(&stored)?;
         value["stages"] = json!({"read": read, "layout": layout, "hint": hint});
         value["out"] = json!(options.out.display().to_string());
         value["device"] = json!(device.name());
         value["seconds"] = json!(seconds);
         output::json(&value)?;
     } else {
-        output::print(&summary(&manifest)?)?;
-        note_large_hint(&manifest);
+        output::print(&summary(&stored)?)?;
+        note_large_hint(stored.manifest());
         output::print(&format!(
             "made {} in {seconds:.1} s on {} (read {read:.1} s, laid out {layout:.1} s, hint {hint:.1} s); serve it \
              with: blindcore serve {}\n",
@@ -254,9 +260,9 @@ fn say_update(
 pub(crate) fn inspect(args: &args::Inspect) -> anyhow::Result<Outcome> {
     let stored = Stored::open(&args.dir)?;
     if args.json {
-        output::json(&describe(stored.manifest())?)?;
+        output::json(&describe(&stored)?)?;
     } else {
-        output::print(&summary(stored.manifest())?)?;
+        output::print(&summary(&stored)?)?;
     }
     Ok(Outcome::Done)
 }
@@ -286,7 +292,8 @@ pub(crate) fn verify(args: &args::Inspect) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn describe(manifest: &Manifest) -> anyhow::Result<serde_json::Value> {
+fn describe(stored: &Stored) -> anyhow::Result<serde_json::Value> {
+    let manifest = stored.manifest();
     let part = |part: &PartManifest| -> anyhow::Result<serde_json::Value> {
         let params = part.params()?;
         Ok(json!({
@@ -300,6 +307,7 @@ fn describe(manifest: &Manifest) -> anyhow::Result<serde_json::Value> {
             "database_bytes": part.shards.iter().map(|s| s.bytes).sum::<u64>(),
             "shards": part.shards.len(),
             "hint_bytes": part.hint.bytes,
+            "proofs": part.proofs,
             "state_bytes": part.state.as_ref().map_or(0, |s| s.bytes),
             "query_bytes": params.query_bytes(),
             "answer_bytes": params.answer_bytes(),
@@ -322,7 +330,8 @@ fn describe(manifest: &Manifest) -> anyhow::Result<serde_json::Value> {
     }))
 }
 
-fn summary(manifest: &Manifest) -> anyhow::Result<String> {
+fn summary(stored: &Stored) -> anyhow::Result<String> {
+    let manifest = stored.manifest();
     let blocks = match manifest.blocks() {
         1 => String::new(),
         n => format!(", in up to {n} slots, each looked up on its own"),
@@ -338,10 +347,11 @@ fn summary(manifest: &Manifest) -> anyhow::Result<String> {
         manifest.values.join(", ")
     };
     let mut text = format!(
-        "table {}, epoch {}: {} rows, found {found}\n  a record is      {columns}{blocks}\n",
+        "table {}, epoch {}: {} rows, found {found}\n  a record is      {columns}{blocks}\n  digest           {}\n",
         manifest.name,
         manifest.epoch,
-        manifest.live_rows()
+        manifest.live_rows(),
+        output::hex(stored.description()?.digest())
     );
     let mut part = |title: &str, part: &PartManifest| -> anyhow::Result<()> {
         let params: Params = part.params()?;
@@ -368,6 +378,14 @@ fn summary(manifest: &Manifest) -> anyhow::Result<String> {
             output::bytes(params.query_bytes() as u64),
             output::bytes(params.answer_bytes() as u64),
         );
+        text += &match &part.proofs {
+            Some(proofs) => format!(
+                "  proofs           {} B of a slot, {} of the hint: a wrong answer is noticed\n",
+                proofs.slot_bytes(),
+                output::bytes(proofs.root_bytes())
+            ),
+            None => "  proofs           none: a wrong answer is not noticed (db build --proofs)\n".to_owned(),
+        };
         Ok(())
     };
     part("records", &manifest.records)?;

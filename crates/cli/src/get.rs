@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::Context;
-use blindcore_client::{CacheDir, Client, Lookup, Options, TableClient, Timings, Token, Traffic};
+use blindcore_client::{
+    CacheDir, Client, Error, Lookup, Options, TableClient, Timings, Token, Traffic, Trust,
+};
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
@@ -34,7 +36,8 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
         (false, Some(dir)) => CacheDir::At(dir),
         (false, None) => CacheDir::User,
     };
-    let options = options(config, &args.server)?;
+    let trust = args.pin.map_or(Trust::Server, Trust::Digest);
+    let options = Options { trust, ..options(config, &args.server)? };
     let keys = args.keys_from.as_deref().map(read_keys).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -50,7 +53,7 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
             (Some(key), _, _) => vec![(json!({"key": key}), table.get(key).await?)],
             (_, Some(index), _) => {
                 let lookup = match table.get_index(index).await {
-                    Err(e @ blindcore_client::Error::NoSuchRow { .. }) => {
+                    Err(e @ Error::NoSuchRow { .. }) => {
                         output::note(&e.to_string());
                         Lookup { found: None, bytes: Traffic::default(), ms: Timings::default() }
                     }
@@ -65,7 +68,7 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
                     let found = match table.get_many(batch).await {
                         Ok(found) => found,
                         // What an answer decodes to must not show in what is sent next: all keys are asked.
-                        Err(e @ blindcore_client::Error::Garbage { .. }) => {
+                        Err(e @ (Error::Garbage { .. } | Error::WrongAnswer { .. })) => {
                             garbage.get_or_insert(e);
                             continue;
                         }
@@ -224,6 +227,7 @@ fn describe(asked: &Value, lookup: &Lookup, table: &TableClient) -> Value {
         }),
     );
     out.insert("epoch".into(), json!(table.description().epoch()));
+    out.insert("digest".into(), json!(output::hex(table.description().digest())));
     Value::Object(out)
 }
 

@@ -124,3 +124,8 @@ pub(crate) fn printable(value: &serde_json::Value) -> String {
         })
         .collect()
 }
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

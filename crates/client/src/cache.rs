@@ -55,8 +55,17 @@ impl CacheDir {
     }
 }
 
-/// A hint in memory, aligned for its words.
+/// A hint in memory, the roots of proofs behind it, aligned for its words.
 pub(crate) struct Words(Vec<u32>);
+
+/// The first so many bytes of it.
+pub(crate) struct Start(pub(crate) Arc<Words>, pub(crate) usize);
+
+impl AsRef<[u8]> for Start {
+    fn as_ref(&self) -> &[u8] {
+        &(*self.0).as_ref()[..self.1]
+    }
+}
 
 impl AsRef<[u8]> for Words {
     fn as_ref(&self) -> &[u8] {
@@ -268,7 +277,7 @@ mod tests {
         let params = Params::new(Scheme::Simple, geometry).unwrap();
         let hint: Vec<u8> = (0..4 * params.hint_words()).map(|i| i as u8).collect();
         let hint_digest = *blake3::hash(&hint).as_bytes();
-        (hint, PartDescription { params, hint_digest })
+        (hint, PartDescription { params, hint_digest, proofs: None })
     }
 
     #[test]

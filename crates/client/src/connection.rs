@@ -34,6 +34,8 @@ pub struct Options {
     pub token: Option<Token>,
     /// Asks servers beyond this machine over `http://` too, which everybody between can read and change.
     pub plain_text: bool,
+    /// Which tables are taken from the server.
+    pub trust: Trust,
     /// How long connecting may take.
     pub connect_timeout: Duration,
     /// How long an answer, or the next piece of a hint, may take.
@@ -51,11 +53,46 @@ impl Default for Options {
             ca: None,
             token: None,
             plain_text: false,
+            trust: Trust::Server,
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(120),
             hint_bytes: 4 << 30,
             queries_per_request: 64,
         }
+    }
+}
+
+/// Which tables a client takes from a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Those that it says it has.
+    #[default]
+    Server,
+    /// The one with this digest, and with proofs: one table at one epoch.
+    Digest([u8; 32]),
+}
+
+impl Trust {
+    /// Says no to another table.
+    fn check(self, table: &TableDescription) -> Result<(), Error> {
+        let refuse = |why: String| Err(Error::Untrusted { table: table.name().to_owned(), why });
+        match self {
+            Trust::Server => return Ok(()),
+            Trust::Digest(pinned) if *table.digest() != pinned => {
+                let hex = |digest: &[u8; 32]| digest.iter().map(|b| format!("{b:02x}")).collect::<String>();
+                return refuse(format!(
+                    "at epoch {} its digest is {} and not {}",
+                    table.epoch(),
+                    hex(table.digest()),
+                    hex(&pinned)
+                ));
+            }
+            Trust::Digest(_) => {}
+        }
+        if table.has_proofs() {
+            return Ok(());
+        }
+        refuse("it has no proofs, so a wrong answer would not be noticed".into())
     }
 }
 
@@ -186,6 +223,7 @@ impl Client {
                 what: format!("asked for table {name}, it answers with {}", table.name()),
             });
         }
+        self.options.trust.check(&table)?;
         let queries = [records_queries, keys_queries, changes_queries, new_keys_queries];
         TableClient::open(self.clone(), table, queries, progress, before).await
     }

@@ -9,7 +9,7 @@ use tonic::{Code, Status};
 ///
 /// Nothing here is ever told to the server, and no query is ever sent again: a server that learnt whether an
 /// answer of its choosing decodes could read the secret from it, bit by bit (selective failure). Who retries
-/// on [`Error::Garbage`] gives a malicious server such a bit.
+/// on [`Error::Garbage`] or [`Error::WrongAnswer`] gives a malicious server such a bit.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -103,6 +103,17 @@ pub enum Error {
         /// What is wrong with it.
         source: TableError,
     },
+    /// The server has another table than is trusted. Nothing was asked of it.
+    #[error(
+        "table {table} is refused: {why}; ask whoever publishes the table for its digest, and another server if this one \
+         has an older table"
+    )]
+    Untrusted {
+        /// The table.
+        table: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The server does not follow the protocol in some other way.
     #[error("the server does not follow the protocol: {what}; update the older of client and server")]
     Protocol {
@@ -183,6 +194,18 @@ pub enum Error {
         table: String,
         /// What is wrong with it.
         why: String,
+    },
+    /// What came out is not what the table's digest says. The server was not told, and nothing was sent again.
+    #[error(
+        "an answer of table {table}, part {part}, is not what the table's digest says. Either its database is damaged \
+         or the server cheats; verify the database before you ask it again, for asking again tells a cheat that this \
+         failed"
+    )]
+    WrongAnswer {
+        /// The table.
+        table: String,
+        /// The part.
+        part: PartKind,
     },
     /// The scheme refused.
     #[error(transparent)]

@@ -36,7 +36,7 @@ mod token;
 
 pub use blindcore_wire::{PartKind, Reason, TableDescription, Value, proto::TableSummary};
 pub use cache::CacheDir;
-pub use connection::{Client, Options};
+pub use connection::{Client, Options, Trust};
 pub use error::Error;
 pub use hint::Progress;
 pub use table::{Lookup, Record, TableClient, Timings, Traffic};

@@ -15,6 +15,7 @@ use prost::Message;
 use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
 
+use crate::cache::{Start, Words};
 use crate::error::refused;
 use crate::hint::{Fetch, Progress};
 use crate::{Client, Error};
@@ -105,6 +106,8 @@ struct PartClient {
     kind: PartKind,
     part: PartDescription,
     lookup: Arc<blindcore_lookup::Client>,
+    /// With the roots of proofs.
+    hint: Arc<Words>,
     most_queries: usize,
     fetched: u64,
 }
@@ -258,8 +261,11 @@ impl TableClient {
             let base = self.ask(&self.records, in_base, by_number).await?;
             let numbers = indices.iter().map(|i| Zeroizing::new(i.to_le_bytes().to_vec())).collect();
             let changes = self.changes_of(numbers).await?;
-            let found = |((slot, change), index): ((Slot, Option<Found>), &u64)| {
-                let bytes = (*index < base_rows).then_some(&**slot.bytes);
+            let found = |((slot, change), index): ((Slot, Result<Option<Found>, Error>), &u64)| {
+                let change = change?;
+                let open =
+                    || self.records.proven((*index).into(), &slot).ok_or_else(|| self.wrong(&self.records));
+                let bytes = if *index < base_rows { Some(open()?) } else { None };
                 match combined(bytes, change.as_ref()) {
                     Some(bytes) => Ok(self.lookup(
                         (slot.traffic, slot.ms),
@@ -277,34 +283,38 @@ impl TableClient {
         if self.table.keys().is_none() {
             return Err(Error::NotIndexed { table: self.name() });
         }
-        let slots = self.ask(self.keys(PartKind::Keys).await?, in_base, by_number).await?;
-        let added: Vec<Option<Slot>> = if self.table.part(PartKind::NewKeys).is_some() {
-            let of = |i: &u64| i.checked_sub(base_rows).unwrap_or(0);
-            let added =
-                self.ask(self.keys(PartKind::NewKeys).await?, indices.iter().map(of).collect(), by_number);
-            added.await?.into_iter().map(Some).collect()
+        let part = self.keys(PartKind::Keys).await?;
+        let slots = self.ask(part, in_base, by_number).await?;
+        let of = |i: &u64| i.checked_sub(base_rows).unwrap_or(0);
+        let (new_part, added): (_, Vec<Option<Slot>>) = if self.table.part(PartKind::NewKeys).is_some() {
+            let part = self.keys(PartKind::NewKeys).await?;
+            let added = self.ask(part, indices.iter().map(of).collect(), by_number);
+            (part, added.await?.into_iter().map(Some).collect())
         } else {
-            slots.iter().map(|_| None).collect()
+            (part, slots.iter().map(|_| None).collect())
         };
-        // A slot that holds no key is looked up like any other, as the empty key: a server must not see which
-        // of its answers made sense.
+        // A slot that holds no key, or a wrong one, is looked up like any other, as the empty key: a server must not
+        // see which of its answers made sense.
         let keys: Vec<_> = slots
             .iter()
             .zip(&added)
             .zip(indices)
-            .map(|((slot, added), index)| match added {
-                Some(added) if *index >= base_rows => decode_key_slot(&added.bytes),
-                _ => decode_key_slot(&slot.bytes),
+            .map(|((slot, added), index)| {
+                let (part, number, slot) = match added {
+                    Some(added) if *index >= base_rows => (new_part, of(index), added),
+                    _ => (part, *index, slot),
+                };
+                let opened = part.proven(number.into(), slot).ok_or_else(|| self.wrong(part))?;
+                decode_key_slot(opened).ok_or_else(|| self.garbage("the slot of its key holds none"))
             })
             .collect();
-        let asked = keys.iter().map(|key| Zeroizing::new(key.unwrap_or_default().to_vec())).collect();
+        let asked =
+            keys.iter().map(|key| Zeroizing::new(key.as_ref().map_or(vec![], |k| k.to_vec()))).collect();
         let records = self.records_of(asked).await?;
         let mut lookups = Vec::with_capacity(slots.len());
-        for (((slot, added), key), record) in slots.iter().zip(&added).zip(&keys).zip(records) {
+        for (((slot, added), key), record) in slots.iter().zip(&added).zip(keys).zip(records) {
+            key?;
             let mut lookup = record?;
-            if key.is_none() {
-                return Err(self.garbage("the slot of its key holds none"));
-            }
             // Rows are gone only where something changed.
             if lookup.found.is_none() && self.changes.is_none() {
                 return Err(self.garbage("the key of this row is not in the table"));
@@ -327,24 +337,28 @@ impl TableClient {
             .await
     }
 
-    /// What is said of each of these keys or row numbers since the base was built; nothing where nothing changed.
-    async fn changes_of(&self, keys: Vec<Zeroizing<Vec<u8>>>) -> Result<Vec<Option<Found>>, Error> {
-        let Some(part) = &self.changes else { return Ok(keys.iter().map(|_| None).collect()) };
+    /// What is said of each of these keys or row numbers since the base was built; nothing where nothing changed. An
+    /// error for the whole only where the server knows of it.
+    async fn changes_of(
+        &self,
+        keys: Vec<Zeroizing<Vec<u8>>>,
+    ) -> Result<Vec<Result<Option<Found>, Error>>, Error> {
+        let Some(part) = &self.changes else { return Ok(keys.iter().map(|_| Ok(None)).collect()) };
         let blocks = self.table.changes().map_or(1, |c| c.blocks);
         let found =
             self.by_key(part, keys, blocks, |table| table.changes_index().expect("changes have an index"));
-        Ok(found.await?.into_iter().map(Some).collect())
+        Ok(found.await?.into_iter().map(|found| found.map(Some)).collect())
     }
 
     /// The records of keys in a keyed part. Each takes as many queries as the longest, so that a server doesn't see
-    /// how long one is.
+    /// how long one is. An error for the whole only where the server knows of it.
     async fn by_key(
         &self,
         part: &PartClient,
         keys: Vec<Zeroizing<Vec<u8>>>,
         blocks: u32,
         index: fn(&TableDescription) -> &Index,
-    ) -> Result<Vec<Found>, Error> {
+    ) -> Result<Vec<Result<Found, Error>>, Error> {
         let targets: Vec<Block> =
             keys.iter().flat_map(|key| (0..blocks).map(move |block| (key.clone(), block))).collect();
         let table = self.table.clone();
@@ -357,16 +371,17 @@ impl TableClient {
             for (slot, (key, block)) in slots.iter().zip(targets) {
                 found.traffic.add(slot.traffic);
                 found.ms.add(slot.ms);
-                let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> =
-                    index(&self.table).select_block(key, *block).1;
-                match keyword::open(&slot.bytes, &fingerprint) {
-                    Some(bytes) if !ended => {
-                        found.bytes.get_or_insert_with(Zeroizing::default).extend_from_slice(bytes);
-                    }
-                    _ => ended = true,
+                let index = index(&self.table);
+                let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> = index.select_block(key, *block).1;
+                if ended || keyword::open(&slot.bytes, &fingerprint).is_none() {
+                    ended = true;
+                    continue;
                 }
+                let proven = part.proven(*index.order(key, *block), slot).ok_or_else(|| self.wrong(part))?;
+                let bytes = &proven[FINGERPRINT_BYTES..];
+                found.bytes.get_or_insert_with(Zeroizing::default).extend_from_slice(bytes);
             }
-            found
+            Ok(found)
         };
         let blocks = blocks as usize;
         Ok(slots.chunks(blocks).zip(targets.chunks(blocks)).map(of_a_key).collect())
@@ -380,6 +395,10 @@ impl TableClient {
         Error::Garbage { table: self.name(), why: why.to_string() }
     }
 
+    fn wrong(&self, part: &PartClient) -> Error {
+        Error::WrongAnswer { table: self.name(), part: part.kind }
+    }
+
     /// Records by key: an error for the whole only where the server knows of it.
     async fn records_of(&self, keys: Vec<Zeroizing<Vec<u8>>>) -> Result<Vec<Result<Lookup, Error>>, Error> {
         let base = self.by_key(&self.records, keys.clone(), self.table.blocks(), |table| {
@@ -387,7 +406,9 @@ impl TableClient {
         });
         let base = base.await?;
         let changes = self.changes_of(keys.clone()).await?;
-        let open = |((base, change), key): ((Found, Option<Found>), Zeroizing<Vec<u8>>)| {
+        type Changes = Result<Option<Found>, Error>;
+        let open = |((base, change), key): ((Result<Found, Error>, Changes), Zeroizing<Vec<u8>>)| {
+            let (base, change) = (base?, change?);
             let record = combined(base.bytes.as_ref().map(|b| &b[..]), change.as_ref());
             let record = record.map(|bytes| self.record(Some(key.to_vec()), bytes)).transpose()?;
             Ok(self.lookup((base.traffic, base.ms), change.as_ref(), record))
@@ -503,14 +524,25 @@ impl PartClient {
             return Err(Error::Protocol { what: format!("it allows no query of part {kind}") });
         }
         let most_queries = (most_queries as usize).min(client.options.queries_per_request).max(1);
-        let (lookup, fetched) = match before.filter(|p| p.is(table, kind)) {
-            Some(same) => (same.lookup.clone(), 0),
-            None => {
-                let (hint, fetched) = Fetch { client, table, kind, part, progress }.run().await?;
-                (Arc::new(blindcore_lookup::Client::new(part.params, hint)?), fetched)
+        if let Some(same) = before.filter(|p| p.is(table, kind)) {
+            return Ok(Self { most_queries, fetched: 0, ..same.clone() });
+        }
+        let (hint, fetched) = Fetch { client, table, kind, part, progress }.run().await?;
+        let words = Arc::new(Start(hint.clone(), 4 * part.params.hint_words()));
+        let lookup = Arc::new(blindcore_lookup::Client::new(part.params, words)?);
+        Ok(Self { kind, part: *part, lookup, hint, most_queries, fetched })
+    }
+
+    /// What is in a slot beside its proof; nothing where that is not what the table's digest says. `id` is what the slot
+    /// is found by.
+    fn proven<'a>(&self, id: u128, slot: &'a Slot) -> Option<&'a [u8]> {
+        match &self.part.proofs {
+            None => Some(&slot.bytes),
+            Some(proofs) => {
+                let roots = &(*self.hint).as_ref()[4 * self.part.params.hint_words()..];
+                proofs.open(self.kind, roots, id, &slot.bytes)
             }
-        };
-        Ok(Self { kind, part: *part, lookup, most_queries, fetched })
+        }
     }
 
     /// Whether it is this very part of this table.

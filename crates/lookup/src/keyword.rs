@@ -132,6 +132,12 @@ impl Index {
         (group, columns.map(|c| c as usize), hash.fingerprint)
     }
 
+    /// What tells a key's block from all others of the table: [`KeyHash::order`].
+    #[must_use]
+    pub fn order(&self, key: &[u8], block: u32) -> Zeroizing<u128> {
+        Zeroizing::new(KeyHash::new(&self.salt, key).block(&self.salt, block).order())
+    }
+
     /// What to pick for a key, and its fingerprint. Reads every seed alike.
     #[must_use]
     pub fn select(&self, key: &[u8]) -> (Selection, Zeroizing<[u8; FINGERPRINT_BYTES]>) {

@@ -138,6 +138,7 @@ fn part_json(table: &HostedTable, kind: PartKind) -> JsonValue {
         "params_digest": hex(&params.digest()),
         "hint_digest": hex(&description.hint_digest),
         "hint_bytes": description.hint_bytes(),
+        "proofs": description.proofs,
         "query_bytes": params.query_bytes(),
         "answer_bytes": params.answer_bytes(),
         "queries_per_request": part.most_queries,

@@ -16,9 +16,9 @@ use std::thread::{self, ScopedJoinHandle};
 
 use blindcore_accel::{Database, Device, Layout, Placed};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::{
-    Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan, plan_blocks, preprocess_placed,
-};
+use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks, preprocess_placed};
+use blindcore_wire::proof::{self, NODE_BYTES, Node, Proofs};
+use blindcore_wire::{PartKind, ProofChoice};
 
 use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, Parts, to_hex};
 use crate::mapped::{self, Scratch};
@@ -44,6 +44,8 @@ pub struct BuildOptions {
     pub out: PathBuf,
     /// Which scheme.
     pub scheme: SchemeChoice,
+    /// Whether clients can tell a wrong answer.
+    pub proofs: ProofChoice,
     /// Whether a table with keys can also be read by index, through a directory of its keys.
     pub directory: bool,
     /// Whether to replace a database that is there.
@@ -92,8 +94,8 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
 
     let epoch = folder.epoch;
     let build = Build { dir: &dir, device, origin: options.source.to_string(), epoch };
-    let mut blocks = 1;
-    let records = match read.salt {
+    let (mut blocks, keyed) = (1, read.salt.is_some());
+    let (params, depth) = match read.salt {
         None => {
             let payload = read.records.max_payload().max(1);
             if payload > MAX_RECORD_BYTES {
@@ -103,28 +105,23 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
                     options.source
                 )));
             }
-            let params = plan(rows, payload, false, options.scheme)?;
-            let (shards, _) = build.matrix("records", &params, read.records.finish()?, false, rows, watch)?;
-            build.part("records", &params, shards, None, watch)?
+            proof::plan(rows, payload, false, options.scheme, options.proofs)?
         }
         Some(salt) => {
             (read.records, blocks) = cut(&dir, options.memory, read.records, &salt)?;
-            let record_bytes = read.records.max_payload().saturating_sub(FINGERPRINT_BYTES).max(1);
-            let slots = read.records.count();
-            let planned = plan(slots, record_bytes, true, options.scheme)?;
-            let columns = keyword::columns_for(read.records.fullest(planned.geometry.groups)?);
-            let params = Params::new(planned.scheme, Geometry { columns, ..planned.geometry })?;
-            let (shards, seeds) =
-                build.matrix("records", &params, read.records.finish()?, true, slots, watch)?;
-            build.part("records", &params, shards, Some(seeds), watch)?
+            plan_keyed(&mut read.records, 1, options.scheme, options.proofs)?
         }
     };
+    let wanted = Wanted { kind: PartKind::Records, prefix: "records", params, depth, keyed };
+    let slots = read.records.count();
+    let records = build.part(&wanted, read.records.finish()?, slots, watch)?;
     let keys = match read.keys.take() {
         None => None,
         Some(keys) => {
-            let params = plan(rows, keys.max_payload(), false, SchemeChoice::Auto)?;
-            let (shards, _) = build.matrix("keys", &params, keys.finish()?, false, rows, watch)?;
-            Some(build.part("keys", &params, shards, None, watch)?)
+            let proofs = as_records_do(depth.is_some());
+            let (params, depth) = proof::plan(rows, keys.max_payload(), false, SchemeChoice::Auto, proofs)?;
+            let wanted = Wanted { kind: PartKind::Keys, prefix: "keys", params, depth, keyed: false };
+            Some(build.part(&wanted, keys.finish()?, rows, watch)?)
         }
     };
     let (key, values, salt) = (options.key.clone(), read.values, read.salt);
@@ -150,6 +147,24 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
     write().map_err(|e| StoreError::io(&path, "written", e))?;
     folder.publish()?;
     Ok(manifest)
+}
+
+/// All parts of a table have proofs or none.
+pub(crate) fn as_records_do(proofs: bool) -> ProofChoice {
+    if proofs { ProofChoice::With } else { ProofChoice::Without }
+}
+
+/// The parameters of records by key, each a fingerprint and at least so many bytes, and the depth of their proofs.
+pub(crate) fn plan_keyed(
+    records: &mut Spill,
+    least: usize,
+    scheme: SchemeChoice,
+    proofs: ProofChoice,
+) -> Result<(Params, Option<u8>), StoreError> {
+    let record_bytes = records.max_payload().saturating_sub(FINGERPRINT_BYTES).max(least);
+    let (planned, depth) = proof::plan(records.count(), record_bytes, true, scheme, proofs)?;
+    let columns = keyword::columns_for(records.fullest(planned.geometry.groups)?);
+    Ok((Params::new(planned.scheme, Geometry { columns, ..planned.geometry })?, depth))
 }
 
 fn table_name(options: &BuildOptions) -> Result<String, StoreError> {
@@ -317,9 +332,37 @@ pub(crate) struct Build<'a> {
     pub(crate) epoch: u64,
 }
 
+/// A matrix that is to be made.
+pub(crate) struct Wanted<'a> {
+    pub(crate) kind: PartKind,
+    /// What its files' names begin with.
+    pub(crate) prefix: &'a str,
+    pub(crate) params: Params,
+    /// Levels of its slots' proofs, if they have any.
+    pub(crate) depth: Option<u8>,
+    /// Whether its slots are found by key.
+    pub(crate) keyed: bool,
+}
+
+impl Wanted<'_> {
+    /// Chunks of proofs that so many slots in a group make.
+    fn chunks(&self, slots: usize) -> usize {
+        self.depth.map_or(0, |depth| slots.div_ceil(1 << depth))
+    }
+}
+
+/// A matrix that was laid out.
+struct LaidOut {
+    shards: Vec<FileEntry>,
+    /// Of its buckets, where it is keyed.
+    seeds: Vec<u8>,
+    chunks: u32,
+    /// Of its chunks, and room.
+    roots: Scratch,
+}
+
 impl Build<'_> {
-    /// Lays out a matrix: records in their order or, of a keyed table, a solved bucket a group. Also returns the
-    /// seeds of the buckets.
+    /// Lays out a matrix: records in their order or, of a keyed table, a solved bucket a group.
     ///
     /// It goes in rounds of some groups: while those of one round are written, those of the next are solved, each
     /// on a thread, and those of the one after it collected. So what is written doesn't depend on threads.
@@ -328,15 +371,14 @@ impl Build<'_> {
     ///   entries ──collect──▶ buckets ──solve──▶ cells ──write──▶ shards
     ///   round        n + 2              n + 1              n
     /// ```
-    pub(crate) fn matrix(
+    fn matrix(
         &self,
-        prefix: &str,
-        params: &Params,
+        wanted: &Wanted<'_>,
         mut entries: Entries,
-        keyed: bool,
         rows: u64,
         watch: Watch<'_>,
-    ) -> Result<(Vec<FileEntry>, Vec<u8>), StoreError> {
+    ) -> Result<LaidOut, StoreError> {
+        let Wanted { prefix, ref params, keyed, .. } = *wanted;
         watch(Stage::Fill, 0, Some(rows))?;
         let Geometry { record_bytes, groups, columns } = params.geometry;
         let group_bytes = record_bytes * columns;
@@ -348,6 +390,14 @@ impl Build<'_> {
         let (mut solved, mut writing) = (memory()?, memory()?);
         let mut shards = Shards::new(self, prefix, params);
         let mut seeds = Vec::with_capacity(groups);
+        // Each group's last chunk may be a short one.
+        let most = wanted.depth.map_or(0, |depth| rows.div_ceil(1 << depth) + groups as u64);
+        if most > u32::MAX.into() {
+            let why = format!("{rows} rows are too many for proofs; build without them (--no-proofs)");
+            return Err(StoreError::Unfit(why));
+        }
+        let mut roots = self.scratch(NODE_BYTES * most as usize)?;
+        let (mut chunks, mut sealed) = (0, 0);
         for start in (0..groups + 2 * round).step_by(round) {
             // The groups of the round that started so many rounds ago.
             let ago = |rounds: usize| {
@@ -361,10 +411,15 @@ impl Build<'_> {
                         bucket.collect(&mut entries, params, keyed.then_some(group))
                     })
                 });
-                let solvers = solving.iter_mut().zip(&mut solved).take(ago(1).len());
+                let solvers = ago(1).zip(solving.iter_mut().zip(&mut solved));
                 let solvers: Vec<_> = solvers
-                    .map(|(bucket, cells)| {
-                        scope.spawn(move || bucket.solve(params, keyed, cells, &self.origin))
+                    .map(|(group, (bucket, cells))| {
+                        let first = chunks;
+                        chunks += wanted.chunks(bucket.lines.len());
+                        scope.spawn(move || {
+                            let roots = bucket.seal(wanted, group, first);
+                            Ok::<_, StoreError>((bucket.solve(params, keyed, cells, &self.origin)?, roots))
+                        })
                     })
                     .collect();
                 for (group, cells) in ago(2).zip(&mut writing) {
@@ -373,14 +428,18 @@ impl Build<'_> {
                     watch(Stage::Fill, done, Some(rows))?;
                 }
                 for solver in solvers {
-                    seeds.push(joined(solver)?);
+                    let (seed, new) = joined(solver)?;
+                    seeds.push(seed);
+                    let new = new.as_flattened();
+                    roots.bytes()[sealed..sealed + new.len()].copy_from_slice(new);
+                    sealed += new.len();
                 }
                 joined(collected).map_err(StoreError::from)
             })?;
             std::mem::swap(&mut collecting, &mut solving);
             std::mem::swap(&mut solved, &mut writing);
         }
-        Ok((shards.finish()?, seeds))
+        Ok(LaidOut { shards: shards.finish()?, seeds, chunks: chunks as u32, roots })
     }
 
     fn scratch(&self, len: usize) -> Result<Scratch, StoreError> {
@@ -412,15 +471,17 @@ impl Build<'_> {
         Ok(contract.place(Database::Packed(mapped)).map_err(blindcore_lookup::Error::from)?)
     }
 
-    /// The rest of a part, once its shards stand: hint, state and seeds.
+    /// A part: its matrix, then hint, state and seeds.
     pub(crate) fn part(
         &self,
-        prefix: &str,
-        params: &Params,
-        shards: Vec<FileEntry>,
-        seeds: Option<Vec<u8>>,
+        wanted: &Wanted<'_>,
+        entries: Entries,
+        rows: u64,
         watch: Watch<'_>,
     ) -> Result<PartManifest, StoreError> {
+        let LaidOut { shards, seeds, chunks, mut roots } = self.matrix(wanted, entries, rows, watch)?;
+        let Wanted { prefix, ref params, .. } = *wanted;
+        let proofs = wanted.depth.map(|depth| Proofs { depth, chunks });
         watch(Stage::Hint, 0, None)?;
         let digest = params.digest();
         let matrix = self.place(params, &shards)?;
@@ -433,14 +494,17 @@ impl Build<'_> {
             payload_digest: [0; 32],
         };
         let path = self.dir.join(format!("{prefix}.hint"));
-        let made =
-            section::write_mapped(&path, header(Kind::Hint, 4 * params.hint_words() as u64), |hint| {
-                let hint = bytemuck::cast_slice_mut(hint);
-                state = preprocess_placed(params, self.device, &*matrix, hint, &mut |done, total| {
-                    watch(Stage::Hint, done, Some(total))
-                })?;
-                Ok::<(), StoreError>(())
+        let words = 4 * params.hint_words();
+        let root_bytes = proofs.map_or(0, |p| p.root_bytes());
+        let made = section::write_mapped(&path, header(Kind::Hint, words as u64 + root_bytes), |payload| {
+            let (hint, end) = payload.split_at_mut(words);
+            end.copy_from_slice(&roots.bytes()[..end.len()]);
+            let hint = bytemuck::cast_slice_mut(hint);
+            state = preprocess_placed(params, self.device, &*matrix, hint, &mut |done, total| {
+                watch(Stage::Hint, done, Some(total))
             })?;
+            Ok::<(), StoreError>(())
+        })?;
         let hint = entry(&path, &made);
         let write = |kind: Kind, suffix: &str, bytes: Vec<u8>| {
             let mut writer =
@@ -455,8 +519,9 @@ impl Build<'_> {
             layout: Layout::Tiles16x64.name().into(),
             shards,
             hint,
+            proofs,
             state: state.map(|s| write(Kind::State, "state", s)).transpose()?,
-            seeds: seeds.map(|s| write(Kind::Seeds, "seeds", s)).transpose()?,
+            seeds: if wanted.keyed { Some(write(Kind::Seeds, "seeds", seeds)?) } else { None },
         })
     }
 }
@@ -508,6 +573,21 @@ impl Bucket {
             slots[self.lines.len() * record_bytes..].fill(0);
         }
         Ok(())
+    }
+
+    /// Writes proofs into the slots, if they are to have any. Gives the roots of their chunks, which count from
+    /// `first`.
+    fn seal(&mut self, wanted: &Wanted<'_>, group: usize, first: usize) -> Vec<Node> {
+        let Some(depth) = wanted.depth else { return Vec::new() };
+        let Geometry { record_bytes, columns, .. } = wanted.params.geometry;
+        let start = group as u128 * columns as u128;
+        let ids: Vec<u128> = if wanted.keyed {
+            self.hashes.iter().map(KeyHash::order).collect()
+        } else {
+            (start..).take(self.hashes.len()).collect()
+        };
+        let slots = &mut self.slots.bytes()[..ids.len() * record_bytes];
+        proof::seal(wanted.kind, depth, first as u32, &ids, slots)
     }
 
     /// Fills the group's cells. Records that are not keyed are their own.

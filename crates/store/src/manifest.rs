@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blindcore_lookup::{Geometry, Params, Scheme};
-use blindcore_wire::PartKind;
+use blindcore_wire::{PartKind, Proofs};
 use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
@@ -11,8 +11,8 @@ use crate::StoreError;
 /// The manifest's file name.
 pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
-/// What a manifest says in `version`, at most: 1, or 2 for a table that changed since it was built or has
-/// records of several blocks.
+/// What a manifest says in `version`, at most: 1, or 2 for a table that changed since it was built, has records of
+/// several blocks or proofs.
 const VERSION: u32 = 2;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
@@ -98,8 +98,11 @@ pub struct PartManifest {
     pub layout: String,
     /// The matrix, in order.
     pub shards: Vec<FileEntry>,
-    /// The hint that clients fetch.
+    /// The hint that clients fetch, and behind it the roots of proofs.
     pub hint: FileEntry,
+    /// How slots end in proofs, where they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proofs: Option<Proofs>,
     /// What DoublePIR's server keeps beside the matrix.
     pub state: Option<FileEntry>,
     /// A seed for each group, where records are found by key.
@@ -168,7 +171,7 @@ impl Manifest {
         let salt = salt.map(|s| to_hex(&s));
         let base_epoch = (base_epoch != epoch).then_some(base_epoch);
         let blocks = some_blocks(blocks);
-        let version = version(base_epoch.is_some() || blocks.is_some());
+        let version = version(base_epoch.is_some() || blocks.is_some() || records.proofs.is_some());
         let (magic, checksum) = (MAGIC.into(), String::new());
         let mut new = Self {
             magic,
@@ -274,12 +277,13 @@ impl Manifest {
         if self.records.seeds.is_some() != self.key.is_some() {
             return Err("its keyword seeds don't fit its key".into());
         }
-        if self.version != version(self.base_epoch.is_some() || self.blocks.is_some())
+        let new = self.base_epoch.is_some() || self.blocks.is_some() || self.records.proofs.is_some();
+        if self.version != version(new)
             || self.base_epoch() > self.epoch
             || self.base_epoch == Some(self.epoch)
             || (self.changes.is_some() && self.base_epoch.is_none())
         {
-            return Err("its epochs don't fit its version".into());
+            return Err("its epochs or proofs don't fit its version".into());
         }
         if let Some(changes) = &self.changes {
             if from_hex(&changes.salt).is_none() || changes.records.seeds.is_none() {
@@ -305,7 +309,8 @@ impl Manifest {
             }
             let seeds = part.seeds.as_ref().map_or(params.geometry.groups as u64, |s| s.bytes);
             let state = part.state.as_ref().map_or(0, |s| s.bytes);
-            if part.hint.bytes != 4 * params.hint_words() as u64
+            let roots = part.proofs.map_or(0, |p| p.root_bytes());
+            if part.hint.bytes != 4 * params.hint_words() as u64 + roots
                 || state != params.state_bytes() as u64
                 || seeds != params.geometry.groups as u64
             {

@@ -6,7 +6,7 @@ use blindcore_accel::{Device, Layout, SharedBytes};
 use blindcore_lookup::Params;
 use blindcore_lookup::keyword::{self, Index};
 use blindcore_wire::{
-    Change, ChangesContent, KeyedContent, PartDescription, PartKind, TableContent, TableDescription,
+    Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription,
 };
 
 use crate::manifest::{FileEntry, Manifest, PartManifest, from_hex};
@@ -39,6 +39,8 @@ pub struct StoredPart {
     pub hint: SharedBytes,
     /// BLAKE3 of the hint.
     pub hint_digest: [u8; 32],
+    /// How its slots end in proofs, where they do.
+    pub proofs: Option<Proofs>,
     /// What DoublePIR's server keeps beside the matrix.
     pub state: Option<SharedBytes>,
     /// A seed for each group, where records are found by key.
@@ -174,7 +176,7 @@ impl Stored {
     pub fn description(&self) -> Result<TableDescription, StoreError> {
         let damaged =
             |why: String| StoreError::Damaged { path: self.dir.join(crate::manifest::MANIFEST), why };
-        let describe = |p: &StoredPart| PartDescription { params: p.params, hint_digest: p.hint_digest };
+        let describe = StoredPart::describe;
         let changes = match (&self.manifest.changes, &self.changes) {
             (Some(manifest), Some(part)) => Some(ChangesContent {
                 base_epoch: self.manifest.base_epoch(),
@@ -292,6 +294,10 @@ impl Stored {
 }
 
 impl StoredPart {
+    fn describe(&self) -> PartDescription {
+        PartDescription { params: self.params, hint_digest: self.hint_digest, proofs: self.proofs }
+    }
+
     /// The record of a key, if it is there: its blocks one after another.
     fn keyed_slots(&self, index: &Index, key: &[u8], blocks: u32) -> Option<Vec<u8>> {
         let mut record = self.keyed_slot(index, key, 0)?;
@@ -313,13 +319,14 @@ impl StoredPart {
         keyword::open(&slot, &fingerprint).map(<[u8]>::to_vec)
     }
 
-    /// One slot.
+    /// One slot, without its proof.
     fn slot(&self, group: usize, column: usize) -> Vec<u8> {
         const LAYOUT: Layout = Layout::Tiles16x64;
         let stripe_bytes = LAYOUT.stripe_bytes(&self.params.shape());
         let record_bytes = self.params.geometry.record_bytes;
-        let mut slot = Vec::with_capacity(record_bytes);
-        for row in group * record_bytes..(group + 1) * record_bytes {
+        let content_bytes = self.describe().content_bytes();
+        let mut slot = Vec::with_capacity(content_bytes);
+        for row in (group * record_bytes..).take(content_bytes) {
             let (stripe, row) = (row / LAYOUT.stripe_rows(), row % LAYOUT.stripe_rows());
             let mut at = stripe * stripe_bytes + Layout::tile_index(row, column);
             for shard in &self.shards {
@@ -369,6 +376,7 @@ fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, 
         shards: part.shards.iter().map(|s| open(s, Kind::Shard)).collect::<Result<_, _>>()?,
         hint: open(&part.hint, Kind::Hint)?,
         hint_digest: digest_of(&part.hint),
+        proofs: part.proofs,
         state: part.state.as_ref().map(|s| open(s, Kind::State)).transpose()?,
         // A wrong seed finds nothing where a row is, and there are few of them: they are read whole.
         seeds: match &part.seeds {

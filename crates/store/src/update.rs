@@ -14,11 +14,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::{Device, SharedBytes};
-use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::{Geometry, Params, SchemeChoice, plan};
-use blindcore_wire::{Change, Value};
+use blindcore_lookup::keyword::KeyHash;
+use blindcore_lookup::{Params, SchemeChoice};
+use blindcore_wire::{Change, PartKind, Value, proof};
 
-use crate::build::{Build, MAX_LONG_RECORD_BYTES, cut, new_salt, sync_folder};
+use crate::build::{
+    Build, MAX_LONG_RECORD_BYTES, Wanted, as_records_do, cut, new_salt, plan_keyed, sync_folder,
+};
 use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, Parts, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
 use crate::{Order, Source, SourceSpec, Spill, Stage, StoreError, Stored, Watch, build, codec};
@@ -92,24 +94,22 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
     let changes = if merged.count == 0 {
         None
     } else {
+        let proofs = as_records_do(old.records.proofs.is_some());
         let (mut records, blocks) = cut(&work.0, options.memory, merged.records, &salt)?;
-        let record_bytes = records.max_payload().saturating_sub(FINGERPRINT_BYTES).max(2);
-        let slots = records.count();
-        let planned = plan(slots, record_bytes, true, SchemeChoice::Auto)?;
-        let columns = keyword::columns_for(records.fullest(planned.geometry.groups)?);
-        let params = Params::new(planned.scheme, Geometry { columns, ..planned.geometry })?;
+        let (params, depth) = plan_keyed(&mut records, 2, SchemeChoice::Auto, proofs)?;
         let prefix = format!("changes-{epoch}");
-        let entries = records.finish()?;
-        let (shards, seeds) = build.matrix(&prefix, &params, entries, true, slots, watch)?;
-        let records = build.part(&prefix, &params, shards, Some(seeds), watch)?;
+        let wanted = Wanted { kind: PartKind::Changes, prefix: &prefix, params, depth, keyed: true };
+        let slots = records.count();
+        let records = build.part(&wanted, records.finish()?, slots, watch)?;
         let added = merged.keys.count();
         let keys = if added == 0 || stored.keys.is_none() {
             None
         } else {
             let prefix = format!("{prefix}-keys");
-            let params = plan(added, merged.keys.max_payload(), false, SchemeChoice::Auto)?;
-            let (shards, _) = build.matrix(&prefix, &params, merged.keys.finish()?, false, added, watch)?;
-            Some(build.part(&prefix, &params, shards, None, watch)?)
+            let longest = merged.keys.max_payload();
+            let (params, depth) = proof::plan(added, longest, false, SchemeChoice::Auto, proofs)?;
+            let wanted = Wanted { kind: PartKind::NewKeys, prefix: &prefix, params, depth, keyed: false };
+            Some(build.part(&wanted, merged.keys.finish()?, added, watch)?)
         };
         let log = write_log(&work.0, &params, epoch, &mut merged.log.finish()?)?;
         let salt = to_hex(&salt);

@@ -7,7 +7,10 @@ use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::keyword::{self, Index};
 use blindcore_lookup::{Client, SchemeChoice, Selection, Server};
-use blindcore_store::{BuildOptions, SourceSpec, Stage, StoreError, Stored, Value, build, codec};
+use blindcore_store::{
+    BuildOptions, ProofChoice, SourceSpec, Stage, StoreError, Stored, StoredPart, Value, build, codec,
+};
+use blindcore_wire::PartKind;
 
 fn options(dir: &Path, source: &str, key: Option<&str>) -> BuildOptions {
     BuildOptions {
@@ -17,6 +20,7 @@ fn options(dir: &Path, source: &str, key: Option<&str>) -> BuildOptions {
         name: None,
         out: dir.join("db"),
         scheme: SchemeChoice::Auto,
+        proofs: ProofChoice::Without,
         directory: true,
         force: false,
         memory: 1 << 20,
@@ -41,18 +45,23 @@ fn phone_book(rows: usize) -> String {
     "name,phone,note\n".to_owned() + &(0..rows).map(row).collect::<String>()
 }
 
+/// The hint without what proofs add to it.
+fn words(part: &StoredPart) -> &[u8] {
+    &(*part.hint).as_ref()[..4 * part.params.hint_words()]
+}
+
 struct Asked {
     server: Server,
     client: Client,
 }
 
 impl Asked {
-    fn new(part: &blindcore_store::StoredPart) -> Self {
+    fn new(part: &StoredPart) -> Self {
         let device = Cpu::with_threads("cpu", 1).unwrap();
         let state = part.state.clone().map(|s| vec![s]);
         Self {
             server: Server::new(part.params, &device, part.shards.clone(), state).unwrap(),
-            client: Client::new(part.params, part.hint.clone()).unwrap(),
+            client: Client::new(part.params, Arc::new(words(part).to_vec())).unwrap(),
         }
     }
 
@@ -314,4 +323,59 @@ fn doublepir_tables_keep_their_state() {
         assert_eq!(codec::decode_record(&slot, 1).unwrap(), [Value::Int(i as i64 % 30)]);
     }
     let _ = Arc::new(stored);
+}
+
+#[test]
+fn every_slot_of_a_table_with_proofs_opens_under_its_roots() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("book.csv"), phone_book(3000)).unwrap();
+    for (key, proofs) in [(Some("name"), true), (None, true), (None, false)] {
+        let choice = if proofs { ProofChoice::With } else { ProofChoice::Auto };
+        let options = BuildOptions { proofs: choice, force: true, ..options(dir.path(), "book.csv", key) };
+        let stored = run(&options).unwrap();
+        stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+        let description = stored.description().unwrap();
+        assert!(description.has_proofs(), "a slot of this table is not twice as long with one");
+        for (kind, part) in stored.parts() {
+            let (says, proofs) = (description.part(kind).unwrap(), part.proofs.unwrap());
+            let roots = &(*part.hint).as_ref()[words(part).len()..];
+            assert_eq!(roots.len() as u64, proofs.root_bytes());
+            let asked = Asked::new(part);
+            for row in [0u64, 1, 7, 8, 1500, 2999] {
+                let name = format!("name {row}");
+                let (id, slot) = match description.index() {
+                    Some(index) if kind == PartKind::Records => {
+                        let id = *index.order(name.as_bytes(), 0);
+                        (id, asked.slot(&index.select(name.as_bytes()).0))
+                    }
+                    _ => {
+                        let at = Selection::index(&part.params.geometry, row).unwrap();
+                        (row.into(), asked.slot(&at))
+                    }
+                };
+                let opened = proofs.open(kind, roots, id, &slot).unwrap_or_else(|| panic!("{kind} {row}"));
+                assert_eq!(opened.len(), says.content_bytes());
+                assert!(proofs.open(kind, roots, id ^ 1, &slot).is_none());
+            }
+        }
+        let found = match key {
+            Some(_) => stored.record(b"name 7").unwrap(),
+            None => stored.record(&7u64.to_le_bytes()).unwrap(),
+        };
+        let values = codec::decode_record(&found.unwrap(), if key.is_some() { 2 } else { 3 }).unwrap();
+        assert_eq!(values.last(), Some(&Value::Text("x".repeat(7))), "and without a proof behind it");
+    }
+}
+
+#[test]
+fn a_seed_that_was_changed_is_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.csv"), phone_book(50)).unwrap();
+    let stored = run(&options(dir.path(), "t.csv", Some("name"))).unwrap();
+    let path = stored.dir().join("records.seeds");
+    let mut bytes = std::fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let error = Stored::open(stored.dir()).err().unwrap().to_string();
+    assert!(error.contains("records.seeds") && error.contains("checksum"), "{error}");
 }

@@ -212,6 +212,7 @@ fn options(dir: &Path, spec: &str) -> BuildOptions {
         name: Some("t".into()),
         out: dir.join("db"),
         scheme: SchemeChoice::Auto,
+        proofs: blindcore_store::ProofChoice::Without,
         directory: true,
         force: true,
         memory: 1 << 20,

@@ -260,6 +260,7 @@ fn lookups_in_a_streamed_database() {
             name: None,
             out: dir.path().join("db"),
             scheme,
+            proofs: blindcore_store::ProofChoice::Without,
             directory: false,
             force: true,
             memory: 1 << 20,

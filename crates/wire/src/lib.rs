@@ -20,13 +20,17 @@
 //! A table that changed since it was built has `changes` beside these: keyword slots, of a row's key or of its
 //! number, with the record or the word that it is gone; and `new_keys`, which goes on where `keys` ends. Every
 //! lookup asks both the base and the changes, whichever it is about.
+//!
+//! Slots may end in [proofs](proof), which tie them to the table's digest.
 
 pub mod codec;
+pub mod proof;
 mod reason;
 mod table;
 mod value;
 
 pub use codec::{CodecError, KeyError};
+pub use proof::{ProofChoice, Proofs};
 pub use reason::{REASON_HEADER, Reason};
 pub use table::{
     Change, ChangesContent, KeyedContent, MAX_COLUMN_NAME_BYTES, MAX_GROUPS, MAX_LISTING_BYTES,

@@ -8,10 +8,11 @@ use blindcore_lookup::{Geometry, MAX_BLOCKS, Params, Scheme};
 use bytes::Bytes;
 
 use crate::codec::MAX_KEY_BYTES;
+use crate::proof::{MAX_DEPTH, Proofs};
 use crate::proto;
 
-/// What a [`proto::Table`] says in `protocol_version`, at most: 1, or 2 where it has changes or records of several
-/// blocks.
+/// What a [`proto::Table`] says in `protocol_version`, at most: 1, or 2 where it has changes, records of several
+/// blocks or proofs.
 pub const PROTOCOL_VERSION: u32 = 2;
 /// Bytes of a table's name.
 pub const MAX_NAME_BYTES: usize = 255;
@@ -192,13 +193,21 @@ pub struct PartDescription {
     pub params: Params,
     /// BLAKE3 of the hint's [`PartDescription::hint_bytes`] bytes.
     pub hint_digest: [u8; 32],
+    /// How its slots are tied to the hint, where they are.
+    pub proofs: Option<Proofs>,
 }
 
 impl PartDescription {
-    /// Bytes of the hint.
+    /// Bytes of the hint: its words, and the roots of proofs.
     #[must_use]
     pub fn hint_bytes(&self) -> u64 {
-        4 * self.params.hint_words() as u64
+        4 * self.params.hint_words() as u64 + self.proofs.map_or(0, |p| p.root_bytes())
+    }
+
+    /// Bytes of a slot beside its proof.
+    #[must_use]
+    pub fn content_bytes(&self) -> usize {
+        self.params.geometry.record_bytes.saturating_sub(self.proofs.map_or(0, |p| p.slot_bytes()))
     }
 
     fn to_proto(self) -> proto::Part {
@@ -215,6 +224,7 @@ impl PartDescription {
             params_digest: Bytes::copy_from_slice(&self.params.digest()),
             hint_digest: Bytes::copy_from_slice(&self.hint_digest),
             hint_bytes: self.hint_bytes(),
+            proofs: self.proofs.map(|p| proto::Proofs { depth: p.depth.into(), chunks: p.chunks }),
         }
     }
 
@@ -239,7 +249,15 @@ impl PartDescription {
         if part.params_digest != params.digest()[..] {
             return Err(TableError::Digest { what: "params_digest" });
         }
-        let part_description = Self { params, hint_digest: fixed("hint_digest", &part.hint_digest)? };
+        let proofs = match part.proofs {
+            None => None,
+            Some(proto::Proofs { depth, chunks }) => {
+                range("depth of proofs", depth.into(), 0, MAX_DEPTH.into())?;
+                Some(Proofs { depth: depth as u8, chunks })
+            }
+        };
+        let hint_digest = fixed("hint_digest", &part.hint_digest)?;
+        let part_description = Self { params, hint_digest, proofs };
         let (got, want) = (part.hint_bytes, part_description.hint_bytes());
         if got != want {
             return Err(TableError::Length { what: "the hint", got, want });
@@ -326,7 +344,7 @@ impl TableDescription {
         let check_keys = |kind, keys: &PartDescription, count| {
             checked_params(kind, keys)?;
             rows(keys, count)?;
-            let (got, max) = (keys.params.geometry.record_bytes, KEY_LENGTH_BYTES + MAX_KEY_BYTES);
+            let (got, max) = (keys.content_bytes(), KEY_LENGTH_BYTES + MAX_KEY_BYTES);
             range("slot size of a part of keys", got as u64, KEY_LENGTH_BYTES as u64 + 1, max as u64)
         };
         let index = match &content.keyed {
@@ -360,7 +378,11 @@ impl TableDescription {
             }
         };
         let digest = digest(&content);
-        Ok(Self { content, index, changes_index, digest })
+        let table = Self { content, index, changes_index, digest };
+        if table.parts().any(|(_, part)| part.proofs.is_some() != table.has_proofs()) {
+            return Err(TableError::Shape { what: "has proofs in some parts and not in others" });
+        }
+        Ok(table)
     }
 
     /// Checks a description that came from outside.
@@ -372,11 +394,11 @@ impl TableDescription {
         if !(1..=PROTOCOL_VERSION).contains(&table.protocol_version) {
             return Err(TableError::Version { got: table.protocol_version });
         }
-        let new = table.changes.is_some() || table.blocks.is_some();
+        let records = table.records.as_ref().ok_or(TableError::Shape { what: "has no part records" })?;
+        let new = table.changes.is_some() || table.blocks.is_some() || records.proofs.is_some();
         if table.protocol_version != version(new) {
             return Err(TableError::Shape { what: "is of another protocol version than its contents" });
         }
-        let records = table.records.as_ref().ok_or(TableError::Shape { what: "has no part records" })?;
         let records = PartDescription::from_proto(PartKind::Records, records)?;
         let keys =
             table.keys.as_ref().map(|keys| PartDescription::from_proto(PartKind::Keys, keys)).transpose()?;
@@ -408,7 +430,7 @@ impl TableDescription {
     pub fn to_proto(&self) -> proto::Table {
         let TableContent { name, epoch, rows, value_columns, records, keyed, changes } = &self.content;
         proto::Table {
-            protocol_version: version(is_new(&self.content)),
+            protocol_version: self.protocol_version(),
             name: name.clone(),
             epoch: *epoch,
             rows: *rows,
@@ -469,6 +491,12 @@ impl TableDescription {
     #[must_use]
     pub fn changes(&self) -> Option<&ChangesContent> {
         self.content.changes.as_ref()
+    }
+
+    /// Whether answers are tied to the table's digest: a wrong one is noticed.
+    #[must_use]
+    pub fn has_proofs(&self) -> bool {
+        self.content.records.proofs.is_some()
     }
 
     /// How many rows the base holds.
@@ -559,7 +587,7 @@ impl TableDescription {
     /// rows, value columns, `records`, and, for keyed tables, key column, salt, seeds, `keys`, and, where
     /// a record takes several slots, `blocks` and their number; then, where there
     /// are changes, their base's epoch, its rows, their `records`, salt, seeds and `new_keys`. A part is its
-    /// parameters' digest and its hint's.
+    /// parameters' digest and its hint's, which where there are proofs goes on with their depth and number of chunks.
     #[must_use]
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
@@ -613,6 +641,13 @@ fn check_columns(columns: &[String]) -> Result<(), TableError> {
 }
 
 fn checked_params(kind: PartKind, part: &PartDescription) -> Result<(), TableError> {
+    if let Some(proofs) = part.proofs {
+        range("depth of proofs", proofs.depth.into(), 0, MAX_DEPTH.into())?;
+        let slots = part.params.geometry.slots().min(u32::MAX.into());
+        range("number of chunks of proofs", proofs.chunks.into(), 1, slots)?;
+        let (slot, proof) = (part.params.geometry.record_bytes as u64, proofs.slot_bytes() as u64);
+        range("slot size of a part with proofs", slot, proof + 1, u64::MAX)?;
+    }
     Params::new(part.params.scheme, part.params.geometry)
         .map(|_| ())
         .map_err(|source| TableError::Params { part: kind, source })
@@ -641,7 +676,13 @@ fn digest(content: &TableContent) -> [u8; 32] {
         }
         fn part(&mut self, part: &PartDescription) {
             self.bytes(&part.params.digest());
-            self.bytes(&part.hint_digest);
+            match part.proofs {
+                None => self.bytes(&part.hint_digest),
+                Some(Proofs { depth, chunks }) => {
+                    let numbers = [u64::from(depth).to_le_bytes(), u64::from(chunks).to_le_bytes()];
+                    self.bytes(&[&part.hint_digest[..], numbers.as_flattened()].concat());
+                }
+            }
         }
     }
     let TableContent { name, epoch, rows, value_columns, records, keyed, changes } = content;
@@ -692,7 +733,9 @@ fn version(new: bool) -> u32 {
 
 /// Whether a table has what version 1 had not.
 fn is_new(content: &TableContent) -> bool {
-    content.changes.is_some() || content.keyed.as_ref().is_some_and(|k| k.blocks > 1)
+    content.changes.is_some()
+        || content.keyed.as_ref().is_some_and(|k| k.blocks > 1)
+        || content.records.proofs.is_some()
 }
 
 fn check_blocks(blocks: u32) -> Result<(), TableError> {
@@ -714,9 +757,9 @@ fn keyed_index(
     salt: [u8; 32],
     seeds: &Bytes,
 ) -> Result<Index, TableError> {
-    let Geometry { record_bytes, groups, columns } = part.params.geometry;
+    let Geometry { groups, columns, .. } = part.params.geometry;
     let check = |what, got: usize, min: usize, max| range(what, got as u64, min as u64, max);
-    check("slot size of a keyed part", record_bytes, FINGERPRINT_BYTES + more + 1, u64::MAX)?;
+    check("slot size of a keyed part", part.content_bytes(), FINGERPRINT_BYTES + more + 1, u64::MAX)?;
     check("number of columns of a keyed part", columns, MIN_KEYED_COLUMNS, u64::MAX)?;
     check("number of groups of a keyed part", groups, 1, MAX_GROUPS as u64)?;
     let (got, want) = (seeds.len() as u64, groups as u64);

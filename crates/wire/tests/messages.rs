@@ -2,7 +2,7 @@
 
 use blindcore_lookup::{Geometry, Params, Scheme};
 use blindcore_wire::{
-    ChangesContent, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, PartKind, TableContent,
+    ChangesContent, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, PartKind, Proofs, TableContent,
     TableDescription, TableError, proto,
 };
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use prost::Message;
 
 fn part(scheme: Scheme, record_bytes: usize, groups: usize, columns: usize) -> PartDescription {
     let params = Params::new(scheme, Geometry { record_bytes, groups, columns }).unwrap();
-    PartDescription { params, hint_digest: [record_bytes as u8; 32] }
+    PartDescription { params, hint_digest: [record_bytes as u8; 32], proofs: None }
 }
 
 fn keyed_content() -> TableContent {
@@ -36,9 +36,8 @@ fn keyed() -> TableDescription {
     TableDescription::new(keyed_content()).unwrap()
 }
 
-/// The table above after rows were added.
-fn changed() -> TableDescription {
-    let changes = ChangesContent {
+fn changes() -> ChangesContent {
+    ChangesContent {
         base_epoch: 3,
         base_rows: 100,
         records: part(Scheme::Simple, 60, 2, 16),
@@ -46,8 +45,33 @@ fn changed() -> TableDescription {
         seeds: Bytes::from_static(&[1, 2]),
         new_keys: Some(part(Scheme::Simple, 13, 1, 7)),
         blocks: 1,
+    }
+}
+
+/// The table above after rows were added.
+fn changed() -> TableDescription {
+    TableDescription::new(TableContent { epoch: 5, rows: 107, changes: Some(changes()), ..keyed_content() })
+        .unwrap()
+}
+
+/// The same, its slots with proofs at their end.
+fn proved() -> TableDescription {
+    let with = |part: PartDescription, depth, chunks| {
+        let geometry = part.params.geometry;
+        let slot = geometry.record_bytes + 5 + 16 * usize::from(depth);
+        let params = Params::new(part.params.scheme, Geometry { record_bytes: slot, ..geometry }).unwrap();
+        PartDescription { params, proofs: Some(Proofs { depth, chunks }), ..part }
     };
-    TableDescription::new(TableContent { epoch: 5, rows: 107, changes: Some(changes), ..keyed_content() })
+    let (content, changes) = (keyed_content(), changes());
+    let records = with(content.records, 3, 14);
+    let keyed = content.keyed.map(|k| KeyedContent { keys: k.keys.map(|p| with(p, 1, 50)), ..k });
+    let changes = ChangesContent {
+        records: with(changes.records, 0, 7),
+        new_keys: changes.new_keys.map(|p| with(p, 0, 7)),
+        ..changes
+    };
+    let changes = Some(changes);
+    TableDescription::new(TableContent { epoch: 5, rows: 107, changes, records, keyed, ..keyed_content() })
         .unwrap()
 }
 
@@ -131,7 +155,8 @@ fn golden_2() -> Vec<(&'static str, Vec<u8>)> {
         changes_queries: 32,
         new_keys_queries: 16,
     };
-    vec![("GetTableResponse", table.encode_to_vec())]
+    let proved = proto::GetTableResponse { table: Some(proved().to_proto()), ..table.clone() };
+    vec![("GetTableResponse", table.encode_to_vec()), ("GetTableResponse", proved.encode_to_vec())]
 }
 
 /// Reads a message of any kind and writes it again; nothing where the bytes are none.
@@ -182,10 +207,11 @@ fn descriptions_read_back() {
     content.keyed.as_mut().unwrap().blocks = 48;
     let long = TableDescription::new(content).unwrap();
     assert_eq!((long.blocks(), long.protocol_version()), (48, 2));
-    for table in [keyed(), dense(), changed(), long] {
+    for table in [keyed(), dense(), changed(), long, proved()] {
         assert_eq!(TableDescription::from_proto(table.to_proto()).unwrap(), table);
     }
     assert_ne!(keyed().digest(), dense().digest());
+    assert!(proved().has_proofs() && !changed().has_proofs());
     let changed = changed();
     assert_eq!(changed.part_epoch(PartKind::Keys), 3);
     assert_eq!(changed.part_epoch(PartKind::NewKeys), 5);
@@ -222,7 +248,7 @@ fn what_does_not_fit_is_refused_by_name() {
         ("params_digest", |t| t.records.as_mut().unwrap().columns += 1),
         ("hint_digest", |t| t.records.as_mut().unwrap().hint_digest = Bytes::new()),
         ("another protocol version", |t| t.blocks = Some(2)),
-        ("number of slots of a record", |t| (t.protocol_version, t.blocks) = (2, Some(5000))),
+        ("number of slots of a record", |t| (t.protocol_version, t.blocks) = (2, Some(50_000))),
         ("one slot", |t| (t.protocol_version, t.blocks) = (2, Some(1))),
         ("digest", |t| (t.protocol_version, t.blocks) = (2, Some(2))),
         ("the hint", |t| t.records.as_mut().unwrap().hint_bytes -= 4096),
@@ -253,6 +279,33 @@ fn what_does_not_fit_is_refused_by_name() {
     ];
     for (words, change) in cases {
         let mut table = changed().to_proto();
+        change(&mut table);
+        let error = TableDescription::from_proto(table).unwrap_err().to_string();
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    let cases: &[(&str, Change)] = &[
+        ("another protocol version", |t| t.protocol_version = 1),
+        ("proofs in some parts", |t| {
+            let keys = t.keys.as_mut().unwrap();
+            (keys.proofs, keys.hint_bytes) = (None, keys.hint_bytes - 16 * 50);
+        }),
+        ("depth of proofs", |t| t.records.as_mut().unwrap().proofs.as_mut().unwrap().depth = 9),
+        ("the hint", |t| t.records.as_mut().unwrap().proofs.as_mut().unwrap().chunks = u32::MAX),
+        ("number of chunks", |t| {
+            let part = t.records.as_mut().unwrap();
+            part.proofs.as_mut().unwrap().chunks = 0;
+            part.hint_bytes -= 16 * 14;
+        }),
+        ("number of chunks", |t| {
+            let part = t.records.as_mut().unwrap();
+            part.proofs.as_mut().unwrap().chunks = 4 * 64 + 1;
+            part.hint_bytes += 16 * (4 * 64 + 1 - 14);
+        }),
+        ("digest", |t| t.records.as_mut().unwrap().proofs.as_mut().unwrap().depth = 2),
+        ("slot size", |t| t.records.as_mut().unwrap().proofs.as_mut().unwrap().depth = 8),
+    ];
+    for (words, change) in cases {
+        let mut table = proved().to_proto();
         change(&mut table);
         let error = TableDescription::from_proto(table).unwrap_err().to_string();
         assert!(error.contains(words), "{words}: {error}");
@@ -309,7 +362,7 @@ proptest! {
         with in any::<u8>(),
         cut in any::<prop::sample::Index>(),
     ) {
-        for table in [keyed(), dense(), changed()] {
+        for table in [keyed(), dense(), changed(), proved()] {
             let mut bytes = table.to_proto().encode_to_vec();
             let at = at.index(bytes.len());
             bytes[at] = with;

@@ -270,6 +270,7 @@ fn make_table(dir: &Path, bytes: usize, bar: &mut Bar) -> anyhow::Result<()> {
         name: None,
         out: dir.join("table.db"),
         scheme: SchemeChoice::Only(Scheme::Simple),
+        proofs: blindcore_store::ProofChoice::Without,
         directory: false,
         force: false,
         memory: Spill::DEFAULT_MEMORY,

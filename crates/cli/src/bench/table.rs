@@ -29,6 +29,7 @@ pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) 
         name: None,
         out: dir.path().join("db"),
         scheme: SchemeChoice::Auto,
+        proofs: blindcore_store::ProofChoice::Without,
         directory: true,
         force: true,
         memory: Spill::DEFAULT_MEMORY,

@@ -42,6 +42,7 @@ pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
                 name: None,
                 out: made.path().join("elements.db"),
                 scheme: SchemeChoice::Auto,
+                proofs: blindcore_store::ProofChoice::Without,
                 directory: false,
                 force: false,
                 memory: Spill::DEFAULT_MEMORY,

@@ -1,10 +1,10 @@
 //! What a table costs to look up, from its parameters and a machine's rates: arithmetic alone.
 
 use blindcore_accel::{Layout, Word, contract::Shape};
-use blindcore_lookup::{
-    Error, Params, QUERIES_PER_HINT, Scheme, SchemeChoice, bytes_moved, plan, plan_blocks,
-};
+use blindcore_lookup::{Error, Params, QUERIES_PER_HINT, Scheme, SchemeChoice, bytes_moved, plan_blocks};
 use blindcore_math::{LWE_DIMENSION, Modulus};
+use blindcore_wire::ProofChoice;
+use blindcore_wire::proof::{plan, planned_root_bytes};
 use serde::Serialize;
 
 use super::rates::Rates;
@@ -69,6 +69,12 @@ pub(crate) struct Table {
     pub(crate) records: Params,
     /// The directory from number to key.
     pub(crate) keys: Option<Params>,
+    /// The matrix of records as it would be without proofs, which is what a scheme is chosen by.
+    pub(crate) plain: Params,
+    /// Bytes of the roots of the records' proofs, which come with their hint; none where there are no proofs.
+    pub(crate) roots: Option<u64>,
+    /// The same of the directory, or 0.
+    pub(crate) key_roots: u64,
 }
 
 /// What a lookup of a table takes.
@@ -176,26 +182,34 @@ impl Table {
         let total = question.rows.saturating_mul(question.record_bytes).min(1 << 50);
         let block_bytes = if keyed { plan_blocks(question.rows, total, longest) } else { longest };
         let blocks = longest.div_ceil(block_bytes) as u64;
-        let records = plan(question.rows.saturating_mul(blocks), block_bytes, keyed, choice)?;
+        let slots = question.rows.saturating_mul(blocks);
+        let (records, depth) = plan(slots, block_bytes, keyed, choice, ProofChoice::Auto)?;
+        let plain = blindcore_lookup::plan(slots, block_bytes, keyed, choice)?;
+        let roots = depth.map(|depth| planned_root_bytes(slots, &records, keyed, depth));
+        let proofs = if depth.is_some() { ProofChoice::With } else { ProofChoice::Without };
         let keys = match question.key_bytes.filter(|_| question.directory) {
             // A key lies behind two bytes of its length.
-            Some(bytes) => Some(plan(question.rows, bytes + 2, false, SchemeChoice::Auto)?),
+            Some(bytes) => Some(plan(question.rows, bytes + 2, false, SchemeChoice::Auto, proofs)?),
             None => None,
         };
-        Ok(Self { blocks, block_bytes, records, keys })
+        let key_roots =
+            keys.and_then(|(keys, depth)| Some(planned_root_bytes(question.rows, &keys, false, depth?)));
+        let (keys, key_roots) = (keys.map(|(keys, _)| keys), key_roots.unwrap_or(0));
+        Ok(Self { blocks, block_bytes, records, keys, plain, roots, key_roots })
     }
 
     /// Bytes that a lookup moves, as `db build` counts them to choose a scheme; blocks share the hint.
     pub(crate) fn bytes_to_choose_by(&self) -> u64 {
-        let each = (self.records.query_bytes() + self.records.answer_bytes()) as u64;
-        bytes_moved(&self.records, QUERIES_PER_HINT) + (self.blocks - 1) * each
+        let each = (self.plain.query_bytes() + self.plain.answer_bytes()) as u64;
+        bytes_moved(&self.plain, QUERIES_PER_HINT) + (self.blocks - 1) * each
     }
 
     /// What a lookup takes.
     pub(crate) fn costs(&self, question: &Question, rates: &Rates) -> Costs {
         let Self { blocks, records, .. } = *self;
         let times = |bytes: usize| blocks * bytes as u64;
-        let hint_bytes = 4 * records.hint_words() as u64;
+        let roots = self.roots.unwrap_or(0);
+        let hint_bytes = 4 * records.hint_words() as u64 + roots;
         let (query_bytes, answer_bytes) = (times(records.query_bytes()), times(records.answer_bytes()));
         let seconds = |bytes: u64, rate: f64| 8.0 * bytes as f64 / rate;
         let (hint_seconds, query_seconds, answer_seconds) = (
@@ -232,8 +246,10 @@ impl Table {
                 + second_matrix_bytes(p)
         };
         let on_disk = |p: &Params| (p.database_bytes() + p.state_bytes() + 4 * p.hint_words()) as u64;
-        let memory_bytes = parts().map(memory).sum::<u64>() + SERVER_BYTES;
-        let disk_bytes = parts().map(on_disk).sum::<u64>() + records.geometry.groups as u64;
+        let memory_bytes =
+            parts().map(memory).sum::<u64>() + pages((roots + self.key_roots) as usize) + SERVER_BYTES;
+        let disk_bytes =
+            parts().map(on_disk).sum::<u64>() + roots + self.key_roots + records.geometry.groups as u64;
         let build_seconds = self.build(question, rates);
 
         let million = {
@@ -310,17 +326,21 @@ impl Table {
         let lookup = |p: &Params| self.blocks * (p.query_bytes() + p.answer_bytes()) as u64;
         let hint = |p: &Params| 4 * p.hint_words() as u64;
         let base = question.queries.saturating_mul(lookup(&self.records));
-        let bytes_anew = base + hint(&self.records);
+        let hint_bytes = hint(&self.records) + self.roots.unwrap_or(0);
+        let bytes_anew = base + hint_bytes;
+        let proofs = if self.roots.is_some() { ProofChoice::With } else { ProofChoice::Without };
         // Hints and lookups beside the base, of the epochs so far.
         let mut beside = 0u64;
         let mut best = None;
         for epochs in 2..=MAX_EPOCHS {
             let rows = (changed * (epochs - 1)).min(question.rows);
-            let Ok(params) = plan(rows * self.blocks, self.block_bytes, true, SchemeChoice::Auto) else {
+            let slots = rows * self.blocks;
+            let Ok((params, depth)) = plan(slots, self.block_bytes, true, SchemeChoice::Auto, proofs) else {
                 break;
             };
-            beside += hint(&params) + question.queries.saturating_mul(lookup(&params));
-            let bytes = base + (hint(&self.records) + beside) / epochs;
+            let roots = depth.map_or(0, |depth| planned_root_bytes(slots, &params, true, depth));
+            beside += hint(&params) + roots + question.queries.saturating_mul(lookup(&params));
+            let bytes = base + (hint_bytes + beside) / epochs;
             if bytes < best.map_or(bytes_anew, |b: Changes| b.bytes) {
                 best = Some(Changes { epochs, rows, bytes, bytes_anew });
             }

@@ -365,7 +365,7 @@ impl Planned {
                     "scheme": self.candidates[i].scheme, "chosen": i == self.chosen,
                     "blocks": table.blocks, "block_bytes": table.block_bytes,
                     "slot_bytes": g.record_bytes, "groups": g.groups, "rows": g.rows(), "columns": g.columns,
-                    "security_bits": SECURITY_BITS,
+                    "security_bits": SECURITY_BITS, "proofs": table.roots.is_some(),
                 });
                 let costs = serde_json::to_value(costs).expect("numbers are JSON");
                 let fields = value.as_object_mut().expect("made as one");

@@ -370,6 +370,7 @@ fn measure_build(device: &dyn Device, keyed: bool) -> anyhow::Result<Ingest> {
             name: Some("plan".into()),
             out: dir.path().join(format!("{rows}.db")),
             scheme: SchemeChoice::Auto,
+            proofs: blindcore_store::ProofChoice::Without,
             directory: false,
             force: false,
             memory: Spill::DEFAULT_MEMORY,

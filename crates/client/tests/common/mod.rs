@@ -15,6 +15,7 @@ use blindcore_lookup::keyword::{FINGERPRINT_BYTES, KeyHash, columns_for, solve};
 use blindcore_lookup::{Geometry, Params, Scheme, pack_group, preprocess};
 use blindcore_server::{Config, Handle, Part, Server, Stats, Table};
 use blindcore_wire::codec::encode_record;
+use blindcore_wire::proof::{Proofs, proof_bytes, seal};
 use blindcore_wire::{
     Change, ChangesContent, KeyedContent, PartDescription, PartKind, TableContent, TableDescription, Value,
     encode_key_slot,
@@ -44,23 +45,36 @@ pub struct Made {
 #[derive(Clone)]
 pub struct MadePart {
     params: Params,
+    proofs: Option<Proofs>,
+    /// The cells of each group.
+    groups: Vec<Vec<u8>>,
     database: SharedBytes,
     state: Option<SharedBytes>,
     pub hint: SharedBytes,
 }
 
 impl MadePart {
-    fn new(params: Params, groups: &[Vec<u8>]) -> Self {
-        let mut database = params.database_buffer();
-        for (group, records) in groups.iter().enumerate() {
-            pack_group(&params, group, records, &mut database);
-        }
-        let database: SharedBytes = Arc::new(database);
+    fn new(params: Params, groups: &[Vec<u8>], roots: Option<(u8, Vec<u8>)>) -> Self {
+        let database = packed(&params, groups);
         let mut hint = vec![0u32; params.hint_words()];
         let on = &mut |_, _| Ok::<(), blindcore_lookup::Error>(());
         let state = preprocess(&params, device(), vec![database.clone()], &mut hint, on).unwrap();
-        let hint: Vec<u8> = hint.iter().flat_map(|w| w.to_le_bytes()).collect();
-        Self { params, database, state: state.map(|s| Arc::new(s) as SharedBytes), hint: Arc::new(hint) }
+        let mut hint: Vec<u8> = hint.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let proofs = roots.map(|(depth, roots)| {
+            hint.extend_from_slice(&roots);
+            Proofs { depth, chunks: roots.len() as u32 / 16 }
+        });
+        let state = state.map(|s| Arc::new(s) as SharedBytes);
+        Self { params, proofs, groups: groups.to_vec(), database, state, hint: Arc::new(hint) }
+    }
+
+    /// The same but for one byte of every slot: what a server that lies computes on.
+    pub fn wrong(&self, byte: usize) -> Self {
+        let mut groups = self.groups.clone();
+        for cell in groups.iter_mut().flat_map(|g| g.chunks_mut(self.params.geometry.record_bytes)) {
+            cell[byte] = cell[byte].wrapping_add(1);
+        }
+        Self { database: packed(&self.params, &groups), ..self.clone() }
     }
 
     fn place(&self) -> Part {
@@ -75,8 +89,17 @@ impl MadePart {
     }
 
     fn describe(&self) -> PartDescription {
-        PartDescription { params: self.params, hint_digest: *blake3::hash((*self.hint).as_ref()).as_bytes() }
+        let hint_digest = *blake3::hash((*self.hint).as_ref()).as_bytes();
+        PartDescription { params: self.params, hint_digest, proofs: self.proofs }
     }
+}
+
+fn packed(params: &Params, groups: &[Vec<u8>]) -> SharedBytes {
+    let mut database = params.database_buffer();
+    for (group, records) in groups.iter().enumerate() {
+        pack_group(params, group, records, &mut database);
+    }
+    Arc::new(database)
 }
 
 impl Made {
@@ -113,9 +136,12 @@ impl Made {
                 (key.to_vec(), payload)
             })
             .collect();
-        let (records, seeds) = by_key(&salt, Scheme::Simple, 2, &payloads);
+        let depth = self.records.proofs.map(|p| p.depth);
+        let proofs = |kind| depth.map(|depth| (kind, depth));
+        let (records, seeds) = by_key(&salt, Scheme::Simple, 2, &payloads, proofs(PartKind::Changes));
         let before = &self.description;
-        let new_keys = (!added.is_empty() && self.keys.is_some()).then(|| key_slots(added));
+        let new_keys =
+            (!added.is_empty() && self.keys.is_some()).then(|| key_slots(added, proofs(PartKind::NewKeys)));
         let description = TableDescription::new(TableContent {
             name: before.name().into(),
             epoch,
@@ -150,8 +176,10 @@ fn by_key(
     scheme: Scheme,
     groups: usize,
     rows: &[(Vec<u8>, Vec<u8>)],
+    proofs: Option<(PartKind, u8)>,
 ) -> (MadePart, Vec<u8>) {
-    let len = FINGERPRINT_BYTES + rows.iter().map(|(_, r)| r.len()).max().unwrap().max(2);
+    let longest = rows.iter().map(|(_, r)| r.len()).max().unwrap().max(2);
+    let len = FINGERPRINT_BYTES + longest + proofs.map_or(0, |(_, depth)| proof_bytes(depth));
     let mut buckets = vec![(Vec::new(), Vec::new()); groups];
     for (key, record) in rows {
         let hash = KeyHash::new(salt, key);
@@ -163,25 +191,30 @@ fn by_key(
     }
     let columns = columns_for(buckets.iter().map(|(h, _)| h.len()).max().unwrap());
     let mut seeds = Vec::new();
-    let mut cells = Vec::new();
-    for (hashes, slots) in &buckets {
+    let (mut cells, mut roots) = (Vec::new(), Vec::new());
+    for (hashes, slots) in &mut buckets {
+        if let Some((kind, depth)) = proofs {
+            let ids: Vec<u128> = hashes.iter().map(KeyHash::order).collect();
+            roots.extend(seal(kind, depth, roots.len() as u32, &ids, slots));
+        }
         let mut group = vec![0; columns * len];
         seeds.push(solve(hashes, slots, columns, len, &mut group).unwrap());
         cells.push(group);
     }
     let geometry = Geometry { record_bytes: len, groups, columns };
-    (MadePart::new(Params::new(scheme, geometry).unwrap(), &cells), seeds)
+    let roots = proofs.map(|(_, depth)| (depth, roots.concat()));
+    (MadePart::new(Params::new(scheme, geometry).unwrap(), &cells, roots), seeds)
 }
 
 /// Keys by index.
-fn key_slots(keys: &[&[u8]]) -> MadePart {
+fn key_slots(keys: &[&[u8]], proofs: Option<(PartKind, u8)>) -> MadePart {
     let longest = keys.iter().map(|k| k.len()).max().unwrap();
     let slot = |key: &&[u8]| {
         let mut slot = vec![0; 2 + longest];
         encode_key_slot(key, &mut slot).unwrap();
         slot
     };
-    dense(Scheme::Simple, &keys.iter().map(slot).collect::<Vec<_>>())
+    dense(Scheme::Simple, &keys.iter().map(slot).collect::<Vec<_>>(), proofs)
 }
 
 /// What a table without keys calls row `i`.
@@ -190,11 +223,22 @@ pub fn number(i: u64) -> [u8; 8] {
 }
 
 /// Slots of equal length, group after group.
-fn dense(scheme: Scheme, slots: &[Vec<u8>]) -> MadePart {
+fn dense(scheme: Scheme, slots: &[Vec<u8>], proofs: Option<(PartKind, u8)>) -> MadePart {
     let columns = (slots.len() as f64).sqrt().ceil() as usize;
-    let geometry = Geometry { record_bytes: slots[0].len(), groups: slots.len().div_ceil(columns), columns };
-    let params = Params::new(scheme, geometry).unwrap();
-    MadePart::new(params, &slots.chunks(columns).map(<[_]>::concat).collect::<Vec<_>>())
+    let len = slots[0].len() + proofs.map_or(0, |(_, depth)| proof_bytes(depth));
+    let geometry = Geometry { record_bytes: len, groups: slots.len().div_ceil(columns), columns };
+    let (mut groups, mut roots) = (Vec::new(), Vec::new());
+    for (group, slots) in slots.chunks(columns).enumerate() {
+        let mut cells: Vec<u8> =
+            slots.iter().flat_map(|s| [&s[..], &vec![0; len - s.len()]].concat()).collect();
+        if let Some((kind, depth)) = proofs {
+            let ids: Vec<u128> = ((group * columns) as u128..).take(slots.len()).collect();
+            roots.extend(seal(kind, depth, roots.len() as u32, &ids, &mut cells));
+        }
+        groups.push(cells);
+    }
+    let roots = proofs.map(|(_, depth)| (depth, roots.concat()));
+    MadePart::new(Params::new(scheme, geometry).unwrap(), &groups, roots)
 }
 
 fn encoded(record: &[Value]) -> Vec<u8> {
@@ -219,9 +263,14 @@ pub fn columns(n: usize) -> Vec<String> {
 
 /// A table without keys.
 pub fn unkeyed(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>]) -> Made {
+    unkeyed_with(name, epoch, scheme, rows, None)
+}
+
+/// The same with proofs of this depth.
+pub fn unkeyed_with(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>], depth: Option<u8>) -> Made {
     let len = longest(rows);
     let slots: Vec<Vec<u8>> = rows.iter().map(|r| padded(r, len)).collect();
-    let records = dense(scheme, &slots);
+    let records = dense(scheme, &slots, depth.map(|depth| (PartKind::Records, depth)));
     let description = TableDescription::new(TableContent {
         name: name.into(),
         epoch,
@@ -237,11 +286,25 @@ pub fn unkeyed(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>]) -> M
 
 /// A table with keys, found by index too.
 pub fn keyed(name: &str, epoch: u64, scheme: Scheme, groups: usize, rows: &[(String, Vec<Value>)]) -> Made {
+    keyed_with(name, epoch, scheme, groups, rows, None)
+}
+
+/// The same with proofs of this depth.
+pub fn keyed_with(
+    name: &str,
+    epoch: u64,
+    scheme: Scheme,
+    groups: usize,
+    rows: &[(String, Vec<Value>)],
+    depth: Option<u8>,
+) -> Made {
+    let proofs = |kind| depth.map(|depth| (kind, depth));
     let salt = [epoch as u8; 32];
     let encoded: Vec<_> =
         rows.iter().map(|(key, record)| (key.clone().into_bytes(), encoded(record))).collect();
-    let (records, seeds) = by_key(&salt, scheme, groups, &encoded);
-    let keys = key_slots(&rows.iter().map(|(key, _)| key.as_bytes()).collect::<Vec<_>>());
+    let (records, seeds) = by_key(&salt, scheme, groups, &encoded, proofs(PartKind::Records));
+    let keys: Vec<_> = rows.iter().map(|(key, _)| key.as_bytes()).collect();
+    let keys = key_slots(&keys, proofs(PartKind::Keys));
     let description = TableDescription::new(TableContent {
         name: name.into(),
         epoch,
