@@ -319,6 +319,7 @@ fn describe(stored: &Stored) -> anyhow::Result<serde_json::Value> {
         "epoch": manifest.epoch,
         "base_epoch": manifest.base_epoch(),
         "rows": manifest.live_rows(),
+        "digest": output::hex(stored.description()?.digest()),
         "blocks": manifest.blocks(),
         "key": manifest.key,
         "values": manifest.values,

@@ -406,8 +406,8 @@ impl TableClient {
         });
         let base = base.await?;
         let changes = self.changes_of(keys.clone()).await?;
-        type Changes = Result<Option<Found>, Error>;
-        let open = |((base, change), key): ((Result<Found, Error>, Changes), Zeroizing<Vec<u8>>)| {
+        type Answers = (Result<Found, Error>, Result<Option<Found>, Error>);
+        let open = |((base, change), key): (Answers, Zeroizing<Vec<u8>>)| {
             let (base, change) = (base?, change?);
             let record = combined(base.bytes.as_ref().map(|b| &b[..]), change.as_ref());
             let record = record.map(|bytes| self.record(Some(key.to_vec()), bytes)).transpose()?;
