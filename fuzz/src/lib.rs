@@ -40,6 +40,7 @@ pub static DATABASE: LazyLock<PathBuf> = LazyLock::new(|| {
         out: out.clone(),
         scheme: SchemeChoice::Only(Scheme::Simple),
         proofs: blindcore_store::ProofChoice::With,
+        sign: None,
         directory: true,
         force: false,
         memory: 1 << 20,

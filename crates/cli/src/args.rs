@@ -114,6 +114,8 @@ An update that fails or is interrupted leaves the epoch before.")]
     Update(Update),
     /// Show what a database is, its parameters, their security and their sizes
     Inspect(Inspect),
+    /// Make a key that signs tables, or show one
+    Key(Key),
     /// Read every byte of a database and compare it with its checksums
     Verify(Inspect),
 }
@@ -144,6 +146,9 @@ pub(crate) struct Build {
     /// Leave proofs out
     #[arg(long, conflicts_with = "proofs")]
     pub(crate) no_proofs: bool,
+    /// Sign the table with this Ed25519 key (PKCS #8 in PEM), so that clients who trust it take no other
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sign: Option<PathBuf>,
     /// Leave out the directory through which a table with keys can be read by index too
     #[arg(long)]
     pub(crate) no_directory: bool,
@@ -171,12 +176,31 @@ pub(crate) struct Update {
     /// Seconds between two questions
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "follow", value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(crate) every: u64,
+    /// Sign the new epoch with this Ed25519 key (PKCS #8 in PEM)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) sign: Option<PathBuf>,
     /// Ask once, from where the last question ended
     #[arg(long, requires = "follow")]
     pub(crate) once: bool,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// Print the result as one JSON document; with --follow one a line, an epoch each
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = "\
+Example:
+  blindcore db key publisher.pem
+  blindcore db build people.csv --key email --out people.db --sign publisher.pem
+  blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org --trust KEY
+
+KEY is what the first command prints. The file is for its owner alone.")]
+pub(crate) struct Key {
+    /// The file to make; one that is there is kept, and its public key printed
+    pub(crate) file: PathBuf,
+    /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -352,6 +376,9 @@ pub(crate) struct Get {
     /// it
     #[arg(long, value_name = "DIGEST", value_parser = parse_32)]
     pub(crate) pin: Option<[u8; 32]>,
+    /// Take only a table that this key signed, as `db key` prints it: what the server answers is checked against it
+    #[arg(long, value_name = "KEY", value_parser = parse_32, conflicts_with = "pin")]
+    pub(crate) trust: Option<[u8; 32]>,
     /// Where hints are kept [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
     #[arg(long, env = "BLINDCORE_CACHE", value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,

@@ -1,19 +1,24 @@
 //! `blindcore db`: make, show and check databases.
 
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use blindcore_lookup::{ESTIMATOR, Params, SECURITY_BITS, SchemeChoice};
 use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
-    BuildOptions, Manifest, ProofChoice, SourceSpec, Spill, Stage, StoreError, Stored, Unit, UpdateOptions,
-    Updated, build as build_database, update as update_database,
+    BuildOptions, Manifest, ProofChoice, SigningKey, SourceSpec, Spill, Stage, StoreError, Stored, Unit,
+    UpdateOptions, Updated, build as build_database, update as update_database,
 };
 use serde_json::json;
+use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::output::{self, Bar};
+use crate::sum::files::NewFile;
 use crate::{Outcome, args, device};
 
 pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcome> {
@@ -36,6 +41,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
             (_, true) => ProofChoice::Without,
             _ => ProofChoice::Auto,
         },
+        sign: args.sign.as_deref().map(signing_key).transpose()?,
         directory: !args.no_directory,
         force: args.force,
         memory: Spill::DEFAULT_MEMORY,
@@ -163,8 +169,18 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
     let changes = SourceSpec::parse(&args.from)?;
     let in_bytes = changes.unit() == Unit::Bytes;
     let device = device::open(&args.device, config)?;
-    let options =
-        UpdateOptions { dir: args.dir, changes, follow: args.follow, memory: Spill::DEFAULT_MEMORY };
+    let options = UpdateOptions {
+        dir: args.dir,
+        changes,
+        follow: args.follow,
+        sign: args.sign.as_deref().map(signing_key).transpose()?,
+        memory: Spill::DEFAULT_MEMORY,
+    };
+    if options.sign.is_none() && Manifest::read(&options.dir).is_ok_and(|m| m.signed.is_some()) {
+        output::note(
+            "note: the epoch before is signed and this one is not (--sign); who trusts the key takes no other",
+        );
+    }
     let again = options.follow.is_some() && !args.once;
     // What an update leaves lies within the database, where the next one removes it.
     let interrupted = on_interrupt(|| {})?;
@@ -292,6 +308,36 @@ pub(crate) fn verify(args: &args::Inspect) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// `blindcore db key`.
+pub(crate) fn key(args: &args::Key) -> anyhow::Result<Outcome> {
+    let made = !args.file.exists();
+    if made {
+        let der = SigningKey::generate_pkcs8().map_err(anyhow::Error::msg)?;
+        let text = Zeroizing::new(blindcore_wire::base64(&der));
+        let mut file = NewFile::new(&args.file, true)?;
+        let mut write = || {
+            writeln!(file, "-----BEGIN PRIVATE KEY-----")?;
+            text.as_bytes().chunks(64).try_for_each(|line| file.write_all(&[line, b"\n"].concat()))?;
+            writeln!(file, "-----END PRIVATE KEY-----")
+        };
+        write().with_context(|| format!("{} can't be written", args.file.display()))?;
+        file.finish(false)?;
+    }
+    let public = output::hex(&signing_key(&args.file)?.public());
+    if args.json {
+        output::json(&json!({"file": args.file.display().to_string(), "made": made, "public_key": public}))?;
+    } else {
+        output::print(&format!("{public}\n"))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
+    let der = blindcore_tls::private_key(path).context("make one with `blindcore db key`")?;
+    let key = SigningKey::from_pkcs8(der.secret_der());
+    key.map_err(|why| anyhow::anyhow!("{}: {why}; make one with `blindcore db key`", path.display()))
+}
+
 fn describe(stored: &Stored) -> anyhow::Result<serde_json::Value> {
     let manifest = stored.manifest();
     let part = |part: &PartManifest| -> anyhow::Result<serde_json::Value> {
@@ -320,6 +366,7 @@ fn describe(stored: &Stored) -> anyhow::Result<serde_json::Value> {
         "base_epoch": manifest.base_epoch(),
         "rows": manifest.live_rows(),
         "digest": output::hex(stored.description()?.digest()),
+        "signed_by": manifest.signed.as_ref().map(|s| &s.key),
         "blocks": manifest.blocks(),
         "key": manifest.key,
         "values": manifest.values,
@@ -354,6 +401,9 @@ fn summary(stored: &Stored) -> anyhow::Result<String> {
         manifest.live_rows(),
         output::hex(stored.description()?.digest())
     );
+    if let Some(signed) = &manifest.signed {
+        text += &format!("  signed by        {}\n", signed.key);
+    }
     let mut part = |title: &str, part: &PartManifest| -> anyhow::Result<()> {
         let params: Params = part.params()?;
         let scheme = match params.scheme {

@@ -36,7 +36,7 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
         (false, Some(dir)) => CacheDir::At(dir),
         (false, None) => CacheDir::User,
     };
-    let trust = args.pin.map_or(Trust::Server, Trust::Digest);
+    let trust = args.pin.map(Trust::Digest).or(args.trust.map(Trust::Key)).unwrap_or_default();
     let options = Options { trust, ..options(config, &args.server)? };
     let keys = args.keys_from.as_deref().map(read_keys).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

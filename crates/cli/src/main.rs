@@ -62,6 +62,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Db(Db::Update(args)) => db::update(&config, args),
         Command::Db(Db::Inspect(args)) => db::inspect(&args),
         Command::Db(Db::Verify(args)) => db::verify(&args),
+        Command::Db(Db::Key(args)) => db::key(&args),
         Command::Serve(args) => serve::run(&config, args),
         Command::Get(args) => get::get(&config, args),
         Command::Token(args) => token::make(&args),

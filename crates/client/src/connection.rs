@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blindcore_wire::proto::lookup_client::LookupClient;
+use blindcore_wire::signature::{PUBLIC_KEY_BYTES, verify};
 use blindcore_wire::{
     MAX_LISTING_BYTES, MAX_TABLE_BYTES, TableDescription, TableError, check_table_name, proto,
 };
@@ -70,11 +71,14 @@ pub enum Trust {
     Server,
     /// The one with this digest, and with proofs: one table at one epoch.
     Digest([u8; 32]),
+    /// Those that whoever has the secret of this Ed25519 key signed, and with proofs. An older one that was signed too
+    /// is taken, but not after a newer one in [`TableClient::refresh`].
+    Key([u8; PUBLIC_KEY_BYTES]),
 }
 
 impl Trust {
     /// Says no to another table.
-    fn check(self, table: &TableDescription) -> Result<(), Error> {
+    fn check(self, table: &TableDescription, before: Option<&TableDescription>) -> Result<(), Error> {
         let refuse = |why: String| Err(Error::Untrusted { table: table.name().to_owned(), why });
         match self {
             Trust::Server => return Ok(()),
@@ -88,6 +92,20 @@ impl Trust {
                 ));
             }
             Trust::Digest(_) => {}
+            Trust::Key(key) => match (table.signature(), before) {
+                (None, _) => return refuse("nobody signed it".into()),
+                (Some(signature), _) if !verify(&key, table.digest(), signature) => {
+                    return refuse("its signature is not by the trusted key".into());
+                }
+                (_, Some(before)) if table.epoch() < before.epoch() => {
+                    return refuse(format!(
+                        "it went back from epoch {} to {}",
+                        before.epoch(),
+                        table.epoch()
+                    ));
+                }
+                _ => {}
+            },
         }
         if table.has_proofs() {
             return Ok(());
@@ -223,7 +241,7 @@ impl Client {
                 what: format!("asked for table {name}, it answers with {}", table.name()),
             });
         }
-        self.options.trust.check(&table)?;
+        self.options.trust.check(&table, before.map(TableClient::description))?;
         let queries = [records_queries, keys_queries, changes_queries, new_keys_queries];
         TableClient::open(self.clone(), table, queries, progress, before).await
     }

@@ -18,6 +18,7 @@ use blindcore_accel::{Database, Device, Layout, Placed};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
 use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks, preprocess_placed};
 use blindcore_wire::proof::{self, NODE_BYTES, Node, Proofs};
+use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{PartKind, ProofChoice};
 
 use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, Parts, to_hex};
@@ -25,8 +26,8 @@ use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
 use crate::{
-    Entries, Entry, Order, Shard, SourceSpec, Spill, SpillError, StoreError, StreamOptions, Streamed, codec,
-    memory, update,
+    Entries, Entry, Order, Shard, SourceSpec, Spill, SpillError, StoreError, Stored, StreamOptions, Streamed,
+    codec, memory, update,
 };
 
 /// What to build.
@@ -46,6 +47,8 @@ pub struct BuildOptions {
     pub scheme: SchemeChoice,
     /// Whether clients can tell a wrong answer.
     pub proofs: ProofChoice,
+    /// Who signs it.
+    pub sign: Option<SigningKey>,
     /// Whether a table with keys can also be read by index, through a directory of its keys.
     pub directory: bool,
     /// Whether to replace a database that is there.
@@ -139,6 +142,7 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
         changes: None,
         follow: None,
     });
+    let manifest = signed(&dir, manifest, options.sign.as_ref())?;
     let path = dir.join(MANIFEST);
     let write = || {
         std::fs::write(&path, manifest.to_json())?;
@@ -147,6 +151,17 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
     write().map_err(|e| StoreError::io(&path, "written", e))?;
     folder.publish()?;
     Ok(manifest)
+}
+
+/// A manifest with a signature, where somebody signs. Its files lie in this folder.
+pub(crate) fn signed(
+    dir: &Path,
+    manifest: Manifest,
+    by: Option<&SigningKey>,
+) -> Result<Manifest, StoreError> {
+    let Some(by) = by else { return Ok(manifest) };
+    let table = Stored::open_epoch(dir, manifest.clone())?.description()?;
+    Ok(manifest.signed(by, table.digest()))
 }
 
 /// All parts of a table have proofs or none.

@@ -54,6 +54,7 @@ mod update;
 #[cfg(target_os = "linux")]
 mod uring;
 
+pub use blindcore_wire::signature::SigningKey;
 pub use blindcore_wire::{CodecError, KeyError, ProofChoice, Value, codec};
 pub use build::{BuildOptions, Stage, Watch, abandon, build};
 pub use error::StoreError;

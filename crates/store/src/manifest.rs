@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use blindcore_lookup::{Geometry, Params, Scheme};
+use blindcore_wire::signature::{SIGNATURE_BYTES, SigningKey};
 use blindcore_wire::{PartKind, Proofs};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::StoreError;
 pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
 /// What a manifest says in `version`, at most: 1, or 2 for a table that changed since it was built, has records of
-/// several blocks or proofs.
+/// several blocks, proofs or a signature.
 const VERSION: u32 = 2;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
@@ -51,6 +52,9 @@ pub struct Manifest {
     /// How far a source that is followed was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow: Option<Follow>,
+    /// Who says that this is their table, if somebody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
     /// BLAKE3 of this manifest with an empty checksum, in hexadecimal.
     checksum: String,
 }
@@ -74,6 +78,24 @@ pub struct ChangesManifest {
     pub keys: Option<PartManifest>,
     /// The changed rows as they were read, for the next update.
     pub log: FileEntry,
+}
+
+/// A signature of a table's digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signed {
+    /// The public key that it is checked with, 64 hexadecimal digits.
+    pub key: String,
+    /// The signature, 128 hexadecimal digits.
+    pub signature: String,
+}
+
+impl Signed {
+    /// The signature; nothing where it is none.
+    pub(crate) fn bytes(&self) -> Option<[u8; SIGNATURE_BYTES]> {
+        let (start, end) = self.signature.split_at_checked(SIGNATURE_BYTES)?;
+        [from_hex(start)?, from_hex(end)?].as_flattened().try_into().ok()
+    }
 }
 
 /// How far a source that is followed was read.
@@ -188,10 +210,20 @@ impl Manifest {
             blocks,
             changes,
             follow,
+            signed: None,
             checksum,
         };
         new.checksum = new.compute_checksum();
         new
+    }
+
+    /// The same, signed.
+    pub(crate) fn signed(mut self, by: &SigningKey, digest: &[u8; 32]) -> Self {
+        let signature = hex(&by.sign(digest));
+        self.signed = Some(Signed { key: to_hex(&by.public()), signature });
+        self.version = VERSION;
+        self.checksum = self.compute_checksum();
+        self
     }
 
     fn compute_checksum(&self) -> String {
@@ -277,13 +309,19 @@ impl Manifest {
         if self.records.seeds.is_some() != self.key.is_some() {
             return Err("its keyword seeds don't fit its key".into());
         }
-        let new = self.base_epoch.is_some() || self.blocks.is_some() || self.records.proofs.is_some();
+        let new = self.base_epoch.is_some()
+            || self.blocks.is_some()
+            || self.records.proofs.is_some()
+            || self.signed.is_some();
         if self.version != version(new)
             || self.base_epoch() > self.epoch
             || self.base_epoch == Some(self.epoch)
             || (self.changes.is_some() && self.base_epoch.is_none())
         {
             return Err("its epochs or proofs don't fit its version".into());
+        }
+        if self.signed.as_ref().is_some_and(|s| s.bytes().is_none()) {
+            return Err("its signature is none".into());
         }
         if let Some(changes) = &self.changes {
             if from_hex(&changes.salt).is_none() || changes.records.seeds.is_none() {
@@ -406,6 +444,10 @@ fn check_file(entry: &FileEntry) -> Result<(), String> {
 
 fn is_plain(component: &std::path::Component<'_>) -> bool {
     matches!(component, std::path::Component::Normal(_))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 pub(crate) fn to_hex(bytes: &[u8; 32]) -> String {

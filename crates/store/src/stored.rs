@@ -9,7 +9,7 @@ use blindcore_wire::{
     Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription,
 };
 
-use crate::manifest::{FileEntry, Manifest, PartManifest, from_hex};
+use crate::manifest::{FileEntry, Manifest, PartManifest, Signed, from_hex};
 use crate::section::{self, Header, Kind};
 use crate::{Shard, StoreError, StreamOptions, Streamed};
 
@@ -128,7 +128,8 @@ impl Stored {
         }
     }
 
-    fn open_epoch(dir: &Path, manifest: Manifest) -> Result<Self, StoreError> {
+    /// The epoch that a manifest says, its files in a folder.
+    pub(crate) fn open_epoch(dir: &Path, manifest: Manifest) -> Result<Self, StoreError> {
         let open = |kind, part: &PartManifest| open_part(dir, manifest.part_epoch(kind), part);
         let records = open(PartKind::Records, &manifest.records)?;
         let keys = manifest.keys.as_ref().map(|p| open(PartKind::Keys, p)).transpose()?;
@@ -210,6 +211,7 @@ impl Stored {
             keyed,
             changes,
         })
+        .map(|table| table.signed(self.manifest.signed.as_ref().and_then(Signed::bytes)))
         .map_err(|e| damaged(e.to_string()))
     }
 

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use blindcore_accel::{Device, SharedBytes};
 use blindcore_lookup::keyword::KeyHash;
 use blindcore_lookup::{Params, SchemeChoice};
+use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{Change, PartKind, Value, proof};
 
 use crate::build::{
@@ -41,6 +42,8 @@ pub struct UpdateOptions {
     pub changes: SourceSpec,
     /// A column of the source that only grows: rows below what an update before this one saw are not asked for.
     pub follow: Option<String>,
+    /// Who signs the new epoch.
+    pub sign: Option<SigningKey>,
     /// Bytes of memory for sorting.
     pub memory: usize,
 }
@@ -130,7 +133,7 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
         changes,
         follow: follow.or_else(|| old.follow.clone()),
     });
-    publish(dir, &work.0, &manifest)?;
+    let manifest = publish(dir, &work.0, manifest, options.sign.as_ref())?;
     sweep(dir, &manifest);
     Ok(counts.outcome(manifest, true, merged.count))
 }
@@ -197,8 +200,13 @@ fn sweep(dir: &Path, manifest: &Manifest) {
     }
 }
 
-/// Moves the new files beside the others and replaces the manifest.
-fn publish(dir: &Path, work: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+/// Moves the new files beside the others, signs the manifest if somebody does, and replaces the one before.
+fn publish(
+    dir: &Path,
+    work: &Path,
+    manifest: Manifest,
+    by: Option<&SigningKey>,
+) -> Result<Manifest, StoreError> {
     let changes = manifest.changes.iter();
     let files =
         changes.flat_map(|c| c.records.files().chain(c.keys.iter().flat_map(|k| k.files())).chain([&c.log]));
@@ -206,6 +214,7 @@ fn publish(dir: &Path, work: &Path, manifest: &Manifest) -> Result<(), StoreErro
         let to = dir.join(&entry.file);
         std::fs::rename(work.join(&entry.file), &to).map_err(|e| StoreError::io(&to, "made", e))?;
     }
+    let manifest = build::signed(dir, manifest, by)?;
     let new = work.join(MANIFEST);
     let write = || {
         std::fs::write(&new, manifest.to_json())?;
@@ -214,7 +223,8 @@ fn publish(dir: &Path, work: &Path, manifest: &Manifest) -> Result<(), StoreErro
         std::fs::rename(&new, dir.join(MANIFEST))?;
         sync_folder(dir)
     };
-    write().map_err(|e| StoreError::io(&dir.join(MANIFEST), "written", e))
+    write().map_err(|e| StoreError::io(&dir.join(MANIFEST), "written", e))?;
+    Ok(manifest)
 }
 
 /// What is known of a row that differs from the base, or might.

@@ -21,6 +21,7 @@ fn options(dir: &Path, source: &str, key: Option<&str>) -> BuildOptions {
         out: dir.join("db"),
         scheme: SchemeChoice::Auto,
         proofs: ProofChoice::Without,
+        sign: None,
         directory: true,
         force: false,
         memory: 1 << 20,

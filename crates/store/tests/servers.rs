@@ -213,6 +213,7 @@ fn options(dir: &Path, spec: &str) -> BuildOptions {
         out: dir.join("db"),
         scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::Without,
+        sign: None,
         directory: true,
         force: true,
         memory: 1 << 20,

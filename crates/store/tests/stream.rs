@@ -261,6 +261,7 @@ fn lookups_in_a_streamed_database() {
             out: dir.path().join("db"),
             scheme,
             proofs: blindcore_store::ProofChoice::Without,
+            sign: None,
             directory: false,
             force: true,
             memory: 1 << 20,

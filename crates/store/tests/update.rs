@@ -24,6 +24,7 @@ fn make(dir: &Path, csv: &str, key: Option<&str>) {
         out: dir.join("db"),
         scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::With,
+        sign: None,
         directory: true,
         force: false,
         memory: Spill::DEFAULT_MEMORY,
@@ -36,6 +37,7 @@ fn from(dir: &Path, spec: &str, follow: Option<&str>) -> Result<Updated, StoreEr
         dir: dir.join("db"),
         changes: SourceSpec::parse(spec).unwrap(),
         follow: follow.map(str::to_owned),
+        sign: None,
         memory: 1 << 16,
     };
     update(&options, &device(), &mut |_, _, _| Ok(()))
@@ -191,6 +193,7 @@ fn long_records_take_several_slots() {
         out: dir.join("db"),
         scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::With,
+        sign: None,
         directory: true,
         force: false,
         memory: 1 << 16,
@@ -270,6 +273,7 @@ fn what_a_killed_update_left_goes_with_the_next() {
         out: dir.join("db"),
         scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::Without,
+        sign: None,
         directory: true,
         force: true,
         memory: Spill::DEFAULT_MEMORY,
@@ -298,6 +302,7 @@ fn a_source_is_followed_by_a_column_that_grows() {
             dir: dir.join("db"),
             changes: SourceSpec::parse(&spec).unwrap(),
             follow: Some("at".into()),
+            sign: None,
             memory: 1 << 16,
         };
         let updated = update(&options, &device(), &mut |stage, done, _| {
@@ -346,7 +351,7 @@ proptest! {
             }
             std::fs::write(dir.join("c.csv"), csv).unwrap();
             let changes = SourceSpec::parse(dir.join("c.csv").to_str().unwrap()).unwrap();
-            let options = UpdateOptions { dir: dir.join("db"), changes, follow: None, memory };
+            let options = UpdateOptions { dir: dir.join("db"), changes, follow: None, sign: None, memory };
             update(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
             let stored = open(dir);
             prop_assert_eq!(stored.manifest().live_rows(), map.len() as u64);

@@ -222,8 +222,11 @@ mod tests {
 
     const KIND: PartKind = PartKind::Records;
 
-    /// Slots of 3 bytes and their proofs, in groups of these sizes.
-    fn sealed(depth: u8, groups: &[usize]) -> (Proofs, Vec<u8>, Vec<(u128, Vec<u8>)>) {
+    /// What slots are found by, and they.
+    type Slots = Vec<(u128, Vec<u8>)>;
+
+    /// Slots of 3 bytes and their proofs, in groups of these sizes, and the roots.
+    fn sealed(depth: u8, groups: &[usize]) -> (Proofs, Vec<u8>, Slots) {
         let bytes = 3 + proof_bytes(depth);
         let (mut chunks, mut roots, mut all) = (0u32, Vec::new(), Vec::new());
         for (group, count) in groups.iter().enumerate() {

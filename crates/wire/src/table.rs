@@ -10,6 +10,7 @@ use bytes::Bytes;
 use crate::codec::MAX_KEY_BYTES;
 use crate::proof::{MAX_DEPTH, Proofs};
 use crate::proto;
+use crate::signature::SIGNATURE_BYTES;
 
 /// What a [`proto::Table`] says in `protocol_version`, at most: 1, or 2 where it has changes, records of several
 /// blocks or proofs.
@@ -326,6 +327,7 @@ pub struct TableDescription {
     index: Option<Index>,
     changes_index: Option<Index>,
     digest: [u8; 32],
+    signature: Option<[u8; SIGNATURE_BYTES]>,
 }
 
 impl TableDescription {
@@ -378,11 +380,17 @@ impl TableDescription {
             }
         };
         let digest = digest(&content);
-        let table = Self { content, index, changes_index, digest };
+        let table = Self { content, index, changes_index, digest, signature: None };
         if table.parts().any(|(_, part)| part.proofs.is_some() != table.has_proofs()) {
             return Err(TableError::Shape { what: "has proofs in some parts and not in others" });
         }
         Ok(table)
+    }
+
+    /// The table with a signature of its digest, which is not checked here.
+    #[must_use]
+    pub fn signed(self, signature: Option<[u8; SIGNATURE_BYTES]>) -> Self {
+        Self { signature, ..self }
     }
 
     /// Checks a description that came from outside.
@@ -417,12 +425,18 @@ impl TableDescription {
             None => None,
         };
         let changes = table.changes.map(ChangesContent::from_proto).transpose()?;
-        let proto::Table { name, epoch, rows, value_columns, digest, .. } = table;
+        let proto::Table { name, epoch, rows, value_columns, digest, signature, .. } = table;
         let checked = Self::new(TableContent { name, epoch, rows, value_columns, records, keyed, changes })?;
         if digest != checked.digest[..] {
             return Err(TableError::Digest { what: "digest" });
         }
-        Ok(checked)
+        if signature.is_empty() {
+            return Ok(checked);
+        }
+        let (got, want) = (signature.len() as u64, SIGNATURE_BYTES as u64);
+        let signature =
+            signature[..].try_into().map_err(|_| TableError::Length { what: "signature", got, want })?;
+        Ok(checked.signed(Some(signature)))
     }
 
     /// The message; [`TableDescription::from_proto`] reads it back.
@@ -442,6 +456,7 @@ impl TableDescription {
             seeds: keyed.as_ref().map(|k| k.seeds.clone()).unwrap_or_default(),
             digest: Bytes::copy_from_slice(&self.digest),
             changes: changes.as_ref().map(ChangesContent::to_proto),
+            signature: self.signature.map(|s| Bytes::copy_from_slice(&s)).unwrap_or_default(),
             blocks: keyed.as_ref().map(|k| k.blocks).filter(|n| *n > 1),
         }
     }
@@ -579,6 +594,12 @@ impl TableDescription {
     #[must_use]
     pub fn changes_index(&self) -> Option<&Index> {
         self.changes_index.as_ref()
+    }
+
+    /// A signature of the digest, not checked: [`crate::signature::verify`] does.
+    #[must_use]
+    pub fn signature(&self) -> Option<&[u8; SIGNATURE_BYTES]> {
+        self.signature.as_ref()
     }
 
     /// BLAKE3, in its key-derivation mode with context `blindcore table v1`, of everything above: numbers as

@@ -271,6 +271,7 @@ fn make_table(dir: &Path, bytes: usize, bar: &mut Bar) -> anyhow::Result<()> {
         out: dir.join("table.db"),
         scheme: SchemeChoice::Only(Scheme::Simple),
         proofs: blindcore_store::ProofChoice::Without,
+        sign: None,
         directory: false,
         force: false,
         memory: Spill::DEFAULT_MEMORY,

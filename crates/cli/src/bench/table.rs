@@ -30,6 +30,7 @@ pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) 
         out: dir.path().join("db"),
         scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::Without,
+        sign: None,
         directory: true,
         force: true,
         memory: Spill::DEFAULT_MEMORY,
@@ -61,6 +62,7 @@ pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) 
             dir: options.out.clone(),
             changes: SourceSpec::parse(&changes.to_string_lossy())?,
             follow: None,
+            sign: None,
             memory: Spill::DEFAULT_MEMORY,
         };
         updated.time(|| update(&options, cpu, &mut |_, _, _| Ok(())))?;

@@ -43,6 +43,7 @@ pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
                 out: made.path().join("elements.db"),
                 scheme: SchemeChoice::Auto,
                 proofs: blindcore_store::ProofChoice::Without,
+                sign: None,
                 directory: false,
                 force: false,
                 memory: Spill::DEFAULT_MEMORY,

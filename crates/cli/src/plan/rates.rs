@@ -371,6 +371,7 @@ fn measure_build(device: &dyn Device, keyed: bool) -> anyhow::Result<Ingest> {
             out: dir.path().join(format!("{rows}.db")),
             scheme: SchemeChoice::Auto,
             proofs: blindcore_store::ProofChoice::Without,
+            sign: None,
             directory: false,
             force: false,
             memory: Spill::DEFAULT_MEMORY,

@@ -10,6 +10,7 @@ mod hardware;
 mod hw_circuit;
 mod hw_sum;
 mod plan;
+mod proofs;
 mod real_table;
 mod repro;
 mod secured;

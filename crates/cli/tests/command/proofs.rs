@@ -1,0 +1,101 @@
+//! Answers that are checked: digests that are pinned, tables that are signed, databases that somebody changed.
+
+use std::path::Path;
+
+use crate::common::{Serving, code, json, refused, run, run_with_input, stderr, stdout};
+
+fn build(dir: &Path, more: &[&str]) -> serde_json::Value {
+    let csv: String = (0..50).map(|i| format!("key {i},the value of row {i}\n")).collect();
+    std::fs::write(dir.join("t.csv"), format!("k,v\n{csv}")).unwrap();
+    json(&run(dir, &[&["db", "build", "t.csv", "--out", "t.db", "--force", "--json"], more].concat()))
+}
+
+#[test]
+fn a_pinned_digest_is_the_only_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let built = build(dir, &["--key", "k"]);
+    let digest = built["digest"].as_str().unwrap().to_owned();
+    assert_eq!(built["records"]["proofs"]["depth"], 0);
+    assert!(stdout(&run(dir, &["db", "inspect", "t.db"])).contains(&digest));
+    let server = Serving::start(dir, &["t.db"]);
+    let ask = ["--table", "t", "--key", "key 7", "--json", "--pin"];
+    let found = json(&server.get(dir, &[&ask[..], &[&digest]].concat()));
+    assert_eq!(
+        (&found["value"]["v"], &found["digest"]),
+        (&"the value of row 7".into(), &digest.clone().into())
+    );
+    let other = "0123456789abcdef".repeat(4);
+    refused(&server.get(dir, &[&ask[..], &[&other]].concat()), &["table t is refused", &digest, &other]);
+    let output = server.get(dir, &[&ask[..], &["12"]].concat());
+    assert!(code(&output) == 2 && stderr(&output).contains("64 hexadecimal digits"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_table_without_proofs_is_not_trusted() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let built = build(dir, &["--key", "k", "--no-proofs"]);
+    assert!(built["records"]["proofs"].is_null() && built["keys"]["proofs"].is_null());
+    let server = Serving::start(dir, &["t.db"]);
+    let ask = ["--table", "t", "--key", "key 7", "--json"];
+    assert_eq!(json(&server.get(dir, &ask))["found"], true);
+    let pinned = server.get(dir, &[&ask[..], &["--pin", built["digest"].as_str().unwrap()]].concat());
+    refused(&pinned, &["no proofs"]);
+}
+
+#[test]
+fn a_database_that_somebody_changed_answers_wrongly_and_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let built = build(dir, &[]);
+    let path = dir.join("t.db/records-0000.shard");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4096..].iter_mut().for_each(|b| *b ^= 1);
+    std::fs::write(&path, bytes).unwrap();
+    // In memory it would be compared with its checksum first, which whoever changes files can change too.
+    let server = Serving::start(dir, &["t.db", "--mapped"]);
+    let digest = built["digest"].as_str().unwrap();
+    for more in [&[][..], &["--pin", digest]] {
+        let ask = [&["--table", "t", "--index", "7"], more].concat();
+        refused(&server.get(dir, &ask), &["not what the table's digest says", "verify the database"]);
+    }
+}
+
+#[test]
+fn a_signed_table_is_taken_and_others_are_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let key = |file: &str| {
+        let made = json(&run(dir, &["db", "key", file, "--json"]));
+        made["public_key"].as_str().unwrap().to_owned()
+    };
+    let (ours, theirs) = (key("ours.pem"), key("theirs.pem"));
+    assert_ne!(ours, theirs);
+    assert_eq!(key("ours.pem"), ours, "a key that is there is kept");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(dir.join("ours.pem")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    let built = build(dir, &["--key", "k", "--sign", "ours.pem"]);
+    assert_eq!(built["signed_by"].as_str(), Some(&*ours));
+    let get = |trusted: &str| {
+        let server = Serving::start(dir, &["t.db"]);
+        server.get(dir, &["--table", "t", "--key", "key 7", "--json", "--trust", trusted])
+    };
+    assert_eq!(json(&get(&ours))["value"]["v"], "the value of row 7");
+    refused(&get(&theirs), &["table t is refused", "signature"]);
+    // The next epoch is signed again, or isn't.
+    let update = |rows: &str, more: &[&str]| {
+        let args = [&["db", "update", "t.db", "--from", "-", "--json"], more].concat();
+        run_with_input(dir, &args, rows.as_bytes())
+    };
+    json(&update("{\"k\":\"key 7\",\"v\":\"new\"}\n", &["--sign", "ours.pem"]));
+    assert_eq!(json(&get(&ours))["value"]["v"], "new");
+    let unsigned = update("{\"k\":\"key 7\",\"v\":\"newer\"}\n", &[]);
+    assert!(stderr(&unsigned).contains("--sign"), "{}", stderr(&unsigned));
+    refused(&get(&ours), &["nobody signed it"]);
+    refused(&run(dir, &["db", "build", "t.csv", "--out", "n.db", "--sign", "t.csv"]), &["t.csv", "db key"]);
+}

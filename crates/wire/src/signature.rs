@@ -1,0 +1,105 @@
+//! Signatures of tables: Ed25519 (RFC 8032) over a table's digest.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ring::rand::SystemRandom;
+use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+
+/// Bytes of a public key.
+pub const PUBLIC_KEY_BYTES: usize = 32;
+/// Bytes of a signature.
+pub const SIGNATURE_BYTES: usize = 64;
+
+/// What is signed starts with it, so that a signature of something else is none of a table.
+const CONTEXT: &[u8] = b"blindcore table digest v1\0";
+
+fn message(digest: &[u8; 32]) -> Vec<u8> {
+    [CONTEXT, digest].concat()
+}
+
+/// Whether whoever holds the secret of `key` signed a table's digest.
+#[must_use]
+pub fn verify(key: &[u8; PUBLIC_KEY_BYTES], digest: &[u8; 32], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+    UnparsedPublicKey::new(&ED25519, key).verify(&message(digest), signature).is_ok()
+}
+
+/// A secret key that signs tables.
+#[derive(Clone)]
+pub struct SigningKey(Arc<Ed25519KeyPair>);
+
+impl SigningKey {
+    /// A key from its PKCS #8 form, with the public key in it or without.
+    ///
+    /// # Errors
+    /// It is no Ed25519 key.
+    pub fn from_pkcs8(der: &[u8]) -> Result<Self, String> {
+        let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der);
+        key.map(|key| Self(Arc::new(key))).map_err(|e| format!("it is no Ed25519 key ({e})"))
+    }
+
+    /// A new key in PKCS #8 form.
+    ///
+    /// # Errors
+    /// The operating system gives no randomness.
+    pub fn generate_pkcs8() -> Result<zeroize::Zeroizing<Vec<u8>>, String> {
+        let key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
+        key.map(|key| zeroize::Zeroizing::new(key.as_ref().to_vec()))
+            .map_err(|_| "the operating system gives no randomness".into())
+    }
+
+    /// Who it is.
+    #[must_use]
+    pub fn public(&self) -> [u8; PUBLIC_KEY_BYTES] {
+        self.0.public_key().as_ref().try_into().expect("an Ed25519 key")
+    }
+
+    /// Signs a table's digest.
+    #[must_use]
+    pub fn sign(&self, digest: &[u8; 32]) -> [u8; SIGNATURE_BYTES] {
+        self.0.sign(&message(digest)).as_ref().try_into().expect("an Ed25519 signature")
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SigningKey(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_of_one_digest_by_one_key() {
+        let make = || SigningKey::from_pkcs8(&SigningKey::generate_pkcs8().unwrap()).unwrap();
+        let (key, other) = (make(), make());
+        let signature = key.sign(&[7; 32]);
+        assert!(verify(&key.public(), &[7; 32], &signature));
+        assert!(!verify(&key.public(), &[8; 32], &signature));
+        assert!(!verify(&other.public(), &[7; 32], &signature));
+        for bit in 0..8 * SIGNATURE_BYTES {
+            let mut flipped = signature;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(!verify(&key.public(), &[7; 32], &flipped), "{bit}");
+        }
+        assert!(!verify(&[0; 32], &[7; 32], &[0; 64]));
+        assert!(SigningKey::from_pkcs8(b"no key").is_err());
+        assert_eq!(format!("{key:?}"), "SigningKey(..)");
+    }
+
+    /// RFC 8032's first key, in OpenSSL's form, signs as it always did.
+    #[test]
+    fn golden_signature() {
+        let seed = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+        let hex = format!("302e020100300506032b657004220420{seed}");
+        let bytes = |hex: &str| -> Vec<u8> {
+            (0..hex.len()).step_by(2).map(|i| u8::from_str_radix(&hex[i..i + 2], 16).unwrap()).collect()
+        };
+        let key = SigningKey::from_pkcs8(&bytes(&hex)).unwrap();
+        let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        assert_eq!(key.public()[..], bytes(public));
+        assert_eq!(blake3::hash(&key.sign(&[1; 32])).to_hex().as_str(), "9026f011efdf3e665a26f79710616c39429239345ed684fc65b260a379b1156a");
+    }
+}
