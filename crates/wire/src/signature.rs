@@ -100,6 +100,9 @@ mod tests {
         let key = SigningKey::from_pkcs8(&bytes(&hex)).unwrap();
         let public = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
         assert_eq!(key.public()[..], bytes(public));
-        assert_eq!(blake3::hash(&key.sign(&[1; 32])).to_hex().as_str(), "9026f011efdf3e665a26f79710616c39429239345ed684fc65b260a379b1156a");
+        assert_eq!(
+            blake3::hash(&key.sign(&[1; 32])).to_hex().as_str(),
+            "9026f011efdf3e665a26f79710616c39429239345ed684fc65b260a379b1156a"
+        );
     }
 }
