@@ -16,6 +16,7 @@ use crate::Config;
 use crate::budget::Activity;
 use crate::grpc::HINT_BUFFERS;
 use crate::refusal::Refusal;
+use crate::state::REQUEST_SLACK;
 
 /// Clients that are remembered though nothing of theirs is under way.
 const MAX_AT_REST: usize = 1 << 16;
@@ -119,7 +120,8 @@ impl Client {
 
     /// Takes memory for a request, within a part of what this client may have.
     pub(crate) fn take_memory(&self, bytes: usize, part: usize) -> Result<(), Refusal> {
-        let limit = (self.memory_limit.load(Ordering::Relaxed) / part).max(HINT_BUFFERS);
+        // A hint and the request for it have a place in the smallest.
+        let limit = (self.memory_limit.load(Ordering::Relaxed) / part).max(HINT_BUFFERS + REQUEST_SLACK);
         let more = |used: usize| used.checked_add(bytes).filter(|all| *all <= limit);
         match self.memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(_) => Ok(()),

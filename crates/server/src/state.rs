@@ -18,7 +18,7 @@ use crate::stats::{PartCounters, TotalCounters, add};
 use crate::{Config, Error, Part, Stats, Table};
 
 /// Bytes of a request beside its queries: names, digests, lengths.
-const REQUEST_SLACK: usize = 4096;
+pub(crate) const REQUEST_SLACK: usize = 4096;
 
 /// Tables whose listing fits [`blindcore_wire::MAX_LISTING_BYTES`], however long their names.
 const MAX_TABLES: u64 = 3000;

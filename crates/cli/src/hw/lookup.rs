@@ -76,7 +76,16 @@ pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
         (None, Some(_), Some(_)) => anyhow::bail!("table {} is looked up by key; use --key", table.name()),
         (None, None, _) => anyhow::bail!("nothing to look up is named; use --key or --index"),
     };
-    let client = Client::new(part.params, part.hint.clone())?;
+    anyhow::ensure!(
+        table.changes().is_none() && table.blocks() == 1,
+        "table {} changed since it was built, or has records of several slots, and a chip looks in one; build it again, or \
+         choose shorter columns with --value",
+        table.name()
+    );
+    // Roots of proofs follow the hint's words, and a slot ends in its proof.
+    let words = (*part.hint).as_ref()[..4 * part.params.hint_words()].to_vec();
+    let proof_bytes = table.records().proofs.map_or(0, |p| p.slot_bytes());
+    let client = Client::new(part.params, std::sync::Arc::new(words))?;
     let (query, pending) = client.query(client.prepare()?, &selection)?;
 
     let serve = |device: &dyn Device| -> anyhow::Result<_> {
@@ -94,9 +103,10 @@ pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
     anyhow::ensure!(answers == on_cpu, "{} and {} answer differently; report this", chip.name(), cpu.name());
 
     let slot = client.decode(pending, &answers[0])?;
+    let slot = &slot[..slot.len() - proof_bytes];
     let record = match &fingerprint {
-        Some(fingerprint) => keyword::open(&slot, fingerprint),
-        None => Some(slot.as_slice()),
+        Some(fingerprint) => keyword::open(slot, fingerprint),
+        None => Some(slot),
     };
     let columns = table.value_columns();
     let values = record.map(|bytes| decode_record(bytes, columns.len())).transpose()?;

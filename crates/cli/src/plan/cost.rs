@@ -29,6 +29,9 @@ pub(crate) struct Question {
     pub(crate) key_bytes: Option<usize>,
     /// Whether a table with keys can also be read by number.
     pub(crate) directory: bool,
+    /// Whether slots carry proofs.
+    #[serde(skip)]
+    pub(crate) proofs: ProofChoice,
     /// Bits a second from a client.
     pub(crate) up: f64,
     /// Bits a second to a client.
@@ -183,7 +186,7 @@ impl Table {
         let block_bytes = if keyed { plan_blocks(question.rows, total, longest) } else { longest };
         let blocks = longest.div_ceil(block_bytes) as u64;
         let slots = question.rows.saturating_mul(blocks);
-        let (records, depth) = plan(slots, block_bytes, keyed, choice, ProofChoice::Auto)?;
+        let (records, depth) = plan(slots, block_bytes, keyed, choice, question.proofs)?;
         let plain = blindcore_lookup::plan(slots, block_bytes, keyed, choice)?;
         let roots = depth.map(|depth| planned_root_bytes(slots, &records, keyed, depth));
         let proofs = if depth.is_some() { ProofChoice::With } else { ProofChoice::Without };
@@ -391,6 +394,7 @@ mod tests {
             record_bytes,
             key_bytes: None,
             directory: false,
+            proofs: ProofChoice::Without,
             up: 8e6,
             down: 80e6,
             queries: 100,
@@ -489,16 +493,16 @@ mod tests {
     #[test]
     fn long_records_are_cut() {
         let rates = round();
-        let question = question(1000, 3_000_000);
+        let question = Question { key_bytes: Some(8), ..question(1000, 3_000_000) };
         let table = Table::new(&question, SchemeChoice::Auto).unwrap();
         assert!(table.blocks > 1 && table.block_bytes <= blindcore_lookup::MAX_RECORD_BYTES);
         assert!(table.blocks * table.block_bytes as u64 >= question.record_bytes);
         assert!(table.records.geometry.slots() >= 1000 * table.blocks);
         let of = table.costs(&question, &rates);
         assert_eq!(of.query_bytes, table.blocks * table.records.query_bytes() as u64);
-        // One that just fits is not cut.
-        let whole = Table::new(&Question { record_bytes: 1 << 16, ..question }, SchemeChoice::Auto);
-        assert_eq!(whole.unwrap().blocks, 1);
+        // Without keys nothing is cut.
+        let whole = Question { record_bytes: 1 << 16, key_bytes: None, ..question };
+        assert_eq!(Table::new(&whole, SchemeChoice::Auto).unwrap().blocks, 1);
     }
 
     #[test]

@@ -143,6 +143,7 @@ impl Plan {
             record_bytes: size("--record-bytes", &self.record_bytes, 1 << 30)?,
             key_bytes,
             directory: key_bytes.is_some() && !self.no_directory,
+            proofs: blindcore_wire::ProofChoice::Auto,
             up: mbit("--up", &self.up)?,
             down: mbit("--down", &self.down)?,
             queries: whole(
