@@ -33,17 +33,11 @@ pub static DATABASE: LazyLock<PathBuf> = LazyLock::new(|| {
     std::fs::write(&source, format!("id,town,people\n{rows}")).unwrap();
     let out = file("towns.db");
     let options = BuildOptions {
-        source: SourceSpec::parse(source.to_str().unwrap()).unwrap(),
         key: Some("id".into()),
-        values: None,
-        name: None,
-        out: out.clone(),
         scheme: SchemeChoice::Only(Scheme::Simple),
         proofs: blindcore_store::ProofChoice::With,
-        sign: None,
-        directory: true,
-        force: false,
         memory: 1 << 20,
+        ..BuildOptions::new(SourceSpec::parse(source.to_str().unwrap()).unwrap(), out.clone())
     };
     build(&options, &*DEVICE, &mut |_, _, _| Ok(())).unwrap();
     out

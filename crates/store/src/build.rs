@@ -21,7 +21,7 @@ use blindcore_wire::proof::{self, NODE_BYTES, Node, Proofs};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{PartKind, ProofChoice};
 
-use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, Parts, to_hex};
+use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, some_blocks, to_hex};
 use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
@@ -55,6 +55,26 @@ pub struct BuildOptions {
     pub force: bool,
     /// Bytes of memory for sorting.
     pub memory: usize,
+}
+
+impl BuildOptions {
+    /// All rows and columns of a source, found by index, with what suits most tables.
+    #[must_use]
+    pub fn new(source: SourceSpec, out: impl Into<PathBuf>) -> Self {
+        Self {
+            source,
+            key: None,
+            values: None,
+            name: None,
+            out: out.into(),
+            scheme: SchemeChoice::Auto,
+            proofs: ProofChoice::Auto,
+            sign: None,
+            directory: true,
+            force: false,
+            memory: Spill::DEFAULT_MEMORY,
+        }
+    }
 }
 
 /// What a build is doing.
@@ -128,20 +148,25 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
         }
     };
     let (key, values, salt) = (options.key.clone(), read.values, read.salt);
-    let manifest = Manifest::new(Parts {
+    let manifest = Manifest {
+        magic: String::new(),
+        version: 0,
         name,
         epoch,
         rows,
         key,
         values,
-        salt,
+        salt: salt.map(|s| to_hex(&s)),
         records,
         keys,
-        base_epoch: epoch,
-        blocks,
+        base_epoch: None,
+        blocks: some_blocks(blocks),
         changes: None,
         follow: None,
-    });
+        signed: None,
+        checksum: String::new(),
+    };
+    let manifest = manifest.sealed();
     let manifest = signed(&dir, manifest, options.sign.as_ref())?;
     let path = dir.join(MANIFEST);
     let write = || {

@@ -22,8 +22,8 @@ const MAX_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    magic: String,
-    version: u32,
+    pub(crate) magic: String,
+    pub(crate) version: u32,
     /// The table's name.
     pub name: String,
     /// Which state of the table this is, counted from 1.
@@ -42,10 +42,10 @@ pub struct Manifest {
     pub keys: Option<PartManifest>,
     /// The epoch at which `records` and `keys` were built, where that is another than `epoch`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    base_epoch: Option<u64>,
+    pub(crate) base_epoch: Option<u64>,
     /// How many slots of `records` a record takes, where it is not one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    blocks: Option<u32>,
+    pub(crate) blocks: Option<u32>,
     /// What changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesManifest>,
@@ -56,7 +56,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,
     /// BLAKE3 of this manifest with an empty checksum, in hexadecimal.
-    checksum: String,
+    pub(crate) checksum: String,
 }
 
 /// What changed since `records` and `keys` were built.
@@ -158,72 +158,28 @@ impl PartManifest {
     }
 }
 
-/// What a new manifest says.
-pub(crate) struct Parts {
-    pub(crate) name: String,
-    pub(crate) epoch: u64,
-    pub(crate) rows: u64,
-    pub(crate) key: Option<String>,
-    pub(crate) values: Vec<String>,
-    pub(crate) salt: Option<[u8; 32]>,
-    pub(crate) records: PartManifest,
-    pub(crate) keys: Option<PartManifest>,
-    pub(crate) base_epoch: u64,
-    pub(crate) blocks: u32,
-    pub(crate) changes: Option<ChangesManifest>,
-    pub(crate) follow: Option<Follow>,
-}
-
 impl Manifest {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts {
-            name,
-            epoch,
-            rows,
-            key,
-            values,
-            salt,
-            records,
-            keys,
-            base_epoch,
-            blocks,
-            changes,
-            follow,
-        } = parts;
-        let salt = salt.map(|s| to_hex(&s));
-        let base_epoch = (base_epoch != epoch).then_some(base_epoch);
-        let blocks = some_blocks(blocks);
-        let version = version(base_epoch.is_some() || blocks.is_some() || records.proofs.is_some());
-        let (magic, checksum) = (MAGIC.into(), String::new());
-        let mut new = Self {
-            magic,
-            version,
-            name,
-            epoch,
-            rows,
-            key,
-            values,
-            salt,
-            records,
-            keys,
-            base_epoch,
-            blocks,
-            changes,
-            follow,
-            signed: None,
-            checksum,
-        };
-        new.checksum = new.compute_checksum();
-        new
+    /// Its magic, version and checksum, from all else that it says.
+    pub(crate) fn sealed(mut self) -> Self {
+        self.magic = MAGIC.into();
+        self.version = self.version_it_needs();
+        self.checksum = self.compute_checksum();
+        self
+    }
+
+    fn version_it_needs(&self) -> u32 {
+        let new = self.base_epoch.is_some()
+            || self.blocks.is_some()
+            || self.records.proofs.is_some()
+            || self.signed.is_some();
+        if new { VERSION } else { 1 }
     }
 
     /// The same, signed.
     pub(crate) fn signed(mut self, by: &SigningKey, digest: &[u8; 32]) -> Self {
         let signature = hex(&by.sign(digest));
         self.signed = Some(Signed { key: to_hex(&by.public()), signature });
-        self.version = VERSION;
-        self.checksum = self.compute_checksum();
-        self
+        self.sealed()
     }
 
     fn compute_checksum(&self) -> String {
@@ -309,11 +265,7 @@ impl Manifest {
         if self.records.seeds.is_some() != self.key.is_some() {
             return Err("its keyword seeds don't fit its key".into());
         }
-        let new = self.base_epoch.is_some()
-            || self.blocks.is_some()
-            || self.records.proofs.is_some()
-            || self.signed.is_some();
-        if self.version != version(new)
+        if self.version != self.version_it_needs()
             || self.base_epoch() > self.epoch
             || self.base_epoch == Some(self.epoch)
             || (self.changes.is_some() && self.base_epoch.is_none())
@@ -419,11 +371,6 @@ impl Manifest {
             }
         }
     }
-}
-
-/// The version of a manifest.
-fn version(new: bool) -> u32 {
-    if new { 2 } else { 1 }
 }
 
 /// A number of blocks, said where it is not one.

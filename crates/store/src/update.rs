@@ -22,7 +22,7 @@ use blindcore_wire::{Change, PartKind, Value, proof};
 use crate::build::{
     Build, MAX_LONG_RECORD_BYTES, Wanted, as_records_do, cut, new_salt, plan_keyed, sync_folder,
 };
-use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, Parts, some_blocks, to_hex};
+use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
 use crate::{Order, Source, SourceSpec, Spill, Stage, StoreError, Stored, Watch, build, codec};
 
@@ -119,20 +119,16 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
         let blocks = some_blocks(blocks);
         Some(ChangesManifest { base_rows, removed: merged.removed, blocks, salt, records, keys, log })
     };
-    let manifest = Manifest::new(Parts {
-        name: old.name.clone(),
+    let manifest = Manifest {
         epoch,
         rows: merged.rows,
-        key: old.key.clone(),
-        values: old.values.clone(),
-        salt: old.salt().map_err(StoreError::Unfit)?,
-        records: old.records.clone(),
-        keys: old.keys.clone(),
-        base_epoch: old.base_epoch(),
-        blocks: old.blocks(),
+        base_epoch: Some(old.base_epoch()),
         changes,
         follow: follow.or_else(|| old.follow.clone()),
-    });
+        signed: None,
+        ..old.clone()
+    };
+    let manifest = manifest.sealed();
     let manifest = publish(dir, &work.0, manifest, options.sign.as_ref())?;
     sweep(dir, &manifest);
     Ok(counts.outcome(manifest, true, merged.count))

@@ -14,17 +14,10 @@ use blindcore_wire::PartKind;
 
 fn options(dir: &Path, source: &str, key: Option<&str>) -> BuildOptions {
     BuildOptions {
-        source: SourceSpec::parse(dir.join(source).to_str().unwrap()).unwrap(),
         key: key.map(str::to_owned),
-        values: None,
-        name: None,
-        out: dir.join("db"),
-        scheme: SchemeChoice::Auto,
         proofs: ProofChoice::Without,
-        sign: None,
-        directory: true,
-        force: false,
         memory: 1 << 20,
+        ..BuildOptions::new(SourceSpec::parse(dir.join(source).to_str().unwrap()).unwrap(), dir.join("db"))
     }
 }
 

@@ -12,7 +12,6 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use blindcore_accel_cpu::Cpu;
-use blindcore_lookup::SchemeChoice;
 use blindcore_store::{BuildOptions, Manifest, SourceError, SourceSpec, Stage, StoreError, Value, build};
 use mysql::prelude::Queryable;
 use tempfile::TempDir;
@@ -206,17 +205,11 @@ fn matrix(manifest: &Manifest) -> (Vec<String>, u64, Vec<&str>) {
 
 fn options(dir: &Path, spec: &str) -> BuildOptions {
     BuildOptions {
-        source: SourceSpec::parse(spec).unwrap(),
-        key: None,
-        values: None,
         name: Some("t".into()),
-        out: dir.join("db"),
-        scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::Without,
-        sign: None,
-        directory: true,
         force: true,
         memory: 1 << 20,
+        ..BuildOptions::new(SourceSpec::parse(spec).unwrap(), dir.join("db"))
     }
 }
 

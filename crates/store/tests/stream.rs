@@ -254,17 +254,16 @@ fn lookups_in_a_streamed_database() {
     std::fs::write(dir.path().join("t.csv"), "id,n\n".to_owned() + &rows).unwrap();
     for scheme in [Scheme::Simple, Scheme::Double].map(SchemeChoice::Only) {
         let options = BuildOptions {
-            source: SourceSpec::parse(dir.path().join("t.csv").to_str().unwrap()).unwrap(),
-            key: None,
             values: Some(vec!["n".into()]),
-            name: None,
-            out: dir.path().join("db"),
             scheme,
             proofs: blindcore_store::ProofChoice::Without,
-            sign: None,
             directory: false,
             force: true,
             memory: 1 << 20,
+            ..BuildOptions::new(
+                SourceSpec::parse(dir.path().join("t.csv").to_str().unwrap()).unwrap(),
+                dir.path().join("db"),
+            )
         };
         build(&options, device(), &mut |_, _, _| Ok(())).unwrap();
         let part = Stored::open(&options.out).unwrap().records;

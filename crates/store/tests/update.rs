@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use blindcore_accel_cpu::Cpu;
-use blindcore_lookup::SchemeChoice;
 use blindcore_store::{
-    BuildOptions, SourceSpec, Spill, StoreError, Stored, UpdateOptions, Updated, Value, build, codec, update,
+    BuildOptions, SourceSpec, StoreError, Stored, UpdateOptions, Updated, Value, build, codec, update,
 };
 use proptest::prelude::*;
 
@@ -17,17 +16,9 @@ fn device() -> Cpu {
 fn make(dir: &Path, csv: &str, key: Option<&str>) {
     std::fs::write(dir.join("t.csv"), csv).unwrap();
     let options = BuildOptions {
-        source: SourceSpec::parse(dir.join("t.csv").to_str().unwrap()).unwrap(),
         key: key.map(str::to_owned),
-        values: None,
-        name: None,
-        out: dir.join("db"),
-        scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::With,
-        sign: None,
-        directory: true,
-        force: false,
-        memory: Spill::DEFAULT_MEMORY,
+        ..BuildOptions::new(SourceSpec::parse(dir.join("t.csv").to_str().unwrap()).unwrap(), dir.join("db"))
     };
     build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
 }
@@ -186,17 +177,10 @@ fn long_records_take_several_slots() {
     }
     let spec = format!("dir:{}", dir.join("files").display());
     let options = BuildOptions {
-        source: SourceSpec::parse(&spec).unwrap(),
         key: Some("name".into()),
-        values: None,
-        name: None,
-        out: dir.join("db"),
-        scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::With,
-        sign: None,
-        directory: true,
-        force: false,
         memory: 1 << 16,
+        ..BuildOptions::new(SourceSpec::parse(&spec).unwrap(), dir.join("db"))
     };
     build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
     let content = |stored: &Stored, name: &str| {
@@ -266,17 +250,10 @@ fn what_a_killed_update_left_goes_with_the_next() {
     // A build that replaces the database knows its files.
     std::fs::create_dir(dir.join("db/.update")).unwrap();
     let options = BuildOptions {
-        source: SourceSpec::parse(dir.join("t.csv").to_str().unwrap()).unwrap(),
         key: Some("k".into()),
-        values: None,
-        name: None,
-        out: dir.join("db"),
-        scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::Without,
-        sign: None,
-        directory: true,
         force: true,
-        memory: Spill::DEFAULT_MEMORY,
+        ..BuildOptions::new(SourceSpec::parse(dir.join("t.csv").to_str().unwrap()).unwrap(), dir.join("db"))
     };
     build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
     assert_eq!(open(dir).manifest().epoch, 3);

@@ -117,15 +117,6 @@ fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) ->
     let answer16 = rate(&answer16, GATHERED as f64);
     let (one_read, two_read, one_answer) = (read1.median(), read2.median(), answer1.median());
     let peer_rate = peer.median();
-    let row = |id: &'static str, what, unit, threads, value, of: &'static str, of_value| Row {
-        id: id.into(),
-        what,
-        unit,
-        threads,
-        value,
-        of: of.into(),
-        of_value,
-    };
     Ok(vec![
         row("lookup.read.1t", "the database, read and summed", "GB/s", 1, read1, "itself", one_read),
         row("lookup.read.2t", "the database, read and summed", "GB/s", 2, read2, "one core", one_read),
@@ -295,15 +286,6 @@ fn disk(
     } else {
         ("fio: direct, 4 MiB, 8 deep", rate(&peer, 1.0).median())
     };
-    let row = |id: &'static str, what, unit, threads, value, of: &'static str, of_value| Row {
-        id: id.into(),
-        what,
-        unit,
-        threads,
-        value,
-        of: of.into(),
-        of_value,
-    };
     let rows = vec![
         row("lookup.disk.read", "the database, read from its disk", "GB/s", 1, read, of, of_value),
         row(
@@ -359,4 +341,16 @@ pub(crate) fn noise(len: usize) -> anyhow::Result<HugeBytes> {
         rng.fill(chunk);
     }
     Ok(bytes)
+}
+
+fn row(
+    id: &'static str,
+    what: &'static str,
+    unit: &'static str,
+    threads: usize,
+    value: Samples,
+    of: &'static str,
+    of_value: f64,
+) -> Row {
+    Row { id: id.into(), what, unit, threads, value, of: of.into(), of_value }
 }

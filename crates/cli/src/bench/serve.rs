@@ -16,7 +16,7 @@ use anyhow::Context;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::{Scheme, SchemeChoice};
 use blindcore_math::SecretRng;
-use blindcore_store::{BuildOptions, SourceSpec, Spill, build};
+use blindcore_store::{BuildOptions, SourceSpec, build};
 use blindcore_wire::proto;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -264,17 +264,13 @@ fn make_table(dir: &Path, bytes: usize, bar: &mut Bar) -> anyhow::Result<()> {
     }
     file.flush()?;
     let options = BuildOptions {
-        source: SourceSpec::parse(&dir.join("table.csv").to_string_lossy())?,
-        key: None,
-        values: None,
-        name: None,
-        out: dir.join("table.db"),
         scheme: SchemeChoice::Only(Scheme::Simple),
         proofs: blindcore_store::ProofChoice::Without,
-        sign: None,
         directory: false,
-        force: false,
-        memory: Spill::DEFAULT_MEMORY,
+        ..BuildOptions::new(
+            SourceSpec::parse(&dir.join("table.csv").to_string_lossy())?,
+            dir.join("table.db"),
+        )
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     build(&options, &Cpu::with_threads("cpu", threads)?, &mut |_, done, total| {

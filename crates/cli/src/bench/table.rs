@@ -5,7 +5,6 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use blindcore_accel_cpu::Cpu;
-use blindcore_lookup::SchemeChoice;
 use blindcore_store::{BuildOptions, SourceSpec, Spill, UpdateOptions, build, update};
 
 use super::{Row, Samples};
@@ -23,17 +22,10 @@ pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) 
     let path = dir.path().join("table.csv");
     let len = write_table(&path, bytes, 1, 0)?;
     let options = BuildOptions {
-        source: SourceSpec::parse(&path.to_string_lossy())?,
         key: Some("id".into()),
-        values: None,
-        name: None,
-        out: dir.path().join("db"),
-        scheme: SchemeChoice::Auto,
         proofs: blindcore_store::ProofChoice::Without,
-        sign: None,
-        directory: true,
         force: true,
-        memory: Spill::DEFAULT_MEMORY,
+        ..BuildOptions::new(SourceSpec::parse(&path.to_string_lossy())?, dir.path().join("db"))
     };
     let [mut built, mut read, mut whole, mut updated]: [Samples; 4] = Default::default();
     for _ in 0..args.repeat.min(3) {

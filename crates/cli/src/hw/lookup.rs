@@ -8,8 +8,8 @@ use blindcore_accel::{Device, Hardware};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::measure::THESIS_CLOCK;
 use blindcore_accel_rtl::{Options, Rtl};
-use blindcore_lookup::{Client, SchemeChoice, Selection, Server, keyword};
-use blindcore_store::{BuildOptions, SourceSpec, Spill, Stored};
+use blindcore_lookup::{Client, Selection, Server, keyword};
+use blindcore_store::{BuildOptions, SourceSpec, Stored};
 use blindcore_wire::codec::decode_record;
 use serde_json::{Map, Value, json};
 
@@ -36,17 +36,13 @@ pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
             let csv = made.path().join("elements.csv");
             std::fs::write(&csv, ELEMENTS).context("the table of elements can't be written")?;
             let options = BuildOptions {
-                source: SourceSpec::parse(&csv.display().to_string())?,
                 key: Some("symbol".into()),
-                values: None,
-                name: None,
-                out: made.path().join("elements.db"),
-                scheme: SchemeChoice::Auto,
                 proofs: blindcore_store::ProofChoice::Without,
-                sign: None,
                 directory: false,
-                force: false,
-                memory: Spill::DEFAULT_MEMORY,
+                ..BuildOptions::new(
+                    SourceSpec::parse(&csv.display().to_string())?,
+                    made.path().join("elements.db"),
+                )
             };
             blindcore_store::build(&options, &cpu, &mut |_, _, _| Ok(()))?;
             &made.path().join("elements.db").clone()

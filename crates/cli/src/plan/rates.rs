@@ -7,11 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_accel::{Device, SharedBytes};
-use blindcore_lookup::{
-    Client, Error, Geometry, MAX_GATHER, Params, Scheme, SchemeChoice, Selection, Server, preprocess,
-};
+use blindcore_lookup::{Client, Error, Geometry, MAX_GATHER, Params, Scheme, Selection, Server, preprocess};
 use blindcore_math::SecretRng;
-use blindcore_store::{BuildOptions, SourceSpec, Spill, Stage, StoreError, build};
+use blindcore_store::{BuildOptions, SourceSpec, Stage, StoreError, build};
 use serde::{Deserialize, Serialize};
 
 use crate::bench::{Samples, noise};
@@ -364,17 +362,15 @@ fn measure_build(device: &dyn Device, keyed: bool) -> anyhow::Result<Ingest> {
         let csv = dir.path().join(format!("{rows}.csv"));
         std::fs::write(&csv, text).with_context(|| format!("{} can't be written", csv.display()))?;
         let options = BuildOptions {
-            source: SourceSpec::parse(&csv.display().to_string())?,
             key: keyed.then(|| "k".into()),
             values: Some(vec!["v".into()]),
             name: Some("plan".into()),
-            out: dir.path().join(format!("{rows}.db")),
-            scheme: SchemeChoice::Auto,
             proofs: blindcore_store::ProofChoice::Without,
-            sign: None,
             directory: false,
-            force: false,
-            memory: Spill::DEFAULT_MEMORY,
+            ..BuildOptions::new(
+                SourceSpec::parse(&csv.display().to_string())?,
+                dir.path().join(format!("{rows}.db")),
+            )
         };
         let (mut read, mut fill, mut last) = (0.0, 0.0, Instant::now());
         build(&options, device, &mut |stage, done, _| {
