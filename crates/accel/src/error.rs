@@ -127,6 +127,12 @@ pub enum Error {
         /// What the system said.
         why: String,
     },
+    /// The database is not what was written where it lies.
+    #[error("{} is damaged: its contents don't fit its checksum; build the database again, or put a copy in its place", path.display())]
+    Damaged {
+        /// The file.
+        path: std::path::PathBuf,
+    },
     /// The database could not be read where it lies.
     #[error("{} can't be read at byte {offset}: {why}; check that disk, then the database with `blindcore db verify`", path.display())]
     Read {

@@ -245,7 +245,7 @@ Examples:
 gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
 SIGTERM and Ctrl-C finish the lookups under way and stop. Beyond this machine connections are encrypted
 by TLS 1.2 or 1.3. With --tokens only who shows a token is answered (`blindcore token` makes them).
-SIGHUP reads certificates and tokens anew; what can't be read stays as it was. Sizes and headers are checked at the start, contents while they are copied to memory; of a database that is mapped or streamed, by `blindcore db verify`.
+SIGHUP reads certificates and tokens anew; what can't be read stays as it was. Sizes and headers are checked at the start, contents before they answer anybody: where they are copied to memory or mapped at the start, and streamed in the first pass.
 
 Nobody can take all of a server: clients take turns query by query, and where connections or places in a
 queue run out, whoever has most of them gives way. A client is a token or, without, an address. blindcore.toml
@@ -304,7 +304,7 @@ pub(crate) struct Serve {
     pub(crate) gather: Option<usize>,
     /// Memory that the server may have: auto (what is free, or the limit of this control group) or a size such as
     /// 8GiB. Three quarters are for databases, which are copied to memory where they fit and else streamed from
-    /// their disk in every pass
+    /// their disk in every pass; over 256 MiB also until the copy is there
     #[arg(long, env = "BLINDCORE_MEMORY", value_name = "BYTES")]
     pub(crate) memory: Option<String>,
     /// Stream every database from its disk

@@ -1,15 +1,18 @@
 //! Where a server has its matrices: copied to memory, mapped from their files, or streamed from their disk.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use blindcore_accel::{Device, SharedBytes};
+use blindcore_accel::Error::Unsupported;
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Contract, Cost, Database, Device, Placed, SharedBytes, Words};
 use blindcore_accel_cpu::HugeBytes;
-use blindcore_lookup::{Scheme, Server};
+use blindcore_lookup::{Error, Scheme, Server};
 use blindcore_store::memory::{self, Limit};
-use blindcore_store::{Check, StoredPart, StreamOptions};
+use blindcore_store::{Payload, StoreError, StoredPart, StreamOptions};
 
 use crate::output::{self, Bar};
 
@@ -33,6 +36,11 @@ impl How {
         }
     }
 }
+
+/// Bytes of a matrix that is copied before anybody is answered; a larger one is streamed until its copy is there.
+const AT_ONCE: u64 = 256 << 20;
+/// How long the copy of a larger one waits for a first query, so that its pass has the disk for itself.
+const HEAD_START: Duration = Duration::from_secs(1);
 
 /// How much memory a server may have, and who says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,8 +142,9 @@ pub(crate) struct Placing {
     how: std::vec::IntoIter<How>,
     states: How,
     why: String,
-    /// Bytes of the largest matrix that is streamed.
+    /// Bytes of the largest matrix that is streamed, be it for a while.
     streamed: u64,
+    at_once: u64,
     bar: Bar,
     done: u64,
     total: u64,
@@ -166,11 +175,16 @@ impl Placing {
                 memory.whose
             ),
         };
-        let copied = matrices.iter().zip(&choice.matrices).filter(|(_, how)| **how == How::Copied);
-        let total = copied.map(|(bytes, _)| bytes).sum::<u64>()
-            + if choice.states == How::Copied { states } else { 0 };
+        let at_once = AT_ONCE;
+        let waited_for = |(bytes, how): &(&u64, &How)| match how {
+            How::Copied => **bytes <= at_once,
+            How::Mapped => true,
+            How::Streamed => false,
+        };
+        let waited_for = matrices.iter().zip(&choice.matrices).filter(waited_for);
+        let total = waited_for.map(|(bytes, _)| bytes).sum::<u64>() + states;
         let (how, states) = (choice.matrices.into_iter(), choice.states);
-        Self { how, states, why, streamed: 0, bar: Bar::new(), done: 0, total }
+        Self { how, states, why, streamed: 0, at_once, bar: Bar::new(), done: 0, total }
     }
 
     /// Places the next matrix and what belongs to it, and says so in the log.
@@ -182,27 +196,34 @@ impl Placing {
         device: &dyn Device,
     ) -> anyhow::Result<Server> {
         let how = self.how.next().expect("one for each part");
-        let state = match &part.state {
-            Some(state) if self.states == How::Copied => {
-                Some(self.copy(std::iter::once(state).zip(part.state_check()))?)
-            }
-            other => other.clone().map(|s| vec![s]),
+        let state = match (&part.state, part.state_payload()) {
+            (Some(state), Some(payload)) => Some(self.load(self.states, vec![(state, payload)])?),
+            _ => None,
         };
         let bytes: u64 = part.shards.iter().map(len).sum();
         let (how_named, why) = (how.name(), &self.why);
+        let wait = how == How::Mapped || how == How::Copied && bytes <= self.at_once;
+        let stream = || part.stream(device, StreamOptions::default());
+        let streamed = match (!wait).then(stream).transpose() {
+            // This device wants its databases placed.
+            Err(StoreError::Lookup(Error::Device(Unsupported { .. }))) if how == How::Copied => None,
+            streamed => streamed?,
+        };
+        let Some(streamed) = streamed else {
+            tracing::info!(table, part = %kind, bytes, "{how_named}: {why}");
+            let shards = self.load(how, part.shards.iter().zip(part.shard_payloads()).collect())?;
+            return Ok(Server::new(part.params, device, shards, state)?);
+        };
+        self.streamed = self.streamed.max(bytes);
+        let reader = streamed.reader();
         if how == How::Streamed {
-            let streamed = part.stream(device, StreamOptions::default())?;
-            let reader = streamed.reader();
-            self.streamed = self.streamed.max(bytes);
             tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}");
             return Ok(Server::placed(part.params, device, Box::new(streamed), state)?);
         }
-        let shards = match how {
-            How::Copied => self.copy(part.shards.iter().zip(part.shard_checks()))?,
-            _ => part.shards.clone(),
-        };
-        tracing::info!(table, part = %kind, bytes, "{how_named}: {}", self.why);
-        Ok(Server::new(part.params, device, shards, state)?)
+        tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}; streamed until the copy is there");
+        let contract = device.contract(&part.params.shape())?;
+        let matrix = Loading::start(format!("{table}, {kind}"), part.clone(), streamed, contract)?;
+        Ok(Server::placed(part.params, device, Box::new(matrix), state)?)
     }
 
     /// How long a request may take, at least: the pass that it comes in, those that it waits for, from a slow disk.
@@ -212,50 +233,145 @@ impl Placing {
         Duration::from_secs(PASSES * self.streamed / BYTES_PER_SECOND)
     }
 
-    /// Copies mapped files to memory in huge pages, which a scan reads faster than a file's small pages, and
-    /// compares what was copied with its checksums: both by as many threads as there are cores and files.
-    fn copy<'a>(
+    /// Files copied to memory, or where they are mapped, and compared with their checksums meanwhile.
+    fn load(
         &mut self,
-        files: impl Iterator<Item = (&'a SharedBytes, Check<'a>)>,
+        how: How,
+        files: Vec<(&SharedBytes, Payload<'_>)>,
     ) -> anyhow::Result<Vec<SharedBytes>> {
-        let mut files: Vec<_> = files.collect();
-        let mut copies = Vec::with_capacity(files.len());
-        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        while !files.is_empty() {
-            let some = files.drain(..threads.min(files.len()));
-            let (send, done) = mpsc::channel();
-            copies.extend(std::thread::scope(|scope| {
-                let copying: Vec<_> = some
-                    .map(|(bytes, check)| {
-                        let send = send.clone();
-                        scope.spawn(move || copy((**bytes).as_ref(), check, &send))
-                    })
-                    .collect();
-                drop(send);
-                for bytes in done {
-                    self.done += bytes as u64;
-                    self.bar.set("loading", self.done, Some(self.total), true);
-                }
-                copying.into_iter().map(|c| c.join().expect("it copies")).collect::<anyhow::Result<Vec<_>>>()
-            })?);
-        }
-        Ok(copies)
+        let (bar, done, total) = (&mut self.bar, &mut self.done, self.total);
+        load(how, files, &mut |bytes| {
+            *done += bytes as u64;
+            bar.set("loading", *done, Some(total), true);
+        })
     }
 }
 
-/// Copies a mapped file and checks the copy, and tells how many bytes are done at a time.
-fn copy(from: &[u8], mut check: Check<'_>, done: &mpsc::Sender<usize>) -> anyhow::Result<SharedBytes> {
-    // What is checked is still in the cache.
-    const STEP: usize = 1 << 20;
-    let mut memory = HugeBytes::zeroed(from.len())?;
-    for (to, from) in memory.as_mut().chunks_mut(STEP).zip(from.chunks(STEP)) {
-        to.copy_from_slice(from);
-        check.update(to);
-        // Whoever draws the bar waits for all.
-        let _ = done.send(from.len());
+/// Files copied to memory in huge pages, which a scan reads faster than a file's small pages, or where they are mapped.
+/// What they hold is compared with their checksums meanwhile, by as many threads as there are cores and files.
+fn load(
+    how: How,
+    mut files: Vec<(&SharedBytes, Payload<'_>)>,
+    progress: &mut dyn FnMut(usize),
+) -> anyhow::Result<Vec<SharedBytes>> {
+    let mut loaded = Vec::with_capacity(files.len());
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    while !files.is_empty() {
+        let some = files.drain(..threads.min(files.len()));
+        let (send, done) = mpsc::channel();
+        loaded.extend(std::thread::scope(|scope| {
+            let loading: Vec<_> = some
+                .map(|(mapped, payload)| {
+                    let send = send.clone();
+                    // Whoever draws the bar waits for all.
+                    scope.spawn(move || {
+                        load_file(how, mapped, payload, &mut |bytes| {
+                            let _ = send.send(bytes);
+                        })
+                    })
+                })
+                .collect();
+            drop(send);
+            done.into_iter().for_each(&mut *progress);
+            loading.into_iter().map(|l| l.join().expect("it loads")).collect::<anyhow::Result<Vec<_>>>()
+        })?);
     }
-    check.finish()?;
-    Ok(Arc::new(memory))
+    Ok(loaded)
+}
+
+fn load_file(
+    how: How,
+    mapped: &SharedBytes,
+    payload: Payload<'_>,
+    progress: &mut dyn FnMut(usize),
+) -> anyhow::Result<SharedBytes> {
+    if how == How::Copied {
+        let mut memory = HugeBytes::zeroed(payload.bytes())?;
+        payload.read(memory.as_mut(), progress)?;
+        return Ok(Arc::new(memory));
+    }
+    payload.check((**mapped).as_ref(), progress)?;
+    Ok(mapped.clone())
+}
+
+/// A matrix that is streamed from its disk until a copy of it is in memory.
+///
+/// ```text
+///   start ──▶ queries: the disk ─────────────▶ the copy, from the first query after it is there
+///         └─▶ a thread: waits for the first pass, or a second at most ─▶ copies, and compares ─┘
+/// ```
+///
+/// A copy takes as long as the system needs to find memory for it: 0.6 GB/s on a virtual machine that gives back what it
+/// doesn't use, where a disk reads 2. A copy that can't be had or is damaged never takes the disk's place.
+struct Loading {
+    shape: Shape,
+    now: RwLock<Arc<dyn Placed>>,
+    /// Told when a pass begins and when it ends, as long as somebody listens.
+    passes: Sender<()>,
+}
+
+impl Loading {
+    /// Starts to copy; `name` is for the log.
+    fn start(
+        name: String,
+        part: StoredPart,
+        streamed: impl Placed + 'static,
+        contract: Box<dyn Contract>,
+    ) -> anyhow::Result<Loaded> {
+        let (passes, listen) = mpsc::channel();
+        let (shape, now) = (part.params.shape(), RwLock::new(Arc::new(streamed) as Arc<dyn Placed>));
+        let loading = Arc::new(Self { shape, now, passes });
+        let place = Arc::downgrade(&loading);
+        std::thread::Builder::new()
+            .name("blindcore-load".into())
+            .spawn(move || Self::copy(&name, &part, &*contract, &listen, &place))?;
+        Ok(Loaded(loading))
+    }
+
+    fn copy(
+        name: &str,
+        part: &StoredPart,
+        contract: &dyn Contract,
+        passes: &Receiver<()>,
+        place: &Weak<Self>,
+    ) {
+        if passes.recv_timeout(HEAD_START).is_ok() {
+            let _ = passes.recv();
+        }
+        let started = Instant::now();
+        let files = part.shards.iter().zip(part.shard_payloads()).collect();
+        let copied = load(How::Copied, files, &mut |_| ())
+            .and_then(|copies| Ok(contract.place(Database::Packed(copies))?));
+        match (copied, place.upgrade()) {
+            (Ok(copy), Some(place)) => {
+                *place.now.write().unwrap_or_else(PoisonError::into_inner) = copy.into();
+                tracing::info!(matrix = name, seconds = started.elapsed().as_secs_f64(), "the copy is there");
+            }
+            (Err(error), Some(_)) => {
+                tracing::error!(matrix = name, "it can't be copied, and goes on to be streamed: {error:#}");
+            }
+            // An epoch that nobody asks for any more.
+            (_, None) => {}
+        }
+    }
+}
+
+/// The matrix, for a server.
+struct Loaded(Arc<Loading>);
+
+impl Placed for Loaded {
+    fn shape(&self) -> &Shape {
+        &self.0.shape
+    }
+
+    fn run(&self, query: &Words) -> Result<(Words, Cost), blindcore_accel::Error> {
+        let Loading { now, passes, .. } = &*self.0;
+        let matrix = now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let _ = passes.send(());
+        let answer = matrix.run(query);
+        let _ = passes.send(());
+        answer
+    }
 }
 
 fn len(bytes: &SharedBytes) -> u64 {
@@ -322,5 +438,60 @@ mod tests {
             let error = parse_bytes(text).unwrap_err().to_string();
             assert!(error.contains("--memory") && error.contains("8GiB"), "{error}");
         }
+    }
+
+    /// Waits for what a thread does in its own time, which may be long where other tests run.
+    fn until(what: &str, holds: impl Fn() -> bool) {
+        let (_open, closed) = mpsc::channel::<()>();
+        for _ in 0..600 {
+            if holds() {
+                return;
+            }
+            let _ = closed.recv_timeout(Duration::from_millis(100));
+        }
+        panic!("{what}");
+    }
+
+    #[test]
+    fn a_large_matrix_is_streamed_until_its_copy_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("t.csv"), "v\n1\n2\n3\n".repeat(500)).unwrap();
+        let source = blindcore_store::SourceSpec::parse(dir.path().join("t.csv").to_str().unwrap()).unwrap();
+        let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
+        let options = blindcore_store::BuildOptions::new(source, dir.path().join("db"));
+        blindcore_store::build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+        let part = blindcore_store::Stored::open(&options.out).unwrap().records;
+        let shape = part.params.shape();
+        let query = Words::zeros(shape.query_word(), shape.query_len(2));
+        let place = || {
+            let stream = part.stream(&device, StreamOptions::default()).unwrap();
+            Loading::start("t".into(), part.clone(), stream, device.contract(&shape).unwrap()).unwrap()
+        };
+        let disk = |loaded: &Loaded| Arc::as_ptr(&*loaded.0.now.read().unwrap()).cast::<()>();
+
+        let loaded = place();
+        let before = disk(&loaded);
+        let want = loaded.run(&query).unwrap().0;
+        until("the copy doesn't come", || disk(&loaded) != before);
+        assert!(loaded.run(&query).unwrap().0 == want);
+        // Nobody needs to ask for it.
+        let loaded = place();
+        let before = disk(&loaded);
+        until("the copy waits for a query", || disk(&loaded) != before);
+
+        let path = options.out.join("records-0000.shard");
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let loaded = place();
+        let before = disk(&loaded);
+        for _ in 0..2 {
+            let error = loaded.run(&query).map(drop).unwrap_err().to_string();
+            assert!(error.contains("records-0000.shard is damaged"), "{error}");
+        }
+        let thread = Arc::downgrade(&loaded.0);
+        assert!(disk(&loaded) == before, "a damaged copy takes no place");
+        drop(loaded);
+        until("the thread keeps what nobody asks for", || thread.strong_count() == 0);
     }
 }

@@ -55,4 +55,4 @@ pub use params::{
     SECURITY_BITS, SIGMA, Scheme,
 };
 pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan, plan_blocks};
-pub use server::{MAX_GATHER, Server, pack_group, preprocess, preprocess_placed};
+pub use server::{MAX_GATHER, Server, hint_shape, pack_group, preprocess, preprocess_placed};

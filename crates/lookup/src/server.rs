@@ -43,7 +43,7 @@ impl Server {
         matrix: Box<dyn Placed>,
         state: Option<Vec<SharedBytes>>,
     ) -> Result<Self, Error> {
-        check_shape(&params, &*matrix)?;
+        check_shape(&params.shape(), &*matrix)?;
         let second = match (params.scheme, state) {
             (Scheme::Simple, _) => None,
             (Scheme::Double, state) => Some(double::State::new(&params, device, state.unwrap_or_default())?),
@@ -111,6 +111,9 @@ pub fn preprocess<E: From<Error>>(
 
 /// The same from a matrix that is in place already, such as one that is streamed from a disk.
 ///
+/// It is gone through as often as its shape makes it: a pass multiplies it by `shape.m` columns of the public matrix,
+/// which has 1024. [`hint_shape`] chooses for a matrix whose every pass costs.
+///
 /// # Errors
 /// As [`preprocess`].
 pub fn preprocess_placed<E: From<Error>>(
@@ -120,7 +123,7 @@ pub fn preprocess_placed<E: From<Error>>(
     hint: &mut [u32],
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
 ) -> Result<Option<Vec<u8>>, E> {
-    check_shape(params, matrix)?;
+    check_shape(&Shape { m: matrix.shape().m, ..params.shape() }, matrix)?;
     let (got, want) = (4 * hint.len(), 4 * params.hint_words());
     if got != want {
         let remedy = "give a buffer of Params::hint_words";
@@ -149,11 +152,24 @@ pub fn preprocess_placed<E: From<Error>>(
     }
 }
 
-fn check_shape(params: &Params, matrix: &dyn Placed) -> Result<(), Error> {
-    if *matrix.shape() == params.shape() {
+/// The shape of a matrix for [`preprocess_placed`] whose passes are few, and take about `memory` bytes each: but for 64
+/// columns of the public matrix, which are the least.
+#[must_use]
+pub fn hint_shape(params: &Params, memory: u64) -> Shape {
+    let shape = params.shape();
+    // Words and digits of a column; words of its product, and a copy.
+    let column = 8 * (shape.depth() + shape.rows()) as u64;
+    let columns = usize::try_from(memory / column).unwrap_or(usize::MAX).clamp(MAX_GATHER, LWE_DIMENSION);
+    // As many in each pass as in the others.
+    let passes = LWE_DIMENSION.div_ceil(columns / MAX_GATHER * MAX_GATHER);
+    Shape { m: LWE_DIMENSION.div_ceil(passes).next_multiple_of(MAX_GATHER), ..shape }
+}
+
+fn check_shape(want: &Shape, matrix: &dyn Placed) -> Result<(), Error> {
+    if matrix.shape() == want {
         return Ok(());
     }
-    let (shape, why) = (matrix.shape().to_string(), format!("the parameters make {}", params.shape()));
+    let (shape, why) = (matrix.shape().to_string(), format!("the parameters make {want}"));
     Err(blindcore_accel::Error::Shape { shape, why }.into())
 }
 
@@ -166,7 +182,7 @@ fn scatter(first: usize, columns: &[Vec<u32>], hint: &mut [u32]) {
     }
 }
 
-/// A placed matrix times a public matrix, [`MAX_GATHER`] columns at a time: a public column is a query.
+/// A placed matrix times a public matrix, as many columns at a time as it gathers: a public column is a query.
 fn times_public_matrix<E: From<Error>>(
     params: &Params,
     level: u8,
@@ -176,12 +192,13 @@ fn times_public_matrix<E: From<Error>>(
 ) -> Result<(), E> {
     let depth = matrix.shape().depth();
     let public = params.public_matrix(level);
-    let total = (LWE_DIMENSION / MAX_GATHER) as u64;
-    for pass in 0..total {
-        progress(pass, total)?;
-        let first = pass as usize * MAX_GATHER;
-        let mut query = vec![0u32; MAX_GATHER * depth];
-        let mut words = vec![0u32; MAX_GATHER];
+    let gather = matrix.shape().m;
+    let total = LWE_DIMENSION.div_ceil(gather) as u64;
+    for (pass, first) in (0..LWE_DIMENSION).step_by(gather).enumerate() {
+        progress(pass as u64, total)?;
+        let columns = gather.min(LWE_DIMENSION - first);
+        let mut query = vec![0u32; columns * depth];
+        let mut words = vec![0u32; columns];
         for j in 0..depth {
             public.part_of_row(j as u64, first, &mut words);
             for (i, word) in words.iter().enumerate() {
@@ -189,7 +206,7 @@ fn times_public_matrix<E: From<Error>>(
             }
         }
         let (answer, _) = matrix.run(&Words::U32(query)).map_err(Error::from)?;
-        take(first, &double::split(answer, MAX_GATHER)?);
+        take(first, &double::split(answer, columns)?);
     }
     progress(total, total)
 }
@@ -235,6 +252,33 @@ pub fn pack_group(params: &Params, group: usize, records: &[u8], database: &mut 
         let stripe = &mut database[row / 16 * stripe_bytes..][..stripe_bytes];
         for (column, record) in records.chunks_exact(record_bytes).enumerate() {
             stripe[Layout::tile_index(row % 16, column)] = record[t];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Geometry;
+
+    #[test]
+    fn a_hint_takes_as_many_passes_as_memory_makes_it() {
+        let geometry = Geometry { record_bytes: 10, groups: 100, columns: 1000 };
+        let params = Params::new(Scheme::Simple, geometry).unwrap();
+        let column = 8 * 2000;
+        for (columns, m) in [
+            (0, 64),
+            (64, 64),
+            (191, 128),
+            (192, 192),
+            (500, 384),
+            (512, 512),
+            (1023, 512),
+            (1024, 1024),
+            (1 << 40, 1024),
+        ] {
+            let shape = hint_shape(&params, columns * column);
+            assert_eq!(shape, Shape { m, ..params.shape() }, "{columns}");
         }
     }
 }

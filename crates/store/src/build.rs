@@ -14,9 +14,11 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 
-use blindcore_accel::{Database, Device, Layout, Placed};
+use blindcore_accel::{Database, Device, Error, Layout, Placed};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks, preprocess_placed};
+use blindcore_lookup::{
+    Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, hint_shape, plan_blocks, preprocess_placed,
+};
 use blindcore_wire::proof::{self, NODE_BYTES, Node, Proofs};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{PartKind, ProofChoice};
@@ -97,6 +99,13 @@ pub(crate) const MAX_LONG_RECORD_BYTES: usize = MAX_ROW_BYTES + (64 << 10);
 const MAX_SOLVERS: usize = 8;
 /// Bytes of the groups that are collected, solved and written at a time, unless one is larger.
 const ROUND_BYTES: usize = 192 << 20;
+/// Bytes of memory for a pass over a matrix that makes its hint, for a matrix of up to so many times as much; of a larger
+/// one it's a share.
+const HINT_BYTES: u64 = 256 << 20;
+const HINT_SHARE: u64 = 16;
+/// Bytes that such a pass reads at a time: so many more than the columns that it is multiplied by have, which come from
+/// memory for each.
+const HINT_PIECE: usize = 32 << 20;
 /// Bytes of a shard, at most, but for a stripe that is larger.
 const SHARD_BYTES: usize = 1 << 30;
 
@@ -486,27 +495,27 @@ impl Build<'_> {
         Scratch::zeroed(self.dir, len).map_err(|e| StoreError::io(self.dir, "used for temporary files", e))
     }
 
-    /// A matrix whose hint is computed, which goes through it many times: mapped, or streamed from its disk where the
-    /// system could not keep it in memory.
+    /// A matrix whose hint is computed, which goes through it several times: streamed from its disk, where it was
+    /// written past the page cache; or mapped for a device that wants its databases placed.
     fn place(&self, params: &Params, shards: &[FileEntry]) -> Result<Box<dyn Placed>, StoreError> {
         let bytes: u64 = shards.iter().map(|s| s.bytes).sum();
-        let kept = memory::limit().is_none_or(|limit| bytes <= limit.bytes() / 4 * 3);
-        let (mut mapped, mut streamed) = (Vec::new(), Vec::new());
-        for shard in shards {
+        let memory = (bytes / HINT_SHARE).max(HINT_BYTES);
+        let memory = memory::limit().map_or(memory, |limit| memory.min(limit.bytes() / 4));
+        let shape = hint_shape(params, memory);
+        let open = |shard: &FileEntry| {
             let path = self.dir.join(&shard.file);
-            let io = |e| StoreError::io(&path, "read", e);
-            let file = File::open(&path).map_err(io)?;
-            if kept {
-                mapped.push(mapped::map(&file, HEADER).map_err(io)?);
-            } else {
-                let start = HEADER as u64;
-                streamed.push(Shard { path, file, bytes: start..start + shard.bytes });
-            }
+            let file = File::open(&path).map_err(|e| StoreError::io(&path, "read", e))?;
+            let start = HEADER as u64;
+            Ok(Shard { path, file, bytes: start..start + shard.bytes, digest: None })
+        };
+        let files = || shards.iter().map(open).collect::<Result<Vec<_>, StoreError>>();
+        let options = StreamOptions { piece_bytes: HINT_PIECE, pieces: 3, ..StreamOptions::default() };
+        match Streamed::open(self.device, &shape, files()?, options) {
+            Err(StoreError::Lookup(blindcore_lookup::Error::Device(Error::Unsupported { .. }))) => {}
+            streamed => return Ok(Box::new(streamed?)),
         }
-        if !kept {
-            let streamed = Streamed::open(self.device, &params.shape(), streamed, StreamOptions::default())?;
-            return Ok(Box::new(streamed));
-        }
+        let map = |s: Shard| mapped::map(&s.file, HEADER).map_err(|e| StoreError::io(&s.path, "read", e));
+        let mapped = files()?.into_iter().map(map).collect::<Result<_, _>>()?;
         let contract = self.device.contract(&params.shape()).map_err(blindcore_lookup::Error::from)?;
         Ok(contract.place(Database::Packed(mapped)).map_err(blindcore_lookup::Error::from)?)
     }

@@ -41,6 +41,7 @@
 //! ```
 
 mod build;
+mod direct;
 mod error;
 pub mod manifest;
 mod mapped;
@@ -61,6 +62,6 @@ pub use error::StoreError;
 pub use manifest::Manifest;
 pub use source::{Progress, Row, Rows, Source, SourceError, SourceSpec, Unit};
 pub use spill::{Entries, Entry, Order, Spill, SpillError};
-pub use stored::{Check, Stored, StoredPart};
+pub use stored::{Payload, Stored, StoredPart};
 pub use stream::{Shard, StreamOptions, Streamed};
 pub use update::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, Updated, update};

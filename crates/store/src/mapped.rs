@@ -93,18 +93,6 @@ pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the system begin to write what it holds of a file to the disk; where it can't, it does so in its own time.
-pub(crate) fn start_write_back(file: &File) {
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::fd::AsRawFd;
-        // SAFETY: an open descriptor and three numbers; no bytes is all of them.
-        let _ = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = file;
-}
-
 /// Maps the first `len` bytes of a file for writing.
 pub(crate) fn map_mut(file: &File, len: usize) -> io::Result<MmapMut> {
     // SAFETY: the file lies in this build's own temporary folder, or has no name; nobody else writes to it.

@@ -16,13 +16,13 @@
 //! mapped and computed on where it lies.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::SharedBytes;
 
 use crate::StoreError;
-use crate::mapped;
+use crate::{direct, mapped};
 
 /// Bytes of the header.
 pub(crate) const HEADER: usize = 4096;
@@ -92,15 +92,10 @@ impl Header {
 /// Writes a file's payload in order.
 pub(crate) struct Writer {
     path: PathBuf,
-    file: BufWriter<File>,
+    file: direct::Writer,
     hasher: blake3::Hasher,
     header: Header,
-    /// Bytes after which the disk was last told to begin.
-    started: u64,
 }
-
-/// Bytes after which the disk is told to begin, so that it isn't left with all of them at the end.
-const WRITE_BACK: u64 = 16 << 20;
 
 impl Writer {
     pub(crate) fn create(
@@ -112,12 +107,12 @@ impl Writer {
         let payload_digest = [0; 32];
         let header = Header { kind: kind as u32, params_digest, epoch, payload_bytes: 0, payload_digest };
         let write = || {
-            let mut file = BufWriter::with_capacity(1 << 20, File::create_new(&path)?);
+            let mut file = direct::Writer::new(File::create_new(&path)?)?;
             file.write_all(&[0; HEADER])?;
             Ok(file)
         };
         let file = write().map_err(|e| StoreError::io(&path, "written", e))?;
-        Ok(Self { path, file, hasher: blake3::Hasher::new(), header, started: 0 })
+        Ok(Self { path, file, hasher: blake3::Hasher::new(), header })
     }
 
     pub(crate) fn payload_bytes(&self) -> u64 {
@@ -127,12 +122,7 @@ impl Writer {
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.hasher.update(bytes);
         self.header.payload_bytes += bytes.len() as u64;
-        self.file.write_all(bytes).map_err(|e| StoreError::io(&self.path, "written", e))?;
-        if self.header.payload_bytes - self.started >= WRITE_BACK {
-            mapped::start_write_back(self.file.get_ref());
-            self.started = self.header.payload_bytes;
-        }
-        Ok(())
+        self.file.write_all(bytes).map_err(|e| StoreError::io(&self.path, "written", e))
     }
 
     /// Writes the header and makes the file last. Returns its path and the payload's digest.
@@ -140,7 +130,7 @@ impl Writer {
         let Self { path, file, hasher, mut header, .. } = self;
         header.payload_digest = *hasher.finalize().as_bytes();
         let write = || {
-            let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            let mut file = file.into_file()?;
             file.seek(SeekFrom::Start(0))?;
             file.write_all(&header.encode())?;
             file.sync_all()

@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -19,14 +19,14 @@ use std::thread::{self, JoinHandle};
 use blindcore_lookup::keyword::{CELL_BITS, KeyHash};
 use tempfile::TempPath;
 
-use crate::mapped;
+use crate::{direct, mapped};
 
 /// Runs that are merged at a time, each an open file. macOS allows a process 256.
 const FAN_IN: usize = 128;
 /// Bytes of a file's buffer while merging, at least, so at most `FAN_IN` times that in all for a tiny budget.
 const MIN_BUFFER: usize = 4096;
 /// Bytes of a file's buffer at most; more gains nothing.
-const MAX_BUFFER: usize = 256 << 10;
+const MAX_BUFFER: usize = 2 << 20;
 /// Bytes of an entry in a run before its payload, at most: how many bytes the three numbers take, hash, line,
 /// length of the payload, without the zeros above them. Room is for three numbers of 16 bytes.
 const HEADER: usize = WIDTHS + 3 * 16;
@@ -93,6 +93,8 @@ pub struct Spill {
     buffer: Buffer,
     writing: Flush,
     runs: Vec<Run>,
+    /// For [`Order::Arrival`] the run that all buffers go to, once there is one.
+    open: Option<Writer>,
     /// How many entries in runs have each upper [`CELL_BITS`] of a hash, or nothing where nobody asks. It is
     /// counted in that order: at random it would miss every cache.
     cells: Vec<u32>,
@@ -109,8 +111,19 @@ impl Spill {
     #[must_use]
     pub fn new(dir: &Path, memory: usize, order: Order) -> Self {
         let (buffer, writing) = (Buffer::default(), Flush(None));
-        let (dir, runs, cells) = (dir.to_owned(), Vec::new(), Vec::new());
-        Self { dir, memory, order, buffer, writing, runs, cells, count: 0, max_payload: 0, payload_bytes: 0 }
+        Self {
+            dir: dir.to_owned(),
+            memory,
+            order,
+            buffer,
+            writing,
+            runs: Vec::new(),
+            open: None,
+            cells: Vec::new(),
+            count: 0,
+            max_payload: 0,
+            payload_bytes: 0,
+        }
     }
 
     /// Counts entries for [`Spill::fullest`].
@@ -182,7 +195,7 @@ impl Spill {
     /// A temporary file can't be made, written or read.
     pub fn finish(mut self) -> Result<Entries, SpillError> {
         self.settle()?;
-        if self.runs.is_empty() {
+        if self.runs.is_empty() && self.open.is_none() {
             self.buffer.sort();
             return Ok(Entries(Feed::Memory { buffer: self.buffer, next: 0 }));
         }
@@ -191,6 +204,9 @@ impl Spill {
             self.settle()?;
         }
         self.buffer = Buffer::default();
+        if let Some(open) = self.open.take() {
+            self.runs.push(open.finish()?);
+        }
         // Runs are merged with their neighbours, so that equal entries stay in order of arrival, and round and
         // round, so that none is copied much more often than another.
         let mut at = 0;
@@ -199,9 +215,8 @@ impl Spill {
             if at + group > self.runs.len() {
                 at = 0;
             }
-            let mut run = Run::create(&self.dir)?;
             let mut merge = Merge::open(self.runs.drain(at..at + group), self.memory)?;
-            let mut out = run.append()?;
+            let mut out = Writer::create(&self.dir)?;
             let mut entry = Buffer::default();
             let mut payload = Vec::new();
             while let Some(head) = merge.peek() {
@@ -211,8 +226,7 @@ impl Spill {
                 entry.push(head.hash, head.line, &payload);
                 out.write(&entry.bytes)?;
             }
-            out.finish()?;
-            self.runs.insert(at, run);
+            self.runs.insert(at, out.finish()?);
             at += 1;
         }
         Ok(Entries(Feed::Files(Merge::open(self.runs, self.memory)?)))
@@ -225,10 +239,9 @@ impl Spill {
         let mut buffer = std::mem::replace(&mut self.buffer, emptied);
         let mut cells = std::mem::take(&mut self.cells);
         let (order, dir) = (self.order, self.dir.clone());
-        let last = if order == Order::Arrival { self.runs.pop() } else { None };
+        let open = self.open.take();
         let write = move || {
-            let mut run = last.map_or_else(|| Run::create(&dir), Ok)?;
-            let mut out = run.append()?;
+            let mut out = open.map_or_else(|| Writer::create(&dir), Ok)?;
             match order {
                 Order::Arrival => out.write(&buffer.bytes)?,
                 Order::Hash => {
@@ -244,10 +257,9 @@ impl Spill {
                     }
                 }
             }
-            out.finish()?;
             buffer.bytes.clear();
             buffer.places.clear();
-            Ok((run, buffer, cells))
+            Ok((out, buffer, cells))
         };
         let thread = thread::Builder::new().name("spill".into()).spawn(write);
         self.writing.0 = Some(thread.map_err(failed(&self.dir, "written"))?);
@@ -257,17 +269,20 @@ impl Spill {
     /// Waits for the buffer that is being written, and gives it back.
     fn settle(&mut self) -> Result<Buffer, SpillError> {
         let Some(thread) = self.writing.0.take() else { return Ok(Buffer::default()) };
-        let (run, buffer, cells) = thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-        self.runs.push(run);
+        let (out, buffer, cells) = thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        match self.order {
+            Order::Arrival => self.open = Some(out),
+            Order::Hash => self.runs.push(out.finish()?),
+        }
         self.cells = cells;
         Ok(buffer)
     }
 }
 
-/// A buffer being written: its run, the buffer, emptied, and the counts of its hashes.
+/// A buffer being written: where to, the buffer, emptied, and the counts of its hashes.
 #[derive(Debug)]
 struct Flush(Option<JoinHandle<Result<Flushed, SpillError>>>);
-type Flushed = (Run, Buffer, Vec<u32>);
+type Flushed = (Writer, Buffer, Vec<u32>);
 
 impl Drop for Flush {
     /// So that no file outlives its spill.
@@ -450,33 +465,33 @@ struct Run {
     bytes: u64,
 }
 
-impl Run {
+/// A run that is being written.
+#[derive(Debug)]
+struct Writer {
+    run: Run,
+    out: direct::Writer,
+}
+
+impl Writer {
     fn create(dir: &Path) -> Result<Self, SpillError> {
-        let file = tempfile::Builder::new().prefix("spill-").tempfile_in(dir);
-        let file = file.map_err(|error| SpillError { path: dir.to_owned(), action: "made", error })?;
-        Ok(Self { path: file.into_temp_path(), bytes: 0 })
+        let made = || {
+            let (file, path) = tempfile::Builder::new().prefix("spill-").tempfile_in(dir)?.into_parts();
+            Ok((path, direct::Writer::new(file)?))
+        };
+        let (path, out) =
+            made().map_err(|error| SpillError { path: dir.to_owned(), action: "made", error })?;
+        Ok(Self { run: Run { path, bytes: 0 }, out })
     }
 
-    fn append(&mut self) -> Result<Writer<'_>, SpillError> {
-        let file = File::options().append(true).open(&self.path).map_err(failed(&self.path, "written"))?;
-        Ok(Writer { run: self, out: BufWriter::with_capacity(MAX_BUFFER, file) })
-    }
-}
-
-struct Writer<'a> {
-    run: &'a mut Run,
-    out: BufWriter<File>,
-}
-
-impl Writer<'_> {
     /// Writes whole entries.
     fn write(&mut self, entries: &[u8]) -> Result<(), SpillError> {
         self.run.bytes += entries.len() as u64;
         self.out.write_all(entries).map_err(failed(&self.run.path, "written"))
     }
 
-    fn finish(mut self) -> Result<(), SpillError> {
-        self.out.flush().map_err(failed(&self.run.path, "written"))
+    fn finish(self) -> Result<Run, SpillError> {
+        self.out.into_file().map_err(failed(&self.run.path, "written"))?;
+        Ok(self.run)
     }
 }
 
@@ -487,7 +502,7 @@ fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> SpillE
 /// Runs being read together, always the least entry of all.
 #[derive(Debug)]
 struct Merge {
-    runs: Vec<(Run, BufReader<File>)>,
+    runs: Vec<(Run, direct::Reader)>,
     /// Each run's next entry but for its payload, which waits in the file. Runs are in order of arrival.
     heads: BinaryHeap<Reverse<Head>>,
 }
@@ -500,8 +515,9 @@ impl Merge {
         let runs = runs.into_iter();
         let buffer = (memory / runs.len().max(1)).clamp(MIN_BUFFER, MAX_BUFFER);
         let open = |run: Run| {
-            let file = File::open(&run.path).map_err(failed(&run.path, "read"))?;
-            Ok((run, BufReader::with_capacity(buffer, file)))
+            let open = File::open(&run.path).and_then(|file| direct::Reader::new(file, buffer));
+            let reader = open.map_err(failed(&run.path, "read"))?;
+            Ok((run, reader))
         };
         let mut merge = Self { runs: runs.map(open).collect::<Result<_, _>>()?, heads: BinaryHeap::new() };
         for run in 0..merge.runs.len() {
@@ -531,7 +547,7 @@ impl Merge {
 }
 
 /// The next header of a run, or `None` at its end.
-fn read_head((run, input): &mut (Run, BufReader<File>), index: usize) -> Result<Option<Head>, SpillError> {
+fn read_head((run, input): &mut (Run, direct::Reader), index: usize) -> Result<Option<Head>, SpillError> {
     if run.bytes == 0 {
         return Ok(None);
     }
@@ -656,6 +672,7 @@ mod tests {
         fill(&mut spill, &entries(500));
         spill.flush().unwrap();
         spill.settle().unwrap();
+        spill.runs.extend(spill.open.take().map(|open| open.finish().unwrap()));
         let file = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
         let len = file.metadata().unwrap().len();
         File::options().write(true).open(&file).unwrap().set_len(len - 1).unwrap();
@@ -673,9 +690,9 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_full_disk_says_so() {
         let dir = tempfile::tempdir().unwrap();
-        let mut run = Run::create(dir.path()).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut out = Writer { run: &mut run, out: BufWriter::new(full) };
+        let Writer { run, .. } = Writer::create(dir.path()).unwrap();
+        let mut out = Writer { run, out: direct::Writer::new(full).unwrap() };
         out.write(&[0; 100]).unwrap();
         let error = out.finish().unwrap_err().to_string();
         assert!(error.contains("can't be written") && error.contains("free space there"), "{error}");

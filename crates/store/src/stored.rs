@@ -1,5 +1,6 @@
 //! A database on disk, opened.
 
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::{Device, Layout, SharedBytes};
@@ -11,7 +12,7 @@ use blindcore_wire::{
 
 use crate::manifest::{FileEntry, Manifest, PartManifest, Signed, from_hex};
 use crate::section::{self, Header, Kind};
-use crate::{Shard, StoreError, StreamOptions, Streamed};
+use crate::{Shard, StoreError, StreamOptions, Streamed, direct};
 
 /// A database on disk, its files mapped. Sizes, headers and seeds have been checked; [`Stored::verify`] reads
 /// all of it.
@@ -51,8 +52,55 @@ pub struct StoredPart {
     state_file: Option<(PathBuf, Header)>,
 }
 
-/// Compares a file's payload with its checksum, for whoever reads all of it anyway.
-pub struct Check<'a> {
+/// A file of a database, for whoever wants all that is in it.
+#[derive(Clone, Copy)]
+pub struct Payload<'a> {
+    path: &'a Path,
+    header: &'a Header,
+}
+
+impl Payload<'_> {
+    /// How many bytes there are.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        usize::try_from(self.header.payload_bytes).expect("it was mapped")
+    }
+
+    /// Reads it into memory of its length, past the page cache where that works, and compares it with its checksum.
+    /// `progress` is told how many more bytes are there.
+    ///
+    /// # Errors
+    /// The file is no longer what it was when the database was opened, or can't be read; or it is damaged.
+    pub fn read(&self, into: &mut [u8], progress: &mut dyn FnMut(usize)) -> Result<(), StoreError> {
+        let mut file = section::open_file(self.path, self.header)?;
+        let mut check = Check::new(self.path, &self.header.payload_digest);
+        let mut each = |part: &[u8]| {
+            check.update(part);
+            progress(part.len());
+        };
+        let filled = file
+            .seek(SeekFrom::Start(section::HEADER as u64))
+            .and_then(|_| direct::fill(&mut file, into, &mut each));
+        filled.map_err(|e| StoreError::io(self.path, "read", e))?;
+        check.finish()
+    }
+
+    /// Compares what is mapped of it with its checksum, and tells as [`Payload::read`] does.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn check(&self, mapped: &[u8], progress: &mut dyn FnMut(usize)) -> Result<(), StoreError> {
+        let mut check = Check::new(self.path, &self.header.payload_digest);
+        for part in mapped.chunks(1 << 20) {
+            check.update(part);
+            progress(part.len());
+        }
+        check.finish()
+    }
+}
+
+/// Compares a file's payload with its checksum.
+struct Check<'a> {
     path: &'a Path,
     digest: &'a [u8; 32],
     hasher: blake3::Hasher,
@@ -63,20 +111,11 @@ impl<'a> Check<'a> {
         Self { path, digest, hasher: blake3::Hasher::new() }
     }
 
-    fn of((path, header): &'a (PathBuf, Header)) -> Self {
-        Self::new(path, &header.payload_digest)
-    }
-
-    /// Adds the next bytes.
-    pub fn update(&mut self, bytes: &[u8]) {
+    fn update(&mut self, bytes: &[u8]) {
         self.hasher.update(bytes);
     }
 
-    /// Compares.
-    ///
-    /// # Errors
-    /// The bytes are not those that were written.
-    pub fn finish(self) -> Result<(), StoreError> {
+    fn finish(self) -> Result<(), StoreError> {
         if *self.hasher.finalize().as_bytes() == *self.digest {
             return Ok(());
         }
@@ -86,18 +125,19 @@ impl<'a> Check<'a> {
 }
 
 impl StoredPart {
-    /// A check for each shard.
-    pub fn shard_checks(&self) -> impl Iterator<Item = Check<'_>> {
-        self.files.iter().map(Check::of)
-    }
-
-    /// A check for what DoublePIR keeps.
+    /// The files of the matrix, as [`StoredPart::shards`] has them mapped.
     #[must_use]
-    pub fn state_check(&self) -> Option<Check<'_>> {
-        self.state_file.as_ref().map(Check::of)
+    pub fn shard_payloads(&self) -> Vec<Payload<'_>> {
+        self.files.iter().map(|(path, header)| Payload { path, header }).collect()
     }
 
-    /// The matrix on its disk, read in every pass instead of mapped.
+    /// The file of what DoublePIR keeps.
+    #[must_use]
+    pub fn state_payload(&self) -> Option<Payload<'_>> {
+        self.state_file.as_ref().map(|(path, header)| Payload { path, header })
+    }
+
+    /// The matrix on its disk, read in every pass instead of mapped. The first pass compares it with its checksums.
     ///
     /// # Errors
     /// A shard is no longer what it was when the database was opened, or can't be read; or the device refuses.
@@ -105,7 +145,8 @@ impl StoredPart {
         let open = |(path, header): &(PathBuf, Header)| {
             let file = section::open_file(path, header)?;
             let start = section::HEADER as u64;
-            Ok(Shard { path: path.clone(), file, bytes: start..start + header.payload_bytes })
+            let (path, digest) = (path.clone(), Some(header.payload_digest));
+            Ok(Shard { path, file, bytes: start..start + header.payload_bytes, digest })
         };
         let shards = self.files.iter().map(open).collect::<Result<_, StoreError>>()?;
         Streamed::open(device, &self.params.shape(), shards, options)

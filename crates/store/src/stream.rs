@@ -25,11 +25,11 @@ use blindcore_accel::{Contract, Cost, Device, Error, Placed, Words};
 use memmap2::MmapMut;
 
 use crate::StoreError;
+use crate::direct::{self, set_direct};
 #[cfg(target_os = "linux")]
-use crate::uring::{self, Uring};
+use crate::uring::Uring;
 
-/// What reads past the page cache must start at, end at and go to: the largest of all disks' blocks.
-const BLOCK: u64 = 4096;
+const BLOCK: u64 = direct::BLOCK as u64;
 /// Threads that read where there is no io_uring.
 const THREADS: usize = 4;
 /// How often a read that the system put off is tried again.
@@ -80,6 +80,8 @@ pub struct Shard {
     pub file: File,
     /// Where the stripes lie in it.
     pub bytes: Range<u64>,
+    /// BLAKE3 of them, where the first pass is to compare.
+    pub digest: Option<[u8; 32]>,
 }
 
 /// A matrix on its disk, answering queries. Passes of several threads come one after the other.
@@ -87,6 +89,7 @@ pub struct Streamed {
     contract: Box<dyn Contract>,
     shape: Shape,
     files: Vec<(PathBuf, Arc<File>)>,
+    digests: Vec<Option<[u8; 32]>>,
     pieces: Vec<Piece>,
     reader: String,
     reads: Mutex<Reads>,
@@ -129,9 +132,9 @@ impl Streamed {
         let nothing = Words::zeros(shape.query_word(), shape.query_len(1));
         drop(contract.begin(&nothing).map_err(blindcore_lookup::Error::from)?);
         let stripe = contract.layout().stripe_bytes(shape);
-        let (mut files, mut pieces) = (Vec::new(), Vec::new());
+        let (mut files, mut pieces, mut digests) = (Vec::new(), Vec::new(), Vec::new());
         let mut total = 0u128;
-        for Shard { path, file, bytes } in shards {
+        for Shard { path, file, bytes, digest } in shards {
             let len = bytes.end.saturating_sub(bytes.start);
             let has = file.metadata().map_err(|e| StoreError::io(&path, "read", e))?.len();
             if len == 0 || len % stripe as u64 != 0 || has < bytes.end {
@@ -149,6 +152,7 @@ impl Streamed {
                 bytes: piece.min((bytes.end - start) as usize),
             }));
             files.push((path, Arc::new(file)));
+            digests.push(digest);
         }
         let want = stripe as u128 * contract.layout().stripes(shape) as u128;
         if total != want {
@@ -158,7 +162,8 @@ impl Streamed {
         }
         let buffers = options.pieces.max(2).min(pieces.len());
         let (queue, how) = queue(buffers, options.uring);
-        let mut reads = Reads { queue, free: Vec::new(), ready: BTreeMap::new() };
+        let checked = digests.iter().all(Option::is_none);
+        let mut reads = Reads { queue, free: Vec::new(), ready: BTreeMap::new(), checked };
         for _ in 0..buffers {
             let buffer = MmapMut::map_anon(options.buffer_bytes(stripe)).map_err(|e| {
                 StoreError::Unfit(format!(
@@ -170,9 +175,9 @@ impl Streamed {
             let _ = buffer.advise(memmap2::Advice::HugePage);
             reads.free.push(buffer);
         }
-        let direct = options.direct && direct(&files, &mut reads);
+        let direct = options.direct && past_the_cache(&files, &mut reads);
         let reader = format!("{how}, {}", if direct { "direct" } else { "cached" });
-        Ok(Self { contract, shape: shape.clone(), files, pieces, reader, reads: Mutex::new(reads) })
+        Ok(Self { contract, shape: shape.clone(), files, digests, pieces, reader, reads: Mutex::new(reads) })
     }
 
     /// How it is read, in words: `io_uring, direct`, or what of that there is not here.
@@ -190,7 +195,7 @@ impl Streamed {
     /// Reads the matrix once, piece after piece; `each` gets a piece while those after it are read.
     ///
     /// # Errors
-    /// A file can't be read, or what `each` says; nothing more is read then.
+    /// A file can't be read, or doesn't fit its digest, which is seen until a pass has found that all do; or what `each` says; nothing more is read then.
     pub fn scan(&self, each: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
         // Whatever a pass that panicked left.
@@ -207,6 +212,7 @@ impl Streamed {
         each: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut next = 0;
+        let mut hasher = blake3::Hasher::new();
         for (at, piece) in self.pieces.iter().enumerate() {
             while next < self.pieces.len()
                 && let Some(buffer) = reads.free.pop()
@@ -218,10 +224,29 @@ impl Streamed {
                 let done = reads.queue.wait().map_err(|e| self.error(*piece, 0, &e.to_string()))?;
                 self.arrived(reads, done)?;
             }
-            each(&reads.ready[&at][piece.place()])?;
+            let bytes = &reads.ready[&at][piece.place()];
+            if !reads.checked {
+                hasher.update_rayon(bytes);
+                if self.pieces.get(at + 1).is_none_or(|next| next.file != piece.file) {
+                    self.check(*piece, &hasher)?;
+                    hasher.reset();
+                }
+            }
+            each(bytes)?;
             reads.free.extend(reads.ready.remove(&at));
         }
+        reads.checked = true;
         Ok(())
+    }
+
+    /// Compares a file, whose last piece this is.
+    fn check(&self, piece: Piece, hasher: &blake3::Hasher) -> Result<(), Error> {
+        match self.digests[piece.file] {
+            Some(digest) if *hasher.finalize().as_bytes() != digest => {
+                Err(Error::Damaged { path: self.files[piece.file].0.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A read is done, or has to go on.
@@ -294,6 +319,8 @@ struct Reads {
     free: Vec<MmapMut>,
     /// By the number of its piece.
     ready: BTreeMap<usize, MmapMut>,
+    /// Whether a pass has compared every file with its digest.
+    checked: bool,
 }
 
 /// A read of a piece, or of the rest of one, into the buffer that it brings along.
@@ -428,10 +455,9 @@ fn read_at(file: &File, target: &mut [u8], offset: u64) -> io::Result<usize> {
 }
 
 /// Lets reads go past the page cache where that works for every file, which a first read of each tells.
-#[cfg(target_os = "linux")]
-fn direct(files: &[(PathBuf, Arc<File>)], reads: &mut Reads) -> bool {
+fn past_the_cache(files: &[(PathBuf, Arc<File>)], reads: &mut Reads) -> bool {
     let works = files.iter().all(|(_, file)| {
-        uring::set_direct(file, true).is_ok() && {
+        set_direct(file, true).is_ok() && {
             let Some(buffer) = reads.free.pop() else { return false };
             let piece = Piece { file: 0, start: 0, bytes: 1 };
             let read = Read::new(0, piece, &[(PathBuf::new(), file.clone())], buffer);
@@ -442,10 +468,5 @@ fn direct(files: &[(PathBuf, Arc<File>)], reads: &mut Reads) -> bool {
             })
         }
     });
-    works || files.iter().any(|(_, file)| uring::set_direct(file, false).is_err())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn direct(_: &[(PathBuf, Arc<File>)], _: &mut Reads) -> bool {
-    false
+    works || files.iter().any(|(_, file)| set_direct(file, false).is_err())
 }

@@ -1,7 +1,6 @@
-//! Reads through io_uring, and past the page cache.
+//! Reads through io_uring.
 #![allow(unsafe_code)]
 
-use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
@@ -95,20 +94,4 @@ impl Drop for Uring {
             }
         }
     }
-}
-
-/// Lets reads of this file go past the page cache.
-///
-/// # Errors
-/// Its file system does not do that.
-pub(crate) fn set_direct(file: &File, direct: bool) -> io::Result<()> {
-    // SAFETY: an open descriptor and no memory.
-    let flags = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) };
-    if flags < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let flags = if direct { flags | libc::O_DIRECT } else { flags & !libc::O_DIRECT };
-    // SAFETY: as above.
-    let code = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags) };
-    if code < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

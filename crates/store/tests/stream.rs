@@ -82,7 +82,9 @@ impl Made {
         let shards = self.paths.iter().map(|path| {
             let file = File::open(path).unwrap();
             let end = file.metadata().unwrap().len();
-            Shard { path: path.clone(), file, bytes: START..end }
+            // A pass compares what it reads until all was right once.
+            let digest = Some(*blake3::hash(&std::fs::read(path).unwrap()[START as usize..]).as_bytes());
+            Shard { path: path.clone(), file, bytes: START..end, digest }
         });
         Streamed::open(device(), &self.shape, shards.collect(), options)
     }
@@ -140,6 +142,31 @@ fn a_stripe_may_be_larger_than_a_piece_and_a_matrix_smaller() {
             made.check(&made.stream(StreamOptions { piece_bytes: 1 << 30, ..options }).unwrap());
         }
         made.check(&made.stream(StreamOptions::default()).unwrap());
+    }
+}
+
+#[test]
+fn a_damaged_file_is_named_by_the_first_passes() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Made::new(dir.path(), shape(16 * 9, 130), &[4, 2, 3]);
+    let query = made.query(2);
+    for (damaged, path) in made.paths.iter().enumerate() {
+        for options in ways() {
+            let streamed = made.stream(options).unwrap();
+            let good = std::fs::read(path).unwrap();
+            let overwrite =
+                |bytes: &[u8]| File::options().write(true).open(path).unwrap().write_all(bytes).unwrap();
+            let mut bad = good.clone();
+            *bad.last_mut().unwrap() ^= 0x80;
+            overwrite(&bad);
+            for _ in 0..2 {
+                let error = streamed.run(&query).unwrap_err().to_string();
+                let name = format!("{damaged}.shard is damaged");
+                assert!(error.contains(&name), "{error}");
+            }
+            overwrite(&good);
+            made.check(&streamed);
+        }
     }
 }
 
@@ -240,7 +267,12 @@ fn a_device_that_takes_no_stripes_says_so_at_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let made = Made::new(dir.path(), shape(10, 10), &[1]);
     let file = File::open(&made.paths[0]).unwrap();
-    let shard = Shard { path: made.paths[0].clone(), bytes: START..file.metadata().unwrap().len(), file };
+    let shard = Shard {
+        path: made.paths[0].clone(),
+        bytes: START..file.metadata().unwrap().len(),
+        file,
+        digest: None,
+    };
     let device = Placing(device().clone());
     let error = Streamed::open(&device, &made.shape, vec![shard], StreamOptions::default()).err().unwrap();
     assert!(error.to_string().contains("\"placing\" does not do streams"), "{error}");
@@ -284,13 +316,18 @@ fn lookups_in_a_streamed_database() {
             assert!(server.answer(&queries).unwrap().0 == want);
             assert!(server.answer(&queries[1..2]).unwrap().0 == want[1..2]);
         }
-        // A hint computed from the disk is the one that was computed from memory.
+        // The hint that was made is that of passes of 64 columns over the disk, and of 192 over memory.
         let streamed = part.stream(device(), StreamOptions::default()).unwrap();
         let mut hint = vec![0; part.params.hint_words()];
         let on = &mut |_, _| Ok::<(), blindcore_lookup::Error>(());
         let made = preprocess_placed(&part.params, device(), &streamed, &mut hint, on).unwrap();
         assert!(hint.iter().flat_map(|w| w.to_le_bytes()).eq((*part.hint).as_ref().iter().copied()));
         assert!(made.as_deref() == part.state.as_ref().map(|s| (**s).as_ref()));
+        let wide = Shape { m: 192, ..part.params.shape() };
+        let placed = device().contract(&wide).unwrap().place(Database::Packed(part.shards.clone())).unwrap();
+        let mut again = vec![0; hint.len()];
+        let made = preprocess_placed(&part.params, device(), &*placed, &mut again, on).unwrap();
+        assert!(again == hint && made.as_deref() == part.state.as_ref().map(|s| (**s).as_ref()));
         for ((_, pending), (answer, i)) in asked.into_iter().zip(want.iter().zip([0, 1234, 3999])) {
             let record = client.decode(pending, answer).unwrap();
             assert_eq!(codec::decode_record(&record, 1).unwrap(), [Value::Text((i % 97).to_string())]);

@@ -52,7 +52,7 @@ pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
             rows.extend(measured);
             reader = Some(how);
         }
-        None => output::note("lookup.disk.* is left out: say --disk DIR, a folder on the disk to measure"),
+        None => output::note("what a disk does is left out: say --disk DIR, a folder on the disk to measure"),
     }
     drop(bar);
     let settings = json!({
@@ -256,7 +256,8 @@ fn disk(
         bar.set("writing", written, Some(len), true);
     }
     file.sync_all().map_err(refuse)?;
-    let shard = Shard { path: dir.to_owned(), file: file.try_clone().map_err(refuse)?, bytes: 0..len };
+    let shard =
+        Shard { path: dir.to_owned(), file: file.try_clone().map_err(refuse)?, bytes: 0..len, digest: None };
     let streamed = Streamed::open(two, &shape, vec![shard], StreamOptions::default())?;
     let query = |m: usize| -> anyhow::Result<Words> {
         let mut words = vec![0u32; m * side];
@@ -287,18 +288,10 @@ fn disk(
         ("fio: direct, 4 MiB, 8 deep", rate(&peer, 1.0).median())
     };
     let rows = vec![
-        row("lookup.disk.read", "the database, read from its disk", "GB/s", 1, read, of, of_value),
+        row("lookup.read.disk", "the database, read from its disk", "GB/s", 1, read, of, of_value),
+        row("lookup.answer.disk", "one query answered from disk", "GB/s", 2, one, "reading alone", read_rate),
         row(
-            "lookup.disk.answer.1q",
-            "one query answered from disk",
-            "GB/s",
-            2,
-            one,
-            "reading alone",
-            read_rate,
-        ),
-        row(
-            "lookup.disk.answer.8q",
+            "lookup.answer.disk.8q",
             "8 queries in a pass over the disk",
             "GB*query/s",
             2,

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use anyhow::Context;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::{Scheme, SchemeChoice};
 use blindcore_math::SecretRng;
-use blindcore_store::{BuildOptions, SourceSpec, build};
+use blindcore_store::{BuildOptions, SourceSpec, Stored, StreamOptions, build};
 use blindcore_wire::proto;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -56,6 +57,7 @@ const HOSTILE: [&str; 5] = [
 #[command(after_help = "\
 Examples:
   blindcore bench serve                                 a table to read
+  blindcore bench serve --mib 4096 --clients 20 --hostile 2   how soon a large table is there
   blindcore bench serve --json > result.json            the same rows for programs
   blindcore bench serve --soak 10 --clients 100         ten minutes under attack: does memory stay flat?
 
@@ -99,9 +101,11 @@ pub(crate) fn run(args: &BenchServe) -> anyhow::Result<Outcome> {
     let dir = tempfile::tempdir()?;
     let mut bar = Bar::new();
     make_table(dir.path(), mib << 20, &mut bar)?;
-    let server = Serving::start(dir.path())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
+        let starts = if soak.is_some() { Vec::new() } else { started(dir.path(), repeat, &mut bar).await? };
+        let server = Serving::start(dir.path())?;
+        server.settle()?;
         let target = Arc::new(Target::of(&server, dir.path()).await?);
         let settings = json!({
             "clients": clients, "hostile": hostile, "table_mib": mib, "query_bytes": target.one.len(), "seconds": seconds,
@@ -109,7 +113,7 @@ pub(crate) fn run(args: &BenchServe) -> anyhow::Result<Outcome> {
         });
         match soak {
             Some(minutes) => soaked(args, &target, &server, Duration::from_secs(60 * minutes), settings, bar).await,
-            None => measured(args, &target, &server, settings, bar).await,
+            None => measured(args, &target, &server, starts, settings, bar).await,
         }
     })
 }
@@ -119,6 +123,7 @@ async fn measured(
     args: &BenchServe,
     target: &Arc<Target>,
     server: &Serving,
+    mut rows: Vec<Row>,
     mut settings: Value,
     mut bar: Bar,
 ) -> anyhow::Result<Outcome> {
@@ -158,48 +163,31 @@ async fn measured(
     drop(bar);
     settings["pass_seconds"] = json!(passes.median());
     settings["counts"] = counts.json();
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let row = |id: &'static str, what, unit, value, of: &'static str, of_value| Row {
-        id: id.into(),
-        what,
-        unit,
-        threads: cores,
-        value,
-        of: of.into(),
-        of_value,
-    };
     let share = shares.median();
     let mib = |s: &Samples| s.map(|b| b / f64::from(1 << 20));
     let may = (idle + target.request_memory) as f64 / f64::from(1 << 20);
-    let mut rows = vec![
+    rows.extend([
         row(
-            "serve.honest.p99",
+            "lookup.load.p99",
             "an honest client's wait, one in a hundred",
             "s",
             p99,
             "its share of passes",
             share,
         ),
+        row("lookup.load.p50", "an honest client's wait, the median", "s", p50, "its share of passes", share),
         row(
-            "serve.honest.p50",
-            "an honest client's wait, the median",
-            "s",
-            p50,
-            "its share of passes",
-            share,
-        ),
-        row(
-            "serve.memory.peak",
+            "lookup.load.memory",
             "the server's memory at its most",
             "MiB",
             mib(&peak),
             "at rest, and for requests",
             may,
         ),
-    ];
+    ]);
     if quiet.len() > 0 {
         let what = "the same as the first when nobody attacks";
-        rows.push(row("serve.quiet.p99", what, "s", quiet, "its share of passes", share));
+        rows.push(row("lookup.quiet.p99", what, "s", quiet, "its share of passes", share));
     }
     print(&rows, settings, args.json)?;
     Ok(Outcome::Done)
@@ -236,17 +224,58 @@ async fn soaked(
     let [half, most] = phase.percentiles().context("no honest client was answered")?;
     settings["honest_p50_seconds"] = json!(half);
     settings["honest_p99_seconds"] = json!(most);
-    let row = Row {
-        id: "serve.memory.soak".into(),
-        what: "the server's memory in the last quarter of the time",
-        unit: "MiB",
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
-        of_value: first.median(),
-        value: last,
-        of: "in the second quarter".into(),
-    };
+    let what = "the server's memory in the last quarter of the time";
+    let row = row("lookup.soak.memory", what, "MiB", last, "in the second quarter", first.median());
     print(&[row], settings, args.json)?;
     Ok(Outcome::Done)
+}
+
+fn row(
+    id: &'static str,
+    what: &'static str,
+    unit: &'static str,
+    value: Samples,
+    of: &'static str,
+    of_value: f64,
+) -> Row {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Row { id: id.into(), what, unit, threads, value, of: of.into(), of_value }
+}
+
+/// From a server's start to its first answer, beside reading the database from its disk; and its memory once it is at
+/// rest.
+async fn started(dir: &Path, repeat: usize, bar: &mut Bar) -> anyhow::Result<Vec<Row>> {
+    let part = Stored::open(&dir.join("table.db"))?.records;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let matrix = part.stream(&Cpu::with_threads("cpu", threads)?, StreamOptions::default())?;
+    // Which compares it with its checksums.
+    matrix.scan(&mut |_| Ok(()))?;
+    let [mut first, mut read, mut memory]: [Samples; 3] = Default::default();
+    for i in 0..repeat {
+        bar.set("starting", i as u64, Some(repeat as u64), false);
+        read.time(|| matrix.scan(&mut |_| Ok(())))?;
+        let begun = Instant::now();
+        let server = Serving::start(dir)?;
+        let target = Target::of(&server, dir).await?;
+        let mut sender = target.open(Ipv4Addr::LOCALHOST).await?;
+        let (status, answer) = ask(&mut sender, "POST", "/v1/query", target.one.clone()).await?;
+        first.0.push(begun.elapsed().as_secs_f64());
+        anyhow::ensure!(status == 200, "status {status}: {}", String::from_utf8_lossy(&answer));
+        server.settle()?;
+        memory.0.push(server.memory("VmRSS:")? as f64 / f64::from(1 << 20));
+    }
+    let bytes = matrix.bytes() as f64 / f64::from(1 << 20);
+    Ok(vec![
+        row(
+            "lookup.start",
+            "from a server's start to its first answer",
+            "s",
+            first,
+            "the database read",
+            read.median(),
+        ),
+        row("lookup.memory", "the server's memory at rest", "MiB", memory, "the database", bytes),
+    ])
 }
 
 /// A table of rows that are found by their number.
@@ -286,6 +315,8 @@ struct Serving {
     child: Child,
     address: SocketAddr,
     metrics: SocketAddr,
+    /// Closed once a copy that was not there at the start is.
+    copied: Option<Receiver<()>>,
 }
 
 impl Serving {
@@ -303,13 +334,13 @@ impl Serving {
             .current_dir(dir)
             .args(["serve", "table.db", "--listen", "127.0.0.1:0", "--metrics", "0"])
             .args(["--tls-cert", "chain.pem", "--tls-key", "key.pem"])
-            .env("BLINDCORE_LOG", "warn,blindcore::serve=info")
+            .env("BLINDCORE_LOG", "warn,blindcore::serve=info,blindcore::placing=info")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stderr(Stdio::piped());
         let mut child = command.spawn().context("the server can't be started")?;
         let mut lines = BufReader::new(child.stderr.take().context("its log")?).lines();
-        let (mut metrics, mut last) = (None, String::new());
+        let (mut metrics, mut copying, mut last) = (None, false, String::new());
         let found = loop {
             let Some(line) = lines.next().transpose()? else {
                 let _ = child.wait();
@@ -318,18 +349,39 @@ impl Serving {
             if let Some((_, url)) = line.split_once("metrics at http://") {
                 metrics = url.trim().trim_end_matches("/metrics").parse().ok();
             }
+            copying |= line.contains("streamed until the copy is there");
             if let Some((_, url)) = line.split_once("listening on https://") {
                 break url.trim().parse().ok();
             }
             last = line;
         };
         // It goes on to log, and must not come to wait for somebody to read.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        let (tell, copied) = mpsc::channel::<()>();
+        std::thread::spawn(move || {
+            let mut tell = Some(tell);
+            lines.map_while(Result::ok).for_each(|line| {
+                if line.contains("the copy is there") {
+                    tell = None;
+                }
+            });
+        });
+        let copied = copying.then_some(copied);
         let (Some(address), Some(metrics)) = (found, metrics) else {
             let _ = child.kill();
             anyhow::bail!("the server does not say where it listens");
         };
-        Ok(Self { child, address, metrics })
+        Ok(Self { child, address, metrics, copied })
+    }
+
+    /// Waits until its table is where it is to stay.
+    fn settle(&self) -> anyhow::Result<()> {
+        const LONGEST: Duration = Duration::from_secs(600);
+        let waited = self.copied.as_ref().map(|copied| copied.recv_timeout(LONGEST));
+        anyhow::ensure!(
+            waited != Some(Err(RecvTimeoutError::Timeout)),
+            "the server copies its table for too long"
+        );
+        Ok(())
     }
 
     /// A line of what the system says of its memory, in bytes.

@@ -62,7 +62,7 @@ pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) 
     let rate = |samples: &Samples| samples.map(|t| len as f64 / t / 1e6);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let build = Row {
-        id: "lookup.build.csv".into(),
+        id: "lookup.build".into(),
         what: "CSV read and laid out, the hint apart",
         unit: "MB/s",
         threads,
@@ -71,7 +71,7 @@ pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) 
         of_value: rate(&read).median(),
     };
     let update = Row {
-        id: "lookup.update.1000th".into(),
+        id: "lookup.update".into(),
         what: "a thousandth of the rows changed",
         unit: "ms",
         threads,

@@ -1,5 +1,6 @@
 //! Answers that are checked: digests that are pinned, tables that are signed, databases that somebody changed.
 
+use std::io::Write;
 use std::path::Path;
 
 use crate::common::{Serving, code, json, refused, run, run_with_input, stderr, stdout};
@@ -49,12 +50,12 @@ fn a_database_that_somebody_changed_answers_wrongly_and_is_noticed() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let built = build(dir, &[]);
+    let server = Serving::start(dir, &["t.db", "--mapped"]);
+    // It was compared with its checksums when the server started.
     let path = dir.join("t.db/records-0000.shard");
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[4096..].iter_mut().for_each(|b| *b ^= 1);
-    std::fs::write(&path, bytes).unwrap();
-    // In memory it would be compared with its checksum first, which whoever changes files can change too.
-    let server = Serving::start(dir, &["t.db", "--mapped"]);
+    std::fs::File::options().write(true).open(&path).unwrap().write_all(&bytes).unwrap();
     let digest = built["digest"].as_str().unwrap();
     for more in [&[][..], &["--pin", digest]] {
         let ask = [&["--table", "t", "--index", "7"], more].concat();

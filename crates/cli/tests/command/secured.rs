@@ -187,7 +187,17 @@ fn a_server_under_attack_answers_honest_clients() {
     assert!(counts["hostile_deeds"].as_u64().unwrap() >= 40, "{counts}");
     let ids: Vec<&str> =
         result["rows"].as_array().unwrap().iter().map(|r| r["id"].as_str().unwrap()).collect();
-    assert_eq!(ids, ["serve.honest.p99", "serve.honest.p50", "serve.memory.peak", "serve.quiet.p99"]);
+    assert_eq!(
+        ids,
+        [
+            "lookup.start",
+            "lookup.memory",
+            "lookup.load.p99",
+            "lookup.load.p50",
+            "lookup.load.memory",
+            "lookup.quiet.p99"
+        ]
+    );
     refused(
         &run(dir.path(), &["bench", "serve", "--hostile", "500"]),
         &["--hostile is 500", "leave some honest"],

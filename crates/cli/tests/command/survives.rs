@@ -404,22 +404,37 @@ fn commands_refuse_damaged_files_or_are_unharmed() {
             continue;
         }
         ok(&run(dir, &["db", "inspect", "t.db"]));
-        // What is copied to memory is checked on its way.
-        if file.ends_with(".shard") || file.ends_with(".state") {
-            let served = run(dir, &["serve", "t.db", "--listen", "127.0.0.1:0"]);
+        let by = if file.contains("keys") { ["--index", "303"] } else { ["--key", "key 7"] };
+        let ask = [&["--table", "t"][..], &by].concat();
+        // What is copied to memory, or mapped, is checked before anybody is answered.
+        let streamed = file.ends_with(".shard");
+        for how in [&[][..], &["--mapped"], &["--streamed"]] {
+            if !(streamed || file.ends_with(".state")) || streamed && how == ["--streamed"] {
+                continue;
+            }
+            let served = run(dir, &[&["serve", "t.db", "--listen", "127.0.0.1:0"], how].concat());
             let said = stderr(&served);
             let last = said.lines().last().unwrap();
             assert_eq!(code(&served), 2, "{said}");
             assert!(last.contains(&file) && last.contains("checksum"), "{said}");
         }
-
+        // What is streamed is checked by the first pass, and nobody gets its answers.
+        if streamed {
+            let serving = Serving::start(dir, &["t.db", "--streamed"]);
+            for _ in 0..2 {
+                refused(&serving.get(dir, &ask), &["the server failed to compute this answer"]);
+            }
+            #[cfg(unix)]
+            {
+                let (_, log) = serving.terminate();
+                assert!(log.contains(&format!("{file} is damaged")), "{log}");
+            }
+        }
         if file.ends_with(".hint") {
             let serving = Serving::start(dir, &["t.db"]);
             // A client that has the right one in its cache isn't harmed: each begins without.
             let _ = std::fs::remove_dir_all(dir.join("cache"));
-            let by = if file.contains("keys") { ["--index", "303"] } else { ["--key", "key 7"] };
-            let base = ["get", "--server", &serving.url, "--table", "t"];
-            refuse(&[&base[..], &by].concat(), &["hint"]);
+            refused(&serving.get(dir, &ask), &["hint"]);
         }
 
         // The last epoch's changes are read for the next, which then has none of their other files.
