@@ -331,6 +331,9 @@ pub(crate) struct ServerArgs {
     /// The token that shows the server who asks; BLINDCORE_TOKEN can hold the token itself
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
+    /// Seconds that an answer, or the next piece of a hint, may take, 1 to 86400 [default: 120]
+    #[arg(long, env = "BLINDCORE_TIMEOUT", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) timeout: Option<u64>,
     /// Ask a server beyond this machine over http://, though everybody between can read and change what passes
     #[arg(long)]
     pub(crate) plain_text: bool,

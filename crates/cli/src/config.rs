@@ -19,6 +19,8 @@ pub(crate) struct Config {
     pub(crate) ca: Option<PathBuf>,
     /// As `--token-file`.
     pub(crate) token_file: Option<PathBuf>,
+    /// As `--timeout`.
+    pub(crate) timeout: Option<u64>,
     /// As `--cache`.
     pub(crate) cache: Option<PathBuf>,
     /// As `--listen`.

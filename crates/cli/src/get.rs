@@ -3,7 +3,7 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_client::{
@@ -154,7 +154,12 @@ fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> 
         (None, Some(token), _) => Some(Token::new(&token).context("BLINDCORE_TOKEN")?),
         (None, None, None) => None,
     };
-    Ok(Options { ca, token, plain_text: args.plain_text, ..Options::default() })
+    let mut options = Options { ca, token, plain_text: args.plain_text, ..Options::default() };
+    if let Some(seconds) = args.timeout.or(config.timeout) {
+        anyhow::ensure!((1..=86_400).contains(&seconds), "timeout is {seconds} s, outside 1 to 86400");
+        options.request_timeout = Duration::from_secs(seconds);
+    }
+    Ok(options)
 }
 
 /// Every line of a file; an empty line is no key, so it is skipped.

@@ -256,7 +256,9 @@ impl Client {
         match timeout(limit, answer).await {
             Ok(answer) => Ok(answer.map(Response::into_inner)),
             Err(_) => {
-                Err(Error::Network { what, why: format!("no answer within {} s", limit.as_secs_f32()) })
+                let why =
+                    format!("no answer within {} s; a longer timeout waits for it", limit.as_secs_f32());
+                Err(Error::Network { what, why })
             }
         }
     }

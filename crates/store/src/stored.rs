@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use blindcore_accel::{Device, Layout, SharedBytes};
 use blindcore_lookup::Params;
-use blindcore_lookup::keyword::{self, Index};
+use blindcore_lookup::keyword::{FINGERPRINT_BYTES, Index};
 use blindcore_wire::{
     Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription,
 };
@@ -314,25 +314,30 @@ impl Stored {
     pub fn record(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let description = self.description()?;
         if let (Some(part), Some(index)) = (&self.changes, description.changes_index())
-            && let Some(slots) = part.keyed_slots(index, key, description.changes().map_or(1, |c| c.blocks))
+            && let Some(slots) = part.keyed(index, key, description.changes().map_or(1, |c| c.blocks))
         {
-            return Ok(match Change::decode(&slots) {
+            return Ok(match Change::decode(&slots.collect::<Vec<_>>()) {
                 Some(Change::Set(record)) => Some(record.to_vec()),
                 _ => None,
             });
         }
-        Ok(self.base_record(description.index(), key))
+        Ok(self.base_record(description.index(), key).map(Iterator::collect))
     }
 
-    /// The same in the base, whose index this is.
-    pub(crate) fn base_record(&self, index: Option<&Index>, key: &[u8]) -> Option<Vec<u8>> {
+    /// The same in the base, whose index this is, read as far as somebody takes it: what a key's record begins with lies in
+    /// few of a file's pages, all of it in many.
+    pub(crate) fn base_record<'a>(
+        &'a self,
+        index: Option<&'a Index>,
+        key: &'a [u8],
+    ) -> Option<Box<dyn Iterator<Item = u8> + 'a>> {
         if let Some(index) = index {
-            return self.records.keyed_slots(index, key, self.manifest.blocks());
+            return Some(Box::new(self.records.keyed(index, key, self.manifest.blocks())?));
         }
         let number = u64::from_le_bytes(key.try_into().ok()?);
         let columns = self.records.params.geometry.columns as u64;
-        (number < self.manifest.base_rows())
-            .then(|| self.records.slot((number / columns) as usize, (number % columns) as usize))
+        let (group, column) = ((number / columns) as usize, (number % columns) as usize);
+        (number < self.manifest.base_rows()).then(|| Box::new(self.records.slots(group, [column])) as _)
     }
 }
 
@@ -341,47 +346,40 @@ impl StoredPart {
         PartDescription { params: self.params, hint_digest: self.hint_digest, proofs: self.proofs }
     }
 
-    /// The record of a key, if it is there: its blocks one after another.
-    fn keyed_slots(&self, index: &Index, key: &[u8], blocks: u32) -> Option<Vec<u8>> {
-        let mut record = self.keyed_slot(index, key, 0)?;
-        for block in (1..blocks).map_while(|block| self.keyed_slot(index, key, block)) {
-            record.extend_from_slice(&block);
-        }
-        Some(record)
+    /// The record of a key, if it is there: its blocks one after another, read as far as somebody takes them.
+    fn keyed<'a>(
+        &'a self,
+        index: &'a Index,
+        key: &'a [u8],
+        blocks: u32,
+    ) -> Option<impl Iterator<Item = u8> + 'a> {
+        let first = self.keyed_slot(index, key, 0)?;
+        Some(first.chain((1..blocks).map_while(move |block| self.keyed_slot(index, key, block)).flatten()))
     }
 
     /// What the slots of a key's block add up to behind its fingerprint, if it is there.
-    fn keyed_slot(&self, index: &Index, key: &[u8], block: u32) -> Option<Vec<u8>> {
+    fn keyed_slot(&self, index: &Index, key: &[u8], block: u32) -> Option<impl Iterator<Item = u8>> {
         let (group, columns, fingerprint) = index.locate(key, block);
-        let mut slot = self.slot(group, columns[0]);
-        for column in &columns[1..] {
-            for (sum, byte) in slot.iter_mut().zip(self.slot(group, *column)) {
-                *sum = sum.wrapping_add(byte);
-            }
-        }
-        keyword::open(&slot, &fingerprint).map(<[u8]>::to_vec)
+        let mut bytes = self.slots(group, columns);
+        bytes.by_ref().take(FINGERPRINT_BYTES).eq(fingerprint).then_some(bytes)
     }
 
-    /// One slot, without its proof.
-    fn slot(&self, group: usize, column: usize) -> Vec<u8> {
+    /// What slots add up to, without their proofs.
+    fn slots<const N: usize>(&self, group: usize, columns: [usize; N]) -> impl Iterator<Item = u8> {
         const LAYOUT: Layout = Layout::Tiles16x64;
         let stripe_bytes = LAYOUT.stripe_bytes(&self.params.shape());
-        let record_bytes = self.params.geometry.record_bytes;
-        let content_bytes = self.describe().content_bytes();
-        let mut slot = Vec::with_capacity(content_bytes);
-        for row in (group * record_bytes..).take(content_bytes) {
+        let first = group * self.params.geometry.record_bytes;
+        (first..first + self.describe().content_bytes()).map_while(move |row| {
             let (stripe, row) = (row / LAYOUT.stripe_rows(), row % LAYOUT.stripe_rows());
-            let mut at = stripe * stripe_bytes + Layout::tile_index(row, column);
-            for shard in &self.shards {
-                let bytes = (**shard).as_ref();
-                if let Some(byte) = bytes.get(at) {
-                    slot.push(*byte);
-                    break;
-                }
-                at -= bytes.len();
-            }
-        }
-        slot
+            let mut at = stripe * stripe_bytes;
+            let shard = self.shards.iter().map(|s| (**s).as_ref()).find(|shard| {
+                let here = at < shard.len();
+                at -= if here { 0 } else { shard.len() };
+                here
+            })?;
+            let byte = |column| shard.get(at + Layout::tile_index(row, column)).copied();
+            columns.iter().try_fold(0u8, |sum, column| Some(sum.wrapping_add(byte(*column)?)))
+        })
     }
 }
 

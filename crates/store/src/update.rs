@@ -525,7 +525,6 @@ fn merge(
 ) -> Result<Merged, StoreError> {
     let spill_of = |order| Spill::new(work, options.memory / 4, order);
     let description = stored.description()?;
-    let base = |key: &[u8]| stored.base_record(description.index(), key);
     let mut counts = Counts::default();
     // Entries without a number yet, and the order in which they came.
     let (mut finals, mut fresh) = (spill_of(Order::Arrival), spill_of(Order::Hash));
@@ -543,26 +542,30 @@ fn merge(
             came = if came == 0 { next.line } else { came };
             last = Entry { number: last.number, ..decoded(&next.payload) };
         }
-        let base = base(&last.key);
-        let before = match &old {
-            Some(old) => old.record.clone(),
-            None => base.clone(),
-        };
-        let came_now = came != 0;
-        match (&before, &last.record) {
-            _ if !came_now => {}
-            (None, None) => counts.unchanged += 1,
-            (Some(a), Some(b)) if same_record(a, b) => counts.unchanged += 1,
-            (Some(_), Some(_)) => counts.changed += 1,
-            (None, Some(_)) => counts.added += 1,
-            (Some(_), None) => counts.removed += 1,
-        }
+        let base = stored.base_record(description.index(), &last.key);
         let is_new = base.is_none() && old.is_none();
-        let as_in_base = match (&base, &last.record) {
-            (Some(a), Some(b)) => same_record(a, b),
+        // Whether there was a row, and the same one.
+        let there = old.as_ref().map_or(base.is_some(), |old| old.record.is_some());
+        let as_in_base = match (base, &last.record) {
+            (Some(base), Some(record)) => same_record(base, record),
             // A row that was numbered keeps its number.
             _ => is_new && last.record.is_none() && last.number == UNKNOWN,
         };
+        let same = match &old {
+            Some(old) => {
+                matches!((&old.record, &last.record), (Some(a), Some(b)) if same_record(a.iter().copied(), b))
+            }
+            None => as_in_base,
+        };
+        let came_now = came != 0;
+        match (there, last.record.is_some()) {
+            _ if !came_now => {}
+            (false, false) => counts.unchanged += 1,
+            (true, true) if same => counts.unchanged += 1,
+            (true, true) => counts.changed += 1,
+            (false, true) => counts.added += 1,
+            (true, false) => counts.removed += 1,
+        }
         if as_in_base {
             continue;
         }
@@ -614,7 +617,7 @@ fn decoded(payload: &[u8]) -> Entry {
 }
 
 /// Whether two records are the same but for zeros behind them.
-fn same_record(a: &[u8], b: &[u8]) -> bool {
-    let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
-    long.starts_with(short) && long[short.len()..].iter().all(|b| *b == 0)
+fn same_record(mut a: impl Iterator<Item = u8>, b: &[u8]) -> bool {
+    let mut b = b.iter().copied();
+    a.all(|a| a == b.next().unwrap_or(0)) && b.all(|b| b == 0)
 }

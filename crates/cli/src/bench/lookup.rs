@@ -23,7 +23,7 @@ use crate::output::{self, Bar};
 
 const GATHERED: usize = 16;
 /// Bytes of the CSV table that is built, at most.
-const MAX_TABLE_BYTES: f64 = (256u64 << 20) as f64;
+const MAX_TABLE_BYTES: f64 = 1e9;
 
 pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
     anyhow::ensure!(

@@ -161,6 +161,15 @@ fn lookups_by_key_and_index_with_exit_codes() {
         (&serde_json::json!("name 77"), &serde_json::json!(77))
     );
     assert_eq!(by_index["value"], found["value"]);
+    let patient = ["--table", "book", "--key", "name 77", "--timeout", "3600"];
+    assert_eq!(code(&server.get(dir.path(), &patient)), 0);
+    for seconds in ["0", "86401", "soon"] {
+        let other = server.get(dir.path(), &[&patient[..5], &[seconds]].concat());
+        assert!(code(&other) == 2 && stderr(&other).contains("--timeout"), "{}", stderr(&other));
+    }
+    std::fs::write(dir.path().join("blindcore.toml"), "timeout = 0").unwrap();
+    refused(&server.get(dir.path(), &patient[..4]), &["timeout is 0 s, outside 1 to 86400"]);
+    std::fs::remove_file(dir.path().join("blindcore.toml")).unwrap();
     let past = server.get(dir.path(), &["--table", "book", "--index", "2000", "--json"]);
     assert_eq!((code(&past), &json(&past)["found"]), (1, &serde_json::json!(false)));
     assert!(stderr(&past).contains("2000 rows"), "{}", stderr(&past));
