@@ -5,25 +5,13 @@ mod common;
 
 use std::time::Duration;
 
-use blindcore_client::{Error, Lookup};
+use blindcore_client::Error;
 use blindcore_lookup::Scheme;
 use blindcore_server::Config;
 use blindcore_wire::{PartKind, Value};
-use common::{Running, cache, client_of, config, keyed, number, people, unkeyed};
+use common::{Running, cache, client_of, config, first, keyed, number, people, row, text, unkeyed};
 
 const NEW: [PartKind; 2] = [PartKind::Changes, PartKind::NewKeys];
-
-fn first(lookup: &Lookup) -> Option<Value> {
-    lookup.found.as_ref().map(|record| record.values[0].1.clone())
-}
-
-fn text(text: &str) -> Option<Value> {
-    Some(Value::Text(text.into()))
-}
-
-fn row(name: &str) -> Option<Vec<Value>> {
-    Some(vec![Value::Text(name.into()), Value::Int(1), Value::Null])
-}
 
 #[tokio::test]
 async fn a_table_changes_under_its_clients() {

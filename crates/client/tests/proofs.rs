@@ -2,22 +2,10 @@
 
 mod common;
 
-use blindcore_client::{Error, Lookup, TableClient};
+use blindcore_client::{Error, TableClient};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
-use common::{Made, Running, keyed_with, number, people, unkeyed_with};
-
-fn first(lookup: &Lookup) -> Option<Value> {
-    lookup.found.as_ref().map(|record| record.values[0].1.clone())
-}
-
-fn text(text: &str) -> Option<Value> {
-    Some(Value::Text(text.into()))
-}
-
-fn row(name: &str) -> Option<Vec<Value>> {
-    Some(vec![Value::Text(name.into()), Value::Int(1), Value::Null])
-}
+use common::{Made, Running, first, keyed_with, number, people, row, text, unkeyed_with};
 
 fn wrong(result: Result<impl std::fmt::Debug, Error>, of: PartKind) {
     match result.unwrap_err() {

@@ -98,7 +98,7 @@ impl Bench {
         of: &'static str,
         of_value: f64,
     ) {
-        self.rows.push(Row { id: id.into(), what, unit, threads, value, of: of.into(), of_value });
+        self.rows.push(Row::new(id, what, unit, threads, value, of, of_value));
     }
 
     /// AES of blocks in registers, and one block after the other.

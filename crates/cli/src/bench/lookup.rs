@@ -118,9 +118,9 @@ fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) ->
     let (one_read, two_read, one_answer) = (read1.median(), read2.median(), answer1.median());
     let peer_rate = peer.median();
     Ok(vec![
-        row("lookup.read.1t", "the database, read and summed", "GB/s", 1, read1, "itself", one_read),
-        row("lookup.read.2t", "the database, read and summed", "GB/s", 2, read2, "one core", one_read),
-        row(
+        Row::new("lookup.read.1t", "the database, read and summed", "GB/s", 1, read1, "itself", one_read),
+        Row::new("lookup.read.2t", "the database, read and summed", "GB/s", 2, read2, "one core", one_read),
+        Row::new(
             "lookup.simplepir.1t",
             "SimplePIR's own loop, written again",
             "GB/s",
@@ -129,7 +129,7 @@ fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) ->
             "streaming read",
             one_read,
         ),
-        row(
+        Row::new(
             "lookup.answer.1q.1t",
             "one query answered",
             "GB/s",
@@ -138,7 +138,7 @@ fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) ->
             "streaming read",
             one_read,
         ),
-        row(
+        Row::new(
             "lookup.answer.1q.1t.peer",
             "one query answered",
             "GB/s",
@@ -147,8 +147,8 @@ fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) ->
             "SimplePIR's loop",
             peer_rate,
         ),
-        row("lookup.answer.1q.2t", "one query answered", "GB/s", 2, answer2, "streaming read", two_read),
-        row(
+        Row::new("lookup.answer.1q.2t", "one query answered", "GB/s", 2, answer2, "streaming read", two_read),
+        Row::new(
             "lookup.answer.16q.1t",
             "16 queries in a pass",
             "GB*query/s",
@@ -288,9 +288,17 @@ fn disk(
         ("fio: direct, 4 MiB, 8 deep", rate(&peer, 1.0).median())
     };
     let rows = vec![
-        row("lookup.read.disk", "the database, read from its disk", "GB/s", 1, read, of, of_value),
-        row("lookup.answer.disk", "one query answered from disk", "GB/s", 2, one, "reading alone", read_rate),
-        row(
+        Row::new("lookup.read.disk", "the database, read from its disk", "GB/s", 1, read, of, of_value),
+        Row::new(
+            "lookup.answer.disk",
+            "one query answered from disk",
+            "GB/s",
+            2,
+            one,
+            "reading alone",
+            read_rate,
+        ),
+        Row::new(
             "lookup.answer.disk.8q",
             "8 queries in a pass over the disk",
             "GB*query/s",
@@ -334,16 +342,4 @@ pub(crate) fn noise(len: usize) -> anyhow::Result<HugeBytes> {
         rng.fill(chunk);
     }
     Ok(bytes)
-}
-
-fn row(
-    id: &'static str,
-    what: &'static str,
-    unit: &'static str,
-    threads: usize,
-    value: Samples,
-    of: &'static str,
-    of_value: f64,
-) -> Row {
-    Row { id: id.into(), what, unit, threads, value, of: of.into(), of_value }
 }

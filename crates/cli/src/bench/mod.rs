@@ -67,6 +67,20 @@ pub(crate) struct Row {
     of_value: f64,
 }
 
+impl Row {
+    pub(crate) fn new(
+        id: &'static str,
+        what: &'static str,
+        unit: &'static str,
+        threads: usize,
+        value: Samples,
+        of: &'static str,
+        of_value: f64,
+    ) -> Self {
+        Self { id: id.into(), what, unit, threads, value, of: of.into(), of_value }
+    }
+}
+
 /// Prints rows for programs or for people.
 fn print(rows: &[Row], settings: serde_json::Value, as_json: bool) -> anyhow::Result<()> {
     let round = |x: f64| (x * 1000.0).round() / 1000.0;

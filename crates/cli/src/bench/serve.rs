@@ -239,7 +239,7 @@ fn row(
     of_value: f64,
 ) -> Row {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    Row { id: id.into(), what, unit, threads, value, of: of.into(), of_value }
+    Row::new(id, what, unit, threads, value, of, of_value)
 }
 
 /// From a server's start to its first answer, beside reading the database from its disk; and its memory once it is at

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -28,6 +28,8 @@ const GATHERED: [usize; 4] = [1, 8, 16, MAX_GATHER];
 const HINT_ROWS: [usize; 3] = [1024, 8192, 32_768];
 /// A figure is measured as often as this allows, three times at least.
 const EACH: Duration = Duration::from_millis(250);
+/// A pass comes after as much idleness: a server's threads sleep when a lookup comes alone.
+const IDLE: Duration = Duration::from_millis(5);
 /// A pass that would take more seconds is followed from a smaller one.
 const LONGEST_PASS: f64 = 0.6;
 /// A hint that would take more seconds is, too.
@@ -262,15 +264,23 @@ impl Steps {
     }
 }
 
-/// The quickest of three measurements or more, once it has warmed up: other work on the machine only adds to them.
-fn quickest<E>(mut f: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
+/// The quickest of three measurements or more, once it has warmed up: other work on the machine only adds to them. Each
+/// comes after what is done `before`.
+fn quickest<E>(mut f: impl FnMut() -> Result<(), E>, before: impl Fn()) -> Result<f64, E> {
     f()?;
     let mut samples = Samples::default();
     let start = Instant::now();
     while samples.len() < 3 || (start.elapsed() < EACH && samples.len() < 100) {
+        before();
         samples.time(&mut f)?;
     }
     Ok(samples.least())
+}
+
+/// Lets the threads of a device fall asleep.
+fn idle() {
+    let (_open, closed) = mpsc::channel::<()>();
+    let _ = closed.recv_timeout(IDLE);
 }
 
 /// Whether a size is measured: what the one before took tells how long it would take.
@@ -298,8 +308,8 @@ fn measure_matrix(
     for Pass { queries, seconds } in passes {
         if affordable(seconds, bytes, LONGEST_PASS) {
             let queries: Vec<&[u8]> = (0..*queries).map(|_| &query[..]).collect();
-            let time =
-                quickest(|| server.answer(&queries).map(|answers| drop(std::hint::black_box(answers))))?;
+            let pass = || server.answer(&queries).map(|answers| drop(std::hint::black_box(answers)));
+            let time = quickest(pass, idle)?;
             seconds.0.push((bytes, time));
         }
     }
@@ -326,9 +336,9 @@ fn measure_client(bar: &mut Steps) -> anyhow::Result<ClientRates> {
         let params = Params::new(Scheme::Simple, geometry)?;
         let client = Client::new(params, Arc::new(noise(4 * params.hint_words())?))?;
         let selection = Selection::index(&params.geometry, 1)?;
-        let prepare = quickest(|| {
-            client.query(client.prepare()?, &selection).map(|query| drop(std::hint::black_box(query)))
-        })?;
+        let prepare =
+            || client.query(client.prepare()?, &selection).map(|query| drop(std::hint::black_box(query)));
+        let prepare = quickest(prepare, || ())?;
         let mut answer = vec![0u8; params.answer_bytes()];
         SecretRng::from_os()?.fill(&mut answer);
         let mut decode = Samples::default();

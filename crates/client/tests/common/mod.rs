@@ -420,3 +420,17 @@ pub async fn http(address: SocketAddr, head: &str, body: &[u8]) -> (u16, String,
     let status = head[9..12].parse().unwrap();
     (status, head, answer[at..].to_vec())
 }
+
+/// The first value of what a lookup found.
+pub fn first(lookup: &blindcore_client::Lookup) -> Option<Value> {
+    lookup.found.as_ref().map(|record| record.values[0].1.clone())
+}
+
+pub fn text(text: &str) -> Option<Value> {
+    Some(Value::Text(text.into()))
+}
+
+/// Values of a row of [`people`], or of a change to one.
+pub fn row(name: &str) -> Option<Vec<Value>> {
+    Some(vec![Value::Text(name.into()), Value::Int(1), Value::Null])
+}
