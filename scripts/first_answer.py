@@ -49,7 +49,7 @@ def measure(blindcore, folder, rows, record_bytes):
     table.close()
     os.sync()
     note("building")
-    built = run(blindcore, folder, "db", "build", "t.sqlite", "--key", "k", "--value", "v", "--out", "t.db", "--json")
+    built = run(blindcore, folder, "db", "build", "sqlite:t.sqlite?table=t", "--key", "k", "--value", "v", "--out", "t.db", "--json")
     seconds = {stage: built["stages"][stage] for stage in ("read", "layout", "hint")}
     seconds["build"] = built["seconds"]
     begun = time.monotonic()
