@@ -356,6 +356,7 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --index 0 --json
   blindcore get --server http://127.0.0.1:7700 --table people --keys-from keys.txt --json
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org --pin 8a1f...
+  blindcore get --server http://127.0.0.1:7700 --table reports --key 2026/may.pdf --out may.pdf
 
 The server learns the table, whether a lookup is by key or by index, and how many there are; not which
 row, and not whether it was there. With many keys the exit code is 1 if any is not there, and --json
@@ -382,6 +383,10 @@ pub(crate) struct Get {
     /// Take only a table that this key signed, as `db key` prints it: what the server answers is checked against it
     #[arg(long, value_name = "KEY", value_parser = parse_32, conflicts_with = "pin")]
     pub(crate) trust: Option<[u8; 32]>,
+    /// Write the one value of the record to this file as it is, - for standard output: for files of a folder, and tables of
+    /// one column
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["keys_from", "json"])]
+    pub(crate) out: Option<PathBuf>,
     /// Where hints are kept [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
     #[arg(long, env = "BLINDCORE_CACHE", value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,

@@ -411,11 +411,12 @@ fn summary(stored: &Stored) -> anyhow::Result<String> {
             blindcore_lookup::Scheme::Double => "DoublePIR",
         };
         let database: u64 = part.shards.iter().map(|s| s.bytes).sum();
+        let each = if blocks.is_empty() { "a lookup" } else { "a slot" };
         text += &format!(
             "{title}\n  scheme           {scheme}, {SECURITY_BITS} bits; a lookup fails less than once in 2^{}\n  \
              matrix           {} rows by {} columns of bytes: {} slots of {} B\n  \
              on the server    {} database{}\n  \
-             a client fetches {} hint once an epoch, then {} up and {} down a lookup\n",
+             a client fetches {} hint once an epoch, then {} up and {} down {each}\n",
             params.failure_log2().min(128.0).floor(),
             params.geometry.rows(),
             params.geometry.columns,

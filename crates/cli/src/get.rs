@@ -1,6 +1,6 @@
 //! `blindcore get` and `blindcore tables`: what a client asks.
 
-use std::io::{BufRead, Read};
+use std::io::{BufRead, Read, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::output::{self, Bar};
+use crate::sum::files::NewFile;
 use crate::{Outcome, args, token};
 
 /// Keys of a file are looked up so many at a time, so that progress shows and memory stays bounded.
@@ -106,7 +107,15 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
             };
             output::json(&whole)?;
         } else {
+            if let Some(out) = &args.out
+                && let Some(record) = &lookups[0].1.found
+            {
+                write_value(out, &record.values)?;
+            }
             for (asked, lookup) in &lookups {
+                if args.out.is_some() && lookup.found.is_some() {
+                    continue;
+                }
                 output::print(&for_people(asked, lookup, keys.is_some()))?;
             }
             let sum = |f: fn(&Lookup) -> u64| lookups.iter().map(|(_, l)| f(l)).sum::<u64>();
@@ -160,6 +169,32 @@ fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> 
         options.request_timeout = Duration::from_secs(seconds);
     }
     Ok(options)
+}
+
+/// Writes a record's only value, as it is where that is text or bytes.
+fn write_value(out: &Path, values: &[(Arc<str>, blindcore_wire::Value)]) -> anyhow::Result<()> {
+    use blindcore_wire::Value::{Blob, Text};
+    let [(_, value)] = values else {
+        let columns: Vec<&str> = values.iter().map(|(name, _)| &**name).collect();
+        anyhow::bail!(
+            "--out takes a record of one column, and this one has {}: {}; leave it out, or say --json",
+            columns.len(),
+            columns.join(", ")
+        );
+    };
+    let bytes = match value {
+        Text(text) => text.as_bytes().to_vec(),
+        Blob(bytes) => bytes.clone(),
+        other => other.to_json().to_string().into_bytes(),
+    };
+    if out == Path::new("-") {
+        std::io::stdout().lock().write_all(&bytes)?;
+        return Ok(std::io::stdout().flush()?);
+    }
+    let mut file = NewFile::new(out, false)?;
+    file.write_all(&bytes).with_context(|| format!("{} can't be written", out.display()))?;
+    file.finish(true)?;
+    Ok(())
 }
 
 /// Every line of a file; an empty line is no key, so it is skipped.

@@ -317,7 +317,7 @@ impl State {
             let named = blindcore_wire::check_table_name(name).map_or("such a name", |()| name);
             Refusal::new(
                 Reason::UnknownTable,
-                format!("no table has {named}; list the tables for what there is"),
+                format!("no table is called {named}; list the tables for what there is"),
             )
         })?;
         let found = match epoch {

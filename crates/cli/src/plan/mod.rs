@@ -18,7 +18,7 @@ use rates::Rates;
 #[command(after_help = "\
 Examples:
   blindcore plan --rows 10000000 --record-bytes 256
-  blindcore plan --rows 1000 --record-bytes 3MB --by-index --queries 5 --down 500
+  blindcore plan --rows 1000 --record-bytes 3MB --queries 5 --down 500
   blindcore plan --rows 10000000 --record-bytes 1KiB --clients 50000 --epoch 6h --changed 0.5 --json
   blindcore plan --rows 1e9 --record-bytes 32 --rates server.json     with rates that --save-rates kept elsewhere
 
@@ -322,7 +322,7 @@ impl Planned {
         let mut notes = Vec::new();
         if table.blocks > 1 {
             notes.push(format!(
-                "records over {} don't fit a slot: as {} blocks of {} B each, {} queries a lookup; give each block a row",
+                "records over {} don't fit a slot: `db build` cuts them into {} blocks of {} B, and a lookup asks {} queries",
                 output::bytes(blindcore_lookup::MAX_RECORD_BYTES as u64),
                 table.blocks,
                 table.block_bytes,

@@ -132,6 +132,28 @@ fn databases_are_streamed_from_their_disk() {
 }
 
 #[test]
+fn a_file_of_a_folder_is_got_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::create_dir(dir.join("files")).unwrap();
+    let noise: Vec<u8> = (0..100_000u64).map(|i| ((i * i) >> 7) as u8).collect();
+    std::fs::write(dir.join("files/noise"), &noise).unwrap();
+    std::fs::write(dir.join("files/empty"), "").unwrap();
+    assert_eq!(code(&run(dir, &["db", "build", "dir:files", "--key", "name", "--out", "f.db"])), 0);
+    let server = Serving::start(dir, &["f.db"]);
+    let get = |key: &str, out: &str| server.get(dir, &["--table", "files", "--key", key, "--out", out]);
+    std::fs::write(dir.join("got"), "what was there").unwrap();
+    assert_eq!(code(&get("gone", "got")), 1);
+    assert_eq!(std::fs::read(dir.join("got")).unwrap(), b"what was there");
+    for (key, want) in [("noise", &noise[..]), ("empty", b"")] {
+        assert_eq!(code(&get(key, "got")), 0);
+        assert!(std::fs::read(dir.join("got")).unwrap() == want, "{key}");
+        assert!(get(key, "-").stdout == want, "{key}");
+    }
+    refused(&get("noise", "no/such/folder"), &["no/such/folder"]);
+}
+
+#[test]
 fn lookups_by_key_and_index_with_exit_codes() {
     let dir = built(2000);
     let server = Serving::start(dir.path(), &["book.db"]);
@@ -170,6 +192,9 @@ fn lookups_by_key_and_index_with_exit_codes() {
     std::fs::write(dir.path().join("blindcore.toml"), "timeout = 0").unwrap();
     refused(&server.get(dir.path(), &patient[..4]), &["timeout is 0 s, outside 1 to 86400"]);
     std::fs::remove_file(dir.path().join("blindcore.toml")).unwrap();
+    let two = server.get(dir.path(), &["--table", "book", "--key", "name 77", "--out", "value"]);
+    refused(&two, &["--out takes a record of one column", "phone, note"]);
+    assert!(!dir.path().join("value").exists());
     let past = server.get(dir.path(), &["--table", "book", "--index", "2000", "--json"]);
     assert_eq!((code(&past), &json(&past)["found"]), (1, &serde_json::json!(false)));
     assert!(stderr(&past).contains("2000 rows"), "{}", stderr(&past));

@@ -112,7 +112,7 @@ fn records_of_megabytes_are_planned_as_blocks() {
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let by_index = plan(dir.path(), &[&ask[..], &["--by-index"]].concat());
     refused(&by_index, &["longest record in bytes is 3000000"]);
-    let words = format!("as {blocks} blocks of {bytes} B each, {blocks} queries a lookup");
+    let words = format!("cuts them into {blocks} blocks of {bytes} B, and a lookup asks {blocks} queries");
     assert!(stdout(&output).contains(&words), "{}", stdout(&output));
 }
 
