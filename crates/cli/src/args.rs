@@ -23,7 +23,7 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org
 
 Exit codes: 0 done or found, 1 not there, 2 error. Data goes to stdout, everything else to stderr.
---device, --threads, --server, --ca, --cache, --listen, --tls-cert, --tls-key, --tokens, --memory and --gather
+--device, --threads, --server, --ca, --timeout, --cache, --listen, --tls-cert, --tls-key, --tokens, --metrics, --memory and --gather
 can also be set by BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.")]
 pub(crate) struct Args {
     /// Settings file; by default blindcore.toml in this folder, if there is one
@@ -101,7 +101,8 @@ CHANGES is any SOURCE of `blindcore db build` with the table's columns, and may 
   _change    set, also where it is empty, or remove; a row that is removed needs no values
   _row       in a table without keys, the number of the row, counted from 0; empty for one that is added
 
-A row whose key the table has takes its place, another is added; of several with one key the last counts. What it
+Other columns that the table hasn't are left alone, unless their names begin with _. A row whose key the table has takes its
+place, another is added; of several with one key the last counts. What it
 costs goes with the rows that differ from the base, not with the table; clients fetch the difference. Once many
 rows differ, build the database again.
 
@@ -307,10 +308,12 @@ pub(crate) struct Serve {
     /// their disk in every pass; over 256 MiB also until the copy is there
     #[arg(long, env = "BLINDCORE_MEMORY", value_name = "BYTES")]
     pub(crate) memory: Option<String>,
-    /// Stream every database from its disk
+    /// Stream every database from its disk. The first pass compares it with its checksums; files that are changed in
+    /// place later are noticed by clients alone, where the table has proofs
     #[arg(long, conflicts_with = "mapped")]
     pub(crate) streamed: bool,
-    /// Use the mapped files where they lie instead of copying databases to memory in huge pages
+    /// Use the mapped files where they lie instead of copying databases to memory in huge pages. They are compared with
+    /// their checksums at the start; whoever changes them in place later changes answers, and whoever cuts one ends the server
     #[arg(long)]
     pub(crate) mapped: bool,
     /// Log as JSON lines
@@ -332,7 +335,7 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Seconds that an answer, or the next piece of a hint, may take, 1 to 86400 [default: 120]
-    #[arg(long, env = "BLINDCORE_TIMEOUT", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, env = "BLINDCORE_TIMEOUT", value_name = "SECONDS", value_parser = parse_timeout, allow_hyphen_values = true)]
     pub(crate) timeout: Option<u64>,
     /// Ask a server beyond this machine over http://, though everybody between can read and change what passes
     #[arg(long)]
@@ -394,6 +397,15 @@ pub(crate) struct Get {
     #[arg(long, conflicts_with = "cache")]
     pub(crate) no_cache: bool,
 }
+
+/// Seconds of a timeout.
+fn parse_timeout(text: &str) -> Result<u64, String> {
+    let seconds = text.parse().ok().filter(|seconds| TIMEOUTS.contains(seconds));
+    seconds.ok_or_else(|| format!("{text:?} is no whole number of seconds from 1 to 86400"))
+}
+
+/// Seconds that may be waited for an answer.
+pub(crate) const TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=86_400;
 
 /// 32 bytes in hexadecimal.
 fn parse_32(text: &str) -> Result<[u8; 32], String> {

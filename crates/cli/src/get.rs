@@ -165,7 +165,10 @@ fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> 
     };
     let mut options = Options { ca, token, plain_text: args.plain_text, ..Options::default() };
     if let Some(seconds) = args.timeout.or(config.timeout) {
-        anyhow::ensure!((1..=86_400).contains(&seconds), "timeout is {seconds} s, outside 1 to 86400");
+        anyhow::ensure!(
+            args::TIMEOUTS.contains(&seconds),
+            "timeout of the settings file is {seconds} s, outside 1 to 86400"
+        );
         options.request_timeout = Duration::from_secs(seconds);
     }
     Ok(options)

@@ -352,6 +352,16 @@ impl<'a> Rows<'a> {
         let special = |name: &str| if own(name) { None } else { find(name) };
         let row = if key.is_none() { special(ROW_COLUMN) } else { None };
         let (change, row) = (special(CHANGE_COLUMN), row);
+        // What is meant for an update and read by none would do something else than it says.
+        let known = [Some(CHANGE_COLUMN), key.is_none().then_some(ROW_COLUMN)];
+        let foreign = |c: &&String| c.starts_with('_') && !own(c) && !known.contains(&Some(c));
+        if let Some(foreign) = columns.iter().find(foreign) {
+            let row = if key.is_none() { format!(" and {ROW_COLUMN}") } else { String::new() };
+            return Err(StoreError::Unfit(format!(
+                "{origin} has a column {foreign:?}, which is none of the table's; an update of it knows {CHANGE_COLUMN}{row}, \
+                 so rename it or leave it out"
+            )));
+        }
         let spill = Spill::new(work, options.memory, Order::Hash);
         Ok(Self { stored, origin, source, key, values, change, row, follow, spill })
     }

@@ -140,6 +140,10 @@ fn rows_without_keys_go_by_their_number() {
         ("_row,v,_change\n,x,remove\n", "say which in _row"),
         ("_row,v,_change\n1,x,delete\n", "write set or remove"),
         ("_row,w\n1,x\n", "has no column \"v\""),
+        (
+            "_rows,v\n1,x\n",
+            "has a column \"_rows\", which is none of the table's; an update of it knows _change and _row",
+        ),
     ] {
         let error = change(dir, csv).unwrap_err().to_string();
         assert!(error.contains(words), "{words}: {error}");
@@ -224,6 +228,8 @@ fn what_is_wrong_leaves_the_epoch_before() {
         ("k,v\nkey 3\n", "line 2"),
         ("k,v\n,x\n", "line 2"),
         ("k,v,_change\nkey 3,x,\"drop\ntable\"\n", "write set or remove"),
+        ("k,v,_chang\nkey 3,,remove\n", "has a column \"_chang\""),
+        ("k,v,_row\nkey 3,x,1\n", "an update of it knows _change, so"),
     ] {
         let error = change(dir, csv).unwrap_err().to_string();
         assert!(error.contains(words) && !error.contains('\n'), "{words}: {error}");

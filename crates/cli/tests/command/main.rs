@@ -185,12 +185,16 @@ fn lookups_by_key_and_index_with_exit_codes() {
     assert_eq!(by_index["value"], found["value"]);
     let patient = ["--table", "book", "--key", "name 77", "--timeout", "3600"];
     assert_eq!(code(&server.get(dir.path(), &patient)), 0);
-    for seconds in ["0", "86401", "soon"] {
+    for seconds in ["0", "86401", "soon", "-1", "1.5"] {
         let other = server.get(dir.path(), &[&patient[..5], &[seconds]].concat());
-        assert!(code(&other) == 2 && stderr(&other).contains("--timeout"), "{}", stderr(&other));
+        let said = stderr(&other);
+        assert!(code(&other) == 2 && said.contains("--timeout") && said.contains("86400"), "{said}");
     }
     std::fs::write(dir.path().join("blindcore.toml"), "timeout = 0").unwrap();
-    refused(&server.get(dir.path(), &patient[..4]), &["timeout is 0 s, outside 1 to 86400"]);
+    refused(
+        &server.get(dir.path(), &patient[..4]),
+        &["timeout of the settings file is 0 s, outside 1 to 86400"],
+    );
     std::fs::remove_file(dir.path().join("blindcore.toml")).unwrap();
     let two = server.get(dir.path(), &["--table", "book", "--key", "name 77", "--out", "value"]);
     refused(&two, &["--out takes a record of one column", "phone, note"]);
