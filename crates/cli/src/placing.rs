@@ -301,8 +301,8 @@ fn load_file(
 ///         └─▶ a thread: waits for the first pass, or a second at most ─▶ copies, and compares ─┘
 /// ```
 ///
-/// A copy takes as long as the system needs to find memory for it: 0.6 GB/s on a virtual machine that gives back what it
-/// doesn't use, where a disk reads 2. A copy that can't be had or is damaged never takes the disk's place.
+/// A copy takes as long as the system needs to find memory for it, which on a virtual machine that gives back what it doesn't
+/// use is longer than its disk reads. A copy that can't be had or is damaged never takes the disk's place.
 struct Loading {
     shape: Shape,
     now: RwLock<Arc<dyn Placed>>,

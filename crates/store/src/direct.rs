@@ -1,8 +1,7 @@
 //! Files that are written and read once, in order: past the page cache where their file system does that.
 //!
 //! What goes through the page cache takes memory from whoever serves on the same machine, and a page that the system
-//! must find first costs more than the disk does: on a virtual machine that gives back what it doesn't use, 0.3 to
-//! 0.5 GB/s, where the disk writes 1.2 and more.
+//! must find first may cost more than the disk does, as on a virtual machine that gives back what it doesn't use.
 #![allow(unsafe_code)]
 
 use std::fs::File;
