@@ -113,10 +113,10 @@ def build(blindcore, rows, folder, group):
 class Server:
     """`blindcore serve` in a control group."""
 
-    def __init__(self, blindcore, folder, group, log, flags):
+    def __init__(self, blindcore, folder, group, log):
         self.log_path = log
         self.log = open(log, "w", encoding="utf-8")
-        command = [blindcore, "serve", folder, "--listen", "127.0.0.1:0", *flags]
+        command = [blindcore, "serve", folder, "--listen", "127.0.0.1:0"]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("BLINDCORE_")}
         self.process = subprocess.Popen(
             command, stderr=self.log, stdin=subprocess.DEVNULL, env=environment, preexec_fn=group.enter
@@ -178,14 +178,12 @@ def run(options):
                 with open(path, "rb") as file:
                     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
-            server = Server(blindcore, work / "big.db", group, work / "server.log",
-                            ["--mapped"] if options.mapped else [])
+            server = Server(blindcore, work / "big.db", group, work / "server.log")
             try:
                 url = server.wait()
-                how = "mapped:" if options.mapped else "streamed:"
-                chosen = next((line for line in server.lines() if how in line), None)
+                chosen = next((line for line in server.lines() if "streamed:" in line), None)
                 if chosen is None:
-                    raise Failed(f"nothing is {how[:-1]}:\n" + "\n".join(server.lines()))
+                    raise Failed("nothing is streamed:\n" + "\n".join(server.lines()))
                 indices = [int.from_bytes(os.urandom(6), "little") % rows for _ in range(options.lookups)]
                 look(blindcore, url, work / "cache", indices[0])
                 with concurrent.futures.ThreadPoolExecutor(TOGETHER) as pool:
@@ -226,7 +224,6 @@ def main():
     parser.add_argument("--gib", type=float, default=4.0, metavar="N", help="size of the table; a quarter is memory [4]")
     parser.add_argument("--lookups", type=int, default=12, metavar="N", help="lookups to compare [12]")
     parser.add_argument("--dir", type=Path, default=None, help="where three times the table's size is free [the system's]")
-    parser.add_argument("--mapped", action="store_true", help="map the database instead, to compare")
     parser.add_argument("--binary", type=Path, default=None, help="this blindcore instead of one built here")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON document")
     options = parser.parse_args()

@@ -246,7 +246,12 @@ Examples:
 gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
 SIGTERM and Ctrl-C finish the lookups under way and stop. Beyond this machine connections are encrypted
 by TLS 1.2 or 1.3. With --tokens only who shows a token is answered (`blindcore token` makes them).
-SIGHUP reads certificates and tokens anew; what can't be read stays as it was. Sizes and headers are checked at the start, contents before they answer anybody: where they are copied to memory or mapped at the start, and streamed in the first pass.
+SIGHUP reads certificates and tokens anew, and tables that fail; what can't be read stays as it was.
+
+No answer comes from damaged files: sizes and headers are checked at the start, contents when they are
+copied to memory and, where they are streamed, in every pass. Hints are checked at the start, or where
+they are large soon after it, and then whenever a piece is sent. The log names the file; /readyz says no
+until it was restored and SIGHUP told the server so.
 
 Nobody can take all of a server: clients take turns query by query, and where connections or places in a
 queue run out, whoever has most of them gives way. A client is a token or, without, an address. blindcore.toml
@@ -308,14 +313,9 @@ pub(crate) struct Serve {
     /// their disk in every pass; over 256 MiB also until the copy is there
     #[arg(long, env = "BLINDCORE_MEMORY", value_name = "BYTES")]
     pub(crate) memory: Option<String>,
-    /// Stream every database from its disk. The first pass compares it with its checksums; files that are changed in
-    /// place later are noticed by clients alone, where the table has proofs
-    #[arg(long, conflicts_with = "mapped")]
-    pub(crate) streamed: bool,
-    /// Use the mapped files where they lie instead of copying databases to memory in huge pages. They are compared with
-    /// their checksums at the start; whoever changes them in place later changes answers, and whoever cuts one ends the server
+    /// Stream every database from its disk, even where there is memory for it
     #[arg(long)]
-    pub(crate) mapped: bool,
+    pub(crate) streamed: bool,
     /// Log as JSON lines
     #[arg(long)]
     pub(crate) log_json: bool,

@@ -1,4 +1,4 @@
-//! Where a server has its matrices: copied to memory, mapped from their files, or streamed from their disk.
+//! Where a server has its matrices: copied to memory, or streamed from their disk.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -21,8 +21,6 @@ use crate::output::{self, Bar};
 pub(crate) enum How {
     /// In memory of its own, in huge pages, which a scan reads fastest.
     Copied,
-    /// Where it lies in its files, for the system to keep in memory.
-    Mapped,
     /// On its disk, from which every pass reads it.
     Streamed,
 }
@@ -31,7 +29,6 @@ impl How {
     fn name(self) -> &'static str {
         match self {
             How::Copied => "copied",
-            How::Mapped => "mapped",
             How::Streamed => "streamed",
         }
     }
@@ -115,15 +112,14 @@ struct Choice {
 }
 
 /// Chooses for matrices of so many bytes. `states` is what DoublePIR keeps beside them, `hints` what is served from
-/// mapped files and better stays in memory.
+/// files and better stays in the system's memory. `streamed` says that all matrices are to be.
 ///
-/// The smallest matrices are copied, as many as there is memory for. Whatever has no place is streamed: a mapped file
-/// larger than memory would be read from the disk in every pass as well, but page by page.
-fn choose(matrices: &[u64], states: u64, hints: u64, budget: Option<u64>, asked: Option<How>) -> Choice {
+/// The smallest matrices are copied, as many as there is memory for. Whatever has no place is streamed.
+fn choose(matrices: &[u64], states: u64, hints: u64, budget: Option<u64>, streamed: bool) -> Choice {
     let states_fit = budget.is_none_or(|b| states <= b);
-    let how_states = if asked == Some(How::Mapped) || !states_fit { How::Mapped } else { How::Copied };
-    let mut chosen = vec![asked.unwrap_or(How::Copied); matrices.len()];
-    if let (None, Some(budget)) = (asked, budget) {
+    let how_states = if states_fit { How::Copied } else { How::Streamed };
+    let mut chosen = vec![if streamed { How::Streamed } else { How::Copied }; matrices.len()];
+    if let (false, Some(budget)) = (streamed, budget) {
         let mut left = budget.checked_sub(states + hints);
         let mut smallest_first: Vec<usize> = (0..matrices.len()).collect();
         smallest_first.sort_by_key(|i| matrices[*i]);
@@ -155,7 +151,7 @@ impl Placing {
     pub(crate) fn new<'a>(
         parts: impl Iterator<Item = &'a StoredPart>,
         memory: Option<Memory>,
-        asked: Option<How>,
+        asked: bool,
     ) -> Self {
         let parts: Vec<&StoredPart> = parts.collect();
         let matrices: Vec<u64> = parts.iter().map(|p| p.shards.iter().map(len).sum()).collect();
@@ -167,21 +163,18 @@ impl Placing {
         let all = matrices.iter().sum::<u64>() + states + planes + hints;
         let need = output::bytes(all);
         let why = match (asked, memory) {
-            (Some(_), _) => "it was asked for".into(),
-            (None, None) => format!("{need} are needed, and this system doesn't say what is free"),
-            (None, Some(memory)) => format!(
+            (true, _) => "it was asked for".into(),
+            (false, None) => format!("{need} are needed, and this system doesn't say what is free"),
+            (false, Some(memory)) => format!(
                 "{need} are needed, and of {} {} three quarters may be taken",
                 output::bytes(memory.bytes),
                 memory.whose
             ),
         };
         let at_once = AT_ONCE;
-        let waited_for = |(bytes, how): &(&u64, &How)| match how {
-            How::Copied => **bytes <= at_once,
-            How::Mapped => true,
-            How::Streamed => false,
-        };
+        let waited_for = |(bytes, how): &(&u64, &How)| **how == How::Copied && **bytes <= at_once;
         let waited_for = matrices.iter().zip(&choice.matrices).filter(waited_for);
+        let states = if choice.states == How::Copied { states } else { 0 };
         let total = waited_for.map(|(bytes, _)| bytes).sum::<u64>() + states;
         let (how, states) = (choice.matrices.into_iter(), choice.states);
         Self { how, states, why, streamed: 0, at_once, bar: Bar::new(), done: 0, total }
@@ -196,13 +189,10 @@ impl Placing {
         device: &dyn Device,
     ) -> anyhow::Result<Server> {
         let how = self.how.next().expect("one for each part");
-        let state = match (&part.state, part.state_payload()) {
-            (Some(state), Some(payload)) => Some(self.load(self.states, vec![(state, payload)])?),
-            _ => None,
-        };
+        let state = self.place_state(part, device)?;
         let bytes: u64 = part.shards.iter().map(len).sum();
         let (how_named, why) = (how.name(), &self.why);
-        let wait = how == How::Mapped || how == How::Copied && bytes <= self.at_once;
+        let wait = how == How::Copied && bytes <= self.at_once;
         let stream = || part.stream(device, StreamOptions::default());
         let streamed = match (!wait).then(stream).transpose() {
             // This device wants its databases placed.
@@ -211,8 +201,9 @@ impl Placing {
         };
         let Some(streamed) = streamed else {
             tracing::info!(table, part = %kind, bytes, "{how_named}: {why}");
-            let shards = self.load(how, part.shards.iter().zip(part.shard_payloads()).collect())?;
-            return Ok(Server::new(part.params, device, shards, state)?);
+            let shards = Database::Packed(self.load(part.shard_payloads())?);
+            let matrix = device.contract(&part.params.shape())?.place(shards)?;
+            return Ok(Server::placed(part.params, device, matrix, state)?);
         };
         self.streamed = self.streamed.max(bytes);
         let reader = streamed.reader();
@@ -226,6 +217,22 @@ impl Placing {
         Ok(Server::placed(part.params, device, Box::new(matrix), state)?)
     }
 
+    /// What DoublePIR keeps, if this part has it.
+    fn place_state(
+        &mut self,
+        part: &StoredPart,
+        device: &dyn Device,
+    ) -> anyhow::Result<Option<Box<dyn Placed>>> {
+        let Some(payload) = part.state_payload() else { return Ok(None) };
+        if self.states == How::Streamed {
+            let streamed = part.stream_state(device, StreamOptions::default())?;
+            self.streamed = self.streamed.max(payload.bytes() as u64);
+            return Ok(streamed.map(|s| Box::new(s) as _));
+        }
+        let state = Database::Packed(self.load(vec![payload])?);
+        Ok(Some(device.contract(&part.params.second_shape())?.place(state)?))
+    }
+
     /// How long a request may take, at least: the pass that it comes in, those that it waits for, from a slow disk.
     pub(crate) fn request_time(&self) -> Duration {
         const PASSES: u64 = 3;
@@ -233,27 +240,19 @@ impl Placing {
         Duration::from_secs(PASSES * self.streamed / BYTES_PER_SECOND)
     }
 
-    /// Files copied to memory, or where they are mapped, and compared with their checksums meanwhile.
-    fn load(
-        &mut self,
-        how: How,
-        files: Vec<(&SharedBytes, Payload<'_>)>,
-    ) -> anyhow::Result<Vec<SharedBytes>> {
+    /// Files copied to memory, and compared with their checksums meanwhile.
+    fn load(&mut self, files: Vec<Payload<'_>>) -> anyhow::Result<Vec<SharedBytes>> {
         let (bar, done, total) = (&mut self.bar, &mut self.done, self.total);
-        load(how, files, &mut |bytes| {
+        load(files, &mut |bytes| {
             *done += bytes as u64;
             bar.set("loading", *done, Some(total), true);
         })
     }
 }
 
-/// Files copied to memory in huge pages, which a scan reads faster than a file's small pages, or where they are mapped.
-/// What they hold is compared with their checksums meanwhile, by as many threads as there are cores and files.
-fn load(
-    how: How,
-    mut files: Vec<(&SharedBytes, Payload<'_>)>,
-    progress: &mut dyn FnMut(usize),
-) -> anyhow::Result<Vec<SharedBytes>> {
+/// Files copied to memory in huge pages, which a scan reads faster than a file's small pages. What they hold is compared
+/// with their checksums meanwhile, by as many threads as there are cores and files.
+fn load(mut files: Vec<Payload<'_>>, progress: &mut dyn FnMut(usize)) -> anyhow::Result<Vec<SharedBytes>> {
     let mut loaded = Vec::with_capacity(files.len());
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     while !files.is_empty() {
@@ -261,13 +260,15 @@ fn load(
         let (send, done) = mpsc::channel();
         loaded.extend(std::thread::scope(|scope| {
             let loading: Vec<_> = some
-                .map(|(mapped, payload)| {
+                .map(|payload| {
                     let send = send.clone();
-                    // Whoever draws the bar waits for all.
-                    scope.spawn(move || {
-                        load_file(how, mapped, payload, &mut |bytes| {
+                    scope.spawn(move || -> anyhow::Result<SharedBytes> {
+                        let mut memory = HugeBytes::zeroed(payload.bytes())?;
+                        // Whoever draws the bar waits for all.
+                        payload.read(memory.as_mut(), &mut |bytes| {
                             let _ = send.send(bytes);
-                        })
+                        })?;
+                        Ok(Arc::new(memory))
                     })
                 })
                 .collect();
@@ -277,21 +278,6 @@ fn load(
         })?);
     }
     Ok(loaded)
-}
-
-fn load_file(
-    how: How,
-    mapped: &SharedBytes,
-    payload: Payload<'_>,
-    progress: &mut dyn FnMut(usize),
-) -> anyhow::Result<SharedBytes> {
-    if how == How::Copied {
-        let mut memory = HugeBytes::zeroed(payload.bytes())?;
-        payload.read(memory.as_mut(), progress)?;
-        return Ok(Arc::new(memory));
-    }
-    payload.check((**mapped).as_ref(), progress)?;
-    Ok(mapped.clone())
 }
 
 /// A matrix that is streamed from its disk until a copy of it is in memory.
@@ -339,8 +325,7 @@ impl Loading {
             let _ = passes.recv();
         }
         let started = Instant::now();
-        let files = part.shards.iter().zip(part.shard_payloads()).collect();
-        let copied = load(How::Copied, files, &mut |_| ())
+        let copied = load(part.shard_payloads(), &mut |_| ())
             .and_then(|copies| Ok(contract.place(Database::Packed(copies))?));
         match (copied, place.upgrade()) {
             (Ok(copy), Some(place)) => {
@@ -391,28 +376,26 @@ mod tests {
     use super::*;
 
     const COPIED: How = How::Copied;
-    const MAPPED: How = How::Mapped;
     const STREAMED: How = How::Streamed;
 
     #[test]
     fn matrices_are_copied_while_there_is_memory() {
-        let cases: [(&[u64], _, _, _, _, &[How], How); 12] = [
-            // Matrices, states, hints, memory for them, what was asked; then what is chosen.
-            (&[100], 0, 10, Some(110), None, &[COPIED], COPIED),
-            (&[100], 0, 10, Some(109), None, &[STREAMED], COPIED),
-            (&[100], 0, 10, None, None, &[COPIED], COPIED),
+        let cases: [(&[u64], _, _, _, _, &[How], How); 11] = [
+            // Matrices, states, hints, memory for them, whether streaming was asked for; then what is chosen.
+            (&[100], 0, 10, Some(110), false, &[COPIED], COPIED),
+            (&[100], 0, 10, Some(109), false, &[STREAMED], COPIED),
+            (&[100], 0, 10, None, false, &[COPIED], COPIED),
             // The smaller ones first, whatever their order; what comes after one without a place has none either.
-            (&[100, 20, 30], 0, 0, Some(60), None, &[STREAMED, COPIED, COPIED], COPIED),
-            (&[100, 20, 30], 0, 0, Some(49), None, &[STREAMED, COPIED, STREAMED], COPIED),
-            (&[30, 20, 30], 0, 0, Some(50), None, &[COPIED, COPIED, STREAMED], COPIED),
-            // What DoublePIR keeps comes before any matrix, and is mapped where it doesn't fit.
-            (&[10], 50, 0, Some(60), None, &[COPIED], COPIED),
-            (&[10], 50, 0, Some(59), None, &[STREAMED], COPIED),
-            (&[10], 50, 10, Some(49), None, &[STREAMED], MAPPED),
+            (&[100, 20, 30], 0, 0, Some(60), false, &[STREAMED, COPIED, COPIED], COPIED),
+            (&[100, 20, 30], 0, 0, Some(49), false, &[STREAMED, COPIED, STREAMED], COPIED),
+            (&[30, 20, 30], 0, 0, Some(50), false, &[COPIED, COPIED, STREAMED], COPIED),
+            // What DoublePIR keeps comes before any matrix, and is streamed where it doesn't fit.
+            (&[10], 50, 0, Some(60), false, &[COPIED], COPIED),
+            (&[10], 50, 0, Some(59), false, &[STREAMED], COPIED),
+            (&[10], 50, 10, Some(49), false, &[STREAMED], STREAMED),
             // Who asks gets it.
-            (&[100], 0, 0, Some(1000), Some(STREAMED), &[STREAMED], COPIED),
-            (&[100], 7, 0, Some(1), Some(MAPPED), &[MAPPED], MAPPED),
-            (&[], 0, 0, Some(0), None, &[], COPIED),
+            (&[100], 0, 0, Some(1000), true, &[STREAMED], COPIED),
+            (&[], 0, 0, Some(0), false, &[], COPIED),
         ];
         for (matrices, states, hints, budget, asked, want, want_states) in cases {
             let got = choose(matrices, states, hints, budget, asked);

@@ -1,18 +1,27 @@
 //! New epochs of databases, taken up while they are served.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use blindcore_server::{Handle, Table};
-use blindcore_store::{Manifest, Stored, manifest::MANIFEST};
+use blindcore_store::{HintFile, Manifest, Stored, manifest::MANIFEST};
 use blindcore_wire::PartKind;
 
 /// How often somebody looks whether a manifest is another one.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Opens a database's parts of these kinds as a table.
-pub(crate) type Open = Box<dyn FnMut(&Stored, &dyn Fn(PartKind) -> bool) -> anyhow::Result<Table> + Send>;
+/// How long after a server's start, or after a new epoch, hints are checked that nobody waited for: who asks first has the
+/// disk for itself.
+const HINTS_AFTER: Duration = Duration::from_secs(5);
+
+/// Opens a database's parts of these kinds as a table; also gives the hints that nobody checked yet.
+pub(crate) type Open =
+    Box<dyn FnMut(&Stored, &dyn Fn(PartKind) -> bool) -> anyhow::Result<(Table, Hints)> + Send>;
+
+/// Hints in their files.
+pub(crate) type Hints = Vec<Arc<HintFile>>;
 
 /// A database that is served.
 pub(crate) struct Watched {
@@ -41,14 +50,18 @@ impl Watched {
         Self { dir: stored.dir().to_owned(), manifest: stored.manifest().clone(), seen: None, said: false }
     }
 
-    /// Publishes what is there now, if it is another epoch.
-    fn look(&mut self, handle: &Handle, open: &mut Open, always: bool) {
+    /// Publishes what is there now, if it is another epoch, or if it fails to be served and somebody asks to look. Gives the
+    /// hints that are to be checked.
+    fn look(&mut self, handle: &Handle, open: &mut Open, always: bool) -> Hints {
         let now = stamp(&self.dir);
         if now == self.seen && !always {
-            return;
+            return Hints::new();
         }
-        match self.publish(handle, open) {
-            Ok(()) => (self.seen, self.said) = (now, false),
+        match self.publish(handle, open, always) {
+            Ok(hints) => {
+                (self.seen, self.said) = (now, false);
+                hints
+            }
             Err(error) => {
                 // The folder may be between two epochs: another look comes, and is silent.
                 if self.said || always {
@@ -60,15 +73,17 @@ impl Watched {
                     self.seen = now;
                 }
                 self.said = true;
+                Hints::new()
             }
         }
     }
 
-    fn publish(&mut self, handle: &Handle, open: &mut Open) -> anyhow::Result<()> {
+    fn publish(&mut self, handle: &Handle, open: &mut Open, always: bool) -> anyhow::Result<Hints> {
         let stored = Stored::open(&self.dir)?;
         let (old, new) = (&self.manifest, stored.manifest());
-        if old == new {
-            return Ok(());
+        let fails = handle.fails(&old.name);
+        if old == new && !(always && fails) {
+            return Ok(Hints::new());
         }
         anyhow::ensure!(
             old.name == new.name,
@@ -77,16 +92,25 @@ impl Watched {
             new.name,
             old.name
         );
-        let same_base = old.records == new.records && old.keys == new.keys;
-        handle.publish(open(&stored, &|kind| !(same_base && kind.is_base()))?)?;
+        // What fails is opened again, for its files may have been mended.
+        let same_base = old.records == new.records && old.keys == new.keys && !fails;
+        let (table, hints) = open(&stored, &|kind| !(same_base && kind.is_base()))?;
+        handle.publish(table)?;
         tracing::info!(table = new.name, epoch = new.epoch, rows = new.live_rows(), same_base, "a new epoch");
         self.manifest = new.clone();
-        Ok(())
+        Ok(hints)
     }
 }
 
-/// Takes up new epochs until whoever can wake it is gone.
-pub(crate) fn run(mut watched: Vec<Watched>, handle: &Handle, mut open: Open, wake: &Receiver<()>) {
+/// Takes up new epochs, and checks hints, until whoever can wake it is gone.
+pub(crate) fn run(
+    mut watched: Vec<Watched>,
+    handle: &Handle,
+    mut open: Open,
+    mut unchecked: Hints,
+    wake: &Receiver<()>,
+) {
+    let mut since = Instant::now();
     loop {
         let always = match wake.recv_timeout(EVERY) {
             Ok(()) => true,
@@ -94,7 +118,18 @@ pub(crate) fn run(mut watched: Vec<Watched>, handle: &Handle, mut open: Open, wa
             Err(RecvTimeoutError::Disconnected) => return,
         };
         for database in &mut watched {
-            database.look(handle, &mut open, always);
+            let hints = database.look(handle, &mut open, always);
+            if !hints.is_empty() {
+                since = Instant::now();
+                unchecked.extend(hints);
+            }
+        }
+        if since.elapsed() >= HINTS_AFTER {
+            for hint in unchecked.drain(..) {
+                if let Err(error) = hint.check() {
+                    tracing::error!("{error}");
+                }
+            }
         }
     }
 }

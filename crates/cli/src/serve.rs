@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_accel::Device;
-use blindcore_server::{Config as ServerConfig, Handle, Part, Server, Table, Tokens};
-use blindcore_store::{Stored, StoredPart};
+use blindcore_server::{Config as ServerConfig, Handle, Hint, Part, Server, Table, Tokens};
+use blindcore_store::{HintFile, Stored};
 use blindcore_wire::PartKind;
 
 use crate::config::{Config, Limits};
-use crate::placing::{How, Memory, Placing};
+use crate::placing::{Memory, Placing};
 use crate::reload::{self, Watched};
 use crate::{Outcome, args, device};
 
@@ -48,17 +48,16 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     if let (Some(memory), None) = (memory, config.limits.request_memory_mib) {
         settings.memory_bytes = settings.memory_bytes.min(memory.for_requests());
     }
-    let asked = match (args.mapped, args.streamed) {
-        (true, _) => Some(How::Mapped),
-        (_, true) => Some(How::Streamed),
-        _ => None,
-    };
+    let streamed = args.streamed;
     let parts = stored.iter().flat_map(|s| s.parts().map(|(_, part)| part));
-    let mut placing = Placing::new(parts, memory, asked);
-    let tables = stored
-        .iter()
-        .map(|s| open(s, &*device, &mut placing, &|_| true).with_context(|| format!("{}", s.dir().display())))
-        .collect::<anyhow::Result<Vec<Table>>>()?;
+    let mut placing = Placing::new(parts, memory, streamed);
+    let (mut tables, mut unchecked) = (Vec::new(), Vec::new());
+    for s in &stored {
+        let (table, hints) =
+            open(s, &*device, &mut placing, &|_| true).with_context(|| format!("{}", s.dir().display()))?;
+        tables.push(table);
+        unchecked.extend(hints);
+    }
     if config.limits.request_seconds.is_none() {
         settings.request_timeout = settings.request_timeout.max(placing.request_time());
     }
@@ -113,11 +112,11 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         let open: reload::Open = Box::new(move |stored, wanted| {
             let parts = stored.parts().filter(|(kind, _)| wanted(*kind)).map(|(_, part)| part);
             // What is left now: the epoch before is still there.
-            open(stored, &*on, &mut Placing::new(parts, Memory::left(said.as_deref())?, asked), wanted)
+            open(stored, &*on, &mut Placing::new(parts, Memory::left(said.as_deref())?, streamed), wanted)
         });
         std::thread::Builder::new()
             .name("blindcore-reload".into())
-            .spawn(move || reload::run(watched, &handle, open, &woken))?;
+            .spawn(move || reload::run(watched, &handle, open, unchecked, &woken))?;
         let cut = server.run(stop).await;
         drop(wake);
         for (table, part, s) in stats.parts().filter(|(_, _, s)| s.requests > 0) {
@@ -318,18 +317,45 @@ fn database_bytes(stored: &Stored) -> u64 {
     files.map(|f| f.bytes).sum()
 }
 
-/// The `wanted` parts of a database as a table, their matrices in place; hints are served from their mapped files.
+/// Bytes of a hint that is checked before anybody is answered; a larger one is checked later.
+const HINT_AT_ONCE: u64 = 64 << 20;
+
+/// A hint in its file, for a server.
+struct Served(Arc<HintFile>);
+
+impl Hint for Served {
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        self.0.read_at(offset, into).map_err(std::io::Error::other)
+    }
+
+    fn fails(&self) -> bool {
+        self.0.fails()
+    }
+}
+
+/// The `wanted` parts of a database as a table, their matrices in place; and those of their hints, which are served from
+/// their files, that are still to be checked.
 fn open(
     stored: &Stored,
     device: &dyn Device,
     placing: &mut Placing,
     wanted: &dyn Fn(PartKind) -> bool,
-) -> anyhow::Result<Table> {
+) -> anyhow::Result<(Table, Vec<Arc<HintFile>>)> {
     let description = stored.description()?;
-    let mut part = |kind, p: &StoredPart| -> anyhow::Result<Part> {
-        Ok(Part::new(placing.place(description.name(), kind, p, device)?, p.hint.clone()))
-    };
-    let parts = stored.parts().filter(|(kind, _)| wanted(*kind));
-    let parts = parts.map(|(kind, p)| Ok((kind, part(kind, p)?))).collect::<anyhow::Result<Vec<_>>>()?;
-    Ok(Table::new(description, parts)?)
+    let (mut parts, mut unchecked) = (Vec::new(), Vec::new());
+    for (kind, part) in stored.parts().filter(|(kind, _)| wanted(*kind)) {
+        let hint = Arc::new(part.hint_file()?);
+        if hint.bytes() <= HINT_AT_ONCE {
+            hint.check()?;
+        } else {
+            unchecked.push(hint.clone());
+        }
+        let server = placing.place(description.name(), kind, part, device)?;
+        parts.push((kind, Part::new(server, Served(hint))));
+    }
+    Ok((Table::new(description, parts)?, unchecked))
 }

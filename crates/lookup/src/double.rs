@@ -13,7 +13,7 @@
 //!                   y_t * A2, H_t * c2, y_t * c2           4 by 1024 whole; 4 * 1024 and 4 shortened
 //! ```
 
-use blindcore_accel::{Device, Layout, Placed, SharedBytes, Words};
+use blindcore_accel::{Device, Layout, Placed, Words};
 use blindcore_math::{LWE_DIMENSION, dot};
 
 use crate::client::{Pending, round};
@@ -30,8 +30,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(params: &Params, device: &dyn Device, digits: Vec<SharedBytes>) -> Result<Self, Error> {
-        let digits = place(device, &params.second_shape(), digits)?;
+    pub(crate) fn new(params: &Params, device: &dyn Device, digits: Box<dyn Placed>) -> Result<Self, Error> {
         let groups = params.geometry.groups;
         let shape = matrix_shape(DIGITS * LWE_DIMENSION, groups);
         let stripe_bytes = Layout::Tiles16x64.stripe_bytes(&shape);

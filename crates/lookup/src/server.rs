@@ -29,24 +29,34 @@ impl Server {
         database: Vec<SharedBytes>,
         state: Option<Vec<SharedBytes>>,
     ) -> Result<Self, Error> {
+        let state = state.map(|s| place(device, &params.second_shape(), s)).transpose()?;
         Self::placed(params, device, place(device, &params.shape(), database)?, state)
     }
 
-    /// The same with a matrix that is in place already, such as one that is streamed from a disk. `device` gets
-    /// what DoublePIR's server keeps beside it.
+    /// The same with matrices that are in place already, such as those that are streamed from a disk: that of the records,
+    /// and what DoublePIR's server keeps beside it, of [`Params::second_shape`]. `device` gets what follows from the
+    /// parameters.
     ///
     /// # Errors
-    /// The matrix has another shape than the parameters make, or as [`Server::new`].
+    /// A matrix has another shape than the parameters make or is missing, or as [`Server::new`].
     pub fn placed(
         params: Params,
         device: &dyn Device,
         matrix: Box<dyn Placed>,
-        state: Option<Vec<SharedBytes>>,
+        state: Option<Box<dyn Placed>>,
     ) -> Result<Self, Error> {
         check_shape(&params.shape(), &*matrix)?;
         let second = match (params.scheme, state) {
             (Scheme::Simple, _) => None,
-            (Scheme::Double, state) => Some(double::State::new(&params, device, state.unwrap_or_default())?),
+            (Scheme::Double, Some(state)) => {
+                check_shape(&params.second_shape(), &*state)?;
+                Some(double::State::new(&params, device, state)?)
+            }
+            (Scheme::Double, None) => {
+                let (got, want) = (0, params.state_bytes());
+                let remedy = "give what preprocess returned beside the hint";
+                return Err(Error::Length { what: "server's state", got, want, remedy });
+            }
         };
         Ok(Self { params, matrix, second })
     }

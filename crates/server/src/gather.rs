@@ -13,7 +13,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -161,6 +161,8 @@ struct Shared {
     wake: Condvar,
     capacity: usize,
     counters: Arc<PartCounters>,
+    /// Whether the last pass did.
+    failed: AtomicBool,
 }
 
 impl Shared {
@@ -190,12 +192,18 @@ impl Gatherer {
         capacity: usize,
         counters: Arc<PartCounters>,
     ) -> std::io::Result<Self> {
-        let shared = Arc::new(Shared { queue: Mutex::default(), wake: Condvar::new(), capacity, counters });
+        let (queue, wake, failed) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
+        let shared = Arc::new(Shared { queue, wake, capacity, counters, failed });
         let worker = shared.clone();
         std::thread::Builder::new()
             .name("blindcore-pass".into())
             .spawn(move || while pass(&worker, &answer, gather) {})?;
         Ok(Self { shared })
+    }
+
+    /// Whether the last pass failed.
+    pub(crate) fn failed(&self) -> bool {
+        self.shared.failed.load(Ordering::Relaxed)
     }
 
     /// Lets queries of a client in, or refuses them all.
@@ -287,8 +295,10 @@ fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
     counters.pass_time.observe(micros);
     counters.gathered.observe(queries.len() as u64);
     counters.most_gathered.fetch_max(queries.len() as u64, Ordering::Relaxed);
+    let whole = answers.as_ref().is_ok_and(|answers| answers.len() == queries.len());
+    shared.failed.store(!whole, Ordering::Relaxed);
     let answers = match answers {
-        Ok(answers) if answers.len() == queries.len() => answers,
+        Ok(answers) if whole => answers,
         Ok(_) | Err(_) => {
             let why = answers.err().unwrap_or_else(|| "the device gave too few answers".into());
             tracing::error!(why, "a pass failed");

@@ -1,29 +1,52 @@
 //! The gRPC face.
 
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use blindcore_wire::proto::lookup_server::Lookup;
-use blindcore_wire::{PartKind, proto};
+use blindcore_wire::{PartKind, Reason, proto};
 use bytes::Bytes;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
 use crate::budget::Held;
 use crate::clients::Client;
+use crate::refusal::Refusal;
 use crate::state::State;
+use crate::table::Hint;
 
 /// Bytes of a piece of a hint.
 const CHUNK_BYTES: usize = 128 << 10;
 /// Bytes that a hint on its way may have in buffers: a piece, its copy, and what HTTP/2 holds back.
 pub(crate) const HINT_BUFFERS: usize = 4 * CHUNK_BYTES;
 
-/// Cuts a hint into pieces without copying them, each on its client's account when it leaves.
-pub(crate) fn chunks(mut bytes: Bytes, client: Arc<Client>) -> impl Iterator<Item = Bytes> + Send {
+/// Reads a range of a hint in pieces, each on its client's account when it leaves. One that can't be read is the last.
+pub(crate) fn chunks(
+    hint: Arc<dyn Hint>,
+    mut range: Range<u64>,
+    client: Arc<Client>,
+) -> impl Iterator<Item = Result<Bytes, Refusal>> + Send {
     std::iter::from_fn(move || {
-        let len = bytes.len().min(CHUNK_BYTES);
+        let len = (range.end - range.start).min(CHUNK_BYTES as u64) as usize;
+        if len == 0 {
+            return None;
+        }
         client.fetched(len);
-        (len > 0).then(|| bytes.split_to(len))
+        let mut piece = vec![0; len];
+        Some(match hint.read_at(range.start, &mut piece) {
+            Ok(()) => {
+                range.start += len as u64;
+                Ok(piece.into())
+            }
+            Err(error) => {
+                range.start = range.end;
+                tracing::error!(%error, "a hint can't be read");
+                let message =
+                    "the server failed to read this hint; its log says why; ask another one, or later";
+                Err(Refusal::new(Reason::Internal, message))
+            }
+        })
     })
 }
 
@@ -77,8 +100,9 @@ impl Lookup for Grpc {
             .may_fetch()
             .and_then(|()| held.take_for_hint(HINT_BUFFERS))
             .and_then(|()| self.0.hint(&table, Some(epoch), PartKind::from_proto(part), offset));
-        let hint = hint.map_err(|r| self.0.refused(r).status())?;
-        let pieces = chunks(hint, client).map(|data| Ok(proto::HintChunk { data }));
+        let (hint, range) = hint.map_err(|r| self.0.refused(r).status())?;
+        let pieces = chunks(hint, range, client);
+        let pieces = pieces.map(|piece| piece.map(|data| proto::HintChunk { data }).map_err(|r| r.status()));
         Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
     }
 

@@ -6,7 +6,8 @@
 //! | `GET /v1/tables/NAME`                         | a table: digests and salt in hex, seeds in base64           |
 //! | `GET /v1/tables/NAME/PART/hint?epoch=EPOCH`   | the hint; `Range: bytes=N-` and `If-None-Match` work        |
 //! | `POST /v1/query`                              | body a `QueryRequest`, answer a `QueryResponse`             |
-//! | `GET /livez`, `GET /readyz`                   | 200; `/readyz` 503 while the server drains                  |
+//! | `GET /livez`, `GET /readyz`                   | 200; `/readyz` 503 while the server drains, or fails to     |
+//! |                                               | serve a table                                               |
 //!
 //! A server with tokens answers to `Authorization: Bearer TOKEN` alone, but for the last line.
 //! A refusal is `{"error": ..., "reason": ...}` under 400, 401, 404, 408, 409, 413, 416, 429, 500 or 503, its reason
@@ -70,11 +71,19 @@ pub(crate) fn router(state: Arc<State>) -> Router {
 }
 
 async fn ready(Extract(state): Shared) -> Response {
-    if state.ready.load(Ordering::Relaxed) {
-        "ready\n".into_response()
-    } else {
-        Refusal::new(Reason::Draining, "the server is shutting down; use another one").into_response()
+    if !state.ready.load(Ordering::Relaxed) {
+        return Refusal::new(Reason::Draining, "the server is shutting down; use another one")
+            .into_response();
     }
+    let failing = state.failing();
+    if failing.is_empty() {
+        return "ready\n".into_response();
+    }
+    let names: Vec<String> = failing.into_iter().map(|(table, part)| format!("{part} of {table}")).collect();
+    let message = format!("it fails to serve {}; its log says why", names.join(", "));
+    let mut response = Refusal::new(Reason::Internal, message).into_response();
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    response
 }
 
 async fn list(
@@ -176,7 +185,7 @@ fn hint_response(
     };
     let kind = part.parse().ok();
     let (_, _, hosted) = state.part(name, epoch, kind)?;
-    let (len, tag) = (hosted.hint.len(), format!("\"{}\"", hex(&hosted.description.hint_digest)));
+    let (len, tag) = (hosted.hint.bytes(), format!("\"{}\"", hex(&hosted.description.hint_digest)));
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
     // A table that was built anew may have the epoch of the one before: browsers ask each time, by its tag.
     let cache = "no-cache";
@@ -199,10 +208,11 @@ fn hint_response(
             return Ok(response);
         }
     };
-    let bytes = state.hint(name, epoch, kind, start as u64)?.slice(..end - start);
-    let own = [(CONTENT_TYPE, "application/octet-stream".into()), (CONTENT_LENGTH, bytes.len().to_string())];
-    let body =
-        Body::from_stream(tokio_stream::iter(chunks(bytes, client).map(Ok::<_, std::convert::Infallible>)));
+    let (hint, _) = state.hint(name, epoch, kind, start)?;
+    let own =
+        [(CONTENT_TYPE, "application/octet-stream".into()), (CONTENT_LENGTH, (end - start).to_string())];
+    let pieces = chunks(hint, start..end, client).map(|piece| piece.map_err(|r| r.status()));
+    let body = Body::from_stream(tokio_stream::iter(pieces));
     let mut response = (status, common, own, body).into_response();
     if status == StatusCode::PARTIAL_CONTENT {
         let range = format!("bytes {start}-{}/{len}", end - 1).parse().expect("is plain text");
@@ -212,7 +222,7 @@ fn hint_response(
 }
 
 /// `bytes=N-` or `bytes=N-M`. Anything else is as if it were not there, as RFC 9110, section 14.2, allows.
-fn parse_range(range: &str) -> Option<(usize, Option<usize>)> {
+fn parse_range(range: &str) -> Option<(u64, Option<u64>)> {
     let (start, last) = range.strip_prefix("bytes=")?.split_once('-')?;
     let start = start.parse().ok()?;
     match last {

@@ -45,4 +45,4 @@ pub use config::Config;
 pub use error::Error;
 pub use serve::{Handle, Server};
 pub use stats::{PartStats, Stats, Totals};
-pub use table::{Part, Table};
+pub use table::{Hint, Part, Table};

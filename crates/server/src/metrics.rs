@@ -97,11 +97,8 @@ impl Collector for Collected {
         out.0
             .encode_descriptor("blindcore_build", "What serves", None, MetricType::Info)?
             .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
-        out.gauge(
-            "blindcore_ready",
-            "1 until the server drains",
-            state.ready.load(Ordering::Relaxed).into(),
-        )?;
+        let ready = state.ready.load(Ordering::Relaxed) && state.failing().is_empty();
+        out.gauge("blindcore_ready", "1 but where /readyz says no", ready.into())?;
 
         let stats = state.stats();
         let totals = stats.totals();
@@ -146,6 +143,8 @@ impl Collector for Collected {
         };
         table("blindcore_table_epoch", "The newest epoch of a table", |t| t.newest)?;
         table("blindcore_table_epochs", "Epochs of a table that are answered", |t| t.served)?;
+        let help = "Parts of a table whose last pass failed, or whose hint can't be served";
+        table("blindcore_table_failing", help, |t| t.failing)?;
         table("blindcore_table_rows", "Rows of a table at its newest epoch", |t| t.rows)?;
 
         // Parts that no epoch of a table had yet are left out.

@@ -65,6 +65,12 @@ impl Handle {
         add(if done { &self.0.totals.reloads } else { &self.0.totals.reloads_failed }, 1);
     }
 
+    /// Whether something of a table's newest epoch is known not to be served: its last pass failed, or its hint does.
+    #[must_use]
+    pub fn fails(&self, table: &str) -> bool {
+        self.0.failing().iter().any(|(name, _)| name == table)
+    }
+
     /// Serves a table from now on: a new one, or a new epoch of one that is served, whose base it may share.
     /// Requests for the epochs before are answered until nobody sent one for [`Config::epoch_linger`].
     ///

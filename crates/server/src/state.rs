@@ -1,12 +1,12 @@
 //! What every request sees: tables, their queues, and the checks that let a request in.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use blindcore_wire::{PartDescription, PartKind, Reason, TableDescription, proto};
-use bytes::Bytes;
 
 use crate::access::Access;
 use crate::budget::{Budget, Held};
@@ -15,7 +15,7 @@ use crate::config::check;
 use crate::gather::{Gatherer, Reply};
 use crate::refusal::Refusal;
 use crate::stats::{PartCounters, TotalCounters, add};
-use crate::{Config, Error, Part, Stats, Table};
+use crate::{Config, Error, Hint, Part, Stats, Table};
 
 /// Bytes of a request beside its queries: names, digests, lengths.
 pub(crate) const REQUEST_SLACK: usize = 4096;
@@ -25,7 +25,7 @@ const MAX_TABLES: u64 = 3000;
 
 /// A part with its queue.
 pub(crate) struct HostedPart {
-    pub(crate) hint: Bytes,
+    pub(crate) hint: Arc<dyn Hint>,
     pub(crate) description: PartDescription,
     /// The most queries in a request.
     pub(crate) most_queries: usize,
@@ -43,7 +43,7 @@ impl HostedPart {
         config: &Config,
         counters: Arc<PartCounters>,
     ) -> Result<Self, Error> {
-        let hint = part.hint_bytes();
+        let hint = part.hint;
         let params = *part.server.params();
         let (query_bytes, answer_bytes) = (params.query_bytes(), params.answer_bytes());
         let fits = config.request_bytes / query_bytes.max(answer_bytes);
@@ -63,6 +63,11 @@ impl HostedPart {
             gatherer,
             counters,
         })
+    }
+
+    /// Whether it is known not to serve: its last pass failed, or its hint does.
+    fn fails(&self) -> bool {
+        self.gatherer.failed() || self.hint.fails()
     }
 
     /// Bytes that a request and its answer may take.
@@ -120,6 +125,8 @@ pub(crate) struct Epochs {
     pub(crate) served: u64,
     pub(crate) rows: u64,
     pub(crate) parts: Vec<PartKind>,
+    /// Parts that are known not to be served.
+    pub(crate) failing: u64,
 }
 
 pub(crate) struct State {
@@ -276,8 +283,19 @@ impl State {
                 served: hosted.epochs.len() as u64,
                 rows: newest.description.rows(),
                 parts: newest.parts.keys().copied().collect(),
+                failing: newest.parts.values().filter(|part| part.fails()).count() as u64,
             })
             .collect()
+    }
+
+    /// What of the newest epochs is known not to be served, by table.
+    pub(crate) fn failing(&self) -> Vec<(String, PartKind)> {
+        let fails = |table: &Arc<HostedTable>| {
+            let name = table.description.name().to_owned();
+            let parts = table.parts.iter().filter(|(_, part)| part.fails());
+            parts.map(move |(kind, _)| (name.clone(), *kind)).collect::<Vec<_>>()
+        };
+        self.newest().iter().flat_map(fails).collect()
     }
 
     pub(crate) fn stats(&self) -> Stats {
@@ -365,20 +383,20 @@ impl State {
         epoch: Option<u64>,
         kind: Option<PartKind>,
         offset: u64,
-    ) -> Result<Bytes, Refusal> {
+    ) -> Result<(Arc<dyn Hint>, Range<u64>), Refusal> {
         let (table, kind, part) = self.part(name, epoch, kind)?;
-        let len = part.hint.len();
-        let Some(start) = usize::try_from(offset).ok().filter(|o| *o <= len) else {
+        let len = part.hint.bytes();
+        if offset > len {
             return Err(Refusal::new(
                 Reason::WrongSize,
                 format!("offset {offset} is past the {len} B of this hint; start again at 0"),
             ));
-        };
-        let rest = part.hint.slice(start..);
-        add(&part.counters.hint_bytes, rest.len() as u64);
+        }
+        let bytes_out = len - offset;
+        add(&part.counters.hint_bytes, bytes_out);
         let epoch = table.description.epoch();
-        tracing::info!(table = name, %kind, epoch, offset, bytes_out = rest.len(), "hint");
-        Ok(rest)
+        tracing::info!(table = name, %kind, epoch, offset, bytes_out, "hint");
+        Ok((part.hint.clone(), offset..len))
     }
 
     /// Answers queries. What is checked is public: names, numbers and lengths.

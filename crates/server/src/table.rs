@@ -1,25 +1,55 @@
 //! Tables to serve.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
 
 use blindcore_accel::SharedBytes;
 use blindcore_wire::{PartDescription, PartKind, TableDescription};
-use bytes::Bytes;
 
 use crate::Error;
+
+/// Where the hint lies that clients fetch: little-endian words, and the roots of proofs.
+pub trait Hint: Send + Sync {
+    /// How long it is.
+    fn bytes(&self) -> u64;
+
+    /// Reads what it has from `offset` on, as much as there is room for.
+    ///
+    /// # Errors
+    /// It can't be read, or is damaged; there is less of it.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Whether something is known to be wrong with it, so that the server is not ready.
+    fn fails(&self) -> bool {
+        false
+    }
+}
+
+impl Hint for SharedBytes {
+    fn bytes(&self) -> u64 {
+        (**self).as_ref().len() as u64
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| (**self).as_ref().get(offset..));
+        let here = rest.and_then(|rest| rest.get(..into.len())).ok_or(io::ErrorKind::UnexpectedEof)?;
+        into.copy_from_slice(here);
+        Ok(())
+    }
+}
 
 /// A part of a table, in place and ready to answer.
 pub struct Part {
     pub(crate) server: blindcore_lookup::Server,
-    pub(crate) hint: SharedBytes,
+    pub(crate) hint: Arc<dyn Hint>,
 }
 
 impl Part {
-    /// A matrix on its device, and the hint that clients fetch: little-endian words, perhaps mapped from a
-    /// file.
+    /// A matrix on its device, and its hint.
     #[must_use]
-    pub fn new(server: blindcore_lookup::Server, hint: SharedBytes) -> Self {
-        Self { server, hint }
+    pub fn new(server: blindcore_lookup::Server, hint: impl Hint + 'static) -> Self {
+        Self { server, hint: Arc::new(hint) }
     }
 
     fn check(&self, table: &TableDescription, part: PartKind, says: &PartDescription) -> Result<(), Error> {
@@ -27,20 +57,10 @@ impl Part {
         if *self.server.params() != says.params {
             return mismatch("the matrix");
         }
-        if (*self.hint).as_ref().len() as u64 != says.hint_bytes() {
+        if self.hint.bytes() != says.hint_bytes() {
             return mismatch("the hint's length");
         }
         Ok(())
-    }
-
-    pub(crate) fn hint_bytes(&self) -> Bytes {
-        struct Shared(SharedBytes);
-        impl AsRef<[u8]> for Shared {
-            fn as_ref(&self) -> &[u8] {
-                (*self.0).as_ref()
-            }
-        }
-        Bytes::from_owner(Shared(self.hint.clone()))
     }
 }
 

@@ -28,8 +28,8 @@ use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
 use crate::{
-    Entries, Entry, Order, Shard, SourceSpec, Spill, SpillError, StoreError, Stored, StreamOptions, Streamed,
-    codec, memory, update,
+    Checksum, Entries, Entry, Order, Shard, SourceSpec, Spill, SpillError, StoreError, Stored, StreamOptions,
+    Streamed, codec, memory, tile_sums, update,
 };
 
 /// What to build.
@@ -403,6 +403,7 @@ impl Wanted<'_> {
 /// A matrix that was laid out.
 struct LaidOut {
     shards: Vec<FileEntry>,
+    sums: FileEntry,
     /// Of its buckets, where it is keyed.
     seeds: Vec<u8>,
     chunks: u32,
@@ -437,7 +438,7 @@ impl Build<'_> {
         let buckets = || Ok::<_, StoreError>(memory()?.into_iter().map(Bucket::new).collect::<Vec<_>>());
         let (mut collecting, mut solving) = (buckets()?, buckets()?);
         let (mut solved, mut writing) = (memory()?, memory()?);
-        let mut shards = Shards::new(self, prefix, params);
+        let mut shards = Shards::new(self, prefix, params)?;
         let mut seeds = Vec::with_capacity(groups);
         // Each group's last chunk may be a short one.
         let most = wanted.depth.map_or(0, |depth| rows.div_ceil(1 << depth) + groups as u64);
@@ -488,7 +489,8 @@ impl Build<'_> {
             std::mem::swap(&mut collecting, &mut solving);
             std::mem::swap(&mut solved, &mut writing);
         }
-        Ok(LaidOut { shards: shards.finish()?, seeds, chunks: chunks as u32, roots })
+        let (shards, sums) = shards.finish()?;
+        Ok(LaidOut { shards, sums, seeds, chunks: chunks as u32, roots })
     }
 
     fn scratch(&self, len: usize) -> Result<Scratch, StoreError> {
@@ -506,7 +508,7 @@ impl Build<'_> {
             let path = self.dir.join(&shard.file);
             let file = File::open(&path).map_err(|e| StoreError::io(&path, "read", e))?;
             let start = HEADER as u64;
-            Ok(Shard { path, file, bytes: start..start + shard.bytes, digest: None })
+            Ok(Shard { path, file, bytes: start..start + shard.bytes, checksum: Checksum::Nothing })
         };
         let files = || shards.iter().map(open).collect::<Result<Vec<_>, StoreError>>();
         let options = StreamOptions { piece_bytes: HINT_PIECE, pieces: 3, ..StreamOptions::default() };
@@ -528,7 +530,7 @@ impl Build<'_> {
         rows: u64,
         watch: Watch<'_>,
     ) -> Result<PartManifest, StoreError> {
-        let LaidOut { shards, seeds, chunks, mut roots } = self.matrix(wanted, entries, rows, watch)?;
+        let LaidOut { shards, sums, seeds, chunks, mut roots } = self.matrix(wanted, entries, rows, watch)?;
         let Wanted { prefix, ref params, .. } = *wanted;
         let proofs = wanted.depth.map(|depth| Proofs { depth, chunks });
         watch(Stage::Hint, 0, None)?;
@@ -567,6 +569,7 @@ impl Build<'_> {
             geometry: params.geometry,
             layout: Layout::Tiles16x64.name().into(),
             shards,
+            sums: Some(sums),
             hint,
             proofs,
             state: state.map(|s| write(Kind::State, "state", s)).transpose()?,
@@ -688,6 +691,8 @@ struct Shards<'a> {
     rows: usize,
     writer: Option<Writer>,
     done: Vec<FileEntry>,
+    /// The checksums of their tiles.
+    sums: Writer,
 }
 
 /// Stripes that are filled together.
@@ -695,10 +700,22 @@ const STRIPES: usize = 8;
 const STRIPE_ROWS: usize = Layout::Tiles16x64.stripe_rows();
 
 impl<'a> Shards<'a> {
-    fn new(build: &'a Build<'a>, prefix: &'a str, params: &'a Params) -> Self {
+    fn new(build: &'a Build<'a>, prefix: &'a str, params: &'a Params) -> Result<Self, StoreError> {
         let stripe_bytes = Layout::Tiles16x64.stripe_bytes(&params.shape());
         let stripes = vec![0; STRIPES * stripe_bytes];
-        Self { build, prefix, params, stripes, stripe_bytes, rows: 0, writer: None, done: Vec::new() }
+        let path = build.dir.join(format!("{prefix}.sums"));
+        let sums = Writer::create(path, Kind::Sums, params.digest(), build.epoch)?;
+        Ok(Self {
+            build,
+            prefix,
+            params,
+            stripes,
+            stripe_bytes,
+            rows: 0,
+            writer: None,
+            done: Vec::new(),
+            sums,
+        })
     }
 
     /// Adds a group: `columns` cells, one after the other, which stand upright in the matrix.
@@ -720,6 +737,7 @@ impl<'a> Shards<'a> {
 
     /// Writes the stripes that hold rows.
     fn flush(&mut self) -> Result<(), StoreError> {
+        let mut sums = Vec::new();
         for stripe in self.stripes.chunks_exact(self.stripe_bytes).take(self.rows.div_ceil(STRIPE_ROWS)) {
             let writer = match &mut self.writer {
                 Some(writer) => writer,
@@ -730,15 +748,16 @@ impl<'a> Shards<'a> {
                 }
             };
             writer.write(stripe)?;
+            sums.extend(tile_sums(stripe));
             if writer.payload_bytes() as usize + self.stripe_bytes > SHARD_BYTES {
                 close(&mut self.writer, &mut self.done)?;
             }
         }
         self.rows = 0;
-        Ok(())
+        self.sums.write(&sums)
     }
 
-    fn finish(mut self) -> Result<Vec<FileEntry>, StoreError> {
+    fn finish(mut self) -> Result<(Vec<FileEntry>, FileEntry), StoreError> {
         // The last stripe's rows that nobody wrote are still those of a stripe before.
         let used = self.rows % STRIPE_ROWS;
         if used > 0 {
@@ -749,7 +768,8 @@ impl<'a> Shards<'a> {
         }
         self.flush()?;
         close(&mut self.writer, &mut self.done)?;
-        Ok(self.done)
+        let (path, header) = self.sums.finish()?;
+        Ok((self.done, entry(&path, &header)))
     }
 }
 
@@ -878,7 +898,9 @@ fn foreign_file(dir: &Path) -> Option<String> {
         name != MANIFEST
             && name != LOCK
             && name != update::WORK
-            && ![".shard", ".hint", ".state", ".seeds", ".log"].iter().any(|ending| name.ends_with(ending))
+            && ![".shard", ".sums", ".hint", ".state", ".seeds", ".log"]
+                .iter()
+                .any(|ending| name.ends_with(ending))
     })
 }
 

@@ -172,6 +172,17 @@ pub(crate) fn fill(file: &mut File, into: &mut [u8], each: &mut dyn FnMut(&[u8])
     Ok(())
 }
 
+/// Reads from a place in a file, whatever its next byte is.
+#[cfg(unix)]
+pub(crate) fn read_at(file: &File, target: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, target, offset)
+}
+
+#[cfg(windows)]
+pub(crate) fn read_at(file: &File, target: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, target, offset)
+}
+
 /// Lets reads and writes of this file go past the page cache, or no longer.
 ///
 /// # Errors

@@ -43,6 +43,7 @@
 mod build;
 mod direct;
 mod error;
+mod hint;
 pub mod manifest;
 mod mapped;
 pub mod memory;
@@ -51,6 +52,7 @@ pub mod source;
 pub mod spill;
 mod stored;
 mod stream;
+mod sums;
 mod update;
 #[cfg(target_os = "linux")]
 mod uring;
@@ -59,9 +61,11 @@ pub use blindcore_wire::signature::SigningKey;
 pub use blindcore_wire::{CodecError, KeyError, ProofChoice, Value, codec};
 pub use build::{BuildOptions, Stage, Watch, abandon, build};
 pub use error::StoreError;
+pub use hint::HintFile;
 pub use manifest::Manifest;
 pub use source::{Progress, Row, Rows, Source, SourceError, SourceSpec, Unit};
 pub use spill::{Entries, Entry, Order, Spill, SpillError};
 pub use stored::{Payload, Stored, StoredPart};
-pub use stream::{Shard, StreamOptions, Streamed};
+pub use stream::{Checksum, Shard, StreamOptions, Streamed};
+pub use sums::tile_sums;
 pub use update::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, Updated, update};

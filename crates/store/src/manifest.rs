@@ -7,14 +7,14 @@ use blindcore_wire::signature::{SIGNATURE_BYTES, SigningKey};
 use blindcore_wire::{PartKind, Proofs};
 use serde::{Deserialize, Serialize};
 
-use crate::StoreError;
+use crate::{StoreError, sums};
 
 /// The manifest's file name.
 pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
-/// What a manifest says in `version`, at most: 1, or 2 for a table that changed since it was built, has records of
-/// several blocks, proofs or a signature.
-const VERSION: u32 = 2;
+/// What a manifest says in `version`, at most. 1 and 2 are those of databases without checksums of tiles: 2 where a table
+/// changed since it was built, has records of several blocks, proofs or a signature.
+const VERSION: u32 = 3;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -120,6 +120,9 @@ pub struct PartManifest {
     pub layout: String,
     /// The matrix, in order.
     pub shards: Vec<FileEntry>,
+    /// The checksums of its tiles; databases of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sums: Option<FileEntry>,
     /// The hint that clients fetch, and behind it the roots of proofs.
     pub hint: FileEntry,
     /// How slots end in proofs, where they do.
@@ -154,7 +157,7 @@ impl PartManifest {
 
     /// Every file.
     pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
-        self.shards.iter().chain([&self.hint]).chain(&self.state).chain(&self.seeds)
+        self.shards.iter().chain(&self.sums).chain([&self.hint]).chain(&self.state).chain(&self.seeds)
     }
 }
 
@@ -168,11 +171,15 @@ impl Manifest {
     }
 
     fn version_it_needs(&self) -> u32 {
-        let new = self.base_epoch.is_some()
+        let second = self.base_epoch.is_some()
             || self.blocks.is_some()
             || self.records.proofs.is_some()
             || self.signed.is_some();
-        if new { VERSION } else { 1 }
+        match self.parts().any(|(_, part)| part.sums.is_some()) {
+            true => VERSION,
+            false if second => 2,
+            false => 1,
+        }
     }
 
     /// The same, signed.
@@ -296,6 +303,10 @@ impl Manifest {
             });
             if total != Some(stripe * stripes) {
                 return Err("its shards don't make its matrix".into());
+            }
+            let sums = sums::bytes(stripe * stripes);
+            if part.sums.as_ref().is_some_and(|s| s.bytes != sums) {
+                return Err("its checksums of tiles are not as many as its matrix has".into());
             }
             let seeds = part.seeds.as_ref().map_or(params.geometry.groups as u64, |s| s.bytes);
             let state = part.state.as_ref().map_or(0, |s| s.bytes);

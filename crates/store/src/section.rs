@@ -5,7 +5,7 @@
 //! | 0  | 8     | magic `BLINDCOR`                                                     |
 //! | 8  | 4     | version, 1                                                           |
 //! | 12 | 4     | what it holds: 1 a shard, 2 a hint, 3 server state, 4 keyword seeds, |
-//! |    |       | 5 changed rows                                                       |
+//! |    |       | 5 changed rows, 6 checksums of tiles                                 |
 //! | 16 | 32    | digest of the lookup parameters it was made for                      |
 //! | 48 | 8     | epoch                                                                |
 //! | 56 | 8     | bytes of payload                                                     |
@@ -37,6 +37,7 @@ pub(crate) enum Kind {
     State = 3,
     Seeds = 4,
     Log = 5,
+    Sums = 6,
 }
 
 /// What a header says.

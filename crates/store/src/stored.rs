@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 
 use blindcore_accel::{Device, Layout, SharedBytes};
 use blindcore_lookup::Params;
-use blindcore_lookup::keyword::{FINGERPRINT_BYTES, Index};
+use blindcore_lookup::keyword::Index;
 use blindcore_wire::{
     Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription,
 };
 
 use crate::manifest::{FileEntry, Manifest, PartManifest, Signed, from_hex};
 use crate::section::{self, Header, Kind};
-use crate::{Shard, StoreError, StreamOptions, Streamed, direct};
+use crate::sums::{self, TILE};
+use crate::{Checksum, HintFile, Shard, StoreError, StreamOptions, Streamed, direct};
 
 /// A database on disk, its files mapped. Sizes, headers and seeds have been checked; [`Stored::verify`] reads
 /// all of it.
@@ -48,9 +49,16 @@ pub struct StoredPart {
     pub seeds: Option<Vec<u8>>,
     /// The shards' files, and what their headers say.
     files: Vec<(PathBuf, Header)>,
-    /// The same of what DoublePIR keeps.
+    /// The same of the hint, and of what DoublePIR keeps.
+    hint_file: (PathBuf, Header),
     state_file: Option<(PathBuf, Header)>,
+    /// The checksums of the matrix's tiles, their file, and what its header says.
+    sums: Option<(SharedBytes, PathBuf, Header)>,
 }
+
+/// What a record holds, read as far as somebody takes it: what it begins with lies in few of a file's pages, all of it in
+/// many. A tile that doesn't fit its checksum is an error.
+type RecordBytes<'a> = Box<dyn Iterator<Item = Result<u8, StoreError>> + 'a>;
 
 /// A file of a database, for whoever wants all that is in it.
 #[derive(Clone, Copy)]
@@ -137,16 +145,55 @@ impl StoredPart {
         self.state_file.as_ref().map(|(path, header)| Payload { path, header })
     }
 
-    /// The matrix on its disk, read in every pass instead of mapped. The first pass compares it with its checksums.
+    /// The hint in its file, for a server to read piece by piece.
     ///
     /// # Errors
-    /// A shard is no longer what it was when the database was opened, or can't be read; or the device refuses.
+    /// The file is no longer what it was when the database was opened, or can't be read.
+    pub fn hint_file(&self) -> Result<HintFile, StoreError> {
+        let (path, header) = &self.hint_file;
+        HintFile::open(path.clone(), header.clone())
+    }
+
+    /// What DoublePIR keeps on its disk, as [`StoredPart::stream`] does.
+    ///
+    /// # Errors
+    /// As [`StoredPart::stream`].
+    pub fn stream_state(
+        &self,
+        device: &dyn Device,
+        options: StreamOptions,
+    ) -> Result<Option<Streamed>, StoreError> {
+        let Some((path, header)) = &self.state_file else { return Ok(None) };
+        let file = section::open_file(path, header)?;
+        let bytes = section::HEADER as u64..section::HEADER as u64 + header.payload_bytes;
+        let shard =
+            Shard { path: path.clone(), file, bytes, checksum: Checksum::Whole(header.payload_digest) };
+        Streamed::open(device, &self.params.second_shape(), vec![shard], options).map(Some)
+    }
+
+    /// The matrix on its disk, read in every pass instead of mapped, and compared with its checksums.
+    ///
+    /// # Errors
+    /// A shard is no longer what it was when the database was opened, or can't be read; its checksums are damaged; or the
+    /// device refuses.
     pub fn stream(&self, device: &dyn Device, options: StreamOptions) -> Result<Streamed, StoreError> {
+        let mut sums = match &self.sums {
+            None => None,
+            Some((_, path, header)) => {
+                let payload = Payload { path, header };
+                let mut sums = vec![0; payload.bytes()];
+                payload.read(&mut sums, &mut |_| ())?;
+                Some(sums.into_iter())
+            }
+        };
         let open = |(path, header): &(PathBuf, Header)| {
             let file = section::open_file(path, header)?;
-            let start = section::HEADER as u64;
-            let (path, digest) = (path.clone(), Some(header.payload_digest));
-            Ok(Shard { path, file, bytes: start..start + header.payload_bytes, digest })
+            let (start, bytes) = (section::HEADER as u64, header.payload_bytes);
+            let checksum = match &mut sums {
+                Some(sums) => Checksum::Tiles(sums.take(sums::bytes(bytes) as usize).collect()),
+                None => Checksum::Whole(header.payload_digest),
+            };
+            Ok(Shard { path: path.clone(), file, bytes: start..start + bytes, checksum })
         };
         let shards = self.files.iter().map(open).collect::<Result<_, StoreError>>()?;
         Streamed::open(device, &self.params.shape(), shards, options)
@@ -268,6 +315,7 @@ impl Stored {
         let mut files: Vec<(&FileEntry, SharedBytes)> = Vec::new();
         for ((_, manifest), (_, part)) in self.manifest.parts().zip(self.parts()) {
             files.extend(manifest.shards.iter().zip(part.shards.iter().cloned()));
+            files.extend(manifest.sums.as_ref().zip(part.sums.as_ref().map(|(sums, ..)| sums.clone())));
             files.push((&manifest.hint, part.hint.clone()));
             files.extend(manifest.state.as_ref().zip(part.state.clone()));
             let seeds = part.seeds.clone().map(|s| std::sync::Arc::new(s) as SharedBytes);
@@ -310,34 +358,34 @@ impl Stored {
     /// zeros behind it: for whoever holds the table and has nothing to hide from it.
     ///
     /// # Errors
-    /// As [`Stored::description`].
+    /// As [`Stored::description`]; or what was read of it is damaged.
     pub fn record(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let description = self.description()?;
         if let (Some(part), Some(index)) = (&self.changes, description.changes_index())
-            && let Some(slots) = part.keyed(index, key, description.changes().map_or(1, |c| c.blocks))
+            && let Some(slots) = part.keyed(index, key, description.changes().map_or(1, |c| c.blocks))?
         {
-            return Ok(match Change::decode(&slots.collect::<Vec<_>>()) {
+            return Ok(match Change::decode(&slots.collect::<Result<Vec<_>, _>>()?) {
                 Some(Change::Set(record)) => Some(record.to_vec()),
                 _ => None,
             });
         }
-        Ok(self.base_record(description.index(), key).map(Iterator::collect))
+        self.base_record(description.index(), key)?.map(Iterator::collect).transpose()
     }
 
-    /// The same in the base, whose index this is, read as far as somebody takes it: what a key's record begins with lies in
-    /// few of a file's pages, all of it in many.
+    /// The same in the base, whose index this is.
     pub(crate) fn base_record<'a>(
         &'a self,
         index: Option<&'a Index>,
         key: &'a [u8],
-    ) -> Option<Box<dyn Iterator<Item = u8> + 'a>> {
+    ) -> Result<Option<RecordBytes<'a>>, StoreError> {
         if let Some(index) = index {
-            return Some(Box::new(self.records.keyed(index, key, self.manifest.blocks())?));
+            return self.records.keyed(index, key, self.manifest.blocks());
         }
-        let number = u64::from_le_bytes(key.try_into().ok()?);
+        let Ok(number) = key.try_into().map(u64::from_le_bytes) else { return Ok(None) };
         let columns = self.records.params.geometry.columns as u64;
         let (group, column) = ((number / columns) as usize, (number % columns) as usize);
-        (number < self.manifest.base_rows()).then(|| Box::new(self.records.slots(group, [column])) as _)
+        let there = number < self.manifest.base_rows();
+        Ok(there.then(|| Box::new(self.records.slots(group, [column])) as _))
     }
 }
 
@@ -346,40 +394,89 @@ impl StoredPart {
         PartDescription { params: self.params, hint_digest: self.hint_digest, proofs: self.proofs }
     }
 
-    /// The record of a key, if it is there: its blocks one after another, read as far as somebody takes them.
+    /// Makes sure that [`Stored::base_record`] sees what is damaged: compares the checksums of the tiles with their own
+    /// or, where there are none, all of the matrix with those of its files.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub(crate) fn check_cells(&self) -> Result<(), StoreError> {
+        if let Some((sums, path, header)) = &self.sums {
+            return Payload { path, header }.check((**sums).as_ref(), &mut |_| ());
+        }
+        let mut files = self.shards.iter().zip(self.shard_payloads());
+        files.try_for_each(|(mapped, payload)| payload.check((**mapped).as_ref(), &mut |_| ()))
+    }
+
+    /// The record of a key, if it is there: its blocks one after another.
     fn keyed<'a>(
         &'a self,
         index: &'a Index,
         key: &'a [u8],
         blocks: u32,
-    ) -> Option<impl Iterator<Item = u8> + 'a> {
-        let first = self.keyed_slot(index, key, 0)?;
-        Some(first.chain((1..blocks).map_while(move |block| self.keyed_slot(index, key, block)).flatten()))
+    ) -> Result<Option<RecordBytes<'a>>, StoreError> {
+        let Some(first) = self.keyed_slot(index, key, 0)? else { return Ok(None) };
+        let rest = (1..blocks).map_while(move |block| self.keyed_slot(index, key, block).transpose());
+        let rest = rest.flat_map(|slot| slot.unwrap_or_else(|error| Box::new(std::iter::once(Err(error)))));
+        Ok(Some(Box::new(first.chain(rest))))
     }
 
     /// What the slots of a key's block add up to behind its fingerprint, if it is there.
-    fn keyed_slot(&self, index: &Index, key: &[u8], block: u32) -> Option<impl Iterator<Item = u8>> {
+    fn keyed_slot<'a>(
+        &'a self,
+        index: &Index,
+        key: &[u8],
+        block: u32,
+    ) -> Result<Option<RecordBytes<'a>>, StoreError> {
         let (group, columns, fingerprint) = index.locate(key, block);
         let mut bytes = self.slots(group, columns);
-        bytes.by_ref().take(FINGERPRINT_BYTES).eq(fingerprint).then_some(bytes)
+        for want in fingerprint {
+            if bytes.next().transpose()? != Some(want) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Box::new(bytes)))
     }
 
     /// What slots add up to, without their proofs.
-    fn slots<const N: usize>(&self, group: usize, columns: [usize; N]) -> impl Iterator<Item = u8> {
-        const LAYOUT: Layout = Layout::Tiles16x64;
-        let stripe_bytes = LAYOUT.stripe_bytes(&self.params.shape());
+    fn slots<const N: usize>(
+        &self,
+        group: usize,
+        columns: [usize; N],
+    ) -> impl Iterator<Item = Result<u8, StoreError>> {
+        const ROWS: usize = Layout::Tiles16x64.stripe_rows();
+        const COLUMNS: usize = TILE / ROWS;
+        let stripe_tiles = Layout::Tiles16x64.stripe_bytes(&self.params.shape()) / TILE;
         let first = group * self.params.geometry.record_bytes;
-        (first..first + self.describe().content_bytes()).map_while(move |row| {
-            let (stripe, row) = (row / LAYOUT.stripe_rows(), row % LAYOUT.stripe_rows());
-            let mut at = stripe * stripe_bytes;
-            let shard = self.shards.iter().map(|s| (**s).as_ref()).find(|shard| {
-                let here = at < shard.len();
-                at -= if here { 0 } else { shard.len() };
-                here
-            })?;
-            let byte = |column| shard.get(at + Layout::tile_index(row, column)).copied();
-            columns.iter().try_fold(0u8, |sum, column| Some(sum.wrapping_add(byte(*column)?)))
+        let mut tiles = [&[0; TILE]; N];
+        (first..first + self.describe().content_bytes()).map(move |row| {
+            if row == first || row % ROWS == 0 {
+                for (tile, column) in tiles.iter_mut().zip(columns) {
+                    *tile = self.tile(row / ROWS * stripe_tiles + column / COLUMNS)?;
+                }
+            }
+            let bytes = tiles.iter().zip(columns);
+            let bytes = bytes.map(|(tile, column)| tile[Layout::tile_index(row % ROWS, column % COLUMNS)]);
+            Ok(bytes.fold(0, u8::wrapping_add))
         })
+    }
+
+    /// A tile of the matrix, as it was written.
+    fn tile(&self, number: usize) -> Result<&[u8; TILE], StoreError> {
+        let sums = self.sums.as_ref().map(|(sums, ..)| (**sums).as_ref());
+        let mut at = number * TILE;
+        for (shard, (path, _)) in self.shards.iter().map(|s| (**s).as_ref()).zip(&self.files) {
+            if at >= shard.len() {
+                at -= shard.len();
+                continue;
+            }
+            let tile = shard[at..].first_chunk().filter(|t| sums.is_none_or(|s| sums::fit(s, number, *t)));
+            return tile.ok_or_else(|| {
+                let why =
+                    format!("its {TILE} bytes from {} on don't fit their checksum", section::HEADER + at);
+                StoreError::Damaged { path: path.clone(), why }
+            });
+        }
+        unreachable!("the shards make the matrix, and an index names places in it")
     }
 }
 
@@ -415,6 +512,10 @@ fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, 
     Ok(StoredPart {
         params,
         shards: part.shards.iter().map(|s| open(s, Kind::Shard)).collect::<Result<_, _>>()?,
+        sums: match &part.sums {
+            Some(entry) => Some((open(entry, Kind::Sums)?, dir.join(&entry.file), header(entry, Kind::Sums))),
+            None => None,
+        },
         hint: open(&part.hint, Kind::Hint)?,
         hint_digest: digest_of(&part.hint),
         proofs: part.proofs,
@@ -429,6 +530,67 @@ fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, 
             None => None,
         },
         files: part.shards.iter().map(|s| (dir.join(&s.file), header(s, Kind::Shard))).collect(),
+        hint_file: (dir.join(&part.hint.file), header(&part.hint, Kind::Hint)),
         state_file: part.state.as_ref().map(|s| (dir.join(&s.file), header(s, Kind::State))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use blindcore_accel::{Placed, Words};
+
+    use super::*;
+    use crate::{BuildOptions, SourceSpec, UpdateOptions, build, update};
+
+    /// Databases of versions 1 and 2: whoever reads them compares with what they have, and finds what is damaged.
+    #[test]
+    fn databases_without_checksums_of_tiles_are_read_and_checked() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let rows: String = (0..300).map(|i| format!("key {i},value {i}\n")).collect();
+        std::fs::write(dir.join("t.csv"), format!("k,v\n{rows}")).unwrap();
+        std::fs::write(dir.join("c.csv"), "k,v,_change\nkey 7,,remove\nkey 8,new,\n").unwrap();
+        let spec = |file: &str| SourceSpec::parse(dir.join(file).to_str().unwrap()).unwrap();
+        let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
+        let db = dir.join("db");
+        let options = BuildOptions { key: Some("k".into()), ..BuildOptions::new(spec("t.csv"), &db) };
+        let mut manifest = build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+        assert_eq!(manifest.version, 3);
+        for part in [Some(&mut manifest.records), manifest.keys.as_mut()].into_iter().flatten() {
+            std::fs::remove_file(db.join(part.sums.take().unwrap().file)).unwrap();
+        }
+        let manifest = manifest.sealed();
+        assert_eq!(manifest.version, 2);
+        std::fs::write(db.join(crate::manifest::MANIFEST), manifest.to_json()).unwrap();
+
+        let shard = db.join("records-0000.shard");
+        let good = std::fs::read(&shard).unwrap();
+        let change = || {
+            let (dir, changes) = (db.clone(), spec("c.csv"));
+            let options = UpdateOptions { dir, changes, follow: None, sign: None, memory: 1 << 16 };
+            update(&options, &device, &mut |_, _, _| Ok(()))
+        };
+        let pass = |stored: &Stored| {
+            let streamed = stored.records.stream(&device, StreamOptions::default()).unwrap();
+            let shape = streamed.shape();
+            streamed.run(&Words::zeros(shape.query_word(), shape.query_len(1))).map(drop)
+        };
+        let stored = Stored::open(&db).unwrap();
+        stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+        pass(&stored).unwrap();
+        let mut bad = good.clone();
+        *bad.last_mut().unwrap() ^= 1;
+        std::fs::write(&shard, bad).unwrap();
+        let error = pass(&Stored::open(&db).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("records-0000.shard is damaged"), "{error}");
+        let error = change().unwrap_err().to_string();
+        assert!(error.contains("records-0000.shard") && error.contains("checksum"), "{error}");
+        std::fs::write(&shard, good).unwrap();
+        let updated = change().unwrap();
+        assert_eq!((updated.changed, updated.removed, updated.manifest.version), (1, 1, 3));
+        let stored = Stored::open(&db).unwrap();
+        stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+        assert!(stored.record(b"key 7").unwrap().is_none());
+        assert!(stored.record(b"key 9").unwrap().is_some());
+    }
 }

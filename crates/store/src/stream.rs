@@ -24,10 +24,11 @@ use blindcore_accel::contract::Shape;
 use blindcore_accel::{Contract, Cost, Device, Error, Placed, Words};
 use memmap2::MmapMut;
 
-use crate::StoreError;
-use crate::direct::{self, set_direct};
+use crate::direct::{self, read_at, set_direct};
+use crate::sums::TILE;
 #[cfg(target_os = "linux")]
 use crate::uring::Uring;
+use crate::{StoreError, sums};
 
 const BLOCK: u64 = direct::BLOCK as u64;
 /// Threads that read where there is no io_uring.
@@ -80,8 +81,19 @@ pub struct Shard {
     pub file: File,
     /// Where the stripes lie in it.
     pub bytes: Range<u64>,
-    /// BLAKE3 of them, where the first pass is to compare.
-    pub digest: Option<[u8; 32]>,
+    /// What every pass compares them with.
+    pub checksum: Checksum,
+}
+
+/// What tells that bytes are those that were written.
+#[derive(Clone, Debug)]
+pub enum Checksum {
+    /// Nothing.
+    Nothing,
+    /// BLAKE3 of all of them, which a pass knows at their end.
+    Whole([u8; 32]),
+    /// [`tile_sums`](crate::tile_sums) of them, which a pass knows before it computes on them, at a fraction of the time.
+    Tiles(Vec<u8>),
 }
 
 /// A matrix on its disk, answering queries. Passes of several threads come one after the other.
@@ -89,7 +101,7 @@ pub struct Streamed {
     contract: Box<dyn Contract>,
     shape: Shape,
     files: Vec<(PathBuf, Arc<File>)>,
-    digests: Vec<Option<[u8; 32]>>,
+    checksums: Vec<Checksum>,
     pieces: Vec<Piece>,
     reader: String,
     reads: Mutex<Reads>,
@@ -100,6 +112,8 @@ pub struct Streamed {
 struct Piece {
     file: usize,
     start: u64,
+    /// Tiles of its file before it.
+    first_tile: usize,
     bytes: usize,
 }
 
@@ -132,9 +146,9 @@ impl Streamed {
         let nothing = Words::zeros(shape.query_word(), shape.query_len(1));
         drop(contract.begin(&nothing).map_err(blindcore_lookup::Error::from)?);
         let stripe = contract.layout().stripe_bytes(shape);
-        let (mut files, mut pieces, mut digests) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut files, mut pieces, mut checksums) = (Vec::new(), Vec::new(), Vec::new());
         let mut total = 0u128;
-        for Shard { path, file, bytes, digest } in shards {
+        for Shard { path, file, bytes, checksum } in shards {
             let len = bytes.end.saturating_sub(bytes.start);
             let has = file.metadata().map_err(|e| StoreError::io(&path, "read", e))?.len();
             if len == 0 || len % stripe as u64 != 0 || has < bytes.end {
@@ -149,10 +163,11 @@ impl Streamed {
             pieces.extend(bytes.clone().step_by(piece).map(|start| Piece {
                 file: files.len(),
                 start,
+                first_tile: (start - bytes.start) as usize / TILE,
                 bytes: piece.min((bytes.end - start) as usize),
             }));
             files.push((path, Arc::new(file)));
-            digests.push(digest);
+            checksums.push(checksum);
         }
         let want = stripe as u128 * contract.layout().stripes(shape) as u128;
         if total != want {
@@ -162,8 +177,7 @@ impl Streamed {
         }
         let buffers = options.pieces.max(2).min(pieces.len());
         let (queue, how) = queue(buffers, options.uring);
-        let checked = digests.iter().all(Option::is_none);
-        let mut reads = Reads { queue, free: Vec::new(), ready: BTreeMap::new(), checked };
+        let mut reads = Reads { queue, free: Vec::new(), ready: BTreeMap::new() };
         for _ in 0..buffers {
             let buffer = MmapMut::map_anon(options.buffer_bytes(stripe)).map_err(|e| {
                 StoreError::Unfit(format!(
@@ -177,7 +191,15 @@ impl Streamed {
         }
         let direct = options.direct && past_the_cache(&files, &mut reads);
         let reader = format!("{how}, {}", if direct { "direct" } else { "cached" });
-        Ok(Self { contract, shape: shape.clone(), files, digests, pieces, reader, reads: Mutex::new(reads) })
+        Ok(Self {
+            contract,
+            shape: shape.clone(),
+            files,
+            checksums,
+            pieces,
+            reader,
+            reads: Mutex::new(reads),
+        })
     }
 
     /// How it is read, in words: `io_uring, direct`, or what of that there is not here.
@@ -195,7 +217,8 @@ impl Streamed {
     /// Reads the matrix once, piece after piece; `each` gets a piece while those after it are read.
     ///
     /// # Errors
-    /// A file can't be read, or doesn't fit its digest, which is seen until a pass has found that all do; or what `each` says; nothing more is read then.
+    /// A file can't be read, or doesn't fit its checksum; or what `each` says. Nothing more is read then, and what `each`
+    /// made of the pieces so far is of no use.
     pub fn scan(&self, each: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
         // Whatever a pass that panicked left.
@@ -225,28 +248,22 @@ impl Streamed {
                 self.arrived(reads, done)?;
             }
             let bytes = &reads.ready[&at][piece.place()];
-            if !reads.checked {
-                hasher.update_rayon(bytes);
-                if self.pieces.get(at + 1).is_none_or(|next| next.file != piece.file) {
-                    self.check(*piece, &hasher)?;
-                    hasher.reset();
+            let last = self.pieces.get(at + 1).is_none_or(|next| next.file != piece.file);
+            let fits = match &self.checksums[piece.file] {
+                Checksum::Nothing => true,
+                Checksum::Tiles(sums) => sums::fit(sums, piece.first_tile, bytes),
+                Checksum::Whole(digest) => {
+                    hasher.update_rayon(bytes);
+                    !last || std::mem::take(&mut hasher).finalize() == *digest
                 }
+            };
+            if !fits {
+                return Err(Error::Damaged { path: self.files[piece.file].0.clone() });
             }
             each(bytes)?;
             reads.free.extend(reads.ready.remove(&at));
         }
-        reads.checked = true;
         Ok(())
-    }
-
-    /// Compares a file, whose last piece this is.
-    fn check(&self, piece: Piece, hasher: &blake3::Hasher) -> Result<(), Error> {
-        match self.digests[piece.file] {
-            Some(digest) if *hasher.finalize().as_bytes() != digest => {
-                Err(Error::Damaged { path: self.files[piece.file].0.clone() })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// A read is done, or has to go on.
@@ -319,8 +336,6 @@ struct Reads {
     free: Vec<MmapMut>,
     /// By the number of its piece.
     ready: BTreeMap<usize, MmapMut>,
-    /// Whether a pass has compared every file with its digest.
-    checked: bool,
 }
 
 /// A read of a piece, or of the rest of one, into the buffer that it brings along.
@@ -444,22 +459,12 @@ impl Queue for Threads {
     }
 }
 
-#[cfg(unix)]
-fn read_at(file: &File, target: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, target, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, target: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, target, offset)
-}
-
 /// Lets reads go past the page cache where that works for every file, which a first read of each tells.
 fn past_the_cache(files: &[(PathBuf, Arc<File>)], reads: &mut Reads) -> bool {
     let works = files.iter().all(|(_, file)| {
         set_direct(file, true).is_ok() && {
             let Some(buffer) = reads.free.pop() else { return false };
-            let piece = Piece { file: 0, start: 0, bytes: 1 };
+            let piece = Piece { file: 0, start: 0, first_tile: 0, bytes: 1 };
             let read = Read::new(0, piece, &[(PathBuf::new(), file.clone())], buffer);
             let done = reads.queue.submit(read).and_then(|()| reads.queue.wait());
             done.is_ok_and(|Done { read, result }| {

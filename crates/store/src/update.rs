@@ -76,6 +76,7 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
     let _lock = lock(dir)?;
     let stored = Stored::open(dir)?;
     let old = stored.manifest();
+    stored.records.check_cells()?;
     sweep(dir, old);
     let work = Work::create(dir)?;
     let epoch = old.epoch.checked_add(1).ok_or_else(|| StoreError::Unfit("the epochs are used up".into()))?;
@@ -552,18 +553,18 @@ fn merge(
             came = if came == 0 { next.line } else { came };
             last = Entry { number: last.number, ..decoded(&next.payload) };
         }
-        let base = stored.base_record(description.index(), &last.key);
+        let base = stored.base_record(description.index(), &last.key)?;
         let is_new = base.is_none() && old.is_none();
         // Whether there was a row, and the same one.
         let there = old.as_ref().map_or(base.is_some(), |old| old.record.is_some());
         let as_in_base = match (base, &last.record) {
-            (Some(base), Some(record)) => same_record(base, record),
+            (Some(base), Some(record)) => same_record(base, record)?,
             // A row that was numbered keeps its number.
             _ => is_new && last.record.is_none() && last.number == UNKNOWN,
         };
         let same = match &old {
             Some(old) => {
-                matches!((&old.record, &last.record), (Some(a), Some(b)) if same_record(a.iter().copied(), b))
+                matches!((&old.record, &last.record), (Some(a), Some(b)) if same_record(a.iter().copied().map(Ok), b)?)
             }
             None => as_in_base,
         };
@@ -627,7 +628,12 @@ fn decoded(payload: &[u8]) -> Entry {
 }
 
 /// Whether two records are the same but for zeros behind them.
-fn same_record(mut a: impl Iterator<Item = u8>, b: &[u8]) -> bool {
+fn same_record(a: impl Iterator<Item = Result<u8, StoreError>>, b: &[u8]) -> Result<bool, StoreError> {
     let mut b = b.iter().copied();
-    a.all(|a| a == b.next().unwrap_or(0)) && b.all(|b| b == 0)
+    for a in a {
+        if a? != b.next().unwrap_or(0) {
+            return Ok(false);
+        }
+    }
+    Ok(b.all(|b| b == 0))
 }

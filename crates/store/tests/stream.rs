@@ -14,7 +14,8 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::{Client, Scheme, SchemeChoice, Selection, Server, preprocess_placed};
 use blindcore_math::Modulus;
 use blindcore_store::{
-    BuildOptions, Shard, SourceSpec, StoreError, Stored, StreamOptions, Streamed, Value, build, codec,
+    BuildOptions, Checksum, Shard, SourceSpec, StoreError, Stored, StreamOptions, Streamed, Value, build,
+    codec, tile_sums,
 };
 use proptest::prelude::*;
 
@@ -79,12 +80,18 @@ impl Made {
     }
 
     fn stream(&self, options: StreamOptions) -> Result<Streamed, StoreError> {
+        self.stream_compared(options, |bytes| Checksum::Tiles(tile_sums(bytes).collect()))
+    }
+
+    fn stream_compared(
+        &self,
+        options: StreamOptions,
+        checksum: fn(&[u8]) -> Checksum,
+    ) -> Result<Streamed, StoreError> {
         let shards = self.paths.iter().map(|path| {
-            let file = File::open(path).unwrap();
-            let end = file.metadata().unwrap().len();
-            // A pass compares what it reads until all was right once.
-            let digest = Some(*blake3::hash(&std::fs::read(path).unwrap()[START as usize..]).as_bytes());
-            Shard { path: path.clone(), file, bytes: START..end, digest }
+            let bytes = std::fs::read(path).unwrap();
+            let (file, checksum) = (File::open(path).unwrap(), checksum(&bytes[START as usize..]));
+            Shard { path: path.clone(), file, bytes: START..bytes.len() as u64, checksum }
         });
         Streamed::open(device(), &self.shape, shards.collect(), options)
     }
@@ -146,26 +153,33 @@ fn a_stripe_may_be_larger_than_a_piece_and_a_matrix_smaller() {
 }
 
 #[test]
-fn a_damaged_file_is_named_by_the_first_passes() {
+fn a_damaged_file_is_named_by_every_pass() {
     let dir = tempfile::tempdir().unwrap();
     let made = Made::new(dir.path(), shape(16 * 9, 130), &[4, 2, 3]);
     let query = made.query(2);
+    let compared: [fn(&[u8]) -> Checksum; 2] = [
+        |bytes| Checksum::Whole(*blake3::hash(bytes).as_bytes()),
+        |bytes| Checksum::Tiles(tile_sums(bytes).collect()),
+    ];
     for (damaged, path) in made.paths.iter().enumerate() {
-        for options in ways() {
-            let streamed = made.stream(options).unwrap();
+        for (options, checksum) in ways().flat_map(|options| compared.map(|checksum| (options, checksum))) {
+            let streamed = made.stream_compared(options, checksum).unwrap();
             let good = std::fs::read(path).unwrap();
             let overwrite =
                 |bytes: &[u8]| File::options().write(true).open(path).unwrap().write_all(bytes).unwrap();
-            let mut bad = good.clone();
-            *bad.last_mut().unwrap() ^= 0x80;
-            overwrite(&bad);
-            for _ in 0..2 {
-                let error = streamed.run(&query).unwrap_err().to_string();
-                let name = format!("{damaged}.shard is damaged");
-                assert!(error.contains(&name), "{error}");
+            // Before anybody asked, and between two who do.
+            for at in [good.len() - 1, START as usize, (good.len() + START as usize) / 2] {
+                let mut bad = good.clone();
+                bad[at] ^= 0x80;
+                overwrite(&bad);
+                for _ in 0..2 {
+                    let error = streamed.run(&query).unwrap_err().to_string();
+                    let name = format!("{damaged}.shard is damaged");
+                    assert!(error.contains(&name), "{error}");
+                }
+                overwrite(&good);
+                made.check(&streamed);
             }
-            overwrite(&good);
-            made.check(&streamed);
         }
     }
 }
@@ -271,7 +285,7 @@ fn a_device_that_takes_no_stripes_says_so_at_the_start() {
         path: made.paths[0].clone(),
         bytes: START..file.metadata().unwrap().len(),
         file,
-        digest: None,
+        checksum: Checksum::Nothing,
     };
     let device = Placing(device().clone());
     let error = Streamed::open(&device, &made.shape, vec![shard], StreamOptions::default()).err().unwrap();
@@ -299,8 +313,8 @@ fn lookups_in_a_streamed_database() {
         };
         build(&options, device(), &mut |_, _, _| Ok(())).unwrap();
         let part = Stored::open(&options.out).unwrap().records;
-        let state = || part.state.clone().map(|s| vec![s]);
-        let memory = Server::new(part.params, device(), part.shards.clone(), state()).unwrap();
+        let memory = part.state.clone().map(|s| vec![s]);
+        let memory = Server::new(part.params, device(), part.shards.clone(), memory).unwrap();
         let client = Client::new(part.params, part.hint.clone()).unwrap();
         let asked: Vec<_> = [0u64, 1234, 3999]
             .map(|i| {
@@ -312,7 +326,8 @@ fn lookups_in_a_streamed_database() {
         let want = memory.answer(&queries).unwrap().0;
         for options in ways() {
             let streamed = part.stream(device(), options).unwrap();
-            let server = Server::placed(part.params, device(), Box::new(streamed), state()).unwrap();
+            let state = part.stream_state(device(), options).unwrap().map(|s| Box::new(s) as _);
+            let server = Server::placed(part.params, device(), Box::new(streamed), state).unwrap();
             assert!(server.answer(&queries).unwrap().0 == want);
             assert!(server.answer(&queries[1..2]).unwrap().0 == want[1..2]);
         }
@@ -333,8 +348,20 @@ fn lookups_in_a_streamed_database() {
             assert_eq!(codec::decode_record(&record, 1).unwrap(), [Value::Text((i % 97).to_string())]);
         }
         let small = shape(10, 10);
-        let other = Made::new(dir.path(), small, &[1]).in_memory();
-        assert!(Server::placed(part.params, device(), other, state()).is_err(), "a matrix of another shape");
+        let other = || Made::new(dir.path(), small.clone(), &[1]).in_memory();
+        let state = || {
+            let state = part.stream_state(device(), StreamOptions::default()).unwrap();
+            state.map(|s| Box::new(s) as Box<dyn Placed>)
+        };
+        let stream = || Box::new(part.stream(device(), StreamOptions::default()).unwrap());
+        assert!(
+            Server::placed(part.params, device(), other(), state()).is_err(),
+            "a matrix of another shape"
+        );
+        if part.state.is_some() {
+            assert!(Server::placed(part.params, device(), stream(), Some(other())).is_err());
+            assert!(Server::placed(part.params, device(), stream(), None).is_err());
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use blindcore_accel::{Database, Device, Layout, Placed, SharedBytes, Word, Words
 use blindcore_accel_cpu::{Cpu, HugeBytes, measure};
 use blindcore_lookup::{Client, Error, Geometry, Params, Scheme, Selection, preprocess};
 use blindcore_math::{LWE_DIMENSION, Modulus, SecretRng};
-use blindcore_store::{Shard, StreamOptions, Streamed};
+use blindcore_store::{Checksum, Shard, StreamOptions, Streamed, tile_sums};
 use serde_json::json;
 
 use super::table::table;
@@ -247,18 +247,23 @@ fn disk(
     let mut file = tempfile::tempfile_in(dir).map_err(refuse)?;
     let mut rng = SecretRng::from_os()?;
     let mut chunk = vec![0u8; 1 << 20];
-    let mut written = 0;
+    let (mut written, mut sums) = (0, Vec::new());
     while written < len {
         rng.fill(&mut chunk);
         let chunk = &chunk[..chunk.len().min((len - written) as usize)];
+        sums.extend(tile_sums(chunk));
         file.write_all(chunk).map_err(refuse)?;
         written += chunk.len() as u64;
         bar.set("writing", written, Some(len), true);
     }
     file.sync_all().map_err(refuse)?;
-    let shard =
-        Shard { path: dir.to_owned(), file: file.try_clone().map_err(refuse)?, bytes: 0..len, digest: None };
-    let streamed = Streamed::open(two, &shape, vec![shard], StreamOptions::default())?;
+    // Every pass compares what it read with its checksums, as a server's does; reading alone doesn't.
+    let open = |checksum| -> anyhow::Result<Streamed> {
+        let file = file.try_clone().map_err(refuse)?;
+        let shard = Shard { path: dir.to_owned(), file, bytes: 0..len, checksum };
+        Ok(Streamed::open(two, &shape, vec![shard], StreamOptions::default())?)
+    };
+    let (alone, streamed) = (open(Checksum::Nothing)?, open(Checksum::Tiles(sums))?);
     let query = |m: usize| -> anyhow::Result<Words> {
         let mut words = vec![0u32; m * side];
         SecretRng::from_os()?.fill_u32(&mut words);
@@ -275,7 +280,7 @@ fn disk(
         if let Some(rate) = fio(&file) {
             peer.0.push(len as f64 / rate);
         }
-        read.time(|| streamed.scan(&mut |_| Ok(())))?;
+        read.time(|| alone.scan(&mut |_| Ok(())))?;
         one.time(|| streamed.run(&single))?;
         eight.time(|| streamed.run(&many))?;
     }

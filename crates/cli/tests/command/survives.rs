@@ -292,25 +292,33 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A database with every kind of file, at epoch 2, and what it holds.
-fn every_file(dir: &Path, rows: usize) -> Rows {
+/// A database at epoch 2, and what it holds.
+fn changed_once(dir: &Path, rows: usize, scheme: &str) -> Rows {
     let before = table(rows, 0);
     write_csv(dir, &before);
-    ok(&run(dir, &[&BUILD[..], &["--scheme", "double"]].concat()));
+    ok(&run(dir, &[&BUILD[..], &["--scheme", scheme]].concat()));
     let after = write_changes(dir, &before, rows, 1);
     ok(&run(dir, &UPDATE));
+    after
+}
+
+/// The same with every kind of file.
+fn every_file(dir: &Path, rows: usize) -> Rows {
+    let after = changed_once(dir, rows, "double");
     let left = names(&dir.join("t.db"));
     for file in [
         "records-0000.shard",
+        "records.sums",
         "records.hint",
         "records.state",
         "records.seeds",
         "keys-0000.shard",
+        "keys.sums",
         "keys.hint",
     ]
     .into_iter()
-    .chain(["changes-2-0000.shard", "changes-2.hint", "changes-2.seeds", "changes-2.log"])
-    .chain(["changes-2-keys-0000.shard", "changes-2-keys.hint", "manifest.json"])
+    .chain(["changes-2-0000.shard", "changes-2.sums", "changes-2.hint", "changes-2.seeds", "changes-2.log"])
+    .chain(["changes-2-keys-0000.shard", "changes-2-keys.sums", "changes-2-keys.hint", "manifest.json"])
     {
         assert!(left.iter().any(|n| n == file), "no {file} in {left:?}");
     }
@@ -406,49 +414,171 @@ fn commands_refuse_damaged_files_or_are_unharmed() {
         ok(&run(dir, &["db", "inspect", "t.db"]));
         let by = if file.contains("keys") { ["--index", "303"] } else { ["--key", "key 7"] };
         let ask = [&["--table", "t"][..], &by].concat();
-        // What is copied to memory, or mapped, is checked before anybody is answered.
-        let streamed = file.ends_with(".shard");
-        for how in [&[][..], &["--mapped"], &["--streamed"]] {
-            if !(streamed || file.ends_with(".state")) || streamed && how == ["--streamed"] {
+        let large_hint = file == "records.hint";
+        for how in [&[][..], &["--streamed"]] {
+            let streamed = !how.is_empty();
+            let flags = [&["t.db"][..], how].concat();
+            // What is copied to memory is checked before anybody is answered, hints and checksums that are needed too.
+            let at_start = match file.rsplit_once('.').unwrap().1 {
+                "shard" => !streamed,
+                "sums" => streamed,
+                ending => ending != "log" && !large_hint,
+            };
+            if at_start {
+                let served = run(dir, &[&["serve", "--listen", "127.0.0.1:0"], &flags[..]].concat());
+                let said = stderr(&served);
+                let last = said.lines().last().unwrap();
+                assert_eq!(code(&served), 2, "{said}");
+                assert!(last.contains(&file) && last.contains("checksum"), "{said}");
                 continue;
             }
-            let served = run(dir, &[&["serve", "t.db", "--listen", "127.0.0.1:0"], how].concat());
-            let said = stderr(&served);
-            let last = said.lines().last().unwrap();
-            assert_eq!(code(&served), 2, "{said}");
-            assert!(last.contains(&file) && last.contains("checksum"), "{said}");
-        }
-        // What is streamed is checked by the first pass, and nobody gets its answers.
-        if streamed {
-            let serving = Serving::start(dir, &["t.db", "--streamed"]);
-            for _ in 0..2 {
-                refused(&serving.get(dir, &ask), &["the server failed to compute this answer"]);
+            let serving = Serving::start(dir, &flags);
+            assert_eq!(ready(&serving).0, 200);
+            if large_hint {
+                // Whoever fetches it before it is read sees it too.
+                let _ = std::fs::remove_dir_all(dir.join("cache"));
+                refused(&serving.get(dir, &ask), &["hint"]);
+                assert!(serving.line(" ERROR ").contains(&file));
+                refuse_get(&serving, dir, &ask);
+                assert_eq!(ready(&serving).0, 503);
+                continue;
             }
+            if !file.ends_with(".shard") {
+                ok(&serving.get(dir, &ask));
+                continue;
+            }
+            // What is streamed is checked by every pass, and nobody gets its answers.
+            for _ in 0..2 {
+                refuse_get(&serving, dir, &ask);
+            }
+            let (status, said) = ready(&serving);
+            assert!(status == 503 && said.contains(" of t"), "{said}");
             #[cfg(unix)]
             {
                 let (_, log) = serving.terminate();
                 assert!(log.contains(&format!("{file} is damaged")), "{log}");
             }
         }
-        if file.ends_with(".hint") {
-            let serving = Serving::start(dir, &["t.db"]);
-            // A client that has the right one in its cache isn't harmed: each begins without.
-            let _ = std::fs::remove_dir_all(dir.join("cache"));
-            refused(&serving.get(dir, &ask), &["hint"]);
-        }
 
-        // The last epoch's changes are read for the next, which then has none of their other files.
-        if file.ends_with(".log") {
-            refuse(&UPDATE, &[&file]);
-            continue;
-        }
-        ok(&run(dir, &UPDATE));
-        if file.starts_with("changes-") {
+        // An update says what it finds damaged, and then leaves all as it was; or it is right once the file is restored.
+        let updated = run(dir, &UPDATE);
+        if code(&updated) == 0 {
+            if !file.starts_with("changes-") {
+                refuse(&["db", "verify", "t.db"], &[&file]);
+                std::fs::copy(good_db.join(&file), &path).unwrap();
+            }
+            assert!(!file.ends_with(".log"));
             stands(dir, 3, &after, &after);
         } else {
-            refuse(&["db", "verify", "t.db"], &[&file]);
+            refused(&updated, &[&file]);
+            std::fs::copy(good_db.join(&file), &path).unwrap();
+            assert_eq!(stands(dir, 2, &rows, &after), 2);
         }
         no_litter(dir);
+    }
+}
+
+fn refuse_get(serving: &Serving, dir: &Path, ask: &[&str]) {
+    refused(&serving.get(dir, ask), &["the server failed to"]);
+}
+
+/// What `/readyz` says.
+fn ready(serving: &Serving) -> (u16, String) {
+    use std::io::{Read, Write};
+    let address = serving.url.strip_prefix("http://").unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    (said.split(' ').nth(1).unwrap().parse().unwrap(), said)
+}
+
+/// What an update reads of the base it compares: wherever a shard is damaged, no row is lost.
+#[test]
+fn updates_of_a_damaged_base_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let rows = changed_once(dir, 300, "simple");
+    copy(&dir.join("t.db"), &dir.join("good.db"));
+    let after = write_changes(dir, &rows, 300, 2);
+    let shard = dir.join("t.db/records-0000.shard");
+    let len = std::fs::metadata(&shard).unwrap().len();
+    let (mut found, mut landed) = (0, 0);
+    for at in (4096..len).step_by(len as usize / 12) {
+        copy(&dir.join("good.db"), &dir.join("t.db"));
+        let mut bytes = std::fs::read(&shard).unwrap();
+        bytes[at as usize] ^= 1 << (at % 8);
+        std::fs::write(&shard, bytes).unwrap();
+        let updated = run(dir, &UPDATE);
+        if code(&updated) == 0 {
+            landed += 1;
+        } else {
+            refused(&updated, &["records-0000.shard is damaged", "its 1024 bytes from "]);
+            found += 1;
+            copy(&dir.join("good.db"), &dir.join("t.db"));
+            ok(&run(dir, &UPDATE));
+        }
+        std::fs::copy(dir.join("good.db/records-0000.shard"), &shard).unwrap();
+        assert_eq!(stands(dir, 3, &after, &rows), 3);
+    }
+    eprintln!("updates found {found} of the damaged bases, and {landed} were of no matter to them");
+    assert!(found > 0);
+}
+
+/// Files that are changed or cut in place while they are served: what is in memory goes on, what is read is refused by name
+/// until it is restored, and no answer is wrong.
+#[cfg(unix)]
+#[test]
+fn files_that_change_under_a_running_server_change_no_answer() {
+    use std::os::unix::fs::FileExt;
+    const KEY: &str = "key 7";
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let rows = changed_once(dir, 300, "simple");
+    let ask = ["--table", "t", "--key", KEY, "--json"];
+    let right = |serving: &Serving| {
+        assert_eq!(json(&serving.get(dir, &ask))["value"]["v"].as_str(), rows.get(KEY).map(String::as_str));
+    };
+    for streamed in [false, true] {
+        let flags: &[&str] = if streamed { &["t.db", "--streamed"] } else { &["t.db"] };
+        let serving = Serving::start(dir, flags);
+        for name in ["records-0000.shard", "records.hint", "changes-2-0000.shard", "changes-2.hint"] {
+            let path = dir.join("t.db").join(name);
+            let good = std::fs::read(&path).unwrap();
+            let file = std::fs::File::options().write(true).open(&path).unwrap();
+            let middle = (4096 + good.len()) / 2;
+            for cut in [false, true] {
+                right(&serving);
+                if cut {
+                    file.set_len(middle as u64).unwrap();
+                } else {
+                    file.write_all_at(&[good[middle] ^ 0x10], middle as u64).unwrap();
+                }
+                let hint = name.ends_with(".hint");
+                if streamed && name.ends_with(".shard") {
+                    refuse_get(&serving, dir, &ask);
+                } else {
+                    right(&serving);
+                    assert_eq!(ready(&serving).0, 200, "{name}");
+                }
+                if hint {
+                    std::fs::remove_dir_all(dir.join("cache")).unwrap();
+                    refuse_get(&serving, dir, &ask);
+                }
+                file.write_all_at(&good, 0).unwrap();
+                if hint || streamed && name.ends_with(".shard") {
+                    let line = serving.line(" ERROR ");
+                    assert!(line.contains(name), "{line}");
+                    let (status, said) = ready(&serving);
+                    assert!(status == 503 && said.contains(" of t"), "{said}");
+                    serving.hang_up();
+                    serving.line("a new epoch");
+                    assert_eq!(ready(&serving).0, 200);
+                }
+                right(&serving);
+            }
+        }
+        assert_eq!(serving.terminate().0, 0);
     }
 }
 
