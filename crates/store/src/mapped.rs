@@ -24,8 +24,8 @@ impl AsRef<[u8]> for Part {
 /// Maps a file from byte `start` on.
 pub(crate) fn map(file: &File, start: usize) -> io::Result<SharedBytes> {
     // SAFETY: the files of an epoch are never written again once their manifest stands: builds write to a
-    // folder of their own and rename it. Whoever cuts one by hand under a running server gets a SIGBUS, as
-    // with every mapped file; nothing else is unsound about a change of plain bytes.
+    // folder of their own and rename it. Whoever cuts one by hand under a command that reads it so ends
+    // that by a SIGBUS, as with every mapped file; nothing else is unsound about a change of plain bytes. Servers map nothing.
     let map = unsafe { Mmap::map(file)? };
     let _ = map.advise(Advice::HugePage);
     Ok(Arc::new(Part { map, start }))
