@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::bench::BenchServe;
 use crate::circuit::Circuit;
@@ -250,8 +250,8 @@ SIGHUP reads certificates and tokens anew, and tables that fail; what can't be r
 
 No answer comes from damaged files: sizes and headers are checked at the start, contents when they are
 copied to memory and, where they are streamed, in every pass. Hints are checked at the start, or where
-they are large soon after it, and then whenever a piece is sent. The log names the file; /readyz says no
-until it was restored and SIGHUP told the server so.
+they are large soon after it, and then whenever a piece is sent. The log names the file, and /readyz says
+no: restore the file and send SIGHUP, upon which all that failed is read and compared.
 
 Nobody can take all of a server: clients take turns query by query, and where connections or places in a
 queue run out, whoever has most of them gives way. A client is a token or, without, an address. blindcore.toml
@@ -503,6 +503,9 @@ pub(crate) struct BenchLookup {
     /// Times that each figure is measured
     #[arg(long, value_name = "N", default_value_t = 9)]
     pub(crate) repeat: usize,
+    /// Measure only this, and leave out what takes as long
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) only: Option<LookupBench>,
     /// Stream a database of that size from a file in this folder, too; the file is gone when the command is
     #[arg(long, value_name = "DIR")]
     pub(crate) disk: Option<PathBuf>,
@@ -512,6 +515,21 @@ pub(crate) struct BenchLookup {
     /// Print the rows as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What `bench lookup` measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LookupBench {
+    /// Passes over a database in memory
+    Scan,
+    /// Preprocessing
+    Hint,
+    /// Making a query and decoding its answer
+    Client,
+    /// Building and updating a table
+    Table,
+    /// Passes over a database on its disk
+    Disk,
 }
 
 #[derive(Subcommand)]

@@ -1,7 +1,7 @@
 //! Where a server has its matrices: copied to memory, or streamed from their disk.
 
 use std::num::NonZeroUsize;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -36,8 +36,13 @@ impl How {
 
 /// Bytes of a matrix that is copied before anybody is answered; a larger one is streamed until its copy is there.
 const AT_ONCE: u64 = 256 << 20;
+/// Bytes of a matrix for each of its checksums of tiles.
+const TILES_PER_SUM: u64 = 1024 / 4;
 /// How long the copy of a larger one waits for a first query, so that its pass has the disk for itself.
 const HEAD_START: Duration = Duration::from_secs(1);
+
+/// How long after a copy failed it is tried again.
+const COPY_AGAIN: Duration = Duration::from_secs(60);
 
 /// How much memory a server may have, and who says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +143,10 @@ pub(crate) struct Placing {
     how: std::vec::IntoIter<How>,
     states: How,
     why: String,
-    /// Bytes of the largest matrix that is streamed, be it for a while.
+    /// Bytes of the largest part that is streamed, be it for a while.
     streamed: u64,
+    /// Whether what is streamed is read once before anybody is answered.
+    careful: bool,
     at_once: u64,
     bar: Bar,
     done: u64,
@@ -154,10 +161,12 @@ impl Placing {
         asked: bool,
     ) -> Self {
         let parts: Vec<&StoredPart> = parts.collect();
-        let matrices: Vec<u64> = parts.iter().map(|p| p.shards.iter().map(len).sum()).collect();
-        let states: u64 = parts.iter().map(|p| p.state.as_ref().map_or(0, len)).sum();
+        let matrices: Vec<u64> = parts.iter().map(|p| matrix_bytes(p)).collect();
+        let states: u64 = parts.iter().map(|p| p.state_payload().map_or(0, |s| s.bytes() as u64)).sum();
         let planes: u64 = parts.iter().map(|p| second_public_matrix(p)).sum();
-        let hints: u64 = parts.iter().map(|p| len(&p.hint)).sum();
+        // Checksums of what is streamed, be it for a while, are in memory.
+        let sums = matrices.iter().sum::<u64>() / TILES_PER_SUM;
+        let hints = parts.iter().map(|p| p.hint_bytes()).sum::<u64>() + sums;
         let budget = memory.map(Memory::for_databases);
         let choice = choose(&matrices, states + planes, hints, budget, asked);
         let all = matrices.iter().sum::<u64>() + states + planes + hints;
@@ -177,7 +186,17 @@ impl Placing {
         let states = if choice.states == How::Copied { states } else { 0 };
         let total = waited_for.map(|(bytes, _)| bytes).sum::<u64>() + states;
         let (how, states) = (choice.matrices.into_iter(), choice.states);
-        Self { how, states, why, streamed: 0, at_once, bar: Bar::new(), done: 0, total }
+        Self { how, states, why, streamed: 0, careful: false, at_once, bar: Bar::new(), done: 0, total }
+    }
+
+    /// The same, of what failed before: all of it is compared with its checksums before anybody is answered.
+    pub(crate) fn careful(self) -> Self {
+        Self { careful: true, ..self }
+    }
+
+    /// Whether it is so.
+    pub(crate) fn is_careful(&self) -> bool {
+        self.careful
     }
 
     /// Places the next matrix and what belongs to it, and says so in the log.
@@ -190,7 +209,11 @@ impl Placing {
     ) -> anyhow::Result<Server> {
         let how = self.how.next().expect("one for each part");
         let state = self.place_state(part, device)?;
-        let bytes: u64 = part.shards.iter().map(len).sum();
+        let state_streamed = match part.state_payload() {
+            Some(payload) if self.states == How::Streamed => payload.bytes() as u64,
+            _ => 0,
+        };
+        let bytes = matrix_bytes(part);
         let (how_named, why) = (how.name(), &self.why);
         let wait = how == How::Copied && bytes <= self.at_once;
         let stream = || part.stream(device, StreamOptions::default());
@@ -205,7 +228,10 @@ impl Placing {
             let matrix = device.contract(&part.params.shape())?.place(shards)?;
             return Ok(Server::placed(part.params, device, matrix, state)?);
         };
-        self.streamed = self.streamed.max(bytes);
+        self.streamed = self.streamed.max(bytes + state_streamed);
+        if self.careful {
+            streamed.scan(&mut |_| Ok(()))?;
+        }
         let reader = streamed.reader();
         if how == How::Streamed {
             tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}");
@@ -226,7 +252,9 @@ impl Placing {
         let Some(payload) = part.state_payload() else { return Ok(None) };
         if self.states == How::Streamed {
             let streamed = part.stream_state(device, StreamOptions::default())?;
-            self.streamed = self.streamed.max(payload.bytes() as u64);
+            if let (Some(streamed), true) = (&streamed, self.careful) {
+                streamed.scan(&mut |_| Ok(()))?;
+            }
             return Ok(streamed.map(|s| Box::new(s) as _));
         }
         let state = Database::Packed(self.load(vec![payload])?);
@@ -324,19 +352,36 @@ impl Loading {
         if passes.recv_timeout(HEAD_START).is_ok() {
             let _ = passes.recv();
         }
-        let started = Instant::now();
-        let copied = load(part.shard_payloads(), &mut |_| ())
-            .and_then(|copies| Ok(contract.place(Database::Packed(copies))?));
-        match (copied, place.upgrade()) {
-            (Ok(copy), Some(place)) => {
-                *place.now.write().unwrap_or_else(PoisonError::into_inner) = copy.into();
-                tracing::info!(matrix = name, seconds = started.elapsed().as_secs_f64(), "the copy is there");
+        let mut tries = 0;
+        loop {
+            let started = Instant::now();
+            let copied = load(part.shard_payloads(), &mut |_| ())
+                .and_then(|copies| Ok(contract.place(Database::Packed(copies))?));
+            // None for an epoch that nobody asks for any more.
+            let Some(place) = place.upgrade() else { return };
+            match copied {
+                Ok(copy) => {
+                    *place.now.write().unwrap_or_else(PoisonError::into_inner) = copy.into();
+                    let seconds = started.elapsed().as_secs_f64();
+                    return tracing::info!(matrix = name, seconds, "the copy is there");
+                }
+                Err(error) if tries == 0 => {
+                    tracing::error!(
+                        matrix = name,
+                        "it can't be copied, and goes on to be streamed: {error:#}"
+                    );
+                }
+                Err(_) => {}
             }
-            (Err(error), Some(_)) => {
-                tracing::error!(matrix = name, "it can't be copied, and goes on to be streamed: {error:#}");
+            drop(place);
+            tries += 1;
+            // Its files may be restored. Passes end a wait no sooner, but the part's end does.
+            let again = Instant::now() + COPY_AGAIN;
+            while let Some(left) = again.checked_duration_since(Instant::now()) {
+                if passes.recv_timeout(left) == Err(RecvTimeoutError::Disconnected) {
+                    return;
+                }
             }
-            // An epoch that nobody asks for any more.
-            (_, None) => {}
         }
     }
 }
@@ -359,8 +404,8 @@ impl Placed for Loaded {
     }
 }
 
-fn len(bytes: &SharedBytes) -> u64 {
-    (**bytes).as_ref().len() as u64
+fn matrix_bytes(part: &StoredPart) -> u64 {
+    part.shard_payloads().iter().map(|shard| shard.bytes() as u64).sum()
 }
 
 /// Bytes of DoublePIR's second public matrix, which its server makes: four planes of 1024 by the groups.

@@ -16,9 +16,10 @@ const EVERY: Duration = Duration::from_secs(1);
 /// disk for itself.
 const HINTS_AFTER: Duration = Duration::from_secs(5);
 
-/// Opens a database's parts of these kinds as a table; also gives the hints that nobody checked yet.
+/// Opens a database's parts of these kinds as a table, all of it compared with its checksums if so; also gives the hints that
+/// nobody checked yet.
 pub(crate) type Open =
-    Box<dyn FnMut(&Stored, &dyn Fn(PartKind) -> bool) -> anyhow::Result<(Table, Hints)> + Send>;
+    Box<dyn FnMut(&Stored, bool, &dyn Fn(PartKind) -> bool) -> anyhow::Result<(Table, Hints)> + Send>;
 
 /// Hints in their files.
 pub(crate) type Hints = Vec<Arc<HintFile>>;
@@ -63,6 +64,9 @@ impl Watched {
                 hints
             }
             Err(error) => {
+                if always {
+                    handle.reloaded(false);
+                }
                 // The folder may be between two epochs: another look comes, and is silent.
                 if self.said || always {
                     tracing::warn!(
@@ -81,8 +85,10 @@ impl Watched {
     fn publish(&mut self, handle: &Handle, open: &mut Open, always: bool) -> anyhow::Result<Hints> {
         let stored = Stored::open(&self.dir)?;
         let (old, new) = (&self.manifest, stored.manifest());
-        let fails = handle.fails(&old.name);
-        if old == new && !(always && fails) {
+        // What fails is opened again when somebody says so, for its files may have been restored.
+        let mend = |kind| always && handle.fails(&old.name, kind);
+        let mending = PartKind::ALL.into_iter().any(mend);
+        if old == new && !mending {
             return Ok(Hints::new());
         }
         anyhow::ensure!(
@@ -92,11 +98,11 @@ impl Watched {
             new.name,
             old.name
         );
-        // What fails is opened again, for its files may have been mended.
-        let same_base = old.records == new.records && old.keys == new.keys && !fails;
-        let (table, hints) = open(&stored, &|kind| !(same_base && kind.is_base()))?;
+        let same_base = old.records == new.records && old.keys == new.keys;
+        let (table, hints) = open(&stored, mending, &|kind| !(same_base && kind.is_base()) || mend(kind))?;
         handle.publish(table)?;
-        tracing::info!(table = new.name, epoch = new.epoch, rows = new.live_rows(), same_base, "a new epoch");
+        let what = if old == new { "opened again" } else { "a new epoch" };
+        tracing::info!(table = new.name, epoch = new.epoch, rows = new.live_rows(), same_base, "{what}");
         self.manifest = new.clone();
         Ok(hints)
     }
@@ -107,10 +113,11 @@ pub(crate) fn run(
     mut watched: Vec<Watched>,
     handle: &Handle,
     mut open: Open,
-    mut unchecked: Hints,
+    unchecked: Hints,
     wake: &Receiver<()>,
 ) {
-    let mut since = Instant::now();
+    let due = |hint: &Arc<HintFile>| (Instant::now() + HINTS_AFTER, Arc::downgrade(hint));
+    let mut unchecked: Vec<_> = unchecked.iter().map(due).collect();
     loop {
         let always = match wake.recv_timeout(EVERY) {
             Ok(()) => true,
@@ -118,17 +125,14 @@ pub(crate) fn run(
             Err(RecvTimeoutError::Disconnected) => return,
         };
         for database in &mut watched {
-            let hints = database.look(handle, &mut open, always);
-            if !hints.is_empty() {
-                since = Instant::now();
-                unchecked.extend(hints);
-            }
+            unchecked.extend(database.look(handle, &mut open, always).iter().map(due));
         }
-        if since.elapsed() >= HINTS_AFTER {
-            for hint in unchecked.drain(..) {
-                if let Err(error) = hint.check() {
-                    tracing::error!("{error}");
-                }
+        // One at a time, for an epoch may wait.
+        if let Some(next) = unchecked.iter().position(|(due, _)| Instant::now() >= *due) {
+            // None of an epoch that is gone.
+            let hint = unchecked.swap_remove(next).1.upgrade();
+            if let Some(Err(error)) = hint.map(|hint| hint.check()) {
+                tracing::error!("{error}");
             }
         }
     }

@@ -109,10 +109,11 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         let stats = server.stats();
         let watched = stored.iter().map(Watched::new).collect();
         let (handle, on) = (server.handle(), device.clone());
-        let open: reload::Open = Box::new(move |stored, wanted| {
+        let open: reload::Open = Box::new(move |stored, careful, wanted| {
             let parts = stored.parts().filter(|(kind, _)| wanted(*kind)).map(|(_, part)| part);
             // What is left now: the epoch before is still there.
-            open(stored, &*on, &mut Placing::new(parts, Memory::left(said.as_deref())?, streamed), wanted)
+            let placing = Placing::new(parts, Memory::left(said.as_deref())?, streamed);
+            open(stored, &*on, &mut if careful { placing.careful() } else { placing }, wanted)
         });
         std::thread::Builder::new()
             .name("blindcore-reload".into())
@@ -349,7 +350,7 @@ fn open(
     let (mut parts, mut unchecked) = (Vec::new(), Vec::new());
     for (kind, part) in stored.parts().filter(|(kind, _)| wanted(*kind)) {
         let hint = Arc::new(part.hint_file()?);
-        if hint.bytes() <= HINT_AT_ONCE {
+        if hint.bytes() <= HINT_AT_ONCE || placing.is_careful() {
             hint.check()?;
         } else {
             unchecked.push(hint.clone());

@@ -32,10 +32,10 @@ pub(crate) fn chunks(
         if len == 0 {
             return None;
         }
-        client.fetched(len);
         let mut piece = vec![0; len];
         Some(match hint.read_at(range.start, &mut piece) {
             Ok(()) => {
+                client.fetched(len);
                 range.start += len as u64;
                 Ok(piece.into())
             }

@@ -97,7 +97,7 @@ impl Collector for Collected {
         out.0
             .encode_descriptor("blindcore_build", "What serves", None, MetricType::Info)?
             .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
-        let ready = state.ready.load(Ordering::Relaxed) && state.failing().is_empty();
+        let ready = state.ready.load(Ordering::Relaxed) && state.failing() == 0;
         out.gauge("blindcore_ready", "1 but where /readyz says no", ready.into())?;
 
         let stats = state.stats();

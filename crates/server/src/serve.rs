@@ -12,8 +12,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::middleware::from_fn_with_state;
 use axum::response::Response;
-use blindcore_wire::Reason;
 use blindcore_wire::proto::lookup_server::{LookupServer, SERVICE_NAME};
+use blindcore_wire::{PartKind, Reason};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -65,10 +65,11 @@ impl Handle {
         add(if done { &self.0.totals.reloads } else { &self.0.totals.reloads_failed }, 1);
     }
 
-    /// Whether something of a table's newest epoch is known not to be served: its last pass failed, or its hint does.
+    /// Whether a part of a table's newest epoch is known not to be served: its last pass failed, or its hint does.
     #[must_use]
-    pub fn fails(&self, table: &str) -> bool {
-        self.0.failing().iter().any(|(name, _)| name == table)
+    pub fn fails(&self, table: &str, part: PartKind) -> bool {
+        let table = self.0.table(table, None).ok();
+        table.is_some_and(|table| table.part(part).is_some_and(|part| part.fails()))
     }
 
     /// Serves a table from now on: a new one, or a new epoch of one that is served, whose base it may share.

@@ -66,7 +66,7 @@ impl HostedPart {
     }
 
     /// Whether it is known not to serve: its last pass failed, or its hint does.
-    fn fails(&self) -> bool {
+    pub(crate) fn fails(&self) -> bool {
         self.gatherer.failed() || self.hint.fails()
     }
 
@@ -89,6 +89,11 @@ impl HostedTable {
     /// The part, if the table has it.
     pub(crate) fn part(&self, kind: PartKind) -> Option<&Arc<HostedPart>> {
         self.parts.get(&kind)
+    }
+
+    /// How many of its parts are known not to be served.
+    fn failing(&self) -> usize {
+        self.parts.values().filter(|part| part.fails()).count()
     }
 
     /// Bytes that the description takes while it is sent, whichever way: its seeds once, and once as text.
@@ -283,19 +288,14 @@ impl State {
                 served: hosted.epochs.len() as u64,
                 rows: newest.description.rows(),
                 parts: newest.parts.keys().copied().collect(),
-                failing: newest.parts.values().filter(|part| part.fails()).count() as u64,
+                failing: newest.failing() as u64,
             })
             .collect()
     }
 
-    /// What of the newest epochs is known not to be served, by table.
-    pub(crate) fn failing(&self) -> Vec<(String, PartKind)> {
-        let fails = |table: &Arc<HostedTable>| {
-            let name = table.description.name().to_owned();
-            let parts = table.parts.iter().filter(|(_, part)| part.fails());
-            parts.map(move |(kind, _)| (name.clone(), *kind)).collect::<Vec<_>>()
-        };
-        self.newest().iter().flat_map(fails).collect()
+    /// How many tables have something at their newest epoch that is known not to be served.
+    pub(crate) fn failing(&self) -> usize {
+        self.read().values().filter_map(|hosted| hosted.epochs.first()).filter(|t| t.failing() > 0).count()
     }
 
     pub(crate) fn stats(&self) -> Stats {

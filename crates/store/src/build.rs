@@ -29,7 +29,7 @@ use crate::section::{self, HEADER, Header, Kind, Writer};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
 use crate::{
     Checksum, Entries, Entry, Order, Shard, SourceSpec, Spill, SpillError, StoreError, Stored, StreamOptions,
-    Streamed, codec, memory, tile_sums, update,
+    Streamed, codec, memory, sums, tile_sums, update,
 };
 
 /// What to build.
@@ -499,18 +499,32 @@ impl Build<'_> {
 
     /// A matrix whose hint is computed, which goes through it several times: streamed from its disk, where it was
     /// written past the page cache; or mapped for a device that wants its databases placed.
-    fn place(&self, params: &Params, shards: &[FileEntry]) -> Result<Box<dyn Placed>, StoreError> {
+    fn place(
+        &self,
+        params: &Params,
+        shards: &[FileEntry],
+        sums: &FileEntry,
+    ) -> Result<Box<dyn Placed>, StoreError> {
         let bytes: u64 = shards.iter().map(|s| s.bytes).sum();
         let memory = (bytes / HINT_SHARE).max(HINT_BYTES);
         let memory = memory::limit().map_or(memory, |limit| memory.min(limit.bytes() / 4));
         let shape = hint_shape(params, memory);
-        let open = |shard: &FileEntry| {
-            let path = self.dir.join(&shard.file);
+        let open = |entry: &FileEntry| {
+            let path = self.dir.join(&entry.file);
             let file = File::open(&path).map_err(|e| StoreError::io(&path, "read", e))?;
-            let start = HEADER as u64;
-            Ok(Shard { path, file, bytes: start..start + shard.bytes, checksum: Checksum::Nothing })
+            Ok::<_, StoreError>((path, file))
         };
-        let files = || shards.iter().map(open).collect::<Result<Vec<_>, StoreError>>();
+        let shard = |(shard, sums): (&FileEntry, Vec<u8>)| {
+            let (path, file) = open(shard)?;
+            let (start, checksum) = (HEADER as u64, Checksum::Tiles(sums));
+            Ok(Shard { path, file, bytes: start..start + shard.bytes, checksum })
+        };
+        let files = || {
+            let (path, mut file) = open(sums)?;
+            let read = sums::read(&mut file, shards.iter().map(|s| s.bytes));
+            let (sums, _) = read.map_err(|e| StoreError::io(&path, "read", e))?;
+            shards.iter().zip(sums).map(shard).collect::<Result<Vec<_>, StoreError>>()
+        };
         let options = StreamOptions { piece_bytes: HINT_PIECE, pieces: 3, ..StreamOptions::default() };
         match Streamed::open(self.device, &shape, files()?, options) {
             Err(StoreError::Lookup(blindcore_lookup::Error::Device(Error::Unsupported { .. }))) => {}
@@ -535,7 +549,7 @@ impl Build<'_> {
         let proofs = wanted.depth.map(|depth| Proofs { depth, chunks });
         watch(Stage::Hint, 0, None)?;
         let digest = params.digest();
-        let matrix = self.place(params, &shards)?;
+        let matrix = self.place(params, &shards, &sums)?;
         let mut state = None;
         let header = |kind, payload_bytes| Header {
             kind: kind as u32,

@@ -3,22 +3,26 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use memmap2::MmapMut;
 
 use crate::section::{self, HEADER, Header};
+use crate::stored::damaged;
 use crate::sums::{self, TILE, tile_sums};
 use crate::{StoreError, direct};
 
-/// A hint on its disk. Once [`HintFile::check`] has read all of it, every piece is compared with what was read then: who
+/// A hint on its disk. Once [`HintFile::check`] has read all of it, every piece of it is compared with what was read then: who
 /// changes the file in place is noticed, and who cuts it harms nothing else.
 #[derive(Debug)]
 pub struct HintFile {
     path: PathBuf,
     header: Header,
     file: File,
+    /// The same file for the first check: whether reads go past the cache is a matter of the file that was opened, and another
+    /// may have its name by then.
+    unchecked: Mutex<Option<File>>,
     /// Checksums of its tiles once it was read, or none where it was damaged.
     sums: OnceLock<Option<Vec<u8>>>,
     fails: AtomicBool,
@@ -27,7 +31,8 @@ pub struct HintFile {
 impl HintFile {
     pub(crate) fn open(path: PathBuf, header: Header) -> Result<Self, StoreError> {
         let file = section::open_file(&path, &header)?;
-        Ok(Self { path, header, file, sums: OnceLock::new(), fails: AtomicBool::new(false) })
+        let unchecked = Mutex::new(Some(section::open_file(&path, &header)?));
+        Ok(Self { path, header, file, unchecked, sums: OnceLock::new(), fails: AtomicBool::new(false) })
     }
 
     /// How long it is.
@@ -51,14 +56,16 @@ impl HintFile {
         let read = self.noted(self.read_all())?;
         let right = read.is_some();
         let _ = self.sums.set(read);
-        if right { Ok(()) } else { self.noted(Err(self.damaged())) }
+        if right { Ok(()) } else { self.noted(Err(damaged(&self.path))) }
     }
 
     fn read_all(&self) -> Result<Option<Vec<u8>>, StoreError> {
         const STEP: usize = 1 << 20;
         let io = |e| StoreError::io(&self.path, "read", e);
-        // Of its own: whether reads go past the cache is a matter of the file that was opened.
-        let mut file = section::open_file(&self.path, &self.header)?;
+        let mut file = match self.unchecked.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(file) => file,
+            None => section::open_file(&self.path, &self.header)?,
+        };
         file.seek(SeekFrom::Start(HEADER as u64)).map_err(io)?;
         let mut buffer = MmapMut::map_anon(STEP).map_err(io)?;
         let (mut hasher, mut sums) = (blake3::Hasher::new(), Vec::new());
@@ -86,7 +93,7 @@ impl HintFile {
         let Some(end) = end else { return Err(self.io(io::ErrorKind::UnexpectedEof.into())) };
         let sums = match self.sums.get() {
             None => return self.read(offset, into),
-            Some(None) => return Err(self.damaged()),
+            Some(None) => return Err(damaged(&self.path)),
             Some(Some(sums)) => sums,
         };
         // Whole tiles, of which the last may be shorter.
@@ -95,7 +102,7 @@ impl HintFile {
         let mut tiles = vec![0; (last - first) as usize];
         self.read(first, &mut tiles)?;
         if !sums::fit(sums, (first / TILE as u64) as usize, &tiles) {
-            return Err(self.damaged());
+            return Err(damaged(&self.path));
         }
         let start = (offset - first) as usize;
         into.copy_from_slice(&tiles[start..start + into.len()]);
@@ -124,11 +131,6 @@ impl HintFile {
 
     fn io(&self, error: io::Error) -> StoreError {
         StoreError::io(&self.path, "read", error)
-    }
-
-    fn damaged(&self) -> StoreError {
-        let why = "its contents don't fit its checksum".into();
-        StoreError::Damaged { path: self.path.clone(), why }
     }
 }
 

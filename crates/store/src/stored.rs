@@ -71,7 +71,7 @@ impl Payload<'_> {
     /// How many bytes there are.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        usize::try_from(self.header.payload_bytes).expect("it was mapped")
+        usize::try_from(self.header.payload_bytes).expect("no address space holds it")
     }
 
     /// Reads it into memory of its length, past the page cache where that works, and compares it with its checksum.
@@ -93,16 +93,10 @@ impl Payload<'_> {
         check.finish()
     }
 
-    /// Compares what is mapped of it with its checksum, and tells as [`Payload::read`] does.
-    ///
-    /// # Errors
-    /// It is damaged.
-    pub fn check(&self, mapped: &[u8], progress: &mut dyn FnMut(usize)) -> Result<(), StoreError> {
+    /// Compares what is mapped of it with its checksum.
+    fn check(&self, mapped: &[u8]) -> Result<(), StoreError> {
         let mut check = Check::new(self.path, &self.header.payload_digest);
-        for part in mapped.chunks(1 << 20) {
-            check.update(part);
-            progress(part.len());
-        }
+        check.update(mapped);
         check.finish()
     }
 }
@@ -124,12 +118,13 @@ impl<'a> Check<'a> {
     }
 
     fn finish(self) -> Result<(), StoreError> {
-        if *self.hasher.finalize().as_bytes() == *self.digest {
-            return Ok(());
-        }
-        let why = "its contents don't fit its checksum".into();
-        Err(StoreError::Damaged { path: self.path.into(), why })
+        if self.hasher.finalize() == *self.digest { Ok(()) } else { Err(damaged(self.path)) }
     }
+}
+
+/// A file doesn't fit its checksum.
+pub(crate) fn damaged(path: &Path) -> StoreError {
+    StoreError::Damaged { path: path.into(), why: "its contents don't fit its checksum".into() }
 }
 
 impl StoredPart {
@@ -137,6 +132,12 @@ impl StoredPart {
     #[must_use]
     pub fn shard_payloads(&self) -> Vec<Payload<'_>> {
         self.files.iter().map(|(path, header)| Payload { path, header }).collect()
+    }
+
+    /// Bytes of the hint.
+    #[must_use]
+    pub fn hint_bytes(&self) -> u64 {
+        self.hint_file.1.payload_bytes
     }
 
     /// The file of what DoublePIR keeps.
@@ -180,9 +181,12 @@ impl StoredPart {
         let mut sums = match &self.sums {
             None => None,
             Some((_, path, header)) => {
-                let payload = Payload { path, header };
-                let mut sums = vec![0; payload.bytes()];
-                payload.read(&mut sums, &mut |_| ())?;
+                let mut file = section::open_file(path, header)?;
+                let read = sums::read(&mut file, self.files.iter().map(|(_, header)| header.payload_bytes));
+                let (sums, digest) = read.map_err(|e| StoreError::io(path, "read", e))?;
+                if digest != header.payload_digest {
+                    return Err(damaged(path));
+                }
                 Some(sums.into_iter())
             }
         };
@@ -190,7 +194,7 @@ impl StoredPart {
             let file = section::open_file(path, header)?;
             let (start, bytes) = (section::HEADER as u64, header.payload_bytes);
             let checksum = match &mut sums {
-                Some(sums) => Checksum::Tiles(sums.take(sums::bytes(bytes) as usize).collect()),
+                Some(sums) => Checksum::Tiles(sums.next().expect("of every file")),
                 None => Checksum::Whole(header.payload_digest),
             };
             Ok(Shard { path: path.clone(), file, bytes: start..start + bytes, checksum })
@@ -401,10 +405,10 @@ impl StoredPart {
     /// It is damaged.
     pub(crate) fn check_cells(&self) -> Result<(), StoreError> {
         if let Some((sums, path, header)) = &self.sums {
-            return Payload { path, header }.check((**sums).as_ref(), &mut |_| ());
+            return Payload { path, header }.check((**sums).as_ref());
         }
         let mut files = self.shards.iter().zip(self.shard_payloads());
-        files.try_for_each(|(mapped, payload)| payload.check((**mapped).as_ref(), &mut |_| ()))
+        files.try_for_each(|(mapped, payload)| payload.check((**mapped).as_ref()))
     }
 
     /// The record of a key, if it is there: its blocks one after another.
@@ -447,7 +451,7 @@ impl StoredPart {
         const COLUMNS: usize = TILE / ROWS;
         let stripe_tiles = Layout::Tiles16x64.stripe_bytes(&self.params.shape()) / TILE;
         let first = group * self.params.geometry.record_bytes;
-        let mut tiles = [&[0; TILE]; N];
+        let mut tiles = [[0; TILE]; N];
         (first..first + self.describe().content_bytes()).map(move |row| {
             if row == first || row % ROWS == 0 {
                 for (tile, column) in tiles.iter_mut().zip(columns) {
@@ -460,8 +464,8 @@ impl StoredPart {
         })
     }
 
-    /// A tile of the matrix, as it was written.
-    fn tile(&self, number: usize) -> Result<&[u8; TILE], StoreError> {
+    /// A tile of the matrix, as it was written. It is a copy that was compared, whatever happens to the file.
+    fn tile(&self, number: usize) -> Result<[u8; TILE], StoreError> {
         let sums = self.sums.as_ref().map(|(sums, ..)| (**sums).as_ref());
         let mut at = number * TILE;
         for (shard, (path, _)) in self.shards.iter().map(|s| (**s).as_ref()).zip(&self.files) {
@@ -469,7 +473,8 @@ impl StoredPart {
                 at -= shard.len();
                 continue;
             }
-            let tile = shard[at..].first_chunk().filter(|t| sums.is_none_or(|s| sums::fit(s, number, *t)));
+            let tile = shard[at..].first_chunk().copied();
+            let tile = tile.filter(|t| sums.is_none_or(|s| sums::fit(s, number, t)));
             return tile.ok_or_else(|| {
                 let why =
                     format!("its {TILE} bytes from {} on don't fit their checksum", section::HEADER + at);
@@ -523,8 +528,10 @@ fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, 
         // A wrong seed finds nothing where a row is, and there are few of them: they are read whole.
         seeds: match &part.seeds {
             Some(entry) => {
-                let seeds = (*open(entry, Kind::Seeds)?).as_ref().to_vec();
-                whole(dir, entry, &seeds)?;
+                let (path, header) = (dir.join(&entry.file), header(entry, Kind::Seeds));
+                let payload = Payload { path: &path, header: &header };
+                let mut seeds = vec![0; payload.bytes()];
+                payload.read(&mut seeds, &mut |_| ())?;
                 Some(seeds)
             }
             None => None,

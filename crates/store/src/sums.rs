@@ -5,7 +5,12 @@
 //! tile are always found, whatever else with a chance of 2^-32 to be missed. Who may write the shards may write these
 //! too: they are against disks, not against people.
 
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
 use blindcore_accel::Layout;
+
+use crate::section::HEADER;
 
 /// Bytes of a tile, of which the stripes of [`Layout::Tiles16x64`] are made.
 pub(crate) const TILE: usize = 64 * Layout::Tiles16x64.stripe_rows();
@@ -26,6 +31,23 @@ pub fn tile_sums(tiles: &[u8]) -> impl Iterator<Item = u8> {
 pub(crate) fn fit(sums: &[u8], first: usize, tiles: &[u8]) -> bool {
     let sums = sums.as_chunks::<SUM>().0.get(first..).unwrap_or_default();
     tiles.len() <= sums.len() * TILE && tiles.chunks(TILE).zip(sums).all(|(tile, s)| *s == sum(tile))
+}
+
+/// Reads the checksums of files of so many bytes of tiles each, which follow one another; also gives their BLAKE3.
+pub(crate) fn read(
+    file: &mut File,
+    files: impl Iterator<Item = u64>,
+) -> io::Result<(Vec<Vec<u8>>, [u8; 32])> {
+    file.seek(SeekFrom::Start(HEADER as u64))?;
+    let mut hasher = blake3::Hasher::new();
+    let one = |tiles: u64| {
+        let mut sums = vec![0; bytes(tiles) as usize];
+        file.read_exact(&mut sums)?;
+        hasher.update(&sums);
+        Ok(sums)
+    };
+    let sums = files.map(one).collect::<io::Result<_>>()?;
+    Ok((sums, hasher.finalize().into()))
 }
 
 fn sum(tile: &[u8]) -> [u8; SUM] {

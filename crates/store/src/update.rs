@@ -8,7 +8,7 @@
 //!
 //! What it costs goes with the rows that differ from the base, not with the base. All new files are made in a hidden
 //! folder within the database, moved beside the others, and named by a manifest that replaces the old one in one
-//! step; a server that serves the epoch before has its files mapped and goes on.
+//! step; a server that serves the epoch before has its files open and goes on.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ use serde_json::json;
 use super::table::table;
 use super::{Row, Samples, print};
 use crate::Outcome;
-use crate::args::BenchLookup;
+use crate::args::{BenchLookup, LookupBench};
 use crate::output::{self, Bar};
 
 const GATHERED: usize = 16;
@@ -38,21 +38,38 @@ pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
     let two = Cpu::with_threads(&args.device, 2)?;
     let mut bar = Bar::new();
 
-    let mut rows = scan(args, side, &one, &two, &mut bar)?;
-    let loop_rate =
-        rows.iter().find(|r| r.id == "lookup.simplepir.1t").map_or(f64::NAN, |r| r.value.median());
-    rows.push(hint(args, side.min(16_384), &one, loop_rate, &mut bar)?);
-    rows.push(client(args, &mut bar)?);
+    let wanted = |what| args.only.is_none_or(|only| only == what);
+    let mut rows = Vec::new();
+    // A hint is compared with the loop that the scan measures.
+    if wanted(LookupBench::Scan) || wanted(LookupBench::Hint) {
+        rows.extend(scan(args, side, &one, &two, &mut bar)?);
+    }
+    if wanted(LookupBench::Hint) {
+        let peer = rows.iter().find(|r| r.id == "lookup.simplepir.1t");
+        let loop_rate = peer.map_or(f64::NAN, |r| r.value.median());
+        rows.push(hint(args, side.min(16_384), &one, loop_rate, &mut bar)?);
+    }
+    if wanted(LookupBench::Client) {
+        rows.push(client(args, &mut bar)?);
+    }
     let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
-    rows.extend(table(args, table_bytes, &two, &mut bar)?);
+    if wanted(LookupBench::Table) {
+        rows.extend(table(args, table_bytes, &two, &mut bar)?);
+    }
     let mut reader = None;
     match &args.disk {
-        Some(dir) => {
+        Some(dir) if wanted(LookupBench::Disk) => {
             let (measured, how) = disk(args, dir, side, &two, &mut bar)?;
             rows.extend(measured);
             reader = Some(how);
         }
-        None => output::note("what a disk does is left out: say --disk DIR, a folder on the disk to measure"),
+        None if args.only == Some(LookupBench::Disk) => {
+            anyhow::bail!("--only disk needs a disk; add --disk DIR, a folder on it")
+        }
+        None if args.only.is_none() => {
+            output::note("what a disk does is left out: say --disk DIR, a folder on the disk to measure");
+        }
+        _ => {}
     }
     drop(bar);
     let settings = json!({
