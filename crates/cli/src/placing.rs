@@ -36,8 +36,8 @@ impl How {
 
 /// Bytes of a matrix that is copied before anybody is answered; a larger one is streamed until its copy is there.
 const AT_ONCE: u64 = 256 << 20;
-/// Bytes of a matrix for each of its checksums of tiles.
-const TILES_PER_SUM: u64 = 1024 / 4;
+/// Bytes of a matrix for each byte of the checksums of its tiles.
+const BYTES_PER_SUM: u64 = 1024 / 4;
 /// How long the copy of a larger one waits for a first query, so that its pass has the disk for itself.
 const HEAD_START: Duration = Duration::from_secs(1);
 
@@ -165,7 +165,7 @@ impl Placing {
         let states: u64 = parts.iter().map(|p| p.state_payload().map_or(0, |s| s.bytes() as u64)).sum();
         let planes: u64 = parts.iter().map(|p| second_public_matrix(p)).sum();
         // Checksums of what is streamed, be it for a while, are in memory.
-        let sums = matrices.iter().sum::<u64>() / TILES_PER_SUM;
+        let sums = matrices.iter().sum::<u64>() / BYTES_PER_SUM;
         let hints = parts.iter().map(|p| p.hint_bytes()).sum::<u64>() + sums;
         let budget = memory.map(Memory::for_databases);
         let choice = choose(&matrices, states + planes, hints, budget, asked);
