@@ -112,11 +112,11 @@ class Server:
         return [entry for entry in entries if entry.get("message") == "query"]
 
     def memory(self):
-        """Bytes in memory, hints too, but for pages of other files of the database: its copies are what is read."""
+        """Bytes in memory, but for pages of the database's files: its copies are what is read."""
         total, counted = 0, True
         for line in pathlib.Path(f"/proc/{self.child.pid}/smaps").read_text().splitlines():
             if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
-                counted = "/t.db/" not in line or line.endswith(".hint")
+                counted = "/t.db/" not in line
             elif counted and line.startswith("Rss:"):
                 total += int(line.split()[1]) * 1024
         return total

@@ -1,4 +1,5 @@
-//! Files that are written and read once, in order: past the page cache where their file system does that.
+//! Files that are written and read once, in order: past the page cache where their file system does that, by threads that
+//! write and read while others compute.
 //!
 //! What goes through the page cache takes memory from whoever serves on the same machine, and a page that the system
 //! must find first may cost more than the disk does, as on a virtual machine that gives back what it doesn't use.
@@ -6,6 +7,9 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
 
 use memmap2::MmapMut;
 
@@ -17,52 +21,105 @@ const WRITE_BYTES: usize = 2 << 20;
 /// A new file. Only whole buffers go past the page cache, so that a small file costs nothing more.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    file: File,
     /// At the start of a page.
     buffer: MmapMut,
     used: usize,
-    direct: bool,
+    to: To,
+}
+
+/// Where buffers go.
+#[derive(Debug)]
+enum To {
+    /// A file that has none yet.
+    Here(File),
+    /// A thread that writes one while the next is filled. It ends with an error, or once no more come.
+    Behind { full: Sender<MmapMut>, empty: Receiver<MmapMut>, thread: JoinHandle<io::Result<File>> },
+    /// One that couldn't be written before.
+    Lost,
 }
 
 impl Writer {
     /// Writes from the start of an empty file.
     pub(crate) fn new(file: File) -> io::Result<Self> {
-        Ok(Self { file, buffer: MmapMut::map_anon(WRITE_BYTES)?, used: 0, direct: true })
+        Ok(Self { buffer: MmapMut::map_anon(WRITE_BYTES)?, used: 0, to: To::Here(file) })
     }
 
     /// Writes what is left, and gives the file back, its next byte its end.
     pub(crate) fn into_file(mut self) -> io::Result<File> {
-        let _ = set_direct(&self.file, false);
-        self.file.write_all(&self.buffer[..self.used])?;
-        Ok(self.file)
+        let mut file = match std::mem::replace(&mut self.to, To::Lost) {
+            To::Here(file) => file,
+            To::Behind { full, thread, .. } => {
+                drop(full);
+                joined(thread)?
+            }
+            To::Lost => return Err(lost()),
+        };
+        file.write_all(&self.buffer[..self.used])?;
+        Ok(file)
     }
 
-    fn write_buffer(&mut self) -> io::Result<()> {
-        if self.direct {
-            self.direct = set_direct(&self.file, true).is_ok();
+    /// Has the buffer written, and goes on with another one.
+    fn turn(&mut self) -> io::Result<()> {
+        self.to = match std::mem::replace(&mut self.to, To::Lost) {
+            To::Here(file) => {
+                let (full, buffers) = channel();
+                let (back, empty) = channel();
+                let _ = back.send(MmapMut::map_anon(WRITE_BYTES)?);
+                let write = move || write_buffers(file, &buffers, &back);
+                let thread = Builder::new().name("writer".into()).spawn(write)?;
+                To::Behind { full, empty, thread }
+            }
+            to => to,
+        };
+        let To::Behind { full, empty, .. } = &self.to else { return Err(lost()) };
+        if let Ok(next) = empty.recv() {
+            // Where the thread is gone meanwhile the next turn, or the end, says why.
+            let _ = full.send(std::mem::replace(&mut self.buffer, next));
+            self.used = 0;
+            return Ok(());
         }
-        let mut left = &self.buffer[..];
+        match std::mem::replace(&mut self.to, To::Lost) {
+            To::Behind { thread, .. } => Err(joined(thread).err().unwrap_or_else(lost)),
+            _ => Err(lost()),
+        }
+    }
+}
+
+fn lost() -> io::Error {
+    io::Error::other("what came before couldn't be written or read")
+}
+
+fn joined<T>(thread: JoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// Writes whole buffers as they come, past the page cache where that works, and gives them back.
+fn write_buffers(mut file: File, buffers: &Receiver<MmapMut>, back: &Sender<MmapMut>) -> io::Result<File> {
+    let mut direct = set_direct(&file, true).is_ok();
+    for buffer in buffers {
+        let mut left = &buffer[..];
         while !left.is_empty() {
-            match self.file.write(left) {
+            match file.write(left) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 // What is left must start at a block again.
-                Ok(n) if self.direct && n % BLOCK != 0 => {
-                    self.direct = false;
-                    set_direct(&self.file, false)?;
+                Ok(n) if direct && n % BLOCK != 0 => {
+                    direct = false;
+                    set_direct(&file, false)?;
                     left = &left[n..];
                 }
                 Ok(n) => left = &left[n..],
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if self.direct && e.kind() == io::ErrorKind::InvalidInput => {
-                    self.direct = false;
-                    set_direct(&self.file, false)?;
+                Err(e) if direct && e.kind() == io::ErrorKind::InvalidInput => {
+                    direct = false;
+                    set_direct(&file, false)?;
                 }
                 Err(e) => return Err(e),
             }
         }
-        self.used = 0;
-        Ok(())
+        let _ = back.send(buffer);
     }
+    let _ = set_direct(&file, false);
+    Ok(file)
 }
 
 impl Write for Writer {
@@ -71,7 +128,7 @@ impl Write for Writer {
         self.buffer[self.used..self.used + len].copy_from_slice(&bytes[..len]);
         self.used += len;
         if self.used == WRITE_BYTES {
-            self.write_buffer()?;
+            self.turn()?;
         }
         Ok(len)
     }
@@ -82,25 +139,79 @@ impl Write for Writer {
     }
 }
 
+/// A thread that reads parts of files while those before them are used.
+#[derive(Debug)]
+pub(crate) struct Ahead(Sender<Part>);
+
+/// The next bytes of a file, or where they are to go.
+#[derive(Debug)]
+struct Part {
+    file: File,
+    direct: bool,
+    /// At the start of a page.
+    buffer: MmapMut,
+    /// What of it was read: nothing at the end of the file.
+    read: io::Result<usize>,
+    back: Sender<Part>,
+}
+
+impl Ahead {
+    pub(crate) fn start() -> io::Result<Self> {
+        let (sender, parts) = channel::<Part>();
+        let run = move || {
+            for mut part in parts {
+                part.fill();
+                let back = part.back.clone();
+                let _ = back.send(part);
+            }
+        };
+        Builder::new().name("reader".into()).spawn(run)?;
+        Ok(Self(sender))
+    }
+}
+
+impl Part {
+    fn fill(&mut self) {
+        self.read = loop {
+            match self.file.read(&mut self.buffer) {
+                Err(e) if self.direct && e.kind() == io::ErrorKind::InvalidInput => {
+                    // Its end, or a file system that only says so now.
+                    self.direct = false;
+                    if let Err(e) = set_direct(&self.file, false) {
+                        break Err(e);
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => break other,
+            }
+        };
+    }
+}
+
 /// A file from its start to its end.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    file: File,
     /// At the start of a page.
     buffer: MmapMut,
     /// What of it was read, and what of that was taken.
     len: usize,
     taken: usize,
-    direct: bool,
+    ahead: Sender<Part>,
+    next: Receiver<Part>,
+    /// The part behind the last one. Its file stays open: it may have no name any more.
+    end: Option<Part>,
 }
 
 impl Reader {
-    /// Reads so many bytes at a time, but for the rest of a block.
-    pub(crate) fn new(mut file: File, bytes: usize) -> io::Result<Self> {
+    /// Reads so many bytes at a time, but for the rest of a block, and as many ahead.
+    pub(crate) fn new(mut file: File, bytes: usize, ahead: &Ahead) -> io::Result<Self> {
         file.seek(SeekFrom::Start(0))?;
-        let buffer = MmapMut::map_anon(bytes.next_multiple_of(BLOCK))?;
+        let buffer = || MmapMut::map_anon(bytes.next_multiple_of(BLOCK));
         let direct = set_direct(&file, true).is_ok();
-        Ok(Self { file, buffer, len: 0, taken: 0, direct })
+        let (back, next) = channel();
+        let part = Part { file, direct, buffer: buffer()?, read: Ok(0), back };
+        ahead.0.send(part).map_err(|_| lost())?;
+        Ok(Self { buffer: buffer()?, len: 0, taken: 0, ahead: ahead.0.clone(), next, end: None })
     }
 
     /// What was read and not taken.
@@ -121,19 +232,15 @@ impl Read for Reader {
 
 impl BufRead for Reader {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.taken == self.len {
-            (self.taken, self.len) = (0, 0);
-            self.len = loop {
-                match self.file.read(&mut self.buffer) {
-                    Err(e) if self.direct && e.kind() == io::ErrorKind::InvalidInput => {
-                        // Its end, or a file system that only says so now.
-                        self.direct = false;
-                        set_direct(&self.file, false)?;
-                    }
-                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                    other => break other?,
-                }
-            };
+        if self.taken == self.len && self.end.is_none() {
+            let mut part = self.next.recv().map_err(|_| lost())?;
+            (self.taken, self.len) = (0, std::mem::replace(&mut part.read, Ok(0))?);
+            std::mem::swap(&mut self.buffer, &mut part.buffer);
+            if self.len == 0 {
+                self.end = Some(part);
+            } else {
+                self.ahead.send(part).map_err(|_| lost())?;
+            }
         }
         Ok(&self.buffer[self.taken..self.len])
     }
@@ -213,6 +320,7 @@ mod tests {
     #[test]
     fn what_is_written_in_pieces_is_read_in_pieces() {
         let noise: Vec<u8> = (0..5 * WRITE_BYTES / 2 + 77).map(|i| (i * i / 251) as u8).collect();
+        let ahead = Ahead::start().unwrap();
         // A folder in memory may refuse to go past the cache.
         let in_memory = tempfile::tempdir_in("/dev/shm").ok();
         for folder in [Some(tempfile::tempdir().unwrap()), in_memory].into_iter().flatten() {
@@ -229,7 +337,7 @@ mod tests {
                 let mut file = writer.into_file().unwrap();
                 assert_eq!(file.stream_position().unwrap(), len as u64);
                 assert!(std::fs::read(&path).unwrap() == noise[..len], "{len} by {piece}");
-                let mut reader = Reader::new(File::open(&path).unwrap(), buffer).unwrap();
+                let mut reader = Reader::new(File::open(&path).unwrap(), buffer, &ahead).unwrap();
                 let mut back = Vec::new();
                 while !reader.fill_buf().unwrap().is_empty() {
                     let mut some = vec![0; piece.min(len - back.len())];
@@ -269,7 +377,7 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn a_full_disk_is_said_at_once_or_at_the_end() {
-        for len in [100, WRITE_BYTES + 1] {
+        for len in [100, WRITE_BYTES + 1, 4 * WRITE_BYTES] {
             let mut writer = Writer::new(File::options().write(true).open("/dev/full").unwrap()).unwrap();
             let error =
                 writer.write_all(&vec![1; len]).and_then(|()| writer.into_file().map(drop)).unwrap_err();

@@ -215,7 +215,7 @@ impl Spill {
             if at + group > self.runs.len() {
                 at = 0;
             }
-            let mut merge = Merge::open(self.runs.drain(at..at + group), self.memory)?;
+            let mut merge = Merge::open(&self.dir, self.runs.drain(at..at + group), self.memory)?;
             let mut out = Writer::create(&self.dir)?;
             let mut entry = Buffer::default();
             let mut payload = Vec::new();
@@ -229,7 +229,7 @@ impl Spill {
             self.runs.insert(at, out.finish()?);
             at += 1;
         }
-        Ok(Entries(Feed::Files(Merge::open(self.runs, self.memory)?)))
+        Ok(Entries(Feed::Files(Merge::open(&self.dir, self.runs, self.memory)?)))
     }
 
     /// Has the buffer emptied into a file, for [`Order::Arrival`] always the same one, else one of its own, and
@@ -509,13 +509,16 @@ struct Merge {
 
 impl Merge {
     fn open(
+        dir: &Path,
         runs: impl IntoIterator<Item = Run, IntoIter: ExactSizeIterator>,
         memory: usize,
     ) -> Result<Self, SpillError> {
         let runs = runs.into_iter();
-        let buffer = (memory / runs.len().max(1)).clamp(MIN_BUFFER, MAX_BUFFER);
+        // Two of each: what is taken, and what is read ahead.
+        let buffer = (memory / (2 * runs.len().max(1))).clamp(MIN_BUFFER, MAX_BUFFER);
+        let ahead = direct::Ahead::start().map_err(failed(dir, "read"))?;
         let open = |run: Run| {
-            let open = File::open(&run.path).and_then(|file| direct::Reader::new(file, buffer));
+            let open = File::open(&run.path).and_then(|file| direct::Reader::new(file, buffer, &ahead));
             let reader = open.map_err(failed(&run.path, "read"))?;
             Ok((run, reader))
         };
@@ -543,6 +546,16 @@ impl Merge {
             None => drop(PeekMut::pop(least)),
         }
         Ok(())
+    }
+}
+
+impl Drop for Merge {
+    /// A disk may take long to free the blocks of a file, which it does once its name is gone and it is closed: nobody
+    /// waits for that.
+    fn drop(&mut self) {
+        let readers: Vec<_> = self.runs.drain(..).map(|(_, reader)| reader).collect();
+        // Without a thread they are closed at once.
+        let _ = thread::Builder::new().name("spill".into()).spawn(move || drop(readers));
     }
 }
 

@@ -13,7 +13,7 @@ use super::rates::Rates;
 const MONTH: f64 = 365.0 * 86_400.0 / 12.0;
 /// Memory of a server beside its tables.
 const SERVER_BYTES: u64 = 16 << 20;
-/// Databases and hints are copied to pages of so many bytes.
+/// Databases are copied to pages of so many bytes.
 const PAGE_BYTES: u64 = 2 << 20;
 /// A database is rebuilt after so many epochs, at most.
 const MAX_EPOCHS: u64 = 64;
@@ -242,15 +242,10 @@ impl Table {
 
         let parts = || [Some(&records), self.keys.as_ref()].into_iter().flatten();
         let pages = |bytes: usize| (bytes as u64).next_multiple_of(PAGE_BYTES);
-        let memory = |p: &Params| {
-            pages(p.database_bytes())
-                + pages(p.state_bytes())
-                + pages(4 * p.hint_words())
-                + second_matrix_bytes(p)
-        };
+        let memory = |p: &Params| pages(p.database_bytes()) + pages(p.state_bytes()) + second_matrix_bytes(p);
         let on_disk = |p: &Params| (p.database_bytes() + p.state_bytes() + 4 * p.hint_words()) as u64;
-        let memory_bytes =
-            parts().map(memory).sum::<u64>() + pages((roots + self.key_roots) as usize) + SERVER_BYTES;
+        // Hints are read from their files when somebody asks.
+        let memory_bytes = parts().map(memory).sum::<u64>() + SERVER_BYTES;
         let disk_bytes =
             parts().map(on_disk).sum::<u64>() + roots + self.key_roots + records.geometry.groups as u64;
         let build_seconds = self.build(question, rates);
@@ -421,7 +416,7 @@ mod tests {
         let (one, four) = (costs(&question(1 << 22, 256)), costs(&question(1 << 24, 256)));
         times(four.server_seconds, one.server_seconds, 4.0);
         times(four.server_seconds_gathered, one.server_seconds_gathered, 4.0);
-        let matrix = |c: &Costs| (c.memory_bytes - c.hint_bytes - SERVER_BYTES) as f64;
+        let matrix = |c: &Costs| (c.memory_bytes - SERVER_BYTES) as f64;
         times(matrix(&four), matrix(&one), 4.0);
         times(four.million.passes, one.million.passes, 4.0);
         let sides: [fn(&Costs) -> f64; 6] = [
