@@ -758,8 +758,8 @@ fn float(position: usize, negative: bool, magnitude: &[u64], exponent: i32) -> R
     let value = if highest < f64::MIN_EXP - 1 {
         // Subnormal: round once, at the last bit that there is.
         let unit = Encoding { exponent: 0, bound: Bound::ZERO };
-        let (_, mantissa, _) = unit.round((false, top, shift + 1074));
-        f64::from_bits(mantissa)
+        let (_, mantissa, zeros) = unit.round((false, top, shift + 1074));
+        f64::from_bits(mantissa << zeros)
     } else {
         // Rounded by the conversion; the two products are exact or pass the largest float.
         let half = shift / 2;
@@ -948,7 +948,8 @@ mod tests {
 
     #[test]
     fn subnormals_and_the_largest_float_decode() {
-        for value in [5e-324, 1e-310, f64::MIN_POSITIVE, f64::MAX] {
+        // The second ends in zeros and has an exponent above that of its last bit.
+        for value in [5e-324, 2e-323, 1e-310, f64::MIN_POSITIVE, f64::MAX] {
             let exponent = exact_exponent(value);
             let (_, mantissa, shift) = Encoding { exponent, bound: Bound::ZERO }.round(parts(value));
             assert_eq!(float(0, false, big(mantissa, shift).as_words(), exponent).unwrap(), value);
