@@ -69,6 +69,13 @@ pub(crate) fn refused(output: &Output, words: &[&str]) {
     }
 }
 
+/// Sends a process a signal, by its option of `kill`.
+#[cfg(unix)]
+pub(crate) fn signal(process: &Child, name: &str) {
+    let pid = process.id().to_string();
+    assert!(Command::new("kill").args([name, &pid]).status().expect("kill runs").success());
+}
+
 /// A server process, ended with its value.
 pub(crate) struct Serving {
     pub(crate) child: Child,
@@ -128,15 +135,13 @@ impl Serving {
     /// Asks it to read its files anew.
     #[cfg(unix)]
     pub(crate) fn hang_up(&self) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-HUP", &pid]).status().expect("kill runs").success());
+        signal(&self.child, "-HUP");
     }
 
     /// Asks it to stop and returns its exit code and the rest of its log.
     #[cfg(unix)]
     pub(crate) fn terminate(mut self) -> (i32, String) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill runs").success());
+        signal(&self.child, "-TERM");
         let status = self.child.wait().expect("it ends");
         let log: Vec<String> = self.log.iter().collect();
         (status.code().expect("ended by itself"), log.join("\n"))

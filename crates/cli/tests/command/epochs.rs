@@ -125,8 +125,7 @@ fn a_database_is_followed() {
     assert!(following.try_wait().unwrap().is_none());
     #[cfg(unix)]
     {
-        let pid = following.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        crate::common::signal(&following, "-TERM");
         assert_eq!(following.wait().unwrap().code(), Some(0));
     }
     let _ = following.kill();

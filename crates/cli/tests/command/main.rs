@@ -293,8 +293,7 @@ fn an_interrupted_or_killed_build_leaves_no_database() {
         while working() == 0 {
             std::thread::yield_now();
         }
-        let pid = child.id().to_string();
-        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        common::signal(&child, signal);
         if swept {
             // It notices between rows.
             let mut said = String::new();

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use blindcore_store::{StoreError, Stored};
 
+#[cfg(unix)]
+use crate::common::signal;
 use crate::common::{Serving, blindcore, code, json, refused, run, run_with_input, stderr};
 
 /// What a table holds.
@@ -712,15 +714,18 @@ fn sources_that_go_away_cost_nothing() {
     let row = format!("{{\"k\":\"key 1\",\"v\":\"{}\"}}\n", "x".repeat(400));
     let cut = dir.join("cut.jsonl");
     std::fs::write(&cut, row.repeat(200_000)).unwrap();
-    let file = std::fs::File::options().write(true).open(&cut).unwrap();
-    // Cutting it would wait for a busy disk, while what lies in memory is read to its end.
-    file.sync_all().unwrap();
     let update = ["db", "update", "t.db", "--from", "cut.jsonl"];
     let child = blindcore(dir).args(update).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     while !dir.join("t.db/.update").exists() {
         std::thread::yield_now();
     }
+    // A busy disk takes longer to cut a file than the update to read it.
+    #[cfg(unix)]
+    signal(&child, "-STOP");
+    let file = std::fs::File::options().write(true).open(&cut).unwrap();
     file.set_len(row.len() as u64 * 190_000).unwrap();
+    #[cfg(unix)]
+    signal(&child, "-CONT");
     refused(&child.wait_with_output().unwrap(), &["cut.jsonl", "it ended after"]);
     assert_eq!(stands(dir, 1, &rows, &rows), 1);
     no_litter(dir);
