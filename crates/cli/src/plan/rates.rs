@@ -1,4 +1,4 @@
-//! What this machine does in a second, measured in a few seconds, or kept in a file.
+//! What this machine does in a second, measured in some twenty seconds, or kept in a file.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -21,19 +21,22 @@ const VERSION: u32 = 1;
 /// No file of rates is longer.
 const MAX_BYTES: u64 = 1 << 20;
 /// Sides of the square matrices that are measured: 256 KiB to 1 GiB, for a small table stays in the caches.
-const SIDES: [usize; 5] = [512, 2048, 8192, 16_384, 32_768];
+const SIDES: [usize; 6] = [512, 2048, 4096, 8192, 16_384, 32_768];
 /// Queries in the passes that are measured.
 const GATHERED: [usize; 4] = [1, 8, 16, MAX_GATHER];
 /// Rows of the hints that a client is measured with: 4 to 128 MiB.
 const HINT_ROWS: [usize; 3] = [1024, 8192, 32_768];
-/// A figure is measured as often as this allows, three times at least.
-const EACH: Duration = Duration::from_millis(250);
+/// All of it is measured so many times over, and the least counts: a machine that others share is slow for seconds on end,
+/// which samples taken one after another don't outlast.
+const SWEEPS: usize = 4;
+/// In a sweep a figure is measured as often as this allows, once at least.
+const EACH: Duration = Duration::from_millis(50);
 /// A pass comes after as much idleness: a server's threads sleep when a lookup comes alone.
 const IDLE: Duration = Duration::from_millis(5);
 /// A pass that would take more seconds is followed from a smaller one.
-const LONGEST_PASS: f64 = 0.6;
+const LONGEST_PASS: f64 = 0.3;
 /// A hint that would take more seconds is, too.
-const LONGEST_HINT: f64 = 2.0;
+const LONGEST_HINT: f64 = 1.5;
 
 /// What a machine does in a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,6 +122,14 @@ impl Curve {
                 let share = (size / w[0].0).ln() / (w[1].0 / w[0].0).ln();
                 (w[0].1.ln() * (1.0 - share) + w[1].1.ln() * share).exp()
             }
+        }
+    }
+
+    /// Takes in what a size took; of a size's times the least stays. A new size is larger than all before.
+    fn note(&mut self, size: f64, seconds: f64) {
+        match self.0.iter_mut().find(|(s, _)| *s == size) {
+            Some((_, least)) => *least = least.min(seconds),
+            None => self.0.push((size, seconds)),
         }
     }
 
@@ -230,16 +241,23 @@ impl Rates {
         let mut passes: Vec<Pass> =
             GATHERED.iter().map(|queries| Pass { queries: *queries, seconds: Curve(Vec::new()) }).collect();
         let mut hint = Curve(Vec::new());
+        let mut client =
+            ClientRates { column: f64::INFINITY, rows: Curve(Vec::new()), answer_byte: f64::INFINITY };
         let most = doctor::memory_bytes().map_or(u64::MAX, |bytes| bytes / 8);
-        for side in SIDES {
-            bar.next("a scan");
-            if (side * side) as u64 > most {
-                break;
+        let mut matrices: Vec<Matrix> = Vec::new();
+        for sweep in 0..SWEEPS {
+            for (i, side) in SIDES.into_iter().enumerate() {
+                bar.next("a scan");
+                let bytes = (side * side) as u64;
+                if sweep == 0 && bytes <= most && affordable(&passes[0].seconds, bytes as f64, LONGEST_PASS) {
+                    matrices.push(Matrix::new(device, side)?);
+                }
+                if let Some(matrix) = matrices.get(i) {
+                    matrix.measure(device, &mut passes, &mut hint)?;
+                }
             }
-            measure_matrix(device, side, &mut passes, &mut hint)?;
+            measure_client(&mut bar, &mut client)?;
         }
-        bar.next("a client");
-        let client = measure_client(&mut bar)?;
         bar.next("a build");
         let dense = measure_build(device, false)?;
         bar.next("a build");
@@ -258,19 +276,18 @@ struct Steps {
 
 impl Steps {
     fn next(&mut self, what: &str) {
-        const ALL: u64 = (SIDES.len() + HINT_ROWS.len() + 4) as u64;
+        const ALL: u64 = (SWEEPS * (SIDES.len() + HINT_ROWS.len() + 1) + 2) as u64;
         self.bar.set(&format!("measuring {what}"), self.done, Some(ALL), false);
         self.done += 1;
     }
 }
 
-/// The quickest of three measurements or more, once it has warmed up: other work on the machine only adds to them. Each
-/// comes after what is done `before`.
+/// The quickest of a sweep's measurements: other work on the machine only adds to them, and so do cold caches. Each comes
+/// after what is done `before`.
 fn quickest<E>(mut f: impl FnMut() -> Result<(), E>, before: impl Fn()) -> Result<f64, E> {
-    f()?;
     let mut samples = Samples::default();
     let start = Instant::now();
-    while samples.len() < 3 || (start.elapsed() < EACH && samples.len() < 100) {
+    while samples.len() == 0 || (start.elapsed() < EACH && samples.len() < 100) {
         before();
         samples.time(&mut f)?;
     }
@@ -288,46 +305,47 @@ fn affordable(curve: &Curve, size: f64, longest: f64) -> bool {
     curve.0.is_empty() || curve.at(size) <= longest
 }
 
-fn measure_matrix(
-    device: &dyn Device,
-    side: usize,
-    passes: &mut [Pass],
-    hint: &mut Curve,
-) -> anyhow::Result<()> {
-    let bytes = (side * side) as f64;
-    let hint_too = affordable(hint, bytes, LONGEST_HINT);
-    if !hint_too && !passes.iter().any(|p| affordable(&p.seconds, bytes, LONGEST_PASS)) {
-        return Ok(());
-    }
-    let params =
-        Params::new(Scheme::Simple, Geometry { record_bytes: 64, groups: side / 64, columns: side })?;
-    let database: SharedBytes = Arc::new(noise(params.database_bytes())?);
-    let server = Server::new(params, device, vec![database.clone()], None)?;
-    let mut query = vec![0u8; params.query_bytes()];
-    SecretRng::from_os()?.fill(&mut query);
-    for Pass { queries, seconds } in passes {
-        if affordable(seconds, bytes, LONGEST_PASS) {
-            let queries: Vec<&[u8]> = (0..*queries).map(|_| &query[..]).collect();
-            let pass = || server.answer(&queries).map(|answers| drop(std::hint::black_box(answers)));
-            let time = quickest(pass, idle)?;
-            seconds.0.push((bytes, time));
-        }
-    }
-    if hint_too {
-        let mut words = vec![0u32; params.hint_words()];
-        let mut once = || {
-            let start = Instant::now();
-            let pieces = vec![database.clone()];
-            preprocess(&params, device, pieces, &mut words, &mut |_, _| Ok::<(), Error>(()))?;
-            Ok::<f64, Error>(start.elapsed().as_secs_f64())
-        };
-        let (first, second) = (once()?, once()?);
-        hint.0.push((bytes, first.min(second)));
-    }
-    Ok(())
+/// A square matrix of random bytes, with who answers from it.
+struct Matrix {
+    params: Params,
+    database: SharedBytes,
+    server: Server,
+    query: Vec<u8>,
 }
 
-fn measure_client(bar: &mut Steps) -> anyhow::Result<ClientRates> {
+impl Matrix {
+    fn new(device: &dyn Device, side: usize) -> anyhow::Result<Self> {
+        let geometry = Geometry { record_bytes: 64, groups: side / 64, columns: side };
+        let params = Params::new(Scheme::Simple, geometry)?;
+        let database: SharedBytes = Arc::new(noise(params.database_bytes())?);
+        let server = Server::new(params, device, vec![database.clone()], None)?;
+        let mut query = vec![0u8; params.query_bytes()];
+        SecretRng::from_os()?.fill(&mut query);
+        Ok(Self { params, database, server, query })
+    }
+
+    /// Times passes and the hint, those of them that don't take too long.
+    fn measure(&self, device: &dyn Device, passes: &mut [Pass], hint: &mut Curve) -> anyhow::Result<()> {
+        let bytes = self.params.database_bytes() as f64;
+        for Pass { queries, seconds } in passes {
+            if affordable(seconds, bytes, LONGEST_PASS) {
+                let queries: Vec<&[u8]> = (0..*queries).map(|_| &self.query[..]).collect();
+                let pass = || self.server.answer(&queries).map(|answers| drop(std::hint::black_box(answers)));
+                seconds.note(bytes, quickest(pass, idle)?);
+            }
+        }
+        if affordable(hint, bytes, LONGEST_HINT) {
+            let mut words = vec![0u32; self.params.hint_words()];
+            let start = Instant::now();
+            let pieces = vec![self.database.clone()];
+            preprocess(&self.params, device, pieces, &mut words, &mut |_, _| Ok::<(), Error>(()))?;
+            hint.note(bytes, start.elapsed().as_secs_f64());
+        }
+        Ok(())
+    }
+}
+
+fn measure_client(bar: &mut Steps, rates: &mut ClientRates) -> anyhow::Result<()> {
     // A table of few rows, then tables of few columns.
     const FEW: usize = 64;
     const COLUMNS: usize = 8192;
@@ -342,22 +360,21 @@ fn measure_client(bar: &mut Steps) -> anyhow::Result<ClientRates> {
         let mut answer = vec![0u8; params.answer_bytes()];
         SecretRng::from_os()?.fill(&mut answer);
         let mut decode = Samples::default();
-        for _ in 0..5 {
+        for _ in 0..3 {
             let (_, pending) = client.query(client.prepare()?, &selection)?;
             decode.time(|| client.decode(pending, &answer).map(|slot| drop(std::hint::black_box(slot))))?;
         }
         Ok((prepare, decode.least()))
     };
-    let column = of(FEW, COLUMNS)?.0 / COLUMNS as f64;
-    let mut rows = Curve(Vec::new());
-    let mut answer_byte = 0.0;
+    bar.next("a client");
+    rates.column = rates.column.min(of(FEW, COLUMNS)?.0 / COLUMNS as f64);
     for n in HINT_ROWS {
         bar.next("a client");
         let (prepare, decode) = of(n, FEW)?;
-        rows.0.push((n as f64, (prepare - column * FEW as f64).max(1e-9)));
-        answer_byte = decode / (2 * n) as f64;
+        rates.rows.note(n as f64, (prepare - rates.column * FEW as f64).max(1e-9));
+        rates.answer_byte = rates.answer_byte.min(decode / (2 * n) as f64);
     }
-    Ok(ClientRates { column, rows, answer_byte })
+    Ok(())
 }
 
 /// Two small databases are built, of short records and of long ones.
