@@ -4,9 +4,9 @@
     python3 scripts/check_plan.py --json > plan.json
 
 Each table is built, served on loopback and then, by turns, planned and asked, one lookup at a time and many gathered in
-passes, since other work on a machine comes and goes. Of times the least count on both sides: other work only adds. Tables lie in a
-temporary folder (TMPDIR), which needs three times the largest table, and are removed. Exits with 1 where a ratio that is
-promised lies outside of its bound.
+passes, since other work on a machine comes and goes. Of times the least count on both sides, since other work only adds;
+`plans` has what each plan said. Tables lie in a temporary folder (TMPDIR), which needs three times the largest table, and are
+removed. Exits with 1 where a ratio that is promised lies outside of its bound.
 """
 
 import argparse
