@@ -9,7 +9,8 @@ pub enum Isa {
     Portable,
     /// AVX2.
     Avx2,
-    /// AVX-512 F, BW, DQ, VL, VNNI and IFMA (Ice Lake, Zen 4 and later).
+    /// AVX-512 F, BW, DQ, VL and VNNI (Cascade Lake, Zen 4 and later). What multiplies long words, rows and bigmod,
+    /// wants IFMA as well (Ice Lake, Zen 4) and computes by AVX2 where it is missing.
     Avx512,
     /// AMX-INT8 tiles beside AVX-512 (Sapphire Rapids and later).
     Amx,
@@ -51,7 +52,7 @@ impl Isa {
     /// The best that this machine has, and why.
     pub(crate) fn best() -> (Isa, String) {
         let best = Isa::available().last().expect("portable is always there");
-        let why = match Isa::ALL.into_iter().find(|isa| *isa > best) {
+        let mut why = match Isa::ALL.into_iter().find(|isa| *isa > best) {
             None => "it is the fastest kind and this machine has it".into(),
             Some(next) => match next.check() {
                 Err(missing) => {
@@ -60,6 +61,11 @@ impl Isa {
                 Ok(()) => unreachable!("the best is the last available"),
             },
         };
+        if best >= Isa::Avx512
+            && let Err(missing) = arch::check_ifma()
+        {
+            why += &format!("; rows and long numbers are computed by AVX2, for want of {missing}");
+        }
         (best, why)
     }
 }

@@ -33,7 +33,7 @@ use blindcore_math::Modulus;
 use rayon::prelude::*;
 
 #[cfg(target_arch = "x86_64")]
-use crate::arch::{rows_avx2, rows_avx512};
+use crate::arch::{self, rows_avx2, rows_avx512};
 use crate::isa::Isa;
 
 /// Lines are a multiple of so many words, and kernels take them so many at once.
@@ -108,9 +108,9 @@ fn kernel(isa: Isa, shape: &Shape, modulus: Modulus) -> Kernel {
     let _ = shape;
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => rows_avx2::kernel(modulus, shape.database),
+        Isa::Avx512 | Isa::Amx if arch::check_ifma().is_ok() => rows_avx512::kernel(modulus, shape.depth()),
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Amx => rows_avx512::kernel(modulus, shape.depth()),
+        Isa::Avx2 | Isa::Avx512 | Isa::Amx => rows_avx2::kernel(modulus, shape.database),
         // (2^62)^2 * 16 = 2^128: so many products of residues fit 128 bits. A power of two may wrap.
         _ => Kernel { weights: &[0, 64], capacity: 16, block: portable, reduce: None },
     }

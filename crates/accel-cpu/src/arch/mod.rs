@@ -33,7 +33,12 @@ pub(crate) fn check_avx2() -> Result<(), &'static str> {
 }
 
 pub(crate) fn check_avx512() -> Result<(), &'static str> {
-    check!("avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni", "avx512ifma")
+    check!("avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni")
+}
+
+/// AVX-512 with products of 52 bits, which Cascade Lake lacks.
+pub(crate) fn check_ifma() -> Result<(), &'static str> {
+    check_avx512().and_then(|()| check!("avx512ifma"))
 }
 
 pub(crate) fn check_amx() -> Result<(), &'static str> {

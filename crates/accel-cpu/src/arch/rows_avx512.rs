@@ -48,7 +48,7 @@ pub(crate) fn kernel(modulus: Modulus, depth: usize) -> Kernel {
 }
 
 fn run<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
-    // SAFETY: devices hold these kernels only where `check_avx512` passed.
+    // SAFETY: devices hold these kernels only where `check_ifma` passed.
     unsafe { dispatch::<METHOD>(block, sums) }
 }
 
@@ -185,7 +185,7 @@ fn reduction(modulus: Modulus, depth: usize) -> Option<Reduce> {
     let powers = [0, 32, LIMB, LIMB + 32].map(|bits| p.reduce(1 << bits));
     let quotients = powers.map(|power| ((u128::from(power) << LIMB) / u128::from(prime)) as u64);
     let reduction = Reduction { prime, powers, quotients };
-    // SAFETY: devices hold these kernels only where `check_avx512` passed.
+    // SAFETY: devices hold these kernels only where `check_ifma` passed.
     Some(Box::new(move |sums, out| unsafe { reduction.run(sums, out) }))
 }
 

@@ -77,8 +77,8 @@ pub(crate) trait Table: Send + Sync {
 fn engine(isa: Isa, modulus: &Modulus) -> Arc<dyn Engine> {
     let fast: Option<Arc<dyn Engine>> = match isa {
         Isa::Portable => None,
-        Isa::Avx2 => arch::bigmod::avx2(modulus),
-        Isa::Avx512 | Isa::Amx => arch::bigmod::avx512(modulus),
+        Isa::Avx512 | Isa::Amx if arch::check_ifma().is_ok() => arch::bigmod::avx512(modulus),
+        Isa::Avx2 | Isa::Avx512 | Isa::Amx => arch::bigmod::avx2(modulus),
     };
     fast.unwrap_or_else(|| Arc::new(portable::Portable::new(modulus)))
 }

@@ -81,7 +81,7 @@ unsafe impl<const TILE: usize> Vector for Avx512<TILE> {
 scans!(five, Avx512<5>, "avx512f,avx512ifma");
 scans!(eight, Avx512<8>, "avx512f,avx512ifma");
 
-// SAFETY: engines hold this kernel only where `check_avx512` passed.
+// SAFETY: engines hold this kernel only where `check_ifma` passed.
 unsafe impl<const TILE: usize> Kernel for Avx512<TILE>
 where
     Self: Scans,
