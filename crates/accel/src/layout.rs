@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::contract::Shape;
-use crate::{Word, Words};
+use crate::{Word, Words, arch};
 
 /// How a database's words lie in memory and on disk.
 ///
@@ -161,17 +161,17 @@ impl Layout {
                 let (stripe, start) = split(row + at - from.start);
                 let rows = (TILE_ROWS - start).min(from.end - at);
                 let line = &mut stripes[stripe * stripe_bytes + group * TILE_COLUMNS..][..TILE_COLUMNS];
-                let columns = [a, b, c, d].map(|column| &column[at..at + rows]);
-                let mut out = line[4 * start..4 * (start + rows)].chunks_exact_mut(16);
-                for (i, out) in out.by_ref().enumerate() {
-                    let words = columns
-                        .map(|c| u32::from_le_bytes([c[4 * i], c[4 * i + 1], c[4 * i + 2], c[4 * i + 3]]));
-                    for (out, word) in out.chunks_exact_mut(4).zip(turned(words)) {
-                        out.copy_from_slice(&word.to_le_bytes());
-                    }
-                }
-                for (i, out) in (rows / 4 * 4..).zip(out.into_remainder().chunks_exact_mut(4)) {
-                    out.copy_from_slice(&columns.map(|column| column[i]));
+                let parts = [a, b, c, d].map(|column| &column[at..at + rows]);
+                if let [Ok(a), Ok(b), Ok(c), Ok(d)] = parts.map(TryInto::try_into) {
+                    line.copy_from_slice(&arch::weave([a, b, c, d]));
+                } else {
+                    let padded = parts.map(|part| {
+                        let mut padded = [0; TILE_ROWS];
+                        padded[start..start + rows].copy_from_slice(part);
+                        padded
+                    });
+                    let here = 4 * start..4 * (start + rows);
+                    line[here.clone()].copy_from_slice(&arch::weave(padded.each_ref())[here]);
                 }
                 at += rows;
             }
@@ -190,16 +190,6 @@ impl Layout {
     pub fn tile_index(row: usize, column: usize) -> usize {
         (column / 4) * TILE_COLUMNS + 4 * row + column % 4
     }
-}
-
-/// Four words of four bytes as a square, its rows and columns exchanged: pairs of bytes, then pairs of those.
-fn turned([a, b, c, d]: [u32; 4]) -> [u32; 4] {
-    const EVEN: u32 = 0x00ff_00ff;
-    let (ab_even, ab_odd) = (a & EVEN | (b & EVEN) << 8, a >> 8 & EVEN | b & !EVEN);
-    let (cd_even, cd_odd) = (c & EVEN | (d & EVEN) << 8, c >> 8 & EVEN | d & !EVEN);
-    let low = |low: u32, high: u32| low & 0xffff | high << 16;
-    let high = |low: u32, high: u32| low >> 16 | high & 0xffff_0000;
-    [low(ab_even, cd_even), low(ab_odd, cd_odd), high(ab_even, cd_even), high(ab_odd, cd_odd)]
 }
 
 /// The stripe of a row and where the row stands in it.

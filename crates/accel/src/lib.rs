@@ -14,6 +14,7 @@
 #[cfg(target_endian = "big")]
 compile_error!("blindcore stores and sends little-endian words and is not built for big-endian machines");
 
+mod arch;
 pub mod bigmod;
 pub mod conformance;
 pub mod contract;
@@ -24,6 +25,7 @@ pub mod garble;
 mod layout;
 mod words;
 
+pub use arch::prefetch;
 pub use cost::{Cost, Hardware, Stalls, Traffic};
 pub use device::{Contract, Database, Description, Device, Pass, Placed, SharedBytes};
 pub use error::Error;

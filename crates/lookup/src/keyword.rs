@@ -9,6 +9,7 @@
 //! Celi and Davidson, "Call Me By My Name" (ChalametPIR, 2024). New here is a filter a group, which lets the
 //! matrix be square: all four slots of a key lie in the same rows.
 
+use blindcore_accel::prefetch;
 use zeroize::Zeroizing;
 
 use crate::constant_time::equal_mask;
@@ -27,6 +28,8 @@ pub const CELL_BITS: u32 = 22;
 pub const ARITY: usize = 4;
 /// Seeds that are tried for a bucket.
 const TRIES: usize = 256;
+/// Keys between the one that is set in its cell and the one that memory is asked for meanwhile.
+const AHEAD: usize = 4;
 
 /// What a key's bytes hash to, under the table's salt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -181,8 +184,8 @@ pub fn columns_for(keys: usize) -> usize {
     columns.next_multiple_of(Fuse::segment_length(columns))
 }
 
-/// Solves a bucket: fills `cells`, `columns` of `record_bytes` and zero before, such that each key's four
-/// cells add up to its slot, and returns the seed. `slots` has `record_bytes` for each hash.
+/// Solves a bucket: fills `cells`, `columns` of `record_bytes`, such that each key's four cells add up to its
+/// slot, and returns the seed. `slots` has `record_bytes` for each hash.
 ///
 /// # Errors
 /// Two keys are equal, or no seed solves the bucket: it needs more columns. `cells` is untouched then.
@@ -209,17 +212,27 @@ pub fn solve(
         let positions: Vec<[u32; ARITY]> =
             hashes.iter().map(|h| fuse.positions(h.position, seed as u8)).collect();
         let Some(peeled) = peel(&positions, columns) else { continue };
-        let mut cell = vec![0u8; record_bytes];
+        // Cells that no key owns are nothing; all others are written before they are read.
+        let mut owned = vec![false; columns];
+        peeled.iter().for_each(|(_, own)| owned[*own as usize] = true);
+        let cell = |at: u32| at as usize * record_bytes..(at as usize + 1) * record_bytes;
+        (0..columns as u32).filter(|at| !owned[*at as usize]).for_each(|at| cells[cell(at)].fill(0));
         // The last key peeled owns a cell that no other touches once those before it are set.
-        for (key, own) in peeled.into_iter().rev() {
-            cell.copy_from_slice(&slots[key * record_bytes..][..record_bytes]);
-            for other in positions[key].into_iter().filter(|p| *p != own) {
-                let other = &cells[other as usize * record_bytes..][..record_bytes];
-                for (c, o) in cell.iter_mut().zip(other) {
-                    *c = c.wrapping_sub(*o);
-                }
+        for (i, (key, own)) in peeled.iter().enumerate().rev() {
+            if let Some((key, _)) = i.checked_sub(AHEAD).map(|ahead| peeled[ahead]) {
+                prefetch(slots, key * record_bytes);
+                positions[key].iter().for_each(|at| prefetch(cells, cell(*at).start));
             }
-            cells[own as usize * record_bytes..][..record_bytes].copy_from_slice(&cell);
+            let slot = &slots[key * record_bytes..][..record_bytes];
+            let mut others = positions[*key].into_iter().filter(|at| at != own).map(cell);
+            let [a, b, c] =
+                std::array::from_fn(|_| others.next().expect("four columns, one of them its own"));
+            let [out, a, b, c] =
+                cells.get_disjoint_mut([cell(*own), a, b, c]).expect("four different columns");
+            let others = a.iter().zip(b).zip(c).map(|((a, b), c)| a.wrapping_add(*b).wrapping_add(*c));
+            for ((out, slot), others) in out.iter_mut().zip(slot).zip(others) {
+                *out = slot.wrapping_sub(others);
+            }
         }
         return Ok(seed as u8);
     }

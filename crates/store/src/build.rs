@@ -670,9 +670,8 @@ impl Bucket {
         }
         let Geometry { record_bytes, columns, .. } = params.geometry;
         let slots = &self.slots.bytes()[..self.hashes.len() * record_bytes];
-        let cells = cells.bytes();
-        cells.fill(0);
-        keyword::solve(&self.hashes, slots, columns, record_bytes, cells).map_err(|error| match error {
+        keyword::solve(&self.hashes, slots, columns, record_bytes, cells.bytes()).map_err(|error| match error
+        {
             blindcore_lookup::Error::DuplicateKey { first, second } => {
                 let (first, second) = (self.lines[first], self.lines[second]);
                 let (first, second) = (first.min(second), first.max(second));
@@ -699,7 +698,7 @@ struct Shards<'a> {
     params: &'a Params,
     /// Some stripes, because a column's bytes lie together: the more rows at a time, the fewer of its cache lines
     /// are read twice.
-    stripes: Vec<u8>,
+    stripes: Scratch,
     stripe_bytes: usize,
     /// Rows in them.
     rows: usize,
@@ -716,7 +715,7 @@ const STRIPE_ROWS: usize = Layout::Tiles16x64.stripe_rows();
 impl<'a> Shards<'a> {
     fn new(build: &'a Build<'a>, prefix: &'a str, params: &'a Params) -> Result<Self, StoreError> {
         let stripe_bytes = Layout::Tiles16x64.stripe_bytes(&params.shape());
-        let stripes = vec![0; STRIPES * stripe_bytes];
+        let stripes = build.scratch(STRIPES * stripe_bytes)?;
         let path = build.dir.join(format!("{prefix}.sums"));
         let sums = Writer::create(path, Kind::Sums, params.digest(), build.epoch)?;
         Ok(Self {
@@ -738,7 +737,7 @@ impl<'a> Shards<'a> {
         let mut first = 0;
         while first < record_bytes {
             let end = record_bytes.min(first + STRIPES * STRIPE_ROWS - self.rows);
-            let (stripes, stripe_bytes) = (&mut self.stripes, self.stripe_bytes);
+            let (stripes, stripe_bytes) = (self.stripes.bytes(), self.stripe_bytes);
             Layout::pack_columns(cells, record_bytes, first..end, stripes, stripe_bytes, self.rows);
             self.rows += end - first;
             first = end;
@@ -752,7 +751,9 @@ impl<'a> Shards<'a> {
     /// Writes the stripes that hold rows.
     fn flush(&mut self) -> Result<(), StoreError> {
         let mut sums = Vec::new();
-        for stripe in self.stripes.chunks_exact(self.stripe_bytes).take(self.rows.div_ceil(STRIPE_ROWS)) {
+        for stripe in
+            self.stripes.bytes().chunks_exact(self.stripe_bytes).take(self.rows.div_ceil(STRIPE_ROWS))
+        {
             let writer = match &mut self.writer {
                 Some(writer) => writer,
                 None => {
@@ -775,7 +776,8 @@ impl<'a> Shards<'a> {
         // The last stripe's rows that nobody wrote are still those of a stripe before.
         let used = self.rows % STRIPE_ROWS;
         if used > 0 {
-            let last = &mut self.stripes[self.rows / STRIPE_ROWS * self.stripe_bytes..][..self.stripe_bytes];
+            let last =
+                &mut self.stripes.bytes()[self.rows / STRIPE_ROWS * self.stripe_bytes..][..self.stripe_bytes];
             for line in last.chunks_exact_mut(4 * STRIPE_ROWS) {
                 line[4 * used..].fill(0);
             }

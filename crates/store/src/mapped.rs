@@ -7,7 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blindcore_accel::SharedBytes;
-use memmap2::{Advice, Mmap, MmapMut, MmapOptions};
+#[cfg(target_os = "linux")]
+use memmap2::Advice;
+use memmap2::{Mmap, MmapMut, MmapOptions};
+
+use crate::direct;
 
 /// A part of a file, mapped for reading.
 struct Part {
@@ -27,32 +31,31 @@ pub(crate) fn map(file: &File, start: usize) -> io::Result<SharedBytes> {
     // folder of their own and rename it. Whoever cuts one by hand under a command that reads it so ends
     // that by a SIGBUS, as with every mapped file; nothing else is unsound about a change of plain bytes. Servers read nothing so.
     let map = unsafe { Mmap::map(file)? };
+    #[cfg(target_os = "linux")]
     let _ = map.advise(Advice::HugePage);
     Ok(Arc::new(Part { map, start }))
 }
 
-/// Bytes that [`prefetch`] asks for: as many lines of the cache as most records take.
-const PREFETCH_BYTES: usize = 256;
-
-/// Asks for bytes that will be read soon, from `at` on. It changes nothing but time.
-#[inline]
-pub(crate) fn prefetch(bytes: &[u8], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    for line in (at..bytes.len().min(at + PREFETCH_BYTES)).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint for an address inside the slice; the instruction reads nothing that a program sees.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().add(line).cast()) };
+/// Asks for large pages for the room of a vector that is read and written here and there, where to find a page would take
+/// longer than what is done with it.
+pub(crate) fn huge(memory: &mut Vec<u8>) {
+    #[cfg(target_os = "linux")]
+    {
+        let page = direct::BLOCK;
+        let start = memory.as_ptr().addr().next_multiple_of(page);
+        let end = (memory.as_ptr().addr() + memory.capacity()) / page * page;
+        if start < end {
+            // SAFETY: whole pages of memory that is the vector's alone; the advice changes none of their bytes.
+            unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
+        }
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at);
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
 }
 
 /// Zeroed working memory: real memory when small, a temporary file when large, so that what a build holds
 /// stays bounded.
-pub(crate) enum Scratch {
-    Memory(Vec<u8>),
-    File(MmapMut),
-}
+pub(crate) struct Scratch(MmapMut);
 
 /// Scratch up to this size is memory.
 const IN_MEMORY: usize = 64 << 20;
@@ -60,18 +63,18 @@ const IN_MEMORY: usize = 64 << 20;
 impl Scratch {
     pub(crate) fn zeroed(dir: &Path, len: usize) -> io::Result<Self> {
         if len <= IN_MEMORY {
-            return Ok(Scratch::Memory(vec![0; len]));
+            let map = MmapMut::map_anon(len)?;
+            #[cfg(target_os = "linux")]
+            let _ = map.advise(Advice::HugePage);
+            return Ok(Self(map));
         }
         let file = tempfile::tempfile_in(dir)?;
         reserve(&file, len as u64)?;
-        Ok(Scratch::File(map_mut(&file, len)?))
+        Ok(Self(map_mut(&file, len)?))
     }
 
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        match self {
-            Scratch::Memory(v) => v,
-            Scratch::File(m) => m,
-        }
+        &mut self.0
     }
 }
 

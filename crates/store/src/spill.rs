@@ -146,6 +146,7 @@ impl Spill {
         if self.buffer.bytes.is_empty() {
             // All at once: a buffer that grows is copied, and lies twice in memory meanwhile.
             self.buffer.bytes.reserve_exact((self.memory / 2).min(MAX_RESERVE));
+            mapped::huge(&mut self.buffer.bytes);
         }
         if self.order == Order::Hash {
             // The offset is the order of arrival.
@@ -248,7 +249,7 @@ impl Spill {
                     buffer.sort();
                     for (i, place) in buffer.places.iter().enumerate() {
                         if let Some(ahead) = buffer.places.get(i + PREFETCH) {
-                            mapped::prefetch(&buffer.bytes, *ahead as u64 as usize);
+                            blindcore_accel::prefetch(&buffer.bytes, *ahead as u64 as usize);
                         }
                         if let Some(count) = cells.get_mut(cell(*place)) {
                             *count += 1;

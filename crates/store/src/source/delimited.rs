@@ -76,8 +76,11 @@ impl<R: BufRead + Send> Source for Delimited<R> {
         if !self.read()? {
             return Ok(false);
         }
-        for i in 0..self.columns.len() {
-            rows.text(self.value(i)?);
+        // Most rows are UTF-8 from end to end, which is known sooner than of each field.
+        let row = str::from_utf8(self.records.lines.raw());
+        for (i, position) in self.positions.iter().enumerate() {
+            let field = row.ok().and_then(|row| row.get(self.records.fields[*position].clone()));
+            rows.text(field.map_or_else(|| self.value(i), Ok)?);
         }
         rows.end_row(self.records.lines.row());
         Ok(true)

@@ -1,8 +1,9 @@
 //! Lines of a file, counted, measured and bounded.
 
 use super::{MAX_ROW_BYTES, Progress, SourceError, Unit};
+use memchr::memchr;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Stdin};
+use std::io::{self, BufRead, BufReader, Stdin};
 use std::path::Path;
 
 /// Bytes read from a file at a time.
@@ -93,8 +94,7 @@ impl<R: BufRead> Lines<R> {
     /// Reads another line of the row; false where there is none.
     pub(super) fn more(&mut self) -> Result<bool, SourceError> {
         let room = self.limit.saturating_sub(self.raw.len());
-        let read = self.input.by_ref().take(room as u64 + 1).read_until(b'\n', &mut self.raw);
-        let read = read.map_err(|error| failed(&self.origin, error))?;
+        let read = self.read_line(room + 1).map_err(|error| failed(&self.origin, error))?;
         self.done += read as u64;
         if read == 0 {
             return match self.total {
@@ -114,6 +114,26 @@ impl<R: BufRead> Lines<R> {
             self.raw.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(true)
+    }
+
+    /// Adds the rest of a line to the row, or as many bytes; gives how many they are.
+    fn read_line(&mut self, most: usize) -> io::Result<usize> {
+        let mut read = 0;
+        loop {
+            let some = match self.input.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                some => some?,
+            };
+            let some = &some[..some.len().min(most - read)];
+            let end = memchr(b'\n', some);
+            let len = end.map_or(some.len(), |end| end + 1);
+            self.raw.extend_from_slice(&some[..len]);
+            self.input.consume(len);
+            read += len;
+            if end.is_some() || len == 0 {
+                return Ok(read);
+            }
+        }
     }
 
     /// The lines of the row so far, with their ends.
