@@ -28,7 +28,9 @@ const GATHERED: [usize; 4] = [1, 8, 16, MAX_GATHER];
 const HINT_ROWS: [usize; 3] = [1024, 8192, 32_768];
 /// All of it is measured so many times over, and the least counts: a machine that others share is slow for seconds on end,
 /// which samples taken one after another don't outlast.
-const SWEEPS: usize = 4;
+const SWEEPS: usize = 8;
+/// Hints, which take longest, are measured in the first of them.
+const HINT_SWEEPS: usize = 2;
 /// In a sweep a figure is measured as often as this allows, once at least.
 const EACH: Duration = Duration::from_millis(50);
 /// A pass comes after as much idleness: a server's threads sleep when a lookup comes alone.
@@ -253,7 +255,10 @@ impl Rates {
                     matrices.push(Matrix::new(device, side)?);
                 }
                 if let Some(matrix) = matrices.get(i) {
-                    matrix.measure(device, &mut passes, &mut hint)?;
+                    matrix.measure_passes(&mut passes)?;
+                    if sweep < HINT_SWEEPS {
+                        matrix.measure_hint(device, &mut hint)?;
+                    }
                 }
             }
             measure_client(&mut bar, &mut client)?;
@@ -300,9 +305,10 @@ fn idle() {
     let _ = closed.recv_timeout(IDLE);
 }
 
-/// Whether a size is measured: what the one before took tells how long it would take.
+/// Whether a size is measured: what the one before took tells how long it would take. What was measured once is measured in
+/// every sweep.
 fn affordable(curve: &Curve, size: f64, longest: f64) -> bool {
-    curve.0.is_empty() || curve.at(size) <= longest
+    curve.0.last().is_none_or(|(largest, _)| size <= *largest) || curve.at(size) <= longest
 }
 
 /// A square matrix of random bytes, with who answers from it.
@@ -324,8 +330,8 @@ impl Matrix {
         Ok(Self { params, database, server, query })
     }
 
-    /// Times passes and the hint, those of them that don't take too long.
-    fn measure(&self, device: &dyn Device, passes: &mut [Pass], hint: &mut Curve) -> anyhow::Result<()> {
+    /// Times passes, those that don't take too long.
+    fn measure_passes(&self, passes: &mut [Pass]) -> anyhow::Result<()> {
         let bytes = self.params.database_bytes() as f64;
         for Pass { queries, seconds } in passes {
             if affordable(seconds, bytes, LONGEST_PASS) {
@@ -334,6 +340,12 @@ impl Matrix {
                 seconds.note(bytes, quickest(pass, idle)?);
             }
         }
+        Ok(())
+    }
+
+    /// Times the hint where that doesn't take too long.
+    fn measure_hint(&self, device: &dyn Device, hint: &mut Curve) -> anyhow::Result<()> {
+        let bytes = self.params.database_bytes() as f64;
         if affordable(hint, bytes, LONGEST_HINT) {
             let mut words = vec![0u32; self.params.hint_words()];
             let start = Instant::now();
