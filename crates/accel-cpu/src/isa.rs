@@ -52,7 +52,7 @@ impl Isa {
     /// The best that this machine has, and why.
     pub(crate) fn best() -> (Isa, String) {
         let best = Isa::available().last().expect("portable is always there");
-        let mut why = match Isa::ALL.into_iter().find(|isa| *isa > best) {
+        let why = match Isa::ALL.into_iter().find(|isa| *isa > best) {
             None => "it is the fastest kind and this machine has it".into(),
             Some(next) => match next.check() {
                 Err(missing) => {
@@ -61,12 +61,13 @@ impl Isa {
                 Ok(()) => unreachable!("the best is the last available"),
             },
         };
-        if best >= Isa::Avx512
-            && let Err(missing) = arch::check_ifma()
-        {
-            why += &format!("; rows and long numbers are computed by AVX2, for want of {missing}");
-        }
         (best, why)
+    }
+
+    /// What of it is computed by a lesser one on this machine, if anything is.
+    pub(crate) fn lacks(self) -> Option<String> {
+        let missing = arch::check_ifma().err().filter(|_| self >= Isa::Avx512)?;
+        Some(format!("rows and long numbers are computed by AVX2, for want of {missing}"))
     }
 }
 

@@ -64,7 +64,7 @@ impl Cpu {
     pub fn with_threads(name: &str, threads: usize) -> Result<Self, Error> {
         let refuse =
             |why: String, remedy: &str| Error::Device { name: name.into(), why, remedy: remedy.into() };
-        let (isa, why) = match name {
+        let (isa, mut why) = match name {
             "cpu" => Isa::best(),
             _ => {
                 let isa = Isa::ALL.into_iter().find(|isa| isa.device_name() == name).ok_or_else(|| {
@@ -82,6 +82,9 @@ impl Cpu {
                 (isa, "asked for by name".into())
             }
         };
+        if let Some(lacks) = isa.lacks() {
+            why = format!("{why}; {lacks}");
+        }
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.max(1))
             .thread_name(|i| format!("blindcore-cpu-{i}"))

@@ -366,6 +366,10 @@ mod tests {
                 let columns = columns_for(keys);
                 let mut cells = vec![0u8; 3 * columns];
                 let seed = solve(&hashes, &slots, columns, 3, &mut cells).unwrap();
+                // What was in the cells before leaves no trace.
+                let mut used = vec![0xa5; 3 * columns];
+                assert_eq!(solve(&hashes, &slots, columns, 3, &mut used).unwrap(), seed);
+                assert!(used == cells, "{keys} keys");
                 let fuse = Fuse::new(columns);
                 for (hash, slot) in hashes.iter().zip(slots.chunks_exact(3)) {
                     let sum = fuse.positions(hash.position, seed).iter().fold([0u8; 3], |sum, c| {

@@ -11,8 +11,6 @@ use blindcore_accel::SharedBytes;
 use memmap2::Advice;
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
-use crate::direct;
-
 /// A part of a file, mapped for reading.
 struct Part {
     map: Mmap,
@@ -41,11 +39,11 @@ pub(crate) fn map(file: &File, start: usize) -> io::Result<SharedBytes> {
 pub(crate) fn huge(memory: &mut Vec<u8>) {
     #[cfg(target_os = "linux")]
     {
-        let page = direct::BLOCK;
-        let start = memory.as_ptr().addr().next_multiple_of(page);
-        let end = (memory.as_ptr().addr() + memory.capacity()) / page * page;
+        const LARGE: usize = 2 << 20;
+        let start = memory.as_ptr().addr().next_multiple_of(LARGE);
+        let end = (memory.as_ptr().addr() + memory.capacity()) / LARGE * LARGE;
         if start < end {
-            // SAFETY: whole pages of memory that is the vector's alone; the advice changes none of their bytes.
+            // SAFETY: whole pages, however large, of memory that is the vector's alone; the advice changes none of their bytes.
             unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
         }
     }

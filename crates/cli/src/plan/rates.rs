@@ -1,4 +1,4 @@
-//! What this machine does in a second, measured in some twenty seconds, or kept in a file.
+//! What this machine does in a second, measured in half a minute, or kept in a file.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -130,7 +130,7 @@ impl<R: BufRead> Lines<R> {
             self.raw.extend_from_slice(&some[..len]);
             self.input.consume(len);
             read += len;
-            if end.is_some() || len == 0 {
+            if end.is_some() || len == 0 || read == most {
                 return Ok(read);
             }
         }
