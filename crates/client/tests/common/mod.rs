@@ -68,11 +68,12 @@ impl MadePart {
         Self { params, proofs, groups: groups.to_vec(), database, state, hint: Arc::new(hint) }
     }
 
-    /// The same but for one byte of every slot: what a server that lies computes on.
+    /// The same but for four bytes of every slot, from this one on: what a server that lies computes on. With hints of
+    /// the right slots each of them decodes to a byte at random, so that one alone would be right once in 256 times.
     pub fn wrong(&self, byte: usize) -> Self {
         let mut groups = self.groups.clone();
         for cell in groups.iter_mut().flat_map(|g| g.chunks_mut(self.params.geometry.record_bytes)) {
-            cell[byte] = cell[byte].wrapping_add(1);
+            cell[byte..byte + 4].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
         }
         Self { database: packed(&self.params, &groups), ..self.clone() }
     }
