@@ -3,50 +3,51 @@
     cargo build --release --bin blindcore
     python3 scripts/check_plan.py --json > plan.json
 
-Each table is built, served on loopback and then, by turns, asked and planned, one lookup at a time and many gathered in
-passes. Each plan is held against what was measured right before and right after it, the least of each, since other work on a
-machine only adds to times: where these two differ, the machine's pace changed, and the nearer one counts. `plans` and `around`
-have all of them, `ratio` is that of the plan that is furthest off, `ratio_of_least` of the least of all plans to the least of
-all that was measured; both must hold. Tables lie in a temporary folder (TMPDIR), which needs three
-times the largest table, and are removed. Exits with 1 where a ratio that is promised lies outside of its bound.
+Each table is built and served on loopback. While a plan measures the machine, it is stopped again and again and the server is
+asked meanwhile, one lookup at a time and many gathered in passes: other work may slow the machine for minutes, and both see the
+same of it then. Each plan is held against what was measured meanwhile, of which the mean of the quickest quarter counts, as it
+does in the plan. `ratio` is that of the plan that is furthest off, `plans` and `lookups` have all of them; `ratio_of_least` is
+the least of all plans to the least of all that was measured. Both must hold. Tables lie in a temporary folder (TMPDIR), which
+needs three times the largest table, and are removed. Exits with 1 where a ratio that is promised lies outside of its bound.
 """
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-# Rows, bytes of a record, lookups by key or by number. A text of 128 characters or more has a byte before it and one or two
-# that say how many there are.
-TABLES = {"10k-1k": (10_000, 1024, True), "10m-256": (10_000_000, 256, True), "3m-2": (3_000_000, 2, False)}
+# Rows, bytes of a record, and how many keys are looked up together, or 0 for rows that are found by their number. A text of
+# 128 characters or more has a byte before it and one or two that say how many there are.
+TABLES = {"10k-1k": (10_000, 1024, 128), "10m-256": (10_000_000, 256, 32), "3m-2": (3_000_000, 2, 0)}
 # A planned size may be off by this, and so may a planned time.
 BOUND = 1.3
-# So many plans, each between lookups.
+# So many plans.
 PLANS = 3
+# A plan goes on for so many seconds between two times that the server is asked.
+SLICE = 0.8
 
 
 def main():
     parser = argparse.ArgumentParser(description="Compare planned with measured tables.")
     parser.add_argument("--blindcore", default="target/release/blindcore", help="the program")
     parser.add_argument("--table", action="append", choices=TABLES, help="only this table; may be said again")
-    parser.add_argument("--lookups", type=int, default=5, help="single lookups before and after each plan, 1 to 1000")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args()
-    if not 1 <= args.lookups <= 1000:
-        parser.error(f"--lookups is {args.lookups}, outside 1 to 1000")
     blindcore = str(pathlib.Path(args.blindcore).absolute())
     if not os.access(blindcore, os.X_OK):
         parser.error(f"{args.blindcore} is not there; run cargo build --release --bin blindcore")
     rows, rates = [], None
     for name in args.table or TABLES:
         with tempfile.TemporaryDirectory(prefix="blindcore-plan-") as folder:
-            more, rates = check(blindcore, name, folder, args.lookups)
+            more, rates = check(blindcore, name, folder)
             rows += more
     if args.json:
         machine = {key: rates[key] for key in ("processor", "device", "threads")}
@@ -65,17 +66,42 @@ def note(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def run(blindcore, folder, *args, **more):
+def start(blindcore, folder, *args, **more):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("BLINDCORE_")}
     environment["BLINDCORE_CACHE"] = os.path.join(folder, "cache")
-    done = subprocess.run([blindcore, *args], cwd=folder, env=environment, stdout=subprocess.PIPE, check=True, **more)
-    return json.loads(done.stdout)
+    return subprocess.Popen([blindcore, *args], cwd=folder, env=environment, **more)
 
 
-def plan(blindcore, folder, rows, record_bytes, keyed):
+def run(blindcore, folder, *args):
+    with start(blindcore, folder, *args, stdout=subprocess.PIPE) as running:
+        out, _ = running.communicate()
+    if running.returncode != 0:
+        raise SystemExit(f"blindcore {args[0]} ended with {running.returncode}")
+    return json.loads(out)
+
+
+def plan(blindcore, folder, rows, record_bytes, keyed, meanwhile):
+    """A plan that is stopped after every SLICE, for `meanwhile`."""
     note(f"planning {rows} rows of {record_bytes} B")
     found = ["--key-bytes", "12"] if keyed else ["--by-index"]
-    answer = run(blindcore, folder, "plan", "--rows", str(rows), "--record-bytes", str(record_bytes), *found, "--json")
+    args = ["plan", "--rows", str(rows), "--record-bytes", str(record_bytes), *found, "--json"]
+    path = pathlib.Path(folder, "plan.json")
+    with open(path, "wb") as out, start(blindcore, folder, *args, stdout=out) as running:
+        try:
+            while True:
+                try:
+                    running.wait(SLICE)
+                    break
+                except subprocess.TimeoutExpired:
+                    running.send_signal(signal.SIGSTOP)
+                    meanwhile()
+                    running.send_signal(signal.SIGCONT)
+        except BaseException:
+            running.kill()
+            raise
+    if running.returncode != 0:
+        raise SystemExit(f"blindcore plan ended with {running.returncode}")
+    answer = json.loads(path.read_bytes())
     return next(c for c in answer["candidates"] if c["chosen"]), answer["rates"]
 
 
@@ -137,45 +163,50 @@ class Server:
         self.child.wait(60)
 
 
-def check(blindcore, name, folder, lookups):
-    rows, record_bytes, keyed = TABLES[name]
+def check(blindcore, name, folder):
+    rows, record_bytes, together = TABLES[name]
     note(f"writing {name}")
     write_table(os.path.join(folder, "t.csv"), rows, record_bytes)
     note("building it")
-    key = ["--key", "k"] if keyed else []
+    key = ["--key", "k"] if together else []
     built = run(blindcore, folder, "db", "build", "t.csv", *key, "--value", "v", "--out", "t.db", "--json")
     server = Server(blindcore, folder, "t.db")
     try:
         table = ["get", "--server", server.url, "--table", "t", "--json"]
+        numbers = itertools.count(1)
 
-        def single(row):
-            got = run(blindcore, folder, *table, *(["--key", f"k{row:011}"] if keyed else ["--index", str(row)]))
+        def single():
+            row = next(numbers) * 7919 % rows
+            found = ["--key", f"k{row:011}"] if together else ["--index", str(row)]
+            got = run(blindcore, folder, *table, *found)
             if str(got["value"]["v"]) != text_of(row, record_bytes):
                 raise SystemExit(f"row {row} is wrong: {got}")
             return got
 
-        hint = single(0)["bytes"]["hint"]
-        if keyed:
-            keys = os.path.join(folder, "keys.txt")
-            pathlib.Path(keys).write_text("".join(f"k{row * 104729 % rows:011}\n" for row in range(256)))
-        plans, turns, sizes = [], [], None
-        for turn in range(PLANS + 1):
-            note("looking up")
-            seen = len(server.queries())
-            singles = [single((turn * lookups + i) * 7919 % rows) for i in range(lookups)]
-            sizes = singles[0]["bytes"]
-            asked = seen + lookups
-            times = {"server": least_pass(server.queries(asked)[seen:asked])}
-            # A process of its own takes pages of the hint in while it prepares its first lookup.
-            prepared = [got["ms"]["prepare"] for got in singles]
-            if keyed:
-                many = [run(blindcore, folder, *table, "--keys-from", keys)["results"] for _ in range(2)]
-                prepared = [lookup["ms"]["prepare"] for results in many for lookup in results[1:]]
-                times["server.gathered"] = least_pass(q for q in server.queries()[asked:] if q["gathered"] == 16)
-            turns.append(times | {"prepare": min(prepared) / 1e3})
-            if turn < PLANS:
-                chosen, rates = plan(blindcore, folder, rows, record_bytes, keyed)
-                plans.append(chosen)
+        keys = os.path.join(folder, "keys.txt")
+        pathlib.Path(keys).write_text("".join(f"k{row * 104729 % rows:011}\n" for row in range(together)))
+        hint = single()["bytes"]["hint"]
+        sizes = single()["bytes"]
+        plans, turns = [], []
+        for _ in range(PLANS):
+            times = {"server": [], "server.gathered": [], "prepare": []}
+            turn = itertools.count()
+
+            def ask():
+                seen = len(server.queries())
+                if together and next(turn) % 2 == 1:
+                    got = run(blindcore, folder, *table, "--keys-from", keys)["results"]
+                    # The first takes pages of the hint in.
+                    times["prepare"] += [lookup["ms"]["prepare"] / 1e3 for lookup in got[1:]]
+                    gathered = [query for query in server.queries(seen + 1)[seen:] if query["gathered"] == 16]
+                    times["server.gathered"] += map(seconds, gathered)
+                else:
+                    single()
+                    times["server"].append(seconds(server.queries(seen + 1)[seen]))
+
+            chosen, rates = plan(blindcore, folder, rows, record_bytes, together > 0, ask)
+            plans.append(chosen)
+            turns.append(times)
         memory = server.memory()
     finally:
         server.stop()
@@ -183,33 +214,33 @@ def check(blindcore, name, folder, lookups):
     def planned(field):
         return [chosen[field] for chosen in plans]
 
-    def row(what, unit, by_plan, around, promised=True):
-        found = []
-        for said, measured in zip(by_plan, around):
-            nearest = min(measured, key=lambda real: off(said / real))
-            found.append({"planned": said, "measured": nearest, "unit": unit, "ratio": said / nearest})
+    def row(what, unit, by_plan, measured, promised=True):
+        found = [{"planned": p, "measured": m, "unit": unit, "ratio": p / m} for p, m in zip(by_plan, measured)]
         worst = max(found, key=lambda one: off(one["ratio"]))
         worst["ratio"] = round(worst["ratio"], 3)
-        worst["ratio_of_least"] = round(min(by_plan) / min(real for pair in around for real in pair), 3)
-        return {"id": f"plan.{name}.{what}"} | worst | {"promised": promised, "plans": by_plan, "around": around}
+        worst["ratio_of_least"] = round(min(by_plan) / min(measured), 3)
+        return {"id": f"plan.{name}.{what}"} | worst | {"promised": promised, "plans": by_plan, "lookups": measured}
 
-    def timed(what, field, promised=True):
-        around = [[before[what], after[what]] for before, after in zip(turns, turns[1:])]
-        return row(what, "s", planned(field), around, promised)
+    def timed(what, field, shortest=0.0):
+        if not all(times[what] for times in turns):
+            raise SystemExit(f"there was no {what} while a plan was made")
+        quick = [quickest_quarter(times[what]) for times in turns]
+        counted = {"times": [len(times[what]) for times in turns]}
+        return row(what, "s", planned(field), quick, min(quick) > shortest) | counted
 
     def same(what, unit, by_plan, real, promised=True):
-        return row(what, unit, by_plan, [[real]] * PLANS, promised)
+        return row(what, unit, by_plan, [real] * PLANS, promised)
 
     out = [
         same("hint", "B", planned("hint_bytes"), hint),
         same("query", "B", planned("query_bytes"), sizes["up"]),
         same("answer", "B", planned("answer_bytes"), sizes["down"]),
-        timed("prepare", "prepare_seconds", keyed),
         # Waking the server's threads is most of a shorter pass, and takes now this and now that.
-        timed("server", "server_seconds", min(turn["server"] for turn in turns) > 500e-6),
+        timed("server", "server_seconds", 500e-6),
     ]
-    if keyed:
+    if together:
         out.append(timed("server.gathered", "server_seconds_gathered"))
+        out.append(timed("prepare", "prepare_seconds"))
     out.append(same("memory", "B", planned("memory_bytes"), memory))
     builds = [sum(chosen["build_seconds"].values()) for chosen in plans]
     out.append(same("build", "s", builds, built["seconds"], promised=False))
@@ -221,12 +252,15 @@ def off(ratio):
     return max(ratio, 1 / ratio)
 
 
-def least_pass(queries):
-    """Seconds of a query in the quickest pass."""
-    times = [entry["pass_micros"] / entry["queries"] for entry in queries]
-    if not times:
-        raise SystemExit("the server logged no such pass")
-    return min(times) / 1e6
+def quickest_quarter(times):
+    """The mean of the quickest quarter."""
+    quarter = sorted(times)[: -(-len(times) // 4)]
+    return sum(quarter) / len(quarter)
+
+
+def seconds(query):
+    """Seconds of one query in its pass."""
+    return query["pass_micros"] / query["queries"] / 1e6
 
 
 if __name__ == "__main__":

@@ -190,11 +190,11 @@ impl Group {
         let Self { queries, block_depth, .. } = *self;
         let depth = shape.depth();
         let stripe_bytes = Layout::Tiles16x64.stripe_bytes(shape);
-        // A task is a row of blocks: consecutive stripes, and each query's outputs for them. Few stripes are cut
-        // into lower blocks, so that every thread has some.
-        let each = (stripes.len() / stripe_bytes).div_ceil(rayon::current_num_threads());
+        // A task is a row of blocks: consecutive stripes, and each query's outputs for them.
+        let each =
+            task_stripes(stripes.len() / stripe_bytes, self.block_stripes, rayon::current_num_threads());
         let mut tasks = Vec::new();
-        for stripes in stripes.chunks(self.block_stripes.min(each).max(1) * stripe_bytes) {
+        for stripes in stripes.chunks(each * stripe_bytes) {
             let rows = stripes.len() / stripe_bytes * ROWS;
             let outs: Vec<&mut [u32]> = rest
                 .iter_mut()
@@ -235,6 +235,15 @@ impl Group {
             }
         });
     }
+}
+
+/// Stripes of a task, for blocks of at most so many. Few stripes are cut into lower blocks, as even as they can be: every thread
+/// is to have some, and one that is slowed down leaves the rest of its own to those that are done.
+fn task_stripes(stripes: usize, block_stripes: usize, threads: usize) -> usize {
+    const TASKS_PER_THREAD: usize = 4;
+    let tasks = (TASKS_PER_THREAD * threads).max(stripes.div_ceil(block_stripes));
+    // The kernels take stripes in pairs.
+    stripes.div_ceil(tasks).next_multiple_of(2).min(block_stripes)
 }
 
 /// The reference: whole words, no digits.
@@ -279,6 +288,30 @@ pub(crate) fn digits16(x: u32) -> [i16; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stripes_are_shared_out_evenly() {
+        // Stripes, those of a block, threads; then those of a task.
+        for (stripes, block, threads, want) in [
+            (1, 64, 2, 2),
+            (8, 64, 1, 2),
+            (194, 64, 2, 26),
+            (512, 64, 2, 64),
+            (513, 64, 2, 58),
+            (4096, 64, 2, 64),
+            (4096, 64, 32, 32),
+            (194, 4, 2, 4),
+            (9, 1, 2, 1),
+        ] {
+            let got = task_stripes(stripes, block, threads);
+            assert_eq!(got, want, "{stripes} stripes, {block} in a block, {threads} threads");
+            // No thread waits for a task that is left over.
+            assert!(
+                stripes.div_ceil(got) >= stripes.min(threads) || got == 2,
+                "{stripes}, {block}, {threads}"
+            );
+        }
+    }
 
     #[test]
     fn digits_make_the_word_again() {

@@ -30,11 +30,6 @@ impl Samples {
         out
     }
 
-    /// The least sample; infinite where there is none.
-    pub(crate) fn least(&self) -> f64 {
-        self.0.iter().copied().fold(f64::INFINITY, f64::min)
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

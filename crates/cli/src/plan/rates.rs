@@ -12,7 +12,7 @@ use blindcore_math::SecretRng;
 use blindcore_store::{BuildOptions, SourceSpec, Stage, StoreError, build};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::{Samples, noise};
+use crate::bench::noise;
 use crate::doctor;
 use crate::output::Bar;
 
@@ -26,13 +26,17 @@ const SIDES: [usize; 6] = [512, 2048, 4096, 8192, 16_384, 32_768];
 const GATHERED: [usize; 4] = [1, 8, 16, MAX_GATHER];
 /// Rows of the hints that a client is measured with: 4 to 128 MiB.
 const HINT_ROWS: [usize; 3] = [1024, 8192, 32_768];
-/// All of it is measured so many times over, and the least counts: a machine that others share is slow for seconds on end,
-/// which samples taken one after another don't outlast.
-const SWEEPS: usize = 8;
-/// Hints, which take longest, are measured in the first of them.
-const HINT_SWEEPS: usize = 2;
-/// In a sweep a figure is measured as often as this allows, once at least.
-const EACH: Duration = Duration::from_millis(50);
+/// Columns of these tables, and rows of that which has many.
+const FEW: usize = 64;
+/// Columns of the table that a client is measured with for its columns.
+const COLUMNS: usize = 8192;
+/// All of it is measured so many times over: a machine that others share is slow for seconds on end, with quick moments
+/// between, of which many short looks see the same share at every size.
+const SWEEPS: u32 = 32;
+/// What each figure may take of a sweep. One that takes longer is left out of the sweeps that follow.
+const EACH: Duration = Duration::from_millis(25);
+/// However long it takes, a figure is measured so often, since one moment may be a slow one.
+const LEAST_TIMES: usize = 2;
 /// A pass comes after as much idleness: a server's threads sleep when a lookup comes alone.
 const IDLE: Duration = Duration::from_millis(5);
 /// A pass that would take more seconds is followed from a smaller one.
@@ -124,14 +128,6 @@ impl Curve {
                 let share = (size / w[0].0).ln() / (w[1].0 / w[0].0).ln();
                 (w[0].1.ln() * (1.0 - share) + w[1].1.ln() * share).exp()
             }
-        }
-    }
-
-    /// Takes in what a size took; of a size's times the least stays. A new size is larger than all before.
-    fn note(&mut self, size: f64, seconds: f64) {
-        match self.0.iter_mut().find(|(s, _)| *s == size) {
-            Some((_, least)) => *least = least.min(seconds),
-            None => self.0.push((size, seconds)),
         }
     }
 
@@ -240,29 +236,38 @@ impl Rates {
     pub(crate) fn measure(device: &dyn Device) -> anyhow::Result<Self> {
         let described = device.describe();
         let mut bar = Steps { bar: Bar::new(), done: 0 };
-        let mut passes: Vec<Pass> =
-            GATHERED.iter().map(|queries| Pass { queries: *queries, seconds: Curve(Vec::new()) }).collect();
-        let mut hint = Curve(Vec::new());
-        let mut client =
-            ClientRates { column: f64::INFINITY, rows: Curve(Vec::new()), answer_byte: f64::INFINITY };
         let most = doctor::memory_bytes().map_or(u64::MAX, |bytes| bytes / 8);
         let mut matrices: Vec<Matrix> = Vec::new();
+        // A table of few rows, then tables of few columns.
+        let mut clients = vec![Asking::new(FEW, COLUMNS)?];
+        for rows in HINT_ROWS {
+            clients.push(Asking::new(rows, FEW)?);
+        }
         for sweep in 0..SWEEPS {
             for (i, side) in SIDES.into_iter().enumerate() {
                 bar.next("a scan");
-                let bytes = (side * side) as u64;
-                if sweep == 0 && bytes <= most && affordable(&passes[0].seconds, bytes as f64, LONGEST_PASS) {
-                    matrices.push(Matrix::new(device, side)?);
+                if sweep == 0 && (side * side) as u64 <= most && matrices.len() == i {
+                    matrices.extend(Matrix::after(matrices.last(), device, side)?);
                 }
-                if let Some(matrix) = matrices.get(i) {
-                    matrix.measure_passes(&mut passes)?;
-                    if sweep < HINT_SWEEPS {
-                        matrix.measure_hint(device, &mut hint)?;
-                    }
+                if let Some(matrix) = matrices.get_mut(i) {
+                    matrix.measure(device, sweep)?;
                 }
             }
-            measure_client(&mut bar, &mut client)?;
+            for client in &mut clients {
+                bar.next("a client");
+                client.measure(sweep)?;
+            }
         }
+        let passes = GATHERED.into_iter().enumerate();
+        let passes =
+            passes.map(|(i, queries)| Pass { queries, seconds: curve(&matrices, |m| m.passes.get(i)) });
+        let (passes, hint) = (passes.collect(), curve(&matrices, |m| m.hint.as_ref()));
+        let column = clients[0].prepare.seconds() / COLUMNS as f64;
+        let rows = |c: &Asking| (c.rows as f64, (c.prepare.seconds() - column * FEW as f64).max(1e-9));
+        let answer_byte = clients.iter().map(Asking::decode_byte).fold(f64::INFINITY, f64::min);
+        let client =
+            ClientRates { column, rows: Curve(clients[1..].iter().map(rows).collect()), answer_byte };
+        drop((matrices, clients));
         bar.next("a build");
         let dense = measure_build(device, false)?;
         bar.next("a build");
@@ -281,22 +286,53 @@ struct Steps {
 
 impl Steps {
     fn next(&mut self, what: &str) {
-        const ALL: u64 = (SWEEPS * (SIDES.len() + HINT_ROWS.len() + 1) + 2) as u64;
+        const ALL: u64 = SWEEPS as u64 * (SIDES.len() + 1 + HINT_ROWS.len()) as u64 + 2;
         self.bar.set(&format!("measuring {what}"), self.done, Some(ALL), false);
         self.done += 1;
     }
 }
 
-/// The quickest of a sweep's measurements: other work on the machine only adds to them, and so do cold caches. Each comes
-/// after what is done `before`.
-fn quickest<E>(mut f: impl FnMut() -> Result<(), E>, before: impl Fn()) -> Result<f64, E> {
-    let mut samples = Samples::default();
-    let start = Instant::now();
-    while samples.len() == 0 || (start.elapsed() < EACH && samples.len() < 100) {
-        before();
-        samples.time(&mut f)?;
+/// What is timed again and again.
+struct Figure {
+    samples: Vec<f64>,
+    /// Of the quickest one, with what is done before it and isn't timed.
+    round: Duration,
+}
+
+impl Figure {
+    fn new() -> Self {
+        Self { samples: Vec::new(), round: Duration::MAX }
     }
-    Ok(samples.least())
+
+    /// Has `once` say how long it took, as often as there is time for by the end of this sweep, were each time as quick as the
+    /// quickest: a slow moment takes no samples away.
+    fn measure(&mut self, sweep: u32, mut once: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<()> {
+        let least_times = if sweep < SWEEPS / 2 { 1 } else { LEAST_TIMES };
+        while self.samples.len() < least_times
+            || self.round.saturating_mul(self.samples.len() as u32) < EACH * (sweep + 1)
+        {
+            let start = Instant::now();
+            self.samples.push(once()?);
+            self.round = self.round.min(start.elapsed());
+        }
+        Ok(())
+    }
+
+    /// The mean of the quickest quarter, in seconds: other work on the machine only adds to a time, and so do cold caches, but
+    /// where it never rests the one moment when it did is of no use to anybody.
+    fn seconds(&self) -> f64 {
+        let mut sorted = self.samples.clone();
+        sorted.sort_by(f64::total_cmp);
+        let quarter = &sorted[..sorted.len().div_ceil(4)];
+        quarter.iter().sum::<f64>() / quarter.len() as f64
+    }
+}
+
+/// What `f` gives, and its seconds.
+fn timed<T>(f: impl FnOnce() -> T) -> (T, f64) {
+    let start = Instant::now();
+    let out = std::hint::black_box(f());
+    (out, start.elapsed().as_secs_f64())
 }
 
 /// Lets the threads of a device fall asleep.
@@ -305,10 +341,10 @@ fn idle() {
     let _ = closed.recv_timeout(IDLE);
 }
 
-/// Whether a size is measured: what the one before took tells how long it would take. What was measured once is measured in
-/// every sweep.
-fn affordable(curve: &Curve, size: f64, longest: f64) -> bool {
-    curve.0.last().is_none_or(|(largest, _)| size <= *largest) || curve.at(size) <= longest
+/// A figure of those matrices that have it, by their bytes.
+fn curve(matrices: &[Matrix], figure: impl Fn(&Matrix) -> Option<&Figure>) -> Curve {
+    let point = |m: &Matrix| figure(m).map(|f| (m.params.database_bytes() as f64, f.seconds()));
+    Curve(matrices.iter().filter_map(point).collect())
 }
 
 /// A square matrix of random bytes, with who answers from it.
@@ -317,76 +353,93 @@ struct Matrix {
     database: SharedBytes,
     server: Server,
     query: Vec<u8>,
+    /// For each of [`GATHERED`], but for the last that take too long.
+    passes: Vec<Figure>,
+    hint: Option<Figure>,
 }
 
 impl Matrix {
-    fn new(device: &dyn Device, side: usize) -> anyhow::Result<Self> {
+    /// One that is larger than the one `before`, which tells how long it would take; none where even a query takes too long.
+    fn after(before: Option<&Self>, device: &dyn Device, side: usize) -> anyhow::Result<Option<Self>> {
         let geometry = Geometry { record_bytes: 64, groups: side / 64, columns: side };
         let params = Params::new(Scheme::Simple, geometry)?;
+        let times = before.map_or(1.0, |b| params.database_bytes() as f64 / b.params.database_bytes() as f64);
+        let affordable = |figure: &&Figure, longest: f64| figure.seconds() * times <= longest;
+        let passes = before.map_or(GATHERED.len(), |b| {
+            b.passes.iter().take_while(|figure| affordable(figure, LONGEST_PASS)).count()
+        });
+        if passes == 0 {
+            return Ok(None);
+        }
+        let hint =
+            before.is_none_or(|b| b.hint.as_ref().is_some_and(|figure| affordable(&figure, LONGEST_HINT)));
         let database: SharedBytes = Arc::new(noise(params.database_bytes())?);
         let server = Server::new(params, device, vec![database.clone()], None)?;
         let mut query = vec![0u8; params.query_bytes()];
         SecretRng::from_os()?.fill(&mut query);
-        Ok(Self { params, database, server, query })
+        let (passes, hint) = ((0..passes).map(|_| Figure::new()).collect(), hint.then(Figure::new));
+        Ok(Some(Self { params, database, server, query, passes, hint }))
     }
 
-    /// Times passes, those that don't take too long.
-    fn measure_passes(&self, passes: &mut [Pass]) -> anyhow::Result<()> {
-        let bytes = self.params.database_bytes() as f64;
-        for Pass { queries, seconds } in passes {
-            if affordable(seconds, bytes, LONGEST_PASS) {
-                let queries: Vec<&[u8]> = (0..*queries).map(|_| &self.query[..]).collect();
-                let pass = || self.server.answer(&queries).map(|answers| drop(std::hint::black_box(answers)));
-                seconds.note(bytes, quickest(pass, idle)?);
-            }
+    /// Times its passes and its hint.
+    fn measure(&mut self, device: &dyn Device, sweep: u32) -> anyhow::Result<()> {
+        let Self { params, database, server, query, passes, hint } = self;
+        for (queries, figure) in GATHERED.iter().zip(passes) {
+            let queries = vec![&query[..]; *queries];
+            figure.measure(sweep, || {
+                idle();
+                let (answers, seconds) = timed(|| server.answer(&queries));
+                answers?;
+                Ok(seconds)
+            })?;
         }
-        Ok(())
-    }
-
-    /// Times the hint where that doesn't take too long.
-    fn measure_hint(&self, device: &dyn Device, hint: &mut Curve) -> anyhow::Result<()> {
-        let bytes = self.params.database_bytes() as f64;
-        if affordable(hint, bytes, LONGEST_HINT) {
-            let mut words = vec![0u32; self.params.hint_words()];
-            let start = Instant::now();
-            let pieces = vec![self.database.clone()];
-            preprocess(&self.params, device, pieces, &mut words, &mut |_, _| Ok::<(), Error>(()))?;
-            hint.note(bytes, start.elapsed().as_secs_f64());
-        }
-        Ok(())
+        let Some(hint) = hint else { return Ok(()) };
+        hint.measure(sweep, || {
+            let (mut words, pieces) = (vec![0u32; params.hint_words()], vec![database.clone()]);
+            let (made, seconds) =
+                timed(|| preprocess(params, device, pieces, &mut words, &mut |_, _| Ok::<(), Error>(())));
+            made?;
+            Ok(seconds)
+        })
     }
 }
 
-fn measure_client(bar: &mut Steps, rates: &mut ClientRates) -> anyhow::Result<()> {
-    // A table of few rows, then tables of few columns.
-    const FEW: usize = 64;
-    const COLUMNS: usize = 8192;
-    let of = |rows: usize, columns: usize| -> anyhow::Result<(f64, f64)> {
+/// A client of a table that is nothing but a hint of random words.
+struct Asking {
+    client: Client,
+    rows: usize,
+    answer: Vec<u8>,
+    prepare: Figure,
+    decode: Figure,
+}
+
+impl Asking {
+    fn new(rows: usize, columns: usize) -> anyhow::Result<Self> {
         let geometry = Geometry { record_bytes: FEW, groups: rows / FEW, columns };
         let params = Params::new(Scheme::Simple, geometry)?;
         let client = Client::new(params, Arc::new(noise(4 * params.hint_words())?))?;
-        let selection = Selection::index(&params.geometry, 1)?;
-        let prepare =
-            || client.query(client.prepare()?, &selection).map(|query| drop(std::hint::black_box(query)));
-        let prepare = quickest(prepare, || ())?;
         let mut answer = vec![0u8; params.answer_bytes()];
         SecretRng::from_os()?.fill(&mut answer);
-        let mut decode = Samples::default();
-        for _ in 0..3 {
-            let (_, pending) = client.query(client.prepare()?, &selection)?;
-            decode.time(|| client.decode(pending, &answer).map(|slot| drop(std::hint::black_box(slot))))?;
-        }
-        Ok((prepare, decode.least()))
-    };
-    bar.next("a client");
-    rates.column = rates.column.min(of(FEW, COLUMNS)?.0 / COLUMNS as f64);
-    for n in HINT_ROWS {
-        bar.next("a client");
-        let (prepare, decode) = of(n, FEW)?;
-        rates.rows.note(n as f64, (prepare - rates.column * FEW as f64).max(1e-9));
-        rates.answer_byte = rates.answer_byte.min(decode / (2 * n) as f64);
+        Ok(Self { client, rows, answer, prepare: Figure::new(), decode: Figure::new() })
     }
-    Ok(())
+
+    /// Times the preparing of queries, and the decoding of answers meanwhile.
+    fn measure(&mut self, sweep: u32) -> anyhow::Result<()> {
+        let Self { client, answer, prepare, decode, .. } = self;
+        let selection = Selection::index(&client.params().geometry, 1)?;
+        prepare.measure(sweep, || {
+            let (prepared, seconds) = timed(|| client.query(client.prepare()?, &selection));
+            let (decoded, decoding) = timed(|| client.decode(prepared?.1, answer));
+            decoded?;
+            decode.samples.push(decoding);
+            Ok(seconds)
+        })
+    }
+
+    /// Seconds for a byte of an answer.
+    fn decode_byte(&self) -> f64 {
+        self.decode.seconds() / self.answer.len() as f64
+    }
 }
 
 /// Two small databases are built, of short records and of long ones.
@@ -457,6 +510,27 @@ pub(crate) mod tests {
             dense: Ingest { read: per(1e-6, 1e-9), fill: per(1e-6, 1e-9) },
             keyed: Ingest { read: per(2e-6, 1e-9), fill: per(2e-6, 1e-9) },
         }
+    }
+
+    #[test]
+    fn figures_are_measured_within_their_share_and_twice_at_least() {
+        let mut figure = Figure::new();
+        let mut measure = |sweep| {
+            let once = || {
+                let (_open, closed) = mpsc::channel::<()>();
+                let _ = closed.recv_timeout(EACH);
+                Ok(1.0)
+            };
+            figure.measure(sweep, once).unwrap();
+            figure.samples.len()
+        };
+        assert_eq!(measure(0), 1);
+        assert!(measure(1) <= 2);
+        assert!((LEAST_TIMES..=SWEEPS as usize / 2 + 1).contains(&measure(SWEEPS / 2)));
+        let of = |samples: &[f64]| Figure { samples: samples.into(), ..Figure::new() }.seconds();
+        assert_eq!(of(&[5.0, 1.0, 9.0, 3.0, 8.0, 7.0, 6.0, 4.0]), 2.0);
+        assert_eq!(of(&[5.0, 3.0, 4.0]), 3.0);
+        assert_eq!(of(&[5.0]), 5.0);
     }
 
     #[test]
