@@ -35,8 +35,9 @@ const COLUMNS: usize = 8192;
 const SWEEPS: u32 = 32;
 /// What each figure may take of a sweep. One that takes longer is left out of the sweeps that follow.
 const EACH: Duration = Duration::from_millis(25);
-/// However long it takes, a figure is measured so often, since one moment may be a slow one.
-const LEAST_TIMES: usize = 2;
+/// However long it takes, a figure is measured so often, since one moment may be a slow one, and a size that is found too slow
+/// leaves out all that are larger.
+const LEAST_TIMES: usize = 3;
 /// A pass comes after as much idleness: a server's threads sleep when a lookup comes alone.
 const IDLE: Duration = Duration::from_millis(5);
 /// A pass that would take more seconds is followed from a smaller one.
@@ -307,8 +308,7 @@ impl Figure {
     /// Has `once` say how long it took, as often as there is time for by the end of this sweep, were each time as quick as the
     /// quickest: a slow moment takes no samples away.
     fn measure(&mut self, sweep: u32, mut once: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<()> {
-        let least_times = if sweep < SWEEPS / 2 { 1 } else { LEAST_TIMES };
-        while self.samples.len() < least_times
+        while self.samples.len() < LEAST_TIMES
             || self.round.saturating_mul(self.samples.len() as u32) < EACH * (sweep + 1)
         {
             let start = Instant::now();
@@ -513,7 +513,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn figures_are_measured_within_their_share_and_twice_at_least() {
+    fn figures_are_measured_within_their_share_and_thrice_at_least() {
         let mut figure = Figure::new();
         let mut measure = |sweep| {
             let once = || {
@@ -524,9 +524,9 @@ pub(crate) mod tests {
             figure.measure(sweep, once).unwrap();
             figure.samples.len()
         };
-        assert_eq!(measure(0), 1);
-        assert!(measure(1) <= 2);
-        assert!((LEAST_TIMES..=SWEEPS as usize / 2 + 1).contains(&measure(SWEEPS / 2)));
+        assert_eq!(measure(0), LEAST_TIMES);
+        assert_eq!(measure(1), LEAST_TIMES);
+        assert!((LEAST_TIMES..=9).contains(&measure(8)));
         let of = |samples: &[f64]| Figure { samples: samples.into(), ..Figure::new() }.seconds();
         assert_eq!(of(&[5.0, 1.0, 9.0, 3.0, 8.0, 7.0, 6.0, 4.0]), 2.0);
         assert_eq!(of(&[5.0, 3.0, 4.0]), 3.0);
