@@ -242,8 +242,9 @@ impl Group {
 fn task_stripes(stripes: usize, block_stripes: usize, threads: usize) -> usize {
     const TASKS_PER_THREAD: usize = 4;
     let tasks = (TASKS_PER_THREAD * threads).max(stripes.div_ceil(block_stripes));
-    // The kernels take stripes in pairs.
-    stripes.div_ceil(tasks).next_multiple_of(2).min(block_stripes)
+    // The kernels take stripes in pairs, but no thread goes without any for that.
+    let pairs = stripes.div_ceil(tasks).next_multiple_of(2);
+    pairs.min(stripes.div_ceil(threads)).clamp(1, block_stripes)
 }
 
 /// The reference: whole words, no digits.
@@ -293,7 +294,11 @@ mod tests {
     fn stripes_are_shared_out_evenly() {
         // Stripes, those of a block, threads; then those of a task.
         for (stripes, block, threads, want) in [
-            (1, 64, 2, 2),
+            (0, 64, 2, 1),
+            (1, 64, 2, 1),
+            (2, 64, 2, 1),
+            (3, 64, 2, 2),
+            (16, 64, 16, 1),
             (8, 64, 1, 2),
             (194, 64, 2, 26),
             (512, 64, 2, 64),
@@ -305,10 +310,9 @@ mod tests {
         ] {
             let got = task_stripes(stripes, block, threads);
             assert_eq!(got, want, "{stripes} stripes, {block} in a block, {threads} threads");
-            // No thread waits for a task that is left over.
             assert!(
-                stripes.div_ceil(got) >= stripes.min(threads) || got == 2,
-                "{stripes}, {block}, {threads}"
+                stripes.div_ceil(got) >= stripes.min(threads),
+                "a thread has none: {stripes}, {block}, {threads}"
             );
         }
     }

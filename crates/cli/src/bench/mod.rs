@@ -7,6 +7,7 @@ mod sum;
 mod table;
 
 use std::borrow::Cow;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -24,14 +25,40 @@ pub(crate) struct Samples(Vec<f64>);
 impl Samples {
     /// Times `f` once more.
     pub(crate) fn time<T>(&mut self, f: impl FnOnce() -> T) -> T {
-        let start = std::time::Instant::now();
+        let start = Instant::now();
         let out = f();
         self.0.push(start.elapsed().as_secs_f64());
         out
     }
 
+    /// Times `f` again and again for so long, once at least; the mean is one sample.
+    pub(crate) fn time_for<E>(
+        &mut self,
+        least: Duration,
+        mut f: impl FnMut() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = Instant::now();
+        for times in 1u32.. {
+            f()?;
+            let elapsed = start.elapsed();
+            if elapsed >= least {
+                self.0.push(elapsed.as_secs_f64() / f64::from(times));
+                break;
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// The mean of the quickest quarter; there is a sample. Other work on a machine only adds to a time, and so do cold caches,
+    /// but on one that never rests the one moment when it did is of no use to anybody.
+    pub(crate) fn quickest_quarter(&self) -> f64 {
+        let sorted = self.sorted();
+        let quarter = &sorted[..sorted.len().div_ceil(4)];
+        quarter.iter().sum::<f64>() / quarter.len() as f64
     }
 
     /// Each sample, turned into a figure.
@@ -122,4 +149,47 @@ fn print(rows: &[Row], settings: serde_json::Value, as_json: bool) -> anyhow::Re
         );
     }
     output::print(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::Samples;
+
+    #[test]
+    fn a_run_is_one_sample_of_its_mean() {
+        let (mut samples, mut times) = (Samples::default(), 0);
+        let mut run = |least| {
+            samples.time_for(least, || {
+                times += 1;
+                if times < 4 { Ok(()) } else { Err("no more") }
+            })
+        };
+        assert_eq!(run(Duration::ZERO), Ok(()));
+        assert_eq!(run(Duration::MAX), Err("no more"));
+        assert_eq!((samples.len(), times), (1, 4));
+        let (mut samples, mut times) = (Samples::default(), 0);
+        let (start, least) = (Instant::now(), Duration::from_millis(5));
+        let once = || {
+            times += 1;
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(1) {}
+            Ok::<(), ()>(())
+        };
+        assert_eq!(samples.time_for(least, once), Ok(()));
+        let (all, outside) = (samples.quickest_quarter() * f64::from(times), start.elapsed());
+        assert!(
+            all > 0.99 * least.as_secs_f64() && all < 1.01 * outside.as_secs_f64(),
+            "{all} of {outside:?}"
+        );
+    }
+
+    #[test]
+    fn the_quickest_quarter_is_rounded_up() {
+        let of = |samples: &[f64]| Samples(samples.into()).quickest_quarter();
+        assert_eq!(of(&[5.0, 1.0, 9.0, 3.0, 8.0, 7.0, 6.0, 4.0]), 2.0);
+        assert_eq!(of(&[5.0, 3.0, 4.0]), 3.0);
+        assert_eq!(of(&[5.0]), 5.0);
+    }
 }

@@ -23,7 +23,7 @@ Examples:
   blindcore plan --rows 1e9 --record-bytes 32 --rates server.json     with rates that --save-rates kept elsewhere
 
 The scheme and the sizes are those that `db build` takes for such a table; the other scheme stands beside them. Times
-are from rates of this machine, measured in half a minute: server and client are taken to be machines like it. Clients
+are from rates of this machine, measured in less than a minute: server and client are taken to be machines like it. Clients
 are taken to look up evenly over an epoch; each fetches the hint once in it. Numbers are decimal or 0x-hexadecimal, sizes in
 bytes or with kB, KiB, MB, MiB, GB or GiB, durations with s, m, h or d.")]
 pub(crate) struct Plan {

@@ -1,6 +1,7 @@
-//! What this machine does in a second, measured in half a minute, or kept in a file.
+//! What this machine does in a second, measured in less than a minute, or kept in a file.
 
 use std::fmt::Write;
+use std::hint::black_box;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use blindcore_math::SecretRng;
 use blindcore_store::{BuildOptions, SourceSpec, Stage, StoreError, build};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::noise;
+use crate::bench::{Samples, noise};
 use crate::doctor;
 use crate::output::Bar;
 
@@ -26,24 +27,27 @@ const SIDES: [usize; 6] = [512, 2048, 4096, 8192, 16_384, 32_768];
 const GATHERED: [usize; 4] = [1, 8, 16, MAX_GATHER];
 /// Rows of the hints that a client is measured with: 4 to 128 MiB.
 const HINT_ROWS: [usize; 3] = [1024, 8192, 32_768];
-/// Columns of these tables, and rows of that which has many.
-const FEW: usize = 64;
 /// Columns of the table that a client is measured with for its columns.
 const COLUMNS: usize = 8192;
+/// Columns of the tables that it is measured with for rows, and rows of the other.
+const FEW: usize = 64;
 /// All of it is measured so many times over: a machine that others share is slow for seconds on end, with quick moments
 /// between, of which many short looks see the same share at every size.
 const SWEEPS: u32 = 32;
-/// What each figure may take of a sweep. One that takes longer is left out of the sweeps that follow.
+/// What each figure may take of a sweep. One that takes longer is measured in fewer of them.
 const EACH: Duration = Duration::from_millis(25);
-/// However long it takes, a figure is measured so often, since one moment may be a slow one, and a size that is found too slow
-/// leaves out all that are larger.
+/// However long it takes, a figure is measured so often in the first sweep, since one moment may be a slow one, and a size that
+/// is found too slow leaves out all that are larger.
 const LEAST_TIMES: usize = 3;
-/// A pass comes after as much idleness: a server's threads sleep when a lookup comes alone.
-const IDLE: Duration = Duration::from_millis(5);
-/// A pass that would take more seconds is followed from a smaller one.
-const LONGEST_PASS: f64 = 0.3;
-/// A hint that would take more seconds is, too.
-const LONGEST_HINT: f64 = 1.5;
+/// And once more in every so many of the others: seconds on end may be slow.
+const SPREAD: u32 = 4;
+/// A pass of one query comes after as much idleness: a server's threads sleep when a lookup comes alone, longer than they
+/// linger.
+const IDLE: Duration = Duration::from_millis(20);
+/// Passes of several queries come under load, one after another for so long.
+const BUSY: Duration = Duration::from_millis(12);
+/// A pass or a hint that would take more seconds is followed from a smaller one.
+const LONGEST: f64 = 0.4;
 
 /// What a machine does in a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -295,44 +299,37 @@ impl Steps {
 
 /// What is timed again and again.
 struct Figure {
-    samples: Vec<f64>,
+    samples: Samples,
     /// Of the quickest one, with what is done before it and isn't timed.
     round: Duration,
 }
 
 impl Figure {
     fn new() -> Self {
-        Self { samples: Vec::new(), round: Duration::MAX }
+        Self { samples: Samples::default(), round: Duration::MAX }
     }
 
-    /// Has `once` say how long it took, as often as there is time for by the end of this sweep, were each time as quick as the
+    /// Has `once` time it once more, as often as there is time for by the end of this sweep, were each time as quick as the
     /// quickest: a slow moment takes no samples away.
-    fn measure(&mut self, sweep: u32, mut once: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<()> {
-        while self.samples.len() < LEAST_TIMES
+    fn measure(
+        &mut self,
+        sweep: u32,
+        mut once: impl FnMut(&mut Samples) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let least = LEAST_TIMES + (sweep / SPREAD) as usize;
+        while self.samples.len() < least
             || self.round.saturating_mul(self.samples.len() as u32) < EACH * (sweep + 1)
         {
             let start = Instant::now();
-            self.samples.push(once()?);
+            once(&mut self.samples)?;
             self.round = self.round.min(start.elapsed());
         }
         Ok(())
     }
 
-    /// The mean of the quickest quarter, in seconds: other work on the machine only adds to a time, and so do cold caches, but
-    /// where it never rests the one moment when it did is of no use to anybody.
     fn seconds(&self) -> f64 {
-        let mut sorted = self.samples.clone();
-        sorted.sort_by(f64::total_cmp);
-        let quarter = &sorted[..sorted.len().div_ceil(4)];
-        quarter.iter().sum::<f64>() / quarter.len() as f64
+        self.samples.quickest_quarter()
     }
-}
-
-/// What `f` gives, and its seconds.
-fn timed<T>(f: impl FnOnce() -> T) -> (T, f64) {
-    let start = Instant::now();
-    let out = std::hint::black_box(f());
-    (out, start.elapsed().as_secs_f64())
 }
 
 /// Lets the threads of a device fall asleep.
@@ -352,7 +349,8 @@ struct Matrix {
     params: Params,
     database: SharedBytes,
     server: Server,
-    query: Vec<u8>,
+    /// [`MAX_GATHER`] queries, no two alike.
+    queries: Vec<u8>,
     /// For each of [`GATHERED`], but for the last that take too long.
     passes: Vec<Figure>,
     hint: Option<Figure>,
@@ -364,42 +362,41 @@ impl Matrix {
         let geometry = Geometry { record_bytes: 64, groups: side / 64, columns: side };
         let params = Params::new(Scheme::Simple, geometry)?;
         let times = before.map_or(1.0, |b| params.database_bytes() as f64 / b.params.database_bytes() as f64);
-        let affordable = |figure: &&Figure, longest: f64| figure.seconds() * times <= longest;
-        let passes = before.map_or(GATHERED.len(), |b| {
-            b.passes.iter().take_while(|figure| affordable(figure, LONGEST_PASS)).count()
-        });
+        let affordable = |figure: &&Figure| figure.seconds() * times <= LONGEST;
+        let passes = before.map_or(GATHERED.len(), |b| b.passes.iter().take_while(affordable).count());
         if passes == 0 {
             return Ok(None);
         }
-        let hint =
-            before.is_none_or(|b| b.hint.as_ref().is_some_and(|figure| affordable(&figure, LONGEST_HINT)));
+        let hint = before.is_none_or(|b| b.hint.as_ref().is_some_and(|figure| affordable(&figure)));
         let database: SharedBytes = Arc::new(noise(params.database_bytes())?);
         let server = Server::new(params, device, vec![database.clone()], None)?;
-        let mut query = vec![0u8; params.query_bytes()];
-        SecretRng::from_os()?.fill(&mut query);
+        let mut queries = vec![0u8; MAX_GATHER * params.query_bytes()];
+        SecretRng::from_os()?.fill(&mut queries);
         let (passes, hint) = ((0..passes).map(|_| Figure::new()).collect(), hint.then(Figure::new));
-        Ok(Some(Self { params, database, server, query, passes, hint }))
+        Ok(Some(Self { params, database, server, queries, passes, hint }))
     }
 
     /// Times its passes and its hint.
     fn measure(&mut self, device: &dyn Device, sweep: u32) -> anyhow::Result<()> {
-        let Self { params, database, server, query, passes, hint } = self;
-        for (queries, figure) in GATHERED.iter().zip(passes) {
-            let queries = vec![&query[..]; *queries];
-            figure.measure(sweep, || {
-                idle();
-                let (answers, seconds) = timed(|| server.answer(&queries));
-                answers?;
-                Ok(seconds)
+        let Self { params, database, server, queries, passes, hint } = self;
+        let queries: Vec<&[u8]> = queries.chunks(params.query_bytes()).collect();
+        for (gathered, figure) in GATHERED.into_iter().zip(passes) {
+            let least = if gathered == 1 { Duration::ZERO } else { BUSY };
+            figure.measure(sweep, |samples| {
+                if gathered == 1 {
+                    idle();
+                }
+                samples
+                    .time_for(least, || server.answer(&queries[..gathered]).map(|a| drop(black_box(a))))?;
+                Ok(())
             })?;
         }
         let Some(hint) = hint else { return Ok(()) };
-        hint.measure(sweep, || {
+        hint.measure(sweep, |samples| {
             let (mut words, pieces) = (vec![0u32; params.hint_words()], vec![database.clone()]);
-            let (made, seconds) =
-                timed(|| preprocess(params, device, pieces, &mut words, &mut |_, _| Ok::<(), Error>(())));
-            made?;
-            Ok(seconds)
+            samples
+                .time(|| preprocess(params, device, pieces, &mut words, &mut |_, _| Ok::<(), Error>(())))?;
+            Ok(())
         })
     }
 }
@@ -410,7 +407,7 @@ struct Asking {
     rows: usize,
     answer: Vec<u8>,
     prepare: Figure,
-    decode: Figure,
+    decode: Samples,
 }
 
 impl Asking {
@@ -420,25 +417,23 @@ impl Asking {
         let client = Client::new(params, Arc::new(noise(4 * params.hint_words())?))?;
         let mut answer = vec![0u8; params.answer_bytes()];
         SecretRng::from_os()?.fill(&mut answer);
-        Ok(Self { client, rows, answer, prepare: Figure::new(), decode: Figure::new() })
+        Ok(Self { client, rows, answer, prepare: Figure::new(), decode: Samples::default() })
     }
 
     /// Times the preparing of queries, and the decoding of answers meanwhile.
     fn measure(&mut self, sweep: u32) -> anyhow::Result<()> {
         let Self { client, answer, prepare, decode, .. } = self;
         let selection = Selection::index(&client.params().geometry, 1)?;
-        prepare.measure(sweep, || {
-            let (prepared, seconds) = timed(|| client.query(client.prepare()?, &selection));
-            let (decoded, decoding) = timed(|| client.decode(prepared?.1, answer));
-            decoded?;
-            decode.samples.push(decoding);
-            Ok(seconds)
+        prepare.measure(sweep, |samples| {
+            let (_, pending) = samples.time(|| client.query(client.prepare()?, &selection))?;
+            decode.time(|| client.decode(pending, answer).map(black_box))?;
+            Ok(())
         })
     }
 
     /// Seconds for a byte of an answer.
     fn decode_byte(&self) -> f64 {
-        self.decode.seconds() / self.answer.len() as f64
+        self.decode.quickest_quarter() / self.answer.len() as f64
     }
 }
 
@@ -513,24 +508,24 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn figures_are_measured_within_their_share_and_thrice_at_least() {
-        let mut figure = Figure::new();
-        let mut measure = |sweep| {
-            let once = || {
+    fn figures_are_measured_within_their_share_and_in_all_sweeps() {
+        // One that takes its share, and one that takes four times as much.
+        let (mut quick, mut slow) = (Figure::new(), Figure::new());
+        let measure = |figure: &mut Figure, sweep, takes| {
+            let once = |samples: &mut Samples| {
                 let (_open, closed) = mpsc::channel::<()>();
-                let _ = closed.recv_timeout(EACH);
-                Ok(1.0)
+                let _ = samples.time(|| closed.recv_timeout(takes));
+                Ok(())
             };
             figure.measure(sweep, once).unwrap();
             figure.samples.len()
         };
-        assert_eq!(measure(0), LEAST_TIMES);
-        assert_eq!(measure(1), LEAST_TIMES);
-        assert!((LEAST_TIMES..=9).contains(&measure(8)));
-        let of = |samples: &[f64]| Figure { samples: samples.into(), ..Figure::new() }.seconds();
-        assert_eq!(of(&[5.0, 1.0, 9.0, 3.0, 8.0, 7.0, 6.0, 4.0]), 2.0);
-        assert_eq!(of(&[5.0, 3.0, 4.0]), 3.0);
-        assert_eq!(of(&[5.0]), 5.0);
+        assert_eq!(measure(&mut quick, 0, EACH), LEAST_TIMES);
+        assert_eq!(measure(&mut quick, 1, EACH), LEAST_TIMES);
+        let least = LEAST_TIMES + (8 / SPREAD) as usize;
+        assert!((least..=9).contains(&measure(&mut quick, 8, EACH)));
+        assert_eq!(measure(&mut slow, 0, 4 * EACH), LEAST_TIMES);
+        assert_eq!(measure(&mut slow, 8, 4 * EACH), least);
     }
 
     #[test]
