@@ -29,7 +29,7 @@ lint: tools-lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	test -x $(TOOLS)/bin/cargo-deny || cargo install --quiet --locked cargo-deny --root $(TOOLS)
+	test -x $(TOOLS)/bin/cargo-deny || cargo install --quiet --locked --debug cargo-deny --root $(TOOLS)
 	$(TOOLS)/bin/cargo-deny check bans licenses sources
 
 fuzz: tools-fuzz

@@ -1,23 +1,21 @@
 //! What one client may take, that the others get theirs, and that the counters say so.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::common::{Made, Running, config, http, people, unkeyed, until};
 use blindcore_client::{CacheDir, Client, Error, Options, Reason, Token};
 use blindcore_lookup::Scheme;
 use blindcore_server::{Config, Tokens};
 use blindcore_wire::{PartKind, Value, proto};
-use common::{Made, Running, config, http, people, unkeyed, until};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 fn made() -> Made {
-    common::keyed("people", 1, Scheme::Simple, 1, &people(40))
+    crate::common::keyed("people", 1, Scheme::Simple, 1, &people(40))
 }
 
 async fn client(server: &Running, token: &str) -> Client {
@@ -133,7 +131,7 @@ async fn who_holds_memory_holds_its_own() {
         assert!(ask_from(other, at, "POST /v1/query", &body).await.starts_with("HTTP/1.1 200"));
     }
     // Where it isn't said, the largest request fits at least.
-    let small = Config { memory_bytes: (3 * body.len()).max(512 << 10), ..common::config() };
+    let small = Config { memory_bytes: (3 * body.len()).max(512 << 10), ..crate::common::config() };
     let small = Running::start_with(small, &[&made]).await;
     assert!(ask_from(2, small.address, "POST /v1/query", &body).await.starts_with("HTTP/1.1 200"));
 

@@ -1,20 +1,18 @@
 //! Connections that are encrypted: chains, names, times, and what who doesn't speak TLS hears.
 
-mod common;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::common::authority::Authority;
+use crate::common::{Made, Running, config, http, people, until};
 use blindcore_client::{CacheDir, Client, Error, Options};
 use blindcore_lookup::Scheme;
 use blindcore_server::Config;
-use common::authority::Authority;
-use common::{Made, Running, config, http, people, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 fn made() -> Made {
-    common::keyed("people", 1, Scheme::Simple, 1, &people(40))
+    crate::common::keyed("people", 1, Scheme::Simple, 1, &people(40))
 }
 
 fn over(authority: &Authority, name: &str) -> Config {
@@ -165,7 +163,7 @@ async fn plain_text_leaves_the_machine_only_when_it_is_said() {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let own = socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()).map(|a| a.ip());
     let Some(own) = own.ok().filter(|ip| !ip.is_loopback()) else { return };
-    let open = Config { plain_text: true, listen: (own, 0).into(), ..common::config() };
+    let open = Config { plain_text: true, listen: (own, 0).into(), ..crate::common::config() };
     let server = Running::start_with(open, &[&made()]).await;
     let error = Client::connect_with(&server.url(), trusting(None)).await.err().unwrap();
     assert!(

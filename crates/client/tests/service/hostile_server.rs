@@ -1,13 +1,11 @@
 //! Servers that lie: errors, never panics, never a second query.
 
-mod common;
-
+use crate::common::fake::{Answer, Fake};
+use crate::common::{Made, client_of, keyed, people, unkeyed};
 use blindcore_client::{CacheDir, Client, Error, Options, TableClient};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, REASON_HEADER, Value, proto};
 use bytes::Bytes;
-use common::fake::{Answer, Fake};
-use common::{Made, client_of, keyed, people, unkeyed};
 use tonic::{Code, Status};
 
 async fn open(fake: Fake) -> (Result<TableClient, Error>, std::sync::Arc<Fake>) {

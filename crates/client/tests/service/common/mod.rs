@@ -1,8 +1,7 @@
 //! Small tables, servers that run until a test ends, and servers that lie.
-#![allow(dead_code, unreachable_pub)] // each test uses its part
 
-pub mod authority;
-pub mod fake;
+pub(crate) mod authority;
+pub(crate) mod fake;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -33,24 +32,24 @@ fn device() -> &'static Cpu {
 
 /// A table that a test serves again and again.
 #[derive(Clone)]
-pub struct Made {
-    pub description: TableDescription,
-    pub records: MadePart,
-    pub keys: Option<MadePart>,
-    pub changes: Option<MadePart>,
-    pub new_keys: Option<MadePart>,
+pub(crate) struct Made {
+    pub(crate) description: TableDescription,
+    pub(crate) records: MadePart,
+    pub(crate) keys: Option<MadePart>,
+    pub(crate) changes: Option<MadePart>,
+    pub(crate) new_keys: Option<MadePart>,
 }
 
 /// A part before it is placed.
 #[derive(Clone)]
-pub struct MadePart {
+pub(crate) struct MadePart {
     params: Params,
     proofs: Option<Proofs>,
     /// The cells of each group.
     groups: Vec<Vec<u8>>,
     database: SharedBytes,
     state: Option<SharedBytes>,
-    pub hint: SharedBytes,
+    pub(crate) hint: SharedBytes,
 }
 
 impl MadePart {
@@ -70,7 +69,7 @@ impl MadePart {
 
     /// The same but for four bytes of every slot, from this one on: what a server that lies computes on. With hints of
     /// the right slots each of them decodes to a byte at random, so that one alone would be right once in 256 times.
-    pub fn wrong(&self, byte: usize) -> Self {
+    pub(crate) fn wrong(&self, byte: usize) -> Self {
         let mut groups = self.groups.clone();
         for cell in groups.iter_mut().flat_map(|g| g.chunks_mut(self.params.geometry.record_bytes)) {
             cell[byte..byte + 4].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
@@ -85,7 +84,7 @@ impl MadePart {
         Part::new(server, self.hint.clone())
     }
 
-    pub fn hint(&self) -> Bytes {
+    pub(crate) fn hint(&self) -> Bytes {
         Bytes::copy_from_slice((*self.hint).as_ref())
     }
 
@@ -105,16 +104,16 @@ fn packed(params: &Params, groups: &[Vec<u8>]) -> SharedBytes {
 
 impl Made {
     /// Bytes of the hint of `records`.
-    pub fn hint_len(&self) -> u64 {
+    pub(crate) fn hint_len(&self) -> u64 {
         self.description.records().hint_bytes()
     }
 
-    pub fn place(&self) -> Table {
+    pub(crate) fn place(&self) -> Table {
         self.place_parts(&PartKind::ALL)
     }
 
     /// The table with these parts alone: what is published over an epoch before.
-    pub fn place_parts(&self, kinds: &[PartKind]) -> Table {
+    pub(crate) fn place_parts(&self, kinds: &[PartKind]) -> Table {
         let part = |kind| match kind {
             PartKind::Records => Some(&self.records),
             PartKind::Keys => self.keys.as_ref(),
@@ -127,7 +126,7 @@ impl Made {
 
     /// The table after rows were set (by their key, or by their number in 8 bytes) or removed; some of those set are
     /// new.
-    pub fn changed(&self, epoch: u64, rows: &[(&[u8], Option<Vec<Value>>)], added: &[&[u8]]) -> Made {
+    pub(crate) fn changed(&self, epoch: u64, rows: &[(&[u8], Option<Vec<Value>>)], added: &[&[u8]]) -> Made {
         let salt = [0x77; 32];
         let payloads: Vec<(Vec<u8>, Vec<u8>)> = rows
             .iter()
@@ -219,7 +218,7 @@ fn key_slots(keys: &[&[u8]], proofs: Option<(PartKind, u8)>) -> MadePart {
 }
 
 /// What a table without keys calls row `i`.
-pub fn number(i: u64) -> [u8; 8] {
+pub(crate) fn number(i: u64) -> [u8; 8] {
     i.to_le_bytes()
 }
 
@@ -258,17 +257,23 @@ fn longest(rows: &[Vec<Value>]) -> usize {
     rows.iter().map(|r| encoded(r).len()).max().unwrap().max(1)
 }
 
-pub fn columns(n: usize) -> Vec<String> {
+pub(crate) fn columns(n: usize) -> Vec<String> {
     (0..n).map(|i| format!("column {i}")).collect()
 }
 
 /// A table without keys.
-pub fn unkeyed(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>]) -> Made {
+pub(crate) fn unkeyed(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>]) -> Made {
     unkeyed_with(name, epoch, scheme, rows, None)
 }
 
 /// The same with proofs of this depth.
-pub fn unkeyed_with(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>], depth: Option<u8>) -> Made {
+pub(crate) fn unkeyed_with(
+    name: &str,
+    epoch: u64,
+    scheme: Scheme,
+    rows: &[Vec<Value>],
+    depth: Option<u8>,
+) -> Made {
     let len = longest(rows);
     let slots: Vec<Vec<u8>> = rows.iter().map(|r| padded(r, len)).collect();
     let records = dense(scheme, &slots, depth.map(|depth| (PartKind::Records, depth)));
@@ -286,12 +291,18 @@ pub fn unkeyed_with(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>],
 }
 
 /// A table with keys, found by index too.
-pub fn keyed(name: &str, epoch: u64, scheme: Scheme, groups: usize, rows: &[(String, Vec<Value>)]) -> Made {
+pub(crate) fn keyed(
+    name: &str,
+    epoch: u64,
+    scheme: Scheme,
+    groups: usize,
+    rows: &[(String, Vec<Value>)],
+) -> Made {
     keyed_with(name, epoch, scheme, groups, rows, None)
 }
 
 /// The same with proofs of this depth.
-pub fn keyed_with(
+pub(crate) fn keyed_with(
     name: &str,
     epoch: u64,
     scheme: Scheme,
@@ -326,7 +337,7 @@ pub fn keyed_with(
 }
 
 /// Rows such as `key-7` with a text, a number and, at times, nothing.
-pub fn people(n: usize) -> Vec<(String, Vec<Value>)> {
+pub(crate) fn people(n: usize) -> Vec<(String, Vec<Value>)> {
     (0..n)
         .map(|i| {
             let third = if i % 3 == 0 { Value::Null } else { Value::Real(i as f64 / 8.0) };
@@ -336,21 +347,21 @@ pub fn people(n: usize) -> Vec<(String, Vec<Value>)> {
 }
 
 /// A server that drains when it is dropped or asked.
-pub struct Running {
-    pub address: SocketAddr,
-    pub stats: Stats,
-    pub handle: Handle,
-    pub metrics: Option<SocketAddr>,
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) stats: Stats,
+    pub(crate) handle: Handle,
+    pub(crate) metrics: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     done: JoinHandle<usize>,
 }
 
 impl Running {
-    pub async fn start(tables: &[&Made]) -> Self {
+    pub(crate) async fn start(tables: &[&Made]) -> Self {
         Self::start_with(config(), tables).await
     }
 
-    pub async fn start_with(config: Config, tables: &[&Made]) -> Self {
+    pub(crate) async fn start_with(config: Config, tables: &[&Made]) -> Self {
         let server = Server::bind(config, tables.iter().map(|t| t.place()).collect()).await.unwrap();
         let (address, stats, handle) = (server.address(), server.stats(), server.handle());
         let metrics = server.metrics_address();
@@ -361,20 +372,20 @@ impl Running {
         Self { address, stats, handle, metrics, stop: Some(stop), done }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    pub async fn client(&self) -> Client {
+    pub(crate) async fn client(&self) -> Client {
         client_of(&self.url(), CacheDir::None).await
     }
 
-    pub fn begin_stop(&mut self) {
+    pub(crate) fn begin_stop(&mut self) {
         let _ = self.stop.take().unwrap().send(());
     }
 
     /// How many connections had to be cut.
-    pub async fn stop(mut self) -> usize {
+    pub(crate) async fn stop(mut self) -> usize {
         if self.stop.is_some() {
             self.begin_stop();
         }
@@ -382,20 +393,20 @@ impl Running {
     }
 }
 
-pub fn config() -> Config {
+pub(crate) fn config() -> Config {
     Config { listen: ([127, 0, 0, 1], 0).into(), ..Config::default() }
 }
 
-pub async fn client_of(url: &str, cache: CacheDir) -> Client {
+pub(crate) async fn client_of(url: &str, cache: CacheDir) -> Client {
     Client::connect_with(url, Options { cache, ..Options::default() }).await.unwrap()
 }
 
-pub fn cache(path: &Path) -> CacheDir {
+pub(crate) fn cache(path: &Path) -> CacheDir {
     CacheDir::At(path.to_owned())
 }
 
 /// Waits until it is so, which a server comes to when it gets to it.
-pub async fn until(so: impl Fn() -> bool) {
+pub(crate) async fn until(so: impl Fn() -> bool) {
     let waiting = async {
         while !so() {
             tokio::task::yield_now().await;
@@ -405,7 +416,7 @@ pub async fn until(so: impl Fn() -> bool) {
 }
 
 /// An HTTP/1.1 request, spoken by hand, such as `GET /livez|Accept: x`: status, head, body.
-pub async fn http(address: SocketAddr, head: &str, body: &[u8]) -> (u16, String, Vec<u8>) {
+pub(crate) async fn http(address: SocketAddr, head: &str, body: &[u8]) -> (u16, String, Vec<u8>) {
     let mut socket = TcpStream::connect(address).await.unwrap();
     let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
     let (line, more) = head.split_once('|').unwrap_or((head, ""));
@@ -423,15 +434,15 @@ pub async fn http(address: SocketAddr, head: &str, body: &[u8]) -> (u16, String,
 }
 
 /// The first value of what a lookup found.
-pub fn first(lookup: &blindcore_client::Lookup) -> Option<Value> {
+pub(crate) fn first(lookup: &blindcore_client::Lookup) -> Option<Value> {
     lookup.found.as_ref().map(|record| record.values[0].1.clone())
 }
 
-pub fn text(text: &str) -> Option<Value> {
+pub(crate) fn text(text: &str) -> Option<Value> {
     Some(Value::Text(text.into()))
 }
 
 /// Values of a row of [`people`], or of a change to one.
-pub fn row(name: &str) -> Option<Vec<Value>> {
+pub(crate) fn row(name: &str) -> Option<Vec<Value>> {
     Some(vec![Value::Text(name.into()), Value::Int(1), Value::Null])
 }

@@ -1,15 +1,13 @@
 //! Hints: cached, resumed, verified, shared.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::common::fake::Fake;
+use crate::common::{Made, Running, cache, client_of, config, keyed, people, unkeyed};
 use blindcore_client::{CacheDir, Client, Error, Options};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
-use common::fake::Fake;
-use common::{Made, Running, cache, client_of, config, keyed, people, unkeyed};
 
 fn small(epoch: u64) -> Made {
     let rows: Vec<Vec<Value>> = (0..200).map(|i| vec![Value::Int(i + epoch as i64)]).collect();

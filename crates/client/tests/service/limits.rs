@@ -1,15 +1,13 @@
 //! What a server refuses, how it says so, and that it costs nobody else anything.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
+use crate::common::{Made, Running, config, http, keyed, people, unkeyed};
 use blindcore_lookup::Scheme;
 use blindcore_server::Config;
 use blindcore_wire::proto::lookup_client::LookupClient;
 use blindcore_wire::{PartKind, REASON_HEADER, Value, proto};
 use bytes::Bytes;
-use common::{Made, Running, config, http, keyed, people, unkeyed};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config as Cases, TestRunner};

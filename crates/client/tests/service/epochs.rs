@@ -1,15 +1,13 @@
 //! Tables that change while they are served: what clients find before and after, what they fetch, what a server
 //! sees.
 
-mod common;
-
 use std::time::Duration;
 
+use crate::common::{Running, cache, client_of, config, first, keyed, number, people, row, text, unkeyed};
 use blindcore_client::Error;
 use blindcore_lookup::Scheme;
 use blindcore_server::Config;
 use blindcore_wire::{PartKind, Value};
-use common::{Running, cache, client_of, config, first, keyed, number, people, row, text, unkeyed};
 
 const NEW: [PartKind; 2] = [PartKind::Changes, PartKind::NewKeys];
 

@@ -1,16 +1,14 @@
 //! Servers that answer to some alone.
 
-mod common;
-
 use std::sync::Arc;
 
+use crate::common::{Made, Running, config, http, people};
 use blindcore_client::{CacheDir, Client, Error, Options, Reason, Token};
 use blindcore_lookup::Scheme;
 use blindcore_server::{Config, Tokens};
-use common::{Made, Running, config, http, people};
 
 fn made() -> Made {
-    common::keyed("people", 1, Scheme::Simple, 1, &people(40))
+    crate::common::keyed("people", 1, Scheme::Simple, 1, &people(40))
 }
 
 fn tokens(all: &[(&str, &str)]) -> Arc<Tokens> {

@@ -15,27 +15,28 @@ use tonic::{Request, Response, Status};
 use super::Made;
 
 /// What is answered to a request.
-pub type Answer = Box<dyn Fn(&proto::QueryRequest) -> Result<proto::QueryResponse, Status> + Send + Sync>;
+pub(crate) type Answer =
+    Box<dyn Fn(&proto::QueryRequest) -> Result<proto::QueryResponse, Status> + Send + Sync>;
 
 /// What the server does, and what it saw.
-pub struct Fake {
-    pub table: proto::GetTableResponse,
+pub(crate) struct Fake {
+    pub(crate) table: proto::GetTableResponse,
     /// Bytes of `records`' hint.
-    pub hint: Bytes,
-    pub keys_hint: Bytes,
+    pub(crate) hint: Bytes,
+    pub(crate) keys_hint: Bytes,
     /// Bytes of a piece.
-    pub piece: usize,
+    pub(crate) piece: usize,
     /// After how many bytes each download breaks; those past the list don't.
-    pub cuts: Vec<usize>,
-    pub answer: Answer,
+    pub(crate) cuts: Vec<usize>,
+    pub(crate) answer: Answer,
     /// Where each download started.
-    pub offsets: Mutex<Vec<u64>>,
+    pub(crate) offsets: Mutex<Vec<u64>>,
     /// Part and bytes of each request.
-    pub queries: Mutex<Vec<(i32, usize)>>,
+    pub(crate) queries: Mutex<Vec<(i32, usize)>>,
 }
 
 impl Fake {
-    pub fn of(made: &Made) -> Self {
+    pub(crate) fn of(made: &Made) -> Self {
         let keys = made.keys.as_ref();
         Self {
             table: proto::GetTableResponse {
@@ -55,7 +56,7 @@ impl Fake {
     }
 
     /// Serves until the test ends.
-    pub async fn start(self) -> (SocketAddr, Arc<Self>) {
+    pub(crate) async fn start(self) -> (SocketAddr, Arc<Self>) {
         let this = Arc::new(self);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,11 +1,9 @@
 //! Lookups over real sockets: what comes back, and what a server sees.
 
-mod common;
-
+use crate::common::{Running, keyed, people, unkeyed};
 use blindcore_client::{Error, Record};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
-use common::{Running, keyed, people, unkeyed};
 
 fn values(record: &Record) -> Vec<Value> {
     record.values.iter().map(|(_, v)| v.clone()).collect()

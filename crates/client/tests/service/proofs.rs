@@ -1,11 +1,9 @@
 //! Tables with proofs: what is right is found, what is wrong is noticed, and a server sees no difference.
 
-mod common;
-
+use crate::common::{Made, Running, first, keyed_with, number, people, row, text, unkeyed_with};
 use blindcore_client::{Error, TableClient};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
-use common::{Made, Running, first, keyed_with, number, people, row, text, unkeyed_with};
 
 fn wrong(result: Result<impl std::fmt::Debug, Error>, of: PartKind) {
     match result.unwrap_err() {

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 
-pub struct Authority {
+pub(crate) struct Authority {
     root: CertifiedIssuer<'static, KeyPair>,
     dir: tempfile::TempDir,
 }
 
 impl Authority {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = CertifiedIssuer::self_signed(authority(), KeyPair::generate().unwrap()).unwrap();
         std::fs::write(dir.path().join("ca.pem"), root.pem()).unwrap();
@@ -20,17 +20,17 @@ impl Authority {
     }
 
     /// The root in PEM.
-    pub fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.dir.path().join("ca.pem")
     }
 
     /// The settings of a server of this name, whose chain has an intermediate authority.
-    pub fn server(&self, name: &str) -> Arc<rustls::ServerConfig> {
+    pub(crate) fn server(&self, name: &str) -> Arc<rustls::ServerConfig> {
         self.issue(CertificateParams::new([name.to_owned()]).unwrap())
     }
 
     /// The same with a certificate whose time is over.
-    pub fn expired(&self, name: &str) -> Arc<rustls::ServerConfig> {
+    pub(crate) fn expired(&self, name: &str) -> Arc<rustls::ServerConfig> {
         let mut leaf = CertificateParams::new([name.to_owned()]).unwrap();
         (leaf.not_before, leaf.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
         self.issue(leaf)

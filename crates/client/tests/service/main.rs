@@ -1,0 +1,14 @@
+//! The client and the server over real sockets.
+//!
+//! One program, for each would have all of the server compiled into it.
+
+mod common;
+mod epochs;
+mod hints;
+mod hostile_server;
+mod limits;
+mod lookups;
+mod proofs;
+mod shares;
+mod tls;
+mod tokens;
