@@ -1,5 +1,4 @@
 //! Tasks, numbers that look random, and what convolutions and products are by their definitions.
-#![allow(dead_code, reason = "no test uses all of it")]
 
 use blindcore_task::{Convolution, Group, Task};
 use proptest::prelude::*;

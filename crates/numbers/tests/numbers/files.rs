@@ -350,8 +350,8 @@ fn a_link_is_followed_and_a_file_is_for_whom_new_files_are() {
 #[test]
 fn a_schema_of_too_many_children_is_refused_before_memory_is_taken() {
     for file in [
-        &include_bytes!("../../../testdata/numbers/many_children.parquet")[..],
-        include_bytes!("../../../testdata/numbers/mistyped_schema.parquet"),
+        &include_bytes!("../../../../testdata/numbers/many_children.parquet")[..],
+        include_bytes!("../../../../testdata/numbers/mistyped_schema.parquet"),
     ] {
         let error = read(&Source::bytes(Format::Parquet, file)).unwrap_err().to_string();
         assert!(error.contains("metadata is damaged"), "{error}");

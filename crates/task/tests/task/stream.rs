@@ -9,8 +9,7 @@ use blindcore_task::{
 };
 use proptest::prelude::*;
 
-mod common;
-use common::{Modulo15, PRIME, Random, bits_and_weights, convolution, matrix, shape, weights};
+use crate::common::{Modulo15, PRIME, Random, bits_and_weights, convolution, matrix, shape, weights};
 
 const BOTH: [Dataflow; 2] = [Dataflow::BitSerial, Dataflow::Buckets];
 const GROUP: IntegersModulo = IntegersModulo(PRIME);

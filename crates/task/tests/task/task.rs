@@ -7,8 +7,7 @@ use blindcore_task::{
 };
 use proptest::prelude::*;
 
-mod common;
-use common::{
+use crate::common::{
     Modulo15, PRIME, Random, bits_and_weights, convolution, matrix, reduced, shape, times, weights,
 };
 

@@ -74,10 +74,10 @@ fn check(text: &str, vectors: usize) {
 
 #[test]
 fn iso_iec_18033_6() {
-    check(include_str!("vectors/iso-18033-6.json"), 1);
+    check(include_str!("../vectors/iso-18033-6.json"), 1);
 }
 
 #[test]
 fn milagro_multiplication_to_addition() {
-    check(include_str!("vectors/milagro-mta.json"), 4);
+    check(include_str!("../vectors/milagro-mta.json"), 4);
 }

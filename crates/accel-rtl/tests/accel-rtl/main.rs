@@ -1,0 +1,7 @@
+//! The simulated chips. One program: each program is linked by itself.
+
+mod compute_unit;
+mod conformance;
+mod cycles;
+mod overlay;
+mod phepu;

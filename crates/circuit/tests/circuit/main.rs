@@ -1,0 +1,13 @@
+//! Netlists, their files, and sessions between two parties. One program: each program is linked by itself.
+
+mod formats;
+mod gadgets;
+mod levels;
+mod ot;
+mod overlay;
+mod problems;
+mod published;
+mod session;
+mod stream;
+mod transport;
+mod typed;

@@ -1,0 +1,7 @@
+//! Databases: built, streamed, updated. One program: each program is linked by itself. `bounded_memory`
+//! measures its own process and stays alone.
+
+mod build;
+mod servers;
+mod stream;
+mod update;

@@ -1,0 +1,8 @@
+//! Encrypted sums. One program: each program is linked by itself.
+
+mod evaluate;
+mod files;
+mod known_answers;
+mod phe_roundtrip;
+mod run;
+mod scheme;

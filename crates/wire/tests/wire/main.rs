@@ -1,0 +1,3 @@
+//! Messages. One program: each program is linked by itself.
+
+mod messages;
