@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 
-use crate::bench::BenchServe;
+use crate::bench::Bench;
 use crate::circuit::Circuit;
 use crate::hw::circuit::HwCircuit;
 use crate::hw::sum::HwSum;
@@ -24,9 +24,11 @@ Examples:
 
 Exit codes: 0 done or found, 1 not there, 2 error. Data goes to stdout, everything else to stderr.
 --device, --threads, --server, --ca, --timeout, --cache, --listen, --tls-cert, --tls-key, --tokens, --metrics, --memory and --gather
-can also be set by BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.")]
+can also be set by BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.
+BLINDCORE_LOG sets what servers log: error, warn, info (the default), debug or trace, or a level for each part, such as
+BLINDCORE_LOG=warn,blindcore_server::host=info.")]
 pub(crate) struct Args {
-    /// Settings file; by default blindcore.toml in this folder, if there is one
+    /// Settings file [default: blindcore.toml in this folder, if it exists]
     #[arg(long, global = true, env = "BLINDCORE_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
@@ -38,7 +40,7 @@ pub(crate) enum Command {
     /// Make, show and check databases
     #[command(subcommand)]
     Db(Db),
-    /// Serve databases to clients, who look rows up without showing which
+    /// Serve databases; clients look up rows without showing which
     Serve(Serve),
     /// Look a row up without showing the server which
     Get(Get),
@@ -59,10 +61,10 @@ pub(crate) enum Command {
     /// Measure this machine
     #[command(subcommand)]
     Bench(Bench),
-    /// The papers' hardware, simulated clock by clock
+    /// Run the papers' hardware, simulated clock by clock
     #[command(subcommand)]
     Hw(Hw),
-    /// A paper's figures, made anew beside those that it published
+    /// Compute a paper's figures again, beside the published ones
     #[command(subcommand)]
     Repro(Repro),
 }
@@ -82,9 +84,9 @@ SOURCE is one of
   postgres://USER@HOST/DATABASE?table=NAME    or ?query=SELECT ...
   mysql://USER@HOST/DATABASE?table=NAME       or ?query=SELECT ..., MariaDB too
 
-A server's password comes from the URL or, better, from PGPASSWORD or MYSQL_PWD, and is written nowhere. A server
-that is not on this machine must show a certificate that fits its name: ?ca=FILE&table=NAME names who signed it,
-?tls=off&table=NAME does without.
+A database server's password comes from the URL or, better, from PGPASSWORD or MYSQL_PWD; it is never written to a file.
+A server on another machine must show a certificate for its name: ?ca=FILE&table=NAME gives the authority that signed
+it, ?tls=off&table=NAME connects without TLS.
 
 Examples:
   blindcore db build drugs.csv --key name --value class,risk --out drugs.db
@@ -93,7 +95,7 @@ Examples:
   blindcore db build dir:articles --out articles.db
   zcat log.jsonl.gz | blindcore db build - --name log --key hash --out log.db
 
-The folder appears when it is whole; an interrupted build leaves nothing.")]
+The folder appears once it is complete; an interrupted build leaves nothing.")]
     Build(Build),
     /// Change rows of a database: a new epoch, which running servers take up
     #[command(after_help = "\
@@ -101,23 +103,34 @@ CHANGES is any SOURCE of `blindcore db build` with the table's columns, and may 
   _change    set, also where it is empty, or remove; a row that is removed needs no values
   _row       in a table without keys, the number of the row, counted from 0; empty for one that is added
 
-Other columns that the table hasn't are left alone, unless their names begin with _. A row whose key the table has takes its
-place, another is added; of several with one key the last counts. What it
-costs goes with the rows that differ from the base, not with the table; clients fetch the difference. Once many
-rows differ, build the database again.
+Columns that the table does not have are ignored, unless their names begin with _. Existing keys are replaced, new keys
+are inserted; the last duplicate wins. The cost of an update depends on the rows that differ from the base, not on the
+size of the table; clients fetch the difference. Once many rows differ, build the database again.
 
 Examples:
   blindcore db update people.db --from changes.csv
   echo '{\"id\": 7, \"_change\": \"remove\"}' | blindcore db update people.db --from -
   blindcore db update people.db --from 'postgres://reader@db.example/app?table=people' --follow updated_at
 
-An update that fails or is interrupted leaves the epoch before.")]
+An update that fails or is interrupted leaves the previous epoch.")]
     Update(Update),
-    /// Show what a database is, its parameters, their security and their sizes
+    /// Show a database's table, parameters, security and sizes
+    #[command(after_help = "\
+Examples:
+  blindcore db inspect people.db
+  blindcore db inspect people.db --json
+
+`digest` is what clients give to `blindcore get --pin`.")]
     Inspect(Inspect),
     /// Make a key that signs tables, or show one
     Key(Key),
     /// Read every byte of a database and compare it with its checksums
+    #[command(after_help = "\
+Examples:
+  blindcore db verify people.db
+  blindcore db verify people.db --json
+
+The exit code is 2 if a file is damaged or missing; the message names it.")]
     Verify(Inspect),
 }
 
@@ -125,7 +138,7 @@ An update that fails or is interrupted leaves the epoch before.")]
 pub(crate) struct Build {
     /// Where the rows come from (see below)
     pub(crate) source: String,
-    /// Column that rows are looked up by; without one, rows are looked up by index alone (files by their name)
+    /// Column that rows are looked up by [default: none, so rows are looked up by index; files by their name]
     #[arg(long, value_name = "COLUMN")]
     pub(crate) key: Option<String>,
     /// Columns of a record, separated by commas [default: all but the key]
@@ -140,20 +153,20 @@ pub(crate) struct Build {
     /// auto, simple (SimplePIR) or double (DoublePIR, for records of a few bytes in large tables)
     #[arg(long, value_name = "SCHEME", default_value = "auto")]
     pub(crate) scheme: String,
-    /// Let clients tell a wrong answer from a right one, however much longer slots become [default: where they are at most
-    /// twice as long, under SimplePIR]
+    /// Let clients detect wrong answers, however much longer slots become [default: under SimplePIR, where slots become at
+    /// most twice as long]
     #[arg(long)]
     pub(crate) proofs: bool,
     /// Leave proofs out
     #[arg(long, conflicts_with = "proofs")]
     pub(crate) no_proofs: bool,
-    /// Sign the table with this Ed25519 key (PKCS #8 in PEM), so that clients who trust it take no other
+    /// Sign the table with this Ed25519 key (PKCS #8 in PEM); clients that trust the key accept no other table
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,
-    /// Leave out the directory through which a table with keys can be read by index too
+    /// Leave out the directory, through which a table with keys can also be read by index
     #[arg(long)]
     pub(crate) no_directory: bool,
-    /// Replace the database that is there
+    /// Replace an existing database
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
@@ -170,22 +183,22 @@ pub(crate) struct Update {
     /// Where the changed rows come from (see below)
     #[arg(long, value_name = "CHANGES")]
     pub(crate) from: String,
-    /// Ask the source, a database, again and again for rows whose COLUMN is as large as the largest that was seen:
-    /// a number or a time that grows with every change. Removed rows can't be seen that way
+    /// Poll the source, a database server or SQLite, for rows whose COLUMN has grown since the last poll: a number or a
+    /// time that grows with every change. Removed rows are not noticed this way
     #[arg(long, value_name = "COLUMN")]
     pub(crate) follow: Option<String>,
-    /// Seconds between two questions
+    /// Seconds between polls
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "follow", value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(crate) every: u64,
     /// Sign the new epoch with this Ed25519 key (PKCS #8 in PEM)
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,
-    /// Ask once, from where the last question ended
+    /// Poll once, from where the last poll ended
     #[arg(long, requires = "follow")]
     pub(crate) once: bool,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// Print the result as one JSON document; with --follow one a line, an epoch each
+    /// Print the result as one JSON document; with --follow, one line for each epoch
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -197,9 +210,9 @@ Example:
   blindcore db build people.csv --key email --out people.db --sign publisher.pem
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org --trust KEY
 
-KEY is what the first command prints. The file is for its owner alone.")]
+KEY is what the first command prints. Only its owner can read the file.")]
 pub(crate) struct Key {
-    /// The file to make; one that is there is kept, and its public key printed
+    /// The file to make; an existing file is kept, and its public key is printed
     pub(crate) file: PathBuf,
     /// Print the result as one JSON document
     #[arg(long)]
@@ -216,6 +229,11 @@ pub(crate) struct Inspect {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  blindcore doctor                     devices of this machine, and the one that `auto` takes
+  blindcore doctor --device cpu:avx2   whether this device can be used
+  blindcore doctor --json")]
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
@@ -226,11 +244,11 @@ pub(crate) struct Doctor {
 
 #[derive(clap::Args)]
 pub(crate) struct DeviceArgs {
-    /// What computes: auto, cpu, cpu:portable, cpu:avx2, cpu:avx512, cpu:amx, rtl:onionchopper, or for
-    /// circuits rtl:sifo-half-gates, for sums rtl:phepu [default: auto]
+    /// What computes: auto, or a device that `blindcore doctor` lists, such as cpu, cpu:avx2 or rtl:onionchopper
+    /// [default: auto]
     #[arg(long, env = "BLINDCORE_DEVICE", value_name = "NAME")]
     pub(crate) device: Option<String>,
-    /// Threads that compute [default: one a core]
+    /// Threads that compute [default: one for each core]
     #[arg(long, env = "BLINDCORE_THREADS", value_name = "N")]
     pub(crate) threads: Option<usize>,
 }
@@ -243,19 +261,21 @@ Examples:
   blindcore serve people.db --memory 8GiB
   blindcore serve people.db --listen 0.0.0.0:443 --tls-cert chain.pem --tls-key key.pem --tokens tokens.txt
 
-gRPC and plain HTTP share the port. GET /livez and /readyz say how it is, GET /v1/tables what it has.
-SIGTERM and Ctrl-C finish the lookups under way and stop. Beyond this machine connections are encrypted
-by TLS 1.2 or 1.3. With --tokens only who shows a token is answered (`blindcore token` makes them).
-SIGHUP reads certificates and tokens anew, and tables that fail; what can't be read stays as it was.
+gRPC and plain HTTP share the port. GET /livez and /readyz report health, GET /v1/tables lists tables. SIGTERM and Ctrl-C
+let lookups finish, then stop the server. Beyond this machine, connections are encrypted by TLS 1.2 or 1.3. With
+--tokens, only requests with a token are answered (`blindcore token` makes tokens).
 
-No answer comes from damaged files: sizes and headers are checked at the start, contents when they are
-copied to memory and, where they are streamed, in every pass. Hints are checked at the start, or where
-they are large soon after it, and then whenever a piece is sent. The log names the file, and /readyz says
-no: restore the file and send SIGHUP, upon which all that failed is read and compared.
+New epochs of a database are served as soon as `blindcore db update` has written them. On SIGHUP the server reads
+certificates and tokens again and retries failed tables; what can't be read stays as it was.
 
-Nobody can take all of a server: clients take turns query by query, and where connections or places in a
-queue run out, whoever has most of them gives way. A client is a token or, without, an address. blindcore.toml
-has a section for this, shown with its defaults; without the two of a minute, any number is allowed:
+Damaged files never produce an answer. Sizes and headers are checked at the start; contents are checked when they are
+copied to memory or, where they are streamed, in every pass. Hints are checked at the start or, if they are large, soon
+after it, and again as each piece is sent. If a check fails, the log names the file and /readyz answers 503: restore the
+file and send SIGHUP.
+
+No client can take the whole server: clients take turns, query by query. Under load, the client with the most connections
+or queued queries is dropped first. A client is a token or, without tokens, an address. The section [limits] of
+blindcore.toml sets these, shown with their defaults; leave out the two per-minute limits to allow any number:
 
   [limits]
   connections = 1024
@@ -287,33 +307,33 @@ pub(crate) struct Serve {
     /// The certificate's private key, in PEM
     #[arg(long, env = "BLINDCORE_TLS_KEY", value_name = "FILE")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Listen beyond this machine without TLS, though everybody between can read and change what passes
+    /// Listen beyond this machine without TLS; everybody on the way can then read and change the traffic
     #[arg(long)]
     pub(crate) plain_text: bool,
-    /// Answer only to the tokens in this file: lines of a name and a digest, as `blindcore token` prints them
+    /// Answer only requests with a token from this file: lines of a name and a digest, as `blindcore token` prints them
     #[arg(long, env = "BLINDCORE_TOKENS", value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
-    /// Answer GET /metrics here, for Prometheus, in plain text: a port of this machine, or an address and a port
+    /// Answer GET /metrics for Prometheus here, in plain text: a port of this machine, or an address and a port
     #[arg(long, env = "BLINDCORE_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
-    /// Most connections at a time [default: 1024]
+    /// Most simultaneous connections [default: 1024]
     #[arg(long, value_name = "N")]
     pub(crate) connections: Option<usize>,
     /// Most connections from one address, of IPv6 from one network of 64 bits [default: 64]
     #[arg(long, value_name = "N")]
     pub(crate) connections_per_client: Option<usize>,
-    /// Most queries a minute of one client: of one token or, without tokens, one address [default: any number]
+    /// Most queries per minute of one client: a token or, without tokens, an address [default: any number]
     #[arg(long, value_name = "N")]
     pub(crate) queries_per_minute: Option<u64>,
     /// Most queries that one pass over a database answers, 1 to 64 [default: 16]
     #[arg(long, env = "BLINDCORE_GATHER", value_name = "N")]
     pub(crate) gather: Option<usize>,
-    /// Memory that the server may have: auto (what is free, or the limit of this control group) or a size such as
-    /// 8GiB. Three quarters are for databases, which are copied to memory where they fit and else streamed from
-    /// their disk in every pass; over 256 MiB also until the copy is there
+    /// Memory that the server may use: auto (what is free, or the limit of this control group) or a size such as 8GiB.
+    /// Three quarters are for databases: those that fit are copied to memory, others are streamed from disk in every
+    /// pass. A database over 256 MiB is streamed until its copy is complete
     #[arg(long, env = "BLINDCORE_MEMORY", value_name = "BYTES")]
     pub(crate) memory: Option<String>,
-    /// Stream every database from its disk, even where there is memory for it
+    /// Stream every database from disk, even if it fits in memory
     #[arg(long)]
     pub(crate) streamed: bool,
     /// Log as JSON lines
@@ -328,16 +348,16 @@ pub(crate) struct ServerArgs {
     /// The server: https://HOST:PORT, or http://127.0.0.1:7700 and the like on this machine
     #[arg(long, env = "BLINDCORE_SERVER", value_name = "URL")]
     pub(crate) server: Option<String>,
-    /// Authorities that may have signed the server's certificate, in PEM, beside Mozilla's list
+    /// Authorities that may sign the server's certificate, in PEM, in addition to Mozilla's list
     #[arg(long, env = "BLINDCORE_CA", value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
-    /// The token that shows the server who asks; BLINDCORE_TOKEN can hold the token itself
+    /// File of the token that identifies this client; BLINDCORE_TOKEN can hold the token itself
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Seconds that an answer, or the next piece of a hint, may take, 1 to 86400 [default: 120]
     #[arg(long, env = "BLINDCORE_TIMEOUT", value_name = "SECONDS", value_parser = parse_timeout, allow_hyphen_values = true)]
     pub(crate) timeout: Option<u64>,
-    /// Ask a server beyond this machine over http://, though everybody between can read and change what passes
+    /// Ask a server beyond this machine over http://; everybody on the way can then read and change the traffic
     #[arg(long)]
     pub(crate) plain_text: bool,
     /// Print the result as one JSON document
@@ -346,6 +366,10 @@ pub(crate) struct ServerArgs {
 }
 
 #[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  blindcore tables --server http://127.0.0.1:7700
+  blindcore tables --server https://lookup.example.org --token-file my.token --json")]
 pub(crate) struct Tables {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
@@ -361,9 +385,9 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org --pin 8a1f...
   blindcore get --server http://127.0.0.1:7700 --table reports --key 2026/may.pdf --out may.pdf
 
-The server learns the table, whether a lookup is by key or by index, and how many there are; not which
-row, and not whether it was there. With many keys the exit code is 1 if any is not there, and --json
-prints {\"results\": [...]}. The first lookup in a table fetches its hint, which is kept for the next.")]
+The server learns the table, whether a lookup is by key or by index, and the number of lookups. It does not learn the
+row, or whether the row exists. With --keys-from the exit code is 1 if any key does not exist, and --json prints
+{\"results\": [...]}. The first lookup in a table fetches its hint, which is cached for later lookups.")]
 pub(crate) struct Get {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
@@ -379,21 +403,20 @@ pub(crate) struct Get {
     /// Look up every line of this file as a key; - is standard input
     #[arg(long, group = "what", value_name = "FILE")]
     pub(crate) keys_from: Option<PathBuf>,
-    /// Take the table of this digest and no other, as `db inspect` prints it: what the server answers is checked against
-    /// it
+    /// Accept only the table with this digest, as `db inspect` prints it; answers are checked against it
     #[arg(long, value_name = "DIGEST", value_parser = parse_32)]
     pub(crate) pin: Option<[u8; 32]>,
-    /// Take only a table that this key signed, as `db key` prints it: what the server answers is checked against it
+    /// Accept only a table that this key signed, as `db key` prints it; answers are checked against it
     #[arg(long, value_name = "KEY", value_parser = parse_32, conflicts_with = "pin")]
     pub(crate) trust: Option<[u8; 32]>,
-    /// Write the one value of the record to this file as it is, - for standard output: for files of a folder, and tables of
-    /// one column
+    /// Write the record's only value to this file unchanged, - for standard output: for files of a folder, and tables
+    /// with one column
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keys_from", "json"])]
     pub(crate) out: Option<PathBuf>,
-    /// Where hints are kept [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
+    /// Where hints are cached [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
     #[arg(long, env = "BLINDCORE_CACHE", value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
-    /// Keep no hint
+    /// Do not cache hints
     #[arg(long, conflicts_with = "cache")]
     pub(crate) no_cache: bool,
 }
@@ -401,7 +424,7 @@ pub(crate) struct Get {
 /// Seconds of a timeout.
 fn parse_timeout(text: &str) -> Result<u64, String> {
     let seconds = text.parse().ok().filter(|seconds| TIMEOUTS.contains(seconds));
-    seconds.ok_or_else(|| format!("{text:?} is no whole number of seconds from 1 to 86400"))
+    seconds.ok_or_else(|| format!("{text:?} is not a whole number of seconds from 1 to 86400"))
 }
 
 /// Seconds that may be waited for an answer.
@@ -409,7 +432,7 @@ pub(crate) const TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=86_400;
 
 /// 32 bytes in hexadecimal.
 fn parse_32(text: &str) -> Result<[u8; 32], String> {
-    let refuse = || format!("{text:?} is no digest or key; give 64 hexadecimal digits");
+    let refuse = || format!("{text:?} is not a digest or key; give 64 hexadecimal digits");
     if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(refuse());
     }
@@ -426,110 +449,7 @@ fn parse_index(text: &str) -> Result<u64, String> {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
     };
-    number.map_err(|_| format!("{text:?} is no row number; say one from 0 on, decimal or 0x-hexadecimal"))
-}
-
-#[derive(Subcommand)]
-pub(crate) enum Bench {
-    /// Private lookup: scan, gathered queries, preprocessing and client, beside the machine's limit
-    #[command(after_help = "\
-Examples:
-  blindcore bench lookup                         a table to read
-  blindcore bench lookup --json > result.json    the same rows for programs
-  blindcore bench lookup --disk /srv/databases   a database streamed from that disk too, beside fio if it is installed
-
-Each row is measured n times, turn about with what it is compared to, and the medians are shown: `value`
-of `of_value` is `ratio`. Needs memory for twice the database.")]
-    Lookup(BenchLookup),
-    /// Encrypted sums: modular arithmetic, encryption, decryption, dot products, beside their limit and their peers
-    #[command(after_help = "\
-Examples:
-  blindcore bench sum                            a table to read
-  blindcore bench sum --peers target/peers       beside GMP and python-paillier, which `make peers` builds
-  blindcore bench sum --json > result.json       the same rows for programs
-
-Each row is measured n times and the medians are shown. The limit of multiplications is the rate at which this core
-multiplies digits when it does nothing else; of everything else it is the multiplications that it takes.")]
-    Sum(BenchSum),
-    /// A lookup server under attack: how long honest clients wait beside their share, and how much memory it takes
-    Serve(BenchServe),
-    /// Measure garbled circuits, one core a party: garbling, evaluation, transfers, whole sessions
-    #[command(after_help = "\
-Example:
-  blindcore bench circuit --json
-
-Each row is measured n times and the medians are shown. The limit of garbling and evaluation is what AES alone does on
-this core: eight blocks a gate that is garbled, four a gate that is evaluated.")]
-    Circuit(BenchCircuit),
-}
-
-#[derive(clap::Args)]
-pub(crate) struct BenchCircuit {
-    /// Times that each figure is measured
-    #[arg(long, value_name = "N", default_value_t = 7)]
-    pub(crate) repeat: usize,
-    /// Instruction set: cpu, cpu:portable, cpu:avx2 or cpu:avx512
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    pub(crate) device: String,
-    /// Only the streamed computation, in this process: what the bench starts to measure memory
-    #[arg(long, hide = true)]
-    pub(crate) stream_alone: bool,
-    /// Print the rows as one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(clap::Args)]
-pub(crate) struct BenchSum {
-    /// Times that each figure is measured
-    #[arg(long, value_name = "N", default_value_t = 7)]
-    pub(crate) repeat: usize,
-    /// Instruction set: cpu, cpu:portable, cpu:avx2 or cpu:avx512
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    pub(crate) device: String,
-    /// Folder of programs that measure peers and print rows of the same ids
-    #[arg(long, value_name = "DIR")]
-    pub(crate) peers: Option<PathBuf>,
-    /// Print the rows as one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(clap::Args)]
-pub(crate) struct BenchLookup {
-    /// Size of the scanned database in GiB, 1/64 to 64
-    #[arg(long, value_name = "N", default_value_t = 4.0)]
-    pub(crate) gib: f64,
-    /// Times that each figure is measured
-    #[arg(long, value_name = "N", default_value_t = 9)]
-    pub(crate) repeat: usize,
-    /// Measure only this, and leave out what takes as long
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) only: Option<LookupBench>,
-    /// Stream a database of that size from a file in this folder, too; the file is gone when the command is
-    #[arg(long, value_name = "DIR")]
-    pub(crate) disk: Option<PathBuf>,
-    /// Instruction set: cpu, cpu:portable, cpu:avx2, cpu:avx512 or cpu:amx
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    pub(crate) device: String,
-    /// Print the rows as one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// What `bench lookup` measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LookupBench {
-    /// Passes over a database in memory
-    Scan,
-    /// Preprocessing
-    Hint,
-    /// Making a query and decoding its answer
-    Client,
-    /// Building and updating a table
-    Table,
-    /// Passes over a database on its disk
-    Disk,
+    number.map_err(|_| format!("{text:?} is not a row number; say one from 0 on, decimal or 0x-hexadecimal"))
 }
 
 #[derive(Subcommand)]
@@ -592,7 +512,7 @@ impl HwLookup {
     pub(crate) fn ssd_rate(&self) -> anyhow::Result<(u16, u16)> {
         let parts = self.ssd.split_once('/').and_then(|(w, c)| Some((w.parse().ok()?, c.parse().ok()?)));
         parts.ok_or_else(|| {
-            anyhow::anyhow!("--ssd {:?} is no WORDS/CLOCKS; say 67/100, or 1/16384 to 1/1", self.ssd)
+            anyhow::anyhow!("--ssd {:?} is not WORDS/CLOCKS; say 67/100, or 1/16384 to 1/1", self.ssd)
         })
     }
 }

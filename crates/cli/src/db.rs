@@ -10,8 +10,8 @@ use anyhow::Context;
 use blindcore_lookup::{ESTIMATOR, Params, SECURITY_BITS, SchemeChoice};
 use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
-    BuildOptions, Manifest, ProofChoice, SigningKey, SourceSpec, Spill, Stage, StoreError, Stored, Unit,
-    UpdateOptions, Updated, build as build_database, update as update_database,
+    BuildOptions, Manifest, ProofChoice, SigningKey, SourceSpec, Spill, Stage, StageTimes, StoreError,
+    Stored, Unit, UpdateOptions, Updated, build as build_database, update as update_database,
 };
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -50,7 +50,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     let interrupted = on_interrupt(move || blindcore_store::abandon(&out))?;
     let started = Instant::now();
     let mut bar = Bar::new();
-    let mut stages = Stages::new();
+    let mut stages = StageTimes::default();
     build_database(&options, &*device, &mut |stage, done, total| {
         stages.at(stage);
         let (label, in_bytes) = match stage {
@@ -86,38 +86,6 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         ))?;
     }
     Ok(Outcome::Done)
-}
-
-/// Seconds of a build, stage by stage: reading, laying out, hints.
-pub(crate) struct Stages {
-    seconds: [f64; 3],
-    at: Stage,
-    since: Instant,
-}
-
-impl Stages {
-    pub(crate) fn new() -> Self {
-        Self { seconds: [0.0; 3], at: Stage::Read, since: Instant::now() }
-    }
-
-    /// What a build's watch was told: it is at this stage.
-    pub(crate) fn at(&mut self, stage: Stage) {
-        if stage != self.at {
-            self.stop();
-            self.at = stage;
-        }
-    }
-
-    /// Ends the last stage and gives the seconds of all.
-    pub(crate) fn end(mut self) -> [f64; 3] {
-        self.stop();
-        self.seconds
-    }
-
-    fn stop(&mut self) {
-        self.seconds[self.at as usize] += self.since.elapsed().as_secs_f64();
-        self.since = Instant::now();
-    }
 }
 
 /// How long an interrupted build may take to notice.

@@ -1,6 +1,7 @@
 //! `blindcore doctor`: what this machine can do, what would be used, and why.
 
-use blindcore_accel_cpu::{Cpu, Isa};
+use blindcore_accel_cpu::Isa;
+use blindcore_bench::machine;
 use serde_json::json;
 
 use crate::args::Doctor;
@@ -23,7 +24,7 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
     let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
         .ok()
         .and_then(|s| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned()));
-    let memory = memory_bytes();
+    let memory = machine::memory_bytes();
     if args.json {
         output::json(&json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -60,19 +61,4 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
     text += &format!("\nwould use {} with {} threads: {}\n", chosen.name, chosen.threads, chosen.why);
     output::print(&text)?;
     Ok(Outcome::Done)
-}
-
-/// All of this machine's memory.
-pub(crate) fn memory_bytes() -> Option<u64> {
-    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = info.lines().find(|l| l.starts_with("MemTotal:"))?;
-    line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib << 10)
-}
-
-/// The device's name, for a machine's description.
-pub(crate) fn processor() -> String {
-    Cpu::with_threads("cpu:portable", 1).map_or_else(
-        |_| std::env::consts::ARCH.into(),
-        |cpu| blindcore_accel::Device::describe(&cpu).hardware,
-    )
 }

@@ -12,9 +12,7 @@ mod doctor;
 mod get;
 mod hw;
 mod output;
-mod placing;
 mod plan;
-mod reload;
 mod repro;
 mod serve;
 mod sum;
@@ -24,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Bench, Command, Db, Hw, HwRun};
+use args::{Args, Command, Db, Hw, HwRun};
 use repro::Repro;
 
 /// How a command ended, when it did not fail.
@@ -71,10 +69,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Doctor(args) => doctor::run(&config, &args),
         Command::Circuit(command) => circuit::run(&config, command),
         Command::Sum(command) => sum::run(&config, command),
-        Command::Bench(Bench::Circuit(args)) => bench::circuit(&args),
-        Command::Bench(Bench::Lookup(args)) => bench::lookup(&args),
-        Command::Bench(Bench::Serve(args)) => bench::serve(&args),
-        Command::Bench(Bench::Sum(args)) => bench::sum(&args),
+        Command::Bench(command) => bench::run(command),
         Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::lookup::run(&args),
         Command::Hw(Hw::Run(HwRun::Circuit(args))) => hw::circuit::run(&args),
         Command::Hw(Hw::Run(HwRun::Sum(args))) => hw::sum::run(&args),

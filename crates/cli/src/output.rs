@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use blindcore_units::{Progress, Unit};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Prints a JSON document.
@@ -49,7 +50,7 @@ pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// Bytes for people.
 pub(crate) fn bytes(n: u64) -> String {
-    indicatif::BinaryBytes(n).to_string()
+    blindcore_units::bytes(n)
 }
 
 /// A progress bar with rate and time left, shown once something takes longer than a moment.
@@ -100,6 +101,12 @@ impl Bar {
         if self.started.elapsed() > Duration::from_millis(300) {
             self.bar.set_position(done);
         }
+    }
+}
+
+impl Progress for Bar {
+    fn at(&mut self, stage: &str, done: u64, total: Option<u64>, unit: Unit) {
+        self.set(stage, done, total, unit == Unit::Bytes);
     }
 }
 

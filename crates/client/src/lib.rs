@@ -31,6 +31,7 @@ mod connection;
 mod connector;
 mod error;
 mod hint;
+mod score;
 mod table;
 mod token;
 
@@ -39,5 +40,6 @@ pub use cache::CacheDir;
 pub use connection::{Client, Options, Trust};
 pub use error::Error;
 pub use hint::Progress;
+pub use score::{ScoreClient, ScoreError, Scored};
 pub use table::{Lookup, Record, TableClient, Timings, Traffic};
 pub use token::Token;

@@ -13,8 +13,8 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use subtle::ConstantTimeEq;
 
 use crate::Config;
-use crate::budget::Held;
 use crate::clients::ClientId;
+use crate::permit::MemoryPermit;
 use crate::refusal::Refusal;
 use crate::state::State;
 
@@ -186,7 +186,7 @@ pub(crate) async fn admit(Extract(state): Extract<Arc<State>>, mut request: Requ
             let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |p| p.0);
             let client = owner.map_or_else(|| ClientId::from(peer), ClientId::Token);
             let client = state.clients.get(client);
-            if let Some(held) = request.extensions().get::<Arc<Held>>() {
+            if let Some(held) = request.extensions().get::<Arc<MemoryPermit>>() {
                 held.belongs_to(&client);
             }
             request.extensions_mut().insert(client);

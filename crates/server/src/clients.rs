@@ -13,8 +13,8 @@ use blindcore_wire::Reason;
 use tokio::sync::Notify;
 
 use crate::Config;
-use crate::budget::Activity;
 use crate::grpc::HINT_BUFFERS;
+use crate::permit::Activity;
 use crate::refusal::Refusal;
 use crate::state::REQUEST_SLACK;
 

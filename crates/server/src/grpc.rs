@@ -10,8 +10,8 @@ use bytes::Bytes;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status};
 
-use crate::budget::Held;
 use crate::clients::Client;
+use crate::permit::MemoryPermit;
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::table::Hint;
@@ -54,9 +54,9 @@ pub(crate) struct Grpc(pub(crate) Arc<State>);
 
 impl Grpc {
     /// What the request holds until its answer has left.
-    fn held<T>(&self, request: &Request<T>) -> Arc<Held> {
-        let held = request.extensions().get::<Arc<Held>>().cloned();
-        held.unwrap_or_else(|| Held::new(self.0.budget.clone()))
+    fn held<T>(&self, request: &Request<T>) -> Arc<MemoryPermit> {
+        let held = request.extensions().get::<Arc<MemoryPermit>>().cloned();
+        held.unwrap_or_else(|| MemoryPermit::new(self.0.budget.clone()))
     }
 }
 

@@ -34,9 +34,9 @@ use serde_json::{Value as JsonValue, json};
 use tower_http::cors::{Any, CorsLayer};
 
 use crate::access::admit;
-use crate::budget::Held;
 use crate::clients::Client;
 use crate::grpc::{HINT_BUFFERS, chunks};
+use crate::permit::MemoryPermit;
 use crate::refusal::{self, Refusal};
 use crate::state::{HostedTable, State};
 
@@ -88,7 +88,7 @@ async fn ready(Extract(state): Shared) -> Response {
 
 async fn list(
     Extract(state): Shared,
-    Extension(held): Extension<Arc<Held>>,
+    Extension(held): Extension<Arc<MemoryPermit>>,
 ) -> Result<Json<JsonValue>, Refusal> {
     held.take(state.listing_bytes()).map_err(|r| state.refused(r))?;
     let tables: Vec<JsonValue> = state
@@ -105,7 +105,7 @@ async fn list(
 async fn table(
     Extract(state): Shared,
     Path(name): Path<String>,
-    Extension(held): Extension<Arc<Held>>,
+    Extension(held): Extension<Arc<MemoryPermit>>,
 ) -> Result<Json<JsonValue>, Refusal> {
     let table = state.table(&name, None);
     let table = table.and_then(|t| held.take(t.description_bytes()).map(|()| t));
@@ -158,7 +158,7 @@ async fn hint(
     Extract(state): Shared,
     Path((name, part)): Path<(String, String)>,
     RawQuery(query): RawQuery,
-    Extension(held): Extension<Arc<Held>>,
+    Extension(held): Extension<Arc<MemoryPermit>>,
     Extension(client): Extension<Arc<Client>>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
@@ -233,7 +233,7 @@ fn parse_range(range: &str) -> Option<(u64, Option<u64>)> {
 
 async fn query(
     Extract(state): Shared,
-    Extension(held): Extension<Arc<Held>>,
+    Extension(held): Extension<Arc<MemoryPermit>>,
     Extension(client): Extension<Arc<Client>>,
     headers: HeaderMap,
     body: Body,

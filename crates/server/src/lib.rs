@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   socket ──▶ connection ──▶ gRPC  ┐
-//!              limits, time   HTTP  ┴▶ state: name, epoch, digest, sizes ──▶ gather ──▶ one pass, many clients
+//!              limits, time   HTTP  ┴▶ state: name, epoch, digest, sizes ──▶ batcher ─▶ one pass, many clients
 //!                                      refused before memory is taken        bounded
 //! ```
 //!
@@ -24,14 +24,15 @@
 //! ```
 
 mod access;
-mod budget;
+mod batcher;
 mod clients;
 mod config;
 mod error;
-mod gather;
 mod grpc;
+mod host;
 mod http;
 mod metrics;
+mod permit;
 mod refusal;
 mod serve;
 mod state;
@@ -43,6 +44,7 @@ mod tls;
 pub use access::{Tokens, TokensError};
 pub use config::Config;
 pub use error::Error;
+pub use host::{BoundHost, Host, HostBuilder, HostError, MemoryLimit, Reloader};
 pub use serve::{Handle, Server};
 pub use stats::{PartStats, Stats, Totals};
 pub use table::{Hint, Part, Table};

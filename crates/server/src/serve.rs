@@ -27,8 +27,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout
 use tower::ServiceExt;
 
 use crate::access::{self, Peer, is_grpc};
-use crate::budget::{Activity, Held, Metered};
 use crate::grpc::Grpc;
+use crate::permit::{Activity, MemoryPermit, Metered};
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::stats::add;
@@ -326,7 +326,7 @@ async fn respond(
     limit: Duration,
 ) -> Result<Response, Infallible> {
     let grpc = is_grpc(&request);
-    let held = Held::new(state.budget.clone());
+    let held = MemoryPermit::new(state.budget.clone());
     let mut request = request.map(|body| Body::new(Metered::request(body, held.clone(), activity.clone())));
     request.extensions_mut().insert(held.clone());
     request.extensions_mut().insert(peer);

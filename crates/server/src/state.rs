@@ -9,10 +9,10 @@ use std::time::Instant;
 use blindcore_wire::{PartDescription, PartKind, Reason, TableDescription, proto};
 
 use crate::access::Access;
-use crate::budget::{Budget, Held};
+use crate::batcher::{Batcher, Reply};
 use crate::clients::{Client, Clients, Connections};
 use crate::config::check;
-use crate::gather::{Gatherer, Reply};
+use crate::permit::{MemoryBudget, MemoryPermit};
 use crate::refusal::Refusal;
 use crate::stats::{PartCounters, TotalCounters, add};
 use crate::{Config, Error, Hint, Part, Stats, Table};
@@ -31,7 +31,7 @@ pub(crate) struct HostedPart {
     pub(crate) most_queries: usize,
     query_bytes: usize,
     answer_bytes: usize,
-    gatherer: Gatherer,
+    batcher: Batcher,
     pub(crate) counters: Arc<PartCounters>,
 }
 
@@ -51,8 +51,8 @@ impl HostedPart {
         let answer = move |queries: &[&[u8]]| {
             server.answer(queries).map(|(answers, _)| answers).map_err(|e| e.to_string())
         };
-        let gatherer =
-            Gatherer::start(Box::new(answer), config.gather, config.waiting_queries, counters.clone())
+        let batcher =
+            Batcher::start(Box::new(answer), config.gather, config.waiting_queries, counters.clone())
                 .map_err(|source| Error::Thread { table: table.to_owned(), source })?;
         Ok(Self {
             hint,
@@ -60,14 +60,14 @@ impl HostedPart {
             most_queries: config.queries_per_request.min(fits).max(1),
             query_bytes,
             answer_bytes,
-            gatherer,
+            batcher,
             counters,
         })
     }
 
     /// Whether it is known not to serve: its last pass failed, or its hint does.
     pub(crate) fn fails(&self) -> bool {
-        self.gatherer.failed() || self.hint.fails()
+        self.batcher.failed() || self.hint.fails()
     }
 
     /// Bytes that a request and its answer may take.
@@ -137,7 +137,7 @@ pub(crate) struct Epochs {
 pub(crate) struct State {
     tables: RwLock<BTreeMap<String, Hosted>>,
     config: Config,
-    pub(crate) budget: Arc<Budget>,
+    pub(crate) budget: Arc<MemoryBudget>,
     /// The most bytes in any request.
     request_bytes: AtomicUsize,
     pub(crate) ready: AtomicBool,
@@ -154,7 +154,7 @@ impl State {
         let state = Self {
             tables: RwLock::default(),
             config: config.clone(),
-            budget: Budget::new(config.memory_bytes),
+            budget: MemoryBudget::new(config.memory_bytes),
             request_bytes: AtomicUsize::new(REQUEST_SLACK),
             ready: AtomicBool::new(true),
             access: Access::new(config),
@@ -403,7 +403,7 @@ impl State {
     pub(crate) async fn query(
         &self,
         request: proto::QueryRequest,
-        held: &Arc<Held>,
+        held: &Arc<MemoryPermit>,
         client: &Arc<Client>,
     ) -> Result<proto::QueryResponse, Refusal> {
         let started = Instant::now();
@@ -438,7 +438,7 @@ impl State {
         held.take(count * part.answer_bytes)?;
         let guard = (client.ask(count)?, held.clone());
         let queries = (0..count).map(|i| queries.slice(i * size..(i + 1) * size));
-        let queue = part.gatherer.ask(client.number, queries, Some(guard))?;
+        let queue = part.batcher.ask(client.number, queries, Some(guard))?;
         let Reply { answers, pass_micros, passes, gathered } = queue.await.unwrap_or_else(|_| {
             Err(Refusal::new(Reason::Draining, "the server is shutting down; ask another one, or later"))
         })?;

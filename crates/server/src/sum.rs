@@ -3,7 +3,7 @@
 //! | request                        | answer                                                                        |
 //! |--------------------------------|-------------------------------------------------------------------------------|
 //! | `GET /v1/models`               | `{"models": [{"name", "outputs", "terms"}]}`                                  |
-//! | `POST /v1/models/NAME/score`   | body a [`request`], answer a file of ciphertexts, rerandomised                |
+//! | `POST /v1/models/NAME/score`   | body as in [`blindcore_wire::score`], answer a file of ciphertexts, rerandomised                |
 //! | `GET /livez`, `GET /readyz`    | 200; `/readyz` 503 while the server drains                                    |
 //!
 //! A refusal is `{"error": ...}` under 400, 404, 405, 408, 411, 413, 422 or 503. Plain text: numbers are encrypted, but who asks and
@@ -48,27 +48,14 @@ use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 use tower::ServiceExt;
 
 use crate::Error;
-use crate::budget::{Activity, Budget, Held, Metered};
+use crate::permit::{Activity, MemoryBudget, MemoryPermit, Metered};
 
-/// The longest public key.
-const MAX_KEY_BYTES: usize = 1 << 14;
 /// Bytes of an answer that are handed over at a time.
 const PIECE: usize = 1 << 16;
 /// The work of a block of results, after which a job looks whether it is still wanted: some tenths of a second.
 const BLOCK_WORK: u64 = 1 << 20;
 /// The most results of a block.
 const BLOCK_RESULTS: u64 = 1024;
-
-/// The body of a request: the length of the public key's bytes in four little-endian bytes, these, and a file of ciphertexts.
-#[must_use]
-pub fn request(key: &PublicKey, ciphertexts: &[u8]) -> Vec<u8> {
-    let key = key.to_bytes();
-    let mut out = Vec::with_capacity(4 + key.len() + ciphertexts.len());
-    out.extend((key.len() as u32).to_le_bytes());
-    out.extend(key);
-    out.extend(ciphertexts);
-    out
-}
 
 /// A linear model: what rows are weighed with.
 pub struct Model {
@@ -138,7 +125,7 @@ struct State {
     config: SumConfig,
     device: Box<dyn Device>,
     models: Vec<Model>,
-    memory: Arc<Budget>,
+    memory: Arc<MemoryBudget>,
     jobs: Arc<Semaphore>,
     /// Tables of keys, the last used at the end.
     evaluators: Mutex<VecDeque<(KeyId, Arc<Evaluator>)>>,
@@ -195,7 +182,7 @@ impl SumServer {
         let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let state = Arc::new(State {
-            memory: Budget::new(config.memory_bytes),
+            memory: MemoryBudget::new(config.memory_bytes),
             jobs: Arc::new(Semaphore::new(config.jobs)),
             evaluators: Mutex::default(),
             ready: AtomicBool::new(true),
@@ -324,7 +311,7 @@ async fn score(
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, why);
     }
     let answering = request.extensions().get::<Arc<Activity>>().cloned().unwrap_or_else(Activity::new);
-    let held = Held::new(state.memory.clone());
+    let held = MemoryPermit::new(state.memory.clone());
     let body = timeout(state.config.body_timeout, collect(request.into_body(), length, &held));
     let Ok(body) = body.await else {
         return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long; send it faster");
@@ -364,7 +351,7 @@ impl Drop for Gone {
 /// The bytes of an answer, and their share of the memory, which goes back when the last of them has left.
 struct Answer {
     bytes: Vec<u8>,
-    held: Arc<Held>,
+    held: Arc<MemoryPermit>,
 }
 
 impl AsRef<[u8]> for Answer {
@@ -398,7 +385,7 @@ impl http_body::Body for Pieces {
 }
 
 /// Reads a body of at most `length` bytes, each paid for before it is kept.
-async fn collect(mut body: Body, length: usize, held: &Held) -> Result<Vec<u8>, Refusal> {
+async fn collect(mut body: Body, length: usize, held: &MemoryPermit) -> Result<Vec<u8>, Refusal> {
     let mut out = Vec::new();
     while let Some(frame) = body.frame().await {
         let data = frame.ok().and_then(|frame| frame.into_data().ok());
@@ -434,20 +421,13 @@ fn answer(
     state: &State,
     model: &Model,
     body: &[u8],
-    held: &Held,
+    held: &MemoryPermit,
     stop: &AtomicBool,
 ) -> Result<Answer, Refusal> {
     let bad = |why: String| Refusal(StatusCode::BAD_REQUEST, why);
     let unfit = |why: String| Refusal(StatusCode::UNPROCESSABLE_ENTITY, why);
     let start = std::time::Instant::now();
-    let Some((length, rest)) = body.split_first_chunk::<4>() else {
-        return Err(bad("the body is too short for a key's length".into()));
-    };
-    let length = u32::from_le_bytes(*length) as usize;
-    if length > MAX_KEY_BYTES || length > rest.len() {
-        return Err(bad(format!("a key of {length} bytes is too long, or the body is cut short")));
-    }
-    let (key, ciphertexts) = rest.split_at(length);
+    let (key, ciphertexts) = blindcore_wire::score::decode(body).map_err(bad)?;
     let key = PublicKey::from_bytes(key).map_err(|e| bad(e.to_string()))?;
     if key.is_test_only() && !state.config.insecure_test_keys {
         return Err(unfit(format!(
@@ -484,7 +464,7 @@ fn answer(
     // What the ciphertexts take in the device's form, and the answer with its digests.
     let busy = |why| Refusal(StatusCode::SERVICE_UNAVAILABLE, why);
     held.try_take(ciphertexts.len() + ciphertexts.len() / 2).map_err(busy)?;
-    let kept = Held::new(state.memory.clone());
+    let kept = MemoryPermit::new(state.memory.clone());
     let room = answer_bytes + answer_bytes / 64 + (1 << 10);
     kept.try_take(room).map_err(busy)?;
 

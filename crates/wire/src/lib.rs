@@ -26,6 +26,7 @@
 pub mod codec;
 pub mod proof;
 mod reason;
+pub mod score;
 pub mod signature;
 mod table;
 mod value;

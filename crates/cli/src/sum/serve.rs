@@ -1,20 +1,16 @@
 //! `blindcore sum serve` and `blindcore sum score`.
 
-use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use blindcore_client::{ScoreClient, Scored};
 use blindcore_numbers::Values;
-use blindcore_server::sum::{Model, SumConfig, SumServer, request};
+use blindcore_server::sum::{Model, SumConfig, SumServer};
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::Plaintexts;
 use blindcore_sum::evaluate::Evaluator;
-use blindcore_sum::file;
 use blindcore_sum::scheme::Decryptor;
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper_util::rt::TokioIo;
 use serde_json::json;
 
 use super::evaluate::weights;
@@ -24,9 +20,6 @@ use crate::args::DeviceArgs;
 use crate::config::Config;
 use crate::serve::{address, log_to_stderr, shutdown};
 use crate::{Outcome, device, output};
-
-/// No answer of a service is longer.
-const ANSWER_BYTES: usize = 1 << 30;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -156,18 +149,7 @@ pub(crate) struct Score {
 pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
     check_numbers_output(&args.out, &[numbers_path(&args.input), &args.key])?;
-    let host = args.server.strip_prefix("http://").map(|host| host.trim_end_matches('/'));
-    let host = host.with_context(|| {
-        format!("--server {:?} is no http:// address; TLS is not spoken yet, so tunnel it", args.server)
-    })?;
-    let server = host.to_socket_addrs().ok().and_then(|mut all| all.next()).with_context(|| {
-        format!("--server {:?} names no address and port; such as http://127.0.0.1:7710", args.server)
-    })?;
-    anyhow::ensure!(
-        server.ip().is_loopback() || args.plain_text,
-        "--server {} is beyond this machine and the transport is plain text: tunnel it, or say --plain-text",
-        args.server
-    );
+    let service = ScoreClient::new(&args.server, args.plain_text, Duration::from_secs(args.timeout))?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let values = read_numbers(&args.input)?;
     let device = device::open(&args.device, config)?;
@@ -178,30 +160,13 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
         Values::Float(array) => Plaintexts::floats(key.public(), array, encoding)?,
     };
     let encrypted = Ciphertexts::encrypt(evaluator.encryptor(), &plaintexts)?;
-    let body = request(key.public(), &file::write(Vec::new(), &encrypted, evaluator.encryptor())?);
     stages.end("encrypt");
 
-    let sent = body.len();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let answer = runtime.block_on(async {
-        let asked = ask(server, host, &args.model, body);
-        tokio::time::timeout(Duration::from_secs(args.timeout), asked).await.map_err(|_| {
-            anyhow::anyhow!("no answer within {} s; say --timeout, or send fewer rows", args.timeout)
-        })?
-    })?;
+    let answered = runtime.block_on(service.score(&args.model, &encrypted, evaluator.encryptor()));
+    let Scored { scores, sent, received } = answered?;
     stages.end("server");
 
-    let reader = file::Reader::new(&answer[..], Some(answer.len() as u64)).context("the server's answer")?;
-    let header = reader.header().clone();
-    let mut want = plaintexts.form().shape.clone();
-    want.pop();
-    let rows: usize = want.iter().product();
-    anyhow::ensure!(
-        header.form.packed.is_none() && rows != 0 && header.form.len() % rows == 0,
-        "the server answered scores of shape {:?} for {rows} rows; it is not to be trusted with more",
-        header.form.shape
-    );
-    let scores = reader.read_all(evaluator.encryptor()).context("the server's answer")?;
     let decryptor = Decryptor::new(&key, &*device)?;
     let numbers = scores.numbers(evaluator.encryptor())?;
     let scores = decode(&Plaintexts::decrypt(&decryptor, &numbers, scores.form())?)?;
@@ -212,7 +177,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     }
     if args.json {
         let mut document = json!({
-            "model": args.model, "shape": scores.shape(), "bytes": {"up": sent, "down": answer.len()}, "ms": stages.json(),
+            "model": args.model, "shape": scores.shape(), "bytes": {"up": sent, "down": received}, "ms": stages.json(),
         });
         document["scores"] = match &scores {
             Values::Int(array) => json!(array.iter().collect::<Vec<_>>()),
@@ -226,39 +191,4 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
         output::print(&String::from_utf8(text)?)?;
     }
     Ok(Outcome::Done)
-}
-
-/// One request on a connection of its own.
-async fn ask(server: std::net::SocketAddr, host: &str, model: &str, body: Vec<u8>) -> anyhow::Result<Bytes> {
-    let stream = tokio::net::TcpStream::connect(server).await.with_context(|| {
-        format!("no service answers at http://{host}; start one with `blindcore sum serve`")
-    })?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    tokio::spawn(connection);
-    let name: String = model.bytes().map(escape).collect();
-    let request = http::Request::post(format!("/v1/models/{name}/score"))
-        .header(http::header::HOST, host)
-        .body(Full::new(Bytes::from(body)))?;
-    let response = sender.send_request(request).await.context("the service hung up")?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), ANSWER_BYTES)
-        .collect()
-        .await
-        .map_err(|e| anyhow::anyhow!("the answer broke off: {e}"))?
-        .to_bytes();
-    if status.is_success() {
-        return Ok(body);
-    }
-    let said: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-    let why = said["error"].as_str().unwrap_or("it does not say why");
-    anyhow::bail!("the service refused ({}): {}", status.as_u16(), output::printable(&json!(why)));
-}
-
-/// A byte of a path, escaped unless it is plain.
-fn escape(byte: u8) -> String {
-    if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-        char::from(byte).to_string()
-    } else {
-        format!("%{byte:02X}")
-    }
 }

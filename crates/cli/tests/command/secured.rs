@@ -106,7 +106,7 @@ fn hangup_reads_certificates_and_tokens_anew() {
     std::fs::write(dir.join("eve.token"), eve["token"].as_str().unwrap()).unwrap();
     std::fs::write(dir.join("tokens"), eve["line"].as_str().unwrap()).unwrap();
     server.hang_up();
-    server.line("read anew");
+    server.line("read again");
     assert_eq!(code(&get("own.crt", "eve.token")), 0);
     refused(&get("own.crt", "ada.token"), &["ask its operator"]);
     refused(&get("first.crt", "eve.token"), &["no TLS with"]);

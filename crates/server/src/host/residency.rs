@@ -1,11 +1,10 @@
-//! Where a server has its matrices: copied to memory, or streamed from their disk.
+//! Residency: whether a matrix is copied to memory or streamed from its disk.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use blindcore_accel::Error::Unsupported;
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Contract, Cost, Database, Device, Placed, SharedBytes, Words};
@@ -13,23 +12,24 @@ use blindcore_accel_cpu::HugeBytes;
 use blindcore_lookup::{Error, Scheme, Server};
 use blindcore_store::memory::{self, Limit};
 use blindcore_store::{Payload, StoreError, StoredPart, StreamOptions};
+use blindcore_units::{Progress, Unit};
 
-use crate::output::{self, Bar};
+use super::{HostError, with_causes};
 
 /// Where a matrix is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+enum Residency {
     /// In memory of its own, in huge pages, which a scan reads fastest.
     Copied,
     /// On its disk, from which every pass reads it.
     Streamed,
 }
 
-impl How {
+impl Residency {
     fn name(self) -> &'static str {
         match self {
-            How::Copied => "copied",
-            How::Streamed => "streamed",
+            Residency::Copied => "copied",
+            Residency::Streamed => "streamed",
         }
     }
 }
@@ -44,76 +44,92 @@ const HEAD_START: Duration = Duration::from_secs(1);
 /// How long after a copy failed it is tried again.
 const COPY_AGAIN: Duration = Duration::from_secs(60);
 
-/// How much memory a server may have, and who says so.
+/// How much memory a host may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Memory {
-    pub(crate) bytes: u64,
-    whose: &'static str,
+pub enum MemoryLimit {
+    /// What this machine has free, or the least of the limits of this process's control groups. No limit where the
+    /// system tells neither.
+    Auto,
+    /// At most this.
+    Set {
+        /// Bytes.
+        bytes: u64,
+        /// What set it, for the log: such as `--memory`.
+        by: &'static str,
+    },
 }
 
-/// Whose memory it is that nobody has.
-const FREE: &str = "that are free";
+/// Memory that a host may have at a moment, and what limits it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Memory {
+    bytes: u64,
+    limited_by: LimitedBy,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LimitedBy {
+    /// Memory that no process has.
+    Free,
+    /// The limit of a control group.
+    Group,
+    /// Whoever started the host.
+    Setting(&'static str),
+}
+
+impl MemoryLimit {
+    /// What the whole process may have. `None` where the system doesn't tell.
+    pub(super) fn now(self) -> Option<Memory> {
+        let memory = |bytes, limited_by| Some(Memory { bytes, limited_by });
+        match self {
+            Self::Set { bytes, by } => memory(bytes, LimitedBy::Setting(by)),
+            Self::Auto => match memory::limit()? {
+                Limit::Free(bytes) => memory(bytes, LimitedBy::Free),
+                Limit::Group(bytes) => memory(bytes, LimitedBy::Group),
+            },
+        }
+    }
+
+    /// What is left of it for a host that runs.
+    pub(super) fn left(self) -> Option<Memory> {
+        // What is free is less already by what this process has.
+        let left = |m: Memory| match m.limited_by {
+            LimitedBy::Free => m,
+            _ => Memory { bytes: m.bytes.saturating_sub(memory::held()), ..m },
+        };
+        self.now().map(left)
+    }
+}
 
 impl Memory {
-    /// What `--memory` says; `auto` is what this machine has free, or the least of the limits that this process is
-    /// under. `None` where the system doesn't tell.
-    pub(crate) fn new(said: Option<&str>) -> anyhow::Result<Option<Self>> {
-        if let Some(said) = said.filter(|said| *said != "auto") {
-            return Ok(Some(Self { bytes: parse_bytes(said)?, whose: "that --memory allows" }));
-        }
-        Ok(memory::limit().map(|limit| match limit {
-            Limit::Free(bytes) => Self { bytes, whose: FREE },
-            Limit::Group(bytes) => Self { bytes, whose: "that this control group may have" },
-        }))
-    }
-
-    /// What is left of it for a server that runs.
-    pub(crate) fn left(said: Option<&str>) -> anyhow::Result<Option<Self>> {
-        // What is free is less already by what this process has.
-        let left = |m: Self| {
-            if m.whose == FREE { m } else { Self { bytes: m.bytes.saturating_sub(memory::held()), ..m } }
-        };
-        Ok(Self::new(said)?.map(left))
-    }
-
     /// What of it databases may take; the rest is for requests and everything else.
     fn for_databases(self) -> u64 {
         self.bytes / 4 * 3
     }
 
     /// What of it requests may take.
-    pub(crate) fn for_requests(self) -> usize {
+    pub(super) fn for_requests(self) -> usize {
         usize::try_from(self.bytes / 4).unwrap_or(usize::MAX)
     }
 }
 
-/// Bytes from a number and a unit: `8GiB`, `512MiB`, `1073741824`.
-fn parse_bytes(text: &str) -> anyhow::Result<u64> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.trim() {
-        "" | "B" => Some(0),
-        "KiB" => Some(10),
-        "MiB" => Some(20),
-        "GiB" => Some(30),
-        "TiB" => Some(40),
-        _ => None,
-    };
-    let number = number.parse::<u64>().ok().filter(|n| *n > 0);
-    number.zip(shift).and_then(|(n, shift)| n.checked_mul(1 << shift)).with_context(|| {
-        format!(
-            "--memory {text:?} is no size; say auto, or a number with B, KiB, MiB, GiB or TiB such as 8GiB"
-        )
-    })
+impl std::fmt::Display for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let bytes = blindcore_units::bytes(self.bytes);
+        match self.limited_by {
+            LimitedBy::Free => write!(f, "{bytes} that are free"),
+            LimitedBy::Group => write!(f, "{bytes} that this control group may have"),
+            LimitedBy::Setting(by) => write!(f, "{bytes} that {by} allows"),
+        }
+    }
 }
 
 /// What is chosen for some matrices.
 #[derive(Debug, PartialEq, Eq)]
 struct Choice {
     /// For each.
-    matrices: Vec<How>,
+    matrices: Vec<Residency>,
     /// For what DoublePIR's server keeps beside its matrix, which every pass reads too.
-    states: How,
+    states: Residency,
 }
 
 /// Chooses for matrices of so many bytes. `states` is what DoublePIR keeps beside them, `hints` what is served from
@@ -122,8 +138,8 @@ struct Choice {
 /// The smallest matrices are copied, as many as there is memory for. Whatever has no place is streamed.
 fn choose(matrices: &[u64], states: u64, hints: u64, budget: Option<u64>, streamed: bool) -> Choice {
     let states_fit = budget.is_none_or(|b| states <= b);
-    let how_states = if states_fit { How::Copied } else { How::Streamed };
-    let mut chosen = vec![if streamed { How::Streamed } else { How::Copied }; matrices.len()];
+    let how_states = if states_fit { Residency::Copied } else { Residency::Streamed };
+    let mut chosen = vec![if streamed { Residency::Streamed } else { Residency::Copied }; matrices.len()];
     if let (false, Some(budget)) = (streamed, budget) {
         let mut left = budget.checked_sub(states + hints);
         let mut smallest_first: Vec<usize> = (0..matrices.len()).collect();
@@ -131,7 +147,7 @@ fn choose(matrices: &[u64], states: u64, hints: u64, budget: Option<u64>, stream
         for i in smallest_first {
             left = left.and_then(|left| left.checked_sub(matrices[i]));
             if left.is_none() {
-                chosen[i] = How::Streamed;
+                chosen[i] = Residency::Streamed;
             }
         }
     }
@@ -139,26 +155,27 @@ fn choose(matrices: &[u64], states: u64, hints: u64, budget: Option<u64>, stream
 }
 
 /// Places matrices, one after the other, as was chosen for all of them together.
-pub(crate) struct Placing {
-    how: std::vec::IntoIter<How>,
-    states: How,
+pub(super) struct Placer<'a> {
+    how: std::vec::IntoIter<Residency>,
+    states: Residency,
     why: String,
     /// Bytes of the largest part that is streamed, be it for a while.
     streamed: u64,
     /// Whether what is streamed is read once before anybody is answered.
     careful: bool,
     at_once: u64,
-    bar: Bar,
+    progress: &'a mut dyn Progress,
     done: u64,
     total: u64,
 }
 
-impl Placing {
+impl<'a> Placer<'a> {
     /// Chooses for matrices that will be placed in this order.
-    pub(crate) fn new<'a>(
-        parts: impl Iterator<Item = &'a StoredPart>,
+    pub(super) fn new<'p>(
+        parts: impl Iterator<Item = &'p StoredPart>,
         memory: Option<Memory>,
         asked: bool,
+        progress: &'a mut dyn Progress,
     ) -> Self {
         let parts: Vec<&StoredPart> = parts.collect();
         let matrices: Vec<u64> = parts.iter().map(|p| matrix_bytes(p)).collect();
@@ -170,56 +187,54 @@ impl Placing {
         let budget = memory.map(Memory::for_databases);
         let choice = choose(&matrices, states + planes, hints, budget, asked);
         let all = matrices.iter().sum::<u64>() + states + planes + hints;
-        let need = output::bytes(all);
+        let need = blindcore_units::bytes(all);
         let why = match (asked, memory) {
             (true, _) => "it was asked for".into(),
             (false, None) => format!("{need} are needed, and this system doesn't say what is free"),
-            (false, Some(memory)) => format!(
-                "{need} are needed, and of {} {} three quarters may be taken",
-                output::bytes(memory.bytes),
-                memory.whose
-            ),
+            (false, Some(memory)) => {
+                format!("{need} are needed, and of {memory} three quarters may be taken")
+            }
         };
         let at_once = AT_ONCE;
-        let waited_for = |(bytes, how): &(&u64, &How)| **how == How::Copied && **bytes <= at_once;
+        let waited_for = |(bytes, how): &(&u64, &Residency)| **how == Residency::Copied && **bytes <= at_once;
         let waited_for = matrices.iter().zip(&choice.matrices).filter(waited_for);
-        let states = if choice.states == How::Copied { states } else { 0 };
+        let states = if choice.states == Residency::Copied { states } else { 0 };
         let total = waited_for.map(|(bytes, _)| bytes).sum::<u64>() + states;
         let (how, states) = (choice.matrices.into_iter(), choice.states);
-        Self { how, states, why, streamed: 0, careful: false, at_once, bar: Bar::new(), done: 0, total }
+        Self { how, states, why, streamed: 0, careful: false, at_once, progress, done: 0, total }
     }
 
     /// The same, of what failed before: all of it is compared with its checksums before anybody is answered.
-    pub(crate) fn careful(self) -> Self {
+    pub(super) fn careful(self) -> Self {
         Self { careful: true, ..self }
     }
 
     /// Whether it is so.
-    pub(crate) fn is_careful(&self) -> bool {
+    pub(super) fn is_careful(&self) -> bool {
         self.careful
     }
 
     /// Places the next matrix and what belongs to it, and says so in the log.
-    pub(crate) fn place(
+    pub(super) fn place(
         &mut self,
         table: &str,
         kind: blindcore_wire::PartKind,
         part: &StoredPart,
         device: &dyn Device,
-    ) -> anyhow::Result<Server> {
+    ) -> Result<Server, HostError> {
         let how = self.how.next().expect("one for each part");
         let state = self.place_state(part, device)?;
         let state_streamed = match part.state_payload() {
-            Some(payload) if self.states == How::Streamed => payload.bytes() as u64,
+            Some(payload) if self.states == Residency::Streamed => payload.bytes() as u64,
             _ => 0,
         };
         let bytes = matrix_bytes(part);
         let (how_named, why) = (how.name(), &self.why);
-        let wait = how == How::Copied && bytes <= self.at_once;
+        let wait = how == Residency::Copied && bytes <= self.at_once;
         let stream = || part.stream(device, StreamOptions::default());
         let streamed = match (!wait).then(stream).transpose() {
             // This device wants its databases placed.
-            Err(StoreError::Lookup(Error::Device(Unsupported { .. }))) if how == How::Copied => None,
+            Err(StoreError::Lookup(Error::Device(Unsupported { .. }))) if how == Residency::Copied => None,
             streamed => streamed?,
         };
         let Some(streamed) = streamed else {
@@ -233,7 +248,7 @@ impl Placing {
             streamed.scan(&mut |_| Ok(()))?;
         }
         let reader = streamed.reader();
-        if how == How::Streamed {
+        if how == Residency::Streamed {
             tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}");
             return Ok(Server::placed(part.params, device, Box::new(streamed), state)?);
         }
@@ -248,9 +263,9 @@ impl Placing {
         &mut self,
         part: &StoredPart,
         device: &dyn Device,
-    ) -> anyhow::Result<Option<Box<dyn Placed>>> {
+    ) -> Result<Option<Box<dyn Placed>>, HostError> {
         let Some(payload) = part.state_payload() else { return Ok(None) };
-        if self.states == How::Streamed {
+        if self.states == Residency::Streamed {
             let streamed = part.stream_state(device, StreamOptions::default())?;
             if let (Some(streamed), true) = (&streamed, self.careful) {
                 streamed.scan(&mut |_| Ok(()))?;
@@ -262,25 +277,28 @@ impl Placing {
     }
 
     /// How long a request may take, at least: the pass that it comes in, those that it waits for, from a slow disk.
-    pub(crate) fn request_time(&self) -> Duration {
+    pub(super) fn request_time(&self) -> Duration {
         const PASSES: u64 = 3;
         const BYTES_PER_SECOND: u64 = 500_000_000;
         Duration::from_secs(PASSES * self.streamed / BYTES_PER_SECOND)
     }
 
     /// Files copied to memory, and compared with their checksums meanwhile.
-    fn load(&mut self, files: Vec<Payload<'_>>) -> anyhow::Result<Vec<SharedBytes>> {
-        let (bar, done, total) = (&mut self.bar, &mut self.done, self.total);
+    fn load(&mut self, files: Vec<Payload<'_>>) -> Result<Vec<SharedBytes>, HostError> {
+        let (progress, done, total) = (&mut *self.progress, &mut self.done, self.total);
         load(files, &mut |bytes| {
             *done += bytes as u64;
-            bar.set("loading", *done, Some(total), true);
+            progress.at("loading", *done, Some(total), Unit::Bytes);
         })
     }
 }
 
 /// Files copied to memory in huge pages, which a scan reads faster than a file's small pages. What they hold is compared
 /// with their checksums meanwhile, by as many threads as there are cores and files.
-fn load(mut files: Vec<Payload<'_>>, progress: &mut dyn FnMut(usize)) -> anyhow::Result<Vec<SharedBytes>> {
+fn load(
+    mut files: Vec<Payload<'_>>,
+    loaded_bytes: &mut dyn FnMut(usize),
+) -> Result<Vec<SharedBytes>, HostError> {
     let mut loaded = Vec::with_capacity(files.len());
     let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     while !files.is_empty() {
@@ -290,7 +308,7 @@ fn load(mut files: Vec<Payload<'_>>, progress: &mut dyn FnMut(usize)) -> anyhow:
             let loading: Vec<_> = some
                 .map(|payload| {
                     let send = send.clone();
-                    scope.spawn(move || -> anyhow::Result<SharedBytes> {
+                    scope.spawn(move || -> Result<SharedBytes, HostError> {
                         let mut memory = HugeBytes::zeroed(payload.bytes())?;
                         // Whoever draws the bar waits for all.
                         payload.read(memory.as_mut(), &mut |bytes| {
@@ -301,8 +319,8 @@ fn load(mut files: Vec<Payload<'_>>, progress: &mut dyn FnMut(usize)) -> anyhow:
                 })
                 .collect();
             drop(send);
-            done.into_iter().for_each(&mut *progress);
-            loading.into_iter().map(|l| l.join().expect("it loads")).collect::<anyhow::Result<Vec<_>>>()
+            done.into_iter().for_each(&mut *loaded_bytes);
+            loading.into_iter().map(|l| l.join().expect("it loads")).collect::<Result<Vec<_>, HostError>>()
         })?);
     }
     Ok(loaded)
@@ -331,14 +349,15 @@ impl Loading {
         part: StoredPart,
         streamed: impl Placed + 'static,
         contract: Box<dyn Contract>,
-    ) -> anyhow::Result<Loaded> {
+    ) -> Result<Loaded, HostError> {
         let (passes, listen) = mpsc::channel();
         let (shape, now) = (part.params.shape(), RwLock::new(Arc::new(streamed) as Arc<dyn Placed>));
         let loading = Arc::new(Self { shape, now, passes });
         let place = Arc::downgrade(&loading);
         std::thread::Builder::new()
             .name("blindcore-load".into())
-            .spawn(move || Self::copy(&name, &part, &*contract, &listen, &place))?;
+            .spawn(move || Self::copy(&name, &part, &*contract, &listen, &place))
+            .map_err(HostError::Thread)?;
         Ok(Loaded(loading))
     }
 
@@ -368,7 +387,8 @@ impl Loading {
                 Err(error) if tries == 0 => {
                     tracing::error!(
                         matrix = name,
-                        "it can't be copied, and goes on to be streamed: {error:#}"
+                        "it can't be copied, and goes on to be streamed: {}",
+                        with_causes(&error)
                     );
                 }
                 Err(_) => {}
@@ -420,12 +440,12 @@ fn second_public_matrix(part: &StoredPart) -> u64 {
 mod tests {
     use super::*;
 
-    const COPIED: How = How::Copied;
-    const STREAMED: How = How::Streamed;
+    const COPIED: Residency = Residency::Copied;
+    const STREAMED: Residency = Residency::Streamed;
 
     #[test]
     fn matrices_are_copied_while_there_is_memory() {
-        let cases: [(&[u64], _, _, _, _, &[How], How); 11] = [
+        let cases: [(&[u64], _, _, _, _, &[Residency], Residency); 11] = [
             // Matrices, states, hints, memory for them, whether streaming was asked for; then what is chosen.
             (&[100], 0, 10, Some(110), false, &[COPIED], COPIED),
             (&[100], 0, 10, Some(109), false, &[STREAMED], COPIED),
@@ -446,25 +466,6 @@ mod tests {
             let got = choose(matrices, states, hints, budget, asked);
             let want = Choice { matrices: want.to_vec(), states: want_states };
             assert_eq!(got, want, "{matrices:?}, {states}, {hints}, {budget:?}, {asked:?}");
-        }
-    }
-
-    #[test]
-    fn sizes_are_numbers_with_a_unit() {
-        for (text, want) in [
-            ("1", 1),
-            ("17B", 17),
-            ("3KiB", 3 << 10),
-            ("512MiB", 512 << 20),
-            ("8 GiB", 8 << 30),
-            ("2TiB", 2 << 40),
-        ] {
-            assert_eq!(parse_bytes(text).unwrap(), want, "{text}");
-        }
-        for text in ["", "0", "8G", "GiB", "-1", "1.5GiB", "99999999999999999999", "18446744073709551615KiB"]
-        {
-            let error = parse_bytes(text).unwrap_err().to_string();
-            assert!(error.contains("--memory") && error.contains("8GiB"), "{error}");
         }
     }
 

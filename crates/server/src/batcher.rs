@@ -21,8 +21,8 @@ use blindcore_wire::Reason;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use crate::budget::Held;
 use crate::clients::Waiting;
+use crate::permit::MemoryPermit;
 use crate::refusal::Refusal;
 use crate::stats::{PartCounters, add};
 
@@ -51,7 +51,7 @@ struct Job {
 }
 
 /// A client's place among the queries that it may have waiting, and the memory of a request.
-pub(crate) type Guard = (Waiting, Arc<Held>);
+pub(crate) type Guard = (Waiting, Arc<MemoryPermit>);
 
 /// What one client has in the queue.
 #[derive(Default)]
@@ -181,11 +181,11 @@ impl Shared {
 pub(crate) type Answer = Box<dyn Fn(&[&[u8]]) -> Result<Vec<Vec<u8>>, String> + Send>;
 
 /// The queue and the worker of one part.
-pub(crate) struct Gatherer {
+pub(crate) struct Batcher {
     shared: Arc<Shared>,
 }
 
-impl Gatherer {
+impl Batcher {
     pub(crate) fn start(
         answer: Answer,
         gather: usize,
@@ -253,14 +253,14 @@ impl Gatherer {
     }
 }
 
-impl Drop for Gatherer {
+impl Drop for Batcher {
     fn drop(&mut self) {
         self.shared.lock().closed = true;
         self.shared.wake.notify_one();
     }
 }
 
-/// One pass: takes queries in turn, computes, and answers the requests that are complete. False once the gatherer is
+/// One pass: takes queries in turn, computes, and answers the requests that are complete. False once the batcher is
 /// gone and nothing waits.
 fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
     let counters = &shared.counters;
@@ -355,7 +355,7 @@ mod tests {
 
     /// A worker whose passes wait until the test lets them go, and then tell what they hold.
     struct Rig {
-        gatherer: Gatherer,
+        batcher: Batcher,
         go: mpsc::Sender<()>,
         seen: mpsc::Receiver<Vec<u8>>,
         counters: Arc<PartCounters>,
@@ -377,8 +377,8 @@ mod tests {
                 Ok(queries.iter().map(|q| vec![q[0].to_ascii_uppercase()]).collect())
             };
             let counters = Arc::new(PartCounters::default());
-            let gatherer = Gatherer::start(Box::new(answer), gather, capacity, counters.clone()).unwrap();
-            Self { gatherer, go, seen, counters }
+            let batcher = Batcher::start(Box::new(answer), gather, capacity, counters.clone()).unwrap();
+            Self { batcher, go, seen, counters }
         }
 
         fn ask(&self, queries: &'static str) -> Result<Answered, Refusal> {
@@ -386,7 +386,7 @@ mod tests {
         }
 
         fn ask_as(&self, client: u64, queries: &'static str) -> Result<Answered, Refusal> {
-            self.gatherer.ask(
+            self.batcher.ask(
                 client,
                 (0..queries.len()).map(|i| Bytes::from_static(&queries.as_bytes()[i..=i])),
                 None,

@@ -7,7 +7,7 @@ use blindcore_wire::ProofChoice;
 use blindcore_wire::proof::{plan, planned_root_bytes};
 use serde::Serialize;
 
-use super::rates::Rates;
+use crate::rates::Rates;
 
 /// Seconds of a month, a twelfth of a year of 365 days.
 const MONTH: f64 = 365.0 * 86_400.0 / 12.0;
@@ -20,166 +20,171 @@ const MAX_EPOCHS: u64 = 64;
 
 /// A table, and who looks what up in it.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Question {
+pub struct Question {
     /// Rows, at least 1.
-    pub(crate) rows: u64,
+    pub rows: u64,
     /// Bytes of the longest record as it is stored, at least 1.
-    pub(crate) record_bytes: u64,
+    pub record_bytes: u64,
     /// Bytes of the longest key; none where rows are found by their number.
-    pub(crate) key_bytes: Option<usize>,
+    pub key_bytes: Option<usize>,
     /// Whether a table with keys can also be read by number.
-    pub(crate) directory: bool,
+    pub directory: bool,
     /// Whether slots carry proofs.
     #[serde(skip)]
-    pub(crate) proofs: ProofChoice,
+    pub proofs: ProofChoice,
     /// Bits a second from a client.
-    pub(crate) up: f64,
+    pub up: f64,
     /// Bits a second to a client.
-    pub(crate) down: f64,
+    pub down: f64,
     /// Lookups of a client in an epoch, at least 1.
-    pub(crate) queries: u64,
+    pub queries: u64,
     /// Seconds of an epoch.
-    pub(crate) epoch: f64,
+    pub epoch: f64,
     /// Share of the rows that change in an epoch, 0 to 1.
-    pub(crate) changed: f64,
+    pub changed: f64,
     /// Clients.
-    pub(crate) clients: u64,
+    pub clients: u64,
     /// Queries in a pass, at most.
-    pub(crate) gather: usize,
+    pub gather: usize,
     /// What things cost.
-    pub(crate) prices: Prices,
+    pub prices: Prices,
 }
 
 /// What things cost, in any one currency.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Prices {
+pub struct Prices {
     /// A core for an hour.
-    pub(crate) core_hour: f64,
+    pub core_hour: f64,
     /// A GB (10^9 B) of memory for a month.
-    pub(crate) gb_month: f64,
+    pub gb_month: f64,
     /// A GB of traffic, either way.
-    pub(crate) gb: f64,
+    pub gb: f64,
 }
 
 /// How records lie: one in a slot, or a long one cut into blocks that are looked up together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table {
+pub struct Table {
     /// Blocks of a record, which are queries of a lookup.
-    pub(crate) blocks: u64,
+    pub blocks: u64,
     /// Bytes of a block.
-    pub(crate) block_bytes: usize,
+    pub block_bytes: usize,
     /// The matrix of records.
-    pub(crate) records: Params,
+    pub records: Params,
     /// The directory from number to key.
-    pub(crate) keys: Option<Params>,
+    pub keys: Option<Params>,
     /// The matrix of records as it would be without proofs, which is what a scheme is chosen by.
-    pub(crate) plain: Params,
+    pub plain: Params,
     /// Bytes of the roots of the records' proofs, which come with their hint; none where there are no proofs.
-    pub(crate) roots: Option<u64>,
+    pub roots: Option<u64>,
     /// The same of the directory, or 0.
-    pub(crate) key_roots: u64,
+    pub key_roots: u64,
 }
 
 /// What a lookup of a table takes.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Costs {
+pub struct Costs {
     /// -log2 of a bound on a lookup's failure.
-    pub(crate) failure_log2: f64,
+    pub failure_log2: f64,
     /// Bytes that a client fetches once an epoch.
-    pub(crate) hint_bytes: u64,
+    pub hint_bytes: u64,
     /// Bytes of a lookup's queries.
-    pub(crate) query_bytes: u64,
+    pub query_bytes: u64,
     /// Bytes of its answers.
-    pub(crate) answer_bytes: u64,
+    pub answer_bytes: u64,
     /// Seconds that fetching the hint takes.
-    pub(crate) hint_seconds: f64,
+    pub hint_seconds: f64,
     /// Seconds that the queries take.
-    pub(crate) query_seconds: f64,
+    pub query_seconds: f64,
     /// Seconds that the answers take.
-    pub(crate) answer_seconds: f64,
+    pub answer_seconds: f64,
     /// Seconds of the client before a lookup, which can be spent ahead.
-    pub(crate) prepare_seconds: f64,
+    pub prepare_seconds: f64,
     /// Seconds of the client after it.
-    pub(crate) decode_seconds: f64,
+    pub decode_seconds: f64,
     /// Seconds of the server for a lookup that is alone.
-    pub(crate) server_seconds: f64,
+    pub server_seconds: f64,
     /// A lookup's share of a pass that is full.
-    pub(crate) server_seconds_gathered: f64,
+    pub server_seconds_gathered: f64,
     /// Seconds from asking to having, with the lookup's share of the hint.
-    pub(crate) wait_seconds: f64,
+    pub wait_seconds: f64,
     /// Bytes of memory of the server.
-    pub(crate) memory_bytes: u64,
+    pub memory_bytes: u64,
     /// Bytes on disk.
-    pub(crate) disk_bytes: u64,
+    pub disk_bytes: u64,
     /// Seconds of a build.
-    pub(crate) build_seconds: Build,
+    pub build_seconds: Build,
     /// What all clients make of it.
-    pub(crate) load: Load,
+    pub load: Load,
     /// What a million lookups cost.
-    pub(crate) million: Million,
+    pub million: Million,
 }
 
 /// A build by stage, in seconds.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Build {
+pub struct Build {
     /// Reading a CSV file and sorting it.
-    pub(crate) read: f64,
+    pub read: f64,
     /// Laying matrices out.
-    pub(crate) fill: f64,
+    pub fill: f64,
     /// Computing hints.
-    pub(crate) hint: f64,
+    pub hint: f64,
 }
 
 impl Build {
-    pub(crate) fn total(&self) -> f64 {
+    /// The whole build.
+    #[must_use]
+    pub fn total(&self) -> f64 {
         self.read + self.fill + self.hint
     }
 }
 
 /// Lookups spread evenly over an epoch.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Load {
+pub struct Load {
     /// Lookups a second.
-    pub(crate) lookups: f64,
+    pub lookups: f64,
     /// Queries that come while a pass is made, so are gathered in the next.
-    pub(crate) gathered: usize,
+    pub gathered: usize,
     /// Machines like this one that it takes.
-    pub(crate) servers: f64,
+    pub servers: f64,
     /// Share of their time in passes.
-    pub(crate) busy: f64,
+    pub busy: f64,
 }
 
 /// What a million lookups cost, in the prices' currency.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Million {
+pub struct Million {
     /// Cores while they compute passes.
-    pub(crate) passes: f64,
+    pub passes: f64,
     /// Memory of all servers, all the time.
-    pub(crate) memory: f64,
+    pub memory: f64,
     /// Queries, answers and hints.
-    pub(crate) traffic: f64,
+    pub traffic: f64,
     /// Cores while they build a database each epoch.
-    pub(crate) builds: f64,
+    pub builds: f64,
     /// All of them.
-    pub(crate) total: f64,
+    pub total: f64,
 }
 
 /// A database that is kept for several epochs, with the rows that changed since beside it.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Changes {
+pub struct Changes {
     /// Epochs that a database is kept.
-    pub(crate) epochs: u64,
+    pub epochs: u64,
     /// The most rows beside it.
-    pub(crate) rows: u64,
+    pub rows: u64,
     /// Bytes that a client moves an epoch, in the mean.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Bytes where the database is built anew each epoch.
-    pub(crate) bytes_anew: u64,
+    pub bytes_anew: u64,
 }
 
 impl Table {
     /// The table that `db build` makes; a long record by key is cut into blocks.
-    pub(crate) fn new(question: &Question, choice: SchemeChoice) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// No matrix of the scheme holds such a table.
+    pub fn new(question: &Question, choice: SchemeChoice) -> Result<Self, Error> {
         let keyed = question.key_bytes.is_some();
         let longest = usize::try_from(question.record_bytes).unwrap_or(usize::MAX);
         let total = question.rows.saturating_mul(question.record_bytes).min(1 << 50);
@@ -202,13 +207,15 @@ impl Table {
     }
 
     /// Bytes that a lookup moves, as `db build` counts them to choose a scheme; blocks share the hint.
-    pub(crate) fn bytes_to_choose_by(&self) -> u64 {
+    #[must_use]
+    pub fn bytes_to_choose_by(&self) -> u64 {
         let each = (self.plain.query_bytes() + self.plain.answer_bytes()) as u64;
         bytes_moved(&self.plain, QUERIES_PER_HINT) + (self.blocks - 1) * each
     }
 
     /// What a lookup takes.
-    pub(crate) fn costs(&self, question: &Question, rates: &Rates) -> Costs {
+    #[must_use]
+    pub fn costs(&self, question: &Question, rates: &Rates) -> Costs {
         let Self { blocks, records, .. } = *self;
         let times = |bytes: usize| blocks * bytes as u64;
         let roots = self.roots.unwrap_or(0);
@@ -316,7 +323,8 @@ impl Table {
 
     /// How long a database is best kept, as far as a client's bytes go, when the rows that change are looked up in a
     /// table of their own beside it. Nothing where none change, or where building anew is best.
-    pub(crate) fn changes(&self, question: &Question) -> Option<Changes> {
+    #[must_use]
+    pub fn changes(&self, question: &Question) -> Option<Changes> {
         let changed = (question.changed * question.rows as f64).ceil() as u64;
         if changed == 0 || changed >= question.rows {
             return None;
@@ -380,8 +388,8 @@ fn pass(rates: &Rates, params: &Params, queries: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rates::tests::round;
     use super::*;
+    use crate::rates::tests::round;
 
     fn question(rows: u64, record_bytes: u64) -> Question {
         Question {

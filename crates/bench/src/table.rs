@@ -1,20 +1,24 @@
-//! `blindcore bench lookup`, the part that builds a table.
+//! Building and updating a table, beside reading its source.
 
 use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use blindcore_accel_cpu::Cpu;
-use blindcore_store::{BuildOptions, SourceSpec, Spill, UpdateOptions, build, update};
+use blindcore_store::{BuildOptions, SourceSpec, Spill, StageTimes, UpdateOptions, build, update};
+use blindcore_units::{Progress, Unit};
 
-use super::{Row, Samples};
-use crate::args::BenchLookup;
-use crate::db::Stages;
-use crate::output::Bar;
+use crate::lookup::Options;
+use crate::{Row, Samples};
 
 /// A CSV table read and laid out, its hint apart, beside reading the same file and nothing else; and an update of a
 /// thousandth of its rows beside building all of it.
-pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) -> anyhow::Result<[Row; 2]> {
+pub(super) fn table(
+    args: &Options,
+    bytes: usize,
+    cpu: &Cpu,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<[Row; 2]> {
     let dir = match &args.disk {
         Some(disk) => tempfile::tempdir_in(disk)?,
         None => tempfile::tempdir()?,
@@ -34,11 +38,11 @@ pub(super) fn table(args: &BenchLookup, bytes: usize, cpu: &Cpu, bar: &mut Bar) 
             while file.read(&mut buffer)? > 0 {}
             Ok(())
         })?;
-        let mut stages = Stages::new();
+        let mut stages = StageTimes::default();
         build(&options, cpu, &mut |stage, done, total| {
             stages.at(stage);
             if done > 0 || total.is_some() {
-                bar.set("building", done, total, false);
+                progress.at("building", done, total, Unit::Items);
             }
             Ok(())
         })?;

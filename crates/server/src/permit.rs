@@ -16,12 +16,12 @@ use crate::clients::Client;
 use crate::refusal::Refusal;
 
 /// Bytes of requests and answers that may be in memory at a time.
-pub(crate) struct Budget {
+pub(crate) struct MemoryBudget {
     limit: usize,
     used: AtomicUsize,
 }
 
-impl Budget {
+impl MemoryBudget {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { limit, used: AtomicUsize::new(0) })
     }
@@ -32,16 +32,16 @@ impl Budget {
     }
 }
 
-/// What one request holds of a [`Budget`], given back on drop: once its answer has left.
-pub(crate) struct Held {
-    budget: Arc<Budget>,
+/// What one request holds of a [`MemoryBudget`], given back on drop: once its answer has left.
+pub(crate) struct MemoryPermit {
+    budget: Arc<MemoryBudget>,
     bytes: AtomicUsize,
     /// Whose it is, once that is known.
     client: OnceLock<Arc<Client>>,
 }
 
-impl Held {
-    pub(crate) fn new(budget: Arc<Budget>) -> Arc<Self> {
+impl MemoryPermit {
+    pub(crate) fn new(budget: Arc<MemoryBudget>) -> Arc<Self> {
         Arc::new(Self { budget, bytes: AtomicUsize::new(0), client: OnceLock::new() })
     }
 
@@ -79,7 +79,7 @@ impl Held {
         })
     }
 
-    /// As [`Held::take`], for whoever refuses in words of their own.
+    /// As [`MemoryPermit::take`], for whoever refuses in words of their own.
     pub(crate) fn try_take(&self, bytes: usize) -> Result<(), String> {
         self.try_take_within(bytes, self.budget.limit)
     }
@@ -101,7 +101,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryPermit {
     fn drop(&mut self) {
         let bytes = *self.bytes.get_mut();
         self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
@@ -142,19 +142,19 @@ impl Activity {
 /// before anybody keeps it.
 pub(crate) struct Metered<B> {
     inner: B,
-    held: Arc<Held>,
+    held: Arc<MemoryPermit>,
     activity: Arc<Activity>,
     pays: bool,
 }
 
 impl<B> Metered<B> {
     /// A request's body.
-    pub(crate) fn request(inner: B, held: Arc<Held>, activity: Arc<Activity>) -> Self {
+    pub(crate) fn request(inner: B, held: Arc<MemoryPermit>, activity: Arc<Activity>) -> Self {
         Self { inner, held, activity, pays: true }
     }
 
     /// An answer's body, whose memory was taken when the request was let in.
-    pub(crate) fn answer(inner: B, held: Arc<Held>, activity: Arc<Activity>) -> Self {
+    pub(crate) fn answer(inner: B, held: Arc<MemoryPermit>, activity: Arc<Activity>) -> Self {
         Self { inner, held, activity, pays: false }
     }
 }

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
-use blindcore_server::{Handle, Table};
 use blindcore_store::{HintFile, Manifest, Stored, manifest::MANIFEST};
 use blindcore_wire::PartKind;
+
+use super::{HostError, Opener, with_causes};
+use crate::Handle;
 
 /// How often somebody looks whether a manifest is another one.
 const EVERY: Duration = Duration::from_secs(1);
@@ -16,16 +18,11 @@ const EVERY: Duration = Duration::from_secs(1);
 /// disk for itself.
 const HINTS_AFTER: Duration = Duration::from_secs(5);
 
-/// Opens a database's parts of these kinds as a table, all of it compared with its checksums if so; also gives the hints that
-/// nobody checked yet.
-pub(crate) type Open =
-    Box<dyn FnMut(&Stored, bool, &dyn Fn(PartKind) -> bool) -> anyhow::Result<(Table, Hints)> + Send>;
-
 /// Hints in their files.
-pub(crate) type Hints = Vec<Arc<HintFile>>;
+pub(super) type Hints = Vec<Arc<HintFile>>;
 
-/// A database that is served.
-pub(crate) struct Watched {
+/// Watches the folder of a database that is served.
+pub(super) struct EpochWatcher {
     dir: PathBuf,
     manifest: Manifest,
     seen: Option<Stamp>,
@@ -45,20 +42,20 @@ fn stamp(dir: &Path) -> Option<Stamp> {
     Some((file.modified().ok()?, file.len(), id))
 }
 
-impl Watched {
-    pub(crate) fn new(stored: &Stored) -> Self {
+impl EpochWatcher {
+    pub(super) fn new(stored: &Stored) -> Self {
         // Not the stamp of what is there now, which may be newer than what was opened.
         Self { dir: stored.dir().to_owned(), manifest: stored.manifest().clone(), seen: None, said: false }
     }
 
     /// Publishes what is there now, if it is another epoch, or if it fails to be served and somebody asks to look. Gives the
     /// hints that are to be checked.
-    fn look(&mut self, handle: &Handle, open: &mut Open, always: bool) -> Hints {
+    fn look(&mut self, handle: &Handle, opener: &Opener, always: bool) -> Hints {
         let now = stamp(&self.dir);
         if now == self.seen && !always {
             return Hints::new();
         }
-        match self.publish(handle, open, always) {
+        match self.publish(handle, opener, always) {
             Ok(hints) => {
                 (self.seen, self.said) = (now, false);
                 hints
@@ -71,7 +68,7 @@ impl Watched {
                 if self.said || always {
                     tracing::warn!(
                         table = self.manifest.name,
-                        error = format!("{error:#}"),
+                        error = with_causes(&error),
                         "an epoch can't be served"
                     );
                     self.seen = now;
@@ -82,7 +79,7 @@ impl Watched {
         }
     }
 
-    fn publish(&mut self, handle: &Handle, open: &mut Open, always: bool) -> anyhow::Result<Hints> {
+    fn publish(&mut self, handle: &Handle, opener: &Opener, always: bool) -> Result<Hints, HostError> {
         let stored = Stored::open(&self.dir)?;
         let (old, new) = (&self.manifest, stored.manifest());
         // What fails is opened again when somebody says so, for its files may have been restored.
@@ -91,15 +88,16 @@ impl Watched {
         if old == new && !mending {
             return Ok(Hints::new());
         }
-        anyhow::ensure!(
-            old.name == new.name,
-            "{} holds table {} where {} is served; start the server again",
-            self.dir.display(),
-            new.name,
-            old.name
-        );
+        if old.name != new.name {
+            return Err(HostError::OtherTable {
+                dir: self.dir.clone(),
+                found: new.name.clone(),
+                served: old.name.clone(),
+            });
+        }
         let same_base = old.records == new.records && old.keys == new.keys;
-        let (table, hints) = open(&stored, mending, &|kind| !(same_base && kind.is_base()) || mend(kind))?;
+        let (table, hints) =
+            opener.open(&stored, mending, &|kind| !(same_base && kind.is_base()) || mend(kind))?;
         handle.publish(table)?;
         let what = if old == new { "opened again" } else { "a new epoch" };
         tracing::info!(table = new.name, epoch = new.epoch, rows = new.live_rows(), same_base, "{what}");
@@ -109,11 +107,11 @@ impl Watched {
 }
 
 /// Takes up new epochs, and checks hints, until whoever can wake it is gone.
-pub(crate) fn run(
-    mut watched: Vec<Watched>,
+pub(super) fn run(
+    mut watchers: Vec<EpochWatcher>,
     handle: &Handle,
-    mut open: Open,
-    unchecked: Hints,
+    opener: &Opener,
+    unchecked: &[Arc<HintFile>],
     wake: &Receiver<()>,
 ) {
     let due = |hint: &Arc<HintFile>| (Instant::now() + HINTS_AFTER, Arc::downgrade(hint));
@@ -124,8 +122,8 @@ pub(crate) fn run(
             Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        for database in &mut watched {
-            unchecked.extend(database.look(handle, &mut open, always).iter().map(due));
+        for database in &mut watchers {
+            unchecked.extend(database.look(handle, opener, always).iter().map(due));
         }
         // One at a time, for an epoch may wait.
         if let Some(next) = unchecked.iter().position(|(due, _)| Instant::now() >= *due) {

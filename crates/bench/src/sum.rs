@@ -1,6 +1,6 @@
-//! `blindcore bench sum`: one core.
+//! Encrypted sums on one core: modular arithmetic, encryption, decryption, dot products, beside their limits and peers.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
@@ -11,12 +11,10 @@ use blindcore_math::SecretRng;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 use blindcore_sum::packing::Packing;
 use blindcore_sum::scheme::{Decryptor, Encryptor};
+use blindcore_units::{Progress, Unit};
 use serde_json::json;
 
-use super::{Row, Samples, print};
-use crate::Outcome;
-use crate::args::BenchSum;
-use crate::output::Bar;
+use crate::{Report, Row, Samples};
 
 /// Inputs of a dot product: a 3 x 3 x 64 convolution.
 const TERMS: usize = 576;
@@ -29,31 +27,43 @@ const BATCH: usize = 256;
 /// What PH-EPU's chip does: 4096-bit Montgomery multiplications a second in its MAC mode (Fig. 15.4.7).
 const CHIP: f64 = 68e6;
 
-pub(crate) fn run(args: &BenchSum) -> anyhow::Result<Outcome> {
+/// What is measured, and beside what.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Times that each figure is measured, 1 to 1000.
+    pub repeat: usize,
+    /// The CPU device, such as `cpu:avx2`; one thread of it is measured.
+    pub device: String,
+    /// Folder of programs that measure peers and print rows of the same ids.
+    pub peers: Option<PathBuf>,
+}
+
+/// Measures rows `sum.*`.
+///
+/// # Errors
+/// An option is out of its range, or the device or a peer's program fails.
+pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report> {
     anyhow::ensure!((1..=1000).contains(&args.repeat), "--repeat is {}, outside 1 to 1000", args.repeat);
     let cpu = Cpu::with_threads(&args.device, 1)?;
-    let mut bench = Bench { repeat: args.repeat, bar: Bar::new(), rows: Vec::new() };
-    let peers =
-        args.peers.as_deref().map(|folder| peers(folder, &mut bench.bar)).transpose()?.unwrap_or_default();
+    let peers = args.peers.as_deref().map(|folder| peers(folder, progress)).transpose()?.unwrap_or_default();
+    let mut bench = Bench { repeat: args.repeat, progress, rows: Vec::new() };
     bench.kernels(cpu.isa())?;
     bench.scheme(&cpu)?;
     bench.dot_products(&cpu)?;
-    let Bench { mut rows, bar, .. } = bench;
-    drop(bar);
+    let mut rows = bench.rows;
     beside_peers(&mut rows, &peers);
     let settings = json!({
         "device": cpu.name(), "repeat": args.repeat, "batch": BATCH, "terms": TERMS, "outputs": OUTPUTS,
         "exponent_bits": 1024,
     });
-    print(&rows, settings, args.json)?;
-    Ok(Outcome::Done)
+    Ok(Report { rows, settings, notes: Vec::new() })
 }
 
 /// What a peer measured: its name, an id, operations a second.
 type Peer = (String, String, f64);
 
 /// Runs every program in `folder`; each prints `{"peer": name, "rows": [{"id": ..., "value": ...}]}`.
-fn peers(folder: &Path, bar: &mut Bar) -> anyhow::Result<Vec<Peer>> {
+fn peers(folder: &Path, progress: &mut dyn Progress) -> anyhow::Result<Vec<Peer>> {
     let mut programs: Vec<_> = std::fs::read_dir(folder)
         .with_context(|| format!("--peers {}: build them with `make peers`", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()).filter(|path| path.is_file()))
@@ -61,7 +71,7 @@ fn peers(folder: &Path, bar: &mut Bar) -> anyhow::Result<Vec<Peer>> {
     programs.sort();
     let mut out = Vec::new();
     for (i, program) in programs.iter().enumerate() {
-        bar.set("peers", i as u64, Some(programs.len() as u64), false);
+        progress.at("peers", i as u64, Some(programs.len() as u64), Unit::Items);
         let output =
             Command::new(program).output().with_context(|| format!("{} can't be run", program.display()))?;
         anyhow::ensure!(output.status.success(), "{} failed: {}", program.display(), output.status);
@@ -96,13 +106,13 @@ fn beside_peers(rows: &mut Vec<Row>, peers: &[Peer]) {
     }
 }
 
-struct Bench {
+struct Bench<'a> {
     repeat: usize,
-    bar: Bar,
+    progress: &'a mut dyn Progress,
     rows: Vec<Row>,
 }
 
-impl Bench {
+impl Bench<'_> {
     /// `count` of something in every run of `work`, a second; the first run is not counted.
     fn rate<T>(
         &mut self,
@@ -113,7 +123,7 @@ impl Bench {
         let mut samples = Samples::default();
         work()?;
         for i in 0..self.repeat {
-            self.bar.set(label, i as u64, Some(self.repeat as u64), false);
+            self.progress.at(label, i as u64, Some(self.repeat as u64), Unit::Items);
             samples.time(&mut work)?;
         }
         Ok(samples.map(|seconds| count / seconds))
@@ -144,7 +154,7 @@ impl Bench {
             let [mut multiplications, mut squarings, mut limits, mut square_limits]: [Samples; 4] =
                 Default::default();
             for i in 0..=self.repeat {
-                self.bar.set("kernels", i as u64, Some(self.repeat as u64 + 1), false);
+                self.progress.at("kernels", i as u64, Some(self.repeat as u64 + 1), Unit::Items);
                 let rates =
                     kernel_rates(isa, &modulus, if isa == Isa::Portable { TIMES >> 6 } else { TIMES });
                 if i > 0 {

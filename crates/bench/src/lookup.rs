@@ -1,31 +1,63 @@
-//! `blindcore bench lookup`.
+//! Private lookup: scan, gathered queries, preprocessing and client, beside the machine's limit.
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 #[cfg(target_os = "linux")]
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Database, Device, Layout, Placed, SharedBytes, Word, Words};
-use blindcore_accel_cpu::{Cpu, HugeBytes, measure};
+use blindcore_accel_cpu::{Cpu, measure};
 use blindcore_lookup::{Client, Error, Geometry, Params, Scheme, Selection, preprocess};
 use blindcore_math::{LWE_DIMENSION, Modulus, SecretRng};
 use blindcore_store::{Checksum, Shard, StreamOptions, Streamed, tile_sums};
+use blindcore_units::{Progress, Unit};
 use serde_json::json;
 
-use super::table::table;
-use super::{Row, Samples, print};
-use crate::Outcome;
-use crate::args::{BenchLookup, LookupBench};
-use crate::output::{self, Bar};
+use crate::table::table;
+use crate::{Report, Row, Samples, noise};
 
 const GATHERED: usize = 16;
 /// Bytes of the CSV table that is built, at most.
 const MAX_TABLE_BYTES: f64 = 1e9;
 
-pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
+/// What is measured, and on how much.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Size of the scanned database in GiB, 1/64 to 64.
+    pub gib: f64,
+    /// Times that each figure is measured, 1 to 1000.
+    pub repeat: usize,
+    /// Measure only this; everything if `None`.
+    pub only: Option<Part>,
+    /// A folder on the disk to measure; a file of the database's size is in it meanwhile.
+    pub disk: Option<PathBuf>,
+    /// The CPU device, such as `cpu:avx2`; one and two of its threads are measured.
+    pub device: String,
+}
+
+/// A part of the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Passes over a database in memory.
+    Scan,
+    /// Preprocessing.
+    Hint,
+    /// Making a query and decoding its answer.
+    Client,
+    /// Building and updating a table.
+    Table,
+    /// Passes over a database on its disk.
+    Disk,
+}
+
+/// Measures rows `lookup.*`.
+///
+/// # Errors
+/// An option is out of its range, or the device, memory or disk fails.
+pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report> {
     anyhow::ensure!(
         (1.0 / 64.0..=64.0).contains(&args.gib),
         "--gib is {}, outside 1/64 to 64; say a size that fits twice in memory",
@@ -36,52 +68,56 @@ pub(crate) fn run(args: &BenchLookup) -> anyhow::Result<Outcome> {
     let side = (bytes.sqrt() as usize).next_multiple_of(64);
     let one = Cpu::with_threads(&args.device, 1)?;
     let two = Cpu::with_threads(&args.device, 2)?;
-    let mut bar = Bar::new();
 
     let wanted = |what| args.only.is_none_or(|only| only == what);
     let mut rows = Vec::new();
     // A hint is compared with the loop that the scan measures.
-    if wanted(LookupBench::Scan) || wanted(LookupBench::Hint) {
-        rows.extend(scan(args, side, &one, &two, &mut bar)?);
+    if wanted(Part::Scan) || wanted(Part::Hint) {
+        rows.extend(scan(args, side, &one, &two, progress)?);
     }
-    if wanted(LookupBench::Hint) {
+    if wanted(Part::Hint) {
         let peer = rows.iter().find(|r| r.id == "lookup.simplepir.1t");
         let loop_rate = peer.map_or(f64::NAN, |r| r.value.median());
-        rows.push(hint(args, side.min(16_384), &one, loop_rate, &mut bar)?);
+        rows.push(hint(args, side.min(16_384), &one, loop_rate, progress)?);
     }
-    if wanted(LookupBench::Client) {
-        rows.push(client(args, &mut bar)?);
+    if wanted(Part::Client) {
+        rows.push(client(args, progress)?);
     }
     let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
-    if wanted(LookupBench::Table) {
-        rows.extend(table(args, table_bytes, &two, &mut bar)?);
+    if wanted(Part::Table) {
+        rows.extend(table(args, table_bytes, &two, progress)?);
     }
-    let mut reader = None;
+    let (mut reader, mut notes) = (None, Vec::new());
     match &args.disk {
-        Some(dir) if wanted(LookupBench::Disk) => {
-            let (measured, how) = disk(args, dir, side, &two, &mut bar)?;
+        Some(dir) if wanted(Part::Disk) => {
+            let (measured, how) = disk(args, dir, side, &two, progress)?;
             rows.extend(measured);
             reader = Some(how);
         }
-        None if args.only == Some(LookupBench::Disk) => {
+        None if args.only == Some(Part::Disk) => {
             anyhow::bail!("--only disk needs a disk; add --disk DIR, a folder on it")
         }
         None if args.only.is_none() => {
-            output::note("what a disk does is left out: say --disk DIR, a folder on the disk to measure");
+            notes
+                .push("what a disk does is left out: say --disk DIR, a folder on the disk to measure".into());
         }
         _ => {}
     }
-    drop(bar);
     let settings = json!({
         "disk_reader": reader, "device": one.name(), "database_bytes": side * side, "hint_database_bytes": side.min(16_384).pow(2),
         "client_database_bytes": 1u64 << 30, "table_bytes": table_bytes, "repeat": args.repeat,
     });
-    print(&rows, settings, args.json)?;
-    Ok(Outcome::Done)
+    Ok(Report { rows, settings, notes })
 }
 
 /// The scan: reading alone, one query, gathered queries, and the peer's loop, turn about.
-fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) -> anyhow::Result<Vec<Row>> {
+fn scan(
+    args: &Options,
+    side: usize,
+    one: &Cpu,
+    two: &Cpu,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Vec<Row>> {
     let shape = Shape { n: side, j: side, m: GATHERED, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
     let len = Layout::Tiles16x64.stripe_bytes(&shape) * Layout::Tiles16x64.stripes(&shape);
     let database: SharedBytes = Arc::new(noise(len)?);
@@ -105,7 +141,7 @@ fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) ->
     let [mut read1, mut read2, mut answer1, mut answer2, mut answer16, mut peer]: [Samples; 6] =
         Default::default();
     for i in 0..=args.repeat {
-        bar.set("scanning", i as u64, Some(args.repeat as u64 + 1), false);
+        progress.at("scanning", i as u64, Some(args.repeat as u64 + 1), Unit::Items);
         read1.time(|| std::hint::black_box(measure::streaming_read(memory)));
         answer1.time(|| placed_one.run(&single))?;
         peer.time(|| measure::packed_product(words, &vector, &mut product));
@@ -178,7 +214,13 @@ fn scan(args: &BenchLookup, side: usize, one: &Cpu, two: &Cpu, bar: &mut Bar) ->
 }
 
 /// Preprocessing.
-fn hint(args: &BenchLookup, side: usize, one: &Cpu, loop_rate: f64, bar: &mut Bar) -> anyhow::Result<Row> {
+fn hint(
+    args: &Options,
+    side: usize,
+    one: &Cpu,
+    loop_rate: f64,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Row> {
     let params =
         Params::new(Scheme::Simple, Geometry { record_bytes: 64, groups: side / 64, columns: side })?;
     let len = params.database_buffer().len();
@@ -188,7 +230,7 @@ fn hint(args: &BenchLookup, side: usize, one: &Cpu, loop_rate: f64, bar: &mut Ba
     let repeat = args.repeat.min(3) as u64;
     for i in 0..repeat {
         let step = |done: u64, total: u64| {
-            bar.set("preparing", i * total + done, Some(repeat * total), false);
+            progress.at("preparing", i * total + done, Some(repeat * total), Unit::Items);
             Ok::<(), Error>(())
         };
         let mut step = step;
@@ -206,7 +248,7 @@ fn hint(args: &BenchLookup, side: usize, one: &Cpu, loop_rate: f64, bar: &mut Ba
 }
 
 /// A client of a 1 GiB table: everything it computes for a lookup, once the hint is there.
-fn client(args: &BenchLookup, bar: &mut Bar) -> anyhow::Result<Row> {
+fn client(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Row> {
     let params = Params::new(Scheme::Simple, Geometry { record_bytes: 256, groups: 128, columns: 32_768 })?;
     let hint = Arc::new(noise(4 * params.hint_words())?);
     let client = Client::new(params, hint.clone())?;
@@ -216,7 +258,7 @@ fn client(args: &BenchLookup, bar: &mut Bar) -> anyhow::Result<Row> {
     let mut row = vec![0u32; LWE_DIMENSION];
     let [mut lookup, mut floor]: [Samples; 2] = Default::default();
     for i in 0..=args.repeat {
-        bar.set("looking up", i as u64, Some(args.repeat as u64 + 1), false);
+        progress.at("looking up", i as u64, Some(args.repeat as u64 + 1), Unit::Items);
         lookup.time(|| {
             let selection = Selection::index(&params.geometry, i as u64 * 1001)?;
             let (query, pending) = client.query(client.prepare()?, &selection)?;
@@ -251,11 +293,11 @@ const STREAMED: usize = 8;
 /// A matrix in a file of this folder, streamed: fio, reading alone, one query, gathered queries, turn about. Also
 /// returns how it is read.
 fn disk(
-    args: &BenchLookup,
+    args: &Options,
     dir: &Path,
     side: usize,
     two: &Cpu,
-    bar: &mut Bar,
+    progress: &mut dyn Progress,
 ) -> anyhow::Result<(Vec<Row>, String)> {
     let shape = Shape { n: side, j: side, m: GATHERED, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
     let len = (Layout::Tiles16x64.stripe_bytes(&shape) * Layout::Tiles16x64.stripes(&shape)) as u64;
@@ -271,7 +313,7 @@ fn disk(
         sums.extend(tile_sums(chunk));
         file.write_all(chunk).map_err(refuse)?;
         written += chunk.len() as u64;
-        bar.set("writing", written, Some(len), true);
+        progress.at("writing", written, Some(len), Unit::Bytes);
     }
     file.sync_all().map_err(refuse)?;
     // Every pass compares what it read with its checksums, as a server's does; reading alone doesn't.
@@ -289,7 +331,7 @@ fn disk(
     let (single, many) = (query(1)?, query(STREAMED)?);
     let [mut peer, mut read, mut one, mut eight]: [Samples; 4] = Default::default();
     for i in 0..=args.repeat {
-        bar.set("streaming", i as u64, Some(args.repeat as u64 + 1), false);
+        progress.at("streaming", i as u64, Some(args.repeat as u64 + 1), Unit::Items);
         if i == 1 {
             // The first round only warms up.
             (peer, read, one, eight) = Default::default();
@@ -354,14 +396,4 @@ fn fio(file: &File) -> Option<f64> {
         let _ = file;
         None
     }
-}
-
-/// Random bytes in huge pages.
-pub(crate) fn noise(len: usize) -> anyhow::Result<HugeBytes> {
-    let mut bytes = HugeBytes::zeroed(len)?;
-    let mut rng = SecretRng::from_os()?;
-    for chunk in bytes.as_mut().chunks_mut(1 << 20) {
-        rng.fill(chunk);
-    }
-    Ok(bytes)
 }

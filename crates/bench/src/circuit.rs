@@ -1,6 +1,7 @@
-//! `blindcore bench circuit`: garbling, evaluation, transfers and whole sessions, beside AES alone.
+//! Garbled circuits: garbling, evaluation, transfers and whole sessions, beside AES alone.
 
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -15,12 +16,10 @@ use blindcore_circuit::ot::extension::{Parameters, Receiver, Sender};
 use blindcore_circuit::problems;
 use blindcore_circuit::session::{self, Check, Inputs, Learns, Setup};
 use blindcore_circuit::transport::{self, Connection, Security, Timeouts, Tls};
+use blindcore_units::{Progress, Unit};
 use serde_json::json;
 
-use super::{Row, Samples, print};
-use crate::Outcome;
-use crate::args::BenchCircuit;
-use crate::output::{self, Bar};
+use crate::{Report, Row, Samples};
 
 /// Problems, their instances side by side, and the ids of garbling and evaluation.
 const PROBLEMS: [(&str, usize, &str, &str); 6] = [
@@ -40,13 +39,26 @@ const TRANSFERS: usize = 1 << 22;
 /// Gates of the streamed computation.
 const STREAMED: u64 = 1_000_000_000;
 
-pub(crate) fn run(args: &BenchCircuit) -> anyhow::Result<Outcome> {
+/// What is measured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Times that each figure is measured, 1 to 1000.
+    pub repeat: usize,
+    /// The CPU device, such as `cpu:avx2`; one thread a party is measured.
+    pub device: String,
+    /// A program that prints [`stream_alone`]'s document when it is called with `bench circuit --stream-alone --device
+    /// NAME`: a process of its own, whose memory is measured.
+    pub program: PathBuf,
+}
+
+/// Measures rows `circuit.*`.
+///
+/// # Errors
+/// An option is out of its range, or the device, a socket or the program fails.
+pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report> {
     anyhow::ensure!((1..=1000).contains(&args.repeat), "--repeat is {}, outside 1 to 1000", args.repeat);
-    if args.stream_alone {
-        return stream_alone(&args.device);
-    }
     let cpu = Cpu::with_threads(&args.device, 1)?;
-    let mut bench = Bench { repeat: args.repeat, bar: Bar::new(), rows: Vec::new(), aes: 1.0 };
+    let mut bench = Bench { repeat: args.repeat, progress, rows: Vec::new(), notes: Vec::new(), aes: 1.0 };
     bench.aes()?;
     for (name, instances, garble, evaluate) in PROBLEMS {
         bench.problem(&cpu, name, instances, garble, evaluate)?;
@@ -55,25 +67,24 @@ pub(crate) fn run(args: &BenchCircuit) -> anyhow::Result<Outcome> {
     bench.sessions(&cpu)?;
     bench.building()?;
     bench.streaming(args)?;
-    let Bench { rows, bar, .. } = bench;
-    drop(bar);
+    let Bench { rows, notes, .. } = bench;
     let settings = json!({
         "device": cpu.name(), "repeat": args.repeat, "scheme": "half gates, TMMO", "session": SESSION,
         "transfers": TRANSFERS, "streamed_gates": STREAMED,
     });
-    print(&rows, settings, args.json)?;
-    Ok(Outcome::Done)
+    Ok(Report { rows, settings, notes })
 }
 
-struct Bench {
+struct Bench<'a> {
     repeat: usize,
-    bar: Bar,
+    progress: &'a mut dyn Progress,
     rows: Vec<Row>,
+    notes: Vec<String>,
     /// Blocks a second of AES alone.
     aes: f64,
 }
 
-impl Bench {
+impl Bench<'_> {
     fn repeated(
         &mut self,
         label: &str,
@@ -82,7 +93,7 @@ impl Bench {
         let mut samples = Samples::default();
         work(&mut Samples::default())?;
         for i in 0..self.repeat {
-            self.bar.set(label, i as u64, Some(self.repeat as u64), false);
+            self.progress.at(label, i as u64, Some(self.repeat as u64), Unit::Items);
             work(&mut samples)?;
         }
         Ok(samples)
@@ -105,7 +116,8 @@ impl Bench {
     fn aes(&mut self) -> anyhow::Result<()> {
         const BLOCKS: usize = 20_000_000;
         if measure::aes_blocks(1).is_none() {
-            output::note("this processor has no AES instructions; there is no limit to measure against");
+            let note = "this processor has no AES instructions; there is no limit to measure against";
+            self.notes.push(note.into());
             self.aes = f64::NAN;
             return Ok(());
         }
@@ -357,12 +369,12 @@ impl Bench {
     }
 
     /// A thousand million gates in a process of its own, whose memory is what is measured.
-    fn streaming(&mut self, args: &BenchCircuit) -> anyhow::Result<()> {
-        self.bar.set("10^9 gates", 0, None, false);
-        let output = Command::new(std::env::current_exe()?)
+    fn streaming(&mut self, args: &Options) -> anyhow::Result<()> {
+        self.progress.at("10^9 gates", 0, None, Unit::Items);
+        let output = Command::new(&args.program)
             .args(["bench", "circuit", "--stream-alone", "--device", &args.device])
             .output()
-            .context("blindcore can't be started again")?;
+            .with_context(|| format!("{} can't be started", args.program.display()))?;
         anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let document: serde_json::Value = serde_json::from_slice(&output.stdout)?;
         let figure = |name: &str| document[name].as_f64().with_context(|| format!("no {name}"));
@@ -406,8 +418,12 @@ fn both(
     })
 }
 
-/// The streamed computation alone: SHA-256's compression, round after round.
-fn stream_alone(device: &str) -> anyhow::Result<Outcome> {
+/// The streamed computation alone: SHA-256's compression, round after round, and the most memory that this process
+/// had meanwhile.
+///
+/// # Errors
+/// The device or a socket fails, or this is not Linux, which says how much memory was used.
+pub fn stream_alone(device: &str) -> anyhow::Result<serde_json::Value> {
     let cpu = Cpu::with_threads(device, 1)?;
     let netlist = problems::make("sha256")?;
     let per_round = netlist.gates().len() as u64;
@@ -420,13 +436,12 @@ fn stream_alone(device: &str) -> anyhow::Result<Outcome> {
         .lines()
         .find_map(|l| l.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.trim().parse::<f64>().ok())
         .context("the system does not say how much memory was used")?;
-    output::json(&json!({
+    Ok(json!({
         "gates": outcome.ands + outcome.xors,
         "ands": outcome.ands,
         "seconds": outcome.time.as_secs_f64(),
         "gates_per_second": (outcome.ands + outcome.xors) as f64 / outcome.time.as_secs_f64(),
         "gates_per_and": per_and,
         "peak_mib": peak / 1024.0,
-    }))?;
-    Ok(Outcome::Done)
+    }))
 }

@@ -1,0 +1,312 @@
+//! Measures what this machine does per second, in less than a minute: the rates that `blindcore_model` computes costs from.
+
+use std::fmt::Write;
+use std::hint::black_box;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use blindcore_accel::{Device, SharedBytes};
+use blindcore_lookup::{Client, Error, Geometry, MAX_GATHER, Params, Scheme, Selection, Server, preprocess};
+use blindcore_math::SecretRng;
+use blindcore_model::rates::{ClientRates, Curve, Ingest, Pass, PerRow, Rates, VERSION};
+use blindcore_store::{BuildOptions, SourceSpec, Stage, StoreError, build};
+use blindcore_units::{Progress, Unit};
+
+use crate::{Samples, machine, noise};
+
+/// Sides of the square matrices that are measured: 256 KiB to 1 GiB, for a small table stays in the caches.
+const SIDES: [usize; 6] = [512, 2048, 4096, 8192, 16_384, 32_768];
+/// Queries in the passes that are measured.
+const GATHERED: [usize; 4] = [1, 8, 16, MAX_GATHER];
+/// Rows of the hints that a client is measured with: 4 to 128 MiB.
+const HINT_ROWS: [usize; 3] = [1024, 8192, 32_768];
+/// Columns of the table that a client is measured with for its columns.
+const COLUMNS: usize = 8192;
+/// Columns of the tables that it is measured with for rows, and rows of the other.
+const FEW: usize = 64;
+/// All of it is measured so many times over: a machine that others share is slow for seconds on end, with quick moments
+/// between, of which many short looks see the same share at every size.
+const SWEEPS: u32 = 32;
+/// What each figure may take of a sweep. One that takes longer is measured in fewer of them.
+const EACH: Duration = Duration::from_millis(25);
+/// However long it takes, a figure is measured so often in the first sweep, since one moment may be a slow one, and a size that
+/// is found too slow leaves out all that are larger.
+const LEAST_TIMES: usize = 3;
+/// And once more in every so many of the others: seconds on end may be slow.
+const SPREAD: u32 = 4;
+/// A pass of one query comes after as much idleness: a server's threads sleep when a lookup comes alone, longer than they
+/// linger.
+const IDLE: Duration = Duration::from_millis(20);
+/// Passes of several queries come under load, one after another for so long.
+const BUSY: Duration = Duration::from_millis(12);
+/// A pass or a hint that would take more seconds is followed from a smaller one.
+const LONGEST: f64 = 0.4;
+
+/// Measures this machine with `device`, which must compute on it rather than be simulated.
+///
+/// # Errors
+/// The device's, or a small database can't be built in the folder for temporary files.
+pub fn measure(device: &dyn Device, progress: &mut dyn Progress) -> anyhow::Result<Rates> {
+    let described = device.describe();
+    let mut steps = Steps { progress, done: 0 };
+    let most = machine::memory_bytes().map_or(u64::MAX, |bytes| bytes / 8);
+    let mut matrices: Vec<Matrix> = Vec::new();
+    // A table of few rows, then tables of few columns.
+    let mut clients = vec![Asking::new(FEW, COLUMNS)?];
+    for rows in HINT_ROWS {
+        clients.push(Asking::new(rows, FEW)?);
+    }
+    for sweep in 0..SWEEPS {
+        for (i, side) in SIDES.into_iter().enumerate() {
+            steps.next("a scan");
+            if sweep == 0 && (side * side) as u64 <= most && matrices.len() == i {
+                matrices.extend(Matrix::after(matrices.last(), device, side)?);
+            }
+            if let Some(matrix) = matrices.get_mut(i) {
+                matrix.measure(device, sweep)?;
+            }
+        }
+        for client in &mut clients {
+            steps.next("a client");
+            client.measure(sweep)?;
+        }
+    }
+    let passes = GATHERED.into_iter().enumerate();
+    let passes = passes.map(|(i, queries)| Pass { queries, seconds: curve(&matrices, |m| m.passes.get(i)) });
+    let (passes, hint) = (passes.collect(), curve(&matrices, |m| m.hint.as_ref()));
+    let column = clients[0].prepare.seconds() / COLUMNS as f64;
+    let rows = |c: &Asking| (c.rows as f64, (c.prepare.seconds() - column * FEW as f64).max(1e-9));
+    let answer_byte = clients.iter().map(Asking::decode_byte).fold(f64::INFINITY, f64::min);
+    let client = ClientRates { column, rows: Curve(clients[1..].iter().map(rows).collect()), answer_byte };
+    drop((matrices, clients));
+    steps.next("a build");
+    let dense = measure_build(device, false)?;
+    steps.next("a build");
+    let keyed = measure_build(device, true)?;
+    let (version, processor, threads) = (VERSION, described.hardware, described.threads);
+    let device = described.name;
+    Ok(Rates { version, processor, device, threads, passes, hint, client, dense, keyed })
+}
+
+/// How far measuring is.
+struct Steps<'a> {
+    progress: &'a mut dyn Progress,
+    done: u64,
+}
+
+impl Steps<'_> {
+    fn next(&mut self, what: &str) {
+        const ALL: u64 = SWEEPS as u64 * (SIDES.len() + 1 + HINT_ROWS.len()) as u64 + 2;
+        self.progress.at(&format!("measuring {what}"), self.done, Some(ALL), Unit::Items);
+        self.done += 1;
+    }
+}
+
+/// What is timed again and again.
+struct Figure {
+    samples: Samples,
+    /// Of the quickest one, with what is done before it and isn't timed.
+    round: Duration,
+}
+
+impl Figure {
+    fn new() -> Self {
+        Self { samples: Samples::default(), round: Duration::MAX }
+    }
+
+    /// Has `once` time it once more, as often as there is time for by the end of this sweep, were each time as quick as the
+    /// quickest: a slow moment takes no samples away.
+    fn measure(
+        &mut self,
+        sweep: u32,
+        mut once: impl FnMut(&mut Samples) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let least = LEAST_TIMES + (sweep / SPREAD) as usize;
+        while self.samples.len() < least
+            || self.round.saturating_mul(self.samples.len() as u32) < EACH * (sweep + 1)
+        {
+            let start = Instant::now();
+            once(&mut self.samples)?;
+            self.round = self.round.min(start.elapsed());
+        }
+        Ok(())
+    }
+
+    fn seconds(&self) -> f64 {
+        self.samples.quickest_quarter()
+    }
+}
+
+/// Lets the threads of a device fall asleep.
+fn idle() {
+    let (_open, closed) = mpsc::channel::<()>();
+    let _ = closed.recv_timeout(IDLE);
+}
+
+/// A figure of those matrices that have it, by their bytes.
+fn curve(matrices: &[Matrix], figure: impl Fn(&Matrix) -> Option<&Figure>) -> Curve {
+    let point = |m: &Matrix| figure(m).map(|f| (m.params.database_bytes() as f64, f.seconds()));
+    Curve(matrices.iter().filter_map(point).collect())
+}
+
+/// A square matrix of random bytes, with who answers from it.
+struct Matrix {
+    params: Params,
+    database: SharedBytes,
+    server: Server,
+    /// [`MAX_GATHER`] queries, no two alike.
+    queries: Vec<u8>,
+    /// For each of [`GATHERED`], but for the last that take too long.
+    passes: Vec<Figure>,
+    hint: Option<Figure>,
+}
+
+impl Matrix {
+    /// One that is larger than the one `before`, which tells how long it would take; none where even a query takes too long.
+    fn after(before: Option<&Self>, device: &dyn Device, side: usize) -> anyhow::Result<Option<Self>> {
+        let geometry = Geometry { record_bytes: 64, groups: side / 64, columns: side };
+        let params = Params::new(Scheme::Simple, geometry)?;
+        let times = before.map_or(1.0, |b| params.database_bytes() as f64 / b.params.database_bytes() as f64);
+        let affordable = |figure: &&Figure| figure.seconds() * times <= LONGEST;
+        let passes = before.map_or(GATHERED.len(), |b| b.passes.iter().take_while(affordable).count());
+        if passes == 0 {
+            return Ok(None);
+        }
+        let hint = before.is_none_or(|b| b.hint.as_ref().is_some_and(|figure| affordable(&figure)));
+        let database: SharedBytes = Arc::new(noise(params.database_bytes())?);
+        let server = Server::new(params, device, vec![database.clone()], None)?;
+        let mut queries = vec![0u8; MAX_GATHER * params.query_bytes()];
+        SecretRng::from_os()?.fill(&mut queries);
+        let (passes, hint) = ((0..passes).map(|_| Figure::new()).collect(), hint.then(Figure::new));
+        Ok(Some(Self { params, database, server, queries, passes, hint }))
+    }
+
+    /// Times its passes and its hint.
+    fn measure(&mut self, device: &dyn Device, sweep: u32) -> anyhow::Result<()> {
+        let Self { params, database, server, queries, passes, hint } = self;
+        let queries: Vec<&[u8]> = queries.chunks(params.query_bytes()).collect();
+        for (gathered, figure) in GATHERED.into_iter().zip(passes) {
+            let least = if gathered == 1 { Duration::ZERO } else { BUSY };
+            figure.measure(sweep, |samples| {
+                if gathered == 1 {
+                    idle();
+                }
+                samples
+                    .time_for(least, || server.answer(&queries[..gathered]).map(|a| drop(black_box(a))))?;
+                Ok(())
+            })?;
+        }
+        let Some(hint) = hint else { return Ok(()) };
+        hint.measure(sweep, |samples| {
+            let (mut words, pieces) = (vec![0u32; params.hint_words()], vec![database.clone()]);
+            samples
+                .time(|| preprocess(params, device, pieces, &mut words, &mut |_, _| Ok::<(), Error>(())))?;
+            Ok(())
+        })
+    }
+}
+
+/// A client of a table that is nothing but a hint of random words.
+struct Asking {
+    client: Client,
+    rows: usize,
+    answer: Vec<u8>,
+    prepare: Figure,
+    decode: Samples,
+}
+
+impl Asking {
+    fn new(rows: usize, columns: usize) -> anyhow::Result<Self> {
+        let geometry = Geometry { record_bytes: FEW, groups: rows / FEW, columns };
+        let params = Params::new(Scheme::Simple, geometry)?;
+        let client = Client::new(params, Arc::new(noise(4 * params.hint_words())?))?;
+        let mut answer = vec![0u8; params.answer_bytes()];
+        SecretRng::from_os()?.fill(&mut answer);
+        Ok(Self { client, rows, answer, prepare: Figure::new(), decode: Samples::default() })
+    }
+
+    /// Times the preparing of queries, and the decoding of answers meanwhile.
+    fn measure(&mut self, sweep: u32) -> anyhow::Result<()> {
+        let Self { client, answer, prepare, decode, .. } = self;
+        let selection = Selection::index(&client.params().geometry, 1)?;
+        prepare.measure(sweep, |samples| {
+            let (_, pending) = samples.time(|| client.query(client.prepare()?, &selection))?;
+            decode.time(|| client.decode(pending, answer).map(black_box))?;
+            Ok(())
+        })
+    }
+
+    /// Seconds for a byte of an answer.
+    fn decode_byte(&self) -> f64 {
+        self.decode.quickest_quarter() / self.answer.len() as f64
+    }
+}
+
+/// Two small databases are built, of short records and of long ones.
+fn measure_build(device: &dyn Device, keyed: bool) -> anyhow::Result<Ingest> {
+    let dir = tempfile::tempdir().context("no folder for a small database can be made; set TMPDIR")?;
+    let mut stages = Vec::new();
+    for (rows, record_bytes) in [(40_000usize, 16usize), (2000, 8192)] {
+        let mut text = String::from("k,v\n");
+        for row in 0..rows {
+            let _ = writeln!(text, "key {row},{:0>width$}", row, width = record_bytes - 4);
+        }
+        let csv = dir.path().join(format!("{rows}.csv"));
+        std::fs::write(&csv, text).with_context(|| format!("{} can't be written", csv.display()))?;
+        let options = BuildOptions {
+            key: keyed.then(|| "k".into()),
+            values: Some(vec!["v".into()]),
+            name: Some("plan".into()),
+            proofs: blindcore_store::ProofChoice::Without,
+            directory: false,
+            ..BuildOptions::new(
+                SourceSpec::parse(&csv.display().to_string())?,
+                dir.path().join(format!("{rows}.db")),
+            )
+        };
+        let (mut read, mut fill, mut last) = (0.0, 0.0, Instant::now());
+        build(&options, device, &mut |stage, done, _| {
+            let time = last.elapsed().as_secs_f64();
+            match (stage, done) {
+                (Stage::Read, _) => read += time,
+                // What was filled is put on the disk before the first pass of the hint.
+                (Stage::Fill, _) | (Stage::Hint, 0) => fill += time,
+                _ => {}
+            }
+            last = Instant::now();
+            Ok::<(), StoreError>(())
+        })?;
+        stages.push((rows as f64, (rows * record_bytes) as f64, read, fill));
+    }
+    let fit = |of: fn(&(f64, f64, f64, f64)) -> f64| {
+        PerRow::fit([0, 1].map(|i| (stages[i].0, stages[i].1, of(&stages[i]))))
+    };
+    Ok(Ingest { read: fit(|s| s.2), fill: fit(|s| s.3) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_measured_within_their_share_and_in_all_sweeps() {
+        // One that takes its share, and one that takes four times as much.
+        let (mut quick, mut slow) = (Figure::new(), Figure::new());
+        let measure = |figure: &mut Figure, sweep, takes| {
+            let once = |samples: &mut Samples| {
+                let (_open, closed) = mpsc::channel::<()>();
+                let _ = samples.time(|| closed.recv_timeout(takes));
+                Ok(())
+            };
+            figure.measure(sweep, once).unwrap();
+            figure.samples.len()
+        };
+        assert_eq!(measure(&mut quick, 0, EACH), LEAST_TIMES);
+        assert_eq!(measure(&mut quick, 1, EACH), LEAST_TIMES);
+        let least = LEAST_TIMES + (8 / SPREAD) as usize;
+        assert!((least..=9).contains(&measure(&mut quick, 8, EACH)));
+        assert_eq!(measure(&mut slow, 0, 4 * EACH), LEAST_TIMES);
+        assert_eq!(measure(&mut slow, 8, 4 * EACH), least);
+    }
+}

@@ -1,0 +1,14 @@
+//! What operations cost, as arithmetic: no clock, no file, no device.
+//!
+//! ```text
+//!   Question (a table, its clients, prices) ─┐
+//!   Rates (measured by blindcore-bench) ─────┴─▶ Plan: each scheme's Costs, and which one `db build` takes
+//! ```
+
+mod cost;
+mod plan;
+pub mod rates;
+
+pub use cost::{Build, Changes, Costs, Load, Million, Prices, Question, Table};
+pub use plan::{Candidate, Plan, title};
+pub use rates::Rates;

@@ -1,0 +1,173 @@
+//! What a table costs under each scheme, which of them `db build` takes, and why.
+
+use blindcore_lookup::{ESTIMATOR, Error, QUERIES_PER_HINT, SECURITY_BITS, Scheme, SchemeChoice};
+use blindcore_units::{bytes, count, figure, seconds};
+use serde_json::{Value, json};
+
+use crate::cost::{Costs, Question, Table};
+use crate::rates::Rates;
+
+/// A scheme for the table, with what it takes, or why it can't be.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The table and its costs, or why this scheme can't hold it.
+    pub of: Result<(Table, Costs), String>,
+}
+
+/// What a table would cost to serve and to look up.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The table and its clients.
+    pub question: Question,
+    /// The machine.
+    pub rates: Rates,
+    /// Each scheme, possible or not.
+    pub candidates: [Candidate; 2],
+    /// Which of them `db build` takes.
+    pub chosen: usize,
+    /// Memory of the machine that was measured, where it is known.
+    memory_bytes: Option<u64>,
+}
+
+/// A scheme's name for people.
+#[must_use]
+pub fn title(scheme: Scheme) -> &'static str {
+    match scheme {
+        Scheme::Simple => "SimplePIR",
+        Scheme::Double => "DoublePIR",
+    }
+}
+
+impl Plan {
+    /// Plans a table for a machine with these rates. `memory_bytes` is that machine's memory, if it is known.
+    ///
+    /// # Errors
+    /// No scheme holds such a table.
+    pub fn new(question: Question, rates: Rates, memory_bytes: Option<u64>) -> Result<Self, Error> {
+        let candidates = [Scheme::Simple, Scheme::Double].map(|scheme| Candidate {
+            scheme,
+            of: Table::new(&question, SchemeChoice::Only(scheme))
+                .map(|table| (table, table.costs(&question, &rates)))
+                .map_err(|e| e.to_string()),
+        });
+        let built = Table::new(&question, SchemeChoice::Auto)?;
+        let chosen = usize::from(built.records.scheme == Scheme::Double);
+        Ok(Self { question, rates, candidates, chosen, memory_bytes })
+    }
+
+    /// The chosen candidate, which there is, and the other.
+    #[must_use]
+    pub fn both(&self) -> (&Table, &Costs, &Candidate) {
+        let (table, costs) = self.candidates[self.chosen].of.as_ref().expect("what is built can be");
+        (table, costs, &self.candidates[1 - self.chosen])
+    }
+
+    /// Why `db build` takes this scheme.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let (table, _, other) = self.both();
+        let name = title(table.records.scheme);
+        match &other.of {
+            Err(why) => format!("{name}, because {} can't be: {why}", title(other.scheme)),
+            Ok((that, _)) => format!(
+                "{name}, because a lookup moves {} with 1/{QUERIES_PER_HINT} of the hint, and {} would move {}",
+                bytes(table.bytes_to_choose_by()),
+                title(other.scheme),
+                bytes(that.bytes_to_choose_by())
+            ),
+        }
+    }
+
+    /// What suits these clients better, if anything does.
+    #[must_use]
+    pub fn advice(&self) -> Option<String> {
+        let (_, costs, other) = self.both();
+        let (_, that) = other.of.as_ref().ok()?;
+        (that.wait_seconds < 0.9 * costs.wait_seconds).then(|| {
+            format!(
+                "for these clients {} is better: {} a lookup with its share of the hint, and not {}; build with `db \
+                 build --scheme {}`",
+                title(other.scheme),
+                seconds(that.wait_seconds),
+                seconds(costs.wait_seconds),
+                other.scheme
+            )
+        })
+    }
+
+    /// What is out of the ordinary.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let (table, costs, _) = self.both();
+        let q = &self.question;
+        let mut notes = Vec::new();
+        if table.blocks > 1 {
+            notes.push(format!(
+                "records over {} don't fit a slot: `db build` cuts them into {} blocks of {} B, and a lookup asks {} queries",
+                bytes(blindcore_lookup::MAX_RECORD_BYTES as u64),
+                table.blocks,
+                table.block_bytes,
+                table.blocks
+            ));
+        }
+        let load = &costs.load;
+        notes.push(format!(
+            "{} lookups a second: {} in a pass, {:.1} % of the time of {} like this one",
+            figure(load.lookups),
+            if load.gathered == 1 { "one query".into() } else { format!("{} queries", load.gathered) },
+            100.0 * load.busy,
+            if load.servers == 1.0 { "one machine".into() } else { format!("{} machines", load.servers) }
+        ));
+        if self.memory_bytes.is_some_and(|memory| costs.memory_bytes > memory / 10 * 9) {
+            notes.push("this machine has not that much memory".into());
+        }
+        notes.push(match table.changes(q) {
+            Some(c) => format!(
+                "with changed rows looked up beside it, a database is best built every {} epochs (up to {} rows beside \
+                 it): a client moves {} an epoch, and {} where it is built in each",
+                c.epochs,
+                count(c.rows),
+                bytes(c.bytes),
+                bytes(c.bytes_anew)
+            ),
+            None if q.changed == 0.0 => "no row changes, so the hint of one epoch serves the next".into(),
+            None => "so much changes that the database is best built anew each epoch".into(),
+        });
+        notes
+    }
+
+    /// The whole plan as JSON.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let candidate = |i: usize| match &self.candidates[i].of {
+            Err(why) => json!({"scheme": self.candidates[i].scheme, "chosen": false, "impossible": why}),
+            Ok((table, costs)) => {
+                let g = &table.records.geometry;
+                let mut value = json!({
+                    "scheme": self.candidates[i].scheme, "chosen": i == self.chosen,
+                    "blocks": table.blocks, "block_bytes": table.block_bytes,
+                    "slot_bytes": g.record_bytes, "groups": g.groups, "rows": g.rows(), "columns": g.columns,
+                    "security_bits": SECURITY_BITS, "proofs": table.roots.is_some(),
+                });
+                let costs = serde_json::to_value(costs).expect("numbers are JSON");
+                let fields = value.as_object_mut().expect("made as one");
+                fields.extend(costs.as_object().expect("a struct").clone());
+                value
+            }
+        };
+        let (table, _, _) = self.both();
+        json!({
+            "question": self.question,
+            "estimator": ESTIMATOR,
+            "rates": self.rates,
+            "candidates": [candidate(0), candidate(1)],
+            "chosen": self.candidates[self.chosen].scheme,
+            "reason": self.reason(),
+            "advice": self.advice(),
+            "changes": table.changes(&self.question),
+            "notes": self.notes(),
+        })
+    }
+}

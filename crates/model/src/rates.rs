@@ -1,0 +1,261 @@
+//! What a machine does per second: the rates that costs are computed from, and their file format.
+
+use blindcore_lookup::{MAX_GATHER, Params};
+use serde::{Deserialize, Serialize};
+
+/// Version of the file format of [`Rates`].
+pub const VERSION: u32 = 1;
+
+/// What a machine does per second, measured or read from a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rates {
+    /// The format, [`VERSION`].
+    pub version: u32,
+    /// The processor that was measured.
+    pub processor: String,
+    /// The device.
+    pub device: String,
+    /// Its threads.
+    pub threads: usize,
+    /// Seconds of a pass over so many bytes of a matrix, for rising numbers of queries in it, from 1 on.
+    pub passes: Vec<Pass>,
+    /// Seconds to compute the hint of so many bytes.
+    pub hint: Curve,
+    /// What a client computes, on one thread.
+    pub client: ClientRates,
+    /// Filling a database of rows without keys.
+    pub dense: Ingest,
+    /// Filling one with keys.
+    pub keyed: Ingest,
+}
+
+/// A pass over a matrix that answers so many queries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pass {
+    /// Queries, 1 to [`MAX_GATHER`].
+    pub queries: usize,
+    /// Seconds by bytes.
+    pub seconds: Curve,
+}
+
+/// What a client computes, in seconds on one thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientRates {
+    /// A column of the matrix, when a query is prepared.
+    pub column: f64,
+    /// So many rows of the hint, when a query is prepared.
+    pub rows: Curve,
+    /// A byte of an answer, when it is decoded.
+    pub answer_byte: f64,
+}
+
+/// Stages of a build before its hint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ingest {
+    /// Reading a source and sorting it.
+    pub read: PerRow,
+    /// Laying the matrix out and writing it.
+    pub fill: PerRow,
+}
+
+/// Seconds for rows and their bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PerRow {
+    /// A row.
+    pub row: f64,
+    /// A byte of a record.
+    pub byte: f64,
+}
+
+/// Seconds by size, measured at rising sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Curve(
+    /// Sizes and their seconds, rising, at least one.
+    pub Vec<(f64, f64)>,
+);
+
+impl Curve {
+    /// Seconds for a size: between measured ones by their logarithms, below the smallest its own (what starts a
+    /// pass is then most of it), and past the largest in proportion.
+    #[must_use]
+    pub fn at(&self, size: f64) -> f64 {
+        let (first, last) = (self.0[0], self.0[self.0.len() - 1]);
+        if size <= first.0 {
+            return first.1;
+        }
+        match self.0.windows(2).find(|w| size <= w[1].0) {
+            None => last.1 * (size / last.0),
+            Some(w) => {
+                let share = (size / w[0].0).ln() / (w[1].0 / w[0].0).ln();
+                (w[0].1.ln() * (1.0 - share) + w[1].1.ln() * share).exp()
+            }
+        }
+    }
+
+    fn check(&self) -> bool {
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        !self.0.is_empty()
+            && self.0.iter().all(|(size, seconds)| positive(*size) && positive(*seconds))
+            && self.0.windows(2).all(|w| w[0].0 < w[1].0)
+    }
+}
+
+impl PerRow {
+    /// Seconds of `rows` rows with `bytes` bytes in all.
+    #[must_use]
+    pub fn seconds(&self, rows: f64, bytes: f64) -> f64 {
+        self.row * rows + self.byte * bytes
+    }
+
+    /// Fits the times of two builds, each (rows, bytes, seconds), whose records differ in length. A share that noise
+    /// makes negative becomes 0.
+    #[must_use]
+    pub fn fit([a, b]: [(f64, f64, f64); 2]) -> Self {
+        let ((rows_a, bytes_a, time_a), (rows_b, bytes_b, time_b)) = (a, b);
+        let byte = (time_b * rows_a - time_a * rows_b) / (bytes_b * rows_a - bytes_a * rows_b);
+        let byte = byte.max(0.0);
+        Self { row: ((time_a - byte * bytes_a) / rows_a).max(0.0), byte }
+    }
+}
+
+impl Rates {
+    /// Seconds of a pass over a matrix of `bytes` that answers `queries`, 1 to [`MAX_GATHER`].
+    #[must_use]
+    pub fn pass(&self, bytes: u64, queries: usize) -> f64 {
+        let at = |pass: &Pass| pass.seconds.at(bytes as f64);
+        let last = &self.passes[self.passes.len() - 1];
+        if queries >= last.queries {
+            return at(last) * queries as f64 / last.queries as f64;
+        }
+        let i = self.passes.partition_point(|p| p.queries <= queries) - 1;
+        let (below, above) = (&self.passes[i], &self.passes[i + 1]);
+        let share = (queries - below.queries) as f64 / (above.queries - below.queries) as f64;
+        at(below) * (1.0 - share) + at(above) * share
+    }
+
+    /// What a client computes for a lookup: before its query is sent and once the answer is there.
+    #[must_use]
+    pub fn client(&self, params: &Params) -> (f64, f64) {
+        let hint_rows = params.hint_words() / blindcore_math::LWE_DIMENSION;
+        let columns = params.query_bytes() / 4;
+        let prepare = self.client.column * columns as f64 + self.client.rows.at(hint_rows as f64);
+        (prepare, self.client.answer_byte * params.answer_bytes() as f64)
+    }
+
+    /// Reads rates from JSON, which may come from anybody.
+    ///
+    /// # Errors
+    /// Says in words what is wrong: the version, the syntax, or a number that no measurement gives.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Start {
+            version: u32,
+        }
+        let start: Start = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        if start.version != VERSION {
+            return Err(format!(
+                "its version is {}, and this blindcore reads version {VERSION}",
+                start.version
+            ));
+        }
+        let rates: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        let rising = rates.passes.first().is_some_and(|p| p.queries == 1)
+            && rates.passes.windows(2).all(|w| w[0].queries < w[1].queries)
+            && rates.passes.iter().all(|p| p.queries <= MAX_GATHER);
+        let mut curves = rates.passes.iter().map(|p| &p.seconds).chain([&rates.hint, &rates.client.rows]);
+        let ingests = [&rates.dense, &rates.keyed].map(|i| [&i.read, &i.fill]);
+        let mut numbers: Vec<f64> = ingests.iter().flatten().flat_map(|p| [p.row, p.byte]).collect();
+        numbers.extend([rates.client.column, rates.client.answer_byte]);
+        let sound = rising
+            && (1..=1024).contains(&rates.threads)
+            && curves.all(Curve::check)
+            && numbers.iter().all(|n| n.is_finite() && *n >= 0.0);
+        drop(curves);
+        if sound { Ok(rates) } else { Err("a number in it is none that was measured".into()) }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A machine of round numbers: 10 GB/s a query, 100 GB*query/s when gathered.
+    pub(crate) fn round() -> Rates {
+        let pass = |queries: usize, rate: f64| Pass {
+            queries,
+            seconds: Curve(vec![(1e6, 1e6 * queries as f64 / rate), (1e9, 1e9 * queries as f64 / rate)]),
+        };
+        let per = |row, byte| PerRow { row, byte };
+        Rates {
+            version: VERSION,
+            processor: "none".into(),
+            device: "none".into(),
+            threads: 2,
+            passes: vec![pass(1, 1e10), pass(16, 1e11), pass(64, 1e11)],
+            hint: Curve(vec![(1e6, 0.01), (1e9, 10.0)]),
+            client: ClientRates {
+                column: 1e-6,
+                rows: Curve(vec![(1.0, 1e-6), (1e5, 0.1)]),
+                answer_byte: 1e-9,
+            },
+            dense: Ingest { read: per(1e-6, 1e-9), fill: per(1e-6, 1e-9) },
+            keyed: Ingest { read: per(2e-6, 1e-9), fill: per(2e-6, 1e-9) },
+        }
+    }
+
+    #[test]
+    fn curves_pass_through_their_points() {
+        let curve = Curve(vec![(10.0, 1.0), (1000.0, 4.0)]);
+        for (size, seconds) in [(1.0, 1.0), (10.0, 1.0), (100.0, 2.0), (1000.0, 4.0), (3000.0, 12.0)] {
+            assert!((curve.at(size) - seconds).abs() < 1e-9, "{size}: {}", curve.at(size));
+        }
+    }
+
+    #[test]
+    fn passes_lie_between_those_that_were_measured() {
+        let rates = round();
+        let near = |got: f64, want: f64| assert!((got / want - 1.0).abs() < 1e-9, "{got} for {want}");
+        near(rates.pass(1_000_000_000, 1), 0.1);
+        near(rates.pass(1_000_000_000, 16), 0.16);
+        near(rates.pass(1_000_000_000, 64), 0.64);
+        near(rates.pass(4_000_000_000, 16), 0.64);
+        near(rates.pass(1_000_000_000, 6), 0.12);
+    }
+
+    #[test]
+    fn fits_of_two_builds_are_exact_and_never_negative() {
+        let time = |rows: f64, bytes: f64| (rows, bytes, 3e-6 * rows + 2e-9 * bytes);
+        let fit = PerRow::fit([time(40_000.0, 6.4e5), time(2000.0, 1.6e7)]);
+        assert!((fit.row - 3e-6).abs() < 1e-12 && (fit.byte - 2e-9).abs() < 1e-15, "{fit:?}");
+        let fit = PerRow::fit([(40_000.0, 6.4e5, 1.0), (2000.0, 1.6e7, 0.001)]);
+        assert!(fit.byte == 0.0 && fit.row > 0.0, "{fit:?}");
+    }
+
+    #[test]
+    fn files_are_read_back_and_nonsense_is_refused() {
+        let rates = round();
+        let text = serde_json::to_string(&rates).unwrap();
+        assert_eq!(Rates::parse(&text).unwrap(), rates);
+        let refuse = |from: &str, to: &str, words: &str| {
+            assert!(text.contains(from), "{from} is not in {text}");
+            let why = Rates::parse(&text.replacen(from, to, 1)).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        };
+        refuse("\"version\":1", "\"version\":2", "version is 2");
+        refuse("\"queries\":1,", "\"queries\":2,", "none that was measured");
+        refuse("\"queries\":16", "\"queries\":64", "none that was measured");
+        refuse("\"threads\":2", "\"threads\":0", "none that was measured");
+        refuse("\"column\":1e-6", "\"column\":-1e-6", "none that was measured");
+        refuse("[1000000.0,0.01]", "[1000000.0,0.0]", "none that was measured");
+        refuse("[1000000.0,0.01]", "[2e9,0.01]", "none that was measured");
+        refuse("\"hint\"", "\"hints\"", "hints");
+        assert!(Rates::parse("").is_err());
+        assert!(Rates::parse("{\"version\":1}").is_err());
+    }
+}

@@ -1,0 +1,76 @@
+//! Why folders can't be served.
+
+use std::path::PathBuf;
+
+use blindcore_store::StoreError;
+
+use crate::TokensError;
+
+/// Why a [`Host`](crate::Host) does not start, or does not take up what it was asked to read again.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// A table's folder, and why it can't be served.
+    #[error("{}", dir.display())]
+    Table {
+        /// The folder.
+        dir: PathBuf,
+        /// Why not.
+        source: Box<HostError>,
+    },
+    /// No device was given.
+    #[error("no device computes; name one with HostBuilder::device")]
+    NoDevice,
+    /// The folder holds another table than the one that is served.
+    #[error("{} holds table {found} where {served} is served; start the server again", dir.display())]
+    OtherTable {
+        /// The folder.
+        dir: PathBuf,
+        /// The table's name in the folder now.
+        found: String,
+        /// The name that is served.
+        served: String,
+    },
+    /// A file can't be read.
+    #[error("{} can't be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// A file is longer than any of its kind.
+    #[error("{} is over the limit of {limit} B", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// The most bytes.
+        limit: u64,
+    },
+    /// A file of tokens can't be used.
+    #[error("tokens {}", path.display())]
+    Tokens {
+        /// The file.
+        path: PathBuf,
+        /// The line, and why not.
+        source: TokensError,
+    },
+    /// A certificate or its key can't be used.
+    #[error(transparent)]
+    Tls(#[from] blindcore_tls::Error),
+    /// A database can't be opened or is damaged.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A matrix does not fit its scheme.
+    #[error(transparent)]
+    Lookup(#[from] blindcore_lookup::Error),
+    /// The device refuses, or memory is short.
+    #[error(transparent)]
+    Device(#[from] blindcore_accel::Error),
+    /// A setting, an address, or a table beside its description.
+    #[error(transparent)]
+    Server(#[from] crate::Error),
+    /// A thread can't be started.
+    #[error("can't start a thread; raise the limit on processes")]
+    Thread(#[source] std::io::Error),
+}

@@ -1,0 +1,428 @@
+//! Folders of databases, served: opened, placed, watched for new epochs and read again on request.
+//!
+//! ```text
+//!   folder ──▶ Stored ──▶ residency: copied, or streamed ──▶ Table ──▶ Server
+//!     │                   within a memory limit                          ▲
+//!     └──▶ epoch watcher: a new manifest, a damaged hint ────────────────┘ publish
+//! ```
+
+mod epoch_watcher;
+mod error;
+mod files;
+mod residency;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use blindcore_accel::Device;
+use blindcore_store::{HintFile, Stored};
+use blindcore_units::Progress;
+use blindcore_wire::PartKind;
+
+use crate::{Config, Error, Handle, Hint, Part, Server, Stats, Table};
+use epoch_watcher::{EpochWatcher, Hints};
+use files::AccessFiles;
+use residency::Placer;
+
+pub use error::HostError;
+pub use residency::MemoryLimit;
+
+/// Bytes of a hint that is checked before anybody is answered; a larger one is checked later.
+const HINT_AT_ONCE: u64 = 64 << 20;
+
+/// A server of folders, opened and ready to listen.
+///
+/// ```no_run
+/// # async fn serve(device: std::sync::Arc<dyn blindcore_accel::Device>) -> Result<(), Box<dyn std::error::Error>> {
+/// use blindcore_server::Host;
+///
+/// let host = Host::builder().table_dir("people.db").device(device).listen("127.0.0.1:7700".parse()?).open()?;
+/// let server = host.bind().await?;
+/// let reloader = server.reloader(); // call reload() on SIGHUP; new epochs are taken up without it
+/// # let _ = reloader;
+/// server.run(async { /* until a signal */ }).await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Host {
+    config: Config,
+    files: AccessFiles,
+    tables: Vec<Table>,
+    watchers: Vec<EpochWatcher>,
+    unchecked: Hints,
+    opener: Opener,
+    /// Of each table: its name, epoch, rows and bytes, for the log.
+    opened: Vec<(String, u64, u64, u64)>,
+}
+
+/// What a [`Host`] serves, and how; see [`Host::builder`].
+pub struct HostBuilder {
+    config: Config,
+    dirs: Vec<PathBuf>,
+    device: Option<Arc<dyn Device>>,
+    files: AccessFiles,
+    memory: MemoryLimit,
+    streamed: bool,
+    request_timeout: Option<Duration>,
+    request_memory: Option<usize>,
+    progress: Box<dyn Progress>,
+}
+
+impl Host {
+    /// Starts to describe a host: no table, no device, the default [`Config`], memory as the system allows.
+    #[must_use]
+    pub fn builder() -> HostBuilder {
+        HostBuilder {
+            config: Config::default(),
+            dirs: Vec::new(),
+            device: None,
+            files: AccessFiles::default(),
+            memory: MemoryLimit::Auto,
+            streamed: false,
+            request_timeout: None,
+            request_memory: None,
+            progress: Box::new(()),
+        }
+    }
+
+    /// Listens, and starts to watch the folders.
+    ///
+    /// # Errors
+    /// The address can't be had, a thread can't be started, or a limit is too small for a table.
+    pub async fn bind(self) -> Result<BoundHost, HostError> {
+        let Self { config, files, tables, watchers, unchecked, opener, opened } = self;
+        let encrypted = config.tls.is_some();
+        let described = opener.device.describe();
+        let server = Server::bind(config, tables).await?;
+        tracing::info!(
+            device = described.name,
+            threads = described.threads,
+            why = described.why,
+            "computing"
+        );
+        for (table, epoch, rows, bytes) in opened {
+            tracing::info!(table, epoch, rows, bytes, "serving");
+        }
+        if !encrypted && !server.address().ip().is_loopback() {
+            tracing::warn!("the transport is plain text: everybody on the way can read and change it");
+        }
+        if let Some(address) = server.metrics_address() {
+            tracing::info!("metrics at http://{address}/metrics");
+        }
+        let scheme = if encrypted { "https" } else { "http" };
+        tracing::info!("listening on {scheme}://{}", server.address());
+        let (wake, woken) = mpsc::channel();
+        let handle = server.handle();
+        std::thread::Builder::new()
+            .name("blindcore-watch".into())
+            .spawn(move || epoch_watcher::run(watchers, &handle, &opener, &unchecked, &woken))
+            .map_err(HostError::Thread)?;
+        let reloader = Reloader(Arc::new(Reloading {
+            files,
+            handle: server.handle(),
+            wake: Mutex::new(Some(wake)),
+            one_at_a_time: Mutex::new(()),
+        }));
+        Ok(BoundHost { server, reloader })
+    }
+}
+
+impl HostBuilder {
+    /// Serves the database in this folder, too.
+    #[must_use]
+    pub fn table_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dirs.push(dir.into());
+        self
+    }
+
+    /// Computes on this device.
+    #[must_use]
+    pub fn device(self, device: Arc<dyn Device>) -> Self {
+        Self { device: Some(device), ..self }
+    }
+
+    /// Listens here; port 0 takes a free one.
+    #[must_use]
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.config.listen = address;
+        self
+    }
+
+    /// Limits, and whatever else a server allows. Its address, certificates and tokens are replaced by those of
+    /// [`listen`](Self::listen), [`tls_files`](Self::tls_files) and [`tokens_file`](Self::tokens_file) if these are
+    /// called later.
+    #[must_use]
+    pub fn config(self, config: Config) -> Self {
+        Self { config, ..self }
+    }
+
+    /// Encrypts connections with this certificate chain and its private key, both in PEM.
+    #[must_use]
+    pub fn tls_files(mut self, chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        self.files.tls = Some((chain.into(), key.into()));
+        self
+    }
+
+    /// Answers only to the tokens in this file, as [`Tokens::parse`](crate::Tokens::parse) reads it.
+    #[must_use]
+    pub fn tokens_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.files.tokens = Some(path.into());
+        self
+    }
+
+    /// How much memory the process may have. Three quarters are for databases, a quarter is for requests.
+    #[must_use]
+    pub fn memory(self, memory: MemoryLimit) -> Self {
+        Self { memory, ..self }
+    }
+
+    /// Streams every matrix from its disk, even where there is memory for it.
+    #[must_use]
+    pub fn streamed(self, streamed: bool) -> Self {
+        Self { streamed, ..self }
+    }
+
+    /// How long a request may take. Without this, what [`Config::request_timeout`] says, or longer where large
+    /// databases are streamed.
+    #[must_use]
+    pub fn request_timeout(self, timeout: Duration) -> Self {
+        Self { request_timeout: Some(timeout), ..self }
+    }
+
+    /// Bytes of all requests and answers. Without this, what [`Config::memory_bytes`] says, or less where a quarter of
+    /// the memory is less.
+    #[must_use]
+    pub fn request_memory(self, bytes: usize) -> Self {
+        Self { request_memory: Some(bytes), ..self }
+    }
+
+    /// Shows how far loading is.
+    #[must_use]
+    pub fn progress(self, progress: impl Progress + 'static) -> Self {
+        Self { progress: Box::new(progress), ..self }
+    }
+
+    /// Reads certificates, tokens and manifests, checks the settings, and places every matrix. Blocks until all that is
+    /// served at once is in memory.
+    ///
+    /// # Errors
+    /// A file can't be read or is damaged, a setting is out of its range, two tables have one name, or the device
+    /// refuses.
+    pub fn open(self) -> Result<Host, HostError> {
+        let Self {
+            mut config, dirs, device, files, memory, streamed, request_timeout, request_memory, ..
+        } = self;
+        let mut progress = self.progress;
+        if let Some(tls) = files.read_tls()? {
+            config.tls = Some(tls);
+        }
+        if let Some(tokens) = files.read_tokens()? {
+            config.tokens = Some(tokens);
+        }
+        config.request_timeout = request_timeout.unwrap_or(config.request_timeout);
+        config.memory_bytes = request_memory.unwrap_or(config.memory_bytes);
+        config.check()?;
+        let device = device.ok_or(HostError::NoDevice)?;
+        let stored = dirs.iter().map(|dir| Stored::open(dir)).collect::<Result<Vec<_>, _>>()?;
+        let mut names = std::collections::HashSet::new();
+        if let Some(twice) = stored.iter().map(|s| &s.manifest().name).find(|name| !names.insert(*name)) {
+            // Before anything is placed.
+            return Err(Error::DuplicateTable { name: twice.clone() }.into());
+        }
+        let memory_now = memory.now();
+        if let (Some(memory), None) = (memory_now, request_memory) {
+            config.memory_bytes = config.memory_bytes.min(memory.for_requests());
+        }
+        let parts = stored.iter().flat_map(|s| s.parts().map(|(_, part)| part));
+        let mut placer = Placer::new(parts, memory_now, streamed, &mut *progress);
+        let (mut tables, mut unchecked) = (Vec::new(), Hints::new());
+        for s in &stored {
+            let opened = open_table(s, &*device, &mut placer, &|_| true);
+            let (table, hints) = opened
+                .map_err(|source| HostError::Table { dir: s.dir().to_owned(), source: Box::new(source) })?;
+            tables.push(table);
+            unchecked.extend(hints);
+        }
+        if request_timeout.is_none() {
+            config.request_timeout = config.request_timeout.max(placer.request_time());
+        }
+        drop(placer);
+        let opened = stored.iter().map(|s| {
+            let m = s.manifest();
+            (m.name.clone(), m.epoch, m.rows, database_bytes(s))
+        });
+        let opened = opened.collect();
+        let watchers = stored.iter().map(EpochWatcher::new).collect();
+        let opener = Opener { device, memory, streamed };
+        Ok(Host { config, files, tables, watchers, unchecked, opener, opened })
+    }
+}
+
+/// A host that listens; [`BoundHost::run`] makes it answer.
+pub struct BoundHost {
+    server: Server,
+    reloader: Reloader,
+}
+
+impl BoundHost {
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// Where it answers `GET /metrics`, if it does.
+    #[must_use]
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.server.metrics_address()
+    }
+
+    /// Its counters, which outlive it.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.server.stats()
+    }
+
+    /// Has its files read again, from anywhere.
+    #[must_use]
+    pub fn reloader(&self) -> Reloader {
+        self.reloader.clone()
+    }
+
+    /// Answers until `shutdown` is done, then drains as [`Server::run`] does. Returns how many connections were cut.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
+        let cut = self.server.run(shutdown).await;
+        self.reloader.stop();
+        cut
+    }
+}
+
+/// Has a running [`BoundHost`] read its files again.
+#[derive(Clone)]
+pub struct Reloader(Arc<Reloading>);
+
+struct Reloading {
+    files: AccessFiles,
+    handle: Handle,
+    /// Wakes the epoch watcher, until the host ends.
+    wake: Mutex<Option<mpsc::Sender<()>>>,
+    one_at_a_time: Mutex<()>,
+}
+
+impl Reloader {
+    /// Reads certificates and tokens again, all or nothing, and has the epoch watcher open what fails. What can't be read
+    /// stays as it was; the log says so. Blocks while certificates and tokens are read.
+    ///
+    /// # Errors
+    /// Certificates or tokens can't be used. Tables are looked at all the same.
+    pub fn reload(&self) -> Result<(), HostError> {
+        let Reloading { files, handle, wake, one_at_a_time } = &*self.0;
+        let _one = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
+        // Both are read before either takes its place.
+        let read = files.read_tls().and_then(|tls| Ok((tls, files.read_tokens()?)));
+        handle.reloaded(read.is_ok());
+        let done = match read {
+            Ok((tls, tokens)) => {
+                tls.into_iter().for_each(|tls| handle.set_tls(tls));
+                tokens.into_iter().for_each(|tokens| handle.set_tokens(tokens));
+                tracing::info!("certificates and tokens were read again");
+                Ok(())
+            }
+            Err(error) => {
+                tracing::error!("certificates and tokens stay as they were: {}", with_causes(&error));
+                Err(error)
+            }
+        };
+        let woken = wake.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|wake| wake.send(()));
+        handle.reloaded(matches!(woken, Some(Ok(()))));
+        done
+    }
+
+    fn stop(&self) {
+        self.0.wake.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// An error and what caused it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// What it takes to open a table of a running host.
+struct Opener {
+    device: Arc<dyn Device>,
+    memory: MemoryLimit,
+    streamed: bool,
+}
+
+impl Opener {
+    /// Opens the `wanted` parts of a new epoch; `careful` compares all of them with their checksums first.
+    fn open(
+        &self,
+        stored: &Stored,
+        careful: bool,
+        wanted: &dyn Fn(PartKind) -> bool,
+    ) -> Result<(Table, Hints), HostError> {
+        let parts = stored.parts().filter(|(kind, _)| wanted(*kind)).map(|(_, part)| part);
+        // What is left now: the epoch before is still there.
+        let mut progress = ();
+        let placer = Placer::new(parts, self.memory.left(), self.streamed, &mut progress);
+        let mut placer = if careful { placer.careful() } else { placer };
+        open_table(stored, &*self.device, &mut placer, wanted)
+    }
+}
+
+fn database_bytes(stored: &Stored) -> u64 {
+    let parts = stored.manifest().parts();
+    let files = parts.flat_map(|(_, p)| p.shards.iter().chain(&p.state).chain([&p.hint]));
+    files.map(|f| f.bytes).sum()
+}
+
+/// A hint in its file.
+struct Served(Arc<HintFile>);
+
+impl Hint for Served {
+    fn bytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
+        self.0.read_at(offset, into).map_err(std::io::Error::other)
+    }
+
+    fn fails(&self) -> bool {
+        self.0.fails()
+    }
+}
+
+/// The `wanted` parts of a database as a table, their matrices in place; and those of their hints, which are served from
+/// their files, that are still to be checked.
+fn open_table(
+    stored: &Stored,
+    device: &dyn Device,
+    placer: &mut Placer<'_>,
+    wanted: &dyn Fn(PartKind) -> bool,
+) -> Result<(Table, Hints), HostError> {
+    let description = stored.description()?;
+    let (mut parts, mut unchecked) = (Vec::new(), Hints::new());
+    for (kind, part) in stored.parts().filter(|(kind, _)| wanted(*kind)) {
+        let hint = Arc::new(part.hint_file()?);
+        if hint.bytes() <= HINT_AT_ONCE || placer.is_careful() {
+            hint.check()?;
+        } else {
+            unchecked.push(hint.clone());
+        }
+        let server = placer.place(description.name(), kind, part, device)?;
+        parts.push((kind, Part::new(server, Served(hint))));
+    }
+    Ok((Table::new(description, parts)?, unchecked))
+}

@@ -1,0 +1,17 @@
+//! Sizes, durations and progress, as people write and read them. The one place for each.
+//!
+//! ```
+//! use blindcore_units::{bytes, duration, size};
+//!
+//! assert_eq!(size("1.5kB"), Some(1500));
+//! assert_eq!(duration("12h"), Some(43_200.0));
+//! assert_eq!(bytes(3 << 30), "3.00 GiB");
+//! ```
+
+mod parse;
+mod progress;
+mod show;
+
+pub use parse::{duration, size, whole};
+pub use progress::{Progress, Unit};
+pub use show::{bytes, count, figure, seconds};
