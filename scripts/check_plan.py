@@ -29,12 +29,12 @@ import time
 TABLES = {"10k-1k": (10_000, 1024, 128), "10m-256": (10_000_000, 256, 16), "3m-2": (3_000_000, 2, 0)}
 # A planned size may be off by this, and so may a planned time.
 BOUND = 1.3
-# So many plans.
+# This many plans.
 PLANS = 3
 # Seconds for which a plan goes on between two times that the server is asked. A sample that a stop falls into is lost, so they
 # are many times as long as a sample.
 SLICE = 2
-# So many lookups then, of one key each or of many, one after another.
+# This many lookups then, of one key each or of many, one after another.
 LOOKUPS = 3
 
 
@@ -109,7 +109,7 @@ def plan(blindcore, folder, rows, record_bytes, keyed, meanwhile):
 
 
 def text_of(row, record_bytes):
-    """A value whose record has so many bytes, unlike those of other rows."""
+    """A value whose record has this many bytes, unlike those of other rows."""
     length = record_bytes - (3 if record_bytes >= 256 + 3 else 2 if record_bytes >= 130 else 1)
     return (f"{row * 2654435761 % 2**32:08x}" * (length // 8 + 1))[:length]
 
@@ -142,7 +142,7 @@ class Server:
         self.ready.set()
 
     def queries(self, least=0):
-        """What it logged of queries, once there are so many."""
+        """What it logged of queries, once there are this many."""
         for _ in range(1000):
             entries = [json.loads(line)["fields"] for line in list(self.lines)]
             found = [entry for entry in entries if entry.get("message") == "query"]

@@ -170,7 +170,7 @@ class Demo:
     def many(self, count):
         codes = [row[0] for row in self.database.execute(f"SELECT code FROM {TABLE}")]
         draw = random.Random()
-        # One in twenty is a code that is no character.
+        # One in twenty is a code that is not a character.
         keys = [f"U+{draw.randrange(0x110000, 0x1000000):X}" if draw.random() < 0.05 else draw.choice(codes)
                 for _ in range(count)]
         path = DEMO / "keys.txt"
@@ -183,7 +183,7 @@ class Demo:
             self.check(result, self.sql("WHERE code = ?", key))
         down = sum(r["bytes"]["down"] for r in answer["results"]) / count
         up = sum(r["bytes"]["up"] for r in answer["results"]) / count
-        print(f"   {count:,} lookups in {wall:.1f} s ({count / wall:,.0f} a second), "
+        print(f"   {count:,} lookups in {wall:.1f} s ({count / wall:,.0f} per second), "
               f"{size(up)} up and {size(down)} down each")
         print(f"   {answer['found']:,} found, {count - answer['found']:,} not there, "
               + paint("32", "all as SQL says"))

@@ -8,7 +8,7 @@ fuzz=${1:-target/tools/bin/cargo-fuzz}
 seconds=${SECONDS_EACH:-120}
 # A target directory set for other builds would be rebuilt with sanitizers: fuzzing has its own.
 unset CARGO_TARGET_DIR
-# SQLite's C is there twice as far as the sanitizer sees; that is no finding.
+# SQLite's C is there twice as far as the sanitizer sees; that is not a finding.
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_odr_violation=0"
 export RUSTUP_TOOLCHAIN="${FUZZ_TOOLCHAIN:-nightly}"
 

@@ -44,7 +44,7 @@ def read_png(path):
     except OSError as error:
         sys.exit(f"{path} can't be read: {error.strerror}")
     if data[:8] != b"\x89PNG\r\n\x1a\n":
-        sys.exit(f"{path} is no PNG")
+        sys.exit(f"{path} is not a PNG")
     at, packed = 8, b""
     while at < len(data):
         length, kind = struct.unpack(">I4s", data[at : at + 8])

@@ -5,7 +5,7 @@
     python3 examples/private_overlap/run.py             # two products of this repository's Cargo.lock
     python3 examples/private_overlap/run.py --lists ours.txt theirs.txt     # your own, an entry a line
 
-Two organisations want to know how far a flaw in somebody's package could hit both, and must not show each other what they
+Two organisations want to know how far a flaw in one package could hit both, and must not show each other what they
 ship. Hashes of the names would show it: anybody can hash all names there are. So each runs `blindcore circuit run`, as on
 two machines: one garbles a circuit that merges two sorted lists and counts equal neighbours, the other evaluates it, over
 TLS on which both show a certificate. Both learn one number, which is compared with what plain Python says. Python's

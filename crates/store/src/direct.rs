@@ -1,7 +1,7 @@
 //! Files that are written and read once, in order: past the page cache where their file system does that, by threads that
 //! write and read while others compute.
 //!
-//! What goes through the page cache takes memory from whoever serves on the same machine, and a page that the system
+//! What goes through the page cache takes memory from a server on the same machine, and a page that the system
 //! must find first may cost more than the disk does, as on a virtual machine that gives back what it doesn't use.
 #![allow(unsafe_code)]
 
@@ -203,7 +203,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads so many bytes at a time, but for the rest of a block, and as many ahead.
+    /// Reads this many bytes at a time, but for the rest of a block, and as many ahead.
     pub(crate) fn new(mut file: File, bytes: usize, ahead: &Ahead) -> io::Result<Self> {
         file.seek(SeekFrom::Start(0))?;
         let buffer = || MmapMut::map_anon(bytes.next_multiple_of(BLOCK));

@@ -26,7 +26,7 @@ impl AsRef<[u8]> for Part {
 /// Maps a file from byte `start` on.
 pub(crate) fn map(file: &File, start: usize) -> io::Result<SharedBytes> {
     // SAFETY: the files of an epoch are never written again once their manifest stands: builds write to a
-    // folder of their own and rename it. Whoever cuts one by hand under a command that reads it so ends
+    // folder of their own and rename it. Cutting one by hand under a command that reads it so ends
     // that by a SIGBUS, as with every mapped file; nothing else is unsound about a change of plain bytes. Servers read nothing so.
     let map = unsafe { Mmap::map(file)? };
     #[cfg(target_os = "linux")]

@@ -61,7 +61,7 @@ fn group_limit(mount: &Path, groups: &str) -> Option<u64> {
         };
         let group = Path::new(group.trim_start_matches('/'));
         let read = |at: &Path| std::fs::read_to_string(root.join(at).join(file)).ok();
-        // Without a limit, version 2 says "max", which is no number.
+        // Without a limit, version 2 says "max", which is not a number.
         group.ancestors().filter_map(read).filter_map(|text| text.trim().parse().ok()).collect::<Vec<u64>>()
     });
     limits.min()

@@ -16,7 +16,7 @@ pub(crate) struct Uring {
 }
 
 impl Uring {
-    /// A ring for so many reads at a time.
+    /// A ring for this many reads at a time.
     ///
     /// # Errors
     /// The kernel has no io_uring, or doesn't let this process have it.

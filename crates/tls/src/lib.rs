@@ -78,7 +78,7 @@ pub fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, Error> {
     })
 }
 
-/// A PEM file, whole; wiped when dropped, for it may be a key.
+/// A PEM file, whole; wiped when dropped, because it may be a key.
 fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     // Room for all of it at once: nothing is left behind by growing.
     let mut text = Zeroizing::new(Vec::with_capacity(MAX_PEM_BYTES as usize + 1));

@@ -2,7 +2,7 @@
 //!
 //! A record is its values, one after another; how many there are stands elsewhere (in a manifest). Every value
 //! says where it ends and none starts with a zero byte, so a record may stand in a longer slot that zeros
-//! fill, and a slot of zeros alone is no record. Each value has exactly one encoding, which its first byte
+//! fill, and a slot of zeros alone is not a record. Each value has exactly one encoding, which its first byte
 //! opens:
 //!
 //! | first byte   | value                            | what follows                                           |
@@ -53,7 +53,7 @@ const SMALL_MIN: i128 = -16;
 const SMALL_MAX: i128 = 95;
 const SHORT_TEXT_MAX: u64 = 127;
 
-/// Why bytes are no record.
+/// Why bytes are not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// The bytes end within the record.
@@ -84,17 +84,17 @@ pub enum CodecError {
     },
 }
 
-/// Why a value is no lookup key.
+/// Why a value is not a lookup key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// A kind of value that nobody could ask for.
-    #[error("{what} is no lookup key; leave such rows out, or take another key column")]
+    #[error("{what} is not a lookup key; leave such rows out, or take another key column")]
     Kind {
         /// The kind.
         what: &'static str,
     },
     /// A text or blob of no bytes: nearly always a cell that was never filled.
-    #[error("an empty value is no lookup key; leave such rows out, or take another key column")]
+    #[error("an empty value is not a lookup key; leave such rows out, or take another key column")]
     Empty,
     /// A key that is too long.
     #[error(
@@ -367,7 +367,7 @@ impl<'a> Reader<'a> {
                 for _ in 0..self.varint()? {
                     let at = self.at;
                     let Json::String(key) = self.json(depth + 1)? else {
-                        return Err(Flaw::Malformed(at, "a key of a JSON object that is no text"));
+                        return Err(Flaw::Malformed(at, "a key of a JSON object that is not text"));
                     };
                     if map.insert(key, self.json(depth + 1)?).is_some() {
                         return Err(Flaw::Malformed(at, "a key that its JSON object already holds"));
@@ -500,7 +500,7 @@ mod tests {
             (long(&[NEGATIVE], i64::MAX as u64 - 15), 0, "below -2^63"),
             (vec![ARRAY, 1, BLOB, 0], 2, "a blob within JSON"),
             ([&[ARRAY, 1, REAL][..], &f64::NAN.to_le_bytes()].concat(), 2, "no such number"),
-            (vec![OBJECT, 1, NULL, NULL], 2, "is no text"),
+            (vec![OBJECT, 1, NULL, NULL], 2, "is not text"),
             (vec![OBJECT, 2, 0x81, b'a', NULL, 0x81, b'a', NULL], 5, "already holds"),
             (deep, 2 * MAX_DEPTH, "deeper"),
         ];
@@ -554,7 +554,7 @@ mod tests {
     #[test]
     fn what_nobody_could_type_is_no_key() {
         for (value, why) in [
-            (Value::Null, "null is no lookup key"),
+            (Value::Null, "null is not a lookup key"),
             (Value::Real(f64::NAN), "not finite"),
             (Value::Json(json!([1])), "a JSON array is"),
             (Value::Json(json!({})), "a JSON object is"),

@@ -44,7 +44,7 @@ reasons! {
     WrongSize = "wrong-size",
     /// More queries in a request than the server takes, or a body over its limit.
     TooLarge = "too-large",
-    /// Bytes that are no message.
+    /// Bytes that are not a message.
     Malformed = "malformed",
     /// The server has as much to do as it accepts.
     Busy = "busy",

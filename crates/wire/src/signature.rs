@@ -18,7 +18,7 @@ fn message(digest: &[u8; 32]) -> Vec<u8> {
     [CONTEXT, digest].concat()
 }
 
-/// Whether whoever holds the secret of `key` signed a table's digest.
+/// Whether the holder of `key` signed a table's digest.
 #[must_use]
 pub fn verify(key: &[u8; PUBLIC_KEY_BYTES], digest: &[u8; 32], signature: &[u8; SIGNATURE_BYTES]) -> bool {
     UnparsedPublicKey::new(&ED25519, key).verify(&message(digest), signature).is_ok()
@@ -32,10 +32,10 @@ impl SigningKey {
     /// A key from its PKCS #8 form, with the public key in it or without.
     ///
     /// # Errors
-    /// It is no Ed25519 key.
+    /// It is not an Ed25519 key.
     pub fn from_pkcs8(der: &[u8]) -> Result<Self, String> {
         let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der);
-        key.map(|key| Self(Arc::new(key))).map_err(|e| format!("it is no Ed25519 key ({e})"))
+        key.map(|key| Self(Arc::new(key))).map_err(|e| format!("it is not an Ed25519 key ({e})"))
     }
 
     /// A new key in PKCS #8 form.
@@ -48,7 +48,7 @@ impl SigningKey {
             .map_err(|_| "the operating system gives no randomness".into())
     }
 
-    /// Who it is.
+    /// Whose key it is.
     #[must_use]
     pub fn public(&self) -> [u8; PUBLIC_KEY_BYTES] {
         self.0.public_key().as_ref().try_into().expect("an Ed25519 key")

@@ -51,13 +51,13 @@ impl Dir {
         let refused = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => changed("it went away after the folder was listed"),
             // A symbolic link where a file was.
-            _ if error.raw_os_error() == Some(libc::ELOOP) => changed("it is no file any more"),
+            _ if error.raw_os_error() == Some(libc::ELOOP) => changed("it is no longer a file"),
             _ => failed(&shown.to_string(), error),
         };
         let (before, mut file) =
             open_file(&path).and_then(|file| Ok((file.metadata()?, file))).map_err(refused)?;
         if !before.is_file() {
-            return Err(changed("it is no file any more"));
+            return Err(changed("it is no longer a file"));
         }
         let len = before.len();
         if len > MAX_FILE_BYTES {
@@ -156,7 +156,7 @@ fn list(root: &Path, limit: usize) -> Result<Vec<String>, SourceError> {
     Ok(files)
 }
 
-/// What something that is no file is.
+/// What something that is not a file is.
 fn what(kind: fs::FileType, metadata: &io::Result<Metadata>) -> &'static str {
     use std::os::unix::fs::FileTypeExt;
     match kind {
@@ -286,11 +286,11 @@ mod tests {
             fs::remove_file(&file).unwrap();
             std::os::unix::fs::symlink("/etc/passwd", &file).unwrap();
         };
-        fail(&link, "/a: it is no file any more");
+        fail(&link, "/a: it is no longer a file");
         let folder = || {
             fs::remove_file(&file).unwrap();
             fs::create_dir(&file).unwrap();
         };
-        fail(&folder, "/a: it is no file any more");
+        fail(&folder, "/a: it is no longer a file");
     }
 }

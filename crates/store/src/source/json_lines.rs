@@ -32,7 +32,7 @@ impl<R: BufRead> JsonLines<R> {
             );
         }
         let Json::Object(first) = parse(&lines, Tree { wide: &Cell::default() })? else {
-            return Err(lines.flaw("it is no JSON object".into(), REMEDY));
+            return Err(lines.flaw("it is not a JSON object".into(), REMEDY));
         };
         let keys: Vec<String> = first.into_iter().map(|(key, _)| key).collect();
         let columns = project(lines.origin(), &keys, wanted)?.into_iter().map(|i| keys[i].clone());
@@ -73,7 +73,7 @@ pub(super) fn value(text: &str) -> Result<Value, &'static str> {
     let wide = Cell::default();
     let mut json = serde_json::Deserializer::from_str(text);
     let value = Tree { wide: &wide }.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
-    let value = value.map_err(|_| "it is no JSON, or has a key twice, or lies too deep")?;
+    let value = value.map_err(|_| "it is not JSON, or has a key twice, or lies too deep")?;
     match wide.get() && wide_integer(text.as_bytes()).is_some() {
         true => Err("an integer in it takes more than 64 bits and would lose digits"),
         false => Ok(Value::from_json(value)),
@@ -318,7 +318,7 @@ mod tests {
             (b" \n\n", "x.jsonl: it is empty"),
             (b"{}\n", "x.jsonl: there are no columns; name at least one"),
             (b"{\"\":1}", "x.jsonl: column 1 has no name"),
-            (b"\n[1]", "line 2 of x.jsonl: it is no JSON object; write one JSON object a line"),
+            (b"\n[1]", "line 2 of x.jsonl: it is not a JSON object; write one JSON object a line"),
             (b"{\"a\":1,\"a\":1}", "line 1 of x.jsonl: the key \"a\" is there twice (byte 10); write"),
             (
                 b"{\"a\":1}\n\n7",

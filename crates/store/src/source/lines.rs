@@ -43,7 +43,7 @@ pub(super) fn stdin() -> Lines<BufReader<Stdin>> {
 pub(super) fn failed(origin: &str, error: io::Error) -> SourceError {
     let remedy = match error.kind() {
         io::ErrorKind::NotFound => "check the path",
-        io::ErrorKind::PermissionDenied => "check who may read it",
+        io::ErrorKind::PermissionDenied => "check its permissions",
         io::ErrorKind::IsADirectory => "name a file in it",
         io::ErrorKind::InvalidInput => "name a file",
         io::ErrorKind::UnexpectedEof => "read it again once it is whole",
@@ -141,7 +141,7 @@ impl<R: BufRead> Lines<R> {
         &self.raw
     }
 
-    /// The same, for whoever unquotes it where it lies.
+    /// The same, for a caller that unquotes it where it lies.
     pub(super) fn raw_mut(&mut self) -> &mut [u8] {
         &mut self.raw
     }

@@ -123,7 +123,7 @@ pub trait Source: Send {
     /// The next row, or `None` after the last.
     ///
     /// # Errors
-    /// A row is no row, naming its line; or the source can't be read any further.
+    /// A row is malformed, naming its line; or the source can't be read any further.
     fn next_row(&mut self) -> Result<Option<Row>, SourceError>;
 
     /// Adds the next row to `rows`, encoded; false after the last.
@@ -255,7 +255,7 @@ impl SourceSpec {
     /// # Errors
     /// It names no source that is supported.
     pub fn parse(text: &str) -> Result<Self, SourceError> {
-        // A URL may hold a password, in a place where nobody looks for one if it is misspelt.
+        // A URL may hold a password, in a place where none is expected if it is misspelt.
         let shown = match text.split_once(':') {
             Some((scheme, rest)) if rest.starts_with("//") || text.contains('@') => format!("{scheme}:..."),
             _ => text.to_owned(),
@@ -312,7 +312,7 @@ impl SourceSpec {
         }
     }
 
-    /// The column that rows are looked up by if nobody says: a file's name in a folder.
+    /// The column that rows are looked up by, unless one is named: a file's name in a folder.
     #[must_use]
     pub fn default_key(&self) -> Option<&'static str> {
         matches!(self.0, Kind::Dir { .. }).then_some(dir::NAME)
@@ -327,7 +327,7 @@ impl SourceSpec {
         }
     }
 
-    /// What to call the table if nobody says: its name in the database, the folder's name, or the file's name without
+    /// What to call the table, unless a name is given: its name in the database, the folder's name, or the file's name without
     /// its ending, with `_` for whatever is not an ASCII letter, a digit, `_`, `.` or `-`, and neither `.` nor `-` first. `None`
     /// for standard input and queries, and where nothing is left.
     #[must_use]
@@ -380,7 +380,7 @@ impl SourceSpec {
     /// before may come again, and none that was written later under the same value is missed.
     ///
     /// # Errors
-    /// The source is no database, or `last` is neither a number nor a text.
+    /// The source is not a database, or `last` is neither a number nor a text.
     pub fn since(&self, column: &str, last: Option<&serde_json::Value>) -> Result<Self, SourceError> {
         let refuse = |why: &str, remedy: &str| {
             Err(SourceError::Spec { spec: self.to_string(), why: why.to_owned(), remedy: remedy.to_owned() })

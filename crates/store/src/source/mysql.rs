@@ -143,7 +143,7 @@ enum Rule {
     Bits,
     Json,
     Date,
-    /// With so many digits of a second.
+    /// With this many digits of a second.
     Time(usize),
 }
 
@@ -218,7 +218,7 @@ impl Rule {
     }
 }
 
-/// So many digits of a second.
+/// This many digits of a second.
 fn fraction(micros: u32, digits: usize) -> String {
     if digits == 0 { String::new() } else { format!(".{}", &format!("{micros:06}")[..digits]) }
 }

@@ -58,7 +58,7 @@ impl Parquet {
         let raw = open_with(Path::new(path), 0).map_err(refused)?;
         let metadata = raw.metadata().map_err(refused)?;
         if !metadata.is_file() {
-            return Err(unfit(path, "it is no file", "name a file"));
+            return Err(unfit(path, "it is not a file", "name a file"));
         }
         let frozen = Frozen::new(Path::new(path)).map_err(refused)?;
         check_footer(&raw).map_err(|flaw| match flaw {
@@ -252,12 +252,12 @@ enum Rule {
     Json,
     Blob,
     Uuid,
-    /// With so many digits behind the point.
+    /// With this many digits behind the point.
     Decimal(usize),
     Date,
-    /// So many in a second.
+    /// This many in a second.
     Time(i64),
-    /// So many in a second, and whether in UTC.
+    /// This many in a second, and whether in UTC.
     Timestamp(i64, bool),
     Legacy,
 }
@@ -354,7 +354,7 @@ impl Rule {
             },
             Physical::INT64 => reader.cells::<Int64Type>(move |n| self.integer(*n)),
             Physical::INT96 => reader.cells::<Int96Type>(|n| {
-                let [low, high, day] = *n.data() else { return Err("it is no time".into()) };
+                let [low, high, day] = *n.data() else { return Err("it is not a time".into()) };
                 let nanos = i64::from(high) << 32 | i64::from(low);
                 // Days since noon of 24 November 4714 BC.
                 let seconds = (i64::from(day) - 2_440_588) * 86_400 + nanos.div_euclid(1_000_000_000);
@@ -379,7 +379,7 @@ impl Rule {
             Rule::Date => Value::Text(date(n)),
             Rule::Time(unit) => match n.div_euclid(unit) {
                 seconds @ 0..DAY => Value::Text(clock(seconds, n.rem_euclid(unit), unit)),
-                _ => return Err(format!("{n} is no time of a day")),
+                _ => return Err(format!("{n} is not a time of a day")),
             },
             Rule::Timestamp(unit, utc) => {
                 let text = timestamp(n.div_euclid(unit), n.rem_euclid(unit), unit);
@@ -406,7 +406,7 @@ impl Rule {
     }
 }
 
-/// The digits of an integer in two's complement, highest byte first, with so many behind the point.
+/// The digits of an integer in two's complement, highest byte first, with this many behind the point.
 fn decimal(bytes: &[u8], scale: usize) -> Result<String, String> {
     if bytes.is_empty() || bytes.len() > MAX_DECIMAL_BYTES {
         return Err(format!("a decimal of {} B is over the limit of {MAX_DECIMAL_BYTES} B", bytes.len()));
@@ -452,7 +452,7 @@ fn half(bits: u16) -> f64 {
     if bits >> 15 == 1 { -magnitude } else { magnitude }
 }
 
-/// The day that comes so many days after 1 January 1970. Source: H. Hinnant, "chrono-Compatible Low-Level Date
+/// The day that comes this many days after 1 January 1970. Source: H. Hinnant, "chrono-Compatible Low-Level Date
 /// Algorithms", `civil_from_days`.
 fn date(days: i64) -> String {
     let days = days + 719_468;
@@ -504,7 +504,7 @@ impl Reading {
 
 /// The values of a column in a group.
 trait Cells: Send {
-    /// Unpacks so many rows; says how many there were.
+    /// Unpacks this many rows; says how many there were.
     fn unpack(&mut self, rows: usize) -> Result<usize, ParquetError>;
 
     /// The next value of those unpacked.
@@ -716,8 +716,8 @@ mod tests {
         let bytes = |bytes: &[u8]| Raw::Bytes(bytes.to_vec());
         fail("optional binary a (UTF8);", bytes(&[255]), "row 1 of ");
         fail("optional binary a (UTF8);", bytes(&[255]), "column \"a\": it is not UTF-8; mend the row");
-        fail("optional binary a (JSON);", bytes(b"{"), "column \"a\": it is no JSON");
-        fail("optional int32 a (TIME(MILLIS, true));", Raw::Int(-1), "-1 is no time of a day");
+        fail("optional binary a (JSON);", bytes(b"{"), "column \"a\": it is not JSON");
+        fail("optional int32 a (TIME(MILLIS, true));", Raw::Int(-1), "-1 is not a time of a day");
         fail(
             "optional binary a (DECIMAL(9,2));",
             bytes(&[1; 33]),
@@ -730,10 +730,10 @@ mod tests {
         );
         fail("optional group a { optional int32 b; }", Raw::Int(1), "column \"a\" is nested; choose columns");
         for (content, words) in [
-            (&b"PAR1"[..], "it is no Parquet file"),
+            (&b"PAR1"[..], "it is not a Parquet file"),
             (b"id,name\n1,2\n1,2\n", "it doesn't end in PAR1"),
             (b"PAR1\xff\xff\xff\x7fPAR1", "metadata of 2147483647 B is over the limit"),
-            (b"PAR1\xff\xff\0\0PAR1", "it is no Parquet file"),
+            (b"PAR1\xff\xff\0\0PAR1", "it is not a Parquet file"),
             (b"PAR1\0\0\0\0PARE", "it is encrypted"),
             (b"PAR1\0\0\0\0PAR1", "damaged"),
         ] {

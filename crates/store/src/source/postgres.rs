@@ -21,7 +21,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 
-/// What makes the text of a value the same wherever the server is and whoever asks.
+/// What makes the text of a value the same wherever the server is and whatever its client.
 const SESSION: &str = "SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres'; SET TimeZone = 'UTC'; \
                        SET bytea_output = 'hex'; SET extra_float_digits = 3; SET lc_monetary = 'C'; \
                        SET synchronize_seqscans = off; SET statement_timeout = 0";
@@ -251,12 +251,12 @@ impl Rule {
             Rule::Bool => match text.as_str() {
                 "t" => Value::Bool(true),
                 "f" => Value::Bool(false),
-                _ => return Err("it is no boolean"),
+                _ => return Err("it is not a boolean"),
             },
-            Rule::Int => Value::Int(text.parse().map_err(|_| "it is no integer of 64 bits")?),
-            Rule::Real => Value::Real(text.parse().map_err(|_| "it is no number")?),
+            Rule::Int => Value::Int(text.parse().map_err(|_| "it is not an integer of 64 bits")?),
+            Rule::Real => Value::Real(text.parse().map_err(|_| "it is not a number")?),
             Rule::Bytes => {
-                Value::Blob(text.strip_prefix("\\x").and_then(unhexed).ok_or("it is no hexadecimal")?)
+                Value::Blob(text.strip_prefix("\\x").and_then(unhexed).ok_or("it is not hexadecimal")?)
             }
             Rule::Json => json_lines::value(&text)?,
         })

@@ -28,7 +28,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// No rows yet, of so many columns.
+    /// No rows yet, of this many columns.
     #[must_use]
     pub fn new(columns: usize) -> Self {
         Self { columns, ..Self::default() }
@@ -70,7 +70,7 @@ impl Rows {
     /// Where a row starts: see [`Row::line`].
     ///
     /// # Panics
-    /// There are not so many rows.
+    /// There are not this many rows.
     #[must_use]
     pub fn line(&self, row: usize) -> u64 {
         self.lines[row]
@@ -79,7 +79,7 @@ impl Rows {
     /// Neighbouring values of a row.
     ///
     /// # Panics
-    /// There are not so many rows or columns.
+    /// There are not this many rows or columns.
     #[must_use]
     pub fn values(&self, row: usize, columns: Range<usize>) -> &[u8] {
         assert!(row < self.lines.len() && columns.end <= self.columns, "a row and columns that there are");
@@ -110,7 +110,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Starts reading. Where nobody takes the batches any more, the thread ends with its next.
+    /// Starts reading. Where the batches are no longer taken, the thread ends with its next.
     pub(crate) fn start(mut source: Box<dyn Source>, origin: &str) -> Result<Self, SourceError> {
         let (sender, batches) = channel();
         let (used, empty) = channel();

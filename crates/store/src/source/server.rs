@@ -157,7 +157,7 @@ impl Server {
                 port.parse::<u16>()
                     .ok()
                     .filter(|p| *p > 0 && !port.starts_with('+'))
-                    .ok_or_else(|| (fail("its port is no number from 1 to 65535").0, ENCODE))?,
+                    .ok_or_else(|| (fail("its port is not a number from 1 to 65535").0, ENCODE))?,
             ),
         };
         let part = |text: &str, what: &str| match decoded(text) {
@@ -312,7 +312,7 @@ impl fmt::Display for Server {
     }
 }
 
-/// A message of somebody else's, on one line.
+/// A message from outside, on one line.
 pub(super) fn one_line(text: &str) -> String {
     text.split(|c: char| c.is_control()).filter(|part| !part.trim().is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -363,12 +363,12 @@ impl Sink {
         self.line
     }
 
-    /// Says what the columns are; false where nobody listens any more.
+    /// Says what the columns are; false where the listener is gone.
     pub(super) fn columns(&mut self, columns: Vec<String>) -> bool {
         self.sender.send(Ok(Message::Columns(columns))).is_ok()
     }
 
-    /// Takes the next row, of so many bytes; false where nobody listens any more.
+    /// Takes the next row, of this many bytes; false where the listener is gone.
     pub(super) fn row(&mut self, values: Vec<Value>, bytes: usize) -> bool {
         self.batch.push(Row { line: self.line, values });
         self.line += 1;
@@ -385,7 +385,7 @@ impl Sink {
 /// Reads a server's rows into a sink: first it says the columns.
 type Reader = fn(&Server, Option<&[String]>, &mut Sink) -> Result<(), SourceError>;
 
-/// Rows that a thread reads, for they borrow from their connection.
+/// Rows that a thread reads, because they borrow from their connection.
 pub(super) struct Threaded {
     origin: String,
     columns: Vec<String>,
@@ -537,10 +537,10 @@ mod tests {
             ("postgres://u:hunter/2@h/d?table=t", &["names no user"]),
             ("postgres://u:hun%zzter2@h/d?table=t", &["password is not percent-encoded"]),
             ("postgres://u:hunter2%00@h/d?table=t", &["password holds a zero byte"]),
-            ("postgres://u@h:hunter2/d?table=t", &["port is no number from 1 to 65535"]),
-            ("postgres://u@h:0/d?table=t", &["port is no number"]),
+            ("postgres://u@h:hunter2/d?table=t", &["port is not a number from 1 to 65535"]),
+            ("postgres://u@h:0/d?table=t", &["port is not a number"]),
             ("postgres://u@[::1/d?table=t", &["has a [ and no ]"]),
-            ("postgres://u@[::1]hunter2/d?table=t", &["port is no number"]),
+            ("postgres://u@[::1]hunter2/d?table=t", &["port is not a number"]),
             ("postgres://u:hunter2@h/d?tls=maybe&table=t", &["tls is verify or off"]),
             ("postgres://u:hunter2@h/d?tls=off&tls=off&table=t", &["its tls is there twice"]),
             ("postgres://u:hunter2@h/d?tls=off&ca=x&table=t", &["leave out ca or tls=off"]),

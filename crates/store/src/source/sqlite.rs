@@ -117,7 +117,7 @@ impl Drop for Sqlite {
         while started.elapsed() < Duration::from_secs(1) {
             self.interrupt.interrupt();
             if thread.is_finished() {
-                // A panic there has been printed; there is nobody left to tell.
+                // A panic there has been printed; there is no listener left.
                 let _ = thread.join();
                 return;
             }
@@ -187,7 +187,7 @@ fn refused(origin: &str, error: Error) -> SourceError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "close what writes to it, or read a copy made with sqlite3's .backup"
         }
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => "check who may read it and its folder",
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => "check the permissions of the file and its folder",
         Some(ErrorCode::ReadOnly) => "open it once with sqlite3, so that it finishes what a crash cut short",
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::SystemIoFailure) => {
             "check it with sqlite3's PRAGMA integrity_check, and the disk that it is on"
@@ -302,7 +302,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Sends all rows and then what went wrong, if anything did; stops when nobody takes them.
+    /// Sends all rows and then what went wrong, if anything did; stops when they are not taken.
     fn run(&self, connection: &Connection, out: &SyncSender<Batch>) {
         let mut batch = Vec::new();
         let end = self.read(connection, &mut batch, out);
