@@ -25,7 +25,7 @@ def nest(room, loops):
 
 
 def mapped(columns, depths, moduli, tiles=1, literal=False):
-    """The thesis's mapping as crates/accel-rtl/src/mapping.rs cuts it, on two lanes that share a C: so many tiles of
+    """The thesis's mapping as crates/accel-rtl/src/onionchopper/mapping.rs cuts it, on two lanes that share a C: so many tiles of
     columns and of depth. `literal`: columns innermost in the registers, as section 6.3 has them."""
     jr, nr, js, ns, ps = 8, 2, 2, 2, 2
     d = Descriptor(tiles=tiles, moduli=moduli, watchdog=1000, inner_log2=1, groups=1, reduce=1, one_beat=[0, 0, 1])

@@ -1,12 +1,39 @@
-//! A simulated chip's library: looked at, loaded, its functions by name.
+//! A simulated chip's library: found, looked at, loaded, its functions by name.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use blindcore_accel::Error;
 use libloading::Library;
+
+/// Where `lib<file>.so`, what the device `name` needs, lies: in the folder that `BLINDCORE_RTL` names or else where
+/// `make -C hw libraries` leaves it, in `hw` of the build folder that this program is in.
+///
+/// # Errors
+/// It is not there.
+pub fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
+    let file = format!("lib{file}.so");
+    let named = std::env::var_os("BLINDCORE_RTL").filter(|folder| !folder.is_empty());
+    let folder = named.map(PathBuf::from).or_else(|| {
+        let program = std::env::current_exe().ok()?;
+        // cargo leaves this in its build folders; programs lie one folder below, tests two.
+        let build = program.ancestors().skip(1).take(4).find(|f| f.join(".rustc_info.json").is_file());
+        build.map(|folder| folder.join("hw"))
+    });
+    let path = folder.as_ref().map(|folder| folder.join(&file)).filter(|path| path.is_file());
+    path.and_then(|path| std::path::absolute(path).ok()).ok_or_else(|| Error::Device {
+        name: name.into(),
+        why: match folder {
+            Some(folder) => format!("{} has no {file}, the simulated chip", folder.display()),
+            None => format!("there is no {file}, the simulated chip, for this program is in no build folder"),
+        },
+        remedy: "run `make -C hw libraries`, which installs Verilator beside the build and makes it, and set BLINDCORE_RTL \
+                 to the folder that holds it if that is another"
+            .into(),
+    })
+}
 
 /// A library that has the interface that was asked for.
 pub(crate) struct Opened<'a> {

@@ -11,7 +11,6 @@
 //! | [`scheme`] | encryption, decryption by CRT that checks itself, rerandomisation |
 //! | [`encoding`], [`packing`] | integers and floats as plaintexts, many small ones in one, with bounds that are tracked |
 //! | [`ciphertexts`], [`evaluate`] | batches; sums, dot products, matrices, convolutions |
-//! | [`task`], [`run`] | PH-EPU's task compiler, and its schedules on ciphertexts |
 //! | [`mod@file`], [`phe`] | the file of ciphertexts; the JSON of python-paillier |
 //!
 //! ```
@@ -48,6 +47,4 @@ pub mod file;
 pub mod keys;
 pub mod packing;
 pub mod phe;
-pub mod run;
 pub mod scheme;
-pub use blindcore_task as task;

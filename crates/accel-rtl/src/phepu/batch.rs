@@ -1,7 +1,7 @@
 //! The same operation on many residues, spread over all elements of all chips.
 
-use blindcore_task::isa::{INPUT_SLOTS, Operation, WEIGHT_WORDS, Word, address};
-use blindcore_task::{Body, Packet, Stream};
+use super::compiler::isa::{INPUT_SLOTS, Operation, WEIGHT_WORDS, Word, address};
+use super::compiler::{Body, Packet, Stream};
 
 use super::card::Build;
 
@@ -191,9 +191,9 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
+    use crate::phepu::compiler::{Execution, Group, IntegersModulo, Pace};
     use super::*;
     use crate::phepu::bigmod::power;
-    use blindcore_task::{Execution, Group, IntegersModulo, Pace};
 
     /// The least buffers that a card may have, so that rounds take one another's places.
     fn build(chips: usize) -> Build {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::compiler::Body;
+use super::compiler::isa::{Operation, address};
 use blindcore_accel::bigmod::{
     Bigmod, Exponents, FixedBase, MAX_EXPONENT_BITS, Mac, Modulus, Numbers, Residues, check_exponents,
 };
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Contract, Cost, Description, Device, Error};
-use blindcore_task::Body;
-use blindcore_task::isa::{Operation, address};
 use zeroize::Zeroize;
 
 use super::batch::{Batch, Places, SHARED, Words};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
+use super::compiler::{Body, Packet, Stream};
 use blindcore_accel::bigmod::Residues;
 use blindcore_accel::{Description, Error};
-use blindcore_task::{Body, Packet, Stream};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::context::{Context, DIGIT, get, put};
@@ -447,9 +447,9 @@ const REPORT: u32 = 2;
 mod tests {
     use std::sync::Arc;
 
+    use crate::phepu::compiler::isa::{Operation, Word};
     use super::*;
     use blindcore_accel::bigmod::Modulus;
-    use blindcore_task::isa::{Operation, Word};
 
     const BUILD: Build = Build {
         chips: 2,

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use super::compiler::isa::{Operation, address};
+use super::compiler::{Assignment, Dataflow, GlobalBuffers, Machine, Programs, Stream, Task};
 use blindcore_accel::bigmod::{Mac, Method, Residues};
 use blindcore_accel::{Cost, Error, Hardware};
-use blindcore_task::isa::{Operation, address};
-use blindcore_task::{Assignment, Dataflow, GlobalBuffers, Machine, Programs, Stream, Task};
 
 use super::batch::{Batch, Places, Words};
 use super::bigmod::{PhepuBigmod, square};
@@ -166,7 +166,7 @@ impl PhepuBigmod {
         rows: &[Row],
         sources: &[u32],
         dataflow: Dataflow,
-    ) -> Result<Stream, blindcore_task::Error> {
+    ) -> Result<Stream, super::compiler::Error> {
         let task = Task::matrix(mac.positions(), mac.terms, rows.len(), width(rows))?;
         let machine = Machine::phepu(self.card.build().chips, DIGIT_BITS * self.digits())?;
         let programs = Programs::compile(Assignment::search(task, machine)?)?;
@@ -254,8 +254,8 @@ fn horner(at: &Places, shifts: &[u32]) -> Vec<Operation> {
 
 #[cfg(test)]
 mod tests {
+    use crate::phepu::compiler::{IntegersModulo, Pace};
     use super::*;
-    use blindcore_task::{IntegersModulo, Pace};
 
     #[test]
     fn rows_add_up_to_the_weights() {

@@ -1,4 +1,4 @@
-//! PH-EPU, the Paillier processor of 2023, simulated: a device for bigmod, and a card that runs the task compiler's streams.
+//! PH-EPU, the Paillier processor of 2023, simulated: a device for bigmod, and a card that runs the compiler's streams.
 //!
 //! ```no_run
 //! use blindcore_accel::Device;
@@ -15,12 +15,12 @@
 //! ```
 //!
 //! ```text
-//!   Bigmod ──batch, or task compiler──▶ Stream ──▶ Card::run ──words, masks of chips──▶ library
+//!   Bigmod ──batch, or compiler───────▶ Stream ──▶ Card::run ──words, masks of chips──▶ library
 //!   Residues: x R mod m                  Context: m, R^2, R, n' ┘ └──◀── outputs by tag, reports ──┘
 //! ```
 //!
 //! Residues stay in Montgomery's form, which the chips themselves take numbers into and out of. Weighings ([`Mac`]) go
-//! through the task compiler; products, powers and inverses are batches over all elements. [`Run`] has what each chip and
+//! through the [`compiler`]; products, powers and inverses are batches over all elements. [`Run`] has what each chip and
 //! each element counted, and which failed: one that fails does not hold up the others.
 //!
 //! [`Mac`]: blindcore_accel::bigmod::Mac
@@ -28,6 +28,7 @@
 mod batch;
 mod bigmod;
 mod card;
+pub mod compiler;
 mod context;
 mod library;
 mod mac;

@@ -5,8 +5,8 @@
 
 use std::time::Instant;
 
-use blindcore_accel_rtl::descriptor::HardwareModulus;
 use blindcore_accel_rtl::find;
+use blindcore_accel_rtl::onionchopper::descriptor::HardwareModulus;
 use blindcore_math::Modulus;
 use libloading::Library;
 

@@ -4,13 +4,13 @@
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Error, Word};
-use blindcore_accel_rtl::overlay::{Overlay, Settings, half_gates};
-use blindcore_accel_rtl::{Rtl, measure};
+use blindcore_accel_rtl::onionchopper::{OnionChopper, measure};
+use blindcore_accel_rtl::sifo::{Overlay, Settings, half_gates};
 use blindcore_math::Modulus;
 
 /// A chip; none where it has not been built, unless BLINDCORE_RTL says that it has.
-fn open(name: &str) -> Option<Rtl> {
-    Rtl::open(name).map_err(|e| missing(&e)).ok()
+fn open(name: &str) -> Option<OnionChopper> {
+    OnionChopper::open(name).map_err(|e| missing(&e)).ok()
 }
 
 fn missing(e: &Error) {

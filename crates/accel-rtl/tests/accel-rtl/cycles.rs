@@ -4,22 +4,22 @@
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Hardware, Word};
-use blindcore_accel_rtl::mapping::{Mapping, Order};
-use blindcore_accel_rtl::measure::{self, THESIS_CYCLES, coefficients, million, moduli};
-use blindcore_accel_rtl::{Options, Rtl};
+use blindcore_accel_rtl::onionchopper::mapping::{Mapping, Order};
+use blindcore_accel_rtl::onionchopper::measure::{self, THESIS_CYCLES, coefficients, million, moduli};
+use blindcore_accel_rtl::onionchopper::{OnionChopper, Options};
 use blindcore_math::Modulus;
 
 /// A chip; none where it has not been built, unless BLINDCORE_RTL says that it has.
-fn open(name: &str, options: Options) -> Option<Rtl> {
+fn open(name: &str, options: Options) -> Option<OnionChopper> {
     let missing = |e| match std::env::var_os("BLINDCORE_RTL") {
         Some(_) => panic!("{e}"),
         None => eprintln!("skipped: {e}"),
     };
-    Rtl::with_options(name, options).map_err(missing).ok()
+    OnionChopper::with_options(name, options).map_err(missing).ok()
 }
 
 /// Runs a shape, whose answer is checked, and checks that every clock has one cause.
-fn measure(device: &Rtl, shape: &Shape) -> Hardware {
+fn measure(device: &OnionChopper, shape: &Shape) -> Hardware {
     let h = measure::run(device, shape).unwrap_or_else(|e| panic!("{}, {shape}: {e}", device.name()));
     let stalls = h.stalls;
     let all = stalls.ssd + stalls.dram + stalls.sram + stalls.registers + stalls.hazard + stalls.tail;

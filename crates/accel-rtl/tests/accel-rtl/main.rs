@@ -1,5 +1,6 @@
 //! The simulated chips. One program: each program is linked by itself.
 
+mod compiler;
 mod compute_unit;
 mod conformance;
 mod cycles;

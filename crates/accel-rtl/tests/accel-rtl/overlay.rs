@@ -4,9 +4,9 @@
 
 use blindcore_accel::garble::reference::{self, Side};
 use blindcore_accel::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
-use blindcore_accel_rtl::overlay::boards::Cut;
-use blindcore_accel_rtl::overlay::half_gates::{self, HalfGates};
-use blindcore_accel_rtl::overlay::{Cells, Clocks, Overlay, Registers, Settings};
+use blindcore_accel_rtl::sifo::boards::Cut;
+use blindcore_accel_rtl::sifo::half_gates::{self, HalfGates};
+use blindcore_accel_rtl::sifo::{Cells, Clocks, Overlay, Registers, Settings};
 use blindcore_circuit::levels::{self, Layers};
 use blindcore_circuit::overlay::{self as circuits, Share};
 use blindcore_circuit::policy::{Assignment, Policy};

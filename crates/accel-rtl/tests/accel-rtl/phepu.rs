@@ -7,9 +7,11 @@ use std::sync::Arc;
 use blindcore_accel::bigmod::{Bigmod, Exponents, Mac, Method, Modulus, Numbers, Residues, reference};
 use blindcore_accel::conformance::{Limits, bigmod_within};
 use blindcore_accel::{Device, Error};
+use blindcore_accel_rtl::phepu::compiler::isa::{Operation, Word, address};
+use blindcore_accel_rtl::phepu::compiler::{
+    Assignment, Body, Convolution, Dataflow, Machine, Packet, Programs, Stream, Task,
+};
 use blindcore_accel_rtl::phepu::{Card, Context, Phepu, Run, Settings};
-use blindcore_task::isa::{Operation, Word, address};
-use blindcore_task::{Assignment, Body, Convolution, Dataflow, Machine, Packet, Programs, Stream, Task};
 
 /// A device; none where it has not been built, unless BLINDCORE_RTL says that it has.
 fn open(name: &str, settings: Settings) -> Option<Phepu> {

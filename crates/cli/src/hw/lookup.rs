@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::Context;
 use blindcore_accel::{Device, Hardware};
 use blindcore_accel_cpu::Cpu;
-use blindcore_accel_rtl::measure::THESIS_CLOCK;
-use blindcore_accel_rtl::{Options, Rtl};
+use blindcore_accel_rtl::onionchopper::measure::THESIS_CLOCK;
+use blindcore_accel_rtl::onionchopper::{OnionChopper, Options};
 use blindcore_lookup::{Client, Selection, Server, keyword};
 use blindcore_store::{BuildOptions, SourceSpec, Stored};
 use blindcore_wire::codec::decode_record;
@@ -23,7 +23,7 @@ const ELEMENTS: &str = include_str!("../../../../testdata/elements.csv");
 /// One real lookup: the query is made, the simulated chip answers it, the CPU answers it too, the answer is decoded.
 pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
     let options = Options { ssd_rate: args.ssd_rate()?, ..Options::default() };
-    let chip = Rtl::with_options(&args.device, options)?;
+    let chip = OnionChopper::with_options(&args.device, options)?;
     let cpu = Cpu::open("cpu")?;
 
     let made; // a database that is made here is removed when this goes

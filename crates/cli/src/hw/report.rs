@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use blindcore_accel::Device;
-use blindcore_accel_rtl::mapping::Mapping;
-use blindcore_accel_rtl::measure::{self, THESIS_CLOCK, THESIS_CYCLES};
-use blindcore_accel_rtl::{Options, Rtl, SSD_RATE};
+use blindcore_accel_rtl::onionchopper::mapping::Mapping;
+use blindcore_accel_rtl::onionchopper::measure::{self, THESIS_CLOCK, THESIS_CYCLES};
+use blindcore_accel_rtl::onionchopper::{OnionChopper, Options, SSD_RATE};
 use serde_json::{Value, json};
 
 use crate::output::{self, Bar};
@@ -90,13 +90,13 @@ fn simulated() -> anyhow::Result<Vec<Line>> {
             bar.set("simulating", done, Some(8), false);
         }
     };
-    let open = |name: &str, options: Options| Rtl::with_options(name, options);
+    let open = |name: &str, options: Options| OnionChopper::with_options(name, options);
     let thesis = open("rtl:onionchopper", Options::default())?;
     let resident = open("rtl:onionchopper", Options { resident: true, ..Options::default() })?;
     let literal = Mapping { literal: true, ..Mapping::thesis() };
     let literal =
         open("rtl:onionchopper", Options { resident: true, mapping: Some(literal), ..Options::default() })?;
-    let from = |chip: &Rtl| format!("{}, simulated", chip.name());
+    let from = |chip: &OnionChopper| format!("{}, simulated", chip.name());
     let mut lines = Vec::new();
     let mut line = |id: &str, what: &str, value: f64, unit, paper, from: String| {
         lines.push(Line { id: id.into(), what: what.into(), value, unit, paper, from });

@@ -9,16 +9,17 @@ use anyhow::Context as _;
 use blindcore_accel::Device;
 use blindcore_accel::bigmod::Residues;
 use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::phepu::compiler::{
+    Assignment, CLOCK_HZ, Convolution, Dataflow, IntegersModulo, Machine, Programs, Stream, Task, interpret,
+};
 use blindcore_accel_rtl::phepu::{ChipReport, Context, Phepu, Run, Settings};
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::{Encoding, Plaintexts};
-use blindcore_sum::evaluate::Evaluator;
+use blindcore_sum::evaluate::{self, Evaluator, Weights};
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 use blindcore_sum::scheme::{Decryptor, Encryptor};
-use blindcore_sum::task::{
-    Assignment, CLOCK_HZ, Convolution, Dataflow, IntegersModulo, Machine, Programs, Stream, Task, interpret,
-};
 use clap::ValueEnum;
+use ndarray::ArrayView4;
 use serde_json::{Value, json};
 
 use super::{bars, circuit::fill, watched};
@@ -288,11 +289,15 @@ pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
     let numbers = image.numbers(&encryptor)?;
 
     // The server convolves: on its CPU, and on the chips.
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let evaluator = Evaluator::new(key.public(), &cpu)?;
-    let tiles = Assignment::search(task, Machine::cpu(threads)?)?;
+    let image = image.reshape(&args.image.0)?;
+    let [outputs, rows, columns] = args.kernels.0;
+    let kernels = ArrayView4::from_shape((outputs, args.image.0[0], rows, columns), &weights)?;
+    let kernels = Weights::integers(kernels);
+    let how =
+        evaluate::Convolution { stride: (args.stride, args.stride), padding: (args.padding, args.padding) };
     let start = Instant::now();
-    let on_cpu = evaluator.run_tiles(&tiles, &weights, &image)?;
+    let on_cpu = evaluator.conv2d(&image, &kernels, how)?;
     let cpu_time = start.elapsed();
     let modulus = std::sync::Arc::new(key.public().modulus());
     let context = Context::new(&modulus)?;

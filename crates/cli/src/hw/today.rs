@@ -1,7 +1,7 @@
 //! Today's overlay on the problems of SIFO's Table 11, beside the paper's times.
 
-use blindcore_accel_rtl::overlay::CLOCK;
-use blindcore_accel_rtl::overlay::half_gates::{HalfGates, Settings};
+use blindcore_accel_rtl::sifo::CLOCK;
+use blindcore_accel_rtl::sifo::half_gates::{HalfGates, Settings};
 use blindcore_circuit::overlay;
 use blindcore_circuit::problems::published::{self, ROWS};
 use serde_json::json;

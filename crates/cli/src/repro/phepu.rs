@@ -9,8 +9,10 @@ use anyhow::Context as _;
 use blindcore_accel::Device;
 use blindcore_accel::bigmod::{Exponents, Mac, Modulus, Numbers};
 use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::phepu::compiler::{
+    Assignment, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Dataflow, Machine, Task,
+};
 use blindcore_accel_rtl::phepu::{Context, Phepu as Chips, Settings};
-use blindcore_sum::task::{Assignment, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Dataflow, Machine, Task};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{OnceLock, mpsc};
 
 use anyhow::Context;
-use blindcore_accel_rtl::overlay::{CLOCK, Cells, Overlay, Registers, SYNC_NS, Settings};
+use blindcore_accel_rtl::sifo::{CLOCK, Cells, Overlay, Registers, SYNC_NS, Settings};
 use blindcore_circuit::levels::Layers;
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::policy::Policy;

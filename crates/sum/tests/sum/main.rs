@@ -4,5 +4,4 @@ mod evaluate;
 mod files;
 mod known_answers;
 mod phe_roundtrip;
-mod run;
 mod scheme;

@@ -1,0 +1,210 @@
+//! The contract operation on a chip: which shapes it takes, the database laid out once, a pass for each gathered batch.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Contract, Cost, Database, Error, Hardware, Layout, Pass, Placed, Words};
+use blindcore_math::Modulus;
+
+use super::chip::Chip;
+use super::mapping::{Mapping, Plan};
+use super::options::Options;
+
+/// The most 64-bit words that a simulated SSD holds. The host keeps them twice, and a chip takes minutes for them.
+pub const MAX_WORDS: usize = 1 << 26;
+
+pub(super) struct ChipContract {
+    chip: Arc<Chip>,
+    options: Options,
+    shape: Shape,
+    mapping: Mapping,
+    gathered: usize,
+}
+
+impl ChipContract {
+    /// The contract operation of a shape, if the chip takes that shape.
+    pub(super) fn new(chip: &Arc<Chip>, options: Options, shape: &Shape) -> Result<Self, Error> {
+        shape.check()?;
+        if chip.build.word == 32 && shape.moduli.iter().any(|m| *m != Modulus::Pow2_32) {
+            let why = "this chip computes modulo 2^32 only; use rtl:onionchopper".into();
+            return Err(Error::Shape { shape: shape.to_string(), why });
+        }
+        if shape.c() > 16 {
+            let why = format!("{} moduli are over the 16 that the chip holds", shape.c());
+            return Err(Error::Shape { shape: shape.to_string(), why });
+        }
+        let mapping = options.mapping.unwrap_or_else(|| Mapping::for_shape(shape, &chip.build));
+        // As many queries in a pass as fit; fewer of them fit too.
+        let plan = |m: usize| Plan::new(&Shape { m, ..shape.clone() }, &chip.build, mapping);
+        let words = plan(1)?.words();
+        if words > MAX_WORDS {
+            let why = format!(
+                "{words} words of 64 bits are over the {MAX_WORDS} of a simulated SSD; take a smaller table, or a cpu \
+                 device"
+            );
+            return Err(Error::Shape { shape: shape.to_string(), why });
+        }
+        let fits = |m: usize| plan(m).is_ok_and(|plan| plan.words() <= MAX_WORDS);
+        let (mut gathered, mut over) = (1, shape.m + 1);
+        while over - gathered > 1 {
+            let middle = gathered.midpoint(over);
+            if fits(middle) { gathered = middle } else { over = middle }
+        }
+        Ok(Self { chip: chip.clone(), options, shape: shape.clone(), mapping, gathered })
+    }
+}
+
+impl Contract for ChipContract {
+    fn layout(&self) -> Layout {
+        Layout::for_shape(&self.shape)
+    }
+
+    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
+        let shape = &self.shape;
+        let layout = self.layout();
+        let packed = match database {
+            Database::Canonical(words) => {
+                shape.check_database(words)?;
+                layout.pack(shape, words)
+            }
+            Database::Packed(pieces) => {
+                let mut packed = Vec::new();
+                let stripe = layout.stripe_bytes(shape);
+                for piece in &pieces {
+                    let piece = (**piece).as_ref();
+                    if piece.len() % stripe != 0 {
+                        let want = format!("a multiple of its stripe, {stripe}");
+                        let what = "a piece of the packed database";
+                        return Err(Error::Length { what, got: piece.len(), want, unit: "bytes" });
+                    }
+                    packed.extend_from_slice(piece);
+                }
+                let want = stripe * layout.stripes(shape);
+                if packed.len() != want {
+                    let (got, want) = (packed.len(), want.to_string());
+                    return Err(Error::Length { what: "packed database", got, want, unit: "bytes" });
+                }
+                packed
+            }
+        };
+        // The word of a channel (c * d + coefficient), a column (n, q) and a depth (j, k).
+        let stripe = layout.stripe_bytes(shape);
+        let width = shape.database.bytes();
+        let word = |channel: usize, column: usize, deep: usize| match layout {
+            Layout::Tiles16x64 => {
+                let rows = layout.stripe_rows();
+                packed[column / rows * stripe + Layout::tile_index(column % rows, deep)].into()
+            }
+            Layout::Rows => {
+                let (c, d) = (channel / shape.d, channel % shape.d);
+                let at = column * stripe + ((c * shape.depth() + deep) * shape.d + d) * width;
+                let mut word = [0u8; 8];
+                word[..width].copy_from_slice(&packed[at..at + width]);
+                u64::from_le_bytes(word)
+            }
+        };
+        // The chip flags what is no residue; it is refused here, where it has a place to name.
+        for channel in 0..shape.c() * shape.d {
+            let modulus = shape.moduli[channel / shape.d];
+            if modulus.max_residue() >= shape.database.max() {
+                continue;
+            }
+            for column in 0..shape.rows() {
+                for deep in 0..shape.depth() {
+                    let value = word(channel, column, deep);
+                    if value > modulus.max_residue() {
+                        let (j, k, n, q) =
+                            (deep / shape.k, deep % shape.k, column / shape.q, column % shape.q);
+                        let (c, d) = (channel / shape.d, channel % shape.d);
+                        let position = shape.database_index([j, n, k, q, c, d]);
+                        let modulus = modulus.to_string();
+                        return Err(Error::Residue { what: "database", value, position, modulus });
+                    }
+                }
+            }
+        }
+        let shape = Shape { m: self.gathered, ..shape.clone() };
+        let plan = Plan::new(&shape, &self.chip.build, self.mapping)?;
+        Ok(Box::new(ChipPlaced {
+            database: plan.lay_database(word),
+            bytes: packed.len(),
+            chip: self.chip.clone(),
+            options: self.options,
+            shape: self.shape.clone(),
+            plan,
+        }))
+    }
+
+    fn begin(&self, _: &Words) -> Result<Box<dyn Pass + '_>, Error> {
+        Err(Error::Unsupported { name: self.chip.name.into(), operation: "a contract over streamed stripes" })
+    }
+}
+
+struct ChipPlaced {
+    chip: Arc<Chip>,
+    options: Options,
+    shape: Shape,
+    /// For as many queries as one pass gathers.
+    plan: Plan,
+    /// B as it lies in each of the SSD's tiles.
+    database: Vec<Vec<u64>>,
+    bytes: usize,
+}
+
+impl Placed for ChipPlaced {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
+        let queries = self.shape.check_query(query)?;
+        let start = Instant::now();
+        let mut answer = Words::zeros(self.shape.query_word(), self.shape.answer_len(queries));
+        let mut hardware = Hardware::default();
+        let mut passes = 0;
+        let gathered = self.plan.queries();
+        for first in (0..queries).step_by(gathered) {
+            let plan = self.plan.for_queries(gathered.min(queries - first), &self.chip.build)?;
+            hardware = hardware + self.pass(&plan, query, first, &mut answer)?;
+            passes += 1;
+        }
+        let cost = Cost {
+            time: start.elapsed(),
+            database_bytes: (self.bytes * passes) as u64,
+            threads: 1,
+            hardware: Some(hardware),
+            ..Cost::default()
+        };
+        Ok((answer, cost))
+    }
+}
+
+impl ChipPlaced {
+    /// The queries from `first` on, as many as the plan gathers.
+    fn pass(&self, plan: &Plan, query: &Words, first: usize, answer: &mut Words) -> Result<Hardware, Error> {
+        let shape = &self.shape;
+        let stream = plan.stream(&self.database, |channel, row, deep| {
+            let (m, p) = (first + row / shape.p, row % shape.p);
+            let (c, d) = (channel / shape.d, channel % shape.d);
+            query.get(shape.query_index([m, deep / shape.k, p, deep % shape.k, c, d]))
+        });
+        let mut out = vec![0; plan.out_words()];
+        let mut descriptor = plan.descriptor.clone();
+        descriptor.resident = self.options.resident;
+        let hardware = self.chip.run(&descriptor, self.options.ssd_rate, &stream, &mut out)?;
+        let words = out.iter().flat_map(|word| plan.split(*word));
+        for (word, at) in words.zip(plan.results()) {
+            let Some((channel, column, row)) = at else { continue };
+            let (m, p) = (first + row / shape.p, row % shape.p);
+            let (c, d) = (channel / shape.d, channel % shape.d);
+            let at = shape.answer_index([m, column / shape.q, p, column % shape.q, c, d]);
+            match answer {
+                Words::U32(answer) => answer[at] = word as u32,
+                Words::U64(answer) => answer[at] = word,
+                _ => unreachable!("answers have 32- or 64-bit words"),
+            }
+        }
+        Ok(hardware)
+    }
+}
