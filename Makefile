@@ -1,36 +1,58 @@
 # What a person does with this repository. `make help` lists it.
 .POSIX:
 
-.PHONY: help demo test lint fuzz bench larger-than-memory constant-time tools-build tools-lint tools-fuzz
+.PHONY: help demo check test test-build test-rust test-hw test-repeat lint fuzz bench book larger-than-memory constant-time \
+	tools-build tools-lint tools-fuzz
 
 TOOLS = target/tools
-# Seconds for each fuzz target, and how many lookups the demo compares with SQL.
+# Seconds for each fuzz target, how many lookups the demo compares with SQL, and how often the suite is repeated.
 SECONDS = 120
 LOOKUPS = 100
+TIMES = 50
 
 help:
-	@echo "make demo     build blindcore, a table of Unicode's characters, and look some of them up in private"
-	@echo "make test     every test: the workspace's, the hardware's benches and proofs"
-	@echo "make lint     format, clippy, documentation, licences of dependencies"
-	@echo "make fuzz     every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
-	@echo "make bench    speeds of this machine, as JSON: lookup, then sum beside its peers"
+	@echo "make demo       build blindcore, a table of Unicode's characters, and look some of them up in private"
+	@echo "make check      format, clippy and the tests of what changed: about two minutes"
+	@echo "make test       every test: the workspace's, the hardware's benches and proofs"
+	@echo "make test-rust  the workspace's tests, with those chips that have been built; CRATES=\"math sum\" for some crates"
+	@echo "make test-hw    the hardware's libraries, lint, benches and proofs"
+	@echo "make test-repeat   the workspace's tests TIMES=$(TIMES) times, until one fails: for nights"
+	@echo "make lint       format, clippy, documentation, licences of dependencies"
+	@echo "make bench      speeds of this machine, as JSON: lookup, then sum beside its peers"
+	@echo "make fuzz       every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
+	@echo "make book       the book in docs/, as pages in target/book"
+	@echo "make constant-time   whether time shows secrets, of lookups, of decryption and of circuits"
 	@echo "make larger-than-memory   a server with a quarter of its database's size as memory (as root)"
-	@echo "make constant-time   whether time shows secrets, of decryption and of circuits"
 
 demo: tools-build
 	@python3 scripts/demo.py --lookups $(LOOKUPS)
 
+check: tools-lint
+	@python3 scripts/check.py
+
 test: tools-build
 	$(MAKE) -C hw -j 2 libraries
-	BLINDCORE_RTL=$$PWD/target/hw cargo test --workspace --locked
-	$(MAKE) -C hw lint dv proofs
+	BLINDCORE_RTL=$$PWD/target/hw python3 scripts/test.py
+	$(MAKE) -C hw check
+
+test-build: tools-build
+	python3 scripts/test.py --no-run
+
+test-rust: tools-build
+	python3 scripts/test.py $(CRATES:%=-p %)
+
+test-hw: tools-build
+	$(MAKE) -C hw -j 2 libraries
+	$(MAKE) -C hw check
+
+test-repeat: tools-build
+	python3 scripts/test.py --repeat $(TIMES)
 
 lint: tools-lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	test -x $(TOOLS)/bin/cargo-deny || cargo install --quiet --locked --debug cargo-deny --root $(TOOLS)
-	$(TOOLS)/bin/cargo-deny check bans licenses sources
+	python3 scripts/dependencies.py
 
 fuzz: tools-fuzz
 	test -x $(TOOLS)/bin/cargo-fuzz || cargo install --quiet --locked cargo-fuzz --root $(TOOLS)
@@ -40,10 +62,16 @@ bench: tools-build peers
 	@cargo run --quiet --release --locked --bin blindcore -- bench lookup --json
 	@cargo run --quiet --release --locked --bin blindcore -- bench sum --peers target/peers --json
 
+book: tools-build
+	@command -v mdbook >/dev/null || test -x $(TOOLS)/bin/mdbook || \
+	    cargo install --quiet --locked --no-default-features mdbook --root $(TOOLS)
+	@PATH="$$PATH:$$PWD/$(TOOLS)/bin" mdbook build --dest-dir $$PWD/target/book docs
+
 larger-than-memory: tools-build
 	@python3 scripts/larger_than_memory.py
 
 constant-time: tools-build
+	cargo test --quiet --locked -p blindcore-cli -p blindcore-lookup --test constant_work
 	@cargo run --quiet --release --locked -p blindcore-sum --example constant_time
 	@cargo run --quiet --release --locked -p blindcore-circuit --example constant_time
 
@@ -52,7 +80,7 @@ tools-build:
 	@sh scripts/tools.sh cargo cc c++ python3
 
 tools-lint:
-	@sh scripts/tools.sh cargo cc cargo-fmt cargo-clippy
+	@sh scripts/tools.sh cargo cc cargo-fmt cargo-clippy python3
 
 tools-fuzz:
 	@sh scripts/tools.sh cargo cc c++ rustup nightly

@@ -9,3 +9,7 @@ dv: $(READY) ## run the cocotb benches against their models: BENCH=name... for s
 .PHONY: proofs
 proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector and handshakes, and refute broken ones: PROOF=name...
 	$(PYTHON) dv/formal/prove.py --out $(OUT)/formal $(PROOF)
+
+.PHONY: check
+check: ## lint, dv and proofs, unless they have passed on these sources
+	@+python3 cached.py --stamp $(OUT)/checked --reads rtl dv Makefile requirements.txt -- $(MAKE) --no-print-directory lint dv proofs

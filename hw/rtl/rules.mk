@@ -25,8 +25,13 @@ CARDS := phepu phepu-card
 PARAMETERS_phepu := -GCHIPS=1
 PARAMETERS_phepu-card := -GCHIPS=8
 
-.PHONY: libraries full-adder lint
-libraries: $(foreach l,$(BOARDS) $(UNITS) $(OVERLAYS) $(CARDS),$(OUT)/lib$(l).so) ## build the simulated chips that `--device rtl:...` opens
+LIBRARIES := $(foreach l,$(BOARDS) $(UNITS) $(OVERLAYS) $(CARDS),$(OUT)/lib$(l).so)
+
+.PHONY: libraries libraries-now full-adder lint
+libraries: ## build the simulated chips that `--device rtl:...` opens, unless they are of these sources
+	@+python3 cached.py --stamp $(OUT)/libraries --reads rtl dv/models requirements.txt --makes $(LIBRARIES) -- \
+	  $(MAKE) --no-print-directory libraries-now
+libraries-now: $(LIBRARIES)
 full-adder: $(SLOW_UNITS:%=$(OUT)/lib%.so) ## the compute unit with one full adder a stage (minutes)
 
 # Verilator writes C++, which becomes one library with its run time and the shim. `$*` is the build's name; the fourth
