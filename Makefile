@@ -53,6 +53,7 @@ lint: tools-lint
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	python3 scripts/dependencies.py
+	python3 scripts/check_docs.py
 
 fuzz: tools-fuzz
 	test -x $(TOOLS)/bin/cargo-fuzz || cargo install --quiet --locked cargo-fuzz --root $(TOOLS)

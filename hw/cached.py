@@ -34,7 +34,8 @@ def main():
     if given.stamp.exists() and given.stamp.read_text() == now and all(path.exists() for path in given.makes):
         print(f"{given.stamp.name}: unchanged since it passed")
         return
-    if "n" in os.environ.get("MAKEFLAGS", "").split(" ")[0]:
+    flags = os.environ.get("MAKEFLAGS", "").split(" ")[0]
+    if "n" in flags and not flags.startswith("-"):
         return  # make -n: nothing runs, so nothing passes
     given.stamp.unlink(missing_ok=True)
     # Make's own pipe to its parent stays open for the makes below.
