@@ -23,7 +23,6 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Args, Command, Db, Hw, HwRun};
-use repro::Repro;
 
 /// How a command ended, when it did not fail.
 pub(crate) enum Outcome {
@@ -70,11 +69,10 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Circuit(command) => circuit::run(&config, command),
         Command::Sum(command) => sum::run(&config, command),
         Command::Bench(command) => bench::run(command),
-        Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::lookup::run(&args),
+        Command::Hw(Hw::Run(HwRun::Lookup(args))) => hw::lookup(&args),
         Command::Hw(Hw::Run(HwRun::Circuit(args))) => hw::circuit::run(&args),
         Command::Hw(Hw::Run(HwRun::Sum(args))) => hw::sum::run(&args),
-        Command::Repro(Repro::Sifo(args)) => repro::sifo::run(&args),
-        Command::Repro(Repro::Phepu(args)) => repro::phepu::run(&args),
-        Command::Hw(Hw::Report(args)) => hw::report::run(&args),
+        Command::Repro(command) => repro::run(&command),
+        Command::Hw(Hw::Report(args)) => hw::report(&args),
     }
 }

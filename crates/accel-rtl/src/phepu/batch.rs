@@ -191,9 +191,9 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use crate::phepu::compiler::{Execution, Group, IntegersModulo, Pace};
     use super::*;
     use crate::phepu::bigmod::power;
+    use crate::phepu::compiler::{Execution, Group, IntegersModulo, Pace};
 
     /// The least buffers that a card may have, so that rounds take one another's places.
     fn build(chips: usize) -> Build {

@@ -447,8 +447,8 @@ const REPORT: u32 = 2;
 mod tests {
     use std::sync::Arc;
 
-    use crate::phepu::compiler::isa::{Operation, Word};
     use super::*;
+    use crate::phepu::compiler::isa::{Operation, Word};
     use blindcore_accel::bigmod::Modulus;
 
     const BUILD: Build = Build {

@@ -254,8 +254,8 @@ fn horner(at: &Places, shifts: &[u32]) -> Vec<Operation> {
 
 #[cfg(test)]
 mod tests {
-    use crate::phepu::compiler::{IntegersModulo, Pace};
     use super::*;
+    use crate::phepu::compiler::{IntegersModulo, Pace};
 
     #[test]
     fn rows_add_up_to_the_weights() {

@@ -1,33 +1,65 @@
 //! `blindcore hw`: the papers' hardware, simulated, doing real work, and what was measured beside what was published.
 
-mod boards;
 pub(crate) mod circuit;
-pub(crate) mod lanes;
-pub(crate) mod lookup;
-pub(crate) mod report;
 pub(crate) mod sum;
-pub(crate) mod today;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use crate::output::Bar;
+use blindcore_repro::lookup::{self, LookupJob};
+use blindcore_repro::report;
+use serde_json::json;
 
-/// Where clocks went, drawn: each part with its share of all of them.
-fn bars(all: u64, parts: &[(&str, u64)]) -> String {
-    let mut text = String::new();
-    for (what, clocks) in parts {
-        let share = *clocks as f64 / all.max(1) as f64;
-        let bar = "#".repeat((share * 40.0).round() as usize);
-        let line = format!("  {what:22} {clocks:>12}  {:5.1} %  {bar}", 100.0 * share);
-        text += line.trim_end();
-        text.push('\n');
+use crate::output::{self, Bar};
+use crate::{Outcome, args};
+
+/// `blindcore hw run lookup`.
+pub(crate) fn lookup(args: &args::HwLookup) -> anyhow::Result<Outcome> {
+    let job = LookupJob {
+        dir: args.dir.as_deref(),
+        key: args.key.as_deref(),
+        index: args.index,
+        device: &args.device,
+        ssd_rate: args.ssd_rate()?,
+    };
+    let run = watched(|| lookup::run(&job))?;
+    if args.json {
+        output::json(&run.document())?;
+    } else {
+        let text = match run.value() {
+            None => format!("{}: not there\n", output::printable(&json!(run.key().unwrap_or_default()))),
+            Some(value) => {
+                let width = value.keys().map(|c| c.chars().count()).max().unwrap_or(0);
+                value.iter().map(|(c, v)| format!("  {c:width$}  {}\n", output::printable(v))).collect()
+            }
+        };
+        output::print(&format!("{text}\n{}", run.text()))?;
+        simulated(run.simulated());
     }
-    text
+    Ok(if run.value().is_some() { Outcome::Done } else { Outcome::NotThere })
+}
+
+/// `blindcore hw report`.
+pub(crate) fn report(args: &args::HwReport) -> anyhow::Result<Outcome> {
+    let report = report::make(args.results.as_deref(), &mut Bar::new())?;
+    if let Some(note) = report.note() {
+        output::note(note);
+    }
+    if args.json {
+        output::json(&report.document())?
+    } else {
+        output::print(&report.text())?
+    }
+    Ok(Outcome::Done)
+}
+
+/// How long a simulation took here.
+fn simulated(time: Duration) {
+    output::note(&format!("simulated in {:.1} s", time.as_secs_f64()));
 }
 
 /// Does something long, with a sign of life.
-pub(crate) fn watched<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+fn watched<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let (ends, ended) = mpsc::channel::<()>();
         let worker = scope.spawn(|| {

@@ -1,7 +1,6 @@
-//! `blindcore repro sifo`: Tables 5 to 11 of SIFO (2019).
+//! Tables 5 to 11 of SIFO (2019), by the model of its overlay and by simulation.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{OnceLock, mpsc};
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use blindcore_accel_rtl::sifo::{CLOCK, Cells, Overlay, Registers, SYNC_NS, Settings};
@@ -9,33 +8,29 @@ use blindcore_circuit::levels::Layers;
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::policy::Policy;
 use blindcore_circuit::problems::{self, published};
+use blindcore_units::Progress;
 use published::{PAGERANK, ROWS, Row};
 use serde_json::{Value, json};
 
-use crate::Outcome;
-use crate::hw::circuit;
-use crate::output::{self, Bar};
+use crate::jobs::run_all;
+use crate::labels::random_inputs;
+use crate::overlay;
+use crate::table::Table;
+use crate::text::number;
 
-#[derive(clap::Args)]
-pub(crate) struct Sifo {
-    /// Simulate the problems up to the 64-bit multiplication, on the chip that `make -C hw libraries` makes
-    #[arg(long)]
-    simulate: bool,
-    /// Only this table, 5 to 11; may be given several times
-    #[arg(long = "table", value_name = "N", value_parser = clap::value_parser!(u32).range(TABLES))]
-    tables: Vec<u32>,
-    /// Instead: today's overlay on the problems from the 8-bit multiplication on, simulated, beside the paper's times
-    #[arg(long, conflicts_with_all = ["simulate", "tables"])]
-    today: bool,
-    /// Print the rows as one JSON document
-    #[arg(long)]
-    json: bool,
+/// What is made.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Simulate the problems up to the 64-bit multiplication too.
+    pub simulate: bool,
+    /// Only these tables, of [`TABLES`]; all if there is none.
+    pub tables: Vec<u32>,
 }
 
 /// The largest problem that is simulated.
 const LARGEST_SIMULATED: &str = "mult64";
 /// The paper's tables of times.
-const TABLES: std::ops::RangeInclusive<i64> = 5..=11;
+pub const TABLES: std::ops::RangeInclusive<i64> = 5..=11;
 /// The rows that the host's wait is fitted to.
 const FITTED: [&str; 3] = ["hamming10", "mult64", "matmul20x20x4"];
 /// Bits of an AND's table (section 4.3).
@@ -115,57 +110,27 @@ impl Plan {
     }
 
     /// Runs all jobs, on all cores.
-    fn run(&self) -> anyhow::Result<Vec<Taken>> {
+    fn run(&self, progress: &mut dyn Progress) -> anyhow::Result<Vec<Taken>> {
         if self.simulate {
             drop(Overlay::open("rtl:sifo")?); // said at once, and not after seconds of counting
         }
-        // The longest first, as far as that can be known: the last to end should be short.
         let weight = |job: &Job| -> anyhow::Result<u64> {
             let (netlist, _) = self.sources[job.source].netlist()?;
             let share =
                 4 + if job.settings.block_ram == 0 { 2 } else { 0 } + if job.simulated { 60 } else { 0 };
             Ok(netlist.gates().len() as u64 * share)
         };
-        let mut order = Vec::new();
-        for (i, job) in self.jobs.iter().enumerate() {
-            order.push((weight(job)?, i));
-        }
-        order.sort_by_key(|(weight, i)| (std::cmp::Reverse(*weight), *i));
-        let all: u64 = order.iter().map(|(weight, _)| weight).sum();
-        let next = AtomicUsize::new(0);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(order.len());
-        std::thread::scope(|scope| {
-            let (tell, told) = mpsc::channel();
-            for _ in 0..threads {
-                let (tell, next, order) = (tell.clone(), &next, &order);
-                scope.spawn(move || {
-                    while let Some((weight, job)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        // Nobody listens any more after an error.
-                        if tell.send((*weight, *job, self.run_one(&self.jobs[*job]))).is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-            drop(tell);
-            let (mut taken, mut done, mut bar) = (vec![None; order.len()], 0, Bar::new());
-            bar.set("counting", 0, Some(all), false);
-            for (weight, job, result) in told {
-                taken[job] = Some(result?);
-                done += weight;
-                bar.set("counting", done, Some(all), false);
-            }
-            taken.into_iter().collect::<Option<Vec<_>>>().context("a thread ended early; report this")
-        })
+        let weights = self.jobs.iter().map(weight).collect::<anyhow::Result<Vec<u64>>>()?;
+        run_all("counting", &weights, |job| self.run_one(&self.jobs[job]), progress)
     }
 
     fn run_one(&self, job: &Job) -> anyhow::Result<Taken> {
         let (netlist, layers) = self.sources[job.source].netlist()?;
-        let placed = circuit::place(netlist, layers, &job.settings, job.policy)?;
+        let placed = overlay::place(netlist, layers, &job.settings, job.policy)?;
         let clocks = Overlay::estimate(&job.settings, &placed.program).cycles;
         let on_chip = if job.simulated {
             let chip = Overlay::with_settings("rtl:sifo", job.settings)?;
-            Some(circuit::garble(&chip, &placed, &circuit::random_inputs(netlist)?)?.clocks.cycles)
+            Some(overlay::garble(&chip, &placed, &random_inputs(netlist)?)?.clocks.cycles)
         } else {
             None
         };
@@ -185,7 +150,7 @@ struct Line {
 }
 
 /// A table of the paper: its lines by problem.
-struct Table {
+struct PaperTable {
     /// As the paper counts it; 0 for what is no table of it.
     number: u32,
     title: &'static str,
@@ -281,7 +246,7 @@ fn published_us(us: Option<u64>) -> Option<f64> {
 }
 
 impl Tables {
-    fn made(&self, taken: &[Taken]) -> Vec<Table> {
+    fn made(&self, taken: &[Taken]) -> Vec<PaperTable> {
         let time = |id: String, what: &str, job: usize, paper: Option<u64>| Line {
             id,
             what: what.to_owned(),
@@ -399,7 +364,7 @@ impl Tables {
                 line("ours.lifetimes", "ours, lifetimes", ours_lifetimes),
             ])
         });
-        let table = |number, title, note, problems| Table { number, title, note, problems };
+        let table = |number, title, note, problems| PaperTable { number, title, note, problems };
         vec![
             table(
                 5,
@@ -453,7 +418,7 @@ impl Tables {
 }
 
 /// The name and error of the row of Table 11 that is furthest from the paper, as a share of the paper's.
-fn furthest(tables: &[Table]) -> Option<(&'static str, f64)> {
+fn furthest(tables: &[PaperTable]) -> Option<(&'static str, f64)> {
     let table = tables.iter().find(|table| table.number == 11)?;
     let errors = table.problems.iter().filter_map(|(name, lines)| {
         let line = lines.first()?;
@@ -462,75 +427,73 @@ fn furthest(tables: &[Table]) -> Option<(&'static str, f64)> {
     errors.max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))
 }
 
-pub(crate) fn run(args: &Sifo) -> anyhow::Result<Outcome> {
-    if args.today {
-        return crate::hw::today::run(args.json);
-    }
+/// Makes the tables that are asked for.
+///
+/// # Errors
+/// Something is to be simulated and the chip is not built, stopped, or garbled anything but what the CPU does.
+pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Table> {
     let largest = ROWS.iter().find(|row| row.name == LARGEST_SIMULATED).context("a row of the paper's")?;
-    let mut all = Plan { simulate: args.simulate, most_simulated: largest.figures.gates, ..Plan::default() };
-    let tables = plan(&mut all, &args.tables);
-    let taken = all.run()?;
+    let mut all =
+        Plan { simulate: options.simulate, most_simulated: largest.figures.gates, ..Plan::default() };
+    let tables = plan(&mut all, &options.tables);
+    let taken = all.run(progress)?;
     let mut tables = tables.made(&taken);
-    tables.retain(|table| args.tables.is_empty() || args.tables.contains(&table.number));
+    tables.retain(|table| options.tables.is_empty() || options.tables.contains(&table.number));
     let furthest = furthest(&tables);
     let on_chip = taken.iter().filter_map(|t| Some((t.clocks, t.on_chip?)));
     let (simulated, same) =
         on_chip.fold((0, 0), |(n, same), (model, chip)| (n + 1, same + usize::from(model == chip)));
-    if args.json {
-        let of = |jobs: &[usize], clocks: &dyn Fn(&Taken) -> Option<u64>| match jobs {
-            [job] => clocks(&taken[*job]),
-            _ => None,
-        };
-        let rows: Vec<Value> = tables
-            .iter()
-            .flat_map(|table| &table.problems)
-            .flat_map(|(problem, lines)| lines.iter().map(move |line| (problem, line)))
-            .map(|(problem, line)| {
-                json!({
-                    "id": line.id, "problem": problem, "what": line.what, "value": line.value, "unit": line.unit,
-                    "paper": line.paper, "ratio": line.paper.map(|paper| line.value / paper),
-                    "clocks": of(&line.jobs, &|t| Some(t.clocks)), "rtl_clocks": of(&line.jobs, &|t| t.on_chip),
-                })
+    let of = |jobs: &[usize], clocks: &dyn Fn(&Taken) -> Option<u64>| match jobs {
+        [job] => clocks(&taken[*job]),
+        _ => None,
+    };
+    let rows: Vec<Value> = tables
+        .iter()
+        .flat_map(|table| &table.problems)
+        .flat_map(|(problem, lines)| lines.iter().map(move |line| (problem, line)))
+        .map(|(problem, line)| {
+            json!({
+                "id": line.id, "problem": problem, "what": line.what, "value": line.value, "unit": line.unit,
+                "paper": line.paper, "ratio": line.paper.map(|paper| line.value / paper),
+                "clocks": of(&line.jobs, &|t| Some(t.clocks)), "rtl_clocks": of(&line.jobs, &|t| t.on_chip),
             })
-            .collect();
-        output::json(&json!({
-            "rows": rows,
-            "table11": furthest.map(|(name, error)| json!({
-                "largest_error": error, "of": name, "host_wait_ns": SYNC_NS, "fitted_to": FITTED,
-            })),
-            "rtl": args.simulate.then(|| json!({"runs": simulated, "same_clocks": same})),
-        }))?;
-    } else {
-        let only: String = args.tables.iter().map(|n| format!(" --table {n}")).collect();
-        let simulate = if args.simulate { " --simulate" } else { "" };
-        let mut text = format!(
-            "# SIFO's overlay, here and in the paper\n\nMade by `blindcore repro sifo{simulate}{only}`; `README.md` says what to \
-             make of it. Times are clocks at 200 MHz.\n",
+        })
+        .collect();
+    let document = json!({
+        "rows": rows,
+        "table11": furthest.map(|(name, error)| json!({
+            "largest_error": error, "of": name, "host_wait_ns": SYNC_NS, "fitted_to": FITTED,
+        })),
+        "rtl": options.simulate.then(|| json!({"runs": simulated, "same_clocks": same})),
+    });
+    let only: String = options.tables.iter().map(|n| format!(" --table {n}")).collect();
+    let simulate = if options.simulate { " --simulate" } else { "" };
+    let mut text = format!(
+        "# SIFO's overlay, here and in the paper\n\nMade by `blindcore repro sifo{simulate}{only}`; `README.md` says what to \
+         make of it. Times are clocks at 200 MHz.\n",
+    );
+    if let Some((name, error)) = furthest {
+        text += &format!(
+            "\nTable 11's largest error: {:+.1} %, {name}. One parameter is fitted, to {}: the host's {SYNC_NS} ns from a \
+             batch's end to its next write, with the link at 300 MHz.\n",
+            100.0 * error,
+            FITTED.join(", "),
         );
-        if let Some((name, error)) = furthest {
-            text += &format!(
-                "\nTable 11's largest error: {:+.1} %, {name}. One parameter is fitted, to {}: the host's {SYNC_NS} ns from a \
-                 batch's end to its next write, with the link at 300 MHz.\n",
-                100.0 * error,
-                FITTED.join(", "),
-            );
-        }
-        if args.simulate {
-            text += &format!(
-                "\nThe SystemVerilog, simulated, takes the model's clocks in {same} of {simulated} runs; every table and label \
-                 of them is the CPU's.\n"
-            );
-        }
-        for table in &tables {
-            text += &markdown(table, &taken, args.simulate);
-        }
-        output::print(&text)?;
     }
-    Ok(Outcome::Done)
+    if options.simulate {
+        text += &format!(
+            "\nThe SystemVerilog, simulated, takes the model's clocks in {same} of {simulated} runs; every table and label \
+             of them is the CPU's.\n"
+        );
+    }
+    for table in &tables {
+        text += &markdown(table, &taken, options.simulate);
+    }
+    Ok(Table { document, text, notes: Vec::new() })
 }
 
 /// A table for people.
-fn markdown(table: &Table, taken: &[Taken], simulated: bool) -> String {
+fn markdown(table: &PaperTable, taken: &[Taken], simulated: bool) -> String {
     let Some((_, first)) = table.problems.first() else { return String::new() };
     let (mut head, mut rule) = ("| problem |".to_owned(), "|---|".to_owned());
     for line in first {
@@ -553,11 +516,6 @@ fn markdown(table: &Table, taken: &[Taken], simulated: bool) -> String {
         rule += "---|";
     }
     let mut text = format!("\n## {}\n\n{}\n\n{head}\n{rule}\n", table.title, table.note);
-    let number = |x: f64| match x {
-        1000.0.. => format!("{x:.0}"),
-        100.0.. => format!("{x:.1}"),
-        _ => format!("{x:.2}"),
-    };
     for (problem, lines) in &table.problems {
         text += &format!("| {problem} |");
         for (line, of_first) in lines.iter().zip(first) {

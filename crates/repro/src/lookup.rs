@@ -1,7 +1,7 @@
-//! `blindcore hw run lookup`: a real lookup on OnionChopper.
+//! A real lookup on OnionChopper, beside the same on the CPU.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_accel::{Device, Hardware};
@@ -13,21 +13,53 @@ use blindcore_store::{BuildOptions, SourceSpec, Stored};
 use blindcore_wire::codec::decode_record;
 use serde_json::{Map, Value, json};
 
-use super::bars;
-use crate::output::{self, Bar};
-use crate::{Outcome, args};
+use blindcore_units::bytes;
+
+use crate::text::bars;
 
 /// A small real table, for a first try without one.
-const ELEMENTS: &str = include_str!("../../../../testdata/elements.csv");
+const ELEMENTS: &str = include_str!("../../../testdata/elements.csv");
+
+/// What is looked up, and on what.
+#[derive(Clone, Copy, Debug)]
+pub struct LookupJob<'a> {
+    /// The database's folder; a table of the chemical elements if there is none.
+    pub dir: Option<&'a Path>,
+    /// The key; gold's symbol if nothing is named.
+    pub key: Option<&'a str>,
+    /// The row of a table without keys, counted from 0.
+    pub index: Option<u64>,
+    /// The chip, by its device's name.
+    pub device: &'a str,
+    /// The SSD's speed, as [`Options::ssd_rate`].
+    pub ssd_rate: (u16, u16),
+}
+
+/// A lookup that the chip and the CPU answered alike.
+#[derive(Clone, Debug)]
+pub struct LookupRun {
+    table: String,
+    key: Option<String>,
+    index: Option<u64>,
+    value: Option<Map<String, Value>>,
+    device: String,
+    cpu: String,
+    hardware: Hardware,
+    simulated: Duration,
+}
 
 /// One real lookup: the query is made, the simulated chip answers it, the CPU answers it too, the answer is decoded.
-pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
-    let options = Options { ssd_rate: args.ssd_rate()?, ..Options::default() };
-    let chip = OnionChopper::with_options(&args.device, options)?;
+///
+/// # Errors
+/// The chip is not built or refuses the table's shape; the table can't be read or changed since it was built; the key or the
+/// row does not fit the table; or chip and CPU answer differently.
+pub fn run(job: &LookupJob<'_>) -> anyhow::Result<LookupRun> {
+    let options = Options { ssd_rate: job.ssd_rate, ..Options::default() };
+    let chip = OnionChopper::with_options(job.device, options)?;
     let cpu = Cpu::open("cpu")?;
 
     let made; // a database that is made here is removed when this goes
-    let dir: &Path = match &args.dir {
+    let dir: &Path = match job.dir {
         Some(dir) => dir,
         None => {
             made = tempfile::tempdir().context(
@@ -52,10 +84,9 @@ pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
     let table = stored.description()?;
     let part = &stored.records;
     let geometry = part.params.geometry;
-    let key =
-        args.key.clone().or_else(|| (args.index.is_none() && args.dir.is_none()).then(|| "Au".to_owned()));
+    let key = job.key.or_else(|| (job.index.is_none() && job.dir.is_none()).then_some("Au"));
 
-    let (selection, fingerprint) = match (&key, args.index, table.index()) {
+    let (selection, fingerprint) = match (key, job.index, table.index()) {
         (Some(key), _, Some(index)) => {
             let (selection, fingerprint) = index.select(key.as_bytes());
             (selection, Some(fingerprint))
@@ -89,10 +120,7 @@ pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
         Ok(Server::new(part.params, device, part.shards.clone(), state)?.answer(&[&query])?)
     };
     let started = Instant::now();
-    let mut bar = Bar::new();
-    bar.set("simulating", 0, None, false);
     let (answers, cost) = serve(&chip)?;
-    drop(bar);
     let simulated = started.elapsed();
     let hardware = cost.hardware.context("the device counted nothing")?;
     let (on_cpu, _) = serve(&cpu)?;
@@ -108,42 +136,72 @@ pub(crate) fn run(args: &args::HwLookup) -> anyhow::Result<Outcome> {
     let values = record.map(|bytes| decode_record(bytes, columns.len())).transpose()?;
     let value: Option<Map<String, Value>> =
         values.map(|values| columns.iter().cloned().zip(values.iter().map(|v| v.to_json())).collect());
-    let seconds = hardware.cycles as f64 / THESIS_CLOCK;
-    if args.json {
-        let mut out = Map::new();
-        out.insert("found".into(), json!(value.is_some()));
-        out.insert("table".into(), json!(table.name()));
-        match &key {
-            Some(key) => out.insert("key".into(), json!(key)),
-            None => out.insert("index".into(), json!(args.index)),
-        };
-        out.insert("value".into(), json!(value));
-        out.insert("device".into(), json!(chip.name()));
-        out.insert("same_bits_as".into(), json!(cpu.name()));
-        out.insert("hardware".into(), describe(&hardware));
-        out.insert("seconds_at_2_ghz".into(), json!(seconds));
-        out.insert("simulation_seconds".into(), json!(simulated.as_secs_f64()));
-        output::json(&Value::Object(out))?;
-    } else {
-        let mut text = match &value {
-            None => format!("{}: not there\n", output::printable(&json!(key.as_deref().unwrap_or_default()))),
-            Some(value) => {
-                let width = value.keys().map(|c| c.chars().count()).max().unwrap_or(0);
-                value.iter().map(|(c, v)| format!("  {c:width$}  {}\n", output::printable(v))).collect()
-            }
-        };
-        text += &format!(
-            "\n{} answered, the same bits as {}: {} clocks, {:.1} us at the thesis's 2 GHz\n\n{}",
-            chip.name(),
-            cpu.name(),
-            hardware.cycles,
-            seconds * 1e6,
-            clocks(&hardware),
-        );
-        output::print(&text)?;
-        output::note(&format!("simulated in {:.1} s", simulated.as_secs_f64()));
+    Ok(LookupRun {
+        table: table.name().to_owned(),
+        key: key.map(str::to_owned),
+        index: job.index,
+        value,
+        device: chip.name().to_owned(),
+        cpu: cpu.name().to_owned(),
+        hardware,
+        simulated,
+    })
+}
+
+impl LookupRun {
+    /// The record, column by column; none if the key is not there.
+    #[must_use]
+    pub fn value(&self) -> Option<&Map<String, Value>> {
+        self.value.as_ref()
     }
-    Ok(if value.is_some() { Outcome::Done } else { Outcome::NotThere })
+
+    /// The key that was looked up, if it was one.
+    #[must_use]
+    pub fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    /// How long the simulation took here.
+    #[must_use]
+    pub fn simulated(&self) -> Duration {
+        self.simulated
+    }
+
+    fn seconds(&self) -> f64 {
+        self.hardware.cycles as f64 / THESIS_CLOCK
+    }
+
+    /// All of it for programs.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        let mut out = Map::new();
+        out.insert("found".into(), json!(self.value.is_some()));
+        out.insert("table".into(), json!(self.table));
+        match &self.key {
+            Some(key) => out.insert("key".into(), json!(key)),
+            None => out.insert("index".into(), json!(self.index)),
+        };
+        out.insert("value".into(), json!(self.value));
+        out.insert("device".into(), json!(self.device));
+        out.insert("same_bits_as".into(), json!(self.cpu));
+        out.insert("hardware".into(), describe(&self.hardware));
+        out.insert("seconds_at_2_ghz".into(), json!(self.seconds()));
+        out.insert("simulation_seconds".into(), json!(self.simulated.as_secs_f64()));
+        Value::Object(out)
+    }
+
+    /// What the chip did, for people; the record is [`LookupRun::value`].
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "{} answered, the same bits as {}: {} clocks, {:.1} us at the thesis's 2 GHz\n\n{}",
+            self.device,
+            self.cpu,
+            self.hardware.cycles,
+            self.seconds() * 1e6,
+            clocks(&self.hardware),
+        )
+    }
 }
 
 /// Where clocks went, drawn.
@@ -162,13 +220,13 @@ fn clocks(h: &Hardware) -> String {
     let t = h.traffic;
     text += &format!(
         "\n  SSD {} read; DRAM {} read, {} written; SRAM {} read, {} written; registers {} read; {} out\n",
-        output::bytes(t.ssd_read),
-        output::bytes(t.dram_read),
-        output::bytes(t.dram_written),
-        output::bytes(t.sram_read),
-        output::bytes(t.sram_written),
-        output::bytes(t.registers_read),
-        output::bytes(t.out),
+        bytes(t.ssd_read),
+        bytes(t.dram_read),
+        bytes(t.dram_written),
+        bytes(t.sram_read),
+        bytes(t.sram_written),
+        bytes(t.registers_read),
+        bytes(t.out),
     );
     text
 }

@@ -1,20 +1,24 @@
-//! Today's overlay on the problems of SIFO's Table 11, beside the paper's times.
+//! The half-gates overlay on the problems of SIFO's Table 11, beside the paper's times.
 
 use blindcore_accel_rtl::sifo::CLOCK;
 use blindcore_accel_rtl::sifo::half_gates::{HalfGates, Settings};
 use blindcore_circuit::overlay;
 use blindcore_circuit::problems::published::{self, ROWS};
+use blindcore_units::{Progress, Unit};
 use serde_json::json;
 
-use super::{circuit, lanes};
-use crate::Outcome;
-use crate::output::{self, Bar};
+use crate::half_gates::{self, Done};
+use crate::labels::random_inputs;
+use crate::table::Table;
 
 /// Whose netlists are garbled: from the 8-bit multiplication on.
 const FIRST: &str = "mult8";
 
 /// Garbles and evaluates each on the simulated chip, over the paper's link and with one that never holds it up.
-pub(crate) fn run(as_json: bool) -> anyhow::Result<Outcome> {
+///
+/// # Errors
+/// As [`half_gates::run`], or the chip is not built.
+pub fn make(progress: &mut dyn Progress) -> anyhow::Result<Table> {
     let device = "rtl:sifo-half-gates";
     let mut rows = Vec::new();
     let mut text = format!(
@@ -27,17 +31,18 @@ pub(crate) fn run(as_json: bool) -> anyhow::Result<Outcome> {
     );
     let first = ROWS.iter().position(|row| row.name == FIRST).expect("a row");
     let all: u64 = ROWS[first..].iter().map(|row| row.figures.gates).sum();
-    let (mut bar, mut done) = (Bar::new(), 0);
+    let mut done = 0;
     for row in &ROWS[first..] {
-        bar.set("simulating", done, Some(all), false);
+        progress.at("simulating", done, Some(all), Unit::Items);
         let netlist = published::netlist(row);
-        let inputs = circuit::random_inputs(&netlist)?;
+        let inputs = random_inputs(&netlist)?;
         let folded = overlay::folded(&netlist)?;
-        let take =
-            |netlist, settings| lanes::run(&HalfGates::with_settings(device, settings)?, netlist, &inputs);
+        let take = |netlist, settings| {
+            half_gates::run(&HalfGates::with_settings(device, settings)?, netlist, &inputs)
+        };
         let (bound, unbound) = (take(&netlist, Settings::BOARD)?, take(&netlist, Settings::UNBOUND)?);
         let (small, small_unbound) = (take(&folded, Settings::BOARD)?, take(&folded, Settings::UNBOUND)?);
-        let us = |taken: &lanes::Done| taken.garbling.clocks.cycles as f64 / CLOCK * 1e6;
+        let us = |taken: &Done| taken.garbling.clocks.cycles as f64 / CLOCK * 1e6;
         let paper = row.figures.fpga_us as f64;
         text += &format!(
             "| {} | {:.1} | {paper} | 1/{:.0} | {:.0} | {:.1} | {:.0} | {} | {:.1} | {:.1} | {:.0} |\n",
@@ -61,11 +66,6 @@ pub(crate) fn run(as_json: bool) -> anyhow::Result<Outcome> {
         }));
         done += row.figures.gates;
     }
-    drop(bar);
-    if as_json {
-        output::json(&json!({"made_by": "blindcore repro sifo --today --json", "rows": rows}))?;
-    } else {
-        output::print(&text)?;
-    }
-    Ok(Outcome::Done)
+    let document = json!({"made_by": "blindcore repro sifo --today --json", "rows": rows});
+    Ok(Table { document, text, notes: Vec::new() })
 }

@@ -1,8 +1,7 @@
-//! `blindcore repro phepu`: Figures 15.4.5 to 15.4.7 of PH-EPU (ISSCC 2023), on the simulated chip and card.
+//! Figures 15.4.5 to 15.4.7 of PH-EPU (ISSCC 2023), on the simulated chip and card.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -13,28 +12,36 @@ use blindcore_accel_rtl::phepu::compiler::{
     Assignment, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Dataflow, Machine, Task,
 };
 use blindcore_accel_rtl::phepu::{Context, Phepu as Chips, Settings};
-use clap::ValueEnum;
+use blindcore_units::Progress;
 use serde_json::{Value, json};
 
-use crate::Outcome;
-use crate::hw::sum::{compile, run_layer};
-use crate::output::{self, Bar};
+use crate::jobs::run_all;
+use crate::sum::{compile, run_layer};
+use crate::table::Table;
+use crate::text::number;
 
 /// A figure of the paper.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Figure {
-    /// Tasks over elements and chips, and beside software
-    #[value(name = "15.4.5")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Figure {
+    /// 15.4.5: tasks over elements and chips, and beside software.
     Scaling,
-    /// Rates of primitive operations, and what sparse weights save
-    #[value(name = "15.4.6")]
+    /// 15.4.6: rates of primitive operations, and what sparse weights save.
     Rates,
-    /// The chip's and the card's figures
-    #[value(name = "15.4.7")]
+    /// 15.4.7: the chip's and the card's figures.
     Specification,
 }
 
 impl Figure {
+    /// Its number in the paper.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scaling => "15.4.5",
+            Self::Rates => "15.4.6",
+            Self::Specification => "15.4.7",
+        }
+    }
+
     fn title(self) -> &'static str {
         match self {
             Self::Scaling => "Figure 15.4.5: elements, chips, and software",
@@ -44,17 +51,13 @@ impl Figure {
     }
 }
 
-#[derive(clap::Args)]
-pub(crate) struct Phepu {
-    /// Only this figure; may be given several times
-    #[arg(long = "figure", value_name = "N", value_enum)]
-    figures: Vec<Figure>,
-    /// Leave the CPU out: what is left is the same on every machine
-    #[arg(long)]
-    no_cpu: bool,
-    /// Print the rows as one JSON document
-    #[arg(long)]
-    json: bool,
+/// What is made.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Only these figures; all if there is none.
+    pub figures: Vec<Figure>,
+    /// Leave the CPU out: what is left is the same on every machine.
+    pub no_cpu: bool,
 }
 
 /// Numbers that look random and are the same each time.
@@ -224,8 +227,8 @@ impl Job {
     }
 
     /// What it is likely to take, to begin with the longest.
-    fn weight(self) -> usize {
-        match self {
+    fn weight(self) -> u64 {
+        let weight = match self {
             Self::Powers { bits, bases, card } => bases * bits / 512 * if card { 2 } else { 1 },
             Self::Inverses(count) => 8 * count,
             Self::Weighing { layer, elements, card, .. } => {
@@ -235,40 +238,9 @@ impl Job {
                 };
                 outputs * if card { 2 } else { 1 }
             }
-        }
+        };
+        weight as u64
     }
-}
-
-/// Runs all jobs, on all cores.
-fn run_jobs(jobs: &[Job]) -> anyhow::Result<Vec<Taken>> {
-    let mut order: Vec<usize> = (0..jobs.len()).collect();
-    order.sort_by_key(|job| std::cmp::Reverse(jobs[*job].weight()));
-    let all: usize = jobs.iter().map(|job| job.weight()).sum();
-    let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    std::thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
-        for _ in 0..threads {
-            let (tell, next, order) = (tell.clone(), &next, &order);
-            scope.spawn(move || {
-                while let Some(job) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    // Nobody listens any more after an error.
-                    if tell.send((*job, jobs[*job].run())).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        drop(tell);
-        let (mut taken, mut done, mut bar) = (vec![None; jobs.len()], 0, Bar::new());
-        bar.set("simulating", 0, Some(all as u64), false);
-        for (job, result) in told {
-            taken[job] = Some(result?);
-            done += jobs[job].weight();
-            bar.set("simulating", done as u64, Some(all as u64), false);
-        }
-        taken.into_iter().collect::<Option<Vec<_>>>().context("a thread ended early; report this")
-    })
 }
 
 /// A figure of ours, and the paper's where it has one.
@@ -365,8 +337,12 @@ fn dense_rate(outputs: usize, clocks: u64) -> f64 {
     (8 * TERMS * outputs) as f64 / clocks as f64 * CLOCK_HZ / 1e6
 }
 
-pub(crate) fn run(args: &Phepu) -> anyhow::Result<Outcome> {
-    let want = |figure| args.figures.is_empty() || args.figures.contains(&figure);
+/// Makes the figures that are asked for.
+///
+/// # Errors
+/// The chips are not built, stopped, or computed anything but what they should.
+pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Table> {
+    let want = |figure| options.figures.is_empty() || options.figures.contains(&figure);
     drop(Job::open(false, true)?); // said at once, and not after seconds
     let (scaling, rates, specification) =
         (want(Figure::Scaling), want(Figure::Rates), want(Figure::Specification));
@@ -389,11 +365,14 @@ pub(crate) fn run(args: &Phepu) -> anyhow::Result<Outcome> {
     let sparse = plan(rates, &mut |j| SPARSITY.map(|z| j.sparse(z, false)).to_vec());
     let linked = plan(scaling || specification, &mut |j| vec![j.sparse(SPARSITY[3], true)]);
     let long = plan(rates, &mut |j| vec![j.long(Dataflow::BitSerial), j.long(Dataflow::Buckets)]);
-    let taken = run_jobs(&jobs.0)?;
+    let jobs = jobs.0;
+    let weights: Vec<u64> = jobs.iter().map(|job| job.weight()).collect();
+    let taken = run_all("simulating", &weights, |job| jobs[job].run(), progress)?;
     let clocks = |job: usize| taken[job].clocks;
     let gain = |jobs: &[usize], i: usize| clocks(jobs[0]) as f64 / clocks(jobs[i]) as f64;
     let mega = |job: usize| taken[job].multiplications as f64 / clocks(job) as f64 * CLOCK_HZ / 1e6;
 
+    let mut notes = Vec::new();
     let mut lines = Vec::new();
     let mut line = |figure, id: String, what: String, value: f64, unit, paper| {
         lines.push(Line { figure, id: format!("phepu.{id}"), what, value, unit, paper, measured: false });
@@ -516,12 +495,12 @@ pub(crate) fn run(args: &Phepu) -> anyhow::Result<Outcome> {
         );
         let card = dense_rate(8 * CHIP_ELEMENTS, clocks(cards[3]));
         line(figure, "card.mac".into(), rate("the same, the card"), card, "M/s", Some(355.0));
-        lines.extend(areas());
+        lines.extend(areas(&mut notes));
     }
-    if !args.no_cpu && scaling {
+    if !options.no_cpu && scaling {
         lines.extend(software(&taken, linked[0], &cards)?);
     }
-    show(args, &lines)
+    Ok(Table { document: document(&lines), text: text(options, &lines), notes })
 }
 
 /// A NAND2 of osu018, the unit in which its areas become gates, in square micrometres.
@@ -537,7 +516,7 @@ const SRAM_KB: f64 = 2968.0;
 
 /// What synthesis gave for the blocks, and the chip that they make, from the results that `make -C hw syn` keeps; nothing
 /// if they are not there.
-fn areas() -> Vec<Line> {
+fn areas(notes: &mut Vec<String>) -> Vec<Line> {
     let folder = Path::new("hw/syn/results");
     let area = |name: &str| -> Option<f64> {
         let text = std::fs::read_to_string(folder.join(format!("{name}.osu018_stdcells.json"))).ok()?;
@@ -561,7 +540,7 @@ fn areas() -> Vec<Line> {
             line(id, format!("{what}, osu018 (180 nm)"), um2 / 1e6, "mm2", None);
         }
         if area.is_none() {
-            output::note(&format!("without the area of {name}: it is not in hw/syn/results of this folder"));
+            notes.push(format!("without the area of {name}: it is not in hw/syn/results of this folder"));
         }
         gates = gates.zip(area).map(|(gates, um2)| gates + of_element * um2 / NAND2);
     }
@@ -627,32 +606,20 @@ fn software(taken: &[Taken], chip: usize, cards: &[usize]) -> anyhow::Result<Vec
     Ok(lines)
 }
 
-fn number(x: f64) -> String {
-    match x {
-        1000.0.. => format!("{x:.0}"),
-        100.0.. => format!("{x:.1}"),
-        _ => format!("{x:.2}"),
-    }
+fn document(lines: &[Line]) -> Value {
+    let rows = lines.iter().map(|line| {
+        json!({
+            "id": line.id, "figure": line.figure.name(), "what": line.what, "value": line.value, "unit": line.unit,
+            "paper": line.paper, "ratio": line.paper.map(|paper| line.value / paper), "measured_here": line.measured,
+        })
+    });
+    json!({"rows": rows.collect::<Vec<Value>>()})
 }
 
-fn show(args: &Phepu, lines: &[Line]) -> anyhow::Result<Outcome> {
-    if args.json {
-        let rows = lines.iter().map(|line| {
-            json!({
-                "id": line.id, "figure": line.figure.to_possible_value().map(|v| v.get_name().to_owned()), "what": line.what,
-                "value": line.value, "unit": line.unit, "paper": line.paper,
-                "ratio": line.paper.map(|paper| line.value / paper), "measured_here": line.measured,
-            })
-        });
-        output::json(&json!({"rows": rows.collect::<Vec<Value>>()}))?;
-        return Ok(Outcome::Done);
-    }
-    let figures: String = args
-        .figures
-        .iter()
-        .filter_map(|figure| Some(format!(" --figure {}", figure.to_possible_value()?.get_name())))
-        .collect();
-    let without = if args.no_cpu { " --no-cpu" } else { "" };
+fn text(options: &Options, lines: &[Line]) -> String {
+    let figures: String =
+        options.figures.iter().map(|figure| format!(" --figure {}", figure.name())).collect();
+    let without = if options.no_cpu { " --no-cpu" } else { "" };
     let mut text = format!(
         "# PH-EPU, here and in the paper\n\nMade by `blindcore repro phepu{figures}{without}`; `README.md` says what to make of \
          it. Clocks are the simulated hardware's, times at 500 MHz. Of Figure 15.4.6 powers alone have the card's bandwidths, \
@@ -671,6 +638,5 @@ fn show(args: &Phepu, lines: &[Line]) -> anyhow::Result<Outcome> {
                 &format!("| {} | {} | {} | {paper} | {ratio} |\n", line.what, number(line.value), line.unit);
         }
     }
-    output::print(&text)?;
-    Ok(Outcome::Done)
+    text
 }

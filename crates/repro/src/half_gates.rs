@@ -1,4 +1,4 @@
-//! A circuit on today's overlay: subcircuits of one shape side by side in its lanes.
+//! A circuit on the half-gates overlay: subcircuits of one shape side by side in its lanes.
 
 use std::time::{Duration, Instant};
 
@@ -12,21 +12,30 @@ use blindcore_circuit::overlay::{self, Share};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use super::bars;
-use super::circuit::fill;
-use crate::output;
+use crate::labels::fill;
+use blindcore_units::bytes;
+
+use crate::text::bars;
 
 /// What was garbled and evaluated, and what it took.
-pub(crate) struct Done {
-    pub(crate) garbling: Report,
-    pub(crate) evaluation: Report,
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// The chip's report of garbling.
+    pub garbling: Report,
+    /// And of evaluating.
+    pub evaluation: Report,
     /// ANDs that were garbled, those in lanes with nothing of their own to do left out.
-    pub(crate) ands: usize,
-    pub(crate) table_bytes: usize,
-    pub(crate) shares: usize,
-    pub(crate) lanes: usize,
-    pub(crate) copies: usize,
-    pub(crate) outputs: Vec<Vec<bool>>,
+    pub ands: usize,
+    /// Bytes of all tables.
+    pub table_bytes: usize,
+    /// Programs, one after the other.
+    pub shares: usize,
+    /// Lanes of the chip.
+    pub lanes: usize,
+    /// The most copies of a subcircuit in a lane.
+    pub copies: usize,
+    /// The bits of each output.
+    pub outputs: Vec<Vec<bool>>,
     simulated: Duration,
 }
 
@@ -56,7 +65,10 @@ fn wanted(share: &Share) -> Vec<u32> {
 
 /// Garbles on the chip and on the CPU, compares every table and every label that is wanted, evaluates on the chip, and
 /// decodes.
-pub(crate) fn run(chip: &HalfGates, netlist: &Netlist, inputs: &[Vec<bool>]) -> anyhow::Result<Done> {
+///
+/// # Errors
+/// The chip can't hold the circuit or stopped; or a table, a label or an output is not the CPU's.
+pub fn run(chip: &HalfGates, netlist: &Netlist, inputs: &[Vec<bool>]) -> anyhow::Result<Done> {
     let start = Instant::now();
     let cpu = Cpu::open("cpu")?;
     let first_gate_wire = netlist.first_gate_wire().index();
@@ -153,15 +165,21 @@ pub(crate) fn run(chip: &HalfGates, netlist: &Netlist, inputs: &[Vec<bool>]) -> 
 }
 
 impl Done {
-    pub(crate) fn seconds(&self) -> f64 {
+    /// Seconds of garbling at the chip's clock.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
         self.garbling.clocks.cycles as f64 / CLOCK
     }
 
-    pub(crate) fn ands_a_second(&self) -> f64 {
+    /// ANDs garbled per second at the chip's clock.
+    #[must_use]
+    pub fn ands_a_second(&self) -> f64 {
         if self.garbling.clocks.cycles == 0 { 0.0 } else { self.ands as f64 / self.seconds() }
     }
 
-    pub(super) fn document(&self, settings: &Settings) -> Value {
+    /// All of it for programs.
+    #[must_use]
+    pub fn document(&self, settings: &Settings) -> Value {
         let of = |report: &Report| {
             let c = report.clocks;
             json!({
@@ -180,7 +198,9 @@ impl Done {
         })
     }
 
-    pub(super) fn text(&self, device: &str, settings: &Settings) -> String {
+    /// What the chip did, for people.
+    #[must_use]
+    pub fn text(&self, device: &str, settings: &Settings) -> String {
         let (g, e) = (self.garbling, self.evaluation);
         let link =
             if settings.dma.is_some() { "over PCIe Gen3 x8" } else { "with a link that never holds it up" };
@@ -194,7 +214,7 @@ impl Done {
             g.clocks.cycles,
             self.seconds() * 1e6,
             self.ands_a_second() / 1e6,
-            output::bytes(self.table_bytes as u64),
+            bytes(self.table_bytes as u64),
             e.clocks.cycles as f64 / CLOCK * 1e6,
         );
         let c = g.clocks;
@@ -215,7 +235,9 @@ impl Done {
         text
     }
 
-    pub(super) fn simulated(&self) -> Duration {
+    /// How long the simulation took here.
+    #[must_use]
+    pub fn simulated(&self) -> Duration {
         self.simulated
     }
 }

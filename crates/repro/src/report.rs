@@ -1,4 +1,4 @@
-//! `blindcore hw report`: what was measured of the hardware beside what was published.
+//! What was measured of the hardware beside what was published.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,7 @@ use blindcore_accel_rtl::onionchopper::measure::{self, THESIS_CLOCK, THESIS_CYCL
 use blindcore_accel_rtl::onionchopper::{OnionChopper, Options, SSD_RATE};
 use serde_json::{Value, json};
 
-use crate::output::{self, Bar};
-use crate::{Outcome, args};
+use blindcore_units::{Progress, Unit};
 
 /// Square millimetres of the thesis's chip, 99.54 % of them compute units (section 6.4).
 const THESIS_AREA: f64 = 6.87;
@@ -21,6 +20,7 @@ const THESIS_ENERGY: f64 = 169.09;
 const THESIS_MACS: f64 = 17_179_869_184.0;
 
 /// A figure of ours, and the thesis's where it has one.
+#[derive(Clone, Debug)]
 struct Line {
     id: String,
     what: String,
@@ -30,41 +30,68 @@ struct Line {
     from: String,
 }
 
+/// Figures of the hardware, and what is missing among them.
+#[derive(Clone, Debug)]
+pub struct Report {
+    lines: Vec<Line>,
+    note: Option<String>,
+}
+
 /// What can be measured, measured now; what was synthesised, from the results that are kept; beside the thesis.
-pub(crate) fn run(args: &args::HwReport) -> anyhow::Result<Outcome> {
+///
+/// `results` is the folder of the synthesis results, `hw/syn/results` if none is named.
+///
+/// # Errors
+/// There are neither chips to simulate nor results to read; or the results that are named can't be read.
+pub fn make(results: Option<&Path>, progress: &mut dyn Progress) -> anyhow::Result<Report> {
     // Results that can't be read are said before seconds of simulation; half a report is one.
-    let gates = match synthesised(args.results.as_deref()) {
-        Err(e) if args.results.is_some() => return Err(e),
+    let gates = match synthesised(results) {
+        Err(e) if results.is_some() => return Err(e),
         gates => gates,
     };
-    let (mut lines, gates) = match (simulated(), gates) {
+    let mut note = None;
+    let (mut lines, gates) = match (simulated(progress), gates) {
         (Err(e), Err(_)) => return Err(e),
         (Err(e), Ok(gates)) => {
-            output::note(&format!("without simulation: {e:#}"));
+            note = Some(format!("without simulation: {e:#}"));
             (Vec::new(), gates)
         }
         (Ok(lines), Err(e)) => {
-            output::note(&format!("without synthesis: {e:#}"));
+            note = Some(format!("without synthesis: {e:#}"));
             (lines, Vec::new())
         }
         (Ok(lines), Ok(gates)) => (lines, gates),
     };
     lines.extend(gates);
-    if args.json {
-        let rows: Vec<Value> = lines
-            .iter()
-            .map(|l| {
-                json!({
-                    "id": l.id, "what": l.what, "value": l.value, "unit": l.unit, "paper": l.paper,
-                    "ratio": l.paper.map(|p| l.value / p), "from": l.from,
-                })
+    Ok(Report { lines, note })
+}
+
+impl Report {
+    /// Which half is missing, and why.
+    #[must_use]
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// The rows for programs.
+    #[must_use]
+    pub fn document(&self) -> Value {
+        let rows = self.lines.iter().map(|l| {
+            json!({
+                "id": l.id, "what": l.what, "value": l.value, "unit": l.unit, "paper": l.paper,
+                "ratio": l.paper.map(|p| l.value / p), "from": l.from,
             })
-            .collect();
-        output::json(&json!({"rows": rows}))?;
-    } else {
+        });
+        json!({"rows": rows.collect::<Vec<Value>>()})
+    }
+
+    /// A table for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let lines = &self.lines;
         let wide = lines.iter().map(|l| l.what.chars().count()).max().unwrap_or(0);
         let mut text = format!("{:wide$} {:>14} {:6} {:>14} {:>9}\n", "", "here", "", "thesis", "ratio");
-        for l in &lines {
+        for l in lines {
             let number = |x: f64| match x.abs() {
                 1e14.. => format!("{x:.3e}"),
                 1e3.. if x.fract() == 0.0 => format!("{x:.0}"),
@@ -75,19 +102,17 @@ pub(crate) fn run(args: &args::HwReport) -> anyhow::Result<Outcome> {
             text +=
                 &format!("{:wide$} {:>14} {:6} {paper:>14} {ratio:>9}\n", l.what, number(l.value), l.unit);
         }
-        output::print(&text)?;
+        text
     }
-    Ok(Outcome::Done)
 }
 
 /// Cycles, on simulated chips.
-fn simulated() -> anyhow::Result<Vec<Line>> {
-    let mut bar = Bar::new();
+fn simulated(progress: &mut dyn Progress) -> anyhow::Result<Vec<Line>> {
     let mut step = {
         let mut done = 0;
         move || {
             done += 1;
-            bar.set("simulating", done, Some(8), false);
+            progress.at("simulating", done, Some(8), Unit::Items);
         }
     };
     let open = |name: &str, options: Options| OnionChopper::with_options(name, options);

@@ -9,23 +9,27 @@ use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::overlay::Placed;
 use serde_json::{Value, json};
 
-use super::circuit::{Fresh, decode};
-use crate::output::{self, Bar};
+use crate::labels::{Fresh, decode};
+use blindcore_units::bytes;
 
 /// Bytes a second between boards: a network of 10 Gbit/s.
 const NETWORK: f64 = 1.25e9;
 
 /// What several boards took, and one.
-pub(super) struct Several {
+#[derive(Clone, Debug)]
+pub struct Several {
     taken: BoardClocks,
     one: u64,
     ands: usize,
-    pub(super) outputs: Vec<Vec<bool>>,
+    outputs: Vec<Vec<bool>>,
 }
 
 /// Garbles on as many simulated boards, one after the other, makes sure that the tables are those of the CPU, and evaluates
-/// them there.
-pub(super) fn run(
+/// them there. Their number is 1 to 16.
+///
+/// # Errors
+/// The chip is not built, can't hold the circuit or stopped; or its tables are not the CPU's, or not the circuit's.
+pub fn run(
     device: &str,
     settings: &Settings,
     netlist: &Netlist,
@@ -35,9 +39,7 @@ pub(super) fn run(
 ) -> anyhow::Result<Several> {
     let cut = Cut::new(&placed.program, boards);
     let mut chips = Vec::new();
-    let mut bar = Bar::new();
-    for board in 0..boards {
-        bar.set("powering boards", board as u64, Some(boards as u64), false);
+    for _ in 0..boards {
         chips.push(Overlay::with_settings(device, *settings)?);
     }
     let scheme = Scheme::InsecureSifo;
@@ -50,9 +52,7 @@ pub(super) fn run(
     let ands = placed.program.ands();
     let mut tables = vec![0; ands * scheme.table_bytes()];
     let mut cpu_tables = tables.clone();
-    bar.set("simulating", 0, None, false);
     let taken = cut.run(&chips, &offset, 0, &mut labels, &mut tables)?;
-    drop(bar);
     let cpu = Cpu::open("cpu")?;
     let garbler = cpu.garble(&scheme)?;
     garbler.garble(cut.whole(), &offset, 0, &mut whole, &mut cpu_tables)?;
@@ -66,6 +66,10 @@ pub(super) fn run(
         active.set(*slot, 0, whole_active.get(*value, 0));
     }
     let outputs = decode(netlist, placed, &labels, &active, &offset)?;
+    anyhow::ensure!(
+        outputs == netlist.evaluate(inputs)?,
+        "{device}'s tables don't evaluate to what the circuit computes; report this"
+    );
     let one = Cut::new(&placed.program, 1).estimate(settings).cycles;
     Ok(Several { taken, one, ands, outputs })
 }
@@ -82,7 +86,15 @@ impl Several {
         if garbling + moving > 0.0 { one / (garbling + moving) } else { 1.0 }
     }
 
-    pub(super) fn document(&self, circuit: &str) -> Value {
+    /// The bits of each output.
+    #[must_use]
+    pub fn outputs(&self) -> &[Vec<bool>] {
+        &self.outputs
+    }
+
+    /// All of it for programs.
+    #[must_use]
+    pub fn document(&self, circuit: &str) -> Value {
         let [garbling, moving, one] = self.microseconds();
         json!({
             "circuit": circuit,
@@ -102,14 +114,16 @@ impl Several {
         })
     }
 
-    pub(super) fn text(&self, device: &str, circuit: &str) -> String {
+    /// All of it for people, under the circuit's name.
+    #[must_use]
+    pub fn text(&self, device: &str, circuit: &str) -> String {
         let [garbling, moving, one] = self.microseconds();
         let mut text = format!(
             "{} boards of {device} garbled {} ANDs of {} in {} steps, every table as cpu has it, which \
              evaluated them to the outputs in the clear\n",
             self.taken.boards.len(),
             self.ands,
-            output::printable(&json!(circuit)),
+            circuit,
             self.taken.steps,
         );
         for (board, clocks) in self.taken.boards.iter().enumerate() {
@@ -119,7 +133,7 @@ impl Several {
             "{garbling:.1} us at 200 MHz, step by step with the slowest, and {moving:.1} us for {} labels ({}) at 10 Gbit/s; \
              one board {one:.1} us: {:.2}x\n",
             self.taken.labels_moved,
-            output::bytes(self.taken.bytes_moved as u64),
+            bytes(self.taken.bytes_moved as u64),
             self.speedup(),
         );
         text

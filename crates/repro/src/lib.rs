@@ -1,0 +1,34 @@
+//! The papers' hardware at work, and the papers' figures made again beside those that they published.
+//!
+//! | module | what it makes |
+//! |---|---|
+//! | [`lookup`] | a real lookup on OnionChopper |
+//! | [`overlay`], [`boards`] | a real circuit on one of SIFO's boards, or on several |
+//! | [`half_gates`] | a real circuit on the half-gates overlay |
+//! | [`sum`] | a convolution of encrypted numbers on PH-EPU |
+//! | [`report`] | what was measured and synthesised of OnionChopper, beside the thesis |
+//! | [`sifo`], [`half_gates_table`] | Tables 5 to 11 of SIFO (2019), and the half-gates overlay beside them |
+//! | [`phepu`] | Figures 15.4.5 to 15.4.7 of PH-EPU (2023) |
+//!
+//! Every run is compared with the CPU, to the bit, before anything is told of it. Results are values with a `document()`,
+//! the JSON that `blindcore hw` and `blindcore repro` print, and a `text()` for people. Chips come from
+//! `make -C hw libraries`; without them each function says so.
+//!
+//! Errors are for whoever runs a measurement: one line with a remedy, not kinds to match on.
+
+pub mod boards;
+pub mod half_gates;
+pub mod half_gates_table;
+mod jobs;
+mod labels;
+pub mod lookup;
+pub mod overlay;
+pub mod phepu;
+pub mod report;
+pub mod sifo;
+pub mod sum;
+mod table;
+mod text;
+
+pub use labels::random_inputs;
+pub use table::Table;
