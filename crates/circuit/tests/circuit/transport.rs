@@ -131,7 +131,7 @@ fn certificates_that_expired_are_turned_away() {
     // The listener's is seen by whoever connects, and the other way round.
     for (listens, connects) in [("old", "bob"), ("alice", "old")] {
         let security = tls(dir.path(), listens, connects, "");
-        let short = Timeouts { wait: Duration::from_secs(2), peer: Duration::from_secs(2) };
+        let short = Timeouts { wait: Duration::from_secs(5), peer: Duration::from_secs(5) };
         let listener = transport::listen("127.0.0.1:0", &security, short).unwrap();
         let address = listener.address().unwrap().to_string();
         std::thread::scope(|scope| {

@@ -241,14 +241,17 @@ fn a_table_built_anew_is_another() {
         let _ = std::fs::remove_dir_all(folder.join("book.db"));
         assert_eq!(code(&run(folder, &build)), 0);
     }
-    let first = Serving::start(dir.path(), &["book.db"]);
+    // An address of this test's own, where the machine has more than one for itself: at 127.0.0.1 somebody's connection
+    // could take the port between the servers.
+    let host = if cfg!(target_os = "linux") { "127.77.1.2" } else { "127.0.0.1" };
+    let first = Serving::start_at(dir.path(), &["book.db"], &format!("{host}:0"));
     let port = first.url.rsplit(':').next().unwrap().to_owned();
     let options = blindcore_client::Options { cache: blindcore_client::CacheDir::None, ..Default::default() };
     let client = runtime.block_on(blindcore_client::Client::connect_with(&first.url, options)).unwrap();
     let table = runtime.block_on(client.table("book")).unwrap();
     assert!(runtime.block_on(table.get("name 7")).unwrap().found.is_some());
     assert_eq!(first.terminate().0, 0);
-    let _second = Serving::start_at(&copy, &["book.db"], &format!("127.0.0.1:{port}"));
+    let _second = Serving::start_at(&copy, &["book.db"], &format!("{host}:{port}"));
     let error = runtime.block_on(table.get("name 7")).unwrap_err();
     assert!(matches!(error, blindcore_client::Error::Refused { .. }), "{error}");
     assert!(error.to_string().contains("open the table again"), "{error}");
@@ -268,7 +271,8 @@ fn a_server_drains_and_its_log_holds_no_key() {
     let (code, log) = server.terminate();
     assert_eq!(code, 0, "{log}");
     assert!(log.contains("drained") && log.contains("queries=1"), "{log}");
-    assert!(!log.contains("name 123") && !log.contains("5550123"), "{log}");
+    let said = |number: &str| log.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number);
+    assert!(!log.contains("name 123") && !said("5550123"), "{log}");
 }
 
 #[test]

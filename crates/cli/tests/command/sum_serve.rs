@@ -77,11 +77,15 @@ fn scores_are_those_of_the_plain_rows() {
     let floats =
         json(&score(&server, dir, &["--model", "line", "--key", "b.key", "--in", "floats.csv", "--json"]));
     assert_eq!(floats["scores"], json!([40.0]));
+    // So long that no random identifier in a log holds its digits.
+    std::fs::write(dir.join("long.csv"), "2105273941,0,0\n").unwrap();
+    let long = score(&server, dir, &["--model", "line", "--key", "a.key", "--in", "long.csv"]);
+    assert_eq!(stdout(&long), "21052739410\n", "{}", stderr(&long));
     #[cfg(unix)]
     {
         let (code, log) = server.terminate();
         assert_eq!(code, 0, "{log}");
-        assert!(log.contains("scored") && !log.contains("360"), "{log}");
+        assert!(log.contains("scored") && !log.contains("2105273941"), "{log}");
     }
 }
 

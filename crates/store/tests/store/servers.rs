@@ -76,15 +76,32 @@ impl Server {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// Waits until the server takes connections.
-    fn wait(&mut self, ready: impl Fn(&Self) -> bool) {
+    /// A server that takes connections. Somebody may take the port before the server does: it gets another then.
+    fn start(dir: TempDir, spawn: impl Fn(&TempDir, u16) -> Child, ready: impl Fn(&Self) -> bool) -> Self {
+        let port = free_port();
+        let mut server = Self { child: spawn(&dir, port), port, dir };
+        for _ in 0..5 {
+            if server.wait(&ready) {
+                return server;
+            }
+            server.port = free_port();
+            server.child = spawn(&server.dir, server.port);
+        }
+        panic!("the server ends: {}", fs::read_to_string(server.dir.path().join("log")).unwrap_or_default());
+    }
+
+    /// Waits until the server takes connections; false where it ended.
+    fn wait(&mut self, ready: impl Fn(&Self) -> bool) -> bool {
         let started = Instant::now();
         while !ready(self) {
             let log = || fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
             assert!(started.elapsed() < PATIENCE, "the server doesn't start: {}", log());
-            assert!(self.child.try_wait().unwrap().is_none(), "the server ended: {}", log());
+            if self.child.try_wait().unwrap().is_some() {
+                return false;
+            }
             std::thread::park_timeout(Duration::from_millis(50));
         }
+        true
     }
 }
 
@@ -140,16 +157,24 @@ fn postgres() -> Option<Server> {
         .status()
         .unwrap();
     assert!(made.success(), "{}", fs::read_to_string(dir.path().join("log")).unwrap());
-    let port = free_port();
-    let child = Server::command(&dir, &initdb.with_file_name("postgres"))
-        .args(["-D", "data", "-h", "127.0.0.1", "-p", &port.to_string(), "-k", dir.path().to_str().unwrap()])
-        .args(["-c", "fsync=off", "-c", "ssl=on", "-c", "ssl_cert_file=../server.pem"])
-        .args(["-c", "ssl_key_file=../server.key", "-c", "TimeZone=Asia/Tokyo", "-c", "DateStyle=German"])
-        .spawn()
-        .unwrap();
-    let mut server = Server { child, port, dir };
-    server.wait(|server| pg(server).is_some());
-    Some(server)
+    let spawn = |dir: &TempDir, port: u16| {
+        Server::command(dir, &initdb.with_file_name("postgres"))
+            .args([
+                "-D",
+                "data",
+                "-h",
+                "127.0.0.1",
+                "-p",
+                &port.to_string(),
+                "-k",
+                dir.path().to_str().unwrap(),
+            ])
+            .args(["-c", "fsync=off", "-c", "ssl=on", "-c", "ssl_cert_file=../server.pem"])
+            .args(["-c", "ssl_key_file=../server.key", "-c", "TimeZone=Asia/Tokyo", "-c", "DateStyle=German"])
+            .spawn()
+            .unwrap()
+    };
+    Some(Server::start(dir, spawn, |server| pg(server).is_some()))
 }
 
 fn pg(server: &Server) -> Option<postgres::Client> {
@@ -169,16 +194,16 @@ fn mariadb() -> Option<Server> {
         .status()
         .unwrap();
     assert!(made.success(), "{}", fs::read_to_string(dir.path().join("log")).unwrap());
-    let port = free_port();
-    let child = Server::command(&dir, &daemon)
-        .args(["--no-defaults", &data, "--bind-address=127.0.0.1", &format!("--port={port}")])
-        .arg(format!("--socket={}", dir.path().join("socket").display()))
-        .args(["--ssl-cert=../server.pem", "--ssl-key=../server.key", "--ssl-ca=../ca.pem"])
-        .args(["--skip-name-resolve", "--default-time-zone=+09:00", "--max-allowed-packet=128M"])
-        .spawn()
-        .unwrap();
-    let mut server = Server { child, port, dir };
-    server.wait(|server| my(server, "root", "", "").is_some());
+    let spawn = |dir: &TempDir, port: u16| {
+        Server::command(dir, &daemon)
+            .args(["--no-defaults", &data, "--bind-address=127.0.0.1", &format!("--port={port}")])
+            .arg(format!("--socket={}", dir.path().join("socket").display()))
+            .args(["--ssl-cert=../server.pem", "--ssl-key=../server.key", "--ssl-ca=../ca.pem"])
+            .args(["--skip-name-resolve", "--default-time-zone=+09:00", "--max-allowed-packet=128M"])
+            .spawn()
+            .unwrap()
+    };
+    let server = Server::start(dir, spawn, |server| my(server, "root", "", "").is_some());
     let mut root = my(&server, "root", "", "").unwrap();
     root.query_drop("CREATE DATABASE app CHARACTER SET utf8mb4").unwrap();
     root.query_drop(format!("CREATE USER tester@'%' IDENTIFIED BY '{PASSWORD}'")).unwrap();
