@@ -1,7 +1,7 @@
 """Checks the documents against the tree. Usage: check_docs.py [--write]
 
 - Every relative link of every .md file leads to a file, and its anchor to a heading.
-- Every page of docs/ is in docs/SUMMARY.md, so that the book has it.
+- Every page of docs/ is in docs/SUMMARY.md, so that the book has it; decisions are numbered and listed. --write lists them.
 - The drawing of imports in ARCHITECTURE.md is what the manifests say, and schemes import no device. --write redraws it.
 - Paths that a page names in `...` exist, and so do the make targets of README.md and CONTRIBUTING.md.
 - README.md and ARCHITECTURE.md keep to their lengths.
@@ -70,6 +70,26 @@ def check_summary(pages):
     for page in pages:
         if page.is_relative_to(summary.parent) and page != summary and page not in named:
             wrong.append(f"{page.relative_to(ROOT)}: is not in docs/SUMMARY.md")
+
+
+def check_decisions(write):
+    """Numbers of the decisions are those of their files, and both lists of them are complete and in order."""
+    index, summary = [], []
+    for page in sorted((ROOT / "docs/decisions").glob("[0-9]*.md")):
+        number, _, title = page.read_text().split("\n", 1)[0].removeprefix("# ").partition(". ")
+        if f"{int(page.name[:4])}" != number:
+            wrong.append(f"docs/decisions/{page.name}: its heading has number {number}")
+        index.append(f"{number}. [{title}]({page.name})")
+        summary.append(f"  - [{number}. {title}](decisions/{page.name})")
+    for name, start, lines in [("docs/decisions/README.md", "1. [", index), ("docs/SUMMARY.md", "  - [1. ", summary)]:
+        text = (ROOT / name).read_text()
+        at = text.index("\n" + start) + 1
+        if text[at:] != "\n".join(lines) + "\n":
+            if write:
+                (ROOT / name).write_text(text[:at] + "\n".join(lines) + "\n")
+            else:
+                wrong.append(f"{name}: its list of decisions is not that of the files; "
+                             "run python3 scripts/check_docs.py --write")
 
 
 def check_paths(pages):
@@ -173,7 +193,9 @@ def check_words():
 def main():
     listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", "*.md").split("\0")
     pages = sorted(ROOT / name for name in listed if name and (ROOT / name).exists())
-    check_imports("--write" in sys.argv[1:])
+    write = "--write" in sys.argv[1:]
+    check_imports(write)
+    check_decisions(write)
     check_links(pages)
     check_summary(pages)
     check_paths(pages)
