@@ -3,6 +3,11 @@
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=proto");
     let protocol = protox::compile(["blindcore/lookup/v1/lookup.proto"], ["proto"])?;
-    tonic_prost_build::configure().bytes(".").compile_fds(protocol)?;
+    let service = std::env::var_os("CARGO_FEATURE_GRPC").is_some();
+    tonic_prost_build::configure()
+        .bytes(".")
+        .build_client(service)
+        .build_server(service)
+        .compile_fds(protocol)?;
     Ok(())
 }

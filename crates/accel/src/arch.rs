@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 /// Bytes that [`prefetch`] asks for: as many lines of the cache as most records take.
+#[cfg(target_arch = "x86_64")]
 const PREFETCH_BYTES: usize = 256;
 
 /// Asks for bytes that will be read or written soon, from `at` on, where there are any. It changes nothing but time.

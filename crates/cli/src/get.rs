@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_client::{
-    CacheDir, Client, Error, Lookup, Options, TableClient, Timings, Token, Traffic, Trust,
+    CacheDir, Client, Error, Lookup, LookupError, Options, TableClient, Timings, Token, Traffic, Trust,
 };
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
@@ -54,7 +54,7 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
             (Some(key), _, _) => vec![(json!({"key": key}), table.get(key).await?)],
             (_, Some(index), _) => {
                 let lookup = match table.get_index(index).await {
-                    Err(e @ Error::NoSuchRow { .. }) => {
+                    Err(e @ Error::Lookup(LookupError::NoSuchRow { .. })) => {
                         output::note(&e.to_string());
                         Lookup { found: None, bytes: Traffic::default(), ms: Timings::default() }
                     }
@@ -69,7 +69,9 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
                     let found = match table.get_many(batch).await {
                         Ok(found) => found,
                         // What an answer decodes to must not show in what is sent next: all keys are asked.
-                        Err(e @ (Error::Garbage { .. } | Error::WrongAnswer { .. })) => {
+                        Err(
+                            e @ Error::Lookup(LookupError::Garbage { .. } | LookupError::WrongAnswer { .. }),
+                        ) => {
                             garbage.get_or_insert(e);
                             continue;
                         }

@@ -1,27 +1,14 @@
-//! Hints on disk, so that a table's is fetched once an epoch.
+//! Hints on disk, so that a table's is fetched once an epoch: the files of [`CacheEntry`].
 //!
-//! A file is named after table, epoch, part and digest, and starts with 96 bytes that say what it is:
-//!
-//! | bytes | what                                     |
-//! |-------|------------------------------------------|
-//! | 8     | `BLNDHINT`                               |
-//! | 4     | version, 1                               |
-//! | 4     | bytes of this header, 96                 |
-//! | 32    | digest of the parameters                 |
-//! | 32    | digest of the hint                       |
-//! | 8     | bytes of the hint                        |
-//! | 8     | zeros                                    |
-//!
-//! The hint follows. While it is fetched the file is called `.part`, and a download that broke goes on where
-//! that ends. Who fetches holds a lock beside it; others wait for them. A file is read whole and believed only
-//! if it hashes to its digest.
+//! While a hint is fetched its file is called `.part`, and a download that broke goes on where that ends. A client that
+//! fetches holds a lock beside it; others wait for it. A file is read whole and believed only if it hashes to its
+//! digest.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use blindcore_wire::{PartDescription, PartKind};
+use blindcore_protocol::{CacheEntry, HEADER_BYTES, Hint, Kept};
 
 use crate::Error;
 
@@ -55,99 +42,25 @@ impl CacheDir {
     }
 }
 
-/// A hint in memory, the roots of proofs behind it, aligned for its words.
-pub(crate) struct Words(Vec<u32>);
-
-/// The first so many bytes of it.
-pub(crate) struct Start(pub(crate) Arc<Words>, pub(crate) usize);
-
-impl AsRef<[u8]> for Start {
-    fn as_ref(&self) -> &[u8] {
-        &(*self.0).as_ref()[..self.1]
-    }
-}
-
-impl AsRef<[u8]> for Words {
-    fn as_ref(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0)
-    }
-}
-
-impl Words {
-    pub(crate) fn empty() -> Self {
-        Self(Vec::new())
-    }
-
-    /// Appends at byte `at`, which is where the bytes so far end.
-    pub(crate) fn push(&mut self, at: usize, bytes: &[u8]) {
-        self.0.resize((at + bytes.len()).div_ceil(4), 0);
-        bytemuck::cast_slice_mut(&mut self.0)[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-
-    pub(crate) fn digest(&self) -> [u8; 32] {
-        *blake3::hash(self.as_ref()).as_bytes()
-    }
-}
-
-pub(crate) const HEADER_BYTES: usize = 96;
-const MAGIC: &[u8; 8] = b"BLNDHINT";
-const VERSION: u32 = 1;
-
-fn header(part: &PartDescription) -> [u8; HEADER_BYTES] {
-    let mut header = [0; HEADER_BYTES];
-    header[..8].copy_from_slice(MAGIC);
-    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    header[12..16].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
-    header[16..48].copy_from_slice(&part.params.digest());
-    header[48..80].copy_from_slice(&part.hint_digest);
-    header[80..88].copy_from_slice(&part.hint_bytes().to_le_bytes());
-    header
-}
-
 /// The files of one hint.
 #[derive(Clone)]
 pub(crate) struct HintFile {
     folder: PathBuf,
-    /// What the names of all its table's hints begin with.
-    family: String,
-    stem: String,
-    header: [u8; HEADER_BYTES],
-    bytes: u64,
-    digest: [u8; 32],
+    entry: CacheEntry,
 }
 
-/// Who holds it fetches.
+/// Its holder fetches.
 pub(crate) struct Lock {
     _file: File,
 }
 
 impl HintFile {
-    /// The file of a hint from `server`. Each server has files of its own: were they shared, one could offer
-    /// another's hint and see from what is fetched whether this client knows the other.
-    pub(crate) fn new(
-        folder: &Path,
-        server: &str,
-        table: &str,
-        epoch: u64,
-        kind: PartKind,
-        part: &PartDescription,
-    ) -> Self {
-        let server: String = blake3::hash(server.as_bytes()).to_hex()[..8].to_owned();
-        let digest: String = part.hint_digest[..8].iter().map(|b| format!("{b:02x}")).collect();
-        // A long name is cut; the digest tells tables apart all the same. Names are ASCII.
-        let table = &table[..table.len().min(100)];
-        Self {
-            folder: folder.to_owned(),
-            family: format!("{table}-{kind}-{server}-"),
-            stem: format!("{table}-{kind}-{server}-{epoch}-{digest}"),
-            header: header(part),
-            bytes: part.hint_bytes(),
-            digest: part.hint_digest,
-        }
+    pub(crate) fn new(folder: &Path, entry: CacheEntry) -> Self {
+        Self { folder: folder.to_owned(), entry }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        self.folder.join(format!("{}.hint", self.stem))
+        self.folder.join(format!("{}.hint", self.entry.name()))
     }
 
     /// The file that a download is written to; one of this process's own where another is stuck with it.
@@ -156,9 +69,9 @@ impl HintFile {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         self.folder.join(if own {
             let n = NEXT.fetch_add(1, Ordering::Relaxed);
-            format!("{}.{}-{n}.part", self.stem, std::process::id())
+            format!("{}.{}-{n}.part", self.entry.name(), std::process::id())
         } else {
-            format!("{}.part", self.stem)
+            format!("{}.part", self.entry.name())
         })
     }
 
@@ -177,7 +90,7 @@ impl HintFile {
 
     /// The lock on fetching, or `None` while another holds it.
     pub(crate) fn try_lock(&self) -> Result<Option<Lock>, Error> {
-        let path = self.folder.join(format!("{}.lock", self.stem));
+        let path = self.folder.join(format!("{}.lock", self.entry.name()));
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(Self::error(&path))?;
         match file.try_lock() {
@@ -189,9 +102,9 @@ impl HintFile {
 
     /// The hint in a whole file; `None` where there is none, or one that is not what it should be, which is
     /// then removed and named in the log.
-    pub(crate) fn read(&self, path: &Path) -> Result<Option<Arc<Words>>, Error> {
+    pub(crate) fn read(&self, path: &Path) -> Result<Option<Kept>, Error> {
         match self.read_strict(path) {
-            Ok(words) => Ok(Some(Arc::new(words))),
+            Ok(kept) => Ok(Some(kept)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
                 tracing::warn!(path = %path.display(), %error, "a cached hint is refused and removed");
@@ -202,66 +115,54 @@ impl HintFile {
         }
     }
 
-    fn read_strict(&self, path: &Path) -> std::io::Result<Words> {
-        let refuse = |what: String| Err(std::io::Error::new(ErrorKind::InvalidData, what));
+    fn read_strict(&self, path: &Path) -> std::io::Result<Kept> {
+        let refuse = |what: String| std::io::Error::new(ErrorKind::InvalidData, what);
         let mut file = File::open(path)?;
-        let (got, want) = (file.metadata()?.len(), HEADER_BYTES as u64 + self.bytes);
-        if got != want {
-            return refuse(format!("it has {got} B where this hint makes {want}"));
-        }
         let mut header = [0; HEADER_BYTES];
-        file.read_exact(&mut header)?;
-        if header != self.header {
-            return refuse("its header is another file's".into());
+        let bytes = file.metadata()?.len();
+        if bytes >= HEADER_BYTES as u64 {
+            file.read_exact(&mut header)?;
         }
-        let mut words = Words(vec![0; (self.bytes / 4) as usize]);
-        file.read_exact(bytemuck::cast_slice_mut(&mut words.0))?;
-        if words.digest() != self.digest {
-            return refuse("its bytes are not what its digest says".into());
-        }
-        Ok(words)
+        self.entry.check_start(bytes, &header).map_err(refuse)?;
+        let mut hint = Hint::zeroed(bytes as usize - HEADER_BYTES);
+        file.read_exact(hint.as_mut())?;
+        self.entry.check(hint).map_err(refuse)
     }
 
     /// Opens a `.part` file to go on with, and how many bytes of the hint it has. One that is not of this hint
-    /// starts anew.
+    /// starts again.
     pub(crate) fn open_part(&self, path: &Path) -> Result<(File, u64), Error> {
         let open = || {
             let mut file =
                 OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
             let len = file.metadata()?.len();
             let mut header = [0; HEADER_BYTES];
-            let ours = len >= HEADER_BYTES as u64
-                && len <= HEADER_BYTES as u64 + self.bytes
-                && file.read_exact(&mut header).is_ok()
-                && header == self.header;
-            if ours {
+            let read = len >= HEADER_BYTES as u64 && file.read_exact(&mut header).is_ok();
+            if let Some(have) = self.entry.resumes(len, &header).filter(|_| read) {
                 file.seek(SeekFrom::End(0))?;
-                return Ok((file, len - HEADER_BYTES as u64));
+                return Ok((file, have));
             }
             file.set_len(0)?;
             file.seek(SeekFrom::Start(0))?;
-            file.write_all(&self.header)?;
+            file.write_all(self.entry.header())?;
             Ok((file, 0))
         };
         open().map_err(Self::error(path))
     }
 
     /// Turns a whole `.part` file into the hint. `None` where it is not what its digest says; it is gone then.
-    pub(crate) fn finish(&self, part: &Path) -> Result<Option<Arc<Words>>, Error> {
-        let Some(words) = self.read(part)? else { return Ok(None) };
+    pub(crate) fn finish(&self, part: &Path) -> Result<Option<Kept>, Error> {
+        let Some(kept) = self.read(part)? else { return Ok(None) };
         std::fs::rename(part, self.path()).map_err(Self::error(part))?;
         self.remove_older();
-        Ok(Some(words))
+        Ok(Some(kept))
     }
 
-    /// Removes this table's hints of other epochs, whole or not: nobody asks for them again, and a server must
-    /// not fill a disk by going through epochs.
+    /// Removes this table's hints of other epochs, whole or not.
     fn remove_older(&self) {
-        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            if name.starts_with(&self.family) && !name.starts_with(&self.stem) {
-                let _ = std::fs::remove_file(entry.path());
+        for file in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            if self.entry.replaces(&file.file_name().to_string_lossy()) {
+                let _ = std::fs::remove_file(file.path());
             }
         }
     }
@@ -271,34 +172,37 @@ impl HintFile {
 mod tests {
     use super::*;
     use blindcore_lookup::{Geometry, Params, Scheme};
+    use blindcore_protocol::{Policy, Table};
+    use blindcore_wire::{PartDescription, PartKind, TableContent, TableDescription, proto};
 
-    fn part() -> (Vec<u8>, PartDescription) {
+    /// A hint, and its files in a folder.
+    fn files(folder: &Path) -> (Vec<u8>, HintFile) {
         let geometry = Geometry { record_bytes: 1, groups: 1, columns: 1 };
         let params = Params::new(Scheme::Simple, geometry).unwrap();
-        let hint: Vec<u8> = (0..4 * params.hint_words()).map(|i| i as u8).collect();
-        let hint_digest = *blake3::hash(&hint).as_bytes();
-        (hint, PartDescription { params, hint_digest, proofs: None })
-    }
-
-    #[test]
-    fn the_file_of_version_1_reads_back() {
-        let (hint, part) = part();
-        let header = header(&part);
-        assert_eq!(header[..16], *b"BLNDHINT\x01\0\0\0\x60\0\0\0");
-        let folder = tempfile::tempdir().unwrap();
-        let file = HintFile::new(folder.path(), "host:1", "t", 7, PartKind::Records, &part);
-        let name = file.path().file_name().unwrap().to_str().unwrap().to_owned();
-        assert!(name.starts_with("t-records-") && name.ends_with(".hint"), "{name}");
-        std::fs::write(file.path(), [&header[..], &hint].concat()).unwrap();
-        assert_eq!((*file.read(&file.path()).unwrap().unwrap()).as_ref(), hint);
+        let mut records = PartDescription { params, hint_digest: [0; 32], proofs: None };
+        let hint: Vec<u8> = (0..records.hint_bytes()).map(|i| i as u8).collect();
+        records.hint_digest = *blake3::hash(&hint).as_bytes();
+        let table = TableDescription::new(TableContent {
+            name: "t".into(),
+            epoch: 7,
+            rows: 1,
+            value_columns: Vec::new(),
+            records,
+            keyed: None,
+            changes: None,
+        });
+        let table = Some(table.unwrap().to_proto());
+        let response = proto::GetTableResponse { table, records_queries: 1, ..Default::default() };
+        let table = Table::open("t", response, &Policy::default(), None).unwrap();
+        let fetch = table.missing(PartKind::Records).unwrap().expect("nothing is kept yet");
+        (hint, HintFile::new(folder, fetch.cached("host:1")))
     }
 
     #[test]
     fn foreign_and_damaged_files_are_removed() {
-        let (hint, part) = part();
         let folder = tempfile::tempdir().unwrap();
-        let file = HintFile::new(folder.path(), "host:1", &"n".repeat(255), 7, PartKind::Keys, &part);
-        let whole = [&header(&part)[..], &hint].concat();
+        let (hint, file) = files(folder.path());
+        let whole = [&file.entry.header()[..], &hint].concat();
         let mut flipped = whole.clone();
         flipped[HEADER_BYTES + 5] ^= 1;
         let mut other = whole.clone();
@@ -309,13 +213,15 @@ mod tests {
             assert!(!file.path().exists());
         }
         assert!(file.read(&file.path()).unwrap().is_none(), "and none at all");
+        std::fs::write(file.path(), &whole).unwrap();
+        assert!(file.read(&file.path()).unwrap().is_some());
+        assert!(file.path().to_str().unwrap().ends_with(".hint"));
     }
 
     #[test]
     fn a_part_goes_on_where_it_ends_and_only_if_it_is_ours() {
-        let (hint, part) = part();
         let folder = tempfile::tempdir().unwrap();
-        let file = HintFile::new(folder.path(), "host:1", "t", 7, PartKind::Records, &part);
+        let (hint, file) = files(folder.path());
         let path = file.part_path(false);
         let (mut open, have) = file.open_part(&path).unwrap();
         assert_eq!(have, 0);
@@ -323,17 +229,17 @@ mod tests {
         let (mut open, have) = file.open_part(&path).unwrap();
         assert_eq!(have, 100);
         open.write_all(&hint[100..]).unwrap();
-        assert_eq!((*file.finish(&path).unwrap().unwrap()).as_ref(), hint);
-        assert!(file.path().exists() && !path.exists());
+        assert!(file.finish(&path).unwrap().is_some());
+        assert_eq!(std::fs::read(file.path()).unwrap()[HEADER_BYTES..], hint);
+        assert!(!path.exists());
         std::fs::write(&path, vec![7; 5000]).unwrap();
         assert_eq!(file.open_part(&path).unwrap().1, 0);
     }
 
     #[test]
     fn one_holds_the_lock() {
-        let (_, part) = part();
         let folder = tempfile::tempdir().unwrap();
-        let file = HintFile::new(folder.path(), "host:1", "t", 7, PartKind::Records, &part);
+        let (_, file) = files(folder.path());
         let lock = file.try_lock().unwrap().expect("free");
         assert!(file.try_lock().unwrap().is_none());
         drop(lock);

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use blindcore_protocol::{Policy, Table, Trust, check_listing};
 use blindcore_wire::proto::lookup_client::LookupClient;
-use blindcore_wire::signature::{PUBLIC_KEY_BYTES, verify};
-use blindcore_wire::{
-    MAX_LISTING_BYTES, MAX_TABLE_BYTES, TableDescription, TableError, check_table_name, proto,
-};
+use blindcore_wire::{MAX_LISTING_BYTES, MAX_TABLE_BYTES, proto};
 use http::Uri;
 use tokio::time::timeout;
 use tonic::service::interceptor::InterceptedService;
@@ -60,57 +58,6 @@ impl Default for Options {
             hint_bytes: 4 << 30,
             queries_per_request: 64,
         }
-    }
-}
-
-/// Which tables a client takes from a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Trust {
-    /// Those that it says it has.
-    #[default]
-    Server,
-    /// The one with this digest, and with proofs: one table at one epoch.
-    Digest([u8; 32]),
-    /// Those that whoever has the secret of this Ed25519 key signed, and with proofs. An older one that was signed too
-    /// is taken, but not after a newer one in [`TableClient::refresh`].
-    Key([u8; PUBLIC_KEY_BYTES]),
-}
-
-impl Trust {
-    /// Says no to another table.
-    fn check(self, table: &TableDescription, before: Option<&TableDescription>) -> Result<(), Error> {
-        let refuse = |why: String| Err(Error::Untrusted { table: table.name().to_owned(), why });
-        match self {
-            Trust::Server => return Ok(()),
-            Trust::Digest(pinned) if *table.digest() != pinned => {
-                let hex = |digest: &[u8; 32]| digest.iter().map(|b| format!("{b:02x}")).collect::<String>();
-                return refuse(format!(
-                    "at epoch {} its digest is {} and not {}",
-                    table.epoch(),
-                    hex(table.digest()),
-                    hex(&pinned)
-                ));
-            }
-            Trust::Digest(_) => {}
-            Trust::Key(key) => match (table.signature(), before) {
-                (None, _) => return refuse("nobody signed it".into()),
-                (Some(signature), _) if !verify(&key, table.digest(), signature) => {
-                    return refuse("its signature is not by the trusted key".into());
-                }
-                (_, Some(before)) if table.epoch() < before.epoch() => {
-                    return refuse(format!(
-                        "it went back from epoch {} to {}",
-                        before.epoch(),
-                        table.epoch()
-                    ));
-                }
-                _ => {}
-            },
-        }
-        if table.has_proofs() {
-            return Ok(());
-        }
-        refuse("it has no proofs, so a wrong answer would not be noticed".into())
     }
 }
 
@@ -188,14 +135,8 @@ impl Client {
         const WHAT: &str = "the list of tables";
         let mut grpc = self.grpc.clone().max_decoding_message_size(MAX_LISTING_BYTES);
         let tables = grpc.list_tables(proto::ListTablesRequest {});
-        let tables = self.within(WHAT, tables).await?.map_err(|s| refused(&s, WHAT, "", 0))?.tables;
-        for table in &tables {
-            let bad = |source: TableError| Error::Protocol {
-                what: format!("it lists a table whose name is none: {source}"),
-            };
-            check_table_name(&table.name).map_err(bad)?;
-        }
-        Ok(tables)
+        let tables = self.within(WHAT, tables).await?.map_err(|s| refused(&s, WHAT, "", 0))?;
+        Ok(check_listing(tables)?)
     }
 
     /// Opens a table: fetches its description and, unless it is cached, its hint.
@@ -222,28 +163,14 @@ impl Client {
         before: Option<&TableClient>,
     ) -> Result<TableClient, Error> {
         const WHAT: &str = "a table's description";
-        let refuse = |source| Error::Table { table: crate::error::line(name), source };
-        check_table_name(name).map_err(refuse)?;
+        let request = Table::request(name)?;
         let mut grpc = self.grpc.clone().max_decoding_message_size(MAX_TABLE_BYTES);
-        let answer = grpc.get_table(proto::GetTableRequest { name: name.to_owned() });
-        let answer = self.within(WHAT, answer).await?.map_err(|s| refused(&s, WHAT, name, 0))?;
-        let proto::GetTableResponse {
-            table,
-            records_queries,
-            keys_queries,
-            changes_queries,
-            new_keys_queries,
-        } = answer;
-        let missing = || Error::Protocol { what: "it answers with no table".into() };
-        let table = TableDescription::from_proto(table.ok_or_else(missing)?).map_err(refuse)?;
-        if table.name() != name {
-            return Err(Error::Protocol {
-                what: format!("asked for table {name}, it answers with {}", table.name()),
-            });
-        }
-        self.options.trust.check(&table, before.map(TableClient::description))?;
-        let queries = [records_queries, keys_queries, changes_queries, new_keys_queries];
-        TableClient::open(self.clone(), table, queries, progress, before).await
+        let answer = self.within(WHAT, grpc.get_table(request)).await?;
+        let answer = answer.map_err(|s| refused(&s, WHAT, name, 0))?;
+        let Options { trust, hint_bytes, queries_per_request, .. } = *self.options;
+        let policy = Policy { trust, hint_bytes, queries_per_request };
+        let table = Table::open(name, answer, &policy, before.map(TableClient::table))?;
+        TableClient::open(self.clone(), table, progress).await
     }
 
     /// Waits for an answer no longer than allowed.

@@ -101,5 +101,5 @@ fn explain(error: &rustls::Error) -> String {
         }
         _ => "don't trust this server before its operator has explained it",
     };
-    crate::error::line(&format!("{error}; {remedy}"))
+    blindcore_protocol::line(&format!("{error}; {remedy}"))
 }

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use blindcore_wire::{KeyError, PartKind, REASON_HEADER, Reason, TableError};
+use blindcore_protocol::{Error as LookupError, line};
+use blindcore_wire::{REASON_HEADER, Reason};
 use tonic::{Code, Status};
 
 /// Why a lookup was not made, or not believed.
 ///
-/// Nothing here is ever told to the server, and no query is ever sent again: a server that learnt whether an
-/// answer of its choosing decodes could read the secret from it, bit by bit (selective failure). Who retries
-/// on [`Error::Garbage`] or [`Error::WrongAnswer`] gives a malicious server such a bit.
+/// Nothing here is ever told to the server, and no query is ever sent again; [`LookupError`] says why.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -75,77 +74,6 @@ pub enum Error {
         /// What happened.
         why: String,
     },
-    /// The table has another content now.
-    #[error("table {table} is no longer at epoch {epoch}; open it again (the server says: {message})")]
-    StaleEpoch {
-        /// The table.
-        table: String,
-        /// The epoch that this client has.
-        epoch: u64,
-        /// The server's words.
-        message: String,
-    },
-    /// The server refused.
-    #[error("the server refused {what}: {message}")]
-    Refused {
-        /// What was asked.
-        what: &'static str,
-        /// Its reason, if it gives one that this version knows.
-        reason: Option<Reason>,
-        /// Its words.
-        message: String,
-    },
-    /// The server's description of a table makes no sense.
-    #[error("the server's description of table {table} is refused: {source}")]
-    Table {
-        /// The table.
-        table: String,
-        /// What is wrong with it.
-        source: TableError,
-    },
-    /// The server has another table than is trusted. Nothing was asked of it.
-    #[error(
-        "table {table} is refused: {why}; ask whoever publishes the table for its digest, and another server if this one \
-         has an older table"
-    )]
-    Untrusted {
-        /// The table.
-        table: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The server does not follow the protocol in some other way.
-    #[error("the server does not follow the protocol: {what}; update the older of client and server")]
-    Protocol {
-        /// What it did.
-        what: String,
-    },
-    /// A hint that is too large to take.
-    #[error(
-        "the hint of table {table}, part {part}, has {bytes} B, over the limit of {limit} B; raise the limit if \
-         you trust this server"
-    )]
-    HintTooLarge {
-        /// The table.
-        table: String,
-        /// The part.
-        part: PartKind,
-        /// Its size.
-        bytes: u64,
-        /// The most that is taken.
-        limit: u64,
-    },
-    /// A hint that is not what its digest says. What was fetched of it is gone.
-    #[error(
-        "the hint of table {table}, part {part}, is not what its digest says and was thrown away; fetch it again; \
-         if that fails too, don't trust this server"
-    )]
-    HintDigest {
-        /// The table.
-        table: String,
-        /// The part.
-        part: PartKind,
-    },
     /// The cache can't be used.
     #[error("can't use the cache at {path}: {source}; give another folder, or none")]
     Cache {
@@ -157,64 +85,9 @@ pub enum Error {
     /// There is no folder for the cache.
     #[error("neither XDG_CACHE_HOME nor HOME says where the cache is; set one, or give a folder, or none")]
     NoCacheFolder,
-    /// What was asked for is no key.
+    /// What the protocol itself refuses: the server's refusals, and what it sent where that is not believed.
     #[error(transparent)]
-    Key(#[from] KeyError),
-    /// The table has no keys.
-    #[error("table {table} has no keys; look its rows up by index")]
-    NotKeyed {
-        /// The table.
-        table: String,
-    },
-    /// The table's rows are found by key alone.
-    #[error(
-        "rows of table {table} are not found by index; look them up by key, or build it with keys by index"
-    )]
-    NotIndexed {
-        /// The table.
-        table: String,
-    },
-    /// There is no such row.
-    #[error("there is no row {index} in table {table}, whose {rows} rows count from 0")]
-    NoSuchRow {
-        /// The table.
-        table: String,
-        /// What was asked for.
-        index: u64,
-        /// How many there are.
-        rows: u64,
-    },
-    /// What came out is no record. The server was not told, and nothing was sent again.
-    #[error(
-        "an answer of table {table} decodes to no record: {why}. Either its database is damaged or the server \
-         cheats; verify the database before you ask it again, for asking again tells a cheat that this failed"
-    )]
-    Garbage {
-        /// The table.
-        table: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// What came out is not what the table's digest says. The server was not told, and nothing was sent again.
-    #[error(
-        "an answer of table {table}, part {part}, is not what the table's digest says. Either its database is damaged \
-         or the server cheats; verify the database before you ask it again, for asking again tells a cheat that this \
-         failed"
-    )]
-    WrongAnswer {
-        /// The table.
-        table: String,
-        /// The part.
-        part: PartKind,
-    },
-    /// The scheme refused.
-    #[error(transparent)]
-    Lookup(#[from] blindcore_lookup::Error),
-}
-
-/// A server's words, fit for a line on a terminal: 1,000 characters at most, none of them control.
-pub(crate) fn line(text: &str) -> String {
-    text.chars().take(1000).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    Lookup(#[from] blindcore_protocol::Error),
 }
 
 /// An error and what caused it, in one line.
@@ -231,22 +104,20 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 /// What a status means to one who asked `what` of a table at an epoch.
 pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u64) -> Error {
     let word = status.metadata().get(REASON_HEADER).and_then(|w| w.to_str().ok());
-    let reason = word.and_then(|w| w.parse().ok());
-    let message = line(status.message());
+    let reason: Option<Reason> = word.and_then(|w| w.parse().ok());
+    let refused = |reason| LookupError::refused(what, reason, status.message(), table, epoch).into();
     match (reason, status.code()) {
-        (Some(Reason::StaleEpoch), _) => Error::StaleEpoch { table: table.to_owned(), epoch, message },
-        (Some(_), _) => Error::Refused { what, reason, message },
+        (Some(_), _) => refused(reason),
         // A status of the server's own library rather than of its rules, or the transport's.
         (
             None,
             Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded | Code::Internal,
         ) => Error::Network { what, why: chain(status) },
-        (None, Code::OutOfRange | Code::ResourceExhausted) => {
-            Error::Refused { what, reason: Some(Reason::TooLarge), message }
-        }
+        (None, Code::OutOfRange | Code::ResourceExhausted) => refused(Some(Reason::TooLarge)),
         (None, Code::Unimplemented | Code::NotFound) => {
-            Error::Protocol { what: format!("it has no method for {what} ({message})") }
+            let what = format!("it has no method for {what} ({})", line(status.message()));
+            LookupError::Protocol { what }.into()
         }
-        (None, _) => Error::Refused { what, reason: None, message },
+        (None, _) => refused(None),
     }
 }

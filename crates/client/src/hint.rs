@@ -1,50 +1,46 @@
-//! Fetching a hint: public, so a download that breaks may simply go on.
+//! Getting a hint: from the cache, or from the server, where a download that breaks goes on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blindcore_wire::{PartDescription, PartKind, TableDescription, proto};
+use blindcore_protocol::{Download, Error as LookupError, Fetch, HEADER_BYTES, Hint, Kept, Table};
+use blindcore_wire::proto;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use crate::cache::{HEADER_BYTES, HintFile, Lock, Words};
+use crate::cache::{HintFile, Lock};
 use crate::error::{chain, refused};
 use crate::{Client, Error};
 
 /// Hears how many bytes of a hint are there, of how many.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// Times that a download may break without getting further.
-const ATTEMPTS: u32 = 4;
-/// Times that a download may break at all: a server that sends a few bytes a time would go on for ever.
-const BREAKS: u32 = 64;
 /// Bytes that must come in [`crate::Options::request_timeout`], or the download has stalled.
 const LEAST: u64 = 64 << 10;
 /// How long another client's download may stand still before this one stops waiting for it.
 const OTHERS_STALL: Duration = Duration::from_secs(30);
 
 /// One hint of one table.
-pub(crate) struct Fetch<'a> {
+pub(crate) struct Fetching<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) table: &'a TableDescription,
-    pub(crate) kind: PartKind,
-    pub(crate) part: &'a PartDescription,
+    pub(crate) table: &'a Table,
+    pub(crate) fetch: Fetch,
     pub(crate) progress: Option<&'a Progress>,
 }
 
 /// Where pieces go.
 enum Sink<'a> {
-    Memory(&'a mut Words),
+    Memory(&'a mut Hint),
     /// To a thread that writes them.
     File(mpsc::Sender<Bytes>),
 }
 
 impl Sink<'_> {
-    async fn take(&mut self, at: u64, piece: Bytes) -> Result<(), Error> {
+    async fn take(&mut self, piece: Bytes) -> Result<(), Error> {
         match self {
-            Sink::Memory(words) => words.push(at as usize, &piece),
+            Sink::Memory(hint) => hint.push(&piece),
             Sink::File(pieces) => {
                 // Closed only by a writer that failed, and whoever waits for that one says why.
                 let source = std::io::ErrorKind::BrokenPipe.into();
@@ -56,51 +52,36 @@ impl Sink<'_> {
     }
 }
 
-impl Fetch<'_> {
+impl Fetching<'_> {
     /// The hint, and how many bytes of it had to be fetched.
-    pub(crate) async fn run(&self) -> Result<(Arc<Words>, u64), Error> {
-        let (bytes, limit) = (self.part.hint_bytes(), self.client.options.hint_bytes);
-        if bytes > limit {
-            let table = self.table.name().to_owned();
-            return Err(Error::HintTooLarge { table, part: self.kind, bytes, limit });
-        }
+    pub(crate) async fn run(&self) -> Result<(Kept, u64), Error> {
         let Some(folder) = self.client.options.cache.path()? else { return self.fetch_to_memory().await };
-        let file = HintFile::new(
-            &folder,
-            &self.client.server,
-            self.table.name(),
-            self.table.part_epoch(self.kind),
-            self.kind,
-            self.part,
-        );
+        let file = HintFile::new(&folder, self.fetch.cached(&self.client.server));
         file.make_folder()?;
         let whole = file.path();
-        if let Some(words) = read(&file, &whole).await? {
-            return Ok((words, 0));
+        if let Some(kept) = read(&file, &whole).await? {
+            return Ok((kept, 0));
         }
         let (lock, part) = self.wait_for_lock(&file).await?;
         // Another client may have fetched it meanwhile.
-        if let Some(words) = read(&file, &whole).await? {
-            return Ok((words, 0));
+        if let Some(kept) = read(&file, &whole).await? {
+            return Ok((kept, 0));
         }
         let mut fetched = 0;
         loop {
             let this_time = self.fetch_to_file(&file, &part).await?;
             fetched += this_time;
             let (finish, from) = (file.clone(), part.clone());
-            if let Some(words) = blocking(move || finish.finish(&from)).await? {
+            if let Some(kept) = blocking(move || finish.finish(&from)).await? {
                 drop(lock);
-                return Ok((words, fetched));
+                return Ok((kept, fetched));
             }
-            // What was there before may have been damaged; it is gone, so the next time everything comes anew.
-            if this_time == bytes {
-                return Err(self.bad_digest());
+            // What was there before may have been damaged; it is gone, so the next time everything is fetched again.
+            if this_time == self.fetch.bytes() {
+                let table = self.table.description().name().to_owned();
+                return Err(LookupError::HintDigest { table, part: self.fetch.kind() }.into());
             }
         }
-    }
-
-    fn bad_digest(&self) -> Error {
-        Error::HintDigest { table: self.table.name().to_owned(), part: self.kind }
     }
 
     /// Waits while another client fetches the hint and gets on with it.
@@ -125,18 +106,16 @@ impl Fetch<'_> {
 
     fn tell(&self, have: u64) {
         if let Some(progress) = self.progress {
-            progress(have, self.part.hint_bytes());
+            progress(have, self.fetch.bytes());
         }
     }
 
-    async fn fetch_to_memory(&self) -> Result<(Arc<Words>, u64), Error> {
-        let mut words = Words::empty();
-        self.download(0, &mut Sink::Memory(&mut words)).await?;
-        let (digest, words) = blocking(move || Ok((words.digest(), words))).await?;
-        if digest != self.part.hint_digest {
-            return Err(self.bad_digest());
-        }
-        Ok((Arc::new(words), self.part.hint_bytes()))
+    async fn fetch_to_memory(&self) -> Result<(Kept, u64), Error> {
+        let mut hint = Hint::default();
+        self.download(self.fetch.download(0), &mut Sink::Memory(&mut hint)).await?;
+        let fetch = self.fetch.clone();
+        let kept = blocking(move || Ok(fetch.check(hint)?)).await?;
+        Ok((kept, self.fetch.bytes()))
     }
 
     async fn fetch_to_file(&self, file: &HintFile, path: &Path) -> Result<u64, Error> {
@@ -150,76 +129,65 @@ impl Fetch<'_> {
             Ok::<_, std::io::Error>(())
         });
         let mut sink = Sink::File(pieces);
-        let done = self.download(have, &mut sink).await;
+        let done = self.download(self.fetch.download(have), &mut sink).await;
         drop(sink);
         let written = writer.await.unwrap_or_else(|e| std::panic::resume_unwind(e.into_panic()));
         written.map_err(|source| Error::Cache { path: path.to_owned(), source })?;
-        done.map(|()| self.part.hint_bytes() - have)
+        done.map(|()| self.fetch.bytes() - have)
     }
 
-    /// Hands every piece from `have` on to a sink; goes on where a connection broke.
-    async fn download(&self, mut have: u64, sink: &mut Sink<'_>) -> Result<(), Error> {
-        let total = self.part.hint_bytes();
-        let (mut failures, mut breaks) = (0, 0);
-        self.tell(have);
-        while have < total {
-            let before = have;
-            let Err(error) = self.stream(&mut have, sink).await else { continue };
-            let broke = matches!(error, Error::Network { .. });
-            failures = if have > before { 1 } else { failures + 1 };
-            breaks += 1;
-            if !broke || failures >= ATTEMPTS || breaks >= BREAKS {
-                return Err(error);
-            }
+    /// Hands every piece on to a sink; goes on where a connection broke.
+    async fn download(&self, mut download: Download, sink: &mut Sink<'_>) -> Result<(), Error> {
+        self.tell(download.have());
+        while let Some(request) = download.request() {
+            let Err(error) = self.stream(request, &mut download, sink).await else { continue };
+            let wait = if matches!(error, Error::Network { .. }) { download.broke() } else { None };
+            let Some(wait) = wait else { return Err(error) };
+            let (have, total) = (download.have(), download.total());
             tracing::debug!(%error, have, total, "a hint's download broke and goes on");
-            sleep(Duration::from_millis(100) * (1 << failures)).await;
+            sleep(wait).await;
         }
         Ok(())
     }
 
-    async fn stream(&self, have: &mut u64, sink: &mut Sink<'_>) -> Result<(), Error> {
+    async fn stream(
+        &self,
+        request: proto::GetHintRequest,
+        download: &mut Download,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Error> {
         const WHAT: &str = "a hint";
-        let total = self.part.hint_bytes();
+        let (total, description) = (download.total(), self.table.description());
         let stall = self.client.options.request_timeout;
         let late =
             |_| Error::Network { what: WHAT, why: format!("nothing came for {} s", stall.as_secs_f32()) };
-        let refused = |status| refused(&status, WHAT, self.table.name(), self.table.epoch());
-        let request = proto::GetHintRequest {
-            table: self.table.name().to_owned(),
-            epoch: self.table.epoch(),
-            part: self.kind.to_proto().into(),
-            offset: *have,
-        };
+        let refused = |status| refused(&status, WHAT, description.name(), description.epoch());
         let mut grpc = self.client.grpc.clone();
         let stream = timeout(stall, grpc.get_hint(request)).await.map_err(late)?.map_err(refused)?;
         let mut stream = stream.into_inner();
-        let (mut since, mut mark) = (Instant::now(), *have);
-        while *have < total {
+        let (mut since, mut mark) = (Instant::now(), download.have());
+        while download.have() < total {
+            let have = download.have();
             if since.elapsed() > stall {
-                if *have - mark < LEAST {
-                    let why = format!("{} B came in {} s", *have - mark, stall.as_secs_f32());
+                if have - mark < LEAST {
+                    let why = format!("{} B came in {} s", have - mark, stall.as_secs_f32());
                     return Err(Error::Network { what: WHAT, why });
                 }
-                (since, mark) = (Instant::now(), *have);
+                (since, mark) = (Instant::now(), have);
             }
             let piece = timeout(stall, stream.message()).await.map_err(late)?.map_err(refused)?;
             let Some(proto::HintChunk { data }) = piece else {
                 return Err(Error::Network { what: WHAT, why: format!("it ended at {have} of {total} B") });
             };
-            let len = data.len() as u64;
-            if len == 0 || len > total - *have {
-                let what = format!("it sent a piece of {len} B of a hint at {have} of {total} B");
-                return Err(Error::Protocol { what });
-            }
-            sink.take(*have, data).await?;
-            *have += len;
-            self.tell(*have);
+            download.receive(&data)?;
+            sink.take(data).await?;
+            self.tell(download.have());
         }
         Ok(())
     }
 }
 
-async fn read(file: &HintFile, path: &Path) -> Result<Option<Arc<Words>>, Error> {
+async fn read(file: &HintFile, path: &Path) -> Result<Option<Kept>, Error> {
     let (file, path) = (file.clone(), path.to_owned());
     blocking(move || file.read(&path)).await
 }

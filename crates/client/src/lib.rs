@@ -24,7 +24,10 @@
 //! ```
 //!
 //! What a server sees of a lookup is the same for every key, there or not: one request of one length, answered
-//! by one of one length. Each query is under a secret of its own and is sent once; see [`Error`] on why.
+//! by one of one length. Each query is under a secret of its own and is sent once; see [`LookupError`] on why.
+//!
+//! [`blindcore_protocol`] decides what is asked and what is believed; this crate drives it: connections, TLS, tokens, the
+//! cache's files, threads.
 
 mod cache;
 mod connection;
@@ -35,11 +38,12 @@ mod score;
 mod table;
 mod token;
 
+pub use blindcore_protocol::{Error as LookupError, Record, Trust};
 pub use blindcore_wire::{PartKind, Reason, TableDescription, Value, proto::TableSummary};
 pub use cache::CacheDir;
-pub use connection::{Client, Options, Trust};
+pub use connection::{Client, Options};
 pub use error::Error;
 pub use hint::Progress;
 pub use score::{ScoreClient, ScoreError, Scored};
-pub use table::{Lookup, Record, TableClient, Timings, Traffic};
+pub use table::{Lookup, TableClient, Timings, Traffic};
 pub use token::Token;

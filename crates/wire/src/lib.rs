@@ -42,8 +42,8 @@ pub use table::{
 };
 pub use value::{Value, base64};
 
-/// The messages, generated from `proto/blindcore/lookup/v1/lookup.proto`.
+/// The messages, generated from `proto/blindcore/lookup/v1/lookup.proto`, and, with feature `grpc`, the service.
 #[allow(missing_docs, unreachable_pub, clippy::all)]
 pub mod proto {
-    tonic::include_proto!("blindcore.lookup.v1");
+    include!(concat!(env!("OUT_DIR"), "/blindcore.lookup.v1.rs"));
 }

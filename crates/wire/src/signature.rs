@@ -1,10 +1,10 @@
 //! Signatures of tables: Ed25519 (RFC 8032) over a table's digest.
 
 use std::fmt;
-use std::sync::Arc;
 
-use ring::rand::SystemRandom;
-use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
+use ed25519_dalek::pkcs8::DecodePrivateKey;
+use ed25519_dalek::{Signature, Signer, VerifyingKey};
+use zeroize::Zeroizing;
 
 /// Bytes of a public key.
 pub const PUBLIC_KEY_BYTES: usize = 32;
@@ -18,15 +18,23 @@ fn message(digest: &[u8; 32]) -> Vec<u8> {
     [CONTEXT, digest].concat()
 }
 
-/// Whether the holder of `key` signed a table's digest.
+/// The start of a private key in PKCS #8, version 2 (RFC 5958): the 32 bytes of the secret follow.
+const PKCS8_SECRET: [u8; 16] = [0x30, 0x51, 2, 1, 1, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+/// What stands between the secret and the public key, with which the file ends.
+const PKCS8_PUBLIC: [u8; 3] = [0x81, 0x21, 0];
+
+/// Whether the holder of the secret of `key` signed a table's digest.
+///
+/// Strict: RFC 8032 without the cofactor, with S below the group's order, and with neither key nor R of small order.
 #[must_use]
 pub fn verify(key: &[u8; PUBLIC_KEY_BYTES], digest: &[u8; 32], signature: &[u8; SIGNATURE_BYTES]) -> bool {
-    UnparsedPublicKey::new(&ED25519, key).verify(&message(digest), signature).is_ok()
+    let signature = Signature::from_bytes(signature);
+    VerifyingKey::from_bytes(key).is_ok_and(|key| key.verify_strict(&message(digest), &signature).is_ok())
 }
 
-/// A secret key that signs tables.
+/// A secret key that signs tables. Wiped on drop.
 #[derive(Clone)]
-pub struct SigningKey(Arc<Ed25519KeyPair>);
+pub struct SigningKey(ed25519_dalek::SigningKey);
 
 impl SigningKey {
     /// A key from its PKCS #8 form, with the public key in it or without.
@@ -34,30 +42,37 @@ impl SigningKey {
     /// # Errors
     /// It is not an Ed25519 key.
     pub fn from_pkcs8(der: &[u8]) -> Result<Self, String> {
-        let key = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der);
-        key.map(|key| Self(Arc::new(key))).map_err(|e| format!("it is not an Ed25519 key ({e})"))
+        let key = ed25519_dalek::SigningKey::from_pkcs8_der(der);
+        key.map(Self).map_err(|e| format!("it is not an Ed25519 key ({e})"))
     }
 
     /// A new key in PKCS #8 form.
     ///
     /// # Errors
     /// The operating system gives no randomness.
-    pub fn generate_pkcs8() -> Result<zeroize::Zeroizing<Vec<u8>>, String> {
-        let key = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
-        key.map(|key| zeroize::Zeroizing::new(key.as_ref().to_vec()))
-            .map_err(|_| "the operating system gives no randomness".into())
+    pub fn generate_pkcs8() -> Result<Zeroizing<Vec<u8>>, String> {
+        let mut secret = Zeroizing::new([0u8; 32]);
+        getrandom::fill(&mut *secret)
+            .map_err(|e| format!("the operating system gives no randomness ({e})"))?;
+        let public = ed25519_dalek::SigningKey::from_bytes(&secret).verifying_key();
+        // As long as it will be, so that no copy of the secret stays behind.
+        let mut der = Zeroizing::new(Vec::with_capacity(83));
+        for part in [&PKCS8_SECRET[..], &secret[..], &PKCS8_PUBLIC[..], &public.as_bytes()[..]] {
+            der.extend_from_slice(part);
+        }
+        Ok(der)
     }
 
     /// Whose key it is.
     #[must_use]
     pub fn public(&self) -> [u8; PUBLIC_KEY_BYTES] {
-        self.0.public_key().as_ref().try_into().expect("an Ed25519 key")
+        self.0.verifying_key().to_bytes()
     }
 
     /// Signs a table's digest.
     #[must_use]
     pub fn sign(&self, digest: &[u8; 32]) -> [u8; SIGNATURE_BYTES] {
-        self.0.sign(&message(digest)).as_ref().try_into().expect("an Ed25519 signature")
+        self.0.sign(&message(digest)).to_bytes()
     }
 }
 

@@ -253,7 +253,10 @@ fn a_table_built_anew_is_another() {
     assert_eq!(first.terminate().0, 0);
     let _second = Serving::start_at(&copy, &["book.db"], &format!("{host}:{port}"));
     let error = runtime.block_on(table.get("name 7")).unwrap_err();
-    assert!(matches!(error, blindcore_client::Error::Refused { .. }), "{error}");
+    assert!(
+        matches!(error, blindcore_client::Error::Lookup(blindcore_client::LookupError::Refused { .. })),
+        "{error}"
+    );
     assert!(error.to_string().contains("open the table again"), "{error}");
 }
 

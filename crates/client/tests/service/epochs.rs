@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::common::{Running, cache, client_of, config, first, keyed, number, people, row, text, unkeyed};
-use blindcore_client::Error;
+use blindcore_client::{Error, LookupError};
 use blindcore_lookup::Scheme;
 use blindcore_server::Config;
 use blindcore_wire::{PartKind, Value};
@@ -43,7 +43,7 @@ async fn a_table_changes_under_its_clients() {
         found,
         [text("changed"), None, text("added"), text("second"), text("person 9"), text("person 0")]
     );
-    assert!(matches!(new.get_index(302).await, Err(Error::NoSuchRow { .. })));
+    assert!(matches!(new.get_index(302).await, Err(Error::Lookup(LookupError::NoSuchRow { .. }))));
     let keys_hint = new.description().part(PartKind::NewKeys).unwrap().hint_bytes();
     assert_eq!(
         new.hint_bytes_fetched(),
@@ -124,7 +124,7 @@ async fn an_old_epoch_goes_once_nobody_asks_for_it() {
             break;
         }
     }
-    assert!(matches!(gone, Some(Error::StaleEpoch { .. })), "{gone:?}");
+    assert!(matches!(gone, Some(Error::Lookup(LookupError::StaleEpoch { .. }))), "{gone:?}");
     assert_eq!(first(&old.refresh().await.unwrap().get("key-1").await.unwrap()), None);
     assert_eq!(server.stop().await, 0);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::fake::Fake;
 use crate::common::{Made, Running, cache, client_of, config, keyed, people, unkeyed};
-use blindcore_client::{CacheDir, Client, Error, Options};
+use blindcore_client::{CacheDir, Client, Error, LookupError, Options};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
 
@@ -97,7 +97,7 @@ async fn a_hint_that_is_another_is_refused_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     for cache in [cache(folder.path()), CacheDir::None] {
         let error = client_of(&format!("http://{address}"), cache).await.table("small").await.err().unwrap();
-        assert!(matches!(error, Error::HintDigest { .. }), "{error}");
+        assert!(matches!(error, Error::Lookup(LookupError::HintDigest { .. })), "{error}");
     }
     assert!(files(folder.path(), "part").is_empty() && files(folder.path(), "hint").is_empty());
 }
@@ -128,7 +128,7 @@ async fn pieces_that_overflow_or_hold_nothing_are_refused() {
         let (address, _) = fake.start().await;
         let client = client_of(&format!("http://{address}"), CacheDir::None).await;
         let error = client.table("small").await.err().unwrap();
-        assert!(matches!(error, Error::Protocol { .. }), "{error}");
+        assert!(matches!(error, Error::Lookup(LookupError::Protocol { .. })), "{error}");
     }
 }
 
@@ -139,7 +139,7 @@ async fn a_hint_over_the_limit_is_not_fetched() {
     let options = Options { cache: CacheDir::None, hint_bytes: made.hint_len() - 1, ..Options::default() };
     let client = Client::connect_with(&format!("http://{address}"), options).await.unwrap();
     let error = client.table("small").await.err().unwrap();
-    assert!(matches!(error, Error::HintTooLarge { .. }), "{error}");
+    assert!(matches!(error, Error::Lookup(LookupError::HintTooLarge { .. })), "{error}");
     assert!(fake.offsets.lock().unwrap().is_empty());
 }
 
@@ -184,7 +184,7 @@ async fn another_epoch_asks_to_open_again() {
         Error::Network { .. } => table.get_index(3).await.unwrap_err(),
         error => error,
     };
-    assert!(matches!(error, Error::StaleEpoch { epoch: 1, .. }), "{error}");
+    assert!(matches!(error, Error::Lookup(LookupError::StaleEpoch { epoch: 1, .. })), "{error}");
     assert!(error.to_string().contains("open it again"), "{error}");
     let values = client.table("small").await.unwrap().get_index(3).await.unwrap().found.unwrap().values;
     assert_eq!(values[0].1, Value::Int(5));

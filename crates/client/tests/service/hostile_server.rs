@@ -2,7 +2,7 @@
 
 use crate::common::fake::{Answer, Fake};
 use crate::common::{Made, client_of, keyed, people, unkeyed};
-use blindcore_client::{CacheDir, Client, Error, Options, TableClient};
+use blindcore_client::{CacheDir, Client, Error, LookupError, Options, TableClient};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, REASON_HEADER, Value, proto};
 use bytes::Bytes;
@@ -59,18 +59,26 @@ async fn descriptions_that_lie_are_refused() {
         let (address, _) = fake.start().await;
         let client = client_of(&format!("http://{address}"), CacheDir::None).await;
         let error = client.table("plain").await.err().unwrap_or_else(|| panic!("lie {i}"));
-        let expected = matches!(error, Error::Protocol { .. } | Error::Table { .. } | Error::Refused { .. });
+        let expected = matches!(
+            error,
+            Error::Lookup(LookupError::Protocol { .. })
+                | Error::Lookup(LookupError::Table { .. })
+                | Error::Lookup(LookupError::Refused { .. })
+        );
         assert!(expected, "{i}: {error}");
         assert!(error.to_string().len() < 1500);
     }
     let (address, _) = Fake::of(&plain()).start().await;
     let client = client_of(&format!("http://{address}"), CacheDir::None).await;
     assert!(
-        matches!(client.table("other").await, Err(Error::Protocol { .. })),
+        matches!(client.table("other").await, Err(Error::Lookup(LookupError::Protocol { .. }))),
         "another table than asked for"
     );
-    assert!(matches!(client.table("no/name").await, Err(Error::Table { .. })), "not even asked");
-    assert!(matches!(client.tables().await, Err(Error::Protocol { .. })));
+    assert!(
+        matches!(client.table("no/name").await, Err(Error::Lookup(LookupError::Table { .. }))),
+        "not even asked"
+    );
+    assert!(matches!(client.tables().await, Err(Error::Lookup(LookupError::Protocol { .. }))));
 }
 
 #[tokio::test]
@@ -83,7 +91,13 @@ async fn answers_of_another_length_are_refused() {
             Box::new(move |_| Ok(proto::QueryResponse { answers: vec![1; len].into(), server_micros: 1 }));
         let (table, fake) = open(fake).await;
         let error = table.unwrap().get_index(1).await.unwrap_err();
-        assert!(matches!(error, Error::Protocol { .. } | Error::Refused { .. }), "{len}: {error}");
+        assert!(
+            matches!(
+                error,
+                Error::Lookup(LookupError::Protocol { .. }) | Error::Lookup(LookupError::Refused { .. })
+            ),
+            "{len}: {error}"
+        );
         assert_eq!(fake.queries.lock().unwrap().len(), 1, "asked once");
     }
 }
@@ -100,7 +114,7 @@ async fn garbage_is_not_told() {
     for i in 0..20u64 {
         match table.get_index(i % 50).await {
             Ok(lookup) => assert!(lookup.found.is_some()),
-            Err(Error::Garbage { .. }) => failed += 1,
+            Err(Error::Lookup(LookupError::Garbage { .. })) => failed += 1,
             Err(other) => panic!("{other}"),
         }
     }
@@ -108,7 +122,7 @@ async fn garbage_is_not_told() {
     assert_eq!(*fake.queries.lock().unwrap(), vec![(1, query_bytes); 20]);
     // Many in several requests: a garbage record in the first keeps none of the others back.
     let all: Vec<u64> = (0..20).collect();
-    assert!(matches!(table.get_many_index(&all).await, Err(Error::Garbage { .. })));
+    assert!(matches!(table.get_many_index(&all).await, Err(Error::Lookup(LookupError::Garbage { .. }))));
     let sizes: Vec<_> = fake.queries.lock().unwrap()[20..].iter().map(|q| q.1 / query_bytes).collect();
     assert_eq!(sizes, [8, 8, 4]);
 
@@ -122,7 +136,7 @@ async fn garbage_is_not_told() {
         "a wrong fingerprint is a key that is not there"
     );
     let error = table.get_index(3).await.unwrap_err();
-    assert!(matches!(error, Error::Garbage { .. }), "{error}");
+    assert!(matches!(error, Error::Lookup(LookupError::Garbage { .. })), "{error}");
     let records = made.description.records().params.query_bytes();
     let keys = made.description.keys().unwrap().params.query_bytes();
     assert_eq!(*fake.queries.lock().unwrap(), [(1, records), (2, keys), (1, records)]);
@@ -147,14 +161,20 @@ async fn refusals_are_typed_and_final() {
         error
     };
     let error = ask(Box::new(refuse(Code::FailedPrecondition, Some("stale-epoch"), "now 2"))).await;
-    assert!(matches!(error, Error::StaleEpoch { epoch: 1, .. }), "{error}");
+    assert!(matches!(error, Error::Lookup(LookupError::StaleEpoch { epoch: 1, .. })), "{error}");
     let error = ask(Box::new(refuse(Code::ResourceExhausted, Some("busy"), "full\x1b[31m\n"))).await;
-    assert!(matches!(error, Error::Refused { reason: Some(blindcore_wire::Reason::Busy), .. }), "{error}");
+    assert!(
+        matches!(
+            error,
+            Error::Lookup(LookupError::Refused { reason: Some(blindcore_wire::Reason::Busy), .. })
+        ),
+        "{error}"
+    );
     assert!(!error.to_string().contains(char::is_control), "{error:?}");
     let error = ask(Box::new(refuse(Code::Unavailable, None, "gone"))).await;
     assert!(matches!(error, Error::Network { .. }), "{error}");
     let error = ask(Box::new(refuse(Code::PermissionDenied, Some("no such reason"), "no"))).await;
-    assert!(matches!(error, Error::Refused { reason: None, .. }), "{error}");
+    assert!(matches!(error, Error::Lookup(LookupError::Refused { reason: None, .. })), "{error}");
 }
 
 #[tokio::test]

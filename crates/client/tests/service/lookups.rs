@@ -1,7 +1,7 @@
 //! Lookups over real sockets: what comes back, and what a server sees.
 
 use crate::common::{Running, keyed, people, unkeyed};
-use blindcore_client::{Error, Record};
+use blindcore_client::{Error, LookupError, Record};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
 
@@ -46,9 +46,9 @@ async fn every_key(scheme: Scheme, groups: usize, rows: &[(String, Vec<Value>)])
     assert_eq!(by_index.key.as_deref(), Some(rows[index as usize].0.as_bytes()));
     assert_eq!(values(&by_index), rows[index as usize].1);
     let error = table.get_index(rows.len() as u64).await.unwrap_err();
-    assert!(matches!(error, Error::NoSuchRow { .. }), "{error}");
-    assert!(matches!(table.get("").await, Err(Error::Key(_))));
-    assert!(matches!(table.get("x".repeat(4097)).await, Err(Error::Key(_))));
+    assert!(matches!(error, Error::Lookup(LookupError::NoSuchRow { .. })), "{error}");
+    assert!(matches!(table.get("").await, Err(Error::Lookup(LookupError::Key(_)))));
+    assert!(matches!(table.get("x".repeat(4097)).await, Err(Error::Lookup(LookupError::Key(_)))));
     assert_eq!(server.stop().await, 0);
 }
 
@@ -82,8 +82,11 @@ async fn by_index_without_keys() {
             assert_eq!(values(&record), *row);
             assert_eq!(record.key, None);
         }
-        assert!(matches!(table.get("x").await, Err(Error::NotKeyed { .. })));
-        assert!(matches!(table.get_index(150).await, Err(Error::NoSuchRow { index: 150, rows: 150, .. })));
+        assert!(matches!(table.get("x").await, Err(Error::Lookup(LookupError::NotKeyed { .. }))));
+        assert!(matches!(
+            table.get_index(150).await,
+            Err(Error::Lookup(LookupError::NoSuchRow { index: 150, rows: 150, .. }))
+        ));
     }
 }
 

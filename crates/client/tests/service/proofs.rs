@@ -1,13 +1,15 @@
 //! Tables with proofs: what is right is found, what is wrong is noticed, and a server sees no difference.
 
 use crate::common::{Made, Running, first, keyed_with, number, people, row, text, unkeyed_with};
-use blindcore_client::{Error, TableClient};
+use blindcore_client::{Error, LookupError, TableClient};
 use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
 
 fn wrong(result: Result<impl std::fmt::Debug, Error>, of: PartKind) {
     match result.unwrap_err() {
-        Error::WrongAnswer { table, part } => assert_eq!((table.as_str(), part), ("people", of)),
+        Error::Lookup(LookupError::WrongAnswer { table, part }) => {
+            assert_eq!((table.as_str(), part), ("people", of))
+        }
         other => panic!("{other}"),
     }
 }

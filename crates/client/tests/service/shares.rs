@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{Made, Running, config, http, people, unkeyed, until};
-use blindcore_client::{CacheDir, Client, Error, Options, Reason, Token};
+use blindcore_client::{CacheDir, Client, Error, LookupError, Options, Reason, Token};
 use blindcore_lookup::Scheme;
 use blindcore_server::{Config, Tokens};
 use blindcore_wire::{PartKind, Value, proto};
@@ -44,7 +44,7 @@ async fn ask_from(last: u8, to: SocketAddr, head: &str, body: &[u8]) -> String {
 
 fn too_many(error: &Error, words: &str) {
     match error {
-        Error::Refused { reason: Some(Reason::TooMany), message, .. } => {
+        Error::Lookup(LookupError::Refused { reason: Some(Reason::TooMany), message, .. }) => {
             assert!(message.contains(words), "{message}")
         }
         other => panic!("{other}"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{Made, Running, config, http, people};
-use blindcore_client::{CacheDir, Client, Error, Options, Reason, Token};
+use blindcore_client::{CacheDir, Client, Error, LookupError, Options, Reason, Token};
 use blindcore_lookup::Scheme;
 use blindcore_server::{Config, Tokens};
 
@@ -24,7 +24,7 @@ async fn client(server: &Running, token: Option<&str>) -> Client {
 
 fn unauthorized<T>(asked: Result<T, Error>, words: &str) {
     match asked.err().expect("refused") {
-        Error::Refused { reason: Some(Reason::Unauthorized), message, .. } => {
+        Error::Lookup(LookupError::Refused { reason: Some(Reason::Unauthorized), message, .. }) => {
             assert!(message.contains(words), "{message}");
         }
         other => panic!("{other}"),

@@ -187,7 +187,9 @@ fn refused(origin: &str, error: Error) -> SourceError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "close what writes to it, or read a copy made with sqlite3's .backup"
         }
-        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => "check the permissions of the file and its folder",
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "check the permissions of the file and its folder"
+        }
         Some(ErrorCode::ReadOnly) => "open it once with sqlite3, so that it finishes what a crash cut short",
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::SystemIoFailure) => {
             "check it with sqlite3's PRAGMA integrity_check, and the disk that it is on"

@@ -1,0 +1,200 @@
+//! Hints in a cache: under which name, and what a cached one must hold. A driver keeps the bytes: in files, or in a
+//! browser's storage.
+//!
+//! An entry is named after table, part, server, epoch and digest. It starts with 96 bytes that say what it is:
+//!
+//! | bytes | what                                     |
+//! |-------|------------------------------------------|
+//! | 8     | `BLNDHINT`                               |
+//! | 4     | version, 1                               |
+//! | 4     | bytes of this header, 96                 |
+//! | 32    | digest of the parameters                 |
+//! | 32    | digest of the hint                       |
+//! | 8     | bytes of the hint                        |
+//! | 8     | zeros                                    |
+//!
+//! The hint follows. It is believed only if it hashes to its digest.
+
+use std::sync::Arc;
+
+use blindcore_wire::{PartDescription, PartKind};
+
+use crate::hint::{Hint, Kept, digest};
+
+/// Bytes before the hint in a cached entry.
+pub const HEADER_BYTES: usize = 96;
+
+const MAGIC: &[u8; 8] = b"BLNDHINT";
+const VERSION: u32 = 1;
+
+/// The place of one hint in a cache.
+#[derive(Clone, Debug)]
+pub struct CacheEntry {
+    /// What the names of all hints of its table's part begin with.
+    family: String,
+    name: String,
+    header: [u8; HEADER_BYTES],
+    kind: PartKind,
+    part: PartDescription,
+}
+
+impl CacheEntry {
+    /// The entry of a hint from `server`. Each server has entries of its own: were they shared, one could offer
+    /// another's hint and see from what is fetched whether this client knows the other.
+    pub(crate) fn new(server: &str, table: &str, epoch: u64, kind: PartKind, part: &PartDescription) -> Self {
+        let server: String = blake3::hash(server.as_bytes()).to_hex()[..8].to_owned();
+        let digest: String = part.hint_digest[..8].iter().map(|b| format!("{b:02x}")).collect();
+        // A long name is cut; the digest tells tables apart all the same. Names are ASCII.
+        let table = &table[..table.len().min(100)];
+        let family = format!("{table}-{kind}-{server}-");
+        let name = format!("{family}{epoch}-{digest}");
+        Self { family, name, header: header(part), kind, part: *part }
+    }
+
+    /// Its name, without an ending: letters, digits, `_`, `.` and `-`, fit for a file.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether `name`, with any ending, is the same table's and part's at another epoch. Such an entry is to be removed
+    /// once this one is whole: nobody asks for it again, and a server must not fill a disk by going through epochs.
+    #[must_use]
+    pub fn replaces(&self, name: &str) -> bool {
+        name.starts_with(&self.family) && !name.starts_with(&self.name)
+    }
+
+    /// What a whole entry starts with, and one that broke off.
+    #[must_use]
+    pub fn header(&self) -> &[u8; HEADER_BYTES] {
+        &self.header
+    }
+
+    /// Bytes of a whole entry.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        HEADER_BYTES as u64 + self.part.hint_bytes()
+    }
+
+    /// How many bytes of the hint an entry of this length holds that broke off and starts like this: where its download
+    /// goes on. Nothing where it is not of this hint and has to start again.
+    #[must_use]
+    pub fn resumes(&self, bytes: u64, start: &[u8]) -> Option<u64> {
+        let ours = bytes <= self.bytes() && start == self.header;
+        if ours { bytes.checked_sub(HEADER_BYTES as u64) } else { None }
+    }
+
+    /// Says whether an entry of this length that starts like this can be the hint, before the rest is read.
+    ///
+    /// # Errors
+    /// What is wrong with it, for a log; it is to be removed.
+    pub fn check_start(&self, bytes: u64, start: &[u8]) -> Result<(), String> {
+        let want = self.bytes();
+        if bytes != want {
+            return Err(format!("it has {bytes} B where this hint makes {want}"));
+        }
+        if start != self.header {
+            return Err("its header is another file's".into());
+        }
+        Ok(())
+    }
+
+    /// Believes what follows the header, if it is the hint. This reads all of it, once.
+    ///
+    /// # Errors
+    /// What is wrong with it, for a log; it is to be removed.
+    pub fn check(&self, hint: Hint) -> Result<Kept, String> {
+        if digest(&hint) != self.part.hint_digest {
+            return Err("its bytes are not what its digest says".into());
+        }
+        Ok(Kept { kind: self.kind, part: self.part, hint: Arc::new(hint) })
+    }
+
+    /// The hint in a whole entry.
+    ///
+    /// # Errors
+    /// What is wrong with it, for a log; it is to be removed.
+    pub fn read(&self, entry: &[u8]) -> Result<Kept, String> {
+        let (start, rest) = entry.split_at(entry.len().min(HEADER_BYTES));
+        self.check_start(entry.len() as u64, start)?;
+        let mut hint = Hint::default();
+        hint.push(rest);
+        self.check(hint)
+    }
+}
+
+fn header(part: &PartDescription) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    header[12..16].copy_from_slice(&(HEADER_BYTES as u32).to_le_bytes());
+    header[16..48].copy_from_slice(&part.params.digest());
+    header[48..80].copy_from_slice(&part.hint_digest);
+    header[80..88].copy_from_slice(&part.hint_bytes().to_le_bytes());
+    header
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use blindcore_lookup::{Geometry, Params, Scheme};
+
+    /// A part, and a hint for it.
+    pub(crate) fn part() -> (Vec<u8>, PartDescription) {
+        let geometry = Geometry { record_bytes: 1, groups: 1, columns: 1 };
+        let params = Params::new(Scheme::Simple, geometry).unwrap();
+        let mut part = PartDescription { params, hint_digest: [0; 32], proofs: None };
+        let hint: Vec<u8> = (0..part.hint_bytes()).map(|i| i as u8).collect();
+        part.hint_digest = *blake3::hash(&hint).as_bytes();
+        (hint, part)
+    }
+
+    fn entry(kind: PartKind, table: &str, epoch: u64) -> (Vec<u8>, CacheEntry) {
+        let (hint, part) = part();
+        (hint, CacheEntry::new("host:1", table, epoch, kind, &part))
+    }
+
+    #[test]
+    fn the_entry_of_version_1_reads_back() {
+        let (hint, entry) = entry(PartKind::Records, "t", 7);
+        assert_eq!(entry.header()[..16], *b"BLNDHINT\x01\0\0\0\x60\0\0\0");
+        assert!(entry.name().starts_with("t-records-"), "{}", entry.name());
+        let whole = [&entry.header()[..], &hint].concat();
+        let kept = entry.read(&whole).unwrap();
+        assert_eq!((*kept.hint).as_ref(), hint);
+    }
+
+    #[test]
+    fn foreign_and_damaged_entries_are_refused() {
+        let (hint, entry) = entry(PartKind::Keys, &"n".repeat(255), 7);
+        assert!(entry.name().len() < 200);
+        let whole = [&entry.header()[..], &hint].concat();
+        let mut flipped = whole.clone();
+        flipped[HEADER_BYTES + 5] ^= 1;
+        let mut other = whole.clone();
+        other[8] = 2;
+        for bad in [&[][..], b"hello", &whole[..whole.len() - 1], &flipped, &other] {
+            assert!(entry.read(bad).is_err());
+        }
+    }
+
+    #[test]
+    fn what_broke_off_goes_on_if_it_is_ours() {
+        let (hint, entry) = entry(PartKind::Records, "t", 7);
+        let header = *entry.header();
+        for (bytes, have) in [(96, Some(0)), (196, Some(100)), (95, None), (97 + hint.len() as u64, None)] {
+            assert_eq!(entry.resumes(bytes, &header), have);
+        }
+        assert_eq!(entry.resumes(196, &[7; 96]), None);
+        assert_eq!(entry.resumes(3, b"BLN"), None);
+    }
+
+    #[test]
+    fn another_epoch_is_replaced() {
+        let (_, seven) = entry(PartKind::Records, "t", 7);
+        let (_, eight) = entry(PartKind::Records, "t", 8);
+        let (_, keys) = entry(PartKind::Keys, "t", 6);
+        assert!(eight.replaces(&format!("{}.hint", seven.name())));
+        assert!(!eight.replaces(&format!("{}.part", eight.name())) && !eight.replaces(keys.name()));
+    }
+}

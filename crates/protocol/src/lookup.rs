@@ -1,0 +1,475 @@
+//! One lookup, from what is looked for to what was found.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, Index};
+use blindcore_lookup::{Pending, Selection};
+use blindcore_wire::codec::MAX_KEY_BYTES;
+use blindcore_wire::{Change, KeyError, PartKind, decode_key_slot, proto};
+use bytes::Bytes;
+use prost::Message;
+use zeroize::Zeroizing;
+
+use crate::table::{Part, decode};
+use crate::workers::spread;
+use crate::{Error, Fetch, OneThread, Record, Table, Workers};
+
+/// Bytes of a response beside the answers: two field headers and a number.
+const RESPONSE_SLACK: usize = 64;
+
+type Key = Zeroizing<Vec<u8>>;
+
+/// What to do next for a lookup.
+#[non_exhaustive]
+pub enum Step {
+    /// Get this from a cache or from the server, and give it to [`Table::keep`].
+    Need(Fetch),
+    /// Send this, once, and give the response to [`Lookup::receive`].
+    Send(Request),
+    /// Nothing but give the response to the last request.
+    Wait,
+    /// All is done: an outcome for each key or row, in their order.
+    Done(Vec<Outcome>),
+}
+
+/// A request: queries of one part of one table.
+pub struct Request {
+    message: proto::QueryRequest,
+    queries: usize,
+    answer_bytes: usize,
+}
+
+impl Request {
+    /// The message.
+    #[must_use]
+    pub fn message(&self) -> &proto::QueryRequest {
+        &self.message
+    }
+
+    /// The message, to be sent.
+    #[must_use]
+    pub fn into_message(self) -> proto::QueryRequest {
+        self.message
+    }
+
+    /// Its bytes: the body of `POST /v1/query`.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        self.message.encode_to_vec()
+    }
+
+    /// How many queries it holds.
+    #[must_use]
+    pub fn queries(&self) -> usize {
+        self.queries
+    }
+
+    /// Bytes of the longest response that is worth reading.
+    #[must_use]
+    pub fn max_response_bytes(&self) -> usize {
+        max_response_bytes(self.queries, self.answer_bytes)
+    }
+}
+
+fn max_response_bytes(queries: usize, answer_bytes: usize) -> usize {
+    queries.saturating_mul(answer_bytes).saturating_add(RESPONSE_SLACK)
+}
+
+/// What came of one key or row.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The record; none where the key is not there.
+    pub found: Result<Option<Record>, Error>,
+    /// Which queries were asked for it: numbers, from 0 in the order in which this lookup's requests carried them.
+    pub queries: Vec<Range<u64>>,
+}
+
+/// A lookup of keys or of rows in one table.
+///
+/// The server sees the same requests whatever is looked for and whatever its answers decode to: as many queries of the
+/// same parts in the same order, each under a secret of its own. Only an error that the server knows of ends a lookup
+/// early.
+///
+/// ```text
+///   by key     records, then changes
+///   by row     of a keyed table:  keys, then new keys, then records and changes of whatever keys came out
+///              of another table:  records, then changes
+/// ```
+///
+/// Changes and new keys are asked where the table has them.
+pub struct Lookup {
+    targets: Targets,
+    asks: Vec<Ask>,
+    /// How many of them are of a directory of keys.
+    directory: usize,
+    /// The ask that is under way.
+    at: usize,
+    awaited: Option<Vec<Pending>>,
+    over: bool,
+}
+
+/// What is looked for.
+struct Targets {
+    table: Arc<Table>,
+    count: usize,
+    /// What was asked for, where that was rows.
+    rows: Option<Zeroizing<Vec<u64>>>,
+    /// What records are asked by; of rows, once the directory of keys was asked. A row whose key did not come out is
+    /// looked up all the same.
+    keys: Vec<Result<Key, Error>>,
+}
+
+/// Queries of one part: as many for each target.
+struct Ask {
+    kind: PartKind,
+    /// Queries for each target.
+    each: u32,
+    /// The number of its first query.
+    first: u64,
+    /// What came out so far.
+    slots: Vec<Zeroizing<Vec<u8>>>,
+}
+
+impl Targets {
+    /// What query `number` of an ask picks.
+    fn selection(
+        &self,
+        kind: PartKind,
+        part: &Part,
+        number: u64,
+    ) -> Result<Selection, blindcore_lookup::Error> {
+        let each = u64::from(self.table.blocks(kind));
+        let (target, block) = ((number / each) as usize, (number % each) as u32);
+        match self.table.index(kind) {
+            Some(index) => Ok(index.select_block(&self.key(target), block).0),
+            None => Selection::index(&part.client.params().geometry, self.slot(kind, target)),
+        }
+    }
+
+    /// The row that a target is asked as: one that is there.
+    fn row(&self, target: usize) -> u64 {
+        let row = self.rows.as_ref().map_or(0, |rows| rows[target]);
+        if row < self.table.description().rows() { row } else { 0 }
+    }
+
+    /// The slot of a part that is asked by number for a target. A row is asked for in the base and among those that
+    /// came later, whichever holds it; in the other it is slot 0.
+    fn slot(&self, kind: PartKind, target: usize) -> u64 {
+        let (row, base) = (self.row(target), self.table.description().base_rows());
+        match kind.is_base() {
+            true if row < base => row,
+            true => 0,
+            false => row.checked_sub(base).unwrap_or(0),
+        }
+    }
+
+    /// What a part is asked by key for a target. Where no key came out it is the empty one: a server must not see which
+    /// of its answers made sense.
+    fn key(&self, target: usize) -> Key {
+        if !self.table.description().is_keyed() {
+            return Zeroizing::new(self.row(target).to_le_bytes().to_vec());
+        }
+        match self.keys.get(target) {
+            Some(Ok(key)) => key.clone(),
+            _ => Key::default(),
+        }
+    }
+}
+
+impl Lookup {
+    /// A lookup of keys, given as [`blindcore_wire::codec::encode_key`] writes them: as a person does. Each is a query
+    /// of its own, also where a key comes twice.
+    ///
+    /// # Errors
+    /// The table is not keyed, or something is not a key.
+    pub fn by_key(table: &Arc<Table>, keys: &[impl AsRef<[u8]>]) -> Result<Self, Error> {
+        if !table.description().is_keyed() {
+            return Err(Error::NotKeyed { table: table.description().name().to_owned() });
+        }
+        let check = |key: &[u8]| match key.len() {
+            0 => Err(KeyError::Empty),
+            got if got > MAX_KEY_BYTES => Err(KeyError::Length { got }),
+            _ => Ok(Ok(Zeroizing::new(key.to_vec()))),
+        };
+        let keys: Vec<_> = keys.iter().map(|key| check(key.as_ref())).collect::<Result<_, _>>()?;
+        Ok(Self::new(table, None, keys.len(), keys, &[]))
+    }
+
+    /// A lookup of rows, counted from 0 in the order of the source.
+    ///
+    /// A row past the table's last is looked up as row 0: how many rows there are is the server's word, and a server
+    /// that chose the number would learn on which side of it each lookup lies. Its outcome is [`Error::NoSuchRow`].
+    ///
+    /// # Errors
+    /// The table has keys and no directory of them.
+    pub fn by_row(table: &Arc<Table>, rows: &[u64]) -> Result<Self, Error> {
+        let description = table.description();
+        let directory: &[PartKind] = match (description.is_keyed(), description.keys()) {
+            (false, _) => &[],
+            (true, Some(_)) => &[PartKind::Keys, PartKind::NewKeys],
+            (true, None) => return Err(Error::NotIndexed { table: description.name().to_owned() }),
+        };
+        Ok(Self::new(table, Some(Zeroizing::new(rows.to_vec())), rows.len(), Vec::new(), directory))
+    }
+
+    fn new(
+        table: &Arc<Table>,
+        rows: Option<Zeroizing<Vec<u64>>>,
+        count: usize,
+        keys: Vec<Result<Key, Error>>,
+        directory: &[PartKind],
+    ) -> Self {
+        let there = |kind: &PartKind| table.description().part(*kind).is_some();
+        let directory: Vec<PartKind> = directory.iter().copied().filter(there).collect();
+        let kinds = directory.iter().copied().chain(table.always_asked());
+        let mut asks: Vec<Ask> = Vec::new();
+        for kind in kinds {
+            let first = asks.last().map_or(0, |last| last.first + count as u64 * u64::from(last.each));
+            asks.push(Ask { kind, each: table.blocks(kind), first, slots: Vec::new() });
+        }
+        let targets = Targets { table: table.clone(), count, rows, keys };
+        Self { targets, asks, directory: directory.len(), at: 0, awaited: None, over: false }
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn table(&self) -> &Arc<Table> {
+        &self.targets.table
+    }
+
+    /// What to do next, its queries made on this thread.
+    ///
+    /// # Errors
+    /// As [`Lookup::step_on`].
+    pub fn step(&mut self) -> Result<Step, Error> {
+        self.step_on(&OneThread)
+    }
+
+    /// What to do next, its queries made by `workers`.
+    ///
+    /// # Errors
+    /// The operating system gives no randomness, a part can't be had, or the lookup is over.
+    pub fn step_on(&mut self, workers: &dyn Workers) -> Result<Step, Error> {
+        if self.over {
+            return Err(Error::Over);
+        }
+        if self.awaited.is_some() {
+            return Ok(Step::Wait);
+        }
+        while let Some(ask) = self.asks.get(self.at) {
+            let (kind, done) = (ask.kind, ask.slots.len() as u64);
+            let left = self.targets.count as u64 * u64::from(ask.each) - done;
+            if left == 0 {
+                self.at += 1;
+                if self.at == self.directory {
+                    self.targets.keys = self.directory_keys();
+                }
+                continue;
+            }
+            if let Some(fetch) = self.targets.table.missing(kind).inspect_err(|_| self.over = true)? {
+                return Ok(Step::Need(fetch));
+            }
+            let most = self.targets.table.most_queries(kind);
+            let queries = usize::try_from(left).unwrap_or(most).min(most);
+            return self.request(kind, done, queries, workers).map(Step::Send);
+        }
+        self.over = true;
+        Ok(Step::Done(self.outcomes()))
+    }
+
+    /// Makes queries from number `done` of an ask on.
+    fn request(
+        &mut self,
+        kind: PartKind,
+        done: u64,
+        queries: usize,
+        workers: &dyn Workers,
+    ) -> Result<Request, Error> {
+        let targets = &self.targets;
+        let part = targets.table.part(kind).expect("nothing of it is missing");
+        let made = spread(workers, queries, |i| {
+            let selection = targets.selection(kind, part, done + i as u64)?;
+            part.client.query(part.client.prepare()?, &selection)
+        });
+        let params = part.client.params();
+        let answer_bytes = params.answer_bytes();
+        let mut bytes = Vec::with_capacity(queries * params.query_bytes());
+        let mut pending = Vec::with_capacity(queries);
+        for made in made {
+            let (query, rest) = made.inspect_err(|_| self.over = true)?;
+            bytes.extend_from_slice(&query);
+            pending.push(rest);
+        }
+        self.awaited = Some(pending);
+        let description = self.targets.table.description();
+        let message = proto::QueryRequest {
+            table: description.name().to_owned(),
+            epoch: description.epoch(),
+            part: kind.to_proto().into(),
+            table_digest: Bytes::copy_from_slice(description.digest()),
+            queries: bytes.into(),
+        };
+        Ok(Request { message, queries, answer_bytes })
+    }
+
+    /// Takes the response to the last request, from the bytes of a [`proto::QueryResponse`].
+    ///
+    /// # Errors
+    /// The bytes are too many or not a message, or as [`Lookup::receive_on`].
+    pub fn receive(&mut self, response: &[u8]) -> Result<(), Error> {
+        let limit = match (&self.awaited, self.asking()) {
+            (Some(awaited), Some(part)) if !self.over => {
+                max_response_bytes(awaited.len(), part.client.params().answer_bytes())
+            }
+            _ => return Err(self.unasked()),
+        };
+        let response = decode("a response", response, limit).inspect_err(|_| self.over = true)?;
+        self.receive_on(&response, &OneThread)
+    }
+
+    /// Takes the response to the last request; `workers` decode it.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`]: it is not as long as its queries make it, or nothing was asked. The server knows that, and
+    /// the lookup is over. What an answer decodes to is never an error here.
+    pub fn receive_on(
+        &mut self,
+        response: &proto::QueryResponse,
+        workers: &dyn Workers,
+    ) -> Result<(), Error> {
+        let table = self.targets.table.clone();
+        let awaited = self.awaited.take().filter(|_| !self.over);
+        let (Some(awaited), Some(ask)) = (awaited, self.asks.get_mut(self.at)) else {
+            return Err(self.unasked());
+        };
+        let client = &table.part(ask.kind).expect("a part that was asked is kept").client;
+        let (count, each) = (awaited.len(), client.params().answer_bytes());
+        let (got, want) = (response.answers.len(), count * each);
+        if got != want {
+            self.over = true;
+            let what = format!("it answers {count} queries with {got} B where they make {want}");
+            return Err(Error::Protocol { what });
+        }
+        let awaited: Vec<Mutex<Option<Pending>>> =
+            awaited.into_iter().map(|pending| Mutex::new(Some(pending))).collect();
+        let decoded = spread(workers, count, |i| {
+            let pending = awaited[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+            let answer = &response.answers[i * each..(i + 1) * each];
+            client.decode(pending.expect("each is decoded once"), answer)
+        });
+        for slot in decoded {
+            ask.slots.push(slot.inspect_err(|_| self.over = true)?);
+        }
+        Ok(())
+    }
+
+    fn asking(&self) -> Option<&Part> {
+        self.targets.table.part(self.asks.get(self.at)?.kind)
+    }
+
+    fn unasked(&mut self) -> Error {
+        if std::mem::replace(&mut self.over, true) {
+            return Error::Over;
+        }
+        Error::Protocol { what: "it answers where nothing was asked".into() }
+    }
+
+    /// The keys of rows, from their directory.
+    fn directory_keys(&self) -> Vec<Result<Key, Error>> {
+        let (directory, base) = (&self.asks[..self.directory], self.targets.table.description().base_rows());
+        let open = |target: usize| {
+            let added = directory.get(1).filter(|_| self.targets.row(target) >= base);
+            let ask = added.unwrap_or(&directory[0]);
+            let id = self.targets.slot(ask.kind, target).into();
+            let key = decode_key_slot(self.targets.table.proven(ask.kind, id, &ask.slots[target])?);
+            let key = key.ok_or_else(|| self.targets.table.garbage("the slot of its key holds none"))?;
+            Ok(Zeroizing::new(key.to_vec()))
+        };
+        (0..self.targets.count).map(open).collect()
+    }
+
+    fn outcomes(&mut self) -> Vec<Outcome> {
+        let mut keys = std::mem::take(&mut self.targets.keys).into_iter();
+        let of = |target: usize| {
+            let key = keys.next();
+            let range = |ask: &Ask| {
+                let first = ask.first + target as u64 * u64::from(ask.each);
+                first..first + u64::from(ask.each)
+            };
+            Outcome { found: self.found(target, key), queries: self.asks.iter().map(range).collect() }
+        };
+        (0..self.targets.count).map(of).collect()
+    }
+
+    fn ask(&self, kind: PartKind) -> Option<&Ask> {
+        self.asks.iter().find(|ask| ask.kind == kind)
+    }
+
+    /// What was found of a target. All was asked by now: no error in here is seen by the server.
+    fn found(&self, target: usize, key: Option<Result<Key, Error>>) -> Result<Option<Record>, Error> {
+        let (table, description) = (&self.targets.table, self.targets.table.description());
+        if let Some(index) = self.targets.rows.as_ref().map(|rows| rows[target])
+            && index >= description.rows()
+        {
+            let (table, rows) = (description.name().to_owned(), description.rows());
+            return Err(Error::NoSuchRow { table, index, rows });
+        }
+        let (key, number) = match key {
+            Some(key) => (Some(key?), Key::default()),
+            None => (None, self.targets.key(target)),
+        };
+        let by = key.as_ref().unwrap_or(&number);
+        let change = match (self.ask(PartKind::Changes), table.index(PartKind::Changes)) {
+            (Some(ask), Some(index)) => self.under(ask, index, target, by),
+            _ => Ok(None),
+        };
+        let records = self.ask(PartKind::Records).expect("every lookup asks the records");
+        let row = self.targets.row(target);
+        let base = match table.index(PartKind::Records) {
+            Some(index) => self.under(records, index, target, by)?,
+            None if row >= description.base_rows() => None,
+            None => {
+                let slot = &records.slots[target];
+                Some(Zeroizing::new(table.proven(PartKind::Records, row.into(), slot)?.to_vec()))
+            }
+        };
+        let change = change?;
+        // What was said last counts.
+        let bytes: Option<&[u8]> = match change.as_ref().map(|state| Change::decode(state)) {
+            None => base.as_ref().map(|b| &b[..]),
+            Some(Some(Change::Set(record))) => Some(record),
+            Some(Some(Change::Removed) | None) => None,
+        };
+        if let Some(bytes) = bytes {
+            return table.record(key.map(|key| key.to_vec()), bytes).map(Some);
+        }
+        match &self.targets.rows {
+            // Rows are gone only where something changed.
+            Some(_) if description.changes().is_none() => {
+                Err(table.garbage("the key of this row is not in the table"))
+            }
+            Some(_) if !description.is_keyed() && row >= description.base_rows() && change.is_none() => {
+                Err(table.garbage("a row that was added is nowhere"))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// What a keyed part holds under a key, if anything. Each key takes as many queries as the longest record, so that
+    /// a server doesn't see how long one is.
+    fn under(&self, ask: &Ask, index: &Index, target: usize, key: &[u8]) -> Result<Option<Key>, Error> {
+        let each = ask.each as usize;
+        let (mut found, mut ended) = (None::<Key>, false);
+        for (block, slot) in (0..).zip(&ask.slots[target * each..(target + 1) * each]) {
+            let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> = index.select_block(key, block).1;
+            ended |= keyword::open(slot, &fingerprint).is_none();
+            if ended {
+                continue;
+            }
+            let proven = self.targets.table.proven(ask.kind, *index.order(key, block), slot)?;
+            found.get_or_insert_with(Key::default).extend_from_slice(&proven[FINGERPRINT_BYTES..]);
+        }
+        Ok(found)
+    }
+}
