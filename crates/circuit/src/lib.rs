@@ -11,7 +11,6 @@
 //! | [`netlist`], [`builder`], [`gadgets`], [`typed`] | circuits, and how they are made |
 //! | [`problems`], [`formats`] | circuits by name and in files |
 //! | [`compile`], [`mod@circuit`] | what devices garble: programs over slots that are used again |
-//! | [`levels`], [`policy`], [`overlay`] | SIFO's layers, batches and memory policies, and what its hardware garbles |
 //! | [`ot`] | oblivious transfer: base, extended, by proxy |
 //! | [`session`], [`transport`] | the parties, and the connections between them |
 //!
@@ -40,15 +39,15 @@
 pub mod builder;
 pub mod circuit;
 pub mod compile;
+mod fold;
 pub mod formats;
 pub mod gadgets;
-pub mod levels;
 pub mod netlist;
 pub mod ot;
-pub mod overlay;
-pub mod policy;
 pub mod problems;
 pub mod session;
 mod stream;
 pub mod transport;
 pub mod typed;
+
+pub use fold::folded;

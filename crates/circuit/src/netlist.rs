@@ -4,56 +4,7 @@
 //! gate `i - 1` and reads wires below its own. Files in other orders are sorted where they are read
 //! ([`formats`](crate::formats)).
 
-use std::fmt;
-
-/// A wire, by its number: 0 and 1 are the constants, then come the inputs' bits, then each gate's output.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Wire(pub u32);
-
-impl Wire {
-    /// The constant 0.
-    pub const ZERO: Wire = Wire(0);
-    /// The constant 1. A negation is an XOR with it, and as free.
-    pub const ONE: Wire = Wire(1);
-
-    /// Whether it is one of the two constants.
-    #[must_use]
-    pub fn is_constant(self) -> bool {
-        self.0 < 2
-    }
-
-    /// Its place in an array of wires.
-    #[must_use]
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl fmt::Debug for Wire {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "w{}", self.0)
-    }
-}
-
-/// What a gate computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// `a & b`, the only gate that costs anything.
-    And,
-    /// `a ^ b`, free.
-    Xor,
-}
-
-/// A gate with two inputs; its output is the wire of its position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Gate {
-    /// What it computes.
-    pub kind: Kind,
-    /// The first input.
-    pub a: Wire,
-    /// The second input.
-    pub b: Wire,
-}
+pub use blindcore_accel::garble::{Gate, Kind, MAX_WIRES, Wire, Wiring};
 
 /// An input or an output: a number of bits under a name, least significant bit first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,9 +23,6 @@ pub struct Netlist {
     outputs: Vec<Port>,
     input_bits: usize,
 }
-
-/// How many wires a netlist held in memory can have.
-pub const MAX_WIRES: usize = 1 << 31;
 
 /// Why a netlist is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -170,6 +118,14 @@ impl Netlist {
     #[must_use]
     pub fn first_gate_wire(&self) -> Wire {
         Wire(2 + self.input_bits as u32)
+    }
+
+    /// Its gates and wires without the names of its ports: what schedules are made of.
+    #[must_use]
+    pub fn wiring(&self) -> Wiring<'_> {
+        let outputs = self.outputs.iter().flat_map(|port| port.wires.iter().copied()).collect();
+        Wiring::new(self.input_bits, &self.gates, outputs)
+            .expect("a netlist's gates read wires below their own")
     }
 
     /// All bits of all inputs.

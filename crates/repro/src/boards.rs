@@ -4,9 +4,9 @@ use blindcore_accel::Device;
 use blindcore_accel::garble::{Labels, Scheme};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::boards::{BoardClocks, Cut};
+use blindcore_accel_rtl::sifo::circuits::Placed;
 use blindcore_accel_rtl::sifo::{CLOCK, Overlay, Settings};
 use blindcore_circuit::netlist::Netlist;
-use blindcore_circuit::overlay::Placed;
 use serde_json::{Value, json};
 
 use crate::labels::{Fresh, decode};

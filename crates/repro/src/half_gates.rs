@@ -6,9 +6,9 @@ use blindcore_accel::Device;
 use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::CLOCK;
+use blindcore_accel_rtl::sifo::circuits::{self, Share};
 use blindcore_accel_rtl::sifo::half_gates::{HalfGates, Report, Settings};
 use blindcore_circuit::netlist::{Netlist, Wire};
-use blindcore_circuit::overlay::{self, Share};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
@@ -44,7 +44,7 @@ fn shares(chip: &HalfGates, netlist: &Netlist) -> anyhow::Result<Vec<Share>> {
     let lanes = chip.build().lanes;
     let mut most = usize::MAX;
     loop {
-        let shares = overlay::side_by_side(netlist, lanes, most);
+        let shares = circuits::side_by_side(&netlist.wiring(), lanes, most);
         let copies = shares.iter().map(|share| share.copies).max().unwrap_or(1);
         let plans: Result<Vec<Report>, _> =
             shares.iter().map(|share| chip.plan(&share.program, &wanted(share))).collect();

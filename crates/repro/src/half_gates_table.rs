@@ -2,7 +2,6 @@
 
 use blindcore_accel_rtl::sifo::CLOCK;
 use blindcore_accel_rtl::sifo::half_gates::{HalfGates, Settings};
-use blindcore_circuit::overlay;
 use blindcore_circuit::problems::published::{self, ROWS};
 use blindcore_units::{Progress, Unit};
 use serde_json::json;
@@ -36,7 +35,7 @@ pub fn make(progress: &mut dyn Progress) -> anyhow::Result<Table> {
         progress.at("simulating", done, Some(all), Unit::Items);
         let netlist = published::netlist(row);
         let inputs = random_inputs(&netlist)?;
-        let folded = overlay::folded(&netlist)?;
+        let folded = blindcore_circuit::folded(&netlist)?;
         let take = |netlist, settings| {
             half_gates::run(&HalfGates::with_settings(device, settings)?, netlist, &inputs)
         };

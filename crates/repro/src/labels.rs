@@ -1,8 +1,8 @@
 //! Labels to begin garbling with, and what labels say in the end.
 
 use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
+use blindcore_accel_rtl::sifo::circuits::Placed;
 use blindcore_circuit::netlist::Netlist;
-use blindcore_circuit::overlay::Placed;
 use zeroize::Zeroizing;
 
 pub(crate) fn fill(bytes: &mut [u8]) -> anyhow::Result<()> {

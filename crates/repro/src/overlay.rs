@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use blindcore_accel::Device;
 use blindcore_accel::garble::{Labels, Offset, Scheme};
 use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::sifo::circuits::{self, Placed};
+use blindcore_accel_rtl::sifo::layers::{self, Layers};
+use blindcore_accel_rtl::sifo::memory::{Assignment, Policy};
 use blindcore_accel_rtl::sifo::{ADDRESSES, CLOCK, Clocks, Commands, Overlay, Settings};
-use blindcore_circuit::levels::{self, Layers};
 use blindcore_circuit::netlist::Netlist;
-use blindcore_circuit::overlay::{self, Placed};
-use blindcore_circuit::policy::{Assignment, Policy};
 use blindcore_units::bytes;
 use serde_json::{Value, json};
 
@@ -25,9 +25,9 @@ pub(crate) fn place(
     settings: &Settings,
     policy: Policy,
 ) -> anyhow::Result<Placed> {
-    let cells = levels::Cells::new(settings.cells.ands, settings.cells.xors)?;
-    let assignment = Assignment::new(netlist, layers, cells, policy, settings.block_ram);
-    Ok(overlay::program(netlist, layers, &assignment)?)
+    let cells = layers::Cells::new(settings.cells.ands, settings.cells.xors)?;
+    let assignment = Assignment::new(&netlist.wiring(), layers, cells, policy, settings.block_ram);
+    Ok(circuits::program(&netlist.wiring(), layers, &assignment)?)
 }
 
 /// What was garbled, and what it took.
@@ -64,9 +64,9 @@ impl<'a> Job<'a> {
         name: &str,
         netlist: &'a Netlist,
     ) -> anyhow::Result<Self> {
-        levels::Cells::new(settings.cells.ands, settings.cells.xors)?;
+        layers::Cells::new(settings.cells.ands, settings.cells.xors)?;
         let chip = Overlay::with_settings(device, settings)?;
-        let placed = place(netlist, &Layers::new(netlist), &settings, policy)?;
+        let placed = place(netlist, &Layers::new(&netlist.wiring()), &settings, policy)?;
         let (ddr, most) = (placed.program.slots() - settings.block_ram, chip.build().ddr.min(ADDRESSES));
         anyhow::ensure!(
             ddr <= most,

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use blindcore_accel_rtl::sifo::layers::Layers;
+use blindcore_accel_rtl::sifo::memory::Policy;
 use blindcore_accel_rtl::sifo::{CLOCK, Cells, Overlay, Registers, SYNC_NS, Settings};
-use blindcore_circuit::levels::Layers;
 use blindcore_circuit::netlist::Netlist;
-use blindcore_circuit::policy::Policy;
 use blindcore_circuit::problems::{self, published};
 use blindcore_units::Progress;
 use published::{PAGERANK, ROWS, Row};
@@ -53,7 +53,7 @@ impl Source {
             Some(row) => published::netlist(row),
             None => problems::make(self.name)?,
         };
-        let layers = Layers::new(&netlist);
+        let layers = Layers::new(&netlist.wiring());
         Ok(self.made.get_or_init(|| (netlist, layers)))
     }
 }

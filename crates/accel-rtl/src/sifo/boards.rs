@@ -15,8 +15,9 @@ use std::collections::HashMap;
 use blindcore_accel::Error;
 use blindcore_accel::garble::{Labels, Offset, Program, ProgramBuilder, Scheme};
 
+use super::clocks::Clocks;
 use super::schedule::{Value, Values};
-use super::{Clocks, Overlay, Settings};
+use super::{Overlay, Settings};
 
 /// What a board garbles in a step.
 #[derive(Clone, Debug)]

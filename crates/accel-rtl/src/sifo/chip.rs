@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use blindcore_accel::garble::Program;
 use blindcore_accel::{Cost, Description, Error, Hardware, Stalls, Traffic};
 
-use super::Clocks;
+use super::clocks::Clocks;
 use super::library::{Board, Build, Ended};
 
 /// A device: its name, its library's file, what it is, and its bits of a label and lanes.

@@ -1,4 +1,4 @@
-//! Today's overlay: half gates, a gate a clock in each lane, garbling or evaluating.
+//! The half-gates overlay: a gate a clock in each lane, garbling or evaluating.
 //!
 //! ```no_run
 //! use blindcore_accel::Device;
@@ -26,20 +26,20 @@ use blindcore_accel::garble::{self, Garble, Labels, Offset, Program, Scheme};
 use blindcore_accel::{Contract, Cost, Description, Device, Error};
 
 use super::chip::{self, Chip, Entry};
+use super::clocks::{CLOCK, Clocks, DMA};
 use super::library::{Build, Tables, Timing};
 use super::schedule::{Op, Place, Schedule};
-use super::{CLOCK, Clocks, DMA};
 
 const DEVICES: [Entry; 1] = [Entry {
     name: "rtl:sifo-half-gates",
     file: "sifo-half-gates",
-    what: "today's overlay: four lanes of half gates over AES",
+    what: "the half-gates overlay: four lanes of half gates over AES",
     label: 128,
     lanes: 4,
 }];
 
 /// Bytes of a command as DMA brings it: 96 bits.
-pub const COMMAND_BYTES: f64 = 12.0;
+const COMMAND_BYTES: f64 = 12.0;
 
 /// How the chip is run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +95,7 @@ impl std::ops::AddAssign for Report {
     }
 }
 
-/// A simulated overlay of today.
+/// A simulated half-gates overlay.
 pub struct HalfGates {
     chip: Arc<Chip>,
     settings: Settings,

@@ -1,4 +1,4 @@
-//! Garbling overlays: SIFO's, as it was built in 2019, and [today's](half_gates).
+//! Garbling overlays: SIFO's, as it was built in 2019, and [one for half gates](half_gates).
 //!
 //! ```no_run
 //! use blindcore_accel::Device;
@@ -15,14 +15,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A circuit's way to the chip: its gates by layer and in batches of the chip's cells ([`layers`]), its wires over two memories
+//! ([`memory`]), both as a program over places, or as copies of subcircuits side by side ([`circuits`]). They take a
+//! [`Wiring`](blindcore_accel::garble::Wiring), gates without anything else.
+//!
 //! [`Commands`] are what the host sends; [`Settings`] say how fast link and memory are, and which of the paper's
 //! optimisations are on; [`Overlay::estimate`] counts clocks without simulating what is garbled.
 
 pub mod boards;
 mod chip;
+pub mod circuits;
+mod clocks;
 mod commands;
 pub mod half_gates;
+pub mod layers;
 mod library;
+pub mod memory;
 mod model;
 mod schedule;
 
@@ -34,6 +42,7 @@ use blindcore_accel::garble::{self, Garble, Labels, Offset, Program, Scheme};
 use blindcore_accel::{Contract, Cost, Description, Device, Error};
 
 use chip::{Chip, Entry};
+pub use clocks::{CLOCK, Clocks, DMA};
 pub use commands::{Address, Batch, Cells, Commands, Operation, Registers};
 pub use library::Build;
 use library::{Tables, Timing};
@@ -45,9 +54,6 @@ const DEVICES: [Entry; 1] = [Entry {
     label: 80,
     lanes: 1,
 }];
-
-/// Clocks a second: the paper's (section 4).
-pub const CLOCK: f64 = 200e6;
 
 /// Labels that two registers can address in each memory (section 3.4.1).
 pub const ADDRESSES: usize = 1 << 20;
@@ -103,41 +109,6 @@ impl Settings {
 /// Nanoseconds between a batch's end and the host's next write: so that the ratios of three rows of Table 11 to ours (10-bit
 /// distance, 64-bit multiplier, 20 x 20 matrices) have a geometric mean of 1.
 pub const SYNC_NS: f64 = 1350.0;
-
-/// Bytes a second that DMA over PCIe Gen3 x8 moves: 7.88 GB/s of 128b/130b symbols less packets' heads.
-pub const DMA: f64 = 6.6e9;
-
-/// What the clocks went to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clocks {
-    /// From the first write to the last result.
-    pub cycles: u64,
-    /// Gates that went to a cell.
-    pub gates: u64,
-    /// Accesses to DDR memory.
-    pub ddr_accesses: u64,
-    /// Clocks on which the fetch waited for DDR memory.
-    pub waits_ddr: u64,
-    /// Clocks on which a gate waited for a cell.
-    pub waits_cell: u64,
-    /// Clocks on which the host waited for the chip or was about to see that it is done.
-    pub waits_host: u64,
-    /// Register writes.
-    pub items: u64,
-}
-
-impl std::ops::AddAssign for Clocks {
-    /// One run after the other.
-    fn add_assign(&mut self, other: Self) {
-        self.cycles += other.cycles;
-        self.gates += other.gates;
-        self.ddr_accesses += other.ddr_accesses;
-        self.waits_ddr += other.waits_ddr;
-        self.waits_cell += other.waits_cell;
-        self.waits_host += other.waits_host;
-        self.items += other.items;
-    }
-}
 
 /// A simulated garbling overlay.
 pub struct Overlay {

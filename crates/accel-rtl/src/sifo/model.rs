@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::Clocks;
+use super::clocks::Clocks;
 use super::commands::{Address, Commands, Operation, Registers};
 use super::library::Timing;
 

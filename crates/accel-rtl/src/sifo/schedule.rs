@@ -1,4 +1,4 @@
-//! Today's overlay from the host's side: a program as the commands of a chip that starts a gate a clock.
+//! The half-gates overlay from the host's side: a program as the commands of a chip that starts a gate a clock.
 //!
 //! ```text
 //!   Program ──▶ values ──▶ full adders ──▶ stages ──▶ places ──▶ commands

@@ -4,5 +4,5 @@ mod compiler;
 mod compute_unit;
 mod conformance;
 mod cycles;
-mod overlay;
 mod phepu;
+mod sifo;

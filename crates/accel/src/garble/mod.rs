@@ -27,9 +27,11 @@ mod labels;
 mod program;
 pub mod reference;
 pub mod three_halves;
+mod wiring;
 
 pub use labels::{Label, Labels, Offset};
 pub use program::{Layer, Part, Program, ProgramBuilder, ProgramError, Step};
+pub use wiring::{Gate, Kind, MAX_WIRES, Wire, Wiring};
 
 use crate::{Cost, Error};
 

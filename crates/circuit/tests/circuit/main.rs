@@ -2,11 +2,8 @@
 
 mod formats;
 mod gadgets;
-mod levels;
 mod ot;
-mod overlay;
 mod problems;
-mod published;
 mod session;
 mod stream;
 mod transport;

@@ -1,8 +1,8 @@
 //! `blindcore circuit stats`.
 
-use blindcore_circuit::levels::{Cells, Layers, Statistics};
+use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
+use blindcore_accel_rtl::sifo::memory::{Assignment, BLOCK_RAM, Policy, Traffic};
 use blindcore_circuit::netlist::MAX_WIRES;
-use blindcore_circuit::policy::{Assignment, BLOCK_RAM, Policy, Traffic};
 use blindcore_circuit::problems::{PROBLEMS, Problem, Published};
 use serde_json::{Value, json};
 
@@ -110,16 +110,16 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
         args.memory
     );
     let netlist = load(&args.circuit)?;
-    let layers = Layers::new(&netlist);
-    let of = Statistics::new(&netlist, &layers);
+    let layers = Layers::new(&netlist.wiring());
+    let of = Statistics::new(&netlist.wiring(), &layers);
     let problem =
         PROBLEMS.iter().find(|p| p.name == args.circuit && !std::path::Path::new(&args.circuit).exists());
     let rows = rows(&of, &layers, args.ands, problem.and_then(|p| p.published.as_ref()));
     let batches = layers.batches(cells).count();
     let mut policies = Vec::new();
     for policy in Policy::ALL {
-        let assignment = Assignment::new(&netlist, &layers, cells, policy, args.memory);
-        policies.push((policy, assignment.check(&netlist, &layers)?));
+        let assignment = Assignment::new(&netlist.wiring(), &layers, cells, policy, args.memory);
+        policies.push((policy, assignment.check(&netlist.wiring(), &layers)?));
     }
     if args.json {
         output::json(&document(args, problem, &rows, batches, &policies, &layers))?;

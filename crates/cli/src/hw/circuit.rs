@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use blindcore_accel_rtl::sifo::half_gates::HalfGates;
+use blindcore_accel_rtl::sifo::memory::Policy;
 use blindcore_accel_rtl::sifo::{self, Cells, Overlay, Settings};
 use blindcore_circuit::netlist::{Netlist, Port};
-use blindcore_circuit::policy::Policy;
 use blindcore_circuit::problems::published::{self, ROWS, Row};
 use blindcore_repro::overlay::{About, Job};
 use blindcore_repro::{boards, half_gates};
@@ -44,9 +44,9 @@ Examples:
   blindcore hw run circuit design.v --policy lifetimes --allow-broken --json
   blindcore hw run circuit adder6 --commands --allow-broken               with what the host sends
   blindcore hw run circuit matmul5x5x4 --boards 4 --allow-broken          on four boards
-  blindcore hw run circuit --device rtl:sifo-half-gates                   on today's overlay, where nothing is broken
+  blindcore hw run circuit --device rtl:sifo-half-gates                   on the half-gates overlay, where nothing is broken
 
-The chip garbles; the CPU garbles the same, and every table and label is compared. Then the CPU (today's overlay: the chip)
+The chip garbles; the CPU garbles the same, and every table and label is compared. Then the CPU (the half-gates overlay: the chip)
 evaluates the tables, and the decoded outputs are compared with those in the clear. Without --input, inputs are random. Ten
 thousand gates take seconds; `blindcore repro sifo` counts the clocks of larger circuits without simulating them. The
 chips come from `make -C hw libraries`, which also installs what it needs.")]
@@ -241,7 +241,7 @@ fn half_gates(args: &HwCircuit) -> anyhow::Result<Outcome> {
     let settings =
         if args.unbound { sifo::half_gates::Settings::UNBOUND } else { sifo::half_gates::Settings::BOARD };
     let (circuit, _, netlist, inputs) = args.circuit()?;
-    let netlist = if args.published { netlist } else { blindcore_circuit::overlay::folded(&netlist)? };
+    let netlist = if args.published { netlist } else { blindcore_circuit::folded(&netlist)? };
     let chip = HalfGates::with_settings(&args.device, settings)?;
     let done = watched(|| half_gates::run(&chip, &netlist, &inputs))?;
     if args.json {

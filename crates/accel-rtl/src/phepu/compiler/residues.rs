@@ -24,7 +24,7 @@ pub enum ResiduesError {
 }
 
 /// A device's residues under one modulus, as the group that programs compute in. Its elements are batches of one.
-pub struct ResidueGroup<'a>(pub &'a dyn Bigmod);
+struct ResidueGroup<'a>(pub &'a dyn Bigmod);
 
 impl Group for ResidueGroup<'_> {
     type Element = Residues;

@@ -5,11 +5,11 @@
 use blindcore_accel::garble::reference::{self, Side};
 use blindcore_accel::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
 use blindcore_accel_rtl::sifo::boards::Cut;
+use blindcore_accel_rtl::sifo::circuits::{self, Share};
 use blindcore_accel_rtl::sifo::half_gates::{self, HalfGates};
+use blindcore_accel_rtl::sifo::layers::{self, Layers};
+use blindcore_accel_rtl::sifo::memory::{Assignment, Policy};
 use blindcore_accel_rtl::sifo::{Cells, Clocks, Overlay, Registers, Settings};
-use blindcore_circuit::levels::{self, Layers};
-use blindcore_circuit::overlay::{self as circuits, Share};
-use blindcore_circuit::policy::{Assignment, Policy};
 use blindcore_circuit::problems::{
     self,
     published::{self, ROWS},
@@ -211,14 +211,14 @@ fn the_papers_problems_are_garbled_to_the_bit() {
     if open(Settings::PAPER).is_none() {
         return;
     }
-    let cells = levels::Cells::new(15, Some(15)).unwrap();
+    let cells = layers::Cells::new(15, Some(15)).unwrap();
     let mut random = Random(9);
     for row in &ROWS[..9] {
         let netlist = published::netlist(row);
-        let layers = Layers::new(&netlist);
+        let layers = Layers::new(&netlist.wiring());
         let capacity = Settings::PAPER.block_ram;
-        let assignment = Assignment::new(&netlist, &layers, cells, Policy::DirectlyUsed, capacity);
-        let program = circuits::program(&netlist, &layers, &assignment).unwrap().program;
+        let assignment = Assignment::new(&netlist.wiring(), &layers, cells, Policy::DirectlyUsed, capacity);
+        let program = circuits::program(&netlist.wiring(), &layers, &assignment).unwrap().program;
         let chip = open(Settings::PAPER).expect("it was there before");
         let clocks = compare(&chip, &program, &mut random);
         assert_eq!(clocks, Overlay::estimate(&Settings::PAPER, &program), "{}", row.name);
@@ -243,9 +243,9 @@ fn the_papers_problems_on_todays_chip() {
         ["adder6", "hamming30", "mult8", "mult64", "sort10x4", "matmul5x5x4"].map(|n| (n, row(n))).into();
     // Ours have their adders' operands in other orders; so have those of which gates were folded away.
     netlists.extend(["mult8", "hamming50", "sort10x4", "mult32"].map(|n| (n, problems::make(n).unwrap())));
-    netlists.push(("mult16, folded", circuits::folded(&row("mult16")).unwrap()));
+    netlists.push(("mult16, folded", blindcore_circuit::folded(&row("mult16")).unwrap()));
     for (name, netlist) in netlists {
-        for Share { program, outputs, .. } in circuits::side_by_side(&netlist, lanes, 3) {
+        for Share { program, outputs, .. } in circuits::side_by_side(&netlist.wiring(), lanes, 3) {
             let scheme = Scheme::HalfGates { key: [random.next() as u8; 16] };
             let Scheme::HalfGates { key } = &scheme else { unreachable!() };
             let (mut want, mut got) =

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use blindcore_accel::garble::reference::{Side, run};
 use blindcore_accel::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
+use blindcore_accel_rtl::sifo::circuits::{FullAdder, components, full_adders, program, side_by_side};
+use blindcore_accel_rtl::sifo::layers::{Cells, Layers};
+use blindcore_accel_rtl::sifo::memory::{Address, Assignment, AssignmentError, Policy};
 use blindcore_circuit::builder::Builder;
-use blindcore_circuit::levels::{Cells, Layers};
+use blindcore_circuit::folded;
 use blindcore_circuit::netlist::{Gate, Kind, Netlist, Port, Wire};
-use blindcore_circuit::overlay::{FullAdder, components, folded, full_adders, program, side_by_side};
-use blindcore_circuit::policy::{Address, Assignment, AssignmentError, Policy};
 use blindcore_circuit::problems::make;
 use blindcore_circuit::problems::published::{ROWS, netlist};
 
@@ -123,7 +124,7 @@ fn programs_over_places_garble_the_netlist() {
     let schemes = [Scheme::InsecureSifo, Scheme::HalfGates { key: [7; 16] }];
     for round in 0..40 {
         let netlist = random_netlist(&mut random, [0, 1, 20, 150, 900][round % 5]);
-        let layers = Layers::new(&netlist);
+        let layers = Layers::new(&netlist.wiring());
         let cells = [Cells::TEN_ANDS, Cells::new(1, Some(1)).unwrap(), Cells::new(15, Some(15)).unwrap()];
         let cells = cells[round % 3];
         let scheme = &schemes[round % 2];
@@ -131,8 +132,8 @@ fn programs_over_places_garble_the_netlist() {
         let secrets = Secrets::new(&mut random, scheme, first as usize);
         let mut tables: Option<Vec<u8>> = None;
         for (policy, capacity) in Policy::ALL.into_iter().flat_map(|p| [0, 7, 1000].map(|c| (p, c))) {
-            let assignment = Assignment::new(&netlist, &layers, cells, policy, capacity);
-            let placed = program(&netlist, &layers, &assignment).unwrap();
+            let assignment = Assignment::new(&netlist.wiring(), &layers, cells, policy, capacity);
+            let placed = program(&netlist.wiring(), &layers, &assignment).unwrap();
             // A layer a batch, in the order of the batches.
             let batches: Vec<_> = layers.batches(cells).collect();
             let sizes = batches.iter().map(|b| (b.xors.len() as u32, b.ands.len() as u32));
@@ -160,8 +161,8 @@ fn programs_over_places_garble_the_netlist() {
             assert_eq!(*tables.get_or_insert_with(|| made.clone()), made, "{policy:?} {capacity}");
         }
         // Nor does it make any to give each wire a slot of its own: table i is that of gate `ands[i]`.
-        let assignment = Assignment::new(&netlist, &layers, cells, Policy::Lifetimes, 50);
-        let placed = program(&netlist, &layers, &assignment).unwrap();
+        let assignment = Assignment::new(&netlist.wiring(), &layers, cells, Policy::Lifetimes, 50);
+        let placed = program(&netlist.wiring(), &layers, &assignment).unwrap();
         let mut plain = ProgramBuilder::new(netlist.wires());
         for g in &placed.gates {
             let gate = netlist.gates()[*g as usize];
@@ -185,13 +186,14 @@ fn programs_over_places_garble_the_netlist() {
 #[test]
 fn a_wrong_assignment_makes_no_program() {
     let netlist = make("mult8").unwrap();
-    let layers = Layers::new(&netlist);
-    let mut assignment = Assignment::new(&netlist, &layers, Cells::TEN_ANDS, Policy::DirectlyUsed, 100);
+    let layers = Layers::new(&netlist.wiring());
+    let mut assignment =
+        Assignment::new(&netlist.wiring(), &layers, Cells::TEN_ANDS, Policy::DirectlyUsed, 100);
     assignment.gates[200].out = Address::block_ram(100);
-    let refused = program(&netlist, &layers, &assignment).unwrap_err();
+    let refused = program(&netlist.wiring(), &layers, &assignment).unwrap_err();
     assert!(matches!(refused, AssignmentError::Capacity { capacity: 100, .. }), "{refused}");
     let other = make("mult16").unwrap();
-    let of_other = program(&other, &Layers::new(&other), &assignment).unwrap_err();
+    let of_other = program(&other.wiring(), &Layers::new(&other.wiring()), &assignment).unwrap_err();
     assert!(matches!(of_other, AssignmentError::Count { what: "gates", .. }), "{of_other}");
 }
 
@@ -276,7 +278,7 @@ fn full_adders_are_found_and_nothing_else() {
     let mut all = 0;
     for round in 0..60 {
         let netlist = random_netlist(&mut random, [0, 5, 40, 300][round % 4]);
-        let adders = full_adders(&netlist);
+        let adders = full_adders(&netlist.wiring());
         assert!(adders.iter().all(|adder| is_full_adder(&netlist, adder)));
         let mut gates: Vec<u32> = adders.iter().flat_map(FullAdder::gates).collect();
         gates.sort_unstable();
@@ -306,7 +308,7 @@ fn full_adders_are_found_and_nothing_else() {
     ];
     for (name, adders) in published {
         let netlist = netlist(ROWS.iter().find(|row| row.name == name).unwrap());
-        assert_eq!(full_adders(&netlist).len(), adders, "{name}");
+        assert_eq!(full_adders(&netlist.wiring()).len(), adders, "{name}");
     }
     // The carry of one is an operand of the other's AND: no gate is in both.
     let gate = |kind, a, b| Gate { kind, a: Wire(a), b: Wire(b) };
@@ -318,7 +320,7 @@ fn full_adders_are_found_and_nothing_else() {
     ];
     let outputs = vec![Port { name: "y".into(), wires: [8, 12, 14, 15].map(Wire).to_vec() }];
     let netlist = Netlist::new([("x".into(), 4)], list.concat(), outputs).unwrap();
-    let adders = full_adders(&netlist);
+    let adders = full_adders(&netlist.wiring());
     assert_eq!((adders.len(), adders_by_search(&netlist)), (1, 2));
     for n in 0..16 {
         let bits: Vec<bool> = (0..4).map(|i| n >> i & 1 == 1).collect();
@@ -330,8 +332,8 @@ fn full_adders_are_found_and_nothing_else() {
     let (a, b) = (c.input("a", 16), c.input("b", 16));
     let sum = c.add_wide(&a, &b);
     c.output("sum", &sum);
-    assert_eq!(full_adders(&c.finish().unwrap()).len(), 15);
-    let of_ours = |name: &str| full_adders(&make(name).unwrap()).len();
+    assert_eq!(full_adders(&c.finish().unwrap().wiring()).len(), 15);
+    let of_ours = |name: &str| full_adders(&make(name).unwrap().wiring()).len();
     assert_eq!([of_ours("add64"), of_ours("mult8")], [62, 48]);
 }
 
@@ -340,7 +342,7 @@ fn subcircuits_of_one_shape_are_found() {
     for (name, members, gates) in
         [("matmul5x5x4", 25, 620), ("matmul10x10x8", 100, 5_080), ("matmul20x20x4", 400, 2_540)]
     {
-        let alike = components(&netlist(ROWS.iter().find(|row| row.name == name).unwrap()));
+        let alike = components(&netlist(ROWS.iter().find(|row| row.name == name).unwrap()).wiring());
         assert_eq!(alike.len(), 1, "{name}");
         assert_eq!(alike[0].members.len(), members, "{name}");
         assert!(alike[0].members.iter().all(|member| member.gates.len() == gates), "{name}");
@@ -382,16 +384,16 @@ fn subcircuits_of_one_shape_are_found() {
         let outputs =
             vec![Port { name: "y".into(), wires: wires.iter().map(|w| *w.last().unwrap()).collect() }];
         let netlist = Netlist::new([("x".into(), inputs)], list, outputs).unwrap();
-        let alike = components(&netlist);
+        let alike = components(&netlist.wiring());
         check_components(&netlist, &alike.iter().map(|a| a.members.as_slice()).collect::<Vec<_>>());
         several += alike.iter().filter(|a| a.members.len() > 1 && a.members[0].gates.len() > 5).count();
     }
     assert!(several > 30, "{several}");
-    assert_eq!(components(&Netlist::default()), []);
+    assert_eq!(components(&Netlist::default().wiring()), []);
 }
 
 /// Every gate is in one subcircuit, no wire connects two, members do the same, and groups differ.
-fn check_components(netlist: &Netlist, groups: &[&[blindcore_circuit::overlay::Component]]) {
+fn check_components(netlist: &Netlist, groups: &[&[blindcore_accel_rtl::sifo::circuits::Component]]) {
     let first = netlist.first_gate_wire();
     let mut part_of = HashMap::new();
     let members = groups.iter().copied().flatten();
@@ -422,7 +424,7 @@ fn check_components(netlist: &Netlist, groups: &[&[blindcore_circuit::overlay::C
     }
     assert_eq!(part_of.len(), netlist.gates().len());
     // A gate's operands as places within its subcircuit.
-    let form = |member: &blindcore_circuit::overlay::Component| -> Vec<(Kind, [String; 2])> {
+    let form = |member: &blindcore_accel_rtl::sifo::circuits::Component| -> Vec<(Kind, [String; 2])> {
         let operand = |wire: Wire| match (wire.is_constant(), wire.0.checked_sub(first.0)) {
             (true, _) => format!("{wire:?}"),
             (_, Some(gate)) => format!("gate {}", member.gates.iter().position(|g| *g == gate).unwrap()),
@@ -470,7 +472,7 @@ fn side_by_side_lanes_compute_all_outputs() {
         let mut made: HashMap<Wire, bool> = HashMap::new();
         for (lanes, most) in [(1, 1), (4, 2), (3, usize::MAX)] {
             made.clear();
-            for share in side_by_side(circuit, lanes, most) {
+            for share in side_by_side(&circuit.wiring(), lanes, most) {
                 assert!(share.copies <= most && share.inputs.len() == lanes);
                 full_lanes += usize::from(share.copies > 1);
                 for lane in 0..lanes {

@@ -10,34 +10,33 @@
 //! Source: SIFO (Fang, Ioannidis and Leeser 2019), section 3.3; cells across layers are what its section 5 proposes.
 //!
 //! ```
-//! use blindcore_circuit::levels::{Cells, Layers};
-//! use blindcore_circuit::overlay;
-//! use blindcore_circuit::policy::{Assignment, BLOCK_RAM, Policy};
+//! use blindcore_accel_rtl::sifo::layers::{Cells, Layers};
+//! use blindcore_accel_rtl::sifo::circuits;
+//! use blindcore_accel_rtl::sifo::memory::{Assignment, BLOCK_RAM, Policy};
 //! use blindcore_circuit::problems::published::{ROWS, netlist};
 //!
-//! let netlist = netlist(ROWS.iter().find(|row| row.name == "matmul5x5x4").unwrap());
+//! let circuit = netlist(ROWS.iter().find(|row| row.name == "matmul5x5x4").unwrap());
+//! let netlist = circuit.wiring();
 //! let (layers, cells) = (Layers::new(&netlist), Cells::new(15, Some(15))?);
 //! let assignment = Assignment::new(&netlist, &layers, cells, Policy::DirectlyUsed, BLOCK_RAM);
-//! let placed = overlay::program(&netlist, &layers, &assignment)?;
+//! let placed = circuits::program(&netlist, &layers, &assignment)?;
 //! assert_eq!(placed.program.layers().len(), layers.batches(cells).count());
 //! // Inputs are in DDR, whose places come after those of the block RAM.
 //! assert_eq!(placed.inputs[2], BLOCK_RAM as u32 + 2);
 //!
 //! // 25 dot products, each of 5 products with 3 additions of 4 bits and of 4 more additions.
-//! let alike = overlay::components(&netlist);
+//! let alike = circuits::components(&netlist);
 //! assert_eq!((alike.len(), alike[0].members.len()), (1, 25));
-//! assert_eq!(overlay::full_adders(&netlist).len(), 25 * (5 * 3 * 4 + 4 * 4));
+//! assert_eq!(circuits::full_adders(&netlist).len(), 25 * (5 * 3 * 4 + 4 * 4));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use std::collections::HashMap;
 
-use blindcore_accel::garble::{Program, ProgramBuilder};
+use blindcore_accel::garble::{Gate, Kind, Program, ProgramBuilder, Wire, Wiring};
 
-use crate::builder::Builder;
-use crate::levels::Layers;
-use crate::netlist::{Gate, Kind, Netlist, NetlistError, Wire};
-use crate::policy::{Address, Assignment, AssignmentError};
+use super::layers::Layers;
+use super::memory::{Address, Assignment, AssignmentError};
 
 /// A netlist as a program over an overlay's places.
 ///
@@ -68,7 +67,7 @@ pub struct Placed {
 /// # Panics
 /// `layers` are another netlist's.
 pub fn program(
-    netlist: &Netlist,
+    netlist: &Wiring<'_>,
     layers: &Layers,
     assignment: &Assignment,
 ) -> Result<Placed, AssignmentError> {
@@ -137,7 +136,7 @@ impl FullAdder {
 
 /// All full adders of a netlist, in the order of their ANDs; no gate is in two.
 #[must_use]
-pub fn full_adders(netlist: &Netlist) -> Vec<FullAdder> {
+pub fn full_adders(netlist: &Wiring<'_>) -> Vec<FullAdder> {
     let readers = Readers::new(netlist);
     let mut taken = vec![false; netlist.gates().len()];
     let mut adders = Vec::new();
@@ -152,7 +151,7 @@ pub fn full_adders(netlist: &Netlist) -> Vec<FullAdder> {
 }
 
 /// The full adder of an AND, if it is one's.
-fn full_adder(netlist: &Netlist, readers: &Readers, and: u32, gate: Gate) -> Option<FullAdder> {
+fn full_adder(netlist: &Wiring<'_>, readers: &Readers, and: u32, gate: Gate) -> Option<FullAdder> {
     let first = netlist.first_gate_wire();
     let wire = |gate: u32| Wire(first.0 + gate);
     let xor = |gate: u32| Some(netlist.gates()[gate as usize]).filter(|gate| gate.kind == Kind::Xor);
@@ -191,11 +190,11 @@ struct Readers {
 const MANY: u8 = 3;
 
 impl Readers {
-    fn new(netlist: &Netlist) -> Self {
+    fn new(netlist: &Wiring<'_>) -> Self {
         let first = netlist.first_gate_wire().index();
         let gates = netlist.gates().len();
         let mut readers = Self { of: vec![[0; 2]; gates], count: vec![0; gates] };
-        for wire in netlist.outputs().iter().flat_map(|p| &p.wires) {
+        for wire in netlist.outputs().iter() {
             if let Some(gate) = wire.index().checked_sub(first) {
                 readers.count[gate] = MANY;
             }
@@ -240,7 +239,7 @@ pub struct Component {
 /// the same of their own gates, of their own inputs and of the constants. Which of their gates are outputs of the
 /// circuit may differ. Subcircuits whose gates come in different orders aren't recognized as alike.
 #[must_use]
-pub fn components(netlist: &Netlist) -> Vec<Alike> {
+pub fn components(netlist: &Wiring<'_>) -> Vec<Alike> {
     let first = netlist.first_gate_wire().index();
     let mut parts = connected(netlist);
     // Of each gate its place within its subcircuit; of each input the last one that read it, and its place there.
@@ -281,7 +280,7 @@ pub fn components(netlist: &Netlist) -> Vec<Alike> {
 }
 
 /// The gates that are connected through gates' wires, in the netlist's order; the subcircuits in that of their first.
-fn connected(netlist: &Netlist) -> Vec<Vec<u32>> {
+fn connected(netlist: &Wiring<'_>) -> Vec<Vec<u32>> {
     let first = netlist.first_gate_wire().index();
     // Union-find with path halving; a root is the least gate of its subcircuit.
     let mut parent: Vec<u32> = (0..netlist.gates().len() as u32).collect();
@@ -310,44 +309,6 @@ fn connected(netlist: &Netlist) -> Vec<Vec<u32>> {
     }
     parts
 }
-/// The same circuit without gates that a constant or an earlier gate makes unneeded, nor gates that nobody reads.
-///
-/// FlexSC folds nothing: a third of the XORs of its multipliers are with 0.
-///
-/// # Errors
-/// There are more wires than a netlist has; never for a netlist that has fewer.
-pub fn folded(netlist: &Netlist) -> Result<Netlist, NetlistError> {
-    let mut read = vec![false; netlist.wires()];
-    for wire in netlist.outputs().iter().flat_map(|port| &port.wires) {
-        read[wire.index()] = true;
-    }
-    let first = netlist.first_gate_wire().index();
-    for (i, gate) in netlist.gates().iter().enumerate().rev() {
-        if read[first + i] {
-            read[gate.a.index()] = true;
-            read[gate.b.index()] = true;
-        }
-    }
-    let mut c = Builder::new();
-    let mut bits = vec![c.constant(false), c.constant(true)];
-    for port in netlist.inputs() {
-        bits.extend(c.input(port.name.clone(), port.wires.len()));
-    }
-    for (i, gate) in netlist.gates().iter().enumerate() {
-        let (a, b) = (bits[gate.a.index()], bits[gate.b.index()]);
-        bits.push(match gate.kind {
-            _ if !read[first + i] => c.constant(false),
-            Kind::Xor => c.xor(a, b),
-            Kind::And => c.and(a, b),
-        });
-    }
-    for port in netlist.outputs() {
-        let port_bits: Vec<_> = port.wires.iter().map(|wire| bits[wire.index()]).collect();
-        c.output(port.name.clone(), &port_bits);
-    }
-    c.finish()
-}
-
 /// Copies of a subcircuit for lanes that all do the same gates on labels of their own.
 #[derive(Clone, Debug)]
 pub struct Share {
@@ -370,11 +331,11 @@ pub struct Share {
 /// # Panics
 /// No lane, or no copy.
 #[must_use]
-pub fn side_by_side(netlist: &Netlist, lanes: usize, most: usize) -> Vec<Share> {
+pub fn side_by_side(netlist: &Wiring<'_>, lanes: usize, most: usize) -> Vec<Share> {
     assert!(lanes > 0 && most > 0, "a lane and a copy at least");
     let first = netlist.first_gate_wire().0;
     let mut asked = vec![false; netlist.wires()];
-    for wire in netlist.outputs().iter().flat_map(|port| &port.wires) {
+    for wire in netlist.outputs().iter() {
         asked[wire.index()] = true;
     }
     let mut shares = Vec::new();
@@ -397,7 +358,7 @@ pub fn side_by_side(netlist: &Netlist, lanes: usize, most: usize) -> Vec<Share> 
 }
 
 fn share(
-    netlist: &Netlist,
+    netlist: &Wiring<'_>,
     members: &[Component],
     lanes: usize,
     copies: usize,
@@ -449,9 +410,7 @@ fn share(
         }
     }
     let wires = outputs.iter().map(|(slot, _)| Wire(*slot)).collect();
-    let port = crate::netlist::Port { name: "out".into(), wires };
-    let own =
-        Netlist::new([("in".to_owned(), inputs[0].len())], gates, vec![port]).expect("copies of a netlist");
+    let own = Wiring::new(inputs[0].len(), &gates, wires).expect("copies of a netlist");
     let mut within = vec![false; own.gates().len()];
     for adder in full_adders(&own) {
         within[adder.and as usize] = true;

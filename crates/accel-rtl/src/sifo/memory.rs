@@ -15,14 +15,15 @@
 //!
 //! ```
 //! use blindcore_circuit::builder::Builder;
-//! use blindcore_circuit::levels::{Cells, Layers};
-//! use blindcore_circuit::policy::{Assignment, BLOCK_RAM, Policy};
+//! use blindcore_accel_rtl::sifo::layers::{Cells, Layers};
+//! use blindcore_accel_rtl::sifo::memory::{Assignment, BLOCK_RAM, Policy};
 //!
 //! let mut c = Builder::new();
 //! let (a, b) = (c.input("a", 16), c.input("b", 16));
 //! let distance = c.hamming_distance(&a, &b);
 //! c.output("distance", &distance);
-//! let netlist = c.finish()?;
+//! let circuit = c.finish()?;
+//! let netlist = circuit.wiring();
 //! let layers = Layers::new(&netlist);
 //! let traffic = |policy| Assignment::new(&netlist, &layers, Cells::TEN_ANDS, policy, BLOCK_RAM).check(&netlist, &layers);
 //! assert!(traffic(Policy::Lifetimes)?.block_ram < traffic(Policy::MostFrequentlyUsed)?.block_ram);
@@ -32,8 +33,9 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use crate::levels::{Cells, Layers, reads};
-use crate::netlist::{Netlist, Wire};
+use blindcore_accel::garble::{MAX_WIRES, Wire, Wiring};
+
+use super::layers::{Cells, Layers, reads};
 
 /// Words of the paper's block RAM: 6.75 Mbit of 108 bits, of which a label takes 80 (section 3.1.3).
 pub const BLOCK_RAM: usize = (6.75 * 1024.0 * 1024.0) as usize / 108;
@@ -228,9 +230,9 @@ impl fmt::Display for Reader {
 impl Assignment {
     /// Places all wires of a netlist by a policy, for these cells and so many words of block RAM.
     #[must_use]
-    pub fn new(netlist: &Netlist, layers: &Layers, cells: Cells, policy: Policy, capacity: usize) -> Self {
+    pub fn new(netlist: &Wiring<'_>, layers: &Layers, cells: Cells, policy: Policy, capacity: usize) -> Self {
         // More than there can be wires is no use, and a place takes 31 bits.
-        let capacity = capacity.min(crate::netlist::MAX_WIRES);
+        let capacity = capacity.min(MAX_WIRES);
         let wires = Wires::new(netlist, layers, cells);
         let places = match policy {
             Policy::DirectlyUsed => wires.directly_used(layers, capacity),
@@ -244,7 +246,7 @@ impl Assignment {
             cells,
             capacity,
             gates: gates.map(|(gate, out)| Operands { a: at(gate.a), b: at(gate.b), out: *out }).collect(),
-            outputs: netlist.outputs().iter().flat_map(|p| &p.wires).map(|w| at(*w)).collect(),
+            outputs: netlist.outputs().iter().map(|w| at(*w)).collect(),
         }
     }
 
@@ -253,12 +255,12 @@ impl Assignment {
     ///
     /// # Errors
     /// What is wrong first.
-    pub fn check(&self, netlist: &Netlist, layers: &Layers) -> Result<Traffic, AssignmentError> {
+    pub fn check(&self, netlist: &Wiring<'_>, layers: &Layers) -> Result<Traffic, AssignmentError> {
         let count = |what, got, want| {
             if got == want { Ok(()) } else { Err(AssignmentError::Count { what, got, want }) }
         };
         count("gates", self.gates.len(), netlist.gates().len())?;
-        count("output bits", self.outputs.len(), netlist.output_bits())?;
+        count("output bits", self.outputs.len(), netlist.outputs().len())?;
         let first = netlist.first_gate_wire().0;
         let capacity = [netlist.wires(), self.capacity];
         let addresses = self.gates.iter().flat_map(|g| [g.a, g.b, g.out]).chain(self.outputs.iter().copied());
@@ -306,7 +308,7 @@ impl Assignment {
                 }
             }
         }
-        let outputs = netlist.outputs().iter().flat_map(|p| &p.wires);
+        let outputs = netlist.outputs().iter();
         for (i, (wire, address)) in outputs.zip(&self.outputs).enumerate() {
             let found = memory.at(*address).holds;
             if found != Some(*wire) {
@@ -359,11 +361,11 @@ struct Wires {
 const END: u32 = u32::MAX;
 
 impl Wires {
-    fn new(netlist: &Netlist, layers: &Layers, cells: Cells) -> Self {
+    fn new(netlist: &Wiring<'_>, layers: &Layers, cells: Cells) -> Self {
         let first = netlist.first_gate_wire();
         let reads = reads(netlist);
         let mut is_output = vec![false; reads.len()];
-        for wire in netlist.outputs().iter().flat_map(|p| &p.wires) {
+        for wire in netlist.outputs().iter() {
             if let Some(gate) = wire.index().checked_sub(first.index()) {
                 is_output[gate] = true;
             }

@@ -1,7 +1,7 @@
 //! The netlists behind the paper's tables: that they have the tables' figures, and that they compute.
 
+use blindcore_accel_rtl::sifo::layers::{Layers, Statistics, reads};
 use blindcore_circuit::gadgets::{to_bits, to_number};
-use blindcore_circuit::levels::{Layers, Statistics, reads};
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::published::{PAGERANK, ROWS, Row, netlist};
 
@@ -60,8 +60,8 @@ fn constants(row: &Row) -> u64 {
 
 /// The most one-to-one wires of a layer that the next one reads.
 fn most_directly_used(netlist: &Netlist) -> usize {
-    let (first, reads) = (netlist.first_gate_wire().index(), reads(netlist));
-    let layers = Layers::new(netlist);
+    let (first, reads) = (netlist.first_gate_wire().index(), reads(&netlist.wiring()));
+    let layers = Layers::new(&netlist.wiring());
     let mut most = vec![0; layers.len()];
     for (gate, layer) in netlist.gates().iter().zip(layers.of()) {
         for read in [gate.a, gate.b].into_iter().filter_map(|w| w.index().checked_sub(first)) {
@@ -77,7 +77,7 @@ fn most_directly_used(netlist: &Netlist) -> usize {
 fn rows_have_the_tables_figures() {
     for row in &ROWS {
         let (netlist, f) = (netlist(row), &row.figures);
-        let got = Statistics::new(&netlist, &Layers::new(&netlist));
+        let got = Statistics::new(&netlist.wiring(), &Layers::new(&netlist.wiring()));
         let ([layers, inputs, outputs], [a, b]) = expected(row);
         let sizes = [got.layers, got.input_wires, got.output_wires].map(|n| n as u64);
         assert_eq!(sizes, [layers, inputs, outputs], "{}", row.name);

@@ -5,14 +5,15 @@
 //!
 //! ```
 //! use blindcore_circuit::builder::Builder;
-//! use blindcore_circuit::levels::{Cells, Layers, Statistics};
+//! use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
 //!
 //! let mut c = Builder::new();
 //! let (a, b) = (c.input("a", 8), c.input("b", 8));
 //! let both: Vec<_> = a.iter().zip(&b).map(|(a, b)| c.and(*a, *b)).collect();
 //! let parity = both.iter().copied().reduce(|x, y| c.xor(x, y)).unwrap();
 //! c.output("parity", &[parity]);
-//! let netlist = c.finish()?;
+//! let circuit = c.finish()?;
+//! let netlist = circuit.wiring();
 //!
 //! let layers = Layers::new(&netlist);
 //! assert_eq!((layers.len(), layers.ands(0), layers.xors(1)), (8, 8, 1));
@@ -24,12 +25,12 @@
 
 use std::ops::Range;
 
-use crate::netlist::{Gate, Kind, Netlist};
+use blindcore_accel::garble::{Gate, Kind, Wiring};
 
 /// The gates of a netlist by layer: each in the layer after the latest of what it reads.
 ///
 /// AND and XOR count alike, as in the paper's layer extractor. (A garbler, to whom XORs are free, counts depth in ANDs:
-/// [`compile`](crate::compile).) Layers are counted from 0; inputs and constants come before all of them.
+/// `blindcore_circuit::compile`.) Layers are counted from 0; inputs and constants come before all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layers {
     of: Vec<u32>,
@@ -42,7 +43,7 @@ pub struct Layers {
 impl Layers {
     /// Extracts the layers, in time and memory linear in the gates.
     #[must_use]
-    pub fn new(netlist: &Netlist) -> Self {
+    pub fn new(netlist: &Wiring<'_>) -> Self {
         let first = netlist.first_gate_wire().index();
         let mut of = Vec::with_capacity(netlist.gates().len());
         // XORs and ANDs of each layer.
@@ -212,7 +213,7 @@ impl<'a> Batch<'a> {
 
 /// How many gates read each gate's output; what an output of the circuit reads is not counted.
 #[must_use]
-pub fn reads(netlist: &Netlist) -> Vec<u32> {
+pub fn reads(netlist: &Wiring<'_>) -> Vec<u32> {
     let first = netlist.first_gate_wire().index();
     let mut reads = vec![0; netlist.gates().len()];
     for wire in netlist.gates().iter().flat_map(|g| [g.a, g.b]) {
@@ -226,7 +227,7 @@ pub fn reads(netlist: &Netlist) -> Vec<u32> {
 /// The columns of the paper's Tables 1, 3 and 4.
 ///
 /// What they mean was recovered from the paper's own netlists: built gate by gate, they have every figure of their rows
-/// ([`published`](crate::problems::published)). So a one-to-one wire is a *gate's* output that one gate reads (inputs are
+/// (`blindcore_circuit::problems::published`). So a one-to-one wire is a *gate's* output that one gate reads (inputs are
 /// none, and to be an output of the circuit is not to be read), and its layer is its gate's.
 ///
 /// Where the paper's columns don't add up:
@@ -267,7 +268,7 @@ pub struct Statistics {
 impl Statistics {
     /// Counts everything.
     #[must_use]
-    pub fn new(netlist: &Netlist, layers: &Layers) -> Self {
+    pub fn new(netlist: &Wiring<'_>, layers: &Layers) -> Self {
         let first = netlist.first_gate_wire().index();
         let reads = reads(netlist);
         let mut in_layer = vec![0usize; layers.len()];
@@ -284,7 +285,7 @@ impl Statistics {
         Self {
             layers: layers.len(),
             input_wires: netlist.input_bits(),
-            output_wires: netlist.output_bits(),
+            output_wires: netlist.outputs().len(),
             ands,
             xors: netlist.gates().len() - ands,
             most_ands: (0..layers.len()).map(|l| layers.ands(l)).max().unwrap_or(0),
@@ -349,7 +350,7 @@ impl Statistics {
     }
 }
 
-fn and_depth(netlist: &Netlist) -> usize {
+fn and_depth(netlist: &Wiring<'_>) -> usize {
     let first = netlist.first_gate_wire().index();
     let mut depth = Vec::with_capacity(netlist.gates().len());
     for gate in netlist.gates() {

@@ -1,12 +1,12 @@
 //! Layers, batches, statistics and memory policies: against the paper's figures on FlexSC's own multiplier, and on
 //! random netlists.
 
-use blindcore_circuit::builder::Builder;
-use blindcore_circuit::levels::{Cells, Layers, Statistics};
-use blindcore_circuit::netlist::{Gate, Kind, Netlist, Port, Wire};
-use blindcore_circuit::policy::{
+use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
+use blindcore_accel_rtl::sifo::memory::{
     Address, Assignment, AssignmentError, BLOCK_RAM, Operands, PAPER_ADDRESSES, Policy, Traffic,
 };
+use blindcore_circuit::builder::Builder;
+use blindcore_circuit::netlist::{Gate, Kind, Netlist, Port, Wire};
 use blindcore_circuit::problems::{PROBLEMS, make, published};
 
 /// Tables 1, 3 and 4: four rows, every column. This is what says that the columns mean here what they mean there.
@@ -29,8 +29,8 @@ fn flexscs_multiplier_has_the_papers_figures() {
         let number = product[0].iter().rev().fold(0u128, |x, b| x << 1 | u128::from(*b));
         assert_eq!(number, u128::from(x) * u128::from(y));
 
-        let of = Layers::new(&netlist);
-        let got = Statistics::new(&netlist, &of);
+        let of = Layers::new(&netlist.wiring());
+        let got = Statistics::new(&netlist.wiring(), &of);
         assert_eq!((got.layers, got.input_wires, got.output_wires), (layers, 2 * n as usize, 2 * n as usize));
         assert_eq!((got.ands, got.xors, got.gates()), (ands, xors, gates));
         // The paper has 201 at 32 bits, where 2,016 / 10 is over 201.
@@ -93,7 +93,7 @@ fn layers_and_batches_hold_every_gate_once_and_in_order() {
     let mut random = Random(1);
     for size in [0, 1, 2, 10, 100, 1000, 20_000] {
         let netlist = random_netlist(&mut random, size);
-        let layers = Layers::new(&netlist);
+        let layers = Layers::new(&netlist.wiring());
         let first = netlist.first_gate_wire().index();
         // Each gate is in the layer after the latest that it reads: neither earlier nor later.
         for (gate, layer) in netlist.gates().iter().zip(layers.of()) {
@@ -142,8 +142,9 @@ fn traffic(
     policy: Policy,
     capacity: usize,
 ) -> (Assignment, Traffic) {
-    let assignment = Assignment::new(netlist, layers, cells, policy, capacity);
-    let traffic = assignment.check(netlist, layers).unwrap_or_else(|e| panic!("{policy:?}, {capacity}: {e}"));
+    let assignment = Assignment::new(&netlist.wiring(), layers, cells, policy, capacity);
+    let traffic =
+        assignment.check(&netlist.wiring(), layers).unwrap_or_else(|e| panic!("{policy:?}, {capacity}: {e}"));
     (assignment, traffic)
 }
 
@@ -153,7 +154,7 @@ fn every_policy_keeps_every_label_and_lifetimes_takes_the_fewest_accesses() {
     let mut gains = 0;
     for round in 0..60 {
         let netlist = random_netlist(&mut random, [0, 1, 7, 60, 400, 3000][round % 6]);
-        let layers = Layers::new(&netlist);
+        let layers = Layers::new(&netlist.wiring());
         let cells =
             [Cells::TEN_ANDS, Cells::new(1, Some(1)).unwrap(), Cells::new(3, Some(5)).unwrap()][round % 3];
         for capacity in [0, 1, 2, 3, 10, 50, 300, BLOCK_RAM] {
@@ -193,7 +194,7 @@ fn places_are_used_again() {
     }
     c.output("sum", &a);
     let netlist = c.finish().unwrap();
-    let layers = Layers::new(&netlist);
+    let layers = Layers::new(&netlist.wiring());
     let of = |policy, capacity| traffic(&netlist, &layers, Cells::TEN_ANDS, policy, capacity).1;
     let (frequent, lifetimes) = (of(Policy::MostFrequentlyUsed, 2000), of(Policy::Lifetimes, 2000));
     assert_eq!(frequent.block_ram, 2000);
@@ -214,7 +215,7 @@ fn wrong_assignments_are_refused() {
     let (mut refused, mut harmless) = (0, 0);
     for round in 0..200 {
         let netlist = random_netlist(&mut random, 300);
-        let layers = Layers::new(&netlist);
+        let layers = Layers::new(&netlist.wiring());
         let cells = Cells::new(4, Some(4)).unwrap();
         let policy = Policy::ALL[round % 3];
         let (assignment, was) = traffic(&netlist, &layers, cells, policy, 40);
@@ -230,7 +231,7 @@ fn wrong_assignments_are_refused() {
         if wrong == assignment {
             continue;
         }
-        match wrong.check(&netlist, &layers) {
+        match wrong.check(&netlist.wiring(), &layers) {
             Err(_) => refused += 1,
             // A gate may as well write where nothing lives: then its readers would have to look there, unless there
             // are none.
@@ -241,7 +242,7 @@ fn wrong_assignments_are_refused() {
                 harmless += 1;
             }
         }
-        assert_eq!(assignment.check(&netlist, &layers), Ok(was));
+        assert_eq!(assignment.check(&netlist.wiring(), &layers), Ok(was));
     }
     assert!(refused > 100 && harmless < 60, "{refused} {harmless}");
 
@@ -254,13 +255,13 @@ fn wrong_assignments_are_refused() {
         vec![Port { name: "y".into(), wires: vec![Wire(6)] }],
     )
     .unwrap();
-    let layers = Layers::new(&netlist);
+    let layers = Layers::new(&netlist.wiring());
     let cells = Cells::TEN_ANDS;
-    let right = Assignment::new(&netlist, &layers, cells, Policy::Lifetimes, 8);
+    let right = Assignment::new(&netlist.wiring(), &layers, cells, Policy::Lifetimes, 8);
     let said = |change: &dyn Fn(&mut Assignment)| {
         let mut wrong = right.clone();
         change(&mut wrong);
-        wrong.check(&netlist, &layers).unwrap_err()
+        wrong.check(&netlist.wiring(), &layers).unwrap_err()
     };
     let e = said(&|a| a.gates.truncate(2));
     assert_eq!(e, AssignmentError::Count { what: "gates", got: 2, want: 3 });
@@ -288,7 +289,7 @@ fn the_papers_problems_keep_every_label() {
     let mut seen = 0;
     for problem in PROBLEMS.iter().filter(|p| p.published.is_some_and(|p| p.gates < 100_000)) {
         let netlist = make(problem.name).unwrap();
-        let layers = Layers::new(&netlist);
+        let layers = Layers::new(&netlist.wiring());
         let fifteen = Cells::new(15, Some(15)).unwrap();
         for (cells, capacity) in [(Cells::TEN_ANDS, BLOCK_RAM), (fifteen, 1000), (fifteen, 100)] {
             let [direct, frequent, lifetimes] =
