@@ -51,6 +51,7 @@ test-repeat: tools-build
 lint: tools-lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo check -p blindcore-protocol --locked --target wasm32-unknown-unknown
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	python3 scripts/dependencies.py
 	python3 scripts/check_docs.py

@@ -35,7 +35,9 @@
 mod delimited;
 mod error;
 mod npy;
+#[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
+#[cfg(feature = "parquet")]
 pub mod parquet_checks;
 mod source;
 mod values;

@@ -65,11 +65,16 @@ mod delimited;
 mod dir;
 mod json_lines;
 mod lines;
+#[cfg(feature = "mysql")]
 mod mysql;
+#[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod rows;
+#[cfg_attr(not(all(feature = "mysql", feature = "postgres")), allow(dead_code))]
 mod server;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 
 pub use rows::Rows;
@@ -165,6 +170,7 @@ pub enum SourceError {
         remedy: &'static str,
     },
     /// SQLite refuses.
+    #[cfg(feature = "sqlite")]
     #[error("{origin} can't be read: {error}; {remedy}")]
     Sqlite {
         /// The source.
@@ -364,14 +370,38 @@ impl SourceSpec {
             }
             Kind::JsonLines { path } => Box::new(json_lines::JsonLines::new(lines::open(path)?, wanted)?),
             Kind::Stdin => Box::new(json_lines::JsonLines::new(lines::stdin(), wanted)?),
+            #[cfg(feature = "parquet")]
             Kind::Parquet { path } => Box::new(parquet::Parquet::open(path, wanted)?),
+            #[cfg(not(feature = "parquet"))]
+            Kind::Parquet { .. } => return Err(self.not_compiled("parquet")),
             Kind::Dir { path } => Box::new(dir::Dir::open(path, wanted)?),
+            #[cfg(feature = "sqlite")]
             Kind::Sqlite { path, of } => Box::new(sqlite::Sqlite::open(path, of, wanted)?),
-            Kind::Server(server) => Box::new(match server.system {
-                server::System::Postgres => server::Threaded::start(server, wanted, postgres::read)?,
-                server::System::Mysql => server::Threaded::start(server, wanted, mysql::read)?,
-            }),
+            #[cfg(not(feature = "sqlite"))]
+            Kind::Sqlite { .. } => return Err(self.not_compiled("sqlite")),
+            Kind::Server(server) => match server.system {
+                #[cfg(feature = "postgres")]
+                server::System::Postgres => {
+                    Box::new(server::Threaded::start(server, wanted, postgres::read)?)
+                }
+                #[cfg(not(feature = "postgres"))]
+                server::System::Postgres => return Err(self.not_compiled("postgres")),
+                #[cfg(feature = "mysql")]
+                server::System::Mysql => Box::new(server::Threaded::start(server, wanted, mysql::read)?),
+                #[cfg(not(feature = "mysql"))]
+                server::System::Mysql => return Err(self.not_compiled("mysql")),
+            },
         })
+    }
+
+    /// The feature that a build needs to read this source, and lacks.
+    #[allow(dead_code, reason = "a build with every feature lacks none")]
+    fn not_compiled(&self, feature: &str) -> SourceError {
+        SourceError::Spec {
+            spec: self.to_string(),
+            why: "this build can't read it".to_owned(),
+            remedy: format!("build blindcore with the feature `{feature}`"),
+        }
     }
 }
 
@@ -535,6 +565,15 @@ mod tests {
     }
 
     #[test]
+    fn a_source_that_is_not_compiled_in_names_its_feature() {
+        let spec = SourceSpec::parse("mysql://u:secret@h/d?table=t").unwrap();
+        let error = spec.not_compiled("mysql").to_string();
+        assert!(error.ends_with("build blindcore with the feature `mysql`"), "{error}");
+        assert!(!error.contains("secret") && !error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    #[cfg(all(feature = "parquet", feature = "sqlite"))]
     fn a_file_that_is_not_there_is_an_error() {
         for spec in ["no/such.csv", "no/such.jsonl", "no/such.parquet", "sqlite:no/such.db?table=t"] {
             let error = SourceSpec::parse(spec).unwrap().open(None).err().unwrap();

@@ -1,0 +1,18 @@
+//! Parquet where it is not compiled in: it is refused, and the feature named.
+
+use std::io::Write;
+
+use crate::Values;
+use crate::error::{Error, Reading};
+use crate::write::Writing;
+
+const WHY: &str = "this build knows no Parquet";
+const REMEDY: &str = "build it with the feature `parquet`, or use CSV or NPY";
+
+pub(crate) fn read<R>(_: R, reading: &Reading) -> Result<Values, Error> {
+    Err(reading.unfit(WHY, REMEDY))
+}
+
+pub(crate) fn write(_: &mut impl Write, writing: &Writing) -> Result<(), Error> {
+    Err(writing.misfit(WHY, REMEDY))
+}
