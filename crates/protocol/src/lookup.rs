@@ -160,7 +160,7 @@ impl Targets {
         match kind.is_base() {
             true if row < base => row,
             true => 0,
-            false => row.checked_sub(base).unwrap_or(0),
+            false => row.saturating_sub(base),
         }
     }
 
