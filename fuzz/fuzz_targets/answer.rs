@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 
 use blindcore_fuzz::{byte, tiny};
-use blindcore_lookup::{Scheme, Server};
+use blindcore_lookup::Server;
 use libfuzzer_sys::fuzz_target;
 
-static SERVERS: LazyLock<[Server; 2]> = LazyLock::new(|| [tiny(Scheme::Simple).0, tiny(Scheme::Double).0]);
+static SERVERS: LazyLock<[Server; 2]> = LazyLock::new(|| [tiny("simple").0, tiny("double").0]);
 
 fuzz_target!(|data: &[u8]| {
     let (how, data) = byte(data);

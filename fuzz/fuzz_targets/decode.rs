@@ -4,11 +4,11 @@
 use std::sync::{Arc, LazyLock};
 
 use blindcore_fuzz::{byte, tiny};
-use blindcore_lookup::{Client, Geometry, Params, Scheme, Selection, keyword};
+use blindcore_lookup::{Client, Geometry, Params, Selection, keyword, schemes};
 use blindcore_wire::codec::decode_record;
 use libfuzzer_sys::fuzz_target;
 
-static DOUBLE: LazyLock<Client> = LazyLock::new(|| tiny(Scheme::Double).1);
+static DOUBLE: LazyLock<Client> = LazyLock::new(|| tiny("double").1);
 
 fn decode(client: &Client, answer: &[u8], resize: bool) -> Option<Vec<u8>> {
     let params = client.params();
@@ -31,11 +31,11 @@ fuzz_target!(|data: &[u8]| {
         return;
     }
     let geometry = Geometry { record_bytes: 12, groups: 2, columns: 9 };
-    let params = Params::new(Scheme::Simple, geometry).unwrap();
+    let params = Params::new(schemes::find("simple").unwrap(), geometry).unwrap();
     let (hint, answer) = data.split_at(data.len() / 2);
     let mut hint = hint.to_vec();
     let _ = Client::new(params, Arc::new(hint.clone()));
-    hint.resize(4 * params.hint_words(), 0x5a);
+    hint.resize(params.hint_bytes() as usize, 0x5a);
     let client = Client::new(params, Arc::new(hint)).unwrap();
     let Some(slot) = decode(&client, answer, resize) else { return };
     let fingerprint = *slot.first_chunk().unwrap();

@@ -1,20 +1,20 @@
 //! Parameters and a keyword index from a stranger.
 #![no_main]
 use blindcore_lookup::keyword::Index;
-use blindcore_lookup::{Client, Geometry, Params, Scheme};
+use blindcore_lookup::{Client, Geometry, Params, schemes};
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 
 fuzz_target!(|input: (bool, u32, u32, u32, [u8; 32], Vec<u8>, Vec<u8>)| {
     let (double, record_bytes, groups, columns, salt, mut seeds, key) = input;
-    let scheme = if double { Scheme::Double } else { Scheme::Simple };
+    let scheme = schemes::find(if double { "double" } else { "simple" }).unwrap();
     let [record_bytes, groups, columns] = [record_bytes, groups, columns].map(|n| n as usize);
     let geometry = Geometry { record_bytes, groups, columns };
     let Ok(params) = Params::new(scheme, geometry) else { return };
     assert!(params.failure_log2() >= 40.0);
     let _ = params.digest();
-    assert!(params.query_bytes() >= 4 * columns && params.answer_bytes() > 0 && params.hint_words() > 0);
-    let _ = params.state_bytes();
+    assert!(params.query_bytes() >= 4 * columns && params.answer_bytes() > 0 && params.hint_bytes() > 0);
+    let _ = params.operands().iter().map(|operand| operand.bytes()).sum::<usize>();
     // Four columns are the fewest that hold a key.
     let fits = seeds.len() == groups && columns >= 4;
     assert_eq!(Index::new(geometry, salt, seeds.clone()).is_ok(), fits);
@@ -26,8 +26,8 @@ fuzz_target!(|input: (bool, u32, u32, u32, [u8; 32], Vec<u8>, Vec<u8>)| {
     let index = Index::new(geometry, salt, seeds).unwrap();
     let (selection, _) = index.select(&key);
     // What it selects lies inside the matrix.
-    if columns < 1 << 12 && params.hint_words() < 1 << 20 {
-        let client = Client::new(params, Arc::new(vec![0u8; 4 * params.hint_words()])).unwrap();
+    if columns < 1 << 12 && params.hint_bytes() < 1 << 22 {
+        let client = Client::new(params, Arc::new(vec![0u8; params.hint_bytes() as usize])).unwrap();
         client.query(client.prepare().unwrap(), &selection).unwrap();
     }
 });

@@ -51,7 +51,7 @@ fuzz_target!(|data: &[u8]| {
         );
         for part in [Some(&stored.records), stored.keys.as_ref()].into_iter().flatten() {
             // Roots of proofs lie behind the hint's words.
-            let words = (*part.hint).as_ref()[..4 * part.params.hint_words()].to_vec();
+            let words = (*part.hint).as_ref()[..part.params.hint_bytes() as usize].to_vec();
             let client = Client::new(part.params, Arc::new(words)).unwrap();
             let selection = Selection::index(&part.params.geometry, 1).unwrap();
             let (query, pending) = client.query(client.prepare().unwrap(), &selection).unwrap();

@@ -1,13 +1,13 @@
 //! A table's description: as it comes, and with digests that fit, so that what lies behind them is reached.
 #![no_main]
-use blindcore_lookup::{Geometry, Params, Scheme};
+use blindcore_lookup::{Geometry, Params, schemes};
 use blindcore_wire::proto::{self, GetTableResponse};
 use blindcore_wire::{ChangesContent, KeyedContent, PartDescription, Proofs, TableContent, TableDescription};
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 
 fn part(part: proto::Part) -> Option<PartDescription> {
-    let scheme = if part.scheme == 2 { Scheme::Double } else { Scheme::Simple };
+    let scheme = schemes::find(if part.scheme == 2 { "double" } else { "simple" }).ok()?;
     let size = |n: u64| usize::try_from(n).ok();
     let geometry = Geometry {
         record_bytes: size(part.record_bytes)?,

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
-use blindcore_lookup::{Client, Geometry, Params, Scheme, SchemeChoice, Server, preprocess};
+use blindcore_lookup::{Client, Geometry, Params, SchemeChoice, Server, preprocess, schemes};
 use blindcore_server::Part;
 use blindcore_store::{BuildOptions, SourceSpec, Stored, StoredPart, build, codec};
 use tempfile::TempDir;
@@ -34,7 +34,7 @@ pub static DATABASE: LazyLock<PathBuf> = LazyLock::new(|| {
     let out = file("towns.db");
     let options = BuildOptions {
         key: Some("id".into()),
-        scheme: SchemeChoice::Only(Scheme::Simple),
+        scheme: SchemeChoice::Only(schemes::find("simple").unwrap()),
         proofs: blindcore_store::ProofChoice::With,
         memory: 1 << 20,
         ..BuildOptions::new(SourceSpec::parse(source.to_str().unwrap()).unwrap(), out.clone())
@@ -45,8 +45,7 @@ pub static DATABASE: LazyLock<PathBuf> = LazyLock::new(|| {
 
 /// A part, served.
 pub fn serve(part: &StoredPart) -> Server {
-    let state = part.state.clone().map(|s| vec![s]);
-    Server::new(part.params, &*DEVICE, part.shards.clone(), state).unwrap()
+    Server::new(part.params, &*DEVICE, part.operands()).unwrap()
 }
 
 /// A database, as the server crate takes it; none where its description is refused.
@@ -57,20 +56,20 @@ pub fn table(stored: &Stored) -> Option<blindcore_server::Table> {
 }
 
 /// A table of 15 records of a byte: its parameters, its server and its hint.
-pub fn tiny(scheme: Scheme) -> (Server, Client) {
-    let params = Params::new(scheme, Geometry { record_bytes: 1, groups: 3, columns: 5 }).unwrap();
+pub fn tiny(scheme: &str) -> (Server, Client) {
+    let params = Params::new(schemes::find(scheme).unwrap(), Geometry { record_bytes: 1, groups: 3, columns: 5 }).unwrap();
     let mut database = params.database_buffer();
     for group in 0..3 {
         blindcore_lookup::pack_group(&params, group, b"abcde", &mut database);
     }
     let database: Vec<SharedBytes> = vec![Arc::new(database)];
-    let mut hint = vec![0u32; params.hint_words()];
-    let state = preprocess(&params, &*DEVICE, database.clone(), &mut hint, &mut |_, _| {
+    let mut hint = vec![0u8; params.hint_bytes() as usize];
+    let derived = preprocess(&params, &*DEVICE, database.clone(), &mut hint, &mut |_, _| {
         Ok::<(), blindcore_lookup::Error>(())
     });
-    let state = state.unwrap().map(|s| vec![Arc::new(s) as SharedBytes]);
-    let hint: Vec<u8> = hint.iter().flat_map(|w| w.to_le_bytes()).collect();
-    (Server::new(params, &*DEVICE, database, state).unwrap(), Client::new(params, Arc::new(hint)).unwrap())
+    let derived = derived.unwrap().into_iter().map(|operand| vec![Arc::new(operand) as SharedBytes]);
+    let operands = std::iter::once(database).chain(derived).collect();
+    (Server::new(params, &*DEVICE, operands).unwrap(), Client::new(params, Arc::new(hint)).unwrap())
 }
 
 /// Reads up to 1,000 rows of a source and takes each through the codec.

@@ -142,8 +142,9 @@ impl Layout {
     /// those after it. What is not written stays as it was.
     ///
     /// # Panics
-    /// `from` reaches over the height, or the rows over the stripes, or the columns over a stripe.
+    /// The layout is another, `from` reaches over the height, or the rows over the stripes, or the columns over a stripe.
     pub fn pack_columns(
+        self,
         columns: &[u8],
         height: usize,
         from: Range<usize>,
@@ -151,6 +152,7 @@ impl Layout {
         stripe_bytes: usize,
         row: usize,
     ) {
+        assert_eq!(self, Layout::Tiles16x64, "upright columns are for tiles");
         assert!(from.end <= height && from.start <= from.end, "columns are {height} bytes high");
         let mut four = columns.chunks_exact(4 * height);
         for (group, four) in four.by_ref().enumerate() {
@@ -185,6 +187,27 @@ impl Layout {
         }
     }
 
+    /// Where the word of a row and a column lies in a whole database, in bytes. The shape has one modulus, and d = 1.
+    #[must_use]
+    pub fn position(self, shape: &Shape, row: usize, column: usize) -> usize {
+        let stripe = row / self.stripe_rows() * self.stripe_bytes(shape);
+        match self {
+            Layout::Tiles16x64 => stripe + Self::tile_index(row % TILE_ROWS, column),
+            Layout::Rows => stripe + column * shape.database.bytes(),
+        }
+    }
+
+    /// Zeroes the rows of a stripe from `row` on.
+    pub fn clear_rows(self, stripe: &mut [u8], row: usize) {
+        match self {
+            Layout::Tiles16x64 => {
+                stripe.chunks_exact_mut(TILE_COLUMNS).for_each(|line| line[4 * row..].fill(0));
+            }
+            Layout::Rows if row == 0 => stripe.fill(0),
+            Layout::Rows => {}
+        }
+    }
+
     /// Where byte (`row` of the stripe, `column`) lies in a stripe of [`Layout::Tiles16x64`].
     #[must_use]
     pub fn tile_index(row: usize, column: usize) -> usize {
@@ -213,11 +236,16 @@ mod tests {
         for n in 0..19 {
             for j in 0..70 {
                 let at = (n / 16) * stripe_bytes + Layout::tile_index(n % 16, j);
+                assert_eq!(Layout::Tiles16x64.position(&shape, n, j), at);
                 assert_eq!(u64::from(packed[at]), database.get(shape.database_index([j, n, 0, 0, 0, 0])));
                 seen += 1;
             }
         }
         assert_eq!(packed.iter().filter(|b| **b != 0).count(), seen, "padding is zero");
+        let mut stripe = packed[..stripe_bytes].to_vec();
+        Layout::Tiles16x64.clear_rows(&mut stripe, 5);
+        let there = |row: usize| (0..70).filter(|j| stripe[Layout::tile_index(row, *j)] != 0).count();
+        assert!((0..16).all(|row| there(row) == if row < 5 { 70 } else { 0 }));
     }
 
     #[test]
@@ -228,7 +256,14 @@ mod tests {
             for row in [0, 1, 15, 16, 37] {
                 for from in [0..height, 0..height / 2, height / 3..height, height..height] {
                     let mut stripes = vec![0; stripe_bytes * (row + height).div_ceil(TILE_ROWS)];
-                    Layout::pack_columns(&cells, height, from.clone(), &mut stripes, stripe_bytes, row);
+                    Layout::Tiles16x64.pack_columns(
+                        &cells,
+                        height,
+                        from.clone(),
+                        &mut stripes,
+                        stripe_bytes,
+                        row,
+                    );
                     for c in 0..columns {
                         for (i, at) in from.clone().enumerate() {
                             let (stripe, row) = split(row + i);

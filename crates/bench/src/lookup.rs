@@ -8,10 +8,11 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Database, Device, Layout, Placed, SharedBytes, Word, Words};
+use blindcore_accel::{Database, Device, Placed, SharedBytes, Words};
 use blindcore_accel_cpu::{Cpu, measure};
-use blindcore_lookup::{Client, Error, Geometry, Params, Scheme, Selection, preprocess};
-use blindcore_math::{LWE_DIMENSION, Modulus, SecretRng};
+use blindcore_lookup::schemes::{Operand, yardstick};
+use blindcore_lookup::{Client, Error, Geometry, Params, Selection, preprocess};
+use blindcore_math::SecretRng;
 use blindcore_store::{Checksum, Shard, StreamOptions, Streamed, tile_sums};
 use blindcore_units::{Progress, Unit};
 use serde_json::json;
@@ -110,6 +111,13 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     Ok(Report { rows, settings, notes })
 }
 
+/// The operation over a square matrix of records, and bytes of it.
+fn square(side: usize) -> Result<(Shape, usize), Error> {
+    let records: Operand = yardstick().representative((side * side) as u64)?.records();
+    let bytes = records.bytes();
+    Ok((Shape { m: GATHERED, ..records.shape }, bytes))
+}
+
 /// The scan: reading alone, one query, gathered queries, and the peer's loop, turn about.
 fn scan(
     args: &Options,
@@ -118,8 +126,7 @@ fn scan(
     two: &Cpu,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Vec<Row>> {
-    let shape = Shape { n: side, j: side, m: GATHERED, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
-    let len = Layout::Tiles16x64.stripe_bytes(&shape) * Layout::Tiles16x64.stripes(&shape);
+    let (shape, len) = square(side)?;
     let database: SharedBytes = Arc::new(noise(len)?);
     let place = |cpu: &Cpu| -> anyhow::Result<Box<dyn Placed>> {
         Ok(cpu.contract(&shape)?.place(Database::Packed(vec![database.clone()]))?)
@@ -221,11 +228,11 @@ fn hint(
     loop_rate: f64,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Row> {
-    let params =
-        Params::new(Scheme::Simple, Geometry { record_bytes: 64, groups: side / 64, columns: side })?;
+    let params = yardstick().representative((side * side) as u64)?;
+    let columns: u64 = params.preprocessing().iter().map(|run| run.queries as u64 * run.passes).sum();
     let len = params.database_buffer().len();
     let database: SharedBytes = Arc::new(noise(len)?);
-    let mut hint = vec![0u32; params.hint_words()];
+    let mut hint = vec![0u8; params.hint_bytes() as usize];
     let mut samples = Samples::default();
     let repeat = args.repeat.min(3) as u64;
     for i in 0..repeat {
@@ -243,19 +250,17 @@ fn hint(
         threads: 1,
         value: samples.map(|t| len as f64 / t / 1e6),
         of: "SimplePIR's loop, 1024 times".into(),
-        of_value: loop_rate * 1e3 / LWE_DIMENSION as f64,
+        of_value: loop_rate * 1e3 / columns as f64,
     })
 }
 
 /// A client of a 1 GiB table: everything it computes for a lookup, once the hint is there.
 fn client(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Row> {
-    let params = Params::new(Scheme::Simple, Geometry { record_bytes: 256, groups: 128, columns: 32_768 })?;
-    let hint = Arc::new(noise(4 * params.hint_words())?);
+    let params = Params::new(yardstick(), Geometry { record_bytes: 256, groups: 128, columns: 32_768 })?;
+    let hint = Arc::new(noise(params.hint_bytes() as usize)?);
     let client = Client::new(params, hint.clone())?;
-    let matrix = params.public_matrix(0);
     let mut answer = vec![0u8; params.answer_bytes()];
     SecretRng::from_os()?.fill(&mut answer);
-    let mut row = vec![0u32; LWE_DIMENSION];
     let [mut lookup, mut floor]: [Samples; 2] = Default::default();
     for i in 0..=args.repeat {
         progress.at("looking up", i as u64, Some(args.repeat as u64 + 1), Unit::Items);
@@ -266,10 +271,7 @@ fn client(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Row> {
             client.decode(pending, &answer)
         })?;
         floor.time(|| {
-            for r in 0..params.geometry.columns {
-                matrix.row(r as u64, &mut row);
-                std::hint::black_box(&row);
-            }
+            client.expand();
             std::hint::black_box(measure::streaming_read((*hint).as_ref()));
         });
         if i == 0 {
@@ -299,8 +301,8 @@ fn disk(
     two: &Cpu,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<(Vec<Row>, String)> {
-    let shape = Shape { n: side, j: side, m: GATHERED, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
-    let len = (Layout::Tiles16x64.stripe_bytes(&shape) * Layout::Tiles16x64.stripes(&shape)) as u64;
+    let (shape, len) = square(side)?;
+    let len = len as u64;
     let refuse = |e| anyhow::anyhow!("--disk {}: {e}; name a folder with {len} bytes free", dir.display());
     // Without a name, so that it goes with this process.
     let mut file = tempfile::tempfile_in(dir).map_err(refuse)?;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_accel::{Device, SharedBytes};
-use blindcore_lookup::{Client, Error, Geometry, MAX_GATHER, Params, Scheme, Selection, Server, preprocess};
+use blindcore_lookup::schemes::yardstick;
+use blindcore_lookup::{Client, Error, Geometry, MAX_GATHER, Params, Selection, Server, preprocess};
 use blindcore_math::SecretRng;
 use blindcore_model::rates::{ClientRates, Curve, Ingest, Pass, PerRow, Rates, VERSION};
 use blindcore_store::{BuildOptions, SourceSpec, Stage, StoreError, build};
@@ -165,8 +166,7 @@ struct Matrix {
 impl Matrix {
     /// One that is larger than the one `before`, which tells how long it would take; none where even a query takes too long.
     fn after(before: Option<&Self>, device: &dyn Device, side: usize) -> anyhow::Result<Option<Self>> {
-        let geometry = Geometry { record_bytes: 64, groups: side / 64, columns: side };
-        let params = Params::new(Scheme::Simple, geometry)?;
+        let params = yardstick().representative((side * side) as u64)?;
         let times = before.map_or(1.0, |b| params.database_bytes() as f64 / b.params.database_bytes() as f64);
         let affordable = |figure: &&Figure| figure.seconds() * times <= LONGEST;
         let passes = before.map_or(GATHERED.len(), |b| b.passes.iter().take_while(affordable).count());
@@ -175,7 +175,7 @@ impl Matrix {
         }
         let hint = before.is_none_or(|b| b.hint.as_ref().is_some_and(|figure| affordable(&figure)));
         let database: SharedBytes = Arc::new(noise(params.database_bytes())?);
-        let server = Server::new(params, device, vec![database.clone()], None)?;
+        let server = Server::new(params, device, vec![vec![database.clone()]])?;
         let mut queries = vec![0u8; MAX_GATHER * params.query_bytes()];
         SecretRng::from_os()?.fill(&mut queries);
         let (passes, hint) = ((0..passes).map(|_| Figure::new()).collect(), hint.then(Figure::new));
@@ -199,7 +199,7 @@ impl Matrix {
         }
         let Some(hint) = hint else { return Ok(()) };
         hint.measure(sweep, |samples| {
-            let (mut words, pieces) = (vec![0u32; params.hint_words()], vec![database.clone()]);
+            let (mut words, pieces) = (vec![0u8; params.hint_bytes() as usize], vec![database.clone()]);
             samples
                 .time(|| preprocess(params, device, pieces, &mut words, &mut |_, _| Ok::<(), Error>(())))?;
             Ok(())
@@ -219,8 +219,8 @@ struct Asking {
 impl Asking {
     fn new(rows: usize, columns: usize) -> anyhow::Result<Self> {
         let geometry = Geometry { record_bytes: FEW, groups: rows / FEW, columns };
-        let params = Params::new(Scheme::Simple, geometry)?;
-        let client = Client::new(params, Arc::new(noise(4 * params.hint_words())?))?;
+        let params = Params::new(yardstick(), geometry)?;
+        let client = Client::new(params, Arc::new(noise(params.hint_bytes() as usize)?))?;
         let mut answer = vec![0u8; params.answer_bytes()];
         SecretRng::from_os()?.fill(&mut answer);
         Ok(Self { client, rows, answer, prepare: Figure::new(), decode: Samples::default() })

@@ -134,6 +134,15 @@ The exit code is 2 if a file is damaged or missing; the message names it.")]
     Verify(Inspect),
 }
 
+/// The schemes that a table can be built with.
+fn scheme_help() -> String {
+    let schemes = blindcore_lookup::schemes::offered().into_iter().map(|scheme| {
+        let suits = scheme.about().suits;
+        format!("{scheme} ({}{}{suits})", scheme.title(), if suits.is_empty() { "" } else { ", " })
+    });
+    format!("auto, or one of {}", schemes.collect::<Vec<_>>().join(", "))
+}
+
 #[derive(clap::Args)]
 pub(crate) struct Build {
     /// Where the rows come from (see below)
@@ -150,11 +159,10 @@ pub(crate) struct Build {
     /// Folder to make
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// auto, simple (SimplePIR) or double (DoublePIR, for records of a few bytes in large tables)
-    #[arg(long, value_name = "SCHEME", default_value = "auto")]
+    #[arg(long, value_name = "SCHEME", default_value = "auto", help = scheme_help())]
     pub(crate) scheme: String,
-    /// Let clients detect wrong answers, however much longer slots become [default: under SimplePIR, where slots become at
-    /// most twice as long]
+    /// Let clients detect wrong answers, however much longer slots become [default: where slots become at most twice as
+    /// long, and the scheme's answers don't grow as they do]
     #[arg(long)]
     pub(crate) proofs: bool,
     /// Leave proofs out

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use blindcore_lookup::{ESTIMATOR, Params, SECURITY_BITS, SchemeChoice};
+use blindcore_lookup::{Params, SchemeChoice, schemes};
 use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
     BuildOptions, Manifest, ProofChoice, SigningKey, SourceSpec, Spill, Stage, StageTimes, StoreError,
@@ -24,7 +24,14 @@ use crate::{Outcome, args, device};
 pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcome> {
     let scheme = match args.scheme.as_str() {
         "auto" => SchemeChoice::Auto,
-        name => SchemeChoice::Only(name.parse().map_err(|e| anyhow::anyhow!("--scheme: {e}; or auto"))?),
+        name => {
+            let unknown = || {
+                let names = schemes::offered_names();
+                anyhow::anyhow!("--scheme {name:?} is not offered; use auto, or one of {names}")
+            };
+            let offered = schemes::offered().into_iter().find(|scheme| scheme.name() == name);
+            SchemeChoice::Only(offered.ok_or_else(unknown)?)
+        }
     };
     let source = SourceSpec::parse(&args.source)?;
     let in_bytes = source.unit() == Unit::Bytes;
@@ -322,12 +329,13 @@ fn describe(stored: &Stored) -> anyhow::Result<serde_json::Value> {
             "shards": part.shards.len(),
             "hint_bytes": part.hint.bytes,
             "proofs": part.proofs,
-            "state_bytes": part.state.as_ref().map_or(0, |s| s.bytes),
+            "state_bytes": part.derived().map(|s| s.bytes).sum::<u64>(),
             "query_bytes": params.query_bytes(),
             "answer_bytes": params.answer_bytes(),
             "failure_log2": -params.failure_log2(),
         }))
     };
+    let security = manifest.records.params()?.security();
     Ok(json!({
         "name": manifest.name,
         "epoch": manifest.epoch,
@@ -338,7 +346,7 @@ fn describe(stored: &Stored) -> anyhow::Result<serde_json::Value> {
         "blocks": manifest.blocks(),
         "key": manifest.key,
         "values": manifest.values,
-        "security": {"bits": SECURITY_BITS, "estimator": ESTIMATOR},
+        "security": security.map(|s| json!({"bits": s.bits, "estimator": s.estimator})),
         "records": part(&manifest.records)?,
         "keys": manifest.keys.as_ref().map(part).transpose()?,
         "changes": manifest.changes.as_ref().map(|c| part(&c.records)).transpose()?,
@@ -374,14 +382,12 @@ fn summary(stored: &Stored) -> anyhow::Result<String> {
     }
     let mut part = |title: &str, part: &PartManifest| -> anyhow::Result<()> {
         let params: Params = part.params()?;
-        let scheme = match params.scheme {
-            blindcore_lookup::Scheme::Simple => "SimplePIR",
-            blindcore_lookup::Scheme::Double => "DoublePIR",
-        };
+        let (scheme, bits) = (params.scheme.title(), params.security().map_or(0.0, |s| s.bits));
+        let derived: u64 = part.derived().map(|s| s.bytes).sum();
         let database: u64 = part.shards.iter().map(|s| s.bytes).sum();
         let each = if blocks.is_empty() { "a lookup" } else { "a slot" };
         text += &format!(
-            "{title}\n  scheme           {scheme}, {SECURITY_BITS} bits; a lookup fails less than once in 2^{}\n  \
+            "{title}\n  scheme           {scheme}, {bits} bits; a lookup fails less than once in 2^{}\n  \
              matrix           {} rows by {} columns of bytes: {} slots of {} B\n  \
              on the server    {} database{}\n  \
              a client fetches {} hint once an epoch, then {} up and {} down {each}\n",
@@ -391,9 +397,7 @@ fn summary(stored: &Stored) -> anyhow::Result<String> {
             params.geometry.slots(),
             params.geometry.record_bytes,
             output::bytes(database),
-            part.state
-                .as_ref()
-                .map_or(String::new(), |s| format!(" and {} beside it", output::bytes(s.bytes))),
+            if derived > 0 { format!(" and {} beside it", output::bytes(derived)) } else { String::new() },
             output::bytes(part.hint.bytes),
             output::bytes(params.query_bytes() as u64),
             output::bytes(params.answer_bytes() as u64),

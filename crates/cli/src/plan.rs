@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use blindcore_bench::machine;
-use blindcore_lookup::{MAX_GATHER, SECURITY_BITS, SchemeChoice};
-use blindcore_model::{Costs, Prices, Question, Rates, Table, title};
+use blindcore_lookup::{MAX_GATHER, SchemeChoice};
+use blindcore_model::{Costs, Prices, Question, Rates, Table};
 use blindcore_units::{count, duration, figure, seconds, size};
 
 use crate::args::DeviceArgs;
@@ -275,7 +275,7 @@ fn text(plan: &blindcore_model::Plan) -> String {
     row("", &|t, _| {
         let mark =
             if t.records.scheme == plan.candidates[plan.chosen].scheme { " (db build takes it)" } else { "" };
-        format!("{}{mark}", title(t.records.scheme))
+        format!("{}{mark}", t.records.scheme.title())
     });
     if plan.candidates.iter().any(|c| c.of.as_ref().is_ok_and(|(t, _)| t.blocks > 1)) {
         row("a record", &|t, _| format!("{} blocks of {} B", t.blocks, t.block_bytes));
@@ -283,7 +283,7 @@ fn text(plan: &blindcore_model::Plan) -> String {
     row("matrix, rows x columns", &|t, _| {
         format!("{} x {}", count(t.records.geometry.rows() as u64), count(t.records.geometry.columns as u64))
     });
-    row("security", &|_, _| format!("{SECURITY_BITS} bits"));
+    row("security", &|t, _| format!("{} bits", t.records.security().map_or(0.0, |s| s.bits)));
     row("a lookup fails", &|_, c| format!("less than once in 2^{}", c.failure_log2.min(128.0).floor()));
     row("hint, once an epoch", &|_, c| {
         format!("{}, {}", output::bytes(c.hint_bytes), seconds(c.hint_seconds))

@@ -1,27 +1,84 @@
-//! The client's side, the same for both schemes.
+//! The client's side of every scheme. Constant time, and no I/O.
 
-use std::sync::Arc;
+use std::any::Any;
 
-use blindcore_math::{Gaussian, LWE_DIMENSION, PublicMatrix, SecretRng, dot};
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use blindcore_accel::SharedBytes;
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-use crate::params::{DELTA_LOG2, Geometry, PLAINTEXT_MODULUS, Params, SIGMA, Scheme};
-use crate::{Error, constant_time, double, simple};
+use crate::params::{Geometry, Params};
+use crate::{Error, constant_time};
 
-/// The hint, shared and perhaps mapped from a file.
-pub(crate) type Hint = Arc<dyn AsRef<[u8]> + Send + Sync>;
+/// A scheme's half of a client.
+///
+/// No branch, index or division may be decided by a selection, or by what an answer decodes to.
+pub trait SchemeClient: Send + Sync + 'static {
+    /// The part of a query that no lookup's target enters. Its secrets are wiped on drop.
+    type Prepared: Send + 'static;
+    /// What decoding needs of a query. Its secrets are wiped on drop.
+    type Pending: Send + 'static;
 
-/// A client of one table: its parameters and its hint.
+    /// Makes everything of a query that its target does not enter.
+    ///
+    /// # Errors
+    /// The operating system gives no randomness.
+    fn prepare(&self) -> Result<Self::Prepared, Error>;
+
+    /// Turns it into a query, of [`Params::query_bytes`]. The selection lies inside the geometry.
+    fn query(&self, prepared: Self::Prepared, selection: &Selection) -> (Vec<u8>, Self::Pending);
+
+    /// The slot that an answer of [`Params::answer_bytes`] holds, whatever its bytes.
+    fn decode(&self, pending: Self::Pending, answer: &[u8]) -> Zeroizing<Vec<u8>>;
+
+    /// Expands what a query takes of public randomness, and nothing else: the least that preparing takes.
+    fn expand(&self) {}
+}
+
+/// [`SchemeClient`] with its types erased.
+trait Half: Send + Sync {
+    fn prepare(&self) -> Result<Prepared, Error>;
+    fn query(&self, prepared: Prepared, selection: &Selection) -> Result<(Vec<u8>, Pending), Error>;
+    fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error>;
+    fn expand(&self);
+}
+
+impl<T: SchemeClient> Half for T {
+    fn prepare(&self) -> Result<Prepared, Error> {
+        Ok(Prepared(Box::new(SchemeClient::prepare(self)?)))
+    }
+
+    fn query(&self, prepared: Prepared, selection: &Selection) -> Result<(Vec<u8>, Pending), Error> {
+        let prepared = prepared.0.downcast::<T::Prepared>().map_err(|_| Error::Foreign)?;
+        let (query, pending) = SchemeClient::query(self, *prepared, selection);
+        Ok((query, Pending(Box::new(pending))))
+    }
+
+    fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
+        let pending = pending.0.downcast::<T::Pending>().map_err(|_| Error::Foreign)?;
+        Ok(SchemeClient::decode(self, *pending, answer))
+    }
+
+    fn expand(&self) {
+        SchemeClient::expand(self);
+    }
+}
+
+/// The part of a query that no lookup's target enters: made ahead, used once.
+pub struct Prepared(Box<dyn Any + Send>);
+
+/// What decoding needs of a query. Wiped on drop.
+pub struct Pending(Box<dyn Any + Send>);
+
+/// A client of one table: its parameters and what it keeps.
 pub struct Client {
     params: Params,
-    hint: Hint,
+    half: Box<dyn Half>,
 }
 
 /// What a lookup picks: columns, whose sum modulo 256 it fetches, and one group of them. It is the secret.
 #[derive(Clone, ZeroizeOnDrop)]
 pub struct Selection {
-    pub(crate) columns: Vec<u32>,
-    pub(crate) group: u32,
+    columns: Vec<u32>,
+    group: u32,
 }
 
 impl Selection {
@@ -39,88 +96,42 @@ impl Selection {
         Ok(Self { columns: vec![column as u32], group: group as u32 })
     }
 
+    /// The columns that it picks: a secret.
+    #[must_use]
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
+    }
+
+    /// The group that it picks: a secret.
+    #[must_use]
+    pub fn group(&self) -> u32 {
+        self.group
+    }
+
     pub(crate) fn new(columns: Vec<u32>, group: u32) -> Self {
         Self { columns, group }
     }
 }
 
-/// The part of a query that no lookup's target enters: made ahead, used once.
-pub struct Prepared {
-    pub(crate) levels: Vec<Sample>,
-    /// Hint times the secret that the hint's level was made with.
-    pub(crate) hint_product: Zeroizing<Vec<u32>>,
-}
-
-/// What decoding needs of a query. Wiped on drop.
-pub struct Pending {
-    pub(crate) levels: Vec<Sample>,
-    pub(crate) hint_product: Zeroizing<Vec<u32>>,
-    pub(crate) group: Zeroizing<u32>,
-}
-
-/// A learning-with-errors sample under a secret of its own.
-#[derive(Zeroize, ZeroizeOnDrop)]
-pub(crate) struct Sample {
-    pub(crate) secret: Vec<u32>,
-    /// Public matrix times secret plus errors; moves out when the query is sent.
-    pub(crate) masked: Vec<u32>,
-    /// 128 times the sum of the errors: what centring the entries at 0 takes off an answer.
-    pub(crate) centring: u32,
-}
-
-impl Sample {
-    fn new(rng: &mut SecretRng, gaussian: &Gaussian, matrix: &PublicMatrix, len: usize) -> Self {
-        let mut secret = vec![0u32; LWE_DIMENSION];
-        rng.fill_u32(&mut secret);
-        let mut errors = Zeroizing::new(vec![0u32; len]);
-        gaussian.fill(rng, &mut errors);
-        let mut masked = vec![0u32; len];
-        matrix.mul(0, &secret, &mut masked);
-        let mut sum = 0u32;
-        for (m, e) in masked.iter_mut().zip(errors.iter()) {
-            *m = m.wrapping_add(*e);
-            sum = sum.wrapping_add(*e);
-        }
-        Self { secret, masked, centring: sum.wrapping_mul(PLAINTEXT_MODULUS / 2) }
-    }
-
-    /// A sample of its own randomness.
-    #[cfg(test)]
-    pub(crate) fn fresh(matrix: &PublicMatrix, len: usize) -> Result<Self, Error> {
-        Ok(Self::new(&mut SecretRng::from_os()?, &Gaussian::new(SIGMA * SIGMA), matrix, len))
-    }
-
-    /// Adds Delta at each position, touching every word alike.
-    fn select(&mut self, positions: &[u32]) {
-        for (i, m) in self.masked.iter_mut().enumerate() {
-            let hits =
-                positions.iter().fold(0u32, |n, p| n.wrapping_sub(constant_time::equal_mask(i as u32, *p)));
-            *m = m.wrapping_add(hits << DELTA_LOG2);
-        }
-    }
-}
-
 impl Client {
-    /// A client with its hint: [`Params::hint_words`] little-endian words, used where they lie if they are
-    /// 4-byte aligned and copied once if not.
+    /// A client with its hint, of [`Params::hint_bytes`]: used where it lies if it is 4-byte aligned, and perhaps copied once
+    /// if not.
     ///
     /// # Errors
     /// The hint has another length.
-    pub fn new(params: Params, hint: Hint) -> Result<Self, Error> {
-        let (got, want) = ((*hint).as_ref().len(), 4 * params.hint_words());
+    pub fn new(params: Params, hint: SharedBytes) -> Result<Self, Error> {
+        let (got, want) = ((*hint).as_ref().len(), params.hint_bytes() as usize);
         if got != want {
             let remedy = "fetch the hint of this epoch again";
             return Err(Error::Length { what: "hint", got, want, remedy });
         }
-        let hint = match bytemuck::try_cast_slice::<u8, u32>((*hint).as_ref()) {
-            Ok(_) => hint,
-            Err(_) => {
-                let words: Vec<u32> =
-                    (*hint).as_ref().as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect();
-                Arc::new(Words(words))
-            }
-        };
-        Ok(Self { params, hint })
+        params.scheme.get().client(&params, hint)
+    }
+
+    /// A client of a scheme's half, for [`crate::Scheme::client`] to make.
+    #[must_use]
+    pub fn of(params: Params, half: impl SchemeClient) -> Self {
+        Self { params, half: Box::new(half) }
     }
 
     /// The parameters.
@@ -129,40 +140,20 @@ impl Client {
         &self.params
     }
 
-    fn hint(&self) -> &[u32] {
-        bytemuck::cast_slice((*self.hint).as_ref())
-    }
-
-    /// Makes everything of a query that its target does not enter: fresh secrets, their products with the
-    /// public matrix and the hint. This is the client's work; it can be done while nobody waits.
+    /// Makes everything of a query that its target does not enter: fresh secrets, and their products with what is public.
+    /// This is the client's work; it can be done while nobody waits.
     ///
     /// # Errors
     /// The operating system gives no randomness.
     pub fn prepare(&self) -> Result<Prepared, Error> {
-        let mut rng = SecretRng::from_os()?;
-        let gaussian = Gaussian::new(SIGMA * SIGMA);
-        let geometry = &self.params.geometry;
-        let lengths: &[usize] = match self.params.scheme {
-            Scheme::Simple => &[geometry.columns],
-            Scheme::Double => &[geometry.columns, geometry.groups],
-        };
-        let levels: Vec<Sample> = lengths
-            .iter()
-            .enumerate()
-            .map(|(level, len)| {
-                Sample::new(&mut rng, &gaussian, &self.params.public_matrix(level as u8), *len)
-            })
-            .collect();
-        let last = levels.last().expect("a scheme has a level");
-        let product = self.hint().chunks_exact(LWE_DIMENSION).map(|row| dot(row, &last.secret)).collect();
-        Ok(Prepared { levels, hint_product: Zeroizing::new(product) })
+        self.half.prepare()
     }
 
     /// Turns a prepared query into one for `selection`. The bytes are [`Params::query_bytes`] long and
     /// indistinguishable from random whatever is selected; a prepared query is used up.
     ///
     /// # Errors
-    /// The selection lies outside the matrix.
+    /// The selection lies outside the matrix, or another scheme's client prepared the query.
     pub fn query(&self, prepared: Prepared, selection: &Selection) -> Result<(Vec<u8>, Pending), Error> {
         let Geometry { groups, columns, .. } = self.params.geometry;
         let inside = selection.columns.iter().fold(true, |ok, c| ok & ((*c as usize) < columns))
@@ -172,19 +163,7 @@ impl Client {
             let max = columns as u64 - 1;
             return Err(Error::Range { what: "selected column", got: columns as u64, min: 0, max, remedy });
         }
-        let Prepared { mut levels, hint_product } = prepared;
-        levels[0].select(&selection.columns);
-        if let Some(second) = levels.get_mut(1) {
-            second.select(&[selection.group]);
-        }
-        let mut query = Vec::with_capacity(self.params.query_bytes());
-        for level in &mut levels {
-            // Public from here on: it is what the server sees.
-            for word in std::mem::take(&mut level.masked) {
-                query.extend_from_slice(&word.to_le_bytes());
-            }
-        }
-        Ok((query, Pending { levels, hint_product, group: Zeroizing::new(selection.group) }))
+        self.half.query(prepared, selection)
     }
 
     /// The slot that an answer holds: [`Geometry::record_bytes`] bytes, right unless the server lied or one
@@ -192,30 +171,18 @@ impl Client {
     /// see which: what comes out of a keyword lookup is a record or "not there".
     ///
     /// # Errors
-    /// The answer has the wrong length, which the server knows already.
+    /// The answer has the wrong length, which the server knows already; or another scheme's client made the query.
     pub fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
         let (got, want) = (answer.len(), self.params.answer_bytes());
         if got != want {
             let remedy = "the server does not follow the protocol; don't ask it again";
             return Err(Error::Length { what: "answer", got, want, remedy });
         }
-        Ok(Zeroizing::new(match self.params.scheme {
-            Scheme::Simple => simple::decode(&self.params, &pending, answer),
-            Scheme::Double => double::decode(&self.params, &pending, answer),
-        }))
+        self.half.decode(pending, answer)
     }
-}
 
-struct Words(Vec<u32>);
-
-impl AsRef<[u8]> for Words {
-    fn as_ref(&self) -> &[u8] {
-        bytemuck::cast_slice(&self.0)
+    /// Expands what a query takes of public randomness, and nothing else: for benchmarks, the least that preparing takes.
+    pub fn expand(&self) {
+        self.half.expand();
     }
-}
-
-/// The byte that a decrypted word rounds to.
-#[inline(always)]
-pub(crate) fn round(noisy: u32) -> u8 {
-    (noisy.wrapping_add(1 << (DELTA_LOG2 - 1)) >> DELTA_LOG2) as u8
 }

@@ -18,6 +18,34 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// A scheme that this build has not.
+    #[error("scheme `{name}` is not known to this build ({build}), which knows {known}; update it")]
+    UnknownScheme {
+        /// Its name, as far as it can be shown.
+        name: String,
+        /// This build.
+        build: &'static str,
+        /// The schemes that it offers.
+        known: String,
+    },
+    /// Two schemes are called alike.
+    #[error(
+        "scheme {name:?} with number {wire_id} can't be added: scheme {other:?} has its name or number; choose others"
+    )]
+    SchemeTaken {
+        /// The new one's name.
+        name: &'static str,
+        /// Its number.
+        wire_id: u32,
+        /// The one that was there before.
+        other: &'static str,
+    },
+    /// A prepared or pending query of a client of another scheme.
+    #[error("a query was prepared by another client; use it with the client that made it")]
+    Foreign,
+    /// Progress was told to stop.
+    #[error("stopped")]
+    Stopped,
     /// Decoding would fail too often.
     #[error(
         "a lookup of this geometry would fail once in 2^{failure:.1}, more often than the limit of once in \

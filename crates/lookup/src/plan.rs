@@ -2,16 +2,26 @@
 
 use crate::Error;
 use crate::keyword::{FINGERPRINT_BYTES, MIN_COLUMNS, columns_for};
-use crate::params::{Geometry, MAX_BLOCKS, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params, Scheme};
+use crate::params::{Geometry, MAX_BLOCKS, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
+use crate::schemes::{self, SchemeRef};
 
 /// Which scheme a table is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SchemeChoice {
-    /// The one that moves fewer bytes ([`bytes_moved`]) where a hint serves [`QUERIES_PER_HINT`] lookups.
+    /// The one of those offered that moves fewest bytes ([`bytes_moved`]) where a hint serves [`QUERIES_PER_HINT`] lookups.
     #[default]
     Auto,
     /// This one.
-    Only(Scheme),
+    Only(SchemeRef),
+}
+
+impl SchemeChoice {
+    /// For a part beside records of this scheme: what suits it best, unless records are of a scheme that is not offered, which
+    /// then is that of all parts.
+    #[must_use]
+    pub fn beside(records: SchemeRef) -> Self {
+        if schemes::offered().contains(&records) { Self::Auto } else { Self::Only(records) }
+    }
 }
 
 /// The shortest blocks that records are cut into.
@@ -24,14 +34,13 @@ pub const QUERIES_PER_HINT: u64 = 100;
 /// one.
 #[must_use]
 pub fn bytes_moved(params: &Params, queries: u64) -> u64 {
-    4 * params.hint_words() as u64 / queries.max(1) + (params.query_bytes() + params.answer_bytes()) as u64
+    params.hint_bytes() / queries.max(1) + (params.query_bytes() + params.answer_bytes()) as u64
 }
 
 /// The parameters of a table of `records` records of up to `record_bytes` bytes, found by key or by index: 1 to
 /// [`MAX_SLOT_BYTES`], which a record by key shares with its fingerprint.
 ///
-/// Side lengths balance: a query has four bytes a column, a hint four KiB a row, and the client's work goes
-/// with both.
+/// The scheme says how many groups balance what a client moves and computes.
 ///
 /// # Errors
 /// No record, a record too long, or more than a matrix holds.
@@ -51,14 +60,21 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
     match choice {
         SchemeChoice::Only(scheme) => of(scheme),
         SchemeChoice::Auto => {
-            let simple = of(Scheme::Simple);
-            let double = of(Scheme::Double);
-            let bytes = |p: &Params| bytes_moved(p, QUERIES_PER_HINT);
-            match (simple, double) {
-                (Ok(simple), Ok(double)) => Ok(if bytes(&double) < bytes(&simple) { double } else { simple }),
-                (Err(_), Ok(double)) => Ok(double),
-                (simple, _) => simple,
+            let mut best: Option<Result<Params, Error>> = None;
+            for scheme in schemes::offered() {
+                let this = of(scheme);
+                let better = match (&best, &this) {
+                    (None, _) | (Some(Err(_)), Ok(_)) => true,
+                    (Some(Ok(best)), Ok(this)) => {
+                        bytes_moved(this, QUERIES_PER_HINT) < bytes_moved(best, QUERIES_PER_HINT)
+                    }
+                    (_, Err(_)) => false,
+                };
+                if better {
+                    best = Some(this);
+                }
             }
+            best.expect("a scheme is offered")
         }
     }
 }
@@ -66,7 +82,7 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
 /// Bytes of the blocks that the records of a table by key are cut into, one a slot: all of the longest, or less where
 /// that moves fewer bytes in all. `total` is what all records have together, at most 2^50.
 ///
-/// A block as long as the side of the matrix is best: a longer one makes the hint longer, 4 KiB a byte, a shorter one
+/// A block as long as the side of the matrix is best: a longer one makes hint and answer longer, a shorter one
 /// takes more queries a record.
 #[must_use]
 pub fn plan_blocks(records: u64, total: u64, longest: usize) -> usize {
@@ -75,7 +91,7 @@ pub fn plan_blocks(records: u64, total: u64, longest: usize) -> usize {
         let params = plan(slots, block, true, SchemeChoice::Auto).ok()?;
         let blocks = longest.div_ceil(block);
         let lookup = blocks * (params.query_bytes() + params.answer_bytes());
-        (blocks <= MAX_BLOCKS).then_some(4 * params.hint_words() as u64 / QUERIES_PER_HINT + lookup as u64)
+        (blocks <= MAX_BLOCKS).then_some(params.hint_bytes() / QUERIES_PER_HINT + lookup as u64)
     };
     let whole = longest.clamp(1, MAX_RECORD_BYTES);
     let shorter = std::iter::successors(Some(MAX_RECORD_BYTES), |b| Some(b / 2));
@@ -84,20 +100,9 @@ pub fn plan_blocks(records: u64, total: u64, longest: usize) -> usize {
     candidates.filter_map(|block| Some((moved(block)?, block))).min().map_or(whole, |(_, block)| block)
 }
 
-fn geometry(records: u64, slot: usize, keyed: bool, scheme: Scheme) -> Geometry {
-    let side = match scheme {
-        Scheme::Simple => ((records as f64) * slot as f64).sqrt(),
-        // The second lookup reads about 4096 * groups * (slot + 1) bytes: keep it near a quarter of the first.
-        Scheme::Double => {
-            ((records as f64) * slot as f64).sqrt().max(16_384.0 * (slot + 1) as f64 / slot as f64)
-        }
-    };
+fn geometry(records: u64, slot: usize, keyed: bool, scheme: SchemeRef) -> Geometry {
     // Groups first: columns then hold the fullest group.
-    let groups = ((side / slot as f64).round() as u64).max(1);
-    let groups = match scheme {
-        Scheme::Simple => groups,
-        Scheme::Double => records.div_ceil(side as u64).max(1),
-    };
+    let groups = scheme.get().groups(records, slot).max(1);
     let groups = groups.min(records) as usize;
     if keyed {
         Geometry {
@@ -146,10 +151,10 @@ mod tests {
     #[test]
     fn a_gibibyte_is_square_and_a_bit_table_is_double() {
         let params = plan(1 << 22, 256, false, SchemeChoice::Auto).unwrap();
-        assert_eq!(params.scheme, Scheme::Simple);
+        assert_eq!(params.scheme.name(), "simple");
         assert_eq!((params.geometry.rows(), params.geometry.columns), (32_768, 32_768));
         let params = plan(1 << 34, 1, false, SchemeChoice::Auto).unwrap();
-        assert_eq!(params.scheme, Scheme::Double);
+        assert_eq!(params.scheme.name(), "double");
     }
 
     #[test]

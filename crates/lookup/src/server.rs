@@ -1,64 +1,60 @@
-//! The server's side, the same for both schemes: preprocessing and answering, both as contracts on a device.
+//! The server's side of every scheme: preprocessing, placing and answering.
 
-use blindcore_accel::contract::Shape;
-use blindcore_accel::{Cost, Database, Device, Layout, Placed, SharedBytes, Words};
-use blindcore_math::LWE_DIMENSION;
+use blindcore_accel::{Cost, Device, Placed, SharedBytes};
 
-use crate::params::{Params, Scheme};
-use crate::simple::shorten;
-use crate::{Error, double};
+use crate::schemes::{Operand, matrix};
+use crate::{Error, Params};
 
 /// The most queries that one pass over a database gathers.
 pub const MAX_GATHER: usize = 64;
 
-/// A table's matrix, placed on a device, answering queries.
+/// A scheme's half of a server: what [`crate::Scheme::server`] makes.
+pub trait SchemeServer: Send + Sync {
+    /// Answers queries, 1 to [`MAX_GATHER`] of the right length, in one pass over the operands. Their bytes are a
+    /// stranger's.
+    ///
+    /// # Errors
+    /// The device refuses.
+    fn answer(&self, queries: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Cost), Error>;
+}
+
+/// A table's operands, placed on a device, answering queries.
 pub struct Server {
     params: Params,
-    matrix: Box<dyn Placed>,
-    second: Option<double::State>,
+    half: Box<dyn SchemeServer>,
 }
 
 impl Server {
-    /// Places a database, in [`Layout::Tiles16x64`], and what [`preprocess`] returned beside the hint.
+    /// Places the operands that a database has, each in pieces of whole stripes: the records, then what [`preprocess`]
+    /// returned.
     ///
     /// # Errors
-    /// A size does not fit the parameters, or the device refuses.
-    pub fn new(
-        params: Params,
-        device: &dyn Device,
-        database: Vec<SharedBytes>,
-        state: Option<Vec<SharedBytes>>,
-    ) -> Result<Self, Error> {
-        let state = state.map(|s| place(device, &params.second_shape(), s)).transpose()?;
-        Self::placed(params, device, place(device, &params.shape(), database)?, state)
+    /// An operand is missing, a size does not fit the parameters, or the device refuses.
+    pub fn new(params: Params, device: &dyn Device, operands: Vec<Vec<SharedBytes>>) -> Result<Self, Error> {
+        let stored: Vec<Operand> = params.stored_operands().collect();
+        check_count(&stored, operands.len())?;
+        let place = |(operand, pieces)| matrix::place(device, operand, pieces);
+        let placed = stored.iter().zip(operands).map(place).collect::<Result<_, _>>()?;
+        Self::placed(params, device, placed)
     }
 
-    /// The same with matrices that are in place already, such as those that are streamed from a disk: that of the records,
-    /// and what DoublePIR's server keeps beside it, of [`Params::second_shape`]. `device` gets what follows from the
-    /// parameters.
+    /// The same with operands that are in place already, such as those that are streamed from a disk. `device` gets what
+    /// follows from the parameters.
     ///
     /// # Errors
-    /// A matrix has another shape than the parameters make or is missing, or as [`Server::new`].
+    /// An operand is missing or has another shape than the parameters make, or as [`Server::new`].
     pub fn placed(
         params: Params,
         device: &dyn Device,
-        matrix: Box<dyn Placed>,
-        state: Option<Box<dyn Placed>>,
+        operands: Vec<Box<dyn Placed>>,
     ) -> Result<Self, Error> {
-        check_shape(&params.shape(), &*matrix)?;
-        let second = match (params.scheme, state) {
-            (Scheme::Simple, _) => None,
-            (Scheme::Double, Some(state)) => {
-                check_shape(&params.second_shape(), &*state)?;
-                Some(double::State::new(&params, device, state)?)
-            }
-            (Scheme::Double, None) => {
-                let (got, want) = (0, params.state_bytes());
-                let remedy = "give what preprocess returned beside the hint";
-                return Err(Error::Length { what: "server's state", got, want, remedy });
-            }
-        };
-        Ok(Self { params, matrix, second })
+        let stored: Vec<Operand> = params.stored_operands().collect();
+        check_count(&stored, operands.len())?;
+        for (operand, placed) in stored.iter().zip(&operands) {
+            check_shape(operand, operand.shape.m, &**placed)?;
+        }
+        let half = params.scheme.get().server(&params, device, operands)?;
+        Ok(Self { params, half })
     }
 
     /// The parameters.
@@ -78,32 +74,103 @@ impl Server {
             return Err(Error::Range { what: "number of queries", got, min: 1, max, remedy });
         }
         let want = self.params.query_bytes();
-        let columns = self.params.geometry.columns;
-        let mut words = Vec::with_capacity(queries.len());
-        for query in queries {
-            if query.len() != want {
-                let remedy = "make the query with this table's parameters";
-                return Err(Error::Length { what: "query", got: query.len(), want, remedy });
-            }
-            words.push(query.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b)).collect::<Vec<u32>>());
+        if let Some(query) = queries.iter().find(|query| query.len() != want) {
+            let remedy = "make the query with this table's parameters";
+            return Err(Error::Length { what: "query", got: query.len(), want, remedy });
         }
-        let mut cost = Cost::default();
-        let first: Vec<&[u32]> = words.iter().map(|w| &w[..columns]).collect();
-        let first = run_gathered(&*self.matrix, &first, &mut cost)?;
-        let answers = match &self.second {
-            None => first.iter().map(|a| a.iter().flat_map(|w| shorten(*w)).collect()).collect(),
-            Some(second) => {
-                let queries: Vec<&[u32]> = words.iter().map(|w| &w[columns..]).collect();
-                second.answer(&self.params, &queries, &first, &mut cost)?
-            }
-        };
-        Ok((answers, cost))
+        self.half.answer(queries)
     }
 }
 
-/// Computes a table's hint into `hint` and returns what the server keeps beside it, if anything.
+fn check_count(stored: &[Operand], got: usize) -> Result<(), Error> {
+    let (got, want) = (got as u64, stored.len() as u64);
+    if got == want {
+        return Ok(());
+    }
+    let remedy = "give the records, and what preprocess returned beside the hint";
+    Err(Error::Range { what: "number of operands", got, min: want, max: want, remedy })
+}
+
+fn check_shape(operand: &Operand, gather: usize, placed: &dyn Placed) -> Result<(), Error> {
+    let want = blindcore_accel::contract::Shape { m: gather, ..operand.shape.clone() };
+    if *placed.shape() == want {
+        return Ok(());
+    }
+    let (shape, why) = (placed.shape().to_string(), format!("the parameters make {want}"));
+    Err(blindcore_accel::Error::Shape { shape, why }.into())
+}
+
+/// Told between passes how many are done, and of how many; an error stops them.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> Result<(), Error>;
+
+/// What preprocessing makes of a database, some or all of its passes done.
 ///
-/// `database` is in [`Layout::Tiles16x64`]. `progress(done, total)` is called between passes over the
+/// Whoever stops it may keep [`Preprocessing::derived`], [`Preprocessing::done`] and the hint, and go on later from
+/// [`Preprocessing::resume`].
+pub struct Preprocessing<'a> {
+    /// The hint that clients fetch.
+    pub hint: &'a mut [u8],
+    /// Operands that the server keeps beside the records, in their order.
+    pub derived: Vec<Vec<u8>>,
+    /// Passes that are done.
+    pub done: u64,
+}
+
+impl<'a> Preprocessing<'a> {
+    /// Nothing done yet. `hint` has [`Params::hint_bytes`].
+    ///
+    /// # Errors
+    /// The hint has another length.
+    pub fn new(params: &Params, hint: &'a mut [u8]) -> Result<Self, Error> {
+        let derived = params.stored_operands().skip(1).map(|operand| vec![0; operand.bytes()]).collect();
+        Self::resume(params, hint, derived, 0)
+    }
+
+    /// What an earlier run left, by passes over a matrix of the same shape.
+    ///
+    /// # Errors
+    /// Hint or operands have another length than the parameters make.
+    pub fn resume(
+        params: &Params,
+        hint: &'a mut [u8],
+        derived: Vec<Vec<u8>>,
+        done: u64,
+    ) -> Result<Self, Error> {
+        let check = |what, got: usize, want: usize| {
+            let remedy = "give buffers that these parameters make";
+            if got == want { Ok(()) } else { Err(Error::Length { what, got, want, remedy }) }
+        };
+        check("hint buffer", hint.len(), params.hint_bytes() as usize)?;
+        let stored: Vec<Operand> = params.stored_operands().skip(1).collect();
+        check("list of operands", derived.len(), stored.len())?;
+        for (operand, bytes) in stored.iter().zip(&derived) {
+            check(operand.name, bytes.len(), operand.bytes())?;
+        }
+        Ok(Self { hint, derived, done })
+    }
+
+    /// Makes the passes that are not done, over records that are in place, such as those that are streamed from a disk.
+    ///
+    /// They are gone through as often as their shape makes it: [`Params::preprocessing_shape`] chooses for those whose every
+    /// pass costs.
+    ///
+    /// # Errors
+    /// The records have another shape, the device refuses, or `progress` says stop.
+    pub fn run(
+        &mut self,
+        params: &Params,
+        device: &dyn Device,
+        records: &dyn Placed,
+        progress: Progress<'_>,
+    ) -> Result<(), Error> {
+        check_shape(&params.records(), records.shape().m, records)?;
+        params.scheme.get().preprocess(params, device, records, self, progress)
+    }
+}
+
+/// Computes a table's hint into `hint`, and returns the operands that the server keeps beside the records, in their order.
+///
+/// `database` is laid out as the records of `params` are. `progress(done, total)` is called between passes over the
 /// database, in passes, and may stop the work with an error.
 ///
 /// # Errors
@@ -112,183 +179,45 @@ pub fn preprocess<E: From<Error>>(
     params: &Params,
     device: &dyn Device,
     database: Vec<SharedBytes>,
-    hint: &mut [u32],
+    hint: &mut [u8],
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
-) -> Result<Option<Vec<u8>>, E> {
-    let matrix = place(device, &params.shape(), database)?;
-    preprocess_placed(params, device, &*matrix, hint, progress)
+) -> Result<Vec<Vec<u8>>, E> {
+    let records = matrix::place(device, &params.records(), database)?;
+    preprocess_placed(params, device, &*records, hint, progress)
 }
 
-/// The same from a matrix that is in place already, such as one that is streamed from a disk.
-///
-/// It is gone through as often as its shape makes it: a pass multiplies it by `shape.m` columns of the public matrix,
-/// which has 1024. [`hint_shape`] chooses for a matrix whose every pass costs.
+/// The same from records that are in place already.
 ///
 /// # Errors
 /// As [`preprocess`].
 pub fn preprocess_placed<E: From<Error>>(
     params: &Params,
     device: &dyn Device,
-    matrix: &dyn Placed,
-    hint: &mut [u32],
+    records: &dyn Placed,
+    hint: &mut [u8],
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
-) -> Result<Option<Vec<u8>>, E> {
-    check_shape(&Shape { m: matrix.shape().m, ..params.shape() }, matrix)?;
-    let (got, want) = (4 * hint.len(), 4 * params.hint_words());
-    if got != want {
-        let remedy = "give a buffer of Params::hint_words";
-        return Err(Error::Length { what: "hint buffer", got, want, remedy }.into());
-    }
-    match params.scheme {
-        Scheme::Simple => {
-            times_public_matrix(params, 0, matrix, progress, |first, columns| {
-                scatter(first, columns, hint);
-            })?;
-            Ok(None)
-        }
-        Scheme::Double => {
-            let mut second = vec![0u8; params.state_bytes()];
-            times_public_matrix(params, 0, matrix, progress, |first, columns| {
-                double::fill_second(params, first, columns, &mut second);
-            })?;
-            let second = std::sync::Arc::new(second);
-            let placed = place(device, &params.second_shape(), vec![second.clone()])?;
-            times_public_matrix(params, 1, &*placed, progress, |first, columns| {
-                scatter(first, columns, hint);
-            })?;
-            drop(placed);
-            Ok(Some(std::sync::Arc::into_inner(second).expect("nobody else holds it")))
-        }
+) -> Result<Vec<Vec<u8>>, E> {
+    let mut made = Preprocessing::new(params, hint)?;
+    let mut stop = None;
+    let run = made.run(params, device, records, &mut |done, total| {
+        progress(done, total).map_err(|error| {
+            stop = Some(error);
+            Error::Stopped
+        })
+    });
+    match (stop, run) {
+        (Some(error), _) => Err(error),
+        (None, run) => Ok(run.map(|()| made.derived)?),
     }
 }
 
-/// The shape of a matrix for [`preprocess_placed`] whose passes are few, and take about `memory` bytes each: but for 64
-/// columns of the public matrix, which are the least.
-#[must_use]
-pub fn hint_shape(params: &Params, memory: u64) -> Shape {
-    let shape = params.shape();
-    // Words and digits of a column; words of its product, and a copy.
-    let column = 8 * (shape.depth() + shape.rows()) as u64;
-    let columns = usize::try_from(memory / column).unwrap_or(usize::MAX).clamp(MAX_GATHER, LWE_DIMENSION);
-    // As many in each pass as in the others.
-    let passes = LWE_DIMENSION.div_ceil(columns / MAX_GATHER * MAX_GATHER);
-    Shape { m: LWE_DIMENSION.div_ceil(passes).next_multiple_of(MAX_GATHER), ..shape }
-}
-
-fn check_shape(want: &Shape, matrix: &dyn Placed) -> Result<(), Error> {
-    if matrix.shape() == want {
-        return Ok(());
-    }
-    let (shape, why) = (matrix.shape().to_string(), format!("the parameters make {want}"));
-    Err(blindcore_accel::Error::Shape { shape, why }.into())
-}
-
-/// Columns of a product go to their places in its rows.
-fn scatter(first: usize, columns: &[Vec<u32>], hint: &mut [u32]) {
-    for (row, words) in hint.chunks_exact_mut(LWE_DIMENSION).enumerate() {
-        for (word, column) in words[first..].iter_mut().zip(columns) {
-            *word = column[row];
-        }
-    }
-}
-
-/// A placed matrix times a public matrix, as many columns at a time as it gathers: a public column is a query.
-fn times_public_matrix<E: From<Error>>(
-    params: &Params,
-    level: u8,
-    matrix: &dyn Placed,
-    progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
-    mut take: impl FnMut(usize, &[Vec<u32>]),
-) -> Result<(), E> {
-    let depth = matrix.shape().depth();
-    let public = params.public_matrix(level);
-    let gather = matrix.shape().m;
-    let total = LWE_DIMENSION.div_ceil(gather) as u64;
-    for (pass, first) in (0..LWE_DIMENSION).step_by(gather).enumerate() {
-        progress(pass as u64, total)?;
-        let columns = gather.min(LWE_DIMENSION - first);
-        let mut query = vec![0u32; columns * depth];
-        let mut words = vec![0u32; columns];
-        for j in 0..depth {
-            public.part_of_row(j as u64, first, &mut words);
-            for (i, word) in words.iter().enumerate() {
-                query[i * depth + j] = *word;
-            }
-        }
-        let (answer, _) = matrix.run(&Words::U32(query)).map_err(Error::from)?;
-        take(first, &double::split(answer, columns)?);
-    }
-    progress(total, total)
-}
-
-/// Runs a contract on gathered queries of equal length, adding its cost.
-pub(crate) fn run_gathered(
-    matrix: &dyn Placed,
-    queries: &[&[u32]],
-    cost: &mut Cost,
-) -> Result<Vec<Vec<u32>>, Error> {
-    let (answer, this) = matrix.run(&Words::U32(queries.concat()))?;
-    cost.time += this.time;
-    cost.database_bytes += this.database_bytes;
-    cost.threads = this.threads;
-    cost.hardware = match (cost.hardware, this.hardware) {
-        (Some(before), Some(this)) => Some(before + this),
-        (before, this) => before.or(this),
-    };
-    double::split(answer, queries.len())
-}
-
-pub(crate) fn place(
-    device: &dyn Device,
-    shape: &Shape,
-    pieces: Vec<SharedBytes>,
-) -> Result<Box<dyn Placed>, Error> {
-    let contract = device.contract(shape)?;
-    debug_assert_eq!(contract.layout(), Layout::Tiles16x64);
-    Ok(contract.place(Database::Packed(pieces))?)
-}
-
-/// Lays the records of one group (`columns` slots of `record_bytes`, fewer in the last group) into a database
-/// in [`Layout::Tiles16x64`].
+/// Lays the records of one group (`columns` slots of `record_bytes`, fewer in the last group) out in a whole database.
 ///
 /// # Panics
 /// The group or a record lies outside.
 pub fn pack_group(params: &Params, group: usize, records: &[u8], database: &mut [u8]) {
-    let record_bytes = params.geometry.record_bytes;
-    let stripe_bytes = Layout::Tiles16x64.stripe_bytes(&params.shape());
-    assert!(group < params.geometry.groups && records.len() <= params.geometry.columns * record_bytes);
-    for t in 0..record_bytes {
-        let row = group * record_bytes + t;
-        let stripe = &mut database[row / 16 * stripe_bytes..][..stripe_bytes];
-        for (column, record) in records.chunks_exact(record_bytes).enumerate() {
-            stripe[Layout::tile_index(row % 16, column)] = record[t];
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Geometry;
-
-    #[test]
-    fn a_hint_takes_as_many_passes_as_memory_makes_it() {
-        let geometry = Geometry { record_bytes: 10, groups: 100, columns: 1000 };
-        let params = Params::new(Scheme::Simple, geometry).unwrap();
-        let column = 8 * 2000;
-        for (columns, m) in [
-            (0, 64),
-            (64, 64),
-            (191, 128),
-            (192, 192),
-            (500, 384),
-            (512, 512),
-            (1023, 512),
-            (1024, 1024),
-            (1 << 40, 1024),
-        ] {
-            let shape = hint_shape(&params, columns * column);
-            assert_eq!(shape, Shape { m, ..params.shape() }, "{columns}");
-        }
-    }
+    let geometry = &params.geometry;
+    assert!(group < geometry.groups && records.len() <= geometry.columns * geometry.record_bytes);
+    let rows = params.group_rows();
+    params.pack(records, 0..rows, database, group * rows);
 }

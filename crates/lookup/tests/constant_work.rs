@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use blindcore_lookup::keyword::{Index, open};
-use blindcore_lookup::{Client, Geometry, Params, Scheme, Selection};
+use blindcore_lookup::{Client, Geometry, Params, Selection, schemes};
 
 const WORKER: &str = "BLINDCORE_CONSTANT_WORK";
 
@@ -94,11 +94,11 @@ fn work(target: &str) {
         return leaks(leak);
     }
     let (scheme, target) = target.split_once(' ').expect("scheme, way, target");
-    let scheme: Scheme = scheme.parse().expect("a scheme");
-    let geometry =
-        Geometry { record_bytes: if scheme == Scheme::Simple { 8 } else { 1 }, groups: 16, columns: 256 };
-    let params = Params::new(scheme, geometry).expect("in range");
-    let client = Client::new(params, Arc::new(vec![0u8; 4 * params.hint_words()])).expect("zeros are a hint");
+    let record_bytes = if scheme == "simple" { 8 } else { 1 };
+    let geometry = Geometry { record_bytes, groups: 16, columns: 256 };
+    let params = Params::new(schemes::find(scheme).expect("a scheme"), geometry).expect("in range");
+    let hint = vec![0u8; params.hint_bytes() as usize];
+    let client = Client::new(params, Arc::new(hint)).expect("zeros are a hint");
     let prepared = client.prepare().expect("randomness");
     let (selection, fingerprint) = match target.split_once(' ').expect("way, target") {
         ("index", index) => {

@@ -1,8 +1,7 @@
 //! What a table costs to look up, from its parameters and a machine's rates: arithmetic alone.
 
-use blindcore_accel::{Layout, Word, contract::Shape};
-use blindcore_lookup::{Error, Params, QUERIES_PER_HINT, Scheme, SchemeChoice, bytes_moved, plan_blocks};
-use blindcore_math::{LWE_DIMENSION, Modulus};
+use blindcore_lookup::schemes::{Run, yardstick};
+use blindcore_lookup::{Error, Params, QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan_blocks};
 use blindcore_wire::ProofChoice;
 use blindcore_wire::proof::{plan, planned_root_bytes};
 use serde::Serialize;
@@ -197,7 +196,10 @@ impl Table {
         let proofs = if depth.is_some() { ProofChoice::With } else { ProofChoice::Without };
         let keys = match question.key_bytes.filter(|_| question.directory) {
             // A key lies behind two bytes of its length.
-            Some(bytes) => Some(plan(question.rows, bytes + 2, false, SchemeChoice::Auto, proofs)?),
+            Some(bytes) => {
+                let beside = SchemeChoice::beside(records.scheme);
+                Some(plan(question.rows, bytes + 2, false, beside, proofs)?)
+            }
             None => None,
         };
         let key_roots =
@@ -219,7 +221,7 @@ impl Table {
         let Self { blocks, records, .. } = *self;
         let times = |bytes: usize| blocks * bytes as u64;
         let roots = self.roots.unwrap_or(0);
-        let hint_bytes = 4 * records.hint_words() as u64 + roots;
+        let hint_bytes = records.hint_bytes() + roots;
         let (query_bytes, answer_bytes) = (times(records.query_bytes()), times(records.answer_bytes()));
         let seconds = |bytes: u64, rate: f64| 8.0 * bytes as f64 / rate;
         let (hint_seconds, query_seconds, answer_seconds) = (
@@ -249,8 +251,12 @@ impl Table {
 
         let parts = || [Some(&records), self.keys.as_ref()].into_iter().flatten();
         let pages = |bytes: usize| (bytes as u64).next_multiple_of(PAGE_BYTES);
-        let memory = |p: &Params| pages(p.database_bytes()) + pages(p.state_bytes()) + second_matrix_bytes(p);
-        let on_disk = |p: &Params| (p.database_bytes() + p.state_bytes() + 4 * p.hint_words()) as u64;
+        let memory = |p: &Params| {
+            let operands = p.operands().into_iter();
+            operands.map(|o| if o.is_stored() { pages(o.bytes()) } else { o.bytes() as u64 }).sum::<u64>()
+        };
+        let on_disk =
+            |p: &Params| p.stored_operands().map(|o| o.bytes() as u64).sum::<u64>() + p.hint_bytes();
         // Hints are read from their files when somebody asks.
         let memory_bytes = parts().map(memory).sum::<u64>() + SERVER_BYTES;
         let disk_bytes =
@@ -302,13 +308,7 @@ impl Table {
         let rows = (question.rows * self.blocks) as f64;
         let bytes = rows * self.block_bytes as f64;
         let of = if question.key_bytes.is_some() { &rates.keyed } else { &rates.dense };
-        let hint = |p: &Params| match p.scheme {
-            Scheme::Simple => rates.hint.at(p.database_bytes() as f64),
-            // The second hint is of the first one's digits.
-            Scheme::Double => {
-                rates.hint.at(p.database_bytes() as f64) + rates.hint.at(p.state_bytes() as f64)
-            }
-        };
+        let hint = |p: &Params| preprocessing(rates, p);
         let mut build = Build {
             read: of.read.seconds(rows, bytes),
             fill: of.fill.seconds(rows, bytes),
@@ -330,7 +330,7 @@ impl Table {
             return None;
         }
         let lookup = |p: &Params| self.blocks * (p.query_bytes() + p.answer_bytes()) as u64;
-        let hint = |p: &Params| 4 * p.hint_words() as u64;
+        let hint = |p: &Params| p.hint_bytes();
         let base = question.queries.saturating_mul(lookup(&self.records));
         let hint_bytes = hint(&self.records) + self.roots.unwrap_or(0);
         let bytes_anew = base + hint_bytes;
@@ -355,35 +355,21 @@ impl Table {
     }
 }
 
-/// Bytes of the public matrix that DoublePIR's server keeps in planes.
-fn second_matrix_bytes(params: &Params) -> u64 {
-    match params.scheme {
-        Scheme::Simple => 0,
-        Scheme::Double => {
-            let (n, j) = (4 * LWE_DIMENSION, params.geometry.groups);
-            let shape = Shape { n, j, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
-            (Layout::Tiles16x64.stripe_bytes(&shape) * Layout::Tiles16x64.stripes(&shape)) as u64
-        }
-    }
+/// Seconds of what preprocesses a table, from those that the scheme takes that rates are measured with.
+fn preprocessing(rates: &Rates, params: &Params) -> f64 {
+    let queries = |runs: &[Run]| runs.iter().map(|run| run.queries as u64 * run.passes).sum::<u64>() as f64;
+    let Ok(measured) = yardstick().representative(1 << 20) else { return 0.0 };
+    let (operands, each) = (params.operands(), queries(&measured.preprocessing()));
+    let seconds = |run: &Run| rates.hint.at(operands[run.operand].bytes() as f64) * queries(&[*run]) / each;
+    params.preprocessing().iter().map(seconds).sum()
 }
 
-/// Seconds of a pass that answers so many queries. DoublePIR's has the digits of each answer as queries of its second
-/// public matrix, four for each byte of the record, and goes over the digits of the hint.
+/// Seconds of a pass that answers so many queries, over all operands.
 fn pass(rates: &Rates, params: &Params, queries: usize) -> f64 {
-    let first = rates.pass(params.database_bytes() as u64, queries);
-    match params.scheme {
-        Scheme::Simple => first,
-        Scheme::Double => {
-            let digits = 4 * params.geometry.record_bytes;
-            let most = blindcore_lookup::MAX_GATHER;
-            let bytes = second_matrix_bytes(params);
-            let mut planes = (digits / most) as f64 * rates.pass(bytes, most);
-            if !digits.is_multiple_of(most) {
-                planes += rates.pass(bytes, digits % most);
-            }
-            first + rates.pass(params.state_bytes() as u64, queries) + planes * queries as f64
-        }
-    }
+    let operands = params.operands();
+    let seconds =
+        |run: &Run| run.passes as f64 * rates.pass(operands[run.operand].bytes() as u64, run.queries);
+    params.answering(queries).iter().map(seconds).sum()
 }
 
 #[cfg(test)]
@@ -411,7 +397,7 @@ mod tests {
 
     fn costs(question: &Question) -> Costs {
         let rates = round();
-        Table::new(question, SchemeChoice::Only(Scheme::Simple)).unwrap().costs(question, &rates)
+        Table::new(question, SchemeChoice::Only("simple".parse().unwrap())).unwrap().costs(question, &rates)
     }
 
     #[track_caller]
@@ -512,11 +498,11 @@ mod tests {
     fn double_pays_for_its_second_lookup() {
         let rates = round();
         let question = question(1 << 34, 1);
-        let of = |scheme| Table::new(&question, SchemeChoice::Only(scheme)).unwrap();
-        let (simple, double) = (of(Scheme::Simple), of(Scheme::Double));
+        let of = |name: &str| Table::new(&question, SchemeChoice::Only(name.parse().unwrap())).unwrap();
+        let (simple, double) = (of("simple"), of("double"));
         assert!(pass(&rates, &double.records, 1) > rates.pass(double.records.database_bytes() as u64, 1));
         assert!(double.costs(&question, &rates).hint_bytes < simple.costs(&question, &rates).hint_bytes);
-        assert_eq!(Table::new(&question, SchemeChoice::Auto).unwrap().records.scheme, Scheme::Double);
+        assert_eq!(Table::new(&question, SchemeChoice::Auto).unwrap().records.scheme.name(), "double");
     }
 
     #[test]

@@ -10,5 +10,5 @@ mod plan;
 pub mod rates;
 
 pub use cost::{Build, Changes, Costs, Load, Million, Prices, Question, Table};
-pub use plan::{Candidate, Plan, title};
+pub use plan::{Candidate, Plan};
 pub use rates::Rates;

@@ -1,6 +1,6 @@
 //! What a table costs under each scheme, which of them `db build` takes, and why.
 
-use blindcore_lookup::{ESTIMATOR, Error, QUERIES_PER_HINT, SECURITY_BITS, Scheme, SchemeChoice};
+use blindcore_lookup::{Error, QUERIES_PER_HINT, SchemeChoice, SchemeRef, schemes};
 use blindcore_units::{bytes, count, figure, seconds};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::rates::Rates;
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The scheme.
-    pub scheme: Scheme,
+    pub scheme: SchemeRef,
     /// The table and its costs, or why this scheme can't hold it.
     pub of: Result<(Table, Costs), String>,
 }
@@ -23,21 +23,12 @@ pub struct Plan {
     pub question: Question,
     /// The machine.
     pub rates: Rates,
-    /// Each scheme, possible or not.
-    pub candidates: [Candidate; 2],
+    /// Each scheme that is offered, possible or not.
+    pub candidates: Vec<Candidate>,
     /// Which of them `db build` takes.
     pub chosen: usize,
     /// Memory of the machine that was measured, where it is known.
     memory_bytes: Option<u64>,
-}
-
-/// A scheme's name for people.
-#[must_use]
-pub fn title(scheme: Scheme) -> &'static str {
-    match scheme {
-        Scheme::Simple => "SimplePIR",
-        Scheme::Double => "DoublePIR",
-    }
 }
 
 impl Plan {
@@ -46,53 +37,67 @@ impl Plan {
     /// # Errors
     /// No scheme holds such a table.
     pub fn new(question: Question, rates: Rates, memory_bytes: Option<u64>) -> Result<Self, Error> {
-        let candidates = [Scheme::Simple, Scheme::Double].map(|scheme| Candidate {
+        let candidates = schemes::offered().into_iter().map(|scheme| Candidate {
             scheme,
             of: Table::new(&question, SchemeChoice::Only(scheme))
                 .map(|table| (table, table.costs(&question, &rates)))
                 .map_err(|e| e.to_string()),
         });
-        let built = Table::new(&question, SchemeChoice::Auto)?;
-        let chosen = usize::from(built.records.scheme == Scheme::Double);
+        let candidates: Vec<Candidate> = candidates.collect();
+        let built = Table::new(&question, SchemeChoice::Auto)?.records.scheme;
+        let chosen = candidates.iter().position(|c| c.scheme == built).expect("what is built is offered");
         Ok(Self { question, rates, candidates, chosen, memory_bytes })
     }
 
-    /// The chosen candidate, which there is, and the other.
+    /// The chosen candidate, which there is.
     #[must_use]
-    pub fn both(&self) -> (&Table, &Costs, &Candidate) {
+    pub fn built(&self) -> (&Table, &Costs) {
         let (table, costs) = self.candidates[self.chosen].of.as_ref().expect("what is built can be");
-        (table, costs, &self.candidates[1 - self.chosen])
+        (table, costs)
+    }
+
+    /// The other candidates.
+    pub fn others(&self) -> impl Iterator<Item = &Candidate> {
+        self.candidates.iter().enumerate().filter(|(i, _)| *i != self.chosen).map(|(_, candidate)| candidate)
     }
 
     /// Why `db build` takes this scheme.
     #[must_use]
     pub fn reason(&self) -> String {
-        let (table, _, other) = self.both();
-        let name = title(table.records.scheme);
-        match &other.of {
-            Err(why) => format!("{name}, because {} can't be: {why}", title(other.scheme)),
-            Ok((that, _)) => format!(
-                "{name}, because a lookup moves {} with 1/{QUERIES_PER_HINT} of the hint, and {} would move {}",
-                bytes(table.bytes_to_choose_by()),
-                title(other.scheme),
-                bytes(that.bytes_to_choose_by())
-            ),
-        }
+        let (table, _) = self.built();
+        let mut moves = false;
+        let because: Vec<String> = self
+            .others()
+            .map(|other| match &other.of {
+                Err(why) => format!("{} can't be: {why}", other.scheme.title()),
+                Ok((that, _)) => {
+                    let would =
+                        format!("{} would move {}", other.scheme.title(), bytes(that.bytes_to_choose_by()));
+                    if std::mem::replace(&mut moves, true) {
+                        return would;
+                    }
+                    let moved = bytes(table.bytes_to_choose_by());
+                    format!("a lookup moves {moved} with 1/{QUERIES_PER_HINT} of the hint, and {would}")
+                }
+            })
+            .collect();
+        let name = table.records.scheme.title();
+        if because.is_empty() { name.to_owned() } else { format!("{name}, because {}", because.join("; ")) }
     }
 
     /// What suits these clients better, if anything does.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
-        let (_, costs, other) = self.both();
-        let (_, that) = other.of.as_ref().ok()?;
+        let (_, costs) = self.built();
+        let possible = self.others().filter_map(|other| Some((other.scheme, &other.of.as_ref().ok()?.1)));
+        let (scheme, that) = possible.min_by(|a, b| a.1.wait_seconds.total_cmp(&b.1.wait_seconds))?;
         (that.wait_seconds < 0.9 * costs.wait_seconds).then(|| {
             format!(
                 "for these clients {} is better: {} a lookup with its share of the hint, and not {}; build with `db \
-                 build --scheme {}`",
-                title(other.scheme),
+                 build --scheme {scheme}`",
+                scheme.title(),
                 seconds(that.wait_seconds),
                 seconds(costs.wait_seconds),
-                other.scheme
             )
         })
     }
@@ -100,7 +105,7 @@ impl Plan {
     /// What is out of the ordinary.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let (table, costs, _) = self.both();
+        let (table, costs) = self.built();
         let q = &self.question;
         let mut notes = Vec::new();
         if table.blocks > 1 {
@@ -149,7 +154,7 @@ impl Plan {
                     "scheme": self.candidates[i].scheme, "chosen": i == self.chosen,
                     "blocks": table.blocks, "block_bytes": table.block_bytes,
                     "slot_bytes": g.record_bytes, "groups": g.groups, "rows": g.rows(), "columns": g.columns,
-                    "security_bits": SECURITY_BITS, "proofs": table.roots.is_some(),
+                    "security_bits": table.records.security().map(|s| s.bits), "proofs": table.roots.is_some(),
                 });
                 let costs = serde_json::to_value(costs).expect("numbers are JSON");
                 let fields = value.as_object_mut().expect("made as one");
@@ -157,12 +162,12 @@ impl Plan {
                 value
             }
         };
-        let (table, _, _) = self.both();
+        let (table, _) = self.built();
         json!({
             "question": self.question,
-            "estimator": ESTIMATOR,
+            "estimator": table.records.security().map(|s| s.estimator),
             "rates": self.rates,
-            "candidates": [candidate(0), candidate(1)],
+            "candidates": (0..self.candidates.len()).map(candidate).collect::<Vec<_>>(),
             "chosen": self.candidates[self.chosen].scheme,
             "reason": self.reason(),
             "advice": self.advice(),

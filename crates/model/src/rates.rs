@@ -1,5 +1,6 @@
 //! What a machine does per second: the rates that costs are computed from, and their file format.
 
+use blindcore_lookup::schemes::ClientWork;
 use blindcore_lookup::{MAX_GATHER, Params};
 use serde::{Deserialize, Serialize};
 
@@ -142,10 +143,9 @@ impl Rates {
     /// What a client computes for a lookup: before its query is sent and once the answer is there.
     #[must_use]
     pub fn client(&self, params: &Params) -> (f64, f64) {
-        let hint_rows = params.hint_words() / blindcore_math::LWE_DIMENSION;
-        let columns = params.query_bytes() / 4;
-        let prepare = self.client.column * columns as f64 + self.client.rows.at(hint_rows as f64);
-        (prepare, self.client.answer_byte * params.answer_bytes() as f64)
+        let ClientWork { masked, products, decoded } = params.client_work();
+        let products = if products == 0 { 0.0 } else { self.client.rows.at(products as f64) };
+        (self.client.column * masked as f64 + products, self.client.answer_byte * decoded as f64)
     }
 
     /// Reads rates from JSON, which may come from anybody.

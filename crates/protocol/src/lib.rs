@@ -27,7 +27,7 @@
 //! use std::sync::Arc;
 //!
 //! use blindcore_accel::SharedBytes;
-//! use blindcore_lookup::{Geometry, Params, Scheme, Server, pack_group, preprocess};
+//! use blindcore_lookup::{Geometry, Params, Server, pack_group, preprocess, schemes};
 //! use blindcore_protocol::{Hint, Lookup, Policy, Step, Table};
 //! use blindcore_wire::{PartDescription, TableContent, TableDescription, Value, proto};
 //! use blindcore_wire::codec::encode_record;
@@ -38,13 +38,13 @@
 //! for town in ["Ghent", "Trier"] {
 //!     encode_record(&[Value::Text(town.into())], &mut slots);
 //! }
-//! let params = Params::new(Scheme::Simple, Geometry { record_bytes: slots.len() / 2, groups: 1, columns: 2 })?;
+//! let geometry = Geometry { record_bytes: slots.len() / 2, groups: 1, columns: 2 };
+//! let params = Params::new(schemes::find("simple")?, geometry)?;
 //! let mut database = params.database_buffer();
 //! pack_group(&params, 0, &slots, &mut database);
 //! let database: Vec<SharedBytes> = vec![Arc::new(database)];
-//! let mut hint = vec![0u32; params.hint_words()];
+//! let mut hint = vec![0; params.hint_bytes() as usize];
 //! preprocess(&params, &device, database.clone(), &mut hint, &mut |_, _| Ok::<(), blindcore_lookup::Error>(()))?;
-//! let hint: Vec<u8> = hint.iter().flat_map(|word| word.to_le_bytes()).collect();
 //! let description = TableDescription::new(TableContent {
 //!     name: "towns".into(),
 //!     epoch: 1,
@@ -54,7 +54,7 @@
 //!     keyed: None,
 //!     changes: None,
 //! })?;
-//! let server = Server::new(params, &device, database, None)?;
+//! let server = Server::new(params, &device, vec![database])?;
 //!
 //! // The client's side: the description, ...
 //! let response = proto::GetTableResponse {

@@ -109,15 +109,14 @@ pub fn run(job: &LookupJob<'_>) -> anyhow::Result<LookupRun> {
          choose shorter columns with --value",
         table.name()
     );
-    // Roots of proofs follow the hint's words, and a slot ends in its proof.
-    let words = (*part.hint).as_ref()[..4 * part.params.hint_words()].to_vec();
+    // Roots of proofs follow the scheme's own hint, and a slot ends in its proof.
+    let words = (*part.hint).as_ref()[..part.params.hint_bytes() as usize].to_vec();
     let proof_bytes = table.records().proofs.map_or(0, |p| p.slot_bytes());
     let client = Client::new(part.params, std::sync::Arc::new(words))?;
     let (query, pending) = client.query(client.prepare()?, &selection)?;
 
     let serve = |device: &dyn Device| -> anyhow::Result<_> {
-        let state = part.state.clone().map(|s| vec![s]);
-        Ok(Server::new(part.params, device, part.shards.clone(), state)?.answer(&[&query])?)
+        Ok(Server::new(part.params, device, part.operands())?.answer(&[&query])?)
     };
     let started = Instant::now();
     let (answers, cost) = serve(&chip)?;

@@ -105,13 +105,7 @@ impl HostedTable {
 
     pub(crate) fn to_proto(&self) -> proto::GetTableResponse {
         let queries = |kind| self.part(kind).map_or(0, |p| p.most_queries as u32);
-        proto::GetTableResponse {
-            table: Some(self.description.to_proto()),
-            records_queries: queries(PartKind::Records),
-            keys_queries: queries(PartKind::Keys),
-            changes_queries: queries(PartKind::Changes),
-            new_keys_queries: queries(PartKind::NewKeys),
-        }
+        proto::GetTableResponse::new(self.description.to_proto(), queries)
     }
 }
 

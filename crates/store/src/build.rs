@@ -14,11 +14,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 
-use blindcore_accel::{Database, Device, Error, Layout, Placed};
+use blindcore_accel::{Database, Device, Error, Placed};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::{
-    Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, hint_shape, plan_blocks, preprocess_placed,
-};
+use blindcore_lookup::schemes::Operand;
+use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks, preprocess_placed};
 use blindcore_wire::proof::{self, NODE_BYTES, Node, Proofs};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{PartKind, ProofChoice};
@@ -151,7 +150,8 @@ pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> R
         None => None,
         Some(keys) => {
             let proofs = as_records_do(depth.is_some());
-            let (params, depth) = proof::plan(rows, keys.max_payload(), false, SchemeChoice::Auto, proofs)?;
+            let (params, depth) =
+                proof::plan(rows, keys.max_payload(), false, SchemeChoice::beside(params.scheme), proofs)?;
             let wanted = Wanted { kind: PartKind::Keys, prefix: "keys", params, depth, keyed: false };
             Some(build.part(&wanted, keys.finish()?, rows, watch)?)
         }
@@ -508,7 +508,7 @@ impl Build<'_> {
         let bytes: u64 = shards.iter().map(|s| s.bytes).sum();
         let memory = (bytes / HINT_SHARE).max(HINT_BYTES);
         let memory = memory::limit().map_or(memory, |limit| memory.min(limit.bytes() / 4));
-        let shape = hint_shape(params, memory);
+        let shape = params.preprocessing_shape(memory);
         let open = |entry: &FileEntry| {
             let path = self.dir.join(&entry.file);
             let file = File::open(&path).map_err(|e| StoreError::io(&path, "read", e))?;
@@ -532,7 +532,8 @@ impl Build<'_> {
         }
         let map = |s: Shard| mapped::map(&s.file, HEADER).map_err(|e| StoreError::io(&s.path, "read", e));
         let mapped = files()?.into_iter().map(map).collect::<Result<_, _>>()?;
-        let contract = self.device.contract(&params.shape()).map_err(blindcore_lookup::Error::from)?;
+        let contract =
+            self.device.contract(&params.records().shape).map_err(blindcore_lookup::Error::from)?;
         Ok(contract.place(Database::Packed(mapped)).map_err(blindcore_lookup::Error::from)?)
     }
 
@@ -549,8 +550,7 @@ impl Build<'_> {
         let proofs = wanted.depth.map(|depth| Proofs { depth, chunks });
         watch(Stage::Hint, 0, None)?;
         let digest = params.digest();
-        let matrix = self.place(params, &shards, &sums)?;
-        let mut state = None;
+        let mut derived = Vec::new();
         let header = |kind, payload_bytes| Header {
             kind: kind as u32,
             params_digest: digest,
@@ -559,17 +559,21 @@ impl Build<'_> {
             payload_digest: [0; 32],
         };
         let path = self.dir.join(format!("{prefix}.hint"));
-        let words = 4 * params.hint_words();
+        let hint_bytes = params.hint_bytes() as usize;
         let root_bytes = proofs.map_or(0, |p| p.root_bytes());
-        let made = section::write_mapped(&path, header(Kind::Hint, words as u64 + root_bytes), |payload| {
-            let (hint, end) = payload.split_at_mut(words);
-            end.copy_from_slice(&roots.bytes()[..end.len()]);
-            let hint = bytemuck::cast_slice_mut(hint);
-            state = preprocess_placed(params, self.device, &*matrix, hint, &mut |done, total| {
-                watch(Stage::Hint, done, Some(total))
+        let made =
+            section::write_mapped(&path, header(Kind::Hint, hint_bytes as u64 + root_bytes), |payload| {
+                let (hint, end) = payload.split_at_mut(hint_bytes);
+                end.copy_from_slice(&roots.bytes()[..end.len()]);
+                if params.preprocessing().is_empty() {
+                    return Ok(());
+                }
+                let records = self.place(params, &shards, &sums)?;
+                derived = preprocess_placed(params, self.device, &*records, hint, &mut |done, total| {
+                    watch(Stage::Hint, done, Some(total))
+                })?;
+                Ok::<(), StoreError>(())
             })?;
-            Ok::<(), StoreError>(())
-        })?;
         let hint = entry(&path, &made);
         let write = |kind: Kind, suffix: &str, bytes: Vec<u8>| {
             let mut writer =
@@ -578,15 +582,21 @@ impl Build<'_> {
             let (path, header) = writer.finish()?;
             Ok::<FileEntry, StoreError>(entry(&path, &header))
         };
+        let mut derived = derived.into_iter().enumerate().map(|(i, operand)| match i {
+            0 => write(Kind::State, "state", operand),
+            _ => write(Kind::State, &format!("{i}.state"), operand),
+        });
+        let state = derived.next().transpose()?;
         Ok(PartManifest {
-            scheme: params.scheme,
+            scheme: params.scheme.name().into(),
             geometry: params.geometry,
-            layout: Layout::Tiles16x64.name().into(),
+            layout: params.records().layout.name().into(),
             shards,
             sums: Some(sums),
             hint,
             proofs,
-            state: state.map(|s| write(Kind::State, "state", s)).transpose()?,
+            state,
+            more_state: derived.collect::<Result<_, _>>()?,
             seeds: if wanted.keyed { Some(write(Kind::Seeds, "seeds", seeds)?) } else { None },
         })
     }
@@ -696,6 +706,7 @@ struct Shards<'a> {
     build: &'a Build<'a>,
     prefix: &'a str,
     params: &'a Params,
+    records: Operand,
     /// Some stripes, because a column's bytes lie together: the more rows at a time, the fewer of its cache lines
     /// are read twice.
     stripes: Scratch,
@@ -710,11 +721,11 @@ struct Shards<'a> {
 
 /// Stripes that are filled together.
 const STRIPES: usize = 8;
-const STRIPE_ROWS: usize = Layout::Tiles16x64.stripe_rows();
 
 impl<'a> Shards<'a> {
     fn new(build: &'a Build<'a>, prefix: &'a str, params: &'a Params) -> Result<Self, StoreError> {
-        let stripe_bytes = Layout::Tiles16x64.stripe_bytes(&params.shape());
+        let records = params.records();
+        let stripe_bytes = records.stripe_bytes();
         let stripes = build.scratch(STRIPES * stripe_bytes)?;
         let path = build.dir.join(format!("{prefix}.sums"));
         let sums = Writer::create(path, Kind::Sums, params.digest(), build.epoch)?;
@@ -722,6 +733,7 @@ impl<'a> Shards<'a> {
             build,
             prefix,
             params,
+            records,
             stripes,
             stripe_bytes,
             rows: 0,
@@ -731,17 +743,16 @@ impl<'a> Shards<'a> {
         })
     }
 
-    /// Adds a group: `columns` cells, one after the other, which stand upright in the matrix.
+    /// Adds a group: `columns` cells, one after the other, which the scheme lays out as rows.
     fn group(&mut self, cells: &[u8]) -> Result<(), StoreError> {
-        let record_bytes = self.params.geometry.record_bytes;
+        let (rows, room) = (self.params.group_rows(), STRIPES * self.records.layout.stripe_rows());
         let mut first = 0;
-        while first < record_bytes {
-            let end = record_bytes.min(first + STRIPES * STRIPE_ROWS - self.rows);
-            let (stripes, stripe_bytes) = (self.stripes.bytes(), self.stripe_bytes);
-            Layout::pack_columns(cells, record_bytes, first..end, stripes, stripe_bytes, self.rows);
+        while first < rows {
+            let end = rows.min(first + room - self.rows);
+            self.params.pack(cells, first..end, self.stripes.bytes(), self.rows);
             self.rows += end - first;
             first = end;
-            if self.rows == STRIPES * STRIPE_ROWS {
+            if self.rows == room {
                 self.flush()?;
             }
         }
@@ -751,9 +762,8 @@ impl<'a> Shards<'a> {
     /// Writes the stripes that hold rows.
     fn flush(&mut self) -> Result<(), StoreError> {
         let mut sums = Vec::new();
-        for stripe in
-            self.stripes.bytes().chunks_exact(self.stripe_bytes).take(self.rows.div_ceil(STRIPE_ROWS))
-        {
+        let used = self.rows.div_ceil(self.records.layout.stripe_rows());
+        for stripe in self.stripes.bytes().chunks_exact(self.stripe_bytes).take(used) {
             let writer = match &mut self.writer {
                 Some(writer) => writer,
                 None => {
@@ -774,13 +784,11 @@ impl<'a> Shards<'a> {
 
     fn finish(mut self) -> Result<(Vec<FileEntry>, FileEntry), StoreError> {
         // The last stripe's rows that nobody wrote are still those of a stripe before.
-        let used = self.rows % STRIPE_ROWS;
+        let layout = self.records.layout;
+        let (stripe, used) = (self.rows / layout.stripe_rows(), self.rows % layout.stripe_rows());
         if used > 0 {
-            let last =
-                &mut self.stripes.bytes()[self.rows / STRIPE_ROWS * self.stripe_bytes..][..self.stripe_bytes];
-            for line in last.chunks_exact_mut(4 * STRIPE_ROWS) {
-                line[4 * used..].fill(0);
-            }
+            let last = &mut self.stripes.bytes()[stripe * self.stripe_bytes..][..self.stripe_bytes];
+            layout.clear_rows(last, used);
         }
         self.flush()?;
         close(&mut self.writer, &mut self.done)?;
@@ -823,7 +831,8 @@ impl Folder {
             // Only a database is replaced: a mistyped --out must not cost a home folder.
             match Manifest::read(out) {
                 Ok(old) => epoch = old.epoch.saturating_add(1),
-                Err(StoreError::Damaged { .. }) if Manifest::is_ours(out) => {}
+                Err(StoreError::Damaged { .. } | StoreError::UnknownScheme { .. })
+                    if Manifest::is_ours(out) => {}
                 Err(_) => {
                     let out = out.display();
                     return Err(StoreError::Unfit(format!(

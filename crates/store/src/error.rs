@@ -34,6 +34,16 @@ pub enum StoreError {
         /// What is wrong, as a clause about "it".
         why: String,
     },
+    /// A database of a scheme that this build has not.
+    #[error("{}: table {table}: {source}", path.display())]
+    UnknownScheme {
+        /// Its manifest.
+        path: PathBuf,
+        /// The table's name.
+        table: String,
+        /// Which scheme, and which are known.
+        source: blindcore_lookup::Error,
+    },
     /// The output folder is in the way.
     #[error("{} exists; remove it, choose another --out, or say --force to replace a database", path.display())]
     Exists {

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use blindcore_lookup::{Geometry, Params, Scheme};
+use blindcore_lookup::schemes::{self, Operand};
+use blindcore_lookup::{Geometry, Params};
 use blindcore_wire::signature::{SIGNATURE_BYTES, SigningKey};
 use blindcore_wire::{PartKind, Proofs};
 use serde::{Deserialize, Serialize};
@@ -112,8 +113,8 @@ pub struct Follow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartManifest {
-    /// The scheme.
-    pub scheme: Scheme,
+    /// The scheme's name; [`PartManifest::params`] finds it.
+    pub scheme: String,
     /// The geometry.
     pub geometry: Geometry,
     /// The layout of the shards' bytes.
@@ -128,8 +129,11 @@ pub struct PartManifest {
     /// How slots end in proofs, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proofs: Option<Proofs>,
-    /// What DoublePIR's server keeps beside the matrix.
+    /// The operand that the server keeps beside the records, where the scheme has one.
     pub state: Option<FileEntry>,
+    /// Those after it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) more_state: Vec<FileEntry>,
     /// A seed for each group, where records are found by key.
     pub seeds: Option<FileEntry>,
 }
@@ -150,14 +154,19 @@ impl PartManifest {
     /// The parameters, checked.
     ///
     /// # Errors
-    /// They are out of range.
+    /// This build doesn't know the scheme, or they are out of range.
     pub fn params(&self) -> Result<Params, blindcore_lookup::Error> {
-        Params::new(self.scheme, self.geometry)
+        Params::new(schemes::find(&self.scheme)?, self.geometry)
+    }
+
+    /// The operands that the server keeps beside the records, in the scheme's order.
+    pub fn derived(&self) -> impl Iterator<Item = &FileEntry> {
+        self.state.iter().chain(&self.more_state)
     }
 
     /// Every file.
     pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
-        self.shards.iter().chain(&self.sums).chain([&self.hint]).chain(&self.state).chain(&self.seeds)
+        self.shards.iter().chain(&self.sums).chain([&self.hint]).chain(self.derived()).chain(&self.seeds)
     }
 }
 
@@ -220,7 +229,12 @@ impl Manifest {
             Ok(_) => {}
         }
         let json = std::fs::read(&path).map_err(|e| StoreError::io(&path, "read", e))?;
-        Self::parse(&json).map_err(damaged)
+        Self::parse(&json).map_err(|why| match why {
+            Unreadable::Damaged(why) => damaged(why),
+            Unreadable::Scheme { table, source } => {
+                StoreError::UnknownScheme { path: path.clone(), table, source }
+            }
+        })
     }
 
     /// Whether `DIR/manifest.json` says that it is one of ours, whatever else is wrong with it.
@@ -239,26 +253,31 @@ impl Manifest {
     ///
     /// # Errors
     /// What is wrong with it, as a clause about "it".
-    pub fn parse(json: &[u8]) -> Result<Self, String> {
+    pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
         #[derive(Deserialize)]
         struct Start {
             magic: String,
             version: u32,
         }
-        let start: Start = serde_json::from_slice(json).map_err(|e| format!("it is no manifest: {e}"))?;
+        let no_manifest = |e: serde_json::Error| format!("it is no manifest: {e}");
+        let start: Start = serde_json::from_slice(json).map_err(no_manifest)?;
         if start.magic != MAGIC {
-            return Err(format!(
-                "its magic is {:?} and not {MAGIC:?}: it is no blindcore manifest",
-                start.magic
-            ));
+            let got = start.magic;
+            return Err(format!("its magic is {got:?} and not {MAGIC:?}: it is no blindcore manifest").into());
         }
         if !(1..=VERSION).contains(&start.version) {
             let got = start.version;
-            return Err(format!("its version is {got}, and this blindcore reads versions 1 to {VERSION}"));
+            let why = format!("its version is {got}, and this blindcore reads versions 1 to {VERSION}");
+            return Err(why.into());
         }
-        let manifest: Self = serde_json::from_slice(json).map_err(|e| format!("it is no manifest: {e}"))?;
+        let manifest: Self = serde_json::from_slice(json).map_err(no_manifest)?;
         if manifest.checksum != manifest.compute_checksum() {
-            return Err("its checksum does not fit: it was changed or damaged".into());
+            return Err("its checksum does not fit: it was changed or damaged".to_owned().into());
+        }
+        for (_, part) in manifest.parts() {
+            if let Err(source) = schemes::find(&part.scheme) {
+                return Err(Unreadable::Scheme { table: manifest.name.clone(), source });
+            }
         }
         manifest.check()?;
         Ok(manifest)
@@ -293,26 +312,27 @@ impl Manifest {
         }
         for (_, part) in self.parts() {
             let params = part.params().map_err(|e| e.to_string())?;
-            if part.layout != blindcore_accel::Layout::Tiles16x64.name() {
+            let records = params.records();
+            if part.layout != records.layout.name() {
                 return Err(format!("its layout {:?} is unknown", part.layout));
             }
-            let stripe = blindcore_accel::Layout::Tiles16x64.stripe_bytes(&params.shape()) as u64;
-            let stripes = blindcore_accel::Layout::Tiles16x64.stripes(&params.shape()) as u64;
+            let (stripe, bytes) = (records.stripe_bytes() as u64, records.bytes() as u64);
             let total = part.shards.iter().try_fold(0u64, |sum, s| {
                 (s.bytes % stripe == 0 && s.bytes > 0).then_some(sum.checked_add(s.bytes)).flatten()
             });
-            if total != Some(stripe * stripes) {
+            if total != Some(bytes) {
                 return Err("its shards don't make its matrix".into());
             }
-            let sums = sums::bytes(stripe * stripes);
+            let sums = sums::bytes(bytes);
             if part.sums.as_ref().is_some_and(|s| s.bytes != sums) {
                 return Err("its checksums of tiles are not as many as its matrix has".into());
             }
             let seeds = part.seeds.as_ref().map_or(params.geometry.groups as u64, |s| s.bytes);
-            let state = part.state.as_ref().map_or(0, |s| s.bytes);
+            let derived = part.derived().map(|file| file.bytes);
             let roots = part.proofs.map_or(0, |p| p.root_bytes());
-            if part.hint.bytes != 4 * params.hint_words() as u64 + roots
-                || state != params.state_bytes() as u64
+            if part.hint.bytes != params.hint_bytes() + roots
+                || !derived
+                    .eq(params.stored_operands().skip(1).map(|operand: Operand| operand.bytes() as u64))
                 || seeds != params.geometry.groups as u64
             {
                 return Err("its hint, state or seeds have another size than its parameters make".into());
@@ -349,14 +369,9 @@ impl Manifest {
     /// Every matrix.
     pub fn parts(&self) -> impl Iterator<Item = (PartKind, &PartManifest)> {
         let changes = self.changes.as_ref();
-        [
-            (PartKind::Records, Some(&self.records)),
-            (PartKind::Keys, self.keys.as_ref()),
-            (PartKind::Changes, changes.map(|c| &c.records)),
-            (PartKind::NewKeys, changes.and_then(|c| c.keys.as_ref())),
-        ]
-        .into_iter()
-        .filter_map(|(kind, part)| Some((kind, part?)))
+        let new_keys = changes.and_then(|c| c.keys.as_ref());
+        let parts = [Some(&self.records), self.keys.as_ref(), changes.map(|c| &c.records), new_keys];
+        PartKind::ALL.into_iter().zip(parts).filter_map(|(kind, part)| Some((kind, part?)))
     }
 
     /// The epoch at which a matrix was built.
@@ -381,6 +396,28 @@ impl Manifest {
                 from_hex(hex).map(Some).ok_or_else(|| "its salt is not 64 hexadecimal digits".into())
             }
         }
+    }
+}
+
+/// Why a manifest can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    /// What is wrong with it, as a clause about "it".
+    #[error("{0}")]
+    Damaged(String),
+    /// Its table is of a scheme that this build has not.
+    #[error("table {table}: {source}")]
+    Scheme {
+        /// The table's name.
+        table: String,
+        /// Which scheme, and which are known.
+        source: blindcore_lookup::Error,
+    },
+}
+
+impl From<String> for Unreadable {
+    fn from(why: String) -> Self {
+        Self::Damaged(why)
     }
 }
 

@@ -3,9 +3,10 @@
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use blindcore_accel::{Device, Layout, SharedBytes};
+use blindcore_accel::{Device, SharedBytes};
 use blindcore_lookup::Params;
 use blindcore_lookup::keyword::Index;
+use blindcore_lookup::schemes::Operand;
 use blindcore_wire::{
     Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription,
 };
@@ -43,15 +44,15 @@ pub struct StoredPart {
     pub hint_digest: [u8; 32],
     /// How its slots end in proofs, where they do.
     pub proofs: Option<Proofs>,
-    /// What DoublePIR's server keeps beside the matrix.
-    pub state: Option<SharedBytes>,
+    /// The operands that the server keeps beside the records, in the scheme's order.
+    pub derived: Vec<SharedBytes>,
     /// A seed for each group, where records are found by key.
     pub seeds: Option<Vec<u8>>,
     /// The shards' files, and what their headers say.
     files: Vec<(PathBuf, Header)>,
-    /// The same of the hint, and of what DoublePIR keeps.
+    /// The same of the hint, and of the operands beside the records.
     hint_file: (PathBuf, Header),
-    state_file: Option<(PathBuf, Header)>,
+    derived_files: Vec<(PathBuf, Header)>,
     /// The checksums of the matrix's tiles, their file, and what its header says.
     sums: Option<(SharedBytes, PathBuf, Header)>,
 }
@@ -140,10 +141,17 @@ impl StoredPart {
         self.hint_file.1.payload_bytes
     }
 
-    /// The file of what DoublePIR keeps.
+    /// The files of the operands beside the records, one each.
     #[must_use]
-    pub fn state_payload(&self) -> Option<Payload<'_>> {
-        self.state_file.as_ref().map(|(path, header)| Payload { path, header })
+    pub fn derived_payloads(&self) -> Vec<Payload<'_>> {
+        self.derived_files.iter().map(|(path, header)| Payload { path, header }).collect()
+    }
+
+    /// All operands, mapped, as [`blindcore_lookup::Server::new`] takes them.
+    #[must_use]
+    pub fn operands(&self) -> Vec<Vec<SharedBytes>> {
+        let derived = self.derived.iter().map(|operand| vec![operand.clone()]);
+        std::iter::once(self.shards.clone()).chain(derived).collect()
     }
 
     /// The hint in its file, for a server to read piece by piece.
@@ -155,21 +163,23 @@ impl StoredPart {
         HintFile::open(path.clone(), header.clone())
     }
 
-    /// What DoublePIR keeps on its disk, as [`StoredPart::stream`] does.
+    /// The operands beside the records on their disk, as [`StoredPart::stream`] does.
     ///
     /// # Errors
     /// As [`StoredPart::stream`].
-    pub fn stream_state(
+    pub fn stream_derived(
         &self,
         device: &dyn Device,
         options: StreamOptions,
-    ) -> Result<Option<Streamed>, StoreError> {
-        let Some((path, header)) = &self.state_file else { return Ok(None) };
-        let file = section::open_file(path, header)?;
-        let bytes = section::HEADER as u64..section::HEADER as u64 + header.payload_bytes;
-        let shard =
-            Shard { path: path.clone(), file, bytes, checksum: Checksum::Whole(header.payload_digest) };
-        Streamed::open(device, &self.params.second_shape(), vec![shard], options).map(Some)
+    ) -> Result<Vec<Streamed>, StoreError> {
+        let open = |(operand, (path, header)): (Operand, &(PathBuf, Header))| {
+            let file = section::open_file(path, header)?;
+            let bytes = section::HEADER as u64..section::HEADER as u64 + header.payload_bytes;
+            let checksum = Checksum::Whole(header.payload_digest);
+            let shard = Shard { path: path.clone(), file, bytes, checksum };
+            Streamed::open(device, &operand.shape, vec![shard], options)
+        };
+        self.params.stored_operands().skip(1).zip(&self.derived_files).map(open).collect()
     }
 
     /// The matrix on its disk, read in every pass instead of mapped, and compared with its checksums.
@@ -200,7 +210,7 @@ impl StoredPart {
             Ok(Shard { path: path.clone(), file, bytes: start..start + bytes, checksum })
         };
         let shards = self.files.iter().map(open).collect::<Result<_, StoreError>>()?;
-        Streamed::open(device, &self.params.shape(), shards, options)
+        Streamed::open(device, &self.params.records().shape, shards, options)
     }
 }
 
@@ -237,17 +247,13 @@ impl Stored {
     /// A matrix, if the database has it.
     #[must_use]
     pub fn part(&self, kind: PartKind) -> Option<&StoredPart> {
-        match kind {
-            PartKind::Records => Some(&self.records),
-            PartKind::Keys => self.keys.as_ref(),
-            PartKind::Changes => self.changes.as_ref(),
-            PartKind::NewKeys => self.new_keys.as_ref(),
-        }
+        self.parts().find(|(this, _)| *this == kind).map(|(_, part)| part)
     }
 
     /// Every matrix.
     pub fn parts(&self) -> impl Iterator<Item = (PartKind, &StoredPart)> {
-        PartKind::ALL.into_iter().filter_map(|kind| Some((kind, self.part(kind)?)))
+        let parts = [Some(&self.records), self.keys.as_ref(), self.changes.as_ref(), self.new_keys.as_ref()];
+        PartKind::ALL.into_iter().zip(parts).filter_map(|(kind, part)| Some((kind, part?)))
     }
 
     /// What the database is.
@@ -321,7 +327,7 @@ impl Stored {
             files.extend(manifest.shards.iter().zip(part.shards.iter().cloned()));
             files.extend(manifest.sums.as_ref().zip(part.sums.as_ref().map(|(sums, ..)| sums.clone())));
             files.push((&manifest.hint, part.hint.clone()));
-            files.extend(manifest.state.as_ref().zip(part.state.clone()));
+            files.extend(manifest.derived().zip(part.derived.iter().cloned()));
             let seeds = part.seeds.clone().map(|s| std::sync::Arc::new(s) as SharedBytes);
             files.extend(manifest.seeds.as_ref().zip(seeds));
         }
@@ -447,20 +453,20 @@ impl StoredPart {
         group: usize,
         columns: [usize; N],
     ) -> impl Iterator<Item = Result<u8, StoreError>> {
-        const ROWS: usize = Layout::Tiles16x64.stripe_rows();
-        const COLUMNS: usize = TILE / ROWS;
-        let stripe_tiles = Layout::Tiles16x64.stripe_bytes(&self.params.shape()) / TILE;
-        let first = group * self.params.geometry.record_bytes;
-        let mut tiles = [[0; TILE]; N];
+        let records = self.params.records();
+        let first = group * self.params.group_rows();
+        // The tile that each column was last read from, and its number.
+        let mut tiles = [(usize::MAX, [0; TILE]); N];
         (first..first + self.describe().content_bytes()).map(move |row| {
-            if row == first || row % ROWS == 0 {
-                for (tile, column) in tiles.iter_mut().zip(columns) {
-                    *tile = self.tile(row / ROWS * stripe_tiles + column / COLUMNS)?;
+            let mut sum = 0u8;
+            for ((number, tile), column) in tiles.iter_mut().zip(columns) {
+                let at = records.position(row, column);
+                if *number != at / TILE {
+                    (*number, *tile) = (at / TILE, self.tile(at / TILE)?);
                 }
+                sum = sum.wrapping_add(tile[at % TILE]);
             }
-            let bytes = tiles.iter().zip(columns);
-            let bytes = bytes.map(|(tile, column)| tile[Layout::tile_index(row % ROWS, column % COLUMNS)]);
-            Ok(bytes.fold(0, u8::wrapping_add))
+            Ok(sum)
         })
     }
 
@@ -524,7 +530,7 @@ fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, 
         hint: open(&part.hint, Kind::Hint)?,
         hint_digest: digest_of(&part.hint),
         proofs: part.proofs,
-        state: part.state.as_ref().map(|s| open(s, Kind::State)).transpose()?,
+        derived: part.derived().map(|s| open(s, Kind::State)).collect::<Result<_, _>>()?,
         // A wrong seed finds nothing where a row is, and there are few of them: they are read whole.
         seeds: match &part.seeds {
             Some(entry) => {
@@ -538,7 +544,7 @@ fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, 
         },
         files: part.shards.iter().map(|s| (dir.join(&s.file), header(s, Kind::Shard))).collect(),
         hint_file: (dir.join(&part.hint.file), header(&part.hint, Kind::Hint)),
-        state_file: part.state.as_ref().map(|s| (dir.join(&s.file), header(s, Kind::State))),
+        derived_files: part.derived().map(|s| (dir.join(&s.file), header(s, Kind::State))).collect(),
     })
 }
 
@@ -599,5 +605,26 @@ mod tests {
         stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
         assert!(stored.record(b"key 7").unwrap().is_none());
         assert!(stored.record(b"key 9").unwrap().is_some());
+    }
+
+    /// A database that a newer build made.
+    #[test]
+    fn a_scheme_that_is_not_known_is_refused_by_name_and_build() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        std::fs::write(dir.join("towns.csv"), "v\n1\n2\n").unwrap();
+        let spec = SourceSpec::parse(dir.join("towns.csv").to_str().unwrap()).unwrap();
+        let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
+        let options = BuildOptions::new(spec, dir.join("db"));
+        let mut manifest = build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+        manifest.records.scheme = "newest".into();
+        let manifest = manifest.sealed();
+        std::fs::write(dir.join("db/manifest.json"), manifest.to_json()).unwrap();
+        let error = Stored::open(&dir.join("db")).err().unwrap().to_string();
+        let words = "manifest.json: table towns: scheme `newest` is not known to this build (blindcore 0.1.0), which knows";
+        assert!(error.contains(words) && error.ends_with("update it"), "{error}");
+        // It is a database all the same, which a build may replace when it is told to.
+        build(&BuildOptions { force: true, ..options }, &device, &mut |_, _, _| Ok(())).unwrap();
+        Stored::open(&dir.join("db")).unwrap();
     }
 }

@@ -8,12 +8,10 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use blindcore_accel::Layout;
-
 use crate::section::HEADER;
 
-/// Bytes of a tile, of which the stripes of [`Layout::Tiles16x64`] are made.
-pub(crate) const TILE: usize = 64 * Layout::Tiles16x64.stripe_rows();
+/// Bytes that have a checksum together; those of a file are counted from its start.
+pub(crate) const TILE: usize = 1024;
 /// Bytes of a checksum.
 const SUM: usize = 4;
 

@@ -99,8 +99,9 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
         None
     } else {
         let proofs = as_records_do(old.records.proofs.is_some());
+        let beside = SchemeChoice::beside(stored.records.params.scheme);
         let (mut records, blocks) = cut(&work.0, options.memory, merged.records, &salt)?;
-        let (params, depth) = plan_keyed(&mut records, 2, SchemeChoice::Auto, proofs)?;
+        let (params, depth) = plan_keyed(&mut records, 2, beside, proofs)?;
         let prefix = format!("changes-{epoch}");
         let wanted = Wanted { kind: PartKind::Changes, prefix: &prefix, params, depth, keyed: true };
         let slots = records.count();
@@ -111,7 +112,7 @@ pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) ->
         } else {
             let prefix = format!("{prefix}-keys");
             let longest = merged.keys.max_payload();
-            let (params, depth) = proof::plan(added, longest, false, SchemeChoice::Auto, proofs)?;
+            let (params, depth) = proof::plan(added, longest, false, beside, proofs)?;
             let wanted = Wanted { kind: PartKind::NewKeys, prefix: &prefix, params, depth, keyed: false };
             Some(build.part(&wanted, merged.keys.finish()?, added, watch)?)
         };

@@ -23,22 +23,26 @@
 //!
 //! Slots may end in [proofs](proof), which tie them to the table's digest.
 
+mod check;
 pub mod codec;
+mod part;
 pub mod proof;
 mod reason;
 pub mod score;
 pub mod signature;
+mod slot;
 mod table;
 mod value;
 
+pub use check::{TableError, check_column_name, check_table_name};
 pub use codec::{CodecError, KeyError};
+pub use part::{PartDescription, PartKind, PerPart};
 pub use proof::{ProofChoice, Proofs};
 pub use reason::{REASON_HEADER, Reason};
+pub use slot::{Change, decode_key_slot, encode_key_slot};
 pub use table::{
-    Change, ChangesContent, KeyedContent, MAX_COLUMN_NAME_BYTES, MAX_GROUPS, MAX_LISTING_BYTES,
-    MAX_NAME_BYTES, MAX_TABLE_BYTES, MAX_VALUE_COLUMNS, PROTOCOL_VERSION, PartDescription, PartKind,
-    TableContent, TableDescription, TableError, check_column_name, check_table_name, decode_key_slot,
-    encode_key_slot,
+    ChangesContent, KeyedContent, MAX_COLUMN_NAME_BYTES, MAX_GROUPS, MAX_LISTING_BYTES, MAX_NAME_BYTES,
+    MAX_TABLE_BYTES, MAX_VALUE_COLUMNS, PROTOCOL_VERSION, TableContent, TableDescription,
 };
 pub use value::{Value, base64};
 

@@ -3,7 +3,7 @@
 //! ```text
 //!   slot  = what it is without proofs, then: chunk (4 bytes), place in it (1 byte), a sibling for each level
 //!   chunk = 2^depth neighbouring slots of a group, under a binary tree; the last of a group may be shorter
-//!   hint  = its words, then the root of each chunk
+//!   hint  = the scheme's own, then the root of each chunk
 //! ```
 //!
 //! A hint's digest covers the roots, and a table's digest its hints': so the table's digest is the root of one tree
@@ -17,7 +17,7 @@
 
 use std::sync::LazyLock;
 
-use blindcore_lookup::{Error, Geometry, Params, Scheme, SchemeChoice};
+use blindcore_lookup::{Error, Geometry, Params, SchemeChoice};
 use serde::{Deserialize, Serialize};
 
 use crate::PartKind;
@@ -38,7 +38,7 @@ const NOTHING: Node = [0; NODE_BYTES];
 /// Whether slots have proofs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ProofChoice {
-    /// Under SimplePIR, where a slot is at most twice as long with one.
+    /// Where a slot is at most twice as long with one, and the scheme doesn't have a client pay in full for its length.
     #[default]
     Auto,
     /// Yes.
@@ -64,7 +64,7 @@ impl Proofs {
         proof_bytes(self.depth)
     }
 
-    /// Bytes of the roots, which follow a hint's words.
+    /// Bytes of the roots, which follow the scheme's own hint.
     #[must_use]
     pub fn root_bytes(&self) -> u64 {
         NODE_BYTES as u64 * u64::from(self.chunks)
@@ -135,13 +135,12 @@ pub fn plan(
     proofs: ProofChoice,
 ) -> Result<(Params, Option<u8>), Error> {
     let plain = blindcore_lookup::plan(rows, record_bytes, keyed, scheme)?;
-    let depth = depth_for(rows, 4 * plain.hint_words() as u64);
+    let depth = depth_for(rows, plain.hint_bytes());
     let bytes = proof_bytes(depth);
     let scheme = match proofs {
         ProofChoice::Without => return Ok((plain, None)),
         ProofChoice::With => scheme,
-        // DoublePIR's hint and answer grow with the slot.
-        ProofChoice::Auto if plain.scheme == Scheme::Double || bytes > plain.geometry.record_bytes => {
+        ProofChoice::Auto if plain.longer_slot_costs() || bytes > plain.geometry.record_bytes => {
             return Ok((plain, None));
         }
         ProofChoice::Auto => SchemeChoice::Only(plain.scheme),
@@ -286,7 +285,7 @@ mod tests {
     #[test]
     fn long_slots_have_proofs_of_themselves() {
         let with = |rows, bytes, keyed, scheme, proofs| plan(rows, bytes, keyed, scheme, proofs).unwrap();
-        let (auto, only) = (SchemeChoice::Auto, SchemeChoice::Only(Scheme::Double));
+        let (auto, only) = (SchemeChoice::Auto, SchemeChoice::Only("double".parse().unwrap()));
         let (params, depth) = with(10_000, 256, true, auto, ProofChoice::Auto);
         assert_eq!((params.geometry.record_bytes, depth), (256 + 5 + 5, Some(0)));
         assert_eq!(
@@ -298,7 +297,7 @@ mod tests {
         assert_eq!(with(10_000, 256, true, auto, ProofChoice::Without).1, None);
         assert_eq!(with(10_000, 32, true, only, ProofChoice::Auto).1, None);
         let (params, depth) = with(10_000, 32, true, only, ProofChoice::With);
-        assert!(params.scheme == Scheme::Double && depth == Some(0));
+        assert!(params.scheme.name() == "double" && depth == Some(0));
         // The longest record there can be, and what a table of changes puts before it.
         let longest = blindcore_lookup::MAX_RECORD_BYTES + 1;
         assert_eq!(with(1_000_000, longest, true, auto, ProofChoice::Auto).1, Some(0));

@@ -1,16 +1,16 @@
 //! What a table is, checked: nothing here believes a stranger's sizes.
 
-use std::collections::HashSet;
-use std::fmt;
-
 use blindcore_lookup::keyword::{FINGERPRINT_BYTES, Index};
-use blindcore_lookup::{Geometry, MAX_BLOCKS, Params, Scheme};
+use blindcore_lookup::{Geometry, MAX_BLOCKS};
 use bytes::Bytes;
 
+use crate::check::{TableError, check_column_name, check_columns, check_table_name, fixed, range};
 use crate::codec::MAX_KEY_BYTES;
-use crate::proof::{MAX_DEPTH, Proofs};
+use crate::part::{PartDescription, PartKind, checked_params};
+use crate::proof::Proofs;
 use crate::proto;
 use crate::signature::SIGNATURE_BYTES;
+use crate::slot::{KEY_LENGTH_BYTES, STATE_BYTES};
 
 /// What a [`proto::Table`] says in `protocol_version`, at most: 1, or 2 where it has changes, records of several
 /// blocks or proofs.
@@ -30,242 +30,6 @@ pub const MAX_LISTING_BYTES: usize = 1 << 20;
 
 /// The fewest columns of a keyed part: a key picks four.
 const MIN_KEYED_COLUMNS: usize = 4;
-/// Bytes before the key in a slot of part `keys`.
-const KEY_LENGTH_BYTES: usize = 2;
-/// Bytes before the record in a slot of part `changes`, fingerprint apart.
-const STATE_BYTES: usize = 1;
-
-/// Why a description is no table.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TableError {
-    /// Another protocol.
-    #[error(
-        "the table speaks protocol version {got}, this program versions 1 to {PROTOCOL_VERSION}; update the older of \
-         client and server"
-    )]
-    Version {
-        /// Its version.
-        got: u32,
-    },
-    /// A name that a table or a column can't have.
-    #[error("{what} {name} is refused: it has to be {rule}; rename it")]
-    Name {
-        /// Whose name.
-        what: &'static str,
-        /// The name, or what can be said of it.
-        name: String,
-        /// What is allowed.
-        rule: &'static str,
-    },
-    /// A column twice.
-    #[error("column {name:?} is there twice; rename one")]
-    DuplicateColumn {
-        /// Its name.
-        name: String,
-    },
-    /// A number outside its range.
-    #[error("{what} is {got}, outside {min} to {max}; {remedy}")]
-    Range {
-        /// Which number.
-        what: &'static str,
-        /// Its value.
-        got: u64,
-        /// The least that is allowed.
-        min: u64,
-        /// The most that is allowed.
-        max: u64,
-        /// What to do.
-        remedy: &'static str,
-    },
-    /// Bytes of the wrong length.
-    #[error("{what} has {got} bytes where the table makes it {want}; {REMEDY}")]
-    Length {
-        /// Which bytes.
-        what: &'static str,
-        /// How many there are.
-        got: u64,
-        /// How many there should be.
-        want: u64,
-    },
-    /// Something that has to be there is not, or the other way round.
-    #[error("the table's description {what}; {REMEDY}")]
-    Shape {
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// A digest that is not what it stands for.
-    #[error("{what} is not the digest of what came with it; {REMEDY}")]
-    Digest {
-        /// Which digest.
-        what: &'static str,
-    },
-    /// Parameters that no lookup may use.
-    #[error("part {part}: {source}")]
-    Params {
-        /// The part.
-        part: PartKind,
-        /// What is wrong with them.
-        source: blindcore_lookup::Error,
-    },
-}
-
-const REMEDY: &str = "the server does not follow the protocol, or something changed the message on its way";
-
-/// Which matrix of a table is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PartKind {
-    /// The records.
-    Records,
-    /// The keys by index.
-    Keys,
-    /// What changed since the base was built.
-    Changes,
-    /// The keys of rows that were added since, by index.
-    NewKeys,
-}
-
-impl PartKind {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Records, Self::Keys, Self::Changes, Self::NewKeys];
-
-    /// Whether it is of the base, which stays when the table changes.
-    #[must_use]
-    pub fn is_base(self) -> bool {
-        matches!(self, PartKind::Records | PartKind::Keys)
-    }
-
-    /// The message's number for it.
-    #[must_use]
-    pub fn to_proto(self) -> proto::PartKind {
-        match self {
-            PartKind::Records => proto::PartKind::Records,
-            PartKind::Keys => proto::PartKind::Keys,
-            PartKind::Changes => proto::PartKind::Changes,
-            PartKind::NewKeys => proto::PartKind::NewKeys,
-        }
-    }
-
-    /// The part that a message's number names, if any.
-    #[must_use]
-    pub fn from_proto(number: i32) -> Option<Self> {
-        match proto::PartKind::try_from(number) {
-            Ok(proto::PartKind::Records) => Some(PartKind::Records),
-            Ok(proto::PartKind::Keys) => Some(PartKind::Keys),
-            Ok(proto::PartKind::Changes) => Some(PartKind::Changes),
-            Ok(proto::PartKind::NewKeys) => Some(PartKind::NewKeys),
-            Ok(proto::PartKind::Unspecified) | Err(_) => None,
-        }
-    }
-
-    /// Its name, as it stands in URLs.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PartKind::Records => "records",
-            PartKind::Keys => "keys",
-            PartKind::Changes => "changes",
-            PartKind::NewKeys => "new-keys",
-        }
-    }
-}
-
-impl fmt::Display for PartKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl std::str::FromStr for PartKind {
-    type Err = String;
-
-    fn from_str(s: &str) -> Result<Self, String> {
-        PartKind::ALL
-            .into_iter()
-            .find(|p| p.as_str() == s)
-            .ok_or_else(|| format!("part {s:?} is unknown; use records, keys, changes or new-keys"))
-    }
-}
-
-/// A part of a table: its parameters, and what its hint hashes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PartDescription {
-    /// Scheme and geometry.
-    pub params: Params,
-    /// BLAKE3 of the hint's [`PartDescription::hint_bytes`] bytes.
-    pub hint_digest: [u8; 32],
-    /// How its slots are tied to the hint, where they are.
-    pub proofs: Option<Proofs>,
-}
-
-impl PartDescription {
-    /// Bytes of the hint: its words, and the roots of proofs.
-    #[must_use]
-    pub fn hint_bytes(&self) -> u64 {
-        4 * self.params.hint_words() as u64 + self.proofs.map_or(0, |p| p.root_bytes())
-    }
-
-    /// Bytes of a slot beside its proof.
-    #[must_use]
-    pub fn content_bytes(&self) -> usize {
-        self.params.geometry.record_bytes.saturating_sub(self.proofs.map_or(0, |p| p.slot_bytes()))
-    }
-
-    fn to_proto(self) -> proto::Part {
-        let Geometry { record_bytes, groups, columns } = self.params.geometry;
-        proto::Part {
-            scheme: match self.params.scheme {
-                Scheme::Simple => proto::Scheme::Simple,
-                Scheme::Double => proto::Scheme::Double,
-            }
-            .into(),
-            record_bytes: record_bytes as u64,
-            groups: groups as u64,
-            columns: columns as u64,
-            params_digest: Bytes::copy_from_slice(&self.params.digest()),
-            hint_digest: Bytes::copy_from_slice(&self.hint_digest),
-            hint_bytes: self.hint_bytes(),
-            proofs: self.proofs.map(|p| proto::Proofs { depth: p.depth.into(), chunks: p.chunks }),
-        }
-    }
-
-    fn from_proto(kind: PartKind, part: &proto::Part) -> Result<Self, TableError> {
-        let scheme = match proto::Scheme::try_from(part.scheme) {
-            Ok(proto::Scheme::Simple) => Scheme::Simple,
-            Ok(proto::Scheme::Double) => Scheme::Double,
-            Ok(proto::Scheme::Unspecified) | Err(_) => {
-                return Err(TableError::Shape {
-                    what: "names a scheme that this program does not know; update it",
-                });
-            }
-        };
-        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let geometry = Geometry {
-            record_bytes: size(part.record_bytes),
-            groups: size(part.groups),
-            columns: size(part.columns),
-        };
-        let params =
-            Params::new(scheme, geometry).map_err(|source| TableError::Params { part: kind, source })?;
-        if part.params_digest != params.digest()[..] {
-            return Err(TableError::Digest { what: "params_digest" });
-        }
-        let proofs = match part.proofs {
-            None => None,
-            Some(proto::Proofs { depth, chunks }) => {
-                range("depth of proofs", depth.into(), 0, MAX_DEPTH.into())?;
-                Some(Proofs { depth: depth as u8, chunks })
-            }
-        };
-        let hint_digest = fixed("hint_digest", &part.hint_digest)?;
-        let part_description = Self { params, hint_digest, proofs };
-        let (got, want) = (part.hint_bytes, part_description.hint_bytes());
-        if got != want {
-            return Err(TableError::Length { what: "the hint", got, want });
-        }
-        Ok(part_description)
-    }
-}
 
 /// What a keyed table has beside its records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -407,9 +171,9 @@ impl TableDescription {
         if table.protocol_version != version(new) {
             return Err(TableError::Shape { what: "is of another protocol version than its contents" });
         }
-        let records = PartDescription::from_proto(PartKind::Records, records)?;
-        let keys =
-            table.keys.as_ref().map(|keys| PartDescription::from_proto(PartKind::Keys, keys)).transpose()?;
+        let records = PartDescription::from_proto(&table.name, PartKind::Records, records)?;
+        let read = |keys| PartDescription::from_proto(&table.name, PartKind::Keys, keys);
+        let keys = table.keys.as_ref().map(read).transpose()?;
         let keyed = match table.key_column {
             Some(column) => {
                 let (salt, blocks) = (fixed("salt", &table.salt)?, some_blocks(table.blocks)?);
@@ -424,7 +188,8 @@ impl TableDescription {
             }
             None => None,
         };
-        let changes = table.changes.map(ChangesContent::from_proto).transpose()?;
+        let changes =
+            table.changes.map(|changes| ChangesContent::from_proto(&table.name, changes)).transpose()?;
         let proto::Table { name, epoch, rows, value_columns, digest, signature, .. } = table;
         let checked = Self::new(TableContent { name, epoch, rows, value_columns, records, keyed, changes })?;
         if digest != checked.digest[..] {
@@ -559,17 +324,16 @@ impl TableDescription {
     /// A part, if the table has it.
     #[must_use]
     pub fn part(&self, kind: PartKind) -> Option<&PartDescription> {
-        match kind {
-            PartKind::Records => Some(&self.content.records),
-            PartKind::Keys => self.content.keyed.as_ref()?.keys.as_ref(),
-            PartKind::Changes => Some(&self.changes()?.records),
-            PartKind::NewKeys => self.changes()?.new_keys.as_ref(),
-        }
+        self.parts().find(|(this, _)| *this == kind).map(|(_, part)| part)
     }
 
     /// The parts that the table has.
     pub fn parts(&self) -> impl Iterator<Item = (PartKind, &PartDescription)> {
-        PartKind::ALL.into_iter().filter_map(|kind| Some((kind, self.part(kind)?)))
+        let TableContent { records, keyed, changes, .. } = &self.content;
+        let keys = keyed.as_ref().and_then(|k| k.keys.as_ref());
+        let new_keys = changes.as_ref().and_then(|c| c.new_keys.as_ref());
+        let parts = [Some(records), keys, changes.as_ref().map(|c| &c.records), new_keys];
+        PartKind::ALL.into_iter().zip(parts).filter_map(|(kind, part)| Some((kind, part?)))
     }
 
     /// The records.
@@ -613,76 +377,6 @@ impl TableDescription {
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
-}
-
-/// A table's name: 1 to [`MAX_NAME_BYTES`] bytes of letters, digits, `_`, `.` and `-`, so that it stands in
-/// URLs, file names and logs as it is.
-///
-/// # Errors
-/// It is something else.
-pub fn check_table_name(name: &str) -> Result<(), TableError> {
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
-    if (1..=MAX_NAME_BYTES).contains(&name.len()) && name.bytes().all(allowed) {
-        return Ok(());
-    }
-    Err(TableError::Name {
-        what: "a table's name",
-        name: shown(name),
-        rule: "1 to 255 bytes of A-Z a-z 0-9 _ . -",
-    })
-}
-
-/// A column's name: up to [`MAX_COLUMN_NAME_BYTES`] bytes of text without control characters.
-///
-/// # Errors
-/// It is something else.
-pub fn check_column_name(name: &str) -> Result<(), TableError> {
-    if name.len() <= MAX_COLUMN_NAME_BYTES && !name.chars().any(char::is_control) {
-        return Ok(());
-    }
-    let rule = "at most 255 bytes without control characters";
-    Err(TableError::Name { what: "a column's name", name: shown(name), rule })
-}
-
-/// A name that may be a stranger's, fit for a line of text.
-fn shown(name: &str) -> String {
-    if name.len() <= MAX_NAME_BYTES { format!("{name:?}") } else { format!("of {} bytes", name.len()) }
-}
-
-fn check_columns(columns: &[String]) -> Result<(), TableError> {
-    range("number of value columns", columns.len() as u64, 0, MAX_VALUE_COLUMNS as u64)?;
-    let mut seen = HashSet::with_capacity(columns.len());
-    for name in columns {
-        check_column_name(name)?;
-        if !seen.insert(name) {
-            return Err(TableError::DuplicateColumn { name: name.clone() });
-        }
-    }
-    Ok(())
-}
-
-fn checked_params(kind: PartKind, part: &PartDescription) -> Result<(), TableError> {
-    if let Some(proofs) = part.proofs {
-        range("depth of proofs", proofs.depth.into(), 0, MAX_DEPTH.into())?;
-        let slots = part.params.geometry.slots().min(u32::MAX.into());
-        range("number of chunks of proofs", proofs.chunks.into(), 1, slots)?;
-        let (slot, proof) = (part.params.geometry.record_bytes as u64, proofs.slot_bytes() as u64);
-        range("slot size of a part with proofs", slot, proof + 1, u64::MAX)?;
-    }
-    Params::new(part.params.scheme, part.params.geometry)
-        .map(|_| ())
-        .map_err(|source| TableError::Params { part: kind, source })
-}
-
-fn range(what: &'static str, got: u64, min: u64, max: u64) -> Result<(), TableError> {
-    if (min..=max).contains(&got) {
-        return Ok(());
-    }
-    Err(TableError::Range { what, got, min, max, remedy: "build the table again, or split it" })
-}
-
-fn fixed(what: &'static str, bytes: &[u8]) -> Result<[u8; 32], TableError> {
-    bytes.try_into().map_err(|_| TableError::Length { what, got: bytes.len() as u64, want: 32 })
 }
 
 fn digest(content: &TableContent) -> [u8; 32] {
@@ -804,120 +498,19 @@ impl ChangesContent {
         }
     }
 
-    fn from_proto(changes: proto::Changes) -> Result<Self, TableError> {
+    fn from_proto(table: &str, changes: proto::Changes) -> Result<Self, TableError> {
         let proto::Changes { base_epoch, base_rows, records, salt, seeds, new_keys, blocks } = changes;
         let records = records.ok_or(TableError::Shape { what: "has changes without records" })?;
         Ok(Self {
             base_epoch,
             base_rows,
-            records: PartDescription::from_proto(PartKind::Changes, &records)?,
+            records: PartDescription::from_proto(table, PartKind::Changes, &records)?,
             salt: fixed("salt of changes", &salt)?,
             seeds,
-            new_keys: new_keys.map(|k| PartDescription::from_proto(PartKind::NewKeys, &k)).transpose()?,
+            new_keys: new_keys
+                .map(|k| PartDescription::from_proto(table, PartKind::NewKeys, &k))
+                .transpose()?,
             blocks: some_blocks(blocks)?,
         })
-    }
-}
-
-/// What the slot of a changed row says of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change<'a> {
-    /// It has this record now, and zeros behind.
-    Set(&'a [u8]),
-    /// It is gone.
-    Removed,
-}
-
-impl<'a> Change<'a> {
-    /// Writes it as a slot of part `changes` holds it, fingerprint apart.
-    pub fn encode(self, out: &mut Vec<u8>) {
-        match self {
-            Change::Set(record) => {
-                out.push(1);
-                out.extend_from_slice(record);
-            }
-            Change::Removed => out.push(0),
-        }
-    }
-
-    /// Reads what [`Change::encode`] wrote; `None` where it never did.
-    #[must_use]
-    pub fn decode(slot: &'a [u8]) -> Option<Self> {
-        match slot.split_first()? {
-            (1, record) => Some(Change::Set(record)),
-            (0, rest) => rest.iter().all(|b| *b == 0).then_some(Change::Removed),
-            _ => None,
-        }
-    }
-}
-
-/// Writes a key into its slot of part `keys`: its length in 2 bytes, itself, and zeros.
-///
-/// # Errors
-/// The key is over [`MAX_KEY_BYTES`], or the slot is too short for it.
-pub fn encode_key_slot(key: &[u8], slot: &mut [u8]) -> Result<(), TableError> {
-    let max = slot.len().saturating_sub(KEY_LENGTH_BYTES).min(MAX_KEY_BYTES);
-    if key.len() > max || slot.len() < KEY_LENGTH_BYTES {
-        let (got, max) = (key.len() as u64, max as u64);
-        let remedy = "give part keys slots of its longest key and 2 bytes";
-        return Err(TableError::Range { what: "bytes of a key", got, min: 0, max, remedy });
-    }
-    slot.fill(0);
-    slot[..KEY_LENGTH_BYTES].copy_from_slice(&(key.len() as u16).to_le_bytes());
-    slot[KEY_LENGTH_BYTES..][..key.len()].copy_from_slice(key);
-    Ok(())
-}
-
-/// The key in a slot of part `keys`, or `None` where [`encode_key_slot`] never wrote it.
-#[must_use]
-pub fn decode_key_slot(slot: &[u8]) -> Option<&[u8]> {
-    let (length, rest) = slot.split_first_chunk::<KEY_LENGTH_BYTES>()?;
-    let (key, zeros) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
-    (key.len() <= MAX_KEY_BYTES && zeros.iter().all(|b| *b == 0)).then_some(key)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_plain() {
-        for good in ["a", "Top-1.000_x", "..", &"x".repeat(255)] {
-            assert!(check_table_name(good).is_ok(), "{good}");
-        }
-        for bad in ["", "a b", "a/b", "é", "a\0", &"x".repeat(256)] {
-            assert!(check_table_name(bad).is_err(), "{bad}");
-        }
-        assert!(check_column_name("größe (m)").is_ok());
-        assert!(check_column_name("a\u{1b}[2J").is_err());
-        let long = check_table_name(&"x".repeat(5000)).unwrap_err().to_string();
-        assert!(long.contains("of 5000 bytes") && long.len() < 300, "{long}");
-    }
-
-    #[test]
-    fn key_slots_read_back() {
-        let mut slot = [9u8; 8];
-        for key in [&b""[..], b"a", b"abcdef", b"a\0\0"] {
-            encode_key_slot(key, &mut slot).unwrap();
-            assert_eq!(decode_key_slot(&slot), Some(key));
-        }
-        assert!(encode_key_slot(b"abcdefg", &mut slot).is_err());
-        assert!(encode_key_slot(b"", &mut [0]).is_err());
-        assert_eq!(decode_key_slot(&[]), None);
-        assert_eq!(decode_key_slot(&[2, 0, b'a']), None);
-        assert_eq!(decode_key_slot(&[1, 0, b'a', 1]), None);
-    }
-
-    #[test]
-    fn changes_read_back() {
-        for change in [Change::Set(b""), Change::Set(b"abc"), Change::Removed] {
-            let mut slot = Vec::new();
-            change.encode(&mut slot);
-            assert_eq!(Change::decode(&slot), Some(change));
-        }
-        assert_eq!(Change::decode(&[0, 0, 0]), Some(Change::Removed));
-        for odd in [&[][..], &[2], &[0, 1]] {
-            assert_eq!(Change::decode(odd), None);
-        }
     }
 }

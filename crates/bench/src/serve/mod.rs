@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_accel_cpu::Cpu;
-use blindcore_lookup::{Scheme, SchemeChoice};
+use blindcore_lookup::SchemeChoice;
+use blindcore_lookup::schemes::yardstick;
 use blindcore_math::SecretRng;
 use blindcore_store::{BuildOptions, SourceSpec, Stored, StreamOptions, build};
 use blindcore_units::{Progress, Unit};
@@ -257,7 +258,7 @@ fn make_table(dir: &Path, bytes: usize, progress: &mut dyn Progress) -> anyhow::
     }
     file.flush()?;
     let options = BuildOptions {
-        scheme: SchemeChoice::Only(Scheme::Simple),
+        scheme: SchemeChoice::Only(yardstick()),
         proofs: blindcore_store::ProofChoice::Without,
         directory: false,
         ..BuildOptions::new(

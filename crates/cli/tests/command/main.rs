@@ -38,6 +38,29 @@ fn built(rows: usize) -> tempfile::TempDir {
     dir
 }
 
+/// A table that hides nothing is for tests of our own: nothing that a user starts takes one.
+#[test]
+fn a_table_without_secrecy_is_refused_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.csv"), "v\n1\n2\n").unwrap();
+    let scheme = blindcore_lookup::InsecurePlain::for_tests().scheme();
+    let source = blindcore_store::SourceSpec::parse(dir.path().join("t.csv").to_str().unwrap()).unwrap();
+    let options = blindcore_store::BuildOptions {
+        scheme: blindcore_lookup::SchemeChoice::Only(scheme),
+        ..blindcore_store::BuildOptions::new(source, dir.path().join("t.db"))
+    };
+    let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
+    blindcore_store::build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+    for command in [&["db", "inspect", "t.db"][..], &["db", "verify", "t.db"], &["serve", "t.db"]] {
+        refused(
+            &run(dir.path(), command),
+            &["table t", "`plain` is not known", "which knows simple, double"],
+        );
+    }
+    let built = run(dir.path(), &["db", "build", "t.csv", "--scheme", "plain", "--out", "u.db"]);
+    refused(&built, &["--scheme \"plain\" is not offered", "auto, or one of simple, double"]);
+}
+
 #[test]
 fn build_inspect_verify() {
     let dir = built(1000);

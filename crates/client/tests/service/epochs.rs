@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Running, cache, client_of, config, first, keyed, number, people, row, text, unkeyed};
 use blindcore_client::{Error, LookupError};
-use blindcore_lookup::Scheme;
 use blindcore_server::Config;
 use blindcore_wire::{PartKind, Value};
 
@@ -13,7 +12,7 @@ const NEW: [PartKind; 2] = [PartKind::Changes, PartKind::NewKeys];
 
 #[tokio::test]
 async fn a_table_changes_under_its_clients() {
-    let base = keyed("people", 1, Scheme::Simple, 5, &people(300));
+    let base = keyed("people", 1, crate::common::simple(), 5, &people(300));
     let rows: [(&[u8], _); 4] =
         [(b"key-7", row("changed")), (b"key-8", None), (b"late", row("added")), (b"later", row("second"))];
     let next = base.changed(2, &rows, &[b"late", b"later"]);
@@ -61,7 +60,7 @@ async fn a_table_changes_under_its_clients() {
 #[tokio::test]
 async fn rows_without_keys_change_by_number() {
     let rows: Vec<Vec<Value>> = (0..40).map(|i| vec![Value::Int(i)]).collect();
-    let base = unkeyed("plain", 3, Scheme::Simple, &rows);
+    let base = unkeyed("plain", 3, crate::common::simple(), &rows);
     let (five, six, forty) = (number(5), number(6), number(40));
     let rows: [(&[u8], _); 3] =
         [(&five, Some(vec![Value::Int(-5)])), (&six, None), (&forty, Some(vec![Value::Int(40)]))];
@@ -77,7 +76,7 @@ async fn rows_without_keys_change_by_number() {
 /// What is asked is the same whatever it is about: as many queries of each part.
 #[tokio::test]
 async fn a_server_sees_the_same_for_every_row() {
-    let base = keyed("people", 1, Scheme::Simple, 5, &people(50));
+    let base = keyed("people", 1, crate::common::simple(), 5, &people(50));
     let next = base.changed(2, &[(b"key-7", row("changed")), (b"late", row("added"))], &[b"late"]);
     let server = Running::start(&[&next]).await;
     let table = server.client().await.table("people").await.unwrap();
@@ -106,7 +105,7 @@ async fn a_server_sees_the_same_for_every_row() {
 
 #[tokio::test]
 async fn an_old_epoch_goes_once_nobody_asks_for_it() {
-    let base = keyed("people", 1, Scheme::Simple, 2, &people(20));
+    let base = keyed("people", 1, crate::common::simple(), 2, &people(20));
     let settings = Config { epoch_linger: Duration::from_secs(2), ..config() };
     let server = Running::start_with(settings, &[&base]).await;
     let old = server.client().await.table("people").await.unwrap();
@@ -131,8 +130,8 @@ async fn an_old_epoch_goes_once_nobody_asks_for_it() {
 
 #[tokio::test]
 async fn an_epoch_that_does_not_fit_changes_nothing() {
-    let base = keyed("people", 1, Scheme::Simple, 2, &people(20));
-    let other = keyed("people", 5, Scheme::Simple, 2, &people(30));
+    let base = keyed("people", 1, crate::common::simple(), 2, &people(20));
+    let other = keyed("people", 5, crate::common::simple(), 2, &people(30));
     let server = Running::start(&[&base]).await;
     let error = server.handle.publish(other.changed(6, &[(b"x", None)], &[]).place_parts(&NEW)).unwrap_err();
     assert!(error.to_string().contains("part records"), "{error}");

@@ -6,12 +6,11 @@ use std::sync::{Arc, Mutex};
 use crate::common::fake::Fake;
 use crate::common::{Made, Running, cache, client_of, config, keyed, people, unkeyed};
 use blindcore_client::{CacheDir, Client, Error, LookupError, Options};
-use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
 
 fn small(epoch: u64) -> Made {
     let rows: Vec<Vec<Value>> = (0..200).map(|i| vec![Value::Int(i + epoch as i64)]).collect();
-    unkeyed("small", epoch, Scheme::Simple, &rows)
+    unkeyed("small", epoch, crate::common::simple(), &rows)
 }
 
 fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
@@ -145,7 +144,7 @@ async fn a_hint_over_the_limit_is_not_fetched() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_share_a_cache_fetch_once() {
-    let server = Running::start(&[&keyed("people", 1, Scheme::Simple, 6, &people(500))]).await;
+    let server = Running::start(&[&keyed("people", 1, crate::common::simple(), 6, &people(500))]).await;
     let folder = tempfile::tempdir().unwrap();
     let mut clients = tokio::task::JoinSet::new();
     for i in 0..12 {

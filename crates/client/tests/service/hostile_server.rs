@@ -3,7 +3,6 @@
 use crate::common::fake::{Answer, Fake};
 use crate::common::{Made, client_of, keyed, people, unkeyed};
 use blindcore_client::{CacheDir, Client, Error, LookupError, Options, TableClient};
-use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, REASON_HEADER, Value, proto};
 use bytes::Bytes;
 use tonic::{Code, Status};
@@ -15,7 +14,7 @@ async fn open(fake: Fake) -> (Result<TableClient, Error>, std::sync::Arc<Fake>) 
 }
 
 fn plain() -> Made {
-    unkeyed("plain", 1, Scheme::Simple, &(0..50).map(|i| vec![Value::Int(i)]).collect::<Vec<_>>())
+    unkeyed("plain", 1, crate::common::simple(), &(0..50).map(|i| vec![Value::Int(i)]).collect::<Vec<_>>())
 }
 
 /// Answers of the right length that decode to noise.
@@ -127,7 +126,7 @@ async fn garbage_is_not_told() {
     assert_eq!(sizes, [8, 8, 4]);
 
     // Keys that decode to garbage are looked up all the same.
-    let made = keyed("people", 1, Scheme::Simple, 2, &people(30));
+    let made = keyed("people", 1, crate::common::simple(), 2, &people(30));
     let (table, fake) = open(Fake { answer: Box::new(noise(&made)), ..Fake::of(&made) }).await;
     let table = table.unwrap();
     assert_eq!(

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{Made, Running, config, http, keyed, people, unkeyed};
-use blindcore_lookup::Scheme;
+use crate::common::{Made, Running, config, http, keyed, people, simple, unkeyed};
 use blindcore_server::Config;
 use blindcore_wire::proto::lookup_client::LookupClient;
 use blindcore_wire::{PartKind, REASON_HEADER, Value, proto};
@@ -19,7 +18,7 @@ use tonic::Code;
 fn plain(name: &str) -> Made {
     let rows: Vec<Vec<Value>> =
         (0..100).map(|i| vec![Value::Int(i), Value::Text("some text".into())]).collect();
-    unkeyed(name, 5, Scheme::Simple, &rows)
+    unkeyed(name, 5, simple(), &rows)
 }
 
 fn request(made: &Made, queries: usize) -> proto::QueryRequest {
@@ -122,7 +121,7 @@ async fn refusals_name_what_is_wrong_and_what_to_do() {
 
 #[tokio::test]
 async fn browsers_are_served() {
-    let (people, plain) = (keyed("people", 3, Scheme::Simple, 2, &people(60)), plain("plain"));
+    let (people, plain) = (keyed("people", 3, simple(), 2, &people(60)), plain("plain"));
     let server = Running::start(&[&people, &plain]).await;
     let at = server.address;
 
@@ -264,7 +263,7 @@ async fn who_stalls_is_shut_out_and_holds_nobody_up() {
 #[tokio::test]
 async fn requests_past_the_memory_are_told_to_come_again() {
     let rows: Vec<Vec<Value>> = (0..10_000).map(|i| vec![Value::Int(i)]).collect();
-    let made = unkeyed("wide", 1, Scheme::Simple, &rows);
+    let made = unkeyed("wide", 1, simple(), &rows);
     // What a hint on its way may take, and so the least that there must be.
     let memory_bytes = 512 << 10;
     let config = Config { memory_bytes, memory_per_client: Some(memory_bytes), ..config() };

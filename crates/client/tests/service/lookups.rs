@@ -2,14 +2,13 @@
 
 use crate::common::{Running, keyed, people, unkeyed};
 use blindcore_client::{Error, LookupError, Record};
-use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
 
 fn values(record: &Record) -> Vec<Value> {
     record.values.iter().map(|(_, v)| v.clone()).collect()
 }
 
-async fn every_key(scheme: Scheme, groups: usize, rows: &[(String, Vec<Value>)]) {
+async fn every_key(scheme: blindcore_lookup::SchemeRef, groups: usize, rows: &[(String, Vec<Value>)]) {
     let server = Running::start(&[&keyed("people", 1, scheme, groups, rows)]).await;
     let client = server.client().await;
     let tables = client.tables().await.unwrap();
@@ -54,24 +53,24 @@ async fn every_key(scheme: Scheme, groups: usize, rows: &[(String, Vec<Value>)])
 
 #[tokio::test]
 async fn simple_by_key() {
-    every_key(Scheme::Simple, 5, &people(300)).await;
+    every_key(crate::common::simple(), 5, &people(300)).await;
 }
 
 #[tokio::test]
 async fn simple_by_key_in_one_group() {
-    every_key(Scheme::Simple, 1, &people(3)).await;
+    every_key(crate::common::simple(), 1, &people(3)).await;
 }
 
 #[tokio::test]
 async fn double_by_key() {
     // One byte a record: DoublePIR's hint is 16 MiB for each byte of a slot.
     let rows: Vec<_> = (0..100).map(|i| (format!("key-{i}"), vec![Value::Int(i % 90)])).collect();
-    every_key(Scheme::Double, 4, &rows).await;
+    every_key(crate::common::double(), 4, &rows).await;
 }
 
 #[tokio::test]
 async fn by_index_without_keys() {
-    for scheme in [Scheme::Simple, Scheme::Double] {
+    for scheme in [crate::common::simple(), crate::common::double()] {
         let rows: Vec<Vec<Value>> = (0..150).map(|i| vec![Value::Int(i % 90)]).collect();
         let server = Running::start(&[&unkeyed("plain", 1, scheme, &rows)]).await;
         let table = server.client().await.table("plain").await.unwrap();
@@ -93,7 +92,7 @@ async fn by_index_without_keys() {
 #[tokio::test]
 async fn a_table_of_keys_alone_says_who_is_in_it() {
     let rows: Vec<_> = (0..40).map(|i| (format!("key-{i}"), vec![])).collect();
-    let server = Running::start(&[&keyed("members", 1, Scheme::Simple, 2, &rows)]).await;
+    let server = Running::start(&[&keyed("members", 1, crate::common::simple(), 2, &rows)]).await;
     let table = server.client().await.table("members").await.unwrap();
     assert_eq!(table.get("key-39").await.unwrap().found.unwrap().values, []);
     assert_eq!(table.get("key-40").await.unwrap().found, None);
@@ -104,7 +103,7 @@ async fn fifty_clients_on_two_tables() {
     let rows = people(200);
     let plain: Vec<Vec<Value>> = (0..300).map(|i| vec![Value::Int(i), Value::Text("x".repeat(9))]).collect();
     let (people, plain_table) =
-        (keyed("people", 1, Scheme::Simple, 4, &rows), unkeyed("plain", 9, Scheme::Simple, &plain));
+        (keyed("people", 1, crate::common::simple(), 4, &rows), unkeyed("plain", 9, crate::common::simple(), &plain));
     let server = Running::start(&[&people, &plain_table]).await;
     let (rows, plain) = (std::sync::Arc::new(rows), std::sync::Arc::new(plain));
     let mut clients = tokio::task::JoinSet::new();
@@ -143,14 +142,10 @@ async fn fifty_clients_on_two_tables() {
 #[tokio::test]
 async fn the_servers_view_is_independent_of_the_key() {
     let rows = people(120);
-    for scheme in [Scheme::Simple, Scheme::Double] {
-        let made = match scheme {
-            Scheme::Simple => keyed("people", 1, scheme, 3, &rows),
-            Scheme::Double => {
-                let small: Vec<_> = rows.iter().map(|(k, _)| (k.clone(), vec![Value::Null])).collect();
-                keyed("people", 1, scheme, 3, &small)
-            }
-        };
+    for scheme in [crate::common::simple(), crate::common::double()] {
+        let small: Vec<_> = rows.iter().map(|(k, _)| (k.clone(), vec![Value::Null])).collect();
+        let double = scheme == crate::common::double();
+        let made = keyed("people", 1, scheme, 3, if double { &small } else { &rows });
         let server = Running::start(&[&made]).await;
         let table = server.client().await.table("people").await.unwrap();
         let mut views = Vec::new();

@@ -2,7 +2,6 @@
 
 use crate::common::{Made, Running, first, keyed_with, number, people, row, text, unkeyed_with};
 use blindcore_client::{Error, LookupError, TableClient};
-use blindcore_lookup::Scheme;
 use blindcore_wire::{PartKind, Value};
 
 fn wrong(result: Result<impl std::fmt::Debug, Error>, of: PartKind) {
@@ -15,7 +14,7 @@ fn wrong(result: Result<impl std::fmt::Debug, Error>, of: PartKind) {
 }
 
 /// A table that changed, with every part there is.
-fn changed(scheme: Scheme, depth: u8, rows: usize) -> Made {
+fn changed(scheme: blindcore_lookup::SchemeRef, depth: u8, rows: usize) -> Made {
     let base = keyed_with("people", 1, scheme, 3, &people(rows), Some(depth));
     let rows: [(&[u8], _); 3] = [(b"key-7", row("changed")), (b"key-8", None), (b"late", row("added"))];
     base.changed(2, &rows, &[b"late"])
@@ -29,7 +28,7 @@ async fn open(made: &Made) -> (Running, TableClient) {
 
 #[tokio::test]
 async fn what_is_right_is_found() {
-    for (scheme, depth, rows) in [(Scheme::Simple, 3, 300), (Scheme::Simple, 0, 40)] {
+    for (scheme, depth, rows) in [(crate::common::simple(), 3, 300), (crate::common::simple(), 0, 40)] {
         let (server, table) = open(&changed(scheme, depth, rows)).await;
         assert!(table.description().has_proofs());
         let keys = ["key-7", "key-8", "late", "key-9", "nobody"];
@@ -45,7 +44,7 @@ async fn what_is_right_is_found() {
 #[tokio::test]
 async fn rows_without_keys_have_proofs_too() {
     let rows: Vec<Vec<Value>> = (0..40).map(|i| vec![Value::Int(i)]).collect();
-    let base = unkeyed_with("people", 3, Scheme::Simple, &rows, Some(2));
+    let base = unkeyed_with("people", 3, crate::common::simple(), &rows, Some(2));
     let (five, six, forty) = (number(5), number(6), number(40));
     let rows: [(&[u8], _); 3] =
         [(&five, Some(vec![Value::Int(-5)])), (&six, None), (&forty, Some(vec![Value::Int(40)]))];
@@ -57,7 +56,7 @@ async fn rows_without_keys_have_proofs_too() {
     assert_eq!(server.stop().await, 0);
 
     let rows: Vec<Vec<Value>> = (0..9).map(|i| vec![Value::Int(i)]).collect();
-    let (server, table) = open(&unkeyed_with("people", 3, Scheme::Double, &rows, Some(0))).await;
+    let (server, table) = open(&unkeyed_with("people", 3, crate::common::double(), &rows, Some(0))).await;
     assert_eq!(first(&table.get_index(8).await.unwrap()), int(8));
     assert_eq!(server.stop().await, 0);
 
@@ -77,7 +76,7 @@ async fn rows_without_keys_have_proofs_too() {
 /// A server computes on a table of another content than its description and hints say.
 #[tokio::test]
 async fn what_is_wrong_is_noticed_and_not_told() {
-    let honest = changed(Scheme::Simple, 2, 50);
+    let honest = changed(crate::common::simple(), 2, 50);
     let seen = async |made: &Made| {
         let (server, table) = open(made).await;
         let by_key = table.get_many(&["key-1", "key-7", "late", "nobody"]).await;

@@ -4,15 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::common::authority::Authority;
-use crate::common::{Made, Running, config, http, people, until};
+use crate::common::{Made, Running, config, http, people, plain, until};
 use blindcore_client::{CacheDir, Client, Error, Options};
-use blindcore_lookup::Scheme;
 use blindcore_server::Config;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 fn made() -> Made {
-    crate::common::keyed("people", 1, Scheme::Simple, 1, &people(40))
+    crate::common::keyed("people", 1, plain(), 1, &people(40))
 }
 
 fn over(authority: &Authority, name: &str) -> Config {

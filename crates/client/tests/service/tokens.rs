@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use crate::common::{Made, Running, config, http, people};
 use blindcore_client::{CacheDir, Client, Error, LookupError, Options, Reason, Token};
-use blindcore_lookup::Scheme;
 use blindcore_server::{Config, Tokens};
 
 fn made() -> Made {
-    crate::common::keyed("people", 1, Scheme::Simple, 1, &people(40))
+    crate::common::keyed("people", 1, crate::common::plain(), 1, &people(40))
 }
 
 fn tokens(all: &[(&str, &str)]) -> Arc<Tokens> {

@@ -1,4 +1,4 @@
-//! Both schemes, whole: every record comes back, whatever the shape, and what the server sees is the same
+//! All schemes, whole: every record comes back, whatever the shape, and what the server sees is the same
 //! for all of them.
 
 use std::sync::Arc;
@@ -6,7 +6,10 @@ use std::sync::Arc;
 use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, Index, KeyHash};
-use blindcore_lookup::{Client, Error, Geometry, Params, Scheme, Selection, Server, pack_group, preprocess};
+use blindcore_lookup::{
+    Client, Error, Geometry, InsecurePlain, Params, Preprocessing, SchemeRef, Selection, Server, pack_group,
+    preprocess, schemes,
+};
 
 struct Table {
     server: Server,
@@ -20,20 +23,25 @@ fn table(params: Params, groups: &[Vec<u8>]) -> Table {
         pack_group(&params, group, records, &mut database);
     }
     let database: Vec<SharedBytes> = vec![Arc::new(database)];
-    let mut hint = vec![0u32; params.hint_words()];
+    let mut hint = vec![0u8; params.hint_bytes() as usize];
     let mut passes = 0;
-    let state = preprocess(&params, &device, database.clone(), &mut hint, &mut |done, total| {
+    let derived = preprocess(&params, &device, database.clone(), &mut hint, &mut |done, total| {
         assert!(done <= total);
         passes += 1;
         Ok::<(), Error>(())
     })
     .unwrap();
-    assert!(passes > 1);
-    assert_eq!(state.as_ref().map_or(0, Vec::len), params.state_bytes());
-    let server =
-        Server::new(params, &device, database, state.map(|s| vec![Arc::new(s) as SharedBytes])).unwrap();
-    let hint: Vec<u8> = hint.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let planned: u64 = params.preprocessing().iter().map(|run| run.passes).sum();
+    assert_eq!(passes, planned + 1);
+    let stored: Vec<usize> = params.stored_operands().skip(1).map(|operand| operand.bytes()).collect();
+    assert_eq!(derived.iter().map(Vec::len).collect::<Vec<_>>(), stored);
+    let derived = derived.into_iter().map(|d| vec![Arc::new(d) as SharedBytes]);
+    let server = Server::new(params, &device, [database].into_iter().chain(derived).collect()).unwrap();
     Table { server, client: Client::new(params, Arc::new(hint)).unwrap() }
+}
+
+fn scheme(name: &str) -> SchemeRef {
+    if name == "plain" { InsecurePlain::for_tests().scheme() } else { schemes::find(name).unwrap() }
 }
 
 impl Table {
@@ -56,17 +64,20 @@ fn byte(i: usize) -> u8 {
 
 #[test]
 fn every_index_comes_back() {
-    for (scheme, record_bytes, groups, columns) in [
-        (Scheme::Simple, 1, 1, 1),
-        (Scheme::Simple, 1, 40, 50),
-        (Scheme::Simple, 3, 7, 100),
-        (Scheme::Simple, 700, 2, 9),
-        (Scheme::Double, 1, 1, 1),
-        (Scheme::Double, 1, 33, 70),
-        (Scheme::Double, 3, 20, 65),
+    for (name, record_bytes, groups, columns) in [
+        ("simple", 1, 1, 1),
+        ("simple", 1, 40, 50),
+        ("simple", 3, 7, 100),
+        ("simple", 700, 2, 9),
+        ("double", 1, 1, 1),
+        ("double", 1, 33, 70),
+        ("double", 3, 20, 65),
+        ("plain", 1, 1, 1),
+        ("plain", 3, 7, 100),
+        ("plain", 700, 2, 9),
     ] {
         let geometry = Geometry { record_bytes, groups, columns };
-        let params = Params::new(scheme, geometry).unwrap();
+        let params = Params::new(scheme(name), geometry).unwrap();
         let bytes =
             |g: usize| (0..columns * record_bytes).map(|i| byte(g * columns * record_bytes + i)).collect();
         let table = table(params, &(0..groups).map(bytes).collect::<Vec<_>>());
@@ -76,7 +87,7 @@ fn every_index_comes_back() {
             wanted.iter().map(|i| Selection::index(&geometry, *i as u64).unwrap()).collect();
         for (i, record) in wanted.iter().zip(table.fetch(&selections)) {
             let want: Vec<u8> = (0..record_bytes).map(|t| byte(i * record_bytes + t)).collect();
-            assert_eq!(record, want, "{scheme} {geometry:?}, record {i}");
+            assert_eq!(record, want, "{name} {geometry:?}, record {i}");
         }
         assert!(Selection::index(&geometry, slots as u64).is_err());
     }
@@ -84,7 +95,7 @@ fn every_index_comes_back() {
 
 #[test]
 fn keys_come_back_and_others_do_not() {
-    for (scheme, record_bytes, groups) in [(Scheme::Simple, 9, 5), (Scheme::Double, 7, 3)] {
+    for (name, record_bytes, groups) in [("simple", 9, 5), ("double", 7, 3), ("plain", 9, 5)] {
         let salt = [3u8; 32];
         let mut buckets: Vec<(Vec<KeyHash>, Vec<u8>)> = vec![Default::default(); groups];
         for k in 0..400usize {
@@ -104,7 +115,7 @@ fn keys_come_back_and_others_do_not() {
             })
             .unzip();
         let geometry = Geometry { record_bytes, groups, columns };
-        let table = table(Params::new(scheme, geometry).unwrap(), &cells);
+        let table = table(Params::new(scheme(name), geometry).unwrap(), &cells);
         let index = Index::new(geometry, salt, seeds).unwrap();
         let keys: Vec<usize> = (0..400).step_by(23).chain([7, 7]).chain(400..420).collect();
         let (selections, prints): (Vec<_>, Vec<_>) =
@@ -112,7 +123,7 @@ fn keys_come_back_and_others_do_not() {
         for ((k, slot), print) in keys.iter().zip(table.fetch(&selections)).zip(&prints) {
             let want: Option<Vec<u8>> =
                 (*k < 400).then(|| (FINGERPRINT_BYTES..record_bytes).map(|t| byte(k * 100 + t)).collect());
-            assert_eq!(keyword::open(&slot, print).map(<[u8]>::to_vec), want, "{scheme}, key {k}");
+            assert_eq!(keyword::open(&slot, print).map(<[u8]>::to_vec), want, "{name}, key {k}");
         }
     }
 }
@@ -120,7 +131,7 @@ fn keys_come_back_and_others_do_not() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let geometry = Geometry { record_bytes: 2, groups: 2, columns: 3 };
-    let params = Params::new(Scheme::Simple, geometry).unwrap();
+    let params = Params::new(scheme("simple"), geometry).unwrap();
     let table = table(params, &[vec![1; 6], vec![2; 6]]);
     let query = vec![0u8; params.query_bytes()];
     for bad in [&query[1..], &query[..0], &[query.as_slice(), &[0]].concat()[..]] {
@@ -136,13 +147,82 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(Client::new(params, Arc::new(vec![0u8; 5])), Err(Error::Length { .. })));
     let other = Selection::index(&Geometry { columns: 100, ..geometry }, 99).unwrap();
     assert!(table.client.query(table.client.prepare().unwrap(), &other).is_err());
+    // A query that another scheme's client prepared.
+    let plain = Client::new(Params::new(scheme("plain"), geometry).unwrap(), Arc::new([])).unwrap();
+    let own = Selection::index(&geometry, 0).unwrap();
+    assert!(matches!(table.client.query(plain.prepare().unwrap(), &own), Err(Error::Foreign)));
+    let (_, pending) = plain.query(plain.prepare().unwrap(), &own).unwrap();
+    let answer = vec![0; params.answer_bytes()];
+    assert!(matches!(table.client.decode(pending, &answer), Err(Error::Foreign)));
+    // A server without what its scheme keeps beside the records.
+    let double = Params::new(scheme("double"), geometry).unwrap();
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let records: Vec<SharedBytes> = vec![Arc::new(double.database_buffer())];
+    assert!(Server::new(double, &device, vec![records]).is_err());
+}
+
+/// A server is a stranger to those who ask: no bytes of a query may do more than get a wrong answer.
+#[test]
+fn any_query_is_answered() {
+    let geometry = Geometry { record_bytes: 2, groups: 2, columns: 3 };
+    for name in ["simple", "double", "plain"] {
+        let params = Params::new(scheme(name), geometry).unwrap();
+        let table = table(params, &[vec![1; 6], vec![2; 6]]);
+        for byte in [0, 1, 2, 0x80, 0xff] {
+            let (answers, _) = table.server.answer(&[&vec![byte; params.query_bytes()]]).unwrap();
+            assert_eq!(answers[0].len(), params.answer_bytes());
+        }
+    }
+}
+
+#[test]
+fn preprocessing_goes_on_from_where_it_was_stopped() {
+    let geometry = Geometry { record_bytes: 2, groups: 3, columns: 40 };
+    for name in ["simple", "double"] {
+        let params = Params::new(scheme(name), geometry).unwrap();
+        let device = Cpu::with_threads("cpu", 1).unwrap();
+        let mut database = params.database_buffer();
+        for group in 0..3 {
+            let records: Vec<u8> = (0..80).map(|i| byte(group * 100 + i)).collect();
+            pack_group(&params, group, &records, &mut database);
+        }
+        let database: Vec<SharedBytes> = vec![Arc::new(database)];
+        let mut want = vec![0u8; params.hint_bytes() as usize];
+        let derived =
+            preprocess(&params, &device, database.clone(), &mut want, &mut |_, _| Ok::<(), Error>(()))
+                .unwrap();
+
+        let contract = blindcore_accel::Device::contract(&device, &params.records().shape).unwrap();
+        let records = contract.place(blindcore_accel::Database::Packed(database)).unwrap();
+        let mut hint = vec![0u8; want.len()];
+        let (mut kept, mut done, mut stops) = (None, 0, 0);
+        let derived_in_pieces = loop {
+            let mut made = match kept.take() {
+                None => Preprocessing::new(&params, &mut hint).unwrap(),
+                Some(derived) => Preprocessing::resume(&params, &mut hint, derived, done).unwrap(),
+            };
+            // It is stopped after five passes each time.
+            let limit = done + 5;
+            let ran = made.run(&params, &device, &*records, &mut |done, _| {
+                if done < limit { Ok(()) } else { Err(Error::Stopped) }
+            });
+            let Preprocessing { derived, done: so_far, .. } = made;
+            match ran {
+                Ok(()) => break derived,
+                Err(Error::Stopped) => (kept, done, stops) = (Some(derived), so_far, stops + 1),
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert!(stops >= 3, "{name}: {stops}");
+        assert!(hint == want && derived_in_pieces == derived, "{name}");
+    }
 }
 
 /// A fresh secret a query: two queries for one record share nothing.
 #[test]
 fn queries_for_one_record_are_unrelated() {
     let geometry = Geometry { record_bytes: 1, groups: 1, columns: 512 };
-    let table = table(Params::new(Scheme::Simple, geometry).unwrap(), &[vec![5; 512]]);
+    let table = table(Params::new(scheme("simple"), geometry).unwrap(), &[vec![5; 512]]);
     let make = || {
         let prepared = table.client.prepare().unwrap();
         table.client.query(prepared, &Selection::index(&geometry, 9).unwrap()).unwrap().0

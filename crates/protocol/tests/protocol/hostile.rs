@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use blindcore_lookup::{Geometry, Params, Scheme, Server};
+use blindcore_lookup::{Geometry, Params, Server};
 use blindcore_protocol::{Error, Fetch, Hint, Lookup, Policy, Step, Table, Trust, listing};
 use blindcore_wire::{
     ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription, Value,
@@ -59,7 +59,7 @@ struct World {
 }
 
 static WORLD: LazyLock<World> = LazyLock::new(|| {
-    let base = keyed_with("people", 1, Scheme::Simple, 2, &people(12), Some(1));
+    let base = keyed_with("people", 1, crate::made::simple(), 2, &people(12), Some(1));
     let rows: [(&[u8], _); 3] = [(b"key-7", row("changed")), (b"key-8", None), (b"late", row("added"))];
     let made = base.changed(2, &rows, &[b"late"]);
     let parts = PartKind::ALL.into_iter();
@@ -162,7 +162,7 @@ fn invent(choices: &mut Choices) -> Option<(proto::GetTableResponse, Vec<u8>)> {
             proofs.then(|| Proofs { depth: choices.number(0, 2) as u8, chunks: choices.number(1, 3) as u32 });
         let record_bytes = choices.number(least, least + 20) + proofs.map_or(0, |p| p.slot_bytes());
         let geometry = Geometry { record_bytes, groups: choices.number(1, 2), columns: choices.number(4, 9) };
-        let params = Params::new(Scheme::Simple, geometry).ok()?;
+        let params = Params::new(crate::made::simple(), geometry).ok()?;
         let mut part = PartDescription { params, hint_digest: [0; 32], proofs };
         let bytes = usize::try_from(part.hint_bytes()).ok()?;
         part.hint_digest = *blake3::hash(hint.get(..bytes)?).as_bytes();

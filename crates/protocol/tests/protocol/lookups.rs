@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use blindcore_lookup::Scheme;
 use blindcore_protocol::{CacheEntry, Error, Lookup, Policy, Step, Table, Trust};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{PartKind, Value, proto};
@@ -16,14 +15,14 @@ fn text(text: &str) -> Option<Value> {
 
 /// A keyed table that changed, with every part there is.
 fn changed(depth: Option<u8>) -> Made {
-    let base = keyed_with("people", 1, Scheme::Simple, 3, &people(40), depth);
+    let base = keyed_with("people", 1, crate::made::simple(), 3, &people(40), depth);
     let rows: [(&[u8], _); 3] = [(b"key-7", row("changed")), (b"key-8", None), (b"late", row("added"))];
     base.changed(2, &rows, &[b"late"])
 }
 
 fn numbers(depth: Option<u8>) -> Made {
     let rows: Vec<Vec<Value>> = (0..40).map(|i| vec![Value::Int(i)]).collect();
-    let base = unkeyed_with("plain", 3, Scheme::Simple, &rows, depth);
+    let base = unkeyed_with("plain", 3, crate::made::simple(), &rows, depth);
     let (five, six, forty) = (number(5), number(6), number(40));
     let rows: [(&[u8], _); 3] =
         [(&five, Some(vec![Value::Int(-5)])), (&six, None), (&forty, Some(vec![Value::Int(40)]))];
@@ -150,7 +149,7 @@ fn answers_of_another_length_end_a_lookup() {
 
 #[test]
 fn queries_are_fresh_and_counted() {
-    let made = keyed("people", 1, Scheme::Simple, 3, &people(20));
+    let made = keyed("people", 1, crate::made::simple(), 3, &people(20));
     let table = table(&made);
     let all = std::cell::RefCell::new(Vec::new());
     let answer = |request: &proto::QueryRequest| {
@@ -186,7 +185,7 @@ fn only_what_is_asked_for_is_refused() {
 
 #[test]
 fn what_did_not_change_is_kept() {
-    let base = keyed("people", 1, Scheme::Simple, 3, &people(40));
+    let base = keyed("people", 1, crate::made::simple(), 3, &people(40));
     let next = base.changed(2, &[(b"key-7", row("changed"))], &[]);
     let old = table(&base);
     drive(Lookup::by_row(&old, &[1]).unwrap(), &base, &honest(&base)).0.unwrap();
@@ -197,7 +196,7 @@ fn what_did_not_change_is_kept() {
     assert!(new.missing(PartKind::Changes).unwrap().is_some());
     assert!(matches!(new.missing(PartKind::NewKeys), Err(Error::Protocol { .. })), "there is none");
     // Another table's hint is not taken.
-    let other = unkeyed("plain", 1, Scheme::Simple, &[vec![Value::Int(1)]]);
+    let other = unkeyed("plain", 1, crate::made::simple(), &[vec![Value::Int(1)]]);
     let fetch = table(&other).missing(PartKind::Records).unwrap().unwrap();
     let kept = fetch.check(fetched(&other, &fetch)).unwrap();
     assert!(matches!(new.keep(kept), Err(Error::HintDigest { .. })));
@@ -205,7 +204,7 @@ fn what_did_not_change_is_kept() {
 
 #[test]
 fn a_cached_hint_is_taken() {
-    let made = keyed("people", 1, Scheme::Simple, 3, &people(20));
+    let made = keyed("people", 1, crate::made::simple(), 3, &people(20));
     let fetch = table(&made).missing(PartKind::Records).unwrap().unwrap();
     let entry: CacheEntry = fetch.cached("host:1");
     assert_ne!(entry.name(), fetch.cached("host:2").name());
@@ -231,7 +230,7 @@ fn only_trusted_tables_are_opened() {
         Made { description: made.description.clone().signed(Some(signature)), ..made.clone() }
     };
     let trust = policy(Trust::Key(key.public()));
-    let older = keyed_with("people", 1, Scheme::Simple, 3, &people(40), Some(1));
+    let older = keyed_with("people", 1, crate::made::simple(), 3, &people(40), Some(1));
     let new = open(&sign(&proven), &trust, None).unwrap();
     assert!(open(&sign(&older), &trust, None).is_ok());
     let back = open(&sign(&older), &trust, Some(&new));

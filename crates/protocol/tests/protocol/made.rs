@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::keyword::{FINGERPRINT_BYTES, KeyHash, columns_for, solve};
-use blindcore_lookup::{Geometry, Params, Scheme, Server, pack_group, preprocess};
+use blindcore_lookup::{Geometry, InsecurePlain, Params, SchemeRef, Server, pack_group, preprocess, schemes};
 use blindcore_wire::codec::encode_record;
 use blindcore_wire::proof::{Proofs, proof_bytes, seal};
 use blindcore_wire::{
@@ -30,6 +30,28 @@ pub(crate) struct Made {
     pub(crate) new_keys: Option<MadePart>,
 }
 
+/// A scheme with a hint.
+pub(crate) fn simple() -> SchemeRef {
+    schemes::find("simple").unwrap()
+}
+
+/// A scheme whose server keeps more than the records.
+#[allow(dead_code, reason = "two programs of tests make tables, and one of them needs no such")]
+pub(crate) fn double() -> SchemeRef {
+    schemes::find("double").unwrap()
+}
+
+/// No cryptography, for what does not depend on it.
+#[allow(dead_code, reason = "two programs of tests make tables, and one of them needs no such")]
+pub(crate) fn plain() -> SchemeRef {
+    InsecurePlain::for_tests().scheme()
+}
+
+/// The scheme of what lies beside records of this one.
+fn beside(scheme: SchemeRef) -> SchemeRef {
+    if scheme == double() { simple() } else { scheme }
+}
+
 /// A part before it is placed.
 #[derive(Clone)]
 pub(crate) struct MadePart {
@@ -38,23 +60,22 @@ pub(crate) struct MadePart {
     /// The cells of each group.
     groups: Vec<Vec<u8>>,
     database: SharedBytes,
-    state: Option<SharedBytes>,
+    derived: Vec<SharedBytes>,
     pub(crate) hint: SharedBytes,
 }
 
 impl MadePart {
     fn new(params: Params, groups: &[Vec<u8>], roots: Option<(u8, Vec<u8>)>) -> Self {
         let database = packed(&params, groups);
-        let mut hint = vec![0u32; params.hint_words()];
+        let mut hint = vec![0u8; params.hint_bytes() as usize];
         let on = &mut |_, _| Ok::<(), blindcore_lookup::Error>(());
-        let state = preprocess(&params, device(), vec![database.clone()], &mut hint, on).unwrap();
-        let mut hint: Vec<u8> = hint.iter().flat_map(|w| w.to_le_bytes()).collect();
+        let derived = preprocess(&params, device(), vec![database.clone()], &mut hint, on).unwrap();
         let proofs = roots.map(|(depth, roots)| {
             hint.extend_from_slice(&roots);
             Proofs { depth, chunks: roots.len() as u32 / 16 }
         });
-        let state = state.map(|s| Arc::new(s) as SharedBytes);
-        Self { params, proofs, groups: groups.to_vec(), database, state, hint: Arc::new(hint) }
+        let derived = derived.into_iter().map(|operand| Arc::new(operand) as SharedBytes).collect();
+        Self { params, proofs, groups: groups.to_vec(), database, derived, hint: Arc::new(hint) }
     }
 
     /// The same but for four bytes of every slot, from this one on: what a server that lies computes on. With hints of
@@ -69,8 +90,8 @@ impl MadePart {
 
     /// A server of it in this process.
     pub(crate) fn server(&self) -> Server {
-        let state = self.state.clone().map(|s| vec![s]);
-        Server::new(self.params, device(), vec![self.database.clone()], state).unwrap()
+        let operands = std::iter::once(&self.database).chain(&self.derived).map(|o| vec![o.clone()]);
+        Server::new(self.params, device(), operands.collect()).unwrap()
     }
 
     pub(crate) fn hint(&self) -> Bytes {
@@ -121,10 +142,10 @@ impl Made {
             .collect();
         let depth = self.records.proofs.map(|p| p.depth);
         let proofs = |kind| depth.map(|depth| (kind, depth));
-        let (records, seeds) = by_key(&salt, Scheme::Simple, 2, &payloads, proofs(PartKind::Changes));
+        let (records, seeds) = by_key(&salt, beside(self.records.params.scheme), 2, &payloads, proofs(PartKind::Changes));
         let before = &self.description;
         let new_keys =
-            (!added.is_empty() && self.keys.is_some()).then(|| key_slots(added, proofs(PartKind::NewKeys)));
+            (!added.is_empty() && self.keys.is_some()).then(|| key_slots(beside(self.records.params.scheme), added, proofs(PartKind::NewKeys)));
         let description = TableDescription::new(TableContent {
             name: before.name().into(),
             epoch,
@@ -156,7 +177,7 @@ impl Made {
 /// Records by key, and the seeds of their groups.
 fn by_key(
     salt: &[u8; 32],
-    scheme: Scheme,
+    scheme: SchemeRef,
     groups: usize,
     rows: &[(Vec<u8>, Vec<u8>)],
     proofs: Option<(PartKind, u8)>,
@@ -190,14 +211,14 @@ fn by_key(
 }
 
 /// Keys by index.
-fn key_slots(keys: &[&[u8]], proofs: Option<(PartKind, u8)>) -> MadePart {
+fn key_slots(scheme: SchemeRef, keys: &[&[u8]], proofs: Option<(PartKind, u8)>) -> MadePart {
     let longest = keys.iter().map(|k| k.len()).max().unwrap();
     let slot = |key: &&[u8]| {
         let mut slot = vec![0; 2 + longest];
         encode_key_slot(key, &mut slot).unwrap();
         slot
     };
-    dense(Scheme::Simple, &keys.iter().map(slot).collect::<Vec<_>>(), proofs)
+    dense(scheme, &keys.iter().map(slot).collect::<Vec<_>>(), proofs)
 }
 
 /// What a table without keys calls row `i`.
@@ -206,7 +227,7 @@ pub(crate) fn number(i: u64) -> [u8; 8] {
 }
 
 /// Slots of equal length, group after group.
-fn dense(scheme: Scheme, slots: &[Vec<u8>], proofs: Option<(PartKind, u8)>) -> MadePart {
+fn dense(scheme: SchemeRef, slots: &[Vec<u8>], proofs: Option<(PartKind, u8)>) -> MadePart {
     let columns = (slots.len() as f64).sqrt().ceil() as usize;
     let len = slots[0].len() + proofs.map_or(0, |(_, depth)| proof_bytes(depth));
     let geometry = Geometry { record_bytes: len, groups: slots.len().div_ceil(columns), columns };
@@ -245,7 +266,7 @@ pub(crate) fn columns(n: usize) -> Vec<String> {
 }
 
 /// A table without keys.
-pub(crate) fn unkeyed(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>]) -> Made {
+pub(crate) fn unkeyed(name: &str, epoch: u64, scheme: SchemeRef, rows: &[Vec<Value>]) -> Made {
     unkeyed_with(name, epoch, scheme, rows, None)
 }
 
@@ -253,7 +274,7 @@ pub(crate) fn unkeyed(name: &str, epoch: u64, scheme: Scheme, rows: &[Vec<Value>
 pub(crate) fn unkeyed_with(
     name: &str,
     epoch: u64,
-    scheme: Scheme,
+    scheme: SchemeRef,
     rows: &[Vec<Value>],
     depth: Option<u8>,
 ) -> Made {
@@ -277,7 +298,7 @@ pub(crate) fn unkeyed_with(
 pub(crate) fn keyed(
     name: &str,
     epoch: u64,
-    scheme: Scheme,
+    scheme: SchemeRef,
     groups: usize,
     rows: &[(String, Vec<Value>)],
 ) -> Made {
@@ -288,7 +309,7 @@ pub(crate) fn keyed(
 pub(crate) fn keyed_with(
     name: &str,
     epoch: u64,
-    scheme: Scheme,
+    scheme: SchemeRef,
     groups: usize,
     rows: &[(String, Vec<Value>)],
     depth: Option<u8>,
@@ -299,7 +320,7 @@ pub(crate) fn keyed_with(
         rows.iter().map(|(key, record)| (key.clone().into_bytes(), encoded(record))).collect();
     let (records, seeds) = by_key(&salt, scheme, groups, &encoded, proofs(PartKind::Records));
     let keys: Vec<_> = rows.iter().map(|(key, _)| key.as_bytes()).collect();
-    let keys = key_slots(&keys, proofs(PartKind::Keys));
+    let keys = key_slots(beside(scheme), &keys, proofs(PartKind::Keys));
     let description = TableDescription::new(TableContent {
         name: name.into(),
         epoch,

@@ -383,7 +383,7 @@ impl Opener {
 
 fn database_bytes(stored: &Stored) -> u64 {
     let parts = stored.manifest().parts();
-    let files = parts.flat_map(|(_, p)| p.shards.iter().chain(&p.state).chain([&p.hint]));
+    let files = parts.flat_map(|(_, p)| p.shards.iter().chain(p.derived()).chain([&p.hint]));
     files.map(|f| f.bytes).sum()
 }
 

@@ -9,7 +9,8 @@ use blindcore_accel::Error::Unsupported;
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Contract, Cost, Database, Device, Placed, SharedBytes, Words};
 use blindcore_accel_cpu::HugeBytes;
-use blindcore_lookup::{Error, Scheme, Server};
+use blindcore_lookup::schemes::{Operand, Origin};
+use blindcore_lookup::{Error, Server};
 use blindcore_store::memory::{self, Limit};
 use blindcore_store::{Payload, StoreError, StoredPart, StreamOptions};
 use blindcore_units::{Progress, Unit};
@@ -128,11 +129,11 @@ impl std::fmt::Display for Memory {
 struct Choice {
     /// For each.
     matrices: Vec<Residency>,
-    /// For what DoublePIR's server keeps beside its matrix, which every pass reads too.
+    /// For the operands that a server keeps beside the records, which every pass reads too.
     states: Residency,
 }
 
-/// Chooses for matrices of so many bytes. `states` is what DoublePIR keeps beside them, `hints` what is served from
+/// Chooses for matrices of so many bytes. `states` is what servers keep beside them, `hints` what is served from
 /// files and better stays in the system's memory. `streamed` says that all matrices are to be.
 ///
 /// The smallest matrices are copied, as many as there is memory for. Whatever has no place is streamed.
@@ -179,14 +180,14 @@ impl<'a> Placer<'a> {
     ) -> Self {
         let parts: Vec<&StoredPart> = parts.collect();
         let matrices: Vec<u64> = parts.iter().map(|p| matrix_bytes(p)).collect();
-        let states: u64 = parts.iter().map(|p| p.state_payload().map_or(0, |s| s.bytes() as u64)).sum();
-        let planes: u64 = parts.iter().map(|p| second_public_matrix(p)).sum();
+        let states: u64 = parts.iter().map(|p| derived_bytes(p)).sum();
+        let made: u64 = parts.iter().map(|p| made_bytes(p)).sum();
         // Checksums of what is streamed, be it for a while, are in memory.
         let sums = matrices.iter().sum::<u64>() / BYTES_PER_SUM;
         let hints = parts.iter().map(|p| p.hint_bytes()).sum::<u64>() + sums;
         let budget = memory.map(Memory::for_databases);
-        let choice = choose(&matrices, states + planes, hints, budget, asked);
-        let all = matrices.iter().sum::<u64>() + states + planes + hints;
+        let choice = choose(&matrices, states + made, hints, budget, asked);
+        let all = matrices.iter().sum::<u64>() + states + made + hints;
         let need = blindcore_units::bytes(all);
         let why = match (asked, memory) {
             (true, _) => "it was asked for".into(),
@@ -223,10 +224,11 @@ impl<'a> Placer<'a> {
         device: &dyn Device,
     ) -> Result<Server, HostError> {
         let how = self.how.next().expect("one for each part");
-        let state = self.place_state(part, device)?;
-        let state_streamed = match part.state_payload() {
-            Some(payload) if self.states == Residency::Streamed => payload.bytes() as u64,
-            _ => 0,
+        let derived = self.place_derived(part, device)?;
+        let derived_streamed = if self.states == Residency::Streamed { derived_bytes(part) } else { 0 };
+        let server = |records| {
+            let operands = std::iter::once(records).chain(derived).collect();
+            Ok(Server::placed(part.params, device, operands)?)
         };
         let bytes = matrix_bytes(part);
         let (how_named, why) = (how.name(), &self.why);
@@ -240,40 +242,42 @@ impl<'a> Placer<'a> {
         let Some(streamed) = streamed else {
             tracing::info!(table, part = %kind, bytes, "{how_named}: {why}");
             let shards = Database::Packed(self.load(part.shard_payloads())?);
-            let matrix = device.contract(&part.params.shape())?.place(shards)?;
-            return Ok(Server::placed(part.params, device, matrix, state)?);
+            return server(device.contract(&part.params.records().shape)?.place(shards)?);
         };
-        self.streamed = self.streamed.max(bytes + state_streamed);
+        self.streamed = self.streamed.max(bytes + derived_streamed);
         if self.careful {
             streamed.scan(&mut |_| Ok(()))?;
         }
         let reader = streamed.reader();
         if how == Residency::Streamed {
             tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}");
-            return Ok(Server::placed(part.params, device, Box::new(streamed), state)?);
+            return server(Box::new(streamed));
         }
         tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}; streamed until the copy is there");
-        let contract = device.contract(&part.params.shape())?;
+        let contract = device.contract(&part.params.records().shape)?;
         let matrix = Loading::start(format!("{table}, {kind}"), part.clone(), streamed, contract)?;
-        Ok(Server::placed(part.params, device, Box::new(matrix), state)?)
+        server(Box::new(matrix))
     }
 
-    /// What DoublePIR keeps, if this part has it.
-    fn place_state(
+    /// The operands that a server keeps beside the records.
+    fn place_derived(
         &mut self,
         part: &StoredPart,
         device: &dyn Device,
-    ) -> Result<Option<Box<dyn Placed>>, HostError> {
-        let Some(payload) = part.state_payload() else { return Ok(None) };
+    ) -> Result<Vec<Box<dyn Placed>>, HostError> {
         if self.states == Residency::Streamed {
-            let streamed = part.stream_state(device, StreamOptions::default())?;
-            if let (Some(streamed), true) = (&streamed, self.careful) {
-                streamed.scan(&mut |_| Ok(()))?;
+            let streamed = part.stream_derived(device, StreamOptions::default())?;
+            if self.careful {
+                streamed.iter().try_for_each(|operand| operand.scan(&mut |_| Ok(())))?;
             }
-            return Ok(streamed.map(|s| Box::new(s) as _));
+            return Ok(streamed.into_iter().map(|s| Box::new(s) as _).collect());
         }
-        let state = Database::Packed(self.load(vec![payload])?);
-        Ok(Some(device.contract(&part.params.second_shape())?.place(state)?))
+        let operands = part.params.stored_operands().skip(1).zip(part.derived_payloads());
+        let place = |(operand, payload): (Operand, Payload<'_>)| {
+            let bytes = Database::Packed(self.load(vec![payload])?);
+            Ok(device.contract(&operand.shape)?.place(bytes)?)
+        };
+        operands.map(place).collect()
     }
 
     /// How long a request may take, at least: the pass that it comes in, those that it waits for, from a slow disk.
@@ -351,7 +355,7 @@ impl Loading {
         contract: Box<dyn Contract>,
     ) -> Result<Loaded, HostError> {
         let (passes, listen) = mpsc::channel();
-        let (shape, now) = (part.params.shape(), RwLock::new(Arc::new(streamed) as Arc<dyn Placed>));
+        let (shape, now) = (part.params.records().shape, RwLock::new(Arc::new(streamed) as Arc<dyn Placed>));
         let loading = Arc::new(Self { shape, now, passes });
         let place = Arc::downgrade(&loading);
         std::thread::Builder::new()
@@ -428,12 +432,15 @@ fn matrix_bytes(part: &StoredPart) -> u64 {
     part.shard_payloads().iter().map(|shard| shard.bytes() as u64).sum()
 }
 
-/// Bytes of DoublePIR's second public matrix, which its server makes: four planes of 1024 by the groups.
-fn second_public_matrix(part: &StoredPart) -> u64 {
-    match part.params.scheme {
-        Scheme::Simple => 0,
-        Scheme::Double => 4 * 1024 * part.params.geometry.groups.next_multiple_of(64) as u64,
-    }
+/// Bytes of the operands that a server keeps beside the records.
+fn derived_bytes(part: &StoredPart) -> u64 {
+    part.derived_payloads().iter().map(|operand| operand.bytes() as u64).sum()
+}
+
+/// Bytes of the operands that a server makes from the parameters.
+fn made_bytes(part: &StoredPart) -> u64 {
+    let operands = part.params.operands();
+    operands.iter().filter(|o| o.origin == Origin::Parameters).map(|o| o.bytes() as u64).sum()
 }
 
 #[cfg(test)]
@@ -454,7 +461,7 @@ mod tests {
             (&[100, 20, 30], 0, 0, Some(60), false, &[STREAMED, COPIED, COPIED], COPIED),
             (&[100, 20, 30], 0, 0, Some(49), false, &[STREAMED, COPIED, STREAMED], COPIED),
             (&[30, 20, 30], 0, 0, Some(50), false, &[COPIED, COPIED, STREAMED], COPIED),
-            // What DoublePIR keeps comes before any matrix, and is streamed where it doesn't fit.
+            // What is kept beside them comes before any matrix, and is streamed where it doesn't fit.
             (&[10], 50, 0, Some(60), false, &[COPIED], COPIED),
             (&[10], 50, 0, Some(59), false, &[STREAMED], COPIED),
             (&[10], 50, 10, Some(49), false, &[STREAMED], STREAMED),
@@ -490,7 +497,7 @@ mod tests {
         let options = blindcore_store::BuildOptions::new(source, dir.path().join("db"));
         blindcore_store::build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
         let part = blindcore_store::Stored::open(&options.out).unwrap().records;
-        let shape = part.params.shape();
+        let shape = part.params.records().shape;
         let query = Words::zeros(shape.query_word(), shape.query_len(2));
         let place = || {
             let stream = part.stream(&device, StreamOptions::default()).unwrap();

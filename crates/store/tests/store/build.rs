@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::keyword::{self, Index};
 use blindcore_lookup::{Client, SchemeChoice, Selection, Server};
@@ -41,7 +40,7 @@ fn phone_book(rows: usize) -> String {
 
 /// The hint without what proofs add to it.
 fn words(part: &StoredPart) -> &[u8] {
-    &(*part.hint).as_ref()[..4 * part.params.hint_words()]
+    &(*part.hint).as_ref()[..part.params.hint_bytes() as usize]
 }
 
 struct Asked {
@@ -52,9 +51,8 @@ struct Asked {
 impl Asked {
     fn new(part: &StoredPart) -> Self {
         let device = Cpu::with_threads("cpu", 1).unwrap();
-        let state = part.state.clone().map(|s| vec![s]);
         Self {
-            server: Server::new(part.params, &device, part.shards.clone(), state).unwrap(),
+            server: Server::new(part.params, &device, part.operands()).unwrap(),
             client: Client::new(part.params, Arc::new(words(part).to_vec())).unwrap(),
         }
     }
@@ -306,10 +304,13 @@ fn doublepir_tables_keep_their_state() {
     let rows: String = (0..300).map(|i| format!("{{\"v\":{}}}\n", i % 30)).collect();
     std::fs::write(dir.path().join("t.jsonl"), rows).unwrap();
     let mut options = options(dir.path(), "t.jsonl", None);
-    options.scheme = SchemeChoice::Only(blindcore_lookup::Scheme::Double);
+    options.scheme = SchemeChoice::Only("double".parse().unwrap());
     let stored = run(&options).unwrap();
-    let state: &SharedBytes = stored.records.state.as_ref().unwrap();
-    assert_eq!((**state).as_ref().len(), stored.records.params.state_bytes());
+    let derived: Vec<usize> =
+        stored.records.derived.iter().map(|operand| (**operand).as_ref().len()).collect();
+    assert_eq!(derived.len(), 1);
+    let operands = stored.records.params.stored_operands().skip(1);
+    assert_eq!(derived, operands.map(|operand| operand.bytes()).collect::<Vec<_>>());
     assert_eq!(stored.records.params.geometry.record_bytes, 1, "a small integer takes one byte");
     let asked = Asked::new(&stored.records);
     for i in [0u64, 31, 299] {

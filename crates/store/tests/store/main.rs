@@ -2,6 +2,7 @@
 //! measures its own process and stays alone.
 
 mod build;
+mod plain;
 mod servers;
 mod stream;
 mod update;

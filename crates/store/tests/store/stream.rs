@@ -11,7 +11,7 @@ use blindcore_accel::{
     Contract, Database, Description, Device, Error, Layout, Pass, Placed, SharedBytes, Word, Words,
 };
 use blindcore_accel_cpu::Cpu;
-use blindcore_lookup::{Client, Scheme, SchemeChoice, Selection, Server, preprocess_placed};
+use blindcore_lookup::{Client, SchemeChoice, Selection, Server, preprocess_placed, schemes};
 use blindcore_math::Modulus;
 use blindcore_store::{
     BuildOptions, Checksum, Shard, SourceSpec, StoreError, Stored, StreamOptions, Streamed, Value, build,
@@ -58,7 +58,7 @@ const START: u64 = 4096;
 impl Made {
     fn new(dir: &Path, shape: Shape, stripes: &[usize]) -> Self {
         let database = noise(Word::U8, shape.database_len(), 1);
-        let packed = Layout::Tiles16x64.pack(&shape, &database);
+        let packed = Layout::for_shape(&shape).pack(&shape, &database);
         let paths = (0..stripes.len()).map(|i| dir.join(format!("{i}.shard"))).collect();
         let made = Self { shape, paths, packed, stripes: stripes.to_vec() };
         made.write();
@@ -66,7 +66,7 @@ impl Made {
     }
 
     fn write(&self) {
-        let stripe = Layout::Tiles16x64.stripe_bytes(&self.shape);
+        let stripe = Layout::for_shape(&self.shape).stripe_bytes(&self.shape);
         let mut rest = &self.packed[..];
         for (path, stripes) in self.paths.iter().zip(&self.stripes) {
             let (bytes, after) = rest.split_at(stripes * stripe);
@@ -198,7 +198,7 @@ fn threads_share_a_streamed_matrix() {
 fn a_file_that_is_cut_fails_the_pass_by_name_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let made = Made::new(dir.path(), shape(16 * 40, 130), &[20, 20]);
-    let stripe = Layout::Tiles16x64.stripe_bytes(&made.shape) as u64;
+    let stripe = Layout::for_shape(&made.shape).stripe_bytes(&made.shape) as u64;
     for options in ways() {
         let streamed = made.stream(options).unwrap();
         let query = made.query(2);
@@ -298,7 +298,7 @@ fn lookups_in_a_streamed_database() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..4000).map(|i| format!("{i},{}\n", i % 97)).collect();
     std::fs::write(dir.path().join("t.csv"), "id,n\n".to_owned() + &rows).unwrap();
-    for scheme in [Scheme::Simple, Scheme::Double].map(SchemeChoice::Only) {
+    for scheme in schemes::offered().into_iter().map(SchemeChoice::Only) {
         let options = BuildOptions {
             values: Some(vec!["n".into()]),
             scheme,
@@ -313,8 +313,7 @@ fn lookups_in_a_streamed_database() {
         };
         build(&options, device(), &mut |_, _, _| Ok(())).unwrap();
         let part = Stored::open(&options.out).unwrap().records;
-        let memory = part.state.clone().map(|s| vec![s]);
-        let memory = Server::new(part.params, device(), part.shards.clone(), memory).unwrap();
+        let memory = Server::new(part.params, device(), part.operands()).unwrap();
         let client = Client::new(part.params, part.hint.clone()).unwrap();
         let asked: Vec<_> = [0u64, 1234, 3999]
             .map(|i| {
@@ -325,42 +324,44 @@ fn lookups_in_a_streamed_database() {
         let queries: Vec<&[u8]> = asked.iter().map(|(query, _)| &query[..]).collect();
         let want = memory.answer(&queries).unwrap().0;
         for options in ways() {
-            let streamed = part.stream(device(), options).unwrap();
-            let state = part.stream_state(device(), options).unwrap().map(|s| Box::new(s) as _);
-            let server = Server::placed(part.params, device(), Box::new(streamed), state).unwrap();
+            let mut operands = vec![part.stream(device(), options).unwrap()];
+            operands.extend(part.stream_derived(device(), options).unwrap());
+            let operands = operands.into_iter().map(|operand| Box::new(operand) as _).collect();
+            let server = Server::placed(part.params, device(), operands).unwrap();
             assert!(server.answer(&queries).unwrap().0 == want);
             assert!(server.answer(&queries[1..2]).unwrap().0 == want[1..2]);
         }
         // The hint that was made is that of passes of 64 columns over the disk, and of 192 over memory.
         let streamed = part.stream(device(), StreamOptions::default()).unwrap();
-        let mut hint = vec![0; part.params.hint_words()];
+        let mut hint = vec![0; part.params.hint_bytes() as usize];
         let on = &mut |_, _| Ok::<(), blindcore_lookup::Error>(());
         let made = preprocess_placed(&part.params, device(), &streamed, &mut hint, on).unwrap();
-        assert!(hint.iter().flat_map(|w| w.to_le_bytes()).eq((*part.hint).as_ref().iter().copied()));
-        assert!(made.as_deref() == part.state.as_ref().map(|s| (**s).as_ref()));
-        let wide = Shape { m: 192, ..part.params.shape() };
+        assert!(hint == (*part.hint).as_ref());
+        let kept: Vec<&[u8]> = part.derived.iter().map(|operand| (**operand).as_ref()).collect();
+        assert!(made == kept);
+        let wide = Shape { m: 192, ..part.params.records().shape };
         let placed = device().contract(&wide).unwrap().place(Database::Packed(part.shards.clone())).unwrap();
         let mut again = vec![0; hint.len()];
         let made = preprocess_placed(&part.params, device(), &*placed, &mut again, on).unwrap();
-        assert!(again == hint && made.as_deref() == part.state.as_ref().map(|s| (**s).as_ref()));
+        assert!(again == hint && made == kept);
         for ((_, pending), (answer, i)) in asked.into_iter().zip(want.iter().zip([0, 1234, 3999])) {
             let record = client.decode(pending, answer).unwrap();
             assert_eq!(codec::decode_record(&record, 1).unwrap(), [Value::Text((i % 97).to_string())]);
         }
         let small = shape(10, 10);
         let other = || Made::new(dir.path(), small.clone(), &[1]).in_memory();
-        let state = || {
-            let state = part.stream_state(device(), StreamOptions::default()).unwrap();
-            state.map(|s| Box::new(s) as Box<dyn Placed>)
+        let right = || -> Vec<Box<dyn Placed>> {
+            let mut operands = vec![part.stream(device(), StreamOptions::default()).unwrap()];
+            operands.extend(part.stream_derived(device(), StreamOptions::default()).unwrap());
+            operands.into_iter().map(|operand| Box::new(operand) as _).collect()
         };
-        let stream = || Box::new(part.stream(device(), StreamOptions::default()).unwrap());
-        assert!(
-            Server::placed(part.params, device(), other(), state()).is_err(),
-            "a matrix of another shape"
-        );
-        if part.state.is_some() {
-            assert!(Server::placed(part.params, device(), stream(), Some(other())).is_err());
-            assert!(Server::placed(part.params, device(), stream(), None).is_err());
+        for place in 0..right().len() {
+            let mut operands = right();
+            operands[place] = other();
+            assert!(Server::placed(part.params, device(), operands).is_err(), "an operand of another shape");
+            let mut operands = right();
+            operands.remove(place);
+            assert!(Server::placed(part.params, device(), operands).is_err(), "an operand is missing");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Messages: version 1 as it was published, and strangers' bytes.
 
-use blindcore_lookup::{Geometry, Params, Scheme};
+use blindcore_lookup::{Geometry, Params, schemes};
 use blindcore_wire::{
     ChangesContent, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, PartKind, Proofs, TableContent,
     TableDescription, TableError, proto,
@@ -9,7 +9,8 @@ use bytes::Bytes;
 use proptest::prelude::*;
 use prost::Message;
 
-fn part(scheme: Scheme, record_bytes: usize, groups: usize, columns: usize) -> PartDescription {
+fn part(scheme: &str, record_bytes: usize, groups: usize, columns: usize) -> PartDescription {
+    let scheme = schemes::find(scheme).unwrap();
     let params = Params::new(scheme, Geometry { record_bytes, groups, columns }).unwrap();
     PartDescription { params, hint_digest: [record_bytes as u8; 32], proofs: None }
 }
@@ -20,12 +21,12 @@ fn keyed_content() -> TableContent {
         epoch: 3,
         rows: 100,
         value_columns: vec!["name".into(), "größe".into()],
-        records: part(Scheme::Simple, 45, 4, 64),
+        records: part("simple", 45, 4, 64),
         keyed: Some(KeyedContent {
             column: "id".into(),
             salt: [7; 32],
             seeds: Bytes::from_static(&[0, 9, 0, 255]),
-            keys: Some(part(Scheme::Double, 12, 10, 10)),
+            keys: Some(part("double", 12, 10, 10)),
             blocks: 1,
         }),
         changes: None,
@@ -40,10 +41,10 @@ fn changes() -> ChangesContent {
     ChangesContent {
         base_epoch: 3,
         base_rows: 100,
-        records: part(Scheme::Simple, 60, 2, 16),
+        records: part("simple", 60, 2, 16),
         salt: [8; 32],
         seeds: Bytes::from_static(&[1, 2]),
-        new_keys: Some(part(Scheme::Simple, 13, 1, 7)),
+        new_keys: Some(part("simple", 13, 1, 7)),
         blocks: 1,
     }
 }
@@ -81,7 +82,7 @@ fn dense() -> TableDescription {
         epoch: 1,
         rows: 5,
         value_columns: vec![],
-        records: part(Scheme::Simple, 1, 2, 3),
+        records: part("simple", 1, 2, 3),
         keyed: None,
         changes: None,
     })
@@ -240,7 +241,27 @@ fn what_does_not_fit_is_refused_by_name() {
         ("digest", |t| t.seeds = Bytes::from_static(&[1; 4])),
         ("digest", |t| t.digest = Bytes::new()),
         ("digest", |t| t.keys = None),
-        ("scheme", |t| t.records.as_mut().unwrap().scheme = 77),
+        (
+            "table drugs-2026, part records: scheme `number 77` is not known to this build (blindcore 0.1.0), which knows",
+            |t| {
+                t.records.as_mut().unwrap().scheme = 77;
+            },
+        ),
+        (
+            "table drugs-2026, part keys: scheme `newest` is not known to this build (blindcore 0.1.0), which knows",
+            |t| {
+                let part = t.keys.as_mut().unwrap();
+                (part.scheme, part.scheme_name) = (77, "newest\u{1b}".into());
+            },
+        ),
+        ("scheme `double` is not known", |t| t.records.as_mut().unwrap().scheme_name = "double".into()),
+        (
+            "scheme `plain` is not known to this build (blindcore 0.1.0), which knows simple, double; update it",
+            |t| {
+                let part = t.records.as_mut().unwrap();
+                (part.scheme, part.scheme_name) = (999, "plain".into());
+            },
+        ),
         ("record size", |t| t.records.as_mut().unwrap().record_bytes = u64::MAX),
         ("number of groups", |t| t.keys.as_mut().unwrap().groups = 0),
         ("number of columns", |t| t.records.as_mut().unwrap().columns = 1 << 40),
@@ -331,7 +352,7 @@ fn keyed_tables_need_room_for_keys() {
         }),
         changes: None,
     };
-    let simple = |record_bytes, groups, columns| part(Scheme::Simple, record_bytes, groups, columns);
+    let simple = |record_bytes, groups, columns| part("simple", record_bytes, groups, columns);
     assert!(TableDescription::new(content(simple(6, 1, 4), 1, None)).is_ok());
     for (records, seeds, keys) in [
         (simple(5, 1, 4), 1, None),
@@ -391,7 +412,7 @@ proptest! {
         let part = table.records.as_mut().unwrap();
         (part.scheme, part.record_bytes, part.groups, part.columns) = (scheme, record_bytes, groups, columns);
         if right && let Ok(params) = Params::new(
-            if scheme == 2 { Scheme::Double } else { Scheme::Simple },
+            schemes::find(if scheme == 2 { "double" } else { "simple" }).unwrap(),
             Geometry {
                 record_bytes: record_bytes as usize,
                 groups: groups as usize,
@@ -399,7 +420,7 @@ proptest! {
             },
         ) {
             part.params_digest = Bytes::copy_from_slice(&params.digest());
-            part.hint_bytes = 4 * params.hint_words() as u64;
+            part.hint_bytes = params.hint_bytes();
         }
         let _ = TableDescription::from_proto(table);
     }

@@ -1,51 +1,56 @@
-//! SimplePIR (Henzinger et al. 2023, section 4): what is its own.
-//!
-//! ```text
-//!   hint   H   = D * A                       rows by 1024, mod 2^32
-//!   query  c   = A * s + e + Delta * u       columns
-//!   answer a   = D * c                       rows, upper 16 bits sent
-//!   decode     round((a - H * s - 128 * sum(e)) / Delta)
-//! ```
-//!
-//! D's bytes go in as 0 to 255. Noise is bounded as if they were -128 to 127: the client knows its errors and
-//! takes off the 128 * sum(e) that makes the difference.
+//! SimplePIR's client.
 
-use crate::client::{Pending, round};
+use zeroize::Zeroizing;
+
 use crate::constant_time::equal_mask;
-use crate::params::{ANSWER_SHIFT, Params};
+use crate::schemes::lwe::{self, Hint, Pending, Prepared, lengthen, round};
+use crate::{Error, Params, SchemeClient, Selection};
 
-/// The upper bits of a word, rounded.
-pub(crate) fn shorten(word: u32) -> [u8; 2] {
-    ((word.wrapping_add(1 << (ANSWER_SHIFT - 1)) >> ANSWER_SHIFT) as u16).to_le_bytes()
+pub(super) struct SimpleClient {
+    pub(super) params: Params,
+    pub(super) hint: Hint,
 }
 
-/// A shortened word, at full scale.
-pub(crate) fn lengthen(bytes: [u8; 2]) -> u32 {
-    u32::from(u16::from_le_bytes(bytes)) << ANSWER_SHIFT
-}
+impl SchemeClient for SimpleClient {
+    type Prepared = Prepared;
+    type Pending = Pending;
 
-/// Decodes every group and keeps one, reading all of them alike.
-pub(crate) fn decode(params: &Params, pending: &Pending, answer: &[u8]) -> Vec<u8> {
-    let record_bytes = params.geometry.record_bytes;
-    let centring = pending.levels[0].centring;
-    let mut record = vec![0u8; record_bytes];
-    let groups = answer.chunks_exact(2 * record_bytes).zip(pending.hint_product.chunks_exact(record_bytes));
-    for (group, (answer, product)) in groups.enumerate() {
-        let mask = equal_mask(group as u32, *pending.group) as u8;
-        for ((out, a), h) in record.iter_mut().zip(answer.as_chunks::<2>().0).zip(product) {
-            let noisy = lengthen(*a).wrapping_sub(*h).wrapping_sub(centring);
-            *out |= round(noisy) & mask;
-        }
+    fn prepare(&self) -> Result<Prepared, Error> {
+        lwe::prepare(&self.params, &[self.params.geometry.columns], &self.hint)
     }
-    record
+
+    fn query(&self, prepared: Prepared, selection: &Selection) -> (Vec<u8>, Pending) {
+        lwe::query(prepared, &[selection.columns()], selection.group())
+    }
+
+    /// Decodes every group and keeps one, reading all of them alike.
+    fn decode(&self, pending: Pending, answer: &[u8]) -> Zeroizing<Vec<u8>> {
+        let record_bytes = self.params.geometry.record_bytes;
+        let centring = pending.levels[0].centring;
+        let mut record = Zeroizing::new(vec![0u8; record_bytes]);
+        let groups =
+            answer.chunks_exact(2 * record_bytes).zip(pending.hint_product.chunks_exact(record_bytes));
+        for (group, (answer, product)) in groups.enumerate() {
+            let mask = equal_mask(group as u32, *pending.group) as u8;
+            for ((out, a), h) in record.iter_mut().zip(answer.as_chunks::<2>().0).zip(product) {
+                let noisy = lengthen(*a).wrapping_sub(*h).wrapping_sub(centring);
+                *out |= round(noisy) & mask;
+            }
+        }
+        record
+    }
+
+    fn expand(&self) {
+        lwe::expand(&self.params, 0, self.params.geometry.columns);
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::client::Sample;
-    use crate::{Geometry, Scheme};
     use blindcore_math::{LWE_DIMENSION, dot};
+
+    use crate::schemes::lwe::{SIGMA, Sample, public_matrix};
+    use crate::{Geometry, Params, schemes};
 
     /// The worst entries (0 and 255 lie farthest from their centre) and a real width: the noise that is left in
     /// an answer must have the deviation that the failure bound is computed from, no more and no less.
@@ -53,9 +58,12 @@ mod tests {
     fn noise_has_the_deviation_that_the_bound_assumes() {
         const COLUMNS: usize = 4096;
         const ROWS: usize = 128;
-        let params =
-            Params::new(Scheme::Simple, Geometry { record_bytes: 1, groups: 1, columns: COLUMNS }).unwrap();
-        let matrix = params.public_matrix(0);
+        let params = Params::new(
+            schemes::find("simple").unwrap(),
+            Geometry { record_bytes: 1, groups: 1, columns: COLUMNS },
+        )
+        .unwrap();
+        let matrix = public_matrix(&params, 0);
         let sample = Sample::fresh(&matrix, COLUMNS).unwrap();
         // SplitMix64's finaliser: rows that have nothing to do with each other.
         let entry = |row: usize, column: usize| {
@@ -85,7 +93,7 @@ mod tests {
             })
             .collect();
         // Entries lie 128 or 127 from their centre.
-        let expected = f64::from(crate::SIGMA) * 127.5 * (COLUMNS as f64).sqrt();
+        let expected = f64::from(SIGMA) * 127.5 * (COLUMNS as f64).sqrt();
         let deviation = (noise.iter().map(|n| n * n).sum::<f64>() / ROWS as f64).sqrt();
         // 128 rows estimate the deviation to a sixteenth: five of those either way.
         assert!((0.69..1.31).contains(&(deviation / expected)), "{deviation} where {expected} is expected");

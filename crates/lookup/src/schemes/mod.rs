@@ -1,0 +1,480 @@
+//! Schemes: each a value, in a folder of its own, that nothing outside asks for by name.
+//!
+//! ```text
+//!   Geometry ──Params::new──▶ Params ──▶ bytes, operands and operations with their shapes, bits, failure bound
+//!                               ├──────▶ Server: preprocess, place, answer     runs operations on any device
+//!                               └──────▶ Client: prepare, query, decode        constant time, no I/O
+//! ```
+//!
+//! What differs between schemes is data that planner, store, wire, server and client ask for: what a client keeps
+//! ([`Keeps`]), which databases the server works on ([`Operand`]), which passes it makes over them ([`Run`]). A scheme of
+//! another crate implements [`Scheme`], calls [`register`] with a `static` of it once, and is built, served, looked up in,
+//! planned and measured like those here.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{PoisonError, RwLock};
+
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Device, Layout, Placed, SharedBytes};
+
+use crate::{Client, Error, Geometry, MAX_GATHER, Params, Preprocessing, Progress, SchemeServer};
+
+mod double;
+pub(crate) mod lwe;
+pub(crate) mod matrix;
+mod plain;
+mod simple;
+
+pub use plain::InsecurePlain;
+
+/// A scheme: how records are asked for so that the server doesn't learn which.
+///
+/// Every question is about a geometry that [`Params::new`] has checked, or is checking. Answers must not change between two
+/// calls, or between two versions of a scheme that share a name: databases, hints and messages outlive programs.
+pub trait Scheme: Send + Sync {
+    /// Its names, its constants and its security.
+    fn about(&self) -> &'static About;
+
+    /// Checks what this scheme asks of a geometry beyond the sizes that all share.
+    ///
+    /// # Errors
+    /// A size is out of its range.
+    fn check(&self, geometry: &Geometry) -> Result<(), Error> {
+        let _ = geometry;
+        Ok(())
+    }
+
+    /// -log2 of a bound on the probability that an honest lookup decodes wrongly; infinite where it never does.
+    fn failure_log2(&self, geometry: &Geometry) -> f64;
+
+    /// What a client keeps between lookups.
+    fn keeps(&self, geometry: &Geometry) -> Keeps;
+
+    /// Bytes of a query, with the keys that come with each, if any do.
+    fn query_bytes(&self, geometry: &Geometry) -> usize;
+
+    /// Bytes of an answer.
+    fn answer_bytes(&self, geometry: &Geometry) -> usize;
+
+    /// Whether hint and answer grow in proportion to the slot, so that a client pays in full for whatever is put beside a
+    /// record.
+    fn longer_slot_costs(&self) -> bool {
+        false
+    }
+
+    /// The databases that the server works on. The first one is laid out from the slots, group after group.
+    fn operands(&self, geometry: &Geometry) -> Vec<Operand>;
+
+    /// Passes over operands that preprocessing takes; none where there is nothing to preprocess.
+    fn preprocessing(&self, geometry: &Geometry) -> Vec<Run>;
+
+    /// Passes over operands that answer `queries` gathered queries, 1 to [`MAX_GATHER`].
+    fn answering(&self, geometry: &Geometry, queries: usize) -> Vec<Run>;
+
+    /// What a client computes for a lookup.
+    fn client_work(&self, geometry: &Geometry) -> ClientWork;
+
+    /// How many groups balance what a client moves, for so many records in slots of so many bytes; at least 1.
+    fn groups(&self, records: u64, slot_bytes: usize) -> u64;
+
+    /// A small instance of about so many bytes, to measure this scheme by.
+    fn representative(&self, bytes: u64) -> Geometry {
+        let side = (bytes as f64).sqrt() as usize;
+        let record_bytes = side.clamp(1, 64);
+        Geometry { record_bytes, groups: (side / record_bytes).max(1), columns: side.max(1) }
+    }
+
+    /// The first operand's shape for [`Scheme::preprocess`] whose passes are few, and take about `memory` bytes each.
+    fn preprocessing_shape(&self, params: &Params, memory: u64) -> Shape {
+        let _ = memory;
+        params.records().shape
+    }
+
+    /// Rows of the first operand that a group takes; by default one for each byte of a slot.
+    fn group_rows(&self, geometry: &Geometry) -> usize {
+        geometry.record_bytes
+    }
+
+    /// Lays rows `rows` of a group out, from row `at` of the first of `stripes` on. `slots` are the group's, one for each
+    /// column, one after another. By default row `t` has byte `t` of each slot.
+    fn pack(
+        &self,
+        params: &Params,
+        slots: &[u8],
+        rows: std::ops::Range<usize>,
+        stripes: &mut [u8],
+        at: usize,
+    ) {
+        let records = params.records();
+        let bytes = records.stripe_bytes();
+        records.layout.pack_columns(slots, params.geometry.record_bytes, rows, stripes, bytes, at);
+    }
+
+    /// Computes what a client keeps and what the server keeps beside the first operand, which is `records`.
+    ///
+    /// # Errors
+    /// The device refuses, or progress says stop: what was done is then in `into`, to go on from.
+    fn preprocess(
+        &self,
+        params: &Params,
+        device: &dyn Device,
+        records: &dyn Placed,
+        into: &mut Preprocessing<'_>,
+        progress: Progress<'_>,
+    ) -> Result<(), Error>;
+
+    /// The server's half, from the operands that a database has, in place and in their order. `device` gets what follows
+    /// from the parameters. Sizes and shapes have been checked.
+    ///
+    /// # Errors
+    /// The device refuses.
+    fn server(
+        &self,
+        params: &Params,
+        device: &dyn Device,
+        operands: Vec<Box<dyn Placed>>,
+    ) -> Result<Box<dyn SchemeServer>, Error>;
+
+    /// The client's half, from the hint, whose length has been checked; it is empty where there is none.
+    ///
+    /// # Errors
+    /// The hint is none.
+    fn client(&self, params: &Params, hint: SharedBytes) -> Result<Client, Error>;
+}
+
+/// What a scheme is called, and what it promises.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct About {
+    /// Its name on disks, in URLs and on the command line: lower-case letters, digits and `-`.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// Which tables it is for, as in "for records of a few bytes"; empty for most.
+    pub suits: &'static str,
+    /// Its number in messages. Those up to 999 are this project's.
+    pub wire_id: u32,
+    /// What its security rests on; none where it has none.
+    pub security: Option<Security>,
+    /// The constants that a digest of parameters covers.
+    pub constants: &'static [u64],
+}
+
+/// An estimate of security.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Security {
+    /// Bits, today.
+    pub bits: f64,
+    /// What made the estimate, with its version.
+    pub estimator: &'static str,
+}
+
+/// What a client keeps between lookups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Keeps {
+    /// Nothing.
+    Nothing,
+    /// A hint that it fetches once an epoch.
+    Hint {
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// Keys that it makes and registers with the server once.
+    RegisteredKeys {
+        /// Their bytes.
+        bytes: u64,
+    },
+    /// Keys that it sends with each query.
+    QueryKeys {
+        /// Their bytes, which are among those of a query.
+        bytes: u64,
+    },
+}
+
+impl Keeps {
+    /// Bytes that a client fetches once an epoch.
+    #[must_use]
+    pub fn hint_bytes(self) -> u64 {
+        if let Self::Hint { bytes } = self { bytes } else { 0 }
+    }
+}
+
+/// A database that the server works on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operand {
+    /// What it is called, in messages.
+    pub name: &'static str,
+    /// The operation over it, for up to [`MAX_GATHER`] queries: its sizes, its words and their moduli.
+    pub shape: Shape,
+    /// How its words lie.
+    pub layout: Layout,
+    /// What it is made from.
+    pub origin: Origin,
+}
+
+/// What an operand is made from, and so where it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From the slots, as they are read. It is kept on the disk, and may be streamed from there in each pass.
+    Slots,
+    /// From the operand before it, by preprocessing. It is kept and may be streamed as the slots are.
+    Preprocessed,
+    /// From the parameters alone, when a table is placed. It is kept in memory.
+    Parameters,
+}
+
+impl Operand {
+    /// Bytes of it, its padding too.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.stripe_bytes() * self.layout.stripes(&self.shape)
+    }
+
+    /// Bytes of its stripes, which are written, checked and computed one by one.
+    #[must_use]
+    pub fn stripe_bytes(&self) -> usize {
+        self.layout.stripe_bytes(&self.shape)
+    }
+
+    /// Where the word of a row and a column lies, in bytes. The operation has one modulus, and d = 1.
+    #[must_use]
+    pub fn position(&self, row: usize, column: usize) -> usize {
+        self.layout.position(&self.shape, row, column)
+    }
+
+    /// Whether it is kept on the disk.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.origin != Origin::Parameters
+    }
+}
+
+/// Passes over an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Which operand, by its place among [`Params::operands`].
+    pub operand: usize,
+    /// Queries of a pass.
+    pub queries: usize,
+    /// How many passes.
+    pub passes: u64,
+}
+
+/// What a client computes for a lookup, by what costs time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientWork {
+    /// Words of a query that it masks, each with a row of public randomness that it expands.
+    pub masked: usize,
+    /// Inner products with what it keeps.
+    pub products: usize,
+    /// Bytes of an answer that it decodes.
+    pub decoded: usize,
+}
+
+/// A scheme that this build knows; compared by name.
+#[derive(Clone, Copy)]
+pub struct SchemeRef(&'static dyn Scheme);
+
+impl SchemeRef {
+    pub(crate) fn get(self) -> &'static dyn Scheme {
+        self.0
+    }
+
+    /// Its names, its constants and its security.
+    #[must_use]
+    pub fn about(self) -> &'static About {
+        self.0.about()
+    }
+
+    /// Its name on disks, in URLs and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.about().name
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        self.about().title
+    }
+
+    /// Small parameters of about so many bytes, to measure it by.
+    ///
+    /// # Errors
+    /// No table has as many bytes.
+    pub fn representative(self, bytes: u64) -> Result<Params, Error> {
+        Params::new(self, self.0.representative(bytes))
+    }
+}
+
+impl PartialEq for SchemeRef {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for SchemeRef {}
+
+impl Hash for SchemeRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl fmt::Debug for SchemeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for SchemeRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl serde::Serialize for SchemeRef {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl std::str::FromStr for SchemeRef {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        find(name)
+    }
+}
+
+/// The schemes of this crate, in the order in which they are offered.
+static BUILT_IN: [&dyn Scheme; 2] = [&simple::Simple, &double::Double];
+/// Those that were registered since.
+static REGISTERED: RwLock<Vec<&'static dyn Scheme>> = RwLock::new(Vec::new());
+
+/// Every scheme that this process knows.
+fn known() -> Vec<SchemeRef> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    BUILT_IN.iter().chain(registered.iter()).map(|scheme| SchemeRef(*scheme)).collect()
+}
+
+/// The schemes that tables may be built with: those that are secure. Where two suit a table alike, the first is taken.
+#[must_use]
+pub fn offered() -> Vec<SchemeRef> {
+    known().into_iter().filter(|scheme| scheme.about().security.is_some()).collect()
+}
+
+/// Names of the offered schemes, for messages.
+#[must_use]
+pub fn offered_names() -> String {
+    offered().iter().map(|scheme| scheme.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// The scheme of a name.
+///
+/// # Errors
+/// This build knows none of it.
+pub fn find(name: &str) -> Result<SchemeRef, Error> {
+    known().into_iter().find(|scheme| scheme.name() == name).ok_or_else(|| unknown(name))
+}
+
+/// The scheme of a message's number and name. Those whose number alone tells have an empty name.
+///
+/// # Errors
+/// This build knows none of it.
+pub fn find_by_wire_id(id: u32, name: &str) -> Result<SchemeRef, Error> {
+    let scheme = known().into_iter().find(|scheme| scheme.about().wire_id == id);
+    let said = || if name.is_empty() { format!("number {id}") } else { name.to_owned() };
+    scheme.filter(|scheme| scheme.wire_name() == name).ok_or_else(|| unknown(&said()))
+}
+
+impl SchemeRef {
+    /// Its number in messages.
+    #[must_use]
+    pub fn wire_id(self) -> u32 {
+        self.about().wire_id
+    }
+
+    /// Its name in messages, so that a client which doesn't know it can tell: empty for those that were there before names
+    /// were.
+    #[must_use]
+    pub fn wire_name(self) -> &'static str {
+        const UNNAMED: u32 = 2;
+        if self.wire_id() <= UNNAMED { "" } else { self.name() }
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    /// Bytes of a name that is shown: it may be a stranger's.
+    const SHOWN: usize = 64;
+    let plain = |c: &char| c.is_ascii_alphanumeric() || "-_. ".contains(*c);
+    let name = name.chars().filter(plain).take(SHOWN).collect();
+    Error::UnknownScheme { name, build: BUILD, known: offered_names() }
+}
+
+/// This build, in messages.
+const BUILD: &str = concat!("blindcore ", env!("CARGO_PKG_VERSION"));
+
+/// The scheme by whose passes and clients a machine is measured: one pass over one matrix of bytes is what others are
+/// counted in.
+#[must_use]
+pub fn yardstick() -> SchemeRef {
+    SchemeRef(BUILT_IN[0])
+}
+
+/// Adds a scheme to those that this process knows. It may be added again.
+///
+/// # Errors
+/// Another scheme has its name or its number.
+pub fn register(scheme: &'static dyn Scheme) -> Result<SchemeRef, Error> {
+    let About { name, wire_id, .. } = *scheme.about();
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    let mut there = BUILT_IN.iter().chain(registered.iter());
+    match there.find(|s| s.about().name == name || s.about().wire_id == wire_id) {
+        Some(same) if same.about() == scheme.about() => Ok(SchemeRef(*same)),
+        Some(other) => Err(Error::SchemeTaken { name, wire_id, other: other.about().name }),
+        None => {
+            registered.push(scheme);
+            Ok(SchemeRef(scheme))
+        }
+    }
+}
+
+/// A pass of as many queries as a pass gathers, over an operand.
+fn full_passes(operand: usize, queries: usize) -> impl Iterator<Item = Run> {
+    let full = Run { operand, queries: MAX_GATHER, passes: (queries / MAX_GATHER) as u64 };
+    let rest = Run { operand, queries: queries % MAX_GATHER, passes: 1 };
+    [full, rest].into_iter().filter(|run| run.queries > 0 && run.passes > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemes_are_found_by_name_and_number() {
+        for scheme in offered() {
+            assert_eq!(find(scheme.name()).unwrap(), scheme);
+            assert_eq!(find_by_wire_id(scheme.wire_id(), scheme.wire_name()).unwrap(), scheme);
+            assert!(find_by_wire_id(scheme.wire_id(), "another").is_err());
+        }
+        assert_eq!(offered_names(), "simple, double");
+        let names: Vec<_> = offered().iter().map(|s| (s.wire_id(), s.wire_name())).collect();
+        assert_eq!(names, [(1, ""), (2, "")], "messages stay as they were");
+    }
+
+    #[test]
+    fn what_is_unknown_is_refused_by_name_and_build() {
+        let error = find("fo\u{1b}o").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double; update it"
+        );
+        let error = find_by_wire_id(77, "").unwrap_err().to_string();
+        assert!(error.starts_with("scheme `number 77` is not known"), "{error}");
+        let error = find_by_wire_id(77, "newer").unwrap_err().to_string();
+        assert!(error.starts_with("scheme `newer` is not known"), "{error}");
+        assert!(find(&"x".repeat(1000)).unwrap_err().to_string().len() < 200);
+    }
+}

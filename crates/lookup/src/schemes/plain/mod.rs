@@ -1,0 +1,124 @@
+//! No cryptography: a query says in the clear which columns and which group are wanted.
+//!
+//! Everything else is as with other schemes: the server multiplies the matrix of records by the columns that were picked, on
+//! its device, and gathers queries. So whatever stores, serves, asks for and checks tables is tested in no time.
+
+use blindcore_accel::{Device, Placed, SharedBytes};
+use zeroize::Zeroizing;
+
+use super::{About, ClientWork, Keeps, Operand, Origin, Run, Scheme, SchemeRef, matrix};
+use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
+
+mod client;
+mod server;
+
+const ABOUT: About = About {
+    name: "plain",
+    title: "plain text, insecure",
+    suits: "for tests",
+    wire_id: 999,
+    security: None,
+    constants: &[],
+};
+/// Columns that a query picks, at most, each a 32-bit number; then the group.
+const PICKED: usize = crate::keyword::ARITY;
+/// No column.
+const NONE: u32 = u32::MAX;
+
+/// Leave to use the scheme `plain`, which hides nothing: for tests.
+///
+/// No build knows it before a test asks for it here, and it is never offered: a table of it is refused by name.
+///
+/// ```
+/// let scheme = blindcore_lookup::InsecurePlain::for_tests().scheme();
+/// assert!(!blindcore_lookup::schemes::offered().contains(&scheme));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct InsecurePlain(SchemeRef);
+
+impl InsecurePlain {
+    /// Has this process know the scheme.
+    #[must_use]
+    pub fn for_tests() -> Self {
+        Self(super::register(&Plain).expect("its name and number are its own"))
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(self) -> SchemeRef {
+        self.0
+    }
+}
+
+struct Plain;
+
+impl Scheme for Plain {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn failure_log2(&self, _: &Geometry) -> f64 {
+        f64::INFINITY
+    }
+
+    fn keeps(&self, _: &Geometry) -> Keeps {
+        Keeps::Nothing
+    }
+
+    fn query_bytes(&self, _: &Geometry) -> usize {
+        4 * (PICKED + 1)
+    }
+
+    fn answer_bytes(&self, geometry: &Geometry) -> usize {
+        geometry.record_bytes
+    }
+
+    fn operands(&self, geometry: &Geometry) -> Vec<Operand> {
+        vec![matrix::operand("records", geometry.rows(), geometry.columns, Origin::Slots)]
+    }
+
+    fn preprocessing(&self, _: &Geometry) -> Vec<Run> {
+        Vec::new()
+    }
+
+    fn answering(&self, _: &Geometry, queries: usize) -> Vec<Run> {
+        vec![Run { operand: 0, queries, passes: 1 }]
+    }
+
+    fn client_work(&self, geometry: &Geometry) -> ClientWork {
+        ClientWork { masked: 0, products: 0, decoded: geometry.record_bytes }
+    }
+
+    fn groups(&self, records: u64, slot_bytes: usize) -> u64 {
+        ((records as f64 / slot_bytes as f64).sqrt().round() as u64).max(1)
+    }
+
+    fn preprocess(
+        &self,
+        _: &Params,
+        _: &dyn Device,
+        _: &dyn Placed,
+        _: &mut Preprocessing<'_>,
+        progress: Progress<'_>,
+    ) -> Result<(), Error> {
+        progress(0, 0)
+    }
+
+    fn server(
+        &self,
+        params: &Params,
+        _: &dyn Device,
+        operands: Vec<Box<dyn Placed>>,
+    ) -> Result<Box<dyn SchemeServer>, Error> {
+        Ok(Box::new(server::PlainServer::new(*params, operands)))
+    }
+
+    fn client(&self, params: &Params, _: SharedBytes) -> Result<Client, Error> {
+        Ok(Client::of(*params, client::PlainClient))
+    }
+}
+
+/// A slot, as it comes.
+fn whole(answer: &[u8]) -> Zeroizing<Vec<u8>> {
+    Zeroizing::new(answer.to_vec())
+}

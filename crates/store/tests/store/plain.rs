@@ -1,0 +1,82 @@
+//! Databases of the scheme that hides nothing: all that is stored is as with others, and nothing is computed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use blindcore_accel_cpu::Cpu;
+use blindcore_lookup::schemes::Keeps;
+use blindcore_lookup::{Client, InsecurePlain, SchemeChoice, Server, keyword};
+use blindcore_store::{
+    BuildOptions, ProofChoice, SourceSpec, StoreError, Stored, StreamOptions, UpdateOptions, Value, build,
+    codec, update,
+};
+use blindcore_wire::PartKind;
+
+#[test]
+fn a_table_is_built_changed_and_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    let source = |name: &str| SourceSpec::parse(path(name).to_str().unwrap()).unwrap();
+    let rows: String = (0..2000).map(|i| format!("key {i},value {i}\n")).collect();
+    std::fs::write(path("t.csv"), format!("k,v\n{rows}")).unwrap();
+    std::fs::write(path("c.csv"), "k,v,_change\nkey 7,,remove\nkey 8,another,\nnew,newest,\n").unwrap();
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let scheme = InsecurePlain::for_tests().scheme();
+    let options = BuildOptions {
+        key: Some("k".into()),
+        scheme: SchemeChoice::Only(scheme),
+        proofs: ProofChoice::With,
+        ..BuildOptions::new(source("t.csv"), path("db"))
+    };
+    build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+    let changes = UpdateOptions {
+        dir: path("db"),
+        changes: source("c.csv"),
+        follow: None,
+        sign: None,
+        memory: 1 << 20,
+    };
+    update(&changes, &device, &mut |_, _, _| Ok(())).unwrap();
+    let stored = Stored::open(&path("db")).unwrap();
+    stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+    let table = stored.description().unwrap();
+    assert_eq!(table.parts().count(), PartKind::ALL.len());
+    for (kind, part) in stored.parts() {
+        assert_eq!((part.params.scheme, part.params.keeps()), (scheme, Keeps::Nothing), "{kind}");
+        let roots = part.proofs.unwrap().root_bytes();
+        assert_eq!(part.hint_bytes(), roots, "a client fetches the roots alone");
+    }
+
+    // The same from memory and from the disk, by key.
+    let part = &stored.records;
+    let streamed = part.stream(&device, StreamOptions::default()).unwrap();
+    let servers = [
+        Server::new(part.params, &device, part.operands()).unwrap(),
+        Server::placed(part.params, &device, vec![Box::new(streamed)]).unwrap(),
+    ];
+    let client = Client::new(part.params, Arc::new([])).unwrap();
+    let index = table.index().unwrap();
+    for (key, found) in [("key 0", true), ("key 1999", true), ("key 2000", false)] {
+        let (selection, fingerprint) = index.select(key.as_bytes());
+        for server in &servers {
+            let (query, pending) = client.query(client.prepare().unwrap(), &selection).unwrap();
+            let slot = client.decode(pending, &server.answer(&[&query]).unwrap().0[0]).unwrap();
+            let record = keyword::open(&slot, &fingerprint);
+            assert_eq!(record.is_some(), found, "{key}");
+            if found {
+                let id = *index.order(key.as_bytes(), 0);
+                let roots = (*part.hint).as_ref();
+                assert!(part.proofs.unwrap().open(PartKind::Records, roots, id, &slot).is_some(), "{key}");
+            }
+        }
+    }
+    // What whoever holds the table reads is what the rows and the changes say.
+    let want: HashMap<&str, Option<&str>> =
+        [("key 0", Some("value 0")), ("key 7", None), ("key 8", Some("another")), ("new", Some("newest"))]
+            .into();
+    for (key, value) in want {
+        let record = stored.record(key.as_bytes()).unwrap();
+        let got = record.map(|bytes| codec::decode_record(&bytes, 1).unwrap());
+        assert_eq!(got, value.map(|v| vec![Value::Text(v.into())]), "{key}");
+    }
+}

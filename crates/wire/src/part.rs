@@ -1,0 +1,267 @@
+//! The parts of a table: which there are, and what describes one.
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+
+use blindcore_lookup::{Geometry, Params, schemes};
+use bytes::Bytes;
+
+use crate::check::{TableError, fixed, range, shown};
+use crate::proof::{MAX_DEPTH, Proofs};
+use crate::proto;
+
+/// Which matrix of a table is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PartKind {
+    /// The records.
+    Records,
+    /// The keys by index.
+    Keys,
+    /// What changed since the base was built.
+    Changes,
+    /// The keys of rows that were added since, by index.
+    NewKeys,
+}
+
+impl PartKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Records, Self::Keys, Self::Changes, Self::NewKeys];
+
+    /// Whether it is of the base, which stays when the table changes.
+    #[must_use]
+    pub fn is_base(self) -> bool {
+        matches!(self, PartKind::Records | PartKind::Keys)
+    }
+
+    /// Whether its slots are keys, found by index.
+    #[must_use]
+    pub fn is_directory(self) -> bool {
+        matches!(self, PartKind::Keys | PartKind::NewKeys)
+    }
+
+    /// Whether its slots are found by key, in a table that has keys or not: changes always are.
+    #[must_use]
+    pub fn is_keyed(self, table: bool) -> bool {
+        !self.is_directory() && (table || !self.is_base())
+    }
+
+    /// The directory of keys beside these records; nothing beside a directory.
+    #[must_use]
+    pub fn directory(self) -> Option<Self> {
+        match self {
+            PartKind::Records => Some(PartKind::Keys),
+            PartKind::Changes => Some(PartKind::NewKeys),
+            PartKind::Keys | PartKind::NewKeys => None,
+        }
+    }
+
+    /// The message's number for it.
+    #[must_use]
+    pub fn to_proto(self) -> proto::PartKind {
+        match self {
+            PartKind::Records => proto::PartKind::Records,
+            PartKind::Keys => proto::PartKind::Keys,
+            PartKind::Changes => proto::PartKind::Changes,
+            PartKind::NewKeys => proto::PartKind::NewKeys,
+        }
+    }
+
+    /// The part that a message's number names, if any.
+    #[must_use]
+    pub fn from_proto(number: i32) -> Option<Self> {
+        match proto::PartKind::try_from(number) {
+            Ok(proto::PartKind::Records) => Some(PartKind::Records),
+            Ok(proto::PartKind::Keys) => Some(PartKind::Keys),
+            Ok(proto::PartKind::Changes) => Some(PartKind::Changes),
+            Ok(proto::PartKind::NewKeys) => Some(PartKind::NewKeys),
+            Ok(proto::PartKind::Unspecified) | Err(_) => None,
+        }
+    }
+
+    /// Its name, as it stands in URLs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PartKind::Records => "records",
+            PartKind::Keys => "keys",
+            PartKind::Changes => "changes",
+            PartKind::NewKeys => "new-keys",
+        }
+    }
+}
+
+impl fmt::Display for PartKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for PartKind {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        PartKind::ALL
+            .into_iter()
+            .find(|p| p.as_str() == s)
+            .ok_or_else(|| format!("part {s:?} is unknown; use records, keys, changes or new-keys"))
+    }
+}
+
+/// Something for each kind of part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerPart<T>([T; PartKind::ALL.len()]);
+
+impl<T> PerPart<T> {
+    /// One for each kind.
+    pub fn new(of: impl FnMut(PartKind) -> T) -> Self {
+        Self(PartKind::ALL.map(of))
+    }
+}
+
+impl<T> Index<PartKind> for PerPart<T> {
+    type Output = T;
+
+    fn index(&self, kind: PartKind) -> &T {
+        &self.0[kind as usize]
+    }
+}
+
+impl<T> IndexMut<PartKind> for PerPart<T> {
+    fn index_mut(&mut self, kind: PartKind) -> &mut T {
+        &mut self.0[kind as usize]
+    }
+}
+
+impl proto::GetTableResponse {
+    /// A table, and the most queries of each part in a request; 0 for those that it has not.
+    #[must_use]
+    pub fn new(table: proto::Table, queries: impl Fn(PartKind) -> u32) -> Self {
+        Self {
+            table: Some(table),
+            records_queries: queries(PartKind::Records),
+            keys_queries: queries(PartKind::Keys),
+            changes_queries: queries(PartKind::Changes),
+            new_keys_queries: queries(PartKind::NewKeys),
+        }
+    }
+
+    /// The most queries of each part in a request, as the server says.
+    #[must_use]
+    pub fn queries(&self) -> PerPart<u32> {
+        PerPart::new(|kind| match kind {
+            PartKind::Records => self.records_queries,
+            PartKind::Keys => self.keys_queries,
+            PartKind::Changes => self.changes_queries,
+            PartKind::NewKeys => self.new_keys_queries,
+        })
+    }
+}
+
+/// A part of a table: its parameters, and what its hint hashes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartDescription {
+    /// Scheme and geometry.
+    pub params: Params,
+    /// BLAKE3 of the hint's [`PartDescription::hint_bytes`] bytes.
+    pub hint_digest: [u8; 32],
+    /// How its slots are tied to the hint, where they are.
+    pub proofs: Option<Proofs>,
+}
+
+impl PartDescription {
+    /// Bytes of the hint: the scheme's own, and the roots of proofs.
+    #[must_use]
+    pub fn hint_bytes(&self) -> u64 {
+        self.params.hint_bytes() + self.proofs.map_or(0, |p| p.root_bytes())
+    }
+
+    /// Bytes of a slot beside its proof.
+    #[must_use]
+    pub fn content_bytes(&self) -> usize {
+        self.params.geometry.record_bytes.saturating_sub(self.proofs.map_or(0, |p| p.slot_bytes()))
+    }
+
+    pub(crate) fn to_proto(self) -> proto::Part {
+        let Geometry { record_bytes, groups, columns } = self.params.geometry;
+        proto::Part {
+            scheme: self.params.scheme.wire_id(),
+            scheme_name: self.params.scheme.wire_name().to_owned(),
+            record_bytes: record_bytes as u64,
+            groups: groups as u64,
+            columns: columns as u64,
+            params_digest: Bytes::copy_from_slice(&self.params.digest()),
+            hint_digest: Bytes::copy_from_slice(&self.hint_digest),
+            hint_bytes: self.hint_bytes(),
+            proofs: self.proofs.map(|p| proto::Proofs { depth: p.depth.into(), chunks: p.chunks }),
+        }
+    }
+
+    /// `table` is the table's name, for messages.
+    pub(crate) fn from_proto(table: &str, kind: PartKind, part: &proto::Part) -> Result<Self, TableError> {
+        let scheme = schemes::find_by_wire_id(part.scheme, &part.scheme_name)
+            .map_err(|source| TableError::Scheme { table: shown(table), part: kind, source })?;
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        let geometry = Geometry {
+            record_bytes: size(part.record_bytes),
+            groups: size(part.groups),
+            columns: size(part.columns),
+        };
+        let params =
+            Params::new(scheme, geometry).map_err(|source| TableError::Params { part: kind, source })?;
+        if part.params_digest != params.digest()[..] {
+            return Err(TableError::Digest { what: "params_digest" });
+        }
+        let proofs = match part.proofs {
+            None => None,
+            Some(proto::Proofs { depth, chunks }) => {
+                range("depth of proofs", depth.into(), 0, MAX_DEPTH.into())?;
+                Some(Proofs { depth: depth as u8, chunks })
+            }
+        };
+        let hint_digest = fixed("hint_digest", &part.hint_digest)?;
+        let part_description = Self { params, hint_digest, proofs };
+        let (got, want) = (part.hint_bytes, part_description.hint_bytes());
+        if got != want {
+            return Err(TableError::Length { what: "the hint", got, want });
+        }
+        Ok(part_description)
+    }
+}
+
+/// Checks parameters and proofs of a part.
+pub(crate) fn checked_params(kind: PartKind, part: &PartDescription) -> Result<(), TableError> {
+    if let Some(proofs) = part.proofs {
+        range("depth of proofs", proofs.depth.into(), 0, MAX_DEPTH.into())?;
+        let slots = part.params.geometry.slots().min(u32::MAX.into());
+        range("number of chunks of proofs", proofs.chunks.into(), 1, slots)?;
+        let (slot, proof) = (part.params.geometry.record_bytes as u64, proofs.slot_bytes() as u64);
+        range("slot size of a part with proofs", slot, proof + 1, u64::MAX)?;
+    }
+    Params::new(part.params.scheme, part.params.geometry)
+        .map(|_| ())
+        .map_err(|source| TableError::Params { part: kind, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_answer_for_themselves() {
+        for kind in PartKind::ALL {
+            assert_eq!(PartKind::from_proto(kind.to_proto().into()), Some(kind));
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+            assert_eq!(kind.directory().is_none(), kind.is_directory());
+            assert!(!kind.is_directory() || !kind.is_keyed(true));
+            if let Some(directory) = kind.directory() {
+                assert!(directory.is_directory() && directory.is_base() == kind.is_base());
+                assert!(kind.is_keyed(true) && kind.is_keyed(false) != kind.is_base());
+            }
+        }
+        let table = proto::GetTableResponse::new(proto::Table::default(), |kind| 1 + kind as u32);
+        let mut queries = table.queries();
+        assert_eq!(PartKind::ALL.map(|kind| queries[kind]), [1, 2, 3, 4]);
+        queries[PartKind::Changes] = 9;
+        assert_eq!(PartKind::ALL.map(|kind| queries[kind]), [1, 2, 9, 4]);
+    }
+}
