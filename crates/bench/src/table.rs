@@ -5,7 +5,7 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use blindcore_accel_cpu::Cpu;
-use blindcore_store::{BuildOptions, SourceSpec, Spill, StageTimes, UpdateOptions, build, update};
+use blindcore_store::{BuildOptions, ExternalSort, SourceSpec, StageTimes, UpdateOptions, build, update};
 use blindcore_units::{Progress, Unit};
 
 use crate::lookup::Options;
@@ -59,7 +59,7 @@ pub(super) fn table(
             changes: SourceSpec::parse(&changes.to_string_lossy())?,
             follow: None,
             sign: None,
-            memory: Spill::DEFAULT_MEMORY,
+            memory: ExternalSort::DEFAULT_MEMORY,
         };
         updated.time(|| update(&options, cpu, &mut |_, _, _| Ok(())))?;
     }

@@ -10,7 +10,7 @@ use anyhow::Context;
 use blindcore_lookup::{Params, SchemeChoice, schemes};
 use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
-    BuildOptions, Manifest, ProofChoice, SigningKey, SourceSpec, Spill, Stage, StageTimes, StoreError,
+    BuildOptions, ExternalSort, Manifest, ProofChoice, SigningKey, SourceSpec, Stage, StageTimes, StoreError,
     Stored, Unit, UpdateOptions, Updated, build as build_database, update as update_database,
 };
 use serde_json::json;
@@ -51,7 +51,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         sign: args.sign.as_deref().map(signing_key).transpose()?,
         directory: !args.no_directory,
         force: args.force,
-        memory: Spill::DEFAULT_MEMORY,
+        memory: ExternalSort::DEFAULT_MEMORY,
     };
     let out = options.out.clone();
     let interrupted = on_interrupt(move || blindcore_store::abandon(&out))?;
@@ -149,7 +149,7 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
         changes,
         follow: args.follow,
         sign: args.sign.as_deref().map(signing_key).transpose()?,
-        memory: Spill::DEFAULT_MEMORY,
+        memory: ExternalSort::DEFAULT_MEMORY,
     };
     if options.sign.is_none() && Manifest::read(&options.dir).is_ok_and(|m| m.signed.is_some()) {
         output::note(

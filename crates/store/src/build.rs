@@ -16,19 +16,21 @@ use std::thread::{self, ScopedJoinHandle};
 
 use blindcore_accel::{Database, Device, Error, Placed};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::schemes::Operand;
 use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks, preprocess_placed};
-use blindcore_wire::proof::{self, NODE_BYTES, Node, Proofs};
+use blindcore_wire::proof::{self, NODE_BYTES, Proofs};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{PartKind, ProofChoice};
 
+use crate::bucket::Bucket;
+use crate::folder::Folder;
 use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, some_blocks, to_hex};
 use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
+use crate::shards::Shards;
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
 use crate::{
-    Checksum, Entries, Entry, Order, Shard, SourceSpec, Spill, SpillError, StoreError, Stored, StreamOptions,
-    Streamed, codec, memory, sums, tile_sums, update,
+    Checksum, Entries, Entry, ExternalSort, Order, Shard, SourceSpec, StoreError, Stored, StreamOptions,
+    Streamed, codec, memory, tile_checksums,
 };
 
 /// What to build.
@@ -73,7 +75,7 @@ impl BuildOptions {
             sign: None,
             directory: true,
             force: false,
-            memory: Spill::DEFAULT_MEMORY,
+            memory: ExternalSort::DEFAULT_MEMORY,
         }
     }
 }
@@ -105,8 +107,6 @@ const HINT_SHARE: u64 = 16;
 /// Bytes that such a pass reads at a time: so many more than the columns that it is multiplied by have, which come from
 /// memory for each.
 const HINT_PIECE: usize = 32 << 20;
-/// Bytes of a shard, at most, but for a stripe that is larger.
-const SHARD_BYTES: usize = 1 << 30;
 
 /// Builds a database.
 ///
@@ -205,7 +205,7 @@ pub(crate) fn as_records_do(proofs: bool) -> ProofChoice {
 
 /// The parameters of records by key, each a fingerprint and at least so many bytes, and the depth of their proofs.
 pub(crate) fn plan_keyed(
-    records: &mut Spill,
+    records: &mut ExternalSort,
     least: usize,
     scheme: SchemeChoice,
     proofs: ProofChoice,
@@ -227,10 +227,10 @@ fn table_name(options: &BuildOptions) -> Result<String, StoreError> {
 
 /// Everything that was read, at rest.
 struct ReadTable {
-    records: Spill,
+    records: ExternalSort,
     /// Of the hashes of keys, where rows have keys.
     salt: Option<[u8; 32]>,
-    keys: Option<Spill>,
+    keys: Option<ExternalSort>,
     values: Vec<String>,
 }
 
@@ -282,8 +282,8 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
     let order = if key.is_some() { Order::Hash } else { Order::Arrival };
     let directory = key.is_some() && options.directory;
     let memory = if directory { options.memory / 2 } else { options.memory };
-    let mut records = Spill::new(dir, memory, order).counted();
-    let mut keys = directory.then(|| Spill::new(dir, memory, Order::Arrival));
+    let mut records = ExternalSort::new(dir, memory, order).counted();
+    let mut keys = directory.then(|| ExternalSort::new(dir, memory, Order::Arrival));
     let pieces = neighbours(&values);
     let mut payload = Vec::new();
     let mut ahead = Ahead::start(source, &origin)?;
@@ -335,15 +335,15 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
 pub(crate) fn cut(
     dir: &Path,
     memory: usize,
-    records: Spill,
+    records: ExternalSort,
     salt: &[u8; 32],
-) -> Result<(Spill, u32), StoreError> {
+) -> Result<(ExternalSort, u32), StoreError> {
     let longest = records.max_payload().saturating_sub(FINGERPRINT_BYTES);
     let block_bytes = plan_blocks(records.count(), records.payload_bytes(), longest);
     if longest <= block_bytes {
         return Ok((records, 1));
     }
-    let mut cut = Spill::new(dir, memory / 2, Order::Hash).counted();
+    let mut cut = ExternalSort::new(dir, memory / 2, Order::Hash).counted();
     let mut slot = Vec::new();
     for entry in records.finish()? {
         let Entry { hash, line, payload } = entry?;
@@ -493,7 +493,7 @@ impl Build<'_> {
         Ok(LaidOut { shards, sums, seeds, chunks: chunks as u32, roots })
     }
 
-    fn scratch(&self, len: usize) -> Result<Scratch, StoreError> {
+    pub(crate) fn scratch(&self, len: usize) -> Result<Scratch, StoreError> {
         Scratch::zeroed(self.dir, len).map_err(|e| StoreError::io(self.dir, "used for temporary files", e))
     }
 
@@ -521,7 +521,7 @@ impl Build<'_> {
         };
         let files = || {
             let (path, mut file) = open(sums)?;
-            let read = sums::read(&mut file, shards.iter().map(|s| s.bytes));
+            let read = tile_checksums::read(&mut file, shards.iter().map(|s| s.bytes));
             let (sums, _) = read.map_err(|e| StoreError::io(&path, "read", e))?;
             shards.iter().zip(sums).map(shard).collect::<Result<Vec<_>, StoreError>>()
         };
@@ -607,358 +607,7 @@ pub(crate) fn entry(path: &Path, header: &Header) -> FileEntry {
     FileEntry { file, bytes: header.payload_bytes, blake3: to_hex(&header.payload_digest) }
 }
 
-/// The records of a group.
-struct Bucket {
-    slots: Scratch,
-    hashes: Vec<KeyHash>,
-    lines: Vec<u64>,
-}
-
-impl Bucket {
-    fn new(slots: Scratch) -> Self {
-        Self { slots, hashes: Vec::new(), lines: Vec::new() }
-    }
-
-    /// Takes the entries of a group: those whose hash says so, or as many as it has columns.
-    fn collect(
-        &mut self,
-        entries: &mut Entries,
-        params: &Params,
-        group: Option<usize>,
-    ) -> Result<(), SpillError> {
-        let Geometry { record_bytes, groups, columns } = params.geometry;
-        self.hashes.clear();
-        self.lines.clear();
-        let slots = self.slots.bytes();
-        while let Some(head) = entries.peek() {
-            let hash = KeyHash::from_order(head.hash, [0; FINGERPRINT_BYTES]);
-            let here = match group {
-                Some(group) => hash.group(groups) == group,
-                None => self.lines.len() < columns,
-            };
-            if !here {
-                break;
-            }
-            let slot = &mut slots[self.lines.len() * record_bytes..][..record_bytes];
-            entries.read(&mut slot[..head.len])?;
-            slot[head.len..].fill(0);
-            self.hashes.push(hash);
-            self.lines.push(head.line);
-        }
-        if group.is_none() {
-            slots[self.lines.len() * record_bytes..].fill(0);
-        }
-        Ok(())
-    }
-
-    /// Writes proofs into the slots, if they are to have any. Gives the roots of their chunks, which count from
-    /// `first`.
-    fn seal(&mut self, wanted: &Wanted<'_>, group: usize, first: usize) -> Vec<Node> {
-        let Some(depth) = wanted.depth else { return Vec::new() };
-        let Geometry { record_bytes, columns, .. } = wanted.params.geometry;
-        let start = group as u128 * columns as u128;
-        let ids: Vec<u128> = if wanted.keyed {
-            self.hashes.iter().map(KeyHash::order).collect()
-        } else {
-            (start..).take(self.hashes.len()).collect()
-        };
-        let slots = &mut self.slots.bytes()[..ids.len() * record_bytes];
-        proof::seal(wanted.kind, depth, first as u32, &ids, slots)
-    }
-
-    /// Fills the group's cells. Records that are not keyed are their own.
-    fn solve(
-        &mut self,
-        params: &Params,
-        keyed: bool,
-        cells: &mut Scratch,
-        origin: &str,
-    ) -> Result<u8, StoreError> {
-        if !keyed {
-            std::mem::swap(&mut self.slots, cells);
-            return Ok(0);
-        }
-        let Geometry { record_bytes, columns, .. } = params.geometry;
-        let slots = &self.slots.bytes()[..self.hashes.len() * record_bytes];
-        keyword::solve(&self.hashes, slots, columns, record_bytes, cells.bytes()).map_err(|error| match error
-        {
-            blindcore_lookup::Error::DuplicateKey { first, second } => {
-                let (first, second) = (self.lines[first], self.lines[second]);
-                let (first, second) = (first.min(second), first.max(second));
-                let why = format!(
-                    "its key is also the key of line {first}; keys must differ, so remove one row or choose \
-                     another --key"
-                );
-                StoreError::Row { origin: origin.to_owned(), line: second, why }
-            }
-            other => other.into(),
-        })
-    }
-}
-
 /// What a thread returns.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// Writes a matrix group by group into shards of whole stripes.
-struct Shards<'a> {
-    build: &'a Build<'a>,
-    prefix: &'a str,
-    params: &'a Params,
-    records: Operand,
-    /// Some stripes, because a column's bytes lie together: the more rows at a time, the fewer of its cache lines
-    /// are read twice.
-    stripes: Scratch,
-    stripe_bytes: usize,
-    /// Rows in them.
-    rows: usize,
-    writer: Option<Writer>,
-    done: Vec<FileEntry>,
-    /// The checksums of their tiles.
-    sums: Writer,
-}
-
-/// Stripes that are filled together.
-const STRIPES: usize = 8;
-
-impl<'a> Shards<'a> {
-    fn new(build: &'a Build<'a>, prefix: &'a str, params: &'a Params) -> Result<Self, StoreError> {
-        let records = params.records();
-        let stripe_bytes = records.stripe_bytes();
-        let stripes = build.scratch(STRIPES * stripe_bytes)?;
-        let path = build.dir.join(format!("{prefix}.sums"));
-        let sums = Writer::create(path, Kind::Sums, params.digest(), build.epoch)?;
-        Ok(Self {
-            build,
-            prefix,
-            params,
-            records,
-            stripes,
-            stripe_bytes,
-            rows: 0,
-            writer: None,
-            done: Vec::new(),
-            sums,
-        })
-    }
-
-    /// Adds a group: `columns` cells, one after the other, which the scheme lays out as rows.
-    fn group(&mut self, cells: &[u8]) -> Result<(), StoreError> {
-        let (rows, room) = (self.params.group_rows(), STRIPES * self.records.layout.stripe_rows());
-        let mut first = 0;
-        while first < rows {
-            let end = rows.min(first + room - self.rows);
-            self.params.pack(cells, first..end, self.stripes.bytes(), self.rows);
-            self.rows += end - first;
-            first = end;
-            if self.rows == room {
-                self.flush()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the stripes that hold rows.
-    fn flush(&mut self) -> Result<(), StoreError> {
-        let mut sums = Vec::new();
-        let used = self.rows.div_ceil(self.records.layout.stripe_rows());
-        for stripe in self.stripes.bytes().chunks_exact(self.stripe_bytes).take(used) {
-            let writer = match &mut self.writer {
-                Some(writer) => writer,
-                None => {
-                    let (dir, digest) = (self.build.dir, self.params.digest());
-                    let path = dir.join(format!("{}-{:04}.shard", self.prefix, self.done.len()));
-                    self.writer.insert(Writer::create(path, Kind::Shard, digest, self.build.epoch)?)
-                }
-            };
-            writer.write(stripe)?;
-            sums.extend(tile_sums(stripe));
-            if writer.payload_bytes() as usize + self.stripe_bytes > SHARD_BYTES {
-                close(&mut self.writer, &mut self.done)?;
-            }
-        }
-        self.rows = 0;
-        self.sums.write(&sums)
-    }
-
-    fn finish(mut self) -> Result<(Vec<FileEntry>, FileEntry), StoreError> {
-        // The last stripe's rows that nobody wrote are still those of a stripe before.
-        let layout = self.records.layout;
-        let (stripe, used) = (self.rows / layout.stripe_rows(), self.rows % layout.stripe_rows());
-        if used > 0 {
-            let last = &mut self.stripes.bytes()[stripe * self.stripe_bytes..][..self.stripe_bytes];
-            layout.clear_rows(last, used);
-        }
-        self.flush()?;
-        close(&mut self.writer, &mut self.done)?;
-        let (path, header) = self.sums.finish()?;
-        Ok((self.done, entry(&path, &header)))
-    }
-}
-
-/// Makes the shard that is being written last, if there is one.
-fn close(writer: &mut Option<Writer>, done: &mut Vec<FileEntry>) -> Result<(), StoreError> {
-    if let Some(writer) = writer.take() {
-        let (path, header) = writer.finish()?;
-        done.push(entry(&path, &header));
-    }
-    Ok(())
-}
-
-/// The folder in which a build works, removed unless it is published.
-struct Folder {
-    work: tempfile::TempDir,
-    /// Held while the build lives, so that others see it does.
-    _lock: File,
-    out: PathBuf,
-    /// Whether what is at the output may be replaced.
-    force: bool,
-    /// Of the database to be made: the one after that which it replaces.
-    epoch: u64,
-}
-
-/// The file in a build's folder that is locked while the build lives.
-pub(crate) const LOCK: &str = "building.lock";
-
-impl Folder {
-    fn create(out: &Path, force: bool) -> Result<Self, StoreError> {
-        if !force && out.symlink_metadata().is_ok() {
-            return Err(StoreError::Exists { path: out.into() });
-        }
-        let mut epoch = 1;
-        if force && out.symlink_metadata().is_ok() {
-            // Only a database is replaced: a mistyped --out must not cost a home folder.
-            match Manifest::read(out) {
-                Ok(old) => epoch = old.epoch.saturating_add(1),
-                Err(StoreError::Damaged { .. } | StoreError::UnknownScheme { .. })
-                    if Manifest::is_ours(out) => {}
-                Err(_) => {
-                    let out = out.display();
-                    return Err(StoreError::Unfit(format!(
-                        "{out} is no database, so --force won't replace it"
-                    )));
-                }
-            }
-            if let Some(other) = foreign_file(out) {
-                return Err(StoreError::Unfit(format!(
-                    "{} holds {other:?}, which is no file of a database, so --force won't replace it; move it away",
-                    out.display()
-                )));
-            }
-        }
-        let unfit = || StoreError::Unfit(format!("--out {} names no folder to make", out.display()));
-        let name = out.file_name().ok_or_else(unfit)?.to_string_lossy().into_owned();
-        let parent = match out.parent() {
-            Some(p) if !p.as_os_str().is_empty() => p.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        let io = |e| StoreError::io(&parent, "written to", e);
-        std::fs::create_dir_all(&parent).map_err(io)?;
-        let prefix = format!(".{name}.building-");
-        // One at a time: between making a folder and locking it, it looks like a dead build's.
-        let alone = File::open(&parent).and_then(|f| f.lock().map(|()| f));
-        sweep(&parent, &prefix);
-        let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(io)?;
-        let mut lock = File::create(work.path().join(LOCK)).map_err(io)?;
-        std::io::Write::write_all(&mut lock, std::process::id().to_string().as_bytes()).map_err(io)?;
-        lock.try_lock().map_err(|e| io(e.into()))?;
-        drop(alone);
-        Ok(Self { work, _lock: lock, out: out.into(), force, epoch })
-    }
-
-    fn path(&self) -> &Path {
-        self.work.path()
-    }
-
-    /// Puts the folder where it belongs. Whoever looks sees the database that was there before or the new one,
-    /// and one of them whenever this process ends; where the system can't exchange two folders in one step there
-    /// is a moment between.
-    fn publish(self) -> Result<(), StoreError> {
-        let io = |e| StoreError::io(&self.out, "made", e);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // tempfile makes folders that only their owner may enter; a database is an ordinary folder.
-            std::fs::set_permissions(self.work.path(), std::fs::Permissions::from_mode(0o755)).map_err(io)?;
-        }
-        sync_folder(self.work.path()).map_err(io)?;
-        // An update of what is replaced ends first.
-        let _held = if self.force { update::lock(&self.out).ok() } else { None };
-        // Exchanged, the old database lies in the work folder, which goes when this value does.
-        let there = self.out.symlink_metadata().is_ok();
-        if there && !self.force {
-            // It came while the build ran.
-            return Err(StoreError::Exists { path: self.out.clone() });
-        }
-        if !there || !mapped::exchange(self.work.path(), &self.out).map_err(io)? {
-            if there {
-                std::fs::rename(&self.out, self.work.path().join("old")).map_err(io)?;
-            }
-            mapped::rename_new(self.work.path(), &self.out).map_err(|e| match e.kind() {
-                std::io::ErrorKind::AlreadyExists => StoreError::Exists { path: self.out.clone() },
-                _ => io(e),
-            })?;
-        }
-        let _ = std::fs::remove_file(self.out.join(LOCK));
-        let _ = std::fs::remove_dir_all(self.out.join("old"));
-        let _ = sync_folder(self.parent());
-        Ok(())
-    }
-
-    fn parent(&self) -> &Path {
-        self.work.path().parent().expect("made in a folder")
-    }
-}
-
-/// Makes a folder's names last.
-pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
-    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
-}
-
-/// A file of a folder that no database has.
-fn foreign_file(dir: &Path) -> Option<String> {
-    let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    names.map(|e| e.file_name().to_string_lossy().into_owned()).find(|name| {
-        name != MANIFEST
-            && name != LOCK
-            && name != update::WORK
-            && ![".shard", ".sums", ".hint", ".state", ".seeds", ".log"]
-                .iter()
-                .any(|ending| name.ends_with(ending))
-    })
-}
-
-/// Removes what killed builds left: folders of this prefix whose lock nobody holds, or that have none: a living
-/// build's has one from its first moment to its last. The parent is locked meanwhile.
-fn sweep(parent: &Path, prefix: &str) {
-    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(prefix) {
-            continue;
-        }
-        let free = match File::open(entry.path().join(LOCK)) {
-            Ok(lock) => lock.try_lock().is_ok(),
-            Err(e) => e.kind() == std::io::ErrorKind::NotFound,
-        };
-        if free {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-/// Removes the working folder of a build to `out` that this process runs and is about to leave by exiting: for a
-/// signal's handler, when the build waits for a row that doesn't come.
-pub fn abandon(out: &Path) {
-    let (Some(name), parent) = (out.file_name(), out.parent()) else { return };
-    let parent = parent.filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let prefix = format!(".{}.building-", name.to_string_lossy());
-    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        let ours = || {
-            std::fs::read(entry.path().join(LOCK))
-                .is_ok_and(|pid| pid == std::process::id().to_string().as_bytes())
-        };
-        if entry.file_name().to_string_lossy().starts_with(&prefix) && ours() {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
 }

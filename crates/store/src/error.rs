@@ -71,7 +71,7 @@ pub enum StoreError {
     Source(#[from] crate::SourceError),
     /// A temporary file refuses.
     #[error(transparent)]
-    Spill(#[from] crate::SpillError),
+    ExternalSort(#[from] crate::ExternalSortError),
     /// The scheme or the device refuses.
     #[error(transparent)]
     Lookup(#[from] blindcore_lookup::Error),

@@ -10,7 +10,7 @@ use memmap2::MmapMut;
 
 use crate::section::{self, HEADER, Header};
 use crate::stored::damaged;
-use crate::sums::{self, TILE, tile_sums};
+use crate::tile_checksums::{self, TILE, tile_sums};
 use crate::{StoreError, direct};
 
 /// A hint on its disk. Once [`HintFile::check`] has read all of it, every piece of it is compared with what was read then: who
@@ -101,7 +101,7 @@ impl HintFile {
         let last = end.next_multiple_of(TILE as u64).min(self.bytes());
         let mut tiles = vec![0; (last - first) as usize];
         self.read(first, &mut tiles)?;
-        if !sums::fit(sums, (first / TILE as u64) as usize, &tiles) {
+        if !tile_checksums::fit(sums, (first / TILE as u64) as usize, &tiles) {
             return Err(damaged(&self.path));
         }
         let start = (offset - first) as usize;

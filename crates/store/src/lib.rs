@@ -14,10 +14,10 @@
 //! ```
 //!
 //! Memory stays bounded however large the source: a source holds one row, of [`source::MAX_ROW_BYTES`] at most
-//! (nested JSON takes some 30 times its text), and a few buffers (Parquet: the pages that the row lies in); a [`Spill`] holds what its caller allows.
+//! (nested JSON takes some 30 times its text), and a few buffers (Parquet: the pages that the row lies in); a [`ExternalSort`] holds what its caller allows.
 //!
 //! ```
-//! use blindcore_store::{Order, SourceSpec, Spill, Value, codec};
+//! use blindcore_store::{Order, SourceSpec, ExternalSort, Value, codec};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
@@ -25,7 +25,7 @@
 //! std::fs::write(&path, "id,city,note\n7,Ghent,x\n42,Basel,y\n")?;
 //!
 //! let mut source = SourceSpec::parse(path.to_str().unwrap())?.open(Some(&["id".into(), "city".into()]))?;
-//! let mut spill = Spill::new(folder.path(), Spill::DEFAULT_MEMORY, Order::Arrival);
+//! let mut spill = ExternalSort::new(folder.path(), ExternalSort::DEFAULT_MEMORY, Order::Arrival);
 //! while let Some(row) = source.next_row()? {
 //!     let key = codec::encode_key(&row.values[0])?;
 //!     let mut record = Vec::new();
@@ -40,34 +40,38 @@
 //! # }
 //! ```
 
+mod bucket;
 mod build;
 mod direct;
 mod error;
+pub mod external_sort;
+mod folder;
 mod hint;
 pub mod manifest;
 mod mapped;
 pub mod memory;
 mod section;
+mod shards;
 pub mod source;
-pub mod spill;
 mod stages;
 mod stored;
 mod stream;
-mod sums;
+mod tile_checksums;
 mod update;
 #[cfg(target_os = "linux")]
 mod uring;
 
 pub use blindcore_wire::signature::SigningKey;
 pub use blindcore_wire::{CodecError, KeyError, ProofChoice, Value, codec};
-pub use build::{BuildOptions, Stage, Watch, abandon, build};
+pub use build::{BuildOptions, Stage, Watch, build};
 pub use error::StoreError;
+pub use external_sort::{Entries, Entry, ExternalSort, ExternalSortError, Order};
+pub use folder::abandon;
 pub use hint::HintFile;
 pub use manifest::Manifest;
 pub use source::{Progress, Row, Rows, Source, SourceError, SourceSpec, Unit};
-pub use spill::{Entries, Entry, Order, Spill, SpillError};
 pub use stages::StageTimes;
 pub use stored::{Payload, Stored, StoredPart};
 pub use stream::{Checksum, Shard, StreamOptions, Streamed};
-pub use sums::tile_sums;
+pub use tile_checksums::tile_sums;
 pub use update::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, Updated, update};

@@ -8,7 +8,7 @@ use blindcore_wire::signature::{SIGNATURE_BYTES, SigningKey};
 use blindcore_wire::{PartKind, Proofs};
 use serde::{Deserialize, Serialize};
 
-use crate::{StoreError, sums};
+use crate::{StoreError, tile_checksums};
 
 /// The manifest's file name.
 pub const MANIFEST: &str = "manifest.json";
@@ -323,7 +323,7 @@ impl Manifest {
             if total != Some(bytes) {
                 return Err("its shards don't make its matrix".into());
             }
-            let sums = sums::bytes(bytes);
+            let sums = tile_checksums::bytes(bytes);
             if part.sums.as_ref().is_some_and(|s| s.bytes != sums) {
                 return Err("its checksums of tiles are not as many as its matrix has".into());
             }

@@ -13,7 +13,7 @@ use blindcore_wire::{
 
 use crate::manifest::{FileEntry, Manifest, PartManifest, Signed, from_hex};
 use crate::section::{self, Header, Kind};
-use crate::sums::{self, TILE};
+use crate::tile_checksums::{self, TILE};
 use crate::{Checksum, HintFile, Shard, StoreError, StreamOptions, Streamed, direct};
 
 /// A database on disk, its files mapped. Sizes, headers and seeds have been checked; [`Stored::verify`] reads
@@ -192,7 +192,10 @@ impl StoredPart {
             None => None,
             Some((_, path, header)) => {
                 let mut file = section::open_file(path, header)?;
-                let read = sums::read(&mut file, self.files.iter().map(|(_, header)| header.payload_bytes));
+                let read = tile_checksums::read(
+                    &mut file,
+                    self.files.iter().map(|(_, header)| header.payload_bytes),
+                );
                 let (sums, digest) = read.map_err(|e| StoreError::io(path, "read", e))?;
                 if digest != header.payload_digest {
                     return Err(damaged(path));
@@ -480,7 +483,7 @@ impl StoredPart {
                 continue;
             }
             let tile = shard[at..].first_chunk().copied();
-            let tile = tile.filter(|t| sums.is_none_or(|s| sums::fit(s, number, t)));
+            let tile = tile.filter(|t| sums.is_none_or(|s| tile_checksums::fit(s, number, t)));
             return tile.ok_or_else(|| {
                 let why =
                     format!("its {TILE} bytes from {} on don't fit their checksum", section::HEADER + at);

@@ -25,10 +25,10 @@ use blindcore_accel::{Contract, Cost, Device, Error, Placed, Words};
 use memmap2::MmapMut;
 
 use crate::direct::{self, read_at, set_direct};
-use crate::sums::TILE;
+use crate::tile_checksums::TILE;
 #[cfg(target_os = "linux")]
 use crate::uring::Uring;
-use crate::{StoreError, sums};
+use crate::{StoreError, tile_checksums};
 
 const BLOCK: u64 = direct::BLOCK as u64;
 /// Threads that read where there is no io_uring.
@@ -251,7 +251,7 @@ impl Streamed {
             let last = self.pieces.get(at + 1).is_none_or(|next| next.file != piece.file);
             let fits = match &self.checksums[piece.file] {
                 Checksum::Nothing => true,
-                Checksum::Tiles(sums) => sums::fit(sums, piece.first_tile, bytes),
+                Checksum::Tiles(sums) => tile_checksums::fit(sums, piece.first_tile, bytes),
                 Checksum::Whole(digest) => {
                     hasher.update_rayon(bytes);
                     !last || std::mem::take(&mut hasher).finalize() == *digest

@@ -19,12 +19,11 @@ use blindcore_lookup::{Params, SchemeChoice};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{Change, PartKind, Value, proof};
 
-use crate::build::{
-    Build, MAX_LONG_RECORD_BYTES, Wanted, as_records_do, cut, new_salt, plan_keyed, sync_folder,
-};
+use crate::build::{Build, MAX_LONG_RECORD_BYTES, Wanted, as_records_do, cut, new_salt, plan_keyed};
+use crate::folder::sync_folder;
 use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
-use crate::{Order, Source, SourceSpec, Spill, Stage, StoreError, Stored, Watch, build, codec};
+use crate::{ExternalSort, Order, Source, SourceSpec, Stage, StoreError, Stored, Watch, build, codec};
 
 /// The column of CHANGES that says what happens to a row: `set`, also where it is empty, or `remove`.
 pub const CHANGE_COLUMN: &str = "_change";
@@ -187,7 +186,7 @@ impl Drop for Work {
 fn sweep(dir: &Path, manifest: &Manifest) {
     let _ = std::fs::remove_dir_all(dir.join(WORK));
     // Of a build that was killed once its database stood.
-    let _ = std::fs::remove_file(dir.join(build::LOCK));
+    let _ = std::fs::remove_file(dir.join(crate::folder::LOCK));
     let known: std::collections::HashSet<&str> = manifest.files().map(|f| f.file.as_str()).collect();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -317,11 +316,11 @@ struct Rows<'a> {
     change: Option<usize>,
     row: Option<usize>,
     follow: Option<usize>,
-    spill: Spill,
+    spill: ExternalSort,
 }
 
 struct Read {
-    spill: Spill,
+    spill: ExternalSort,
     /// The largest value of the column that is followed.
     last: Option<serde_json::Value>,
 }
@@ -364,7 +363,7 @@ impl<'a> Rows<'a> {
                  so rename it or leave it out"
             )));
         }
-        let spill = Spill::new(work, options.memory, Order::Hash);
+        let spill = ExternalSort::new(work, options.memory, Order::Hash);
         Ok(Self { stored, origin, source, key, values, change, row, follow, spill })
     }
 
@@ -400,7 +399,7 @@ impl<'a> Rows<'a> {
         }
         let progress = self.source.progress();
         watch(Stage::Read, progress.done, progress.total)?;
-        let spill = std::mem::replace(&mut self.spill, Spill::new(Path::new("."), 0, Order::Hash));
+        let spill = std::mem::replace(&mut self.spill, ExternalSort::new(Path::new("."), 0, Order::Hash));
         Ok(Read { spill, last: last.map(|v| v.to_json()) })
     }
 
@@ -519,11 +518,11 @@ struct Merged {
     /// Of those, how many are gone.
     removed: u64,
     /// What the next update reads.
-    log: Spill,
+    log: ExternalSort,
     /// Slots of part `changes`, by the hash of their keys.
-    records: Spill,
+    records: ExternalSort,
     /// Slots of part `new_keys`, in order.
-    keys: Spill,
+    keys: ExternalSort,
 }
 
 /// The last word on each key, against the base.
@@ -531,11 +530,11 @@ fn merge(
     stored: &Stored,
     options: &UpdateOptions,
     work: &Path,
-    spill: Spill,
+    spill: ExternalSort,
     rows: u64,
     salt: &[u8; 32],
 ) -> Result<Merged, StoreError> {
-    let spill_of = |order| Spill::new(work, options.memory / 4, order);
+    let spill_of = |order| ExternalSort::new(work, options.memory / 4, order);
     let description = stored.description()?;
     let mut counts = Counts::default();
     // Entries without a number yet, and the order in which they came.

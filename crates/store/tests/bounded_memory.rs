@@ -1,7 +1,7 @@
 //! Memory stays bounded however large the source. The only test of its process, whose peak it measures.
 #![cfg(target_os = "linux")]
 
-use blindcore_store::{Order, SourceSpec, Spill, codec};
+use blindcore_store::{ExternalSort, Order, SourceSpec, codec};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn a_source_and_a_spill_take_little_memory_however_much_they_hold() {
         format!("sqlite:{dir_name}/t.db?table=t"),
     ] {
         let mut source = SourceSpec::parse(&spec).unwrap().open(None).unwrap();
-        let mut spill = Spill::new(dir.path(), 4 << 20, Order::Hash);
+        let mut spill = ExternalSort::new(dir.path(), 4 << 20, Order::Hash);
         let mut record = Vec::new();
         while let Some(row) = source.next_row().unwrap() {
             record.clear();

@@ -7,11 +7,7 @@
 //!   finish ────────────────────────────── merge ─▶ Entries           over 128 runs: merged in several passes
 //! ```
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
-use std::fs::File;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, Write};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -20,6 +16,10 @@ use blindcore_lookup::keyword::{CELL_BITS, KeyHash};
 use tempfile::TempPath;
 
 use crate::{direct, mapped};
+
+mod merge;
+
+use merge::Merge;
 
 /// Runs that are merged at a time, each an open file. macOS allows a process 256.
 const FAN_IN: usize = 128;
@@ -32,7 +32,7 @@ const MAX_BUFFER: usize = 2 << 20;
 const HEADER: usize = WIDTHS + 3 * 16;
 const WIDTHS: usize = 2;
 
-/// In what order a [`Spill`] gives its entries back.
+/// In what order a [`ExternalSort`] gives its entries back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// As they were pushed.
@@ -41,7 +41,7 @@ pub enum Order {
     Hash,
 }
 
-/// What goes into a [`Spill`] and comes out of it.
+/// What goes into a [`ExternalSort`] and comes out of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// A hash of the row's key.
@@ -55,7 +55,7 @@ pub struct Entry {
 /// Why entries can't be kept or given back.
 #[derive(Debug, thiserror::Error)]
 #[error("the temporary file {} can't be {action}: {error}; {}", path.display(), remedy(error))]
-pub struct SpillError {
+pub struct ExternalSortError {
     /// The file, or the folder that it was to be made in.
     pub path: PathBuf,
     /// What was being done: `made`, `written`, `read`.
@@ -83,9 +83,9 @@ fn remedy(error: &io::Error) -> &'static str {
 /// Takes entries in any order and any number, and gives them back in the [`Order`] it was made for.
 ///
 /// Memory stays at about the budget, or at the largest payload where that is more. What doesn't fit goes to
-/// files in one folder; they are deleted when the `Spill` and the [`Entries`] made of it are dropped.
+/// files in one folder; they are deleted when the `ExternalSort` and the [`Entries`] made of it are dropped.
 #[derive(Debug)]
-pub struct Spill {
+pub struct ExternalSort {
     dir: PathBuf,
     memory: usize,
     order: Order,
@@ -103,7 +103,7 @@ pub struct Spill {
     payload_bytes: u64,
 }
 
-impl Spill {
+impl ExternalSort {
     /// A budget that suits most machines: 128 MiB.
     pub const DEFAULT_MEMORY: usize = 128 << 20;
 
@@ -126,7 +126,7 @@ impl Spill {
         }
     }
 
-    /// Counts entries for [`Spill::fullest`].
+    /// Counts entries for [`ExternalSort::fullest`].
     pub(crate) fn counted(mut self) -> Self {
         self.cells = vec![0; 1 << CELL_BITS];
         self
@@ -137,7 +137,7 @@ impl Spill {
     /// # Errors
     /// A temporary file can't be made or written, for this entry or some before it, which can't be relied on any
     /// more.
-    pub fn push(&mut self, hash: u128, line: u64, payload: &[u8]) -> Result<(), SpillError> {
+    pub fn push(&mut self, hash: u128, line: u64, payload: &[u8]) -> Result<(), ExternalSortError> {
         if !self.buffer.bytes.is_empty()
             && self.buffer.held() + size_of::<u128>() + HEADER + payload.len() > self.memory / 2
         {
@@ -178,7 +178,7 @@ impl Spill {
     }
 
     /// Entries of a counted spill in the fullest of so many groups, by hash: see [`KeyHash::group`].
-    pub(crate) fn fullest(&mut self, groups: usize) -> Result<usize, SpillError> {
+    pub(crate) fn fullest(&mut self, groups: usize) -> Result<usize, ExternalSortError> {
         self.settle()?;
         let mut loads = vec![0usize; groups];
         for (cell, entries) in self.cells.iter().enumerate() {
@@ -194,7 +194,7 @@ impl Spill {
     ///
     /// # Errors
     /// A temporary file can't be made, written or read.
-    pub fn finish(mut self) -> Result<Entries, SpillError> {
+    pub fn finish(mut self) -> Result<Entries, ExternalSortError> {
         self.settle()?;
         if self.runs.is_empty() && self.open.is_none() {
             self.buffer.sort();
@@ -235,7 +235,7 @@ impl Spill {
 
     /// Has the buffer emptied into a file, for [`Order::Arrival`] always the same one, else one of its own, and
     /// goes on with the buffer that was emptied before.
-    fn flush(&mut self) -> Result<(), SpillError> {
+    fn flush(&mut self) -> Result<(), ExternalSortError> {
         let emptied = self.settle()?;
         let mut buffer = std::mem::replace(&mut self.buffer, emptied);
         let mut cells = std::mem::take(&mut self.cells);
@@ -268,7 +268,7 @@ impl Spill {
     }
 
     /// Waits for the buffer that is being written, and gives it back.
-    fn settle(&mut self) -> Result<Buffer, SpillError> {
+    fn settle(&mut self) -> Result<Buffer, ExternalSortError> {
         let Some(thread) = self.writing.0.take() else { return Ok(Buffer::default()) };
         let (out, buffer, cells) = thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         match self.order {
@@ -282,7 +282,7 @@ impl Spill {
 
 /// A buffer being written: where to, the buffer, emptied, and the counts of its hashes.
 #[derive(Debug)]
-struct Flush(Option<JoinHandle<Result<Flushed, SpillError>>>);
+struct Flush(Option<JoinHandle<Result<Flushed, ExternalSortError>>>);
 type Flushed = (Writer, Buffer, Vec<u32>);
 
 impl Drop for Flush {
@@ -294,7 +294,7 @@ impl Drop for Flush {
     }
 }
 
-/// The entries of a [`Spill`], in its order. After an error there are no more.
+/// The entries of an [`ExternalSort`], in its order. After an error there are no more.
 #[derive(Debug)]
 pub struct Entries(Feed);
 
@@ -328,7 +328,7 @@ impl Entries {
     ///
     /// # Panics
     /// There is no entry, or `out` has another length.
-    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<(), SpillError> {
+    pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<(), ExternalSortError> {
         match &mut self.0 {
             Feed::Memory { buffer, next } => {
                 let entry = buffer.nth(*next).expect("peeked");
@@ -349,7 +349,7 @@ impl Entries {
 }
 
 impl Iterator for Entries {
-    type Item = Result<Entry, SpillError>;
+    type Item = Result<Entry, ExternalSortError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let Head { hash, line, len, .. } = self.peek()?;
@@ -474,119 +474,40 @@ struct Writer {
 }
 
 impl Writer {
-    fn create(dir: &Path) -> Result<Self, SpillError> {
+    fn create(dir: &Path) -> Result<Self, ExternalSortError> {
         let made = || {
             let (file, path) = tempfile::Builder::new().prefix("spill-").tempfile_in(dir)?.into_parts();
             Ok((path, direct::Writer::new(file)?))
         };
         let (path, out) =
-            made().map_err(|error| SpillError { path: dir.to_owned(), action: "made", error })?;
+            made().map_err(|error| ExternalSortError { path: dir.to_owned(), action: "made", error })?;
         Ok(Self { run: Run { path, bytes: 0 }, out })
     }
 
     /// Writes whole entries.
-    fn write(&mut self, entries: &[u8]) -> Result<(), SpillError> {
+    fn write(&mut self, entries: &[u8]) -> Result<(), ExternalSortError> {
         self.run.bytes += entries.len() as u64;
         self.out.write_all(entries).map_err(failed(&self.run.path, "written"))
     }
 
-    fn finish(self) -> Result<Run, SpillError> {
+    fn finish(self) -> Result<Run, ExternalSortError> {
         self.out.into_file().map_err(failed(&self.run.path, "written"))?;
         Ok(self.run)
     }
 }
 
-fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> SpillError {
-    move |error| SpillError { path: path.to_owned(), action, error }
-}
-
-/// Runs being read together, always the least entry of all.
-#[derive(Debug)]
-struct Merge {
-    runs: Vec<(Run, direct::Reader)>,
-    /// Each run's next entry but for its payload, which waits in the file. Runs are in order of arrival.
-    heads: BinaryHeap<Reverse<Head>>,
-}
-
-impl Merge {
-    fn open(
-        dir: &Path,
-        runs: impl IntoIterator<Item = Run, IntoIter: ExactSizeIterator>,
-        memory: usize,
-    ) -> Result<Self, SpillError> {
-        let runs = runs.into_iter();
-        // Two of each: what is taken, and what is read ahead.
-        let buffer = (memory / (2 * runs.len().max(1))).clamp(MIN_BUFFER, MAX_BUFFER);
-        let ahead = direct::Ahead::start().map_err(failed(dir, "read"))?;
-        let open = |run: Run| {
-            let open = File::open(&run.path).and_then(|file| direct::Reader::new(file, buffer, &ahead));
-            let reader = open.map_err(failed(&run.path, "read"))?;
-            Ok((run, reader))
-        };
-        let mut merge = Self { runs: runs.map(open).collect::<Result<_, _>>()?, heads: BinaryHeap::new() };
-        for run in 0..merge.runs.len() {
-            let head = read_head(&mut merge.runs[run], run)?;
-            merge.heads.extend(head.map(Reverse));
-        }
-        Ok(merge)
-    }
-
-    fn peek(&self) -> Option<Head> {
-        self.heads.peek().map(|head| head.0)
-    }
-
-    /// Goes on to the next entry and gives the payload of this one, whose length `out` has.
-    fn read(&mut self, out: &mut [u8]) -> Result<(), SpillError> {
-        let mut least = self.heads.peek_mut().expect("peeked");
-        let Head { run, len, .. } = least.0;
-        assert_eq!(len, out.len(), "a payload is read whole");
-        let (Run { path, .. }, input) = &mut self.runs[run];
-        input.read_exact(out).map_err(failed(path, "read"))?;
-        match read_head(&mut self.runs[run], run)? {
-            Some(next) => least.0 = next,
-            None => drop(PeekMut::pop(least)),
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Merge {
-    /// A disk may take long to free the blocks of a file, which it does once its name is gone and it is closed: nobody
-    /// waits for that.
-    fn drop(&mut self) {
-        let readers: Vec<_> = self.runs.drain(..).map(|(_, reader)| reader).collect();
-        // Without a thread they are closed at once.
-        let _ = thread::Builder::new().name("spill".into()).spawn(move || drop(readers));
-    }
-}
-
-/// The next header of a run, or `None` at its end.
-fn read_head((run, input): &mut (Run, direct::Reader), index: usize) -> Result<Option<Head>, SpillError> {
-    if run.bytes == 0 {
-        return Ok(None);
-    }
-    let (head, header) = if input.buffer().len() >= HEADER {
-        let (head, header) = head(input.buffer());
-        input.consume(header);
-        (head, header)
-    } else {
-        let mut header = [0; HEADER];
-        input.read_exact(&mut header[..WIDTHS]).map_err(failed(&run.path, "read"))?;
-        let len = widths(header[0], header[1]).iter().sum::<usize>();
-        input.read_exact(&mut header[WIDTHS..WIDTHS + len]).map_err(failed(&run.path, "read"))?;
-        head(&header)
-    };
-    let rest = (head.len as u64).checked_add(header as u64).and_then(|len| run.bytes.checked_sub(len));
-    run.bytes = rest.ok_or_else(|| failed(&run.path, "read")(io::ErrorKind::UnexpectedEof.into()))?;
-    Ok(Some(Head { run: index, ..head }))
+fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ExternalSortError {
+    move |error| ExternalSortError { path: path.to_owned(), action, error }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
     use proptest::prelude::*;
 
-    fn fill(spill: &mut Spill, entries: &[Entry]) {
+    fn fill(spill: &mut ExternalSort, entries: &[Entry]) {
         for entry in entries {
             spill.push(entry.hash, entry.line, &entry.payload).unwrap();
         }
@@ -619,7 +540,7 @@ mod tests {
     fn many_runs_merge_in_several_passes_into_one_order() {
         let dir = tempfile::tempdir().unwrap();
         let entries = entries(9000);
-        let mut spill = Spill::new(dir.path(), 1000, Order::Hash);
+        let mut spill = ExternalSort::new(dir.path(), 1000, Order::Hash);
         fill(&mut spill, &entries);
         assert!(files(dir.path()) > 3 * FAN_IN, "{} runs", files(dir.path()));
         assert_eq!((spill.count(), spill.max_payload()), (9000, 57));
@@ -633,8 +554,8 @@ mod tests {
     fn arrival_order_takes_one_file_or_none() {
         let dir = tempfile::tempdir().unwrap();
         let entries = entries(2000);
-        for (memory, runs) in [(1000, 1), (Spill::DEFAULT_MEMORY, 0)] {
-            let mut spill = Spill::new(dir.path(), memory, Order::Arrival);
+        for (memory, runs) in [(1000, 1), (ExternalSort::DEFAULT_MEMORY, 0)] {
+            let mut spill = ExternalSort::new(dir.path(), memory, Order::Arrival);
             fill(&mut spill, &entries);
             assert_eq!(files(dir.path()), runs);
             assert_eq!(spill.finish().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), entries);
@@ -651,7 +572,7 @@ mod tests {
             payload: payload.clone(),
         };
         let entries: Vec<Entry> = payloads.iter().enumerate().map(entry).collect();
-        let mut spill = Spill::new(dir.path(), 0, Order::Hash);
+        let mut spill = ExternalSort::new(dir.path(), 0, Order::Hash);
         fill(&mut spill, &entries);
         assert_eq!(spill.max_payload(), 100_000);
         assert_eq!(spill.finish().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), sorted(entries));
@@ -659,14 +580,14 @@ mod tests {
 
     #[test]
     fn nothing_pushed_gives_nothing_and_touches_no_disk() {
-        let mut none = Spill::new(Path::new("no/such/folder"), 1, Order::Hash).finish().unwrap();
+        let mut none = ExternalSort::new(Path::new("no/such/folder"), 1, Order::Hash).finish().unwrap();
         assert!(none.next().is_none());
     }
 
     #[test]
     fn files_go_when_their_owner_does() {
         let dir = tempfile::tempdir().unwrap();
-        let mut spill = Spill::new(dir.path(), 100, Order::Hash);
+        let mut spill = ExternalSort::new(dir.path(), 100, Order::Hash);
         fill(&mut spill, &entries(50));
         assert!(files(dir.path()) > 10);
         drop(spill);
@@ -675,14 +596,14 @@ mod tests {
 
     #[test]
     fn a_folder_or_file_that_is_gone_is_named_with_a_remedy() {
-        let mut spill = Spill::new(Path::new("no/such/folder"), 0, Order::Hash);
+        let mut spill = ExternalSort::new(Path::new("no/such/folder"), 0, Order::Hash);
         spill.push(1, 1, b"x").unwrap();
         spill.push(2, 2, b"y").unwrap();
         let error = spill.push(3, 3, b"z").unwrap_err();
         assert!(error.to_string().contains("no/such/folder can't be made"), "{error}");
 
         let dir = tempfile::tempdir().unwrap();
-        let mut spill = Spill::new(dir.path(), 1000, Order::Arrival);
+        let mut spill = ExternalSort::new(dir.path(), 1000, Order::Arrival);
         fill(&mut spill, &entries(500));
         spill.flush().unwrap();
         spill.settle().unwrap();
@@ -722,7 +643,7 @@ mod tests {
             };
             let entries: Vec<Entry> = keys.iter().enumerate().map(entry).collect();
             let dir = tempfile::tempdir().unwrap();
-            let mut spill = Spill::new(dir.path(), memory, Order::Hash);
+            let mut spill = ExternalSort::new(dir.path(), memory, Order::Hash);
             fill(&mut spill, &entries);
             prop_assert_eq!(spill.finish().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), sorted(entries));
         }

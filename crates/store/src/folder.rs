@@ -1,0 +1,164 @@
+//! The folder of a build: hidden while it is made, then put in its place in one step.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::manifest::{MANIFEST, Manifest};
+use crate::{StoreError, mapped, update};
+
+/// The folder in which a build works, removed unless it is published.
+pub(crate) struct Folder {
+    work: tempfile::TempDir,
+    /// Held while the build lives, so that others see it does.
+    _lock: File,
+    out: PathBuf,
+    /// Whether what is at the output may be replaced.
+    force: bool,
+    /// Of the database to be made: the one after that which it replaces.
+    pub(crate) epoch: u64,
+}
+
+/// The file in a build's folder that is locked while the build lives.
+pub(crate) const LOCK: &str = "building.lock";
+
+impl Folder {
+    pub(crate) fn create(out: &Path, force: bool) -> Result<Self, StoreError> {
+        if !force && out.symlink_metadata().is_ok() {
+            return Err(StoreError::Exists { path: out.into() });
+        }
+        let mut epoch = 1;
+        if force && out.symlink_metadata().is_ok() {
+            // Only a database is replaced: a mistyped --out must not cost a home folder.
+            match Manifest::read(out) {
+                Ok(old) => epoch = old.epoch.saturating_add(1),
+                Err(StoreError::Damaged { .. } | StoreError::UnknownScheme { .. })
+                    if Manifest::is_ours(out) => {}
+                Err(_) => {
+                    let out = out.display();
+                    return Err(StoreError::Unfit(format!(
+                        "{out} is no database, so --force won't replace it"
+                    )));
+                }
+            }
+            if let Some(other) = foreign_file(out) {
+                return Err(StoreError::Unfit(format!(
+                    "{} holds {other:?}, which is no file of a database, so --force won't replace it; move it away",
+                    out.display()
+                )));
+            }
+        }
+        let unfit = || StoreError::Unfit(format!("--out {} names no folder to make", out.display()));
+        let name = out.file_name().ok_or_else(unfit)?.to_string_lossy().into_owned();
+        let parent = match out.parent() {
+            Some(p) if !p.as_os_str().is_empty() => p.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        let io = |e| StoreError::io(&parent, "written to", e);
+        std::fs::create_dir_all(&parent).map_err(io)?;
+        let prefix = format!(".{name}.building-");
+        // One at a time: between making a folder and locking it, it looks like a dead build's.
+        let alone = File::open(&parent).and_then(|f| f.lock().map(|()| f));
+        sweep(&parent, &prefix);
+        let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(io)?;
+        let mut lock = File::create(work.path().join(LOCK)).map_err(io)?;
+        std::io::Write::write_all(&mut lock, std::process::id().to_string().as_bytes()).map_err(io)?;
+        lock.try_lock().map_err(|e| io(e.into()))?;
+        drop(alone);
+        Ok(Self { work, _lock: lock, out: out.into(), force, epoch })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.work.path()
+    }
+
+    /// Puts the folder where it belongs. Whoever looks sees the database that was there before or the new one,
+    /// and one of them whenever this process ends; where the system can't exchange two folders in one step there
+    /// is a moment between.
+    pub(crate) fn publish(self) -> Result<(), StoreError> {
+        let io = |e| StoreError::io(&self.out, "made", e);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // tempfile makes folders that only their owner may enter; a database is an ordinary folder.
+            std::fs::set_permissions(self.work.path(), std::fs::Permissions::from_mode(0o755)).map_err(io)?;
+        }
+        sync_folder(self.work.path()).map_err(io)?;
+        // An update of what is replaced ends first.
+        let _held = if self.force { update::lock(&self.out).ok() } else { None };
+        // Exchanged, the old database lies in the work folder, which goes when this value does.
+        let there = self.out.symlink_metadata().is_ok();
+        if there && !self.force {
+            // It came while the build ran.
+            return Err(StoreError::Exists { path: self.out.clone() });
+        }
+        if !there || !mapped::exchange(self.work.path(), &self.out).map_err(io)? {
+            if there {
+                std::fs::rename(&self.out, self.work.path().join("old")).map_err(io)?;
+            }
+            mapped::rename_new(self.work.path(), &self.out).map_err(|e| match e.kind() {
+                std::io::ErrorKind::AlreadyExists => StoreError::Exists { path: self.out.clone() },
+                _ => io(e),
+            })?;
+        }
+        let _ = std::fs::remove_file(self.out.join(LOCK));
+        let _ = std::fs::remove_dir_all(self.out.join("old"));
+        let _ = sync_folder(self.parent());
+        Ok(())
+    }
+
+    fn parent(&self) -> &Path {
+        self.work.path().parent().expect("made in a folder")
+    }
+}
+
+/// Makes a folder's names last.
+pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+}
+
+/// A file of a folder that no database has.
+fn foreign_file(dir: &Path) -> Option<String> {
+    let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    names.map(|e| e.file_name().to_string_lossy().into_owned()).find(|name| {
+        name != MANIFEST
+            && name != LOCK
+            && name != update::WORK
+            && ![".shard", ".sums", ".hint", ".state", ".seeds", ".log"]
+                .iter()
+                .any(|ending| name.ends_with(ending))
+    })
+}
+
+/// Removes what killed builds left: folders of this prefix whose lock nobody holds, or that have none: a living
+/// build's has one from its first moment to its last. The parent is locked meanwhile.
+fn sweep(parent: &Path, prefix: &str) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(prefix) {
+            continue;
+        }
+        let free = match File::open(entry.path().join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+        };
+        if free {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Removes the working folder of a build to `out` that this process runs and is about to leave by exiting: for a
+/// signal's handler, when the build waits for a row that doesn't come.
+pub fn abandon(out: &Path) {
+    let (Some(name), parent) = (out.file_name(), out.parent()) else { return };
+    let parent = parent.filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let prefix = format!(".{}.building-", name.to_string_lossy());
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let ours = || {
+            std::fs::read(entry.path().join(LOCK))
+                .is_ok_and(|pid| pid == std::process::id().to_string().as_bytes())
+        };
+        if entry.file_name().to_string_lossy().starts_with(&prefix) && ours() {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
