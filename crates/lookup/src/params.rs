@@ -272,4 +272,18 @@ mod tests {
         ];
         assert!(others.iter().all(|p| p.digest() != base.digest()));
     }
+
+    /// What databases, hints and messages that exist say: name, geometry, and dimension, deviation and plaintext modulus.
+    #[test]
+    fn digests_stay_what_they_were() {
+        for scheme in [simple(), double()] {
+            let mut hasher = blake3::Hasher::new_derive_key("blindcore lookup parameters v1");
+            hasher.update(scheme.name().as_bytes());
+            for number in [2u64, 3, 5, 1024, 11, 256] {
+                hasher.update(&number.to_le_bytes());
+            }
+            let params = Params::new(scheme, geometry(2, 3, 5)).unwrap();
+            assert_eq!(params.digest(), *hasher.finalize().as_bytes());
+        }
+    }
 }
