@@ -102,8 +102,10 @@ async fn a_table_of_keys_alone_says_who_is_in_it() {
 async fn fifty_clients_on_two_tables() {
     let rows = people(200);
     let plain: Vec<Vec<Value>> = (0..300).map(|i| vec![Value::Int(i), Value::Text("x".repeat(9))]).collect();
-    let (people, plain_table) =
-        (keyed("people", 1, crate::common::simple(), 4, &rows), unkeyed("plain", 9, crate::common::simple(), &plain));
+    let (people, plain_table) = (
+        keyed("people", 1, crate::common::simple(), 4, &rows),
+        unkeyed("plain", 9, crate::common::simple(), &plain),
+    );
     let server = Running::start(&[&people, &plain_table]).await;
     let (rows, plain) = (std::sync::Arc::new(rows), std::sync::Arc::new(plain));
     let mut clients = tokio::task::JoinSet::new();

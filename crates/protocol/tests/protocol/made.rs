@@ -142,10 +142,11 @@ impl Made {
             .collect();
         let depth = self.records.proofs.map(|p| p.depth);
         let proofs = |kind| depth.map(|depth| (kind, depth));
-        let (records, seeds) = by_key(&salt, beside(self.records.params.scheme), 2, &payloads, proofs(PartKind::Changes));
+        let (records, seeds) =
+            by_key(&salt, beside(self.records.params.scheme), 2, &payloads, proofs(PartKind::Changes));
         let before = &self.description;
-        let new_keys =
-            (!added.is_empty() && self.keys.is_some()).then(|| key_slots(beside(self.records.params.scheme), added, proofs(PartKind::NewKeys)));
+        let new_keys = (!added.is_empty() && self.keys.is_some())
+            .then(|| key_slots(beside(self.records.params.scheme), added, proofs(PartKind::NewKeys)));
         let description = TableDescription::new(TableContent {
             name: before.name().into(),
             epoch,

@@ -400,7 +400,7 @@ proptest! {
 
     #[test]
     fn any_numbers_are_refused_or_hold(
-        scheme in -1i32..4,
+        scheme in 0u32..4,
         record_bytes in prop_oneof![0u64..100, any::<u64>()],
         groups in prop_oneof![0u64..100, any::<u64>()],
         columns in prop_oneof![0u64..100, any::<u64>()],
