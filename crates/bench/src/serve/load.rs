@@ -256,7 +256,7 @@ pub(super) async fn phase(
     all.shutdown().await;
     let mut waits = std::mem::take(&mut *shared.waits.lock().unwrap_or_else(PoisonError::into_inner));
     waits.sort_by(f64::total_cmp);
-    anyhow::ensure!(pass.len() > 0, "there was no pass; say more --seconds");
+    anyhow::ensure!(!pass.is_empty(), "there was no pass; say more --seconds");
     Ok(Phase { waits, pass: pass.median(), counts: shared.counts.clone() })
 }
 

@@ -148,7 +148,7 @@ async fn measured(
             may,
         ),
     ]);
-    if quiet.len() > 0 {
+    if !quiet.is_empty() {
         let what = "the same as the first when nobody attacks";
         rows.push(row("lookup.quiet.p99", what, "s", quiet, "its share of passes", share));
     }
