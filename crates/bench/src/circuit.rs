@@ -80,7 +80,7 @@ struct Bench<'a> {
     progress: &'a mut dyn Progress,
     rows: Vec<Row>,
     notes: Vec<String>,
-    /// Blocks a second of AES alone.
+    /// Blocks per second of AES alone.
     aes: f64,
 }
 
@@ -385,7 +385,7 @@ impl Bench<'_> {
         let garbling = self.rows.iter().find(|r| r.id == "circuit.garble.sha256.1t");
         let of =
             garbling.map_or(f64::NAN, |r| r.value.median() * figure("gates_per_and").unwrap_or(f64::NAN));
-        self.row("circuit.stream.rate", "their gates a second", "M gates/s", 1, rate, "garbling alone", of);
+        self.row("circuit.stream.rate", "their gates per second", "M gates/s", 1, rate, "garbling alone", of);
         Ok(())
     }
 }

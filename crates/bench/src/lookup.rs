@@ -377,7 +377,7 @@ fn disk(
     Ok((rows, streamed.reader().to_owned()))
 }
 
-/// Bytes a second at which fio reads the same file, where it is installed.
+/// Bytes per second at which fio reads the same file, where it is installed.
 fn fio(file: &File) -> Option<f64> {
     #[cfg(target_os = "linux")]
     {

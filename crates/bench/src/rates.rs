@@ -26,15 +26,15 @@ const HINT_ROWS: [usize; 3] = [1024, 8192, 32_768];
 const COLUMNS: usize = 8192;
 /// Columns of the tables that it is measured with for rows, and rows of the other.
 const FEW: usize = 64;
-/// All of it is measured so many times over: a machine that others share is slow for seconds on end, with quick moments
-/// between, of which many short looks see the same share at every size.
+/// Number of sweeps over all figures: a shared machine is slow for seconds on end, with quick moments between, and many
+/// short sweeps see the same share of these at every size.
 const SWEEPS: u32 = 32;
 /// What each figure may take of a sweep. One that takes longer is measured in fewer of them.
 const EACH: Duration = Duration::from_millis(25);
 /// However long it takes, a figure is measured so often in the first sweep, since one moment may be a slow one, and a size that
 /// is found too slow leaves out all that are larger.
 const LEAST_TIMES: usize = 3;
-/// And once more in every so many of the others: seconds on end may be slow.
+/// It is measured once more in every `SPREAD`th sweep, because seconds on end may be slow.
 const SPREAD: u32 = 4;
 /// A pass of one query comes after as much idleness: a server's threads sleep when a lookup comes alone, longer than they
 /// linger.
@@ -151,7 +151,7 @@ fn curve(matrices: &[Matrix], figure: impl Fn(&Matrix) -> Option<&Figure>) -> Cu
     Curve(matrices.iter().filter_map(point).collect())
 }
 
-/// A square matrix of random bytes, with who answers from it.
+/// A square matrix of random bytes, with the server that answers from it.
 struct Matrix {
     params: Params,
     database: SharedBytes,

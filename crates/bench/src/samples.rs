@@ -21,7 +21,7 @@ impl Samples {
     /// Times `f` repeatedly for `least`, at least once; the mean is one sample.
     ///
     /// # Errors
-    /// The first of `f`, whose run is no sample.
+    /// The first error of `f`; its run is not a sample.
     pub fn time_for<E>(&mut self, least: Duration, mut f: impl FnMut() -> Result<(), E>) -> Result<(), E> {
         let start = Instant::now();
         for times in 1u32.. {
@@ -47,8 +47,8 @@ impl Samples {
         self.0.is_empty()
     }
 
-    /// The mean of the quickest quarter; there is a sample. Other work on a machine only adds to a time, and so do cold caches,
-    /// but on one that never rests the one moment when it did is of no use to anybody.
+    /// The mean of the quickest quarter; there is a sample. Other work on a machine and cold caches only add to
+    /// a time, so slow samples say little; the single quickest one says little about a machine that is never idle.
     #[must_use]
     pub fn quickest_quarter(&self) -> f64 {
         let sorted = self.sorted();

@@ -24,7 +24,7 @@ const OUTPUTS: usize = 1024;
 const TIMES: u32 = 1 << 16;
 /// Ciphertexts of a batch, whose rows stay in the L2.
 const BATCH: usize = 256;
-/// What PH-EPU's chip does: 4096-bit Montgomery multiplications a second in its MAC mode (Fig. 15.4.7).
+/// What PH-EPU's chip does: 4096-bit Montgomery multiplications per second in its MAC mode (Fig. 15.4.7).
 const CHIP: f64 = 68e6;
 
 /// What is measured, and beside what.
@@ -59,7 +59,7 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     Ok(Report { rows, settings, notes: Vec::new() })
 }
 
-/// What a peer measured: its name, an id, operations a second.
+/// What a peer measured: its name, an id, operations per second.
 type Peer = (String, String, f64);
 
 /// Runs every program in `folder`; each prints `{"peer": name, "rows": [{"id": ..., "value": ...}]}`.
@@ -113,7 +113,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// `count` of something in every run of `work`, a second; the first run is not counted.
+    /// `count` things in every run of `work`, per second; the first run is not counted.
     fn rate<T>(
         &mut self,
         label: &str,

@@ -48,7 +48,7 @@ pub(crate) enum Command {
     Tables(Tables),
     /// Say what a table would cost to serve and to look up, before it is built
     Plan(Plan),
-    /// Make a token, which shows a server who asks
+    /// Make a token, which identifies a client to a server
     Token(Token),
     /// Say what this machine can do, what blindcore would use, and why
     Doctor(Doctor),
@@ -486,7 +486,7 @@ Examples:
   blindcore hw run lookup people.db --key ada@example.org --device rtl:onionchopper-lwe
 
 DIR is a database that `blindcore db build` made; small ones are best, for some 500,000 clocks are simulated
-a second. The chips come from `make -C hw libraries`, which also installs what it needs.")]
+per second. The chips come from `make -C hw libraries`, which also installs what it needs.")]
     Lookup(HwLookup),
     /// A real circuit on SIFO's overlay: its clocks, its tables, the same bits as the CPU's
     Circuit(HwCircuit),

@@ -94,7 +94,7 @@ impl Config {
             }
             Err(e) => anyhow::bail!("settings file {} can't be read: {e}; check --config", path.display()),
             Ok(m) if !m.is_file() => {
-                anyhow::bail!("settings file {} is no ordinary file; check --config", path.display())
+                anyhow::bail!("settings file {} is not an ordinary file; check --config", path.display())
             }
             Ok(m) => m.len(),
         };

@@ -153,7 +153,7 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
     };
     if options.sign.is_none() && Manifest::read(&options.dir).is_ok_and(|m| m.signed.is_some()) {
         output::note(
-            "note: the epoch before is signed and this one is not (--sign); who trusts the key takes no other",
+            "note: the epoch before is signed and this one is not (--sign); clients that trust the key will refuse it",
         );
     }
     let again = options.follow.is_some() && !args.once;
@@ -181,7 +181,7 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
                 }
             }
             Err(_) if again && interrupted.load(Ordering::Relaxed) => return Ok(Outcome::Done),
-            // A source that is away for a while, after it was there, is no reason to stop following it. It is said
+            // A source that was there and is away for a while does not end the following of it. It is said
             // once.
             Err(error @ StoreError::Source(_)) if again && read => {
                 if !std::mem::replace(&mut failed, true) {

@@ -17,7 +17,7 @@ use crate::output::{self, Bar};
 use crate::sum::files::NewFile;
 use crate::{Outcome, args, token};
 
-/// Keys of a file are looked up so many at a time, so that progress shows and memory stays bounded.
+/// Keys of a file that are looked up at a time, so that progress shows and memory stays bounded.
 const BATCH: usize = 256;
 /// The longest line of a file of keys, its end not counted.
 const MAX_LINE: usize = blindcore_wire::codec::MAX_KEY_BYTES;
@@ -202,7 +202,7 @@ fn write_value(out: &Path, values: &[(Arc<str>, blindcore_wire::Value)]) -> anyh
     Ok(())
 }
 
-/// Every line of a file; an empty line is no key, so it is skipped.
+/// Every line of a file; empty lines are skipped.
 fn read_keys(path: &Path) -> anyhow::Result<Vec<String>> {
     let named = path.display();
     let mut input: Box<dyn BufRead> = if path == Path::new("-") {

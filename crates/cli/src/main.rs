@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(e) => {
             let _ = e.print();
-            // Help and version are no errors.
+            // Help and version are not errors.
             return if e.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
         }
     };

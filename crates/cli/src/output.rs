@@ -40,7 +40,7 @@ pub(crate) fn error(error: &anyhow::Error) {
     note(&format!("blindcore: {shown}"));
 }
 
-/// Whether whoever read our stdout has gone, which is nothing to complain about.
+/// Whether the reader of our stdout is gone, which is not an error to report.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

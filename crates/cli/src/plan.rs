@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use blindcore_bench::machine;
 use blindcore_lookup::{MAX_GATHER, SchemeChoice};
-use blindcore_model::{Costs, Prices, Question, Rates, Table};
-use blindcore_units::{count, duration, figure, seconds, size};
+use blindcore_model::{Prices, Question, Rates};
+use blindcore_units::{duration, size};
 
 use crate::args::DeviceArgs;
 use crate::config::Config;
@@ -123,7 +123,7 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
     if args.json {
         output::json(&plan.json())?;
     } else {
-        output::print(&text(&plan))?;
+        output::print(&plan.text())?;
     }
     Ok(Outcome::Done)
 }
@@ -218,7 +218,7 @@ fn read_rates(path: &Path) -> anyhow::Result<Rates> {
     let meta = std::fs::metadata(path).with_context(|| format!("--rates {named} can't be read"))?;
     anyhow::ensure!(
         meta.is_file() && meta.len() <= MAX_RATES_BYTES,
-        "--rates {named} is no file of rates; make one with --save-rates"
+        "--rates {named} is not a file of rates; make one with --save-rates"
     );
     let text = std::fs::read_to_string(path).with_context(|| format!("--rates {named} can't be read"))?;
     Rates::parse(&text)
@@ -238,84 +238,6 @@ fn save_rates(rates: &Rates, path: &Path) -> anyhow::Result<()> {
     };
     write().with_context(|| format!("--save-rates {named} can't be written"))?;
     Ok(())
-}
-
-/// The plan as a table for people.
-fn text(plan: &blindcore_model::Plan) -> String {
-    let q = &plan.question;
-    let found = match q.key_bytes {
-        Some(bytes) => {
-            format!("found by a key of up to {bytes} B{}", if q.directory { " or by number" } else { "" })
-        }
-        None => "found by number".into(),
-    };
-    let mut text = format!(
-        "{} rows of up to {}, {found}\n{} clients with {} lookups each in an epoch of {}; {} Mbit/s up, {} down\n\
-         rates of {} on {}, {} threads\n\n",
-        count(q.rows),
-        output::bytes(q.record_bytes),
-        count(q.clients),
-        count(q.queries),
-        seconds(q.epoch),
-        q.up / 1e6,
-        q.down / 1e6,
-        plan.rates.processor,
-        plan.rates.device,
-        plan.rates.threads
-    );
-    let mut row = |name: &str, of: &dyn Fn(&Table, &Costs) -> String| {
-        text += &format!("{name:30}");
-        for candidate in &plan.candidates {
-            let cell = candidate.of.as_ref().map_or("-".into(), |(table, costs)| of(table, costs));
-            text += &format!("  {cell:<34}");
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-    };
-    row("", &|t, _| {
-        let mark =
-            if t.records.scheme == plan.candidates[plan.chosen].scheme { " (db build takes it)" } else { "" };
-        format!("{}{mark}", t.records.scheme.title())
-    });
-    if plan.candidates.iter().any(|c| c.of.as_ref().is_ok_and(|(t, _)| t.blocks > 1)) {
-        row("a record", &|t, _| format!("{} blocks of {} B", t.blocks, t.block_bytes));
-    }
-    row("matrix, rows x columns", &|t, _| {
-        format!("{} x {}", count(t.records.geometry.rows() as u64), count(t.records.geometry.columns as u64))
-    });
-    row("security", &|t, _| format!("{} bits", t.records.security().map_or(0.0, |s| s.bits)));
-    row("a lookup fails", &|_, c| format!("less than once in 2^{}", c.failure_log2.min(128.0).floor()));
-    row("hint, once an epoch", &|_, c| {
-        format!("{}, {}", output::bytes(c.hint_bytes), seconds(c.hint_seconds))
-    });
-    row("query", &|_, c| format!("{}, {}", output::bytes(c.query_bytes), seconds(c.query_seconds)));
-    row("answer", &|_, c| format!("{}, {}", output::bytes(c.answer_bytes), seconds(c.answer_seconds)));
-    row("client before, after", &|_, c| {
-        format!("{}, {}", seconds(c.prepare_seconds), seconds(c.decode_seconds))
-    });
-    row("server, a lookup alone", &|_, c| seconds(c.server_seconds));
-    row(&format!("server, one of {} in a pass", q.gather), &|_, c| seconds(c.server_seconds_gathered));
-    row("a lookup with its hint's share", &|_, c| seconds(c.wait_seconds));
-    row("server's memory", &|_, c| output::bytes(c.memory_bytes));
-    row("server's disk", &|_, c| output::bytes(c.disk_bytes));
-    row("build", &|_, c| seconds(c.build_seconds.total()));
-    row("  read, lay out, hint", &|_, c| {
-        let b = &c.build_seconds;
-        format!("{}, {}, {}", seconds(b.read), seconds(b.fill), seconds(b.hint))
-    });
-    row("a million lookups cost", &|_, c| figure(c.million.total));
-    row("  cores, memory", &|_, c| format!("{}, {}", figure(c.million.passes), figure(c.million.memory)));
-    row("  traffic, builds", &|_, c| format!("{}, {}", figure(c.million.traffic), figure(c.million.builds)));
-    text += &format!("\n{}\n", plan.reason());
-    for note in plan.advice().into_iter().chain(plan.notes()) {
-        text += &format!("{note}\n");
-    }
-    let p = &q.prices;
-    text += &format!(
-        "prices: {} a core-hour, {} a GB of memory for a month, {} a GB of traffic (--price-core-hour and so on)\n",
-        p.core_hour, p.gb_month, p.gb
-    );
-    text
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ fn metrics_address(text: &str) -> anyhow::Result<SocketAddr> {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
     }
     text.parse().map_err(|_| {
-        anyhow::anyhow!("--metrics {text:?} is no port and no address; say 9100 or 127.0.0.1:9100")
+        anyhow::anyhow!("--metrics {text:?} is neither a port nor an address; say 9100 or 127.0.0.1:9100")
     })
 }
 
@@ -153,7 +153,7 @@ impl Hangup {
     fn reload(self, _: Reloader) {}
 }
 
-/// A text file of at most so many bytes.
+/// A text file of at most `limit` bytes.
 pub(crate) fn read_small(path: &Path, limit: u64) -> anyhow::Result<String> {
     let mut text = String::with_capacity(limit.min(1 << 16) as usize);
     std::fs::File::open(path)
@@ -166,7 +166,7 @@ pub(crate) fn read_small(path: &Path, limit: u64) -> anyhow::Result<String> {
 pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
     let remedy = "give an address and a port, such as 127.0.0.1:7700";
     text.to_socket_addrs()
-        .map_err(|e| anyhow::anyhow!("--listen {text:?} is no address: {e}; {remedy}"))?
+        .map_err(|e| anyhow::anyhow!("--listen {text:?} is not an address: {e}; {remedy}"))?
         .next()
         .with_context(|| format!("--listen {text:?} names no address; {remedy}"))
 }
@@ -174,7 +174,7 @@ pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
 pub(crate) fn log_to_stderr(json: bool) {
     let filter = tracing_subscriber::EnvFilter::try_from_env("BLINDCORE_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    // Who reads the log may go away; the server stays.
+    // The server stays if the reader of its log goes away.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -1,4 +1,4 @@
-//! `blindcore token`: what shows a server who asks.
+//! `blindcore token`: makes tokens, which identify clients to a server.
 
 use std::path::Path;
 

@@ -12,12 +12,12 @@ use crate::rates::Rates;
 const MONTH: f64 = 365.0 * 86_400.0 / 12.0;
 /// Memory of a server beside its tables.
 const SERVER_BYTES: u64 = 16 << 20;
-/// Databases are copied to pages of so many bytes.
+/// Bytes of the pages that databases are copied to.
 const PAGE_BYTES: u64 = 2 << 20;
-/// A database is rebuilt after so many epochs, at most.
+/// The most epochs after which a database is rebuilt.
 const MAX_EPOCHS: u64 = 64;
 
-/// A table, and who looks what up in it.
+/// A table, its clients, and what things cost.
 #[derive(Clone, Debug, Serialize)]
 pub struct Question {
     /// Rows, at least 1.
@@ -31,9 +31,9 @@ pub struct Question {
     /// Whether slots carry proofs.
     #[serde(skip)]
     pub proofs: ProofChoice,
-    /// Bits a second from a client.
+    /// Bits per second from a client.
     pub up: f64,
-    /// Bits a second to a client.
+    /// Bits per second to a client.
     pub down: f64,
     /// Lookups of a client in an epoch, at least 1.
     pub queries: u64,
@@ -140,7 +140,7 @@ impl Build {
 /// Lookups spread evenly over an epoch.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Load {
-    /// Lookups a second.
+    /// Lookups per second.
     pub lookups: f64,
     /// Queries that come while a pass is made, so are gathered in the next.
     pub gathered: usize,
@@ -174,7 +174,7 @@ pub struct Changes {
     pub rows: u64,
     /// Bytes that a client moves an epoch, in the mean.
     pub bytes: u64,
-    /// Bytes where the database is built anew each epoch.
+    /// Bytes where the database is rebuilt in each epoch.
     pub bytes_anew: u64,
 }
 
@@ -244,7 +244,7 @@ impl Table {
 
         let lookups = question.clients as f64 * question.queries as f64 / question.epoch;
         let servers = (lookups * server_seconds_gathered).ceil().max(1.0);
-        // As many as come while a pass of so many is made.
+        // Queries that arrive during a pass of `queries`.
         let arrive = |queries: usize| lookups / servers * blocks as f64 * pass(rates, &records, queries);
         let gathered = (own..=gather).find(|m| *m as f64 >= arrive(*m)).unwrap_or(gather);
         let busy = (lookups / servers * each(gathered)).min(1.0);
@@ -322,7 +322,7 @@ impl Table {
     }
 
     /// How long a database is best kept, as far as a client's bytes go, when the rows that change are looked up in a
-    /// table of their own beside it. Nothing where none change, or where building anew is best.
+    /// table of their own beside it. `None` where no row changes, or where rebuilding each epoch is best.
     #[must_use]
     pub fn changes(&self, question: &Question) -> Option<Changes> {
         let changed = (question.changed * question.rows as f64).ceil() as u64;
@@ -364,7 +364,7 @@ fn preprocessing(rates: &Rates, params: &Params) -> f64 {
     params.preprocessing().iter().map(seconds).sum()
 }
 
-/// Seconds of a pass that answers so many queries, over all operands.
+/// Seconds of a pass that answers `queries` queries, over all operands.
 fn pass(rates: &Rates, params: &Params, queries: usize) -> f64 {
     let operands = params.operands();
     let seconds =
@@ -467,7 +467,7 @@ mod tests {
         for load in [few.load, some.load, many.load] {
             assert!((0.0..=1.0).contains(&load.busy) && load.gathered <= 16, "{load:?}");
         }
-        // Memory is paid for by the month, whoever asks.
+        // Memory is paid for by the month, whatever the load.
         times(few.million.memory, some.million.memory, 20.0);
     }
 

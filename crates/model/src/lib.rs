@@ -8,6 +8,7 @@
 mod cost;
 mod plan;
 pub mod rates;
+mod text;
 
 pub use cost::{Build, Changes, Costs, Load, Million, Prices, Question, Table};
 pub use plan::{Candidate, Plan};

@@ -119,26 +119,26 @@ impl Plan {
         }
         let load = &costs.load;
         notes.push(format!(
-            "{} lookups a second: {} in a pass, {:.1} % of the time of {} like this one",
+            "{} lookups per second: {} in a pass, {:.1} % of the time of {} like this one",
             figure(load.lookups),
             if load.gathered == 1 { "one query".into() } else { format!("{} queries", load.gathered) },
             100.0 * load.busy,
             if load.servers == 1.0 { "one machine".into() } else { format!("{} machines", load.servers) }
         ));
         if self.memory_bytes.is_some_and(|memory| costs.memory_bytes > memory / 10 * 9) {
-            notes.push("this machine has not that much memory".into());
+            notes.push("this machine does not have that much memory".into());
         }
         notes.push(match table.changes(q) {
             Some(c) => format!(
                 "with changed rows looked up beside it, a database is best built every {} epochs (up to {} rows beside \
-                 it): a client moves {} an epoch, and {} where it is built in each",
+                 it): a client moves {} an epoch, and {} where it is rebuilt in each",
                 c.epochs,
                 count(c.rows),
                 bytes(c.bytes),
                 bytes(c.bytes_anew)
             ),
             None if q.changed == 0.0 => "no row changes, so the hint of one epoch serves the next".into(),
-            None => "so much changes that the database is best built anew each epoch".into(),
+            None => "so many rows change that the database is best rebuilt in each epoch".into(),
         });
         notes
     }

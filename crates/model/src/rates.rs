@@ -19,9 +19,9 @@ pub struct Rates {
     pub device: String,
     /// Its threads.
     pub threads: usize,
-    /// Seconds of a pass over so many bytes of a matrix, for rising numbers of queries in it, from 1 on.
+    /// Seconds of a pass by bytes of the matrix, for rising numbers of queries, from 1 on.
     pub passes: Vec<Pass>,
-    /// Seconds to compute the hint of so many bytes.
+    /// Seconds to compute a hint, by bytes of the matrix.
     pub hint: Curve,
     /// What a client computes, on one thread.
     pub client: ClientRates,
@@ -31,7 +31,7 @@ pub struct Rates {
     pub keyed: Ingest,
 }
 
-/// A pass over a matrix that answers so many queries.
+/// A pass over a matrix for one number of queries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pass {
@@ -47,7 +47,7 @@ pub struct Pass {
 pub struct ClientRates {
     /// A column of the matrix, when a query is prepared.
     pub column: f64,
-    /// So many rows of the hint, when a query is prepared.
+    /// Rows of the hint, when a query is prepared: seconds by their number.
     pub rows: Curve,
     /// A byte of an answer, when it is decoded.
     pub answer_byte: f64,
@@ -177,7 +177,7 @@ impl Rates {
             && curves.all(Curve::check)
             && numbers.iter().all(|n| n.is_finite() && *n >= 0.0);
         drop(curves);
-        if sound { Ok(rates) } else { Err("a number in it is none that was measured".into()) }
+        if sound { Ok(rates) } else { Err("a number in it is out of the range of measurements".into()) }
     }
 }
 
@@ -248,12 +248,12 @@ pub(crate) mod tests {
             assert!(why.contains(words), "{why}");
         };
         refuse("\"version\":1", "\"version\":2", "version is 2");
-        refuse("\"queries\":1,", "\"queries\":2,", "none that was measured");
-        refuse("\"queries\":16", "\"queries\":64", "none that was measured");
-        refuse("\"threads\":2", "\"threads\":0", "none that was measured");
-        refuse("\"column\":1e-6", "\"column\":-1e-6", "none that was measured");
-        refuse("[1000000.0,0.01]", "[1000000.0,0.0]", "none that was measured");
-        refuse("[1000000.0,0.01]", "[2e9,0.01]", "none that was measured");
+        refuse("\"queries\":1,", "\"queries\":2,", "out of the range of measurements");
+        refuse("\"queries\":16", "\"queries\":64", "out of the range of measurements");
+        refuse("\"threads\":2", "\"threads\":0", "out of the range of measurements");
+        refuse("\"column\":1e-6", "\"column\":-1e-6", "out of the range of measurements");
+        refuse("[1000000.0,0.01]", "[1000000.0,0.0]", "out of the range of measurements");
+        refuse("[1000000.0,0.01]", "[2e9,0.01]", "out of the range of measurements");
         refuse("\"hint\"", "\"hints\"", "hints");
         assert!(Rates::parse("").is_err());
         assert!(Rates::parse("{\"version\":1}").is_err());

@@ -1,4 +1,4 @@
-//! Who may ask: tokens, and the certificates that new connections are encrypted with; both can change while a server runs.
+//! Access: tokens, and the certificates that new connections are encrypted with; both can change while a server runs.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -52,14 +52,16 @@ impl Tokens {
                 (None, ..) => continue,
                 (Some(name), Some(digest), None) => (name, digest),
                 _ => {
-                    return fail("it is no NAME and DIGEST; `blindcore token NAME` makes such a line".into());
+                    return fail(
+                        "it is not NAME and DIGEST; `blindcore token NAME` makes such a line".into(),
+                    );
                 }
             };
             if let Err(why) = check_name(name) {
                 return fail(why);
             }
             let Ok(digest) = blake3::Hash::from_hex(digest) else {
-                return fail("its second word is no digest of 64 hexadecimal digits".into());
+                return fail("its second word is not a digest of 64 hexadecimal digits".into());
             };
             if !names.insert(name) {
                 return fail(format!("{name} is there already; name each token once"));
@@ -73,7 +75,8 @@ impl Tokens {
             tokens.push((name.into(), *digest.as_bytes()));
         }
         if tokens.is_empty() {
-            let why = "there is no token, and nobody could ask; `blindcore token NAME` makes one".to_owned();
+            let why =
+                "there are no tokens, so no client could ask; `blindcore token NAME` makes one".to_owned();
             return Err(TokensError { line: 1, why });
         }
         Ok(Self(tokens))
@@ -153,7 +156,7 @@ impl Access {
         let Some(shown) = request.headers().get(AUTHORIZATION) else {
             return Err(Refusal::new(
                 Reason::Unauthorized,
-                "this server answers to those who have a token; send one as Authorization: Bearer TOKEN (--token-file)",
+                "this server answers only requests with a token; send one as Authorization: Bearer TOKEN (--token-file)",
             ));
         };
         let token = match shown.as_bytes().split_at_checked(7) {
@@ -201,7 +204,7 @@ pub(crate) fn is_grpc<B>(request: &http::Request<B>) -> bool {
     request.headers().get(CONTENT_TYPE).is_some_and(|t| t.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// A refusal in the words of whoever asked.
+/// A refusal in the protocol of its request.
 pub(crate) fn answer(refusal: Refusal, grpc: bool) -> Response {
     if grpc {
         refusal.status().into_http::<tonic::body::Body>().map(axum::body::Body::new)
@@ -226,11 +229,11 @@ mod tests {
         }
         let long = "x".repeat(65);
         for (text, line, words) in [
-            ("# nobody\n".to_owned(), 1, "there is no token"),
-            (format!("{ada}\nbob"), 2, "no NAME and DIGEST"),
-            (format!("{ada} more"), 1, "no NAME and DIGEST"),
-            (format!("{ada}\nbob {}", "g".repeat(64)), 2, "no digest"),
-            (format!("{ada}\nbob abc"), 2, "no digest"),
+            ("# nobody\n".to_owned(), 1, "there are no tokens"),
+            (format!("{ada}\nbob"), 2, "not NAME and DIGEST"),
+            (format!("{ada} more"), 1, "not NAME and DIGEST"),
+            (format!("{ada}\nbob {}", "g".repeat(64)), 2, "not a digest"),
+            (format!("{ada}\nbob abc"), 2, "not a digest"),
             (format!("{ada}\n{ada}"), 2, "ada is there already"),
             (format!("{ada}\n{}", ada.replace("ada", "eve")), 2, "somebody else's"),
             (ada.replace("ada", &long), 1, "1 to 64"),

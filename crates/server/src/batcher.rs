@@ -7,7 +7,7 @@
 //!   client C: c0        ┘   (bounded)            pass 2: a1 a2 ...        A's first is answered
 //! ```
 //!
-//! One thread a part: a pass uses the whole device, so a second one would only slow both. A request whose
+//! One thread for each part: a pass uses the whole device, so a second one would only slow both. A request whose
 //! client went away is dropped before it is computed. Where too many wait, the client that has most of them gives
 //! way to those that have fewer, so that nobody can fill the queue for everybody.
 
@@ -41,7 +41,7 @@ pub(crate) struct Reply {
 struct Job {
     client: u64,
     queries: VecDeque<Bytes>,
-    /// What the request holds is held as long as its queries are here, whoever went away.
+    /// The request's memory is held as long as its queries are here, even if the client went away.
     _guard: Option<Guard>,
     reply: oneshot::Sender<Result<Reply, Refusal>>,
     asked: Instant,
@@ -326,7 +326,7 @@ fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
     let mut complete = Vec::new();
     let mut queue = shared.lock();
     for (at, (id, answer)) in ids.iter().zip(answers).enumerate() {
-        // Who gave way meanwhile isn't there any more.
+        // Requests that gave way meanwhile are gone.
         let Some(job) = queue.jobs.get_mut(id) else { continue };
         job.answers.push(answer);
         if !ids[..at].contains(id) {

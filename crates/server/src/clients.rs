@@ -1,6 +1,6 @@
 //! What one client may take of a server, so that there is something left for the others.
 //!
-//! A client is whoever shows one token or, where none is asked for, whoever comes from one address; of IPv6 the network of
+//! A client is a token or, where none is asked for, an address; of IPv6 the network of
 //! 64 bits, for its owner has all addresses in it.
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use crate::state::REQUEST_SLACK;
 /// Clients that are remembered though nothing of theirs is under way.
 const MAX_AT_REST: usize = 1 << 16;
 
-/// Who somebody is.
+/// What identifies a client.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ClientId {
     Token(Arc<str>),
@@ -172,7 +172,7 @@ impl Client {
     }
 }
 
-/// Everybody who asks, or asked lately.
+/// Clients with requests now or lately.
 pub(crate) struct Clients {
     waiting_limit: usize,
     memory_limit: Arc<AtomicUsize>,
@@ -185,7 +185,7 @@ impl Clients {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             waiting_limit: config.waiting_per_client,
-            // Who may have all of it is bounded by the whole alone.
+            // Where one client may have all of it, only the total limits it.
             memory_limit: Arc::new(AtomicUsize::new(match config.memory_of_client() {
                 all if all >= config.memory_bytes => usize::MAX,
                 some => some,
@@ -196,7 +196,7 @@ impl Clients {
         }
     }
 
-    /// Who this is, as long as it is needed.
+    /// This client, as long as it is needed.
     pub(crate) fn get(&self, id: ClientId) -> Arc<Client> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = all.get(&id) {
@@ -208,7 +208,7 @@ impl Clients {
             let used = |c: &Arc<Client>| Arc::strong_count(c) > 1;
             all.retain(|_, c| used(c) || !c.is_at_rest(now));
             if all.len() >= MAX_AT_REST {
-                // More addresses than can be told apart: they begin anew, which the limits of the server bound.
+                // More addresses than can be told apart: they start again at zero, which the limits of the server bound.
                 all.retain(|_, c| used(c));
             }
         }
@@ -235,7 +235,7 @@ impl Clients {
     }
 }
 
-/// A connection that is open, for whoever has to choose one to cut.
+/// An open connection, as seen when one has to be chosen and cut.
 struct Open {
     number: u64,
     activity: Arc<Activity>,

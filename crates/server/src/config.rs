@@ -12,14 +12,14 @@ use crate::{Error, Tokens};
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Where `GET /metrics` is answered, in plain text, and nothing else; nowhere if it isn't said.
+    /// Where `GET /metrics` is answered, in plain text, and nothing else; nowhere if `None`.
     pub metrics: Option<SocketAddr>,
     /// Certificates, and so TLS on every connection; [`crate::Handle::set_tls`] puts others in their place. Without, the
     /// transport is plain text, which [`crate::Server::bind`] refuses beyond this machine unless `plain_text` says so.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Plain text also beyond this machine.
     pub plain_text: bool,
-    /// Answers only to who shows one of these; [`crate::Handle::set_tokens`] puts others in their place.
+    /// Answers only requests with one of these tokens; [`crate::Handle::set_tokens`] puts others in their place.
     pub tokens: Option<Arc<Tokens>>,
     /// The most queries in one pass over a database, 1 to [`blindcore_lookup::MAX_GATHER`].
     pub gather: usize,
@@ -28,9 +28,9 @@ pub struct Config {
     pub waiting_queries: usize,
     /// The most queries that one client has waiting, for whatever table. A client is a token or, without, an address.
     pub waiting_per_client: usize,
-    /// The most queries a minute of one client; any number if it isn't said.
+    /// The most queries a minute of one client; any number if `None`.
     pub queries_per_minute: Option<u64>,
-    /// The most bytes of hints a minute for one client; any number if it isn't said.
+    /// The most bytes of hints a minute for one client; any number if `None`.
     pub hint_bytes_per_minute: Option<u64>,
     /// The most queries in a request. Fewer where they would pass `request_bytes`.
     pub queries_per_request: usize,
@@ -38,7 +38,7 @@ pub struct Config {
     pub request_bytes: usize,
     /// The most bytes of requests and answers in memory at a time.
     pub memory_bytes: usize,
-    /// The most of that for one client; if it isn't said a quarter, or what one request needs.
+    /// The most of that for one client; if `None`, a quarter, or what one request needs.
     pub memory_per_client: Option<usize>,
     /// The most connections at a time. Where there would be more, the address that has most of them gives way.
     pub connections: usize,

@@ -180,14 +180,14 @@ fn hint_response(
     let epoch = match query.and_then(|q| q.split('&').find_map(|pair| pair.strip_prefix("epoch="))) {
         None => None,
         Some(number) => Some(number.parse().map_err(|_| {
-            Refusal::new(Reason::Malformed, "epoch is no number; use the one of the table's description")
+            Refusal::new(Reason::Malformed, "epoch is not a number; use the one of the table's description")
         })?),
     };
     let kind = part.parse().ok();
     let (_, _, hosted) = state.part(name, epoch, kind)?;
     let (len, tag) = (hosted.hint.bytes(), format!("\"{}\"", hex(&hosted.description.hint_digest)));
     let text = |name| headers.get(name).and_then(|v| v.to_str().ok());
-    // A table that was built anew may have the epoch of the one before: browsers ask each time, by its tag.
+    // A table that was built again may have the epoch of the one before: browsers ask each time, by its tag.
     let cache = "no-cache";
     let common = [(ETAG, tag.clone()), (ACCEPT_RANGES, "bytes".into()), (CACHE_CONTROL, cache.into())];
     if text(IF_NONE_MATCH).is_some_and(|tags| tags.split(',').any(|t| t.trim() == tag || t.trim() == "*")) {
@@ -265,7 +265,7 @@ async fn query(
         let request = proto::QueryRequest::decode(body).map_err(|_| {
             Refusal::new(
                 Reason::Malformed,
-                "the body is no blindcore.lookup.v1.QueryRequest; encode one with protobuf",
+                "the body is not a blindcore.lookup.v1.QueryRequest; encode one with protobuf",
             )
         })?;
         state.query(request, &held, &client).await

@@ -10,13 +10,18 @@
 //! is asked, how many queries, when and by whom; it never logs more than that, and what it does for a query
 //! depends on nothing that is in it.
 //!
-//! ```no_run
-//! # async fn serve(tables: Vec<blindcore_server::Table>) -> Result<(), blindcore_server::Error> {
-//! use blindcore_server::{Config, Server};
+//! [`Host`] serves folders: it opens databases, copies or streams their matrices within a memory limit, takes up new
+//! epochs, and reads certificates and tokens again on request. [`Server`] is the part below it, for tables that a program
+//! has in memory.
 //!
-//! let server = Server::bind(Config::default(), tables).await?;
-//! let stats = server.stats();
+//! ```no_run
+//! # async fn serve(device: std::sync::Arc<dyn blindcore_accel::Device>) -> Result<(), Box<dyn std::error::Error>> {
+//! use blindcore_server::Host;
+//!
+//! let host = Host::builder().table_dir("people.db").device(device).listen("127.0.0.1:7700".parse()?).open()?;
+//! let server = host.bind().await?;
 //! println!("listening on {}", server.address());
+//! let stats = server.stats();
 //! server.run(async { /* until a signal */ }).await;
 //! println!("{} connections", stats.totals().connections);
 //! # Ok(())
@@ -27,6 +32,7 @@ mod access;
 mod batcher;
 mod clients;
 mod config;
+mod connection;
 mod error;
 mod grpc;
 mod host;

@@ -1,20 +1,17 @@
-//! `GET /metrics`: what a server does, for Prometheus. Nothing in it depends on what a query asks for, nor on who asks.
+//! `GET /metrics`: what a server does, for Prometheus. Nothing in it depends on the content of a query or on its client.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use axum::Router;
+use axum::extract::State as Extract;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use blindcore_wire::PartKind;
-use bytes::Bytes;
+use http::StatusCode;
 use http::header::{ALLOW, CONTENT_TYPE};
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
@@ -23,19 +20,26 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
+use crate::connection;
 use crate::state::State;
 use crate::stats::{Histogram, PartCounters};
 
-/// Those who scrape at a time.
+/// Simultaneous scrapes.
 const CONNECTIONS: usize = 8;
 /// How long one scrape may take.
 const SCRAPE: Duration = Duration::from_secs(10);
 
-/// Answers whoever scrapes, one request a connection, until it is dropped.
+/// Answers scrapes, one request on each connection, until it is dropped.
 pub(crate) async fn serve(listener: TcpListener, state: Arc<State>) {
     let mut registry = Registry::default();
     registry.register_collector(Box::new(Collected(state)));
-    let registry = Arc::new(registry);
+    let router = Router::new()
+        .route("/metrics", get(scrape))
+        .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here but /metrics\n"))
+        .method_not_allowed_fallback(async || {
+            (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, "GET, HEAD")], "only GET is understood\n")
+        })
+        .with_state(Arc::new(registry));
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let slot = slots.clone().acquire_owned().await;
@@ -43,42 +47,20 @@ pub(crate) async fn serve(listener: TcpListener, state: Arc<State>) {
             sleep(Duration::from_millis(50)).await;
             continue;
         };
-        let registry = registry.clone();
+        let router = router.clone();
         tokio::spawn(async move {
-            let service = service_fn(|request| {
-                let response = respond(&request, &registry);
-                async { Ok::<_, Infallible>(response) }
-            });
-            let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new()).keep_alive(false);
-            let _ = timeout(SCRAPE, builder.serve_connection(TokioIo::new(stream), service)).await;
+            let _ = timeout(SCRAPE, connection::one_request(stream, router, SCRAPE, ())).await;
             drop(slot);
         });
     }
 }
 
-fn respond(request: &Request<Incoming>, registry: &Registry) -> Response<Full<Bytes>> {
-    let plain = |status: StatusCode, text: &'static str| {
-        let mut response = Response::new(Full::from(text));
-        *response.status_mut() = status;
-        response
-    };
-    if request.uri().path() != "/metrics" {
-        return plain(StatusCode::NOT_FOUND, "there is nothing here but /metrics\n");
-    }
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET is understood\n");
-        response.headers_mut().insert(ALLOW, http::HeaderValue::from_static("GET, HEAD"));
-        return response;
-    }
+async fn scrape(Extract(registry): Extract<Arc<Registry>>) -> Response {
     let mut out = String::new();
-    if text::encode(&mut out, registry).is_err() {
-        return plain(StatusCode::INTERNAL_SERVER_ERROR, "the counters can't be written\n");
+    if text::encode(&mut out, &registry).is_err() {
+        return (StatusCode::INTERNAL_SERVER_ERROR, "the counters can't be written\n").into_response();
     }
-    let mut response = Response::new(Full::from(out));
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static(kind));
-    response
+    ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], out).into_response()
 }
 
 /// The server's own counters, written when somebody asks for them.
@@ -115,7 +97,7 @@ impl Collector for Collected {
         out.counter("blindcore_handshakes_failed", help, totals.handshakes_failed)?;
         let help = "Clients that are remembered, by token or address";
         out.gauge("blindcore_clients", help, state.clients.len() as u64)?;
-        let help = "Times that certificates, tokens or tables were read anew";
+        let help = "Times that certificates, tokens or tables were read again";
         out.counter("blindcore_reloads", help, totals.reloads)?;
         let help = "Times that they could not be read, and stayed as they were";
         out.counter("blindcore_reloads_failed", help, totals.reloads_failed)?;

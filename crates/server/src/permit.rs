@@ -79,7 +79,7 @@ impl MemoryPermit {
         })
     }
 
-    /// As [`MemoryPermit::take`], for whoever refuses in words of their own.
+    /// As [`MemoryPermit::take`], for callers with a refusal of their own.
     pub(crate) fn try_take(&self, bytes: usize) -> Result<(), String> {
         self.try_take_within(bytes, self.budget.limit)
     }

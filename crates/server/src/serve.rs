@@ -1,6 +1,5 @@
 //! Connections: accepted up to a limit, closed when they stand still, drained at the end.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -8,17 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
-use axum::middleware::from_fn_with_state;
+use axum::extract::State as Extract;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
+use axum::{Extension, Router};
 use blindcore_wire::proto::lookup_server::{LookupServer, SERVICE_NAME};
 use blindcore_wire::{PartKind, Reason};
 use http::Request;
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -32,16 +30,7 @@ use crate::permit::{Activity, MemoryPermit, Metered};
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::stats::add;
-use crate::{Config, Error, Stats, Table, Tokens, http as http_face, metrics, tls};
-
-/// Bytes that a client may send of one request before anybody reads them.
-const STREAM_WINDOW: u32 = 512 << 10;
-/// The same of one connection.
-const CONNECTION_WINDOW: u32 = 1 << 20;
-/// Bytes of one answer that wait for their client to read.
-const SEND_BYTES: usize = 256 << 10;
-/// Bytes of a request's head.
-const HEAD_BYTES: usize = 16 << 10;
+use crate::{Config, Error, Stats, Table, Tokens, connection, http as http_face, metrics, tls};
 
 /// What can be changed of a server while it runs, from anywhere.
 #[derive(Clone)]
@@ -60,7 +49,7 @@ impl Handle {
         self.0.access.set_tokens(tokens);
     }
 
-    /// Counts that certificates, tokens or tables were read anew, or could not be.
+    /// Counts that certificates, tokens or tables were read again, or could not be.
     pub fn reloaded(&self, done: bool) {
         add(if done { &self.0.totals.reloads } else { &self.0.totals.reloads_failed }, 1);
     }
@@ -139,7 +128,7 @@ impl Server {
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
         let Self { config, listener, metrics, state, .. } = self;
         let config = Arc::new(config);
-        let router = router(&state);
+        let router = router(&state, config.request_timeout);
         let (drain, draining) = watch::channel(false);
         let slots = Arc::new(Semaphore::new(state.connections.sockets()));
         let metrics = metrics.map(|listener| tokio::spawn(metrics::serve(listener, state.clone())));
@@ -189,11 +178,11 @@ impl Server {
                         let served = async {
                             match state.access.tls() {
                                 None => {
-                                    connection(stream, peer, activity, state, router, config, draining).await
+                                    converse(stream, peer, activity, state, router, config, draining).await
                                 }
                                 Some(tls) => match tls::accept(stream, tls, config.header_timeout).await {
                                     Ok(stream) => {
-                                        connection(stream, peer, activity, state, router, config, draining)
+                                        converse(stream, peer, activity, state, router, config, draining)
                                             .await;
                                     }
                                     Err(error) => {
@@ -223,7 +212,7 @@ impl Server {
         while let Ok(Some(_)) = timeout_at(end, connections.join_next()).await {}
         let cut = connections.len();
         connections.shutdown().await;
-        // Until the end, for whoever watches to see how it drains.
+        // Until the end, so that draining can be watched.
         if let Some(metrics) = metrics {
             metrics.abort();
         }
@@ -236,7 +225,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
     TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })
 }
 
-fn router(state: &Arc<State>) -> Router {
+fn router(state: &Arc<State>, request_timeout: Duration) -> Router {
     let grpc = {
         let state = state.clone();
         // Made for each request: the largest that is allowed may grow with an epoch.
@@ -250,10 +239,11 @@ fn router(state: &Arc<State>) -> Router {
     let grpc = Router::new()
         .route_service(&format!("/{SERVICE_NAME}/{{*method}}"), grpc)
         .layer(from_fn_with_state(state.clone(), access::admit));
-    http_face::router(state.clone()).merge(grpc)
+    let metered = from_fn_with_state((state.clone(), request_timeout), metered);
+    http_face::router(state.clone()).merge(grpc).layer(metered)
 }
 
-async fn connection(
+async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
     activity: Arc<Activity>,
@@ -262,27 +252,15 @@ async fn connection(
     config: Arc<Config>,
     mut draining: watch::Receiver<bool>,
 ) {
-    let service = service_fn(|request| {
-        activity.touch();
-        respond(request, peer, state.clone(), router.clone(), activity.clone(), config.request_timeout)
+    let caller = Caller { peer, activity: activity.clone() };
+    let service = router.map_request(move |request: Request<_>| {
+        caller.activity.touch();
+        let mut request = request.map(Body::new);
+        request.extensions_mut().insert(caller.clone());
+        request
     });
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(config.header_timeout)
-        .max_buf_size(HEAD_BYTES.max(64 << 10));
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(config.streams_per_connection)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_header_list_size(HEAD_BYTES as u32)
-        .max_send_buf_size(SEND_BYTES)
-        .keep_alive_interval(config.idle_timeout / 4)
-        .keep_alive_timeout(config.header_timeout);
-    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let builder = connection::any_http(&config);
+    let mut served = pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)));
     // A request that is being computed is quiet and no stall.
     let idle = config.idle_timeout.max(config.request_timeout + Duration::from_secs(1));
     let period = (config.header_timeout.min(idle) / 4).max(Duration::from_millis(10));
@@ -316,34 +294,32 @@ async fn connection(
     }
 }
 
-/// One request: its memory is counted, its time is bounded.
-async fn respond(
-    request: Request<Incoming>,
+/// The connection that a request came by.
+#[derive(Clone)]
+struct Caller {
     peer: Peer,
-    state: Arc<State>,
-    router: Router,
     activity: Arc<Activity>,
-    limit: Duration,
-) -> Result<Response, Infallible> {
+}
+
+/// One request: its memory is counted, its time is bounded.
+async fn metered(
+    Extract((state, limit)): Extract<(Arc<State>, Duration)>,
+    Extension(Caller { peer, activity }): Extension<Caller>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
     let grpc = is_grpc(&request);
     let held = MemoryPermit::new(state.budget.clone());
     let mut request = request.map(|body| Body::new(Metered::request(body, held.clone(), activity.clone())));
     request.extensions_mut().insert(held.clone());
     request.extensions_mut().insert(peer);
-    let response = match timeout(limit, router.oneshot(request)).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(never)) => match never {},
-        Err(_) => {
-            let refusal = state.refused(Refusal::new(
-                Reason::TimedOut,
-                format!(
-                    "the request took longer than {} ms; send it faster, or ask later",
-                    limit.as_millis()
-                ),
-            ));
-            access::answer(refusal, grpc)
-        }
-    };
+    let response = timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
+        let refusal = state.refused(Refusal::new(
+            Reason::TimedOut,
+            format!("the request took longer than {} ms; send it faster, or ask later", limit.as_millis()),
+        ));
+        access::answer(refusal, grpc)
+    });
     activity.touch();
-    Ok(response.map(|body| Body::new(Metered::answer(body, held, activity))))
+    response.map(|body| Body::new(Metered::answer(body, held, activity)))
 }

@@ -238,7 +238,7 @@ impl State {
         let hosted =
             tables.entry(name).or_insert_with(|| Hosted { epochs: Vec::new(), counters: BTreeMap::new() });
         hosted.counters = counters;
-        // A table that was built anew may begin to count again.
+        // A table that was built again may count epochs from 1.
         hosted.epochs.retain(|t| t.description.epoch() != new.description.epoch());
         hosted.epochs.insert(0, new);
         hosted.epochs.truncate(1 + self.config.old_epochs);
@@ -417,7 +417,7 @@ impl State {
             return Err(Refusal::new(
                 Reason::WrongSize,
                 format!(
-                    "{bytes} B of queries are no whole number of queries of {size} B, at least one; make them \
+                    "{bytes} B of queries are not a whole number of queries of {size} B, at least one; make them \
                      with this table's parameters"
                 ),
             ));

@@ -78,7 +78,7 @@ counters! {
     handshakes_failed,
     /// Requests refused, of any kind.
     refused,
-    /// Times that certificates, tokens or tables were read anew.
+    /// Times that certificates, tokens or tables were read again.
     reloads,
     /// Times that they could not be read, and stayed as they were.
     reloads_failed,

@@ -6,7 +6,7 @@
 //! | `POST /v1/models/NAME/score`   | body as in [`blindcore_wire::score`], answer a file of ciphertexts, rerandomised                |
 //! | `GET /livez`, `GET /readyz`    | 200; `/readyz` 503 while the server drains                                    |
 //!
-//! A refusal is `{"error": ...}` under 400, 404, 405, 408, 411, 413, 422 or 503. Plain text: numbers are encrypted, but who asks and
+//! A refusal is `{"error": ...}` under 400, 404, 405, 408, 411, 413, 422 or 503. Plain text: numbers are encrypted, but the client's address and
 //! how much is not.
 //!
 //! What a client can take is bounded before it takes it: connections, the bytes of bodies and answers that are held at once
@@ -38,21 +38,20 @@ use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
-use tower::ServiceExt;
 
-use crate::Error;
 use crate::permit::{Activity, MemoryBudget, MemoryPermit, Metered};
+use crate::{Error, connection};
 
 /// Bytes of an answer that are handed over at a time.
 const PIECE: usize = 1 << 16;
-/// The work of a block of results, after which a job looks whether it is still wanted: some tenths of a second.
+/// For the head of a request to arrive.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The work of a block of results, after which a job checks whether its client is still there: some tenths of a second.
 const BLOCK_WORK: u64 = 1 << 20;
 /// The most results of a block.
 const BLOCK_RESULTS: u64 = 1024;
@@ -85,7 +84,7 @@ pub struct SumConfig {
     /// Bytes of all requests and answers that are held at once; at least four requests.
     pub memory_bytes: usize,
     /// What one request may cost, in multiplications modulo the n^2 of a 2048-bit key, as estimated from its shape and the
-    /// key: a core does some three million in a second.
+    /// key: a core does some three million per second.
     pub request_work: u64,
     /// Requests that are computed at once.
     pub jobs: usize,
@@ -175,7 +174,10 @@ impl SumServer {
                 return setting(&format!("two models are called {:?}; name each once", model.name));
             }
             if model.terms() == 0 || model.outputs() == 0 || model.weights.shape().len() > 2 {
-                return setting(&format!("model {:?} is no vector and no matrix of weights", model.name));
+                return setting(&format!(
+                    "model {:?} is neither a vector nor a matrix of weights",
+                    model.name
+                ));
             }
         }
         let listen = |source| Error::Listen { address: config.listen, source };
@@ -239,18 +241,7 @@ impl SumServer {
             let (router, limit, idle) = (router.clone(), state.config.timeout, state.config.body_timeout);
             connections.spawn(async move {
                 let answering = Activity::new();
-                let of_request = answering.clone();
-                let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-                    let mut request = request.map(Body::new);
-                    request.extensions_mut().insert(of_request.clone());
-                    router.clone().oneshot(request)
-                });
-                let served = hyper::server::conn::http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(Duration::from_secs(10))
-                    .keep_alive(false)
-                    .max_buf_size(64 << 10)
-                    .serve_connection(TokioIo::new(stream), service);
+                let served = connection::one_request(stream, router, HEADER_TIMEOUT, answering.clone());
                 let stands_still = async {
                     let mut tick = interval((idle / 4).max(Duration::from_millis(10)));
                     // Until an answer begins, other limits hold.
@@ -492,7 +483,7 @@ fn answer(
 }
 
 impl State {
-    /// The tables of a key, made anew unless they are kept.
+    /// The tables of a key, from the cache or newly made.
     fn evaluator(&self, key: &PublicKey) -> Result<Arc<Evaluator>, blindcore_sum::encoding::Error> {
         let lock = || self.evaluators.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let kept = {

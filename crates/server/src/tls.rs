@@ -13,7 +13,7 @@ use tokio_rustls::server::TlsStream;
 /// The first byte of a TLS connection: a record of the handshake.
 const HANDSHAKE: u8 = 22;
 
-/// What who speaks plain HTTP/1.1 to a TLS port hears.
+/// The answer to plain HTTP/1.1 on a TLS port.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\
     content-length: 45\r\n\r\nthis port speaks TLS; ask for an https:// URL";
 

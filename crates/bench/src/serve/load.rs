@@ -251,7 +251,7 @@ pub(super) async fn phase(
         before = now;
     }
     shared.over.store(true, Ordering::Relaxed);
-    // Those who wait for an answer still get it, and count: the slowest are what is looked for.
+    // Clients that wait for an answer still get it, and count: the slowest matter most.
     let _ = timeout(Duration::from_secs(60), async { while all.join_next().await.is_some() {} }).await;
     all.shutdown().await;
     let mut waits = std::mem::take(&mut *shared.waits.lock().unwrap_or_else(PoisonError::into_inner));

@@ -29,7 +29,7 @@ use server::Serving;
 
 /// Bytes of a row of the table.
 const ROW: usize = 1024;
-/// Who asks, and how long.
+/// How many clients ask, and how long.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Clients at a time, 20 to 5000.

@@ -183,8 +183,8 @@ fn numbers_that_make_no_sense_are_refused() {
     std::fs::write(dir.path().join("bad.json"), RATES.replace("\"threads\": 2", "\"threads\": -2")).unwrap();
     refused(&alone(&["--rates", "bad.json"]), &["bad.json", "--save-rates"]);
     std::fs::write(dir.path().join("bad.json"), RATES.replace("0.16]", "-0.16]")).unwrap();
-    refused(&alone(&["--rates", "bad.json"]), &["bad.json", "none that was measured"]);
-    refused(&alone(&["--rates", "."]), &["no file of rates"]);
+    refused(&alone(&["--rates", "bad.json"]), &["bad.json", "out of the range of measurements"]);
+    refused(&alone(&["--rates", "."]), &["not a file of rates"]);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn hangup_reads_certificates_and_tokens_anew() {
     std::fs::write(dir.join("tokens"), "ada nonsense\n").unwrap();
     server.hang_up();
     let line = server.line("stay as they were");
-    assert!(line.contains("line 1") && line.contains("no digest"), "{line}");
+    assert!(line.contains("line 1") && line.contains("not a digest"), "{line}");
     assert_eq!(code(&get("first.crt", "ada.token")), 0);
 
     let eve = json(&run(dir, &["token", "eve", "--json"]));
@@ -128,7 +128,7 @@ fn what_would_not_be_safe_does_not_start() {
     refused(&serve(&["--tokens", "none"]), &["none"]);
     refused(&serve(&["--tokens", "own.crt"]), &["own.crt", "line 1"]);
     std::fs::write(dir.join("empty"), "# nobody\n").unwrap();
-    refused(&serve(&["--tokens", "empty"]), &["no token"]);
+    refused(&serve(&["--tokens", "empty"]), &["no tokens"]);
     refused(&run(dir, &["token", "a b"]), &["a b", "1 to 64"]);
     let shown = stdout(&run(dir, &["token", "ada"]));
     assert!(

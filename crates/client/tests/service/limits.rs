@@ -77,7 +77,7 @@ async fn refusals_name_what_is_wrong_and_what_to_do() {
             Code::InvalidArgument,
             400,
             "wrong-size",
-            "no whole number of queries",
+            "not a whole number of queries",
         ),
         (
             Box::new(move |r| r.queries = vec![1; 65 * size].into()),

@@ -11,11 +11,11 @@ use blindcore_wire::PartKind;
 use super::{HostError, Opener, with_causes};
 use crate::Handle;
 
-/// How often somebody looks whether a manifest is another one.
+/// How often manifests are looked at.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// How long after a server's start, or after a new epoch, hints are checked that nobody waited for: who asks first has the
-/// disk for itself.
+/// How long after a server's start, or after a new epoch, large hints are checked: the first queries have the disk to
+/// themselves.
 const HINTS_AFTER: Duration = Duration::from_secs(5);
 
 /// Hints in their files.
@@ -106,7 +106,7 @@ impl EpochWatcher {
     }
 }
 
-/// Takes up new epochs, and checks hints, until whoever can wake it is gone.
+/// Takes up new epochs and checks hints until the other end of `wake` is gone.
 pub(super) fn run(
     mut watchers: Vec<EpochWatcher>,
     handle: &Handle,

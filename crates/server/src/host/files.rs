@@ -1,4 +1,4 @@
-//! Files that say who the server is and who may ask it: read at the start, and again on request.
+//! The files of certificates and tokens: read at the start, and again on request.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -236,6 +236,8 @@ impl HostBuilder {
         if let (Some(memory), None) = (memory_now, request_memory) {
             config.memory_bytes = config.memory_bytes.min(memory.for_requests());
         }
+        // Again, before anything is placed in vain.
+        config.check()?;
         let parts = stored.iter().flat_map(|s| s.parts().map(|(_, part)| part));
         let mut placer = Placer::new(parts, memory_now, streamed, &mut *progress);
         let (mut tables, mut unchecked) = (Vec::new(), Hints::new());

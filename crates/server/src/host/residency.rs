@@ -133,7 +133,7 @@ struct Choice {
     states: Residency,
 }
 
-/// Chooses for matrices of so many bytes. `states` is what servers keep beside them, `hints` what is served from
+/// Chooses for matrices of these sizes in bytes. `states` is what servers keep beside them, `hints` what is served from
 /// files and better stays in the system's memory. `streamed` says that all matrices are to be.
 ///
 /// The smallest matrices are copied, as many as there is memory for. Whatever has no place is streamed.
@@ -465,7 +465,7 @@ mod tests {
             (&[10], 50, 0, Some(60), false, &[COPIED], COPIED),
             (&[10], 50, 0, Some(59), false, &[STREAMED], COPIED),
             (&[10], 50, 10, Some(49), false, &[STREAMED], STREAMED),
-            // Who asks gets it.
+            // Streaming is asked for.
             (&[100], 0, 0, Some(1000), true, &[STREAMED], COPIED),
             (&[], 0, 0, Some(0), false, &[], COPIED),
         ];

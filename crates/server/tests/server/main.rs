@@ -1,0 +1,3 @@
+//! The server's library, as a program uses it.
+
+mod host;
