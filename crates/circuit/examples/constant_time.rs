@@ -270,40 +270,11 @@ fn timed<T, E: Into<Failure>>(work: impl FnOnce() -> Result<T, E>) -> Result<Dur
     done.map(|_| time).map_err(Into::into)
 }
 
-/// The largest t of the two classes' times, measured turn about in random order.
+/// The largest t of the two classes' times.
 fn compare<T>(
     time: Duration,
     classes: &[Vec<T>; 2],
-    mut sample: impl FnMut(&T) -> Result<Duration, Failure>,
+    sample: impl FnMut(&T) -> Result<Duration, Failure>,
 ) -> Result<(f64, usize), Failure> {
-    let mut samples: [Vec<f64>; 2] = Default::default();
-    for i in 0..2 * PREPARED {
-        sample(&classes[i % 2][i / 2])?;
-    }
-    let start = Instant::now();
-    while start.elapsed() < time {
-        let [class, input] = random()?.map(usize::from);
-        let took = sample(&classes[class % 2][input % PREPARED])?;
-        samples[class % 2].push(took.as_nanos() as f64);
-    }
-    let mut all: Vec<f64> = samples.iter().flatten().copied().collect();
-    all.sort_by(f64::total_cmp);
-    // The slowest samples are interruptions: the test is made with several shares of them left out.
-    let crops = [1.0, 0.99, 0.95, 0.9, 0.75, 0.5].map(|share| all[((all.len() - 1) as f64 * share) as usize]);
-    let t = crops
-        .into_iter()
-        .map(|crop| t_value(&samples, crop))
-        .fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
-    Ok((t, all.len()))
-}
-
-fn t_value(samples: &[Vec<f64>; 2], crop: f64) -> f64 {
-    let [a, b] = samples.each_ref().map(|samples| {
-        let kept: Vec<f64> = samples.iter().copied().filter(|s| *s <= crop).collect();
-        let n = kept.len() as f64;
-        let mean = kept.iter().sum::<f64>() / n;
-        let variance = kept.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        (mean, variance / n)
-    });
-    (a.0 - b.0) / (a.1 + b.1).sqrt()
+    blindcore_testing::welch(time, classes, random, sample)
 }

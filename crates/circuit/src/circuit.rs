@@ -12,7 +12,7 @@ use crate::netlist::{Kind, Netlist, Wire};
 use crate::stream::Streamed;
 
 /// ANDs of a piece: what is garbled and evaluated while the piece before travels.
-pub const PIECE: usize = 1 << 13;
+pub(crate) const PIECE: usize = 1 << 13;
 
 /// Name and width of an input or output.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //!
 //! Depth is counted in ANDs: a layer's XORs need only ANDs of earlier layers, and so do its ANDs. Circuits that fall
 //! apart into components that share inputs alone become parts, which cores garble side by side. A component larger
-//! than [`WINDOW`] is cut into windows in the netlist's order, so that what is live at once stays about what it was
+//! than `WINDOW` gates is cut into windows in the netlist's order, so that what is live at once stays about what it was
 //! there, where a layer over everything would keep all of it alive.
 
 use blindcore_accel::garble::{Program, ProgramBuilder};
@@ -24,7 +24,7 @@ pub struct Compiled {
 }
 
 /// Gates of a window.
-pub const WINDOW: usize = 1 << 16;
+pub(crate) const WINDOW: usize = 1 << 16;
 /// ANDs that a part has at least.
 const PART_ANDS: usize = 1024;
 /// ANDs that a part's layers have at least on average, so that a layer fills the pipeline of AES many times.

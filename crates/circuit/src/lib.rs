@@ -11,6 +11,8 @@
 //! | [`netlist`], [`builder`], [`gadgets`], [`typed`] | circuits, and how they are made |
 //! | [`problems`], [`formats`] | circuits by name and in files |
 //! | [`compile`], [`mod@circuit`] | what devices garble: programs over slots that are used again |
+//! | [`values`] | values of inputs and outputs as people write them |
+//! | [`trial`] | what a circuit costs on a device |
 //! | [`ot`] | oblivious transfer: base, extended, by proxy |
 //! | [`session`], [`transport`] | the parties, and the connections between them |
 //!
@@ -48,6 +50,8 @@ pub mod problems;
 pub mod session;
 mod stream;
 pub mod transport;
+pub mod trial;
 pub mod typed;
+pub mod values;
 
 pub use fold::folded;

@@ -12,10 +12,12 @@
 
 use std::io::{self, BufWriter, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use blindcore_files::new_file::NewFileError;
+use blindcore_files::{Access, NewFile};
 use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
@@ -77,6 +79,15 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A file of an identity is there.
+    #[error("{path} is there already; nothing was written")]
+    Exists {
+        /// The file.
+        path: String,
+    },
+    /// A file of an identity can't be written.
+    #[error(transparent)]
+    New(#[from] NewFileError),
 }
 
 impl From<blindcore_tls::Error> for Error {
@@ -166,6 +177,78 @@ pub fn new_identity(name: &str) -> Result<(String, Zeroizing<String>), Error> {
     let key = rcgen::KeyPair::generate().map_err(|_| refuse())?;
     let certificate = parameters.self_signed(&key).map_err(|_| refuse())?;
     Ok((certificate.pem(), Zeroizing::new(key.serialize_pem())))
+}
+
+/// Makes a certificate and key ([`new_identity`]) as `FOLDER/NAME.crt`, which others get, and `FOLDER/NAME.key`, for its
+/// owner alone. Returns both paths. Both are written before either takes its place, so that there is no half of an
+/// identity.
+///
+/// # Errors
+/// A file is there already, the name can't be one of a certificate, or the system refuses.
+pub fn write_identity(folder: &Path, name: &str) -> Result<(PathBuf, PathBuf), Error> {
+    let (certificate, key) = new_identity(name)?;
+    let file = |ending: &str| folder.join(format!("{name}.{ending}"));
+    let (crt, secret) = (file("crt"), file("key"));
+    for path in [&crt, &secret] {
+        if path.exists() {
+            return Err(Error::Exists { path: path.display().to_string() });
+        }
+    }
+    let written = |path: &Path, text: &str, access| {
+        let mut file = NewFile::create(path, access)?;
+        let io = |error| NewFileError::Io { path: path.to_owned(), error };
+        file.write_all(text.as_bytes()).and_then(|()| file.flush()).map_err(io)?;
+        Ok::<_, NewFileError>(file)
+    };
+    let key = written(&secret, &key, Access::Owner)?;
+    written(&crt, &certificate, Access::Everyone)?.keep()?;
+    if let Err(error) = key.keep() {
+        // The certificate is of no use without it.
+        let _ = std::fs::remove_file(&crt);
+        return Err(error.into());
+    }
+    Ok((crt, secret))
+}
+
+/// How a party reaches the others: with TLS where it has a certificate, else on this machine alone unless `plain_text`.
+#[derive(Clone)]
+pub struct Peers {
+    /// This side's certificate and whom it trusts.
+    pub tls: Option<Tls>,
+    /// Whether to go without TLS to other machines.
+    pub plain_text: bool,
+    /// How long is waited.
+    pub timeouts: Timeouts,
+}
+
+impl Peers {
+    fn security(&self, address: &str, peer_name: Option<&str>) -> Security {
+        match &self.tls {
+            Some(tls) => {
+                let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                Security::Tls { tls: tls.clone(), peer_name: peer_name.unwrap_or(host).to_owned() }
+            }
+            None if self.plain_text => Security::PlainText,
+            None => Security::Loopback,
+        }
+    }
+
+    /// Waits for peers at an address: see [`listen`].
+    ///
+    /// # Errors
+    /// As [`listen`].
+    pub fn listen(&self, address: &str) -> Result<Listener, Error> {
+        listen(address, &self.security(address, None), self.timeouts)
+    }
+
+    /// Connects to a peer, whose certificate has the name `peer_name` or else the host of the address: see [`connect`].
+    ///
+    /// # Errors
+    /// As [`connect`].
+    pub fn connect(&self, address: &str, peer_name: Option<&str>) -> Result<Connection, Error> {
+        connect(address, &self.security(address, peer_name), self.timeouts)
+    }
 }
 
 /// How a connection is protected.

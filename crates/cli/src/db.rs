@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use blindcore_files::{Access, NewFile};
 use blindcore_lookup::{Params, SchemeChoice, schemes};
 use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
@@ -18,7 +19,6 @@ use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::output::{self, Bar};
-use crate::sum::files::NewFile;
 use crate::{Outcome, args, device};
 
 pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcome> {
@@ -289,14 +289,14 @@ pub(crate) fn key(args: &args::Key) -> anyhow::Result<Outcome> {
     if made {
         let der = SigningKey::generate_pkcs8().map_err(anyhow::Error::msg)?;
         let text = Zeroizing::new(blindcore_wire::base64(&der));
-        let mut file = NewFile::new(&args.file, true)?;
+        let mut file = NewFile::create(&args.file, Access::Owner)?;
         let mut write = || {
             writeln!(file, "-----BEGIN PRIVATE KEY-----")?;
             text.as_bytes().chunks(64).try_for_each(|line| file.write_all(&[line, b"\n"].concat()))?;
             writeln!(file, "-----END PRIVATE KEY-----")
         };
         write().with_context(|| format!("{} can't be written", args.file.display()))?;
-        file.finish(false)?;
+        file.keep()?;
     }
     let public = output::hex(&signing_key(&args.file)?.public());
     if args.json {

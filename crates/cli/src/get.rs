@@ -9,12 +9,12 @@ use anyhow::Context;
 use blindcore_client::{
     CacheDir, Client, Error, Lookup, LookupError, Options, TableClient, Timings, Token, Traffic, Trust,
 };
+use blindcore_files::{Access, NewFile};
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::output::{self, Bar};
-use crate::sum::files::NewFile;
 use crate::{Outcome, args, token};
 
 /// Keys of a file that are looked up at a time, so that progress shows and memory stays bounded.
@@ -196,9 +196,9 @@ fn write_value(out: &Path, values: &[(Arc<str>, blindcore_wire::Value)]) -> anyh
         std::io::stdout().lock().write_all(&bytes)?;
         return Ok(std::io::stdout().flush()?);
     }
-    let mut file = NewFile::new(out, false)?;
+    let mut file = NewFile::create(out, Access::Everyone)?;
     file.write_all(&bytes).with_context(|| format!("{} can't be written", out.display()))?;
-    file.finish(true)?;
+    file.replace()?;
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use blindcore_bench::machine;
+use blindcore_files::Access;
 use blindcore_lookup::{MAX_GATHER, SchemeChoice};
 use blindcore_model::{Prices, Question, Rates};
 use blindcore_units::{duration, size};
@@ -227,17 +228,9 @@ fn read_rates(path: &Path) -> anyhow::Result<Rates> {
 
 /// Writes them to a file that is made whole.
 fn save_rates(rates: &Rates, path: &Path) -> anyhow::Result<()> {
-    let named = path.display();
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut text = serde_json::to_string_pretty(rates)?;
     text.push('\n');
-    let write = || {
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        std::io::Write::write_all(&mut file, text.as_bytes())?;
-        file.persist(path).map_err(|e| e.error)
-    };
-    write().with_context(|| format!("--save-rates {named} can't be written"))?;
-    Ok(())
+    blindcore_files::new_file::write(path, Access::Everyone, text.as_bytes()).context("--save-rates")
 }
 
 #[cfg(test)]

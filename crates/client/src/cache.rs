@@ -153,7 +153,7 @@ impl HintFile {
     /// Turns a whole `.part` file into the hint. `None` where it is not what its digest says; it is gone then.
     pub(crate) fn finish(&self, part: &Path) -> Result<Option<Kept>, Error> {
         let Some(kept) = self.read(part)? else { return Ok(None) };
-        std::fs::rename(part, self.path()).map_err(Self::error(part))?;
+        blindcore_files::new_file::publish(part, &self.path()).map_err(Self::error(part))?;
         self.remove_older();
         Ok(Some(kept))
     }

@@ -17,7 +17,7 @@ pub enum Error {
         remedy: &'static str,
     },
     /// The system refuses.
-    #[error("{origin} can't be {action}: {error}; {}", remedy(error))]
+    #[error("{origin} can't be {action}: {error}; {}", blindcore_files::refusal::remedy(error))]
     Io {
         /// The file.
         origin: String,
@@ -67,6 +67,9 @@ pub enum Error {
         /// The columns there are.
         columns: Vec<String>,
     },
+    /// The file can't be made.
+    #[error(transparent)]
+    New(#[from] blindcore_files::new_file::NewFileError),
     /// These values have no place in a file of that kind.
     #[error("{origin} can't hold these numbers: {why}; {remedy}")]
     Misfit {
@@ -95,18 +98,6 @@ pub(crate) fn shown(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{:?}...", &text[..end]),
         None => format!("{text:?}"),
-    }
-}
-
-fn remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free space there or choose another disk"
-        }
-        io::ErrorKind::NotFound => "check the path",
-        io::ErrorKind::PermissionDenied => "check who may read and write there",
-        io::ErrorKind::IsADirectory => "name a file, not a folder",
-        _ => "check that disk",
     }
 }
 

@@ -62,6 +62,22 @@ impl Values {
         }
     }
 
+    /// The same numbers with one axis or two, as CSV has them: all axes but the last are rows, a single number is a list
+    /// of one.
+    #[must_use]
+    pub fn in_rows(self) -> Self {
+        let shape = self.shape();
+        let rows = match *shape {
+            [] => vec![1],
+            [_] | [_, _] => return self,
+            [.., columns] => vec![self.len() / columns.max(1), columns],
+        };
+        match self {
+            Values::Int(array) => Values::Int(shaped(array, &rows)),
+            Values::Float(array) => Values::Float(shaped(array, &rows)),
+        }
+    }
+
     /// The same numbers as floats, or else the first integer that no float is equal to.
     ///
     /// # Errors
@@ -77,6 +93,11 @@ impl Values {
             Values::Float(array) => Ok(array),
         }
     }
+}
+
+/// As many numbers in another shape, in C order.
+fn shaped<T>(array: ArrayD<T>, shape: &[usize]) -> ArrayD<T> {
+    ArrayD::from_shape_vec(IxDyn(shape), array.into_iter().collect()).expect("as many as before")
 }
 
 impl From<ArrayD<i64>> for Values {

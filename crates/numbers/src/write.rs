@@ -1,8 +1,10 @@
 //! Files written whole or not at all.
 
-use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use blindcore_files::new_file::NewFileError;
+use blindcore_files::{Access, NewFile};
 
 use crate::error::{Error, shown};
 use crate::{Format, Values, delimited, npy, parquet};
@@ -37,38 +39,21 @@ impl Writing<'_> {
 ///
 /// # Errors
 /// A number is not finite, the format can't hold the shape, the names don't fit, the ending is none of
-/// [`Format`]'s, what stands there is no regular file, or the system refuses.
+/// [`Format`]'s, what stands there is no regular file or a secret key, or the system refuses.
 pub fn write(path: &Path, values: &Values, names: Option<&[String]>) -> Result<(), Error> {
     let format = Format::of(path)?;
     let origin = path.display().to_string();
-    let io = |error| Error::Io { origin: origin.clone(), action: "written", error };
-    let place = match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => path.canonicalize().map_err(io)?,
-        Ok(_) => {
+    let refused = |error| match error {
+        NewFileError::Io { error, .. } => Error::Io { origin: origin.clone(), action: "written", error },
+        NewFileError::NoFile { .. } => {
             let why = "it is there already and is no regular file".to_owned();
-            return Err(Error::Unfit { origin, why, remedy: "name a file" });
+            Error::Unfit { origin: origin.clone(), why, remedy: "name a file" }
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => PathBuf::from(path),
-        Err(e) => return Err(io(e)),
+        other => Error::New(other),
     };
-    let folder = match place.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".blindcore-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As any new file is made, the umask taken off, instead of for its owner alone.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder).map_err(io)?;
-    encode_as(&origin, format, values, names, file.as_file_mut())?;
-    file.as_file().sync_all().map_err(io)?;
-    file.persist(&place).map_err(|e| io(e.error))?;
-    // The name is on the disk when the folder is.
-    if cfg!(unix) { File::open(folder).and_then(|f| f.sync_all()).map_err(io) } else { Ok(()) }
+    let mut file = NewFile::create(path, Access::Everyone).map_err(refused)?;
+    encode_as(&origin, format, values, names, &mut file)?;
+    file.replace().map(|_| ()).map_err(refused)
 }
 
 /// Writes numbers anywhere: to standard output, into memory. See [`write()`].

@@ -17,6 +17,7 @@
 //! Errors are for whoever runs a measurement: one line with a remedy, not kinds to match on.
 
 pub mod boards;
+pub mod figures;
 pub mod half_gates;
 pub mod half_gates_table;
 mod jobs;

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use blindcore_files::new_file::sync_folder;
+
 use crate::manifest::{MANIFEST, Manifest};
 use crate::{StoreError, mapped, update};
 
@@ -109,11 +111,6 @@ impl Folder {
     fn parent(&self) -> &Path {
         self.work.path().parent().expect("made in a folder")
     }
-}
-
-/// Makes a folder's names last.
-pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
-    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
 /// A file of a folder that no database has.

@@ -1,4 +1,4 @@
-//! The one binary file format: a header of 4096 bytes, then a payload.
+//! The format of a database's binary files: a header of 4096 bytes, then a payload.
 //!
 //! | at | bytes | what                                                                 |
 //! |----|-------|----------------------------------------------------------------------|
@@ -20,14 +20,29 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::SharedBytes;
+use blindcore_files::header::{Field, HeaderError, Layout, Seal};
 
 use crate::StoreError;
 use crate::{direct, mapped};
 
 /// Bytes of the header.
 pub(crate) const HEADER: usize = 4096;
-const MAGIC: &[u8; 8] = b"BLINDCOR";
-const VERSION: u32 = 1;
+const LAYOUT: Layout = Layout {
+    what: "a file of a blindcore database",
+    magic: b"BLINDCOR",
+    version_at: 8,
+    version_bytes: 4,
+    version: 1,
+    bytes: HEADER,
+};
+const KIND: Field<u32> = Field::at(12);
+const PARAMS_DIGEST: Field<[u8; 32]> = Field::at(16);
+const EPOCH: Field<u64> = Field::at(48);
+const PAYLOAD_BYTES: Field<u64> = Field::at(56);
+const PAYLOAD_DIGEST: Field<[u8; 32]> = Field::at(64);
+/// Bytes that the header's own digest is of, which follows them.
+const SEALED: usize = 96;
+const DIGEST: Field<[u8; 32]> = Field::at(SEALED);
 
 /// What a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,41 +66,35 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    fn encode(&self) -> [u8; HEADER] {
-        let mut bytes = [0u8; HEADER];
-        bytes[..8].copy_from_slice(MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.kind.to_le_bytes());
-        bytes[16..48].copy_from_slice(&self.params_digest);
-        bytes[48..56].copy_from_slice(&self.epoch.to_le_bytes());
-        bytes[56..64].copy_from_slice(&self.payload_bytes.to_le_bytes());
-        bytes[64..96].copy_from_slice(&self.payload_digest);
-        let digest = blake3::hash(&bytes[..96]);
-        bytes[96..128].copy_from_slice(digest.as_bytes());
-        bytes
+    fn encode(&self) -> Vec<u8> {
+        let mut header = LAYOUT.start();
+        KIND.put(&mut header, self.kind);
+        PARAMS_DIGEST.put(&mut header, self.params_digest);
+        EPOCH.put(&mut header, self.epoch);
+        PAYLOAD_BYTES.put(&mut header, self.payload_bytes);
+        PAYLOAD_DIGEST.put(&mut header, self.payload_digest);
+        let digest = Seal::Plain.digest(&header[..SEALED]);
+        DIGEST.put(&mut header, digest);
+        header
     }
 
     /// Reads a header, or says what is wrong with it.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
-        let (head, _) = bytes.split_at_checked(HEADER).ok_or("it is shorter than its header")?;
-        let array = |at: usize| <[u8; 32]>::try_from(&head[at..at + 32]).expect("32 bytes");
-        let number = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().expect("8 bytes"));
-        let small = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
-        if &head[..8] != MAGIC {
-            return Err("it is no blindcore file".into());
-        }
-        if small(8) != VERSION {
-            return Err(format!("its version is {}, and this blindcore reads version {VERSION}", small(8)));
-        }
-        if array(96) != *blake3::hash(&head[..96]).as_bytes() || head[128..].iter().any(|b| *b != 0) {
+        let header = LAYOUT.check(bytes).map_err(|error| match error {
+            HeaderError::Magic { .. } => "it is no blindcore file".into(),
+            HeaderError::Short { .. } => "it is shorter than its header".into(),
+            HeaderError::Version { .. } => error.to_string(),
+        })?;
+        let zeros = &header[SEALED + blindcore_files::header::DIGEST..];
+        if DIGEST.get(header) != Seal::Plain.digest(&header[..SEALED]) || zeros.iter().any(|b| *b != 0) {
             return Err("its header is damaged".into());
         }
         Ok(Self {
-            kind: small(12),
-            params_digest: array(16),
-            epoch: number(48),
-            payload_bytes: number(56),
-            payload_digest: array(64),
+            kind: KIND.get(header),
+            params_digest: PARAMS_DIGEST.get(header),
+            epoch: EPOCH.get(header),
+            payload_bytes: PAYLOAD_BYTES.get(header),
+            payload_digest: PAYLOAD_DIGEST.get(header),
         })
     }
 }

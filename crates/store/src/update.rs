@@ -14,13 +14,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::{Device, SharedBytes};
+use blindcore_files::new_file::{self, sync_folder};
 use blindcore_lookup::keyword::KeyHash;
 use blindcore_lookup::{Params, SchemeChoice};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{Change, PartKind, Value, proof};
 
 use crate::build::{Build, MAX_LONG_RECORD_BYTES, Wanted, as_records_do, cut, new_salt, plan_keyed};
-use crate::folder::sync_folder;
 use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
 use crate::{ExternalSort, Order, Source, SourceSpec, Stage, StoreError, Stored, Watch, build, codec};
@@ -215,10 +215,8 @@ fn publish(
     let new = work.join(MANIFEST);
     let write = || {
         std::fs::write(&new, manifest.to_json())?;
-        File::open(&new)?.sync_all()?;
         sync_folder(dir)?;
-        std::fs::rename(&new, dir.join(MANIFEST))?;
-        sync_folder(dir)
+        new_file::publish(&new, &dir.join(MANIFEST))
     };
     write().map_err(|e| StoreError::io(&dir.join(MANIFEST), "written", e))?;
     Ok(manifest)

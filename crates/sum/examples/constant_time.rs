@@ -117,45 +117,22 @@ fn welch(
     compare(time, &[vec![fixed.clone(); random.len()], random.to_vec()], work)
 }
 
-/// The largest t of the two classes' times, measured turn about in random order.
+/// The largest t of the two classes' times.
 fn compare(
     time: Duration,
     classes: &[Vec<Numbers>; 2],
     work: impl Fn(&Numbers),
 ) -> Result<(f64, usize), Failure> {
     let mut rng = SecretRng::from_os()?;
-    let mut choice = [0u8; 2];
-    let mut samples: [Vec<f64>; 2] = Default::default();
-    let start = Instant::now();
-    for _ in 0..100 {
-        work(&classes[0][0]);
-    }
-    while start.elapsed() < time {
+    let random = || {
+        let mut choice = [0u8; 2];
         rng.fill(&mut choice);
-        let class = usize::from(choice[0] & 1);
-        let input = &classes[class][usize::from(choice[1]) % classes[class].len()];
+        Ok(choice)
+    };
+    let sample = |input: &Numbers| {
         let begin = Instant::now();
         work(input);
-        samples[class].push(begin.elapsed().as_nanos() as f64);
-    }
-    let mut all: Vec<f64> = samples.iter().flatten().copied().collect();
-    all.sort_by(f64::total_cmp);
-    // The slowest samples are interruptions: the test is made with several shares of them left out.
-    let crops = [1.0, 0.99, 0.95, 0.9, 0.75, 0.5].map(|share| all[((all.len() - 1) as f64 * share) as usize]);
-    let t = crops
-        .into_iter()
-        .map(|crop| t_value(&samples, crop))
-        .fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a });
-    Ok((t, all.len()))
-}
-
-fn t_value(samples: &[Vec<f64>; 2], crop: f64) -> f64 {
-    let [a, b] = samples.each_ref().map(|samples| {
-        let kept: Vec<f64> = samples.iter().copied().filter(|s| *s <= crop).collect();
-        let n = kept.len() as f64;
-        let mean = kept.iter().sum::<f64>() / n;
-        let variance = kept.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        (mean, variance / n)
-    });
-    (a.0 - b.0) / (a.1 + b.1).sqrt()
+        Ok(begin.elapsed())
+    };
+    blindcore_testing::welch(time, classes, random, sample)
 }

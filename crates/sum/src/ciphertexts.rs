@@ -5,6 +5,7 @@
 //! outside they come through [`Ciphertexts::accept`] alone, which checks each.
 
 use blindcore_accel::bigmod::{Numbers, Residues};
+use blindcore_files::OutOfRange;
 
 use crate::encoding::{Bound, Error, Form, Plaintexts};
 use crate::keys::KeyId;
@@ -109,7 +110,7 @@ impl Ciphertexts {
         if let Some(&got) = positions.iter().find(|p| **p >= shape[axis]) {
             let max = (shape[axis] as u64).saturating_sub(1);
             let (what, remedy) = ("a position along the axis", "choose one that is there");
-            return Err(Error::Size { what, got: got as u64, min: 0, max, remedy });
+            return Err(OutOfRange { what, got: got as u64, min: 0, max, remedy }.into());
         }
         let inner: usize = shape[axis + 1..].iter().product();
         let outer: usize = shape[..axis].iter().product();
@@ -129,7 +130,7 @@ impl Ciphertexts {
         if range.end > self.form.shape[axis] {
             let (got, max) = (range.end as u64, self.form.shape[axis] as u64);
             let (what, remedy) = ("the end of a slice", "end it within the axis");
-            return Err(Error::Size { what, got, min: 0, max, remedy });
+            return Err(OutOfRange { what, got, min: 0, max, remedy }.into());
         }
         self.select(axis, &range.collect::<Vec<_>>())
     }
@@ -141,7 +142,7 @@ impl Ciphertexts {
     pub fn concatenate(parts: &[&Self]) -> Result<Self, Error> {
         let Some((first, rest)) = parts.split_first() else {
             let (what, remedy) = ("the number of batches", "name at least one");
-            return Err(Error::Size { what, got: 0, min: 1, max: usize::MAX as u64, remedy });
+            return Err(OutOfRange { what, got: 0, min: 1, max: usize::MAX as u64, remedy }.into());
         };
         let mut out = (*first).clone();
         out.check_axis(0)?;
@@ -186,6 +187,6 @@ impl Ciphertexts {
         let max = (self.form.shape.len() as u64).saturating_sub(1);
         let (what, remedy) =
             ("the axis", "choose another; samples of a packed batch lie together along axis 0");
-        Err(Error::Size { what, got: axis as u64, min: first as u64, max, remedy })
+        Err(OutOfRange { what, got: axis as u64, min: first as u64, max, remedy }.into())
     }
 }

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 
 use blindcore_accel::Device;
 use blindcore_accel::bigmod::{Exponents, MAX_WEIGHT, Mac, Method, Numbers, Residues};
+use blindcore_files::OutOfRange;
 use ndarray::{AsArray, Dimension};
 
 use crate::ciphertexts::Ciphertexts;
@@ -447,7 +448,7 @@ impl Evaluator {
         for (what, size, max) in sizes {
             let (got, remedy) = (size.unwrap_or(usize::MAX) as u64, "cut the image, or step further");
             if got > max {
-                return Err(Error::Size { what, got, min: 0, max, remedy });
+                return Err(OutOfRange { what, got, min: 0, max, remedy }.into());
             }
         }
         let places = out_rows * out_columns;
@@ -660,7 +661,7 @@ fn largest_sum(weights: &[i64], terms: usize) -> u128 {
 fn index_count(count: usize) -> Result<u32, Error> {
     let (what, remedy) = ("the number of ciphertexts weighed at once", "weigh them in parts");
     let (got, max) = (count as u64, u64::from(u32::MAX) - 1);
-    if got > max { Err(Error::Size { what, got, min: 0, max, remedy }) } else { Ok(count as u32) }
+    if got > max { Err(OutOfRange { what, got, min: 0, max, remedy }.into()) } else { Ok(count as u32) }
 }
 
 /// How many places a kernel takes along one side.
@@ -679,7 +680,7 @@ fn steps(
         if !(min..=max).contains(&got) {
             let (got, min, max) = (got as u64, min as u64, max as u64);
             let remedy = "choose one within; padding stays below the kernel's size";
-            return Err(Error::Size { what, got, min, max, remedy });
+            return Err(OutOfRange { what, got, min, max, remedy }.into());
         }
     }
     let room = size.checked_add(2 * padding).and_then(|padded| padded.checked_sub(kernel));

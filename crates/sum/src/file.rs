@@ -22,8 +22,11 @@
 //! is believed.
 
 use std::io::{self, Read, Write};
+use std::ops::RangeInclusive;
 
 use blindcore_accel::bigmod::Numbers;
+use blindcore_files::OutOfRange;
+use blindcore_files::header::{DIGEST, Field, HeaderError, Layout, Seal};
 
 use crate::ciphertexts::Ciphertexts;
 use crate::encoding::{Bound, Form, MAX_AXES};
@@ -33,22 +36,38 @@ use crate::scheme::Encryptor;
 
 /// Ciphertexts that are written, checked and read at a time.
 pub const BLOCK: usize = 1024;
-const MAGIC: &[u8; 8] = b"BLNDCIPH";
-const VERSION: u32 = 1;
-const CONTEXT: &str = "blindcore sum ciphertexts v1";
+/// What stands before the shape.
+const LAYOUT: Layout = Layout {
+    what: "a file of ciphertexts",
+    magic: b"BLNDCIPH",
+    version_at: 8,
+    version_bytes: 4,
+    version: 1,
+    bytes: FIXED,
+};
 const FIXED: usize = 88;
-const DIGEST: usize = 32;
+const AXES: Field<u32> = Field::at(12);
+const KEY: Field<[u8; 32]> = Field::at(16);
+const BITS: Field<u32> = Field::at(48);
+const EXPONENT: Field<i32> = Field::at(52);
+const TOP: Field<u64> = Field::at(56);
+const SHIFT: Field<u32> = Field::at(64);
+const SLOT_BITS: Field<u32> = Field::at(68);
+const SLOTS: Field<u32> = Field::at(72);
+const ZERO: Field<u32> = Field::at(76);
+const SAMPLES: Field<u64> = Field::at(80);
+const SEAL: Seal = Seal::In("blindcore sum ciphertexts v1");
 /// The shortest and the longest n.
-const KEY_BITS: std::ops::RangeInclusive<u32> = 64..=4096;
+const KEY_BITS: RangeInclusive<u64> = 64..=4096;
 
 /// Why a file of ciphertexts can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not such a file.
-    #[error("it starts with {0:02x?} and not with {MAGIC:02x?}: it is no file of ciphertexts")]
+    #[error("it starts with {0:02x?} and not with {magic:02x?}: it is no file of ciphertexts", magic = LAYOUT.magic)]
     Magic([u8; 8]),
     /// Of a version that is not known.
-    #[error("it has version {0} where {VERSION} is known; update blindcore")]
+    #[error("it has version {0} where {known} is known; update blindcore", known = LAYOUT.version)]
     Version(u32),
     /// Shorter or longer than its header says.
     #[error("it has {got} bytes where its header says {want}; copy it again")]
@@ -71,17 +90,8 @@ pub enum Error {
         what: String,
     },
     /// A header that makes no sense.
-    #[error("its header says {what} {got}, outside {min} to {max}; it was not written by blindcore")]
-    Header {
-        /// Which field.
-        what: &'static str,
-        /// Its value.
-        got: u64,
-        /// The least.
-        min: u64,
-        /// The most.
-        max: u64,
-    },
+    #[error("its header says {} {}, outside {} to {}; {}", .0.what, .0.got, .0.min, .0.max, .0.remedy)]
+    Header(OutOfRange),
     /// More or fewer numbers to write than the header says.
     #[error("{got} ciphertexts were written where the header says {want}")]
     Count {
@@ -140,90 +150,72 @@ impl Header {
         self.check()?;
         let Form { exponent, bound, packed, shape } = &self.form;
         let (top, shift) = bound.parts();
-        let mut out = Vec::new();
-        out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&(shape.len() as u32).to_le_bytes());
-        out.extend_from_slice(self.key.as_bytes());
-        out.extend_from_slice(&self.key_bits.to_le_bytes());
-        out.extend_from_slice(&exponent.to_le_bytes());
-        out.extend_from_slice(&top.to_le_bytes());
-        out.extend_from_slice(&shift.to_le_bytes());
-        let (slot_bits, slots, samples) =
-            packed.map_or((0, 0, 0), |p| (p.packing.slot_bits(), p.packing.slots(), p.samples));
-        for word in [slot_bits, slots, 0] {
-            out.extend_from_slice(&word.to_le_bytes());
+        let mut out = LAYOUT.start();
+        AXES.put(&mut out, shape.len() as u32);
+        KEY.put(&mut out, *self.key.as_bytes());
+        BITS.put(&mut out, self.key_bits);
+        EXPONENT.put(&mut out, *exponent);
+        TOP.put(&mut out, top);
+        SHIFT.put(&mut out, shift);
+        if let Some(packed) = packed {
+            SLOT_BITS.put(&mut out, packed.packing.slot_bits());
+            SLOTS.put(&mut out, packed.packing.slots());
+            SAMPLES.put(&mut out, packed.samples as u64);
         }
-        for word in std::iter::once(&samples).chain(shape) {
-            out.extend_from_slice(&(*word as u64).to_le_bytes());
+        for axis in shape {
+            out.extend_from_slice(&(*axis as u64).to_le_bytes());
         }
-        let digest = header_digest(&out);
-        out.extend_from_slice(&digest);
+        SEAL.close(&mut out);
         Ok(out)
     }
 
     /// Reads it up to the first block, and returns it with its digest.
     fn read(from: &mut impl Read) -> Result<(Self, [u8; DIGEST]), Error> {
+        const CUT: Error = Error::Truncated { what: "its header" };
         let mut bytes = vec![0; FIXED];
         let got = fill(from, &mut bytes)?;
-        let magic: [u8; 8] = bytes[..8].try_into().expect("eight bytes");
-        if magic != *MAGIC {
-            return Err(Error::Magic(magic));
-        }
-        let u32_at = |bytes: &[u8], at| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
-        let u64_at =
-            |bytes: &[u8], at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
-        if got >= 12 && u32_at(&bytes, 8) != VERSION {
-            return Err(Error::Version(u32_at(&bytes, 8)));
-        }
-        let header = Error::Truncated { what: "its header" };
-        if got < FIXED {
-            return Err(header);
-        }
-        let axes = u32_at(&bytes, 12);
-        range("a number of axes of", axes.into(), 1, MAX_AXES as u64)?;
+        let start = LAYOUT.check(&bytes[..got]).map_err(|error| match error {
+            HeaderError::Version { got, .. } => Error::Version(got),
+            HeaderError::Short { got, .. } if got >= LAYOUT.magic.len() => CUT,
+            _ => Error::Magic(*bytes.first_chunk().expect("longer than its magic")),
+        })?;
+        let axes = AXES.get(start);
+        range("a number of axes of", axes.into(), 1..=MAX_AXES as u64)?;
         let rest = 8 * axes as usize + DIGEST;
         bytes.resize(FIXED + rest, 0);
         if fill(from, &mut bytes[FIXED..])? < rest {
-            return Err(header);
+            return Err(CUT);
         }
-        let signed = bytes.len() - DIGEST;
-        let digest = header_digest(&bytes[..signed]);
-        if bytes[signed..] != digest {
+        let Some(header) = SEAL.open(&bytes) else {
             return Err(Error::Checksum { what: "its header".into() });
-        }
+        };
+        let digest = *bytes.last_chunk().expect("longer than its digest");
 
-        let word = |at| usize::try_from(u64_at(&bytes, at)).map_err(|_| too_many(u64_at(&bytes, at)));
-        let bound = Bound::scaled(u64_at(&bytes, 56).into(), u32_at(&bytes, 64));
-        range("reserved bytes of", u32_at(&bytes, 76).into(), 0, 0)?;
-        let (slot_bits, slots, samples) = (u32_at(&bytes, 68), u32_at(&bytes, 72), word(80)?);
+        let word = |n: u64| usize::try_from(n).map_err(|_| too_many(n));
+        let (top, shift) = (TOP.get(header), SHIFT.get(header));
+        let bound = Bound::scaled(top.into(), shift);
+        range("reserved bytes of", ZERO.get(header).into(), 0..=0)?;
+        let (slot_bits, slots) = (SLOT_BITS.get(header), SLOTS.get(header));
+        let samples = word(SAMPLES.get(header))?;
         let packed = if (slot_bits, slots, samples) == (0, 0, 0) {
             None
         } else {
             Some(Packed { packing: Packing::unchecked(slot_bits, slots), samples })
         };
-        let shape = (0..axes as usize).map(|i| word(FIXED + 8 * i)).collect::<Result<_, _>>()?;
-        let exponent = u32_at(&bytes, 52).cast_signed();
-        let header = Self {
-            key: KeyId::from_bytes(bytes[16..48].try_into().expect("32 bytes")),
-            key_bits: u32_at(&bytes, 48),
-            form: Form { exponent, bound, packed, shape },
-        };
+        let axes = header[FIXED..].as_chunks::<8>().0.iter();
+        let shape = axes.map(|axis| word(u64::from_le_bytes(*axis))).collect::<Result<_, _>>()?;
+        let form = Form { exponent: EXPONENT.get(header), bound, packed, shape };
+        let header = Self { key: KeyId::from_bytes(KEY.get(header)), key_bits: BITS.get(header), form };
         header.check()?;
-        if header.form.bound.parts() != (u64_at(&bytes, 56), u32_at(&bytes, 64)) {
-            return Err(Error::Header {
-                what: "a bound's top of",
-                got: u64_at(&bytes, 56),
-                min: 1 << 63,
-                max: u64::MAX,
-            });
+        if header.form.bound.parts() != (top, shift) {
+            return Err(out_of_range("a bound's top of", top, 1 << 63, u64::MAX));
         }
         Ok((header, digest))
     }
 
     fn check(&self) -> Result<(), Error> {
-        range("key bits of", self.key_bits.into(), (*KEY_BITS.start()).into(), (*KEY_BITS.end()).into())?;
-        range("a number of axes of", self.form.shape.len() as u64, 1, MAX_AXES as u64)?;
+        range("key bits of", self.key_bits.into(), KEY_BITS)?;
+        range("a number of axes of", self.form.shape.len() as u64, 1..=MAX_AXES as u64)?;
         if let Some(packed) = &self.form.packed {
             packed.packing.check(self.key_bits).map_err(Error::Refused)?;
         }
@@ -231,21 +223,23 @@ impl Header {
     }
 }
 
-fn range(what: &'static str, got: u64, min: u64, max: u64) -> Result<(), Error> {
-    if (min..=max).contains(&got) { Ok(()) } else { Err(Error::Header { what, got, min, max }) }
+const FOREIGN: &str = "it was not written by blindcore";
+
+fn range(what: &'static str, got: u64, range: RangeInclusive<u64>) -> Result<(), Error> {
+    OutOfRange::check(what, got, range, FOREIGN).map_err(Error::Header)
+}
+
+fn out_of_range(what: &'static str, got: u64, min: u64, max: u64) -> Error {
+    Error::Header(OutOfRange { what, got, min, max, remedy: FOREIGN })
 }
 
 fn too_many(got: u64) -> Error {
-    Error::Header { what: "a number of ciphertexts of", got, min: 0, max: u64::MAX >> 11 }
+    out_of_range("a number of ciphertexts of", got, 0, u64::MAX >> 11)
 }
 
 fn count(shape: &[usize]) -> Result<u64, Error> {
     let product = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d as u64));
     product.ok_or_else(|| too_many(u64::MAX))
-}
-
-fn header_digest(bytes: &[u8]) -> [u8; DIGEST] {
-    *blake3::Hasher::new_derive_key(CONTEXT).update(bytes).finalize().as_bytes()
 }
 
 fn block_digest(header: &[u8; DIGEST], block: u64, bytes: &[u8]) -> [u8; DIGEST] {
@@ -304,7 +298,7 @@ impl<W: Write> Writer<W> {
             let (kept, over) = number.split_at(number.len().min(self.words));
             if over.iter().any(|w| *w != 0) {
                 let (what, got, max) = ("words of a ciphertext of", number.len() as u64, self.words as u64);
-                return Err(Error::Header { what, got, min: 1, max });
+                return Err(out_of_range(what, got, 1, max));
             }
             for i in 0..self.words {
                 self.buffer.extend_from_slice(&kept.get(i).copied().unwrap_or(0).to_le_bytes());
@@ -424,7 +418,7 @@ impl<R: Read> Reader<R> {
         }
         if self.header.key_bits != key.bits() {
             let (got, want) = (u64::from(self.header.key_bits), u64::from(key.bits()));
-            return Err(Error::Header { what: "key bits of", got, min: want, max: want });
+            return Err(out_of_range("key bits of", got, want, want));
         }
         self.header.form.check(key, self.count as usize)?;
         let flat = |count| Form { packed: None, shape: vec![count], ..self.header.form.clone() };

@@ -7,6 +7,8 @@
 //! is, so making or loading a key, and preparing a decryptor, may leave parts of it in memory of this process.
 
 use blindcore_accel::bigmod::Modulus;
+use blindcore_files::header::{DIGEST, Field, HeaderError, Layout, Seal};
+use blindcore_files::secret::SUM_SECRET_KEY;
 use blindcore_math::{RandomnessError, SecretRng};
 use crypto_bigint::{
     BoxedUint, ConcatenatingMul, ConcatenatingSquare, NonZero, Odd, Resize,
@@ -137,12 +139,21 @@ pub struct PublicKey {
     id: KeyId,
 }
 
-const PUBLIC_MAGIC: &[u8; 8] = b"bcsumpub";
-const SECRET_MAGIC: &[u8; 8] = b"bcsumsec";
-const VERSION: u16 = 1;
-/// Magic, version, mode, a zero byte, bits of n.
-const HEADER: usize = 16;
-const DIGEST: usize = 32;
+/// Magic, version, mode, a zero byte, bits of n; then words, and the digest of all before it.
+const PUBLIC: Layout = Layout {
+    what: "a public key",
+    magic: b"bcsumpub",
+    version_at: 8,
+    version_bytes: 2,
+    version: 1,
+    bytes: 16,
+};
+const SECRET: Layout = Layout { what: "a secret key", magic: SUM_SECRET_KEY, ..PUBLIC };
+const MODE: Field<u8> = Field::at(10);
+const ZERO: Field<u8> = Field::at(11);
+const BITS: Field<u32> = Field::at(12);
+/// Bytes of a key, at most.
+const MAX_BYTES: usize = 1 << 14;
 
 impl PublicKey {
     /// The textbook key of a bare n, as `phe` has them.
@@ -201,6 +212,17 @@ impl PublicKey {
         64 * self.n.len() as u32
     }
 
+    /// Bits of security of n (NIST SP 800-57 part 1, table 2; by interpolation at 4096); none for keys of tests.
+    #[must_use]
+    pub fn security_bits(&self) -> Option<u32> {
+        match self.bits() {
+            2048 => Some(112),
+            3072 => Some(128),
+            4096 => Some(150),
+            _ => None,
+        }
+    }
+
     /// Whether it is too short for anything but tests.
     #[must_use]
     pub fn is_test_only(&self) -> bool {
@@ -249,7 +271,7 @@ impl PublicKey {
     }
 
     fn body(&self) -> Vec<u8> {
-        let mut out = header(PUBLIC_MAGIC, self.mode, self.bits());
+        let mut out = header(&PUBLIC, self.mode, self.bits());
         for word in self.n.iter().chain(&self.base) {
             out.extend(word.to_le_bytes());
         }
@@ -259,7 +281,9 @@ impl PublicKey {
     /// The key as bytes: a header, n, hs, and the BLAKE3 hash of all before it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        sealed(self.body())
+        let mut out = self.body();
+        Seal::Plain.close(&mut out);
+        out
     }
 
     /// Reads [`PublicKey::to_bytes`], and validates.
@@ -267,7 +291,7 @@ impl PublicKey {
     /// # Errors
     /// The bytes are damaged or of another kind, or the key is not sound.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let (mode, bits, words) = opened("public key", PUBLIC_MAGIC, bytes)?;
+        let (mode, bits, words) = opened("public key", &PUBLIC, bytes)?;
         let n_words = bits as usize / 64;
         let want = if mode == Mode::Textbook { n_words } else { 3 * n_words };
         if words.len() != want {
@@ -389,12 +413,13 @@ impl SecretKey {
         let Primes { p, q, small_p, small_q } = &self.primes;
         let words = p.len() + q.len() + small_p.len() + small_q.len() + self.public.base.len();
         // Room for all at once, so that growing leaves no copy behind.
-        let mut out = Vec::with_capacity(HEADER + 8 * words + DIGEST);
-        out.extend(header(SECRET_MAGIC, self.public.mode, self.public.bits()));
+        let mut out = Vec::with_capacity(SECRET.bytes + 8 * words + DIGEST);
+        out.extend(header(&SECRET, self.public.mode, self.public.bits()));
         for word in p.iter().chain(q).chain(small_p).chain(small_q).chain(&self.public.base) {
             out.extend(word.to_le_bytes());
         }
-        Zeroizing::new(sealed(out))
+        Seal::Plain.close(&mut out);
+        Zeroizing::new(out)
     }
 
     /// Reads [`SecretKey::to_bytes`], and validates.
@@ -402,7 +427,7 @@ impl SecretKey {
     /// # Errors
     /// The bytes are damaged or of another kind, or the key is not sound.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let (mode, bits, words) = opened("secret key", SECRET_MAGIC, bytes)?;
+        let (mode, bits, words) = opened("secret key", &SECRET, bytes)?;
         let size = KeySize::any(bits)?;
         let prime_words = bits as usize / 128;
         let small = if mode == Mode::SpecialKey { alpha_bits(bits) as usize / 128 } else { 0 };
@@ -615,53 +640,44 @@ fn trimmed(x: &BoxedUint, bits: u32) -> Vec<u64> {
     words
 }
 
-fn header(magic: &[u8; 8], mode: Mode, bits: u32) -> Vec<u8> {
-    let mut out = magic.to_vec();
-    out.extend(VERSION.to_le_bytes());
-    out.extend([mode.code(), 0]);
-    out.extend(bits.to_le_bytes());
+fn header(layout: &Layout, mode: Mode, bits: u32) -> Vec<u8> {
+    let mut out = layout.start();
+    MODE.put(&mut out, mode.code());
+    BITS.put(&mut out, bits);
     out
-}
-
-fn sealed(mut body: Vec<u8>) -> Vec<u8> {
-    let digest = blake3::hash(&body);
-    body.extend(digest.as_bytes());
-    body
 }
 
 /// The mode, the bits and the words of a key's bytes, their hash checked.
 fn opened(
     what: &'static str,
-    magic: &[u8; 8],
+    layout: &Layout,
     bytes: &[u8],
 ) -> Result<(Mode, u32, Zeroizing<Vec<u64>>), Error> {
     let refuse = |why: String| Err(Error::Bytes { what, why });
-    if !bytes.starts_with(magic) {
-        return refuse("they don't begin as one does".into());
-    }
-    if bytes.len() < HEADER + DIGEST
-        || !(bytes.len() - HEADER - DIGEST).is_multiple_of(8)
-        || bytes.len() > 1 << 14
-    {
+    let header = match layout.check(bytes) {
+        Ok(header) => header,
+        Err(HeaderError::Magic { .. }) => return refuse("they don't begin as one does".into()),
+        Err(HeaderError::Version { got, want }) => {
+            return refuse(format!("version {got} where {want} is read; use a newer blindcore"));
+        }
+        Err(HeaderError::Short { got, .. }) => return refuse(format!("{got} bytes are no length of one")),
+    };
+    let words = bytes.len().checked_sub(layout.bytes + DIGEST);
+    if words.is_none_or(|n| !n.is_multiple_of(8)) || bytes.len() > MAX_BYTES {
         return refuse(format!("{} bytes are no length of one", bytes.len()));
     }
-    let version = u16::from_le_bytes([bytes[8], bytes[9]]);
-    if version != VERSION {
-        return refuse(format!("version {version} where {VERSION} is read; use a newer blindcore"));
-    }
-    let (body, digest) = bytes.split_at(bytes.len() - DIGEST);
-    if blake3::hash(body).as_bytes() != digest {
+    let Some(body) = Seal::Plain.open(bytes) else {
         return refuse("they are damaged: their hash is another".into());
-    }
-    if body[11] != 0 {
+    };
+    if ZERO.get(header) != 0 {
         return refuse("a byte that must be zero is not".into());
     }
-    let Some(mode) = Mode::ALL.into_iter().find(|mode| mode.code() == body[10]) else {
-        return refuse(format!("mode {} is unknown", body[10]));
+    let code = MODE.get(header);
+    let Some(mode) = Mode::ALL.into_iter().find(|mode| mode.code() == code) else {
+        return refuse(format!("mode {code} is unknown"));
     };
-    let bits = u32::from_le_bytes([body[12], body[13], body[14], body[15]]);
+    let bits = BITS.get(header);
     KeySize::any(bits)?;
-    let words =
-        body[HEADER..].chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes")));
+    let words = body[layout.bytes..].as_chunks::<8>().0.iter().map(|b| u64::from_le_bytes(*b));
     Ok((mode, bits, Zeroizing::new(words.collect())))
 }

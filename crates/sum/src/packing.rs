@@ -9,6 +9,7 @@
 //! is tracked as a plaintext's is ([`crate::encoding::Bound`]) and may never pass [`Packing::limit`].
 
 use blindcore_accel::bigmod::Numbers;
+use blindcore_files::OutOfRange;
 use ndarray::{AsArray, Dimension};
 
 use crate::encoding::{
@@ -58,13 +59,7 @@ impl Packing {
     /// # Errors
     /// A length is zero or so large that a slot has over [`MAX_SLOT_BITS`] bits, or not one slot fits the key.
     pub fn plan(key_bits: u32, value_bits: u32, terms: u64, weight_bits: u32) -> Result<Self, Error> {
-        let check = |what, got: u64, max: u64| {
-            if (1..=max).contains(&got) {
-                Ok(())
-            } else {
-                Err(Error::Size { what, got, min: 1, max, remedy: "don't pack" })
-            }
-        };
+        let check = |what, got, max| OutOfRange::check(what, got, 1..=max, "don't pack");
         check("the length of packed values in bits", value_bits.into(), MAX_SLOT_BITS.into())?;
         check("the length of weights in bits", weight_bits.into(), MAX_SLOT_BITS.into())?;
         check("the number of terms", terms, 1 << 40)?;
@@ -88,17 +83,13 @@ impl Packing {
     }
 
     pub(crate) fn check(self, key_bits: u32) -> Result<(), Error> {
-        let check = |what, got: u32, min: u32, max: u32, remedy| {
-            if (min..=max).contains(&got) {
-                Ok(())
-            } else {
-                Err(Error::Size { what, got: got.into(), min: min.into(), max: max.into(), remedy })
-            }
+        let check = |what, got: u32, min, max: u32, remedy| {
+            OutOfRange::check(what, got.into(), min..=max.into(), remedy)
         };
         let remedy = "use fewer terms, smaller values or weights, or don't pack";
         check("the width of a slot in bits", self.slot_bits, 2, MAX_SLOT_BITS, remedy)?;
         let fit = key_bits.saturating_sub(SIGN_BITS) / self.slot_bits;
-        check("the number of slots", self.slots, 1, fit, "use narrower slots or a larger key")
+        Ok(check("the number of slots", self.slots, 1, fit, "use narrower slots or a larger key")?)
     }
 
     /// Bits of a slot.

@@ -33,7 +33,7 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead, Read, Write};
 
 /// Bytes in a line, at most.
-pub const MAX_LINE: u64 = 1 << 26;
+pub(crate) const MAX_LINE: u64 = 1 << 26;
 /// The shortest gate, `1 1 0 1 EQ` and a line's end.
 const SHORTEST_GATE: u64 = 11;
 /// Wires that a file of any size may declare beyond one a byte: every other wire is read or written in some line, and

@@ -46,11 +46,12 @@ use aes::{
     Aes128Enc, Block,
     cipher::{BlockCipherEncrypt, KeyInit},
 };
+use blindcore_files::header::{Field, Layout};
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{
-    Error, Session, base, first_block, mask,
+    Error, Session, base, differs, first_block, mask,
     matrix::{self, ColumnHash, STRIDE},
     oracle, random, trees,
 };
@@ -530,8 +531,19 @@ fn same_length(what: &'static str, got: usize, expected: usize) -> Result<(), Er
     if got == expected { Ok(()) } else { Err(Error::Length { what, got, expected, unit: "words" }) }
 }
 
-const MAGIC: [u8; 4] = *b"bcot";
-const VERSION: u8 = 1;
+/// What a side says first.
+const GREETING: Layout = Layout {
+    what: "a greeting of transfers",
+    magic: b"bcot",
+    version_at: 4,
+    version_bytes: 1,
+    version: 1,
+    bytes: 24,
+};
+const ROLE: Field<u8> = Field::at(5);
+const DEPTH: Field<u8> = Field::at(6);
+const CHECKED: Field<u8> = Field::at(7);
+const NONCE: Field<[u8; 16]> = Field::at(8);
 const SENDER: u8 = 0;
 const RECEIVER: u8 = 1;
 
@@ -540,24 +552,26 @@ fn agree<C: Read + Write>(channel: &mut C, parameters: Parameters, role: u8) -> 
     if !(1..=4).contains(&parameters.depth) {
         return Err(Error::Depth { got: parameters.depth });
     }
-    let hello = |role| {
-        let [a, b, c, d] = MAGIC;
-        [a, b, c, d, VERSION, role, parameters.depth, parameters.checked().into()]
-    };
-    let ours = [hello(role).as_slice(), &*random::<16>()?].concat();
+    let mut ours = GREETING.start();
+    ROLE.put(&mut ours, role);
+    DEPTH.put(&mut ours, parameters.depth);
+    CHECKED.put(&mut ours, parameters.checked().into());
+    NONCE.put(&mut ours, *random::<16>()?);
     channel.write_all(&ours)?;
     channel.flush()?;
-    let mut theirs = [0; 24];
+    let mut theirs = [0; GREETING.bytes];
     channel.read_exact(&mut theirs)?;
 
-    let number = |b: &[u8]| u32::from_be_bytes(b[..4].try_into().expect("4 bytes"));
-    let expected = hello(1 - role);
-    let differs = |what, got, expected| {
-        if got == expected { Ok(()) } else { Err(Error::Peer { what, got, expected }) }
-    };
-    differs("the magic number", number(&theirs), number(&expected))?;
-    for (i, what) in ["the version", "the role", "trees of depth", "the check"].into_iter().enumerate() {
-        differs(what, theirs[4 + i].into(), expected[4 + i].into())?;
+    let greeting = GREETING.check(&theirs).map_err(differs)?;
+    for (what, field, expected) in [
+        ("the role", ROLE, 1 - role),
+        ("trees of depth", DEPTH, parameters.depth),
+        ("the check", CHECKED, parameters.checked().into()),
+    ] {
+        let got = field.get(greeting);
+        if got != expected {
+            return Err(Error::Peer { what, got: got.into(), expected: expected.into() });
+        }
     }
     let mut hasher = blake3::Hasher::new_derive_key("blindcore 2026 ot extension: session");
     let (sent, received) = if role == SENDER { (&ours[..], &theirs[..]) } else { (&theirs[..], &ours[..]) };

@@ -14,6 +14,7 @@
 use std::io;
 
 use blake3::Hasher;
+use blindcore_files::header::HeaderError;
 use zeroize::Zeroizing;
 
 pub mod base;
@@ -89,6 +90,19 @@ pub enum Error {
     /// The operating system gave no randomness.
     #[error("the operating system gave no randomness: {0}")]
     Randomness(getrandom::Error),
+}
+
+/// A message that starts otherwise than this side's.
+fn differs(error: HeaderError) -> Error {
+    let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte));
+    let (what, got, expected) = match error {
+        HeaderError::Magic { got, want, .. } => ("the magic number", number(&got), number(want)),
+        HeaderError::Version { got, want } => ("the version", got, want),
+        HeaderError::Short { got, want } => {
+            return Error::Length { what: "a message", got, expected: want, unit: "B" };
+        }
+    };
+    Error::Peer { what, got, expected }
 }
 
 /// What both sides hold alike and no other session has.

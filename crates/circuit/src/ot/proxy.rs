@@ -31,6 +31,7 @@
 //! ```
 
 use blake3::Hasher;
+use blindcore_files::header::{Field, HeaderError, Layout};
 use curve25519_dalek::{RistrettoPoint, Scalar, traits::IsIdentity};
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
@@ -38,7 +39,7 @@ use zeroize::{Zeroize, Zeroizing};
 use super::{
     Error,
     base::{POINT, compress, decode, random_scalar},
-    oracle, random,
+    differs, oracle, random,
 };
 
 /// Transfers of one batch.
@@ -178,9 +179,18 @@ pub fn open(keys: &[u8], sealed: &[u8]) -> Result<Vec<u128>, Error> {
 }
 
 const TO_PAD: &str = "blindcore 2026 ot proxy: to pad";
-const MAGIC: &[u8; 4] = b"bcpo";
-const VERSION: u8 = 1;
+const LAYOUT: Layout = Layout {
+    what: "a proxy transfer",
+    magic: b"bcpo",
+    version_at: 4,
+    version_bytes: 1,
+    version: 1,
+    bytes: HEADER,
+};
 const HEADER: usize = 26;
+const KIND: Field<u8> = Field::at(5);
+const SESSION: Field<[u8; 16]> = Field::at(6);
+const COUNT: Field<u32> = Field::at(22);
 const PUBLICATION: u8 = 0;
 const REQUEST: u8 = 1;
 const KEYS: u8 = 2;
@@ -189,8 +199,11 @@ const SEALED: u8 = 3;
 const SEALED_WORD: usize = 32;
 
 fn header(kind: u8, session: &[u8; 16], count: usize) -> Vec<u8> {
-    let count = u32::try_from(count).expect("at most MAX_BATCH");
-    [&MAGIC[..], &[VERSION, kind], session, &count.to_le_bytes()].concat()
+    let mut header = LAYOUT.start();
+    KIND.put(&mut header, kind);
+    SESSION.put(&mut header, *session);
+    COUNT.put(&mut header, u32::try_from(count).expect("at most MAX_BATCH"));
+    header
 }
 
 /// How many transfers a message has, and what follows its header: `fixed` bytes and `each` a transfer.
@@ -208,24 +221,23 @@ fn parse<'a>(
         _ => "the sender's message",
     };
     let length = |expected| Error::Length { what, got: message.len(), expected, unit: "B" };
-    let (header, body) = message.split_at_checked(HEADER).ok_or(length(HEADER + fixed))?;
-    let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("4 bytes"));
-    for (what, got, expected) in [
-        ("the magic number", number(&header[..4]), number(MAGIC)),
-        ("the version", header[4].into(), VERSION.into()),
-        ("a message of kind", header[5].into(), kind.into()),
-    ] {
-        if got != expected {
-            return Err(Error::Peer { what, got, expected });
-        }
+    let header = LAYOUT.check(message).map_err(|error| match error {
+        HeaderError::Short { .. } => length(HEADER + fixed),
+        other => differs(other),
+    })?;
+    let body = &message[HEADER..];
+    let got = KIND.get(header);
+    if got != kind {
+        return Err(Error::Peer { what: "a message of kind", got: got.into(), expected: kind.into() });
     }
     if let Some(session) = session
-        && header[6..22] != *session
+        && SESSION.get(header) != *session
     {
-        let [got, expected] = [&header[6..10], &session[..4]].map(number);
+        let start = |session: &[u8; 16]| u32::from_le_bytes(*session.first_chunk().expect("16 bytes"));
+        let (got, expected) = (start(&SESSION.get(header)), start(session));
         return Err(Error::Peer { what: "a message of the session", got, expected });
     }
-    let count = number(&header[22..]) as usize;
+    let count = COUNT.get(header) as usize;
     if count > MAX_BATCH {
         return Err(Error::Batch { got: count, limit: MAX_BATCH });
     }

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 
 use blindcore_accel::garble::Scheme;
+use blindcore_files::header::{Field, HeaderError, Layout};
 
 use super::message::{Message, flush, receive, send};
 use super::{Check, Error, Inputs};
@@ -93,8 +94,21 @@ impl Key {
     }
 }
 
-const MAGIC: &[u8; 16] = b"blindcore garble";
-const VERSION: u16 = 1;
+const LAYOUT: Layout = Layout {
+    what: "a hello of blindcore",
+    magic: b"blindcore garble",
+    version_at: 16,
+    version_bytes: 2,
+    version: 1,
+    bytes: LENGTH,
+};
+const ROLE: Field<u8> = Field::at(18);
+const LEARNS: Field<u8> = Field::at(19);
+const CHECK: Field<u8> = Field::at(20);
+const GARBLING: Field<u8> = Field::at(21);
+const DIGEST: Field<[u8; 32]> = Field::at(22);
+const KEY: Field<[u8; 16]> = Field::at(54);
+const SUPPLIED: Field<[u8; MAX_INPUTS / 8]> = Field::at(70);
 /// Inputs that a circuit of two parties can have, one bit each in a hello.
 pub(super) const MAX_INPUTS: usize = 1024;
 /// Bits of all inputs, and of all outputs: their labels are one message each, of 2 GiB at most.
@@ -143,17 +157,15 @@ impl Hello {
         Ok(Self { role, learns, check, digest: *circuit.digest(), key, supplied })
     }
 
-    fn to_bytes(&self) -> [u8; LENGTH] {
-        let mut bytes = [0; LENGTH];
-        bytes[..16].copy_from_slice(MAGIC);
-        bytes[16..18].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[18] = self.role as u8;
-        bytes[19] = self.learns as u8;
-        bytes[20] = u8::from(self.check == Check::Malicious);
-        bytes[21] = self.key.garbling as u8;
-        bytes[22..54].copy_from_slice(&self.digest);
-        bytes[54..70].copy_from_slice(&self.key.bytes);
-        bytes[70..].copy_from_slice(&self.supplied);
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = LAYOUT.start();
+        ROLE.put(&mut bytes, self.role as u8);
+        LEARNS.put(&mut bytes, self.learns as u8);
+        CHECK.put(&mut bytes, u8::from(self.check == Check::Malicious));
+        GARBLING.put(&mut bytes, self.key.garbling as u8);
+        DIGEST.put(&mut bytes, self.digest);
+        KEY.put(&mut bytes, self.key.bytes);
+        SUPPLIED.put(&mut bytes, self.supplied);
         bytes
     }
 
@@ -162,39 +174,40 @@ impl Hello {
             got: format!("a hello with {what} {got}"),
             want: "one that version 1 knows".into(),
         };
-        if &bytes[..16] != MAGIC {
-            let (got, want) = ("bytes that begin otherwise".into(), "a hello of blindcore".into());
-            return Err(Error::Protocol { got, want });
-        }
-        let version = u16::from_le_bytes([bytes[16], bytes[17]]);
-        if version != VERSION {
-            return Err(Error::Differs {
+        let hello = LAYOUT.check(bytes).map_err(|error| match error {
+            HeaderError::Version { got, want } => Error::Differs {
                 what: "protocol version",
-                theirs: version.to_string(),
-                ours: VERSION.to_string(),
+                theirs: got.to_string(),
+                ours: want.to_string(),
                 remedy: "use the same blindcore on both sides",
-            });
-        }
-        let role = [Role::Garbler, Role::Evaluator, Role::Owner].into_iter().find(|r| *r as u8 == bytes[18]);
-        let learns =
-            [Learns::Both, Learns::Garbler, Learns::Evaluator].into_iter().find(|l| *l as u8 == bytes[19]);
-        let check = match bytes[20] {
+            },
+            _ => Error::Protocol { got: "bytes that begin otherwise".into(), want: LAYOUT.what.into() },
+        })?;
+        let (role, learns, garbling) = (ROLE.get(hello), LEARNS.get(hello), GARBLING.get(hello));
+        let roles = [Role::Garbler, Role::Evaluator, Role::Owner];
+        let all_learn = [Learns::Both, Learns::Garbler, Learns::Evaluator];
+        let garblings = [Garbling::HalfGates, Garbling::ThreeHalves];
+        let check = match CHECK.get(hello) {
             0 => Check::None,
             1 => Check::Malicious,
             other => return Err(unknown("check", other)),
         };
-        let garbling =
-            [Garbling::HalfGates, Garbling::ThreeHalves].into_iter().find(|g| *g as u8 == bytes[21]);
+        let role = roles.into_iter().find(|r| *r as u8 == role).ok_or_else(|| unknown("role", role))?;
+        let learns = all_learn
+            .into_iter()
+            .find(|l| *l as u8 == learns)
+            .ok_or_else(|| unknown("outputs for", learns))?;
+        let garbling = garblings
+            .into_iter()
+            .find(|g| *g as u8 == garbling)
+            .ok_or_else(|| unknown("garbling", garbling))?;
         Ok(Self {
-            role: role.ok_or_else(|| unknown("role", bytes[18]))?,
-            learns: learns.ok_or_else(|| unknown("outputs for", bytes[19]))?,
+            role,
+            learns,
             check,
-            digest: bytes[22..54].try_into().expect("32 bytes"),
-            key: Key {
-                garbling: garbling.ok_or_else(|| unknown("garbling", bytes[21]))?,
-                bytes: bytes[54..70].try_into().expect("16 bytes"),
-            },
-            supplied: bytes[70..].try_into().expect("the rest"),
+            digest: DIGEST.get(hello),
+            key: Key { garbling, bytes: KEY.get(hello) },
+            supplied: SUPPLIED.get(hello),
         })
     }
 

@@ -3,33 +3,21 @@
 use blindcore_circuit::builder::{Bit, Builder};
 use blindcore_circuit::gadgets::{PageRank, network, to_bits, to_number};
 use blindcore_circuit::netlist::Netlist;
+use blindcore_testing::Random;
 
-/// Numbers that look random and are the same in each run (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
-    }
-
-    /// Of so many bits; some are edge values.
-    fn number(&mut self, width: usize) -> u128 {
-        let all = low(u128::MAX, width);
-        let wide = u128::from(self.next()) << 64 | u128::from(self.next());
-        match self.next() % 16 {
-            0 => 0,
-            1 => all,
-            2 => 1,
-            3 => 1 << (width - 1),
-            4 => all >> 1,
-            // Of any length.
-            5..=9 => (wide & all) >> (self.next() as usize % width),
-            _ => wide & all,
-        }
+/// Of so many bits; some are edge values.
+fn number(random: &mut Random, width: usize) -> u128 {
+    let all = low(u128::MAX, width);
+    let wide = u128::from(random.next()) << 64 | u128::from(random.next());
+    match random.next() % 16 {
+        0 => 0,
+        1 => all,
+        2 => 1,
+        3 => 1 << (width - 1),
+        4 => all >> 1,
+        // Of any length.
+        5..=9 => (wide & all) >> (random.next() as usize % width),
+        _ => wide & all,
     }
 }
 
@@ -63,7 +51,7 @@ fn check_pairs(
         let pairs: Vec<(u128, u128)> = if n <= 5 {
             (0..1 << n).flat_map(|a| (0..1 << n).map(move |b| (a, b))).collect()
         } else {
-            (0..300).map(|_| (random.number(n), random.number(n))).collect()
+            (0..300).map(|_| (number(&mut random, n), number(&mut random, n))).collect()
         };
         for (a, b) in pairs {
             assert_eq!(evaluate(&netlist, &[a, b]), want(a, b, n), "{name} of {a} and {b}, {n} bits");
@@ -143,7 +131,7 @@ fn products() {
     for (n, m) in [(1, 7), (9, 4), (20, 60), (64, 20), (64, 45), (70, 31), (23, 22), (100, 28)] {
         let netlist = circuit(&[n, m], |c, w| vec![c.multiply(&w[0], &w[1])]);
         for _ in 0..100 {
-            let (a, b) = (random.number(n), random.number(m));
+            let (a, b) = (number(&mut random, n), number(&mut random, m));
             assert_eq!(evaluate(&netlist, &[a, b]), [a * b], "{a} times {b}");
         }
     }
@@ -189,7 +177,7 @@ fn quotients() {
             vec![quotient, remainder]
         });
         for _ in 0..200 {
-            let (a, b) = (random.number(n), random.number(m));
+            let (a, b) = (number(&mut random, n), number(&mut random, m));
             let want = [a.checked_div(b).unwrap_or(low(u128::MAX, n)), a.checked_rem(b).unwrap_or(low(a, m))];
             assert_eq!(evaluate(&netlist, &[a, b]), want, "{a} by {b}, {n} and {m} bits");
         }
@@ -204,7 +192,7 @@ fn fixed_point() {
         });
         let mut random = Random(n as u64);
         for _ in 0..600 {
-            let (a, b) = (random.number(n), random.number(n));
+            let (a, b) = (number(&mut random, n), number(&mut random, n));
             let (x, y) = (signed(a, n), signed(b, n));
             let half = if fraction > 0 { 1 << (fraction - 1) } else { 0 };
             let product = (x * y + half) >> fraction;
@@ -278,7 +266,7 @@ fn comparisons_and_selection() {
 fn index_and_one_hot() {
     let mut random = Random(5);
     for (len, bits) in [(1, 1), (2, 1), (3, 2), (5, 3), (6, 4), (8, 3), (13, 5)] {
-        let values: Vec<u128> = (0..len).map(|_| random.number(9)).collect();
+        let values: Vec<u128> = (0..len).map(|_| number(&mut random, 9)).collect();
         let mut widths = vec![9; len];
         widths.push(bits);
         let netlist = circuit(&widths, |c, w| {
@@ -308,7 +296,7 @@ fn shifts_and_rotations() {
             ]
         });
         for by in 0..1u32 << by_bits {
-            let a = random.number(n);
+            let a = number(&mut random, n);
             let turn = by as usize % n;
             let want = [
                 low(a << by, n),
@@ -367,7 +355,7 @@ fn sorted_words() {
         let netlist = circuit(&vec![6; n], |c, w| c.sort(w));
         let by_low = circuit(&vec![6; n], |c, w| c.sort_by(w, 0..3));
         for _ in 0..20 {
-            let values: Vec<u128> = (0..n).map(|_| random.number(6)).collect();
+            let values: Vec<u128> = (0..n).map(|_| number(&mut random, 6)).collect();
             let mut sorted = values.clone();
             sorted.sort_unstable();
             assert_eq!(evaluate(&netlist, &values), sorted);
@@ -417,7 +405,7 @@ fn matrices() {
             c.multiply_matrices(a, b, k, width)
         });
         for _ in 0..10 {
-            let values: Vec<u128> = (0..n * k + k * m).map(|_| random.number(w)).collect();
+            let values: Vec<u128> = (0..n * k + k * m).map(|_| number(&mut random, w)).collect();
             let (a, b) = values.split_at(n * k);
             let product: Vec<u128> = (0..n * m)
                 .map(|e| low((0..k).map(|t| a[e / m * k + t] * b[t * m + e % m]).sum(), width))

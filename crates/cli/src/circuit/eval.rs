@@ -1,8 +1,9 @@
 //! `blindcore circuit eval`.
 
+use blindcore_circuit::values;
 use serde_json::json;
 
-use super::{load, values};
+use super::load;
 use crate::{Outcome, output};
 
 #[derive(clap::Args)]

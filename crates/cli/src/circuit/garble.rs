@@ -1,9 +1,7 @@
 //! `blindcore circuit garble`: both sides in this process, to see what a circuit costs.
 
-use std::time::{Duration, Instant};
-
-use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
-use blindcore_circuit::compile::Compiled;
+use blindcore_accel::garble::Scheme;
+use blindcore_circuit::trial;
 use clap::ValueEnum;
 use serde_json::json;
 
@@ -51,17 +49,10 @@ pub(crate) struct Garble {
     json: bool,
 }
 
-/// Most memory for tables, labels and inputs.
-const MOST: usize = 8 << 30;
-
 pub(crate) fn run(config: &Config, args: &Garble) -> anyhow::Result<Outcome> {
-    let mut random = [0; 32];
-    getrandom::fill(&mut random).map_err(|e| anyhow::anyhow!("the system gave no randomness: {e}"))?;
-    let (offset, key) = random.split_at(16);
-    let key: [u8; 16] = key.try_into().expect("sixteen bytes");
     let scheme = match args.scheme {
-        Way::HalfGates => Scheme::HalfGates { key },
-        Way::ThreeHalves => Scheme::ThreeHalves { key },
+        Way::HalfGates => Scheme::HalfGates { key: trial::random_key()? },
+        Way::ThreeHalves => Scheme::ThreeHalves { key: trial::random_key()? },
         Way::Sifo => {
             anyhow::ensure!(
                 args.allow_broken,
@@ -73,88 +64,35 @@ pub(crate) fn run(config: &Config, args: &Garble) -> anyhow::Result<Outcome> {
         }
     };
     let netlist = load(&args.circuit)?;
-    let compiled = Compiled::new(&netlist);
-    let program = &compiled.program;
-    let instances = args.instances as usize;
-    let bytes = program.ands().saturating_mul(instances).saturating_mul(scheme.table_bytes());
-    // Two labels a slot, its own and the one that is active.
-    let labels = program.slots().saturating_mul(instances).saturating_mul(2 * size_of::<Label>());
-    let all = bytes.saturating_add(labels).saturating_add(compiled.input_bits.saturating_mul(instances));
-    anyhow::ensure!(
-        all <= MOST,
-        "{} of tables and {} of labels are over the {} that this command keeps; take fewer --instances",
-        output::bytes(bytes as u64),
-        output::bytes(labels as u64),
-        output::bytes(MOST as u64)
-    );
     let device = device::open(&args.device, config)?;
-    let operation = device.garble(&scheme)?;
-    let mask = Label::MAX >> (128 - scheme.label_bits());
-    let offset = Offset::new(Label::from_le_bytes(offset.try_into().expect("sixteen bytes")) & mask);
-    let mut labels = Labels::new(program.slots(), instances);
-    let mut active = Labels::new(program.slots(), instances);
-    let mut inputs = vec![vec![false; compiled.input_bits]; instances];
-    let mut drawn = vec![0u8; compiled.input_bits * 17];
-    labels.set_all(1, offset.label());
-    for (instance, bits) in inputs.iter_mut().enumerate() {
-        getrandom::fill(&mut drawn).map_err(|e| anyhow::anyhow!("the system gave no randomness: {e}"))?;
-        for (bit, drawn) in drawn.as_chunks::<17>().0.iter().enumerate() {
-            let zero = Label::from_le_bytes(drawn[..16].try_into().expect("sixteen")) & mask;
-            bits[bit] = drawn[16] & 1 == 1;
-            labels.set(2 + bit as u32, instance, zero);
-            let one = Label::from(bits[bit]).wrapping_neg() & offset.label();
-            active.set(2 + bit as u32, instance, zero ^ one);
-        }
-    }
-    let mut tables = vec![0u8; bytes];
-    let timed = |work: &mut dyn FnMut() -> Result<(), blindcore_accel::Error>| {
-        let start = Instant::now();
-        work().map(|()| start.elapsed())
-    };
-    let garbled = timed(&mut || operation.garble(program, &offset, 0, &mut labels, &mut tables).map(|_| ()))?;
-    let evaluated = timed(&mut || operation.evaluate(program, 0, &mut active, &tables).map(|_| ()))?;
-    for (instance, bits) in inputs.iter().enumerate() {
-        let mut rest = &bits[..];
-        let values: Vec<Vec<bool>> = netlist
-            .inputs()
-            .iter()
-            .map(|port| rest.split_off(..port.wires.len()).expect("as many bits").to_vec())
-            .collect();
-        let clear = netlist.evaluate(&values)?.concat();
-        for (slot, want) in compiled.outputs.iter().zip(clear) {
-            let got = active.get(*slot, instance) ^ labels.get(*slot, instance);
-            let label = Label::from(want).wrapping_neg() & offset.label();
-            anyhow::ensure!(got == label, "the device {} evaluated wrongly", device.name());
-        }
-    }
-    let ands = program.ands() as u64 * u64::from(args.instances);
-    let rate = |time: Duration| ands as f64 / time.as_secs_f64();
+    let done = trial::run(&netlist, &*device, &scheme, args.instances as usize)?;
+    let (garbled, evaluated) = (done.garble.as_secs_f64(), done.evaluate.as_secs_f64());
+    let rate = |seconds: f64| done.ands as f64 / seconds;
     if args.json {
         output::json(&json!({
-            "ands": ands,
-            "xors": (program.steps().len() - program.ands()) as u64 * u64::from(args.instances),
-            "layers": program.layers().len(),
-            "parts": program.parts().len(),
-            "slots": program.slots(),
+            "ands": done.ands,
+            "xors": done.xors,
+            "layers": done.layers,
+            "parts": done.parts,
+            "slots": done.slots,
             "wires": netlist.wires(),
-            "table_bytes": bytes,
+            "table_bytes": done.table_bytes,
             "device": device.name(),
-            "garble_seconds": garbled.as_secs_f64(),
-            "evaluate_seconds": evaluated.as_secs_f64(),
+            "garble_seconds": garbled,
+            "evaluate_seconds": evaluated,
             "garble_ands_per_second": rate(garbled),
             "evaluate_ands_per_second": rate(evaluated),
         }))?;
     } else {
         output::print(&format!(
-            "{ands} ANDs in {} layers, {} of tables, {} labels kept of {} wires\n\
-             garbled    in {:.6} s, {:.1} M ANDs/s\nevaluated  in {:.6} s, {:.1} M ANDs/s, as in the clear\n",
-            program.layers().len(),
-            output::bytes(bytes as u64),
-            program.slots(),
+            "{} ANDs in {} layers, {} of tables, {} labels kept of {} wires\n\
+             garbled    in {garbled:.6} s, {:.1} M ANDs/s\nevaluated  in {evaluated:.6} s, {:.1} M ANDs/s, as in the clear\n",
+            done.ands,
+            done.layers,
+            output::bytes(done.table_bytes as u64),
+            done.slots,
             netlist.wires(),
-            garbled.as_secs_f64(),
             rate(garbled) / 1e6,
-            evaluated.as_secs_f64(),
             rate(evaluated) / 1e6,
         ))?;
     }

@@ -6,10 +6,11 @@ use anyhow::Context;
 use blindcore_circuit::formats;
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::{self, FAMILIES, PROBLEMS, Problem};
+use blindcore_files::{Access, NewFile};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::sum::files::{NewFile, check_output};
+use crate::sum::files::check_output;
 use crate::{Outcome, output};
 
 #[derive(clap::Args)]
@@ -102,10 +103,10 @@ pub(super) fn write(netlist: &Netlist, format: Format, out: Option<&Path>, json:
         formats::bristol::write(netlist, &mut text)?;
         return output::print(std::str::from_utf8(&text).context("a circuit file is text")?);
     };
-    let mut file = NewFile::new(path, false)?;
+    let mut file = NewFile::create(path, Access::Everyone)?;
     formats::bristol::write(netlist, &mut file)
         .with_context(|| format!("{} can't be written", path.display()))?;
-    let bytes = file.finish(true)?;
+    let bytes = file.replace()?;
     let (ands, gates) = (netlist.ands(), netlist.gates().len());
     if json {
         let ports = |ports: &[blindcore_circuit::netlist::Port]| -> Vec<Value> {

@@ -6,13 +6,13 @@ mod garble;
 mod make;
 mod run;
 mod stats;
-pub(crate) mod values;
 
 use std::path::Path;
 
 use blindcore_circuit::formats;
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::{self, ProblemError};
+use blindcore_circuit::values;
 use clap::Subcommand;
 
 use crate::config::Config;

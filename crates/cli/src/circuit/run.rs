@@ -1,22 +1,22 @@
 //! `blindcore circuit run`: a party of a session, and `blindcore circuit identity`: what it shows the others.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_circuit::circuit::{Circuit, PortShape};
 use blindcore_circuit::session::{self, Check, Garbling, Inputs, Learns, Setup, owners};
-use blindcore_circuit::transport::{self, Connection, Listener, Security, Timeouts, Tls};
+use blindcore_circuit::transport::{self, Connection, Listener, Peers, Timeouts, Tls};
+use blindcore_circuit::values::{self, Unplaced};
 use clap::ValueEnum;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::{load, values};
+use super::load;
 use crate::args::DeviceArgs;
 use crate::config::Config;
 use crate::output::Bar;
-use crate::sum::files::NewFile;
 use crate::{Outcome, device, output};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -156,7 +156,7 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
     };
     let circuit = if args.rounds == 1 { circuit } else { circuit.in_rounds(args.rounds)? };
     let inputs = own_inputs(args, circuit.inputs())?;
-    let peers = Peers::new(args)?;
+    let peers = peers(args)?;
     let learns = match args.reveal {
         Reveal::Both => Learns::Both,
         Reveal::Garbler => Learns::Garbler,
@@ -167,8 +167,8 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
         let evaluator =
             args.evaluator.as_deref().context("an owner needs --evaluator, the evaluator's address")?;
         anyhow::ensure!(args.listen.is_none(), "an owner does not --listen; it connects to both others");
-        let mut garbler = peers.connect(garbler, &args.peer_name)?;
-        let mut evaluator = peers.connect(evaluator, &args.evaluator_name)?;
+        let mut garbler = peers.connect(garbler, args.peer_name.as_deref())?;
+        let mut evaluator = peers.connect(evaluator, args.evaluator_name.as_deref())?;
         owners::supply(&mut garbler, &mut evaluator, &circuit, learns, &inputs)?;
         let text = "the inputs were taken, and the session ended well\n";
         let done = || output::json(&json!({"outputs": null, "role": "owner"}));
@@ -186,12 +186,14 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
                 Scheme::HalfGates => Garbling::HalfGates,
                 Scheme::ThreeHalves => Garbling::ThreeHalves,
             };
-            session::garble_by(way, &mut peers.one(args)?, setup, &inputs, &mut progress)?
+            session::garble_by(way, &mut peer(&peers, args)?, setup, &inputs, &mut progress)?
         }
-        (Role::Evaluator, false) => session::evaluate(&mut peers.one(args)?, setup, &inputs, &mut progress)?,
+        (Role::Evaluator, false) => {
+            session::evaluate(&mut peer(&peers, args)?, setup, &inputs, &mut progress)?
+        }
         (Role::Garbler, true) => {
             let address = args.listen.as_deref().context("a garbler for owners needs --listen")?;
-            let listener = peers.listen(address)?;
+            let listener = listen(&peers, address)?;
             owners::garble(|| accept(&listener), setup, &mut progress)?
         }
         (_, true) => {
@@ -199,8 +201,8 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
                 args.connect.as_deref().context("an evaluator for owners needs --connect, to the garbler")?;
             let address =
                 args.listen.as_deref().context("an evaluator for owners needs --listen, for them")?;
-            let listener = peers.listen(address)?;
-            let mut garbler = peers.connect(garbler, &args.peer_name)?;
+            let listener = listen(&peers, address)?;
+            let mut garbler = peers.connect(garbler, args.peer_name.as_deref())?;
             owners::evaluate(&mut garbler, || accept(&listener), setup, &mut progress)?
         }
         (Role::Owner, false) => unreachable!("it has returned"),
@@ -256,47 +258,19 @@ fn own_inputs(args: &Run, ports: &[PortShape]) -> anyhow::Result<Inputs> {
         !args.owners || args.role == Role::Owner || args.inputs.is_empty(),
         "with --owners all inputs come from owners; leave --input away"
     );
-    let mut placed = Vec::new();
-    let mut next = 0;
-    let without = args.inputs.iter().filter(|i| place_of(i).is_none()).count();
     anyhow::ensure!(
-        without == 0 || args.role != Role::Owner,
+        args.role != Role::Owner || args.inputs.iter().all(|i| values::place_of(i).is_some()),
         "an owner says which input is its own: --input PLACE=VALUE, with places from 0 to {}",
         ports.len().saturating_sub(1)
     );
-    anyhow::ensure!(
-        args.inputs.len() <= ports.len(),
-        "{} values for a circuit of {} inputs",
-        args.inputs.len(),
-        ports.len()
-    );
-    for given in &args.inputs {
-        let (place, value) = match place_of(given) {
-            Some((place, value)) => (place, value),
-            None => {
-                let first = if args.role == Role::Evaluator { ports.len() - without } else { 0 };
-                next += 1;
-                (first + next - 1, given.as_str())
-            }
-        };
-        let port = ports.get(place).with_context(|| {
-            format!("there is no input {place}; the circuit has {}, counted from 0", ports.len())
-        })?;
-        anyhow::ensure!(
-            !placed.iter().any(|(p, _)| *p == place),
-            "input {place} ({}) was given twice",
-            port.name
-        );
+    let unplaced = if args.role == Role::Evaluator { Unplaced::Last } else { Unplaced::First };
+    let mut all = Inputs::new();
+    for (place, value) in values::placed(&args.inputs, ports, unplaced)? {
+        let port = &ports[place];
         let text = read_value(value, &port.name, port.width)?;
-        placed.push((place, Zeroizing::new(values::bits(text.trim(), &port.name, port.width)?)));
+        all = all.with(place, values::bits(text.trim(), &port.name, port.width)?);
     }
-    Ok(placed.into_iter().fold(Inputs::new(), |all, (place, bits)| all.with(place, bits.to_vec())))
-}
-
-/// `PLACE=VALUE`, taken apart.
-fn place_of(given: &str) -> Option<(usize, &str)> {
-    let (place, value) = given.split_once('=')?;
-    Some((place.parse().ok()?, value))
+    Ok(all)
 }
 
 /// What a value in a file may have beside a character a bit, which is more than its digits take.
@@ -323,59 +297,34 @@ fn read_value(value: &str, name: &str, width: usize) -> anyhow::Result<Zeroizing
     Ok(text)
 }
 
+fn listen(peers: &Peers, address: &str) -> anyhow::Result<Listener> {
+    let listener = peers.listen(address)?;
+    output::note(&format!("listening on {}", listener.address()?));
+    Ok(listener)
+}
+
 fn accept(listener: &Listener) -> io::Result<Connection> {
     listener.accept(|e| output::note(&format!("a connection was turned away: {e}"))).map_err(io::Error::other)
 }
 
-/// How peers are reached.
-struct Peers {
-    tls: Option<Tls>,
-    plain_text: bool,
-    timeouts: Timeouts,
+/// How this side reaches its peers.
+fn peers(args: &Run) -> anyhow::Result<Peers> {
+    let tls = match (&args.cert, &args.key, &args.trust) {
+        (Some(cert), Some(key), Some(trust)) => Some(Tls::load(cert, key, trust)?),
+        _ => None,
+    };
+    // Whoever waits for an owner waits so long; so does the owner for them.
+    let silence = if args.role == Role::Owner { args.timeout.max(args.wait) } else { args.timeout };
+    let timeouts = Timeouts { wait: Duration::from_secs(args.wait), peer: Duration::from_secs(silence) };
+    Ok(Peers { tls, plain_text: args.plain_text, timeouts })
 }
 
-impl Peers {
-    fn new(args: &Run) -> anyhow::Result<Self> {
-        let tls = match (&args.cert, &args.key, &args.trust) {
-            (Some(cert), Some(key), Some(trust)) => Some(Tls::load(cert, key, trust)?),
-            _ => None,
-        };
-        // Whoever waits for an owner waits so long; so does the owner for them.
-        let silence = if args.role == Role::Owner { args.timeout.max(args.wait) } else { args.timeout };
-        let timeouts = Timeouts { wait: Duration::from_secs(args.wait), peer: Duration::from_secs(silence) };
-        Ok(Self { tls, plain_text: args.plain_text, timeouts })
-    }
-
-    fn security(&self, address: &str, peer_name: &Option<String>) -> Security {
-        match &self.tls {
-            Some(tls) => {
-                let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-                let host = host.trim_start_matches('[').trim_end_matches(']');
-                let peer_name = peer_name.clone().unwrap_or_else(|| host.to_owned());
-                Security::Tls { tls: tls.clone(), peer_name }
-            }
-            None if self.plain_text => Security::PlainText,
-            None => Security::Loopback,
-        }
-    }
-
-    fn listen(&self, address: &str) -> anyhow::Result<Listener> {
-        let listener = transport::listen(address, &self.security(address, &None), self.timeouts)?;
-        output::note(&format!("listening on {}", listener.address()?));
-        Ok(listener)
-    }
-
-    fn connect(&self, address: &str, peer_name: &Option<String>) -> anyhow::Result<Connection> {
-        Ok(transport::connect(address, &self.security(address, peer_name), self.timeouts)?)
-    }
-
-    /// The one peer of two parties.
-    fn one(&self, args: &Run) -> anyhow::Result<Connection> {
-        match (&args.listen, &args.connect) {
-            (Some(address), None) => Ok(accept(&self.listen(address)?)?),
-            (None, Some(address)) => self.connect(address, &args.peer_name),
-            _ => anyhow::bail!("one of two parties says --listen ADDR, the other --connect ADDR"),
-        }
+/// The one peer of two parties.
+fn peer(peers: &Peers, args: &Run) -> anyhow::Result<Connection> {
+    match (&args.listen, &args.connect) {
+        (Some(address), None) => Ok(accept(&listen(peers, address)?)?),
+        (None, Some(address)) => Ok(peers.connect(address, args.peer_name.as_deref())?),
+        _ => anyhow::bail!("one of two parties says --listen ADDR, the other --connect ADDR"),
     }
 }
 
@@ -415,26 +364,7 @@ fn report(args: &Run, circuit: &Circuit, outcome: &session::Outcome) -> anyhow::
 }
 
 pub(crate) fn identity(args: &Identity) -> anyhow::Result<Outcome> {
-    let (certificate, key) = transport::new_identity(&args.name)?;
-    let file = |ending: &str| args.out.join(format!("{}.{ending}", args.name));
-    let (crt, secret) = (file("crt"), file("key"));
-    for path in [&crt, &secret] {
-        anyhow::ensure!(!path.exists(), "{} is there already; nothing was written", path.display());
-    }
-    // Both are written before either takes its place, so that there is no half of an identity.
-    let written = |path: &Path, text: &str, secret| {
-        let mut file = NewFile::new(path, secret)?;
-        file.write_all(text.as_bytes()).with_context(|| format!("{} can't be written", path.display()))?;
-        file.flush().with_context(|| format!("{} can't be written", path.display()))?;
-        Ok::<_, anyhow::Error>(file)
-    };
-    let (key, certificate) = (written(&secret, &key, true)?, written(&crt, &certificate, false)?);
-    certificate.finish(false)?;
-    if let Err(e) = key.finish(false) {
-        // The certificate is of no use without it.
-        let _ = std::fs::remove_file(&crt);
-        return Err(e);
-    }
+    let (crt, secret) = transport::write_identity(&args.out, &args.name)?;
     let (crt, secret) = (crt.display().to_string(), secret.display().to_string());
     if args.json {
         output::json(&json!({"certificate": crt, "key": secret}))?;

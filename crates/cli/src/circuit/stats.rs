@@ -2,8 +2,10 @@
 
 use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
 use blindcore_accel_rtl::sifo::memory::{Assignment, BLOCK_RAM, Policy, Traffic};
+
 use blindcore_circuit::netlist::MAX_WIRES;
-use blindcore_circuit::problems::{PROBLEMS, Problem, Published};
+use blindcore_circuit::problems::{PROBLEMS, Problem};
+use blindcore_repro::figures::{Figure, figures};
 use serde_json::{Value, json};
 
 use super::load;
@@ -41,67 +43,6 @@ pub(crate) struct Stats {
     json: bool,
 }
 
-/// A figure here and in the paper.
-struct Row {
-    /// The table that it begins, if it is the first of it.
-    table: &'static str,
-    id: &'static str,
-    what: String,
-    here: f64,
-    paper: Option<f64>,
-    decimals: usize,
-}
-
-fn rows(of: &Statistics, layers: &Layers, ands: usize, paper: Option<&Published>) -> Vec<Row> {
-    let count = |table, id, what: &str, here: usize, paper: Option<u64>| Row {
-        table,
-        id,
-        what: what.to_owned(),
-        here: here as f64,
-        paper: paper.map(|p| p as f64),
-        decimals: 0,
-    };
-    let share = |table, id, what: &str, here, paper, decimals| Row {
-        table,
-        id,
-        what: what.to_owned(),
-        here,
-        paper,
-        decimals,
-    };
-    let p = |get: fn(&Published) -> u64| paper.map(get);
-    let at_ten = if ands == 10 { paper.map(|p| p.reprogrammings) } else { None };
-    let reprogrammings = format!("reprogrammings at {ands} ANDs");
-    let [percent_a, percent_b, percent_c] = of.percents();
-    vec![
-        count("Table 1", "layers", "layers", of.layers, p(|p| p.layers)),
-        count("", "input_wires", "input wires", of.input_wires, p(|p| p.input_wires)),
-        count("", "output_wires", "output wires", of.output_wires, p(|p| p.output_wires)),
-        count("", "ands", "ANDs", of.ands, p(|p| p.ands)),
-        count("", "xors", "XORs", of.xors, p(|p| p.xors)),
-        count("", "gates", "gates", of.gates(), p(|p| p.gates)),
-        count("", "reprogrammings", &reprogrammings, of.reprogrammings(ands), at_ten),
-        count("Table 3", "wires", "wires", of.wires(), p(|p| p.wires)),
-        count("", "one_to_one", "A: one-to-one wires", of.one_to_one, p(|p| p.a)),
-        count("", "adjacent", "B: read in the next layer", of.adjacent, p(|p| p.b)),
-        count("", "not_adjacent", "C: read later", of.not_adjacent(), p(|p| p.c)),
-        count("", "most_one_to_one", "D: most in a layer", of.most_one_to_one, p(|p| p.max_wires)),
-        share("", "wires_a_layer", "wires a layer", of.wires_a_layer(), paper.map(|p| p.wires_per_layer), 1),
-        share("Table 4", "percent_a", "A of all wires, %", percent_a, paper.map(|p| p.percent_a), 2),
-        share("", "percent_b", "B of A, %", percent_b, paper.map(|p| p.percent_b), 1),
-        share("", "percent_c", "B of all wires, %", percent_c, paper.map(|p| p.percent_c), 1),
-        count("Beyond", "and_depth", "ANDs on the longest way", of.and_depth, None),
-        count("", "most_ands", "most ANDs in a layer", of.most_ands, None),
-        count(
-            "",
-            "rounds",
-            &format!("rounds of {ands} ANDs, layer by layer"),
-            Statistics::rounds(layers, ands),
-            None,
-        ),
-    ]
-}
-
 pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
     let cells = Cells::new(args.ands, args.xors)?;
     anyhow::ensure!(
@@ -114,7 +55,7 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
     let of = Statistics::new(&netlist.wiring(), &layers);
     let problem =
         PROBLEMS.iter().find(|p| p.name == args.circuit && !std::path::Path::new(&args.circuit).exists());
-    let rows = rows(&of, &layers, args.ands, problem.and_then(|p| p.published.as_ref()));
+    let rows = figures(&of, &layers, args.ands, problem.and_then(|p| p.published.as_ref()));
     let batches = layers.batches(cells).count();
     let mut policies = Vec::new();
     for policy in Policy::ALL {
@@ -132,12 +73,12 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
 fn document(
     args: &Stats,
     problem: Option<&Problem>,
-    rows: &[Row],
+    rows: &[Figure],
     batches: usize,
     policies: &[(Policy, Traffic)],
     layers: &Layers,
 ) -> Value {
-    let number = |row: &Row, x: f64| if row.decimals == 0 { json!(x as u64) } else { json!(x) };
+    let number = |row: &Figure, x: f64| if row.decimals == 0 { json!(x as u64) } else { json!(x) };
     let mut document: serde_json::Map<String, Value> =
         rows.iter().map(|r| (r.id.to_owned(), number(r, r.here))).collect();
     let paper: serde_json::Map<String, Value> =
@@ -171,7 +112,7 @@ fn document(
 fn text(
     args: &Stats,
     problem: Option<&Problem>,
-    rows: &[Row],
+    rows: &[Figure],
     batches: usize,
     policies: &[(Policy, Traffic)],
     layers: &Layers,

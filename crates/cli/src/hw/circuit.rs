@@ -9,6 +9,8 @@ use blindcore_accel_rtl::sifo::memory::Policy;
 use blindcore_accel_rtl::sifo::{self, Cells, Overlay, Settings};
 use blindcore_circuit::netlist::{Netlist, Port};
 use blindcore_circuit::problems::published::{self, ROWS, Row};
+use blindcore_circuit::values;
+use blindcore_files::{Access, NewFile};
 use blindcore_repro::overlay::{About, Job};
 use blindcore_repro::{boards, half_gates};
 use clap::ValueEnum;
@@ -16,9 +18,8 @@ use serde_json::{Value, json};
 
 use super::{simulated, watched};
 use crate::Outcome;
-use crate::circuit::{load, shown, values};
+use crate::circuit::{load, shown};
 use crate::output;
-use crate::sum::files::NewFile;
 
 /// What is garbled where nothing is named, and its inputs.
 const DEFAULT: (&str, [&str; 2]) = ("mult8", ["200", "123"]);
@@ -181,9 +182,9 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
     let (circuit, row, netlist, inputs) = args.circuit()?;
     let job = Job::new(&args.device, settings, policy, circuit, &netlist)?;
     if let Some(Some(path)) = &args.commands {
-        let mut file = NewFile::new(path, false)?;
+        let mut file = NewFile::create(path, Access::Everyone)?;
         write!(file, "{}", job.commands()).with_context(|| format!("{} can't be written", path.display()))?;
-        file.finish(false)?;
+        file.keep()?;
     }
     output::note("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
     let printable = output::printable(&json!(circuit));

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use anyhow::Context as _;
 use blindcore_accel_rtl::phepu::compiler::Dataflow;
+use blindcore_files::{Access, NewFile};
 use blindcore_repro::sum::{self, SumJob};
 use blindcore_sum::keys::KeySize;
 use clap::ValueEnum;
@@ -13,7 +14,7 @@ use clap::ValueEnum;
 use super::{simulated, watched};
 use crate::Outcome;
 use crate::output;
-use crate::sum::files::{NewFile, TestKeys};
+use crate::sum::files::TestKeys;
 
 /// Three sizes.
 #[derive(Clone, Copy)]
@@ -141,13 +142,13 @@ pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
         unbound: args.unbound,
     };
     let mut listing = match &args.listing {
-        Some(Some(path)) => Some((NewFile::new(path, false)?, path)),
+        Some(Some(path)) => Some((NewFile::create(path, Access::Everyone)?, path)),
         _ => None,
     };
     let run = watched(|| sum::run(&job))?;
     if let Some((mut file, path)) = listing.take() {
         write!(file, "{}", run.stream()).with_context(|| format!("{} can't be written", path.display()))?;
-        file.finish(false)?;
+        file.keep()?;
     }
     if args.json {
         output::json(&run.document())?;

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use blindcore_numbers::Values;
 use blindcore_sum::ciphertexts::Ciphertexts;
-use blindcore_sum::encoding::Encoding;
+use blindcore_sum::disk;
 use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
 use serde_json::json;
 
-use super::files::{TestKeys, check_output, ciphertexts, numbers_path, public_key, write_ciphertexts};
+use super::files::{TestKeys, check_output, numbers_path, public_key};
 use super::numbers::{Stages, describe, read_numbers};
 use crate::args::DeviceArgs;
 use crate::config::Config;
@@ -57,8 +56,8 @@ fn evaluate(
     stages.end("prepare");
     let read = inputs
         .iter()
-        .map(|path| ciphertexts(path, &evaluator, common.magnitude))
-        .collect::<anyhow::Result<Vec<_>>>()?;
+        .map(|path| disk::read(path, &evaluator, common.magnitude))
+        .collect::<Result<Vec<_>, _>>()?;
     stages.end("read");
     let mut result = work(&evaluator, &read)?;
     stages.end("evaluate");
@@ -66,7 +65,7 @@ fn evaluate(
         result = evaluator.rerandomise(&result)?;
         stages.end("rerandomise");
     }
-    let bytes = write_ciphertexts(&common.out, &result, &evaluator)?;
+    let bytes = disk::write(&common.out, &result, &evaluator)?;
     stages.end("write");
     if common.json {
         let mut document = describe(result.form());
@@ -90,21 +89,7 @@ fn evaluate(
 
 /// Weights from a file; floats exactly, or rounded to `precision`.
 pub(crate) fn weights(spec: &str, precision: Option<f64>) -> anyhow::Result<Weights> {
-    Ok(match read_numbers(spec)? {
-        Values::Int(array) => Weights::integers(&array),
-        Values::Float(array) => {
-            let encoding = match precision {
-                None => Encoding::exact(&array)?,
-                Some(precision) => {
-                    let largest = array.iter().fold(f64::MIN_POSITIVE, |m, v| v.abs().max(m));
-                    Encoding::fixed(precision, 2.0 * largest)?
-                }
-            };
-            Weights::floats(&array, encoding).with_context(|| {
-                format!("{spec}: weights of up to 63 bits are carried; round them with --precision")
-            })?
-        }
-    })
+    Ok(blindcore_sum::numbers::weights(&read_numbers(spec)?, precision, spec)?)
 }
 
 #[derive(clap::Args)]

@@ -1,17 +1,13 @@
 //! `blindcore sum inspect`.
 
-use std::fs::File;
-use std::io::{BufReader, Read};
 use std::path::PathBuf;
 
 use anyhow::Context;
+use blindcore_sum::disk::{self, Contents};
 use blindcore_sum::encoding::Bound;
-use blindcore_sum::file::Reader;
 use blindcore_sum::keys::PublicKey;
 use serde_json::{Value, json};
 
-use super::files::{TestKeys, is_json, public_key};
-use super::keys::security;
 use super::numbers::describe;
 use crate::{Outcome, output};
 
@@ -31,12 +27,11 @@ pub(crate) struct Inspect {
 fn of_key(kind: &str, key: &PublicKey) -> Value {
     json!({
         "kind": kind, "key": key.id().to_string(), "bits": key.bits(), "mode": key.mode(),
-        "security": security(key.bits()), "plaintext_limit_bits": Bound::of_key(key).bits(),
+        "security": key.security_bits(), "plaintext_limit_bits": Bound::of_key(key).bits(),
     })
 }
 
 pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
-    let named = || args.file.display().to_string();
     let cannot = || format!("{} can't be read", args.file.display());
     // A pipe would keep whoever opens it waiting.
     let metadata = std::fs::metadata(&args.file).with_context(cannot)?;
@@ -46,32 +41,24 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
         args.file.display()
     );
     anyhow::ensure!(
-        !is_json(&args.file, "jsonl"),
+        !disk::ends_in(&args.file, "jsonl"),
         "{} is python-paillier's JSON, whose ciphertexts say nothing of themselves; decrypt it with its key",
         args.file.display()
     );
-    let input = File::open(&args.file).with_context(cannot)?;
-    let mut magic = [0u8; 8];
-    let read = BufReader::new(&input).read(&mut magic).with_context(named)?;
-    let any = TestKeys { insecure_test_key: true };
-    let document =
-        if is_json(&args.file, "json") || magic[..read].starts_with(b"bcsump") || &magic == b"bcsumsec" {
-            let key = public_key(&args.file, &any)?;
-            let secret = &magic == b"bcsumsec" || (is_json(&args.file, "json") && holds_secret(&args.file)?);
-            of_key(if secret { "secret key" } else { "public key" }, &key)
-        } else {
-            let input = File::open(&args.file).with_context(named)?;
-            let reader = Reader::new(BufReader::new(input), Some(metadata.len())).with_context(named)?;
-            let header = reader.header();
+    let document = match disk::inspect(&args.file)? {
+        Contents::PublicKey(key) => of_key("public key", &key),
+        Contents::SecretKey(key) => of_key("secret key", &key),
+        Contents::Ciphertexts(header) => {
             let mut document = describe(&header.form);
             document["kind"] = json!("ciphertexts");
             document["key"] = json!(header.key.to_string());
             document["bits"] = json!(header.key_bits);
-            let limit =
-                header.form.packed.map_or(header.key_bits.saturating_sub(2), |p| p.packing.slot_bits() - 1);
+            let packed = header.form.packed.map(|p| p.packing.slot_bits() - 1);
+            let limit = packed.unwrap_or(header.key_bits.saturating_sub(2));
             document["headroom_bits"] = json!(limit.saturating_sub(header.form.bound.bits()));
             document
-        };
+        }
+    };
     if args.json {
         output::json(&document)?;
     } else {
@@ -84,10 +71,4 @@ pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
         output::print(&text)?;
     }
     Ok(Outcome::Done)
-}
-
-/// Whether a JSON key is a secret one: only those of python-paillier that are have a public one inside.
-fn holds_secret(path: &std::path::Path) -> anyhow::Result<bool> {
-    let text = zeroize::Zeroizing::new(std::fs::read(path)?);
-    Ok(blindcore_sum::phe::secret_key(&text).is_ok())
 }

@@ -1,16 +1,16 @@
 //! `blindcore sum keygen` and `public`.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context;
+use blindcore_files::{Access, NewFile};
+use blindcore_sum::disk;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
-use blindcore_sum::phe;
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::files::{NewFile, TestKeys, check_output, check_place, is_json, secret_key};
+use super::files::{TestKeys, check_output, check_place, secret_key};
 use crate::{Outcome, output};
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -71,18 +71,14 @@ pub(crate) fn keygen(args: &Keygen) -> anyhow::Result<Outcome> {
         "{} is there already; a secret key that is replaced is lost: name another file, or say --force",
         args.out.display()
     );
-    let phe_json = is_json(&args.out, "json");
-    let mode = args.mode.map_or(if phe_json { Mode::Textbook } else { Mode::ShortExponent }, Mode::from);
-    let mut file = NewFile::new(&args.out, true)?;
+    let default = if disk::ends_in(&args.out, "json") { Mode::Textbook } else { Mode::ShortExponent };
+    let mode = args.mode.map_or(default, Mode::from);
+    // That it can be written is known before the key takes its time.
+    let file = NewFile::create(&args.out, Access::Owner)?;
     let key = SecretKey::generate(size, mode)?;
-    if phe_json {
-        file.write_all(phe::write_secret_key(&key)?.as_bytes())?;
-    } else {
-        file.write_all(&key.to_bytes())?;
-    }
-    file.finish(args.force)?;
+    disk::write_secret_key(file, &args.out, &key, args.force)?;
     let public = key.public();
-    let security = security(size.bits());
+    let security = public.security_bits();
     if args.json {
         output::json(&json!({
             "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "security": security,
@@ -98,16 +94,6 @@ pub(crate) fn keygen(args: &Keygen) -> anyhow::Result<Outcome> {
         ));
     }
     Ok(Outcome::Done)
-}
-
-/// Bits of security of n (NIST SP 800-57 part 1, table 2; by interpolation at 4096).
-pub(crate) fn security(bits: u32) -> Option<u32> {
-    match bits {
-        2048 => Some(112),
-        3072 => Some(128),
-        4096 => Some(150),
-        _ => None,
-    }
 }
 
 #[derive(clap::Args)]
@@ -133,15 +119,7 @@ pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
     check_output(&args.out, &[])?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let public = key.public();
-    let mut file = NewFile::new(&args.out, false)?;
-    if is_json(&args.out, "json") {
-        file.write_all(
-            phe::write_public_key(public).with_context(|| args.out.display().to_string())?.as_bytes(),
-        )?;
-    } else {
-        file.write_all(&public.to_bytes())?;
-    }
-    file.finish(true)?;
+    disk::write_public_key(&args.out, public)?;
     if args.json {
         output::json(&json!({
             "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "out": args.out.display().to_string(),

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::evaluate::weights;
 use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
-use super::numbers::{Range, Stages, decode, flat, one, read_numbers};
+use super::numbers::{Range, Stages, read_numbers};
 use crate::args::DeviceArgs;
 use crate::config::Config;
 use crate::serve::{address, log_to_stderr, shutdown};
@@ -169,7 +169,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
 
     let decryptor = Decryptor::new(&key, &*device)?;
     let numbers = scores.numbers(evaluator.encryptor())?;
-    let scores = decode(&Plaintexts::decrypt(&decryptor, &numbers, scores.form())?)?;
+    let scores = blindcore_sum::numbers::decode(&Plaintexts::decrypt(&decryptor, &numbers, scores.form())?)?;
     stages.end("decrypt");
 
     if args.out != Path::new("-") {
@@ -186,8 +186,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
         output::json(&document)?;
     } else if args.out == Path::new("-") {
         let mut text = Vec::new();
-        let scores = if scores.shape().is_empty() { one(scores)? } else { flat(scores)? };
-        blindcore_numbers::encode(blindcore_numbers::Format::Csv, &scores, None, &mut text)?;
+        blindcore_numbers::encode(blindcore_numbers::Format::Csv, &scores.in_rows(), None, &mut text)?;
         output::print(&String::from_utf8(text)?)?;
     }
     Ok(Outcome::Done)

@@ -79,7 +79,8 @@ fn golden_header() -> Header {
 
 #[test]
 fn the_golden_file_of_version_1_is_read_and_written() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/ciphertexts-1.bin");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata/golden/sum-ciphertexts/all-fields-1.ct");
     let header = golden_header();
     let mut writer = Writer::new(Vec::new(), &header).unwrap();
     writer.write(&numbers(&header, 0, 6)).unwrap();

@@ -2,6 +2,7 @@
 
 mod evaluate;
 mod files;
+mod golden;
 mod known_answers;
 mod phe_roundtrip;
 mod scheme;

@@ -1,0 +1,227 @@
+//! Files that appear under their name once they are whole and on the disk; until then, what was there stays.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::{refusal, secret};
+
+/// Why a file can't be written. Each is one line that names the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NewFileError {
+    /// The system refuses.
+    #[error("{} can't be written: {error}; {}", path.display(), refusal::remedy(error))]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// What is there is a folder, a pipe or a device.
+    #[error("{} is there already and is no ordinary file", path.display())]
+    NoFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is there is a secret key, and what is written is not.
+    #[error("{} is a secret key, which would be lost; name another file", path.display())]
+    SecretKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What is there can't be read, so it may be a secret key.
+    #[error("{} can't be read to see whether it is a secret key: {error}; name another file", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// Who may read a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everyone whom the process's umask lets.
+    Everyone,
+    /// Its owner alone (mode 0600): a secret.
+    Owner,
+}
+
+/// A new file beside its place, which takes the place when it is whole. Dropped before, it leaves nothing.
+pub struct NewFile {
+    file: BufWriter<tempfile::NamedTempFile>,
+    place: PathBuf,
+}
+
+impl NewFile {
+    /// Starts a file for `place`. For [`Access::Everyone`] a link is followed, and a secret key that is there is not
+    /// replaced; for [`Access::Owner`] a link is replaced by the file.
+    ///
+    /// # Errors
+    /// What is there is no ordinary file or a secret key, or the system refuses.
+    pub fn create(place: &Path, access: Access) -> Result<Self, NewFileError> {
+        let place = Self::checked(place, access)?;
+        Self::open(place, access)
+    }
+
+    fn checked(place: &Path, access: Access) -> Result<PathBuf, NewFileError> {
+        let io = |error| NewFileError::Io { path: place.to_owned(), error };
+        match fs::metadata(place) {
+            Ok(there) if !there.is_file() => Err(NewFileError::NoFile { path: place.to_owned() }),
+            Ok(_) if access == Access::Owner => Ok(place.to_owned()),
+            Ok(_) => {
+                secret::check_absent(place)?;
+                place.canonicalize().map_err(io)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(place.to_owned()),
+            Err(error) => Err(io(error)),
+        }
+    }
+
+    fn open(place: PathBuf, access: Access) -> Result<Self, NewFileError> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".blindcore-");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            // For others as any new file is made, the umask taken off.
+            let mode = if access == Access::Owner { 0o600 } else { 0o666 };
+            builder.permissions(fs::Permissions::from_mode(mode));
+        }
+        match builder.tempfile_in(folder_of(&place)) {
+            Ok(file) => Ok(Self { file: BufWriter::with_capacity(1 << 16, file), place }),
+            Err(error) => Err(NewFileError::Io { path: place, error }),
+        }
+    }
+
+    /// Puts the file in its place, over what is there, and makes it last. Returns its length in bytes.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn replace(self) -> Result<u64, NewFileError> {
+        self.finish(true)
+    }
+
+    /// Puts the file in its place, unless something is there, and makes it last. Returns its length in bytes.
+    ///
+    /// # Errors
+    /// Something is there, or the system refuses.
+    pub fn keep(self) -> Result<u64, NewFileError> {
+        self.finish(false)
+    }
+
+    fn finish(self, over: bool) -> Result<u64, NewFileError> {
+        let Self { file, place } = self;
+        let finish = || {
+            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.as_file().sync_all()?;
+            let bytes = file.as_file().metadata()?.len();
+            let taken = if over { file.persist(&place) } else { file.persist_noclobber(&place) };
+            taken.map_err(|e| e.error)?;
+            sync_folder(folder_of(&place))?;
+            Ok(bytes)
+        };
+        finish().map_err(|error| NewFileError::Io { path: place.clone(), error })
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Writes `bytes` as the file at `place`, whole or not at all, over what is there.
+///
+/// # Errors
+/// As [`NewFile::create`] and [`NewFile::replace`].
+pub fn write(place: &Path, access: Access, bytes: &[u8]) -> Result<(), NewFileError> {
+    let mut file = NewFile::create(place, access)?;
+    file.write_all(bytes).map_err(|error| NewFileError::Io { path: place.to_owned(), error })?;
+    file.replace().map(|_| ())
+}
+
+/// Moves a file that is whole to its place on the same disk, over what is there, and makes both last.
+///
+/// # Errors
+/// The system refuses.
+pub fn publish(from: &Path, place: &Path) -> io::Result<()> {
+    File::open(from)?.sync_all()?;
+    fs::rename(from, place)?;
+    sync_folder(folder_of(place))
+}
+
+/// Makes a folder's names last: a new name is on the disk when its folder is.
+///
+/// # Errors
+/// The system refuses.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// The folder that a path names a file of.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_appear_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("a");
+        let mut file = NewFile::create(&place, Access::Everyone).unwrap();
+        file.write_all(b"half").unwrap();
+        drop(file);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+        write(&place, Access::Everyone, b"one").unwrap();
+        let mut second = NewFile::create(&place, Access::Everyone).unwrap();
+        second.write_all(b"two").unwrap();
+        assert_eq!(fs::read(&place).unwrap(), b"one");
+        assert_eq!(second.replace().unwrap(), 3);
+        assert_eq!(fs::read(&place).unwrap(), b"two");
+        let third = NewFile::create(&place, Access::Everyone).unwrap();
+        let said = third.keep().unwrap_err().to_string();
+        assert!(said.contains("can't be written"), "{said}");
+        assert_eq!(fs::read(&place).unwrap(), b"two");
+        let said = NewFile::create(folder.path(), Access::Owner).err().unwrap().to_string();
+        assert!(said.contains("no ordinary file"), "{said}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn secrets_are_their_owner_s_and_links_are_followed_for_the_rest() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "old").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        write(&link, Access::Everyone, b"new").unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        write(&link, Access::Owner, b"secret").unwrap();
+        assert_eq!((fs::read(&target).unwrap(), fs::read(&link).unwrap()), (b"new".into(), b"secret".into()));
+        let there = fs::symlink_metadata(&link).unwrap();
+        assert!(there.is_file() && there.permissions().mode() & 0o777 == 0o600);
+    }
+
+    #[test]
+    fn secret_keys_are_not_replaced_by_what_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("key");
+        write(&place, Access::Owner, b"-----BEGIN PRIVATE KEY-----\nAAAA\n").unwrap();
+        let said = write(&place, Access::Everyone, b"x").unwrap_err().to_string();
+        assert!(said.contains("is a secret key"), "{said}");
+        write(&place, Access::Owner, b"another").unwrap();
+    }
+}

@@ -1,0 +1,87 @@
+//! The words of a refusal: what, its value, the limit, the remedy, in one line.
+//!
+//! An error type of a crate holds these where a value is out of range or a length is wrong, so that the same thing is
+//! said the same way everywhere.
+
+use std::io;
+
+/// A number outside its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} is {got}, outside {min} to {max}; {remedy}")]
+pub struct OutOfRange {
+    /// What the number is, with its article: `the number of axes`, `--jobs`.
+    pub what: &'static str,
+    /// The number.
+    pub got: u64,
+    /// The least that is taken.
+    pub min: u64,
+    /// The most that is taken.
+    pub max: u64,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+impl OutOfRange {
+    /// Passes a number within `min` to `max`, both taken.
+    ///
+    /// # Errors
+    /// It is outside.
+    pub fn check(
+        what: &'static str,
+        got: u64,
+        range: std::ops::RangeInclusive<u64>,
+        remedy: &'static str,
+    ) -> Result<(), Self> {
+        let (min, max) = range.into_inner();
+        if (min..=max).contains(&got) { Ok(()) } else { Err(Self { what, got, min, max, remedy }) }
+    }
+}
+
+/// A length that is not the one that belongs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} has {got} {unit} where {want} belong; {remedy}")]
+pub struct WrongLength {
+    /// What has the length: `the file`, `the chooser's request`.
+    pub what: &'static str,
+    /// Its length.
+    pub got: u64,
+    /// The length that belongs.
+    pub want: u64,
+    /// What is counted: `bytes`, `words`, `rows`.
+    pub unit: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+impl WrongLength {
+    /// Passes the length that belongs.
+    ///
+    /// # Errors
+    /// It is another.
+    pub fn check(
+        what: &'static str,
+        got: usize,
+        want: usize,
+        unit: &'static str,
+        remedy: &'static str,
+    ) -> Result<(), Self> {
+        let error = || Self { what, got: got as u64, want: want as u64, unit, remedy };
+        if got == want { Ok(()) } else { Err(error()) }
+    }
+}
+
+/// What to do about an error of the system with a file.
+#[must_use]
+pub fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free space there or choose another disk"
+        }
+        io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::AlreadyExists => "name another file",
+        io::ErrorKind::PermissionDenied => "check who may read and write there",
+        io::ErrorKind::IsADirectory => "name a file, not a folder",
+        io::ErrorKind::NotADirectory => "name a folder, not a file",
+        _ => "check that disk",
+    }
+}

@@ -1,0 +1,63 @@
+//! Whether a file holds a secret key: nothing that is not one is written over it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use crate::new_file::NewFileError;
+
+/// What a file of a secret key of Paillier starts with.
+pub const SUM_SECRET_KEY: &[u8; 8] = b"bcsumsec";
+
+/// Bytes of a key file, at most.
+pub const MAX_KEY_BYTES: u64 = 1 << 16;
+
+/// The first 64 KiB and a byte of a file, wiped when dropped: all of a key, and of another file enough to tell.
+///
+/// # Errors
+/// The system refuses.
+pub fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+    // Room for all of it at once: nothing is left behind by growing.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_KEY_BYTES as usize + 1));
+    File::open(path)?.take(MAX_KEY_BYTES + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Whether bytes are those of a secret key: of Paillier, of python-paillier's JSON, or in PEM.
+#[must_use]
+pub fn is_secret_key(bytes: &[u8]) -> bool {
+    let has = |word: &[u8]| bytes.windows(word.len()).any(|w| w == word);
+    // In PEM the first line says so whatever its kind, and a certificate may come before it.
+    if has(b"PRIVATE KEY-----") {
+        return true;
+    }
+    // A key that python-paillier wrote is one wherever its JSON begins.
+    let is_phe = || bytes.trim_ascii_start().starts_with(b"{") && has(b"\"DAJ\"") && has(b"\"decrypt\"");
+    bytes.len() as u64 <= MAX_KEY_BYTES && (bytes.starts_with(SUM_SECRET_KEY) || is_phe())
+}
+
+/// Fails where a file is a secret key, or can't be read to see.
+///
+/// # Errors
+/// It is one, or it can't be read.
+pub fn check_absent(path: &Path) -> Result<(), NewFileError> {
+    let bytes = read(path).map_err(|error| NewFileError::Unreadable { path: path.to_owned(), error })?;
+    if is_secret_key(&bytes) { Err(NewFileError::SecretKey { path: path.to_owned() }) } else { Ok(()) }
+}
+
+/// Whether others than its owner may read or write a file, where the system tells.
+#[must_use]
+pub fn is_open_to_others(path: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = path;
+        false
+    }
+}

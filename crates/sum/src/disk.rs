@@ -1,0 +1,265 @@
+//! Keys and ciphertexts on the disk: read whole and checked, written whole or not at all.
+//!
+//! A name that ends in `.json` is a key of python-paillier, one that ends in `.jsonl` its ciphertexts, one a line; any
+//! other is a file of this crate ([`keys`](crate::keys), [`mod@file`](crate::file)).
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use blindcore_files::new_file::NewFileError;
+use blindcore_files::secret::{self, MAX_KEY_BYTES, SUM_SECRET_KEY};
+use blindcore_files::{Access, NewFile};
+
+use crate::ciphertexts::Ciphertexts;
+use crate::evaluate::Evaluator;
+use crate::keys::{self, PublicKey, SecretKey};
+use crate::{encoding, file, phe};
+
+/// Why keys or ciphertexts can't be read or written. Each is one line that names the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiskError {
+    /// The system refuses.
+    #[error("{} can't be read: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// A file that is longer than any key.
+    #[error("{} is over the {MAX_KEY_BYTES} bytes that a key has; name a key", path.display())]
+    Long {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No key, or an unsound one.
+    #[error("{}: {error}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: keys::Error,
+    },
+    /// No key or ciphertexts of python-paillier.
+    #[error("{}: {error}", path.display())]
+    Phe {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: phe::Error,
+    },
+    /// No file of ciphertexts.
+    #[error("{}: {error}", path.display())]
+    Ciphertexts {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: file::Error,
+    },
+    /// Ciphertexts that can't be used.
+    #[error("{}: {error}", path.display())]
+    Encoding {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        error: encoding::Error,
+    },
+    /// The file can't be made.
+    #[error(transparent)]
+    New(#[from] NewFileError),
+}
+
+/// Whether a file's name ends so, in any case.
+#[must_use]
+pub fn ends_in(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending))
+}
+
+fn io_of(path: &Path) -> impl Fn(io::Error) -> DiskError + '_ {
+    |error| DiskError::Io { path: path.to_owned(), error }
+}
+
+fn phe_of(path: &Path) -> impl Fn(phe::Error) -> DiskError + '_ {
+    |error| DiskError::Phe { path: path.to_owned(), error }
+}
+
+fn file_of(path: &Path) -> impl Fn(file::Error) -> DiskError + '_ {
+    |error| DiskError::Ciphertexts { path: path.to_owned(), error }
+}
+
+fn key_of(path: &Path) -> impl Fn(keys::Error) -> DiskError + '_ {
+    |error| DiskError::Key { path: path.to_owned(), error }
+}
+
+fn key_bytes(path: &Path) -> Result<zeroize::Zeroizing<Vec<u8>>, DiskError> {
+    let bytes = secret::read(path).map_err(io_of(path))?;
+    if bytes.len() as u64 > MAX_KEY_BYTES {
+        return Err(DiskError::Long { path: path.to_owned() });
+    }
+    Ok(bytes)
+}
+
+fn parse_secret(path: &Path, bytes: &[u8]) -> Result<SecretKey, DiskError> {
+    if ends_in(path, "json") {
+        phe::secret_key(bytes).map_err(phe_of(path))
+    } else {
+        SecretKey::from_bytes(bytes).map_err(key_of(path))
+    }
+}
+
+/// Reads a secret key.
+///
+/// # Errors
+/// The file can't be read, or holds no sound secret key.
+pub fn read_secret_key(path: &Path) -> Result<SecretKey, DiskError> {
+    parse_secret(path, &key_bytes(path)?)
+}
+
+/// Reads a public key; a secret one has its public one in it.
+///
+/// # Errors
+/// The file can't be read, or holds no sound key.
+pub fn read_public_key(path: &Path) -> Result<PublicKey, DiskError> {
+    read_key(path).map(|(key, _)| key)
+}
+
+/// Reads a key of either kind: its public key, and whether it is a secret one.
+///
+/// # Errors
+/// The file can't be read, or holds no sound key.
+pub fn read_key(path: &Path) -> Result<(PublicKey, bool), DiskError> {
+    let bytes = key_bytes(path)?;
+    if ends_in(path, "json") {
+        return match phe::public_key(&bytes) {
+            // A private key of python-paillier has a public one in it.
+            Ok(key) => Ok((key, phe::secret_key(&bytes).is_ok())),
+            // Say what is wrong with it as what it is more likely to be.
+            Err(error) => match phe::secret_key(&bytes) {
+                Ok(key) => Ok((key.public().clone(), true)),
+                Err(_) => Err(phe_of(path)(error)),
+            },
+        };
+    }
+    if bytes.starts_with(SUM_SECRET_KEY) {
+        return Ok((parse_secret(path, &bytes)?.public().clone(), true));
+    }
+    PublicKey::from_bytes(&bytes).map(|key| (key, false)).map_err(key_of(path))
+}
+
+/// Writes a secret key to a file for its owner alone, made by [`NewFile::create`] with [`Access::Owner`] before the key
+/// was; over what is there if `replace`.
+///
+/// # Errors
+/// The name ends in `.json` and python-paillier has no such keys, the file is there, or the system refuses.
+pub fn write_secret_key(
+    mut file: NewFile,
+    path: &Path,
+    key: &SecretKey,
+    replace: bool,
+) -> Result<(), DiskError> {
+    if ends_in(path, "json") {
+        file.write_all(phe::write_secret_key(key).map_err(phe_of(path))?.as_bytes())
+    } else {
+        file.write_all(&key.to_bytes())
+    }
+    .map_err(|error| NewFileError::Io { path: path.to_owned(), error })?;
+    if replace {
+        file.replace()?
+    } else {
+        file.keep()?
+    };
+    Ok(())
+}
+
+/// Writes a public key, over what is there.
+///
+/// # Errors
+/// As [`write_secret_key`]; or a secret key is there.
+pub fn write_public_key(path: &Path, key: &PublicKey) -> Result<(), DiskError> {
+    let bytes = if ends_in(path, "json") {
+        phe::write_public_key(key).map_err(phe_of(path))?.into_bytes()
+    } else {
+        key.to_bytes()
+    };
+    Ok(blindcore_files::new_file::write(path, Access::Everyone, &bytes)?)
+}
+
+/// Opens a file of ciphertexts, its header checked, to be read block by block.
+///
+/// # Errors
+/// The file can't be read, is no such file, or is not as long as its header says.
+pub fn open(path: &Path) -> Result<file::Reader<BufReader<File>>, DiskError> {
+    let input = File::open(path).map_err(io_of(path))?;
+    let metadata = input.metadata().map_err(io_of(path))?;
+    let length = metadata.is_file().then_some(metadata.len());
+    file::Reader::new(BufReader::with_capacity(1 << 16, input), length).map_err(file_of(path))
+}
+
+/// Reads the ciphertexts of python-paillier.
+///
+/// # Errors
+/// The file can't be read, or a line is no ciphertext under this key.
+pub fn read_phe(path: &Path, key: &PublicKey) -> Result<phe::Ciphertexts, DiskError> {
+    let input = File::open(path).map_err(io_of(path))?;
+    phe::Ciphertexts::read(key, BufReader::new(input)).map_err(phe_of(path))
+}
+
+/// Reads ciphertexts, every one checked. python-paillier's say nothing of magnitudes, so `magnitude` does.
+///
+/// # Errors
+/// The file can't be read, or does not hold ciphertexts under the evaluator's key.
+pub fn read(path: &Path, evaluator: &Evaluator, magnitude: f64) -> Result<Ciphertexts, DiskError> {
+    if ends_in(path, "jsonl") {
+        return read_phe(path, evaluator.key())?.align(evaluator, magnitude).map_err(phe_of(path));
+    }
+    open(path)?.read_all(evaluator.encryptor()).map_err(file_of(path))
+}
+
+/// Writes ciphertexts, over what is there; returns how many bytes.
+///
+/// # Errors
+/// They are packed, which python-paillier does not know, a secret key is there, or the system refuses.
+pub fn write(path: &Path, ciphertexts: &Ciphertexts, evaluator: &Evaluator) -> Result<u64, DiskError> {
+    let mut out = NewFile::create(path, Access::Everyone)?;
+    if ends_in(path, "jsonl") {
+        let encoding = |error| DiskError::Encoding { path: path.to_owned(), error };
+        let numbers = ciphertexts.numbers(evaluator.encryptor()).map_err(encoding)?;
+        phe::write_ciphertexts(&mut out, &numbers, ciphertexts.form()).map_err(phe_of(path))?;
+    } else {
+        out = file::write(out, ciphertexts, evaluator.encryptor()).map_err(file_of(path))?;
+    }
+    Ok(out.replace()?)
+}
+
+/// What a file holds, as far as it can be told without a key.
+#[derive(Debug)]
+pub enum Contents {
+    /// A public key.
+    PublicKey(PublicKey),
+    /// The public key of a secret one.
+    SecretKey(PublicKey),
+    /// Ciphertexts: their header.
+    Ciphertexts(file::Header),
+}
+
+/// Looks at a file that holds a key or ciphertexts.
+///
+/// # Errors
+/// The file can't be read, or holds neither.
+pub fn inspect(path: &Path) -> Result<Contents, DiskError> {
+    let mut start = Vec::new();
+    let input = File::open(path).map_err(io_of(path))?;
+    input.take(8).read_to_end(&mut start).map_err(io_of(path))?;
+    if ends_in(path, "json") || start.starts_with(b"bcsum") {
+        let (key, secret) = read_key(path)?;
+        return Ok(if secret { Contents::SecretKey(key) } else { Contents::PublicKey(key) });
+    }
+    Ok(Contents::Ciphertexts(open(path)?.header().clone()))
+}

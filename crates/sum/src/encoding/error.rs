@@ -1,0 +1,139 @@
+//! What encoding refuses.
+
+use blindcore_files::OutOfRange;
+
+use super::bound::Bound;
+use super::exponent::MAX_EXPONENT;
+use crate::keys::KeyId;
+
+/// Why numbers can't be encoded, combined or decoded.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// A value over the bound that was declared.
+    #[error(
+        "value {position} has a magnitude of up to {got}, over the declared {limit}; declare more bits or a coarser precision"
+    )]
+    Value {
+        /// Which.
+        position: usize,
+        /// Its magnitude, in units of 16^exponent.
+        got: Bound,
+        /// What was declared.
+        limit: Bound,
+    },
+    /// A parameter that is zero, negative or no number.
+    #[error("{what} is {value}; it must be above zero and finite")]
+    Parameter {
+        /// Which.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
+    /// A value that is no number.
+    #[error("value {position} is {value}; only finite numbers are encrypted")]
+    NotFinite {
+        /// Which.
+        position: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A result that could pass what a plaintext holds.
+    #[error(
+        "{what} could reach {got} in magnitude, over the {limit} that {room} holds; use {remedy}, fewer terms or smaller weights"
+    )]
+    Range {
+        /// What would be computed.
+        what: &'static str,
+        /// What it could reach.
+        got: Bound,
+        /// The limit.
+        limit: Bound,
+        /// What has that limit.
+        room: &'static str,
+        /// A larger key, or wider slots.
+        remedy: &'static str,
+    },
+    /// An exponent out of range.
+    #[error(
+        "an exponent of {got} is outside -{MAX_EXPONENT} to {MAX_EXPONENT}; use a coarser or finer precision"
+    )]
+    Exponent {
+        /// The exponent.
+        got: i64,
+    },
+    /// A size or parameter out of range.
+    #[error(transparent)]
+    Size(#[from] OutOfRange),
+    /// Shapes that don't go together.
+    #[error("{what} has shape {got:?} where {want} is asked for")]
+    Shape {
+        /// Which operand.
+        what: &'static str,
+        /// Its shape.
+        got: Vec<usize>,
+        /// What fits.
+        want: String,
+    },
+    /// A plaintext over what its ciphertext was declared to hold.
+    #[error(
+        "number {position} decrypts to over the declared {limit} in magnitude: it overflowed, or was declared too small"
+    )]
+    Overflow {
+        /// Which.
+        position: usize,
+        /// What was declared.
+        limit: Bound,
+    },
+    /// A number that doesn't fit the type asked for.
+    #[error("number {position} {why}; {remedy}")]
+    Decode {
+        /// Which.
+        position: usize,
+        /// What is wrong.
+        why: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Operands under different keys.
+    #[error("{what} is under key {got} where {want} is used; encrypt under that key")]
+    Key {
+        /// Which operand.
+        what: &'static str,
+        /// Its key.
+        got: KeyId,
+        /// The key.
+        want: KeyId,
+    },
+    /// Packed and unpacked numbers, or two packings.
+    #[error("{what} is {got} where {want} is asked for; pack both alike")]
+    Packing {
+        /// Which operand.
+        what: &'static str,
+        /// How it is packed.
+        got: String,
+        /// What fits.
+        want: String,
+    },
+    /// Batches with different exponents.
+    #[error("a batch has exponent {got} where {want} is asked for; lower the higher one first")]
+    Alignment {
+        /// Its exponent.
+        got: i32,
+        /// The exponent that fits.
+        want: i32,
+    },
+    /// A bound that would be tightened.
+    #[error("a bound of {got} is below the {least} that the numbers may reach; a bound can only be loosened")]
+    Loosen {
+        /// What was asked for.
+        got: Bound,
+        /// What is known.
+        least: Bound,
+    },
+    /// Keys or ciphertexts were refused.
+    #[error(transparent)]
+    Scheme(#[from] crate::scheme::Error),
+    /// The device refused.
+    #[error(transparent)]
+    Device(#[from] blindcore_accel::Error),
+}

@@ -1,0 +1,105 @@
+//! What is known of a batch: exponent, bound, shape, packing.
+
+use blindcore_files::OutOfRange;
+
+use super::bound::Bound;
+use super::error::Error;
+use super::exponent::check_exponent;
+use crate::keys::PublicKey;
+use crate::packing::Packed;
+
+/// The most axes that a batch has.
+pub const MAX_AXES: usize = 8;
+
+/// What is known in public of a batch of numbers, encrypted or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Form {
+    /// The exponent that all share.
+    pub exponent: i32,
+    /// What no mantissa exceeds in magnitude; of packed numbers, no slot's.
+    pub bound: Bound,
+    /// How many small numbers lie in each, where they do.
+    pub packed: Option<Packed>,
+    /// The shape of the batch in row-major order, 1 to [`MAX_AXES`] axes. Of packed numbers the first axis is of
+    /// groups of samples.
+    pub shape: Vec<usize>,
+}
+
+impl Form {
+    /// How many plaintexts.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The shape of the numbers: that of the batch, but for the first axis of packed ones, which counts samples.
+    #[must_use]
+    pub fn numbers_shape(&self) -> Vec<usize> {
+        let mut shape = self.shape.clone();
+        if let Some(packed) = &self.packed {
+            shape[0] = packed.samples;
+        }
+        shape
+    }
+
+    /// What limits a mantissa or slot under `key`.
+    #[must_use]
+    pub fn limit(&self, key: &PublicKey) -> Bound {
+        self.packed.map_or_else(|| Bound::of_key(key), |packed| packed.packing.limit())
+    }
+
+    /// That a result of bound `got` can't wrap.
+    pub(crate) fn check_range(&self, key: &PublicKey, what: &'static str, got: Bound) -> Result<(), Error> {
+        let limit = self.limit(key);
+        if got <= limit {
+            return Ok(());
+        }
+        let (room, remedy) = match self.packed {
+            Some(_) => ("a slot", "wider slots (fewer to a plaintext)"),
+            None => ("a third of the key's n", "a larger key"),
+        };
+        Err(Error::Range { what, got, limit, room, remedy })
+    }
+
+    /// That it makes sense under `key` for `count` plaintexts; it may come from a stranger.
+    ///
+    /// # Errors
+    /// The exponent, the shape or the packing is out of range, or the bound is over what the key holds.
+    pub fn check(&self, key: &PublicKey, count: usize) -> Result<(), Error> {
+        check_exponent(self.exponent.into())?;
+        if !(1..=MAX_AXES).contains(&self.shape.len()) {
+            let (got, max) = (self.shape.len() as u64, MAX_AXES as u64);
+            return Err(
+                OutOfRange { what: "the number of axes", got, min: 1, max, remedy: "reshape it" }.into()
+            );
+        }
+        let product = self.shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        // Of an empty batch too, so that no product of some of its axes overflows.
+        if product != Some(count) || !addressable(&self.shape) {
+            let (got, want) = (self.shape.clone(), format!("one of {count} numbers"));
+            return Err(Error::Shape { what: "the batch", got, want });
+        }
+        if let Some(packed) = &self.packed {
+            packed.packing.check(key.bits())?;
+            let slots = packed.packing.slots() as usize;
+            if packed.samples.div_ceil(slots) != self.shape[0] || !addressable(&self.numbers_shape()) {
+                let got = self.shape.clone();
+                let want = format!("{} samples in groups of {slots}", packed.samples);
+                return Err(Error::Shape { what: "the packed batch", got, want });
+            }
+        }
+        self.check_range(key, "what was declared", self.bound)
+    }
+}
+
+/// Whether a batch of this shape could be addressed if none of its axes were empty.
+fn addressable(shape: &[usize]) -> bool {
+    let product = shape.iter().try_fold(1usize, |n, d| n.checked_mul((*d).max(1)));
+    product.is_some_and(|n| n <= isize::MAX as usize / 8)
+}

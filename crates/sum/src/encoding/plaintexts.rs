@@ -1,0 +1,233 @@
+//! Numbers as plaintexts of a key, and back.
+
+use blindcore_accel::bigmod::Numbers;
+use ndarray::{AsArray, Dimension};
+use zeroize::Zeroizing;
+
+use super::bound::{Bound, lowered_bound};
+use super::error::Error;
+use super::exponent::{BASE_LOG2, float_parts, integer_parts, lowering};
+use super::form::Form;
+use super::values::Encoding;
+use super::words::{bit_length, centre, negate_if, reduce_once, shift_left, window};
+use crate::keys::{KeyId, PublicKey};
+use crate::scheme::Decryptor;
+
+/// Numbers as residues modulo a key's n, ready to encrypt or just decrypted. Secret: wiped, never printed.
+#[derive(Clone)]
+pub struct Plaintexts {
+    pub(crate) key: KeyId,
+    pub(crate) n: Vec<u64>,
+    pub(crate) numbers: Numbers,
+    pub(crate) form: Form,
+}
+
+impl Plaintexts {
+    /// Encodes integers: a slice, or a view of any shape.
+    ///
+    /// # Errors
+    /// One is over the encoding's bound, or that is over what the key holds.
+    pub fn integers<'a, D: Dimension>(
+        key: &PublicKey,
+        values: impl AsArray<'a, i64, D>,
+        encoding: Encoding,
+    ) -> Result<Self, Error> {
+        let values = values.into();
+        Self::encode(key, values.shape(), encoding, values.iter().map(|v| Ok(integer_parts(*v))))
+    }
+
+    /// Encodes floats: a slice, or a view of any shape. Rounded half to even where the encoding is coarser.
+    ///
+    /// # Errors
+    /// As [`Plaintexts::integers`]; or one is not finite.
+    pub fn floats<'a, D: Dimension>(
+        key: &PublicKey,
+        values: impl AsArray<'a, f64, D>,
+        encoding: Encoding,
+    ) -> Result<Self, Error> {
+        let values = values.into();
+        Self::encode(
+            key,
+            values.shape(),
+            encoding,
+            values.iter().enumerate().map(|(i, v)| float_parts(i, *v)),
+        )
+    }
+
+    fn encode(
+        key: &PublicKey,
+        shape: &[usize],
+        encoding: Encoding,
+        values: impl ExactSizeIterator<Item = Result<(bool, u64, i32), Error>>,
+    ) -> Result<Self, Error> {
+        let Encoding { exponent, bound } = encoding;
+        let form = Form { exponent, bound, packed: None, shape: shape.to_vec() };
+        form.check(key, values.len())?;
+        let n = key.n();
+        let mut numbers = Numbers::zeroed(values.len(), n.len());
+        for (position, value) in values.enumerate() {
+            let (negative, magnitude, shift) = encoding.mantissa(position, value?)?;
+            let out = numbers.get_mut(position);
+            for (i, word) in out.iter_mut().enumerate() {
+                let at = shift as i32 - 64 * i as i32;
+                *word = magnitude.checked_shl(at as u32).unwrap_or(0)
+                    | magnitude.checked_shr(at.wrapping_neg() as u32).unwrap_or(0);
+            }
+            negate_if(out, n, negative & (magnitude != 0));
+        }
+        Ok(Self { key: key.id(), n: n.to_vec(), numbers, form })
+    }
+
+    /// Decrypts canonical ciphertexts that were declared to have the form `form`.
+    ///
+    /// # Errors
+    /// The form does not fit the key, or a ciphertext is refused. That numbers keep the bound is checked where they
+    /// are decoded.
+    pub fn decrypt(decryptor: &Decryptor, ciphertexts: &Numbers, form: &Form) -> Result<Self, Error> {
+        let key = decryptor.public();
+        form.check(key, ciphertexts.len())?;
+        let numbers = decryptor.decrypt(ciphertexts)?;
+        Ok(Self { key: key.id(), n: key.n().to_vec(), numbers, form: form.clone() })
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> KeyId {
+        self.key
+    }
+
+    /// What is known of them.
+    #[must_use]
+    pub fn form(&self) -> &Form {
+        &self.form
+    }
+
+    /// As residues modulo n.
+    #[must_use]
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// The same numbers with a lower exponent: mantissas times 16 to the difference.
+    ///
+    /// # Errors
+    /// The exponent is higher than theirs, or a mantissa could wrap.
+    pub fn lower_exponent(&self, key: &PublicKey, exponent: i32) -> Result<Self, Error> {
+        let down = lowering(self.form.exponent, exponent)?;
+        let mut out = self.clone();
+        out.form.exponent = exponent;
+        out.form.bound = self.form.bound.shifted(down);
+        out.form.check_range(key, "a lower exponent", lowered_bound(self.form.bound, down))?;
+        for position in 0..out.numbers.len() {
+            let number = out.numbers.get_mut(position);
+            for _ in 0..down {
+                let high = shift_left(number);
+                reduce_once(number, high, &self.n);
+            }
+        }
+        Ok(out)
+    }
+
+    /// Decodes to integers, row-major, in the shape [`Form::numbers_shape`].
+    ///
+    /// # Errors
+    /// A number is over its bound, not whole, or over 63 bits.
+    pub fn to_i64(&self) -> Result<Vec<i64>, Error> {
+        self.decode(integer)
+    }
+
+    /// Decodes to floats, each the nearest: exactly what was encoded, where that was exact.
+    ///
+    /// # Errors
+    /// A number is over its bound, or over the largest float.
+    pub fn to_f64(&self) -> Result<Vec<f64>, Error> {
+        self.decode(float)
+    }
+
+    fn decode<T>(
+        &self,
+        decode: impl Fn(usize, bool, &[u64], i32) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let exponent = self.form.exponent;
+        if self.form.packed.is_some() {
+            let slots = Zeroizing::new(self.slots()?);
+            let value = |(i, v): (usize, &i64)| decode(i, *v < 0, &[v.unsigned_abs()], exponent);
+            return slots.iter().enumerate().map(value).collect();
+        }
+        let bound = self.form.bound;
+        let mut out = Vec::with_capacity(self.numbers.len());
+        let mut magnitude = Numbers::zeroed(1, self.n.len());
+        for (position, number) in self.numbers.iter().enumerate() {
+            let magnitude = magnitude.get_mut(0);
+            let negative = centre(magnitude, number, &self.n);
+            if !bound.holds(magnitude) {
+                return Err(Error::Overflow { position, limit: bound });
+            }
+            out.push(decode(position, negative, magnitude, exponent)?);
+        }
+        Ok(out)
+    }
+}
+
+pub(super) fn integer(
+    position: usize,
+    negative: bool,
+    magnitude: &[u64],
+    exponent: i32,
+) -> Result<i64, Error> {
+    let refuse = |why, remedy| Err(Error::Decode { position, why, remedy });
+    let bits = bit_length(magnitude);
+    if bits == 0 {
+        return Ok(0);
+    }
+    let shift = BASE_LOG2 * exponent;
+    if bits as i32 + shift > 64 {
+        return refuse("has over 63 bits", "decode it as a float");
+    }
+    let down = (-shift).max(0) as u32;
+    let whole = magnitude.iter().enumerate().all(|(i, w)| {
+        let cut = down.saturating_sub(64 * i as u32);
+        if cut >= 64 { *w == 0 } else { w & ((1 << cut) - 1) == 0 }
+    });
+    if !whole {
+        return refuse("is not whole", "decode it as a float");
+    }
+    // What is left has 64 bits at most.
+    let value = if shift >= 0 { magnitude[0] << shift } else { window(magnitude, down) };
+    let signed = if negative { 0i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() };
+    signed.map_or_else(|| refuse("has over 63 bits", "decode it as a float"), Ok)
+}
+
+pub(super) fn float(position: usize, negative: bool, magnitude: &[u64], exponent: i32) -> Result<f64, Error> {
+    let bits = bit_length(magnitude) as i32;
+    if bits == 0 {
+        return Ok(0.0);
+    }
+    // The highest 64 bits, the last of which stands for all that are cut off.
+    let cut = (bits - 64).max(0) as u32;
+    let sticky = magnitude.iter().enumerate().any(|(i, w)| {
+        let below = cut.saturating_sub(64 * i as u32);
+        if below >= 64 { *w != 0 } else { w & ((1 << below) - 1) != 0 }
+    });
+    let top = window(magnitude, cut) | u64::from(sticky);
+    let shift = cut as i32 + BASE_LOG2 * exponent;
+    let highest = (63 - top.leading_zeros() as i32) + shift;
+    let value = if highest < f64::MIN_EXP - 1 {
+        // Subnormal: round once, at the last bit that there is.
+        let unit = Encoding { exponent: 0, bound: Bound::ZERO };
+        let (_, mantissa, zeros) = unit.round((false, top, shift + 1074));
+        f64::from_bits(mantissa << zeros)
+    } else {
+        // Rounded by the conversion; the two products are exact or pass the largest float.
+        let half = shift / 2;
+        top as f64 * 2f64.powi(half) * 2f64.powi(shift - half)
+    };
+    if value.is_infinite() {
+        return Err(Error::Decode {
+            position,
+            why: "is over the largest float",
+            remedy: "scale it down first",
+        });
+    }
+    Ok(if negative { -value } else { value })
+}

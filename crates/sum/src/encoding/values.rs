@@ -1,0 +1,126 @@
+//! How the numbers of a batch are encoded: one exponent and one bound for all.
+
+use blindcore_files::OutOfRange;
+
+use ndarray::{AsArray, Dimension};
+
+use super::bound::Bound;
+use super::error::Error;
+use super::exponent::{BASE_LOG2, check_exponent, exact_exponent, parts};
+
+/// How values become mantissas: their exponent, and the bound that they are declared to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoding {
+    pub(super) exponent: i32,
+    pub(super) bound: Bound,
+}
+
+impl Encoding {
+    /// Integers of `bits` bits in two's complement, 1 to 64: int8's are 8.
+    ///
+    /// # Errors
+    /// `bits` is out of range.
+    pub fn integers(bits: u32) -> Result<Self, Error> {
+        if !(1..=64).contains(&bits) {
+            let (got, remedy) = (bits.into(), "split longer integers");
+            return Err(
+                OutOfRange { what: "the length of integers in bits", got, min: 1, max: 64, remedy }.into()
+            );
+        }
+        Ok(Self { exponent: 0, bound: Bound::signed(bits) })
+    }
+
+    /// Numbers of magnitude up to `magnitude`, rounded to at least the precision `precision`: the exponent is the
+    /// largest with 16^exponent not over it (phe's `precision`, without its rounding of the logarithm).
+    ///
+    /// # Errors
+    /// One is not finite and above zero.
+    pub fn fixed(precision: f64, magnitude: f64) -> Result<Self, Error> {
+        for (what, value) in [("the precision", precision), ("the magnitude", magnitude)] {
+            if !value.is_finite() || value <= 0.0 {
+                return Err(Error::Parameter { what, value });
+            }
+        }
+        let (_, mantissa, shift) = parts(precision);
+        let log2 = 63 - mantissa.leading_zeros() as i32 + shift;
+        let exponent = log2.div_euclid(BASE_LOG2);
+        Self::new(exponent, Bound::of_value(magnitude, exponent))
+    }
+
+    /// The highest exponent and least power of two that hold all of `values` exactly. (phe's exponent for one is at
+    /// most this: it allows for a full mantissa.) Made from data: see the [module](self).
+    ///
+    /// # Errors
+    /// A value is not finite.
+    pub fn exact<'a, D: Dimension>(values: impl AsArray<'a, f64, D>) -> Result<Self, Error> {
+        let values = values.into();
+        let mut exponent = None;
+        for (position, &value) in values.iter().enumerate() {
+            if !value.is_finite() {
+                return Err(Error::NotFinite { position, value });
+            }
+            if value != 0.0 {
+                let own = exact_exponent(value);
+                exponent = Some(exponent.map_or(own, |e: i32| e.min(own)));
+            }
+        }
+        let exponent = exponent.unwrap_or(0);
+        let bits = |value: f64| {
+            let (_, mantissa, shift) = parts(value);
+            let length = 64 - mantissa.leading_zeros() as i32;
+            if length == 0 { 0 } else { length + shift - BASE_LOG2 * exponent }
+        };
+        let bits = values.iter().map(|v| bits(*v)).max().unwrap_or(0);
+        Self::new(exponent, Bound::scaled(1, bits.max(0) as u32))
+    }
+
+    /// An exponent, and a bound in units of 16^exponent.
+    ///
+    /// # Errors
+    /// The exponent is over [`MAX_EXPONENT`] in magnitude.
+    pub fn new(exponent: i32, bound: Bound) -> Result<Self, Error> {
+        check_exponent(exponent.into())?;
+        Ok(Self { exponent, bound })
+    }
+
+    /// The exponent.
+    #[must_use]
+    pub fn exponent(&self) -> i32 {
+        self.exponent
+    }
+
+    /// The bound, in units of 16^exponent.
+    #[must_use]
+    pub fn bound(&self) -> Bound {
+        self.bound
+    }
+
+    /// A mantissa in units of 16^exponent as `(negative, magnitude, shift)`, `shift` at least 0: half to even.
+    pub(crate) fn round(&self, (negative, mantissa, shift): (bool, u64, i32)) -> (bool, u64, u32) {
+        let shift = shift - BASE_LOG2 * self.exponent;
+        if shift >= 0 {
+            return (negative, mantissa, shift as u32);
+        }
+        let down = -shift as u32;
+        let kept = mantissa.checked_shr(down).unwrap_or(0);
+        let half = 1u64.checked_shl(down - 1).unwrap_or(0);
+        let cut = mantissa & half.wrapping_mul(2).wrapping_sub(1);
+        // Past 64 bits all is cut off and less than half; at 64 it is half at most when the top bit is alone.
+        let up = down <= 64 && (cut > half || cut == half && kept & 1 == 1);
+        (negative, kept + u64::from(up), 0)
+    }
+
+    /// As [`Encoding::round`], within the bound.
+    pub(crate) fn mantissa(
+        &self,
+        position: usize,
+        number: (bool, u64, i32),
+    ) -> Result<(bool, u64, u32), Error> {
+        let (negative, magnitude, shift) = self.round(number);
+        let got = Bound::scaled(magnitude.into(), shift);
+        if got > self.bound {
+            return Err(Error::Value { position, got, limit: self.bound });
+        }
+        Ok((negative, magnitude, shift))
+    }
+}

@@ -1,0 +1,345 @@
+//! Arrays of numbers encrypted and decrypted: what is between files of numbers and files of ciphertexts.
+
+use std::path::Path;
+
+use blindcore_accel::bigmod::Numbers;
+use blindcore_numbers::Values;
+use ndarray::{ArrayD, IxDyn};
+
+use crate::ciphertexts::Ciphertexts;
+use crate::disk::{self, DiskError};
+use crate::encoding::{self, Encoding, Form, Plaintexts};
+use crate::evaluate::{Evaluator, Weights};
+use crate::file;
+use crate::keys::{KeyId, PublicKey};
+use crate::packing::Packing;
+use crate::scheme::Decryptor;
+
+/// Numbers between two looks at how far it is.
+const BLOCK: usize = 4096;
+
+/// Told how many numbers are done, and of how many.
+pub type Watch<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// Why numbers can't be encrypted or decrypted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NumbersError {
+    /// Options that say nothing for these numbers.
+    #[error("these numbers are {are}, for which {options}; say {remedy}")]
+    Options {
+        /// What they are.
+        are: &'static str,
+        /// The options that say nothing.
+        options: &'static str,
+        /// Those that do.
+        remedy: &'static str,
+    },
+    /// Ciphertexts under another key.
+    #[error(
+        "{path} is under key {got} of {got_bits} bits, not under {want} of {want_bits}; decrypt with the key that it was \
+         encrypted with"
+    )]
+    Key {
+        /// The file.
+        path: String,
+        /// Its key.
+        got: KeyId,
+        /// The length of that.
+        got_bits: u32,
+        /// The key that is held.
+        want: KeyId,
+        /// The length of that.
+        want_bits: u32,
+    },
+    /// Numbers of a part that are refused.
+    #[error("{origin}, from number {first} on: {error}")]
+    From {
+        /// Where they are from.
+        origin: String,
+        /// The first of the part, counted from 0.
+        first: usize,
+        /// Why, counted within the part.
+        #[source]
+        error: encoding::Error,
+    },
+    /// Ciphertexts of a file that are refused.
+    #[error("{origin}: {error}")]
+    In {
+        /// The file.
+        origin: String,
+        /// Why.
+        #[source]
+        error: encoding::Error,
+    },
+    /// Weights of over 63 bits.
+    #[error("{origin}: weights of up to 63 bits are carried; round them with --precision: {error}")]
+    Weights {
+        /// Where they are from.
+        origin: String,
+        /// Why.
+        #[source]
+        error: encoding::Error,
+    },
+    /// Numbers that have no encoding.
+    #[error(transparent)]
+    Encoding(#[from] encoding::Error),
+    /// The file can't be read.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// The scheme refuses.
+    #[error(transparent)]
+    Scheme(#[from] crate::scheme::Error),
+    /// The ciphertexts of python-paillier are refused.
+    #[error("{origin}: {error}")]
+    Phe {
+        /// The file.
+        origin: String,
+        /// Why.
+        #[source]
+        error: crate::phe::Error,
+    },
+}
+
+impl NumbersError {
+    fn within(path: &Path) -> impl Fn(encoding::Error) -> Self + '_ {
+        |error| NumbersError::In { origin: path.display().to_string(), error }
+    }
+}
+
+/// What numbers are declared to keep to: public, so not taken from them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Declared {
+    /// Bits of an integer, its sign's included; 32 unless it is said.
+    pub bits: Option<u32>,
+    /// Floats are rounded to the next power of 16 below this; 1e-9 unless it is said.
+    pub precision: Option<f64>,
+    /// Floats are at most this large; 1e9 unless it is said.
+    pub magnitude: Option<f64>,
+}
+
+impl Declared {
+    /// The encoding for these numbers, and how many bits they have.
+    ///
+    /// # Errors
+    /// Something is declared that these numbers don't have, or there is no such encoding.
+    pub fn encoding(&self, values: &Values) -> Result<(Encoding, u32), NumbersError> {
+        match values {
+            Values::Int(_) if self.precision.is_some() || self.magnitude.is_some() => {
+                Err(NumbersError::Options {
+                    are: "integers",
+                    options: "--precision and --magnitude say nothing",
+                    remedy: "--bits",
+                })
+            }
+            Values::Float(_) if self.bits.is_some() => Err(NumbersError::Options {
+                are: "floats",
+                options: "--bits says nothing",
+                remedy: "--precision and --magnitude",
+            }),
+            Values::Int(_) => {
+                let bits = self.bits.unwrap_or(32);
+                Ok((Encoding::integers(bits)?, bits))
+            }
+            Values::Float(_) => {
+                let (precision, magnitude) = (self.precision.unwrap_or(1e-9), self.magnitude.unwrap_or(1e9));
+                let encoding = Encoding::fixed(precision, magnitude)?;
+                Ok((encoding, encoding.bound().bits() + 1))
+            }
+        }
+    }
+}
+
+/// Numbers as plaintexts, one in each.
+///
+/// # Errors
+/// A number does not fit the encoding.
+pub fn encode(key: &PublicKey, values: &Values, encoding: Encoding) -> Result<Plaintexts, encoding::Error> {
+    match values {
+        Values::Int(array) => Plaintexts::integers(key, array, encoding),
+        Values::Float(array) => Plaintexts::floats(key, array, encoding),
+    }
+}
+
+/// Encrypts numbers, one in each ciphertext or, with a packing, several. `origin` is what they are called in messages.
+///
+/// # Errors
+/// A number does not fit the encoding or the packing, or the device refuses.
+pub fn encrypt(
+    evaluator: &Evaluator,
+    values: &Values,
+    encoding: Encoding,
+    packing: Option<Packing>,
+    origin: &str,
+    watch: Watch,
+) -> Result<Ciphertexts, NumbersError> {
+    let (key, encryptor) = (evaluator.key(), evaluator.encryptor());
+    if let Some(packing) = packing {
+        let plaintexts = match values {
+            Values::Int(array) => Plaintexts::pack_integers(key, array, encoding, packing)?,
+            Values::Float(array) => Plaintexts::pack_floats(key, array, encoding, packing)?,
+        };
+        return Ok(Ciphertexts::encrypt(encryptor, &plaintexts)?);
+    }
+    let total = values.len();
+    let mut parts = Vec::new();
+    for first in (0..total).step_by(BLOCK) {
+        watch(first as u64, total as u64);
+        let plaintexts = match values {
+            Values::Int(array) => {
+                let part: Vec<i64> = array.iter().skip(first).take(BLOCK).copied().collect();
+                Plaintexts::integers(key, &part[..], encoding)
+            }
+            Values::Float(array) => {
+                let part: Vec<f64> = array.iter().skip(first).take(BLOCK).copied().collect();
+                Plaintexts::floats(key, &part[..], encoding)
+            }
+        };
+        let from = |error| NumbersError::From { origin: origin.to_owned(), first, error };
+        parts.push(Ciphertexts::encrypt(encryptor, &plaintexts.map_err(from)?)?);
+    }
+    Ok(Ciphertexts::concatenate(&parts.iter().collect::<Vec<_>>())?.reshape(values.shape())?)
+}
+
+/// Weights of numbers; floats exactly, or rounded to `precision`. `origin` is what they are called in messages.
+///
+/// # Errors
+/// They need more than 63 bits, or there is no such precision.
+pub fn weights(values: &Values, precision: Option<f64>, origin: &str) -> Result<Weights, NumbersError> {
+    match values {
+        Values::Int(array) => Ok(Weights::integers(array)),
+        Values::Float(array) => {
+            let encoding = match precision {
+                None => Encoding::exact(array)?,
+                Some(precision) => {
+                    let largest = array.iter().fold(f64::MIN_POSITIVE, |m, v| v.abs().max(m));
+                    Encoding::fixed(precision, 2.0 * largest)?
+                }
+            };
+            Weights::floats(array, encoding)
+                .map_err(|error| NumbersError::Weights { origin: origin.to_owned(), error })
+        }
+    }
+}
+
+/// Numbers that were decrypted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decrypted {
+    /// The numbers: integers where all are and fit 63 bits, else floats.
+    pub values: Values,
+    /// Whether they are integers that floats stand for, some of which keep 53 bits only.
+    pub rounded: Option<Rounded>,
+}
+
+/// Why integers are shown as floats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounded {
+    /// Some are over 2^53 beside numbers that are none.
+    Beside,
+    /// Some are over 63 bits.
+    Long,
+}
+
+/// Decrypts a file of ciphertexts, of either kind.
+///
+/// # Errors
+/// The file can't be read or is damaged, or its ciphertexts are under another key.
+pub fn decrypt(path: &Path, decryptor: &Decryptor, watch: Watch) -> Result<Decrypted, NumbersError> {
+    if !disk::ends_in(path, "jsonl") {
+        return decrypt_file(path, decryptor, watch);
+    }
+    let phe = |error| NumbersError::Phe { origin: path.display().to_string(), error };
+    let batches = disk::read_phe(path, decryptor.public())?.plaintexts(decryptor).map_err(phe)?;
+    let values = by_position(&batches).map_err(NumbersError::within(path))?;
+    let large = |v: &f64| v.fract() == 0.0 && v.abs() >= 2f64.powi(53);
+    let rounded = matches!(&values, Values::Float(array) if array.iter().any(large));
+    Ok(Decrypted { values, rounded: rounded.then_some(Rounded::Beside) })
+}
+
+/// Integers where the exponent says that they are, else floats.
+///
+/// # Errors
+/// They don't keep to what is known of them.
+pub fn decode(plaintexts: &Plaintexts) -> Result<Values, encoding::Error> {
+    let shape = plaintexts.form().numbers_shape();
+    let small = plaintexts.form().bound.bits() < 63;
+    if plaintexts.form().exponent == 0 && (small || plaintexts.to_i64().is_ok()) {
+        return Ok(Values::Int(array(&shape, plaintexts.to_i64()?)));
+    }
+    Ok(Values::Float(array(&shape, plaintexts.to_f64()?)))
+}
+
+fn array<T>(shape: &[usize], values: Vec<T>) -> ArrayD<T> {
+    ArrayD::from_shape_vec(IxDyn(shape), values).expect("as many as the shape has")
+}
+
+/// Numbers of several batches in their order: integers where all are, else floats.
+fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Values, encoding::Error> {
+    fn place<T: Copy + Default>(
+        batches: &[(Vec<usize>, Plaintexts)],
+        decode: impl Fn(&Plaintexts) -> Result<Vec<T>, encoding::Error>,
+    ) -> Result<ArrayD<T>, encoding::Error> {
+        let count = batches.iter().map(|(positions, _)| positions.len()).sum();
+        let mut out = vec![T::default(); count];
+        for (positions, plaintexts) in batches {
+            for (position, value) in positions.iter().zip(decode(plaintexts)?) {
+                out[*position] = value;
+            }
+        }
+        Ok(array(&[count], out))
+    }
+    match place(batches, Plaintexts::to_i64) {
+        Ok(integers) => Ok(Values::Int(integers)),
+        Err(_) => Ok(Values::Float(place(batches, Plaintexts::to_f64)?)),
+    }
+}
+
+fn decrypt_file(path: &Path, decryptor: &Decryptor, watch: Watch) -> Result<Decrypted, NumbersError> {
+    let mut reader = disk::open(path)?;
+    let (key, header) = (decryptor.public(), reader.header().clone());
+    if header.key != key.id() || header.key_bits != key.bits() {
+        return Err(NumbersError::Key {
+            path: path.display().to_string(),
+            got: header.key,
+            got_bits: header.key_bits,
+            want: key.id(),
+            want_bits: key.bits(),
+        });
+    }
+    let damaged = |error: file::Error| DiskError::Ciphertexts { path: path.to_owned(), error };
+    let refused = NumbersError::within(path);
+    let (total, words) = (reader.count(), key.ciphertext_words());
+    let mut done = 0;
+    let mut packed: Vec<u64> = Vec::new();
+    let mut plain: Vec<Plaintexts> = Vec::new();
+    while let Some(block) = reader.next_block().map_err(damaged)? {
+        watch(done, total);
+        done += block.len() as u64;
+        if header.form.packed.is_some() {
+            packed.extend_from_slice(block.as_words());
+        } else {
+            let form = Form { packed: None, shape: vec![block.len()], ..header.form.clone() };
+            plain.push(Plaintexts::decrypt(decryptor, &block, &form).map_err(&refused)?);
+        }
+    }
+    let values = if header.form.packed.is_some() {
+        let numbers = Numbers::from_words(words, packed.chunks_exact(words));
+        decode(&Plaintexts::decrypt(decryptor, &numbers, &header.form).map_err(&refused)?)
+            .map_err(&refused)?
+    } else {
+        let parts = plain.iter().map(decode).collect::<Result<Vec<_>, _>>().map_err(&refused)?;
+        let shape = header.form.numbers_shape();
+        if parts.iter().all(|part| matches!(part, Values::Int(_))) {
+            let all = parts.iter().filter_map(Values::as_int).flatten().copied().collect();
+            Values::Int(array(&shape, all))
+        } else {
+            let mut all = Vec::with_capacity(total as usize);
+            for plaintexts in &plain {
+                all.extend(plaintexts.to_f64().map_err(&refused)?);
+            }
+            Values::Float(array(&shape, all))
+        }
+    };
+    let long = header.form.exponent == 0 && matches!(values, Values::Float(_));
+    Ok(Decrypted { values, rounded: long.then_some(Rounded::Long) })
+}
