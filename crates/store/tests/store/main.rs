@@ -2,6 +2,7 @@
 //! measures its own process and stays alone.
 
 mod build;
+mod golden;
 mod plain;
 mod servers;
 mod stream;
