@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, OnceLock};
 
+use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
 use blindcore_circuit::circuit::Circuit;
 use blindcore_circuit::problems;
@@ -52,7 +53,7 @@ impl Write for Recorder<'_> {
 }
 
 struct Recorded {
-    device: Cpu,
+    device: Device,
     circuit: Circuit,
     /// What the garbler and the evaluator received, without and with the check of transfers.
     heard: [[Vec<u8>; 2]; 2],

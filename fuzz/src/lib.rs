@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use blindcore_accel::SharedBytes;
+use blindcore_accel::{Device, SharedBytes};
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::{Client, Geometry, Params, SchemeChoice, Server, preprocess, schemes};
 use blindcore_server::Part;
@@ -24,7 +24,7 @@ pub fn file(name: &str) -> PathBuf {
 }
 
 /// The CPU, on one thread.
-pub static DEVICE: LazyLock<Cpu> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
+pub static DEVICE: LazyLock<Device> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
 
 /// A database of 40 rows with keys, and a directory of them.
 pub static DATABASE: LazyLock<PathBuf> = LazyLock::new(|| {

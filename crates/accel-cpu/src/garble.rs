@@ -3,22 +3,22 @@
 use std::time::Instant;
 
 use blindcore_accel::garble::reference::{self, Side};
-use blindcore_accel::garble::{Garble, Labels, Offset, Program, Scheme, check, three_halves};
+use blindcore_accel::garble::{Evaluate, Garble, Labels, Offset, Program, Scheme, check, three_halves};
 use blindcore_accel::{Cost, Error};
 use zeroize::Zeroizing;
 
 use crate::arch::garble::{Gates, Job, Kernel, Tables, run};
-use crate::{Cpu, Isa};
+use crate::{Engine, Isa};
 
 pub(crate) struct CpuGarble {
-    cpu: Cpu,
+    cpu: Engine,
     scheme: Scheme,
     /// The definition's, where there is none.
     kernel: Option<Kernel>,
 }
 
 impl CpuGarble {
-    pub(crate) fn new(cpu: &Cpu, scheme: &Scheme) -> Self {
+    pub(crate) fn new(cpu: &Engine, scheme: &Scheme) -> Self {
         let kernel = match (scheme, cpu.isa) {
             (Scheme::InsecureSifo, _) | (_, Isa::Portable) => None,
             (_, Isa::Avx2) => Kernel::aes_ni(),
@@ -94,6 +94,12 @@ impl Garble for CpuGarble {
         tables: &mut [u8],
     ) -> Result<Cost, Error> {
         self.run(program, first_gate, labels, Tables::Garble(offset, tables))
+    }
+}
+
+impl Evaluate for CpuGarble {
+    fn scheme(&self) -> &Scheme {
+        &self.scheme
     }
 
     fn evaluate(

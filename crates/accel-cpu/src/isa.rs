@@ -31,6 +31,20 @@ impl Isa {
         }
     }
 
+    /// The one that the device of this name uses.
+    ///
+    /// # Errors
+    /// No CPU device has this name.
+    pub fn named(name: &str) -> Result<Self, blindcore_accel::Error> {
+        Isa::ALL.into_iter().find(|isa| isa.device_name() == name).ok_or_else(|| {
+            blindcore_accel::Error::Device {
+                name: name.into(),
+                why: "no CPU device has this name".into(),
+                remedy: format!("use one of {}", Isa::ALL.map(Isa::device_name).join(", ")),
+            }
+        })
+    }
+
     /// Whether this machine can run it.
     ///
     /// # Errors

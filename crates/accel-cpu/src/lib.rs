@@ -2,11 +2,10 @@
 //! at run time.
 //!
 //! ```
-//! use blindcore_accel::Device;
 //! use blindcore_accel_cpu::Cpu;
 //!
 //! let device = Cpu::open("cpu")?; // the best this machine has; "cpu:portable", "cpu:avx2", ... for one of them
-//! println!("{} because {}", device.name(), device.describe().why);
+//! println!("{} because {}", device.name(), device.description().why);
 //! # Ok::<(), blindcore_accel::Error>(())
 //! ```
 //!
@@ -26,26 +25,26 @@ mod tiles;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blindcore_accel::bigmod::{Bigmod, Modulus};
-use blindcore_accel::contract::Shape;
-use blindcore_accel::garble::{Garble, Scheme};
+use blindcore_accel::bigmod::{Bigmod, BigmodCapabilities, BigmodSlot, MAX_BITS, Method, Modulus};
+use blindcore_accel::contract::{ContractCapabilities, ContractSlot, Shape};
+use blindcore_accel::garble::{
+    Evaluate, EvaluateSlot, Garble, GarbleCapabilities, GarbleSlot, Scheme, SchemeKind,
+};
 use blindcore_accel::{
-    Contract, Cost, Database, Description, Device, Error, Layout, Pass, Placed, SharedBytes, Words,
+    Contract, Cost, Database, Description, Device, DeviceKind, Error, Layout, Listed, OpenOptions, Pass,
+    Placed, SharedBytes, Slots, Streaming, Words,
 };
 
 pub use arch::measure;
 pub use bigmod::{KernelRates, kernel_rates};
 pub use isa::Isa;
-pub use memory::HugeBytes;
+use memory::HugeBytes;
+pub use memory::HugePages;
 
-/// The CPU as a device.
-#[derive(Clone)]
-pub struct Cpu {
-    name: &'static str,
-    isa: Isa,
-    pool: Arc<rayon::ThreadPool>,
-    why: String,
-}
+/// The CPU as a kind of devices: `cpu`, the best instruction set that this machine has, and one device for each
+/// instruction set.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu;
 
 impl Cpu {
     /// Opens `cpu` (the best instruction set that this machine has) or one of `cpu:portable`, `cpu:avx2`,
@@ -53,15 +52,15 @@ impl Cpu {
     ///
     /// # Errors
     /// The name is unknown, or this machine lacks the instruction set.
-    pub fn open(name: &str) -> Result<Self, Error> {
-        Self::with_threads(name, std::thread::available_parallelism().map_or(1, usize::from))
+    pub fn open(name: &str) -> Result<Device, Error> {
+        Self::with_threads(name, OpenOptions::default().threads)
     }
 
     /// Opens a CPU device that uses `threads` threads.
     ///
     /// # Errors
     /// As [`Cpu::open`]; or the threads can't be started.
-    pub fn with_threads(name: &str, threads: usize) -> Result<Self, Error> {
+    pub fn with_threads(name: &str, threads: usize) -> Result<Device, Error> {
         let refuse =
             |why: String, remedy: &str| Error::Device { name: name.into(), why, remedy: remedy.into() };
         let (isa, mut why) = match name {
@@ -90,51 +89,124 @@ impl Cpu {
             .thread_name(|i| format!("blindcore-cpu-{i}"))
             .build()
             .map_err(|e| refuse(e.to_string(), "allow this process more threads"))?;
-        Ok(Self { name: isa.device_name(), isa, pool: Arc::new(pool), why })
-    }
-
-    /// The instruction set in use.
-    #[must_use]
-    pub fn isa(&self) -> Isa {
-        self.isa
+        let description = Description {
+            name: isa.device_name().into(),
+            hardware: isa::processor(),
+            threads: pool.current_num_threads(),
+            why,
+        };
+        let engine = Arc::new(Engine { isa, pool: Arc::new(pool) });
+        let slots = Slots {
+            contract: Some(Arc::clone(&engine) as _),
+            transform: None,
+            bigmod: Some(Arc::clone(&engine) as _),
+            garble: Some(Arc::clone(&engine) as _),
+            evaluate: Some(engine),
+        };
+        Ok(Device::new(description, slots).with_allocator(HugePages))
     }
 }
 
-impl Device for Cpu {
-    fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
-        Ok(Box::new(bigmod::CpuBigmod::new(self.isa, modulus, &self.pool)))
+impl DeviceKind for Cpu {
+    fn prefix(&self) -> &'static str {
+        "cpu"
     }
 
-    fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
-        Ok(Box::new(garble::CpuGarble::new(self, scheme)))
+    fn names(&self) -> Vec<String> {
+        let each = Isa::ALL.into_iter().map(Isa::device_name);
+        std::iter::once("cpu").chain(each).map(str::to_owned).collect()
     }
 
-    fn name(&self) -> &str {
-        self.name
+    fn list(&self) -> Vec<Listed> {
+        let listed = |isa: Isa| Listed {
+            name: isa.device_name().into(),
+            available: isa.check().map_err(|missing| format!("this machine has no {missing}")),
+        };
+        Isa::ALL.into_iter().map(listed).collect()
     }
 
-    fn describe(&self) -> Description {
-        Description {
-            name: self.name.into(),
-            hardware: isa::processor(),
-            threads: self.pool.current_num_threads(),
-            why: self.why.clone(),
+    fn open(&self, name: &str, options: &OpenOptions) -> Result<Device, Error> {
+        Self::with_threads(name, options.threads)
+    }
+
+    fn automatic(&self) -> Option<String> {
+        Some("cpu".into())
+    }
+}
+
+/// The processor's name, as the system gives it.
+#[must_use]
+pub fn processor() -> String {
+    isa::processor()
+}
+
+/// What all slots of a CPU device share.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    isa: Isa,
+    pool: Arc<rayon::ThreadPool>,
+}
+
+impl ContractSlot for Engine {
+    fn capabilities(&self) -> ContractCapabilities {
+        ContractCapabilities {
+            layouts: vec![Layout::Tiles16x64, Layout::Rows],
+            moduli: None,
+            channels: usize::MAX,
+            row_depth: rows::MAX_DEPTH,
+            words: None,
+            streams: true,
+            simulated: false,
         }
     }
 
-    fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
-        shape.check()?;
+    fn prepare(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+        ContractSlot::check(self, shape)?;
         let layout = Layout::for_shape(shape);
-        if layout == Layout::Rows && shape.depth() > rows::MAX_DEPTH {
-            let why = format!("j * k is over the {} that sums are kept exact for", rows::MAX_DEPTH);
-            return Err(Error::Shape { shape: shape.to_string(), why });
-        }
         Ok(Box::new(CpuContract { cpu: self.clone(), shape: shape.clone(), layout }))
     }
 }
 
+impl BigmodSlot for Engine {
+    fn capabilities(&self) -> BigmodCapabilities {
+        let methods = vec![Method::BitSerial, Method::Buckets, Method::Tables];
+        BigmodCapabilities { bits: MAX_BITS, methods, simulated: false }
+    }
+
+    fn prepare(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
+        BigmodSlot::check(self, modulus)?;
+        Ok(Box::new(bigmod::CpuBigmod::new(self.isa, modulus, &self.pool)))
+    }
+}
+
+impl Engine {
+    fn garbling(&self) -> GarbleCapabilities {
+        GarbleCapabilities { schemes: SchemeKind::ALL.to_vec(), lanes: 1, simulated: false }
+    }
+}
+
+impl GarbleSlot for Engine {
+    fn capabilities(&self) -> GarbleCapabilities {
+        self.garbling()
+    }
+
+    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+        Ok(Box::new(garble::CpuGarble::new(self, scheme)))
+    }
+}
+
+impl EvaluateSlot for Engine {
+    fn capabilities(&self) -> GarbleCapabilities {
+        self.garbling()
+    }
+
+    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Evaluate>, Error> {
+        Ok(Box::new(garble::CpuGarble::new(self, scheme)))
+    }
+}
+
 struct CpuContract {
-    cpu: Cpu,
+    cpu: Engine,
     shape: Shape,
     layout: Layout,
 }
@@ -166,6 +238,19 @@ impl Contract for CpuContract {
         }))
     }
 
+    fn gathered(&self) -> usize {
+        match self.layout {
+            Layout::Tiles16x64 => tiles::gathered(self.cpu.isa, self.shape.m, self.shape.p),
+            Layout::Rows => self.shape.m,
+        }
+    }
+
+    fn streaming(&self) -> Option<&dyn Streaming> {
+        Some(self)
+    }
+}
+
+impl Streaming for CpuContract {
     fn begin(&self, query: &Words) -> Result<Box<dyn Pass + '_>, Error> {
         Ok(Box::new(CpuPass::begin(&self.cpu, &self.shape, self.layout, query)?))
     }
@@ -198,7 +283,7 @@ impl CpuContract {
 }
 
 struct CpuPlaced {
-    cpu: Cpu,
+    cpu: Engine,
     shape: Shape,
     layout: Layout,
     pieces: Vec<SharedBytes>,
@@ -219,7 +304,7 @@ impl Placed for CpuPlaced {
 }
 
 struct CpuPass<'a> {
-    cpu: &'a Cpu,
+    cpu: &'a Engine,
     shape: &'a Shape,
     layout: Layout,
     work: Work,
@@ -236,7 +321,7 @@ enum Work {
 }
 
 impl<'a> CpuPass<'a> {
-    fn begin(cpu: &'a Cpu, shape: &'a Shape, layout: Layout, query: &Words) -> Result<Self, Error> {
+    fn begin(cpu: &'a Engine, shape: &'a Shape, layout: Layout, query: &Words) -> Result<Self, Error> {
         let queries = shape.check_query(query)?;
         let start = Instant::now();
         let work = cpu.pool.install(|| match layout {

@@ -1,12 +1,22 @@
 //! Memory in huge pages: a database scan touches every page once, and with 4 KiB pages the page walk costs.
 #![allow(unsafe_code)]
 
-use blindcore_accel::Error;
+use blindcore_accel::{Allocator, Buffer, Error};
 
 const HUGE_PAGE: usize = 2 << 20;
 
+/// The CPU's allocator: memory at a 2 MiB boundary, in huge pages where the system grants them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HugePages;
+
+impl Allocator for HugePages {
+    fn zeroed(&self, len: usize) -> Result<Buffer, Error> {
+        HugeBytes::zeroed(len).map(Buffer::new)
+    }
+}
+
 /// Zeroed memory at a 2 MiB boundary, in huge pages where the system grants them.
-pub struct HugeBytes {
+pub(crate) struct HugeBytes {
     mapping: *mut libc::c_void,
     mapping_len: usize,
     start: usize,
@@ -23,7 +33,7 @@ impl HugeBytes {
     ///
     /// # Errors
     /// The system has not that much memory.
-    pub fn zeroed(len: usize) -> Result<Self, Error> {
+    pub(crate) fn zeroed(len: usize) -> Result<Self, Error> {
         let too_much = || Error::Memory { bytes: len, why: "no process has so much".into() };
         let mapping_len = len.max(1).checked_next_multiple_of(HUGE_PAGE).ok_or_else(too_much)?;
         let mapping_len = mapping_len.checked_add(HUGE_PAGE).filter(|n| *n <= isize::MAX as usize);

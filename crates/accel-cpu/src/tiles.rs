@@ -90,6 +90,11 @@ fn kernel(isa: Isa, queries: usize) -> &'static Kernel {
     }
 }
 
+/// The queries of `parts` parts each, `most` at most, that one reading of the database serves.
+pub(crate) fn gathered(isa: Isa, most: usize, parts: usize) -> usize {
+    (kernel(isa, most * parts).group / parts).clamp(1, most)
+}
+
 /// A query on its way through the database.
 pub(crate) struct Pass {
     shape: Shape,

@@ -8,7 +8,7 @@
 //!
 //! ```no_run
 //! let device = blindcore_accel_rtl::open("rtl:onionchopper")?; // made by `make -C hw libraries`
-//! println!("{}", device.describe().hardware);
+//! println!("{}", device.description().hardware);
 //! # Ok::<(), blindcore_accel::Error>(())
 //! ```
 //!
@@ -22,7 +22,7 @@ pub mod sifo;
 
 use std::path::PathBuf;
 
-use blindcore_accel::{Device, Error};
+use blindcore_accel::{Device, DeviceKind, Error, Listed, OpenOptions};
 
 pub use library::find;
 use onionchopper::OnionChopper;
@@ -46,18 +46,18 @@ pub fn built(name: &str) -> Result<PathBuf, Error> {
 ///
 /// # Errors
 /// There is no such device, or its library has not been built.
-pub fn open(name: &str) -> Result<Box<dyn Device>, Error> {
+pub fn open(name: &str) -> Result<Device, Error> {
     if Overlay::names().any(|n| n == name) {
-        return Ok(Box::new(Overlay::open(name)?));
+        return Ok(Overlay::open(name)?.device());
     }
     if HalfGates::names().any(|n| n == name) {
-        return Ok(Box::new(HalfGates::open(name)?));
+        return Ok(HalfGates::open(name)?.device());
     }
     if Phepu::names().any(|n| n == name) {
-        return Ok(Box::new(Phepu::open(name)?));
+        return Ok(Phepu::open(name)?.device());
     }
     if OnionChopper::names().any(|n| n == name) {
-        return Ok(Box::new(OnionChopper::open(name)?));
+        return Ok(OnionChopper::open(name)?.device());
     }
     let names: Vec<_> = names().collect();
     Err(Error::Device {
@@ -65,4 +65,32 @@ pub fn open(name: &str) -> Result<Box<dyn Device>, Error> {
         why: "no rtl device has this name".into(),
         remedy: format!("use one of {}", names.join(", ")),
     })
+}
+
+/// The simulated chips as a kind of devices.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Chips;
+
+impl DeviceKind for Chips {
+    fn prefix(&self) -> &'static str {
+        "rtl"
+    }
+
+    fn names(&self) -> Vec<String> {
+        names().map(str::to_owned).collect()
+    }
+
+    fn list(&self) -> Vec<Listed> {
+        let available = |name| {
+            open(name).map(drop).map_err(|e| match built(name) {
+                Ok(_) => e.to_string(), // it is there, and no chip that serves
+                Err(_) => "not built; run `make -C hw libraries`".to_owned(),
+            })
+        };
+        names().map(|name| Listed { name: name.into(), available: available(name) }).collect()
+    }
+
+    fn open(&self, name: &str, _: &OpenOptions) -> Result<Device, Error> {
+        open(name)
+    }
 }

@@ -405,6 +405,42 @@ pub enum Method {
     Tables,
 }
 
+/// What a device's bigmod slot takes; read it before you prepare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BigmodCapabilities {
+    /// The longest modulus, in bits; at most [`MAX_BITS`].
+    pub bits: u32,
+    /// The ways of a [`Mac`] that it tells apart; asked for another, it takes one of these. The results are the same.
+    pub methods: Vec<Method>,
+    /// Whether it is simulated, so that its speed says nothing about this machine.
+    pub simulated: bool,
+}
+
+/// The bigmod slot of a device.
+pub trait BigmodSlot: Send + Sync {
+    /// What it takes.
+    fn capabilities(&self) -> BigmodCapabilities;
+
+    /// Whether it takes this modulus; [`BigmodSlot::prepare`] refuses the same moduli, and no others.
+    ///
+    /// # Errors
+    /// [`Error::Modulus`] says which limit it breaks.
+    fn check(&self, modulus: &Modulus) -> Result<(), Error> {
+        let limit = self.capabilities().bits;
+        if modulus.bits() > limit {
+            let why = format!("it has {} bits, where this device carries at most {limit}", modulus.bits());
+            return Err(Error::Modulus { why });
+        }
+        Ok(())
+    }
+
+    /// Prepares arithmetic modulo one number.
+    ///
+    /// # Errors
+    /// As [`BigmodSlot::check`].
+    fn prepare(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error>;
+}
+
 /// The bigmod operation for one modulus on one device.
 pub trait Bigmod: Send + Sync {
     /// The modulus.

@@ -1,61 +1,93 @@
 //! Devices: somewhere operations run.
 
+use std::fmt;
 use std::sync::Arc;
 
-use crate::bigmod::{Bigmod, Modulus};
-use crate::contract::Shape;
-use crate::garble::{Garble, Scheme};
-use crate::{Cost, Error, Layout, Words};
+use crate::Error;
+use crate::bigmod::{Bigmod, BigmodSlot, Modulus};
+use crate::contract::{Contract, ContractSlot, Shape};
+use crate::garble::{Evaluate, EvaluateSlot, Garble, GarbleSlot, Scheme};
+use crate::memory::{Allocator, Heap};
+use crate::transform::TransformSlot;
 
-/// Bytes that several owners share: a mapped file, or memory.
-pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+/// The operations that a device may have a slot for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// [`crate::contract`]: a database times a query.
+    Contract,
+    /// [`crate::transform`]: number-theoretic transforms.
+    Transform,
+    /// [`crate::bigmod`]: arithmetic modulo a big number.
+    Bigmod,
+    /// [`crate::garble`]: garbling.
+    Garble,
+    /// [`crate::garble`]: evaluating what was garbled.
+    Evaluate,
+}
 
-/// Somewhere operations run.
+impl Operation {
+    /// Every operation.
+    pub const ALL: [Self; 5] = [Self::Contract, Self::Transform, Self::Bigmod, Self::Garble, Self::Evaluate];
+
+    /// Its name, as it stands in a composed device's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Contract => "contract",
+            Self::Transform => "transform",
+            Self::Bigmod => "bigmod",
+            Self::Garble => "garble",
+            Self::Evaluate => "evaluate",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a device can do: an implementation for each operation that it has, and nothing for the others.
 ///
-/// A device is a value that its user passes on; nothing looks one up behind the caller's back, and opening
-/// one never falls back to another in silence.
+/// A slot's `capabilities` say what it takes, so that nobody has to try and fail.
+#[derive(Clone, Default)]
+pub struct Slots {
+    /// See [`Operation::Contract`].
+    pub contract: Option<Arc<dyn ContractSlot>>,
+    /// See [`Operation::Transform`].
+    pub transform: Option<Arc<dyn TransformSlot>>,
+    /// See [`Operation::Bigmod`].
+    pub bigmod: Option<Arc<dyn BigmodSlot>>,
+    /// See [`Operation::Garble`].
+    pub garble: Option<Arc<dyn GarbleSlot>>,
+    /// See [`Operation::Evaluate`].
+    pub evaluate: Option<Arc<dyn EvaluateSlot>>,
+}
+
+/// Somewhere operations run: a name, a description, an allocator, and a slot for each operation, which may be empty.
+///
+/// A device is a value that its user passes on; a clone is the same device. Nothing looks one up behind the caller's
+/// back, and opening one never falls back to another in silence.
 ///
 /// ```text
-///   shape ──▶ contract() ──▶ place(database) ──▶ run(query) ──▶ answer + cost
-///             refuses what    once               many times,
-///             it can't do                        from any thread
+///   Device ── contract? ──▶ prepare(shape) ───▶ Contract ──place(database)──▶ Placed ──run(query)──▶ answer + cost
+///          ├─ bigmod? ────▶ prepare(modulus) ─▶ Bigmod    multiply, power, ...
+///          ├─ garble? ────▶ prepare(scheme) ──▶ Garble
+///          ├─ evaluate? ──▶ prepare(scheme) ──▶ Evaluate
+///          └─ transform?
 /// ```
-pub trait Device: Send + Sync {
-    /// What this device is called: the name that opens exactly it, such as `cpu:avx512`.
-    fn name(&self) -> &str;
-
-    /// What it is and why it was chosen, for people.
-    fn describe(&self) -> Description;
-
-    /// Prepares the contract operation of one shape.
-    ///
-    /// # Errors
-    /// The shape is out of range, or this device can't run it.
-    fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error>;
-
-    /// Prepares arithmetic modulo a big number.
-    ///
-    /// # Errors
-    /// This device does not do it.
-    fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
-        let _ = modulus;
-        Err(Error::Unsupported { name: self.name().into(), operation: "bigmod" })
-    }
-
-    /// Prepares garbling and evaluation under a scheme.
-    ///
-    /// # Errors
-    /// This device does not do it.
-    fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
-        let _ = scheme;
-        Err(Error::Unsupported { name: self.name().into(), operation: "garble" })
-    }
+#[derive(Clone)]
+pub struct Device {
+    description: Arc<Description>,
+    allocator: Arc<dyn Allocator>,
+    slots: Slots,
 }
 
 /// A device, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// The name that opens it.
+    /// The name that opens exactly this device, such as `cpu:avx512`.
     pub name: String,
     /// What hardware it is.
     pub hardware: String,
@@ -65,65 +97,123 @@ pub struct Description {
     pub why: String,
 }
 
-/// The contract operation of one shape on one device, waiting for its database.
-pub trait Contract: Send + Sync {
-    /// The order in which this device wants the database's words.
-    fn layout(&self) -> Layout;
+impl Device {
+    /// A device with these slots, whose operands lie on the heap.
+    #[must_use]
+    pub fn new(description: Description, slots: Slots) -> Self {
+        Self { description: Arc::new(description), allocator: Arc::new(Heap), slots }
+    }
 
-    /// Takes the database, laying it out if it is not yet.
+    /// The same, with an allocator of its own.
+    #[must_use]
+    pub fn with_allocator(self, allocator: impl Allocator + 'static) -> Self {
+        Self { allocator: Arc::new(allocator), ..self }
+    }
+
+    /// What it is called: the name that opens exactly it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.description.name
+    }
+
+    /// What it is and why it was chosen, for people.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Its slots, full and empty, with what each takes.
+    #[must_use]
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// Where its operands are best laid.
+    #[must_use]
+    pub fn allocator(&self) -> &dyn Allocator {
+        &*self.allocator
+    }
+
+    /// Whether it has a slot for `operation`.
+    #[must_use]
+    pub fn has(&self, operation: Operation) -> bool {
+        match operation {
+            Operation::Contract => self.slots.contract.is_some(),
+            Operation::Transform => self.slots.transform.is_some(),
+            Operation::Bigmod => self.slots.bigmod.is_some(),
+            Operation::Garble => self.slots.garble.is_some(),
+            Operation::Evaluate => self.slots.evaluate.is_some(),
+        }
+    }
+
+    /// This device with `other`'s slot for `operation`, such as a GPU's contract beside the CPU's bigmod. Its name is
+    /// `this+operation=other`. A contract brings its allocator along.
     ///
     /// # Errors
-    /// The database has the wrong width or length, or holds a word that is no residue.
-    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error>;
+    /// [`Error::Unsupported`]: `other` has no such slot.
+    pub fn with(&self, operation: Operation, other: &Device) -> Result<Self, Error> {
+        if !other.has(operation) {
+            return Err(other.unsupported(operation));
+        }
+        let mut device = self.clone();
+        let (slots, from) = (&mut device.slots, other.slots.clone());
+        match operation {
+            Operation::Contract => {
+                slots.contract = from.contract;
+                device.allocator = Arc::clone(&other.allocator);
+            }
+            Operation::Transform => slots.transform = from.transform,
+            Operation::Bigmod => slots.bigmod = from.bigmod,
+            Operation::Garble => slots.garble = from.garble,
+            Operation::Evaluate => slots.evaluate = from.evaluate,
+        }
+        let (this, that) = (&*self.description, &*other.description);
+        device.description = Arc::new(Description {
+            name: format!("{}+{operation}={}", this.name, that.name),
+            hardware: format!("{}; {operation}: {}", this.hardware, that.hardware),
+            threads: this.threads.max(that.threads),
+            why: format!("{}; {operation}: {}", this.why, that.why),
+        });
+        Ok(device)
+    }
 
-    /// Begins to answer a query from a database that is placed nowhere: its stripes are handed over one after the
-    /// other, and none is kept.
+    /// Prepares the contract operation of one shape.
     ///
     /// # Errors
-    /// The query is not what [`Placed::run`] takes, or this device wants its databases placed.
-    fn begin(&self, query: &Words) -> Result<Box<dyn Pass + '_>, Error>;
-}
+    /// [`Error::Unsupported`]; or as [`ContractSlot::prepare`].
+    pub fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+        let slot = self.slots.contract.as_ref().ok_or_else(|| self.unsupported(Operation::Contract))?;
+        slot.prepare(shape)
+    }
 
-/// A query on its way through a database that comes piece by piece, as from a disk.
-///
-/// ```text
-///   begin(query) ──▶ take(stripes) ──▶ take(stripes) ──▶ ... ──▶ finish() ──▶ answer + cost
-///   what follows       the first         those after             once it has
-///   from the query     rows of outputs   them                    seen them all
-/// ```
-pub trait Pass {
-    /// Computes the outputs of the next stripes, one at least, in the [`Layout`] of [`Contract::layout`], at an
-    /// address that its words allow.
+    /// Prepares arithmetic modulo a big number.
     ///
     /// # Errors
-    /// That is no whole number of stripes, or more than are left, or they hold a word that is no residue; nothing
-    /// was taken then.
-    fn take(&mut self, stripes: &[u8]) -> Result<(), Error>;
+    /// [`Error::Unsupported`]; or as [`BigmodSlot::prepare`].
+    pub fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
+        let slot = self.slots.bigmod.as_ref().ok_or_else(|| self.unsupported(Operation::Bigmod))?;
+        slot.prepare(modulus)
+    }
 
-    /// The answer, as [`Placed::run`] gives it.
+    /// Prepares garbling under a scheme.
     ///
     /// # Errors
-    /// There are stripes that were not taken.
-    fn finish(self: Box<Self>) -> Result<(Words, Cost), Error>;
-}
+    /// [`Error::Unsupported`]; or as [`GarbleSlot::prepare`].
+    pub fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+        let slot = self.slots.garble.as_ref().ok_or_else(|| self.unsupported(Operation::Garble))?;
+        slot.prepare(scheme)
+    }
 
-/// A database, as it is handed to [`Contract::place`].
-pub enum Database<'a> {
-    /// Words in the canonical order of [`Shape`]; the device copies them into its layout.
-    Canonical(&'a Words),
-    /// Bytes already in the [`Layout`] of [`Contract::layout`], used where they lie: consecutive pieces, each
-    /// of whole stripes.
-    Packed(Vec<SharedBytes>),
-}
-
-/// A database in place, answering queries.
-pub trait Placed: Send + Sync {
-    /// The operation's shape.
-    fn shape(&self) -> &Shape;
-
-    /// Runs the operation on a query of 1 to [`Shape::m`] gathered parts; the answer has as many.
+    /// Prepares evaluation under a scheme.
     ///
     /// # Errors
-    /// The query has the wrong width or length, or holds a word that is no residue.
-    fn run(&self, query: &Words) -> Result<(Words, Cost), Error>;
+    /// [`Error::Unsupported`]; or as [`EvaluateSlot::prepare`].
+    pub fn evaluate(&self, scheme: &Scheme) -> Result<Box<dyn Evaluate>, Error> {
+        let slot = self.slots.evaluate.as_ref().ok_or_else(|| self.unsupported(Operation::Evaluate))?;
+        slot.prepare(scheme)
+    }
+
+    fn unsupported(&self, operation: Operation) -> Error {
+        Error::Unsupported { name: self.name().into(), operation }
+    }
 }

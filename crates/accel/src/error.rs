@@ -112,12 +112,20 @@ pub enum Error {
         gates: usize,
     },
     /// An operation that this device does not have.
-    #[error("device {name:?} does not do {operation}; use --device cpu")]
+    #[error("device {name:?} does not do {operation}")]
     Unsupported {
         /// Which device.
         name: String,
         /// Which operation.
-        operation: &'static str,
+        operation: crate::Operation,
+    },
+    /// A garbling scheme that this device does not have.
+    #[error("this device does not do {scheme}; it does {has}")]
+    GarblingScheme {
+        /// Which scheme.
+        scheme: crate::garble::SchemeKind,
+        /// Those that it has.
+        has: String,
     },
     /// Memory could not be had.
     #[error("{bytes} bytes of memory could not be had: {why}")]

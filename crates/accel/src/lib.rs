@@ -5,8 +5,8 @@
 //!
 //! ```text
 //!   scheme ──shape──▶ Device::contract ──▶ Contract ──place(database)──▶ Placed ──run(query)──▶ (answer, Cost)
-//!                       may refuse           knows its layout,             holds the database
-//!                                            so it can be made on disk     the way the device likes it
+//!                       a slot that          knows its layout,             holds the database
+//!                       may be empty         so it can be made on disk     the way the device likes it
 //! ```
 //!
 //! Every device gives the same bits; [`conformance`] is how that is known.
@@ -23,11 +23,17 @@ mod device;
 mod error;
 pub mod garble;
 mod layout;
+mod memory;
+mod registry;
+pub mod transform;
 mod words;
 
 pub use arch::prefetch;
+pub use contract::{Contract, Database, Pass, Placed, SharedBytes, Streaming};
 pub use cost::{Cost, Hardware, Stalls, Traffic};
-pub use device::{Contract, Database, Description, Device, Pass, Placed, SharedBytes};
+pub use device::{Description, Device, Operation, Slots};
 pub use error::Error;
 pub use layout::Layout;
+pub use memory::{Allocator, Buffer, Heap, Memory};
+pub use registry::{DeviceKind, Listed, OpenOptions, Registry};
 pub use words::{Word, Words};

@@ -144,7 +144,7 @@ impl Bench<'_> {
 
     fn problem(
         &mut self,
-        cpu: &Cpu,
+        cpu: &Device,
         name: &str,
         instances: usize,
         garble: &'static str,
@@ -153,7 +153,7 @@ impl Bench<'_> {
         let compiled = Compiled::new(&problems::make(name)?);
         let program = &compiled.program;
         let scheme = Scheme::HalfGates { key: [0x2a; 16] };
-        let operation = cpu.garble(&scheme)?;
+        let (garbler, evaluator) = (cpu.garble(&scheme)?, cpu.evaluate(&scheme)?);
         let offset = Offset::new(0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
         let gates = program.ands() * instances;
         let mut labels = Labels::new(program.slots(), instances);
@@ -171,14 +171,14 @@ impl Bench<'_> {
         let garbled = self.repeated(garble, |samples| {
             samples.time(|| {
                 (0..times).try_for_each(|_| {
-                    operation.garble(program, &offset, 0, &mut labels, &mut tables).map(|_| ())
+                    garbler.garble(program, &offset, 0, &mut labels, &mut tables).map(|_| ())
                 })
             })?;
             Ok(())
         })?;
         let evaluated = self.repeated(evaluate, |samples| {
             samples.time(|| {
-                (0..times).try_for_each(|_| operation.evaluate(program, 0, &mut active, &tables).map(|_| ()))
+                (0..times).try_for_each(|_| evaluator.evaluate(program, 0, &mut active, &tables).map(|_| ()))
             })?;
             Ok(())
         })?;
@@ -276,7 +276,7 @@ impl Bench<'_> {
     }
 
     /// Both parties over loopback, a core each.
-    fn sessions(&mut self, cpu: &Cpu) -> anyhow::Result<()> {
+    fn sessions(&mut self, cpu: &Device) -> anyhow::Result<()> {
         let once = Circuit::new(&problems::make(SESSION)?);
         let folder = tempfile::tempdir()?;
         for (rounds, tls, id, what) in [
@@ -392,7 +392,7 @@ impl Bench<'_> {
 
 /// A session over loopback; the evaluator's outcome.
 fn both(
-    cpu: &Cpu,
+    cpu: &Device,
     circuit: &Circuit,
     security: &dyn Fn(&str) -> anyhow::Result<Security>,
 ) -> anyhow::Result<session::Outcome> {

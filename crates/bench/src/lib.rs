@@ -27,12 +27,13 @@ mod table;
 pub use report::{Report, Row};
 pub use samples::Samples;
 
-use blindcore_accel_cpu::HugeBytes;
+use blindcore_accel::{Allocator, Buffer};
+use blindcore_accel_cpu::HugePages;
 use blindcore_math::SecretRng;
 
 /// Random bytes in huge pages.
-pub(crate) fn noise(len: usize) -> anyhow::Result<HugeBytes> {
-    let mut bytes = HugeBytes::zeroed(len)?;
+pub(crate) fn noise(len: usize) -> anyhow::Result<Buffer> {
+    let mut bytes = HugePages.zeroed(len)?;
     let mut rng = SecretRng::from_os()?;
     for chunk in bytes.as_mut().chunks_mut(1 << 20) {
         rng.fill(chunk);

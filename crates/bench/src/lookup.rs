@@ -122,13 +122,13 @@ fn square(side: usize) -> Result<(Shape, usize), Error> {
 fn scan(
     args: &Options,
     side: usize,
-    one: &Cpu,
-    two: &Cpu,
+    one: &Device,
+    two: &Device,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Vec<Row>> {
     let (shape, len) = square(side)?;
     let database: SharedBytes = Arc::new(noise(len)?);
-    let place = |cpu: &Cpu| -> anyhow::Result<Box<dyn Placed>> {
+    let place = |cpu: &Device| -> anyhow::Result<Box<dyn Placed>> {
         Ok(cpu.contract(&shape)?.place(Database::Packed(vec![database.clone()]))?)
     };
     let (placed_one, placed_two) = (place(one)?, place(two)?);
@@ -224,7 +224,7 @@ fn scan(
 fn hint(
     args: &Options,
     side: usize,
-    one: &Cpu,
+    one: &Device,
     loop_rate: f64,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<Row> {
@@ -298,7 +298,7 @@ fn disk(
     args: &Options,
     dir: &Path,
     side: usize,
-    two: &Cpu,
+    two: &Device,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<(Vec<Row>, String)> {
     let (shape, len) = square(side)?;

@@ -1,7 +1,5 @@
 //! What machine this is.
 
-use blindcore_accel::Device;
-use blindcore_accel_cpu::Cpu;
 use serde_json::{Value, json};
 
 /// Bytes of this machine's memory, where the system says.
@@ -15,8 +13,7 @@ pub fn memory_bytes() -> Option<u64> {
 /// The processor's name, or its architecture where the system does not say.
 #[must_use]
 pub fn processor() -> String {
-    Cpu::with_threads("cpu:portable", 1)
-        .map_or_else(|_| std::env::consts::ARCH.into(), |cpu| cpu.describe().hardware)
+    blindcore_accel_cpu::processor()
 }
 
 /// The machine that a report was made on: `{processor, cores, memory_bytes, os, version}`.

@@ -48,8 +48,8 @@ const LONGEST: f64 = 0.4;
 ///
 /// # Errors
 /// The device's, or a small database can't be built in the folder for temporary files.
-pub fn measure(device: &dyn Device, progress: &mut dyn Progress) -> anyhow::Result<Rates> {
-    let described = device.describe();
+pub fn measure(device: &Device, progress: &mut dyn Progress) -> anyhow::Result<Rates> {
+    let described = device.description();
     let mut steps = Steps { progress, done: 0 };
     let most = machine::memory_bytes().map_or(u64::MAX, |bytes| bytes / 8);
     let mut matrices: Vec<Matrix> = Vec::new();
@@ -85,8 +85,8 @@ pub fn measure(device: &dyn Device, progress: &mut dyn Progress) -> anyhow::Resu
     let dense = measure_build(device, false)?;
     steps.next("a build");
     let keyed = measure_build(device, true)?;
-    let (version, processor, threads) = (VERSION, described.hardware, described.threads);
-    let device = described.name;
+    let (version, processor, threads) = (VERSION, described.hardware.clone(), described.threads);
+    let device = described.name.clone();
     Ok(Rates { version, processor, device, threads, passes, hint, client, dense, keyed })
 }
 
@@ -165,7 +165,7 @@ struct Matrix {
 
 impl Matrix {
     /// One that is larger than the one `before`, which tells how long it would take; none where even a query takes too long.
-    fn after(before: Option<&Self>, device: &dyn Device, side: usize) -> anyhow::Result<Option<Self>> {
+    fn after(before: Option<&Self>, device: &Device, side: usize) -> anyhow::Result<Option<Self>> {
         let params = yardstick().representative((side * side) as u64)?;
         let times = before.map_or(1.0, |b| params.database_bytes() as f64 / b.params.database_bytes() as f64);
         let affordable = |figure: &&Figure| figure.seconds() * times <= LONGEST;
@@ -183,7 +183,7 @@ impl Matrix {
     }
 
     /// Times its passes and its hint.
-    fn measure(&mut self, device: &dyn Device, sweep: u32) -> anyhow::Result<()> {
+    fn measure(&mut self, device: &Device, sweep: u32) -> anyhow::Result<()> {
         let Self { params, database, server, queries, passes, hint } = self;
         let queries: Vec<&[u8]> = queries.chunks(params.query_bytes()).collect();
         for (gathered, figure) in GATHERED.into_iter().zip(passes) {
@@ -244,7 +244,7 @@ impl Asking {
 }
 
 /// Two small databases are built, of short records and of long ones.
-fn measure_build(device: &dyn Device, keyed: bool) -> anyhow::Result<Ingest> {
+fn measure_build(device: &Device, keyed: bool) -> anyhow::Result<Ingest> {
     let dir = tempfile::tempdir().context("no folder for a small database can be made; set TMPDIR")?;
     let mut stages = Vec::new();
     for (rows, record_bytes) in [(40_000usize, 16usize), (2000, 8192)] {

@@ -47,7 +47,7 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     let cpu = Cpu::with_threads(&args.device, 1)?;
     let peers = args.peers.as_deref().map(|folder| peers(folder, progress)).transpose()?.unwrap_or_default();
     let mut bench = Bench { repeat: args.repeat, progress, rows: Vec::new() };
-    bench.kernels(cpu.isa())?;
+    bench.kernels(Isa::named(cpu.name())?)?;
     bench.scheme(&cpu)?;
     bench.dot_products(&cpu)?;
     let mut rows = bench.rows;
@@ -190,7 +190,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn scheme(&mut self, cpu: &Cpu) -> anyhow::Result<()> {
+    fn scheme(&mut self, cpu: &Device) -> anyhow::Result<()> {
         let secret = SecretKey::generate(KeySize::new(2048)?, Mode::ShortExponent)?;
         let public = secret.public();
         let encryptor = Encryptor::new(public, cpu)?;
@@ -210,7 +210,7 @@ impl Bench<'_> {
         let (product, square) = (kernel("sum.mul.n2.2048"), kernel("sum.sqr.n2.2048"));
         let encrypt = 1.0 / (129.0 / product + 15.0 / square);
         // Both halves' powers: a squaring a bit and a product for every five.
-        let rates = kernel_rates(cpu.isa(), &Modulus::square_of(secret.primes().0)?, TIMES);
+        let rates = kernel_rates(Isa::named(cpu.name())?, &Modulus::square_of(secret.primes().0)?, TIMES);
         let decrypt = 0.5 / (1024.0 / rates.squarings + 205.0 / rates.multiplications);
 
         let samples = self.rate("encrypt", BATCH as f64, || Ok(encryptor.encrypt(&plaintexts)?))?;
@@ -263,7 +263,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn dot_products(&mut self, cpu: &Cpu) -> anyhow::Result<()> {
+    fn dot_products(&mut self, cpu: &Device) -> anyhow::Result<()> {
         let root = odd(2048)?;
         let bigmod = cpu.bigmod(&Modulus::square_of(&root)?)?;
         // Any residues without a factor of the root do: Paillier's are such.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
-use blindcore_accel_cpu::Cpu;
+use blindcore_accel::Device;
 use blindcore_store::{BuildOptions, ExternalSort, SourceSpec, StageTimes, UpdateOptions, build, update};
 use blindcore_units::{Progress, Unit};
 
@@ -16,7 +16,7 @@ use crate::{Row, Samples};
 pub(super) fn table(
     args: &Options,
     bytes: usize,
-    cpu: &Cpu,
+    cpu: &Device,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<[Row; 2]> {
     let dir = match &args.disk {

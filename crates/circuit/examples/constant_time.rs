@@ -18,8 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blindcore_accel::Device;
-use blindcore_accel::garble::{Garble, Label, Labels, Offset, Program, Scheme};
+use blindcore_accel::garble::{Evaluate, Garble, Label, Labels, Offset, Program, Scheme};
 use blindcore_accel_cpu::Cpu;
 use blindcore_circuit::builder::Builder;
 use blindcore_circuit::circuit::Circuit;
@@ -55,8 +54,8 @@ fn main() -> Result<ExitCode, Failure> {
     let key = random::<16>()?;
     for scheme in [Scheme::HalfGates { key }, Scheme::ThreeHalves { key }] {
         let name = if let Scheme::HalfGates { .. } = scheme { "half gates" } else { "three halves" };
-        let operation = device.garble(&scheme)?;
-        let mut aes = Garbling::new(&circuit, &*operation)?;
+        let (garble, evaluate) = (device.garble(&scheme)?, device.evaluate(&scheme)?);
+        let mut aes = Garbling::new(&circuit, &*garble, &*evaluate)?;
         let zero = || Ok(Secret { offset: Offset::new(0), zeros: vec![0; 256] });
         let classes = [prepared(zero)?, prepared(Secret::random)?];
         let what = format!("garbling by {name}, offset and labels almost zero or random");
@@ -135,18 +134,23 @@ impl Secret {
 /// A circuit and the room to garble it in.
 struct Garbling<'a> {
     circuit: &'a Circuit,
-    operation: &'a dyn Garble,
+    garble: &'a dyn Garble,
+    evaluate: &'a dyn Evaluate,
     programs: Vec<Arc<Program>>,
     labels: Labels,
     tables: Vec<Vec<u8>>,
 }
 
 impl<'a> Garbling<'a> {
-    fn new(circuit: &'a Circuit, operation: &'a dyn Garble) -> Result<Self, Failure> {
+    fn new(
+        circuit: &'a Circuit,
+        garble: &'a dyn Garble,
+        evaluate: &'a dyn Evaluate,
+    ) -> Result<Self, Failure> {
         let programs = circuit.programs().collect::<Result<Vec<_>, _>>()?;
-        let row = operation.scheme().table_bytes();
+        let row = garble.scheme().table_bytes();
         let tables = programs.iter().map(|program| vec![0; row * program.ands()]).collect();
-        Ok(Self { circuit, operation, programs, labels: Labels::new(circuit.slots(), 1), tables })
+        Ok(Self { circuit, garble, evaluate, programs, labels: Labels::new(circuit.slots(), 1), tables })
     }
 
     fn place(&mut self, one: Label, labels: &[Label]) {
@@ -159,22 +163,22 @@ impl<'a> Garbling<'a> {
 
     fn garble(&mut self, secret: &Secret) -> Result<Duration, Failure> {
         self.place(secret.offset.label(), &secret.zeros);
-        let Self { operation, programs, labels, tables, .. } = self;
+        let Self { garble, programs, labels, tables, .. } = self;
         let start = Instant::now();
         let mut gate = 0;
         for (program, tables) in programs.iter().zip(tables) {
-            gate += operation.garble(program, &secret.offset, gate, labels, tables)?.and_gates;
+            gate += garble.garble(program, &secret.offset, gate, labels, tables)?.and_gates;
         }
         Ok(start.elapsed())
     }
 
     fn evaluate(&mut self, active: &[Label]) -> Result<Duration, Failure> {
         self.place(0, active);
-        let Self { operation, programs, labels, tables, .. } = self;
+        let Self { evaluate, programs, labels, tables, .. } = self;
         let start = Instant::now();
         let mut gate = 0;
         for (program, tables) in programs.iter().zip(tables) {
-            gate += operation.evaluate(program, gate, labels, tables)?.and_gates;
+            gate += evaluate.evaluate(program, gate, labels, tables)?.and_gates;
         }
         Ok(start.elapsed())
     }

@@ -78,7 +78,7 @@ pub fn random_key() -> Result<[u8; 16], TrialError> {
 /// They take too much memory, the device refuses or computes wrongly.
 pub fn run(
     netlist: &Netlist,
-    device: &dyn Device,
+    device: &Device,
     scheme: &Scheme,
     instances: usize,
 ) -> Result<Trial, TrialError> {
@@ -91,7 +91,7 @@ pub fn run(
     if all > MAX_BYTES {
         return Err(TrialError::Memory { tables: bytes, labels: label_bytes });
     }
-    let operation = device.garble(scheme)?;
+    let (garbler, evaluator) = (device.garble(scheme)?, device.evaluate(scheme)?);
     let mask = Label::MAX >> (128 - scheme.label_bits());
     let offset = Offset::new(Label::from_le_bytes(random_key()?) & mask);
     let mut labels = Labels::new(program.slots(), instances);
@@ -111,10 +111,10 @@ pub fn run(
     }
     let mut tables = vec![0u8; bytes];
     let start = Instant::now();
-    operation.garble(program, &offset, 0, &mut labels, &mut tables)?;
+    garbler.garble(program, &offset, 0, &mut labels, &mut tables)?;
     let garble = start.elapsed();
     let start = Instant::now();
-    operation.evaluate(program, 0, &mut active, &tables)?;
+    evaluator.evaluate(program, 0, &mut active, &tables)?;
     let evaluate = start.elapsed();
     for (instance, bits) in inputs.iter().enumerate() {
         let mut rest = &bits[..];

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use blindcore_accel::Operation;
 use blindcore_files::{Access, NewFile};
 use blindcore_lookup::{Params, SchemeChoice, schemes};
 use blindcore_store::manifest::PartManifest;
@@ -35,7 +36,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     };
     let source = SourceSpec::parse(&args.source)?;
     let in_bytes = source.unit() == Unit::Bytes;
-    let device = device::open(&args.device, config)?;
+    let device = device::open_for(&args.device, config, &[Operation::Contract])?;
     let options = BuildOptions {
         key: args.key.or_else(|| source.default_key().map(str::to_owned)),
         source,
@@ -58,7 +59,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     let started = Instant::now();
     let mut bar = Bar::new();
     let mut stages = StageTimes::default();
-    build_database(&options, &*device, &mut |stage, done, total| {
+    build_database(&options, &device, &mut |stage, done, total| {
         stages.at(stage);
         let (label, in_bytes) = match stage {
             Stage::Read => ("reading", in_bytes),
@@ -143,7 +144,7 @@ fn on_interrupt(abandon: impl Fn() + Send + Sync + 'static) -> anyhow::Result<Ar
 pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outcome> {
     let changes = SourceSpec::parse(&args.from)?;
     let in_bytes = changes.unit() == Unit::Bytes;
-    let device = device::open(&args.device, config)?;
+    let device = device::open_for(&args.device, config, &[Operation::Contract])?;
     let options = UpdateOptions {
         dir: args.dir,
         changes,
@@ -163,7 +164,7 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
     loop {
         let started = Instant::now();
         let mut bar = Bar::new();
-        let updated = update_database(&options, &*device, &mut |stage, done, total| {
+        let updated = update_database(&options, &device, &mut |stage, done, total| {
             let (label, in_bytes) = match stage {
                 Stage::Read => ("reading", in_bytes),
                 Stage::Fill => ("laying out", false),

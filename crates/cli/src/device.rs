@@ -1,27 +1,41 @@
-//! Which device: the one place that knows every kind there is.
+//! Which device: the one place that knows every kind there is, and that says what else to take.
 
-use blindcore_accel::Device;
+use blindcore_accel::{Device, OpenOptions, Operation, Registry};
 use blindcore_accel_cpu::Cpu;
+use blindcore_accel_rtl::Chips;
 
 use crate::args::DeviceArgs;
 use crate::config::Config;
 
+/// The kinds of devices of this build; `auto` takes the first kind's.
+pub(crate) fn registry() -> Registry {
+    Registry::new().with(Cpu).with(Chips)
+}
+
 /// Opens the device that flags, environment or settings name. Only `auto` chooses.
-pub(crate) fn open(args: &DeviceArgs, config: &Config) -> anyhow::Result<Box<dyn Device>> {
+pub(crate) fn open(args: &DeviceArgs, config: &Config) -> anyhow::Result<Device> {
     let name = args.device.as_deref().or(config.device.as_deref()).unwrap_or("auto");
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = args.threads.or(config.threads).unwrap_or(cores);
+    let threads = args.threads.or(config.threads).unwrap_or_else(|| OpenOptions::default().threads);
     anyhow::ensure!(
         (1..=1024).contains(&threads),
         "--threads is {threads}, outside 1 to 1024; say how many cores to use"
     );
-    match name {
-        "auto" => Ok(Box::new(Cpu::with_threads("cpu", threads)?)),
-        name if name == "cpu" || name.starts_with("cpu:") => Ok(Box::new(Cpu::with_threads(name, threads)?)),
-        name if name.starts_with("rtl:") => Ok(blindcore_accel_rtl::open(name)?),
-        other => anyhow::bail!(
-            "device {other:?} can't be opened: this build has no such device; use auto, cpu, cpu:portable, \
-             cpu:avx2, cpu:avx512, cpu:amx, rtl:onionchopper, rtl:sifo-half-gates or rtl:phepu"
-        ),
+    Ok(registry().open(name, &OpenOptions { threads })?)
+}
+
+/// The same, for a command that needs these operations: a device without one of them is refused at once.
+pub(crate) fn open_for(
+    args: &DeviceArgs,
+    config: &Config,
+    operations: &[Operation],
+) -> anyhow::Result<Device> {
+    let device = open(args, config)?;
+    for operation in operations {
+        anyhow::ensure!(
+            device.has(*operation),
+            "device {:?} does not do {operation}; use --device cpu",
+            device.name()
+        );
     }
+    Ok(device)
 }

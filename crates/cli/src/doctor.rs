@@ -1,6 +1,6 @@
 //! `blindcore doctor`: what this machine can do, what would be used, and why.
 
-use blindcore_accel_cpu::Isa;
+use blindcore_accel::Listed;
 use blindcore_bench::machine;
 use serde_json::json;
 
@@ -9,18 +9,9 @@ use crate::config::Config;
 use crate::{Outcome, device, output};
 
 pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
-    let chosen = device::open(&args.device, config)?.describe();
-    let missing = |isa: Isa| isa.check().map_err(|missing| format!("this machine has no {missing}"));
-    let cpus = Isa::ALL.into_iter().map(|isa| (isa.device_name(), missing(isa)));
-    let unbuilt = |name| {
-        let opened = blindcore_accel_rtl::open(name).map(drop);
-        opened.map_err(|e| match blindcore_accel_rtl::built(name) {
-            Ok(_) => e.to_string(), // it is there, and no chip that serves
-            Err(_) => "not built; run `make -C hw libraries`".to_owned(),
-        })
-    };
-    let chips = blindcore_accel_rtl::names().map(|name| (name, unbuilt(name)));
-    let devices: Vec<(&str, Result<(), String>)> = cpus.chain(chips).collect();
+    let chosen = device::open(&args.device, config)?;
+    let chosen = chosen.description();
+    let devices = device::registry().list();
     let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
         .ok()
         .and_then(|s| Some(s.split_once('[')?.1.split_once(']')?.0.to_owned()));
@@ -32,8 +23,8 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
             "cores": std::thread::available_parallelism().map_or(1, usize::from),
             "memory_bytes": memory,
             "huge_pages": huge_pages,
-            "devices": devices.iter().map(|(name, can)| json!({
-                "name": name, "available": can.is_ok(), "missing": can.as_ref().err(),
+            "devices": devices.iter().map(|Listed { name, available }| json!({
+                "name": name, "available": available.is_ok(), "missing": available.as_ref().err(),
             })).collect::<Vec<_>>(),
             "chosen": {"name": chosen.name, "threads": chosen.threads, "why": chosen.why},
         }))?;
@@ -52,8 +43,8 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
         None => "; huge pages: unknown on this system\n".to_owned(),
     };
     text += "\ndevices\n";
-    for (name, can) in devices {
-        text += &match can {
+    for Listed { name, available } in devices {
+        text += &match available {
             Ok(()) => format!("  {name:26} yes\n"),
             Err(missing) => format!("  {name:26} no: {missing}\n"),
         };

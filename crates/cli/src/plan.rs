@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use blindcore_accel::Operation;
 use blindcore_bench::machine;
 use blindcore_files::Access;
 use blindcore_lookup::{MAX_GATHER, SchemeChoice};
@@ -106,13 +107,13 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
             read_rates(path)?
         }
         None => {
-            let device = device::open(&args.device, config)?;
+            let device = device::open_for(&args.device, config, &[Operation::Contract])?;
             anyhow::ensure!(
-                device.name().starts_with("cpu"),
+                device.slots().contract.as_ref().is_some_and(|contract| !contract.capabilities().simulated),
                 "{} is simulated, so its speed on this machine says nothing; plan with a cpu device",
                 device.name()
             );
-            blindcore_bench::rates::measure(&*device, &mut Bar::new())?
+            blindcore_bench::rates::measure(&device, &mut Bar::new())?
         }
     };
     if let Some(path) = &args.save_rates {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
+use blindcore_accel::Operation;
 use blindcore_server::{Config as ServerConfig, Host, MemoryLimit, Reloader};
 
 use crate::config::{Config, Limits};
@@ -46,8 +47,8 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         builder = builder.request_timeout(Duration::from_secs(seconds));
     }
     builder = args.dirs.iter().fold(builder, |builder, dir| builder.table_dir(dir));
-    let device = device::open(&args.device, config)?;
-    let host = builder.device(device.into()).progress(Bar::new()).open()?;
+    let device = device::open_for(&args.device, config, &[Operation::Contract])?;
+    let host = builder.device(device).progress(Bar::new()).open()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // Signals are caught before anybody is told that the server is there.

@@ -30,7 +30,7 @@ impl Server {
     ///
     /// # Errors
     /// An operand is missing, a size does not fit the parameters, or the device refuses.
-    pub fn new(params: Params, device: &dyn Device, operands: Vec<Vec<SharedBytes>>) -> Result<Self, Error> {
+    pub fn new(params: Params, device: &Device, operands: Vec<Vec<SharedBytes>>) -> Result<Self, Error> {
         let stored: Vec<Operand> = params.stored_operands().collect();
         check_count(&stored, operands.len())?;
         let place = |(operand, pieces)| matrix::place(device, operand, pieces);
@@ -43,11 +43,7 @@ impl Server {
     ///
     /// # Errors
     /// An operand is missing or has another shape than the parameters make, or as [`Server::new`].
-    pub fn placed(
-        params: Params,
-        device: &dyn Device,
-        operands: Vec<Box<dyn Placed>>,
-    ) -> Result<Self, Error> {
+    pub fn placed(params: Params, device: &Device, operands: Vec<Box<dyn Placed>>) -> Result<Self, Error> {
         let stored: Vec<Operand> = params.stored_operands().collect();
         check_count(&stored, operands.len())?;
         for (operand, placed) in stored.iter().zip(&operands) {
@@ -159,7 +155,7 @@ impl<'a> Preprocessing<'a> {
     pub fn run(
         &mut self,
         params: &Params,
-        device: &dyn Device,
+        device: &Device,
         records: &dyn Placed,
         progress: Progress<'_>,
     ) -> Result<(), Error> {
@@ -177,7 +173,7 @@ impl<'a> Preprocessing<'a> {
 /// A size does not fit, the device refuses, or `progress` says stop.
 pub fn preprocess<E: From<Error>>(
     params: &Params,
-    device: &dyn Device,
+    device: &Device,
     database: Vec<SharedBytes>,
     hint: &mut [u8],
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
@@ -192,7 +188,7 @@ pub fn preprocess<E: From<Error>>(
 /// As [`preprocess`].
 pub fn preprocess_placed<E: From<Error>>(
     params: &Params,
-    device: &dyn Device,
+    device: &Device,
     records: &dyn Placed,
     hint: &mut [u8],
     progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,

@@ -1,6 +1,5 @@
 //! A circuit on several of SIFO's boards.
 
-use blindcore_accel::Device;
 use blindcore_accel::garble::{Labels, Scheme};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::boards::{BoardClocks, Cut};
@@ -61,7 +60,7 @@ pub fn run(
         "the tables of {boards} boards and of {} differ; report this",
         cpu.name()
     );
-    garbler.evaluate(cut.whole(), 0, &mut whole_active, &tables)?;
+    cpu.evaluate(&scheme)?.evaluate(cut.whole(), 0, &mut whole_active, &tables)?;
     for (slot, value) in cut.outputs() {
         active.set(*slot, 0, whole_active.get(*value, 0));
     }

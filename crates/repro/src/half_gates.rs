@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use blindcore_accel::Device;
 use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::CLOCK;

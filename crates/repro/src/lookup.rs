@@ -115,11 +115,11 @@ pub fn run(job: &LookupJob<'_>) -> anyhow::Result<LookupRun> {
     let client = Client::new(part.params, std::sync::Arc::new(words))?;
     let (query, pending) = client.query(client.prepare()?, &selection)?;
 
-    let serve = |device: &dyn Device| -> anyhow::Result<_> {
+    let serve = |device: &Device| -> anyhow::Result<_> {
         Ok(Server::new(part.params, device, part.operands())?.answer(&[&query])?)
     };
     let started = Instant::now();
-    let (answers, cost) = serve(&chip)?;
+    let (answers, cost) = serve(&chip.device())?;
     let simulated = started.elapsed();
     let hardware = cost.hardware.context("the device counted nothing")?;
     let (on_cpu, _) = serve(&cpu)?;

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use blindcore_accel::Device;
 use blindcore_accel::garble::{Labels, Offset, Scheme};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::circuits::{self, Placed};
@@ -139,7 +138,7 @@ pub(crate) fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> a
 /// Evaluates the chip's tables on the CPU and decodes the outputs.
 fn evaluate(netlist: &Netlist, placed: &Placed, garbled: &mut Garbled) -> anyhow::Result<Vec<Vec<bool>>> {
     let Garbled { active, tables, labels, offset, .. } = garbled;
-    let cpu = Cpu::open("cpu")?.garble(&Scheme::InsecureSifo)?;
+    let cpu = Cpu::open("cpu")?.evaluate(&Scheme::InsecureSifo)?;
     cpu.evaluate(&placed.program, 0, active, tables)?;
     decode(netlist, placed, labels, active, offset)
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use blindcore_accel::Device;
 use blindcore_accel::bigmod::{Exponents, Mac, Modulus, Numbers};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::phepu::compiler::{
@@ -193,14 +192,14 @@ impl Job {
         match self {
             Self::Powers { bits, bases, card } => {
                 let (device, modulus) = (Self::open(card, true)?, modulus(bits)?);
-                let bigmod = device.bigmod(&modulus)?;
+                let bigmod = device.device().bigmod(&modulus)?;
                 let x = bigmod.place(&numbers(&modulus, bases))?;
                 let exponent = Exponents::Shared(&[u64::MAX; 4], EXPONENT_BITS);
                 Ok(plain(bigmod.power(&x, &exponent)?.1))
             }
             Self::Inverses(count) => {
                 let (device, modulus) = (Self::open(false, false)?, modulus(4096)?);
-                let bigmod = device.bigmod(&modulus)?;
+                let bigmod = device.device().bigmod(&modulus)?;
                 let x = bigmod.place(&numbers(&modulus, count))?;
                 Ok(Taken { inversions: count as u64, ..plain(bigmod.invert(&x)?.1) })
             }
@@ -211,7 +210,7 @@ impl Job {
                 let machine = Machine::chips(chips, elements, buffers)?;
                 let assignment = Assignment::search(task, machine)?;
                 let context = Context::new(&modulus)?;
-                let inputs = device.bigmod(&modulus)?.place(&numbers(&modulus, task.inputs()))?;
+                let inputs = device.device().bigmod(&modulus)?.place(&numbers(&modulus, task.inputs()))?;
                 let weights = weights.make(task.weights());
                 let compiled = compile(assignment, &weights, dataflow)?;
                 let done = run_layer(&device, &context, compiled, &inputs)?;

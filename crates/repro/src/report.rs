@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use blindcore_accel::Device;
 use blindcore_accel_rtl::onionchopper::mapping::Mapping;
 use blindcore_accel_rtl::onionchopper::measure::{self, THESIS_CLOCK, THESIS_CYCLES};
 use blindcore_accel_rtl::onionchopper::{OnionChopper, Options, SSD_RATE};

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use blindcore_accel::Device;
 use blindcore_accel::bigmod::Residues;
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::phepu::compiler::{
@@ -142,7 +141,7 @@ pub(crate) fn run_layer(
         Dataflow::BitSerial => {}
         Dataflow::Buckets => {
             // Each input, then its inverse.
-            let (inverses, cost) = device.bigmod(context.modulus())?.invert(inputs)?;
+            let (inverses, cost) = device.device().bigmod(context.modulus())?.invert(inputs)?;
             inverting = cost.hardware.map_or(0, |hardware| hardware.cycles);
             let mut pairs = inputs.clone();
             pairs.append(&inverses)?;
@@ -217,7 +216,7 @@ pub fn run(job: &SumJob) -> anyhow::Result<SumRun> {
     let cpu_time = start.elapsed();
     let modulus = std::sync::Arc::new(key.public().modulus());
     let context = Context::new(&modulus)?;
-    let bigmod = device.bigmod(&modulus)?;
+    let bigmod = device.device().bigmod(&modulus)?;
     let inputs = bigmod.place(&numbers)?;
     let done = run_layer(&device, &context, compiled, &inputs)?;
     let results = bigmod.read(&done.run.outputs)?;

@@ -122,7 +122,7 @@ impl Default for SumConfig {
 
 struct State {
     config: SumConfig,
-    device: Box<dyn Device>,
+    device: Device,
     models: Vec<Model>,
     memory: Arc<MemoryBudget>,
     jobs: Arc<Semaphore>,
@@ -156,7 +156,7 @@ impl SumServer {
     ///
     /// # Errors
     /// A setting is out of range, two models have one name, or the address can't be had.
-    pub async fn bind(config: SumConfig, device: Box<dyn Device>, models: Vec<Model>) -> Result<Self, Error> {
+    pub async fn bind(config: SumConfig, device: Device, models: Vec<Model>) -> Result<Self, Error> {
         let setting = |what: &str| Err(Error::Setting(what.to_owned()));
         if config.jobs == 0 || config.connections == 0 || config.keys == 0 {
             return setting("jobs, connections and keys must be at least 1");
@@ -494,7 +494,7 @@ impl State {
         if let Some((_, evaluator)) = kept {
             return Ok(evaluator);
         }
-        let evaluator = Arc::new(Evaluator::new(key, &*self.device)?);
+        let evaluator = Arc::new(Evaluator::new(key, &self.device)?);
         let mut kept = lock();
         kept.push_back((key.id(), evaluator.clone()));
         while kept.len() > self.config.keys {

@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 
-use blindcore_accel::{Database, Device, Error, Placed};
+use blindcore_accel::{Database, Device, Placed};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
 use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks, preprocess_placed};
 use blindcore_wire::proof::{self, NODE_BYTES, Proofs};
@@ -113,7 +113,7 @@ const HINT_PIECE: usize = 32 << 20;
 /// # Errors
 /// The source, a row, the parameters, the disk or the watch: nothing is left at the output then, and what was
 /// there before is as it was.
-pub fn build(options: &BuildOptions, device: &dyn Device, watch: Watch<'_>) -> Result<Manifest, StoreError> {
+pub fn build(options: &BuildOptions, device: &Device, watch: Watch<'_>) -> Result<Manifest, StoreError> {
     let name = table_name(options)?;
     let folder = Folder::create(&options.out, options.force)?;
     let dir = folder.path().to_owned();
@@ -376,7 +376,7 @@ fn neighbours(columns: &[usize]) -> Vec<Range<usize>> {
 /// What filling and preprocessing share.
 pub(crate) struct Build<'a> {
     pub(crate) dir: &'a Path,
-    pub(crate) device: &'a dyn Device,
+    pub(crate) device: &'a Device,
     pub(crate) origin: String,
     pub(crate) epoch: u64,
 }
@@ -526,9 +526,8 @@ impl Build<'_> {
             shards.iter().zip(sums).map(shard).collect::<Result<Vec<_>, StoreError>>()
         };
         let options = StreamOptions { piece_bytes: HINT_PIECE, pieces: 3, ..StreamOptions::default() };
-        match Streamed::open(self.device, &shape, files()?, options) {
-            Err(StoreError::Lookup(blindcore_lookup::Error::Device(Error::Unsupported { .. }))) => {}
-            streamed => return Ok(Box::new(streamed?)),
+        if self.device.slots().contract.as_ref().is_some_and(|slot| slot.capabilities().streams) {
+            return Ok(Box::new(Streamed::open(self.device, &shape, files()?, options)?));
         }
         let map = |s: Shard| mapped::map(&s.file, HEADER).map_err(|e| StoreError::io(&s.path, "read", e));
         let mapped = files()?.into_iter().map(map).collect::<Result<_, _>>()?;

@@ -169,7 +169,7 @@ impl StoredPart {
     /// As [`StoredPart::stream`].
     pub fn stream_derived(
         &self,
-        device: &dyn Device,
+        device: &Device,
         options: StreamOptions,
     ) -> Result<Vec<Streamed>, StoreError> {
         let open = |(operand, (path, header)): (Operand, &(PathBuf, Header))| {
@@ -187,7 +187,7 @@ impl StoredPart {
     /// # Errors
     /// A shard is no longer what it was when the database was opened, or can't be read; its checksums are damaged; or the
     /// device refuses.
-    pub fn stream(&self, device: &dyn Device, options: StreamOptions) -> Result<Streamed, StoreError> {
+    pub fn stream(&self, device: &Device, options: StreamOptions) -> Result<Streamed, StoreError> {
         let mut sums = match &self.sums {
             None => None,
             Some((_, path, header)) => {

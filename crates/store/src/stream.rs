@@ -136,15 +136,18 @@ impl Streamed {
     /// # Errors
     /// The device refuses the shape, the files don't hold its stripes, or they can't be read.
     pub fn open(
-        device: &dyn Device,
+        device: &Device,
         shape: &Shape,
         shards: Vec<Shard>,
         options: StreamOptions,
     ) -> Result<Self, StoreError> {
         let contract = device.contract(shape).map_err(blindcore_lookup::Error::from)?;
-        // A device that wants its databases placed says so now and not at the first query.
-        let nothing = Words::zeros(shape.query_word(), shape.query_len(1));
-        drop(contract.begin(&nothing).map_err(blindcore_lookup::Error::from)?);
+        if contract.streaming().is_none() {
+            return Err(StoreError::Unfit(format!(
+                "device {:?} takes no database from a disk; place this one in its memory",
+                device.name()
+            )));
+        }
         let stripe = contract.layout().stripe_bytes(shape);
         let (mut files, mut pieces, mut checksums) = (Vec::new(), Vec::new(), Vec::new());
         let mut total = 0u128;
@@ -323,7 +326,8 @@ impl Placed for Streamed {
 
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
         let start = Instant::now();
-        let mut pass = self.contract.begin(query)?;
+        let streaming = self.contract.streaming().expect("checked when it was opened");
+        let mut pass = streaming.begin(query)?;
         self.scan(&mut |stripes| pass.take(stripes))?;
         let (answer, cost) = pass.finish()?;
         Ok((answer, Cost { time: start.elapsed(), ..cost }))

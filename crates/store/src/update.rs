@@ -70,7 +70,7 @@ pub struct Updated {
 ///
 /// # Errors
 /// The database, the source, a row, the disk or the watch: the epoch before stands then.
-pub fn update(options: &UpdateOptions, device: &dyn Device, watch: Watch<'_>) -> Result<Updated, StoreError> {
+pub fn update(options: &UpdateOptions, device: &Device, watch: Watch<'_>) -> Result<Updated, StoreError> {
     let dir = &options.dir;
     let _lock = lock(dir)?;
     let stored = Stored::open(dir)?;

@@ -13,7 +13,6 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use blindcore_accel::Device;
 use blindcore_accel::bigmod::{Exponents, Modulus, Numbers};
 use blindcore_accel_cpu::Cpu;
 use blindcore_math::SecretRng;

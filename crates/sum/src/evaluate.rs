@@ -148,7 +148,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// The device has no bigmod.
-    pub fn new(key: &PublicKey, device: &dyn Device) -> Result<Self, Error> {
+    pub fn new(key: &PublicKey, device: &Device) -> Result<Self, Error> {
         Ok(Self { encryptor: Encryptor::new(key, device)? })
     }
 

@@ -59,7 +59,7 @@ impl Encryptor {
     ///
     /// # Errors
     /// The device does not do bigmod.
-    pub fn new(key: &PublicKey, device: &dyn Device) -> Result<Self, Error> {
+    pub fn new(key: &PublicKey, device: &Device) -> Result<Self, Error> {
         let bigmod = device.bigmod(&key.modulus())?;
         let base = match key.mode() {
             Mode::Textbook => None,
@@ -211,7 +211,7 @@ impl Half {
         other: &[u64],
         (exponent, bits): &(Zeroizing<Vec<u64>>, u32),
         mask: &Numbers,
-        device: &dyn Device,
+        device: &Device,
     ) -> Result<Self, Error> {
         let words = prime.len();
         let value = Zeroizing::new(uint(prime));
@@ -309,7 +309,7 @@ impl Decryptor {
     ///
     /// # Errors
     /// The device does not do bigmod; or the operating system gave no randomness.
-    pub fn new(key: &SecretKey, device: &dyn Device) -> Result<Self, Error> {
+    pub fn new(key: &SecretKey, device: &Device) -> Result<Self, Error> {
         let (p, q) = key.primes();
         let [of_p, of_q] = key.exponents();
         let (whole, number, mask) = mask(key.public(), device)?;
@@ -408,7 +408,7 @@ impl Decryptor {
 }
 
 /// Arithmetic modulo n^2, a random number below n, and an encryption of it.
-fn mask(key: &PublicKey, device: &dyn Device) -> Result<(Box<dyn Bigmod>, Numbers, Residues), Error> {
+fn mask(key: &PublicKey, device: &Device) -> Result<(Box<dyn Bigmod>, Numbers, Residues), Error> {
     let n = key.n();
     let mut rng = SecretRng::from_os()?;
     let whole = device.bigmod(&key.modulus())?;

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::Device;
 use blindcore_accel::bigmod::{Modulus, Numbers, Residues};
 use blindcore_accel_cpu::{Cpu, Isa};
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Contract, Cost, Database, Error, Hardware, Layout, Pass, Placed, Words};
-use blindcore_math::Modulus;
+use blindcore_accel::{Contract, Cost, Database, Error, Hardware, Layout, Placed, Words};
 
 use super::chip::Chip;
 use super::mapping::{Mapping, Plan};
@@ -23,25 +22,15 @@ pub(super) struct ChipContract {
 }
 
 impl ChipContract {
-    /// The contract operation of a shape, if the chip takes that shape.
+    /// The contract operation of a shape that the chip's capabilities allow, if it fits the SSD.
     pub(super) fn new(chip: &Arc<Chip>, options: Options, shape: &Shape) -> Result<Self, Error> {
-        shape.check()?;
-        if chip.build.word == 32 && shape.moduli.iter().any(|m| *m != Modulus::Pow2_32) {
-            let why = "this chip computes modulo 2^32 only; use rtl:onionchopper".into();
-            return Err(Error::Shape { shape: shape.to_string(), why });
-        }
-        if shape.c() > 16 {
-            let why = format!("{} moduli are over the 16 that the chip holds", shape.c());
-            return Err(Error::Shape { shape: shape.to_string(), why });
-        }
         let mapping = options.mapping.unwrap_or_else(|| Mapping::for_shape(shape, &chip.build));
         // As many queries in a pass as fit; fewer of them fit too.
         let plan = |m: usize| Plan::new(&Shape { m, ..shape.clone() }, &chip.build, mapping);
         let words = plan(1)?.words();
         if words > MAX_WORDS {
             let why = format!(
-                "{words} words of 64 bits are over the {MAX_WORDS} of a simulated SSD; take a smaller table, or a cpu \
-                 device"
+                "{words} words of 64 bits are over the {MAX_WORDS} of a simulated SSD; take a smaller table"
             );
             return Err(Error::Shape { shape: shape.to_string(), why });
         }
@@ -136,8 +125,8 @@ impl Contract for ChipContract {
         }))
     }
 
-    fn begin(&self, _: &Words) -> Result<Box<dyn Pass + '_>, Error> {
-        Err(Error::Unsupported { name: self.chip.name.into(), operation: "a contract over streamed stripes" })
+    fn gathered(&self) -> usize {
+        self.gathered
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use blindcore_accel::contract::Shape;
-use blindcore_accel::{Contract, Description, Device, Error};
+use blindcore_accel::contract::{ContractCapabilities, ContractSlot, Shape};
+use blindcore_accel::{Contract, Description, Device, Error, Layout, Slots};
+use blindcore_math::Modulus;
 
 use super::board::{Board, Build};
 use super::chip::Chip;
-use super::contract::ChipContract;
+use super::contract::{ChipContract, MAX_WORDS};
 use super::options::Options;
 use crate::library::find;
 
@@ -32,7 +33,11 @@ const DEVICES: [Entry; 4] = [
     ),
 ];
 
+/// The most moduli that a chip holds.
+const MODULI: usize = 16;
+
 /// A simulated chip.
+#[derive(Clone)]
 pub struct OnionChopper {
     chip: Arc<Chip>,
     options: Options,
@@ -85,22 +90,50 @@ impl OnionChopper {
     }
 }
 
-impl Device for OnionChopper {
-    fn name(&self) -> &str {
+impl OnionChopper {
+    /// The name that opens it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
         self.chip.name
     }
 
-    fn describe(&self) -> Description {
-        Description {
+    /// This chip as a device, with a contract slot.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        let description = Description {
             name: self.chip.name.into(),
             hardware: format!("{}, simulated from {}", self.chip.what, self.chip.path.display()),
             threads: 1,
             why: "asked for by name".into(),
+        };
+        Device::new(description, Slots { contract: Some(Arc::new(self.clone())), ..Slots::default() })
+    }
+
+    fn prepared(&self, shape: &Shape) -> Result<ChipContract, Error> {
+        self.capabilities().check(shape)?;
+        ChipContract::new(&self.chip, self.options, shape)
+    }
+}
+
+impl ContractSlot for OnionChopper {
+    fn capabilities(&self) -> ContractCapabilities {
+        ContractCapabilities {
+            layouts: vec![Layout::Tiles16x64, Layout::Rows],
+            moduli: (self.chip.build.word == 32).then(|| vec![Modulus::Pow2_32]),
+            channels: MODULI,
+            row_depth: usize::MAX,
+            words: Some(MAX_WORDS),
+            streams: false,
+            simulated: true,
         }
     }
 
-    fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
-        Ok(Box::new(ChipContract::new(&self.chip, self.options, shape)?))
+    fn check(&self, shape: &Shape) -> Result<(), Error> {
+        self.prepared(shape).map(drop)
+    }
+
+    fn prepare(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+        Ok(Box::new(self.prepared(shape)?))
     }
 }
 
@@ -112,7 +145,6 @@ mod tests {
     use crate::onionchopper::descriptor::{Descriptor, HardwareModulus};
     use crate::onionchopper::mapping::{Mapping, Plan};
     use blindcore_accel::Word;
-    use blindcore_math::Modulus;
 
     /// A chip and a job that it can do: one modulus, tiles in two SSD tiles' worth of DRAM.
     fn job() -> Option<(OnionChopper, Plan, Vec<u64>)> {

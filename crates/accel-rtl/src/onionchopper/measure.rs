@@ -1,7 +1,7 @@
 //! Measurements of a chip that tests and reports share: shapes of the thesis's, run on words that are easy to make again.
 
 use blindcore_accel::contract::{self, Shape};
-use blindcore_accel::{Database, Device, Error, Hardware, Word, Words};
+use blindcore_accel::{Database, Error, Hardware, Word, Words};
 use blindcore_math::Modulus;
 
 use super::device::OnionChopper;
@@ -57,7 +57,7 @@ pub fn run(device: &OnionChopper, shape: &Shape) -> Result<Hardware, Error> {
         let most = shape.moduli[i / shape.d % shape.c()].max_residue();
         if most == u64::MAX { word(i + 77) } else { word(i + 77) % (most + 1) }
     });
-    let placed = device.contract(shape)?.place(Database::Canonical(&database))?;
+    let placed = device.device().contract(shape)?.place(Database::Canonical(&database))?;
     let (answer, cost) = placed.run(&query)?;
     match cost.hardware {
         Some(hardware) if answer == contract::reference(shape, &query, &database)? => Ok(hardware),

@@ -1,7 +1,6 @@
 //! OnionChopper, the contract chip of Shay's thesis (2023), simulated with its SSD and DRAM.
 //!
 //! ```no_run
-//! use blindcore_accel::Device;
 //! use blindcore_accel_rtl::onionchopper::OnionChopper;
 //!
 //! let device = OnionChopper::open("rtl:onionchopper")?; // made by `make -C hw libraries`

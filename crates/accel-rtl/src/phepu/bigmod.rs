@@ -6,15 +6,15 @@ use std::time::Instant;
 use super::compiler::Body;
 use super::compiler::isa::{Operation, address};
 use blindcore_accel::bigmod::{
-    Bigmod, Exponents, FixedBase, MAX_EXPONENT_BITS, Mac, Modulus, Numbers, Residues, check_exponents,
+    Bigmod, BigmodCapabilities, BigmodSlot, Exponents, FixedBase, MAX_EXPONENT_BITS, Mac, Method, Modulus,
+    Numbers, Residues, check_exponents,
 };
-use blindcore_accel::contract::Shape;
-use blindcore_accel::{Contract, Cost, Description, Device, Error};
+use blindcore_accel::{Cost, Device, Error, Slots};
 use zeroize::Zeroize;
 
 use super::batch::{Batch, Places, SHARED, Words};
 use super::card::{Card, Settings};
-use super::context::{Context, DIGIT, DIGIT_BITS, get, put};
+use super::context::{Context, DIGIT, DIGIT_BITS, MAX_BITS, get, put};
 use super::report::{Failure, NO_INVERSE, Run};
 
 /// Squarings and bits of an exponent that an instruction carries at most.
@@ -49,6 +49,13 @@ impl Phepu {
         Ok(Self { card: Arc::new(Card::with_settings(name, settings)?) })
     }
 
+    /// This card as a device, with a bigmod slot.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        let bigmod = Some(Arc::new(self.clone()) as _);
+        Device::new(self.card.describe(), Slots { bigmod, ..Slots::default() })
+    }
+
     /// The card, for streams of one's own.
     #[must_use]
     pub fn card(&self) -> &Card {
@@ -56,20 +63,13 @@ impl Phepu {
     }
 }
 
-impl Device for Phepu {
-    fn name(&self) -> &str {
-        self.card.name()
+impl BigmodSlot for Phepu {
+    fn capabilities(&self) -> BigmodCapabilities {
+        let methods = vec![Method::BitSerial, Method::Buckets];
+        BigmodCapabilities { bits: MAX_BITS, methods, simulated: true }
     }
 
-    fn describe(&self) -> Description {
-        self.card.describe()
-    }
-
-    fn contract(&self, _: &Shape) -> Result<Box<dyn Contract>, Error> {
-        Err(Error::Unsupported { name: self.card.name().into(), operation: "contract" })
-    }
-
-    fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
+    fn prepare(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
         let context = Context::new(&Arc::new(modulus.clone()))?;
         Ok(Box::new(PhepuBigmod { card: Arc::clone(&self.card), context }))
     }

@@ -1,7 +1,6 @@
 //! PH-EPU, the Paillier processor of 2023, simulated: a device for bigmod, and a card that runs the compiler's streams.
 //!
 //! ```no_run
-//! use blindcore_accel::Device;
 //! use blindcore_accel::bigmod::{Modulus, Numbers};
 //! use blindcore_accel_rtl::phepu::Phepu;
 //!

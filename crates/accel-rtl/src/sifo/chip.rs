@@ -52,10 +52,6 @@ impl Chip {
         }
     }
 
-    pub(super) fn unsupported(&self, operation: &'static str) -> Error {
-        Error::Unsupported { name: self.name.into(), operation }
-    }
-
     pub(super) fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(|poisoned| {
             let mut board = poisoned.into_inner();

@@ -1,7 +1,6 @@
 //! The half-gates overlay: a gate a clock in each lane, garbling or evaluating.
 //!
 //! ```no_run
-//! use blindcore_accel::Device;
 //! use blindcore_accel::garble::{Labels, Offset, ProgramBuilder, Scheme};
 //! use blindcore_accel_rtl::sifo::half_gates::HalfGates;
 //!
@@ -11,7 +10,7 @@
 //! let chip = HalfGates::open("rtl:sifo-half-gates")?; // made by `make -C hw libraries`
 //! let (mut labels, mut tables) = (Labels::new(3, 1), [0; 32]);
 //! let offset = Offset::new(0xdead_beef);
-//! chip.garble(&Scheme::HalfGates { key: [7; 16] })?.garble(&program, &offset, 0, &mut labels, &mut tables)?;
+//! chip.device().garble(&Scheme::HalfGates { key: [7; 16] })?.garble(&program, &offset, 0, &mut labels, &mut tables)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -21,9 +20,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use blindcore_accel::contract::Shape;
-use blindcore_accel::garble::{self, Garble, Labels, Offset, Program, Scheme};
-use blindcore_accel::{Contract, Cost, Description, Device, Error};
+use blindcore_accel::garble::{
+    self, Evaluate, EvaluateSlot, Garble, GarbleCapabilities, GarbleSlot, Labels, Offset, Program, Scheme,
+    SchemeKind,
+};
+use blindcore_accel::{Cost, Device, Error, Slots};
 
 use super::chip::{self, Chip, Entry};
 use super::clocks::{CLOCK, Clocks, DMA};
@@ -96,6 +97,7 @@ impl std::ops::AddAssign for Report {
 }
 
 /// A simulated half-gates overlay.
+#[derive(Clone)]
 pub struct HalfGates {
     chip: Arc<Chip>,
     settings: Settings,
@@ -127,6 +129,29 @@ impl HalfGates {
     pub fn with_settings(name: &str, settings: Settings) -> Result<Self, Error> {
         let chip = Chip::open(&DEVICES, name)?;
         Ok(Self { chip: Arc::new(chip), settings })
+    }
+
+    /// This chip as a device, which garbles and evaluates.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        let (garble, evaluate) = (Some(Arc::new(self.clone()) as _), Some(Arc::new(self.clone()) as _));
+        Device::new(self.chip.describe(), Slots { garble, evaluate, ..Slots::default() })
+    }
+
+    /// The name that opens it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.chip.name
+    }
+
+    fn garbling(&self) -> GarbleCapabilities {
+        let (schemes, lanes) = (vec![SchemeKind::HalfGates], self.chip.build.lanes);
+        GarbleCapabilities { schemes, lanes, simulated: true }
+    }
+
+    fn prepared(&self, scheme: &Scheme) -> Result<Box<ChipGarble>, Error> {
+        self.garbling().check(scheme)?;
+        Ok(Box::new(ChipGarble { chip: self.clone(), scheme: *scheme }))
     }
 
     /// What this chip has.
@@ -357,27 +382,23 @@ fn payload(op: Op) -> u128 {
     }
 }
 
-impl Device for HalfGates {
-    fn name(&self) -> &str {
-        self.chip.name
+impl GarbleSlot for HalfGates {
+    fn capabilities(&self) -> GarbleCapabilities {
+        self.garbling()
     }
 
-    fn describe(&self) -> Description {
-        self.chip.describe()
+    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+        Ok(self.prepared(scheme)?)
+    }
+}
+
+impl EvaluateSlot for HalfGates {
+    fn capabilities(&self) -> GarbleCapabilities {
+        self.garbling()
     }
 
-    fn contract(&self, _: &Shape) -> Result<Box<dyn Contract>, Error> {
-        Err(self.chip.unsupported("contract"))
-    }
-
-    fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
-        match scheme {
-            Scheme::HalfGates { .. } => Ok(Box::new(ChipGarble {
-                chip: Self { chip: self.chip.clone(), settings: self.settings },
-                scheme: *scheme,
-            })),
-            _ => Err(self.chip.unsupported("garble under this scheme")),
-        }
+    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Evaluate>, Error> {
+        Ok(self.prepared(scheme)?)
     }
 }
 
@@ -417,6 +438,12 @@ impl Garble for ChipGarble {
         tables: &mut [u8],
     ) -> Result<Cost, Error> {
         self.run(program, first_gate, labels, Side::Garble(offset, tables))
+    }
+}
+
+impl Evaluate for ChipGarble {
+    fn scheme(&self) -> &Scheme {
+        &self.scheme
     }
 
     fn evaluate(

@@ -1,7 +1,6 @@
 //! Garbling overlays: SIFO's, as it was built in 2019, and [one for half gates](half_gates).
 //!
 //! ```no_run
-//! use blindcore_accel::Device;
 //! use blindcore_accel::garble::{Labels, Offset, ProgramBuilder, Scheme};
 //! use blindcore_accel_rtl::sifo::Overlay;
 //!
@@ -11,7 +10,7 @@
 //! let chip = Overlay::open("rtl:sifo")?; // made by `make -C hw libraries`
 //! let (mut labels, mut tables) = (Labels::new(3, 1), [0; 30]);
 //! let offset = Offset::new(0xdead_beef);
-//! chip.garble(&Scheme::InsecureSifo)?.garble(&program, &offset, 0, &mut labels, &mut tables)?;
+//! chip.device().garble(&Scheme::InsecureSifo)?.garble(&program, &offset, 0, &mut labels, &mut tables)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -37,9 +36,10 @@ mod schedule;
 use std::sync::Arc;
 use std::time::Instant;
 
-use blindcore_accel::contract::Shape;
-use blindcore_accel::garble::{self, Garble, Labels, Offset, Program, Scheme};
-use blindcore_accel::{Contract, Cost, Description, Device, Error};
+use blindcore_accel::garble::{
+    self, Garble, GarbleCapabilities, GarbleSlot, Labels, Offset, Program, Scheme, SchemeKind,
+};
+use blindcore_accel::{Cost, Device, Error, Slots};
 
 use chip::{Chip, Entry};
 pub use clocks::{CLOCK, Clocks, DMA};
@@ -111,6 +111,7 @@ impl Settings {
 pub const SYNC_NS: f64 = 1350.0;
 
 /// A simulated garbling overlay.
+#[derive(Clone)]
 pub struct Overlay {
     chip: Arc<Chip>,
     settings: Settings,
@@ -153,6 +154,19 @@ impl Overlay {
             return Err(over("places of block RAM", settings.block_ram, build.places));
         }
         Ok(Self { chip: Arc::new(chip), settings })
+    }
+
+    /// This chip as a device, which garbles.
+    #[must_use]
+    pub fn device(&self) -> Device {
+        let garble = Some(Arc::new(self.clone()) as _);
+        Device::new(self.chip.describe(), Slots { garble, ..Slots::default() })
+    }
+
+    /// The name that opens it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.chip.name
     }
 
     /// What this chip has.
@@ -256,26 +270,15 @@ fn configuration(offset: &Offset, first_gate: u64) -> impl Iterator<Item = (bool
     offset.chain(first)
 }
 
-impl Device for Overlay {
-    fn name(&self) -> &str {
-        self.chip.name
+impl GarbleSlot for Overlay {
+    fn capabilities(&self) -> GarbleCapabilities {
+        // The paper's chip garbles; it leaves evaluation to later work (section 3).
+        GarbleCapabilities { schemes: vec![SchemeKind::InsecureSifo], lanes: 1, simulated: true }
     }
 
-    fn describe(&self) -> Description {
-        self.chip.describe()
-    }
-
-    fn contract(&self, _: &Shape) -> Result<Box<dyn Contract>, Error> {
-        Err(self.chip.unsupported("contract"))
-    }
-
-    fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
-        match scheme {
-            Scheme::InsecureSifo => Ok(Box::new(OverlayGarble {
-                overlay: Self { chip: self.chip.clone(), settings: self.settings },
-            })),
-            _ => Err(self.chip.unsupported("garble under this scheme")),
-        }
+    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+        self.capabilities().check(scheme)?;
+        Ok(Box::new(OverlayGarble { overlay: self.clone() }))
     }
 }
 
@@ -307,10 +310,5 @@ impl Garble for OverlayGarble {
             clocks += self.overlay.run(program, offset, first, instance, labels, tables)?;
         }
         Ok(chip::cost(program, instances, clocks, 10, tables.len(), start.elapsed()))
-    }
-
-    /// The paper's chip garbles; it leaves evaluation to later work (section 3).
-    fn evaluate(&self, _: &Program, _: u64, _: &mut Labels, _: &[u8]) -> Result<Cost, Error> {
-        Err(self.overlay.chip.unsupported("evaluation"))
     }
 }

@@ -26,7 +26,7 @@ fn sifo() {
     let settings = Settings { block_ram: 100, ..Settings::INSTANT };
     match Overlay::with_settings("rtl:sifo", settings) {
         Ok(device) => {
-            let [.., gates] = blindcore_accel::conformance::garble(&device);
+            let [.., gates] = blindcore_accel::conformance::garble(&device.device());
             assert!(gates >= 20_000, "{gates}");
         }
         Err(e) => missing(&e),
@@ -39,7 +39,7 @@ fn sifo_half_gates() {
     let settings = half_gates::Settings { ddr_ns: 20.0, ..half_gates::Settings::UNBOUND };
     match half_gates::HalfGates::with_settings("rtl:sifo-half-gates", settings) {
         Ok(device) => {
-            let [gates, ..] = blindcore_accel::conformance::garble(&device);
+            let [gates, ..] = blindcore_accel::conformance::garble(&device.device());
             assert!(gates >= 20_000, "{gates}");
         }
         Err(e) => missing(&e),
@@ -49,7 +49,7 @@ fn sifo_half_gates() {
 #[test]
 fn onionchopper() {
     let Some(device) = open("rtl:onionchopper") else { return };
-    blindcore_accel::conformance::contract(&device);
+    blindcore_accel::conformance::contract(&device.device());
 }
 
 /// Sixteen lanes simulate slowly, so this chip runs a part of what the suite has: every kind of modulus, and queries that

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
+use blindcore_accel::Error;
 use blindcore_accel::bigmod::{Bigmod, Exponents, Mac, Method, Modulus, Numbers, Residues, reference};
 use blindcore_accel::conformance::{Limits, bigmod_within};
-use blindcore_accel::{Device, Error};
 use blindcore_accel_rtl::phepu::compiler::isa::{Operation, Word, address};
 use blindcore_accel_rtl::phepu::compiler::{
     Assignment, Body, Convolution, Dataflow, Machine, Packet, Programs, Stream, Task,
@@ -75,7 +75,7 @@ fn numbers(seed: u64, count: usize, words: usize) -> Numbers {
 #[test]
 fn conformance() {
     let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
-    let cases = bigmod_within(&device, Limits { bits: 4096, batch: 40, share: 5 });
+    let cases = bigmod_within(&device.device(), Limits { batch: 40, share: 5 });
     assert!(cases >= 20_000, "{cases}");
 }
 
@@ -84,7 +84,7 @@ fn conformance() {
 fn a_card_gives_the_same() {
     let Some(device) = open("rtl:phepu-card", Settings::PAPER) else { return };
     let modulus = modulus(1000);
-    let bigmod = device.bigmod(&modulus).unwrap();
+    let bigmod = device.device().bigmod(&modulus).unwrap();
     let (a, b) = (numbers(1, 150, modulus.words()), numbers(2, 150, modulus.words()));
     let (x, y) = (bigmod.place(&a).unwrap(), bigmod.place(&b).unwrap());
     let (product, cost) = bigmod.multiply(&x, &y).unwrap();
@@ -112,7 +112,7 @@ fn a_card_gives_the_same() {
 fn clocks() {
     let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
     let modulus = modulus(4096);
-    let bigmod = device.bigmod(&modulus).unwrap();
+    let bigmod = device.device().bigmod(&modulus).unwrap();
     let a = numbers(3, 16, modulus.words());
     let x = bigmod.place(&a).unwrap();
     // Two multiplications a bit, whatever the exponent is.
@@ -147,7 +147,7 @@ fn clocks() {
 fn a_long_exponent() {
     let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
     let modulus = modulus(1000);
-    let bigmod = device.bigmod(&modulus).unwrap();
+    let bigmod = device.device().bigmod(&modulus).unwrap();
     let a = numbers(4, 2, modulus.words());
     let exponents = numbers(5, 2, 66); // of 4160 bits, for the highest word is zero
     let x = bigmod.place(&a).unwrap();
@@ -202,7 +202,7 @@ fn elements_that_fail_are_named_and_harm_no_others() {
     let card: &Card = device.card();
     let modulus = Arc::new(Modulus::odd(&[3 * 5 * 7]).unwrap());
     let context = Context::new(&modulus).unwrap();
-    let bigmod = device.bigmod(&modulus).unwrap();
+    let bigmod = device.device().bigmod(&modulus).unwrap();
     // 2, 11, then a multiple of 7, then one and what is no residue.
     let mut residues = bigmod.place(&Numbers::from_words(1, [&[2][..], &[11], &[14]])).unwrap();
     residues.append(&context.one()).unwrap();
@@ -375,7 +375,7 @@ fn a_convolution_is_what_its_definition_says() {
     ] {
         let Some(device) = open(name, settings) else { continue };
         let modulus = modulus(bits);
-        let bigmod = device.bigmod(&modulus).unwrap();
+        let bigmod = device.device().bigmod(&modulus).unwrap();
         let inputs = numbers(7, layer.task.inputs(), modulus.words());
         let x = bigmod.place(&inputs).unwrap();
         let inverse = bigmod.invert(&x).unwrap().0;
@@ -402,7 +402,7 @@ fn a_convolution_is_what_its_definition_says() {
 #[test]
 fn weighings_name_what_has_no_inverse() {
     let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
-    let bigmod: Box<dyn Bigmod> = device.bigmod(&Modulus::odd(&[3 * 5 * 7]).unwrap()).unwrap();
+    let bigmod: Box<dyn Bigmod> = device.device().bigmod(&Modulus::odd(&[3 * 5 * 7]).unwrap()).unwrap();
     let x = bigmod.place(&Numbers::from_words(1, [&[2][..], &[11], &[14], &[4]])).unwrap();
     for method in [Method::Auto, Method::Buckets] {
         let mac = |weights: &[i64]| Mac { method, ..Mac::matrix(4, weights.to_vec()) };

@@ -4,11 +4,9 @@ use super::Random;
 use crate::bigmod::{Bigmod, Exponents, MAX_BITS, Mac, Method, Modulus, Numbers, Residues, reference};
 use crate::{Device, Error};
 
-/// What of the suite a device runs that carries less, or simulates hardware.
+/// What of the suite a device runs that simulates hardware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest modulus, in bits; longer ones must be refused.
-    pub bits: u32,
     /// The longest batch; at least 13.
     pub batch: usize,
     /// One of so many moduli, and of so many weighings modulo each; at least 1.
@@ -17,7 +15,7 @@ pub struct Limits {
 
 impl Limits {
     /// Everything.
-    pub const NONE: Self = Self { bits: MAX_BITS, batch: usize::MAX, share: 1 };
+    pub const NONE: Self = Self { batch: usize::MAX, share: 1 };
 }
 
 /// Runs every bigmod operation on every kind of modulus and compares each result with the definition.
@@ -26,20 +24,27 @@ impl Limits {
 ///
 /// # Panics
 /// Names the modulus and the operation that differs.
-pub fn bigmod(device: &dyn Device) -> usize {
+pub fn bigmod(device: &Device) -> usize {
     bigmod_within(device, Limits::NONE)
 }
 
-/// The same within limits: moduli that are longer are left out, after they have been refused once, and so are longer batches;
+/// The same within limits: longer batches are left out;
 /// of the others, and of the weighings modulo each, one of every `share` is taken, those of the next modulus being others.
 ///
 /// # Panics
 /// As [`bigmod`].
-pub fn bigmod_within(device: &dyn Device, limits: Limits) -> usize {
+pub fn bigmod_within(device: &Device, limits: Limits) -> usize {
+    let slot = device.slots().bigmod.as_deref().expect("a bigmod slot");
+    let capabilities = slot.capabilities();
+    assert!((1..=MAX_BITS).contains(&capabilities.bits), "{} bits", capabilities.bits);
     let mut random = Random(0xb16);
     let mut cases = 0;
     let (carried, longer): (Vec<_>, Vec<_>) =
-        moduli(&mut random).into_iter().partition(|modulus| modulus.bits() <= limits.bits);
+        moduli(&mut random).into_iter().partition(|modulus| modulus.bits() <= capabilities.bits);
+    for modulus in carried.iter().chain(&longer) {
+        let said = slot.check(modulus);
+        assert_eq!(said.is_ok(), modulus.bits() <= capabilities.bits, "{} bits: {said:?}", modulus.bits());
+    }
     for modulus in longer {
         let refused = device.bigmod(&modulus).err();
         assert!(matches!(refused, Some(Error::Modulus { .. })), "{} bits: {refused:?}", modulus.bits());
@@ -357,7 +362,7 @@ impl Case {
 }
 
 /// Moduli that are refused, and residues that belong elsewhere.
-fn shapes(device: &dyn Device, random: &mut Random) {
+fn shapes(device: &Device, random: &mut Random) {
     for words in [vec![], vec![0], vec![1], vec![1, 0], vec![4], odd(8193, random)] {
         assert!(matches!(Modulus::odd(&words), Err(Error::Modulus { .. })), "{words:?}");
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use blindcore_math::Modulus;
 
 use super::Random;
+use crate::contract::ContractSlot;
 use crate::contract::{self, Shape};
 use crate::{Database, Device, Layout, SharedBytes, Word, Words};
 
@@ -21,23 +22,54 @@ const PRIMES: [u64; 8] = [
     (1 << 62) - 57,
 ];
 
-/// Runs the contract operation on every kind of shape and compares each answer with the definition.
+/// Runs the contract operation on every kind of shape that the device says it takes and compares each answer with the
+/// definition; every other kind must be refused. Returns how many databases were placed.
 ///
 /// # Panics
-/// Names the shape and the first word that differs.
-pub fn contract(device: &dyn Device) {
+/// Names the shape and the first word that differs, or what the device says of itself that is not so.
+pub fn contract(device: &Device) -> usize {
+    let slot = device.slots().contract.as_deref().expect("a contract slot");
     let mut random = Random(0x5eed);
+    let mut cases = 0;
     for shape in edge_shapes() {
         for fill in [Fill::Ones, Fill::Random, Fill::Zeros] {
-            check(device, &shape, fill, &mut random);
+            cases += usize::from(takes(device, slot, &shape) && check(device, &shape, fill, &mut random));
         }
     }
     for _ in 0..150 {
         let shape = random_shape(&mut random);
         let fill = if random.below(4) == 0 { Fill::Ones } else { Fill::Random };
-        check(device, &shape, fill, &mut random);
+        cases += usize::from(takes(device, slot, &shape) && check(device, &shape, fill, &mut random));
     }
-    refusals(device);
+    assert!(cases > 0, "{} takes no shape of this suite", device.name());
+    refusals(device, slot);
+    cases
+}
+
+/// Whether the slot says that it takes a shape; that it prepares it then, and else refuses it.
+fn takes(device: &Device, slot: &dyn ContractSlot, shape: &Shape) -> bool {
+    let (name, capabilities) = (device.name(), slot.capabilities());
+    let said = slot.check(shape);
+    if let Err(e) = capabilities.check(shape) {
+        assert!(said.is_err(), "{name} says it takes {shape}, which its capabilities rule out: {e}");
+    }
+    match slot.prepare(shape) {
+        Err(e) => assert!(said.is_err(), "{name} says it takes {shape}, and refuses it: {e}"),
+        Ok(contract) => {
+            assert!(said.is_ok(), "{name} takes {shape}, and says that it does not: {said:?}");
+            assert!(capabilities.layouts.contains(&contract.layout()), "{name}, {shape}: an unnamed layout");
+            assert!(
+                (1..=shape.m).contains(&contract.gathered()),
+                "{name}, {shape}: gathers none or too many"
+            );
+            assert_eq!(
+                contract.streaming().is_some(),
+                capabilities.streams,
+                "{name}, {shape}: streams or not"
+            );
+        }
+    }
+    said.is_ok()
 }
 
 /// What an operand is filled with.
@@ -114,7 +146,7 @@ fn operand(shape: &Shape, word: Word, len: usize, fill: Fill, random: &mut Rando
     })
 }
 
-fn check(device: &dyn Device, shape: &Shape, fill: Fill, random: &mut Random) {
+fn check(device: &Device, shape: &Shape, fill: Fill, random: &mut Random) -> bool {
     let name = device.name();
     let fail = |e: crate::Error| -> ! { panic!("{name}, {shape}, {fill:?}: {e}") };
     let database = operand(shape, shape.database, shape.database_len(), fill, random);
@@ -144,36 +176,44 @@ fn check(device: &dyn Device, shape: &Shape, fill: Fill, random: &mut Random) {
         }
         // Handed over a few stripes at a time, none of it kept.
         let bytes = layout.pack(shape, &database);
-        let got = match contract.begin(&query) {
-            Err(crate::Error::Unsupported { .. }) => continue,
-            Err(e) => fail(e),
-            Ok(mut pass) => {
-                let mut rest = &bytes[..];
-                while !rest.is_empty() {
-                    let stripes = 1 + random.below(rest.len() / layout.stripe_bytes(shape));
-                    let (head, tail) = rest.split_at(stripes * layout.stripe_bytes(shape));
-                    pass.take((*aligned(head)).as_ref()).unwrap_or_else(|e| fail(e));
-                    rest = tail;
-                }
-                pass.finish().unwrap_or_else(|e| fail(e))
-            }
-        };
+        let Some(streaming) = contract.streaming() else { continue };
+        let mut pass = streaming.begin(&query).unwrap_or_else(|e| fail(e));
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let stripes = 1 + random.below(rest.len() / layout.stripe_bytes(shape));
+            let (head, tail) = rest.split_at(stripes * layout.stripe_bytes(shape));
+            pass.take((*aligned(head)).as_ref()).unwrap_or_else(|e| fail(e));
+            rest = tail;
+        }
+        let got = pass.finish().unwrap_or_else(|e| fail(e));
         assert!(got.0 == want, "{name}, {shape}, {fill:?}, streamed, {m} gathered: another answer");
         assert!(got.1.database_bytes > 0, "{name} reports no bytes read");
     }
+    true
 }
 
 /// What no device may take: it must refuse, and not panic.
-fn refusals(device: &dyn Device) {
+fn refusals(device: &Device, slot: &dyn ContractSlot) {
     let name = device.name();
     let shape = Shape { n: 20, j: 70, m: 2, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) };
     assert!(device.contract(&Shape { j: 0, ..shape.clone() }).is_err(), "{name} took an empty shape");
-    let contract = device.contract(&shape).expect("an ordinary shape");
+    if takes(device, slot, &shape) {
+        refusals_of_bytes(device, &shape);
+    }
+    let prime = Shape { j: 3, ..Shape::new(Word::U64, vec![Modulus::prime(65537).expect("prime")]) };
+    if takes(device, slot, &prime) {
+        refusals_of_residues(device, &prime);
+    }
+}
+
+fn refusals_of_bytes(device: &Device, shape: &Shape) {
+    let name = device.name();
+    let contract = device.contract(shape).expect("an ordinary shape");
     let short = Words::U8(vec![0; 20 * 70 - 1]);
     assert!(contract.place(Database::Canonical(&short)).is_err(), "{name} took a short database");
     let wide = Words::U16(vec![0; 20 * 70]);
     assert!(contract.place(Database::Canonical(&wide)).is_err(), "{name} took words too wide");
-    let stripe = contract.layout().stripe_bytes(&shape);
+    let stripe = contract.layout().stripe_bytes(shape);
     let half = aligned(&vec![0u8; stripe + 64]);
     assert!(contract.place(Database::Packed(vec![half])).is_err(), "{name} took half a stripe");
     let placed = contract.place(Database::Canonical(&Words::U8(vec![0; 20 * 70]))).expect("fits");
@@ -182,7 +222,8 @@ fn refusals(device: &dyn Device) {
     }
     assert!(placed.run(&Words::U64(vec![0; 70])).is_err(), "{name} took words too wide");
     let query = Words::U32(vec![1; 70]);
-    if let Ok(mut pass) = contract.begin(&query) {
+    if let Some(streaming) = contract.streaming() {
+        let mut pass = streaming.begin(&query).expect("it fits");
         let whole = aligned(&vec![0u8; 3 * stripe]);
         let whole = (*whole).as_ref();
         for bytes in [&whole[..0], &whole[..stripe - 64], whole] {
@@ -191,16 +232,19 @@ fn refusals(device: &dyn Device) {
         pass.take(&whole[..stripe]).expect("a stripe");
         assert!(pass.take(&whole[..2 * stripe]).is_err(), "{name} took more stripes than there are");
         assert!(pass.finish().is_err(), "{name} answered before the last stripe");
-        assert!(contract.begin(&Words::U32(vec![0; 69])).is_err(), "{name} took a query of 69 words");
+        assert!(streaming.begin(&Words::U32(vec![0; 69])).is_err(), "{name} took a query of 69 words");
     }
+}
 
-    let prime = Shape { j: 3, ..Shape::new(Word::U64, vec![Modulus::prime(65537).expect("prime")]) };
-    let contract = device.contract(&prime).expect("an ordinary shape");
+fn refusals_of_residues(device: &Device, prime: &Shape) {
+    let name = device.name();
+    let contract = device.contract(prime).expect("an ordinary shape");
     let bad = Words::U64(vec![1, 65537, 1]);
     assert!(contract.place(Database::Canonical(&bad)).is_err(), "{name} took a word that is no residue");
-    let packed = aligned(&Layout::Rows.pack(&prime, &bad));
+    let packed = aligned(&Layout::Rows.pack(prime, &bad));
     if contract.layout() == Layout::Rows {
-        if let Ok(mut pass) = contract.begin(&Words::U32(vec![0; 3])) {
+        if let Some(streaming) = contract.streaming() {
+            let mut pass = streaming.begin(&Words::U32(vec![0; 3])).expect("it fits");
             assert!(pass.take((*packed).as_ref()).is_err(), "{name} took a streamed non-residue");
         }
         assert!(contract.place(Database::Packed(vec![packed])).is_err(), "{name} took a packed non-residue");

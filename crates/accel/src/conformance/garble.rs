@@ -3,21 +3,22 @@
 use super::Random;
 use crate::garble::reference::{self, Side};
 use crate::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
-use crate::{Device, Error};
+use crate::{Device, Error, Operation};
 
 /// Random programs of every shape, on one instance and on many, under every scheme that the device has: tables and
-/// labels as in the definition, bit for bit, and evaluation (the device's, or else the definition's) opens what plain
-/// evaluation computes. Returns how many gates were compared under each scheme, in the order half gates, three halves, SIFO's.
+/// labels as in the definition, bit for bit, and evaluation opens what plain evaluation computes. Where a device has one
+/// of the two slots only, or has a scheme in one of them only, the other side is the definition's. Schemes that its
+/// capabilities don't name must be refused. Returns how many gates were compared under each scheme, in the order half gates, three halves, SIFO's.
 ///
 /// # Panics
 /// The device differs, or takes what it must refuse.
-pub fn garble(device: &dyn Device) -> [usize; 3] {
+pub fn garble(device: &Device) -> [usize; 3] {
     let mut random = Random(0x61_7262_6c65);
     let key = std::array::from_fn(|i| (random.next() >> (i % 8)) as u8);
     let schemes = [Scheme::HalfGates { key }, Scheme::ThreeHalves { key }, Scheme::InsecureSifo];
     let gates = schemes.map(|scheme| {
         let mut gates = 0;
-        if let Err(Error::Unsupported { .. }) = device.garble(&scheme) {
+        if !slots_tell_the_truth(device, &scheme) {
             return gates;
         }
         refusals(device, &scheme, &mut random);
@@ -37,6 +38,26 @@ pub fn garble(device: &dyn Device) -> [usize; 3] {
     });
     assert_ne!(gates, [0; 3], "{} has no scheme", device.name());
     gates
+}
+
+/// Whether a device garbles or evaluates under a scheme, by what its slots say; it is asked, and must do so.
+fn slots_tell_the_truth(device: &Device, scheme: &Scheme) -> bool {
+    let slots = device.slots();
+    let garble = slots.garble.as_ref().map(|slot| slot.capabilities());
+    let evaluate = slots.evaluate.as_ref().map(|slot| slot.capabilities());
+    let (garbled, evaluated) = (device.garble(scheme).err(), device.evaluate(scheme).err());
+    for (operation, said, refused) in
+        [(Operation::Garble, garble, garbled), (Operation::Evaluate, evaluate, evaluated)]
+    {
+        let as_said = match (&said, &refused) {
+            (None, Some(Error::Unsupported { .. })) => true,
+            (Some(said), None) => said.schemes.contains(&scheme.kind()) && said.lanes > 0,
+            (Some(said), Some(Error::GarblingScheme { .. })) => !said.schemes.contains(&scheme.kind()),
+            _ => false,
+        };
+        assert!(as_said, "{} {operation} {scheme:?}: said {said:?}, did {refused:?}", device.name());
+    }
+    device.garble(scheme).is_ok() || device.evaluate(scheme).is_ok()
 }
 
 /// Slots that every part reads and none writes.
@@ -97,7 +118,7 @@ fn random_program(
 }
 
 fn compare(
-    device: &dyn Device,
+    device: &Device,
     scheme: &Scheme,
     program: &Program,
     instances: usize,
@@ -129,20 +150,23 @@ fn compare(
     }
     let (mut want_tables, mut tables) = (vec![0u8; rows], vec![0xa5u8; rows]);
     reference::run(scheme, program, first_gate, &mut wanted, Side::Garble(&offset, &mut want_tables));
-    let operation = device.garble(scheme).expect("the scheme is known");
-    let cost = operation.garble(program, &offset, first_gate, &mut got, &mut tables).expect(&what);
-    assert_eq!(cost.and_gates, (program.ands() * instances) as u64, "{what}");
+    let garble = device.garble(scheme).ok();
+    match &garble {
+        Some(garble) => {
+            let cost = garble.garble(program, &offset, first_gate, &mut got, &mut tables).expect(&what);
+            assert_eq!(cost.and_gates, (program.ands() * instances) as u64, "{what}");
+        }
+        None => reference::run(scheme, program, first_gate, &mut got, Side::Garble(&offset, &mut tables)),
+    }
     assert!(tables == want_tables, "tables: {what}");
-    match operation.evaluate(program, first_gate, &mut active, &tables) {
-        Err(Error::Unsupported { .. }) => {
-            reference::run(scheme, program, first_gate, &mut active, Side::Evaluate(&tables));
+    match device.evaluate(scheme) {
+        Ok(evaluate) => {
+            evaluate.evaluate(program, first_gate, &mut active, &tables).expect(&what);
         }
-        evaluated => {
-            evaluated.expect(&what);
-        }
+        Err(_) => reference::run(scheme, program, first_gate, &mut active, Side::Evaluate(&tables)),
     }
 
-    if instances == 1 {
+    if let (1, Some(garble)) = (instances, &garble) {
         // Piece by piece it is the same.
         let mut labels = fresh();
         for slot in 0..labels.slots() as u32 {
@@ -154,7 +178,7 @@ fn compare(
             assert!(piece.ands() <= most, "{what}");
             let rows = &mut tables[done * scheme.table_bytes()..][..piece.ands() * scheme.table_bytes()];
             rows.fill(0);
-            operation.garble(&piece, &offset, first_gate + done as u64, &mut labels, rows).expect(&what);
+            garble.garble(&piece, &offset, first_gate + done as u64, &mut labels, rows).expect(&what);
             done += piece.ands();
         }
         assert!(tables == want_tables, "tables in pieces: {what}");
@@ -182,26 +206,30 @@ fn compare(
     program.ands() * instances
 }
 
-fn refusals(device: &dyn Device, scheme: &Scheme, random: &mut Random) {
+fn refusals(device: &Device, scheme: &Scheme, random: &mut Random) {
     let program = random_program(random, 1, 4, 9, 9);
-    let operation = device.garble(scheme).expect("the scheme is known");
     let offset = Offset::new(1);
     let mut tables = vec![0u8; program.ands() * scheme.table_bytes()];
     let mut few = Labels::new(program.slots() - 1, 1);
-    assert!(operation.garble(&program, &offset, 0, &mut few, &mut tables).is_err(), "too few slots");
     let mut labels = Labels::new(program.slots(), 1);
-    assert!(operation.evaluate(&program, 0, &mut labels, &tables[1..]).is_err(), "too short tables");
-    assert!(
-        operation.garble(&program, &offset, 0, &mut labels, &mut tables[1..]).is_err(),
-        "too short tables"
-    );
     let mut two = Labels::new(program.slots(), 2);
-    assert!(operation.evaluate(&program, 0, &mut two, &tables).is_err(), "tables of one instance for two");
-    assert!(
-        operation.garble(&program, &offset, 0, &mut two, &mut tables).is_err(),
-        "tables of one instance for two"
-    );
     let last = (1 << 63) - program.ands() as u64;
-    operation.garble(&program, &offset, last, &mut labels, &mut tables).expect("the last gate numbers");
-    assert!(operation.garble(&program, &offset, last + 1, &mut labels, &mut tables).is_err(), "2^63 gates");
+    if let Ok(operation) = device.garble(scheme) {
+        let garble = |first, labels: &mut Labels, tables: &mut [u8]| {
+            operation.garble(&program, &offset, first, labels, tables)
+        };
+        assert!(garble(0, &mut few, &mut tables).is_err(), "too few slots");
+        assert!(garble(0, &mut labels, &mut tables[1..]).is_err(), "too short tables");
+        assert!(garble(0, &mut two, &mut tables).is_err(), "tables of one instance for two");
+        garble(last, &mut labels, &mut tables).expect("the last gate numbers");
+        assert!(garble(last + 1, &mut labels, &mut tables).is_err(), "2^63 gates");
+    }
+    if let Ok(operation) = device.evaluate(scheme) {
+        let evaluate =
+            |first, labels: &mut Labels, tables: &[u8]| operation.evaluate(&program, first, labels, tables);
+        assert!(evaluate(0, &mut few, &tables).is_err(), "too few slots");
+        assert!(evaluate(0, &mut labels, &tables[1..]).is_err(), "too short tables");
+        assert!(evaluate(0, &mut two, &tables).is_err(), "tables of one instance for two");
+        assert!(evaluate(last + 1, &mut labels, &tables).is_err(), "2^63 gates");
+    }
 }

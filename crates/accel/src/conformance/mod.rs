@@ -3,11 +3,14 @@
 //! and [`garble::reference`](crate::garble::reference).
 //!
 //! ```no_run
-//! # fn open() -> Box<dyn blindcore_accel::Device> { unimplemented!() }
-//! blindcore_accel::conformance::contract(&*open());
-//! blindcore_accel::conformance::bigmod(&*open());
-//! blindcore_accel::conformance::garble(&*open());
+//! # fn open() -> blindcore_accel::Device { unimplemented!() }
+//! blindcore_accel::conformance::contract(&open());
+//! blindcore_accel::conformance::bigmod(&open());
+//! blindcore_accel::conformance::garble(&open());
 //! ```
+//!
+//! Each asks the device's slot first what it takes: what the slot says it takes must work, and what it says it doesn't
+//! must be refused.
 
 mod bigmod;
 mod contract;

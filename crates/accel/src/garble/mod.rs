@@ -53,7 +53,43 @@ pub enum Scheme {
     InsecureSifo,
 }
 
+/// A scheme without its key: what a device is asked whether it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SchemeKind {
+    /// [`Scheme::HalfGates`].
+    HalfGates,
+    /// [`Scheme::ThreeHalves`].
+    ThreeHalves,
+    /// [`Scheme::InsecureSifo`].
+    InsecureSifo,
+}
+
+impl SchemeKind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::HalfGates, Self::ThreeHalves, Self::InsecureSifo];
+}
+
+impl std::fmt::Display for SchemeKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::HalfGates => "half gates",
+            Self::ThreeHalves => "three halves",
+            Self::InsecureSifo => "SIFO's garbling",
+        })
+    }
+}
+
 impl Scheme {
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> SchemeKind {
+        match self {
+            Scheme::HalfGates { .. } => SchemeKind::HalfGates,
+            Scheme::ThreeHalves { .. } => SchemeKind::ThreeHalves,
+            Scheme::InsecureSifo => SchemeKind::InsecureSifo,
+        }
+    }
+
     /// Bytes of a gate's table.
     #[must_use]
     pub fn table_bytes(&self) -> usize {
@@ -74,7 +110,57 @@ impl Scheme {
     }
 }
 
-/// The garble operation under one scheme on one device.
+/// What a device's garble or evaluate slot takes; read it before you prepare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GarbleCapabilities {
+    /// The schemes that it has.
+    pub schemes: Vec<SchemeKind>,
+    /// Instances of a program that it works on side by side at no more cost than one.
+    pub lanes: usize,
+    /// Whether it is simulated, so that its speed says nothing about this machine.
+    pub simulated: bool,
+}
+
+impl GarbleCapabilities {
+    /// Refuses a scheme that is not among these.
+    ///
+    /// # Errors
+    /// [`Error::GarblingScheme`] names those that are.
+    pub fn check(&self, scheme: &Scheme) -> Result<(), Error> {
+        if self.schemes.contains(&scheme.kind()) {
+            return Ok(());
+        }
+        let has = self.schemes.iter().map(SchemeKind::to_string).collect::<Vec<_>>().join(", ");
+        Err(Error::GarblingScheme { scheme: scheme.kind(), has })
+    }
+}
+
+/// The garble slot of a device.
+pub trait GarbleSlot: Send + Sync {
+    /// What it takes.
+    fn capabilities(&self) -> GarbleCapabilities;
+
+    /// Prepares garbling under one scheme.
+    ///
+    /// # Errors
+    /// As [`GarbleCapabilities::check`], and no other scheme.
+    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error>;
+}
+
+/// The evaluate slot of a device. A device may have it without the other: a chip may garble and leave evaluation to the
+/// host.
+pub trait EvaluateSlot: Send + Sync {
+    /// What it takes.
+    fn capabilities(&self) -> GarbleCapabilities;
+
+    /// Prepares evaluation under one scheme.
+    ///
+    /// # Errors
+    /// As [`GarbleCapabilities::check`], and no other scheme.
+    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Evaluate>, Error>;
+}
+
+/// Garbling under one scheme on one device.
 pub trait Garble: Send + Sync {
     /// Its scheme.
     fn scheme(&self) -> &Scheme;
@@ -94,6 +180,12 @@ pub trait Garble: Send + Sync {
         labels: &mut Labels,
         tables: &mut [u8],
     ) -> Result<Cost, Error>;
+}
+
+/// Evaluation under one scheme on one device.
+pub trait Evaluate: Send + Sync {
+    /// Its scheme.
+    fn scheme(&self) -> &Scheme;
 
     /// Evaluates `program`: slots hold the labels of values that nobody here knows.
     ///

@@ -40,7 +40,7 @@ pub struct Setup<'a> {
     /// The circuit.
     pub circuit: &'a Circuit,
     /// Where labels are garbled or evaluated.
-    pub device: &'a dyn Device,
+    pub device: &'a Device,
     /// Who learns the outputs.
     pub learns: Learns,
     /// Whether the evaluator's choices are checked in the oblivious transfers.

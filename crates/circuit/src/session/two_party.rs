@@ -228,7 +228,7 @@ pub(super) fn tables<C: Read>(
 ) -> Result<Outcome, Error> {
     let circuit: &Circuit = setup.circuit;
     let scheme = key.scheme();
-    let operation = setup.device.garble(&scheme)?;
+    let operation = setup.device.evaluate(&scheme)?;
     let total = circuit.ands();
     let mut outcome = Outcome::default();
     let mut tables = Vec::new();

@@ -1,5 +1,6 @@
 //! `blindcore circuit garble`: both sides in this process, to see what a circuit costs.
 
+use blindcore_accel::Operation;
 use blindcore_accel::garble::Scheme;
 use blindcore_circuit::trial;
 use clap::ValueEnum;
@@ -64,8 +65,8 @@ pub(crate) fn run(config: &Config, args: &Garble) -> anyhow::Result<Outcome> {
         }
     };
     let netlist = load(&args.circuit)?;
-    let device = device::open(&args.device, config)?;
-    let done = trial::run(&netlist, &*device, &scheme, args.instances as usize)?;
+    let device = device::open_for(&args.device, config, &[Operation::Garble, Operation::Evaluate])?;
+    let done = trial::run(&netlist, &device, &scheme, args.instances as usize)?;
     let (garbled, evaluated) = (done.garble.as_secs_f64(), done.evaluate.as_secs_f64());
     let rate = |seconds: f64| done.ands as f64 / seconds;
     if args.json {

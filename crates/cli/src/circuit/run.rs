@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use blindcore_accel::Operation;
 use blindcore_circuit::circuit::{Circuit, PortShape};
 use blindcore_circuit::session::{self, Check, Garbling, Inputs, Learns, Setup, owners};
 use blindcore_circuit::transport::{self, Connection, Listener, Peers, Timeouts, Tls};
@@ -174,9 +175,10 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
         let done = || output::json(&json!({"outputs": null, "role": "owner"}));
         return (if args.json { done() } else { output::print(text) }).map(|()| Outcome::Done);
     }
-    let device = device::open(&args.device, config)?;
+    let operation = if args.role == Role::Garbler { Operation::Garble } else { Operation::Evaluate };
+    let device = device::open_for(&args.device, config, &[operation])?;
     let check = if args.check_transfers { Check::Malicious } else { Check::None };
-    let setup = Setup { circuit: &circuit, device: &*device, learns, check };
+    let setup = Setup { circuit: &circuit, device: &device, learns, check };
     let mut bar = Bar::new();
     let label = if args.role == Role::Garbler { "garbling" } else { "evaluating" };
     let mut progress = |done, total| bar.set(label, done, Some(total), false);

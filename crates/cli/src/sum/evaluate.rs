@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use blindcore_accel::Operation;
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::disk;
 use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
@@ -51,8 +52,8 @@ fn evaluate(
     let read: Vec<&Path> = files.chain([common.key.as_path()]).chain(weights.map(numbers_path)).collect();
     check_output(&common.out, &read)?;
     let key = public_key(&common.key, &common.test_keys)?;
-    let device = device::open(&common.device, config)?;
-    let evaluator = Evaluator::new(&key, &*device)?;
+    let device = device::open_for(&common.device, config, &[Operation::Bigmod])?;
+    let evaluator = Evaluator::new(&key, &device)?;
     stages.end("prepare");
     let read = inputs
         .iter()

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use blindcore_accel::Operation;
 use blindcore_numbers::{Format, Source, Values};
 use blindcore_sum::disk;
 use blindcore_sum::encoding::{Encoding, Form};
@@ -127,8 +128,8 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
     anyhow::ensure!(!values.is_empty(), "{} holds no numbers; there is nothing to encrypt", args.input);
     let (encoding, value_bits) = args.range.encoding(&values)?;
     stages.end("read");
-    let device = device::open(&args.device, config)?;
-    let evaluator = Evaluator::new(&key, &*device)?;
+    let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
+    let evaluator = Evaluator::new(&key, &device)?;
     stages.end("prepare");
     let packing = match args.pack {
         true => Some(Packing::plan(key.bits(), value_bits, args.terms, args.weight_bits)?),
@@ -191,8 +192,8 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
     let mut stages = Stages::new();
     check_numbers_output(&args.out, &[&args.input, &args.key])?;
     let key = secret_key(&args.key, &args.test_keys)?;
-    let device = device::open(&args.device, config)?;
-    let decryptor = Decryptor::new(&key, &*device)?;
+    let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
+    let decryptor = Decryptor::new(&key, &device)?;
     stages.end("prepare");
     let mut bar = Bar::new();
     let mut watch = |done, total| bar.set("decrypting", done, Some(total), false);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
+use blindcore_accel::Operation;
 use blindcore_client::{ScoreClient, Scored};
 use blindcore_numbers::Values;
 use blindcore_server::sum::{Model, SumConfig, SumServer};
@@ -81,7 +82,7 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
         models.push(Model { name: name.to_owned(), weights: weights(path, None)? });
     }
     log_to_stderr(args.log_json);
-    let device = device::open(&args.device, config)?;
+    let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let request_bytes = args.request_mib << 20;
     let settings = SumConfig {
         listen,
@@ -152,8 +153,8 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let service = ScoreClient::new(&args.server, args.plain_text, Duration::from_secs(args.timeout))?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let values = read_numbers(&args.input)?;
-    let device = device::open(&args.device, config)?;
-    let evaluator = Evaluator::new(key.public(), &*device)?;
+    let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
+    let evaluator = Evaluator::new(key.public(), &device)?;
     let (encoding, _) = args.range.encoding(&values)?;
     let plaintexts = match &values {
         Values::Int(array) => Plaintexts::integers(key.public(), array, encoding)?,
@@ -167,7 +168,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let Scored { scores, sent, received } = answered?;
     stages.end("server");
 
-    let decryptor = Decryptor::new(&key, &*device)?;
+    let decryptor = Decryptor::new(&key, &device)?;
     let numbers = scores.numbers(evaluator.encryptor())?;
     let scores = blindcore_sum::numbers::decode(&Plaintexts::decrypt(&decryptor, &numbers, scores.form())?)?;
     stages.end("decrypt");

@@ -16,7 +16,7 @@ pub(crate) fn operand(name: &'static str, rows: usize, columns: usize, origin: O
 
 /// Places an operand that lies in these pieces.
 pub(crate) fn place(
-    device: &dyn Device,
+    device: &Device,
     operand: &Operand,
     pieces: Vec<SharedBytes>,
 ) -> Result<Box<dyn Placed>, Error> {

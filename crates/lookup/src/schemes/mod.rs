@@ -118,7 +118,7 @@ pub trait Scheme: Send + Sync {
     fn preprocess(
         &self,
         params: &Params,
-        device: &dyn Device,
+        device: &Device,
         records: &dyn Placed,
         into: &mut Preprocessing<'_>,
         progress: Progress<'_>,
@@ -132,7 +132,7 @@ pub trait Scheme: Send + Sync {
     fn server(
         &self,
         params: &Params,
-        device: &dyn Device,
+        device: &Device,
         operands: Vec<Box<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error>;
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use blindcore_accel::SharedBytes;
+use blindcore_accel::{Device, SharedBytes};
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::keyword::{FINGERPRINT_BYTES, KeyHash, columns_for, solve};
 use blindcore_lookup::{Geometry, InsecurePlain, Params, SchemeRef, Server, pack_group, preprocess, schemes};
@@ -15,8 +15,8 @@ use blindcore_wire::{
 };
 use bytes::Bytes;
 
-pub(crate) fn device() -> &'static Cpu {
-    static DEVICE: OnceLock<Cpu> = OnceLock::new();
+pub(crate) fn device() -> &'static Device {
+    static DEVICE: OnceLock<Device> = OnceLock::new();
     DEVICE.get_or_init(|| Cpu::with_threads("cpu", 2).unwrap())
 }
 

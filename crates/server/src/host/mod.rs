@@ -36,7 +36,7 @@ const HINT_AT_ONCE: u64 = 64 << 20;
 /// A server of folders, opened and ready to listen.
 ///
 /// ```no_run
-/// # async fn serve(device: std::sync::Arc<dyn blindcore_accel::Device>) -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn serve(device: blindcore_accel::Device) -> Result<(), Box<dyn std::error::Error>> {
 /// use blindcore_server::Host;
 ///
 /// let host = Host::builder().table_dir("people.db").device(device).listen("127.0.0.1:7700".parse()?).open()?;
@@ -62,7 +62,7 @@ pub struct Host {
 pub struct HostBuilder {
     config: Config,
     dirs: Vec<PathBuf>,
-    device: Option<Arc<dyn Device>>,
+    device: Option<Device>,
     files: AccessFiles,
     memory: MemoryLimit,
     streamed: bool,
@@ -95,7 +95,7 @@ impl Host {
     pub async fn bind(self) -> Result<BoundHost, HostError> {
         let Self { config, files, tables, watchers, unchecked, opener, opened } = self;
         let encrypted = config.tls.is_some();
-        let described = opener.device.describe();
+        let described = opener.device.description();
         let server = Server::bind(config, tables).await?;
         tracing::info!(
             device = described.name,
@@ -140,7 +140,7 @@ impl HostBuilder {
 
     /// Computes on this device.
     #[must_use]
-    pub fn device(self, device: Arc<dyn Device>) -> Self {
+    pub fn device(self, device: Device) -> Self {
         Self { device: Some(device), ..self }
     }
 
@@ -242,7 +242,7 @@ impl HostBuilder {
         let mut placer = Placer::new(parts, memory_now, streamed, &mut *progress);
         let (mut tables, mut unchecked) = (Vec::new(), Hints::new());
         for s in &stored {
-            let opened = open_table(s, &*device, &mut placer, &|_| true);
+            let opened = open_table(s, &device, &mut placer, &|_| true);
             let (table, hints) = opened
                 .map_err(|source| HostError::Table { dir: s.dir().to_owned(), source: Box::new(source) })?;
             tables.push(table);
@@ -361,7 +361,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// What it takes to open a table of a running host.
 struct Opener {
-    device: Arc<dyn Device>,
+    device: Device,
     memory: MemoryLimit,
     streamed: bool,
 }
@@ -379,7 +379,7 @@ impl Opener {
         let mut progress = ();
         let placer = Placer::new(parts, self.memory.left(), self.streamed, &mut progress);
         let mut placer = if careful { placer.careful() } else { placer };
-        open_table(stored, &*self.device, &mut placer, wanted)
+        open_table(stored, &self.device, &mut placer, wanted)
     }
 }
 
@@ -410,7 +410,7 @@ impl Hint for Served {
 /// their files, that are still to be checked.
 fn open_table(
     stored: &Stored,
-    device: &dyn Device,
+    device: &Device,
     placer: &mut Placer<'_>,
     wanted: &dyn Fn(PartKind) -> bool,
 ) -> Result<(Table, Hints), HostError> {

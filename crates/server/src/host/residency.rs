@@ -5,14 +5,12 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-use blindcore_accel::Error::Unsupported;
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Contract, Cost, Database, Device, Placed, SharedBytes, Words};
-use blindcore_accel_cpu::HugeBytes;
+use blindcore_accel::{Allocator, Contract, Cost, Database, Device, Placed, SharedBytes, Words};
+use blindcore_lookup::Server;
 use blindcore_lookup::schemes::{Operand, Origin};
-use blindcore_lookup::{Error, Server};
 use blindcore_store::memory::{self, Limit};
-use blindcore_store::{Payload, StoreError, StoredPart, StreamOptions};
+use blindcore_store::{Payload, StoredPart, StreamOptions};
 use blindcore_units::{Progress, Unit};
 
 use super::{HostError, with_causes};
@@ -221,7 +219,7 @@ impl<'a> Placer<'a> {
         table: &str,
         kind: blindcore_wire::PartKind,
         part: &StoredPart,
-        device: &dyn Device,
+        device: &Device,
     ) -> Result<Server, HostError> {
         let how = self.how.next().expect("one for each part");
         let derived = self.place_derived(part, device)?;
@@ -233,17 +231,14 @@ impl<'a> Placer<'a> {
         let bytes = matrix_bytes(part);
         let (how_named, why) = (how.name(), &self.why);
         let wait = how == Residency::Copied && bytes <= self.at_once;
-        let stream = || part.stream(device, StreamOptions::default());
-        let streamed = match (!wait).then(stream).transpose() {
-            // This device wants its databases placed.
-            Err(StoreError::Lookup(Error::Device(Unsupported { .. }))) if how == Residency::Copied => None,
-            streamed => streamed?,
-        };
-        let Some(streamed) = streamed else {
+        // Some devices want their databases placed.
+        let streams = device.slots().contract.as_ref().is_some_and(|slot| slot.capabilities().streams);
+        if wait || (how == Residency::Copied && !streams) {
             tracing::info!(table, part = %kind, bytes, "{how_named}: {why}");
-            let shards = Database::Packed(self.load(part.shard_payloads())?);
+            let shards = Database::Packed(self.load(part.shard_payloads(), device.allocator())?);
             return server(device.contract(&part.params.records().shape)?.place(shards)?);
-        };
+        }
+        let streamed = part.stream(device, StreamOptions::default())?;
         self.streamed = self.streamed.max(bytes + derived_streamed);
         if self.careful {
             streamed.scan(&mut |_| Ok(()))?;
@@ -255,7 +250,8 @@ impl<'a> Placer<'a> {
         }
         tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}; streamed until the copy is there");
         let contract = device.contract(&part.params.records().shape)?;
-        let matrix = Loading::start(format!("{table}, {kind}"), part.clone(), streamed, contract)?;
+        let matrix =
+            Loading::start(format!("{table}, {kind}"), part.clone(), streamed, contract, device.clone())?;
         server(Box::new(matrix))
     }
 
@@ -263,7 +259,7 @@ impl<'a> Placer<'a> {
     fn place_derived(
         &mut self,
         part: &StoredPart,
-        device: &dyn Device,
+        device: &Device,
     ) -> Result<Vec<Box<dyn Placed>>, HostError> {
         if self.states == Residency::Streamed {
             let streamed = part.stream_derived(device, StreamOptions::default())?;
@@ -274,7 +270,7 @@ impl<'a> Placer<'a> {
         }
         let operands = part.params.stored_operands().skip(1).zip(part.derived_payloads());
         let place = |(operand, payload): (Operand, Payload<'_>)| {
-            let bytes = Database::Packed(self.load(vec![payload])?);
+            let bytes = Database::Packed(self.load(vec![payload], device.allocator())?);
             Ok(device.contract(&operand.shape)?.place(bytes)?)
         };
         operands.map(place).collect()
@@ -288,19 +284,25 @@ impl<'a> Placer<'a> {
     }
 
     /// Files copied to memory, and compared with their checksums meanwhile.
-    fn load(&mut self, files: Vec<Payload<'_>>) -> Result<Vec<SharedBytes>, HostError> {
+    fn load(
+        &mut self,
+        files: Vec<Payload<'_>>,
+        allocator: &dyn Allocator,
+    ) -> Result<Vec<SharedBytes>, HostError> {
         let (progress, done, total) = (&mut *self.progress, &mut self.done, self.total);
-        load(files, &mut |bytes| {
+        load(files, allocator, &mut |bytes| {
             *done += bytes as u64;
             progress.at("loading", *done, Some(total), Unit::Bytes);
         })
     }
 }
 
-/// Files copied to memory in huge pages, which a scan reads faster than a file's small pages. What they hold is compared
+/// Files copied to the memory that their device likes: for the CPU huge pages, which a scan reads faster than a file's
+/// small pages. What they hold is compared
 /// with their checksums meanwhile, by as many threads as there are cores and files.
 fn load(
     mut files: Vec<Payload<'_>>,
+    allocator: &dyn Allocator,
     loaded_bytes: &mut dyn FnMut(usize),
 ) -> Result<Vec<SharedBytes>, HostError> {
     let mut loaded = Vec::with_capacity(files.len());
@@ -313,12 +315,12 @@ fn load(
                 .map(|payload| {
                     let send = send.clone();
                     scope.spawn(move || -> Result<SharedBytes, HostError> {
-                        let mut memory = HugeBytes::zeroed(payload.bytes())?;
+                        let mut memory = allocator.zeroed(payload.bytes())?;
                         // Whoever draws the bar waits for all.
                         payload.read(memory.as_mut(), &mut |bytes| {
                             let _ = send.send(bytes);
                         })?;
-                        Ok(Arc::new(memory))
+                        Ok(memory.share())
                     })
                 })
                 .collect();
@@ -353,6 +355,7 @@ impl Loading {
         part: StoredPart,
         streamed: impl Placed + 'static,
         contract: Box<dyn Contract>,
+        device: Device,
     ) -> Result<Loaded, HostError> {
         let (passes, listen) = mpsc::channel();
         let (shape, now) = (part.params.records().shape, RwLock::new(Arc::new(streamed) as Arc<dyn Placed>));
@@ -360,7 +363,7 @@ impl Loading {
         let place = Arc::downgrade(&loading);
         std::thread::Builder::new()
             .name("blindcore-load".into())
-            .spawn(move || Self::copy(&name, &part, &*contract, &listen, &place))
+            .spawn(move || Self::copy(&name, &part, &*contract, device.allocator(), &listen, &place))
             .map_err(HostError::Thread)?;
         Ok(Loaded(loading))
     }
@@ -369,6 +372,7 @@ impl Loading {
         name: &str,
         part: &StoredPart,
         contract: &dyn Contract,
+        allocator: &dyn Allocator,
         passes: &Receiver<()>,
         place: &Weak<Self>,
     ) {
@@ -378,7 +382,7 @@ impl Loading {
         let mut tries = 0;
         loop {
             let started = Instant::now();
-            let copied = load(part.shard_payloads(), &mut |_| ())
+            let copied = load(part.shard_payloads(), allocator, &mut |_| ())
                 .and_then(|copies| Ok(contract.place(Database::Packed(copies))?));
             // None for an epoch that nobody asks for any more.
             let Some(place) = place.upgrade() else { return };
@@ -501,7 +505,8 @@ mod tests {
         let query = Words::zeros(shape.query_word(), shape.query_len(2));
         let place = || {
             let stream = part.stream(&device, StreamOptions::default()).unwrap();
-            Loading::start("t".into(), part.clone(), stream, device.contract(&shape).unwrap()).unwrap()
+            let contract = device.contract(&shape).unwrap();
+            Loading::start("t".into(), part.clone(), stream, contract, device.clone()).unwrap()
         };
         let disk = |loaded: &Loaded| Arc::as_ptr(&*loaded.0.now.read().unwrap()).cast::<()>();
 

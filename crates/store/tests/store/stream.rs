@@ -6,9 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use blindcore_accel::contract::Shape;
+use blindcore_accel::contract::{ContractCapabilities, ContractSlot, Shape};
 use blindcore_accel::{
-    Contract, Database, Description, Device, Error, Layout, Pass, Placed, SharedBytes, Word, Words,
+    Contract, Database, Description, Device, Error, Layout, Operation, Placed, SharedBytes, Slots, Word,
+    Words,
 };
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::{Client, SchemeChoice, Selection, Server, preprocess_placed, schemes};
@@ -19,8 +20,8 @@ use blindcore_store::{
 };
 use proptest::prelude::*;
 
-fn device() -> &'static Cpu {
-    static DEVICE: OnceLock<Cpu> = OnceLock::new();
+fn device() -> &'static Device {
+    static DEVICE: OnceLock<Device> = OnceLock::new();
     DEVICE.get_or_init(|| Cpu::with_threads("cpu", 2).unwrap())
 }
 
@@ -217,7 +218,11 @@ fn a_file_that_is_cut_fails_the_pass_by_name_and_no_other() {
         let mut pieces = 0;
         let stop = |_: &[u8]| {
             pieces += 1;
-            if pieces == 2 { Err(Error::Unsupported { name: "a".into(), operation: "b" }) } else { Ok(()) }
+            if pieces == 2 {
+                Err(Error::Unsupported { name: "a".into(), operation: Operation::Contract })
+            } else {
+                Ok(())
+            }
         };
         assert!(streamed.scan(&mut { stop }).is_err());
         assert!(catch_unwind(AssertUnwindSafe(|| streamed.scan(&mut |_| panic!("on purpose")))).is_err());
@@ -244,20 +249,17 @@ fn what_can_not_be_streamed_is_refused_at_the_start() {
 }
 
 /// A device that takes no stripes, as simulated hardware does not.
-struct Placing(Cpu);
+struct Placing(Device);
 
 struct PlacingContract(Box<dyn Contract>);
 
-impl Device for Placing {
-    fn name(&self) -> &'static str {
-        "placing"
+impl ContractSlot for Placing {
+    fn capabilities(&self) -> ContractCapabilities {
+        let cpu = self.0.slots().contract.as_ref().unwrap();
+        ContractCapabilities { streams: false, ..cpu.capabilities() }
     }
 
-    fn describe(&self) -> Description {
-        self.0.describe()
-    }
-
-    fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+    fn prepare(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
         Ok(Box::new(PlacingContract(self.0.contract(shape)?)))
     }
 }
@@ -267,12 +269,12 @@ impl Contract for PlacingContract {
         self.0.layout()
     }
 
-    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
-        self.0.place(database)
+    fn gathered(&self) -> usize {
+        self.0.gathered()
     }
 
-    fn begin(&self, _: &Words) -> Result<Box<dyn Pass + '_>, Error> {
-        Err(Error::Unsupported { name: "placing".into(), operation: "streams" })
+    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
+        self.0.place(database)
     }
 }
 
@@ -287,9 +289,11 @@ fn a_device_that_takes_no_stripes_says_so_at_the_start() {
         file,
         checksum: Checksum::Nothing,
     };
-    let device = Placing(device().clone());
+    let contract = Some(Arc::new(Placing(device().clone())) as _);
+    let description = Description { name: "placing".into(), ..device().description().clone() };
+    let device = Device::new(description, Slots { contract, ..Slots::default() });
     let error = Streamed::open(&device, &made.shape, vec![shard], StreamOptions::default()).err().unwrap();
-    assert!(error.to_string().contains("\"placing\" does not do streams"), "{error}");
+    assert!(error.to_string().contains("\"placing\" takes no database from a disk"), "{error}");
 }
 
 /// A table through both schemes: the matrix on its disk and in memory give the same answers, which hold its rows.

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
 use blindcore_store::{
     BuildOptions, SourceSpec, StoreError, Stored, UpdateOptions, Updated, Value, build, codec, update,
 };
 use proptest::prelude::*;
 
-fn device() -> Cpu {
+fn device() -> Device {
     Cpu::with_threads("cpu", 1).unwrap()
 }
 

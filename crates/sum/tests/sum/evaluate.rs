@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use blindcore_accel::Device;
 use blindcore_accel::bigmod::Numbers;
 use blindcore_accel_cpu::Cpu;
 use blindcore_sum::ciphertexts::Ciphertexts;
@@ -13,7 +14,7 @@ use blindcore_sum::scheme::Decryptor;
 use ndarray::{Array1, Array2, Array3, Array4, ArrayD, IxDyn};
 use proptest::prelude::*;
 
-static DEVICE: LazyLock<Cpu> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
+static DEVICE: LazyLock<Device> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
 static SECRET: LazyLock<SecretKey> = LazyLock::new(secret);
 static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(key(), &*DEVICE).unwrap());
 static DECRYPTOR: LazyLock<Decryptor> = LazyLock::new(|| Decryptor::new(&SECRET, &*DEVICE).unwrap());

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
+use blindcore_accel::Device;
 use blindcore_accel::bigmod::Numbers;
 use blindcore_accel_cpu::Cpu;
 use blindcore_sum::ciphertexts::Ciphertexts;
@@ -14,7 +15,7 @@ use blindcore_sum::packing::{Packed, Packing};
 use blindcore_sum::scheme::Decryptor;
 use proptest::prelude::*;
 
-static DEVICE: LazyLock<Cpu> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
+static DEVICE: LazyLock<Device> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
 static SECRET: LazyLock<SecretKey> =
     LazyLock::new(|| SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::Textbook).unwrap());
 static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(SECRET.public(), &*DEVICE).unwrap());

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
+use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::{Bound, Encoding, Plaintexts};
@@ -18,7 +19,7 @@ use crypto_bigint::{BoxedUint, ConcatenatingMul};
 
 const PACKAGES: [&str; 2] = ["phe==1.5.0", "click==8.1.8"];
 
-static DEVICE: LazyLock<Cpu> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
+static DEVICE: LazyLock<Device> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
 static SECRET: LazyLock<SecretKey> =
     LazyLock::new(|| SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::ShortExponent).unwrap());
 static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(SECRET.public(), &*DEVICE).unwrap());

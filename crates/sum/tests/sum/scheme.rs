@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use blindcore_accel::bigmod::{Bigmod, Exponents, FixedBase, Mac, Modulus, Numbers, Residues, reference};
-use blindcore_accel::contract::Shape;
-use blindcore_accel::{Contract, Cost, Description, Device, Error as DeviceError};
+use blindcore_accel::bigmod::{
+    Bigmod, BigmodCapabilities, BigmodSlot, Exponents, FixedBase, Mac, Modulus, Numbers, Residues, reference,
+};
+use blindcore_accel::{Cost, Description, Device, Error as DeviceError, Slots};
 use blindcore_accel_cpu::Cpu;
 use blindcore_sum::keys::{self, KeySize, Mode, PublicKey, SecretKey};
 use blindcore_sum::scheme::{Decryptor, Encryptor, Error};
@@ -292,7 +293,7 @@ fn a_special_key_refuses_what_its_own_mode_did_not_make() {
 /// A device on which one call goes wrong: `fault` multiples of the modulus' root are added to what it gives, to every
 /// number or to one. Modulo p^2 that leaves a number what it was modulo p.
 struct Faulty {
-    device: Cpu,
+    device: Device,
     state: Arc<Mutex<Fault>>,
 }
 
@@ -307,21 +308,20 @@ struct Fault {
     root: bool,
 }
 
-impl Device for Faulty {
-    fn name(&self) -> &str {
-        "faulty"
+impl BigmodSlot for Faulty {
+    fn capabilities(&self) -> BigmodCapabilities {
+        self.device.slots().bigmod.as_ref().unwrap().capabilities()
     }
 
-    fn describe(&self) -> Description {
-        self.device.describe()
-    }
-
-    fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, DeviceError> {
-        self.device.contract(shape)
-    }
-
-    fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, DeviceError> {
+    fn prepare(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, DeviceError> {
         Ok(Box::new(FaultyBigmod { sound: self.device.bigmod(modulus)?, state: Arc::clone(&self.state) }))
+    }
+}
+
+impl Faulty {
+    fn device(self) -> Device {
+        let description = Description { name: "faulty".into(), ..self.device.description().clone() };
+        Device::new(description, Slots { bigmod: Some(Arc::new(self)), ..Slots::default() })
     }
 }
 
@@ -404,7 +404,7 @@ fn no_fault_of_the_device_gets_out() {
         let encryptor = Encryptor::new(secret.public(), &device).unwrap();
         let all = plaintexts(secret.public());
         let state = Arc::new(Mutex::new(Fault::default()));
-        let faulty = Faulty { device, state: Arc::clone(&state) };
+        let faulty = Faulty { device, state: Arc::clone(&state) }.device();
         let decryptor = Decryptor::new(&secret, &faulty).unwrap();
         for count in [1, 2, 5, 22] {
             let m = Numbers::from_words(all.words(), all.iter().rev().take(count));

@@ -1,7 +1,6 @@
 //! Compiled tasks on real ciphertexts: a CPU's tiles, PH-EPU's programs and the evaluator's own convolution give the same
 //! residues, to the bit, and what plaintexts give.
 
-use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::phepu::compiler::residues::{run_programs, run_tiles};
 use blindcore_accel_rtl::phepu::compiler::{Assignment, Convolution, Machine, Programs, Task};

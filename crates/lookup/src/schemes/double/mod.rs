@@ -86,7 +86,7 @@ impl Scheme for Double {
     fn preprocess(
         &self,
         params: &Params,
-        device: &dyn Device,
+        device: &Device,
         records: &dyn Placed,
         into: &mut Preprocessing<'_>,
         progress: Progress<'_>,
@@ -97,7 +97,7 @@ impl Scheme for Double {
     fn server(
         &self,
         params: &Params,
-        device: &dyn Device,
+        device: &Device,
         operands: Vec<Box<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error> {
         Ok(Box::new(server::DoubleServer::new(params, device, operands)?))

@@ -21,7 +21,7 @@ pub(super) struct DoubleServer {
 impl DoubleServer {
     pub(super) fn new(
         params: &Params,
-        device: &dyn Device,
+        device: &Device,
         operands: Vec<Box<dyn Placed>>,
     ) -> Result<Self, Error> {
         let [records, digits] =
@@ -97,7 +97,7 @@ impl SchemeServer for DoubleServer {
 /// Makes the second matrix from the digits of the first's hint, and its hint.
 pub(super) fn preprocess(
     params: &Params,
-    device: &dyn Device,
+    device: &Device,
     records: &dyn Placed,
     into: &mut Preprocessing<'_>,
     progress: Progress<'_>,

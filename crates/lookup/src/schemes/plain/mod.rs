@@ -96,7 +96,7 @@ impl Scheme for Plain {
     fn preprocess(
         &self,
         _: &Params,
-        _: &dyn Device,
+        _: &Device,
         _: &dyn Placed,
         _: &mut Preprocessing<'_>,
         progress: Progress<'_>,
@@ -107,7 +107,7 @@ impl Scheme for Plain {
     fn server(
         &self,
         params: &Params,
-        _: &dyn Device,
+        _: &Device,
         operands: Vec<Box<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error> {
         Ok(Box::new(server::PlainServer::new(*params, operands)))

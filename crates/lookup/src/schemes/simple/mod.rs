@@ -71,7 +71,7 @@ impl Scheme for Simple {
     fn preprocess(
         &self,
         params: &Params,
-        _: &dyn Device,
+        _: &Device,
         records: &dyn Placed,
         into: &mut Preprocessing<'_>,
         progress: Progress<'_>,
@@ -82,7 +82,7 @@ impl Scheme for Simple {
     fn server(
         &self,
         _: &Params,
-        _: &dyn Device,
+        _: &Device,
         operands: Vec<Box<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error> {
         Ok(Box::new(server::SimpleServer::new(operands)))

@@ -9,9 +9,15 @@
 //! her Table 3.2 writes SimplePIR with the database as `A`, here it is always `B`, so SimplePIR's rows are
 //! `n` and gathered queries are `m`.
 
+mod operation;
+
 use std::fmt;
 
 use blindcore_math::Modulus;
+
+pub use operation::{
+    Contract, ContractCapabilities, ContractSlot, Database, Pass, Placed, SharedBytes, Streaming,
+};
 
 use crate::{Error, Word, Words};
 

@@ -1,0 +1,99 @@
+//! Memory that a device reads its operands from.
+
+use std::sync::Arc;
+
+use bytemuck::Zeroable;
+
+use crate::bigmod::Line;
+use crate::{Error, SharedBytes};
+
+/// Where a device wants the bytes of its operands: huge pages, pinned memory, or the heap.
+pub trait Allocator: Send + Sync {
+    /// `len` zero bytes, at a 64-byte boundary at least.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]: the system has not that much.
+    fn zeroed(&self, len: usize) -> Result<Buffer, Error>;
+}
+
+/// Writable bytes of a device's [`Allocator`]; [`Buffer::share`] makes an operand of them.
+pub struct Buffer(Box<dyn Memory>);
+
+/// What an allocator's memory is to everybody else: bytes.
+pub trait Memory: AsRef<[u8]> + AsMut<[u8]> + Send + Sync {}
+
+impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Memory for T {}
+
+impl Buffer {
+    /// From memory of any kind.
+    #[must_use]
+    pub fn new(memory: impl Memory + 'static) -> Self {
+        Self(Box::new(memory))
+    }
+
+    /// Read-only from here on, and shared: what [`crate::Database::Packed`] is made of.
+    #[must_use]
+    pub fn share(self) -> SharedBytes {
+        Arc::new(self)
+    }
+}
+
+impl AsRef<[u8]> for Buffer {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl AsMut<[u8]> for Buffer {
+    fn as_mut(&mut self) -> &mut [u8] {
+        (*self.0).as_mut()
+    }
+}
+
+/// The process's heap: for a device that copies its operands anyway.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Heap;
+
+impl Allocator for Heap {
+    fn zeroed(&self, len: usize) -> Result<Buffer, Error> {
+        let mut lines: Vec<Line> = Vec::new();
+        let count = len.div_ceil(size_of::<Line>());
+        lines.try_reserve_exact(count).map_err(|e| Error::Memory { bytes: len, why: e.to_string() })?;
+        lines.resize(count, Line::zeroed());
+        Ok(Buffer::new(HeapBytes { lines, len }))
+    }
+}
+
+struct HeapBytes {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+impl AsRef<[u8]> for HeapBytes {
+    fn as_ref(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines)[..self.len]
+    }
+}
+
+impl AsMut<[u8]> for HeapBytes {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_heap_gives_aligned_zeros_and_refuses_too_much() {
+        for len in [0, 1, 64, 65, 1 << 16] {
+            let mut buffer = Heap.zeroed(len).unwrap();
+            assert_eq!(buffer.as_ref(), vec![0; len]);
+            assert!(buffer.as_ref().as_ptr().cast::<Line>().is_aligned());
+            buffer.as_mut().fill(7);
+            assert_eq!((*buffer.share()).as_ref(), vec![7; len]);
+        }
+        assert!(matches!(Heap.zeroed(usize::MAX), Err(Error::Memory { .. })));
+    }
+}
