@@ -46,10 +46,10 @@ impl Flaw {
 /// Checks a file's end and what it says about itself, before the parquet crate opens it.
 ///
 /// # Errors
-/// It is no Parquet file, encrypted, or its metadata is damaged or over 64 MiB.
+/// It is not a Parquet file, is encrypted, or its metadata is damaged or over 64 MiB.
 pub fn check_footer(file: &impl ChunkReader) -> Result<(), Flaw> {
     let len = file.len();
-    let foreign = || Flaw::unfit("it is no Parquet file: it doesn't end in PAR1", "check its ending");
+    let foreign = || Flaw::unfit("it is not a Parquet file: it doesn't end in PAR1", "check its ending");
     let end = len.checked_sub(8).filter(|at| *at >= 4).ok_or_else(foreign)?;
     let end = file.get_bytes(end, 8).map_err(Flaw::Unread)?;
     let metadata_len = u32::from_le_bytes(*end.first_chunk().ok_or_else(foreign)?);

@@ -35,7 +35,7 @@ pub enum StoreError {
         why: String,
     },
     /// A database of a scheme that this build has not.
-    #[error("{}: table {table}: {source}", path.display())]
+    #[error("{}: table {table:?}: {source}", path.display())]
     UnknownScheme {
         /// Its manifest.
         path: PathBuf,

@@ -406,7 +406,7 @@ pub enum Unreadable {
     #[error("{0}")]
     Damaged(String),
     /// Its table is of a scheme that this build has not.
-    #[error("table {table}: {source}")]
+    #[error("table {table:?}: {source}")]
     Scheme {
         /// The table's name.
         table: String,

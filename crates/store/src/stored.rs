@@ -624,7 +624,7 @@ mod tests {
         let manifest = manifest.sealed();
         std::fs::write(dir.join("db/manifest.json"), manifest.to_json()).unwrap();
         let error = Stored::open(&dir.join("db")).err().unwrap().to_string();
-        let words = "manifest.json: table towns: scheme `newest` is not known to this build (blindcore 0.1.0), which knows";
+        let words = "manifest.json: table \"towns\": scheme `newest` is not known to this build (blindcore 0.1.0), which knows";
         assert!(error.contains(words) && error.ends_with("update it"), "{error}");
         // It is a database all the same, which a build may replace when it is told to.
         build(&BuildOptions { force: true, ..options }, &device, &mut |_, _, _| Ok(())).unwrap();

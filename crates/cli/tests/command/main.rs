@@ -54,7 +54,7 @@ fn a_table_without_secrecy_is_refused_by_name() {
     for command in [&["db", "inspect", "t.db"][..], &["db", "verify", "t.db"], &["serve", "t.db"]] {
         refused(
             &run(dir.path(), command),
-            &["table t", "`plain` is not known", "which knows simple, double"],
+            &["table \"t\"", "`plain` is not known", "which knows simple, double"],
         );
     }
     let built = run(dir.path(), &["db", "build", "t.csv", "--scheme", "plain", "--out", "u.db"]);

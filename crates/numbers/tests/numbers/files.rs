@@ -213,8 +213,8 @@ fn a_flaw_in_npy_is_named() {
 
 #[test]
 fn a_foreign_file_is_no_parquet() {
-    assert!(refusal(Format::Parquet, "").contains("it is no Parquet file: it doesn't end in PAR1; check"));
-    assert!(refusal(Format::Parquet, "a,b,c\n1,2,3\n4,5,6\n").contains("it is no Parquet file"));
+    assert!(refusal(Format::Parquet, "").contains("it is not a Parquet file: it doesn't end in PAR1; check"));
+    assert!(refusal(Format::Parquet, "a,b,c\n1,2,3\n4,5,6\n").contains("it is not a Parquet file"));
     assert!(refusal(Format::Parquet, "PAR1\0\0\0\0PARE").contains("it is encrypted; write it without"));
     let error = refusal(Format::Parquet, b"PAR1\xff\xff\xff\x7fPAR1".to_vec());
     assert!(error.contains("its metadata of 2147483647 B is over the limit of 67108864 B"), "{error}");

@@ -242,13 +242,13 @@ fn what_does_not_fit_is_refused_by_name() {
         ("digest", |t| t.digest = Bytes::new()),
         ("digest", |t| t.keys = None),
         (
-            "table drugs-2026, part records: scheme `number 77` is not known to this build (blindcore 0.1.0), which knows",
+            "table \"drugs-2026\", part records: scheme `number 77` is not known to this build (blindcore 0.1.0), which knows",
             |t| {
                 t.records.as_mut().unwrap().scheme = 77;
             },
         ),
         (
-            "table drugs-2026, part keys: scheme `newest` is not known to this build (blindcore 0.1.0), which knows",
+            "table \"drugs-2026\", part keys: scheme `newest` is not known to this build (blindcore 0.1.0), which knows",
             |t| {
                 let part = t.keys.as_mut().unwrap();
                 (part.scheme, part.scheme_name) = (77, "newest\u{1b}".into());
