@@ -51,7 +51,7 @@ fn lookups_over_tls_with_a_token() {
         stdout(&run(dir, &[&["tables", "--server", &server.url][..], &with].concat())).contains("2 rows")
     );
 
-    refused(&get(&["--ca", "own.crt"]), &["have a token", "--token-file"]);
+    refused(&get(&["--ca", "own.crt"]), &["only requests with a token", "--token-file"]);
     refused(&get(&["--token-file", "ada.token"]), &["no TLS with https://localhost", "--ca"]);
     refused(&get(&["--ca", "none.crt", "--token-file", "ada.token"]), &["none.crt"]);
     refused(&get(&["--ca", "own.crt", "--token-file", "none"]), &["the token can't be read", "none"]);
