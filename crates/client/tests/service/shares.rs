@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
 fn made() -> Made {
-    crate::common::keyed("people", 1, crate::common::plain(), 1, &people(40))
+    crate::common::keyed("people", 1, crate::common::simple(), 1, &people(40))
 }
 
 async fn client(server: &Running, token: &str) -> Client {
@@ -94,7 +94,7 @@ async fn an_address_has_its_share_of_hints() {
 #[tokio::test]
 async fn who_holds_memory_holds_its_own() {
     let rows: Vec<Vec<Value>> = (0..10_000).map(|i| vec![Value::Int(i)]).collect();
-    let made = unkeyed("wide", 1, crate::common::plain(), &rows);
+    let made = unkeyed("wide", 1, crate::common::simple(), &rows);
     let config = Config { memory_bytes: 2 << 20, memory_per_client: Some(512 << 10), ..config() };
     let server = Running::start_with(config, &[&made]).await;
     let at = server.address;
@@ -169,7 +169,7 @@ async fn whoever_has_most_connections_gives_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_floods_keeps_nobody_from_being_answered() {
     let rows: Vec<Vec<Value>> = (0..20_000).map(|i| vec![Value::Text(format!("{i:060}"))]).collect();
-    let made = unkeyed("wide", 1, crate::common::plain(), &rows);
+    let made = unkeyed("wide", 1, crate::common::simple(), &rows);
     // A query a pass, so that a queue builds up.
     let config = Config { gather: 1, waiting_queries: 128, waiting_per_client: 96, ..config() };
     let server = Running::start_with(config, &[&made]).await;
@@ -228,7 +228,7 @@ fn parse(text: &str) -> BTreeMap<String, f64> {
 
 #[tokio::test]
 async fn metrics_parse_and_add_up() {
-    let (people, plain) = (made(), unkeyed("plain", 7, crate::common::plain(), &[vec![Value::Int(5)]]));
+    let (people, plain) = (made(), unkeyed("plain", 7, crate::common::simple(), &[vec![Value::Int(5)]]));
     let config = Config { metrics: Some(([127, 0, 0, 1], 0).into()), ..config() };
     let server = Running::start_with(config, &[&people, &plain]).await;
     let table = server.client().await.table("people").await.unwrap();
