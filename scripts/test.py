@@ -58,8 +58,8 @@ def programs(selection):
 
 def selection(options):
     """What cargo builds, and the crates whose documentation is tested."""
-    # Examples are checked by `make lint`: linking them here would show nothing more.
-    targets = ["--lib", "--bins"] if options.lib else ["--lib", "--bins", "--tests"]
+    # The facade's tests run its examples, and some examples are tests themselves.
+    targets = ["--lib", "--bins"] if options.lib else ["--lib", "--bins", "--tests", "--examples"]
     documented = not options.no_doc and not options.lib
     if not options.package:
         return ["--workspace", *targets], ["--workspace"] if documented else []

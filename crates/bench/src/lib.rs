@@ -19,6 +19,7 @@ pub mod machine;
 pub mod rates;
 mod report;
 mod samples;
+pub mod schemes;
 #[cfg(unix)]
 pub mod serve;
 pub mod sum;

@@ -12,6 +12,14 @@ use tonic::{Code, Status};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// The system gives a blocking client no thread.
+    #[error(
+        "no thread for connections: {source}; raise the limit of processes, or use the asynchronous client"
+    )]
+    Runtime {
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// The address is none that this client can use.
     #[error("{url:?} is no address of a server: {why}; give one such as http://127.0.0.1:7700")]
     Url {

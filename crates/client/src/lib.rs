@@ -29,6 +29,7 @@
 //! [`blindcore_protocol`] decides what is asked and what is believed; this crate drives it: connections, TLS, tokens, the
 //! cache's files, threads.
 
+pub mod blocking;
 mod cache;
 mod connection;
 mod connector;
