@@ -53,7 +53,8 @@ lint: tools-lint
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo check -p blindcore-protocol --locked --target wasm32-unknown-unknown
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	python3 scripts/dependencies.py
+	test -x $(TOOLS)/bin/cargo-deny || cargo install --quiet --locked --debug cargo-deny --root $(TOOLS)
+	$(TOOLS)/bin/cargo-deny check bans licenses sources
 	python3 scripts/check_docs.py
 
 fuzz: tools-fuzz

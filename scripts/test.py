@@ -58,8 +58,8 @@ def programs(selection):
 
 def selection(options):
     """What cargo builds, and the crates whose documentation is tested."""
-    # The facade's tests run its examples, and some examples are tests themselves.
-    targets = ["--lib", "--bins"] if options.lib else ["--lib", "--bins", "--tests", "--examples"]
+    # Everything that cargo test takes by itself: the facade's tests run its examples, which must be built, and not as tests.
+    targets = ["--lib", "--bins"] if options.lib else []
     documented = not options.no_doc and not options.lib
     if not options.package:
         return ["--workspace", *targets], ["--workspace"] if documented else []

@@ -64,7 +64,6 @@ impl Folder {
             keys_queries: QUERIES,
             changes_queries: QUERIES,
             new_keys_queries: QUERIES,
-            ..Default::default()
         };
         let table = Table::open(description.name(), response, &Policy::default(), None)?;
         let mut servers = Vec::new();

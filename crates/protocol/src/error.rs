@@ -36,7 +36,7 @@ pub enum Error {
         /// The table.
         table: String,
         /// What is wrong with it.
-        source: TableError,
+        source: Box<TableError>,
     },
     /// The server has another table than is trusted. Nothing was asked of it.
     #[error(

@@ -106,7 +106,8 @@ impl Table {
     /// # Errors
     /// [`Error::Table`]: no table can have this name.
     pub fn request(name: &str) -> Result<proto::GetTableRequest, Error> {
-        check_table_name(name).map_err(|source| Error::Table { table: line(name), source })?;
+        check_table_name(name)
+            .map_err(|source| Error::Table { table: line(name), source: Box::new(source) })?;
         Ok(proto::GetTableRequest { name: name.to_owned() })
     }
 
@@ -143,7 +144,7 @@ impl Table {
         } = response;
         let table = table.ok_or_else(|| Error::Protocol { what: "it answers with no table".into() })?;
         let description = TableDescription::from_proto(table)
-            .map_err(|source: TableError| Error::Table { table: line(name), source })?;
+            .map_err(|source: TableError| Error::Table { table: line(name), source: Box::new(source) })?;
         if description.name() != name {
             let what = format!("asked for table {}, it answers with {}", line(name), description.name());
             return Err(Error::Protocol { what });

@@ -6,7 +6,7 @@ use std::time::Instant;
 use blindcore::accel::contract::{self, ContractCapabilities, ContractSlot, Shape};
 use blindcore::accel::{
     Contract, Cost, Database, Description, Device, DeviceKind, Error, Layout, Listed, OpenOptions, Placed,
-    Slots, Word, Words,
+    Slots, Words,
 };
 
 /// A kind of devices with one of them: `definition`.
@@ -90,18 +90,29 @@ fn unpack(shape: &Shape, layout: Layout, bytes: &[u8]) -> Result<Words, Error> {
         let (what, want) = ("packed database", want.to_string());
         return Err(Error::Length { what, got: bytes.len(), want, unit: "bytes" });
     }
-    if shape.database != Word::U8 || shape.c() * shape.d != 1 {
-        let why = "databases of this device are matrices of bytes, or given in canonical order".into();
-        return Err(Error::Shape { shape: shape.to_string(), why });
-    }
     let mut canonical = vec![0; shape.database_len()];
-    for row in 0..shape.rows() {
-        for column in 0..shape.depth() {
+    if layout == Layout::Tiles16x64 {
+        for row in 0..shape.rows() {
+            for column in 0..shape.depth() {
+                let (n, q, j, k) = (row / shape.q, row % shape.q, column / shape.k, column % shape.k);
+                let at = layout.position(shape, row, column);
+                canonical[shape.database_index([j, n, k, q, 0, 0])] = u64::from(bytes[at]);
+            }
+        }
+    } else {
+        // [n, q][c][j, k][d]
+        let width = shape.database.bytes();
+        for (at, word) in bytes.chunks_exact(width).enumerate() {
+            let (at, d) = (at / shape.d, at % shape.d);
+            let (at, column) = (at / shape.depth(), at % shape.depth());
+            let (row, c) = (at / shape.c(), at % shape.c());
             let (n, q, j, k) = (row / shape.q, row % shape.q, column / shape.k, column % shape.k);
-            canonical[shape.database_index([j, n, k, q, 0, 0])] = bytes[layout.position(shape, row, column)];
+            let mut wide = [0; 8];
+            wide[..width].copy_from_slice(word);
+            canonical[shape.database_index([j, n, k, q, c, d])] = u64::from_le_bytes(wide);
         }
     }
-    Ok(Words::U8(canonical))
+    Ok(Words::from_fn(shape.database, canonical.len(), |i| canonical[i]))
 }
 
 struct InPlace {

@@ -232,7 +232,7 @@ fn pinned(choices: &mut Choices) {
     assert_eq!(table.description().digest(), world.made.description.digest());
     let table = Arc::new(table);
     let rows = [0, 7, 8, 12, 11, u64::from(choices.byte())];
-    let by_key = choices.byte() % 2 == 0;
+    let by_key = choices.byte().is_multiple_of(2);
     let lookup = if by_key { Lookup::by_key(&table, &KEYS) } else { Lookup::by_row(&table, &rows) };
     let mut lookup = lookup.expect("the table is keyed and has a directory");
     for _ in 0..STEPS {

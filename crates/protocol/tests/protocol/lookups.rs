@@ -160,7 +160,7 @@ fn queries_are_fresh_and_counted() {
     };
     let (outcomes, _) = drive(Lookup::by_key(&table, &["key-1"; 6]).unwrap(), &made, &answer);
     let ranges: Vec<_> = outcomes.unwrap().into_iter().map(|o| o.queries).collect();
-    assert_eq!(ranges, (0..6).map(|i| vec![i..i + 1]).collect::<Vec<_>>());
+    assert_eq!(ranges, (0..6).map(|i| std::iter::once(i..i + 1).collect()).collect::<Vec<Vec<_>>>());
     let mut all = all.into_inner();
     all.sort();
     all.dedup();

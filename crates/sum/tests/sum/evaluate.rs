@@ -16,8 +16,8 @@ use proptest::prelude::*;
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
 static SECRET: LazyLock<SecretKey> = LazyLock::new(secret);
-static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(key(), &*DEVICE).unwrap());
-static DECRYPTOR: LazyLock<Decryptor> = LazyLock::new(|| Decryptor::new(&SECRET, &*DEVICE).unwrap());
+static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(key(), &DEVICE).unwrap());
+static DECRYPTOR: LazyLock<Decryptor> = LazyLock::new(|| Decryptor::new(&SECRET, &DEVICE).unwrap());
 
 fn secret() -> SecretKey {
     SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::ShortExponent).unwrap()
@@ -411,7 +411,7 @@ fn operands_that_do_not_fit_are_refused_by_name() {
     let x = integers(&array(&[2, 3], 0..6), 8);
     let v = integers(&array(&[3], 0..3), 8);
     let other = secret();
-    let foreign = Evaluator::new(other.public(), &*DEVICE).unwrap();
+    let foreign = Evaluator::new(other.public(), &DEVICE).unwrap();
     let packing = Packing::new(key().bits(), 20, 4).unwrap();
     let eight = Encoding::integers(8).unwrap();
     let packed = Plaintexts::pack_integers(key(), &Array2::<i64>::zeros((2, 3)), eight, packing).unwrap();

@@ -18,7 +18,7 @@ use proptest::prelude::*;
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
 static SECRET: LazyLock<SecretKey> =
     LazyLock::new(|| SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::Textbook).unwrap());
-static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(SECRET.public(), &*DEVICE).unwrap());
+static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(SECRET.public(), &DEVICE).unwrap());
 
 fn packed_batch() -> Ciphertexts {
     let packing = Packing::new(512, 20, 4).unwrap();
@@ -52,7 +52,7 @@ fn a_batch_comes_back() {
     assert_eq!(back.form(), batch.form());
     let numbers = back.numbers(EVALUATOR.encryptor()).unwrap();
     assert!(numbers == batch.numbers(EVALUATOR.encryptor()).unwrap());
-    let decryptor = Decryptor::new(&SECRET, &*DEVICE).unwrap();
+    let decryptor = Decryptor::new(&SECRET, &DEVICE).unwrap();
     let plaintexts = Plaintexts::decrypt(&decryptor, &numbers, back.form()).unwrap();
     let want: Vec<i64> = (0..6).flat_map(|i| (0..3).map(move |j| 10 * i - 7 * j)).collect();
     assert_eq!(plaintexts.to_i64().unwrap(), want);
@@ -163,7 +163,7 @@ fn a_header_that_claims_too_much_takes_no_memory() {
 #[test]
 fn forged_headers_are_refused_and_never_a_panic() {
     let key = SECRET.public();
-    let decryptor = Decryptor::new(&SECRET, &*DEVICE).unwrap();
+    let decryptor = Decryptor::new(&SECRET, &DEVICE).unwrap();
     let plain = Form { exponent: 0, bound: Bound::new(7), packed: None, shape: vec![0] };
     let packed = Some(Packed { packing: Packing::new(512, 20, 4).unwrap(), samples: 0 });
     let huge = Some(Packed { packing: Packing::new(512, 20, 4).unwrap(), samples: usize::MAX });
@@ -206,7 +206,7 @@ fn what_is_no_such_file_is_refused_in_words() {
     let text = Reader::new(&[&good[..], &[0]].concat()[..], None).unwrap().read_all(EVALUATOR.encryptor());
     assert!(text.err().unwrap().to_string().contains("bytes where its header says"));
     let other = SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::Textbook).unwrap();
-    let other = Evaluator::new(other.public(), &*DEVICE).unwrap();
+    let other = Evaluator::new(other.public(), &DEVICE).unwrap();
     let text = Reader::new(&good[..], None).unwrap().read_all(other.encryptor()).err().unwrap().to_string();
     assert!(text.contains("the file is under key") && text.contains("encrypt under that key"), "{text}");
 }

@@ -22,7 +22,7 @@ const PACKAGES: [&str; 2] = ["phe==1.5.0", "click==8.1.8"];
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
 static SECRET: LazyLock<SecretKey> =
     LazyLock::new(|| SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::ShortExponent).unwrap());
-static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(SECRET.public(), &*DEVICE).unwrap());
+static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(SECRET.public(), &DEVICE).unwrap());
 
 fn run(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|e| format!("{command:?}: {e}"))?;
@@ -73,7 +73,7 @@ fn phe_encrypts_and_decrypts_what_is_evaluated_here() {
     let secret = phe::secret_key(&text("key.json")).unwrap();
     let public = phe::public_key(&text("public.json")).unwrap();
     assert_eq!(secret.public().n(), public.n());
-    let decryptor = Decryptor::new(&secret, &*DEVICE).unwrap();
+    let decryptor = Decryptor::new(&secret, &DEVICE).unwrap();
     let values: Vec<f64> = floats(std::str::from_utf8(&text("values.json")).unwrap());
     let numbers = phe::Ciphertexts::read(&public, &text("numbers.jsonl")[..]).unwrap();
     let decrypted = numbers.decrypt(&decryptor).unwrap();
@@ -84,7 +84,7 @@ fn phe_encrypts_and_decrypts_what_is_evaluated_here() {
     assert_eq!(single.decrypt(&decryptor).unwrap(), [-12.75]);
 
     // Evaluated here, decrypted there.
-    let evaluator = Evaluator::new(&public, &*DEVICE).unwrap();
+    let evaluator = Evaluator::new(&public, &DEVICE).unwrap();
     let batch = numbers.align(&evaluator, 2f64.powi(41)).unwrap();
     let weights: Vec<f64> = (0..values.len()).map(|i| i as f64 - 3.5).collect();
     let weights_exact = Weights::floats(&weights[..], Encoding::exact(&weights[..]).unwrap()).unwrap();
@@ -187,7 +187,7 @@ fn keys_and_ciphertexts_come_back_through_json() {
     assert_eq!(read.exponents(), [3, 0, 0]);
     let aligned = read.align(&EVALUATOR, 1e6).unwrap();
     assert_eq!(aligned.form().bound, Bound::new(1_000_000));
-    let decryptor = Decryptor::new(&SECRET, &*DEVICE).unwrap();
+    let decryptor = Decryptor::new(&SECRET, &DEVICE).unwrap();
     let numbers = aligned.numbers(EVALUATOR.encryptor()).unwrap();
     let values = Plaintexts::decrypt(&decryptor, &numbers, aligned.form()).unwrap().to_i64().unwrap();
     assert_eq!(values, [5 * 4096, -6, 70000]);
