@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WORDS = {"README.md": 1000, "ARCHITECTURE.md": 2500}
 # Crates that run operations on whatever device they are given.
-NO_DEVICE = {"lookup", "circuit", "sum", "wire", "store", "protocol", "client", "numbers", "task", "math", "accel"}
+NO_DEVICE = {"lookup", "circuit", "sum", "wire", "store", "protocol", "client", "numbers", "files", "math", "accel"}
 FOLDERS = r"(?:crates|docs|hw|fuzz|scripts|examples|benches|repro|testdata|deploy|\.ci)"
 wrong = []
 

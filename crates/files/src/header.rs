@@ -1,7 +1,8 @@
 //! The headers of binary formats: magic, version, fields at fixed places, perhaps a digest of all before it.
 //!
 //! Formats were made at different times and differ in where their fields lie. A [`Layout`] and some [`Field`]s say so
-//! as data; one reader and one writer serve all. Numbers are little-endian.
+//! as data; one reader and one writer serve all, except a client's hint, which the protocol crate reads without files.
+//! Numbers are little-endian.
 //!
 //! | format                       | magic              | version at | header's bytes | digest                        |
 //! |------------------------------|--------------------|------------|----------------|-------------------------------|

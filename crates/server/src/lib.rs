@@ -15,7 +15,7 @@
 //! has in memory.
 //!
 //! ```no_run
-//! # async fn serve(device: std::sync::Arc<dyn blindcore_accel::Device>) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn serve(device: blindcore_accel::Device) -> Result<(), Box<dyn std::error::Error>> {
 //! use blindcore_server::Host;
 //!
 //! let host = Host::builder().table_dir("people.db").device(device).listen("127.0.0.1:7700".parse()?).open()?;

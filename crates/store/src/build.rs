@@ -1,12 +1,12 @@
-//! From a source to a database: read, spill in order, choose parameters, fill the matrix, compute the hint.
+//! From a source to a database: read, sort, choose parameters, fill the matrix, compute the hint.
 //!
 //! ```text
-//!   source ──rows──▶ spill of records, in order of key hash ──▶ buckets solved ─▶ shards ─▶ hint
-//!              └───▶ spill of keys, in order of arrival ──────▶ packed ────────▶ shards ─▶ hint
+//!   source ──rows──▶ records, sorted by key hash ─────────────▶ buckets solved ─▶ shards ─▶ hint
+//!              └───▶ keys, in order of arrival ───────────────▶ packed ────────▶ shards ─▶ hint
 //! ```
 //!
 //! Parameters follow from the number of rows and the longest record, so nothing can be laid out before the
-//! last row was read: everything rests in spills meanwhile. All files are made in a hidden folder beside the
+//! last row was read: everything rests in sorted files meanwhile. All files are made in a hidden folder beside the
 //! output, which is put in its place at the end; whatever ends a build before leaves the output as it was.
 
 use std::fs::File;

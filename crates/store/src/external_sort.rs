@@ -177,7 +177,7 @@ impl ExternalSort {
         self.max_payload
     }
 
-    /// Entries of a counted spill in the fullest of so many groups, by hash: see [`KeyHash::group`].
+    /// Entries of a counted sort in the fullest of so many groups, by hash: see [`KeyHash::group`].
     pub(crate) fn fullest(&mut self, groups: usize) -> Result<usize, ExternalSortError> {
         self.settle()?;
         let mut loads = vec![0usize; groups];
@@ -286,7 +286,7 @@ struct Flush(Option<JoinHandle<Result<Flushed, ExternalSortError>>>);
 type Flushed = (Writer, Buffer, Vec<u32>);
 
 impl Drop for Flush {
-    /// So that no file outlives its spill.
+    /// So that no file outlives its sort.
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
             let _ = thread.join();

@@ -1,11 +1,11 @@
-//! From a table somewhere to a database that a server maps: ingestion, and the database on disk.
+//! From a table somewhere to a database that a server reads: ingestion, and the database on disk.
 //!
 //! ```text
 //!   CSV, TSV, JSON lines, Parquet, folders, SQLite, PostgreSQL, MySQL
 //!        │ source: one row at a time, typed values, errors that name the line
 //!        ▼
 //!   Row ──codec──▶ key bytes, record bytes
-//!        │ spill: everything at rest in files, whatever its size, in order of arrival or of hash
+//!        │ external sort: everything at rest in files, whatever its size, in order of arrival or of hash
 //!        ▼
 //!   build ──▶ DIR/manifest.json, *.shard in the device's layout, *.hint      one folder, made whole or not at all
 //!                │
@@ -25,15 +25,15 @@
 //! std::fs::write(&path, "id,city,note\n7,Ghent,x\n42,Basel,y\n")?;
 //!
 //! let mut source = SourceSpec::parse(path.to_str().unwrap())?.open(Some(&["id".into(), "city".into()]))?;
-//! let mut spill = ExternalSort::new(folder.path(), ExternalSort::DEFAULT_MEMORY, Order::Arrival);
+//! let mut sort = ExternalSort::new(folder.path(), ExternalSort::DEFAULT_MEMORY, Order::Arrival);
 //! while let Some(row) = source.next_row()? {
 //!     let key = codec::encode_key(&row.values[0])?;
 //!     let mut record = Vec::new();
 //!     codec::encode_record(&row.values[1..], &mut record);
-//!     spill.push(u128::from(key[0]), row.line, &record)?; // a real caller hashes the key
+//!     sort.push(u128::from(key[0]), row.line, &record)?; // a real caller hashes the key
 //! }
 //!
-//! let last = spill.finish()?.last().unwrap()?;
+//! let last = sort.finish()?.last().unwrap()?;
 //! assert_eq!(last.line, 3);
 //! assert_eq!(codec::decode_record(&last.payload, 1)?, [Value::Text("Basel".into())]);
 //! # Ok(())
