@@ -67,7 +67,7 @@ bench: tools-build peers
 
 book: tools-build
 	@command -v mdbook >/dev/null || test -x $(TOOLS)/bin/mdbook || \
-	    cargo install --quiet --locked --no-default-features mdbook --root $(TOOLS)
+	    cargo install --quiet --locked --debug --no-default-features mdbook --root $(TOOLS)
 	@PATH="$$PATH:$$PWD/$(TOOLS)/bin" mdbook build --dest-dir $$PWD/target/book docs
 
 larger-than-memory: tools-build

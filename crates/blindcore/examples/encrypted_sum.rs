@@ -1,5 +1,7 @@
 //! Encrypts numbers, adds and weighs them without the secret key, and decrypts the results.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use blindcore::sum::{
     Ciphertexts, Decryptor, Encoding, Evaluator, KeySize, Mode, Plaintexts, SecretKey, Weights,
 };

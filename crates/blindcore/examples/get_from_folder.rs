@@ -2,6 +2,8 @@
 //!
 //! Without arguments it uses a table of three rows.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use blindcore::lookup::{Folder, build};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

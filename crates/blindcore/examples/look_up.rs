@@ -1,5 +1,7 @@
 //! Looks a key up over the network, blocking and then asynchronously: `look_up URL TABLE KEY`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use blindcore::lookup::{Client, Lookup, blocking};
 
 fn show(lookup: &Lookup) {

@@ -1,5 +1,7 @@
 //! Serves a folder until Ctrl-C, and reads certificates and tokens again on SIGHUP: `serve_folder DIR [ADDRESS]`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use blindcore::lookup::Host;
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -2,6 +2,8 @@
 //!
 //! Both are here, joined by a pair of sockets; between machines each side opens its end with `circuit::transport`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use std::os::unix::net::UnixStream;
 
 use blindcore::circuit::{Check, Circuit, Inputs, Learns, Setup, problems, session};

@@ -5,7 +5,7 @@
 //! use blindcore_accel_rtl::phepu::Phepu;
 //!
 //! let device = Phepu::open("rtl:phepu")?; // made by `make -C hw libraries`
-//! let bigmod = device.bigmod(&Modulus::odd(&[1_000_003])?)?;
+//! let bigmod = device.device().bigmod(&Modulus::odd(&[1_000_003])?)?;
 //! let x = bigmod.place(&Numbers::from_words(1, [&[2][..], &[3]]))?;
 //! let (squares, cost) = bigmod.square(&x, 1)?;
 //! assert_eq!(bigmod.read(&squares)?.as_words(), [4, 9]);
