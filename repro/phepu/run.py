@@ -33,7 +33,7 @@ def main():
     except (KeyError, StopIteration):
         sys.exit(f"{sys.argv[1]} has not the rows of `blindcore bench sum --json`")
     print(f"One core of {document['machine']['processor']}, {document['machine']['settings']['device']}:")
-    print(f"{general / 1e6:.2f} M products of 4096 bits a second, {halves / 1e6:.2f} M modulo n^2 in halves.\n")
+    print(f"{general / 1e6:.2f} M products of 4096 bits per second, {halves / 1e6:.2f} M modulo n^2 in halves.\n")
     print("| PH-EPU | published, M/s | = cores, plain products | = cores, products in halves |")
     print("|---|---|---|---|")
     for name, rate in PUBLISHED:

@@ -36,7 +36,7 @@ use rayon::prelude::*;
 use crate::arch::{self, rows_avx2, rows_avx512};
 use crate::isa::Isa;
 
-/// Lines are a multiple of so many words, and kernels take them so many at once.
+/// Lines are a multiple of this many words, and kernels take them this many at once.
 pub(crate) const UNIT: usize = 32;
 /// The most words of a line in a block.
 const WIDTH: usize = 512;
@@ -111,7 +111,7 @@ fn kernel(isa: Isa, shape: &Shape, modulus: Modulus) -> Kernel {
         Isa::Avx512 | Isa::Amx if arch::check_ifma().is_ok() => rows_avx512::kernel(modulus, shape.depth()),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 | Isa::Avx512 | Isa::Amx => rows_avx2::kernel(modulus, shape.database),
-        // (2^62)^2 * 16 = 2^128: so many products of residues fit 128 bits. A power of two may wrap.
+        // (2^62)^2 * 16 = 2^128: this many products of residues fit 128 bits. A power of two may wrap.
         _ => Kernel { weights: &[0, 64], capacity: 16, block: portable, reduce: None },
     }
 }

@@ -45,11 +45,11 @@ pub(crate) const TILE: usize = ROWS * COLUMNS;
 pub(crate) struct Kernel {
     /// The most queries that one pass over the database serves.
     pub(crate) group: usize,
-    /// Partial sums of queries are kept in multiples of so many queries.
+    /// Partial sums of queries are kept in multiples of this many queries.
     pub(crate) pad: usize,
     /// Digits of a query word.
     pub(crate) digits: usize,
-    /// Stripes and columns in a block for so many queries; the columns a multiple of [`COLUMNS`].
+    /// Stripes and columns in a block for this many queries; the columns a multiple of [`COLUMNS`].
     pub(crate) block_size: fn(queries: usize) -> (usize, usize),
     /// Writes the digits of one group's queries over one block's columns (`queries[i]` has as many words as
     /// the block has columns, less in the last block).
@@ -242,7 +242,7 @@ impl Group {
     }
 }
 
-/// Stripes of a task, for blocks of at most so many. Few stripes are cut into lower blocks, as even as they can be: every thread
+/// Stripes of a task, for blocks of at most this many. Few stripes are cut into lower blocks, as even as they can be: every thread
 /// is to have some, and one that is slowed down leaves the rest of its own to those that are done.
 fn task_stripes(stripes: usize, block_stripes: usize, threads: usize) -> usize {
     const TASKS_PER_THREAD: usize = 4;

@@ -51,7 +51,7 @@ impl<'a> Opened<'a> {
             let why = format!("{} ends {missing} bytes before its end: it is cut short", path.display());
             return Err(refused(name, why));
         }
-        // SAFETY: whoever runs this chose the library, by building it or by naming its folder, as one chooses a program;
+        // SAFETY: the user chose the library, by building it or by naming its folder, as any program is chosen;
         // its initialisers only set up memory. A version takes nothing and gives 32 bits in all of `hw/rtl/sim`.
         unsafe {
             let library = Library::new(path).map_err(|e| unfit(name, path, &e))?;

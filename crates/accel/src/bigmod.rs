@@ -11,7 +11,7 @@
 //!
 //! What numbers are is the caller's affair; a modulus, numbers and residues may all be secret and are wiped.
 //! [`Bigmod::power`] and [`FixedBase::power`] take time and touch memory by the sizes of their operands alone;
-//! [`Bigmod::invert`] and [`Bigmod::mac`] are for numbers and weights that whoever computes may see.
+//! [`Bigmod::invert`] and [`Bigmod::mac`] are for numbers and weights that the computing party may see.
 
 use std::sync::Arc;
 

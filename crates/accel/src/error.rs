@@ -45,7 +45,7 @@ pub enum Error {
         /// Words or bytes.
         unit: &'static str,
     },
-    /// A word that is no residue.
+    /// A word that is not a residue.
     #[error(
         "{what} holds {value} at position {position}, which is not below its modulus {modulus}; reduce it first"
     )]

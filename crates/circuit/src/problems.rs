@@ -41,7 +41,7 @@ pub struct Published {
     pub xors: u64,
     /// Gates of both kinds.
     pub gates: u64,
-    /// How often an FPGA that holds ten ANDs is programmed anew.
+    /// How often an FPGA that holds ten ANDs is reprogrammed.
     pub reprogrammings: u64,
     /// Wires (table 3).
     pub wires: u64,
@@ -433,7 +433,7 @@ pub const FAMILIES: [Family; 14] = [
 /// The circuit of this name.
 ///
 /// # Errors
-/// A name that is in neither list, a number out of its range, or so many ANDs that nobody meant it.
+/// A name that is in neither list, a number out of its range, or more ANDs than anybody means.
 pub fn make(name: &str) -> Result<Netlist, ProblemError> {
     let mut c = Builder::new();
     match name {

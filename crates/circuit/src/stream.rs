@@ -335,7 +335,7 @@ fn reopened(file: &File) -> io::Result<File> {
     file.try_clone()
 }
 
-/// From the last record to the first: whoever reads a wire that nobody read so far reads it last.
+/// From the last record to the first: the first reader that is met, from the end, is a wire's last.
 fn mark_last_reads(
     records: &mut File,
     gates: u64,

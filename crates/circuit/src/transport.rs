@@ -73,7 +73,7 @@ pub enum Error {
     },
     /// The name can't be one of a certificate.
     #[error(
-        "{name:?} is no name or address that a certificate could have; take one such as alice or alice.example.org"
+        "{name:?} is not a name or address that a certificate could have; take one such as alice or alice.example.org"
     )]
     Name {
         /// The name.
@@ -271,9 +271,9 @@ pub enum Security {
 pub enum Connection {
     /// Without TLS.
     Plain(BufWriter<Socket>),
-    /// With TLS, by whoever connected.
+    /// With TLS, by the side that connected.
     Client(Box<BufWriter<StreamOwned<ClientConnection, Socket>>>),
-    /// With TLS, by whoever listened.
+    /// With TLS, by the side that listened.
     Server(Box<BufWriter<StreamOwned<ServerConnection, Socket>>>),
 }
 
@@ -440,7 +440,7 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// The next peer. Whoever fails the handshake is turned away, with `turned_away` told why, and the next is waited
+    /// The next peer. A peer that fails the handshake is turned away, with `turned_away` told why, and the next is waited
     /// for.
     ///
     /// # Errors
@@ -476,7 +476,7 @@ impl Listener {
     }
 }
 
-/// Connects to an address, again and again until somebody listens there.
+/// Connects to an address, again and again until it is listened at.
 ///
 /// # Errors
 /// Nobody did in time; the handshake failed; plain text would leave the machine.

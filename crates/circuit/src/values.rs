@@ -5,7 +5,7 @@
 use crate::circuit::PortShape;
 use crate::netlist::Netlist;
 
-/// Why a text is no value of an input. Shows nothing of it.
+/// Why a text is not a value of an input. Shows nothing of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
@@ -27,8 +27,8 @@ pub enum ValueError {
         /// Its bits.
         width: usize,
     },
-    /// A character that is no digit, or no digit at all.
-    #[error("input {name} is no number at its character {place}; say decimal or 0x-hexadecimal")]
+    /// A character that is not a digit, or no digit at all.
+    #[error("input {name} is not a number at its character {place}; say decimal or 0x-hexadecimal")]
     Digit {
         /// The input.
         name: String,
@@ -74,7 +74,7 @@ pub enum ValueError {
 /// The bits of every input, in order.
 ///
 /// # Errors
-/// There are more or fewer values than inputs, or one is no value of its input.
+/// There are more or fewer values than inputs, or one is not a value of its input.
 pub fn inputs(netlist: &Netlist, values: &[String]) -> Result<Vec<Vec<bool>>, ValueError> {
     let ports = netlist.inputs();
     if values.len() != ports.len() {
@@ -134,7 +134,7 @@ pub fn place_of(given: &str) -> Option<(usize, &str)> {
 /// The bits of a value for the input `name` of `width` bits, least significant first.
 ///
 /// # Errors
-/// It is no number, or has more bits.
+/// It is not a number, or has more bits.
 pub fn bits(value: &str, name: &str, width: usize) -> Result<Vec<bool>, ValueError> {
     let name = || name.to_owned();
     let (digits, radix) = match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {

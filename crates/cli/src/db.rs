@@ -76,7 +76,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     let seconds = started.elapsed().as_secs_f64();
     let [read, layout, hint] = stages.end();
     if args.json {
-        let mut value = describe(&stored)?;
+        let mut value = stored.describe()?;
         value["stages"] = json!({"read": read, "layout": layout, "hint": hint});
         value["out"] = json!(options.out.display().to_string());
         value["device"] = json!(device.name());
@@ -252,7 +252,7 @@ fn say_update(
 pub(crate) fn inspect(args: &args::Inspect) -> anyhow::Result<Outcome> {
     let stored = Stored::open(&args.dir)?;
     if args.json {
-        output::json(&describe(&stored)?)?;
+        output::json(&stored.describe()?)?;
     } else {
         output::print(&summary(&stored)?)?;
     }
@@ -312,47 +312,6 @@ fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     let der = blindcore_tls::private_key(path).context("make one with `blindcore db key`")?;
     let key = SigningKey::from_pkcs8(der.secret_der());
     key.map_err(|why| anyhow::anyhow!("{}: {why}; make one with `blindcore db key`", path.display()))
-}
-
-fn describe(stored: &Stored) -> anyhow::Result<serde_json::Value> {
-    let manifest = stored.manifest();
-    let part = |part: &PartManifest| -> anyhow::Result<serde_json::Value> {
-        let params = part.params()?;
-        Ok(json!({
-            "scheme": params.scheme,
-            "record_bytes": params.geometry.record_bytes,
-            "groups": params.geometry.groups,
-            "rows": params.geometry.rows(),
-            "columns": params.geometry.columns,
-            "slots": params.geometry.slots(),
-            "layout": part.layout,
-            "database_bytes": part.shards.iter().map(|s| s.bytes).sum::<u64>(),
-            "shards": part.shards.len(),
-            "hint_bytes": part.hint.bytes,
-            "proofs": part.proofs,
-            "state_bytes": part.derived().map(|s| s.bytes).sum::<u64>(),
-            "query_bytes": params.query_bytes(),
-            "answer_bytes": params.answer_bytes(),
-            "failure_log2": -params.failure_log2(),
-        }))
-    };
-    let security = manifest.records.params()?.security();
-    Ok(json!({
-        "name": manifest.name,
-        "epoch": manifest.epoch,
-        "base_epoch": manifest.base_epoch(),
-        "rows": manifest.live_rows(),
-        "digest": output::hex(stored.description()?.digest()),
-        "signed_by": manifest.signed.as_ref().map(|s| &s.key),
-        "blocks": manifest.blocks(),
-        "key": manifest.key,
-        "values": manifest.values,
-        "security": security.map(|s| json!({"bits": s.bits, "estimator": s.estimator})),
-        "records": part(&manifest.records)?,
-        "keys": manifest.keys.as_ref().map(part).transpose()?,
-        "changes": manifest.changes.as_ref().map(|c| part(&c.records)).transpose()?,
-        "new_keys": manifest.changes.as_ref().and_then(|c| c.keys.as_ref()).map(part).transpose()?,
-    }))
 }
 
 fn summary(stored: &Stored) -> anyhow::Result<String> {

@@ -21,7 +21,7 @@ Example:
   blindcore serve people.db --tokens tokens.txt ...     tokens.txt holds the line, and others' lines
   blindcore get --token-file ada.token ...              ada.token holds the token
 
-A token is 256 bits from the operating system and is shown once. The line holds its digest: whoever reads a
+A token is 256 bits from the operating system and is shown once. The line holds its digest: a reader of a
 server's file of tokens can't ask with it.")]
 pub(crate) struct Token {
     /// Whose it is: 1 to 64 letters, digits and . _ - @

@@ -29,7 +29,7 @@ pub struct Options {
     pub cache: CacheDir,
     /// A PEM file of authorities that may sign the server's certificate, beside Mozilla's list.
     pub ca: Option<PathBuf>,
-    /// What shows the server who asks, if it answers to some alone. Never sent over plain text beyond this machine.
+    /// What identifies this client, if the server answers only to known ones. Never sent over plain text beyond this machine.
     pub token: Option<Token>,
     /// Asks servers beyond this machine over `http://` too, which everybody between can read and change.
     pub plain_text: bool,
@@ -97,7 +97,7 @@ impl Client {
             return Err(wrong("it goes on after the port"));
         }
         if uri.port_u16().is_none() && uri.authority().is_some_and(|a| !a.as_str().ends_with(a.host())) {
-            return Err(wrong("its port is no number from 0 to 65535"));
+            return Err(wrong("its port is not a number from 0 to 65535"));
         }
         if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
             return Err(wrong("it names a user"));

@@ -21,7 +21,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The address is none that this client can use.
-    #[error("{url:?} is no address of a server: {why}; give one such as http://127.0.0.1:7700")]
+    #[error("{url:?} is not an address of a server: {why}; give one such as http://127.0.0.1:7700")]
     Url {
         /// What was given.
         url: String,
@@ -53,7 +53,7 @@ pub enum Error {
         /// The address.
         url: String,
     },
-    /// What was given is no token.
+    /// What was given is not a token.
     #[error(
         "a token has 1 to {limit} visible characters and no space, and this has not; `blindcore token` makes one"
     )]

@@ -42,7 +42,7 @@ impl Sink<'_> {
         match self {
             Sink::Memory(hint) => hint.push(&piece),
             Sink::File(pieces) => {
-                // Closed only by a writer that failed, and whoever waits for that one says why.
+                // Closed only by a writer that failed, and the one that waits for it says why.
                 let source = std::io::ErrorKind::BrokenPipe.into();
                 let gone = |_| Error::Cache { path: PathBuf::new(), source };
                 pieces.send(piece).await.map_err(gone)?;

@@ -60,7 +60,7 @@ pub enum ScoreError {
         /// What it said, which is not to be trusted with a terminal.
         why: String,
     },
-    /// The answer is no file of ciphertexts, or not under this key.
+    /// The answer is not a file of ciphertexts, or not under this key.
     #[error("the server's answer")]
     Answer(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The answer's scores are not one or several for each row.

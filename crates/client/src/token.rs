@@ -1,4 +1,4 @@
-//! What shows a server who asks.
+//! What identifies a client to a server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const MAX_TOKEN: usize = 512;
 pub struct Token(Arc<Zeroizing<String>>);
 
 impl Token {
-    /// A token as `blindcore token` printed it; spaces and line ends around it are no part of it.
+    /// A token as `blindcore token` printed it; spaces and line ends around it are not part of it.
     ///
     /// # Errors
     /// It is empty, over 512 characters, or has a space or what can't be seen.

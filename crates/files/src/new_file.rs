@@ -20,7 +20,7 @@ pub enum NewFileError {
         error: io::Error,
     },
     /// What is there is a folder, a pipe or a device.
-    #[error("{} is there already and is no ordinary file", path.display())]
+    #[error("{} is there already and is not an ordinary file", path.display())]
     NoFile {
         /// The file.
         path: PathBuf,

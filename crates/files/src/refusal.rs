@@ -79,7 +79,7 @@ pub fn remedy(error: &io::Error) -> &'static str {
         }
         io::ErrorKind::NotFound => "check the path",
         io::ErrorKind::AlreadyExists => "name another file",
-        io::ErrorKind::PermissionDenied => "check who may read and write there",
+        io::ErrorKind::PermissionDenied => "check the permissions there",
         io::ErrorKind::IsADirectory => "name a file, not a folder",
         io::ErrorKind::NotADirectory => "name a folder, not a file",
         _ => "check that disk",

@@ -86,7 +86,7 @@ pub enum Error {
     /// A keyword bucket can't be solved.
     #[error(
         "{keys} keys don't fit a bucket of {columns} columns after {tries} seeds, which is bad luck; try again, \
-         for keys are hashed anew each time"
+         because keys are hashed with another salt each time"
     )]
     Bucket {
         /// Keys in the bucket.

@@ -126,7 +126,7 @@ impl Index {
         Ok(Self { salt, seeds, geometry })
     }
 
-    /// Group, columns and fingerprint of a key's block, for whoever holds the table and has nothing to hide from it.
+    /// Group, columns and fingerprint of a key's block, for the table's holder, which has nothing to hide from it.
     #[must_use]
     pub fn locate(&self, key: &[u8], block: u32) -> (usize, [usize; ARITY], [u8; FINGERPRINT_BYTES]) {
         let hash = KeyHash::new(&self.salt, key).block(&self.salt, block);

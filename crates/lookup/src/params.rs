@@ -181,7 +181,7 @@ impl Params {
         self.scheme.get().preprocessing_shape(self, memory)
     }
 
-    /// Passes over operands that answer so many gathered queries, 1 to [`MAX_GATHER`].
+    /// Passes over operands that answer this many gathered queries, 1 to [`MAX_GATHER`].
     #[must_use]
     pub fn answering(&self, queries: usize) -> Vec<Run> {
         self.scheme.get().answering(&self.geometry, queries.clamp(1, MAX_GATHER))

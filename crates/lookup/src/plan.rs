@@ -27,7 +27,7 @@ impl SchemeChoice {
 /// The shortest blocks that records are cut into.
 const MIN_BLOCK_BYTES: usize = 2 << 10;
 
-/// A client fetches a hint once and asks so many queries of it, as far as choosing goes.
+/// A client fetches a hint once and asks this many queries of it, as far as choosing goes.
 pub const QUERIES_PER_HINT: u64 = 100;
 
 /// Bytes that a lookup moves: a query, an answer and its share of a hint that serves `queries` lookups, at least

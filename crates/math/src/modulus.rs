@@ -21,7 +21,7 @@ pub struct Prime {
     barrett: u128,
 }
 
-/// Why a number is no modulus.
+/// Why a number is not a modulus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ModulusError {
     /// Too large.

@@ -6,7 +6,7 @@ use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 /// n, the dimension of every learning-with-errors secret in blindcore.
 pub const LWE_DIMENSION: usize = 1024;
 
-/// The seed of a public matrix: the key of an AES-128 in counter mode. It is no secret, but nobody may choose
+/// The seed of a public matrix: the key of an AES-128 in counter mode. It is not secret, but nobody may choose
 /// it: callers take it from a hash of the parameters that it serves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Seed(pub [u8; 16]);
@@ -43,7 +43,7 @@ impl PublicMatrix {
     /// Writes the words of row `row` from column `first`, a multiple of 4, on to `out`.
     ///
     /// # Panics
-    /// `first` or the length of `out` is no multiple of 4, or they pass the row's end.
+    /// `first` or the length of `out` is not a multiple of 4, or they pass the row's end.
     pub fn part_of_row(&self, row: u64, first: usize, out: &mut [u32]) {
         assert!(first.is_multiple_of(4) && out.len().is_multiple_of(4) && first + out.len() <= LWE_DIMENSION);
         expand(&self.cipher, u128::from(row) * BLOCKS_PER_ROW as u128 + (first / 4) as u128, out);

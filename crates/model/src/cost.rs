@@ -257,7 +257,7 @@ impl Table {
         };
         let on_disk =
             |p: &Params| p.stored_operands().map(|o| o.bytes() as u64).sum::<u64>() + p.hint_bytes();
-        // Hints are read from their files when somebody asks.
+        // Hints are read from their files on request.
         let memory_bytes = parts().map(memory).sum::<u64>() + SERVER_BYTES;
         let disk_bytes =
             parts().map(on_disk).sum::<u64>() + roots + self.key_roots + records.geometry.groups as u64;

@@ -138,7 +138,7 @@ impl Plan {
                 bytes(c.bytes_anew)
             ),
             None if q.changed == 0.0 => "no row changes, so the hint of one epoch serves the next".into(),
-            None => "so many rows change that the database is best rebuilt in each epoch".into(),
+            None => "this many rows change that the database is best rebuilt in each epoch".into(),
         });
         notes
     }

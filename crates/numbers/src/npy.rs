@@ -37,7 +37,7 @@ pub(crate) fn read(mut reader: impl Read, len: u64, reading: &Reading) -> Result
     let mut start = [0; 8];
     take(&mut start)?;
     if &start[..6] != MAGIC {
-        return Err(reading.unfit("it is no NPY file: it doesn't start with \\x93NUMPY", SAVE_AGAIN));
+        return Err(reading.unfit("it is not an NPY file: it doesn't start with \\x93NUMPY", SAVE_AGAIN));
     }
     let (header_len, length_bytes) = match (start[6], start[7]) {
         (1, 0) => {
@@ -126,7 +126,7 @@ impl<R: Read> Elements<'_, R> {
         mut self,
         number: impl Fn([u8; N]) -> Result<T, Flaw>,
     ) -> Result<Vec<T>, Error> {
-        let mut values = Vec::with_capacity(self.count); // the file was found to hold so many
+        let mut values = Vec::with_capacity(self.count); // the file was found to hold this many
         let mut buffer = vec![[0; N]; self.count.min(8192)];
         while values.len() < self.count {
             let part = (self.count - values.len()).min(buffer.len());

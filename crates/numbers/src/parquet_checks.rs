@@ -303,7 +303,7 @@ impl CheckedPages {
         whole.then_some(())
     }
 
-    /// That so many values of the plain encoding are there.
+    /// That this many values of the plain encoding are there.
     fn check_plain(&self, values: &[u8], count: u64) -> Option<()> {
         if self.physical != Physical::BYTE_ARRAY {
             // Booleans take a bit, of which the decoder sees the end.
@@ -318,7 +318,7 @@ impl CheckedPages {
     }
 }
 
-/// How many of so many values are there and not null: levels of one bit, in runs and in packs of eight. Source: Apache
+/// How many of this many values are there and not null: levels of one bit, in runs and in packs of eight. Source: Apache
 /// Parquet's `Encodings.md`, "Run Length Encoding / Bit-Packing Hybrid".
 fn present(levels: &[u8], count: u64) -> Option<u64> {
     let mut rest = Thrift(levels); // the same integers
@@ -349,7 +349,7 @@ fn present(levels: &[u8], count: u64) -> Option<u64> {
     Some(there)
 }
 
-/// Reads so many values as differences in blocks: the values, and the bytes behind them. Source: Apache Parquet's `Encodings.md`, "Delta
+/// Reads this many values as differences in blocks: the values, and the bytes behind them. Source: Apache Parquet's `Encodings.md`, "Delta
 /// encoding".
 fn deltas(values: &[u8], count: u64) -> Option<(Deltas<'_>, &[u8])> {
     let mut rest = Thrift(values); // the same integers

@@ -111,7 +111,7 @@ impl Source {
         Self { columns: Some(columns), ..self }
     }
 
-    /// Reads at most so many numbers.
+    /// Reads at most this many numbers.
     #[must_use]
     pub fn with_limit(self, limit: usize) -> Self {
         Self { limit, ..self }
@@ -132,7 +132,7 @@ impl fmt::Display for Source {
 /// Reads numbers.
 ///
 /// # Errors
-/// The source can't be read, is not what its ending says, holds what is no finite number or more of them than
+/// The source can't be read, is not what its ending says, holds what is not a finite number or more of them than
 /// the limit, or lacks a column that is asked for.
 pub fn read(source: &Source) -> Result<Values, Error> {
     let origin = source.to_string();
@@ -159,7 +159,7 @@ pub fn read(source: &Source) -> Result<Values, Error> {
                 return Err(reading.io(io::ErrorKind::IsADirectory.into()));
             }
             if !metadata.is_file() && matches!(format, Format::Npy | Format::Parquet) {
-                let why = "it is no regular file, so its size isn't known";
+                let why = "it is not a regular file, so its size isn't known";
                 return Err(reading.unfit(why, "copy it to a file first"));
             }
             match format {

@@ -46,7 +46,7 @@ pub fn write(path: &Path, values: &Values, names: Option<&[String]>) -> Result<(
     let refused = |error| match error {
         NewFileError::Io { error, .. } => Error::Io { origin: origin.clone(), action: "written", error },
         NewFileError::NoFile { .. } => {
-            let why = "it is there already and is no regular file".to_owned();
+            let why = "it is there already and is not a regular file".to_owned();
             Error::Unfit { origin: origin.clone(), why, remedy: "name a file" }
         }
         other => Error::New(other),

@@ -40,7 +40,7 @@ pub enum Error {
     },
     /// The server has another table than is trusted. Nothing was asked of it.
     #[error(
-        "table {table} is refused: {why}; ask whoever publishes the table for its digest, and another server if this one \
+        "table {table} is refused: {why}; ask the table's publisher for its digest, and another server if this one \
          has an older table"
     )]
     Untrusted {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::labels::{Fresh, decode};
 use blindcore_units::bytes;
 
-/// Bytes a second between boards: a network of 10 Gbit/s.
+/// Bytes per second between boards: a network of 10 Gbit/s.
 const NETWORK: f64 = 1.25e9;
 
 /// What several boards took, and one.

@@ -72,7 +72,7 @@ impl Drawn {
     }
 }
 
-/// n^2 of so many bits, n the product of the two largest primes of a quarter of them: 2^1024 - 105 and - 179, 2^512 - 569
+/// n^2 of this many bits, n the product of the two largest primes of a quarter of them: 2^1024 - 105 and - 179, 2^512 - 569
 /// and - 629, 2^256 - 189 and - 357. The same residues each time, and nothing to keep secret.
 fn modulus(bits: usize) -> anyhow::Result<Arc<Modulus>> {
     let (a, b) = match bits {
@@ -99,7 +99,7 @@ fn numbers(modulus: &Modulus, count: usize) -> Numbers {
     numbers
 }
 
-/// Weights of 8 bits, of each of which so many bits are zero; or random ones.
+/// Weights of 8 bits, of each of which this many bits are zero; or random ones.
 #[derive(Clone, Copy, PartialEq)]
 enum Weights {
     Zeros(u32),
@@ -126,7 +126,7 @@ impl Weights {
 /// What is weighed.
 #[derive(Clone, Copy, PartialEq)]
 enum Layer {
-    /// One row of so many terms, for so many outputs.
+    /// One row of this many terms, for this many outputs.
     Row(usize, usize),
     /// Sixteen kernels of 3 x 3 over an image of 4 channels, 5 x 5.
     Image,
@@ -144,12 +144,12 @@ impl Layer {
 /// Something that is simulated.
 #[derive(Clone, Copy, PartialEq)]
 enum Job {
-    /// Powers of so many bases by exponents of 256 bits, the shortest of basic operations (Fig. 15.4.7), on one chip or
+    /// Powers of this many bases by exponents of 256 bits, the shortest of basic operations (Fig. 15.4.7), on one chip or
     /// the card.
     Powers { bits: usize, bases: usize, card: bool },
-    /// Inversions of so many numbers.
+    /// Inversions of this many numbers.
     Inverses(usize),
-    /// A layer on so many chips of so many elements; `links` with the paper's bandwidths.
+    /// A layer on this many chips of this many elements; `links` with the paper's bandwidths.
     Weighing {
         layer: Layer,
         weights: Weights,

@@ -205,7 +205,7 @@ fn synthesised(folder: Option<&Path>) -> anyhow::Result<Vec<Line>> {
             let text = std::fs::read_to_string(&path)
                 .with_context(|| format!("{} can't be read", path.display()))?;
             let value: Value = serde_json::from_str(&text).with_context(|| {
-                format!("{} is no JSON; delete it or run `make -C hw syn` again", path.display())
+                format!("{} is not JSON; delete it or run `make -C hw syn` again", path.display())
             })?;
             files.insert(path, value);
         }

@@ -151,7 +151,7 @@ struct Line {
 
 /// A table of the paper: its lines by problem.
 struct PaperTable {
-    /// As the paper counts it; 0 for what is no table of it.
+    /// As the paper counts it; 0 for what is not a table of it.
     number: u32,
     title: &'static str,
     note: &'static str,
@@ -173,7 +173,7 @@ fn base(ands: usize, xors: Option<usize>) -> Settings {
     }
 }
 
-/// Tables 9 and 10: so many cells of each kind, the link at 300 MHz.
+/// Tables 9 and 10: this many cells of each kind, the link at 300 MHz.
 fn even(cells: usize, registers: Registers) -> Settings {
     Settings { cells: Cells { ands: cells, xors: Some(cells) }, registers, ..Settings::PAPER }
 }
@@ -201,7 +201,7 @@ struct RowJobs {
     beside: Option<[usize; 3]>,
 }
 
-/// Millions of ANDs a second (section 4.3).
+/// Millions of ANDs per second (section 4.3).
 const RATES: [(&str, f64); 2] = [("matmul10x10x4", 0.67), ("matmul20x20x4", 0.75)];
 /// Cells of each kind (Table 9).
 const CELLS: [usize; 3] = [5, 10, 15];
@@ -331,7 +331,7 @@ impl Tables {
                 },
             ])
         });
-        // Section 4.3: rates of ANDs, from which it has the bits a second.
+        // Section 4.3: rates of ANDs, from which it has the bits per second.
         let bandwidth = rows(&|of| {
             let (name, paper) = RATES.into_iter().find(|(name, _)| of.row.name == *name)?;
             let best = of.best?;

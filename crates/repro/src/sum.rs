@@ -75,7 +75,7 @@ fn check_size(task: &Task) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Weights of `bits` bits of which each is zero in so many of a hundred cases.
+/// Weights of `bits` bits of which each is zero in this many of a hundred cases.
 fn random_weights(count: usize, bits: u32, zeros: u8) -> anyhow::Result<Vec<i64>> {
     let mut drawn = vec![0u8; 4 * count * bits as usize];
     fill(&mut drawn)?;

@@ -67,7 +67,9 @@ impl Tokens {
                 return fail(format!("{name} is there already; name each token once"));
             }
             if !digests.insert(digest) {
-                return fail(format!("the token of {name} is somebody else's already; make one for each"));
+                return fail(format!(
+                    "the token of {name} belongs to another name already; make one for each"
+                ));
             }
             if tokens.len() == MAX_TOKENS {
                 return fail(format!("there are over {MAX_TOKENS} tokens; serve the rest elsewhere"));
@@ -235,7 +237,7 @@ mod tests {
             (format!("{ada}\nbob {}", "g".repeat(64)), 2, "not a digest"),
             (format!("{ada}\nbob abc"), 2, "not a digest"),
             (format!("{ada}\n{ada}"), 2, "ada is there already"),
-            (format!("{ada}\n{}", ada.replace("ada", "eve")), 2, "somebody else's"),
+            (format!("{ada}\n{}", ada.replace("ada", "eve")), 2, "belongs to another name"),
             (ada.replace("ada", &long), 1, "1 to 64"),
             (ada.replace("ada", "a/b"), 1, "1 to 64"),
         ] {

@@ -161,7 +161,7 @@ struct Shared {
     wake: Condvar,
     capacity: usize,
     counters: Arc<PartCounters>,
-    /// Whether the last pass did.
+    /// Whether the last pass failed.
     failed: AtomicBool,
 }
 
@@ -525,7 +525,7 @@ mod tests {
         let rig = Rig::new(2, 10);
         let first = rig.ask("x").unwrap();
         assert_eq!(rig.seen.recv().unwrap(), b"x");
-        // All places are taken by one, who has the pass to come too.
+        // One client has all places, and the pass to come too.
         let greedy: Vec<_> = ["ab", "cd", "ef", "gh", "ij"].map(|q| rig.ask_as(1, q).unwrap()).into();
         assert_eq!(rig.ask_as(1, "k").err().unwrap().reason, Reason::Busy);
         let two = rig.ask_as(2, "123").unwrap();

@@ -390,7 +390,7 @@ mod tests {
         let _third = one.ask(8).unwrap();
         drop(second);
         let refused = one.ask(2).map(|_| ());
-        assert!(refused.is_ok(), "18 of 20 are taken, and who has some left gets all that it asks for");
+        assert!(refused.is_ok(), "18 of 20 are taken, and a client with some left gets all that it asks for");
         let refused = one.ask(1).err().unwrap().status().message().to_owned();
         assert!(refused.contains("its 20 queries a minute"), "{refused}");
         assert!(clients.get(id(2)).ask(10).is_ok(), "others have their own");

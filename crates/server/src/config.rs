@@ -53,7 +53,7 @@ pub struct Config {
     pub request_timeout: Duration,
     /// How long a connection may stand still, or a client not read what it asked for.
     pub idle_timeout: Duration,
-    /// How long an epoch that is not the newest is kept after somebody last asked for it.
+    /// How long an epoch that is not the newest is kept after it was last asked for.
     pub epoch_linger: Duration,
     /// The most epochs of a table that are kept beside the newest.
     pub old_epochs: usize,

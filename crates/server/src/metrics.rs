@@ -63,7 +63,7 @@ async fn scrape(Extract(registry): Extract<Arc<Registry>>) -> Response {
     ([(CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], out).into_response()
 }
 
-/// The server's own counters, written when somebody asks for them.
+/// The server's own counters, written when they are scraped.
 struct Collected(Arc<State>);
 
 impl fmt::Debug for Collected {

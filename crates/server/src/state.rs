@@ -81,7 +81,7 @@ pub(crate) struct HostedTable {
     pub(crate) description: TableDescription,
     /// Those of the base are shared by all epochs over it.
     parts: BTreeMap<PartKind, Arc<HostedPart>>,
-    /// When somebody last asked for it, in milliseconds since the start.
+    /// When it was last asked for, in milliseconds since the start.
     last_used: AtomicU64,
 }
 
@@ -109,7 +109,7 @@ impl HostedTable {
     }
 }
 
-/// A table at all its epochs that somebody may still ask for.
+/// A table at all its epochs that may still be asked for.
 struct Hosted {
     /// The newest first.
     epochs: Vec<Arc<HostedTable>>,
@@ -168,7 +168,7 @@ impl State {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Hosted>> {
-        // Whoever writes leaves it whole at every step.
+        // A writer leaves it whole at every step.
         self.tables.read().unwrap_or_else(PoisonError::into_inner)
     }
 

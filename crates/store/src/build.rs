@@ -50,7 +50,7 @@ pub struct BuildOptions {
     pub scheme: SchemeChoice,
     /// Whether clients can tell a wrong answer.
     pub proofs: ProofChoice,
-    /// Who signs it.
+    /// Its signer.
     pub sign: Option<SigningKey>,
     /// Whether a table with keys can also be read by index, through a directory of its keys.
     pub directory: bool,
@@ -100,7 +100,7 @@ pub(crate) const MAX_LONG_RECORD_BYTES: usize = MAX_ROW_BYTES + (64 << 10);
 const MAX_SOLVERS: usize = 8;
 /// Bytes of the groups that are collected, solved and written at a time, unless one is larger.
 const ROUND_BYTES: usize = 192 << 20;
-/// Bytes of memory for a pass over a matrix that makes its hint, for a matrix of up to so many times as much; of a larger
+/// Bytes of memory for a pass over a matrix that makes its hint, for a matrix of up to this many times as much; of a larger
 /// one it's a share.
 const HINT_BYTES: u64 = 256 << 20;
 const HINT_SHARE: u64 = 16;
@@ -187,7 +187,7 @@ pub fn build(options: &BuildOptions, device: &Device, watch: Watch<'_>) -> Resul
     Ok(manifest)
 }
 
-/// A manifest with a signature, where somebody signs. Its files lie in this folder.
+/// A manifest, with a signature where there is a signer. Its files lie in this folder.
 pub(crate) fn signed(
     dir: &Path,
     manifest: Manifest,
@@ -203,7 +203,7 @@ pub(crate) fn as_records_do(proofs: bool) -> ProofChoice {
     if proofs { ProofChoice::With } else { ProofChoice::Without }
 }
 
-/// The parameters of records by key, each a fingerprint and at least so many bytes, and the depth of their proofs.
+/// The parameters of records by key, each a fingerprint and at least this many bytes, and the depth of their proofs.
 pub(crate) fn plan_keyed(
     records: &mut ExternalSort,
     least: usize,
@@ -394,7 +394,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// Chunks of proofs that so many slots in a group make.
+    /// Chunks of proofs that this many slots in a group make.
     fn chunks(&self, slots: usize) -> usize {
         self.depth.map_or(0, |depth| slots.div_ceil(1 << depth))
     }
@@ -449,7 +449,7 @@ impl Build<'_> {
         let mut roots = self.scratch(NODE_BYTES * most as usize)?;
         let (mut chunks, mut sealed) = (0, 0);
         for start in (0..groups + 2 * round).step_by(round) {
-            // The groups of the round that started so many rounds ago.
+            // The groups of the round that started this many rounds ago.
             let ago = |rounds: usize| {
                 let first = start.saturating_sub(rounds * round);
                 let len = if start < rounds * round { 0 } else { round.min(groups.saturating_sub(first)) };

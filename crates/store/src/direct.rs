@@ -203,7 +203,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads this many bytes at a time, but for the rest of a block, and as many ahead.
+    /// Reads this many bytes at a time, except for the rest of a block, and as many ahead.
     pub(crate) fn new(mut file: File, bytes: usize, ahead: &Ahead) -> io::Result<Self> {
         file.seek(SeekFrom::Start(0))?;
         let buffer = || MmapMut::map_anon(bytes.next_multiple_of(BLOCK));

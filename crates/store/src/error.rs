@@ -63,7 +63,7 @@ pub enum StoreError {
     /// The table as a whole is unfit.
     #[error("{0}")]
     Unfit(String),
-    /// Somebody asked to stop.
+    /// A stop was requested.
     #[error("interrupted; nothing was kept")]
     Interrupted,
     /// The source refuses.
@@ -89,7 +89,7 @@ fn remedy(error: &io::Error) -> &'static str {
             "free space there or choose another disk"
         }
         io::ErrorKind::NotFound => "check the path; if it is a file of a database, build the database again",
-        io::ErrorKind::PermissionDenied => "check who may read and write there",
+        io::ErrorKind::PermissionDenied => "check the permissions there",
         io::ErrorKind::NotADirectory => "name a folder, not a file",
         _ => "check that disk",
     }

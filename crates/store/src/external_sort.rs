@@ -177,7 +177,7 @@ impl ExternalSort {
         self.max_payload
     }
 
-    /// Entries of a counted sort in the fullest of so many groups, by hash: see [`KeyHash::group`].
+    /// Entries of a counted sort in the fullest of this many groups, by hash: see [`KeyHash::group`].
     pub(crate) fn fullest(&mut self, groups: usize) -> Result<usize, ExternalSortError> {
         self.settle()?;
         let mut loads = vec![0usize; groups];

@@ -38,13 +38,13 @@ impl Folder {
                 Err(_) => {
                     let out = out.display();
                     return Err(StoreError::Unfit(format!(
-                        "{out} is no database, so --force won't replace it"
+                        "{out} is not a database, so --force won't replace it"
                     )));
                 }
             }
             if let Some(other) = foreign_file(out) {
                 return Err(StoreError::Unfit(format!(
-                    "{} holds {other:?}, which is no file of a database, so --force won't replace it; move it away",
+                    "{} holds {other:?}, which is not a file of a database, so --force won't replace it; move it away",
                     out.display()
                 )));
             }
@@ -73,7 +73,7 @@ impl Folder {
         self.work.path()
     }
 
-    /// Puts the folder where it belongs. Whoever looks sees the database that was there before or the new one,
+    /// Puts the folder where it belongs. A reader sees the database that was there before or the new one,
     /// and one of them whenever this process ends; where the system can't exchange two folders in one step there
     /// is a moment between.
     pub(crate) fn publish(self) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! A hint in its file, read piece by piece for whoever asks.
+//! A hint in its file, read piece by piece on request.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -150,7 +150,7 @@ mod tests {
         writer.write(&noise).unwrap();
         let (_, header) = writer.finish().unwrap();
         let good = std::fs::read(&path).unwrap();
-        // Into the same file, as whoever copies over it does.
+        // Into the same file, as a copy over it does.
         let write = |bytes: &[u8]| {
             let mut file = File::options().write(true).truncate(true).open(&path).unwrap();
             file.write_all(bytes).unwrap();

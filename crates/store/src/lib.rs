@@ -42,6 +42,7 @@
 
 mod bucket;
 mod build;
+mod describe;
 mod direct;
 mod error;
 pub mod external_sort;

@@ -53,7 +53,7 @@ pub struct Manifest {
     /// How far a source that is followed was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow: Option<Follow>,
-    /// Who says that this is their table, if somebody does.
+    /// The signer of this table, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,
     /// BLAKE3 of this manifest with an empty checksum, in hexadecimal.
@@ -222,7 +222,7 @@ impl Manifest {
                 return Err(StoreError::NoDatabase { path: dir.into() });
             }
             Err(e) => return Err(StoreError::io(&path, "read", e)),
-            Ok(m) if !m.is_file() => return Err(damaged("it is no ordinary file".into())),
+            Ok(m) if !m.is_file() => return Err(damaged("it is not an ordinary file".into())),
             Ok(m) if m.len() > MAX_BYTES => {
                 return Err(damaged(format!("it has {} bytes, over the limit of {MAX_BYTES}", m.len())));
             }
@@ -259,11 +259,13 @@ impl Manifest {
             magic: String,
             version: u32,
         }
-        let no_manifest = |e: serde_json::Error| format!("it is no manifest: {e}");
+        let no_manifest = |e: serde_json::Error| format!("it is not a manifest: {e}");
         let start: Start = serde_json::from_slice(json).map_err(no_manifest)?;
         if start.magic != MAGIC {
             let got = start.magic;
-            return Err(format!("its magic is {got:?} and not {MAGIC:?}: it is no blindcore manifest").into());
+            return Err(
+                format!("its magic is {got:?} and not {MAGIC:?}: it is not a blindcore manifest").into()
+            );
         }
         if !(1..=VERSION).contains(&start.version) {
             let got = start.version;

@@ -81,7 +81,7 @@ impl Header {
     /// Reads a header, or says what is wrong with it.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, String> {
         let header = LAYOUT.check(bytes).map_err(|error| match error {
-            HeaderError::Magic { .. } => "it is no blindcore file".into(),
+            HeaderError::Magic { .. } => "it is not a blindcore file".into(),
             HeaderError::Short { .. } => "it is shorter than its header".into(),
             HeaderError::Version { .. } => error.to_string(),
         })?;
@@ -180,7 +180,7 @@ pub(crate) fn open(path: &Path, expected: &Header) -> Result<SharedBytes, StoreE
 pub(crate) fn open_file(path: &Path, expected: &Header) -> Result<File, StoreError> {
     let io = |e| StoreError::io(path, "read", e);
     if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(StoreError::Damaged { path: path.into(), why: "it is no ordinary file".into() });
+        return Err(StoreError::Damaged { path: path.into(), why: "it is not an ordinary file".into() });
     }
     let mut file = File::open(path).map_err(io)?;
     let len = file.metadata().map_err(io)?.len();

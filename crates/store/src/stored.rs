@@ -57,11 +57,11 @@ pub struct StoredPart {
     sums: Option<(SharedBytes, PathBuf, Header)>,
 }
 
-/// What a record holds, read as far as somebody takes it: what it begins with lies in few of a file's pages, all of it in
+/// What a record holds, read as far as it is taken: what it begins with lies in few of a file's pages, all of it in
 /// many. A tile that doesn't fit its checksum is an error.
 type RecordBytes<'a> = Box<dyn Iterator<Item = Result<u8, StoreError>> + 'a>;
 
-/// A file of a database, for whoever wants all that is in it.
+/// A file of a database, to be read whole.
 #[derive(Clone, Copy)]
 pub struct Payload<'a> {
     path: &'a Path,
@@ -368,7 +368,7 @@ impl Stored {
     }
 
     /// The record of a key, or of a row's number in 8 bytes, little-endian, in a table without keys, perhaps with
-    /// zeros behind it: for whoever holds the table and has nothing to hide from it.
+    /// zeros behind it: for the table's holder, which has nothing to hide from it.
     ///
     /// # Errors
     /// As [`Stored::description`]; or what was read of it is damaged.
@@ -558,7 +558,7 @@ mod tests {
     use super::*;
     use crate::{BuildOptions, SourceSpec, UpdateOptions, build, update};
 
-    /// Databases of versions 1 and 2: whoever reads them compares with what they have, and finds what is damaged.
+    /// Databases of versions 1 and 2: their readers compare with what they have, and find what is damaged.
     #[test]
     fn databases_without_checksums_of_tiles_are_read_and_checked() {
         let dir = tempfile::tempdir().unwrap();

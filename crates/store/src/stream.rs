@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A piece is whole stripes, so that the device computes it as it comes; its buffer is read into again at once. Reads
-//! go through io_uring and past the page cache, several at a time, so that the disk never waits for who computes;
+//! go through io_uring and past the page cache, several at a time, so that the disk never waits for the processor;
 //! where a kernel, a container or a file system doesn't allow one or the other, threads read, or through the
 //! cache ([`Streamed::reader`] says which).
 
@@ -156,7 +156,7 @@ impl Streamed {
             let has = file.metadata().map_err(|e| StoreError::io(&path, "read", e))?.len();
             if len == 0 || len % stripe as u64 != 0 || has < bytes.end {
                 let why = format!(
-                    "bytes {} to {} of its {has} are no stripes of {stripe} bytes",
+                    "bytes {} to {} of its {has} are not stripes of {stripe} bytes",
                     bytes.start, bytes.end
                 );
                 return Err(StoreError::Damaged { path, why });
@@ -396,7 +396,7 @@ pub(crate) trait Queue: Send {
     fn flying(&self) -> usize;
 }
 
-/// A queue for so many reads at a time, and what it is.
+/// A queue for this many reads at a time, and what it is.
 fn queue(reads: usize, uring: bool) -> (Box<dyn Queue>, String) {
     let mut why = String::new();
     #[cfg(target_os = "linux")]

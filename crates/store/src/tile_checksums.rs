@@ -2,7 +2,7 @@
 //! the checksum of a whole shard would have it read all of it.
 //!
 //! They are CRC-32s (IEEE 802.3) of 1024 bytes each, little-endian, in the order of the tiles: up to three flipped bits of a
-//! tile are always found, whatever else with a chance of 2^-32 to be missed. Who may write the shards may write these
+//! tile are always found, whatever else with a chance of 2^-32 to be missed. A writer of the shards can write these
 //! too: they are against disks, not against people.
 
 use std::fs::File;
@@ -15,7 +15,7 @@ pub(crate) const TILE: usize = 1024;
 /// Bytes of a checksum.
 const SUM: usize = 4;
 
-/// Bytes of the checksums of so many bytes of tiles.
+/// Bytes of the checksums of this many bytes of tiles.
 pub(crate) const fn bytes(of: u64) -> u64 {
     of / TILE as u64 * SUM as u64
 }
@@ -31,7 +31,7 @@ pub(crate) fn fit(sums: &[u8], first: usize, tiles: &[u8]) -> bool {
     tiles.len() <= sums.len() * TILE && tiles.chunks(TILE).zip(sums).all(|(tile, s)| *s == sum(tile))
 }
 
-/// Reads the checksums of files of so many bytes of tiles each, which follow one another; also gives their BLAKE3.
+/// Reads the checksums of files of this many bytes of tiles each, which follow one another; also gives their BLAKE3.
 pub(crate) fn read(
     file: &mut File,
     files: impl Iterator<Item = u64>,

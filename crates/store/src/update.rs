@@ -41,7 +41,7 @@ pub struct UpdateOptions {
     pub changes: SourceSpec,
     /// A column of the source that only grows: rows below what an update before this one saw are not asked for.
     pub follow: Option<String>,
-    /// Who signs the new epoch.
+    /// The new epoch's signer.
     pub sign: Option<SigningKey>,
     /// Bytes of memory for sorting.
     pub memory: usize,
@@ -197,7 +197,7 @@ fn sweep(dir: &Path, manifest: &Manifest) {
     }
 }
 
-/// Moves the new files beside the others, signs the manifest if somebody does, and replaces the one before.
+/// Moves the new files beside the others, signs the manifest if there is a signer, and replaces the one before.
 fn publish(
     dir: &Path,
     work: &Path,
@@ -410,7 +410,7 @@ impl<'a> Rows<'a> {
             Some(Value::Text(text)) => {
                 return Err(format!("its {CHANGE_COLUMN} is {}; write set or remove", short(text)));
             }
-            Some(_) => return Err(format!("its {CHANGE_COLUMN} is no text; write set or remove")),
+            Some(_) => return Err(format!("its {CHANGE_COLUMN} is not text; write set or remove")),
         };
         let record = if remove {
             None

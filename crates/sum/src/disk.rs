@@ -205,7 +205,7 @@ pub fn open(path: &Path) -> Result<file::Reader<BufReader<File>>, DiskError> {
 /// Reads the ciphertexts of python-paillier.
 ///
 /// # Errors
-/// The file can't be read, or a line is no ciphertext under this key.
+/// The file can't be read, or a line is not a ciphertext under this key.
 pub fn read_phe(path: &Path, key: &PublicKey) -> Result<phe::Ciphertexts, DiskError> {
     let input = File::open(path).map_err(io_of(path))?;
     phe::Ciphertexts::read(key, BufReader::new(input)).map_err(phe_of(path))

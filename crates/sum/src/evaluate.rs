@@ -1,6 +1,6 @@
 //! Sums, products with plaintexts, dot products, matrices and convolutions of encrypted numbers.
 //!
-//! Whoever evaluates has the public key alone. Every operation first works out a bound on its result from those of
+//! The evaluator has the public key alone. Every operation first works out a bound on its result from those of
 //! its operands and refuses what could wrap, before anything is computed. Bounds and exponents travel with results
 //! and are public: that of a dot product shows the largest sum of magnitudes of weights; [`Ciphertexts::loosen`]
 //! hides it.
@@ -330,7 +330,7 @@ impl Evaluator {
     }
 
     /// [`Evaluator::dot`] or [`Evaluator::matrix_vector`], whichever the weights are for, rerandomised and a block of at
-    /// most `results` results at a time: for whoever sends them on as they come, and may have to stop. What the result is
+    /// most `results` results at a time: for callers that send them on as they come, and may have to stop. What the result is
     /// of comes first; the blocks are canonical ciphertexts, in order.
     ///
     /// # Errors

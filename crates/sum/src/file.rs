@@ -64,7 +64,7 @@ const KEY_BITS: RangeInclusive<u64> = 64..=4096;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Not such a file.
-    #[error("it starts with {0:02x?} and not with {magic:02x?}: it is no file of ciphertexts", magic = LAYOUT.magic)]
+    #[error("it starts with {0:02x?} and not with {magic:02x?}: it is not a file of ciphertexts", magic = LAYOUT.magic)]
     Magic([u8; 8]),
     /// Of a version that is not known.
     #[error("it has version {0} where {known} is known; update blindcore", known = LAYOUT.version)]

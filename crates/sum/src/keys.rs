@@ -36,7 +36,7 @@ pub enum Error {
         /// What is wrong, never a secret number.
         why: &'static str,
     },
-    /// Bytes that are no key.
+    /// Bytes that are not a key.
     #[error("these bytes are no {what}: {why}")]
     Bytes {
         /// Which key was expected.
@@ -81,7 +81,7 @@ impl KeySize {
     }
 }
 
-/// How a key encrypts. Keys of one mode are no keys of another: the mode is in a key's bytes and in its name.
+/// How a key encrypts. Keys of one mode are not keys of another: the mode is in a key's bytes and in its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -660,11 +660,13 @@ fn opened(
         Err(HeaderError::Version { got, want }) => {
             return refuse(format!("version {got} where {want} is read; use a newer blindcore"));
         }
-        Err(HeaderError::Short { got, .. }) => return refuse(format!("{got} bytes are no length of one")),
+        Err(HeaderError::Short { got, .. }) => {
+            return refuse(format!("{got} bytes are not the length of one"));
+        }
     };
     let words = bytes.len().checked_sub(layout.bytes + DIGEST);
     if words.is_none_or(|n| !n.is_multiple_of(8)) || bytes.len() > MAX_BYTES {
-        return refuse(format!("{} bytes are no length of one", bytes.len()));
+        return refuse(format!("{} bytes are not the length of one", bytes.len()));
     }
     let Some(body) = Seal::Plain.open(bytes) else {
         return refuse("they are damaged: their hash is another".into());

@@ -25,12 +25,12 @@
 //! let device = Cpu::open("cpu")?;
 //! let secret = SecretKey::generate(KeySize::test_only(512)?, Mode::ShortExponent)?; // 3072 for use
 //!
-//! // Whoever has the numbers encrypts them, each of at most 8 bits.
+//! // The owner of the numbers encrypts them, each of at most 8 bits.
 //! let evaluator = Evaluator::new(secret.public(), &device)?;
 //! let plaintexts = Plaintexts::integers(secret.public(), &[3, -4, 5], Encoding::integers(8)?)?;
 //! let encrypted = Ciphertexts::encrypt(evaluator.encryptor(), &plaintexts)?;
 //!
-//! // Whoever has the weights never sees the numbers; what goes back is rerandomised.
+//! // The evaluator has the weights and never sees the numbers; what goes back is rerandomised.
 //! let score = evaluator.dot(&encrypted, &Weights::integers(&[10i64, 20, 30][..]))?;
 //! let score = evaluator.rerandomise(&score)?;
 //!

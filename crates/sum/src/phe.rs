@@ -48,11 +48,11 @@ pub enum Error {
     Json {
         /// A key, or which line.
         what: String,
-        /// What the parser says; never what stands there, for it may be secret.
+        /// What the parser says; never what stands there, because it may be secret.
         why: String,
     },
     /// A member with a value that is not phe's.
-    #[error("{what} has {member} {got:?} where phe writes {want:?}; it is no Paillier key of phe's")]
+    #[error("{what} has {member} {got:?} where phe writes {want:?}; it is not a Paillier key of phe's")]
     Member {
         /// Which key.
         what: &'static str,
@@ -81,7 +81,7 @@ pub enum Error {
         /// The limit in bytes.
         limit: usize,
     },
-    /// Numbers that are no key.
+    /// Numbers that are not a key.
     #[error("the private key is not its public key's: {0}")]
     Mismatch(&'static str),
     /// Something that phe has no form for.
@@ -149,7 +149,7 @@ fn public_n(jwk: &PublicJwk<'_>) -> Result<BoxedUint, Error> {
 /// Reads a private key; of phe's older form with `lambda`, the primes are found from it.
 ///
 /// # Errors
-/// It is not phe's JSON, its numbers don't belong together, or it is no key that is allowed.
+/// It is not phe's JSON, its numbers don't belong together, or it is not a key that is allowed.
 pub fn secret_key(json: &[u8]) -> Result<SecretKey, Error> {
     let what = "the private key";
     check_length(what, json.len(), MAX_KEY_BYTES)?;
@@ -426,7 +426,7 @@ fn ciphertext(what: &str, words: usize, json: &[u8]) -> Result<(Vec<u64>, i32), 
     let line: Line<'_> = parse(what, json)?;
     let refuse = |why: String| Error::Number { what: what.into(), member: "v", why };
     if line.v.is_empty() || !line.v.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(refuse("is no decimal number".into()));
+        return Err(refuse("is not a decimal number".into()));
     }
     let too_long = || refuse(format!("has over the {} bits of a ciphertext under this key", 64 * words));
     let significant = line.v.trim_start_matches('0');
@@ -452,7 +452,7 @@ fn ciphertext(what: &str, words: usize, json: &[u8]) -> Result<(Vec<u64>, i32), 
     Ok((number, check_exponent(line.e)?))
 }
 
-/// Decimal digits that a number of so many words may have.
+/// Decimal digits that a number of this many words may have.
 fn digits(words: usize) -> usize {
     // log10 2^64 is below 19.266.
     words * 19_266 / 1000 + 1
@@ -492,7 +492,7 @@ fn number(what: &str, member: &'static str, text: &str) -> Result<BoxedUint, Err
         return Err(refuse(format!("has over {} bits", 8 * MAX_N_BYTES)));
     }
     if text.is_empty() || text.len() % 4 == 1 {
-        return Err(refuse("is no number in base64url".into()));
+        return Err(refuse("is not a number in base64url".into()));
     }
     let mut bytes = Zeroizing::new(Vec::with_capacity(text.len()));
     let (mut bits, mut count) = (0u32, 0);

@@ -26,8 +26,8 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
-    /// A number that is no ciphertext of this key.
-    #[error("number {position} of {count} is no ciphertext under this key: {why}")]
+    /// A number that is not a ciphertext of this key.
+    #[error("number {position} of {count} is not a ciphertext under this key: {why}")]
     Ciphertext {
         /// Which.
         position: usize,
@@ -360,7 +360,7 @@ impl Decryptor {
         let (log_p, good_p) = self.p.logarithms(ciphertexts, &all)?;
         let (log_q, good_q) = self.q.logarithms(ciphertexts, &all)?;
         if !bool::from(good_p & good_q) {
-            // A number with a factor of n has no logarithm: that is no fault, and shows from what is public.
+            // A number with a factor of n has no logarithm: that is not a fault, and shows from what is public.
             return Err(self.no_ciphertext(ciphertexts).unwrap_or(Error::Fault));
         }
         let (of_p, of_q) = (self.p.plaintexts(&log_p)?, self.q.plaintexts(&log_q)?);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::PartKind;
 use crate::table::{MAX_COLUMN_NAME_BYTES, MAX_NAME_BYTES, MAX_VALUE_COLUMNS, PROTOCOL_VERSION};
 
-/// Why a description is no table.
+/// Why a description is not a table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {

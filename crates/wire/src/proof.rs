@@ -11,7 +11,7 @@
 //! slot, so nothing more is asked for and a server can't see what a check came to.
 //!
 //! Nodes are BLAKE3 under a key for leaves and one for inner nodes, cut to [`NODE_BYTES`]. Each is bound to its place in
-//! the table, so that a wrong slot has one node to hit: 2^128 tries. Whoever *writes* rows might make two of the same
+//! the table, so that a wrong slot has one node to hit: 2^128 tries. The writer of rows might make two of the same
 //! node by 2^64 tries; in keyed tables not even that, for what a leaf begins with depends on a salt that is drawn when
 //! the table is built.
 
@@ -107,7 +107,7 @@ pub fn depth_for(rows: u64, hint_bytes: u64) -> u8 {
     (0..MAX_DEPTH).find(|depth| roots(*depth) <= hint_bytes / 4).unwrap_or(MAX_DEPTH)
 }
 
-/// Bytes of the roots of so many slots: exact where they lie one after another, and in keyed tables as they come to be
+/// Bytes of the roots of this many slots: exact where they lie one after another, and in keyed tables as they come to be
 /// in the mean.
 #[must_use]
 pub fn planned_root_bytes(rows: u64, params: &Params, keyed: bool, depth: u8) -> u64 {

@@ -464,7 +464,7 @@ fn some_blocks(said: Option<u32>) -> Result<u32, TableError> {
 }
 
 /// Where the keys of a part of keyword slots lie, if its sizes can be such a part's: a slot holds a fingerprint,
-/// so many bytes more, and at least one of a record.
+/// this many bytes more, and at least one of a record.
 fn keyed_index(
     kind: PartKind,
     part: &PartDescription,

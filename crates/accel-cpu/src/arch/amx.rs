@@ -39,7 +39,7 @@ pub(crate) fn check() -> Result<(), &'static str> {
     }
     // SAFETY: the call takes two numbers and no pointer.
     let ask = || unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) } == 0;
-    if *GRANTED.get_or_init(ask) { Ok(()) } else { Err("leave from the system to use AMX tiles") }
+    if *GRANTED.get_or_init(ask) { Ok(()) } else { Err("the system's permission to use AMX tiles") }
 }
 
 fn pack(queries: &[&[u32]]) -> Vec<u8> {

@@ -95,7 +95,7 @@ fn words<const METHOD: usize, const BYTES: usize>(block: &Block<'_>, sums: &mut 
     }
 }
 
-/// One block, `REGISTERS` registers wide at a time, whose accumulators are split after so many lines as they
+/// One block, `REGISTERS` registers wide at a time, whose accumulators are split after this many lines as they
 /// hold, `block.capacity`.
 ///
 /// In: residues of the method's modulus. Out: exact sums (modulo 2^64 for those that may wrap), added in

@@ -35,7 +35,7 @@ const fn accumulators(method: usize) -> usize {
 // A product adds at most 3 * 2^52 to an accumulator (the middle one of two limbs): a block never overflows.
 const _: () = assert!((MAX_LINES as u64) < u64::MAX / (3 << LIMB));
 
-/// The kernel for a modulus and so many products a sum.
+/// The kernel for a modulus and this many products a sum.
 pub(crate) fn kernel(modulus: Modulus, depth: usize) -> Kernel {
     let reduce = reduction(modulus, depth);
     let kernel = |weights, block| Kernel { weights, capacity: MAX_LINES, block, reduce };

@@ -44,9 +44,9 @@ const INVERT: f64 = 400.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     BitSerial,
-    /// Signed digits of so many bits.
+    /// Signed digits of this many bits.
     Buckets(u32),
-    /// Subsets of so many inputs.
+    /// Subsets of this many inputs.
     Tables(u32),
 }
 

@@ -71,7 +71,7 @@ unsafe impl Send for Board {}
 pub(crate) struct Stream<'a> {
     /// 64-bit words.
     pub(crate) words: &'a [u64],
-    /// So many words in so many clocks.
+    /// This many words in this many clocks.
     pub(crate) rate: (u16, u16),
 }
 

@@ -29,7 +29,7 @@ impl Chip {
         const COUNTERS: u16 = 0x80;
         let mut board = self.board.lock().unwrap_or_else(|poisoned| {
             let mut board = poisoned.into_inner();
-            board.renew(); // whoever panicked may have left it busy
+            board.renew(); // a thread that panicked may have left it busy
             board
         });
         for (register, value) in descriptor.registers() {

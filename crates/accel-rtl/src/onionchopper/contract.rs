@@ -93,7 +93,7 @@ impl Contract for ChipContract {
                 u64::from_le_bytes(word)
             }
         };
-        // The chip flags what is no residue; it is refused here, where it has a place to name.
+        // The chip flags what is not a residue; it is refused here, where it has a place to name.
         for channel in 0..shape.c() * shape.d {
             let modulus = shape.moduli[channel / shape.d];
             if modulus.max_residue() >= shape.database.max() {

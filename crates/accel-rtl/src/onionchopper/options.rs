@@ -2,13 +2,13 @@
 
 use super::mapping::Mapping;
 
-/// The thesis's SSD: 10 * 2^30 bytes a second at 2 GHz, 0.67 words a clock.
+/// The thesis's SSD: 10 * 2^30 bytes per second at 2 GHz, 0.67 words a clock.
 pub const SSD_RATE: (u16, u16) = (67, 100);
 
 /// How a chip is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The SSD's rate: so many 64-bit words in so many clocks, at most one a clock.
+    /// The SSD's rate: this many 64-bit words in this many clocks, at most one a clock.
     pub ssd_rate: (u16, u16),
     /// The database and the query are in the DRAM before the first clock; for what fits its two halves.
     pub resident: bool,

@@ -17,7 +17,7 @@ pub(super) enum Words<'a> {
     None,
     /// The same for all.
     Shared(&'a [[u64; 4]]),
-    /// So many for each item, which the function writes.
+    /// This many for each item, which the function writes.
     Each(usize, &'a dyn Fn(usize, &mut [[u64; 4]])),
 }
 

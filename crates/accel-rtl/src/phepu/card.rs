@@ -167,7 +167,7 @@ impl Card {
     fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(|poisoned| {
             let mut board = poisoned.into_inner();
-            board.renew(); // whoever panicked may have left it busy
+            board.renew(); // a thread that panicked may have left it busy
             board
         })
     }
@@ -406,7 +406,7 @@ impl Plan {
             let [head, clocks, clocks_high, instructions, bus, waits_busy, waits_output, waits_instructions] =
                 *next()?;
             if head & 0xff != REPORT || (head >> 16 & 0xff) as usize != build.elements {
-                return Err("what came last is no report of so many elements");
+                return Err("what came last is not a report of this many elements");
             }
             let mut elements = Vec::with_capacity(build.elements);
             for _ in 0..build.elements {

@@ -79,7 +79,7 @@ pub(super) struct Board {
 unsafe impl Send for Board {}
 
 impl Board {
-    /// Loads `path` and powers a card, which must have so many chips.
+    /// Loads `path` and powers a card, which must have this many chips.
     pub(super) fn open(name: &str, path: &Path, chips: usize) -> Result<Self, Error> {
         let opened = Opened::new(name, path, b"phepu_version", VERSION)?;
         // SAFETY: the symbols have the types of `hw/rtl/sim/phepu.cpp`, which its version vouches for, and the library is

@@ -88,7 +88,7 @@ impl Cut {
             let mut load = vec![0usize; boards];
             for (nth, gate) in layer.iter().enumerate() {
                 let (_, a, b) = values.gates[*gate as usize];
-                // What came last is nearest; who has inputs alone goes with its neighbours.
+                // What came last is nearest; a gate with inputs alone goes with its neighbours.
                 let near = if depth[a as usize] >= depth[b as usize] { a } else { b };
                 let board = match owner[near as usize] {
                     usize::MAX => (nth / share).min(boards - 1),

@@ -55,12 +55,12 @@ impl Chip {
     pub(super) fn board(&self) -> MutexGuard<'_, Board> {
         self.board.lock().unwrap_or_else(|poisoned| {
             let mut board = poisoned.into_inner();
-            board.renew(); // whoever panicked may have left it busy
+            board.renew(); // a thread that panicked may have left it busy
             board
         })
     }
 
-    /// The clocks of a run that came to its end with so many bytes of tables; else another board, and why.
+    /// The clocks of a run that came to its end with this many bytes of tables; else another board, and why.
     pub(super) fn ended(
         &self,
         board: &mut Board,
@@ -85,7 +85,7 @@ impl Chip {
     }
 }
 
-/// What a program cost that ran in so many instances, with so many bytes a label and of tables.
+/// What a program cost that ran in this many instances, with this many bytes a label and of tables.
 pub(super) fn cost(
     program: &Program,
     instances: usize,

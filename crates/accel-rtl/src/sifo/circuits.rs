@@ -180,7 +180,7 @@ fn other(gate: Gate, one: Wire) -> Option<Wire> {
     }
 }
 
-/// The gates that read each gate's wire, as far as there are at most two and it is no output.
+/// The gates that read each gate's wire, as far as there are at most two and it is not an output.
 struct Readers {
     of: Vec<[u32; 2]>,
     /// How many, or [`MANY`].
@@ -324,7 +324,7 @@ pub struct Share {
     pub outputs: Vec<(u32, Vec<Option<Wire>>)>,
 }
 
-/// A netlist over so many lanes: its subcircuits of one shape beside each other, at most `most` in a lane at once.
+/// A netlist over this many lanes: its subcircuits of one shape beside each other, at most `most` in a lane at once.
 ///
 /// Shares are done one after the other; outputs that no gate makes are in none.
 ///

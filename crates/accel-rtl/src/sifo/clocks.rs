@@ -1,9 +1,9 @@
 //! An overlay's clock, its link, and what its clocks went to.
 
-/// Clocks a second: the paper's (section 4).
+/// Clocks per second: the paper's (section 4).
 pub const CLOCK: f64 = 200e6;
 
-/// Bytes a second that DMA over PCIe Gen3 x8 moves: 7.88 GB/s of 128b/130b symbols less packets' heads.
+/// Bytes per second that DMA over PCIe Gen3 x8 moves: 7.88 GB/s of 128b/130b symbols less packets' heads.
 pub const DMA: f64 = 6.6e9;
 
 /// What the clocks went to.

@@ -45,7 +45,7 @@ const COMMAND_BYTES: f64 = 12.0;
 /// How the chip is run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Bytes a second each way between host and board; none: the link never holds the chip up.
+    /// Bytes per second each way between host and board; none: the link never holds the chip up.
     pub dma: Option<f64>,
     /// Nanoseconds of an access to DDR memory; accesses overlap.
     pub ddr_ns: f64,

@@ -114,7 +114,7 @@ impl Layers {
         self.and_places(layer).len()
     }
 
-    /// The batches in which so many cells garble the circuit, in order.
+    /// The batches in which this many cells garble the circuit, in order.
     pub fn batches(&self, cells: Cells) -> impl Iterator<Item = Batch<'_>> {
         (0..self.len()).flat_map(move |layer| {
             let (xors, ands) = (self.xor_places(layer), self.and_places(layer));
@@ -166,7 +166,7 @@ impl Cells {
     /// The paper's ten AND cells, with XORs as many as a layer has (sections 3.2 and 4.2).
     pub const TEN_ANDS: Cells = Cells { ands: 10, xors: None };
 
-    /// So many AND cells, and so many XOR cells or as many as a layer has.
+    /// This many AND cells, and this many XOR cells or as many as a layer has.
     ///
     /// # Errors
     /// None of a kind.
@@ -231,7 +231,7 @@ pub fn reads(netlist: &Wiring<'_>) -> Vec<u32> {
 /// none, and to be an output of the circuit is not to be read), and its layer is its gate's.
 ///
 /// Where the paper's columns don't add up:
-/// - *Wires* exceed inputs and gates by a constant 0 for each addition; here constants are no wires.
+/// - *Wires* exceed inputs and gates by a constant 0 for each addition; here constants are not wires.
 /// - *# Reprogram* is ANDs / 10 rounded up, but for 10-bit Hamming distance (20 ANDs, 1) and the 32-bit multiplier
 ///   (2,016 ANDs, 201). The text says that layers are processed one at a time, which the column doesn't count:
 ///   [`Statistics::rounds`] does.
@@ -302,7 +302,7 @@ impl Statistics {
         self.ands + self.xors
     }
 
-    /// How often an FPGA with so many AND gates would be programmed anew (Table 1): ANDs by `at_once`, rounded up.
+    /// How often an FPGA with this many AND gates would be reprogrammed (Table 1): ANDs by `at_once`, rounded up.
     ///
     /// # Panics
     /// None at once.

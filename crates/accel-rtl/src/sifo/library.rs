@@ -95,7 +95,7 @@ pub(super) struct Board {
 unsafe impl Send for Board {}
 
 impl Board {
-    /// Loads `path` and powers a board, which must have labels of so many bits and so many lanes.
+    /// Loads `path` and powers a board, which must have labels of this many bits and this many lanes.
     pub(super) fn open(name: &str, path: &Path, label: usize, lanes: usize) -> Result<Self, Error> {
         let opened = Opened::new(name, path, b"overlay_version", VERSION)?;
         // SAFETY: the symbols have the types of `hw/rtl/sim/overlay.cpp`, which its version vouches for, and the library is

@@ -135,7 +135,7 @@ pub struct Assignment {
     pub capacity: usize,
     /// Addresses of each gate, in the netlist's order.
     pub gates: Vec<Operands>,
-    /// Where the outputs' bits are in the end, in order; always in DDR unless one is no gate's.
+    /// Where the outputs' bits are in the end, in order; always in DDR unless one is not a gate's.
     pub outputs: Vec<Address>,
 }
 
@@ -209,7 +209,7 @@ pub enum AssignmentError {
     },
 }
 
-/// Who reads a place.
+/// The readers of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// A gate, by its position.
@@ -228,10 +228,10 @@ impl fmt::Display for Reader {
 }
 
 impl Assignment {
-    /// Places all wires of a netlist by a policy, for these cells and so many words of block RAM.
+    /// Places all wires of a netlist by a policy, for these cells and this many words of block RAM.
     #[must_use]
     pub fn new(netlist: &Wiring<'_>, layers: &Layers, cells: Cells, policy: Policy, capacity: usize) -> Self {
-        // More than there can be wires is no use, and a place takes 31 bits.
+        // More than there can be wires is useless, and a place takes 31 bits.
         let capacity = capacity.min(MAX_WIRES);
         let wires = Wires::new(netlist, layers, cells);
         let places = match policy {

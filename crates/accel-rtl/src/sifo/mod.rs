@@ -73,7 +73,7 @@ pub struct Settings {
     pub sync_ns: f64,
     /// Nanoseconds of an access to DDR memory.
     pub ddr_ns: f64,
-    /// Bytes a second by DMA between host and board.
+    /// Bytes per second by DMA between host and board.
     pub dma: f64,
 }
 

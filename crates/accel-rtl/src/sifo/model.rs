@@ -23,7 +23,7 @@ enum Command {
     Gate([Address; 3]),
 }
 
-/// Clocks that a chip with so many cells takes for commands.
+/// Clocks that a chip with this many cells takes for commands.
 pub(super) fn clocks(
     commands: &Commands,
     cells: [usize; 2],

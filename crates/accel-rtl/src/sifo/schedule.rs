@@ -197,7 +197,7 @@ impl Values {
             }
         }
         for (_, value) in &self.outputs {
-            reads[*value as usize] += 3; // whoever asked for it keeps it
+            reads[*value as usize] += 3; // the one that asked for it keeps it
         }
         let other = |(_, a, b): (bool, Value, Value), known: Value| match known {
             known if known == a => Some(b),
@@ -308,7 +308,7 @@ impl Values {
 }
 
 impl Schedule {
-    /// A program on a chip with so many places of block RAM. Of the slots that it writes, those that are `wanted`, or all.
+    /// A program on a chip with this many places of block RAM. Of the slots that it writes, those that are `wanted`, or all.
     pub(super) fn new(program: &Program, places: usize, wanted: Option<&[u32]>) -> Result<Self, TooSmall> {
         // The smallest share: three operands and two results of a gate, and room for what comes back.
         if places < 16 {
@@ -394,7 +394,7 @@ struct Allocator {
     free: Vec<u32>,
     /// Free from the next piece on.
     freed: Vec<u32>,
-    /// What is in block RAM, by its next reader; what nobody reads but whoever asked for it comes last.
+    /// What is in block RAM, by its next reader; what is read only by the one that asked for it comes last.
     resident: BTreeSet<(u32, Value)>,
     next_ddr: u64,
 }
@@ -454,7 +454,7 @@ impl Allocator {
         let results = nodes.clone().map(|n| n.writes().count()).sum::<usize>();
         let mut stores = Vec::new();
         while self.free.len() < missing.len() + results {
-            // Who is read last goes, and never what this piece reads.
+            // What is read last goes, and never what this piece reads.
             let (next, value) = self.resident.pop_last().ok_or(TooSmall)?;
             if next == number {
                 return Err(TooSmall);

@@ -94,7 +94,7 @@ fn agrees(file: &str, terms: usize) {
     let start = Instant::now();
     let (got, unreduced, clocks) = unit.run(&inputs, want.len());
     let rate = clocks as f64 / start.elapsed().as_secs_f64();
-    eprintln!("{file}: {clocks} clocks, {:.2} million a second", rate / 1e6);
+    eprintln!("{file}: {clocks} clocks, {:.2} million per second", rate / 1e6);
     assert_eq!(unreduced, 0);
     assert!(got == want, "{file}: sum {:?}", (0..want.len()).find(|i| got[*i] != want[*i]));
 

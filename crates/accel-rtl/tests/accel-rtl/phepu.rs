@@ -25,7 +25,7 @@ fn open(name: &str, settings: Settings) -> Option<Phepu> {
     }
 }
 
-/// The longest power of three of at most so many bits: everything that 3 does not divide has an inverse.
+/// The longest power of three of at most this many bits: everything that 3 does not divide has an inverse.
 fn modulus(bits: u32) -> Arc<Modulus> {
     let mut words = vec![1u64];
     let mut of = 1;
@@ -203,7 +203,7 @@ fn elements_that_fail_are_named_and_harm_no_others() {
     let modulus = Arc::new(Modulus::odd(&[3 * 5 * 7]).unwrap());
     let context = Context::new(&modulus).unwrap();
     let bigmod = device.device().bigmod(&modulus).unwrap();
-    // 2, 11, then a multiple of 7, then one and what is no residue.
+    // 2, 11, then a multiple of 7, then one and what is not a residue.
     let mut residues = bigmod.place(&Numbers::from_words(1, [&[2][..], &[11], &[14]])).unwrap();
     residues.append(&context.one()).unwrap();
     let mut wrong = context.zeroed(1);

@@ -9,7 +9,7 @@ use crate::{Device, Error};
 pub struct Limits {
     /// The longest batch; at least 13.
     pub batch: usize,
-    /// One of so many moduli, and of so many weighings modulo each; at least 1.
+    /// One of this many moduli, and of this many weighings modulo each; at least 1.
     pub share: usize,
 }
 

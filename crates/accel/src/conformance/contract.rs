@@ -240,7 +240,7 @@ fn refusals_of_residues(device: &Device, prime: &Shape) {
     let name = device.name();
     let contract = device.contract(prime).expect("an ordinary shape");
     let bad = Words::U64(vec![1, 65537, 1]);
-    assert!(contract.place(Database::Canonical(&bad)).is_err(), "{name} took a word that is no residue");
+    assert!(contract.place(Database::Canonical(&bad)).is_err(), "{name} took a word that is not a residue");
     let packed = aligned(&Layout::Rows.pack(prime, &bad));
     if contract.layout() == Layout::Rows {
         if let Some(streaming) = contract.streaming() {

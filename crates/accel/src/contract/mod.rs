@@ -152,7 +152,7 @@ impl Shape {
     /// Checks a query against this shape and says how many parts it gathers.
     ///
     /// # Errors
-    /// Wrong width, a length that is no 1 to `m` parts, or a word that is no residue.
+    /// Wrong width, a length that is not 1 to `m` parts, or a word that is not a residue.
     pub fn check_query(&self, query: &Words) -> Result<usize, Error> {
         if query.word() != self.query_word() {
             return Err(Error::WordWidth { what: "query", got: query.word(), want: self.query_word() });
@@ -170,7 +170,7 @@ impl Shape {
     /// Checks a database in canonical order against this shape.
     ///
     /// # Errors
-    /// Wrong width or length, or a word that is no residue.
+    /// Wrong width or length, or a word that is not a residue.
     pub fn check_database(&self, database: &Words) -> Result<(), Error> {
         if database.word() != self.database {
             return Err(Error::WordWidth { what: "database", got: database.word(), want: self.database });

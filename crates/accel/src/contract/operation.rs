@@ -95,7 +95,7 @@ pub trait Contract: Send + Sync {
     /// Takes the database, laying it out if it is not yet.
     ///
     /// # Errors
-    /// The database has the wrong width or length, or holds a word that is no residue.
+    /// The database has the wrong width or length, or holds a word that is not a residue.
     fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error>;
 
     /// The way to answer from a database that is placed nowhere, for a device that has one
@@ -126,7 +126,7 @@ pub trait Pass {
     /// address that its words allow.
     ///
     /// # Errors
-    /// That is no whole number of stripes, or more than are left, or they hold a word that is no residue; nothing
+    /// That is not a whole number of stripes, or more than are left, or they hold a word that is not a residue; nothing
     /// was taken then.
     fn take(&mut self, stripes: &[u8]) -> Result<(), Error>;
 
@@ -154,6 +154,6 @@ pub trait Placed: Send + Sync {
     /// Runs the operation on a query of 1 to [`Shape::m`] gathered parts; the answer has as many.
     ///
     /// # Errors
-    /// The query has the wrong width or length, or holds a word that is no residue.
+    /// The query has the wrong width or length, or holds a word that is not a residue.
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error>;
 }

@@ -21,7 +21,7 @@
 //!
 //! The hash of a label `x` under the tweak `t` is `pi(pi(x) ^ t) ^ pi(x)`, with `pi` AES-128 under a public key that
 //! a session chooses: tweakable circular correlation robust if `pi` is an ideal permutation (Guo et al., section 7.4 of
-//! ePrint 2019/074). A gate number is never used twice under one offset; whoever holds the offset counts them.
+//! ePrint 2019/074). A gate number is never used twice under one offset; the holder of the offset counts them.
 
 mod labels;
 mod program;

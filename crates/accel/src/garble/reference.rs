@@ -164,7 +164,7 @@ pub fn hash(key: &[u8; 16], inputs: impl IntoIterator<Item = (Label, Label)>) ->
     let (mut blocks, tweaks): (Vec<_>, Vec<_>) =
         inputs.into_iter().map(|(x, t)| (Array(x.to_le_bytes()), t)).unzip();
     pi.encrypt_blocks(&mut blocks);
-    // Who knows these knows the labels: the permutation's key is public.
+    // Knowing these is knowing the labels: the permutation's key is public.
     let inner: Vec<Label> = blocks.iter().map(|b| Label::from_le_bytes(b.0)).collect();
     let inner = Zeroizing::new(inner);
     for (block, (inner, tweak)) in blocks.iter_mut().zip(inner.iter().zip(tweaks)) {

@@ -123,7 +123,7 @@ fn garble_gate(a: Label, b: Label, offset: Label, dice: Label, hashes: &[Label; 
     for colors in 0..4 {
         let (i, j) = (colors as Label >> 1, colors as Label & 1);
         let h = |which: usize, color: Label| {
-            // Colours are no secret here: all four are gone through.
+            // Colours are not secret here: all four are gone through.
             hashes[2 * which + color as usize]
         };
         let (label, spare) = combine(h(0, i), h(1, j), h(2, i ^ j));

@@ -66,7 +66,7 @@ pub struct Wiring<'a> {
 }
 
 impl<'a> Wiring<'a> {
-    /// Gates over so many bits of input, and the wires that are asked for in the end; none if a gate or an output reads
+    /// Gates over this many bits of input, and the wires that are asked for in the end; none if a gate or an output reads
     /// what is not written before it, or if there are more than [`MAX_WIRES`].
     #[must_use]
     pub fn new(input_bits: usize, gates: &'a [Gate], outputs: Vec<Wire>) -> Option<Self> {

@@ -54,7 +54,7 @@ impl Serving {
             }
             last = line;
         };
-        // It goes on to log, and must not come to wait for somebody to read.
+        // It goes on to log, and must not come to wait for a reader.
         let (tell, copied) = mpsc::channel::<()>();
         std::thread::spawn(move || {
             let mut tell = Some(tell);

@@ -297,7 +297,7 @@ impl<R: BufRead> Reader<R> {
     /// The next gate; none when all that were declared are read, every wire is written and the input ends.
     ///
     /// # Errors
-    /// A line is no gate, reads a wire that isn't written yet, writes one again, or the counts differ from the header's.
+    /// A line is not a gate, reads a wire that isn't written yet, writes one again, or the counts differ from the header's.
     pub fn next_gate(&mut self) -> Result<Option<FileGate>, FormatError> {
         if let Some(gate) = self.pending.pop_front() {
             return Ok(Some(gate));

@@ -25,7 +25,7 @@ use std::path::Path;
 pub mod bristol;
 pub mod verilog;
 
-/// Why a file is no netlist.
+/// Why a file is not a netlist.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// It can't be read at all.
@@ -63,7 +63,7 @@ pub enum FormatError {
 /// Reads a netlist in whichever format it is.
 ///
 /// # Errors
-/// The file can't be read, or is no netlist: which line, why, and what to do.
+/// The file can't be read, or is not a netlist: which line, why, and what to do.
 pub fn read(path: impl AsRef<Path>) -> Result<Netlist, FormatError> {
     let path = path.as_ref();
     let name = path.display().to_string();
@@ -76,7 +76,7 @@ pub(crate) fn open(path: &Path, name: &str) -> Result<(File, u64), FormatError> 
     let io = |source| FormatError::Io { file: name.to_owned(), source };
     let regular = |metadata: io::Result<Metadata>| match metadata {
         Ok(metadata) if metadata.is_file() => Ok(metadata.len()),
-        Ok(_) => Err(io(io::Error::other("it is no regular file, and so of no known size"))),
+        Ok(_) => Err(io(io::Error::other("it is not a regular file, and so of no known size"))),
         Err(e) => Err(io(e)),
     };
     regular(std::fs::metadata(path))?;

@@ -7,7 +7,7 @@ use crate::gadgets::words::bits_for;
 /// page ranks SIFO times.
 ///
 /// The graph is a list of edges, source and target: duplicates count once; an edge from a node to itself, or with a
-/// number that is no node's, counts nothing and so fills a list. A node without edges gives its rank to all. Ranks are
+/// number that is not a node's, counts nothing and so fills a list. A node without edges gives its rank to all. Ranks are
 /// in units of 2^-fraction, 2^-fraction / nodes to begin with, and with d = round(0.85 * 2^fraction) each
 /// iteration makes
 ///

@@ -37,7 +37,7 @@ pub(super) const POINT: usize = 32;
 /// `session` is what both sides agreed on and is not used twice. Sends 32 B a transfer and reads 64 B.
 ///
 /// # Errors
-/// The channel fails, or the peer sends what is no point.
+/// The channel fails, or the peer sends what is not a point.
 pub fn send<C: Read + Write>(
     channel: &mut C,
     session: &Session,
@@ -81,7 +81,7 @@ pub fn send<C: Read + Write>(
 /// The receiver's side: for each choice the key of that slot.
 ///
 /// # Errors
-/// The channel fails, or the peer sends what is no point.
+/// The channel fails, or the peer sends what is not a point.
 pub fn receive<C: Read + Write>(
     channel: &mut C,
     session: &Session,

@@ -126,7 +126,7 @@ impl Sender {
     /// Sets up with a receiver that does the same; `delta` is a secret at random, not used in another session.
     ///
     /// # Errors
-    /// The channel fails; the peer has other parameters or is no receiver; it fails the check; `delta` is zero.
+    /// The channel fails; the peer has other parameters or is not a receiver; it fails the check; `delta` is zero.
     pub fn setup<C: Read + Write>(
         channel: &mut C,
         delta: u128,
@@ -253,7 +253,7 @@ impl Receiver {
     /// Sets up with a sender that does the same.
     ///
     /// # Errors
-    /// The channel fails; the peer has other parameters or is no sender; it sends what is no point.
+    /// The channel fails; the peer has other parameters or is not a sender; it sends what is not a point.
     pub fn setup<C: Read + Write>(channel: &mut C, parameters: Parameters) -> Result<Self, Error> {
         let session = agree(channel, parameters, RECEIVER)?;
         let pairs = base::send(channel, &session, 128)?;

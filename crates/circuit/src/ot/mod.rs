@@ -49,14 +49,14 @@ pub enum Error {
     },
     /// The peer sent what no honest peer sends.
     #[error(
-        "the consistency check of {what} failed, so the peer cheats or is faulty; begin anew with another delta"
+        "the consistency check of {what} failed, so the peer cheats or is faulty; start over with another delta"
     )]
     Check {
         /// What was checked.
         what: &'static str,
     },
     /// An earlier call of this side failed, and its state is of no use any more.
-    #[error("an earlier call on this side failed; set it up anew with another delta")]
+    #[error("an earlier call on this side failed; set it up again with another delta")]
     Spent,
     /// Something has the wrong length.
     #[error("{what} has {got} {unit}, and should have {expected}")]

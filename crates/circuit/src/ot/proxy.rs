@@ -79,7 +79,7 @@ impl Sender {
     /// Encrypts a pair for each of a chooser's bits: 96 B a pair and 58 B for the proxy.
     ///
     /// # Errors
-    /// The request is not one for this sender and as many pairs, or holds what is no point.
+    /// The request is not one for this sender and as many pairs, or holds what is not a point.
     pub fn encrypt(self, request: &[u8], pairs: &[[u128; 2]]) -> Result<Vec<u8>, Error> {
         let (count, body) = parse(request, REQUEST, Some(&self.session), 0, POINT)?;
         if count != pairs.len() {

@@ -82,15 +82,15 @@ pub struct Times {
 
 #[derive(Clone, Copy, Debug)]
 enum Shape {
-    /// Of numbers of so many bits.
+    /// Of numbers of this many bits.
     Sum(usize),
     Distance(usize),
     Product(usize),
-    /// Of so many rows, with elements of so many bits.
+    /// Of this many rows, with elements of this many bits.
     Matrices(usize, usize),
-    /// The last so many gates of that.
+    /// This many of its last gates.
     Tail(usize, usize, usize),
-    /// Of so many numbers of so many bits.
+    /// Of this many numbers of this many bits.
     Sorted(usize, usize),
 }
 
@@ -216,12 +216,12 @@ struct Plain {
 }
 
 impl Plain {
-    /// Of two inputs of so many bits.
+    /// Of two inputs of this many bits.
     fn new(width: usize) -> Self {
         Self { width, gates: Vec::new() }
     }
 
-    /// So many bits of an input, from this one on.
+    /// This many bits of an input, from this one on.
     fn bits(&self, input: usize, begin: usize, count: usize) -> Vec<Wire> {
         (2 + input * self.width + begin..).take(count).map(|w| Wire(w as u32)).collect()
     }

@@ -36,7 +36,7 @@ impl std::fmt::Display for Role {
     }
 }
 
-/// Who learns the outputs.
+/// Which party learns the outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Learns {
     /// Both parties.

@@ -78,7 +78,7 @@ pub(super) fn receive<C: Read>(channel: &mut C, message: Message, bytes: &mut [u
     channel.read_exact(bytes).map_err(|e| Error::io(message.during(), e))
 }
 
-/// Receives a message of this kind that is no longer than `most`, for whoever parses it to check.
+/// Receives a message of this kind that is no longer than `most`, for its parser to check.
 pub(super) fn receive_at_most<C: Read>(
     channel: &mut C,
     message: Message,

@@ -41,7 +41,7 @@ pub struct Setup<'a> {
     pub circuit: &'a Circuit,
     /// Where labels are garbled or evaluated.
     pub device: &'a Device,
-    /// Who learns the outputs.
+    /// Which party learns the outputs.
     pub learns: Learns,
     /// Whether the evaluator's choices are checked in the oblivious transfers.
     pub check: Check,
@@ -150,7 +150,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The peer sent another message, or one of another length.
-    #[error("the peer sent {got} where {want} was due; it runs another version or is no blindcore")]
+    #[error("the peer sent {got} where {want} was due; it runs another version or is not blindcore")]
     Protocol {
         /// What came.
         got: String,
@@ -178,7 +178,7 @@ pub enum Error {
         input: usize,
         /// Its name.
         name: String,
-        /// Who supplies it.
+        /// Which party supplies it.
         by: &'static str,
     },
     /// There is no such input.
@@ -211,7 +211,7 @@ pub enum Error {
         /// Its bits in the circuit.
         want: usize,
     },
-    /// The evaluator returned what is no label of an output.
+    /// The evaluator returned what is not a label of an output.
     #[error("the peer returned a label that output bit {bit} does not have; it is faulty or it cheats")]
     Label {
         /// Which bit of all outputs.

@@ -137,7 +137,7 @@ pub fn evaluate<C: Read + Write>(
     Ok(outcome)
 }
 
-/// A message of so many proxy transfers is no longer.
+/// A message of this many proxy transfers is no longer.
 fn limit(bits: usize) -> usize {
     128 * (bits + 1)
 }

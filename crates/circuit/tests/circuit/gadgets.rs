@@ -5,7 +5,7 @@ use blindcore_circuit::gadgets::{PageRank, network, to_bits, to_number};
 use blindcore_circuit::netlist::Netlist;
 use blindcore_testing::Random;
 
-/// Of so many bits; some are edge values.
+/// Of this many bits; some are edge values.
 fn number(random: &mut Random, width: usize) -> u128 {
     let all = low(u128::MAX, width);
     let wide = u128::from(random.next()) << 64 | u128::from(random.next());

@@ -128,7 +128,7 @@ fn certificates_that_expired_are_turned_away() {
     let certificate = parameters.self_signed(&key).unwrap();
     std::fs::write(dir.path().join("old.crt"), certificate.pem()).unwrap();
     std::fs::write(dir.path().join("old.key"), key.serialize_pem()).unwrap();
-    // The listener's is seen by whoever connects, and the other way round.
+    // The connecting side sees the listener's, and the other way round.
     for (listens, connects) in [("old", "bob"), ("alice", "old")] {
         let security = tls(dir.path(), listens, connects, "");
         let short = Timeouts { wait: Duration::from_secs(5), peer: Duration::from_secs(5) };

@@ -83,7 +83,7 @@ pub(crate) struct Run {
     /// Three roles: all inputs come from owners
     #[arg(long)]
     owners: bool,
-    /// Who learns the outputs
+    /// Which party learns the outputs
     #[arg(long, default_value = "both")]
     reveal: Reveal,
     /// How the garbler garbles; the evaluator follows
@@ -92,7 +92,7 @@ pub(crate) struct Run {
     /// Check that the evaluator keeps to the protocol in oblivious transfers
     #[arg(long)]
     check_transfers: bool,
-    /// Run the circuit so many times, its outputs becoming its first inputs
+    /// Run the circuit this many times, its outputs becoming its first inputs
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: u64,
     /// Stream a file in a Bristol format that is larger than memory: both sides have to. Takes 13 bytes of disk a gate, in
@@ -315,7 +315,7 @@ fn peers(args: &Run) -> anyhow::Result<Peers> {
         (Some(cert), Some(key), Some(trust)) => Some(Tls::load(cert, key, trust)?),
         _ => None,
     };
-    // Whoever waits for an owner waits so long; so does the owner for them.
+    // A party waits this long for an owner, and the owner for it.
     let silence = if args.role == Role::Owner { args.timeout.max(args.wait) } else { args.timeout };
     let timeouts = Timeouts { wait: Duration::from_secs(args.wait), peer: Duration::from_secs(silence) };
     Ok(Peers { tls, plain_text: args.plain_text, timeouts })

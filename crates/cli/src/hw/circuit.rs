@@ -98,7 +98,7 @@ impl HwCircuit {
         let xors = match self.xors.as_str() {
             "any" => None,
             number => Some(number.parse().map_err(|_| {
-                anyhow::anyhow!("--xors {number:?} is no number of cells; say 1 to 15, or any")
+                anyhow::anyhow!("--xors {number:?} is not a number of cells; say 1 to 15, or any")
             })?),
         };
         Ok(Cells { ands: self.ands, xors })
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
     }
     anyhow::ensure!(
         Overlay::names().any(|name| name == args.device),
-        "--device {:?} is no chip that runs circuits; use {}",
+        "--device {:?} is not a chip that runs circuits; use {}",
         args.device,
         Overlay::names().chain(HalfGates::names()).collect::<Vec<_>>().join(" or ")
     );

@@ -26,7 +26,7 @@ impl FromStr for Sizes {
     fn from_str(text: &str) -> Result<Self, String> {
         let sizes: Option<Vec<usize>> = text.split('x').map(|size| size.parse().ok()).collect();
         let sizes = sizes.and_then(|sizes| <[usize; 3]>::try_from(sizes).ok());
-        sizes.map(Self).ok_or_else(|| format!("{text:?} is no three sizes; say them as 2x6x6"))
+        sizes.map(Self).ok_or_else(|| format!("{text:?} is not three sizes; say them as 2x6x6"))
     }
 }
 
@@ -125,7 +125,9 @@ pub(crate) fn run(args: &HwSum) -> anyhow::Result<Outcome> {
         }
         2048 => KeySize::new(2048)?,
         bits => {
-            anyhow::bail!("--bits {bits} is no key that the chip carries; use 2048, or 512 or 1024 for tests")
+            anyhow::bail!(
+                "--bits {bits} is not a key that the chip carries; use 2048, or 512 or 1024 for tests"
+            )
         }
     };
     let job = SumJob {

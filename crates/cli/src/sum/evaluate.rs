@@ -27,7 +27,7 @@ pub(crate) struct Common {
     /// Ciphertexts in .jsonl files hold numbers up to this: they don't say
     #[arg(long, value_name = "X", default_value_t = 1e15)]
     magnitude: f64,
-    /// Write results as they come: whoever has the key may then learn weights from them. Fine for results that stay here
+    /// Write results without rerandomising them: the key holder may then learn weights from them. Fine for results that stay here
     #[arg(long)]
     no_rerandomise: bool,
     #[command(flatten)]

@@ -59,7 +59,7 @@ pub(crate) fn check_place(out: &Path) -> anyhow::Result<()> {
     let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     anyhow::ensure!(folder.is_dir(), "--out {}: there is no folder {}", out.display(), folder.display());
     if let Ok(there) = std::fs::metadata(out) {
-        anyhow::ensure!(there.is_file(), "{} is there already and is no ordinary file", out.display());
+        anyhow::ensure!(there.is_file(), "{} is there already and is not an ordinary file", out.display());
     }
     Ok(())
 }

@@ -33,11 +33,11 @@ fn of_key(kind: &str, key: &PublicKey) -> Value {
 
 pub(crate) fn run(args: &Inspect) -> anyhow::Result<Outcome> {
     let cannot = || format!("{} can't be read", args.file.display());
-    // A pipe would keep whoever opens it waiting.
+    // Opening a pipe would wait.
     let metadata = std::fs::metadata(&args.file).with_context(cannot)?;
     anyhow::ensure!(
         metadata.is_file(),
-        "{} is no ordinary file; name a key or ciphertexts",
+        "{} is not an ordinary file; name a key or ciphertexts",
         args.file.display()
     );
     anyhow::ensure!(

@@ -18,7 +18,7 @@ Examples, in order:
   blindcore sum keygen --out mine.key                                    a secret key; keep it
   blindcore sum public --key mine.key --out mine.pub                     what others encrypt and compute with
   blindcore sum encrypt --key mine.pub --in people.csv?column=age --out ages.ct
-  blindcore sum dot --key mine.pub --in ages.ct --weights w.csv --out score.ct     by somebody who can't read ages.ct
+  blindcore sum dot --key mine.pub --in ages.ct --weights w.csv --out score.ct     by a party that can't read ages.ct
   blindcore sum decrypt --key mine.key --in score.ct
 
 Numbers are read and written as .csv, .tsv, .npy and .parquet. Ciphertexts are a compact binary file, or python-paillier's

@@ -55,7 +55,7 @@ pub(crate) fn describe(form: &Form) -> Value {
 /// What numbers are declared to keep to: public, so not taken from them.
 #[derive(clap::Args)]
 pub(crate) struct Range {
-    /// Integers have at most so many bits, the sign's included [default: 32]
+    /// Integers have at most this many bits, the sign's included [default: 32]
     #[arg(long, value_name = "N")]
     bits: Option<u32>,
     /// Floats are rounded to the next power of 16 below this [default: 1e-9]
@@ -81,7 +81,7 @@ Examples:
   blindcore sum encrypt --key mine.pub --in prices.parquet?column=price --out prices.ct --precision 0.01 --magnitude 1e6
   blindcore sum encrypt --key mine.pub --in samples.npy --out samples.ct --bits 8 --pack --terms 576
 
-Integers are kept exactly; how long they are is declared, not taken from them, for it is public. Floats are rounded to
+Integers are kept exactly; how long they are is declared, not taken from them, because it is public. Floats are rounded to
 --precision. Packing puts many small samples (the first axis) into one ciphertext: whatever is computed is computed for
 all of them, with room for sums of --terms products with weights of --weight-bits bits.")]
 pub(crate) struct Encrypt {

@@ -30,7 +30,7 @@ Example:
 
 A model is K weights, or a matrix M x K, in a .csv, .tsv, .npy or .parquet file; a constant term is a weight for a column of
 ones. The server never sees rows or scores. Requests are bounded in bytes and time, GET /v1/models lists models, /livez and
-/readyz are for whoever runs it, SIGTERM lets requests finish.")]
+/readyz are for operators, SIGTERM lets requests finish.")]
 pub(crate) struct Serve {
     /// A model and its weights; given once for each
     #[arg(long = "model", value_name = "NAME=FILE", required = true)]

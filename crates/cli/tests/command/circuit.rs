@@ -57,7 +57,7 @@ fn circuits_are_evaluated_by_name_and_by_file() {
     let (key, block) = ("0x000102030405060708090a0b0c0d0e0f", "0x00112233445566778899aabbccddeeff");
     let encrypted = json!(["0x69c4e0d86a7b0430d8cdb78070b4c55a"]);
     assert_eq!(outputs(dir, "aes128", &[key, block]), encrypted);
-    // The same from a file, from the same file written anew, and with values in decimal.
+    // The same from a file, from the same file written again, and with values in decimal.
     ok(dir, &["make", "aes128", "--out", "aes.txt"]);
     ok(dir, &["convert", "aes.txt", "--out", "again.txt"]);
     assert_eq!(outputs(dir, "again.txt", &[key, "88962710306127702866241727433142015"]), encrypted);
@@ -147,7 +147,7 @@ fn the_kept_tables_are_those_of_today() {
     assert_eq!(rows.len(), 14);
     for row in rows {
         let today = json(&ok(dir.path(), &["stats", row["circuit"].as_str().unwrap(), "--json"]));
-        assert_eq!(&today, row, "make both of repro/sifo's tables anew, as its README.md says");
+        assert_eq!(&today, row, "make both of repro/sifo's tables again, as its README.md says");
     }
 }
 

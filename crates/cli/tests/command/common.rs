@@ -132,7 +132,7 @@ impl Serving {
         }
     }
 
-    /// Asks it to read its files anew.
+    /// Asks it to reload its files.
     #[cfg(unix)]
     pub(crate) fn hang_up(&self) {
         signal(&self.child, "-HUP");

@@ -43,7 +43,7 @@ fn a_server_takes_epochs_up_under_load() {
     assert_eq!(value(url, dir, "key 7"), "0");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Whoever asks meanwhile finds the row as some epoch had it, and never an older one than before.
+        // A client that asks meanwhile finds the row as some epoch had it, and never an older one than before.
         let asking = scope.spawn(|| {
             let mut values = vec![0];
             while !stop.load(Ordering::Relaxed) {
@@ -82,7 +82,7 @@ fn a_server_takes_epochs_up_under_load() {
     let inspected = json(&run(dir, &["db", "inspect", "t.db", "--json"]));
     assert_eq!(gone["bytes"]["hint"], inspected["changes"]["hint_bytes"]);
     assert_eq!((&inspected["rows"], &inspected["base_epoch"]), (&2003.into(), &1.into()));
-    // Built anew, it is another base: the server takes that up as well.
+    // Rebuilt, it is another base: the server takes that up as well.
     build(dir, 10, &["--force"]);
     server.line("a new epoch");
     soon(|| value(url, dir, "key 7") == "0");

@@ -9,6 +9,7 @@ mod epochs;
 mod hardware;
 mod hw_circuit;
 mod hw_sum;
+mod outages;
 mod plan;
 mod proofs;
 mod real_table;
@@ -242,7 +243,7 @@ fn lookups_by_key_and_index_with_exit_codes() {
     assert!(stdout(&run(dir.path(), &["tables", "--server", &server.url])).contains("book  2000 rows"));
 }
 
-/// A table that is built anew is another, whatever its shape: a client that knew the old one must hear so, and
+/// A table that is rebuilt is another, whatever its shape: a client that knew the old one must hear so, and
 /// not that its keys are gone.
 #[test]
 #[cfg(unix)]

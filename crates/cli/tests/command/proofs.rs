@@ -1,4 +1,4 @@
-//! Answers that are checked: digests that are pinned, tables that are signed, databases that somebody changed.
+//! Answers that are checked: digests that are pinned, tables that are signed, databases that were tampered with.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ fn a_table_without_proofs_is_not_trusted() {
     refused(&pinned, &["no proofs"]);
 }
 
-/// Changes every cell, and every checksum that a server compares: what somebody who means it does.
+/// Changes every cell, and every checksum that a server compares: as an attacker does.
 fn forge(db: &Path) {
     let digest = |bytes: &[u8]| *blake3::hash(bytes).as_bytes();
     let path = db.join("records-0000.shard");

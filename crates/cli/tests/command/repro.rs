@@ -24,7 +24,7 @@ fn sifos_times_stand_beside_the_papers() {
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../repro/sifo/hardware.json");
     let kept: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();
     let kept_rows = kept["rows"].as_array().unwrap();
-    let anew = "make both of repro/sifo's files of hardware anew, as its README.md says";
+    let anew = "make both of repro/sifo's files of hardware again, as its README.md says";
     assert_eq!((rows.len(), &today["table11"]), (kept_rows.len(), &kept["table11"]), "{anew}");
     for (today, kept) in rows.iter().zip(kept_rows) {
         for field in ["id", "value", "unit", "paper", "ratio", "clocks"] {
@@ -125,7 +125,7 @@ fn phepus_figures_stand_beside_the_papers() {
     let kept = std::fs::read(root.join("repro/phepu/hardware.json")).unwrap();
     let kept: Value = serde_json::from_slice(&kept).unwrap();
     let kept = kept["rows"].as_array().unwrap();
-    let anew = "make both of repro/phepu's files of hardware anew, as its README.md says";
+    let anew = "make both of repro/phepu's files of hardware again, as its README.md says";
     assert_eq!(rows.len(), kept.len(), "{anew}");
     for (today, kept) in rows.iter().zip(kept) {
         assert_eq!(today, kept, "{anew}");

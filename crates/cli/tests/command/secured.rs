@@ -1,4 +1,4 @@
-//! `blindcore serve` beyond this machine: certificates, tokens, and both read anew.
+//! `blindcore serve` beyond this machine: certificates, tokens, and both reloaded.
 
 use std::path::Path;
 

@@ -303,7 +303,7 @@ fn nothing_that_is_read_or_secret_is_replaced() {
         refused(&run(dir, &args), &["is a secret key, which would be lost"]);
         assert_eq!(std::fs::read_to_string(dir.join("x.ct")).unwrap(), text);
     }
-    // A file that can't be read may be a key; who is root reads all.
+    // A file that can't be read may be a key; root reads all.
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -341,7 +341,7 @@ fn outputs_are_looked_at_before_anything_else() {
     refused(&run(dir, &["sum", "keygen", "--out", "-"]), &["--out - names no file"]);
     refused(&run(dir, &["sum", "keygen", "--out", "nowhere/k.key"]), &["there is no folder nowhere"]);
     assert!(!dir.join("-").exists());
-    // Standard output is no file, even where one has that name.
+    // Standard output is not a file, even where one has that name.
     ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "a.csv?column=age", "--out", "a.ct"]);
     std::fs::copy(dir.join("k.key"), dir.join("-")).unwrap();
     assert_eq!(stdout(&ok(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", "a.ct"])), "3\n-4\n5\n");
@@ -369,7 +369,7 @@ fn pipes_keep_nobody_waiting_and_names_need_not_be_text() {
         &run(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", "a.ct", "--out", "pipe.csv"]),
         ordinary,
     );
-    // What is no text is shown as it can be.
+    // What is not text is shown as it can be.
     let odd = |name: &[u8]| std::ffi::OsStr::from_bytes(name).to_owned();
     for (args, out) in [
         (&["sum", "encrypt", TEST, "--key", "k.pub", "--in", "w.csv"][..], odd(b"b\xff.ct")),
@@ -399,7 +399,7 @@ fn numbers_are_exact_or_said_not_to_be() {
     let exact = phe("big.jsonl");
     assert_eq!(stdout(&exact), "9007199254740993\n-9223372036854775808\n1\n", "{}", stderr(&exact));
     assert_eq!(stderr(&exact), "");
-    // Twice that is no integer of 63 bits any more.
+    // Twice that is not an integer of 63 bits any more.
     ok(
         dir,
         &[

@@ -1,4 +1,4 @@
-//! What a database survives: kills at any moment, damaged files, a full disk, sources that go away.
+//! What a database survives: kills at any moment and damaged files. `outages` has full disks and sources that go away.
 //!
 //! `BLINDCORE_KILLS` says how many processes are killed in all; a few by default.
 
@@ -15,12 +15,12 @@ use crate::common::signal;
 use crate::common::{Serving, blindcore, code, json, refused, run, run_with_input, stderr};
 
 /// What a table holds.
-type Rows = BTreeMap<String, String>;
+pub(crate) type Rows = BTreeMap<String, String>;
 /// How often each stage was hit.
 type Hits = BTreeMap<&'static str, usize>;
 
-const BUILD: [&str; 7] = ["db", "build", "t.csv", "--key", "k", "--out", "t.db"];
-const UPDATE: [&str; 5] = ["db", "update", "t.db", "--from", "changes.csv"];
+pub(crate) const BUILD: [&str; 7] = ["db", "build", "t.csv", "--key", "k", "--out", "t.db"];
+pub(crate) const UPDATE: [&str; 5] = ["db", "update", "t.db", "--from", "changes.csv"];
 
 /// Kills in each of four parts.
 fn kills() -> usize {
@@ -39,17 +39,17 @@ fn value(key: usize, version: usize) -> (String, String) {
     (format!("key {key}"), format!("<{version}.{key}>"))
 }
 
-fn table(rows: usize, version: usize) -> Rows {
+pub(crate) fn table(rows: usize, version: usize) -> Rows {
     (0..rows).map(|key| value(key, version)).collect()
 }
 
-fn write_csv(dir: &Path, rows: &Rows) {
+pub(crate) fn write_csv(dir: &Path, rows: &Rows) {
     let rows: String = rows.iter().map(|(k, v)| format!("{k},{v}\n")).collect();
     std::fs::write(dir.join("t.csv"), format!("k,v\n{rows}")).unwrap();
 }
 
 /// Writes changes to every fifth row, removes one in 50 and adds a few, and returns the table after them.
-fn write_changes(dir: &Path, before: &Rows, rows: usize, version: usize) -> Rows {
+pub(crate) fn write_changes(dir: &Path, before: &Rows, rows: usize, version: usize) -> Rows {
     let mut after = before.clone();
     let mut lines = String::from("k,v,_change\n");
     for key in (0..rows + 5 * version).filter(|key| key % 5 == version % 5 || *key >= rows) {
@@ -66,7 +66,7 @@ fn write_changes(dir: &Path, before: &Rows, rows: usize, version: usize) -> Rows
     after
 }
 
-fn ok(output: &Output) {
+pub(crate) fn ok(output: &Output) {
     assert_eq!(code(output), 0, "{}", stderr(output));
 }
 
@@ -85,7 +85,7 @@ fn holds(dir: &Path, rows: &Rows, others: &Rows) {
 }
 
 /// The epoch that stands in `t.db`: the one before with its rows or the one after with its rows, whole.
-fn stands(dir: &Path, epoch: u64, before: &Rows, after: &Rows) -> u64 {
+pub(crate) fn stands(dir: &Path, epoch: u64, before: &Rows, after: &Rows) -> u64 {
     ok(&run(dir, &["db", "verify", "t.db"]));
     let now = Stored::open(&dir.join("t.db")).unwrap().manifest().epoch;
     assert!(now == epoch || now == epoch + 1, "epoch {now} after {epoch}");
@@ -94,7 +94,7 @@ fn stands(dir: &Path, epoch: u64, before: &Rows, after: &Rows) -> u64 {
     now
 }
 
-fn names(dir: &Path) -> Vec<String> {
+pub(crate) fn names(dir: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|e| e.file_name().into_string().unwrap()).collect();
     names.sort();
@@ -102,7 +102,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 /// Nothing lies beside the database and nothing in it but what its manifest names.
-fn no_litter(dir: &Path) {
+pub(crate) fn no_litter(dir: &Path) {
     assert!(!names(dir).iter().any(|n| n.starts_with('.')), "{:?}", names(dir));
     let stored = Stored::open(&dir.join("t.db")).unwrap();
     let mut known: Vec<&str> = stored.manifest().files().map(|f| f.file.as_str()).collect();
@@ -134,7 +134,7 @@ fn start(dir: &Path, args: &[&str]) -> Child {
     blindcore(dir).args(args).stdout(silent()).stderr(silent()).spawn().expect("the binary starts")
 }
 
-#[allow(clippy::disallowed_methods, reason = "a moment to kill at is no condition to wait for")]
+#[allow(clippy::disallowed_methods, reason = "a moment to kill at is not a condition to wait for")]
 fn wait(moment: Duration) {
     std::thread::sleep(moment);
 }
@@ -573,7 +573,7 @@ fn files_that_change_under_a_running_server_change_no_answer() {
                     assert!(line.contains(name), "{line}");
                     let (status, said) = ready(&serving);
                     assert!(status == 503 && said.contains("fails to serve: 1"), "{said}");
-                    // Who asks too early changes nothing.
+                    // Asking too early changes nothing.
                     serving.hang_up();
                     assert!(serving.line("can't be served").contains(name));
                     assert_eq!(ready(&serving).0, 503);
@@ -589,144 +589,4 @@ fn files_that_change_under_a_running_server_change_no_answer() {
         }
         assert_eq!(serving.terminate().0, 0);
     }
-}
-
-/// A file system in memory of a size that can grow, if this process may mount one.
-struct Small<'a>(&'a Path);
-
-impl<'a> Small<'a> {
-    fn mount(at: &'a Path, kib: u64) -> Option<Self> {
-        std::fs::create_dir(at).unwrap();
-        let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={kib}k"), "tmpfs"])
-            .arg(at)
-            .output();
-        match mount {
-            Ok(o) if o.status.success() => Some(Self(at)),
-            Ok(o) => {
-                eprintln!("skipped: no file system could be mounted: {}", stderr(&o).trim());
-                None
-            }
-            Err(e) => {
-                eprintln!("skipped: no file system could be mounted: {e}");
-                None
-            }
-        }
-    }
-
-    fn resize(&self, kib: u64) {
-        let size = format!("remount,size={kib}k");
-        assert!(Command::new("mount").args(["-o", &size]).arg(self.0).status().unwrap().success());
-    }
-}
-
-impl Drop for Small<'_> {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0).status();
-    }
-}
-
-fn used_kib(dir: &Path) -> u64 {
-    names(dir).iter().map(|n| std::fs::metadata(dir.join(n)).unwrap().len().div_ceil(4096) * 4).sum()
-}
-
-#[test]
-fn a_full_disk_costs_nothing_but_the_new_epoch() {
-    const ROWS: usize = 20_000;
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    let small = dir.join("small");
-    let Some(disk) = Small::mount(&small, 64) else { return };
-    let rows = table(ROWS, 0);
-    write_csv(dir, &rows);
-    let build = ["db", "build", "../t.csv", "--key", "k", "--out", "t.db"];
-    let mut kib = 64;
-    let refusals = loop {
-        disk.resize(kib);
-        let built = run(&small, &build);
-        if code(&built) == 0 {
-            break (kib as f64 / 64.0).log(1.25).round();
-        }
-        refused(&built, &["space"]);
-        assert_eq!(names(&small), [""; 0]);
-        kib = kib * 5 / 4;
-        assert!(kib < 1 << 20, "it never fits");
-    };
-    assert!(refusals > 5.0, "{refusals}");
-    stands(&small, 1, &rows, &rows);
-
-    let after = write_changes(dir, &rows, ROWS, 1);
-    let used = used_kib(&small.join("t.db"));
-    let update = ["db", "update", "t.db", "--from", "../changes.csv"];
-    let mut more = 16;
-    let refusals = loop {
-        disk.resize(used + more);
-        let updated = run(&small, &update);
-        if code(&updated) == 0 {
-            break (more as f64 / 16.0).log(1.25).round();
-        }
-        refused(&updated, &["space"]);
-        assert_eq!(stands(&small, 1, &rows, &after), 1);
-        no_litter(&small);
-        more = more * 5 / 4 + 4;
-        assert!(more < 1 << 20, "it never fits");
-    };
-    assert!(refusals > 5.0, "{refusals}");
-    assert_eq!(stands(&small, 1, &rows, &after), 2);
-}
-
-#[test]
-fn sources_that_go_away_cost_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    let rows = table(500, 0);
-    write_csv(dir, &rows);
-    ok(&run(dir, &BUILD));
-    // A pipe whose writer goes in the middle of a row: by name, and as standard input.
-    let half = "{\"k\":\"key 1\",\"v\":\"x\"}\n{\"k\":\"key 2\",\"v\":\"y";
-    for command in
-        [&["db", "build", "--key", "k", "--name", "t", "--out", "t.db", "--force"][..], &UPDATE[..3]]
-    {
-        let through = |source: &'static str| match command[1] {
-            "build" => [&command[..2], &[source], &command[2..]].concat(),
-            _ => [command, &["--from", source]].concat(),
-        };
-        refused(&run_with_input(dir, &through("-"), half.as_bytes()), &["line 2 of standard input"]);
-        assert_eq!(stands(dir, 1, &rows, &rows), 1);
-        no_litter(dir);
-        #[cfg(unix)]
-        {
-            let pipe = dir.join("pipe.jsonl");
-            assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-            let writing = std::thread::spawn({
-                let pipe = pipe.clone();
-                move || std::fs::write(pipe, half).unwrap()
-            });
-            refused(&run(dir, &through("pipe.jsonl")), &["line 2 of pipe.jsonl"]);
-            writing.join().unwrap();
-            std::fs::remove_file(&pipe).unwrap();
-            assert_eq!(stands(dir, 1, &rows, &rows), 1);
-            no_litter(dir);
-        }
-    }
-
-    // A file that is cut at a row's end while it is read: only its length tells.
-    let row = format!("{{\"k\":\"key 1\",\"v\":\"{}\"}}\n", "x".repeat(400));
-    let cut = dir.join("cut.jsonl");
-    std::fs::write(&cut, row.repeat(200_000)).unwrap();
-    let update = ["db", "update", "t.db", "--from", "cut.jsonl"];
-    let child = blindcore(dir).args(update).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while !dir.join("t.db/.update").exists() {
-        std::thread::yield_now();
-    }
-    // A busy disk takes longer to cut a file than the update to read it.
-    #[cfg(unix)]
-    signal(&child, "-STOP");
-    let file = std::fs::File::options().write(true).open(&cut).unwrap();
-    file.set_len(row.len() as u64 * 190_000).unwrap();
-    #[cfg(unix)]
-    signal(&child, "-CONT");
-    refused(&child.wait_with_output().unwrap(), &["cut.jsonl", "it ended after"]);
-    assert_eq!(stands(dir, 1, &rows, &rows), 1);
-    no_litter(dir);
 }

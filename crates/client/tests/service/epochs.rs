@@ -23,7 +23,7 @@ async fn a_table_changes_under_its_clients() {
     assert!(old.get_index(0).await.unwrap().bytes.hint > 0);
 
     server.handle.publish(next.place_parts(&NEW)).unwrap();
-    // Whoever opened the table before goes on in the epoch that it knows.
+    // A client that opened the table before goes on in the epoch that it knows.
     assert_eq!(first(&old.get("key-7").await.unwrap()), text("person 7"));
     assert_eq!(first(&old.get("late").await.unwrap()), None);
     assert_eq!(old.description().epoch(), 1);

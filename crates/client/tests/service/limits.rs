@@ -248,7 +248,7 @@ async fn who_stalls_is_shut_out_and_holds_nobody_up() {
         socket.write_all(said).await.unwrap();
         stalled.push(tokio::spawn(until_closed(socket)));
     }
-    // All connections are taken. Who came before goes on undisturbed, who comes now gets a place in the end.
+    // All connections are taken. Earlier connections go on undisturbed; a new one gets a place in the end.
     assert!(table.get_index(3).await.unwrap().found.is_some());
     assert_eq!(http(server.address, "GET /livez", b"").await.0, 200);
     let mut answers = Vec::new();

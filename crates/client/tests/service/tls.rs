@@ -116,7 +116,7 @@ async fn noise_and_silence_on_a_tls_port_hurt_nobody() {
         socket.write_all(said).await.unwrap();
         quiet.push(socket);
     }
-    // Who came before is served meanwhile, who comes now once the others were shut out.
+    // Earlier connections are served meanwhile, a new one once the others were shut out.
     assert!(table.get("key-1").await.unwrap().found.is_some());
     let late = Client::connect_with(&url, trusting(Some(ours.file()))).await.unwrap();
     assert_eq!(late.tables().await.unwrap().len(), 1);
@@ -158,7 +158,7 @@ async fn plain_text_leaves_the_machine_only_when_it_is_said() {
     assert!(bind(Config { plain_text: true, ..config.clone() }).await.is_ok());
     assert!(bind(Config { tls: Some(Authority::new().server("localhost")), ..config }).await.is_ok());
 
-    // An address of this machine that is none of loopback, if it has one: whoever would answer there isn't asked.
+    // An address of this machine that is none of loopback, if it has one: nothing there is asked.
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let own = socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()).map(|a| a.ip());
     let Some(own) = own.ok().filter(|ip| !ip.is_loopback()) else { return };

@@ -176,7 +176,7 @@ pub(crate) fn query(prepared: Prepared, selected: &[&[u32]], group: u32) -> (Vec
     (query, Pending { levels, hint_product, group: Zeroizing::new(group) })
 }
 
-/// Expands so many rows of a public matrix, as the least that preparing a query can do.
+/// Expands this many rows of a public matrix, as the least that preparing a query can do.
 pub(crate) fn expand(params: &Params, level: u8, rows: usize) {
     let matrix = public_matrix(params, level);
     let mut row = vec![0u32; LWE_DIMENSION];

@@ -7,7 +7,7 @@ use blindcore_math::Modulus;
 use super::{Operand, Origin};
 use crate::{Error, MAX_GATHER};
 
-/// A matrix of bytes, of so many rows and columns, in the layout that devices want for its shape.
+/// A matrix of bytes, of this many rows and columns, in the layout that devices want for its shape.
 pub(crate) fn operand(name: &'static str, rows: usize, columns: usize, origin: Origin) -> Operand {
     let bytes = Shape::new(Word::U8, vec![Modulus::Pow2_32]);
     let shape = Shape { m: MAX_GATHER, n: rows, j: columns, ..bytes };

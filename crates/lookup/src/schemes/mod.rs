@@ -75,10 +75,10 @@ pub trait Scheme: Send + Sync {
     /// What a client computes for a lookup.
     fn client_work(&self, geometry: &Geometry) -> ClientWork;
 
-    /// How many groups balance what a client moves, for so many records in slots of so many bytes; at least 1.
+    /// How many groups balance what a client moves, for this many records in slots of this many bytes; at least 1.
     fn groups(&self, records: u64, slot_bytes: usize) -> u64;
 
-    /// A small instance of about so many bytes, to measure this scheme by.
+    /// A small instance of about this many bytes, to measure this scheme by.
     fn representative(&self, bytes: u64) -> Geometry {
         let side = (bytes as f64).sqrt() as usize;
         let record_bytes = side.clamp(1, 64);
@@ -299,7 +299,7 @@ impl SchemeRef {
         self.about().title
     }
 
-    /// Small parameters of about so many bytes, to measure it by.
+    /// Small parameters of about this many bytes, to measure it by.
     ///
     /// # Errors
     /// No table has as many bytes.

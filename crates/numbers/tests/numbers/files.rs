@@ -203,7 +203,8 @@ fn a_flaw_in_npy_is_named() {
     let error = refusal(Format::Npy, file(claim));
     assert!(error.contains("takes 800000000 B, and 0 B follow its header; it was cut"), "{error}");
     assert!(
-        refusal(Format::Npy, "PK\x03\x04 an archive").contains("it is no NPY file: it doesn't start with")
+        refusal(Format::Npy, "PK\x03\x04 an archive")
+            .contains("it is not an NPY file: it doesn't start with")
     );
     assert!(refusal(Format::Npy, "\u{93}").contains("it ends within its header"));
     assert!(
@@ -309,7 +310,7 @@ fn what_a_format_cannot_hold_is_refused_and_nothing_is_written() {
     assert!(error.contains("names no file of numbers: files that end in .txt are not supported"), "{error}");
     fs::create_dir(folder.path().join("x.npy")).unwrap();
     let error = write(&folder.path().join("x.npy"), &two, None).unwrap_err().to_string();
-    assert!(error.ends_with("x.npy: it is there already and is no regular file; name a file"), "{error}");
+    assert!(error.ends_with("x.npy: it is there already and is not a regular file; name a file"), "{error}");
 }
 
 #[test]

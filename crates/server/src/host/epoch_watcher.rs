@@ -48,7 +48,7 @@ impl EpochWatcher {
         Self { dir: stored.dir().to_owned(), manifest: stored.manifest().clone(), seen: None, said: false }
     }
 
-    /// Publishes what is there now, if it is another epoch, or if it fails to be served and somebody asks to look. Gives the
+    /// Publishes what is there now, if it is another epoch, or if it fails to be served and a look is requested. Gives the
     /// hints that are to be checked.
     fn look(&mut self, handle: &Handle, opener: &Opener, always: bool) -> Hints {
         let now = stamp(&self.dir);
@@ -82,7 +82,7 @@ impl EpochWatcher {
     fn publish(&mut self, handle: &Handle, opener: &Opener, always: bool) -> Result<Hints, HostError> {
         let stored = Stored::open(&self.dir)?;
         let (old, new) = (&self.manifest, stored.manifest());
-        // What fails is opened again when somebody says so, for its files may have been restored.
+        // What fails is opened again on request, because its files may have been restored.
         let mend = |kind| always && handle.fails(&old.name, kind);
         let mending = PartKind::ALL.into_iter().any(mend);
         if old == new && !mending {

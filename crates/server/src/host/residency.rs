@@ -344,7 +344,7 @@ fn load(
 struct Loading {
     shape: Shape,
     now: RwLock<Arc<dyn Placed>>,
-    /// Told when a pass begins and when it ends, as long as somebody listens.
+    /// Told when a pass begins and when it ends, while there is a listener.
     passes: Sender<()>,
 }
 

@@ -207,7 +207,7 @@ fn an_output_in_the_way_is_kept_unless_forced() {
         assert_eq!(listing(dir.path()), ["db", "t.csv"]);
         assert!(!listing(&dir.path().join("db")).iter().any(|f| f.contains("lock") || f == "old"));
     }
-    // A folder that is no database is never replaced.
+    // A folder that is not a database is never replaced.
     options.out = dir.path().join("home");
     std::fs::create_dir(&options.out).unwrap();
     std::fs::write(options.out.join("letter"), "dear").unwrap();

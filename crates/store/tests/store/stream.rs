@@ -45,7 +45,7 @@ fn noise(word: Word, len: usize, seed: u64) -> Words {
     })
 }
 
-/// A matrix in files of so many stripes each, and in memory.
+/// A matrix in files of this many stripes each, and in memory.
 struct Made {
     shape: Shape,
     paths: Vec<PathBuf>,
@@ -71,7 +71,7 @@ impl Made {
         let mut rest = &self.packed[..];
         for (path, stripes) in self.paths.iter().zip(&self.stripes) {
             let (bytes, after) = rest.split_at(stripes * stripe);
-            // Into the same file: whoever has it open sees it.
+            // Into the same file: a reader that has it open sees it.
             let mut file = File::options().create(true).write(true).truncate(true).open(path).unwrap();
             file.write_all(&vec![9; START as usize]).unwrap();
             file.write_all(bytes).unwrap();
@@ -120,7 +120,7 @@ impl Made {
 #[test]
 fn every_way_of_reading_gives_the_bits_of_memory() {
     let dir = tempfile::tempdir().unwrap();
-    // Stripes of 3 KiB: pieces of one, whose ends are no ends of blocks.
+    // Stripes of 3 KiB: pieces of one, whose ends are not ends of blocks.
     let made = Made::new(dir.path(), shape(16 * 23 - 5, 130), &[7, 1, 15]);
     for options in ways() {
         let streamed = made.stream(options).unwrap();
@@ -214,7 +214,7 @@ fn a_file_that_is_cut_fails_the_pass_by_name_and_no_other() {
             made.write();
             made.check(&streamed);
         }
-        // Whoever computes fails, or panics: what was read ahead is given up, and the next pass is whole.
+        // The computation fails, or panics: what was read ahead is given up, and the next pass is whole.
         let mut pieces = 0;
         let stop = |_: &[u8]| {
             pieces += 1;

@@ -106,7 +106,7 @@ fn rows_are_set_added_and_removed() {
     }
     assert!(listing(dir).iter().all(|n| !n.starts_with("changes-2")), "{:?}", listing(dir));
 
-    // Nothing new is no epoch.
+    // Nothing new is not an epoch.
     let updated = change(dir, "k,v\nkey 7,new\nlate,x\n").unwrap();
     assert!(!updated.published);
     assert_eq!(counts(&updated), [0, 0, 0, 2, 3]);

@@ -29,7 +29,7 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
-    /// A value that is no number.
+    /// A value that is not a number.
     #[error("value {position} is {value}; only finite numbers are encrypted")]
     NotFinite {
         /// Which.

@@ -60,7 +60,7 @@ fn a_batch_comes_back() {
     assert_eq!(read(&bytes(&empty)).unwrap().form(), empty.form());
 }
 
-/// Numbers that any file may hold, for a header of so many.
+/// Numbers that any file may hold, for a header of this many.
 fn numbers(header: &Header, first: usize, count: usize) -> Numbers {
     let mut out = Numbers::zeroed(count, header.words());
     for i in 0..count {
@@ -194,8 +194,8 @@ fn what_is_no_such_file_is_refused_in_words() {
         bytes[at] = byte;
         refusal(&bytes)
     };
-    assert!(refusal(b"").contains("it is no file of ciphertexts"));
-    assert!(refusal(b"{\"v\": \"123\", \"e\": 0}").contains("it is no file of ciphertexts"));
+    assert!(refusal(b"").contains("it is not a file of ciphertexts"));
+    assert!(refusal(b"{\"v\": \"123\", \"e\": 0}").contains("it is not a file of ciphertexts"));
     assert!(refusal(&good[..50]).contains("it ends within its header"));
     assert!(with(8, 2).contains("it has version 2 where 1 is known"));
     assert!(with(12, 9).contains("a number of axes of 9, outside 1 to 8"));

@@ -37,7 +37,7 @@ pub(crate) fn avx2(modulus: &Modulus) -> Option<Arc<dyn Engine>> {
 pub(crate) fn avx512(modulus: &Modulus) -> Option<Arc<dyn Engine>> {
     let (five, eight) = (Field::new(modulus, 52, 5), Field::new(modulus, 52, 8));
     // Blocks of eight are the faster ones where they are as many digits, but for pairs: two products' operands and what is
-    // taken from their sum are too much for the registers (measured: 3.6 and 4.3 M squares of 4096 bits a second).
+    // taken from their sum are too much for the registers (measured: 3.6 and 4.3 M squares of 4096 bits per second).
     if eight.digits <= five.digits && eight.parts == 1 {
         Some(Arc::new(engine::VectorEngine::<avx512::Avx512<8>>::new(eight)))
     } else {

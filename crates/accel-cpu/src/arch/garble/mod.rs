@@ -217,7 +217,7 @@ enum RawTables {
     Evaluate(*const u8),
 }
 
-// SAFETY: every gate of every instance has rows of its own, written by whoever runs that gate; see `Stream`.
+// SAFETY: every gate of every instance has rows of its own, written by the thread that runs that gate; see `Stream`.
 unsafe impl Send for RawTables {}
 // SAFETY: as above.
 unsafe impl Sync for RawTables {}

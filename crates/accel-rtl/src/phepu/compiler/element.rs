@@ -10,11 +10,11 @@ use super::machine::Machine;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// What was to be inverted is no unit.
+    /// What was to be inverted is not a unit.
     NoInverse,
     /// An instruction reaches out of a buffer, or a weight is over 8 in [`Method::Buckets`].
     Range,
-    /// A word that is no instruction.
+    /// A word that is not an instruction.
     Unknown,
     /// An instruction came before a context.
     NoContext,

@@ -124,7 +124,7 @@ pub enum Error {
         /// How often.
         times: usize,
     },
-    /// A word is no instruction.
+    /// A word is not an instruction.
     #[error("instruction {word:#018x} {why}; give what Word::encode makes")]
     Word {
         /// The word.
@@ -157,7 +157,7 @@ pub enum Error {
     },
     /// A negative weight's term has no inverse.
     #[error(
-        "the negative term on its way to output {output} has no inverse: an input is no unit of the group; check \
+        "the negative term on its way to output {output} has no inverse: an input is not a unit of the group; check \
          the inputs"
     )]
     NoInverse {

@@ -10,7 +10,7 @@ pub trait Group {
     fn multiply(&self, x: &Self::Element, y: &Self::Element) -> Self::Element;
     /// x times x.
     fn square(&self, x: &Self::Element) -> Self::Element;
-    /// What makes one of x; none if x is no unit.
+    /// What makes one of x; none if x is not a unit.
     fn invert(&self, x: &Self::Element) -> Option<Self::Element>;
 }
 

@@ -143,7 +143,7 @@ pub fn interpret<G: Group>(
 }
 
 /// What goes over one chip's bus. Elements of the same positions read the same ciphertexts in the same order, and
-/// those of fewer channels leave some out; so do weights for elements of the same channels. Who reads most sets the
+/// those of fewer channels leave some out; so do weights for elements of the same channels. The one that reads most sets the
 /// count.
 #[derive(Clone, Default)]
 struct Traffic {

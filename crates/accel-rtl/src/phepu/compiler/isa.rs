@@ -80,7 +80,7 @@ pub enum Method {
 }
 
 /// What an instruction does. Fields have the ranges of their bits unless something narrower is said; whether they
-/// lie in a buffer together is for whoever runs them.
+/// lie in a buffer together is for their runner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Waits until every element is idle and every output has left, then sends the report.
@@ -204,7 +204,7 @@ pub enum Operation {
         word: u16,
         /// Bits of e, 1 to 4096.
         bits: u16,
-        /// Whether it takes the same time for every e of so many bits.
+        /// Whether it takes the same time for every e of this many bits.
         steady: bool,
     },
     /// to = x^-1, in Montgomery's form.
@@ -377,7 +377,7 @@ impl Word {
     /// What the chip reads.
     ///
     /// # Errors
-    /// It is no instruction, a field is out of its range, or a bit that means nothing is set.
+    /// It is not an instruction, a field is out of its range, or a bit that means nothing is set.
     pub fn decode(word: u64) -> Result<Self, Error> {
         let refuse = |why| Error::Word { word, why };
         let field = |at: u32, width: u32| word >> at & ((1 << width) - 1);
@@ -428,7 +428,7 @@ impl Word {
                     1 => Operation::Square { to, x, times: wide(18, 13) },
                     2 => Operation::Power { to, x, word: wide(18, 9), bits: wide(27, 13), steady: bit(40) },
                     3 => Operation::Inverse { to, x },
-                    _ => return Err(refuse("is no basic operation")),
+                    _ => return Err(refuse("is not a basic operation")),
                 }
             }
             15 => Operation::Nop,

@@ -16,7 +16,7 @@ const STEIN_CYCLES: (u64, u64) = (141, 100);
 const CPU_INVERSION: u64 = 39;
 /// Processing elements of a chip (Fig. 15.4.2).
 pub const CHIP_ELEMENTS: usize = 16;
-/// Cycles a second of PH-EPU (Fig. 15.4.7).
+/// Cycles per second of PH-EPU (Fig. 15.4.7).
 pub const CLOCK_HZ: f64 = 500e6;
 /// The most chips.
 pub const MAX_CHIPS: usize = 256;

@@ -1,4 +1,4 @@
-//! Who computes what: output channels over chips, then a searched partition of a chip's share over its elements.
+//! What each chip and element computes: output channels over chips, then a searched partition of a chip's share over its elements.
 
 use std::ops::Range;
 

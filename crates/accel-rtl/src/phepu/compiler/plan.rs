@@ -73,7 +73,7 @@ impl Plan {
         self.weight_half
     }
 
-    /// Whether weights are loaded anew for each position.
+    /// Whether weights are loaded again for each position.
     pub(super) fn streams_weights(&self) -> bool {
         self.block.is_none()
     }

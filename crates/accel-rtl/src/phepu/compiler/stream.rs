@@ -109,7 +109,7 @@ pub struct WordCounts {
     /// Multiplications, squarings, powers and inverses of mode 2.
     pub basic: u64,
     pub nop: u64,
-    /// Words that are no instruction.
+    /// Words that are not an instruction.
     pub unknown: u64,
 }
 

@@ -138,7 +138,7 @@ fn what_is_no_instruction_is_refused() {
     for opcode in 5..8 {
         assert_eq!(why(opcode << 60), "has an opcode that is none");
     }
-    assert_eq!(why(14 << 60 | 4 << 41), "is no basic operation");
+    assert_eq!(why(14 << 60 | 4 << 41), "is not a basic operation");
     assert_eq!(why(4 << 60 | 3), "has no such number of digits");
     assert_eq!(why(4 << 60 | 3 << 2), "has no such width of weights");
     assert_eq!(why(1), "sets a bit that means nothing"); // END

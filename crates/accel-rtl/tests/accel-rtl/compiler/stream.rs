@@ -530,7 +530,7 @@ fn elements_fail_alone() {
     let [(1, (Fault::NoInverse, at))] = faults[..] else { panic!("{faults:?}") };
     assert_eq!((at, Fault::NoInverse.code()), (4, 3)); // clear, accumulate, free, align
 
-    // What reaches out of a buffer, and what is no instruction.
+    // What reaches out of a buffer, and what is not an instruction.
     let stream = lower(&[1, 2, 3, 4, 5, 6]);
     let spoil = |from: fn(&Operation) -> bool, word: fn(Word) -> u64| {
         let stream = changed(&stream, |packets| {

@@ -198,7 +198,7 @@ fn costs_are_the_hardwares_and_within_those_published() {
     }
     let machine = phepu(1);
     let multiplications = CHIP_ELEMENTS as f64 * CLOCK_HZ / machine.multiply_cycles() as f64;
-    assert!(multiplications > 23e6, "{multiplications} a second");
+    assert!(multiplications > 23e6, "{multiplications} per second");
     let stein = machine.invert_cycles() - 2 * machine.multiply_cycles();
     assert_eq!(stein, 4096 * 141 / 100 + 3 * 16);
     assert!(CLOCK_HZ / stein as f64 > 38e3, "{stein}");

@@ -138,7 +138,7 @@ fn sums_distances_and_products_are_right() {
     }
 }
 
-/// The elements of a product of n x n matrices of numbers of so many bits, modulo 2^bits.
+/// The elements of a product of n x n matrices of numbers of this many bits, modulo 2^bits.
 fn product(a: &[bool], b: &[bool], n: usize, bits: usize) -> Vec<u128> {
     let of =
         |matrix: &[bool], row: usize, column: usize| to_number(&matrix[(row * n + column) * bits..][..bits]);

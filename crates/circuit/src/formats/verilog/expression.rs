@@ -40,7 +40,7 @@ enum What {
     /// Its bits lie where [`Term::bits`] says, from the start.
     Leaf,
     Apply(Operator, [u32; 3]),
-    /// Places `start..end` of [`Expression::parts`], the most significant first, all of it so many times.
+    /// Places `start..end` of [`Expression::parts`], the most significant first, all of it this many times.
     Join(usize, usize, u32),
 }
 

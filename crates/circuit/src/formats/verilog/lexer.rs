@@ -17,7 +17,7 @@ pub(super) enum Token<'a> {
     End,
 }
 
-/// Words that are no identifiers here; all but the first are refused by name where a statement starts.
+/// Words that are not identifiers here; all but the first are refused by name where a statement starts.
 const WORDS: [&str; 32] = [
     "module",
     "endmodule",

@@ -280,7 +280,7 @@ impl<'a> Parser<'a> {
     fn integer(&mut self) -> Result<i64> {
         let negative = self.accept("-")?;
         let Token::Decimal(value) = self.token else {
-            return self.error("an index or bound that is no plain number", TECHMAP);
+            return self.error("an index or bound that is not a plain number", TECHMAP);
         };
         self.advance()?;
         Ok(if negative { -i64::from(value) } else { i64::from(value) })
@@ -404,7 +404,7 @@ impl<'a> Parser<'a> {
                 format!("{} has two drivers, the first in line {line}", self.called(net))
             }
             Node::Input => format!("{} is an input, and driven", self.called(net)),
-            _ => "what is assigned to is no wire".to_owned(),
+            _ => "what is assigned to is not a wire".to_owned(),
         };
         self.lexer.error_at(at, reason, "leave one driver for each bit of a wire")
     }

@@ -25,7 +25,7 @@ impl SchemeServer for PlainServer {
             .iter()
             .map(|words| {
                 let mut picked = vec![0u32; columns];
-                // What is no column is a stranger's, or none.
+                // What is not a column is a stranger's, or none.
                 for column in &words[..PICKED] {
                     if let Some(times) = picked.get_mut(*column as usize) {
                         *times = times.wrapping_add(1);

@@ -8,7 +8,7 @@ use super::super::stream::{Body, Packet};
 
 /// Chips' packets as one list, in each chip's order but for data that waits for nothing (`after` is 0): it comes where
 /// nothing lay before, so it may come early, and goes to all chips that it is for as soon as one needs it. Other data
-/// goes to several chips if it is the same for them: whoever comes to it first waits for the others, unless they wait
+/// goes to several chips if it is the same for them: the first to come to it waits for the others, unless they wait
 /// for one another. So do instructions that stand in front together.
 pub(super) fn merge_chips(digits: usize, lists: Vec<Vec<Packet>>) -> Vec<Packet> {
     let mut early = Early { digits: digits as u32, inputs: HashMap::new(), others: HashMap::new() };
@@ -27,7 +27,7 @@ pub(super) fn merge_chips(digits: usize, lists: Vec<Vec<Packet>>) -> Vec<Packet>
     let mut lists: Vec<VecDeque<Packet>> = lists.into_iter().map(VecDeque::from).collect();
     let same = |x: &Packet, y: &Packet| x.after == y.after && x.body == y.body;
     loop {
-        // Who has most before it goes first.
+        // The one with the most before it goes first.
         let mut order: Vec<usize> = (0..lists.len()).filter(|chip| !lists[*chip].is_empty()).collect();
         order.sort_by_key(|chip| Reverse(lists[*chip].len()));
         let Some(first) = order.first().copied() else { return packets };

@@ -232,7 +232,7 @@ impl Fields {
     }
 }
 
-/// Slots and regions to be freed, by the stage in which they were last read and the one that loads them anew: those of
+/// Slots and regions to be freed, by the stage in which they were last read and the one that loads them again: those of
 /// one such pair go together, after the last of their readings.
 #[derive(Default)]
 struct Frees(BTreeMap<(usize, usize), (usize, u16, u8)>);
