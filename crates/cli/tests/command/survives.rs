@@ -4,15 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use blindcore_store::{StoreError, Stored};
 
-#[cfg(unix)]
-use crate::common::signal;
-use crate::common::{Serving, blindcore, code, json, refused, run, run_with_input, stderr};
+use crate::common::{Serving, blindcore, code, json, refused, run, stderr};
 
 /// What a table holds.
 pub(crate) type Rows = BTreeMap<String, String>;
