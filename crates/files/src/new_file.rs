@@ -195,7 +195,7 @@ mod tests {
         assert!(said.contains("can't be written"), "{said}");
         assert_eq!(fs::read(&place).unwrap(), b"two");
         let said = NewFile::create(folder.path(), Access::Owner).err().unwrap().to_string();
-        assert!(said.contains("no ordinary file"), "{said}");
+        assert!(said.contains("not an ordinary file"), "{said}");
     }
 
     #[cfg(unix)]

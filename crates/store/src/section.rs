@@ -249,7 +249,7 @@ mod tests {
         refuse(&good[..HEADER + 99], &expected, "4195 bytes where 4196");
         refuse(&good[..100], &expected, "shorter than its header");
         refuse(b"", &expected, "shorter than its header");
-        refuse(&[b"PAR1".as_slice(), &good[4..]].concat(), &expected, "no blindcore file");
+        refuse(&[b"PAR1".as_slice(), &good[4..]].concat(), &expected, "not a blindcore file");
         let mut version = good.clone();
         version[8] = 9;
         refuse(&version, &expected, "version is 9");

@@ -424,7 +424,7 @@ fn bad_verilog_is_refused_by_line() {
         ("assign y = a + b;", "operator \"+\""),
         ("assign y = -a;", "arithmetic"),
         ("assign y = a == b;", "operator \"==\""),
-        ("assign y = a[b];", "no plain number"),
+        ("assign y = a[b];", "not a plain number"),
         ("assign y = a[2];", "has bits 1 to 0, and 2 to 2 are selected"),
         ("assign y = a[0:1];", "select in the direction"),
         ("assign y = z;", "\"z\" is not declared"),
@@ -440,8 +440,8 @@ fn bad_verilog_is_refused_by_line() {
         ("assign y = ;", "where an operand"),
         ("assign y = {0{a}};", "a concatenation of 0 bits"),
         ("assign a = b;", "\"a\", bit 0, is an input, and driven"),
-        ("assign ~y = b[0];", "no wire"),
-        ("assign 1'b0 = b[0];", "no wire"),
+        ("assign ~y = b[0];", "not a wire"),
+        ("assign 1'b0 = b[0];", "not a wire"),
         ("assign y = w; assign y = v;", "\"y\" has two drivers, the first in line 5"),
         ("assign y = w;", "\"w\" is read and has no driver (declared in line 4)"),
         ("assign y = w & a; assign w = v ^ y; assign v = 0;", "in a cycle"),
@@ -548,7 +548,7 @@ fn unreadable_files_are_named() {
     let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
     let refused = formats::read(&pipe).unwrap_err().to_string();
-    assert!(refused.contains("no regular file"), "{refused}");
+    assert!(refused.contains("not a regular file"), "{refused}");
     let streamed = blindcore_circuit::circuit::Circuit::stream(&pipe, dir.path()).unwrap_err().to_string();
     assert_eq!(refused, streamed);
 }

@@ -184,7 +184,7 @@ fn bad_input_is_refused_in_one_line() {
     assert!(std::fs::read_to_string(dir.join("wrong.txt")).unwrap().starts_with("1 3\n"));
     // A pipe that nobody writes to.
     assert!(std::process::Command::new("mkfifo").arg(dir.join("pipe")).status().unwrap().success());
-    refuse(&["stats", "pipe"], &["pipe", "no regular file"]);
+    refuse(&["stats", "pipe"], &["pipe", "not a regular file"]);
     // A circuit without ANDs has no tables, but labels.
     let wide = "0 1000000\n1 1000000\n1 1000000\n";
     std::fs::write(dir.join("wide.txt"), wide).unwrap();

@@ -358,7 +358,7 @@ fn pipes_keep_nobody_waiting_and_names_need_not_be_text() {
         let made = std::process::Command::new("mkfifo").arg(dir.join(name)).status().expect("mkfifo runs");
         assert!(made.success());
     }
-    let ordinary = &["no ordinary file"];
+    let ordinary = &["not an ordinary file"];
     refused(&run(dir, &["sum", "inspect", "pipe.ct"]), ordinary);
     refused(
         &run(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "w.csv", "--out", "pipe.ct"]),

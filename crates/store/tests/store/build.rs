@@ -211,7 +211,7 @@ fn an_output_in_the_way_is_kept_unless_forced() {
     options.out = dir.path().join("home");
     std::fs::create_dir(&options.out).unwrap();
     std::fs::write(options.out.join("letter"), "dear").unwrap();
-    assert!(run(&options).err().unwrap().to_string().contains("no database"));
+    assert!(run(&options).err().unwrap().to_string().contains("not a database"));
     assert!(options.out.join("letter").exists());
 }
 
@@ -232,7 +232,7 @@ fn what_came_meanwhile_and_what_is_foreign_is_kept() {
     // Another program's manifest does not make a database, and a database with other files in it stays.
     options.force = true;
     std::fs::write(options.out.join("manifest.json"), "{\"name\":\"my web extension\"}").unwrap();
-    assert!(run(&options).err().unwrap().to_string().contains("no database"));
+    assert!(run(&options).err().unwrap().to_string().contains("not a database"));
     std::fs::remove_dir_all(&options.out).unwrap();
     run(&options).unwrap();
     std::fs::write(&letter, "dear").unwrap();

@@ -241,11 +241,11 @@ fn what_can_not_be_streamed_is_refused_at_the_start() {
     let file = File::options().write(true).open(&made.paths[0]).unwrap();
     let len = file.metadata().unwrap().len();
     file.set_len(len - 1).unwrap();
-    refused("no stripes of 2048 bytes");
+    refused("not stripes of 2048 bytes");
     file.set_len(len - 2048).unwrap();
     refused("bytes where the matrix has");
     file.set_len(START).unwrap();
-    refused("no stripes");
+    refused("not stripes");
 }
 
 /// A device that takes no stripes, as simulated hardware does not.
