@@ -94,12 +94,12 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `client` (default) | [`lookup::Client`] and [`lookup::blocking`] |
-//! | `server` (default) | [`lookup::build`], [`lookup::Folder`], [`lookup::Host`], [`store`] |
+//! | `client` (default) | `lookup::Client` and `lookup::blocking` |
+//! | `server` (default) | `lookup::build`, `lookup::Folder`, `lookup::Host`, `store` |
 //! | `mysql`, `postgres`, `sqlite`, `parquet` | sources that databases are built from |
 //! | `rtl` | simulated chips as devices |
-//! | `bench` | [`model`], the planner, and [`bench`], what `blindcore bench` measures |
-//! | `tls` | [`tls`], certificates and keys from files |
+//! | `bench` | `model`, the planner, and `bench`, what `blindcore bench` measures |
+//! | `tls` | the module `tls`: certificates and keys from files |
 
 #[cfg(feature = "server")]
 mod folder;

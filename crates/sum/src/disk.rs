@@ -1,7 +1,7 @@
 //! Keys and ciphertexts on the disk: read whole and checked, written whole or not at all.
 //!
 //! A name that ends in `.json` is a key of python-paillier, one that ends in `.jsonl` its ciphertexts, one a line; any
-//! other is a file of this crate ([`keys`](crate::keys), [`mod@file`](crate::file)).
+//! other is a file of this crate (`keys`, `file`).
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};

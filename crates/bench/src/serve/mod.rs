@@ -1,7 +1,7 @@
 //! A lookup server under attack: how long honest clients wait, and what the server needs.
 //!
 //! The server is a process of its own; every client has an address of its own on this machine (127.1.0.0/16 and on), so that
-//! the server tells them apart. Honest clients ask one query after another and measure; the others do as [`HOSTILE`] says.
+//! the server tells them apart. Honest clients ask one query after another and measure; the others do as `HOSTILE` says.
 
 mod load;
 mod server;

@@ -48,7 +48,7 @@ impl Encoding {
     }
 
     /// The highest exponent and least power of two that hold all of `values` exactly. (phe's exponent for one is at
-    /// most this: it allows for a full mantissa.) Made from data: see the [module](self).
+    /// most this: it allows for a full mantissa.) Made from data: see the module `encoding`.
     ///
     /// # Errors
     /// A value is not finite.
@@ -77,7 +77,7 @@ impl Encoding {
     /// An exponent, and a bound in units of 16^exponent.
     ///
     /// # Errors
-    /// The exponent is over [`MAX_EXPONENT`] in magnitude.
+    /// The exponent is over `MAX_EXPONENT`, 4096, in magnitude.
     pub fn new(exponent: i32, bound: Bound) -> Result<Self, Error> {
         check_exponent(exponent.into())?;
         Ok(Self { exponent, bound })

@@ -91,7 +91,7 @@ impl Programs {
     /// The program of a tile of [`Programs::tiles`].
     ///
     /// # Errors
-    /// It is over [`MAX_INSTRUCTIONS`].
+    /// It is over the most instructions that a program has.
     ///
     /// # Panics
     /// There is no such tile.
