@@ -2,11 +2,12 @@
 //! definitions in [`contract::reference`](crate::contract::reference), [`bigmod::reference`](crate::bigmod::reference)
 //! and [`garble::reference`](crate::garble::reference).
 //!
-//! ```no_run
-//! # fn open() -> blindcore_accel::Device { unimplemented!() }
-//! blindcore_accel::conformance::contract(&open());
-//! blindcore_accel::conformance::bigmod(&open());
-//! blindcore_accel::conformance::garble(&open());
+//! ```
+//! fn conforms(device: &blindcore_accel::Device) {
+//!     blindcore_accel::conformance::contract(device);
+//!     blindcore_accel::conformance::bigmod(device);
+//!     blindcore_accel::conformance::garble(device);
+//! }
 //! ```
 //!
 //! Each asks the device's slot first what it takes: what the slot says it takes must work, and what it says it doesn't
