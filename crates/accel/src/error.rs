@@ -77,7 +77,7 @@ pub enum Error {
     #[error("residues in the form {got:?} {} where {want:?} works; read them there and place them here", if *same_modulus { "of this modulus" } else { "of another modulus" })]
     Residues {
         /// Their form.
-        got: &'static str,
+        got: String,
         /// The form that fits.
         want: String,
         /// Whether the modulus is the same.

@@ -34,6 +34,6 @@ pub use cost::{Cost, Hardware, Stalls, Traffic};
 pub use device::{Description, Device, Operation, Slots};
 pub use error::Error;
 pub use layout::Layout;
-pub use memory::{Allocator, Buffer, Heap, Memory};
+pub use memory::{Allocator, Buffer, Heap, Line, Memory};
 pub use registry::{DeviceKind, Listed, OpenOptions, Registry};
 pub use words::{Word, Words};

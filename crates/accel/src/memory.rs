@@ -3,9 +3,20 @@
 use std::sync::Arc;
 
 use bytemuck::Zeroable;
+use zeroize::Zeroize;
 
-use crate::bigmod::Line;
 use crate::{Error, SharedBytes};
+
+/// A line of memory, on its own boundary.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C, align(64))]
+pub struct Line(pub [u64; 8]);
+
+impl Zeroize for Line {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
+    }
+}
 
 /// Where a device wants the bytes of its operands: huge pages, pinned memory, or the heap.
 pub trait Allocator: Send + Sync {

@@ -3,14 +3,14 @@
 //! multiplications a number.
 
 use blindcore_accel::Error;
-use blindcore_accel::bigmod::{Modulus, Numbers, Residues};
+use blindcore_accel::bigmod::{Modulus, Numbers};
 use crypto_bigint::{BoxedUint, NonZero, Odd};
 
-use super::{Bigmod, CpuBigmod};
+use super::{CpuBigmod, CpuRows};
 
 impl CpuBigmod {
     /// The inverses of all, and how many multiplications they took.
-    pub(super) fn invert_all(&self, x: &Residues) -> Result<(Residues, usize), Error> {
+    pub(super) fn invert_all(&self, x: &CpuRows) -> Result<(CpuRows, usize), Error> {
         if x.is_empty() {
             return Ok((x.clone(), 0));
         }
@@ -19,10 +19,10 @@ impl CpuBigmod {
         while levels.last().is_some_and(|level| level.len() > 1) {
             let below = levels.last().expect("there is one");
             let pairs = below.len() / 2;
-            let (mut level, _) = self.multiply(
+            let mut level = self.products(
                 &below.select((0..pairs).map(|i| 2 * i)),
                 &below.select((0..pairs).map(|i| 2 * i + 1)),
-            )?;
+            );
             count += pairs;
             if below.len() % 2 == 1 {
                 level.append(&below.select([below.len() - 1]))?;
@@ -36,10 +36,10 @@ impl CpuBigmod {
             let Some(below) = levels.last() else { break };
             // inverse(left) = inverse(left * right) * right, and the other way round.
             let pairs = below.len() / 2;
-            let (mut next, _) = self.multiply(
+            let mut next = self.products(
                 &inverse.select((0..2 * pairs).map(|i| i / 2)),
                 &below.select((0..2 * pairs).map(|i| i ^ 1)),
-            )?;
+            );
             count += 2 * pairs;
             if below.len() % 2 == 1 {
                 next.append(&inverse.select([inverse.len() - 1]))?;
@@ -50,7 +50,7 @@ impl CpuBigmod {
     }
 
     /// Goes down the tree to the first number without an inverse.
-    fn not_invertible(&self, levels: &[Residues]) -> Result<usize, Error> {
+    fn not_invertible(&self, levels: &[CpuRows]) -> Result<usize, Error> {
         let mut position = 0;
         for level in levels.iter().rev().skip(1) {
             position *= 2;
@@ -65,13 +65,13 @@ impl CpuBigmod {
     ///
     /// Modulo n^2 it is that modulo n, refined once (Hensel): with x y = 1 + k n, the inverse is y (1 - k n),
     /// and 1 - k n is 2 - x y.
-    fn invert_one(&self, x: &Residues) -> Result<Option<Residues>, Error> {
-        let modulus = self.modulus();
+    fn invert_one(&self, x: &CpuRows) -> Result<Option<CpuRows>, Error> {
+        let modulus = &*self.modulus;
         let words = modulus.words();
         let uint = |words: &[u64]| BoxedUint::from_words(words.iter().copied());
-        let place = |value: &BoxedUint| self.place(&Numbers::from_words(words, [value.as_words()]));
+        let place = |value: &BoxedUint| self.enter(&Numbers::from_words(words, [value.as_words()]));
 
-        let number = uint(self.read(x)?.get(0));
+        let number = uint(self.leave(x).get(0));
         let root = Odd::new(uint(modulus.root())).expect("a modulus is odd");
         let reduced = if modulus.is_square() {
             number.rem_vartime(&NonZero::new(uint(modulus.root())).expect("a modulus is above one"))
@@ -85,9 +85,9 @@ impl CpuBigmod {
         if !modulus.is_square() {
             return Ok(Some(inverse));
         }
-        let (product, _) = self.multiply(x, &inverse)?;
-        let correction = two_minus(modulus, &uint(self.read(&product)?.get(0)));
-        Ok(Some(self.multiply(&inverse, &place(&correction)?)?.0))
+        let product = self.products(x, &inverse);
+        let correction = two_minus(modulus, &uint(self.leave(&product).get(0)));
+        Ok(Some(self.products(&inverse, &place(&correction)?)))
     }
 }
 

@@ -16,11 +16,11 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 
-use blindcore_accel::Error;
-use blindcore_accel::bigmod::{Line, Mac, Method, Residues};
+use blindcore_accel::bigmod::{Mac, Method};
+use blindcore_accel::{Error, Line};
 use rayon::prelude::*;
 
-use super::{CpuBigmod, Engine};
+use super::{CpuBigmod, CpuRows, Engine};
 use crate::HugeBytes;
 
 /// Positions that are looked at to tell how much they have in common.
@@ -461,7 +461,7 @@ impl Planes<'_> {
 
 impl CpuBigmod {
     /// The results, the multiplications and the squarings that they took.
-    pub(super) fn weigh(&self, x: &Residues, mac: &Mac) -> Result<(Residues, usize, usize), Error> {
+    pub(super) fn weigh(&self, x: &CpuRows, mac: &Mac) -> Result<(CpuRows, usize, usize), Error> {
         let weights = Weights::new(mac);
         let way = weights.choose(x.len());
         let (positions, outputs) = (mac.positions() as u32, mac.outputs() as u32);
@@ -502,12 +502,7 @@ impl CpuBigmod {
         Ok((out, multiplications, squarings))
     }
 
-    fn weigh_block(
-        &self,
-        job: &Job<'_>,
-        way: Way,
-        units: &[Unit],
-    ) -> Result<(Residues, usize, usize), Error> {
+    fn weigh_block(&self, job: &Job<'_>, way: Way, units: &[Unit]) -> Result<(CpuRows, usize, usize), Error> {
         let row = self.engine.row_lines();
         // What a thread takes at once.
         let share = units.len().div_ceil(self.pool.current_num_threads());

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use blindcore_accel::bigmod::{
-    Bigmod, Exponents, FixedBase, Line, MAX_EXPONENT_BITS, Mac, Modulus, Numbers, Residues, check_exponents,
+    Bigmod, Exponents, FixedBase, Form, HostRows, MAX_EXPONENT_BITS, Mac, Modulus, Numbers, Residues,
+    check_exponents,
 };
-use blindcore_accel::{Cost, Error};
+use blindcore_accel::{Cost, Error, Line};
 use rayon::prelude::*;
 
 use crate::{Isa, arch};
@@ -83,26 +84,54 @@ fn engine(isa: Isa, modulus: &Modulus) -> Arc<dyn Engine> {
     fast.unwrap_or_else(|| Arc::new(portable::Portable::new(modulus)))
 }
 
+/// The form of an engine's rows. Engines that name it alike read each other's rows, if they are of one length.
+#[derive(Clone, PartialEq)]
+pub(crate) struct CpuForm {
+    name: &'static str,
+    row_lines: usize,
+}
+
+impl Form for CpuForm {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn row_lines(&self) -> usize {
+        self.row_lines
+    }
+}
+
+/// Residues in an engine's form.
+pub(crate) type CpuRows = HostRows<CpuForm>;
+
 /// Arithmetic modulo one number on the CPU.
 #[derive(Clone)]
 pub(crate) struct CpuBigmod {
     modulus: Arc<Modulus>,
+    form: CpuForm,
     engine: Arc<dyn Engine>,
     pool: Arc<rayon::ThreadPool>,
 }
 
 impl CpuBigmod {
     pub(crate) fn new(isa: Isa, modulus: &Modulus, pool: &Arc<rayon::ThreadPool>) -> Self {
-        Self { modulus: Arc::new(modulus.clone()), engine: engine(isa, modulus), pool: Arc::clone(pool) }
+        let engine = engine(isa, modulus);
+        let form = CpuForm { name: engine.form(), row_lines: engine.row_lines() };
+        Self { modulus: Arc::new(modulus.clone()), form, engine, pool: Arc::clone(pool) }
     }
 
-    fn check(&self, residues: &Residues) -> Result<(), Error> {
-        residues.check(&self.modulus, self.engine.form(), self.engine.row_lines())
+    /// The rows of residues, if they are this engine's.
+    fn rows_of<'a>(&self, residues: &'a Residues) -> Result<&'a CpuRows, Error> {
+        CpuRows::of(residues, &self.modulus, &self.form)
     }
 
     /// `count` rows to be written.
-    fn rows(&self, count: usize) -> Residues {
-        Residues::zeroed(&self.modulus, self.engine.form(), self.engine.row_lines(), count)
+    fn rows(&self, count: usize) -> CpuRows {
+        CpuRows::zeroed(self.form.clone(), count)
+    }
+
+    fn residues(&self, rows: CpuRows) -> Residues {
+        Residues::new(&self.modulus, rows)
     }
 
     /// Rows that a thread takes at once: whole groups of lanes, a few pieces a thread where there are enough.
@@ -120,7 +149,7 @@ impl CpuBigmod {
 
     /// Makes `count` rows of some multiplications each, piece by piece over the threads; `work` gets the first position
     /// of its piece.
-    fn each(&self, count: usize, products: usize, work: impl Fn(usize, &mut [Line]) + Sync) -> Residues {
+    fn each(&self, count: usize, products: usize, work: impl Fn(usize, &mut [Line]) + Sync) -> CpuRows {
         let mut out = self.rows(count);
         let piece = self.piece(count);
         let lines = out.lines_mut();
@@ -149,18 +178,15 @@ impl CpuBigmod {
     }
 }
 
-/// The rows of `residues` at `first` and after, as many as `lines` holds.
-fn rows<'a>(residues: &'a Residues, first: usize, lines: &[Line]) -> Vec<&'a [Line]> {
-    let row = residues.row_lines();
-    residues.lines().chunks_exact(row).skip(first).take(lines.len() / row).collect()
+/// The rows of `all` at `first` and after, as many as `lines` holds.
+fn rows<'a>(all: &'a CpuRows, first: usize, lines: &[Line]) -> Vec<&'a [Line]> {
+    let row = all.row_lines();
+    all.lines().chunks_exact(row).skip(first).take(lines.len() / row).collect()
 }
 
-impl Bigmod for CpuBigmod {
-    fn modulus(&self) -> &Arc<Modulus> {
-        &self.modulus
-    }
-
-    fn place(&self, numbers: &Numbers) -> Result<Residues, Error> {
+/// The operations on rows.
+impl CpuBigmod {
+    fn enter(&self, numbers: &Numbers) -> Result<CpuRows, Error> {
         if numbers.is_empty() {
             return Ok(self.rows(0));
         }
@@ -174,54 +200,70 @@ impl Bigmod for CpuBigmod {
         }
         Ok(self.each(count, 2, |first, lines| {
             let numbers: Vec<&[u64]> =
-                numbers.iter().skip(first).take(lines.len() / self.engine.row_lines()).collect();
+                numbers.iter().skip(first).take(lines.len() / self.form.row_lines).collect();
             self.engine.enter(&numbers, lines);
         }))
     }
 
-    fn read(&self, residues: &Residues) -> Result<Numbers, Error> {
-        self.check(residues)?;
+    fn leave(&self, rows: &CpuRows) -> Numbers {
         let words = self.modulus.words();
-        let mut out = Numbers::zeroed(residues.len(), words);
-        let piece = self.piece(residues.len());
+        let mut out = Numbers::zeroed(rows.len(), words);
+        let piece = self.piece(rows.len());
         self.pool.install(|| {
             out.as_words_mut().par_chunks_mut((piece * words).max(1)).enumerate().for_each(|(i, out)| {
-                let row = residues.row_lines();
-                let rows: Vec<&[Line]> =
-                    residues.lines().chunks_exact(row).skip(i * piece).take(out.len() / words).collect();
+                let lines = rows.lines().chunks_exact(rows.row_lines());
+                let rows: Vec<&[Line]> = lines.skip(i * piece).take(out.len() / words).collect();
                 self.engine.leave(&rows, out);
             });
         });
-        Ok(out)
+        out
+    }
+
+    /// `x[i] * y[i]`, for as many, or for a single `y`.
+    fn products(&self, x: &CpuRows, y: &CpuRows) -> CpuRows {
+        self.each(x.len(), 1, |first, lines| {
+            let x = rows(x, first, lines);
+            let y = if y.len() == 1 { vec![y.lines(); x.len()] } else { rows(y, first, lines) };
+            self.engine.multiply(&x, &y, lines);
+        })
+    }
+}
+
+impl Bigmod for CpuBigmod {
+    fn modulus(&self) -> &Arc<Modulus> {
+        &self.modulus
+    }
+
+    fn place(&self, numbers: &Numbers) -> Result<Residues, Error> {
+        Ok(self.residues(self.enter(numbers)?))
+    }
+
+    fn read(&self, residues: &Residues) -> Result<Numbers, Error> {
+        Ok(self.leave(self.rows_of(residues)?))
     }
 
     fn multiply(&self, x: &Residues, y: &Residues) -> Result<(Residues, Cost), Error> {
-        self.check(x)?;
-        self.check(y)?;
+        let (x, y) = (self.rows_of(x)?, self.rows_of(y)?);
         let start = Instant::now();
         if y.len() != x.len() && y.len() != 1 {
             let want = format!("{} or 1", x.len());
             return Err(Error::Length { what: "the second factor", got: y.len(), want, unit: "residues" });
         }
-        let out = self.each(x.len(), 1, |first, lines| {
-            let x = rows(x, first, lines);
-            let y = if y.len() == 1 { vec![y.lines(); x.len()] } else { rows(y, first, lines) };
-            self.engine.multiply(&x, &y, lines);
-        });
-        Ok((out, self.cost(start, x.len(), 0)))
+        let out = self.products(x, y);
+        Ok((self.residues(out), self.cost(start, x.len(), 0)))
     }
 
     fn square(&self, x: &Residues, times: u32) -> Result<(Residues, Cost), Error> {
-        self.check(x)?;
+        let x = self.rows_of(x)?;
         let start = Instant::now();
         let out = self.each(x.len(), times as usize, |first, lines| {
             self.engine.square(&rows(x, first, lines), times, lines)
         });
-        Ok((out, self.cost(start, 0, x.len() * times as usize)))
+        Ok((self.residues(out), self.cost(start, 0, x.len() * times as usize)))
     }
 
     fn power(&self, x: &Residues, exponents: &Exponents<'_>) -> Result<(Residues, Cost), Error> {
-        self.check(x)?;
+        let x = self.rows_of(x)?;
         check_exponents(exponents, x.len())?;
         let start = Instant::now();
         let bits = match exponents {
@@ -235,12 +277,12 @@ impl Bigmod for CpuBigmod {
             };
             self.engine.power(&x, &exponents, bits, lines);
         });
-        let count = x.len();
-        Ok((out, self.cost(start, count * bits.div_ceil(WINDOW) as usize, count * bits as usize)))
+        let (products, squares) = (bits.div_ceil(WINDOW) as usize, bits as usize);
+        Ok((self.residues(out), self.cost(start, x.len() * products, x.len() * squares)))
     }
 
     fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Box<dyn FixedBase>, Error> {
-        self.check(base)?;
+        let base = self.rows_of(base)?;
         if base.len() != 1 {
             return Err(Error::Length {
                 what: "the base",
@@ -258,23 +300,24 @@ impl Bigmod for CpuBigmod {
     }
 
     fn invert(&self, x: &Residues) -> Result<(Residues, Cost), Error> {
-        self.check(x)?;
+        let x = self.rows_of(x)?;
         let start = Instant::now();
         let (out, multiplications) = self.invert_all(x)?;
-        Ok((out, self.cost(start, multiplications, 0)))
+        Ok((self.residues(out), self.cost(start, multiplications, 0)))
     }
 
     fn mac(&self, x: &Residues, mac: &Mac) -> Result<(Residues, Cost), Error> {
-        self.check(x)?;
+        let x = self.rows_of(x)?;
         mac.check(x.len())?;
         let start = Instant::now();
         let (out, multiplications, squarings) = self.weigh(x, mac)?;
-        Ok((out, self.cost(start, multiplications, squarings)))
+        Ok((self.residues(out), self.cost(start, multiplications, squarings)))
     }
 }
 
 /// Word products of a job that is done before another thread is awake: some 100 us.
 const SMALL: usize = 1 << 20;
+
 /// What the kernels of an instruction set do in a second, one thread, operands in their registers' layout: for
 /// benchmarks.
 #[derive(Clone, Copy, Debug)]
@@ -341,7 +384,7 @@ impl FixedBase for CpuFixedBase {
             let exponents: Vec<&[u64]> = exponents.iter().skip(first).take(count).collect();
             self.table.power(&exponents, lines);
         });
-        Ok((out, self.bigmod.cost(start, 0, 0)))
+        Ok((self.bigmod.residues(out), self.bigmod.cost(start, 0, 0)))
     }
 
     fn bytes(&self) -> usize {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::bigmod::{Line, Modulus};
+use blindcore_accel::Line;
+use blindcore_accel::bigmod::Modulus;
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 

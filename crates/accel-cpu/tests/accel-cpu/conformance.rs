@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::bigmod::{Modulus, Numbers, Residues};
+use blindcore_accel::bigmod::{Form, HostRows, Modulus, Numbers, Residues};
 use blindcore_accel_cpu::{Cpu, Isa};
 
 fn conforms(isa: Isa) {
@@ -52,24 +52,52 @@ fn unknown_names_are_refused_with_a_remedy() {
     }
 }
 
+/// A form of a stranger, who says that it is an engine's.
+#[derive(Clone, PartialEq)]
+struct Forged(&'static str, usize);
+
+impl Form for Forged {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn row_lines(&self) -> usize {
+        self.1
+    }
+}
+
 #[test]
-fn rows_of_another_length_are_refused() {
+fn rows_of_another_device_or_length_are_refused() {
     let modulus = Modulus::odd(&[u64::MAX; 32]).expect("odd");
+    let shared = Arc::new(modulus.clone());
     for isa in Isa::available() {
         let device = Cpu::open(isa.device_name()).expect("available");
         let bigmod = device.bigmod(&modulus).expect("any modulus");
         let mut good = bigmod.place(&Numbers::zeroed(2, 32)).expect("zero is below it");
-        // The vector engines share one form.
+        let mut refused = |other: &Residues| {
+            assert!(bigmod.square(other, 1).is_err(), "{isa:?}");
+            assert!(bigmod.multiply(&good, other).is_err());
+            assert!(bigmod.read(other).is_err());
+            assert!(bigmod.fixed_base(other, 8).is_err());
+            assert!(good.append(other).is_err());
+        };
         for form in ["cpu:portable", "cpu:avx2", "cpu:avx512"] {
-            for lines in [0, 1, good.row_lines() - 1, good.row_lines() + 1] {
-                let forged = Residues::zeroed(&Arc::new(modulus.clone()), form, lines, 1);
+            for lines in [0, 1, 3, 4, 5, 6] {
+                let forged = Residues::new(&shared, HostRows::zeroed(Forged(form, lines), 1));
                 assert_eq!(forged.len(), usize::from(lines != 0));
-                assert!(bigmod.square(&forged, 1).is_err(), "{isa:?}: {lines} lines");
-                assert!(bigmod.multiply(&good, &forged).is_err());
-                assert!(bigmod.read(&forged).is_err());
-                assert!(bigmod.fixed_base(&forged, 8).is_err());
-                assert!(good.append(&forged).is_err());
+                refused(&forged);
             }
+        }
+        // An engine's own rows are another length, or in another form, where the modulus is another.
+        for words in [1, 31, 33, 64] {
+            let other =
+                device.bigmod(&Modulus::odd(&vec![u64::MAX; words]).expect("odd")).expect("any modulus");
+            refused(&other.place(&Numbers::zeroed(1, words)).expect("zero is below it"));
+        }
+        if isa != Isa::Portable {
+            let portable =
+                Cpu::open("cpu:portable").expect("available").bigmod(&modulus).expect("any modulus");
+            refused(&portable.place(&Numbers::zeroed(1, 32)).expect("zero is below it"));
         }
     }
 }

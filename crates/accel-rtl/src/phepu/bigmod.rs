@@ -121,7 +121,7 @@ impl PhepuBigmod {
                 let hardware = Some(run.hardware());
                 (run.outputs, Cost { hardware, ..cost })
             }
-            None => (self.context.zeroed(0), cost),
+            None => (self.context.none(), cost),
         })
     }
 
@@ -261,7 +261,7 @@ impl Bigmod for PhepuBigmod {
 
     fn place(&self, numbers: &Numbers) -> Result<Residues, Error> {
         if numbers.is_empty() {
-            return Ok(self.context.zeroed(0));
+            return Ok(self.context.none());
         }
         let modulus = self.modulus();
         if numbers.words() != modulus.words() {
@@ -276,22 +276,23 @@ impl Bigmod for PhepuBigmod {
         for (row, number) in numbers.iter().enumerate() {
             put(&mut rows, row, number);
         }
-        self.convert(&rows, address::SQUARED)
+        self.convert(&self.context.residues(rows), address::SQUARED)
     }
 
     fn read(&self, residues: &Residues) -> Result<Numbers, Error> {
-        self.context.check(residues)?;
-        let rows = self.convert(residues, address::LITERAL)?;
+        self.context.rows(residues)?;
+        let read = self.convert(residues, address::LITERAL)?;
+        let rows = self.context.rows(&read)?;
         let mut out = Numbers::zeroed(rows.len(), self.modulus().words());
         for row in 0..rows.len() {
-            out.get_mut(row).iter_mut().zip(get(&rows, row)).for_each(|(to, word)| *to = word);
+            out.get_mut(row).iter_mut().zip(get(rows, row)).for_each(|(to, word)| *to = word);
         }
         Ok(out)
     }
 
     fn multiply(&self, x: &Residues, y: &Residues) -> Result<(Residues, Cost), Error> {
-        self.context.check(x)?;
-        self.context.check(y)?;
+        self.context.rows(x)?;
+        self.context.rows(y)?;
         let start = Instant::now();
         let count = x.len() as u32;
         if y.len() != x.len() && y.len() != 1 {
@@ -317,7 +318,7 @@ impl Bigmod for PhepuBigmod {
     }
 
     fn square(&self, x: &Residues, times: u32) -> Result<(Residues, Cost), Error> {
-        self.context.check(x)?;
+        self.context.rows(x)?;
         let start = Instant::now();
         if times == 0 {
             return Ok((x.clone(), Cost { time: start.elapsed(), threads: 1, ..Cost::default() }));
@@ -336,14 +337,14 @@ impl Bigmod for PhepuBigmod {
 
     /// Every bit takes a squaring and a multiplication, whose product is kept only where the bit is set.
     fn power(&self, x: &Residues, exponents: &Exponents<'_>) -> Result<(Residues, Cost), Error> {
-        self.context.check(x)?;
+        self.context.rows(x)?;
         check_exponents(exponents, x.len())?;
         self.powers(x, exponents)
     }
 
     /// Prepares nothing: a chip has no room for tables.
     fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Box<dyn FixedBase>, Error> {
-        self.context.check(base)?;
+        self.context.rows(base)?;
         if base.len() != 1 {
             let (what, want) = ("the base", "1".into());
             return Err(Error::Length { what, got: base.len(), want, unit: "residues" });
@@ -356,13 +357,13 @@ impl Bigmod for PhepuBigmod {
     }
 
     fn invert(&self, x: &Residues) -> Result<(Residues, Cost), Error> {
-        self.context.check(x)?;
+        self.context.rows(x)?;
         self.invert_all(x)
     }
 
     /// Other methods than buckets are bit-serial.
     fn mac(&self, x: &Residues, mac: &Mac) -> Result<(Residues, Cost), Error> {
-        self.context.check(x)?;
+        self.context.rows(x)?;
         mac.check(x.len())?;
         self.weigh(x, mac)
     }
@@ -388,6 +389,6 @@ impl FixedBase for Base {
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(self.base.lines())
+        self.base.len() * self.bigmod.digits() * DIGIT_BITS / 8
     }
 }

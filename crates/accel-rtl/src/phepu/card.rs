@@ -8,7 +8,7 @@ use blindcore_accel::bigmod::Residues;
 use blindcore_accel::{Description, Error};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::context::{Context, DIGIT, get, put};
+use super::context::{Context, DIGIT, Rows, get, put};
 pub use super::library::Build;
 use super::library::{Board, Out, WORD};
 use super::report::{CardReport, ChipReport, ElementReport, Run};
@@ -138,8 +138,8 @@ impl Card {
     /// Residues are not `context`'s, or the stream is not: it has other digits, or more chips than there are, or names
     /// residues or tags that are out of range; or the card came to no end, or to what no card answers.
     pub fn run(&self, stream: &Stream, context: &Context, residues: &Residues) -> Result<Run, Error> {
-        context.check(residues)?;
-        let plan = Plan::new(&self.build, &self.settings, stream, context, residues)?;
+        let rows = context.rows(residues)?;
+        let plan = Plan::new(&self.build, &self.settings, stream, context, rows)?;
         let mut out = vec![Out::default(); plan.out_words(&self.build)];
         let settings = &self.settings;
         let settings = [settings.pcie, settings.ddr, settings.link, settings.watchdog];
@@ -201,7 +201,7 @@ impl Plan {
         settings: &Settings,
         stream: &Stream,
         context: &Context,
-        residues: &Residues,
+        rows: &Rows,
     ) -> Result<Self, Error> {
         let length = |what, got: usize, want: String, unit| Err(Error::Length { what, got, want, unit });
         if stream.digits != context.digits() {
@@ -228,7 +228,7 @@ impl Plan {
                 let want = format!("some of its {} chips", stream.chips);
                 return length("the stream", packet.chips as usize, want, "as a packet's mask");
             }
-            plan.packet(packet, context, residues)?;
+            plan.packet(packet, context, rows)?;
         }
         for (ends, used) in plan.ends.iter().zip(&plan.used) {
             if *ends != usize::from(*used) {
@@ -257,7 +257,7 @@ impl Plan {
         Ok(plan)
     }
 
-    fn packet(&mut self, packet: &Packet, context: &Context, residues: &Residues) -> Result<(), Error> {
+    fn packet(&mut self, packet: &Packet, context: &Context, rows: &Rows) -> Result<(), Error> {
         let d = self.digits;
         let (kind, address): (u64, u32) = match &packet.body {
             Body::Instructions(_) => (1, 0),
@@ -287,13 +287,13 @@ impl Plan {
             Body::Inputs { inputs, .. } => {
                 for input in inputs {
                     let row = *input as usize;
-                    if row >= residues.len() {
-                        let want = format!("less than the {} residues", residues.len());
+                    if row >= rows.len() {
+                        let want = format!("less than the {} residues", rows.len());
                         let (what, unit) = ("the stream", "as an input's position");
                         return Err(Error::Length { what, got: row, want, unit });
                     }
                     let mut words = Zeroizing::new([0; 64]);
-                    words.iter_mut().zip(get(residues, row)).for_each(|(to, word)| *to = word);
+                    words.iter_mut().zip(get(rows, row)).for_each(|(to, word)| *to = word);
                     self.digits(&words[..DIGIT * d], packet.chips);
                 }
             }
@@ -432,7 +432,7 @@ impl Plan {
         }
         let [clocks, pcie, ddr, words_in, words_out, ..] = counters;
         let card = CardReport { clocks, pcie, ddr, words_in, words_out };
-        Ok(Run { device, outputs, errors, chips, card })
+        Ok(Run { device, outputs: context.residues(outputs), errors, chips, card })
     }
 }
 
@@ -477,7 +477,8 @@ mod tests {
             packet(2, Body::Instructions(vec![store(1, 1), end])),
         ];
         let stream = Stream { digits: 4, width: 8, chips: 2, packets };
-        Plan::new(&BUILD, &Settings::UNBOUND, &stream, context, &context.one()).unwrap()
+        Plan::new(&BUILD, &Settings::UNBOUND, &stream, context, context.rows(&context.one()).unwrap())
+            .unwrap()
     }
 
     /// What the two chips send, one after the other; output t is the number t.
@@ -515,7 +516,9 @@ mod tests {
         let good = answer();
         let run = results(&good).unwrap();
         for tag in 0..3 {
-            assert!(get(&run.outputs, tag).eq([tag as u64].into_iter().chain([0; 15])));
+            assert!(
+                get(context.rows(&run.outputs).unwrap(), tag).eq([tag as u64].into_iter().chain([0; 15]))
+            );
         }
         assert_eq!((run.chips[1].chip, run.chips[1].clocks, run.chips[1].instructions), (1, 77, 9));
 
@@ -565,7 +568,7 @@ mod tests {
         out[15].word[0] = 7 | 5 << 8; // the report's first element
         let run = plan.results("rtl:phepu", &BUILD, &context, &out, [0; 8]).unwrap();
         assert_eq!(run.errors, [7, 0, 0]);
-        assert!(get(&run.outputs, 0).all(|word| word == 0));
+        assert!(get(context.rows(&run.outputs).unwrap(), 0).all(|word| word == 0));
         let [failure] = run.failures()[..] else { panic!("{:?}", run.failures()) };
         assert_eq!((failure.chip, failure.element, failure.code, failure.at), (0, Some(0), 7, 5));
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blindcore_accel::Error;
-use blindcore_accel::bigmod::{Modulus, Residues};
+use blindcore_accel::bigmod::{Form, HostRows, Modulus, Residues};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd, U256};
 use zeroize::Zeroizing;
@@ -18,7 +18,23 @@ pub const DIGIT_BITS: usize = 256;
 pub(super) const DIGIT: usize = DIGIT_BITS / 64;
 
 /// What the rows of residues hold: x R mod m, fully reduced, d digits of 256 bits, R = 2^(256 d).
-pub(super) const FORM: &str = "rtl:phepu";
+#[derive(Clone, PartialEq)]
+pub(super) struct PhepuForm {
+    digits: usize,
+}
+
+impl Form for PhepuForm {
+    fn name(&self) -> &str {
+        "rtl:phepu"
+    }
+
+    fn row_lines(&self) -> usize {
+        self.digits * DIGIT / 8
+    }
+}
+
+/// Residues in that form.
+pub(super) type Rows = HostRows<PhepuForm>;
 
 /// A modulus as a chip is told it: m, R^2 mod m, R mod m and -m^-1 mod 2^256, for R = 2^(256 d).
 #[derive(Clone)]
@@ -83,46 +99,60 @@ impl Context {
         self.digits
     }
 
-    /// Lines of a residue's row.
-    pub(super) fn row_lines(&self) -> usize {
-        self.digits * DIGIT / 8
-    }
-
     pub(super) fn words(&self) -> &[u64] {
         &self.words
     }
 
     /// Rows to be written: zeros.
-    #[must_use]
-    pub fn zeroed(&self, count: usize) -> Residues {
-        Residues::zeroed(&self.modulus, FORM, self.row_lines(), count)
+    pub(super) fn zeroed(&self, count: usize) -> Rows {
+        Rows::zeroed(PhepuForm { digits: self.digits }, count)
+    }
+
+    /// No residues, to be appended to.
+    pub(super) fn none(&self) -> Residues {
+        self.residues(self.zeroed(0))
     }
 
     /// One, in Montgomery form.
     #[must_use]
     pub fn one(&self) -> Residues {
-        let mut one = self.zeroed(1);
-        put(&mut one, 0, &self.words[2 * DIGIT * self.digits..][..DIGIT * self.digits]);
-        one
+        self.montgomery(&self.words[2 * DIGIT * self.digits..][..DIGIT * self.digits])
     }
 
-    /// That residues are this modulus's, in this form and with as many digits.
-    pub(super) fn check(&self, residues: &Residues) -> Result<(), Error> {
-        residues.check(&self.modulus, FORM, self.row_lines())
+    /// A residue that is already in Montgomery form, for streams of one's own; nothing checks that it is below the modulus.
+    ///
+    /// # Panics
+    /// It has more words than the digits.
+    #[must_use]
+    pub fn montgomery(&self, words: &[u64]) -> Residues {
+        assert!(words.len() <= DIGIT * self.digits, "{} words in {} digits", words.len(), self.digits);
+        let mut rows = self.zeroed(1);
+        put(&mut rows, 0, words);
+        self.residues(rows)
+    }
+
+    /// Rows, for callers.
+    pub(super) fn residues(&self, rows: Rows) -> Residues {
+        Residues::new(&self.modulus, rows)
+    }
+
+    /// The rows of residues, if they are this modulus's, in this form and with as many digits.
+    pub(super) fn rows<'a>(&self, residues: &'a Residues) -> Result<&'a Rows, Error> {
+        Rows::of(residues, &self.modulus, &PhepuForm { digits: self.digits })
     }
 }
 
 /// Writes the lowest 64-bit words of a row; a row is made of zeros.
-pub(super) fn put(residues: &mut Residues, row: usize, words: &[u64]) {
-    let lines = residues.row_lines();
-    let rows = residues.lines_mut()[row * lines..][..lines].iter_mut().flat_map(|line| &mut line.0);
-    rows.zip(words).for_each(|(to, word)| *to = *word);
+pub(super) fn put(rows: &mut Rows, row: usize, words: &[u64]) {
+    let lines = rows.row_lines();
+    let row = rows.lines_mut()[row * lines..][..lines].iter_mut().flat_map(|line| &mut line.0);
+    row.zip(words).for_each(|(to, word)| *to = *word);
 }
 
 /// The 64-bit words of a row.
-pub(super) fn get(residues: &Residues, row: usize) -> impl Iterator<Item = u64> + '_ {
-    let lines = residues.row_lines();
-    residues.lines()[row * lines..][..lines].iter().flat_map(|line| line.0)
+pub(super) fn get(rows: &Rows, row: usize) -> impl Iterator<Item = u64> + '_ {
+    let lines = rows.row_lines();
+    rows.lines()[row * lines..][..lines].iter().flat_map(|line| line.0)
 }
 
 /// -m^-1 mod 2^256, by Newton's iteration: m is its own inverse modulo 8, and each step doubles the bits that are right.
@@ -161,7 +191,7 @@ mod tests {
             assert_eq!(&part(0)[..m.words()], m.value());
             assert_eq!(part(1), reduced(&r, &r));
             assert_eq!(part(2), reduced(&r, &[1]));
-            assert!(get(&context.one(), 0).eq(part(2).iter().copied()));
+            assert!(get(context.rows(&context.one()).unwrap(), 0).eq(part(2).iter().copied()));
             let low = |x: &[u64]| U256::from_words(std::array::from_fn(|i| x[i]));
             let product = low(part(0)).wrapping_mul(&low(&context.words()[3 * words..]));
             assert_eq!(product, U256::MAX, "n' m is -1");

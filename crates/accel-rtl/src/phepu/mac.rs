@@ -75,7 +75,7 @@ impl PhepuBigmod {
         let mut spent = Spent::default();
         let (positions, outputs, rows) = (mac.positions(), mac.outputs(), rows(mac));
         let one = self.context.one();
-        let mut made = self.context.zeroed(0);
+        let mut made = self.context.none();
         if positions > 0 && !rows.is_empty() {
             let buckets = match mac.method {
                 Method::Buckets => self.weigh_rows(x, mac, &rows, Dataflow::Buckets, &mut spent),
@@ -230,7 +230,7 @@ impl PhepuBigmod {
             words: Words::None,
             steps: &steps,
         };
-        let Some(run) = self.run(&batch, made)? else { return Ok((self.context.zeroed(0), Cost::default())) };
+        let Some(run) = self.run(&batch, made)? else { return Ok((self.context.none(), Cost::default())) };
         let run = run.whole()?;
         let (multiplications, hardware) = (run.multiplications(), Some(run.hardware()));
         Ok((run.outputs, Cost { multiplications, hardware, ..Cost::default() }))

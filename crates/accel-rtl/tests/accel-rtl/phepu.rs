@@ -206,9 +206,7 @@ fn elements_that_fail_are_named_and_harm_no_others() {
     // 2, 11, then a multiple of 7, then one and what is not a residue.
     let mut residues = bigmod.place(&Numbers::from_words(1, [&[2][..], &[11], &[14]])).unwrap();
     residues.append(&context.one()).unwrap();
-    let mut wrong = context.zeroed(1);
-    wrong.lines_mut()[0].0[0] = 105;
-    residues.append(&wrong).unwrap();
+    residues.append(&context.montgomery(&[105])).unwrap();
 
     let d = context.digits();
     let mut job = Job::new(d);

@@ -1,7 +1,9 @@
 //! The suite of the bigmod operation.
 
 use super::Random;
-use crate::bigmod::{Bigmod, Exponents, MAX_BITS, Mac, Method, Modulus, Numbers, Residues, reference};
+use crate::bigmod::{
+    Bigmod, Exponents, Form, HostRows, MAX_BITS, Mac, Method, Modulus, Numbers, Residues, reference,
+};
 use crate::{Device, Error};
 
 /// What of the suite a device runs that simulates hardware.
@@ -372,4 +374,22 @@ fn shapes(device: &Device, random: &mut Random) {
     let of_seven = seven.place(&Numbers::zeroed(1, 1)).expect("zero");
     let error = nine.square(&of_seven, 1).err();
     assert!(matches!(error, Some(Error::Residues { same_modulus: false, .. })), "{error:?}");
+    let foreign = Residues::new(seven.modulus(), HostRows::zeroed(Foreign, 1));
+    let error = seven.square(&foreign, 1).err();
+    assert!(matches!(error, Some(Error::Residues { same_modulus: true, .. })), "{error:?}");
+    assert!(foreign.clone().append(&of_seven).is_err() && of_seven.clone().append(&foreign).is_err());
+}
+
+/// The form of another device than the one that is tested.
+#[derive(Clone, PartialEq)]
+struct Foreign;
+
+impl Form for Foreign {
+    fn name(&self) -> &str {
+        "another device's"
+    }
+
+    fn row_lines(&self) -> usize {
+        1
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use blindcore_accel::bigmod::Line;
+use blindcore_accel::Line;
 
 use super::Kernel;
 use super::field::Field;

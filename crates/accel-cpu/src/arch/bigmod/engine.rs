@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use blindcore_accel::bigmod::Line;
+use blindcore_accel::Line;
 use zeroize::Zeroize;
 
 use super::Kernel;

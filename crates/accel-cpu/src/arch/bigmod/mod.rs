@@ -21,7 +21,8 @@ mod scan;
 
 use std::sync::Arc;
 
-use blindcore_accel::bigmod::{Line, Modulus};
+use blindcore_accel::Line;
+use blindcore_accel::bigmod::Modulus;
 
 use crate::bigmod::Engine;
 use field::Field;
