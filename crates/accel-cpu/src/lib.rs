@@ -160,10 +160,10 @@ impl ContractSlot for Engine {
         }
     }
 
-    fn prepare(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+    fn prepare(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
         ContractSlot::check(self, shape)?;
         let layout = Layout::for_shape(shape);
-        Ok(Box::new(CpuContract { cpu: self.clone(), shape: shape.clone(), layout }))
+        Ok(Arc::new(CpuContract { cpu: self.clone(), shape: shape.clone(), layout }))
     }
 }
 
@@ -173,9 +173,9 @@ impl BigmodSlot for Engine {
         BigmodCapabilities { bits: MAX_BITS, methods, simulated: false }
     }
 
-    fn prepare(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
+    fn prepare(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, Error> {
         BigmodSlot::check(self, modulus)?;
-        Ok(Box::new(bigmod::CpuBigmod::new(self.isa, modulus, &self.pool)))
+        Ok(Arc::new(bigmod::CpuBigmod::new(self.isa, modulus, &self.pool)))
     }
 }
 
@@ -190,8 +190,8 @@ impl GarbleSlot for Engine {
         self.garbling()
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
-        Ok(Box::new(garble::CpuGarble::new(self, scheme)))
+    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error> {
+        Ok(Arc::new(garble::CpuGarble::new(self, scheme)))
     }
 }
 
@@ -200,8 +200,8 @@ impl EvaluateSlot for Engine {
         self.garbling()
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Evaluate>, Error> {
-        Ok(Box::new(garble::CpuGarble::new(self, scheme)))
+    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Evaluate>, Error> {
+        Ok(Arc::new(garble::CpuGarble::new(self, scheme)))
     }
 }
 
@@ -216,7 +216,7 @@ impl Contract for CpuContract {
         self.layout
     }
 
-    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
+    fn place(&self, database: Database<'_>) -> Result<Arc<dyn Placed>, Error> {
         let pieces = match database {
             Database::Canonical(words) => {
                 self.shape.check_database(words)?;
@@ -230,7 +230,7 @@ impl Contract for CpuContract {
                 pieces
             }
         };
-        Ok(Box::new(CpuPlaced {
+        Ok(Arc::new(CpuPlaced {
             cpu: self.cpu.clone(),
             shape: self.shape.clone(),
             layout: self.layout,

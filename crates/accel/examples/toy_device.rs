@@ -28,9 +28,9 @@ impl ContractSlot for Toy {
         }
     }
 
-    fn prepare(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+    fn prepare(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
         self.check(shape)?;
-        Ok(Box::new(ToyContract(shape.clone())))
+        Ok(Arc::new(ToyContract(shape.clone())))
     }
 }
 
@@ -46,7 +46,7 @@ impl Contract for ToyContract {
         1
     }
 
-    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
+    fn place(&self, database: Database<'_>) -> Result<Arc<dyn Placed>, Error> {
         let shape = self.0.clone();
         let words = match database {
             Database::Canonical(words) => words.clone(),
@@ -66,7 +66,7 @@ impl Contract for ToyContract {
             }
         };
         shape.check_database(&words)?;
-        Ok(Box::new(ToyPlaced { shape, words }))
+        Ok(Arc::new(ToyPlaced { shape, words }))
     }
 }
 

@@ -181,7 +181,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; or as [`ContractSlot::prepare`].
-    pub fn contract(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+    pub fn contract(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
         let slot = self.slots.contract.as_ref().ok_or_else(|| self.unsupported(Operation::Contract))?;
         slot.prepare(shape)
     }
@@ -190,7 +190,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; or as [`BigmodSlot::prepare`].
-    pub fn bigmod(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
+    pub fn bigmod(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, Error> {
         let slot = self.slots.bigmod.as_ref().ok_or_else(|| self.unsupported(Operation::Bigmod))?;
         slot.prepare(modulus)
     }
@@ -199,7 +199,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; or as [`GarbleSlot::prepare`].
-    pub fn garble(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+    pub fn garble(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error> {
         let slot = self.slots.garble.as_ref().ok_or_else(|| self.unsupported(Operation::Garble))?;
         slot.prepare(scheme)
     }
@@ -208,7 +208,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; or as [`EvaluateSlot::prepare`].
-    pub fn evaluate(&self, scheme: &Scheme) -> Result<Box<dyn Evaluate>, Error> {
+    pub fn evaluate(&self, scheme: &Scheme) -> Result<Arc<dyn Evaluate>, Error> {
         let slot = self.slots.evaluate.as_ref().ok_or_else(|| self.unsupported(Operation::Evaluate))?;
         slot.prepare(scheme)
     }

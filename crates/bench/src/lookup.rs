@@ -128,7 +128,7 @@ fn scan(
 ) -> anyhow::Result<Vec<Row>> {
     let (shape, len) = square(side)?;
     let database: SharedBytes = Arc::new(noise(len)?);
-    let place = |cpu: &Device| -> anyhow::Result<Box<dyn Placed>> {
+    let place = |cpu: &Device| -> anyhow::Result<Arc<dyn Placed>> {
         Ok(cpu.contract(&shape)?.place(Database::Packed(vec![database.clone()]))?)
     };
     let (placed_one, placed_two) = (place(one)?, place(two)?);

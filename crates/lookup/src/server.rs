@@ -1,5 +1,7 @@
 //! The server's side of every scheme: preprocessing, placing and answering.
 
+use std::sync::Arc;
+
 use blindcore_accel::{Cost, Device, Placed, SharedBytes};
 
 use crate::schemes::{Operand, matrix};
@@ -43,7 +45,7 @@ impl Server {
     ///
     /// # Errors
     /// An operand is missing or has another shape than the parameters make, or as [`Server::new`].
-    pub fn placed(params: Params, device: &Device, operands: Vec<Box<dyn Placed>>) -> Result<Self, Error> {
+    pub fn placed(params: Params, device: &Device, operands: Vec<Arc<dyn Placed>>) -> Result<Self, Error> {
         let stored: Vec<Operand> = params.stored_operands().collect();
         check_count(&stored, operands.len())?;
         for (operand, placed) in stored.iter().zip(&operands) {

@@ -12,6 +12,7 @@
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use blindcore_accel::{Database, Device, Placed};
@@ -504,7 +505,7 @@ impl Build<'_> {
         params: &Params,
         shards: &[FileEntry],
         sums: &FileEntry,
-    ) -> Result<Box<dyn Placed>, StoreError> {
+    ) -> Result<Arc<dyn Placed>, StoreError> {
         let bytes: u64 = shards.iter().map(|s| s.bytes).sum();
         let memory = (bytes / HINT_SHARE).max(HINT_BYTES);
         let memory = memory::limit().map_or(memory, |limit| memory.min(limit.bytes() / 4));
@@ -527,7 +528,7 @@ impl Build<'_> {
         };
         let options = StreamOptions { piece_bytes: HINT_PIECE, pieces: 3, ..StreamOptions::default() };
         if self.device.slots().contract.as_ref().is_some_and(|slot| slot.capabilities().streams) {
-            return Ok(Box::new(Streamed::open(self.device, &shape, files()?, options)?));
+            return Ok(Arc::new(Streamed::open(self.device, &shape, files()?, options)?));
         }
         let map = |s: Shard| mapped::map(&s.file, HEADER).map_err(|e| StoreError::io(&s.path, "read", e));
         let mapped = files()?.into_iter().map(map).collect::<Result<_, _>>()?;

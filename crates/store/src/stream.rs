@@ -98,7 +98,7 @@ pub enum Checksum {
 
 /// A matrix on its disk, answering queries. Passes of several threads come one after the other.
 pub struct Streamed {
-    contract: Box<dyn Contract>,
+    contract: Arc<dyn Contract>,
     shape: Shape,
     files: Vec<(PathBuf, Arc<File>)>,
     checksums: Vec<Checksum>,

@@ -5,6 +5,8 @@
 //!                            noise = r^n, or hs^r from tables
 //! ```
 
+use std::sync::Arc;
+
 use blindcore_accel::bigmod::{Bigmod, Exponents, FixedBase, Modulus, Numbers, Residues};
 use blindcore_accel::{Device, Error as DeviceError};
 use blindcore_math::{RandomnessError, SecretRng};
@@ -50,8 +52,8 @@ pub enum Error {
 /// Encrypts under one key on one device.
 pub struct Encryptor {
     key: PublicKey,
-    bigmod: Box<dyn Bigmod>,
-    base: Option<Box<dyn FixedBase>>,
+    bigmod: Arc<dyn Bigmod>,
+    base: Option<Arc<dyn FixedBase>>,
 }
 
 impl Encryptor {
@@ -174,7 +176,7 @@ impl Encryptor {
 pub struct Decryptor {
     public: PublicKey,
     /// Arithmetic modulo n^2, and there an encryption of a random number that no one knows: see [`Decryptor::decrypt`].
-    whole: Box<dyn Bigmod>,
+    whole: Arc<dyn Bigmod>,
     mask: Residues,
     p: Half,
     q: Half,
@@ -185,8 +187,8 @@ pub struct Decryptor {
 /// What one prime takes to decrypt.
 struct Half {
     numbers: HalfNumbers,
-    square: Box<dyn Bigmod>,
-    modulus: Box<dyn Bigmod>,
+    square: Arc<dyn Bigmod>,
+    modulus: Arc<dyn Bigmod>,
     reduce: Reduce,
     reduce_prime: Reduce,
     /// 1 / (exponent * other prime) modulo the prime, and what it is the inverse of.
@@ -408,7 +410,7 @@ impl Decryptor {
 }
 
 /// Arithmetic modulo n^2, a random number below n, and an encryption of it.
-fn mask(key: &PublicKey, device: &Device) -> Result<(Box<dyn Bigmod>, Numbers, Residues), Error> {
+fn mask(key: &PublicKey, device: &Device) -> Result<(Arc<dyn Bigmod>, Numbers, Residues), Error> {
     let n = key.n();
     let mut rng = SecretRng::from_os()?;
     let whole = device.bigmod(&key.modulus())?;

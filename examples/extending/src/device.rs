@@ -52,9 +52,9 @@ impl ContractSlot for Slot {
         }
     }
 
-    fn prepare(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
+    fn prepare(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
         self.check(shape)?;
-        Ok(Box::new(Prepared(shape.clone())))
+        Ok(Arc::new(Prepared(shape.clone())))
     }
 }
 
@@ -69,7 +69,7 @@ impl Contract for Prepared {
         1
     }
 
-    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
+    fn place(&self, database: Database<'_>) -> Result<Arc<dyn Placed>, Error> {
         let shape = self.0.clone();
         let words = match database {
             Database::Canonical(words) => words.clone(),
@@ -79,7 +79,7 @@ impl Contract for Prepared {
             }
         };
         shape.check_database(&words)?;
-        Ok(Box::new(InPlace { shape, words }))
+        Ok(Arc::new(InPlace { shape, words }))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The scheme.
 
+use std::sync::Arc;
+
 use blindcore::accel::contract::Shape;
 use blindcore::accel::{Cost, Device, Layout, Modulus, Placed, SharedBytes, Word, Words};
 use blindcore::lookup::schemes::schemes::{
@@ -97,7 +99,7 @@ impl Scheme for Download {
         &self,
         params: &Params,
         _: &Device,
-        mut operands: Vec<Box<dyn Placed>>,
+        mut operands: Vec<Arc<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error> {
         Ok(Box::new(Everything { columns: params.geometry.columns, records: operands.remove(0) }))
     }
@@ -110,7 +112,7 @@ impl Scheme for Download {
 /// The server's half.
 struct Everything {
     columns: usize,
-    records: Box<dyn Placed>,
+    records: Arc<dyn Placed>,
 }
 
 impl SchemeServer for Everything {

@@ -281,7 +281,7 @@ impl Bigmod for CpuBigmod {
         Ok((self.residues(out), self.cost(start, x.len() * products, x.len() * squares)))
     }
 
-    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Box<dyn FixedBase>, Error> {
+    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Arc<dyn FixedBase>, Error> {
         let base = self.rows_of(base)?;
         if base.len() != 1 {
             return Err(Error::Length {
@@ -296,7 +296,7 @@ impl Bigmod for CpuBigmod {
             return Err(Error::Exponent { why });
         }
         let table = self.pool.install(|| Arc::clone(&self.engine).table(base.lines(), bits));
-        Ok(Box::new(CpuFixedBase { bigmod: self.clone(), table, bits }))
+        Ok(Arc::new(CpuFixedBase { bigmod: self.clone(), table, bits }))
     }
 
     fn invert(&self, x: &Residues) -> Result<(Residues, Cost), Error> {

@@ -49,7 +49,7 @@ impl Contract for ChipContract {
         Layout::for_shape(&self.shape)
     }
 
-    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
+    fn place(&self, database: Database<'_>) -> Result<Arc<dyn Placed>, Error> {
         let shape = &self.shape;
         let layout = self.layout();
         let packed = match database {
@@ -115,7 +115,7 @@ impl Contract for ChipContract {
         }
         let shape = Shape { m: self.gathered, ..shape.clone() };
         let plan = Plan::new(&shape, &self.chip.build, self.mapping)?;
-        Ok(Box::new(ChipPlaced {
+        Ok(Arc::new(ChipPlaced {
             database: plan.lay_database(word),
             bytes: packed.len(),
             chip: self.chip.clone(),

@@ -132,8 +132,8 @@ impl ContractSlot for OnionChopper {
         self.prepared(shape).map(drop)
     }
 
-    fn prepare(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
-        Ok(Box::new(self.prepared(shape)?))
+    fn prepare(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
+        Ok(Arc::new(self.prepared(shape)?))
     }
 }
 

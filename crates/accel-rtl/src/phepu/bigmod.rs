@@ -69,9 +69,9 @@ impl BigmodSlot for Phepu {
         BigmodCapabilities { bits: MAX_BITS, methods, simulated: true }
     }
 
-    fn prepare(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error> {
+    fn prepare(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, Error> {
         let context = Context::new(&Arc::new(modulus.clone()))?;
-        Ok(Box::new(PhepuBigmod { card: Arc::clone(&self.card), context }))
+        Ok(Arc::new(PhepuBigmod { card: Arc::clone(&self.card), context }))
     }
 }
 
@@ -343,7 +343,7 @@ impl Bigmod for PhepuBigmod {
     }
 
     /// Prepares nothing: a chip has no room for tables.
-    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Box<dyn FixedBase>, Error> {
+    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Arc<dyn FixedBase>, Error> {
         self.context.rows(base)?;
         if base.len() != 1 {
             let (what, want) = ("the base", "1".into());
@@ -353,7 +353,7 @@ impl Bigmod for PhepuBigmod {
             let why = format!("exponents of {bits} bits; 1 to {MAX_EXPONENT_BITS} are carried");
             return Err(Error::Exponent { why });
         }
-        Ok(Box::new(Base { bigmod: self.clone(), base: base.clone(), bits }))
+        Ok(Arc::new(Base { bigmod: self.clone(), base: base.clone(), bits }))
     }
 
     fn invert(&self, x: &Residues) -> Result<(Residues, Cost), Error> {

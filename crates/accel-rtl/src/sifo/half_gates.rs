@@ -149,9 +149,9 @@ impl HalfGates {
         GarbleCapabilities { schemes, lanes, simulated: true }
     }
 
-    fn prepared(&self, scheme: &Scheme) -> Result<Box<ChipGarble>, Error> {
+    fn prepared(&self, scheme: &Scheme) -> Result<Arc<ChipGarble>, Error> {
         self.garbling().check(scheme)?;
-        Ok(Box::new(ChipGarble { chip: self.clone(), scheme: *scheme }))
+        Ok(Arc::new(ChipGarble { chip: self.clone(), scheme: *scheme }))
     }
 
     /// What this chip has.
@@ -387,7 +387,7 @@ impl GarbleSlot for HalfGates {
         self.garbling()
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error> {
         Ok(self.prepared(scheme)?)
     }
 }
@@ -397,7 +397,7 @@ impl EvaluateSlot for HalfGates {
         self.garbling()
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Evaluate>, Error> {
+    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Evaluate>, Error> {
         Ok(self.prepared(scheme)?)
     }
 }

@@ -276,9 +276,9 @@ impl GarbleSlot for Overlay {
         GarbleCapabilities { schemes: vec![SchemeKind::InsecureSifo], lanes: 1, simulated: true }
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error> {
+    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error> {
         self.capabilities().check(scheme)?;
-        Ok(Box::new(OverlayGarble { overlay: self.clone() }))
+        Ok(Arc::new(OverlayGarble { overlay: self.clone() }))
     }
 }
 

@@ -400,7 +400,7 @@ fn a_convolution_is_what_its_definition_says() {
 #[test]
 fn weighings_name_what_has_no_inverse() {
     let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
-    let bigmod: Box<dyn Bigmod> = device.device().bigmod(&Modulus::odd(&[3 * 5 * 7]).unwrap()).unwrap();
+    let bigmod: Arc<dyn Bigmod> = device.device().bigmod(&Modulus::odd(&[3 * 5 * 7]).unwrap()).unwrap();
     let x = bigmod.place(&Numbers::from_words(1, [&[2][..], &[11], &[14], &[4]])).unwrap();
     for method in [Method::Auto, Method::Buckets] {
         let mac = |weights: &[i64]| Mac { method, ..Mac::matrix(4, weights.to_vec()) };

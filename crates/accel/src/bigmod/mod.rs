@@ -65,7 +65,7 @@ pub trait BigmodSlot: Send + Sync {
     ///
     /// # Errors
     /// As [`BigmodSlot::check`].
-    fn prepare(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, Error>;
+    fn prepare(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, Error>;
 }
 
 /// The bigmod operation for one modulus on one device.
@@ -107,7 +107,7 @@ pub trait Bigmod: Send + Sync {
     ///
     /// # Errors
     /// As [`Bigmod::read`]; or there is not one base; or `bits` is zero or over [`MAX_EXPONENT_BITS`].
-    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Box<dyn FixedBase>, Error>;
+    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Arc<dyn FixedBase>, Error>;
 
     /// `x[i] ^ -1`. Its time shows something of what it inverts.
     ///

@@ -1,5 +1,7 @@
 //! The suite of the bigmod operation.
 
+use std::sync::Arc;
+
 use super::Random;
 use crate::bigmod::{
     Bigmod, Exponents, Form, HostRows, MAX_BITS, Mac, Method, Modulus, Numbers, Residues, reference,
@@ -114,7 +116,7 @@ fn odd(bits: usize, random: &mut Random) -> Vec<u64> {
 
 struct Case {
     modulus: Modulus,
-    bigmod: Box<dyn Bigmod>,
+    bigmod: Arc<dyn Bigmod>,
     limits: Limits,
     number: usize,
 }

@@ -80,7 +80,7 @@ pub trait ContractSlot: Send + Sync {
     ///
     /// # Errors
     /// As [`ContractSlot::check`].
-    fn prepare(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error>;
+    fn prepare(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error>;
 }
 
 /// The contract operation of one shape on one device, waiting for its database.
@@ -96,7 +96,7 @@ pub trait Contract: Send + Sync {
     ///
     /// # Errors
     /// The database has the wrong width or length, or holds a word that is not a residue.
-    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error>;
+    fn place(&self, database: Database<'_>) -> Result<Arc<dyn Placed>, Error>;
 
     /// The way to answer from a database that is placed nowhere, for a device that has one
     /// ([`ContractCapabilities::streams`]).

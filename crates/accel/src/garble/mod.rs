@@ -33,6 +33,8 @@ pub use labels::{Label, Labels, Offset};
 pub use program::{Layer, Part, Program, ProgramBuilder, ProgramError, Step};
 pub use wiring::{Gate, Kind, MAX_WIRES, Wire, Wiring};
 
+use std::sync::Arc;
+
 use crate::{Cost, Error};
 
 /// Which way to garble, with what is public about it.
@@ -144,7 +146,7 @@ pub trait GarbleSlot: Send + Sync {
     ///
     /// # Errors
     /// As [`GarbleCapabilities::check`], and no other scheme.
-    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Garble>, Error>;
+    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error>;
 }
 
 /// The evaluate slot of a device. A device may have it without the other: a chip may garble and leave evaluation to the
@@ -157,7 +159,7 @@ pub trait EvaluateSlot: Send + Sync {
     ///
     /// # Errors
     /// As [`GarbleCapabilities::check`], and no other scheme.
-    fn prepare(&self, scheme: &Scheme) -> Result<Box<dyn Evaluate>, Error>;
+    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Evaluate>, Error>;
 }
 
 /// Garbling under one scheme on one device.

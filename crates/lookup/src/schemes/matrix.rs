@@ -1,5 +1,7 @@
 //! Operands that are matrices of bytes, multiplied modulo 2^32: placing them and running queries on them.
 
+use std::sync::Arc;
+
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Cost, Database, Device, Layout, Placed, SharedBytes, Word, Words};
 use blindcore_math::Modulus;
@@ -19,7 +21,7 @@ pub(crate) fn place(
     device: &Device,
     operand: &Operand,
     pieces: Vec<SharedBytes>,
-) -> Result<Box<dyn Placed>, Error> {
+) -> Result<Arc<dyn Placed>, Error> {
     let contract = device.contract(&operand.shape)?;
     if contract.layout() != operand.layout {
         let (shape, wants) = (operand.shape.to_string(), contract.layout().name());

@@ -13,7 +13,7 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Layout, Placed, SharedBytes};
@@ -133,7 +133,7 @@ pub trait Scheme: Send + Sync {
         &self,
         params: &Params,
         device: &Device,
-        operands: Vec<Box<dyn Placed>>,
+        operands: Vec<Arc<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error>;
 
     /// The client's half, from the hint, whose length has been checked; it is empty where there is none.

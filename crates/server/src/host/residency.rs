@@ -246,13 +246,13 @@ impl<'a> Placer<'a> {
         let reader = streamed.reader();
         if how == Residency::Streamed {
             tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}");
-            return server(Box::new(streamed));
+            return server(Arc::new(streamed));
         }
         tracing::info!(table, part = %kind, bytes, reader, "{how_named}: {why}; streamed until the copy is there");
         let contract = device.contract(&part.params.records().shape)?;
         let matrix =
             Loading::start(format!("{table}, {kind}"), part.clone(), streamed, contract, device.clone())?;
-        server(Box::new(matrix))
+        server(matrix)
     }
 
     /// The operands that a server keeps beside the records.
@@ -260,13 +260,13 @@ impl<'a> Placer<'a> {
         &mut self,
         part: &StoredPart,
         device: &Device,
-    ) -> Result<Vec<Box<dyn Placed>>, HostError> {
+    ) -> Result<Vec<Arc<dyn Placed>>, HostError> {
         if self.states == Residency::Streamed {
             let streamed = part.stream_derived(device, StreamOptions::default())?;
             if self.careful {
                 streamed.iter().try_for_each(|operand| operand.scan(&mut |_| Ok(())))?;
             }
-            return Ok(streamed.into_iter().map(|s| Box::new(s) as _).collect());
+            return Ok(streamed.into_iter().map(|s| Arc::new(s) as _).collect());
         }
         let operands = part.params.stored_operands().skip(1).zip(part.derived_payloads());
         let place = |(operand, payload): (Operand, Payload<'_>)| {
@@ -354,9 +354,9 @@ impl Loading {
         name: String,
         part: StoredPart,
         streamed: impl Placed + 'static,
-        contract: Box<dyn Contract>,
+        contract: Arc<dyn Contract>,
         device: Device,
-    ) -> Result<Loaded, HostError> {
+    ) -> Result<Arc<Self>, HostError> {
         let (passes, listen) = mpsc::channel();
         let (shape, now) = (part.params.records().shape, RwLock::new(Arc::new(streamed) as Arc<dyn Placed>));
         let loading = Arc::new(Self { shape, now, passes });
@@ -365,7 +365,7 @@ impl Loading {
             .name("blindcore-load".into())
             .spawn(move || Self::copy(&name, &part, &*contract, device.allocator(), &listen, &place))
             .map_err(HostError::Thread)?;
-        Ok(Loaded(loading))
+        Ok(loading)
     }
 
     fn copy(
@@ -388,7 +388,7 @@ impl Loading {
             let Some(place) = place.upgrade() else { return };
             match copied {
                 Ok(copy) => {
-                    *place.now.write().unwrap_or_else(PoisonError::into_inner) = copy.into();
+                    *place.now.write().unwrap_or_else(PoisonError::into_inner) = copy;
                     let seconds = started.elapsed().as_secs_f64();
                     return tracing::info!(matrix = name, seconds, "the copy is there");
                 }
@@ -414,20 +414,16 @@ impl Loading {
     }
 }
 
-/// The matrix, for a server.
-struct Loaded(Arc<Loading>);
-
-impl Placed for Loaded {
+impl Placed for Loading {
     fn shape(&self) -> &Shape {
-        &self.0.shape
+        &self.shape
     }
 
     fn run(&self, query: &Words) -> Result<(Words, Cost), blindcore_accel::Error> {
-        let Loading { now, passes, .. } = &*self.0;
-        let matrix = now.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let _ = passes.send(());
+        let matrix = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let _ = self.passes.send(());
         let answer = matrix.run(query);
-        let _ = passes.send(());
+        let _ = self.passes.send(());
         answer
     }
 }
@@ -508,7 +504,7 @@ mod tests {
             let contract = device.contract(&shape).unwrap();
             Loading::start("t".into(), part.clone(), stream, contract, device.clone()).unwrap()
         };
-        let disk = |loaded: &Loaded| Arc::as_ptr(&*loaded.0.now.read().unwrap()).cast::<()>();
+        let disk = |loading: &Loading| Arc::as_ptr(&*loading.now.read().unwrap()).cast::<()>();
 
         let loaded = place();
         let before = disk(&loaded);
@@ -530,7 +526,7 @@ mod tests {
             let error = loaded.run(&query).map(drop).unwrap_err().to_string();
             assert!(error.contains("records-0000.shard is damaged"), "{error}");
         }
-        let thread = Arc::downgrade(&loaded.0);
+        let thread = Arc::downgrade(&loaded);
         assert!(disk(&loaded) == before, "a damaged copy takes no place");
         drop(loaded);
         until("the thread keeps what nobody asks for", || thread.strong_count() == 0);

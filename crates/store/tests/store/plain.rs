@@ -52,7 +52,7 @@ fn a_table_is_built_changed_and_answered() {
     let streamed = part.stream(&device, StreamOptions::default()).unwrap();
     let servers = [
         Server::new(part.params, &device, part.operands()).unwrap(),
-        Server::placed(part.params, &device, vec![Box::new(streamed)]).unwrap(),
+        Server::placed(part.params, &device, vec![Arc::new(streamed)]).unwrap(),
     ];
     let client = Client::new(part.params, Arc::new([])).unwrap();
     let index = table.index().unwrap();

@@ -97,7 +97,7 @@ impl Made {
         Streamed::open(device(), &self.shape, shards.collect(), options)
     }
 
-    fn in_memory(&self) -> Box<dyn Placed> {
+    fn in_memory(&self) -> Arc<dyn Placed> {
         let bytes: SharedBytes = Arc::new(self.packed.clone());
         device().contract(&self.shape).unwrap().place(Database::Packed(vec![bytes])).unwrap()
     }
@@ -251,7 +251,7 @@ fn what_can_not_be_streamed_is_refused_at_the_start() {
 /// A device that takes no stripes, as simulated hardware does not.
 struct Placing(Device);
 
-struct PlacingContract(Box<dyn Contract>);
+struct PlacingContract(Arc<dyn Contract>);
 
 impl ContractSlot for Placing {
     fn capabilities(&self) -> ContractCapabilities {
@@ -259,8 +259,8 @@ impl ContractSlot for Placing {
         ContractCapabilities { streams: false, ..cpu.capabilities() }
     }
 
-    fn prepare(&self, shape: &Shape) -> Result<Box<dyn Contract>, Error> {
-        Ok(Box::new(PlacingContract(self.0.contract(shape)?)))
+    fn prepare(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
+        Ok(Arc::new(PlacingContract(self.0.contract(shape)?)))
     }
 }
 
@@ -273,7 +273,7 @@ impl Contract for PlacingContract {
         self.0.gathered()
     }
 
-    fn place(&self, database: Database<'_>) -> Result<Box<dyn Placed>, Error> {
+    fn place(&self, database: Database<'_>) -> Result<Arc<dyn Placed>, Error> {
         self.0.place(database)
     }
 }
@@ -330,7 +330,7 @@ fn lookups_in_a_streamed_database() {
         for options in ways() {
             let mut operands = vec![part.stream(device(), options).unwrap()];
             operands.extend(part.stream_derived(device(), options).unwrap());
-            let operands = operands.into_iter().map(|operand| Box::new(operand) as _).collect();
+            let operands = operands.into_iter().map(|operand| Arc::new(operand) as _).collect();
             let server = Server::placed(part.params, device(), operands).unwrap();
             assert!(server.answer(&queries).unwrap().0 == want);
             assert!(server.answer(&queries[1..2]).unwrap().0 == want[1..2]);
@@ -354,10 +354,10 @@ fn lookups_in_a_streamed_database() {
         }
         let small = shape(10, 10);
         let other = || Made::new(dir.path(), small.clone(), &[1]).in_memory();
-        let right = || -> Vec<Box<dyn Placed>> {
+        let right = || -> Vec<Arc<dyn Placed>> {
             let mut operands = vec![part.stream(device(), StreamOptions::default()).unwrap()];
             operands.extend(part.stream_derived(device(), StreamOptions::default()).unwrap());
-            operands.into_iter().map(|operand| Box::new(operand) as _).collect()
+            operands.into_iter().map(|operand| Arc::new(operand) as _).collect()
         };
         for place in 0..right().len() {
             let mut operands = right();

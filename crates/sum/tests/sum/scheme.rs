@@ -313,8 +313,8 @@ impl BigmodSlot for Faulty {
         self.device.slots().bigmod.as_ref().unwrap().capabilities()
     }
 
-    fn prepare(&self, modulus: &Modulus) -> Result<Box<dyn Bigmod>, DeviceError> {
-        Ok(Box::new(FaultyBigmod { sound: self.device.bigmod(modulus)?, state: Arc::clone(&self.state) }))
+    fn prepare(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, DeviceError> {
+        Ok(Arc::new(FaultyBigmod { sound: self.device.bigmod(modulus)?, state: Arc::clone(&self.state) }))
     }
 }
 
@@ -326,7 +326,7 @@ impl Faulty {
 }
 
 struct FaultyBigmod {
-    sound: Box<dyn Bigmod>,
+    sound: Arc<dyn Bigmod>,
     state: Arc<Mutex<Fault>>,
 }
 
@@ -381,7 +381,7 @@ impl Bigmod for FaultyBigmod {
         self.disturbed(self.sound.power(x, exponents)?)
     }
 
-    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Box<dyn FixedBase>, DeviceError> {
+    fn fixed_base(&self, base: &Residues, bits: u32) -> Result<Arc<dyn FixedBase>, DeviceError> {
         self.sound.fixed_base(base, bits)
     }
 

@@ -13,6 +13,8 @@
 //!                   y_t * A2, H_t * c2, y_t * c2           4 by 1024 whole; 4 * 1024 and 4 shortened
 //! ```
 
+use std::sync::Arc;
+
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Placed, SharedBytes};
 
@@ -98,7 +100,7 @@ impl Scheme for Double {
         &self,
         params: &Params,
         device: &Device,
-        operands: Vec<Box<dyn Placed>>,
+        operands: Vec<Arc<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error> {
         Ok(Box::new(server::DoubleServer::new(params, device, operands)?))
     }

@@ -13,16 +13,16 @@ use crate::{Error, MAX_GATHER, Params, Preprocessing, Progress, SchemeServer};
 /// The matrix of records, the server's second matrix and the second public matrix, placed.
 pub(super) struct DoubleServer {
     params: Params,
-    records: Box<dyn Placed>,
-    digits: Box<dyn Placed>,
-    planes: Box<dyn Placed>,
+    records: Arc<dyn Placed>,
+    digits: Arc<dyn Placed>,
+    planes: Arc<dyn Placed>,
 }
 
 impl DoubleServer {
     pub(super) fn new(
         params: &Params,
         device: &Device,
-        operands: Vec<Box<dyn Placed>>,
+        operands: Vec<Arc<dyn Placed>>,
     ) -> Result<Self, Error> {
         let [records, digits] =
             <[_; 2]>::try_from(operands).unwrap_or_else(|_| unreachable!("both were counted"));

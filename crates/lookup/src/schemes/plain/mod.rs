@@ -3,6 +3,8 @@
 //! Everything else is as with other schemes: the server multiplies the matrix of records by the columns that were picked, on
 //! its device, and gathers queries. So whatever stores, serves, asks for and checks tables is tested in no time.
 
+use std::sync::Arc;
+
 use blindcore_accel::{Device, Placed, SharedBytes};
 use zeroize::Zeroizing;
 
@@ -108,7 +110,7 @@ impl Scheme for Plain {
         &self,
         params: &Params,
         _: &Device,
-        operands: Vec<Box<dyn Placed>>,
+        operands: Vec<Arc<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error> {
         Ok(Box::new(server::PlainServer::new(*params, operands)))
     }

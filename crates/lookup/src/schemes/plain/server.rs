@@ -1,5 +1,7 @@
 //! The server that sees what is asked for.
 
+use std::sync::Arc;
+
 use blindcore_accel::{Cost, Placed};
 
 use super::PICKED;
@@ -8,11 +10,11 @@ use crate::{Error, Params, SchemeServer};
 
 pub(super) struct PlainServer {
     params: Params,
-    records: Box<dyn Placed>,
+    records: Arc<dyn Placed>,
 }
 
 impl PlainServer {
-    pub(super) fn new(params: Params, mut operands: Vec<Box<dyn Placed>>) -> Self {
+    pub(super) fn new(params: Params, mut operands: Vec<Arc<dyn Placed>>) -> Self {
         Self { params, records: operands.remove(0) }
     }
 }

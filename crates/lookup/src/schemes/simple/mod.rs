@@ -10,6 +10,8 @@
 //! D's bytes go in as 0 to 255. Noise is bounded as if they were -128 to 127: the client knows its errors and
 //! takes off the 128 * sum(e) that makes the difference.
 
+use std::sync::Arc;
+
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Placed, SharedBytes};
 
@@ -83,7 +85,7 @@ impl Scheme for Simple {
         &self,
         _: &Params,
         _: &Device,
-        operands: Vec<Box<dyn Placed>>,
+        operands: Vec<Arc<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error> {
         Ok(Box::new(server::SimpleServer::new(operands)))
     }

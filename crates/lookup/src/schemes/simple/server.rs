@@ -1,5 +1,7 @@
 //! SimplePIR's server.
 
+use std::sync::Arc;
+
 use blindcore_accel::{Cost, Placed};
 
 use crate::schemes::lwe::{self, Passes, shorten};
@@ -7,11 +9,11 @@ use crate::schemes::matrix;
 use crate::{Error, Params, Preprocessing, Progress, SchemeServer};
 
 pub(super) struct SimpleServer {
-    records: Box<dyn Placed>,
+    records: Arc<dyn Placed>,
 }
 
 impl SimpleServer {
-    pub(super) fn new(mut operands: Vec<Box<dyn Placed>>) -> Self {
+    pub(super) fn new(mut operands: Vec<Arc<dyn Placed>>) -> Self {
         Self { records: operands.remove(0) }
     }
 }
