@@ -37,11 +37,11 @@ impl Isa {
     /// No CPU device has this name.
     pub fn named(name: &str) -> Result<Self, blindcore_accel::Error> {
         Isa::ALL.into_iter().find(|isa| isa.device_name() == name).ok_or_else(|| {
-            blindcore_accel::Error::Device {
-                name: name.into(),
-                why: "no CPU device has this name".into(),
-                remedy: format!("use one of {}", Isa::ALL.map(Isa::device_name).join(", ")),
-            }
+            let names = Isa::ALL.map(Isa::device_name).join(", ");
+            blindcore_accel::Error::device(
+                name,
+                format!("no CPU device has this name; there are cpu, {names}"),
+            )
         })
     }
 

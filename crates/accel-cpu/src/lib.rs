@@ -61,23 +61,12 @@ impl Cpu {
     /// # Errors
     /// As [`Cpu::open`]; or the threads can't be started.
     pub fn with_threads(name: &str, threads: usize) -> Result<Device, Error> {
-        let refuse =
-            |why: String, remedy: &str| Error::Device { name: name.into(), why, remedy: remedy.into() };
         let (isa, mut why) = match name {
             "cpu" => Isa::best(),
             _ => {
-                let isa = Isa::ALL.into_iter().find(|isa| isa.device_name() == name).ok_or_else(|| {
-                    refuse(
-                        "no CPU device has this name".into(),
-                        "use cpu, cpu:portable, cpu:avx2, cpu:avx512 or cpu:amx",
-                    )
-                })?;
-                isa.check().map_err(|missing| {
-                    refuse(
-                        format!("this machine has no {missing}"),
-                        "use \"cpu\", which takes the best that it has",
-                    )
-                })?;
+                let isa = Isa::named(name)?;
+                let absent = |missing| Error::device(name, format!("this machine has no {missing}"));
+                isa.check().map_err(absent)?;
                 (isa, "asked for by name".into())
             }
         };
@@ -88,7 +77,7 @@ impl Cpu {
             .num_threads(threads.max(1))
             .thread_name(|i| format!("blindcore-cpu-{i}"))
             .build()
-            .map_err(|e| refuse(e.to_string(), "allow this process more threads"))?;
+            .map_err(|e| Error::setting(name, format!("{threads} threads can't be started: {e}")))?;
         let description = Description {
             name: isa.device_name().into(),
             hardware: isa::processor(),

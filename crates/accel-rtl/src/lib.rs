@@ -29,6 +29,9 @@ use onionchopper::OnionChopper;
 use phepu::Phepu;
 use sifo::{Overlay, half_gates::HalfGates};
 
+/// What makes the libraries.
+const MAKE: &str = "make -C hw libraries";
+
 /// The names of all devices here.
 pub fn names() -> impl Iterator<Item = &'static str> {
     OnionChopper::names().chain(Overlay::names()).chain(HalfGates::names()).chain(Phepu::names())
@@ -59,12 +62,13 @@ pub fn open(name: &str) -> Result<Device, Error> {
     if OnionChopper::names().any(|n| n == name) {
         return Ok(OnionChopper::open(name)?.device());
     }
-    let names: Vec<_> = names().collect();
-    Err(Error::Device {
-        name: name.into(),
-        why: "no rtl device has this name".into(),
-        remedy: format!("use one of {}", names.join(", ")),
-    })
+    Err(unknown(name, names()))
+}
+
+/// The error for a name that is not one of `names`.
+fn unknown(name: &str, names: impl Iterator<Item = &'static str>) -> Error {
+    let names: Vec<_> = names.collect();
+    Error::device(name, format!("no simulated chip has this name; there are {}", names.join(", ")))
 }
 
 /// The simulated chips as a kind of devices.
@@ -84,7 +88,7 @@ impl DeviceKind for Chips {
         let available = |name| {
             open(name).map(drop).map_err(|e| match built(name) {
                 Ok(_) => e.to_string(), // it is there, and no chip that serves
-                Err(_) => "not built; run `make -C hw libraries`".to_owned(),
+                Err(_) => format!("not built; run `{MAKE}`"),
             })
         };
         names().map(|name| Listed { name: name.into(), available: available(name) }).collect()
@@ -92,5 +96,15 @@ impl DeviceKind for Chips {
 
     fn open(&self, name: &str, _: &OpenOptions) -> Result<Device, Error> {
         open(name)
+    }
+
+    fn remedy(&self, name: &str) -> Option<String> {
+        Some(match built(name) {
+            Ok(_) => format!("build it again with `{MAKE}`"),
+            Err(_) => format!(
+                "run `{MAKE}`, which installs Verilator beside the build and makes it, and set BLINDCORE_RTL to the folder \
+                 that holds it if that is another"
+            ),
+        })
     }
 }

@@ -23,15 +23,12 @@ pub fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
         build.map(|folder| folder.join("hw"))
     });
     let path = folder.as_ref().map(|folder| folder.join(&file)).filter(|path| path.is_file());
-    path.and_then(|path| std::path::absolute(path).ok()).ok_or_else(|| Error::Device {
-        name: name.into(),
-        why: match folder {
+    path.and_then(|path| std::path::absolute(path).ok()).ok_or_else(|| {
+        let why = match folder {
             Some(folder) => format!("{} has no {file}, the simulated chip", folder.display()),
             None => format!("there is no {file}, the simulated chip, for this program is in no build folder"),
-        },
-        remedy: "run `make -C hw libraries`, which installs Verilator beside the build and makes it, and set BLINDCORE_RTL \
-                 to the folder that holds it if that is another"
-            .into(),
+        };
+        Error::device(name, why)
     })
 }
 
@@ -140,7 +137,7 @@ impl Drop for Handle {
 }
 
 fn refused(name: &str, why: String) -> Error {
-    Error::Device { name: name.into(), why, remedy: "build it again with `make -C hw libraries`".into() }
+    Error::device(name, why)
 }
 
 fn unfit(name: &str, path: &Path, error: &libloading::Error) -> Error {

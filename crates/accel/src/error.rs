@@ -1,4 +1,5 @@
-//! What a device refuses, each with the value, the limit and the remedy.
+//! What a device refuses, each with the value and the limit. What else could be taken, only the place that chose knows: it
+//! adds the remedy.
 
 use crate::Word;
 
@@ -6,14 +7,22 @@ use crate::Word;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No such device, or not on this machine.
-    #[error("device {name:?} can't be opened: {why}; {remedy}")]
+    #[error("device {name:?} can't be opened: {why}{}", remedy.as_ref().map_or(String::new(), |r| format!("; {r}")))]
     Device {
         /// The name that was asked for.
         name: String,
         /// What is missing.
         why: String,
-        /// What to do.
-        remedy: String,
+        /// What to do, once a registry has added it; see [`crate::DeviceKind::explain`].
+        remedy: Option<String>,
+    },
+    /// A device that can't be run in the way that was asked for.
+    #[error("device {name:?} can't be run this way: {why}")]
+    Setting {
+        /// The device.
+        name: String,
+        /// Which setting, and what it may be.
+        why: String,
     },
     /// A dimension of zero, or a product past what can be addressed.
     #[error("contract shape {shape} is out of range: {why}")]
@@ -163,4 +172,18 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+}
+
+impl Error {
+    /// A device that can't be opened, without a remedy yet.
+    #[must_use]
+    pub fn device(name: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Device { name: name.into(), why: why.into(), remedy: None }
+    }
+
+    /// A device that can't be run in the way that was asked for.
+    #[must_use]
+    pub fn setting(name: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Setting { name: name.into(), why: why.into() }
+    }
 }

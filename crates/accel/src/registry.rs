@@ -44,6 +44,24 @@ pub trait DeviceKind: Send + Sync {
     /// [`Error::Device`]: what this machine lacks for it.
     fn open(&self, name: &str, options: &OpenOptions) -> Result<Device, Error>;
 
+    /// What makes the device of one of its names available here, if something does: a library to build, a driver to
+    /// install.
+    fn remedy(&self, _name: &str) -> Option<String> {
+        None
+    }
+
+    /// The error with that remedy, if it says that a device can't be opened and has no remedy yet. A registry does it; who
+    /// opens a device past the registry does it too.
+    fn explain(&self, error: Error) -> Error {
+        match error {
+            Error::Device { name, why, remedy: None } => {
+                let remedy = self.remedy(&name);
+                Error::Device { name, why, remedy }
+            }
+            other => other,
+        }
+    }
+
     /// The name that `auto` opens if no kind before this one has any: none for devices that must be asked for, as
     /// simulated ones.
     fn automatic(&self) -> Option<String> {
@@ -88,7 +106,7 @@ impl Registry {
     /// Every name that opens a device, `auto` first.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
-        let auto = self.kinds.iter().any(|kind| kind.automatic().is_some()).then(|| "auto".to_owned());
+        let auto = self.automatic().map(|_| "auto".to_owned());
         auto.into_iter().chain(self.kinds.iter().flat_map(|kind| kind.names())).collect()
     }
 
@@ -96,6 +114,12 @@ impl Registry {
     #[must_use]
     pub fn list(&self) -> Vec<Listed> {
         self.kinds.iter().flat_map(|kind| kind.list()).collect()
+    }
+
+    /// What `auto` opens: the proposal of the first kind that has one.
+    #[must_use]
+    pub fn automatic(&self) -> Option<String> {
+        self.kinds.iter().find_map(|kind| kind.automatic())
     }
 
     /// Opens a device by name. Only `auto` chooses.
@@ -116,7 +140,7 @@ impl Registry {
                 return Err(Error::Device {
                     name: name.into(),
                     why: format!("{part:?} does not say which slot to take from which device"),
-                    remedy: format!("write +SLOT=DEVICE with one of {slots}"),
+                    remedy: Some(format!("write +SLOT=DEVICE with one of {slots}")),
                 });
             };
             device = device.with(operation, &self.open_one(other, options)?)?;
@@ -125,16 +149,19 @@ impl Registry {
     }
 
     fn open_one(&self, name: &str, options: &OpenOptions) -> Result<Device, Error> {
-        if name == "auto"
-            && let Some((kind, name)) = self.kinds.iter().find_map(|kind| Some((kind, kind.automatic()?)))
-        {
-            return kind.open(&name, options);
-        }
+        let automatic = self.automatic();
+        let name = automatic.as_deref().filter(|_| name == "auto").unwrap_or(name);
         if let Some(kind) = self.kinds.iter().find(|kind| kind.names().iter().any(|n| n == name)) {
-            return kind.open(name, options);
+            return kind.open(name, options).map_err(|error| match (kind.explain(error), automatic) {
+                (Error::Device { name, why, remedy: None }, Some(other)) if name != other => {
+                    let remedy = Some(format!("use {other}"));
+                    Error::Device { name, why, remedy }
+                }
+                (error, _) => error,
+            });
         }
         let prefix = name.split_once(':').map_or(name, |(prefix, _)| prefix);
-        let refuse = |why: String, remedy| Error::Device { name: name.into(), why, remedy };
+        let refuse = |why: String, remedy| Error::Device { name: name.into(), why, remedy: Some(remedy) };
         if let Some((_, feature)) = self.absent.iter().find(|(absent, _)| *absent == prefix) {
             let why = format!("this program was built without {prefix} devices");
             return Err(refuse(why, format!("build it with the feature {feature}")));
@@ -181,6 +208,9 @@ mod tests {
         }
 
         fn open(&self, name: &str, options: &OpenOptions) -> Result<Device, Error> {
+            if name.ends_with("absent") {
+                return Err(Error::device(name, "it is absent"));
+            }
             let (name, threads) = (name.to_owned(), options.threads);
             let description = Description { name, hardware: "none".into(), threads, why: "a test".into() };
             Ok(Device::new(description, Slots::default()))
@@ -189,12 +219,16 @@ mod tests {
         fn automatic(&self) -> Option<String> {
             self.2.then(|| self.1[0].to_owned())
         }
+
+        fn remedy(&self, name: &str) -> Option<String> {
+            (!self.2).then(|| format!("plug {name} in"))
+        }
     }
 
     fn registry() -> Registry {
         Registry::new()
-            .with(Empty("sim", &["sim:onion", "sim:phe"], false))
-            .with(Empty("big", &["big", "big:fast", "big:slow"], true))
+            .with(Empty("sim", &["sim:onion", "sim:phe", "sim:absent"], false))
+            .with(Empty("big", &["big", "big:fast", "big:slow", "big:absent"], true))
             .without("gone", "gone-devices")
     }
 
@@ -208,7 +242,10 @@ mod tests {
         assert_eq!(registry().open("auto", &options).unwrap().name(), "big");
         assert_eq!(registry().open("sim:phe", &options).unwrap().name(), "sim:phe");
         assert_eq!(registry().open("sim:phe", &options).unwrap().description().threads, 3);
-        assert_eq!(registry().names(), ["auto", "sim:onion", "sim:phe", "big", "big:fast", "big:slow"]);
+        assert_eq!(
+            registry().names(),
+            ["auto", "sim:onion", "sim:phe", "sim:absent", "big", "big:fast", "big:slow", "big:absent"]
+        );
         assert!(Registry::new().open("auto", &options).is_err());
     }
 
@@ -219,6 +256,18 @@ mod tests {
         assert!(refused("quantum").contains("use one of auto, sim:onion"));
         assert!(refused("").contains("use one of auto"));
         assert!(refused("gone:0").contains("build it with the feature gone-devices"));
+    }
+
+    #[test]
+    fn a_remedy_is_the_kinds_or_the_registrys() {
+        assert_eq!(
+            refused("sim:absent"),
+            "device \"sim:absent\" can't be opened: it is absent; plug sim:absent in"
+        );
+        assert!(refused("big:absent").ends_with("it is absent; use big"));
+        let alone = Registry::new().with(Empty("big", &["absent"], true));
+        let error = alone.open("auto", &OpenOptions { threads: 1 }).err().expect("refused").to_string();
+        assert!(error.ends_with("it is absent"), "{error}");
     }
 
     #[test]

@@ -31,9 +31,10 @@ pub(crate) fn open_for(
 ) -> anyhow::Result<Device> {
     let device = open(args, config)?;
     for operation in operations {
+        let other = registry().automatic().unwrap_or_default();
         anyhow::ensure!(
             device.has(*operation),
-            "device {:?} does not do {operation}; use --device cpu",
+            "device {:?} does not do {operation}; use --device {other}",
             device.name()
         );
     }

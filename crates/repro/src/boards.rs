@@ -39,7 +39,7 @@ pub fn run(
     let cut = Cut::new(&placed.program, boards);
     let mut chips = Vec::new();
     for _ in 0..boards {
-        chips.push(Overlay::with_settings(device, *settings)?);
+        chips.push(crate::chip(Overlay::with_settings(device, *settings))?);
     }
     let scheme = Scheme::InsecureSifo;
     let Fresh { offset, mut labels, mut active } = Fresh::new(placed, inputs)?;

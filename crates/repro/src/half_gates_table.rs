@@ -37,7 +37,7 @@ pub fn make(progress: &mut dyn Progress) -> anyhow::Result<Table> {
         let inputs = random_inputs(&netlist)?;
         let folded = blindcore_circuit::folded(&netlist)?;
         let take = |netlist, settings| {
-            half_gates::run(&HalfGates::with_settings(device, settings)?, netlist, &inputs)
+            half_gates::run(&crate::chip(HalfGates::with_settings(device, settings))?, netlist, &inputs)
         };
         let (bound, unbound) = (take(&netlist, Settings::BOARD)?, take(&netlist, Settings::UNBOUND)?);
         let (small, small_unbound) = (take(&folded, Settings::BOARD)?, take(&folded, Settings::UNBOUND)?);

@@ -31,5 +31,15 @@ pub mod sum;
 mod table;
 mod text;
 
+use blindcore_accel::DeviceKind;
+
 pub use labels::random_inputs;
 pub use table::Table;
+
+/// A simulated chip that was opened, or why it can't be and what to do.
+///
+/// # Errors
+/// It can't be opened.
+pub fn chip<T>(opened: Result<T, blindcore_accel::Error>) -> anyhow::Result<T> {
+    opened.map_err(|error| blindcore_accel_rtl::Chips.explain(error).into())
+}

@@ -55,7 +55,7 @@ pub struct LookupRun {
 /// row does not fit the table; or chip and CPU answer differently.
 pub fn run(job: &LookupJob<'_>) -> anyhow::Result<LookupRun> {
     let options = Options { ssd_rate: job.ssd_rate, ..Options::default() };
-    let chip = OnionChopper::with_options(job.device, options)?;
+    let chip = crate::chip(OnionChopper::with_options(job.device, options))?;
     let cpu = Cpu::open("cpu")?;
 
     let made; // a database that is made here is removed when this goes

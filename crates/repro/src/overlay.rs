@@ -64,7 +64,7 @@ impl<'a> Job<'a> {
         netlist: &'a Netlist,
     ) -> anyhow::Result<Self> {
         layers::Cells::new(settings.cells.ands, settings.cells.xors)?;
-        let chip = Overlay::with_settings(device, settings)?;
+        let chip = crate::chip(Overlay::with_settings(device, settings))?;
         let placed = place(netlist, &Layers::new(&netlist.wiring()), &settings, policy)?;
         let (ddr, most) = (placed.program.slots() - settings.block_ram, chip.build().ddr.min(ADDRESSES));
         anyhow::ensure!(

@@ -178,7 +178,7 @@ const EXPONENT_BITS: u32 = 256;
 impl Job {
     fn open(card: bool, links: bool) -> anyhow::Result<Chips> {
         let settings = if links { Settings::PAPER } else { Settings::UNBOUND };
-        Ok(Chips::with_settings(if card { "rtl:phepu-card" } else { "rtl:phepu" }, settings)?)
+        crate::chip(Chips::with_settings(if card { "rtl:phepu-card" } else { "rtl:phepu" }, settings))
     }
 
     fn run(self) -> anyhow::Result<Taken> {

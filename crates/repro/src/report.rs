@@ -114,7 +114,7 @@ fn simulated(progress: &mut dyn Progress) -> anyhow::Result<Vec<Line>> {
             progress.at("simulating", done, Some(8), Unit::Items);
         }
     };
-    let open = |name: &str, options: Options| OnionChopper::with_options(name, options);
+    let open = |name: &str, options: Options| crate::chip(OnionChopper::with_options(name, options));
     let thesis = open("rtl:onionchopper", Options::default())?;
     let resident = open("rtl:onionchopper", Options { resident: true, ..Options::default() })?;
     let literal = Mapping { literal: true, ..Mapping::thesis() };

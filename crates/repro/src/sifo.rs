@@ -112,7 +112,7 @@ impl Plan {
     /// Runs all jobs, on all cores.
     fn run(&self, progress: &mut dyn Progress) -> anyhow::Result<Vec<Taken>> {
         if self.simulate {
-            drop(Overlay::open("rtl:sifo")?); // said at once, and not after seconds of counting
+            drop(crate::chip(Overlay::open("rtl:sifo"))?); // said at once, and not after seconds of counting
         }
         let weight = |job: &Job| -> anyhow::Result<u64> {
             let (netlist, _) = self.sources[job.source].netlist()?;
@@ -129,7 +129,7 @@ impl Plan {
         let placed = overlay::place(netlist, layers, &job.settings, job.policy)?;
         let clocks = Overlay::estimate(&job.settings, &placed.program).cycles;
         let on_chip = if job.simulated {
-            let chip = Overlay::with_settings("rtl:sifo", job.settings)?;
+            let chip = crate::chip(Overlay::with_settings("rtl:sifo", job.settings))?;
             Some(overlay::garble(&chip, &placed, &random_inputs(netlist)?)?.clocks.cycles)
         } else {
             None

@@ -189,7 +189,7 @@ pub fn run(job: &SumJob) -> anyhow::Result<SumRun> {
     );
     let settings = if job.unbound { Settings::UNBOUND } else { Settings::PAPER };
     let name = if chips == 1 { "rtl:phepu" } else { "rtl:phepu-card" };
-    let device = Phepu::with_settings(name, settings)?;
+    let device = crate::chip(Phepu::with_settings(name, settings))?;
     let weights = random_weights(task.weights(), job.weight_bits, job.zeros)?;
     let compiled = compile(assignment.clone(), &weights, job.dataflow)?;
 

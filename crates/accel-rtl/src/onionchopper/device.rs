@@ -50,11 +50,7 @@ impl OnionChopper {
     }
 
     fn entry(name: &str) -> Result<Entry, Error> {
-        DEVICES.into_iter().find(|(n, ..)| *n == name).ok_or_else(|| {
-            let names: Vec<_> = Self::names().collect();
-            let remedy = format!("use one of {}", names.join(", "));
-            Error::Device { name: name.into(), why: "no rtl device has this name".into(), remedy }
-        })
+        DEVICES.into_iter().find(|(n, ..)| *n == name).ok_or_else(|| crate::unknown(name, Self::names()))
     }
 
     /// Opens a chip on a board with the thesis's SSD.
@@ -73,9 +69,9 @@ impl OnionChopper {
         let (name, file, what, promised) = Self::entry(name)?;
         let (words, clocks) = options.ssd_rate;
         if words == 0 || clocks < words || clocks > 1 << 14 {
-            let why = format!("an SSD of {words} words in {clocks} clocks is out of range");
-            let remedy = "use 1/16384 to 1/1".into();
-            return Err(Error::Device { name: name.into(), why, remedy });
+            let why =
+                format!("an SSD of {words} words in {clocks} clocks is out of range; use 1/16384 to 1/1");
+            return Err(Error::setting(name, why));
         }
         let path = find(name, file)?;
         let board = Board::open(name, &path, promised)?;

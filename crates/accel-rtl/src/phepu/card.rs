@@ -75,23 +75,19 @@ impl Card {
     /// As [`Card::open`]; or a rate is over 65,535 bits a clock, or the watchdog has no clocks.
     pub fn with_settings(name: &str, settings: Settings) -> Result<Self, Error> {
         let Some((name, file, what, chips)) = DEVICES.into_iter().find(|(n, ..)| *n == name) else {
-            return Err(Error::Device {
-                name: name.into(),
-                why: "no card has this name".into(),
-                remedy: format!("use {}", Self::names().collect::<Vec<_>>().join(" or ")),
-            });
+            return Err(crate::unknown(name, Self::names()));
         };
         if settings.watchdog == 0 {
-            let (why, remedy) = ("a watchdog of 0 clocks ends every run".into(), "use 65536".into());
-            return Err(Error::Device { name: name.into(), why, remedy });
+            return Err(Error::setting(name, "a watchdog of 0 clocks ends every run; use 65536"));
         }
         for (what, rate) in
             [("PCIe", settings.pcie), ("the DDR memory", settings.ddr), ("a link", settings.link)]
         {
             if rate > MAX_RATE {
-                let why = format!("{what} of {rate} bits a clock is out of range");
-                let remedy = format!("use 1 to {MAX_RATE}, or 0 for any");
-                return Err(Error::Device { name: name.into(), why, remedy });
+                let why = format!(
+                    "{what} of {rate} bits a clock is out of range; use 1 to {MAX_RATE}, or 0 for any"
+                );
+                return Err(Error::setting(name, why));
             }
         }
         let path = crate::find(name, file)?;

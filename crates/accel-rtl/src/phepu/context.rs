@@ -66,8 +66,7 @@ impl Context {
     pub fn with_digits(modulus: &Arc<Modulus>, digits: usize) -> Result<Self, Error> {
         let bits = modulus.bits();
         if bits > MAX_BITS {
-            let why =
-                format!("it has {bits} bits, where rtl:phepu carries at most {MAX_BITS}; use a shorter one");
+            let why = format!("it has {bits} bits, where rtl:phepu carries at most {MAX_BITS}");
             return Err(Error::Modulus { why });
         }
         if ![4, 8, 16].contains(&digits) || bits as usize > DIGIT_BITS * digits {

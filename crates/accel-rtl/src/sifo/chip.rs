@@ -30,12 +30,7 @@ impl Chip {
     /// Powers the one that is called so.
     pub(super) fn open(entries: &[Entry], name: &str) -> Result<Self, Error> {
         let Some(entry) = entries.iter().find(|entry| entry.name == name) else {
-            let names: Vec<_> = entries.iter().map(|entry| entry.name).collect();
-            return Err(Error::Device {
-                name: name.into(),
-                why: "no overlay has this name".into(),
-                remedy: format!("use {}", names.join(" or ")),
-            });
+            return Err(crate::unknown(name, entries.iter().map(|entry| entry.name)));
         };
         let path = crate::find(name, entry.file)?;
         let board = Board::open(name, &path, entry.label, entry.lanes)?;

@@ -139,10 +139,8 @@ impl Overlay {
         let chip = Chip::open(&DEVICES, name)?;
         let build = chip.build;
         let Cells { ands, xors } = settings.cells;
-        let over = |what: &str, got: usize, most: usize| Error::Device {
-            name: name.into(),
-            why: format!("it has {most} {what}, not {got}"),
-            remedy: format!("use 1 to {most}"),
+        let over = |what: &str, got: usize, most: usize| {
+            Error::setting(name, format!("it has {most} {what}, not {got}; use 1 to {most}"))
         };
         if !(1..=build.ands).contains(&ands) {
             return Err(over("AND cells", ands, build.ands));

@@ -312,7 +312,7 @@ fn streams_that_do_not_fit_are_refused() {
 #[test]
 fn unknown_names_and_settings_are_refused_with_a_remedy() {
     let error = Phepu::open("rtl:phe").err().expect("refused").to_string();
-    assert!(error.contains("rtl:phepu or rtl:phepu-card"), "{error}");
+    assert!(error.contains("rtl:phepu, rtl:phepu-card"), "{error}");
     for (settings, what) in [
         (Settings { watchdog: 0, ..Settings::UNBOUND }, "watchdog"),
         (Settings { link: 65_536, ..Settings::UNBOUND }, "link"),

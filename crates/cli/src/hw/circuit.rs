@@ -243,7 +243,7 @@ fn half_gates(args: &HwCircuit) -> anyhow::Result<Outcome> {
         if args.unbound { sifo::half_gates::Settings::UNBOUND } else { sifo::half_gates::Settings::BOARD };
     let (circuit, _, netlist, inputs) = args.circuit()?;
     let netlist = if args.published { netlist } else { blindcore_circuit::folded(&netlist)? };
-    let chip = HalfGates::with_settings(&args.device, settings)?;
+    let chip = blindcore_repro::chip(HalfGates::with_settings(&args.device, settings))?;
     let done = watched(|| half_gates::run(&chip, &netlist, &inputs))?;
     if args.json {
         let mut document = done.document(&settings);

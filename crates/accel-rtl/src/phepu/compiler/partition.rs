@@ -149,7 +149,7 @@ impl Assignment {
                 what: "the width of a weight in bits",
                 got: task.weight_bits().into(),
                 of: "2, 4 and 8",
-                remedy: "use another width, or a CPU",
+                remedy: "use another width",
             });
         }
         let (rows, columns) = task.grid();
