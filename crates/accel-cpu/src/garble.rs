@@ -7,8 +7,19 @@ use blindcore_accel::garble::{Evaluate, Garble, Labels, Offset, Program, Scheme,
 use blindcore_accel::{Cost, Error};
 use zeroize::Zeroizing;
 
-use crate::arch::garble::{Gates, Job, Kernel, Tables, run};
-use crate::{Engine, Isa};
+use crate::arch::vector::garble::{Gates, Job, Kernel, Tables, run};
+use crate::{Engine, Features};
+
+/// The fastest kernel.
+pub(crate) fn kernel(features: &Features) -> Option<Kernel> {
+    #[cfg(target_arch = "x86_64")]
+    return features.vaes.map(Kernel::Vaes).or(features.aes.map(Kernel::Aes));
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = features;
+        None
+    }
+}
 
 pub(crate) struct CpuGarble {
     cpu: Engine,
@@ -19,10 +30,9 @@ pub(crate) struct CpuGarble {
 
 impl CpuGarble {
     pub(crate) fn new(cpu: &Engine, scheme: &Scheme) -> Self {
-        let kernel = match (scheme, cpu.isa) {
-            (Scheme::InsecureSifo, _) | (_, Isa::Portable) => None,
-            (_, Isa::Avx2) => Kernel::aes_ni(),
-            (_, Isa::Avx512 | Isa::Amx) => Kernel::vaes().or_else(Kernel::aes_ni),
+        let kernel = match scheme {
+            Scheme::InsecureSifo => None,
+            Scheme::HalfGates { .. } | Scheme::ThreeHalves { .. } => kernel(&cpu.features),
         };
         Self { cpu: cpu.clone(), scheme: *scheme, kernel }
     }

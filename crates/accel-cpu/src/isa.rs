@@ -1,6 +1,8 @@
 //! Instruction sets, and what this machine has of them.
 
-use crate::arch;
+use blindcore_math::features::{Aes, Avx2, Ifma, Level, Vaes, Vnni};
+
+use crate::arch::amx::Amx;
 
 /// An instruction set with kernels of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,12 +52,7 @@ impl Isa {
     /// # Errors
     /// Names the first feature that is missing.
     pub fn check(self) -> Result<(), &'static str> {
-        match self {
-            Isa::Portable => Ok(()),
-            Isa::Avx2 => arch::check_avx2(),
-            Isa::Avx512 => arch::check_avx512(),
-            Isa::Amx => arch::check_avx512().and_then(|()| arch::check_amx()),
-        }
+        Features::of(self).map(drop)
     }
 
     /// Those that this machine can run, plainest first.
@@ -80,8 +77,55 @@ impl Isa {
 
     /// What of it is computed by a lesser one on this machine, if anything is.
     pub(crate) fn lacks(self) -> Option<String> {
-        let missing = arch::check_ifma().err().filter(|_| self >= Isa::Avx512)?;
+        let missing = Ifma::detect().err().filter(|_| self >= Isa::Avx512)?;
         Some(format!("rows and long numbers are computed by AVX2, for want of {missing}"))
+    }
+}
+
+/// The tokens of what a device may use. An [`Isa`] is a name that anybody can write down; kernels are made from these.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Features {
+    pub(crate) avx2: Option<Avx2>,
+    pub(crate) vnni: Option<Vnni>,
+    pub(crate) ifma: Option<Ifma>,
+    pub(crate) amx: Option<Amx>,
+    pub(crate) aes: Option<Aes>,
+    pub(crate) vaes: Option<Vaes>,
+}
+
+impl Features {
+    /// What the device of `isa` uses: what it can't do without, and what helps where it is there.
+    ///
+    /// # Errors
+    /// The first feature that is missing.
+    pub(crate) fn of(isa: Isa) -> Result<Self, &'static str> {
+        let mut features = Self::default();
+        if isa >= Isa::Avx2 {
+            features.avx2 = Some(Avx2::detect()?);
+            features.aes = Aes::new();
+        }
+        if isa >= Isa::Avx512 {
+            features.vnni = Some(Vnni::detect()?);
+            features.ifma = Ifma::new();
+            features.vaes = Vaes::new();
+        }
+        if isa >= Isa::Amx {
+            features.amx = Some(Amx::detect()?);
+        }
+        Ok(features)
+    }
+}
+
+/// Limits what this process uses beside its devices, the samplers and the public matrix of [`blindcore_math`], to the
+/// instruction set of the CPU device that it asked for by name; results are the same. `cpu` and other names limit nothing.
+///
+/// A command calls it once, with the name that its user gave.
+pub fn limit_process(device: &str) {
+    let base = device.split('+').next().unwrap_or(device);
+    match Isa::named(base) {
+        Ok(Isa::Portable) => blindcore_math::features::limit(Level::Portable),
+        Ok(Isa::Avx2) => blindcore_math::features::limit(Level::Avx2),
+        Ok(Isa::Avx512 | Isa::Amx) | Err(_) => {}
     }
 }
 
@@ -101,5 +145,19 @@ mod tests {
         assert_eq!(Isa::available().next(), Some(Isa::Portable));
         assert_eq!(Isa::best().0, Isa::available().last().unwrap());
         assert!(!Isa::best().1.is_empty());
+    }
+
+    #[test]
+    fn a_name_limits_what_computes_beside_the_device() {
+        use blindcore_math::features::limited;
+        for (name, want) in [
+            ("cpu:portable", Level::Portable),
+            ("cpu", Level::Portable),
+            ("cpu:avx2+garble=cpu:portable", Level::Avx2),
+        ] {
+            limit_process(name);
+            assert_eq!(limited(), want, "{name}");
+        }
+        blindcore_math::features::limit(Level::Avx512);
     }
 }

@@ -11,13 +11,14 @@
 //!
 //! The contract operation has two families of kernels, one a layout: `tiles` for bytes modulo 2^32, `rows` for
 //! everything else. Each has its driver and its portable kernel in one file here and its fast kernels in
-//! `arch/<isa>`. The bigmod operation is in `bigmod`, its vector engine in `arch/bigmod`; the
-//! garble operation is in `garble`, its kernels in `arch/garble`.
+//! `arch/<isa>`, made from the token of the instruction set. The bigmod operation is in `bigmod`, the garble operation in
+//! `garble`; what of their kernels is the same for any width of vector is in `arch/vector`.
 
 mod arch;
 mod bigmod;
 mod garble;
 mod isa;
+pub mod measure;
 mod memory;
 mod rows;
 mod tiles;
@@ -35,9 +36,9 @@ use blindcore_accel::{
     Placed, SharedBytes, Slots, Streaming, Words,
 };
 
-pub use arch::measure;
 pub use bigmod::{KernelRates, kernel_rates};
-pub use isa::Isa;
+use isa::Features;
+pub use isa::{Isa, limit_process};
 use memory::HugeBytes;
 pub use memory::HugePages;
 
@@ -65,11 +66,11 @@ impl Cpu {
             "cpu" => Isa::best(),
             _ => {
                 let isa = Isa::named(name)?;
-                let absent = |missing| Error::device(name, format!("this machine has no {missing}"));
-                isa.check().map_err(absent)?;
                 (isa, "asked for by name".into())
             }
         };
+        let absent = |missing| Error::device(name, format!("this machine has no {missing}"));
+        let features = Features::of(isa).map_err(absent)?;
         if let Some(lacks) = isa.lacks() {
             why = format!("{why}; {lacks}");
         }
@@ -84,7 +85,7 @@ impl Cpu {
             threads: pool.current_num_threads(),
             why,
         };
-        let engine = Arc::new(Engine { isa, pool: Arc::new(pool) });
+        let engine = Arc::new(Engine { features, pool: Arc::new(pool) });
         let slots = Slots {
             contract: Some(Arc::clone(&engine) as _),
             transform: None,
@@ -132,7 +133,7 @@ pub fn processor() -> String {
 /// What all slots of a CPU device share.
 #[derive(Clone)]
 pub(crate) struct Engine {
-    isa: Isa,
+    features: Features,
     pool: Arc<rayon::ThreadPool>,
 }
 
@@ -164,7 +165,7 @@ impl BigmodSlot for Engine {
 
     fn prepare(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, Error> {
         BigmodSlot::check(self, modulus)?;
-        Ok(Arc::new(bigmod::CpuBigmod::new(self.isa, modulus, &self.pool)))
+        Ok(Arc::new(bigmod::CpuBigmod::new(&self.features, modulus, &self.pool)))
     }
 }
 
@@ -229,7 +230,7 @@ impl Contract for CpuContract {
 
     fn gathered(&self) -> usize {
         match self.layout {
-            Layout::Tiles16x64 => tiles::gathered(self.cpu.isa, self.shape.m, self.shape.p),
+            Layout::Tiles16x64 => tiles::gathered(&self.cpu.features, self.shape.m, self.shape.p),
             Layout::Rows => self.shape.m,
         }
     }
@@ -314,8 +315,8 @@ impl<'a> CpuPass<'a> {
         let queries = shape.check_query(query)?;
         let start = Instant::now();
         let work = cpu.pool.install(|| match layout {
-            Layout::Tiles16x64 => Work::Tiles(tiles::Pass::new(cpu.isa, shape, query, queries)),
-            Layout::Rows => Work::Rows(rows::Pass::new(cpu.isa, shape, query, queries)),
+            Layout::Tiles16x64 => Work::Tiles(tiles::Pass::new(&cpu.features, shape, query, queries)),
+            Layout::Rows => Work::Rows(rows::Pass::new(&cpu.features, shape, query, queries)),
         });
         let total = layout.stripe_bytes(shape) * layout.stripes(shape);
         Ok(Self { cpu, shape, layout, work, taken: 0, total, time: start.elapsed() })

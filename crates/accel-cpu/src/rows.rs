@@ -33,8 +33,8 @@ use blindcore_math::Modulus;
 use rayon::prelude::*;
 
 #[cfg(target_arch = "x86_64")]
-use crate::arch::{self, rows_avx2, rows_avx512};
-use crate::isa::Isa;
+use crate::arch::{avx2, avx512};
+use crate::isa::Features;
 
 /// Lines are a multiple of this many words, and kernels take them this many at once.
 pub(crate) const UNIT: usize = 32;
@@ -54,22 +54,21 @@ const CACHED: usize = 1 << 16;
 /// The deepest contraction: what the split sums hold.
 pub(crate) const MAX_DEPTH: usize = 1 << 32;
 
-/// How one channel is computed.
-///
-/// Pure functions over slices, like a tile kernel: whether the machine can run it was settled when the device
-/// was opened.
+/// How one channel is computed: pure functions over slices, like a tile kernel. A fast one is made from the token of its
+/// instruction set.
 pub(crate) struct Kernel {
     /// The power of two that each of a lane's accumulators counts.
     pub(crate) weights: &'static [u32],
     /// Products that an accumulator takes before it must be split.
     pub(crate) capacity: usize,
     /// Adds a block's products to the sums, `[query][accumulator][low, high half][lane]`.
-    pub(crate) block: fn(&Block<'_>, sums: &mut [u64]),
+    pub(crate) block: BlockFn,
     /// Reduces the sums, `[accumulator][low, high half][coefficient]`, of a multiple of eight coefficients,
     /// where there is a faster way than one by one.
     pub(crate) reduce: Option<Reduce>,
 }
 
+pub(crate) type BlockFn = Box<dyn Fn(&Block<'_>, &mut [u64]) + Send + Sync>;
 pub(crate) type Reduce = Box<dyn Fn(&[u64], &mut [u64]) + Send + Sync>;
 
 /// One block of a row and of up to [`GROUP`] queries.
@@ -104,16 +103,18 @@ impl Block<'_> {
     }
 }
 
-fn kernel(isa: Isa, shape: &Shape, modulus: Modulus) -> Kernel {
-    let _ = shape;
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 | Isa::Amx if arch::check_ifma().is_ok() => rows_avx512::kernel(modulus, shape.depth()),
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 | Isa::Avx512 | Isa::Amx => rows_avx2::kernel(modulus, shape.database),
-        // (2^62)^2 * 16 = 2^128: this many products of residues fit 128 bits. A power of two may wrap.
-        _ => Kernel { weights: &[0, 64], capacity: 16, block: portable, reduce: None },
+fn kernel(features: &Features, shape: &Shape, modulus: Modulus) -> Kernel {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = features.ifma {
+        return avx512::rows::kernel(token, modulus, shape.depth());
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = features.avx2 {
+        return avx2::rows::kernel(token, modulus, shape.database);
+    }
+    let _ = (features, shape, modulus);
+    // (2^62)^2 * 16 = 2^128: this many products of residues fit 128 bits. A power of two may wrap.
+    Kernel { weights: &[0, 64], capacity: 16, block: Box::new(portable), reduce: None }
 }
 
 /// The reference: whole products, added in 128 bits.
@@ -195,12 +196,12 @@ impl Pass {
     ///
     /// # Panics
     /// More than 2^32 products in a sum.
-    pub(crate) fn new(isa: Isa, shape: &Shape, query: &Words, queries: usize) -> Self {
+    pub(crate) fn new(features: &Features, shape: &Shape, query: &Words, queries: usize) -> Self {
         assert!(shape.depth() <= MAX_DEPTH, "{shape}: the CPU's sums hold 2^32 products");
         let lines = Lines::new(shape);
         let rows = Rows {
             shape: shape.clone(),
-            kernels: shape.moduli.iter().map(|m| kernel(isa, shape, *m)).collect(),
+            kernels: shape.moduli.iter().map(|m| kernel(features, shape, *m)).collect(),
             query: lines.arrange_query(shape, query, queries),
             lines,
             parts: queries * shape.p,
@@ -547,10 +548,12 @@ fn fold(sums: &[u64], lane: usize, folded: &mut [u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::isa::Isa;
     use blindcore_accel::Layout;
 
     fn run(isa: Isa, shape: &Shape, pieces: &[&[u8]], query: &Words, queries: usize) -> Words {
-        let mut pass = Pass::new(isa, shape, query, queries);
+        let features = Features::of(isa).expect("available");
+        let mut pass = Pass::new(&features, shape, query, queries);
         pieces.iter().for_each(|piece| pass.take(piece));
         pass.finish()
     }

@@ -28,7 +28,7 @@ use rayon::prelude::*;
 
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{amx, avx2, avx512};
-use crate::isa::Isa;
+use crate::isa::Features;
 
 /// Rows of a stripe.
 pub(crate) const ROWS: usize = 16;
@@ -39,8 +39,8 @@ pub(crate) const TILE: usize = ROWS * COLUMNS;
 
 /// A kernel: how it wants the query and what it does with a block.
 ///
-/// A kernel is a set of pure functions over slices; whether the machine can run it was settled when the
-/// device was opened. Partial sums lie as `[stripe][query][digit][row]`, one digit's worth of a stripe's 16
+/// A kernel is a set of pure functions over slices; a fast one is made from the token of its instruction set. Partial
+/// sums lie as `[stripe][query][digit][row]`, one digit's worth of a stripe's 16
 /// rows after the other.
 pub(crate) struct Kernel {
     /// The most queries that one pass over the database serves.
@@ -55,8 +55,10 @@ pub(crate) struct Kernel {
     /// the block has columns, less in the last block).
     pub(crate) pack: fn(queries: &[&[u32]]) -> Vec<u8>,
     /// Adds one block's products to the partial sums.
-    pub(crate) block: fn(&Block<'_>, sums: &mut [i32]),
+    pub(crate) block: BlockFn,
 }
+
+pub(crate) type BlockFn = Box<dyn Fn(&Block<'_>, &mut [i32]) + Send + Sync>;
 
 /// One block of the database and the digits of the queries against it.
 pub(crate) struct Block<'a> {
@@ -74,31 +76,33 @@ pub(crate) struct Block<'a> {
     pub(crate) queries: usize,
 }
 
-fn kernel(isa: Isa, queries: usize) -> &'static Kernel {
-    let _ = queries;
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => &avx2::TILES,
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => &avx512::TILES,
+fn kernel(features: &Features, queries: usize) -> Kernel {
+    #[cfg(target_arch = "x86_64")]
+    {
         // A tile multiplies four queries or none: for fewer, AVX-512 already waits for memory.
-        #[cfg(target_arch = "x86_64")]
-        Isa::Amx if queries < 4 => &avx512::TILES,
-        #[cfg(target_arch = "x86_64")]
-        Isa::Amx => &amx::TILES,
-        _ => &PORTABLE,
+        if let Some(token) = features.amx.filter(|_| queries >= 4) {
+            return amx::tiles::kernel(token);
+        }
+        if let Some(token) = features.vnni {
+            return avx512::tiles::kernel(token);
+        }
+        if let Some(token) = features.avx2 {
+            return avx2::tiles::kernel(token);
+        }
     }
+    let _ = (features, queries);
+    portable()
 }
 
 /// The queries of `parts` parts each, `most` at most, that one reading of the database serves.
-pub(crate) fn gathered(isa: Isa, most: usize, parts: usize) -> usize {
-    (kernel(isa, most * parts).group / parts).clamp(1, most)
+pub(crate) fn gathered(features: &Features, most: usize, parts: usize) -> usize {
+    (kernel(features, most * parts).group / parts).clamp(1, most)
 }
 
 /// A query on its way through the database.
 pub(crate) struct Pass {
     shape: Shape,
-    kernel: &'static Kernel,
+    kernel: Kernel,
     groups: Vec<Group>,
     /// `[m, p][n, q]`.
     out: Vec<u32>,
@@ -117,7 +121,7 @@ struct Group {
 
 impl Pass {
     /// Takes queries apart. They have been checked and gather `queries` parts.
-    pub(crate) fn new(isa: Isa, shape: &Shape, query: &Words, queries: usize) -> Self {
+    pub(crate) fn new(features: &Features, shape: &Shape, query: &Words, queries: usize) -> Self {
         let query = query.as_u32().expect("checked by the caller");
         // The query as a matrix, a row for each (m, p).
         let depth = shape.depth();
@@ -132,9 +136,9 @@ impl Pass {
             reordered = (0..parts * depth).map(|at| query[index(at / depth, at % depth)]).collect();
             &reordered
         };
-        let kernel = kernel(isa, parts);
+        let kernel = kernel(features, parts);
         let groups =
-            query.chunks(kernel.group * depth).map(|query| Group::new(kernel, depth, query)).collect();
+            query.chunks(kernel.group * depth).map(|query| Group::new(&kernel, depth, query)).collect();
         Self { shape: shape.clone(), kernel, groups, out: vec![0; parts * shape.rows()], rows: 0 }
     }
 
@@ -149,7 +153,7 @@ impl Pass {
         let outs = self.out.chunks_mut(self.kernel.group * rows);
         for (group, out) in self.groups.iter().zip(outs) {
             let outs = out.chunks_exact_mut(rows).map(|out| &mut out[self.rows..]).collect();
-            group.multiply(self.kernel, &self.shape, stripes, outs);
+            group.multiply(&self.kernel, &self.shape, stripes, outs);
         }
         self.rows += stripes.len() / Layout::Tiles16x64.stripe_bytes(&self.shape) * ROWS;
     }
@@ -253,28 +257,32 @@ fn task_stripes(stripes: usize, block_stripes: usize, threads: usize) -> usize {
 }
 
 /// The reference: whole words, no digits.
-static PORTABLE: Kernel = Kernel {
-    group: 16,
-    pad: 1,
-    digits: 1,
-    block_size: |_| (1, 4096),
-    pack: |queries| queries.iter().flat_map(|q| q.iter().flat_map(|x| x.to_le_bytes())).collect(),
-    block: |block, sums| {
-        let columns = block.digits.len() / 4 / block.queries;
-        for (stripe, sums) in sums.chunks_exact_mut(block.queries * ROWS).enumerate() {
-            let tiles = &block.tiles[stripe * block.stripe_bytes..];
-            for (query, sums) in block.digits.chunks_exact(4 * columns).zip(sums.chunks_exact_mut(ROWS)) {
-                for (column, x) in query.as_chunks::<4>().0.iter().enumerate() {
-                    let x = u32::from_le_bytes(*x);
-                    for (row, sum) in sums.iter_mut().enumerate() {
-                        let entry = u32::from(tiles[Layout::tile_index(row, column)]);
-                        *sum = sum.wrapping_add(entry.wrapping_mul(x) as i32);
-                    }
+fn portable() -> Kernel {
+    Kernel {
+        group: 16,
+        pad: 1,
+        digits: 1,
+        block_size: |_| (1, 4096),
+        pack: |queries| queries.iter().flat_map(|q| q.iter().flat_map(|x| x.to_le_bytes())).collect(),
+        block: Box::new(portable_block),
+    }
+}
+
+fn portable_block(block: &Block<'_>, sums: &mut [i32]) {
+    let columns = block.digits.len() / 4 / block.queries;
+    for (stripe, sums) in sums.chunks_exact_mut(block.queries * ROWS).enumerate() {
+        let tiles = &block.tiles[stripe * block.stripe_bytes..];
+        for (query, sums) in block.digits.chunks_exact(4 * columns).zip(sums.chunks_exact_mut(ROWS)) {
+            for (column, x) in query.as_chunks::<4>().0.iter().enumerate() {
+                let x = u32::from_le_bytes(*x);
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    let entry = u32::from(tiles[Layout::tile_index(row, column)]);
+                    *sum = sum.wrapping_add(entry.wrapping_mul(x) as i32);
                 }
             }
         }
-    },
-};
+    }
+}
 
 /// The four signed digits of x = d0 + d1 2^8 + d2 2^16 + d3 2^24 mod 2^32, each from -128 to 127.
 #[inline(always)]

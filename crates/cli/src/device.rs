@@ -20,7 +20,10 @@ pub(crate) fn open(args: &DeviceArgs, config: &Config) -> anyhow::Result<Device>
         (1..=1024).contains(&threads),
         "--threads is {threads}, outside 1 to 1024; say how many cores to use"
     );
-    Ok(registry().open(name, &OpenOptions { threads })?)
+    let device = registry().open(name, &OpenOptions { threads })?;
+    // What computes beside the device, samplers for example, keeps to what its name allows.
+    blindcore_accel_cpu::limit_process(name);
+    Ok(device)
 }
 
 /// The same, for a command that needs these operations: a device without one of them is refused at once.

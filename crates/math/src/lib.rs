@@ -1,7 +1,7 @@
 //! The arithmetic under blindcore: moduli, samplers and the public matrix of learning with errors.
 //!
-//! Nothing in this crate knows a scheme or a device. Each fast path lives in `arch/<isa>`, is chosen
-//! once at run time, and is tested against the portable code beside it.
+//! Nothing in this crate knows a scheme or a device. Each fast path lives in `arch/<isa>`, takes the token of its
+//! instruction set ([`features`]), and is tested against the portable code beside it.
 //!
 //! ```
 //! use blindcore_math::{Modulus, PublicMatrix, Seed};
@@ -17,6 +17,7 @@
 //! ```
 
 mod arch;
+pub mod features;
 mod modulus;
 mod public_matrix;
 mod sampler;

@@ -56,7 +56,7 @@ impl PublicMatrix {
     /// # Panics
     /// `secret` does not have [`LWE_DIMENSION`] words.
     pub fn mul(&self, first_row: u64, secret: &[u32], out: &mut [u32]) {
-        assert_eq!(secret.len(), LWE_DIMENSION);
+        let secret = secret.try_into().expect("a word for each column");
         if !arch::public_matrix_mul(&self.seed.0, first_row, secret, out) {
             let mut row = [0u32; LWE_DIMENSION];
             for (i, out) in out.iter_mut().enumerate() {
@@ -116,6 +116,21 @@ mod tests {
         let mut expected: aes::Block = counter.into();
         cipher.encrypt_block(&mut expected);
         assert_eq!(row[4].to_le_bytes(), expected[..4]);
+    }
+
+    /// The one test that limits the process: the others may run at any level meanwhile.
+    #[test]
+    fn products_are_the_same_at_every_level() {
+        use crate::features::{Level, limit};
+        for level in [Level::Portable, Level::Avx2, Level::Avx512] {
+            limit(level);
+            #[cfg(target_arch = "x86_64")]
+            for other in [Level::Portable, Level::Avx2, Level::Avx512] {
+                assert_eq!(crate::features::within(other, || Some(())).is_some(), other <= level);
+            }
+            the_fast_product_equals_the_reference();
+            dot_wraps();
+        }
     }
 
     #[test]

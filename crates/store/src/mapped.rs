@@ -23,7 +23,7 @@ impl AsRef<[u8]> for Part {
     }
 }
 
-/// Maps a file from byte `start` on.
+/// Maps a file from byte `start` on: one that nobody writes to any more, a part of an epoch or a shard of the build's own.
 pub(crate) fn map(file: &File, start: usize) -> io::Result<SharedBytes> {
     // SAFETY: the files of an epoch are never written again once their manifest stands: builds write to a
     // folder of their own and rename it. Cutting one by hand under a command that reads it so ends

@@ -39,7 +39,8 @@ pub struct Part {
 /// A layered program over slots.
 ///
 /// What holds of each, because [`ProgramBuilder`] checked it: every slot is below [`Program::slots`]; within a layer no
-/// AND reads or writes what another AND of the layer writes; no part reads or writes what another part writes.
+/// AND reads or writes what another AND of the layer writes; no part reads or writes what another part writes. Kernels that
+/// go by addresses, on several threads, rely on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     slots: usize,

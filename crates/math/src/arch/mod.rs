@@ -1,16 +1,26 @@
 //! Run-time choice of the fastest code for three small pieces: the Gaussian's table scan, the inner product
-//! and the public matrix. Each `arch/<isa>` file is the only place of its `unsafe`.
+//! and the public matrix. A kernel takes the token of its instruction set, which exists only where the machine has it.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
-mod x86;
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
+#[cfg(target_arch = "x86_64")]
+use crate::features::{Avx2, Avx512, Level, Vaes, within};
+use crate::public_matrix::LWE_DIMENSION;
 
 /// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 127 bits of `uniform[i]`, its sign the
 /// lowest bit. All are pairs of upper and lower words.
 pub(crate) fn invert_cumulative(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
     #[cfg(target_arch = "x86_64")]
-    if x86::invert_cumulative(cumulative, uniform, out) {
-        return;
+    if let Some(token) = within(Level::Avx512, Avx512::new) {
+        return avx512::invert_cumulative(token, cumulative, uniform, out);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx2, Avx2::new) {
+        return avx2::invert_cumulative(token, cumulative, uniform, out);
     }
     invert_cumulative_generic(cumulative, uniform, out);
 }
@@ -18,16 +28,26 @@ pub(crate) fn invert_cumulative(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], o
 /// Inner product modulo 2^32.
 pub(crate) fn dot(a: &[u32], b: &[u32]) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    if let Some(sum) = x86::dot(a, b) {
-        return sum;
+    if let Some(token) = within(Level::Avx512, Avx512::new) {
+        return avx512::dot(token, a, b);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx2, Avx2::new) {
+        return avx2::dot(token, a, b);
     }
     dot_generic(a, b)
 }
 
 /// Rows of the public matrix times the secret, or `false` where only the portable code can run.
-pub(crate) fn public_matrix_mul(key: &[u8; 16], first_row: u64, secret: &[u32], out: &mut [u32]) -> bool {
+pub(crate) fn public_matrix_mul(
+    key: &[u8; 16],
+    first_row: u64,
+    secret: &[u32; LWE_DIMENSION],
+    out: &mut [u32],
+) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if x86::public_matrix_mul(key, first_row, secret, out) {
+    if let Some(token) = within(Level::Avx512, Vaes::new) {
+        avx512::public_matrix_mul(token, key, first_row, secret, out);
         return true;
     }
     let _ = (key, first_row, secret, out);

@@ -3,6 +3,8 @@
 
 use std::arch::x86_64::*;
 
+use blindcore_math::features::Avx2;
+
 use crate::tiles::{Block, COLUMNS, Kernel, ROWS, TILE, digits16};
 
 /// Digits of a query.
@@ -10,15 +12,21 @@ const DIGITS: usize = 2;
 
 /// The kernel. Digits lie as `[query][group of four columns][columns 0 and 2, columns 1 and 3][digit]`, in
 /// pairs of 16-bit digits, as the even and the odd bytes of a database word meet them.
-pub(crate) static TILES: Kernel = Kernel {
-    group: 16,
-    pad: 1,
-    digits: DIGITS,
-    block_size: |queries| if queries == 1 { (4, 1 << 15) } else { (8, 2048) },
-    pack,
-    // SAFETY: devices hold this kernel only where `check_avx2` passed.
-    block: |block, sums| unsafe { run(block, sums) },
-};
+pub(crate) fn kernel(token: Avx2) -> Kernel {
+    Kernel {
+        group: 16,
+        pad: 1,
+        digits: DIGITS,
+        block_size: |queries| if queries == 1 { (4, 1 << 15) } else { (8, 2048) },
+        pack,
+        block: Box::new(move |block, sums| run(token, block, sums)),
+    }
+}
+
+fn run(_: Avx2, block: &Block<'_>, sums: &mut [i32]) {
+    // SAFETY: the token stands for AVX2.
+    unsafe { strips(block, sums) }
+}
 
 fn pack(queries: &[&[u32]]) -> Vec<u8> {
     let columns = queries[0].len().next_multiple_of(COLUMNS);
@@ -39,7 +47,7 @@ fn pack(queries: &[&[u32]]) -> Vec<u8> {
 }
 
 #[target_feature(enable = "avx2")]
-fn run(block: &Block<'_>, sums: &mut [i32]) {
+fn strips(block: &Block<'_>, sums: &mut [i32]) {
     let query_bytes = block.width * COLUMNS * 4;
     let lines = block.width * (TILE / 64);
     for (stripe, sums) in sums.chunks_exact_mut(block.queries * DIGITS * ROWS).enumerate() {

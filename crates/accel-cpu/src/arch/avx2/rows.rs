@@ -4,8 +4,9 @@ use std::arch::x86_64::*;
 
 use blindcore_accel::Word;
 use blindcore_math::Modulus;
+use blindcore_math::features::Avx2;
 
-use crate::rows::{Block, Kernel, UNIT};
+use crate::rows::{Block, BlockFn, Kernel, UNIT};
 
 /// 64-bit lanes in a register.
 const LANES: usize = 4;
@@ -33,18 +34,18 @@ const fn accumulators(method: usize) -> usize {
 }
 
 /// The kernel for a modulus and the database's word.
-pub(crate) fn kernel(modulus: Modulus, word: Word) -> Kernel {
+pub(crate) fn kernel(token: Avx2, modulus: Modulus, word: Word) -> Kernel {
     match modulus {
         Modulus::Pow2_32 => {
-            Kernel { weights: &[0], capacity: usize::MAX, block: run::<ONE_LIMB>, reduce: None }
+            Kernel { weights: &[0], capacity: usize::MAX, block: block::<ONE_LIMB>(token), reduce: None }
         }
         Modulus::Pow2_64 => {
-            Kernel { weights: &[0, 32], capacity: usize::MAX, block: run::<WRAP64>, reduce: None }
+            Kernel { weights: &[0, 32], capacity: usize::MAX, block: block::<WRAP64>(token), reduce: None }
         }
         Modulus::Prime(p) if p.value() <= 1 << 32 => {
             let max = p.value() - 1;
             let capacity = (u64::MAX / (max * max.min(word.max()))) as usize;
-            Kernel { weights: &[0], capacity, block: run::<ONE_LIMB>, reduce: None }
+            Kernel { weights: &[0], capacity, block: block::<ONE_LIMB>(token), reduce: None }
         }
         Modulus::Prime(p) if p.value() <= 1 << (2 * LIMB) => {
             // The middle accumulator takes two products of limbs.
@@ -53,7 +54,7 @@ pub(crate) fn kernel(modulus: Modulus, word: Word) -> Kernel {
             Kernel {
                 weights: &[0, LIMB, 2 * LIMB],
                 capacity: CAPACITY,
-                block: run::<TWO_LIMBS>,
+                block: block::<TWO_LIMBS>(token),
                 reduce: None,
             }
         }
@@ -61,13 +62,18 @@ pub(crate) fn kernel(modulus: Modulus, word: Word) -> Kernel {
             // The upper accumulator takes a product of upper limbs and a carry.
             const MAX: u64 = (1 << 30) - 1;
             const CAPACITY: usize = (u64::MAX / (MAX * MAX + u32::MAX as u64)) as usize;
-            Kernel { weights: &[0, 32, 64], capacity: CAPACITY, block: run::<CARRIED>, reduce: None }
+            Kernel { weights: &[0, 32, 64], capacity: CAPACITY, block: block::<CARRIED>(token), reduce: None }
         }
     }
 }
 
-fn run<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
-    // SAFETY: devices hold these kernels only where `check_avx2` passed.
+/// The method's block function.
+fn block<const METHOD: usize>(token: Avx2) -> BlockFn {
+    Box::new(move |block, sums| run::<METHOD>(token, block, sums))
+}
+
+fn run<const METHOD: usize>(_: Avx2, block: &Block<'_>, sums: &mut [u64]) {
+    // SAFETY: the token stands for AVX2.
     unsafe { dispatch::<METHOD>(block, sums) }
 }
 

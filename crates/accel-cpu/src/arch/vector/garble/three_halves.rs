@@ -16,19 +16,16 @@
 //!
 //! `X10`, `X01` and `X11` are sums of two right sides each: of the colours 00 and 10, 00 and 01, 10 and 11.
 
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
-
 use blindcore_accel::garble::Label;
 use blindcore_accel::garble::three_halves::{ROW, first_of_dice};
 
 use super::RawTables;
-use super::kernel::{Blocks, Places, hash};
+use super::gates::{Blocks, Places, hash};
 
 /// What three halves want of a vector besides.
 ///
 /// What is unsafe is as of [`Blocks`].
-pub(super) trait Halves: Blocks {
+pub(crate) trait Halves: Blocks {
     /// The lower halves of both: `self`'s below, `other`'s above.
     unsafe fn lower(self, other: Self) -> Self;
     /// The upper halves of both: `self`'s below, `other`'s above.
@@ -51,7 +48,7 @@ pub(super) trait Halves: Blocks {
 /// All vectors of a layer.
 ///
 /// # Safety
-/// As of [`kernel::run`](super::kernel::run); `dice` are the random bits from gate `first_gate` on, if this garbles.
+/// As of [`gates::run`](super::gates::run); `dice` are the random bits from gate `first_gate` on, if this garbles.
 #[inline(always)]
 pub(super) unsafe fn all<B: Halves, P: Places<B>>(
     keys: &[B; 11],
@@ -269,162 +266,5 @@ unsafe fn evaluate_at<B: Halves, P: Places<B>, const Q: usize>(
             let fixed = join(b, a);
             places.put_label(at + q, out.xor(fixed).xor(fixed.and(colors)));
         }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Halves for __m128i {
-    #[inline(always)]
-    unsafe fn lower(self, other: Self) -> Self {
-        // SAFETY: the caller has the instruction set, here and below.
-        unsafe { _mm_unpacklo_epi64(self, other) }
-    }
-
-    #[inline(always)]
-    unsafe fn upper(self, other: Self) -> Self {
-        // SAFETY: as above.
-        unsafe { _mm_unpackhi_epi64(self, other) }
-    }
-
-    #[inline(always)]
-    unsafe fn swap(self) -> Self {
-        // SAFETY: as above.
-        unsafe { _mm_shuffle_epi32::<0b01_00_11_10>(self) }
-    }
-
-    #[inline(always)]
-    unsafe fn right<const BITS: u32>(self) -> Self {
-        // SAFETY: as above.
-        unsafe { _mm_srl_epi64(self, _mm_cvtsi32_si128(BITS as i32)) }
-    }
-
-    #[inline(always)]
-    unsafe fn left<const BITS: u32>(self) -> Self {
-        // SAFETY: as above.
-        unsafe { _mm_sll_epi64(self, _mm_cvtsi32_si128(BITS as i32)) }
-    }
-
-    #[inline(always)]
-    unsafe fn pairs(words: [u64; 4]) -> Self {
-        // SAFETY: as above.
-        unsafe { _mm_set_epi64x((words[0] >> 1) as i64, words[0] as i64) }
-    }
-
-    #[inline(always)]
-    unsafe fn load_rows(from: *const u8, at: [usize; 4]) -> (Self, Self) {
-        // SAFETY: the caller's; a row has 25 bytes.
-        unsafe {
-            let row = from.add(at[0]);
-            (_mm_loadu_si128(row.cast()), _mm_srli_si128::<7>(_mm_loadu_si128(row.add(ROW - 16).cast())))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn store_rows(self, rest: Self, to: *mut u8, at: [usize; 4], count: usize) {
-        if count > 0 {
-            // SAFETY: the caller's; a row has 25 bytes. The second store repeats 7 bytes of the first.
-            unsafe {
-                let row = to.add(at[0]);
-                _mm_storeu_si128(row.cast(), self);
-                let end = _mm_or_si128(_mm_srli_si128::<9>(self), _mm_slli_si128::<7>(rest));
-                _mm_storeu_si128(row.add(ROW - 16).cast(), end);
-            }
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Halves for __m512i {
-    #[inline(always)]
-    unsafe fn lower(self, other: Self) -> Self {
-        // SAFETY: the caller has the instruction set, here and below.
-        unsafe { _mm512_unpacklo_epi64(self, other) }
-    }
-
-    #[inline(always)]
-    unsafe fn upper(self, other: Self) -> Self {
-        // SAFETY: as above.
-        unsafe { _mm512_unpackhi_epi64(self, other) }
-    }
-
-    #[inline(always)]
-    unsafe fn swap(self) -> Self {
-        // SAFETY: as above.
-        unsafe { _mm512_shuffle_epi32::<0b01_00_11_10>(self) }
-    }
-
-    #[inline(always)]
-    unsafe fn right<const BITS: u32>(self) -> Self {
-        // SAFETY: as above.
-        unsafe { _mm512_srli_epi64::<BITS>(self) }
-    }
-
-    #[inline(always)]
-    unsafe fn left<const BITS: u32>(self) -> Self {
-        // SAFETY: as above.
-        unsafe { _mm512_slli_epi64::<BITS>(self) }
-    }
-
-    #[inline(always)]
-    unsafe fn pairs(words: [u64; 4]) -> Self {
-        // SAFETY: as above.
-        unsafe {
-            let [w, x, y, z] = words.map(|word| word as i64);
-            _mm512_srlv_epi64(
-                _mm512_set_epi64(z, z, y, y, x, x, w, w),
-                _mm512_set_epi64(1, 0, 1, 0, 1, 0, 1, 0),
-            )
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn load_rows(from: *const u8, at: [usize; 4]) -> (Self, Self) {
-        // SAFETY: the caller's; a row has 25 bytes.
-        unsafe {
-            let rest = gather_bytes(from.add(ROW - 16), at);
-            (gather_bytes(from, at), _mm512_bsrli_epi128::<7>(rest))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn store_rows(self, rest: Self, to: *mut u8, at: [usize; 4], count: usize) {
-        // SAFETY: the caller's; a row has 25 bytes. The second store of a row repeats 7 bytes of the first.
-        unsafe {
-            let end = _mm512_or_si512(_mm512_bsrli_epi128::<9>(self), _mm512_bslli_epi128::<7>(rest));
-            let begins = blocks(self);
-            let ends = blocks(end);
-            for l in 0..count.min(4) {
-                let row = to.add(at[l]);
-                _mm_storeu_si128(row.cast(), begins[l]);
-                _mm_storeu_si128(row.add(ROW - 16).cast(), ends[l]);
-            }
-        }
-    }
-}
-
-/// Sixteen bytes from each address.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn gather_bytes(from: *const u8, at: [usize; 4]) -> __m512i {
-    // SAFETY: the caller's; each address has sixteen bytes.
-    unsafe {
-        let x = _mm512_broadcast_i32x4(_mm_loadu_si128(from.add(at[0]).cast()));
-        let x = _mm512_mask_broadcast_i32x4(x, 0x00f0, _mm_loadu_si128(from.add(at[1]).cast()));
-        let x = _mm512_mask_broadcast_i32x4(x, 0x0f00, _mm_loadu_si128(from.add(at[2]).cast()));
-        _mm512_mask_broadcast_i32x4(x, 0xf000, _mm_loadu_si128(from.add(at[3]).cast()))
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn blocks(x: __m512i) -> [__m128i; 4] {
-    // SAFETY: the caller has the instruction set.
-    unsafe {
-        [
-            _mm512_castsi512_si128(x),
-            _mm512_extracti32x4_epi32::<1>(x),
-            _mm512_extracti32x4_epi32::<2>(x),
-            _mm512_extracti32x4_epi32::<3>(x),
-        ]
     }
 }

@@ -4,74 +4,68 @@
 //! AES wants eight independent blocks or vectors in flight, whatever they belong to: gates of a layer, lanes of four
 //! instances, streams of several.
 
-mod kernel;
-mod three_halves;
-#[cfg(target_arch = "x86_64")]
-mod x86;
+pub(crate) mod gates;
+pub(crate) mod three_halves;
 
+use blindcore_accel::garble::three_halves::{ROW, first_of_dice};
 use blindcore_accel::garble::{Label, Labels, Offset, Part, Program};
+#[cfg(target_arch = "x86_64")]
+use blindcore_math::features::{Aes, Vaes};
 use rayon::prelude::*;
 
-/// Which kernel garbles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg(target_arch = "x86_64")]
+use crate::arch::{aes, avx512};
+
+/// Which kernel garbles; each holds the token of its instruction set.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kernel {
     /// One block at a time through AES-NI.
     #[cfg(target_arch = "x86_64")]
-    AesNi,
+    Aes(Aes),
     /// Four blocks at a time through AVX-512 and VAES.
     #[cfg(target_arch = "x86_64")]
-    Vaes,
+    Vaes(Vaes),
 }
 
 impl Kernel {
-    /// AES-NI, if this machine has it.
-    pub(crate) fn aes_ni() -> Option<Self> {
-        #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("aes") && is_x86_feature_detected!("sse4.1") {
-            return Some(Kernel::AesNi);
-        }
-        None
-    }
-
-    /// VAES with AVX-512, if this machine has it.
-    pub(crate) fn vaes() -> Option<Self> {
-        #[cfg(target_arch = "x86_64")]
-        if super::check_avx512().is_ok()
-            && is_x86_feature_detected!("vaes")
-            && is_x86_feature_detected!("aes")
-        {
-            return Some(Kernel::Vaes);
-        }
-        None
-    }
-}
-
-/// AES-128 of at least `blocks` blocks under one key, in registers: how many were done, and their XOR.
-pub(crate) fn encipher(kernel: Kernel, key: &[u8; 16], blocks: usize) -> (usize, Label) {
-    match kernel {
-        #[cfg(target_arch = "x86_64")]
-        Kernel::AesNi => {
-            let rounds = blocks.div_ceil(8);
-            // SAFETY: the kernel was made by its constructor, which found its features.
-            (rounds * 8, unsafe { x86::aes_ni_blocks(key, rounds) })
-        }
-        #[cfg(target_arch = "x86_64")]
-        Kernel::Vaes => {
-            let rounds = blocks.div_ceil(32);
-            // SAFETY: as above.
-            (rounds * 32, unsafe { x86::vaes_blocks(key, rounds) })
+    /// AES-128 of at least `blocks` blocks under one key, in registers: how many were done, and their XOR.
+    pub(crate) fn encipher(self, key: &[u8; 16], blocks: usize) -> (usize, Label) {
+        let _ = (key, blocks);
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Aes(token) => {
+                let rounds = blocks.div_ceil(8);
+                (rounds * 8, aes::garble::encipher(token, key, rounds))
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Vaes(token) => {
+                let rounds = blocks.div_ceil(32);
+                (rounds * 32, avx512::garble::encipher(token, key, rounds))
+            }
         }
     }
-}
 
-impl Kernel {
     /// Blocks of a vector.
     fn width(self) -> usize {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Kernel::AesNi => 1,
+            Kernel::Aes(_) => 1,
             #[cfg(target_arch = "x86_64")]
-            Kernel::Vaes => 4,
+            Kernel::Vaes(_) => 4,
+        }
+    }
+
+    /// # Safety
+    /// See [`gates::run`].
+    unsafe fn run(self, job: Job<'_>, streams: &[Stream], tables: RawTables, work: gates::Work<'_>) {
+        let _ = (job, streams, tables, work);
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the caller's.
+            Kernel::Aes(token) => unsafe { aes::garble::run(token, job, streams, tables, work) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the caller's.
+            Kernel::Vaes(token) => unsafe { avx512::garble::run(token, job, streams, tables, work) },
         }
     }
 }
@@ -107,9 +101,28 @@ const STREAMS: usize = 4;
 /// ANDs of a layer from which on they are shared by threads.
 const WIDE: usize = 4096;
 
-/// Runs a program on the `threads` of the current pool. `blindcore_accel::garble::check` has passed.
+/// Runs a program on the `threads` of the current pool.
+///
+/// # Panics
+/// The labels have too few slots, the tables or the dice are too short.
 pub(crate) fn run(kernel: Kernel, job: Job<'_>, labels: &mut Labels, tables: Tables<'_>, threads: usize) {
     let (instances, stride) = (labels.instances(), labels.stride());
+    // What the pointers below rely on, with what holds of every `Program`.
+    let gates = job.program.ands() * instances;
+    let rows = match &tables {
+        Tables::Garble(_, rows) => rows.len(),
+        Tables::Evaluate(rows) => rows.len(),
+    };
+    assert!(labels.slots() >= job.program.slots());
+    match job.gates {
+        Gates::HalfGates => assert!(rows >= gates * 2 * size_of::<Label>()),
+        Gates::ThreeHalves { dice } => {
+            const GATES_OF_DICE: usize = 64;
+            let rolled = (job.first_gate - first_of_dice(job.first_gate)) as usize + gates;
+            let garbles = matches!(tables, Tables::Garble(..));
+            assert!(rows >= gates * ROW && (!garbles || GATES_OF_DICE * dice.len() >= rolled));
+        }
+    }
     let tables = match tables {
         Tables::Garble(offset, rows) => RawTables::Garble(offset.label(), rows.as_mut_ptr()),
         Tables::Evaluate(rows) => RawTables::Evaluate(rows.as_ptr()),
@@ -162,39 +175,27 @@ pub(crate) fn run(kernel: Kernel, job: Job<'_>, labels: &mut Labels, tables: Tab
 
 /// One part on some streams; with `share`, wide layers are cut between the pool's threads.
 fn part_on(kernel: Kernel, job: Job<'_>, part: Part, streams: &[Stream], tables: RawTables, share: bool) {
-    let run = |layers: kernel::Work<'_>| match kernel {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the kernel was made by its constructor, which found its features; slots are below the streams'
-        // (`check`), rows within the tables, and nobody else uses what this part writes (`Program`).
-        Kernel::AesNi => unsafe { x86::aes_ni(job, streams, tables, layers) },
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: as above.
-        Kernel::Vaes => unsafe { x86::vaes(job, streams, tables, layers) },
+    let run = |work: gates::Work<'_>| {
+        // SAFETY: slots are below the streams', rows within the tables (`run`), and nobody else uses what this part, or
+        // these ANDs of a layer, write (`Program`).
+        unsafe { kernel.run(job, streams, tables, work) }
     };
     if !share || job.program.layers_of(part).all(|(_, ands, _)| ands.len() < WIDE) {
-        return run(kernel::Work::Part(part));
+        return run(gates::Work::Part(part));
     }
     for (xors, ands, before) in job.program.layers_of(part) {
-        run(kernel::Work::Layer { xors, ands: &[], before });
+        run(gates::Work::Layer { xors, ands: &[], before });
         let threads = rayon::current_num_threads();
         let piece = ands.len().div_ceil(threads).next_multiple_of(8).max(WIDE / 2);
-        ands.par_chunks(piece).enumerate().for_each(|(i, ands)| {
-            let work = kernel::Work::Layer { xors: &[], ands, before: before + i * piece };
-            match kernel {
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: as above; ANDs of a layer are independent of each other (`Program`).
-                Kernel::AesNi => unsafe { x86::aes_ni(job, streams, tables, work) },
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: as above.
-                Kernel::Vaes => unsafe { x86::vaes(job, streams, tables, work) },
-            }
-        });
+        ands.par_chunks(piece)
+            .enumerate()
+            .for_each(|(i, ands)| run(gates::Work::Layer { xors: &[], ands, before: before + i * piece }));
     }
 }
 
 /// Instances whose labels fill a vector: where they lie, and which they are.
 #[derive(Clone, Copy)]
-struct Stream {
+pub(crate) struct Stream {
     labels: *mut Label,
     /// The instance of the first lane.
     first: usize,
@@ -212,7 +213,7 @@ unsafe impl Sync for Stream {}
 
 /// The tables' beginning, to be indexed by instance and gate; the garbler's with its offset.
 #[derive(Clone, Copy)]
-enum RawTables {
+pub(crate) enum RawTables {
     Garble(Label, *mut u8),
     Evaluate(*const u8),
 }

@@ -2,6 +2,7 @@
 
 use std::arch::asm;
 
+use super::Amx;
 use crate::tiles::{Block, COLUMNS, Kernel, ROWS, TILE, digits8};
 
 /// Digits of a query.
@@ -12,34 +13,16 @@ const QUAD: usize = 4;
 const SUMS: usize = 256;
 
 /// The kernel. Digits lie as `[four queries][tile of columns][query][digit][column]`, missing queries zero.
-pub(crate) static TILES: Kernel = Kernel {
-    group: 64,
-    pad: QUAD,
-    digits: DIGITS,
-    // Sixteen queries' digits of a block are 64 KiB, a pair of stripes 32 KiB.
-    block_size: |_| (16, 1024),
-    pack,
-    // SAFETY: devices hold this kernel only where `check` passed.
-    block: |block, sums| unsafe { run(block, sums) },
-};
-
-/// Whether the processor has the tiles and Linux lets this process use them.
-#[cfg(target_os = "linux")]
-pub(crate) fn check() -> Result<(), &'static str> {
-    use std::sync::OnceLock;
-    static GRANTED: OnceLock<bool> = OnceLock::new();
-    /// Asks for a register state by number, for the whole process (Linux 5.16).
-    const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
-    const XFEATURE_XTILEDATA: libc::c_long = 18;
-
-    // CPUID leaf 7: AMX-TILE is bit 24 of EDX, AMX-INT8 bit 25.
-    let features = std::arch::x86_64::__cpuid_count(7, 0).edx;
-    if features >> 24 & 0b11 != 0b11 {
-        return Err("amx-int8");
+pub(crate) fn kernel(token: Amx) -> Kernel {
+    Kernel {
+        group: 64,
+        pad: QUAD,
+        digits: DIGITS,
+        // Sixteen queries' digits of a block are 64 KiB, a pair of stripes 32 KiB.
+        block_size: |_| (16, 1024),
+        pack,
+        block: Box::new(move |block, sums| run(token, block, sums)),
     }
-    // SAFETY: the call takes two numbers and no pointer.
-    let ask = || unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) } == 0;
-    if *GRANTED.get_or_init(ask) { Ok(()) } else { Err("the system's permission to use AMX tiles") }
 }
 
 fn pack(queries: &[&[u32]]) -> Vec<u8> {
@@ -80,16 +63,14 @@ impl TileConfig {
 
 /// Two stripes by two quads of queries in four accumulators; an odd one out goes twice, its double to a place
 /// that nobody reads.
-///
-/// # Safety
-/// The machine has AMX-INT8 and the process may use it.
-unsafe fn run(block: &Block<'_>, sums: &mut [i32]) {
+fn run(_: Amx, block: &Block<'_>, sums: &mut [i32]) {
     let quads = block.queries.div_ceil(QUAD);
     assert!(block.width > 0 && block.digits.len() >= quads * block.width * TILE);
     assert!(block.tiles.len() >= (block.stripes - 1) * block.stripe_bytes + block.width * TILE);
     assert!(sums.len() >= block.stripes * quads * SUMS);
     let mut nowhere = [[0i32; SUMS]; 3];
-    // SAFETY: a valid configuration; released below, on the same thread, with no way out between.
+    // SAFETY: the token stands for AMX-INT8 and the permission to use it; a valid configuration; released below, on the
+    // same thread, with no way out between.
     unsafe { asm!("ldtilecfg [{}]", in(reg) &TileConfig::FULL, options(nostack, readonly)) };
     for stripe in (0..block.stripes).step_by(2) {
         let two_stripes = stripe + 1 < block.stripes;

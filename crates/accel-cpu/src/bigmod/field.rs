@@ -9,31 +9,31 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 /// R is at least 32 n, so that products of numbers below 2n, and sums of a few of them, come out below 2n again
 /// without a last subtraction.
 #[derive(Zeroize, ZeroizeOnDrop)]
-pub(super) struct Field {
+pub(crate) struct Field {
     /// Parts of a residue: 1, or 2 modulo a square.
-    pub(super) parts: usize,
+    pub(crate) parts: usize,
     /// Digits of a part.
-    pub(super) digits: usize,
+    pub(crate) digits: usize,
     /// Bits of a digit.
-    pub(super) digit_bits: u32,
+    pub(crate) digit_bits: u32,
     /// n.
-    pub(super) n: Vec<u64>,
+    pub(crate) n: Vec<u64>,
     /// -1 / n modulo 2^(digit bits).
-    pub(super) inverse: u64,
+    pub(crate) inverse: u64,
     /// A multiple of n with every digit at least 2^(digit bits): what a number below R is taken from, digit by digit.
-    pub(super) minuend: Vec<u64>,
+    pub(crate) minuend: Vec<u64>,
     /// One, in Montgomery's form: all parts.
-    pub(super) one: Vec<u64>,
+    pub(crate) one: Vec<u64>,
     /// R^2 and R^3, which take the low and the high digits of a number into Montgomery's form: all parts each.
-    pub(super) entry: [Vec<u64>; 2],
+    pub(crate) entry: [Vec<u64>; 2],
     /// n in words of 64 bits.
-    pub(super) root: Vec<u64>,
+    pub(crate) root: Vec<u64>,
     /// Words of a number.
-    pub(super) words: usize,
+    pub(crate) words: usize,
 }
 
 impl Field {
-    pub(super) fn new(modulus: &Modulus, digit_bits: u32, tile: usize) -> Self {
+    pub(crate) fn new(modulus: &Modulus, digit_bits: u32, tile: usize) -> Self {
         let root = modulus.root().to_vec();
         let bits = 64 * root.len() as u32 - root[root.len() - 1].leading_zeros();
         let digits = ((bits + 5).div_ceil(digit_bits) as usize).next_multiple_of(tile);
@@ -83,12 +83,12 @@ impl Field {
     }
 
     /// Digits of a residue, all parts.
-    pub(super) fn row_digits(&self) -> usize {
+    pub(crate) fn row_digits(&self) -> usize {
         self.parts * self.digits
     }
 
     /// Lines of a row.
-    pub(super) fn row_lines(&self) -> usize {
+    pub(crate) fn row_lines(&self) -> usize {
         self.row_digits().div_ceil(8)
     }
 }
@@ -103,13 +103,13 @@ fn negative_inverse(n: u64) -> u64 {
 }
 
 /// The lowest `count` digits of a number.
-pub(super) fn to_digits(words: &[u64], bits: u32, count: usize) -> Vec<u64> {
+pub(crate) fn to_digits(words: &[u64], bits: u32, count: usize) -> Vec<u64> {
     (0..count).map(|i| digit(words, bits, i)).collect()
 }
 
 /// A digit of a number.
 #[inline]
-pub(super) fn digit(words: &[u64], bits: u32, at: usize) -> u64 {
+pub(crate) fn digit(words: &[u64], bits: u32, at: usize) -> u64 {
     let first = at * bits as usize;
     let (word, shift) = (first / 64, first as u32 % 64);
     let low = words.get(word).map_or(0, |w| w >> shift);
@@ -118,7 +118,7 @@ pub(super) fn digit(words: &[u64], bits: u32, at: usize) -> u64 {
 }
 
 /// The words of a number in normalised digits.
-pub(super) fn to_words(digits: &[u64], bits: u32) -> Vec<u64> {
+pub(crate) fn to_words(digits: &[u64], bits: u32) -> Vec<u64> {
     let mut out = vec![0; (digits.len() * bits as usize).div_ceil(64)];
     for (i, digit) in digits.iter().enumerate() {
         let first = i * bits as usize;

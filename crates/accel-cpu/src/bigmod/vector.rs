@@ -1,67 +1,114 @@
-//! What is made of products: batches of rows, conversions, powers.
+//! The vector engine of bigmod: a number a lane, in digits of 52 bits (AVX-512 IFMA) or 27 bits (AVX2).
+//!
+//! ```text
+//!   a row: one residue, its digits one after the other   ──gather──▶   a group: digit d of every lane, then d + 1
+//!   d0 d1 d2 d3 ...                                      ◀──scatter──   a0 b0 c0 .. | a1 b1 c1 .. | ...
+//! ```
+//!
+//! [`super::field`] holds what is known of a modulus, [`crate::arch::vector::bigmod`] the Montgomery product that
+//! everything runs through; this file makes batches of rows, conversions and powers of it. A residue is in Montgomery's
+//! form, its digits normalised, its value below 2n; modulo n^2 it is a pair x0 + x1 n of such numbers.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use blindcore_accel::Line;
 use zeroize::Zeroize;
 
-use super::Kernel;
 use super::field::{Field, digit};
-use super::scan::{PART, enter, multiply, square};
-use crate::bigmod::{Engine, Table, WINDOW};
+use super::{Engine, Table, WINDOW};
+use crate::arch::vector::bigmod::{Kernel, Scratch, enter, multiply, square};
 
 /// Groups that share one pass over a fixed base's tables.
 const SHARED: usize = 8;
 /// Squarings of a power of a fixed base: its tables take as much memory as there are columns over this.
 const SQUARINGS: usize = 16;
 
-pub(super) struct VectorEngine<K> {
+pub(super) struct VectorEngine<K: Kernel> {
     field: Field,
-    kernel: PhantomData<K>,
+    token: K::Token,
+    form: &'static str,
 }
 
-/// Memory of groups, wiped.
+/// Memory of groups and of what a product needs besides; wiped.
 struct Groups {
     lines: Vec<Line>,
-    words: usize,
+    /// Lines of a group.
+    size: usize,
+    /// Two parts.
+    scratch: Vec<Line>,
 }
 
 impl Groups {
-    /// Pointers come from the vector's own and from no reference, so that those to several groups may be used together.
-    fn get(&self, at: usize) -> *const u64 {
-        assert!((at + 1) * self.words <= 8 * self.lines.len());
-        self.lines.as_ptr().cast::<u64>().wrapping_add(at * self.words)
+    fn get(&self, at: usize) -> &[u64] {
+        bytemuck::cast_slice(&self.lines[at * self.size..][..self.size])
     }
 
-    fn get_mut(&mut self, at: usize) -> *mut u64 {
-        assert!((at + 1) * self.words <= 8 * self.lines.len());
-        self.lines.as_mut_ptr().cast::<u64>().wrapping_add(at * self.words)
+    fn get_mut(&mut self, at: usize) -> &mut [u64] {
+        bytemuck::cast_slice_mut(&mut self.lines[at * self.size..][..self.size])
     }
 
-    fn slice(&mut self, at: usize) -> &mut [u64] {
-        &mut bytemuck::cast_slice_mut::<Line, u64>(&mut self.lines)[at * self.words..][..self.words]
+    /// The groups `from` to be read, `to` to be written, which is none of them, and the scratch.
+    fn split<const N: usize>(
+        &mut self,
+        from: [usize; N],
+        to: usize,
+    ) -> ([&[u64]; N], &mut [u64], Scratch<'_>) {
+        let size = self.size;
+        let (before, rest) = self.lines.split_at_mut(to * size);
+        let (out, after) = rest.split_at_mut(size);
+        let from = from.map(|at| {
+            assert_ne!(at, to, "a group is written that is read");
+            let lines = if at < to { &before[at * size..] } else { &after[(at - to - 1) * size..] };
+            bytemuck::cast_slice(&lines[..size])
+        });
+        (from, bytemuck::cast_slice_mut(out), scratch(&mut self.scratch))
     }
+}
+
+fn scratch(lines: &mut [Line]) -> Scratch<'_> {
+    let half = lines.len() / 2;
+    let (low, high) = lines.split_at_mut(half);
+    Scratch([low, high].map(bytemuck::cast_slice_mut))
 }
 
 impl Drop for Groups {
     fn drop(&mut self) {
-        self.lines.zeroize();
+        wipe(&mut self.lines);
+        wipe(&mut self.scratch);
     }
+}
+
+/// Zeros that the compiler may not leave out, a vector at a time: `zeroize` writes word by word, which takes as long as a
+/// product.
+fn wipe(lines: &mut [Line]) {
+    lines.fill(Line([0; 8]));
+    zeroize::optimization_barrier(lines);
 }
 
 impl<K: Kernel> VectorEngine<K> {
     /// For a field of the kernel's digits and blocks.
-    pub(super) fn new(field: Field) -> Self {
+    pub(super) fn new(token: K::Token, form: &'static str, field: Field) -> Self {
         assert!(field.digit_bits == K::DIGIT_BITS && field.digits.is_multiple_of(K::TILE));
-        assert!(field.digits * K::LANES <= PART, "a part of {} digits", field.digits);
-        Self { field, kernel: PhantomData }
+        Self { field, token, form }
     }
 
     /// `count` groups, each with room for whole lines of every lane.
     fn groups(&self, count: usize) -> Groups {
-        let words = self.field.row_lines() * 8 * K::LANES;
-        Groups { lines: vec![Line([0; 8]); (count * words).div_ceil(8)], words }
+        let size = self.field.row_lines() * K::LANES;
+        let part = (self.field.digits * K::LANES).div_ceil(8);
+        Groups { lines: vec![Line([0; 8]); count * size], size, scratch: vec![Line([0; 8]); 2 * part] }
+    }
+
+    /// `out = x * y`, groups by number.
+    fn multiply_groups(&self, groups: &mut Groups, x: usize, y: usize, out: usize) {
+        let ([x, y], out, scratch) = groups.split([x, y], out);
+        multiply::<K>(self.token, &self.field, x, y, out, scratch);
+    }
+
+    /// `out = x * x`, groups by number.
+    fn square_group(&self, groups: &mut Groups, x: usize, out: usize) {
+        let ([x], out, scratch) = groups.split([x], out);
+        square::<K>(self.token, &self.field, x, out, scratch);
     }
 
     /// The same residue in every lane.
@@ -73,18 +120,14 @@ impl<K: Kernel> VectorEngine<K> {
 
     /// As many rows as there are, at most one a lane, into a group; lanes that are left repeat the first.
     fn gather(&self, rows: &[&[Line]], out: &mut [u64]) {
-        let row = |lane: usize| rows.get(lane).unwrap_or(&rows[0]).as_ptr().cast::<u64>();
-        let rows: Vec<*const u64> = (0..K::LANES).map(row).collect();
-        // SAFETY: rows have `row_lines` lines, the group room for them.
-        unsafe { K::gather(&rows, self.field.row_lines(), out.as_mut_ptr()) };
+        K::gather(self.token, rows, self.field.row_lines(), out);
     }
 
     /// A group into at most one row a lane.
-    fn scatter(&self, group: *const u64, out: &mut [Line]) {
-        let rows: Vec<*mut u64> =
-            out.chunks_exact_mut(self.field.row_lines()).map(|row| row.as_mut_ptr().cast()).collect();
-        // SAFETY: as in `gather`; callers pass a group.
-        unsafe { K::scatter(group, self.field.row_lines(), &rows) };
+    fn scatter(&self, group: &[u64], out: &mut [Line]) {
+        let row = self.field.row_lines();
+        let count = out.len() / row;
+        K::scatter(self.token, group, row, out, (0..count).map(|lane| lane * row));
     }
 
     /// The positions of groups of rows.
@@ -124,7 +167,7 @@ impl<K: Kernel> VectorEngine<K> {
 
 impl<K: Kernel> Engine for VectorEngine<K> {
     fn form(&self) -> &'static str {
-        K::FORM
+        self.form
     }
 
     fn row_lines(&self) -> usize {
@@ -139,22 +182,20 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         let (f, part) = (&self.field, self.field.digits * K::LANES);
         let mut groups = self.groups(5);
         for (at, entry) in f.entry.iter().enumerate() {
-            self.splat(entry, groups.slice(3 + at));
+            self.splat(entry, groups.get_mut(3 + at));
         }
         for piece in self.pieces(numbers.len()) {
             for half in 0..f.parts {
-                let group = groups.slice(half);
+                let group = groups.get_mut(half);
                 for d in 0..f.digits {
                     for (lane, number) in numbers[piece.clone()].iter().enumerate() {
                         group[d * K::LANES + lane] = digit(number, K::DIGIT_BITS, half * f.digits + d);
                     }
                 }
             }
-            let x = [groups.get(0), groups.get(f.parts - 1)];
-            let y = [groups.get(3), groups.get(4)];
-            // SAFETY: groups of this field; the third is none of the others.
-            unsafe { enter::<K>(f, x, y, groups.get_mut(2)) };
-            self.reduce_all(&mut groups.slice(2)[..f.parts * part]);
+            let ([x0, x1, y0, y1], out_group, scratch) = groups.split([0, f.parts - 1, 3, 4], 2);
+            enter::<K>(self.token, f, [x0, x1], [y0, y1], out_group, scratch);
+            self.reduce_all(&mut groups.get_mut(2)[..f.parts * part]);
             self.scatter(groups.get(2), self.rows(out, &piece));
         }
     }
@@ -164,13 +205,12 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         let mut groups = self.groups(3);
         let mut one = vec![0; f.row_digits()];
         one[0] = 1;
-        self.splat(&one, groups.slice(0));
+        self.splat(&one, groups.get_mut(0));
         let mut digits = vec![0u64; f.digits];
         for piece in self.pieces(rows.len()) {
-            self.gather(&rows[piece.clone()], groups.slice(1));
-            // SAFETY: groups of this field, all different.
-            unsafe { multiply::<K>(f, groups.get(1), groups.get(0), groups.get_mut(2)) };
-            let group = &mut groups.slice(2)[..f.parts * part];
+            self.gather(&rows[piece.clone()], groups.get_mut(1));
+            self.multiply_groups(&mut groups, 1, 0, 2);
+            let group = &mut groups.get_mut(2)[..f.parts * part];
             self.reduce_all(group);
             let (low, high) = group.split_at(part);
             for (lane, at) in piece.enumerate() {
@@ -194,12 +234,11 @@ impl<K: Kernel> Engine for VectorEngine<K> {
     fn multiply(&self, x: &[&[Line]], y: &[&[Line]], out: &mut [Line]) {
         let mut groups = self.groups(3);
         for piece in self.pieces(x.len()) {
-            self.gather(&x[piece.clone()], groups.slice(0));
-            self.gather(&y[piece.clone()], groups.slice(1));
+            self.gather(&x[piece.clone()], groups.get_mut(0));
+            self.gather(&y[piece.clone()], groups.get_mut(1));
             let next = piece.end..(piece.end + K::LANES).min(x.len());
             x[next.clone()].iter().chain(&y[next]).copied().flatten().for_each(K::fetch);
-            // SAFETY: groups of this field, all different.
-            unsafe { multiply::<K>(&self.field, groups.get(0), groups.get(1), groups.get_mut(2)) };
+            self.multiply_groups(&mut groups, 0, 1, 2);
             self.scatter(groups.get(2), self.rows(out, &piece));
         }
     }
@@ -216,12 +255,11 @@ impl<K: Kernel> Engine for VectorEngine<K> {
             };
             let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
             let mut at = 0;
-            self.gather(&factors(0), groups.slice(at));
+            self.gather(&factors(0), groups.get_mut(at));
             for i in 1..longest {
-                self.gather(&factors(i), groups.slice(2));
+                self.gather(&factors(i), groups.get_mut(2));
                 lists.iter().filter_map(|list| list.get(i + 1)).for_each(|row| row.iter().for_each(K::fetch));
-                // SAFETY: groups of this field, all different.
-                unsafe { multiply::<K>(&self.field, groups.get(at), groups.get(2), groups.get_mut(1 - at)) };
+                self.multiply_groups(&mut groups, at, 2, 1 - at);
                 at = 1 - at;
             }
             self.scatter(groups.get(at), self.rows(out, &piece));
@@ -234,23 +272,14 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         for piece in self.pieces(slots.len()) {
             let x: Vec<&[Line]> =
                 slots[piece.clone()].iter().map(|slot| &rows[slot * row..][..row]).collect();
-            self.gather(&x, groups.slice(0));
-            self.gather(&y[piece.clone()], groups.slice(1));
+            self.gather(&x, groups.get_mut(0));
+            self.gather(&y[piece.clone()], groups.get_mut(1));
             let next = piece.end..(piece.end + K::LANES).min(slots.len());
             for (slot, y) in slots[next.clone()].iter().zip(&y[next]) {
                 rows[slot * row..][..row].iter().chain(*y).for_each(K::fetch);
             }
-            // SAFETY: groups of this field, all different.
-            unsafe { multiply::<K>(&self.field, groups.get(0), groups.get(1), groups.get_mut(2)) };
-            // All from one borrow: another would end those before it.
-            let (count, base) = (rows.len(), rows.as_mut_ptr());
-            let place = |slot: &usize| {
-                assert!((slot + 1) * row <= count);
-                base.wrapping_add(slot * row).cast()
-            };
-            let rows: Vec<*mut u64> = slots[piece].iter().map(place).collect();
-            // SAFETY: a group, and whole rows, all different.
-            unsafe { K::scatter(groups.get(2), row, &rows) };
+            self.multiply_groups(&mut groups, 0, 1, 2);
+            K::scatter(self.token, groups.get(2), row, rows, slots[piece].iter().map(|slot| slot * row));
         }
     }
 
@@ -258,11 +287,10 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         let mut groups = self.groups(3);
         for piece in self.pieces(x.len()) {
             let mut at = 0;
-            self.gather(&x[piece.clone()], groups.slice(0));
-            self.gather(&y[piece.clone()], groups.slice(2));
+            self.gather(&x[piece.clone()], groups.get_mut(0));
+            self.gather(&y[piece.clone()], groups.get_mut(2));
             for _ in 0..times {
-                // SAFETY: groups of this field, all different.
-                unsafe { multiply::<K>(&self.field, groups.get(at), groups.get(2), groups.get_mut(1 - at)) };
+                self.multiply_groups(&mut groups, at, 2, 1 - at);
                 at = 1 - at;
             }
             self.scatter(groups.get(at), self.rows(out, &piece));
@@ -273,8 +301,7 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         const ROUNDS: u64 = 2_000_000;
         let mut out = Line([0; 8]);
         let start = std::time::Instant::now();
-        // SAFETY: the engine's features are there; a line is a vector or two.
-        unsafe { K::peak(std::hint::black_box(ROUNDS), std::hint::black_box(12_345), out.0.as_mut_ptr()) };
+        K::peak(self.token, std::hint::black_box(ROUNDS), std::hint::black_box(12_345), &mut out);
         let seconds = start.elapsed().as_secs_f64();
         std::hint::black_box(out);
         let products = 10.0 * ROUNDS as f64 / seconds * K::LANES as f64;
@@ -288,10 +315,9 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         let mut groups = self.groups(2);
         for piece in self.pieces(x.len()) {
             let mut at = 0;
-            self.gather(&x[piece.clone()], groups.slice(0));
+            self.gather(&x[piece.clone()], groups.get_mut(0));
             for _ in 0..times {
-                // SAFETY: groups of this field, two different ones.
-                unsafe { square::<K>(&self.field, groups.get(at), groups.get_mut(1 - at)) };
+                self.square_group(&mut groups, at, 1 - at);
                 at = 1 - at;
             }
             self.scatter(groups.get(at), self.rows(out, &piece));
@@ -309,21 +335,18 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         let mut table = vec![Line([0; 8]); (ENTRIES * entry).div_ceil(8)];
         let mut index = Line([0; 8]);
         for piece in self.pieces(x.len()) {
-            self.splat(&f.one, groups.slice(0));
-            self.gather(&x[piece.clone()], groups.slice(1));
+            self.splat(&f.one, groups.get_mut(0));
+            self.gather(&x[piece.clone()], groups.get_mut(1));
             for e in 2..ENTRIES {
-                // SAFETY: groups of this field, all different.
-                unsafe {
-                    if e % 2 == 0 {
-                        square::<K>(f, groups.get(e / 2), groups.get_mut(e));
-                    } else {
-                        multiply::<K>(f, groups.get(e - 1), groups.get(1), groups.get_mut(e));
-                    }
+                if e % 2 == 0 {
+                    self.square_group(&mut groups, e / 2, e);
+                } else {
+                    self.multiply_groups(&mut groups, e - 1, 1, e);
                 }
             }
             for e in 0..ENTRIES {
                 bytemuck::cast_slice_mut::<Line, u64>(&mut table)[e * entry..][..entry]
-                    .copy_from_slice(&groups.slice(e)[..entry]);
+                    .copy_from_slice(&groups.get_mut(e)[..entry]);
             }
             let mut at = 0;
             let windows = bits.div_ceil(WINDOW);
@@ -332,34 +355,22 @@ impl<K: Kernel> Engine for VectorEngine<K> {
                     let exponent = exponents.get(piece.start + lane).unwrap_or(&exponents[piece.start]);
                     index.0[lane] = digit(exponent, WINDOW, window as usize);
                 }
-                // SAFETY: a table of as many groups; groups of this field, all different.
-                unsafe {
-                    K::select(
-                        table.as_ptr().cast(),
-                        ENTRIES,
-                        f.row_digits(),
-                        index.0.as_ptr(),
-                        if window + 1 == windows { groups.get_mut(work[at]) } else { groups.get_mut(chosen) },
-                    );
-                    if window + 1 < windows {
-                        for _ in 0..WINDOW {
-                            square::<K>(f, groups.get(work[at]), groups.get_mut(work[1 - at]));
-                            at = 1 - at;
-                        }
-                        multiply::<K>(
-                            f,
-                            groups.get(work[at]),
-                            groups.get(chosen),
-                            groups.get_mut(work[1 - at]),
-                        );
+                let to = if window + 1 == windows { work[at] } else { chosen };
+                let table = &bytemuck::cast_slice(&table)[..ENTRIES * entry];
+                K::select(self.token, table, f.row_digits(), &index.0, groups.get_mut(to));
+                if window + 1 < windows {
+                    for _ in 0..WINDOW {
+                        self.square_group(&mut groups, work[at], work[1 - at]);
                         at = 1 - at;
                     }
+                    self.multiply_groups(&mut groups, work[at], chosen, work[1 - at]);
+                    at = 1 - at;
                 }
             }
             self.scatter(groups.get(work[at]), self.rows(out, &piece));
         }
         index.zeroize();
-        table.zeroize();
+        wipe(&mut table);
     }
 
     fn table(self: Arc<Self>, base: &[Line], bits: u32) -> Box<dyn Table> {
@@ -418,7 +429,7 @@ fn multiply_add(x: &[u64], y: &[u64], n: &[u64], out: &mut [u64]) {
 
 /// Lim and Lee's comb: the exponent in [`Kernel::TEETH`] rows of `columns` bits, a column looked up at once; columns
 /// are cut into blocks with a table each, so that there are as many squarings as a block has columns.
-struct Comb<K> {
+struct Comb<K: Kernel> {
     engine: Arc<VectorEngine<K>>,
     bits: u32,
     columns: usize,
@@ -496,7 +507,7 @@ impl<K: Kernel> Table for Comb<K> {
         let pieces: Vec<_> = engine.pieces(exponents.len()).collect();
         for pieces in pieces.chunks(SHARED) {
             for group in 0..pieces.len() {
-                engine.splat(&f.one, sums.slice(2 * group));
+                engine.splat(&f.one, sums.get_mut(2 * group));
             }
             let mut at = vec![0; pieces.len()];
             for step in (0..self.block).rev() {
@@ -504,8 +515,7 @@ impl<K: Kernel> Table for Comb<K> {
                     for (group, at) in at.iter_mut().enumerate() {
                         let from = 2 * group + *at;
                         *at = 1 - *at;
-                        // SAFETY: groups of this field, two different ones.
-                        unsafe { square::<K>(f, sums.get(from), sums.get_mut(2 * group + *at)) };
+                        engine.square_group(&mut sums, from, 2 * group + *at);
                     }
                 }
                 let columns = (step..self.columns).step_by(self.block);
@@ -519,19 +529,16 @@ impl<K: Kernel> Table for Comb<K> {
                             indices[group * K::LANES + lane] = self.column(exponent, column);
                         }
                     }
-                    // SAFETY: a table of this field; as many indices and groups as said.
-                    unsafe {
-                        let (index, found) = (index.as_ptr().cast(), found.as_mut_ptr().cast());
-                        K::look_up(table.as_ptr(), digits, index, pieces.len(), found);
-                    }
-                    for (group, at) in at.iter_mut().enumerate() {
+                    let index = bytemuck::cast_slice(&index);
+                    let found = bytemuck::cast_slice_mut::<Line, u64>(&mut found);
+                    K::look_up(engine.token, table, digits, index, pieces.len(), found);
+                    for (found, (group, at)) in
+                        found.chunks_exact(digits * K::LANES).zip(at.iter_mut().enumerate())
+                    {
                         let from = 2 * group + *at;
                         *at = 1 - *at;
-                        let found = &bytemuck::cast_slice::<Line, u64>(&found)[group * digits * K::LANES..];
-                        // SAFETY: groups of this field, all different; what was found has a group's digits.
-                        unsafe {
-                            multiply::<K>(f, sums.get(from), found.as_ptr(), sums.get_mut(2 * group + *at))
-                        };
+                        let ([x], out, scratch) = sums.split([from], 2 * group + *at);
+                        multiply::<K>(engine.token, f, x, found, out, scratch);
                     }
                 }
             }
@@ -539,8 +546,8 @@ impl<K: Kernel> Table for Comb<K> {
                 engine.scatter(sums.get(2 * group + at[group]), engine.rows(out, piece));
             }
         }
-        found.zeroize();
-        index.zeroize();
+        wipe(&mut found);
+        wipe(&mut index);
     }
 
     fn bytes(&self) -> usize {

@@ -14,13 +14,18 @@
 //! z1 = (x0 y1 + x1 y0 - m) / R modulo n. That is five products of halves where the plain way takes eight, and
 //! three and a half of six for a square.
 
-use super::field::Field;
+use blindcore_accel::Line;
+
+use crate::bigmod::field::Field;
 
 /// A vector of 64-bit lanes.
 ///
 /// # Safety
-/// Methods may be called only where the instruction set is there; pointers must be to a vector.
-pub(super) unsafe trait Vector: Copy {
+/// `load` and `store` touch exactly `LANES` words. Methods may be called only where the instruction set is there; pointers
+/// must be to a vector, aligned as one.
+pub(crate) unsafe trait Vector: Copy {
+    /// What shows that the instruction set is there.
+    type Token: Copy + Send + Sync + 'static;
     /// Numbers side by side.
     const LANES: usize;
     /// Bits of a digit.
@@ -147,7 +152,7 @@ impl<V: Vector> Columns<V> {
 
 /// What is multiplied.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(crate) enum What {
     /// `x[0] * y[0]`.
     Product,
     /// `2 * x[0] * y[0]`.
@@ -161,26 +166,38 @@ pub(super) enum What {
 /// One part of a product: `out = (what is multiplied - less) / R` modulo n, below 2n if the factors are; `m` gets
 /// the digits by which n was added.
 ///
-/// # Safety
-/// The instruction set is there; every pointer is to a part (`digits * LANES` words) but for `less`, which may be
-/// null for nothing; `out` and `m` overlap nothing else, but that `out` may be `x[0]` or `y[0]` of a single product.
+/// Every slice is a part, `digits * LANES` words, or begins with one.
 ///
 /// Sums: at most 4 * 160 halves of 52 bits or 3 * 304 products of 54 in a column, below 2^64.
+///
+/// # Safety
+/// The instruction set is there.
 #[inline(always)]
-pub(super) unsafe fn scan<V: Vector>(
+pub(crate) unsafe fn scan<V: Vector>(
     field: &Field,
     what: What,
-    x: [*const u64; 2],
-    y: [*const u64; 2],
-    less: *const u64,
-    m: *mut u64,
-    out: *mut u64,
+    x: [&[u64]; 2],
+    y: [&[u64]; 2],
+    less: Option<&[u64]>,
+    m: &mut [u64],
+    out: &mut [u64],
 ) {
+    const { assert!(V::TILE <= 8) };
     let tile = V::TILE;
     let block = tile * V::LANES;
     let blocks = field.digits / tile;
-    let n = field.n.as_ptr();
-    // SAFETY: the caller's; every index below is under `digits`.
+    // What the pointers below rely on.
+    let (mut shortest, mut addresses) = (usize::MAX, 0);
+    for part in [x[0], x[1], y[0], y[1], less.unwrap_or(x[0]), m, out] {
+        shortest = shortest.min(part.len());
+        addresses |= part.as_ptr().addr();
+    }
+    assert!(shortest >= blocks * block && addresses.is_multiple_of(8 * V::LANES));
+    assert!(field.digits == blocks * tile && field.n.len().min(field.minuend.len()) >= field.digits);
+    let (x, y) = (x.map(<[u64]>::as_ptr), y.map(<[u64]>::as_ptr));
+    let less = less.map_or(std::ptr::null(), <[u64]>::as_ptr);
+    let (m, out, n) = (m.as_mut_ptr(), out.as_mut_ptr(), field.n.as_ptr());
+    // SAFETY: the instruction set is the caller's; every block's index is below `blocks`, and every slice was measured.
     unsafe {
         let mask = V::splat((1 << V::DIGIT_BITS) - 1);
         let inverse = V::splat(field.inverse);
@@ -267,9 +284,13 @@ pub(super) unsafe fn scan<V: Vector>(
 }
 
 /// `rounds` times ten independent additions of digit products: what multipliers do when nothing holds them up.
+///
+/// # Safety
+/// The instruction set is there.
 #[inline(always)]
-pub(super) unsafe fn peak<V: Vector>(rounds: u64, seed: u64, out: *mut u64) {
-    // SAFETY: the caller's; `out` is a vector.
+pub(crate) unsafe fn peak<V: Vector>(rounds: u64, seed: u64, out: &mut Line) {
+    const { assert!(V::LANES <= 8) };
+    // SAFETY: the instruction set is the caller's; a line is a vector or two.
     unsafe {
         let (x, y) = (V::splat(seed), V::splat(seed ^ 5));
         let mut sums = [V::zero(); 10];
@@ -279,198 +300,206 @@ pub(super) unsafe fn peak<V: Vector>(rounds: u64, seed: u64, out: *mut u64) {
             }
         }
         let sum = sums.into_iter().fold(V::zero(), |a, b| a.add(b));
-        sum.store(out);
-    }
-}
-
-/// The longest part, in words: 160 digits of 8 lanes. An engine is made for none that is longer.
-pub(super) const PART: usize = 1280;
-
-/// Memory for a part.
-#[repr(C, align(64))]
-struct Scratch([std::mem::MaybeUninit<u64>; PART]);
-
-impl Scratch {
-    fn new() -> Self {
-        Self([std::mem::MaybeUninit::uninit(); PART])
-    }
-
-    fn pointer(&mut self) -> *mut u64 {
-        self.0.as_mut_ptr().cast()
+        sum.store(out.0.as_mut_ptr());
     }
 }
 
 /// A compiled [`scan`] for each use, so that none is inlined twice.
-///
-/// # Safety
-/// As [`scan`].
-pub(super) unsafe trait Scans: Vector {
-    unsafe fn scan_product(f: &Field, x: *const u64, y: *const u64, m: *mut u64, out: *mut u64);
-    unsafe fn scan_twice(
+pub(crate) trait Scans: Vector {
+    fn scan_product(_: Self::Token, f: &Field, x: &[u64], y: &[u64], m: &mut [u64], out: &mut [u64]);
+    fn scan_twice(
+        _: Self::Token,
         f: &Field,
-        x: *const u64,
-        y: *const u64,
-        less: *const u64,
-        m: *mut u64,
-        out: *mut u64,
+        x: &[u64],
+        y: &[u64],
+        less: &[u64],
+        m: &mut [u64],
+        out: &mut [u64],
     );
-    unsafe fn scan_two(
+    fn scan_two(
+        _: Self::Token,
         f: &Field,
-        x: [*const u64; 2],
-        y: [*const u64; 2],
-        less: *const u64,
-        m: *mut u64,
-        out: *mut u64,
+        x: [&[u64]; 2],
+        y: [&[u64]; 2],
+        less: Option<&[u64]>,
+        m: &mut [u64],
+        out: &mut [u64],
     );
-    unsafe fn scan_square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64);
-    unsafe fn peak(rounds: u64, seed: u64, out: *mut u64);
+    fn scan_square(_: Self::Token, f: &Field, x: &[u64], m: &mut [u64], out: &mut [u64]);
+    fn peak(_: Self::Token, rounds: u64, seed: u64, out: &mut Line);
 }
 
-/// `out = x * y`.
+/// What an instruction set does with groups beside [`scan`].
 ///
-/// # Safety
-/// The instruction set is there; pointers are to groups; `out` is neither factor.
-pub(super) unsafe fn multiply<V: Scans>(f: &Field, x: *const u64, y: *const u64, out: *mut u64) {
+/// A group is `digits * LANES` words, aligned to a vector; the field's groups have both parts of a pair, one after the
+/// other. Functions panic where a slice is too short.
+pub(crate) trait Kernel: Scans + Send + Sync + 'static {
+    /// Bits of an exponent that one look into a fixed base's table covers.
+    const TEETH: u32;
+
+    /// Says that a line will be read soon.
+    fn fetch(line: &Line);
+
+    /// The first `lines` lines of at most [`Vector::LANES`] rows into a group, one a lane; lanes that are left repeat the
+    /// first row.
+    fn gather(_: Self::Token, rows: &[&[Line]], lines: usize, out: &mut [u64]);
+
+    /// A group into rows of `lines` lines, at most [`Vector::LANES`], each from its start in `rows` on.
+    fn scatter(
+        _: Self::Token,
+        group: &[u64],
+        lines: usize,
+        rows: &mut [Line],
+        starts: impl Iterator<Item = usize>,
+    );
+
+    /// For every lane the group `index[lane]` of a table of as many as fill it, looking at all of them.
+    fn select(_: Self::Token, table: &[u64], digits: usize, index: &[u64], out: &mut [u64]);
+
+    /// Lays out the rows of one table of 2^[`Kernel::TEETH`] entries as [`Kernel::look_up`] wants them.
+    fn lay_out(rows: &[&[u64]], digits: usize) -> Vec<u64>;
+
+    /// For every lane of `groups` groups the entry `index[group][lane]` of a table, looking at all of them.
+    fn look_up(_: Self::Token, table: &[u64], digits: usize, index: &[u64], groups: usize, out: &mut [u64]);
+}
+
+/// Room for the digits by which n is added, a part for each half of a product.
+pub(crate) struct Scratch<'a>(pub(crate) [&'a mut [u64]; 2]);
+
+/// `out = x * y`, groups.
+pub(crate) fn multiply<V: Scans>(
+    token: V::Token,
+    f: &Field,
+    x: &[u64],
+    y: &[u64],
+    out: &mut [u64],
+    scratch: Scratch<'_>,
+) {
     let part = f.digits * V::LANES;
-    let (mut m0, mut m1) = (Scratch::new(), Scratch::new());
-    let (m0, m1) = (m0.pointer(), m1.pointer());
-    // SAFETY: the caller's; scratch has room for a part of any engine's field.
-    unsafe {
-        V::scan_product(f, x, y, m0, out);
-        if f.parts == 2 {
-            V::scan_two(f, [x, x.add(part)], [y.add(part), y], m0, m1, out.add(part));
-        }
+    let [m0, m1] = scratch.0;
+    V::scan_product(token, f, x, y, m0, out);
+    if f.parts == 2 {
+        let ((x0, x1), (y0, y1)) = (x.split_at(part), y.split_at(part));
+        V::scan_two(token, f, [x0, x1], [y1, y0], Some(m0), m1, &mut out[part..]);
     }
 }
 
-/// `out = x * x`.
-///
-/// # Safety
-/// The instruction set is there; pointers are to groups; `out` is not `x`.
-pub(super) unsafe fn square<V: Scans>(f: &Field, x: *const u64, out: *mut u64) {
+/// `out = x * x`, groups.
+pub(crate) fn square<V: Scans>(token: V::Token, f: &Field, x: &[u64], out: &mut [u64], scratch: Scratch<'_>) {
     let part = f.digits * V::LANES;
-    let (mut m0, mut m1) = (Scratch::new(), Scratch::new());
-    let (m0, m1) = (m0.pointer(), m1.pointer());
-    // SAFETY: the caller's; scratch has room for a part of any engine's field.
-    unsafe {
-        V::scan_square(f, x, m0, out);
-        if f.parts == 2 {
-            V::scan_twice(f, x, x.add(part), m0, m1, out.add(part));
-        }
+    let [m0, m1] = scratch.0;
+    V::scan_square(token, f, x, m0, out);
+    if f.parts == 2 {
+        let (x0, x1) = x.split_at(part);
+        V::scan_twice(token, f, x0, x1, m0, m1, &mut out[part..]);
     }
 }
 
-/// `out = x[0] * y[0] + x[1] * y[1]`, each `x` a single part of any digits.
-///
-/// # Safety
-/// The instruction set is there; `x` point to parts, `y` and `out` to groups; `out` is none of them.
-pub(super) unsafe fn enter<V: Scans>(f: &Field, x: [*const u64; 2], y: [*const u64; 2], out: *mut u64) {
+/// `out = x[0] * y[0] + x[1] * y[1]`, each `x` a single part of any digits, `y` and `out` groups.
+pub(crate) fn enter<V: Scans>(
+    token: V::Token,
+    f: &Field,
+    x: [&[u64]; 2],
+    y: [&[u64]; 2],
+    out: &mut [u64],
+    scratch: Scratch<'_>,
+) {
     let part = f.digits * V::LANES;
-    let (mut m0, mut m1) = (Scratch::new(), Scratch::new());
-    let (m0, m1) = (m0.pointer(), m1.pointer());
-    // SAFETY: the caller's; scratch has room for a part of any engine's field.
-    unsafe {
-        if f.parts == 1 {
-            V::scan_product(f, x[0], y[0], m0, out);
-        } else {
-            V::scan_two(f, x, y, std::ptr::null(), m0, out);
-            V::scan_two(f, x, [y[0].add(part), y[1].add(part)], m0, m1, out.add(part));
-        }
+    let [m0, m1] = scratch.0;
+    if f.parts == 1 {
+        V::scan_product(token, f, x[0], y[0], m0, out);
+    } else {
+        V::scan_two(token, f, x, y, None, m0, out);
+        V::scan_two(token, f, x, y.map(|y| &y[part..]), Some(m0), m1, &mut out[part..]);
     }
 }
 
-/// Implements [`Scans`] and the arithmetic of [`super::Kernel`] for a vector, compiled with its features.
+/// Implements [`Scans`] for a vector, compiled with its features, which its token stands for.
 macro_rules! scans {
     ($module:ident, $vector:ty, $features:literal) => {
         mod $module {
-            use super::super::scan::{What, scan};
-            #[allow(unused_imports)]
             use super::*;
+            use crate::arch::vector::bigmod::{What, peak, scan};
 
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn product(
-                f: &Field,
-                x: *const u64,
-                y: *const u64,
-                m: *mut u64,
-                out: *mut u64,
-            ) {
-                // SAFETY: the caller's.
-                unsafe { scan::<$vector>(f, What::Product, [x; 2], [y; 2], std::ptr::null(), m, out) }
+            pub(super) fn product(f: &Field, x: &[u64], y: &[u64], m: &mut [u64], out: &mut [u64]) {
+                // SAFETY: this function is compiled for the instruction set, so it's there.
+                unsafe { scan::<$vector>(f, What::Product, [x; 2], [y; 2], None, m, out) }
             }
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn twice(
+            pub(super) fn twice(
                 f: &Field,
-                x: *const u64,
-                y: *const u64,
-                less: *const u64,
-                m: *mut u64,
-                out: *mut u64,
+                x: &[u64],
+                y: &[u64],
+                less: &[u64],
+                m: &mut [u64],
+                out: &mut [u64],
             ) {
-                // SAFETY: the caller's.
-                unsafe { scan::<$vector>(f, What::Twice, [x; 2], [y; 2], less, m, out) }
+                // SAFETY: as above.
+                unsafe { scan::<$vector>(f, What::Twice, [x; 2], [y; 2], Some(less), m, out) }
             }
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn two(
+            pub(super) fn two(
                 f: &Field,
-                x: [*const u64; 2],
-                y: [*const u64; 2],
-                less: *const u64,
-                m: *mut u64,
-                out: *mut u64,
+                x: [&[u64]; 2],
+                y: [&[u64]; 2],
+                less: Option<&[u64]>,
+                m: &mut [u64],
+                out: &mut [u64],
             ) {
-                // SAFETY: the caller's.
+                // SAFETY: as above.
                 unsafe { scan::<$vector>(f, What::Two, x, y, less, m, out) }
             }
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn peak(rounds: u64, seed: u64, out: *mut u64) {
-                // SAFETY: the caller's.
-                unsafe { super::super::scan::peak::<$vector>(rounds, seed, out) }
+            pub(super) fn square(f: &Field, x: &[u64], m: &mut [u64], out: &mut [u64]) {
+                // SAFETY: as above.
+                unsafe { scan::<$vector>(f, What::Square, [x; 2], [x; 2], None, m, out) }
             }
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64) {
-                // SAFETY: the caller's.
-                unsafe { scan::<$vector>(f, What::Square, [x; 2], [x; 2], std::ptr::null(), m, out) }
+            pub(super) fn multipliers(rounds: u64, seed: u64, out: &mut Line) {
+                // SAFETY: as above.
+                unsafe { peak::<$vector>(rounds, seed, out) }
             }
         }
 
-        // SAFETY: compiled with the features that the vector asks for.
-        unsafe impl super::scan::Scans for $vector {
-            unsafe fn scan_product(f: &Field, x: *const u64, y: *const u64, m: *mut u64, out: *mut u64) {
-                // SAFETY: the caller's.
+        impl crate::arch::vector::bigmod::Scans for $vector {
+            fn scan_product(_: Self::Token, f: &Field, x: &[u64], y: &[u64], m: &mut [u64], out: &mut [u64]) {
+                // SAFETY: the token stands for these features, here and below.
                 unsafe { $module::product(f, x, y, m, out) }
             }
-            unsafe fn scan_twice(
+            fn scan_twice(
+                _: Self::Token,
                 f: &Field,
-                x: *const u64,
-                y: *const u64,
-                less: *const u64,
-                m: *mut u64,
-                out: *mut u64,
+                x: &[u64],
+                y: &[u64],
+                less: &[u64],
+                m: &mut [u64],
+                out: &mut [u64],
             ) {
-                // SAFETY: the caller's.
+                // SAFETY: see `scan_product`.
                 unsafe { $module::twice(f, x, y, less, m, out) }
             }
-            unsafe fn scan_two(
+            fn scan_two(
+                _: Self::Token,
                 f: &Field,
-                x: [*const u64; 2],
-                y: [*const u64; 2],
-                less: *const u64,
-                m: *mut u64,
-                out: *mut u64,
+                x: [&[u64]; 2],
+                y: [&[u64]; 2],
+                less: Option<&[u64]>,
+                m: &mut [u64],
+                out: &mut [u64],
             ) {
-                // SAFETY: the caller's.
+                // SAFETY: see `scan_product`.
                 unsafe { $module::two(f, x, y, less, m, out) }
             }
-            unsafe fn scan_square(f: &Field, x: *const u64, m: *mut u64, out: *mut u64) {
-                // SAFETY: the caller's.
+            fn scan_square(_: Self::Token, f: &Field, x: &[u64], m: &mut [u64], out: &mut [u64]) {
+                // SAFETY: see `scan_product`.
                 unsafe { $module::square(f, x, m, out) }
             }
-            unsafe fn peak(rounds: u64, seed: u64, out: *mut u64) {
-                // SAFETY: the caller's.
-                unsafe { $module::peak(rounds, seed, out) }
+            fn peak(_: Self::Token, rounds: u64, seed: u64, out: &mut Line) {
+                // SAFETY: see `scan_product`.
+                unsafe { $module::multipliers(rounds, seed, out) }
             }
         }
     };
 }
-pub(super) use scans;
+pub(crate) use scans;

@@ -9,7 +9,7 @@ use super::{Gates, Job, RawTables, Stream};
 ///
 /// All functions need the instruction set that their vector stands for: that is what is unsafe about them, besides
 /// the pointers.
-pub(super) trait Blocks: Copy {
+pub(crate) trait Blocks: Copy {
     const N: usize;
     unsafe fn zero() -> Self;
     unsafe fn splat(label: Label) -> Self;
@@ -40,7 +40,7 @@ pub(super) trait Blocks: Copy {
 
 /// What to run.
 #[derive(Clone, Copy)]
-pub(super) enum Work<'a> {
+pub(crate) enum Work<'a> {
     Part(Part),
     Layer { xors: &'a [Step], ands: &'a [Step], before: usize },
 }
@@ -50,7 +50,7 @@ pub(super) enum Work<'a> {
 /// # Safety
 /// The instruction set of `B` is there; slots and rows are in bounds; nobody else touches what is written.
 #[inline(always)]
-pub(super) unsafe fn run<B: Halves>(
+pub(crate) unsafe fn run<B: Halves>(
     job: Job<'_>,
     keys: &[B; 11],
     streams: &[Stream],
@@ -438,7 +438,7 @@ pub(super) unsafe fn hash<B: Blocks, const K: usize, const Q: usize>(
 
 /// AES-128, round by round over all vectors, so that as many are in flight.
 #[inline(always)]
-pub(super) unsafe fn permute<B: Blocks, const K: usize, const Q: usize>(keys: &[B; 11], x: &mut [[B; Q]; K]) {
+pub(crate) unsafe fn permute<B: Blocks, const K: usize, const Q: usize>(keys: &[B; 11], x: &mut [[B; Q]; K]) {
     // SAFETY: the caller has the instruction set.
     unsafe {
         let x = x.as_flattened_mut();

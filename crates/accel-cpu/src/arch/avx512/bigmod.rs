@@ -3,19 +3,20 @@
 use std::arch::x86_64::*;
 
 use blindcore_accel::Line;
+use blindcore_math::features::Ifma;
 
-use super::Kernel;
-use super::field::Field;
-use super::scan::{Scans, Vector, scans};
+use crate::arch::vector::bigmod::{Kernel, Scans, Vector, scans};
+use crate::bigmod::field::Field;
 
 /// Eight lanes, in blocks of `TILE` digits: eight where a modulus fills them as well as five.
 #[derive(Clone, Copy)]
-pub(super) struct Avx512<const TILE: usize>(__m512i);
+pub(crate) struct Avx512<const TILE: usize>(__m512i);
 
 const LANES: usize = 8;
 
 // SAFETY: instructions of AVX-512 F and IFMA on whole vectors.
 unsafe impl<const TILE: usize> Vector for Avx512<TILE> {
+    type Token = Ifma;
     const LANES: usize = LANES;
     const DIGIT_BITS: u32 = 52;
     const TILE: usize = TILE;
@@ -33,7 +34,7 @@ unsafe impl<const TILE: usize> Vector for Avx512<TILE> {
     }
     #[inline(always)]
     unsafe fn load(at: *const u64) -> Self {
-        // SAFETY: see `zero`; groups are aligned.
+        // SAFETY: see `zero`; the caller's pointer.
         unsafe { Self(_mm512_load_si512(at.cast())) }
     }
     #[inline(always)]
@@ -81,12 +82,10 @@ unsafe impl<const TILE: usize> Vector for Avx512<TILE> {
 scans!(five, Avx512<5>, "avx512f,avx512ifma");
 scans!(eight, Avx512<8>, "avx512f,avx512ifma");
 
-// SAFETY: engines hold this kernel only where `check_ifma` passed.
-unsafe impl<const TILE: usize> Kernel for Avx512<TILE>
+impl<const TILE: usize> Kernel for Avx512<TILE>
 where
-    Self: Scans,
+    Self: Scans<Token = Ifma>,
 {
-    const FORM: &'static str = "cpu:avx512";
     const TEETH: u32 = 8;
 
     #[inline]
@@ -95,19 +94,29 @@ where
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
     }
 
-    unsafe fn gather(rows: &[*const u64], lines: usize, out: *mut u64) {
-        // SAFETY: the caller's.
-        unsafe { gather(rows.try_into().expect("a row a lane"), lines, out) }
+    fn gather(_: Ifma, rows: &[&[Line]], lines: usize, out: &mut [u64]) {
+        let rows = std::array::from_fn(|lane| *rows.get(lane).unwrap_or(&rows[0]));
+        // SAFETY: the token stands for these features, here and below.
+        unsafe { gather(rows, lines, out) }
     }
 
-    unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
-        // SAFETY: the caller's.
-        unsafe { scatter(group, lines, rows) }
+    fn scatter(_: Ifma, group: &[u64], lines: usize, rows: &mut [Line], starts: impl Iterator<Item = usize>) {
+        // All from one borrow: another would end those before it.
+        let (count, base) = (rows.len(), rows.as_mut_ptr());
+        let mut pointers = [std::ptr::null_mut(); LANES];
+        let mut used = 0;
+        for (pointer, start) in pointers.iter_mut().zip(starts) {
+            assert!(start <= count && count - start >= lines);
+            *pointer = base.wrapping_add(start);
+            used += 1;
+        }
+        // SAFETY: see `gather`; the rows were measured.
+        unsafe { scatter(group, lines, &pointers[..used]) }
     }
 
-    unsafe fn select(table: *const u64, entries: usize, digits: usize, index: *const u64, out: *mut u64) {
-        // SAFETY: the caller's.
-        unsafe { select::<TILE>(table, entries, digits, index, out) }
+    fn select(_: Ifma, table: &[u64], digits: usize, index: &[u64], out: &mut [u64]) {
+        // SAFETY: see `gather`.
+        unsafe { select::<TILE>(table, digits, index, out) }
     }
 
     /// Digit by digit, every entry's.
@@ -115,10 +124,15 @@ where
         (0..digits).flat_map(|d| rows.iter().map(move |row| row[d])).collect()
     }
 
-    unsafe fn look_up(table: *const u64, digits: usize, index: *const u64, groups: usize, out: *mut u64) {
-        // SAFETY: the caller's.
+    fn look_up(_: Ifma, table: &[u64], digits: usize, index: &[u64], groups: usize, out: &mut [u64]) {
+        // SAFETY: see `gather`.
         unsafe { look_up(table, digits, index, groups, out) }
     }
+}
+
+/// Panics unless a vector may be loaded at every eighth word of the first `len`.
+fn check(words: &[u64], len: usize) {
+    assert!(words.len() >= len && words.as_ptr().addr().is_multiple_of(64));
 }
 
 /// Swaps rows and columns of eight by eight words.
@@ -140,42 +154,51 @@ fn transpose(r: [__m512i; 8]) -> [__m512i; 8] {
 }
 
 #[target_feature(enable = "avx512f")]
-unsafe fn gather(rows: &[*const u64; LANES], lines: usize, out: *mut u64) {
+fn gather(rows: [&[Line]; LANES], lines: usize, out: &mut [u64]) {
+    assert!(rows.iter().all(|row| row.len() >= lines));
+    check(out, lines * 8 * LANES);
+    let rows = rows.map(<[Line]>::as_ptr);
     for line in 0..lines {
-        // SAFETY: rows have `lines` lines, the group as many times eight vectors.
+        // SAFETY: rows have `lines` lines, the group as many times eight vectors: asserted above.
         unsafe {
-            let digits = transpose(rows.map(|row| _mm512_load_si512(row.add(line * 8).cast())));
+            let digits = transpose(rows.map(|row| _mm512_load_si512(row.add(line).cast())));
             for (d, digit) in digits.into_iter().enumerate() {
-                _mm512_store_si512(out.add((line * 8 + d) * LANES).cast(), digit);
+                _mm512_store_si512(out.as_mut_ptr().add((line * 8 + d) * LANES).cast(), digit);
             }
         }
     }
 }
 
+/// # Safety
+/// Each row has `lines` lines, which nobody else holds.
 #[target_feature(enable = "avx512f")]
-unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
+unsafe fn scatter(group: &[u64], lines: usize, rows: &[*mut Line]) {
+    check(group, lines * 8 * LANES);
+    let group = group.as_ptr();
     for line in 0..lines {
-        // SAFETY: as in `gather`; there are at most eight rows.
+        // SAFETY: the caller's rows; the group has eight vectors for each line, as asserted.
         unsafe {
             let digits = std::array::from_fn(|d| _mm512_load_si512(group.add((line * 8 + d) * LANES).cast()));
             for (row, digits) in rows.iter().zip(transpose(digits)) {
-                _mm512_store_si512(row.add(line * 8).cast(), digits);
+                _mm512_store_si512(row.add(line).cast(), digits);
             }
         }
     }
 }
 
 #[target_feature(enable = "avx512f")]
-unsafe fn select<const TOGETHER: usize>(
-    table: *const u64,
-    entries: usize,
-    digits: usize,
-    index: *const u64,
-    out: *mut u64,
-) {
-    // SAFETY: a table of `entries` groups of `digits` digits, a multiple of those selected together.
+fn select<const TOGETHER: usize>(table: &[u64], digits: usize, index: &[u64], out: &mut [u64]) {
+    assert!(digits.is_multiple_of(TOGETHER));
+    let group = digits * LANES;
+    let entries = table.len() / group;
+    check(table, entries * group);
+    check(index, LANES);
+    check(out, group);
+    let (table, out) = (table.as_ptr(), out.as_mut_ptr());
+    // SAFETY: a table of `entries` groups of `digits` digits, a multiple of those selected together; a group for the
+    // result: all asserted above.
     unsafe {
-        let index = _mm512_load_si512(index.cast());
+        let index = _mm512_load_si512(index.as_ptr().cast());
         for d in (0..digits).step_by(TOGETHER) {
             let mut sum = [_mm512_setzero_si512(); TOGETHER];
             for entry in 0..entries {
@@ -195,14 +218,18 @@ unsafe fn select<const TOGETHER: usize>(
 /// Every entry is read for every digit; the index chooses by permutations (its low four bits, of sixteen entries in
 /// two registers) and by masks (the rest), so no address depends on it.
 #[target_feature(enable = "avx512f")]
-unsafe fn look_up(table: *const u64, digits: usize, index: *const u64, groups: usize, out: *mut u64) {
+fn look_up(table: &[u64], digits: usize, index: &[u64], groups: usize, out: &mut [u64]) {
     const ENTRIES: usize = 256;
-    // SAFETY: a table of 256 words a digit; `groups` indices and groups.
+    check(table, digits * ENTRIES);
+    check(index, groups * LANES);
+    check(out, groups * digits * LANES);
+    let (table, indices, out) = (table.as_ptr(), index.as_ptr(), out.as_mut_ptr());
+    // SAFETY: a table of 256 words a digit; `groups` indices and groups: asserted above.
     unsafe {
         for d in 0..digits {
             let at = table.add(d * ENTRIES);
             for group in 0..groups {
-                let index = _mm512_load_si512(index.add(group * LANES).cast());
+                let index = _mm512_load_si512(indices.add(group * LANES).cast());
                 let mut found: [__m512i; 16] = std::array::from_fn(|i| {
                     let low = _mm512_load_si512(at.add(i * 16).cast());
                     let high = _mm512_load_si512(at.add(i * 16 + 8).cast());

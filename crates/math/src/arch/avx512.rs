@@ -1,63 +1,38 @@
-//! AVX2, AVX-512 and VAES versions, chosen by what the machine has. `std` caches the detection.
+//! AVX-512: the Gaussian's table scan and the inner product, vectorised by the compiler, and the public matrix by VAES.
 
 use std::arch::x86_64::*;
 
+use crate::features::{Avx512, Vaes};
 use crate::public_matrix::{BLOCKS_PER_ROW, LWE_DIMENSION};
 
-fn has_avx512() -> bool {
-    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq")
-}
-
-pub(super) fn invert_cumulative(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) -> bool {
+pub(super) fn invert_cumulative(_: Avx512, cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn avx512(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
+    fn compiled(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
         super::invert_cumulative_generic(cumulative, uniform, out);
     }
-    #[target_feature(enable = "avx2")]
-    fn avx2(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
-        super::invert_cumulative_generic(cumulative, uniform, out);
-    }
-    if has_avx512() {
-        // SAFETY: the features were detected on this machine.
-        unsafe { avx512(cumulative, uniform, out) };
-    } else if is_x86_feature_detected!("avx2") {
-        // SAFETY: as above.
-        unsafe { avx2(cumulative, uniform, out) };
-    } else {
-        return false;
-    }
-    true
+    // SAFETY: the token stands for these features.
+    unsafe { compiled(cumulative, uniform, out) }
 }
 
-pub(super) fn dot(a: &[u32], b: &[u32]) -> Option<u32> {
+pub(super) fn dot(_: Avx512, a: &[u32], b: &[u32]) -> u32 {
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn avx512(a: &[u32], b: &[u32]) -> u32 {
+    fn compiled(a: &[u32], b: &[u32]) -> u32 {
         super::dot_generic(a, b)
     }
-    #[target_feature(enable = "avx2")]
-    fn avx2(a: &[u32], b: &[u32]) -> u32 {
-        super::dot_generic(a, b)
-    }
-    if has_avx512() {
-        // SAFETY: the features were detected on this machine.
-        Some(unsafe { avx512(a, b) })
-    } else if is_x86_feature_detected!("avx2") {
-        // SAFETY: as above.
-        Some(unsafe { avx2(a, b) })
-    } else {
-        None
-    }
+    // SAFETY: the token stands for these features.
+    unsafe { compiled(a, b) }
 }
 
-pub(super) fn public_matrix_mul(key: &[u8; 16], first_row: u64, secret: &[u32], out: &mut [u32]) -> bool {
-    if !(has_avx512() && is_x86_feature_detected!("vaes") && is_x86_feature_detected!("aes")) {
-        return false;
-    }
-    // SAFETY: the features were detected on this machine; the caller checked the secret's length.
-    unsafe {
-        public_matrix_mul_vaes512(key, first_row, secret.try_into().expect("checked by the caller"), out)
-    };
-    true
+/// Rows of the public matrix times the secret.
+pub(super) fn public_matrix_mul(
+    _: Vaes,
+    key: &[u8; 16],
+    first_row: u64,
+    secret: &[u32; LWE_DIMENSION],
+    out: &mut [u32],
+) {
+    // SAFETY: the token stands for these features.
+    unsafe { public_matrix_mul_vaes512(key, first_row, secret, out) }
 }
 
 /// The round keys of AES-128 (FIPS 197, section 5.2). The key is a public seed.

@@ -3,18 +3,20 @@
 use std::arch::x86_64::*;
 
 use blindcore_accel::Line;
+use blindcore_math::features;
 
-use super::Kernel;
-use super::field::Field;
-use super::scan::{Vector, scans};
+use crate::arch::vector::bigmod::{Kernel, Vector, scans};
+use crate::bigmod::field::Field;
 
+/// Four lanes.
 #[derive(Clone, Copy)]
-pub(super) struct Avx2(__m256i);
+pub(crate) struct Avx2(__m256i);
 
 const LANES: usize = 4;
 
 // SAFETY: instructions of AVX2 on whole vectors.
 unsafe impl Vector for Avx2 {
+    type Token = features::Avx2;
     const LANES: usize = LANES;
     const DIGIT_BITS: u32 = 27;
     const TILE: usize = 4;
@@ -32,7 +34,7 @@ unsafe impl Vector for Avx2 {
     }
     #[inline(always)]
     unsafe fn load(at: *const u64) -> Self {
-        // SAFETY: see `zero`; groups are aligned.
+        // SAFETY: see `zero`; the caller's pointer.
         unsafe { Self(_mm256_load_si256(at.cast())) }
     }
     #[inline(always)]
@@ -78,9 +80,7 @@ unsafe impl Vector for Avx2 {
 
 scans!(compiled, Avx2, "avx2");
 
-// SAFETY: engines hold this kernel only where `check_avx2` passed.
-unsafe impl Kernel for Avx2 {
-    const FORM: &'static str = "cpu:avx2";
+impl Kernel for Avx2 {
     const TEETH: u32 = 5;
 
     #[inline]
@@ -89,19 +89,35 @@ unsafe impl Kernel for Avx2 {
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
     }
 
-    unsafe fn gather(rows: &[*const u64], lines: usize, out: *mut u64) {
-        // SAFETY: the caller's.
-        unsafe { gather(rows.try_into().expect("a row a lane"), lines, out) }
+    fn gather(_: features::Avx2, rows: &[&[Line]], lines: usize, out: &mut [u64]) {
+        let rows = std::array::from_fn(|lane| *rows.get(lane).unwrap_or(&rows[0]));
+        // SAFETY: the token stands for AVX2, here and below.
+        unsafe { gather(rows, lines, out) }
     }
 
-    unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
-        // SAFETY: the caller's.
-        unsafe { scatter(group, lines, rows) }
+    fn scatter(
+        _: features::Avx2,
+        group: &[u64],
+        lines: usize,
+        rows: &mut [Line],
+        starts: impl Iterator<Item = usize>,
+    ) {
+        // All from one borrow: another would end those before it.
+        let (count, base) = (rows.len(), rows.as_mut_ptr());
+        let mut pointers = [std::ptr::null_mut(); LANES];
+        let mut used = 0;
+        for (pointer, start) in pointers.iter_mut().zip(starts) {
+            assert!(start <= count && count - start >= lines);
+            *pointer = base.wrapping_add(start).cast();
+            used += 1;
+        }
+        // SAFETY: see `gather`; the rows were measured.
+        unsafe { scatter(group, lines, &pointers[..used]) }
     }
 
-    unsafe fn select(table: *const u64, entries: usize, digits: usize, index: *const u64, out: *mut u64) {
-        // SAFETY: the caller's.
-        unsafe { select::<false>(table, entries, digits, index, out) }
+    fn select(_: features::Avx2, table: &[u64], digits: usize, index: &[u64], out: &mut [u64]) {
+        // SAFETY: see `gather`.
+        unsafe { select::<false>(table, digits, index, out) }
     }
 
     /// Entry by entry.
@@ -109,15 +125,26 @@ unsafe impl Kernel for Avx2 {
         rows.iter().flat_map(|row| row[..digits].iter().copied()).collect()
     }
 
-    unsafe fn look_up(table: *const u64, digits: usize, index: *const u64, groups: usize, out: *mut u64) {
-        for group in 0..groups {
-            // SAFETY: the caller's.
-            unsafe {
-                let (index, out) = (index.add(group * LANES), out.add(group * digits * LANES));
-                select::<true>(table, 1 << Self::TEETH, digits, index, out);
-            }
+    fn look_up(
+        _: features::Avx2,
+        table: &[u64],
+        digits: usize,
+        index: &[u64],
+        groups: usize,
+        out: &mut [u64],
+    ) {
+        assert_eq!(table.len(), digits << Self::TEETH);
+        let group = digits * LANES;
+        for (index, out) in index.chunks_exact(LANES).zip(out.chunks_exact_mut(group)).take(groups) {
+            // SAFETY: see `gather`.
+            unsafe { select::<true>(table, digits, index, out) }
         }
     }
+}
+
+/// Panics unless a vector may be loaded at every fourth word of the first `len`.
+fn check(words: &[u64], len: usize) {
+    assert!(words.len() >= len && words.as_ptr().addr().is_multiple_of(32));
 }
 
 /// Swaps rows and columns of four by four words.
@@ -135,22 +162,29 @@ fn transpose(r: [__m256i; 4]) -> [__m256i; 4] {
 }
 
 #[target_feature(enable = "avx2")]
-unsafe fn gather(rows: &[*const u64; LANES], lines: usize, out: *mut u64) {
+fn gather(rows: [&[Line]; LANES], lines: usize, out: &mut [u64]) {
+    assert!(rows.iter().all(|row| row.len() >= lines));
+    check(out, lines * 8 * LANES);
+    let rows = rows.map(|row| row.as_ptr().cast::<u64>());
     for at in (0..lines * 8).step_by(4) {
-        // SAFETY: rows have `lines` lines, the group as many times eight vectors.
+        // SAFETY: rows have `lines` lines, the group as many times eight vectors: asserted above.
         unsafe {
             let digits = transpose(rows.map(|row| _mm256_load_si256(row.add(at).cast())));
             for (d, digit) in digits.into_iter().enumerate() {
-                _mm256_store_si256(out.add((at + d) * LANES).cast(), digit);
+                _mm256_store_si256(out.as_mut_ptr().add((at + d) * LANES).cast(), digit);
             }
         }
     }
 }
 
+/// # Safety
+/// Each row has `lines` lines, which nobody else holds.
 #[target_feature(enable = "avx2")]
-unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
+unsafe fn scatter(group: &[u64], lines: usize, rows: &[*mut u64]) {
+    check(group, lines * 8 * LANES);
+    let group = group.as_ptr();
     for at in (0..lines * 8).step_by(4) {
-        // SAFETY: as in `gather`; there are at most four rows.
+        // SAFETY: the caller's rows; the group has eight vectors for each line, as asserted.
         unsafe {
             let digits = std::array::from_fn(|d| _mm256_load_si256(group.add((at + d) * LANES).cast()));
             for (row, digits) in rows.iter().zip(transpose(digits)) {
@@ -162,17 +196,18 @@ unsafe fn scatter(group: *const u64, lines: usize, rows: &[*mut u64]) {
 
 /// Chooses among entries that are groups, or `SHARED` by all lanes.
 #[target_feature(enable = "avx2")]
-unsafe fn select<const SHARED: bool>(
-    table: *const u64,
-    entries: usize,
-    digits: usize,
-    index: *const u64,
-    out: *mut u64,
-) {
+fn select<const SHARED: bool>(table: &[u64], digits: usize, index: &[u64], out: &mut [u64]) {
     const TOGETHER: usize = 4;
-    // SAFETY: a table of `entries` of `digits` digits, a multiple of four.
+    assert!(digits.is_multiple_of(TOGETHER));
+    let entry_words = if SHARED { digits } else { digits * LANES };
+    let entries = table.len() / entry_words;
+    check(table, entries * entry_words);
+    check(index, LANES);
+    check(out, digits * LANES);
+    let (table, out) = (table.as_ptr(), out.as_mut_ptr());
+    // SAFETY: a table of `entries` of `digits` digits, a multiple of four, and a group for the result: asserted above.
     unsafe {
-        let index = _mm256_load_si256(index.cast());
+        let index = _mm256_load_si256(index.as_ptr().cast());
         for d in (0..digits).step_by(TOGETHER) {
             let mut sum = [_mm256_setzero_si256(); TOGETHER];
             for entry in 0..entries {

@@ -4,8 +4,9 @@ use std::arch::x86_64::*;
 
 use blindcore_accel::Word;
 use blindcore_math::Modulus;
+use blindcore_math::features::Ifma;
 
-use crate::rows::{Block, Kernel, MAX_LINES, Reduce, UNIT};
+use crate::rows::{Block, BlockFn, Kernel, MAX_LINES, Reduce, UNIT};
 
 /// 64-bit lanes in a register.
 const LANES: usize = 8;
@@ -36,19 +37,24 @@ const fn accumulators(method: usize) -> usize {
 const _: () = assert!((MAX_LINES as u64) < u64::MAX / (3 << LIMB));
 
 /// The kernel for a modulus and this many products a sum.
-pub(crate) fn kernel(modulus: Modulus, depth: usize) -> Kernel {
-    let reduce = reduction(modulus, depth);
+pub(crate) fn kernel(token: Ifma, modulus: Modulus, depth: usize) -> Kernel {
+    let reduce = reduction(token, modulus, depth);
     let kernel = |weights, block| Kernel { weights, capacity: MAX_LINES, block, reduce };
     match modulus {
-        Modulus::Pow2_32 => kernel(&[0], run::<WRAP32>),
-        Modulus::Pow2_64 => kernel(&[0], run::<WRAP64>),
-        Modulus::Prime(p) if p.value() <= 1 << LIMB => kernel(&[0, LIMB], run::<ONE_LIMB>),
-        Modulus::Prime(_) => kernel(&[0, LIMB, 2 * LIMB], run::<TWO_LIMBS>),
+        Modulus::Pow2_32 => kernel(&[0], block::<WRAP32>(token)),
+        Modulus::Pow2_64 => kernel(&[0], block::<WRAP64>(token)),
+        Modulus::Prime(p) if p.value() <= 1 << LIMB => kernel(&[0, LIMB], block::<ONE_LIMB>(token)),
+        Modulus::Prime(_) => kernel(&[0, LIMB, 2 * LIMB], block::<TWO_LIMBS>(token)),
     }
 }
 
-fn run<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
-    // SAFETY: devices hold these kernels only where `check_ifma` passed.
+/// The method's block function.
+fn block<const METHOD: usize>(token: Ifma) -> BlockFn {
+    Box::new(move |block, sums| run::<METHOD>(token, block, sums))
+}
+
+fn run<const METHOD: usize>(_: Ifma, block: &Block<'_>, sums: &mut [u64]) {
+    // SAFETY: the token stands for these features.
     unsafe { dispatch::<METHOD>(block, sums) }
 }
 
@@ -176,7 +182,7 @@ struct Reduction {
 
 /// For primes below 2^51, so that twice the prime fits a limb, and up to 2^20 products, each of which adds
 /// less than 2^32 to a sum.
-fn reduction(modulus: Modulus, depth: usize) -> Option<Reduce> {
+fn reduction(token: Ifma, modulus: Modulus, depth: usize) -> Option<Reduce> {
     let Modulus::Prime(p) = modulus else { return None };
     if p.value() >= 1 << (LIMB - 1) || depth > 1 << (LIMB - 32) {
         return None;
@@ -185,15 +191,19 @@ fn reduction(modulus: Modulus, depth: usize) -> Option<Reduce> {
     let powers = [0, 32, LIMB, LIMB + 32].map(|bits| p.reduce(1 << bits));
     let quotients = powers.map(|power| ((u128::from(power) << LIMB) / u128::from(prime)) as u64);
     let reduction = Reduction { prime, powers, quotients };
-    // SAFETY: devices hold these kernels only where `check_ifma` passed.
-    Some(Box::new(move |sums, out| unsafe { reduction.run(sums, out) }))
+    Some(Box::new(move |sums, out| reduction.run(token, sums, out)))
 }
 
 impl Reduction {
+    fn run(&self, _: Ifma, sums: &[u64], out: &mut [u64]) {
+        // SAFETY: the token stands for these features.
+        unsafe { self.reduce(sums, out) }
+    }
+
     /// In: four times as many sums, below 2^52, as `out` has words, a multiple of eight. Out: residues.
     /// Cost: twelve `vpmadd52` for eight words.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn run(&self, sums: &[u64], out: &mut [u64]) {
+    fn reduce(&self, sums: &[u64], out: &mut [u64]) {
         assert!(sums.len() == 4 * out.len() && out.len().is_multiple_of(LANES));
         let set = |x: u64| _mm512_set1_epi64(x as i64);
         let (zero, mask) = (_mm512_setzero_si512(), set((1 << LIMB) - 1));

@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+use blindcore_math::features::Vnni;
+
 use crate::tiles::{Block, COLUMNS, Kernel, ROWS, TILE, digits8};
 
 /// Digits of a query.
@@ -14,18 +16,24 @@ const AHEAD: usize = 2048;
 
 /// The kernel. Digits lie as `[pair of queries][group of four columns][query][digit][column]`; a pair may be
 /// one query alone.
-pub(crate) static TILES: Kernel = Kernel {
-    group: 16,
-    pad: 1,
-    digits: DIGITS,
-    // Alone, a query streams whole stripes, its digits in the L2.
-    // Together, two stripes of 8 KiB stay in the L1 beside the digits of a pair while the next two are fetched;
-    // sixteen queries' digits (32 KiB) and sums (256 KiB) in the L2, for 64 stripes.
-    block_size: |queries| if queries <= PAIR { (4, 1 << 16) } else { (64, 512) },
-    pack,
-    // SAFETY: devices hold this kernel only where `check_avx512` passed.
-    block: |block, sums| unsafe { run(block, sums) },
-};
+pub(crate) fn kernel(token: Vnni) -> Kernel {
+    Kernel {
+        group: 16,
+        pad: 1,
+        digits: DIGITS,
+        // Alone, a query streams whole stripes, its digits in the L2.
+        // Together, two stripes of 8 KiB stay in the L1 beside the digits of a pair while the next two are fetched;
+        // sixteen queries' digits (32 KiB) and sums (256 KiB) in the L2, for 64 stripes.
+        block_size: |queries| if queries <= PAIR { (4, 1 << 16) } else { (64, 512) },
+        pack,
+        block: Box::new(move |block, sums| run(token, block, sums)),
+    }
+}
+
+fn run(_: Vnni, block: &Block<'_>, sums: &mut [i32]) {
+    // SAFETY: the token stands for these features.
+    unsafe { strips(block, sums) }
+}
 
 fn pack(queries: &[&[u32]]) -> Vec<u8> {
     let columns = queries[0].len().next_multiple_of(COLUMNS);
@@ -46,7 +54,7 @@ fn pack(queries: &[&[u32]]) -> Vec<u8> {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-fn run(block: &Block<'_>, sums: &mut [i32]) {
+fn strips(block: &Block<'_>, sums: &mut [i32]) {
     if block.queries == 1 {
         for (stripe, sums) in sums.chunks_exact_mut(DIGITS * ROWS).enumerate().take(block.stripes) {
             stream(&block.tiles[stripe * block.stripe_bytes..], block, block.digits, sums);
@@ -180,28 +188,4 @@ fn stream(tiles: &[u8], block: &Block<'_>, digits: &[u8], sums: &mut [i32]) {
             _mm512_storeu_si512(out.as_mut_ptr().cast(), sum);
         }
     }
-}
-
-/// The streaming read: four streams of whole lines, fetched ahead, as the kernel for one query reads.
-#[target_feature(enable = "avx512f,avx512bw")]
-pub(crate) fn sum(bytes: &[u8]) -> u64 {
-    const STREAM: usize = 1 << 20;
-    let (blocks, rest) = bytes.as_chunks::<{ 4 * STREAM }>();
-    let mut sums = [_mm512_setzero_si512(); 8];
-    for block in blocks {
-        for at in (0..STREAM).step_by(128) {
-            for (i, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: two lines of each of four streams, all inside the block; a prefetch reads nothing.
-                let line = unsafe {
-                    let line = block.as_ptr().add(i / 2 * STREAM + at + i % 2 * 64);
-                    _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(AHEAD).cast());
-                    _mm512_loadu_si512(line.cast())
-                };
-                *sum = _mm512_add_epi64(*sum, line);
-            }
-        }
-    }
-    let sum = sums.into_iter().reduce(|a, b| _mm512_add_epi64(a, b)).expect("eight sums");
-    let rest = rest.as_chunks::<8>().0.iter().fold(0u64, |sum, w| sum.wrapping_add(u64::from_le_bytes(*w)));
-    rest.wrapping_add(_mm512_reduce_add_epi64(sum) as u64)
 }

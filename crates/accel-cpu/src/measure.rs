@@ -1,13 +1,20 @@
 //! What kernels are measured against: the machine's streaming read, and the plain loop of a peer.
 
+use blindcore_math::features::{Aes, Vaes};
+#[cfg(target_arch = "x86_64")]
+use blindcore_math::features::{Avx2, Avx512};
+
+#[cfg(target_arch = "x86_64")]
+use crate::arch;
+use crate::isa::Features;
+
 /// Reads `bytes` once, in order, as fast as this machine can, and returns the wrapping sum of its 64-bit words
 /// (a tail of less than 8 bytes is left out): the physical limit that a database scan is measured against.
 #[must_use]
 pub fn streaming_read(bytes: &[u8]) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    if super::check_avx512().is_ok() {
-        // SAFETY: the features were detected on this machine.
-        return unsafe { super::avx512::sum(bytes) };
+    if let Some(token) = Avx512::new() {
+        return arch::avx512::measure::streaming_read(token, bytes);
     }
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().fold(0u64, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)))
@@ -18,8 +25,8 @@ pub fn streaming_read(bytes: &[u8]) -> u64 {
 /// second value is their XOR.
 #[must_use]
 pub fn aes_blocks(blocks: usize) -> Option<(usize, u128)> {
-    let kernel = super::garble::Kernel::vaes().or_else(super::garble::Kernel::aes_ni)?;
-    Some(super::garble::encipher(kernel, &[0x5a; 16], blocks))
+    let features = Features { aes: Aes::new(), vaes: Vaes::new(), ..Features::default() };
+    crate::garble::kernel(&features).map(|kernel| kernel.encipher(&[0x5a; 16], blocks))
 }
 
 /// Bits of an entry in [`packed_product`], three to a word.
@@ -37,29 +44,19 @@ pub fn packed_product(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
     assert!(vector.len().is_multiple_of(3) && out.len().is_multiple_of(8));
     assert_eq!(matrix.len(), vector.len() / 3 * out.len());
     #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-        fn avx512(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
-            packed_product_generic(matrix, vector, out);
-        }
-        #[target_feature(enable = "avx2")]
-        fn avx2(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
-            packed_product_generic(matrix, vector, out);
-        }
-        if super::check_avx512().is_ok() {
-            // SAFETY: the features were detected on this machine.
-            return unsafe { avx512(matrix, vector, out) };
-        }
-        if super::check_avx2().is_ok() {
-            // SAFETY: the feature was detected on this machine.
-            return unsafe { avx2(matrix, vector, out) };
-        }
+    if let Some(token) = Avx512::new() {
+        return arch::avx512::measure::packed_product(token, matrix, vector, out);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = Avx2::new() {
+        return arch::avx2::measure::packed_product(token, matrix, vector, out);
     }
     packed_product_generic(matrix, vector, out);
 }
 
+/// Compiled for each instruction set.
 #[inline(always)]
-fn packed_product_generic(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
+pub(crate) fn packed_product_generic(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
     const MASK: u32 = (1 << PACKED_BITS) - 1;
     let width = vector.len() / 3;
     let (triples, _) = vector.as_chunks::<3>();

@@ -1,0 +1,3 @@
+//! AES instructions on one block.
+
+pub(crate) mod garble;

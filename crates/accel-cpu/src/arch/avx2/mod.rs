@@ -1,0 +1,6 @@
+//! AVX2.
+
+pub(crate) mod bigmod;
+pub(crate) mod measure;
+pub(crate) mod rows;
+pub(crate) mod tiles;
