@@ -4,8 +4,8 @@ use blindcore_math::features::{Aes, Vaes};
 #[cfg(target_arch = "x86_64")]
 use blindcore_math::features::{Avx2, Avx512};
 
-#[cfg(target_arch = "x86_64")]
 use crate::arch;
+use crate::arch::vector::measure::packed_product_generic;
 use crate::isa::Features;
 
 /// Reads `bytes` once, in order, as fast as this machine can, and returns the wrapping sum of its 64-bit words
@@ -29,8 +29,7 @@ pub fn aes_blocks(blocks: usize) -> Option<(usize, u128)> {
     crate::garble::kernel(&features).map(|kernel| kernel.encipher(&[0x5a; 16], blocks))
 }
 
-/// Bits of an entry in [`packed_product`], three to a word.
-pub const PACKED_BITS: u32 = 10;
+pub use arch::vector::measure::PACKED_BITS;
 
 /// A matrix of three 10-bit entries a 32-bit word times a vector, modulo 2^32, eight rows at a time: the way
 /// SimplePIR's own code works (Henzinger et al. 2023, section 6), left to the compiler to vectorise for this
@@ -52,29 +51,6 @@ pub fn packed_product(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
         return arch::avx2::measure::packed_product(token, matrix, vector, out);
     }
     packed_product_generic(matrix, vector, out);
-}
-
-/// Compiled for each instruction set.
-#[inline(always)]
-pub(crate) fn packed_product_generic(matrix: &[u32], vector: &[u32], out: &mut [u32]) {
-    const MASK: u32 = (1 << PACKED_BITS) - 1;
-    let width = vector.len() / 3;
-    let (triples, _) = vector.as_chunks::<3>();
-    for (rows, out) in matrix.chunks_exact(8 * width).zip(out.as_chunks_mut::<8>().0) {
-        let rows: [&[u32]; 8] = std::array::from_fn(|r| &rows[r * width..][..width]);
-        let mut sums = [0u32; 8];
-        for (i, [x, y, z]) in triples.iter().enumerate() {
-            for r in 0..8 {
-                let word = rows[r][i];
-                let products = (word & MASK)
-                    .wrapping_mul(*x)
-                    .wrapping_add((word >> PACKED_BITS & MASK).wrapping_mul(*y))
-                    .wrapping_add((word >> (2 * PACKED_BITS) & MASK).wrapping_mul(*z));
-                sums[r] = sums[r].wrapping_add(products);
-            }
-        }
-        *out = sums;
-    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@ use blindcore_accel::garble::Label;
 use blindcore_accel::garble::three_halves::ROW;
 use blindcore_math::features::Aes;
 
-use crate::arch::vector::garble::gates::{self, Blocks, Work};
+use crate::arch::vector::garble::blocks::{self, Blocks};
+use crate::arch::vector::garble::gates::{self, Work};
+use crate::arch::vector::garble::job::{Job, RawTables, Stream};
 use crate::arch::vector::garble::three_halves::Halves;
-use crate::arch::vector::garble::{Job, RawTables, Stream};
 
 /// One part or layer.
 ///
@@ -37,7 +38,7 @@ fn blocks(key: &[u8; 16], rounds: usize) -> Label {
     #[target_feature(enable = "aes,sse4.1")]
     fn once(keys: &[__m128i; 11], x: &mut [[__m128i; 2]; 4]) {
         // SAFETY: this function is compiled for the instruction set, so it's there.
-        unsafe { gates::permute(keys, x) }
+        unsafe { blocks::permute(keys, x) }
     }
     let keys = round_keys(key);
     let mut x = [[_mm_setzero_si128(); 2]; 4];

@@ -3,7 +3,7 @@
 use std::arch::asm;
 
 use super::Amx;
-use crate::tiles::{Block, COLUMNS, Kernel, ROWS, TILE, digits8};
+use crate::tiles::kernel::{Block, COLUMNS, Kernel, ROWS, TILE, digits8};
 
 /// Digits of a query.
 const DIGITS: usize = 4;

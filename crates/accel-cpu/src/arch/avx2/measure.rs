@@ -2,7 +2,7 @@
 
 use blindcore_math::features::Avx2;
 
-use crate::measure::packed_product_generic;
+use crate::arch::vector::measure::packed_product_generic;
 
 /// See [`crate::measure::packed_product`].
 pub(crate) fn packed_product(_: Avx2, matrix: &[u32], vector: &[u32], out: &mut [u32]) {

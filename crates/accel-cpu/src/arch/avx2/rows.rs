@@ -6,7 +6,7 @@ use blindcore_accel::Word;
 use blindcore_math::Modulus;
 use blindcore_math::features::Avx2;
 
-use crate::rows::{Block, BlockFn, Kernel, UNIT};
+use crate::rows::kernel::{Block, BlockFn, Kernel, UNIT};
 
 /// 64-bit lanes in a register.
 const LANES: usize = 4;

@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 use blindcore_math::features::Avx2;
 
-use crate::tiles::{Block, COLUMNS, Kernel, ROWS, TILE, digits16};
+use crate::tiles::kernel::{Block, COLUMNS, Kernel, ROWS, TILE, digits16};
 
 /// Digits of a query.
 const DIGITS: usize = 2;

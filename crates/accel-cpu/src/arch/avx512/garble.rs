@@ -7,9 +7,10 @@ use blindcore_accel::garble::three_halves::ROW;
 use blindcore_math::features::Vaes;
 
 use crate::arch::aes::garble::round_keys;
-use crate::arch::vector::garble::gates::{self, Blocks, Work};
+use crate::arch::vector::garble::blocks::{self, Blocks};
+use crate::arch::vector::garble::gates::{self, Work};
+use crate::arch::vector::garble::job::{Job, RawTables, Stream};
 use crate::arch::vector::garble::three_halves::Halves;
-use crate::arch::vector::garble::{Job, RawTables, Stream};
 
 /// One part or layer.
 ///
@@ -38,7 +39,7 @@ fn blocks_of(key: &[u8; 16], rounds: usize) -> Label {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes")]
     fn once(keys: &[__m512i; 11], x: &mut [[__m512i; 2]; 4]) {
         // SAFETY: this function is compiled for the instruction set, so it's there.
-        unsafe { gates::permute(keys, x) }
+        unsafe { blocks::permute(keys, x) }
     }
     let keys = round_keys(key).map(|key| _mm512_broadcast_i32x4(key));
     let mut x = [[_mm512_setzero_si512(); 2]; 4];

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use blindcore_math::features::Avx512;
 
-use crate::measure::packed_product_generic;
+use crate::arch::vector::measure::packed_product_generic;
 
 /// How far ahead a line is fetched, in bytes.
 const AHEAD: usize = 2048;

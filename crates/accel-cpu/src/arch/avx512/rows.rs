@@ -6,7 +6,7 @@ use blindcore_accel::Word;
 use blindcore_math::Modulus;
 use blindcore_math::features::Ifma;
 
-use crate::rows::{Block, BlockFn, Kernel, MAX_LINES, Reduce, UNIT};
+use crate::rows::kernel::{Block, BlockFn, Kernel, MAX_LINES, Reduce, UNIT};
 
 /// 64-bit lanes in a register.
 const LANES: usize = 8;

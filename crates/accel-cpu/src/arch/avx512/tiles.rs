@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use blindcore_math::features::Vnni;
 
-use crate::tiles::{Block, COLUMNS, Kernel, ROWS, TILE, digits8};
+use crate::tiles::kernel::{Block, COLUMNS, Kernel, ROWS, TILE, digits8};
 
 /// Digits of a query.
 const DIGITS: usize = 4;

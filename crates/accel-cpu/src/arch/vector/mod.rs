@@ -2,3 +2,4 @@
 
 pub(crate) mod bigmod;
 pub(crate) mod garble;
+pub(crate) mod measure;

@@ -1,42 +1,11 @@
-//! The kernels, written once for any width of vector.
+//! A part or a layer of a program, for any width of vector: where its gates' blocks come from and go to.
 
 use blindcore_accel::garble::{Label, Part, Step};
 
-use super::three_halves::{self, Halves};
-use super::{Gates, Job, RawTables, Stream};
-
-/// A vector of `N` blocks of 128 bits.
-///
-/// All functions need the instruction set that their vector stands for: that is what is unsafe about them, besides
-/// the pointers.
-pub(crate) trait Blocks: Copy {
-    const N: usize;
-    unsafe fn zero() -> Self;
-    unsafe fn splat(label: Label) -> Self;
-    /// `l * step` in the lower half of block `l`.
-    unsafe fn steps(step: u64) -> Self;
-    /// `x` added to the lower half of every block.
-    unsafe fn add_low(self, x: u64) -> Self;
-    /// `N` blocks from one address, which need not be aligned.
-    unsafe fn load(from: *const Label) -> Self;
-    unsafe fn store(self, to: *mut Label);
-    /// Block `l` from `from[at[l]]`.
-    unsafe fn gather(from: *const Label, at: [usize; 4]) -> Self;
-    /// Block `l` to `to[at[l]]` for `l < count`.
-    unsafe fn scatter(self, to: *mut Label, at: [usize; 4], count: usize);
-    /// `self` and `other`, block by block in turn, to `2 N` blocks.
-    unsafe fn store_pairs(self, other: Self, to: *mut Label);
-    /// What [`Blocks::store_pairs`] stored.
-    unsafe fn load_pairs(from: *const Label) -> (Self, Self);
-    /// One block: `out = a ^ b`.
-    unsafe fn xor_one(out: *mut Label, a: *const Label, b: *const Label);
-    unsafe fn xor(self, other: Self) -> Self;
-    unsafe fn and(self, other: Self) -> Self;
-    /// All ones in every block whose lowest bit is 1.
-    unsafe fn colors(self) -> Self;
-    unsafe fn aes(self, key: Self) -> Self;
-    unsafe fn aes_last(self, key: Self) -> Self;
-}
+use super::blocks::{Blocks, Places};
+use super::job::{Gates, Job, RawTables, Stream};
+use super::three_halves::Halves;
+use super::{half_gates, three_halves};
 
 /// What to run.
 #[derive(Clone, Copy)]
@@ -99,11 +68,11 @@ unsafe fn layer<B: Halves>(
         match job.gates {
             Gates::HalfGates if streams[0].stride == 1 => {
                 let places = Neighbours::<B, 1>::new(job, streams[0], ands, rows, before);
-                all(keys, tables, places, ands.len().div_ceil(B::N));
+                half_gates::all(keys, tables, places, ands.len().div_ceil(B::N));
             }
             Gates::HalfGates => {
                 let places = Lanes::<B, 1>::new(job, streams, ands, rows, before);
-                all(keys, tables, places, ands.len() * streams.len());
+                half_gates::all(keys, tables, places, ands.len() * streams.len());
             }
             Gates::ThreeHalves { dice } if streams[0].stride == 1 => {
                 let places = Neighbours::<B, 0>::new(job, streams[0], ands, rows, before);
@@ -113,89 +82,6 @@ unsafe fn layer<B: Halves>(
                 let places = Lanes::<B, 0>::new(job, streams, ands, rows, before);
                 three_halves::all(keys, tables, dice, job.first_gate, places, ands.len() * streams.len());
             }
-        }
-    }
-}
-
-/// Where the blocks of a layer's vectors come from and go to.
-pub(super) trait Places<B: Blocks>: Copy {
-    /// Operands and the tweak of the first hash, of vector `at`.
-    unsafe fn operands(&self, at: usize) -> (B, B, B);
-    unsafe fn put_label(&self, at: usize, out: B);
-    unsafe fn put_rows(&self, at: usize, garblers: B, evaluators: B);
-    unsafe fn rows(&self, at: usize) -> (B, B);
-    /// The gates' places in the tables, and how many there are; the last again where there are no more.
-    fn places(&self, at: usize) -> ([usize; 4], usize);
-}
-
-/// All vectors of a layer.
-#[inline(always)]
-unsafe fn all<B: Blocks, P: Places<B>>(keys: &[B; 11], tables: RawTables, places: P, vectors: usize) {
-    // SAFETY: as of `run`.
-    unsafe {
-        let mut at = 0;
-        match tables {
-            RawTables::Garble(offset, _) => {
-                let offset = B::splat(offset);
-                while at + 1 < vectors {
-                    garble_at::<B, P, 2>(keys, offset, places, at);
-                    at += 2;
-                }
-                if at < vectors {
-                    garble_at::<B, P, 1>(keys, offset, places, at);
-                }
-            }
-            RawTables::Evaluate(_) => {
-                while at + 3 < vectors {
-                    evaluate_at::<B, P, 4>(keys, places, at);
-                    at += 4;
-                }
-                if at + 1 < vectors {
-                    evaluate_at::<B, P, 2>(keys, places, at);
-                    at += 2;
-                }
-                if at < vectors {
-                    evaluate_at::<B, P, 1>(keys, places, at);
-                }
-            }
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn garble_at<B: Blocks, P: Places<B>, const Q: usize>(
-    keys: &[B; 11],
-    offset: B,
-    places: P,
-    at: usize,
-) {
-    // SAFETY: as of `run`.
-    unsafe {
-        let (mut a, mut b, mut t) = ([B::zero(); Q], [B::zero(); Q], [B::zero(); Q]);
-        for q in 0..Q {
-            (a[q], b[q], t[q]) = places.operands(at + q);
-        }
-        let garbled = garble(keys, offset, &a, &b, &t);
-        for q in 0..Q {
-            places.put_label(at + q, garbled.out[q]);
-            places.put_rows(at + q, garbled.garblers[q], garbled.evaluators[q]);
-        }
-    }
-}
-
-#[inline(always)]
-unsafe fn evaluate_at<B: Blocks, P: Places<B>, const Q: usize>(keys: &[B; 11], places: P, at: usize) {
-    // SAFETY: as of `run`.
-    unsafe {
-        let mut x = [[B::zero(); Q]; 4];
-        let mut t = [B::zero(); Q];
-        for q in 0..Q {
-            (x[0][q], x[1][q], t[q]) = places.operands(at + q);
-            (x[2][q], x[3][q]) = places.rows(at + q);
-        }
-        let out = evaluate(keys, &x, &t);
-        for q in 0..Q {
-            places.put_label(at + q, out[q]);
         }
     }
 }
@@ -410,114 +296,5 @@ unsafe fn xors_of<B: Blocks>(stream: Stream, xors: &[Step]) {
                 B::xor_one(out, a, b);
             }
         }
-    }
-}
-
-/// TMMO of `K * Q` vectors at once, each with its tweak: `pi(pi(x) ^ t) ^ pi(x)`.
-#[inline(always)]
-pub(super) unsafe fn hash<B: Blocks, const K: usize, const Q: usize>(
-    keys: &[B; 11],
-    x: &[[B; Q]; K],
-    tweaks: &[[B; Q]; K],
-) -> [[B; Q]; K] {
-    // SAFETY: the caller has the instruction set.
-    unsafe {
-        let mut inner = *x;
-        permute(keys, &mut inner);
-        let mut outer = inner;
-        for (o, t) in outer.as_flattened_mut().iter_mut().zip(tweaks.as_flattened()) {
-            *o = o.xor(*t);
-        }
-        permute(keys, &mut outer);
-        for (o, i) in outer.as_flattened_mut().iter_mut().zip(inner.as_flattened()) {
-            *o = o.xor(*i);
-        }
-        outer
-    }
-}
-
-/// AES-128, round by round over all vectors, so that as many are in flight.
-#[inline(always)]
-pub(crate) unsafe fn permute<B: Blocks, const K: usize, const Q: usize>(keys: &[B; 11], x: &mut [[B; Q]; K]) {
-    // SAFETY: the caller has the instruction set.
-    unsafe {
-        let x = x.as_flattened_mut();
-        for v in &mut *x {
-            *v = v.xor(keys[0]);
-        }
-        for key in &keys[1..10] {
-            for v in &mut *x {
-                *v = v.aes(*key);
-            }
-        }
-        for v in x {
-            *v = v.aes_last(keys[10]);
-        }
-    }
-}
-
-/// `Q` vectors of gates, garbled.
-struct Garbled<B, const Q: usize> {
-    /// Labels of 0.
-    out: [B; Q],
-    garblers: [B; Q],
-    evaluators: [B; Q],
-}
-
-/// Half gates' garbling. `tweaks` are those of the gates' first hashes.
-#[inline(always)]
-unsafe fn garble<B: Blocks, const Q: usize>(
-    keys: &[B; 11],
-    offset: B,
-    a: &[B; Q],
-    b: &[B; Q],
-    tweaks: &[B; Q],
-) -> Garbled<B, Q> {
-    // SAFETY: the caller has the instruction set.
-    unsafe {
-        let mut x = [*a, *a, *b, *b];
-        let mut t = [*tweaks; 4];
-        for q in 0..Q {
-            x[1][q] = a[q].xor(offset);
-            x[3][q] = b[q].xor(offset);
-            t[2][q] = tweaks[q].add_low(1);
-            t[3][q] = t[2][q];
-        }
-        let h = hash(keys, &x, &t);
-        let mut garbled = Garbled { out: *a, garblers: *a, evaluators: *a };
-        for q in 0..Q {
-            let (color_a, color_b) = (a[q].colors(), b[q].colors());
-            let garblers = h[0][q].xor(h[1][q]).xor(color_b.and(offset));
-            // The evaluator's half, before the label of a comes in.
-            let plain = h[2][q].xor(h[3][q]);
-            garbled.garblers[q] = garblers;
-            garbled.evaluators[q] = plain.xor(a[q]);
-            garbled.out[q] = h[0][q].xor(color_a.and(garblers)).xor(h[2][q]).xor(color_b.and(plain));
-        }
-        garbled
-    }
-}
-
-/// Half gates' evaluation.
-#[inline(always)]
-unsafe fn evaluate<B: Blocks, const Q: usize>(
-    keys: &[B; 11],
-    [a, b, garblers, evaluators]: &[[B; Q]; 4],
-    tweaks: &[B; Q],
-) -> [B; Q] {
-    // SAFETY: the caller has the instruction set.
-    unsafe {
-        let mut t = [*tweaks; 2];
-        for q in 0..Q {
-            t[1][q] = tweaks[q].add_low(1);
-        }
-        let h = hash(keys, &[*a, *b], &t);
-        let mut out = *a;
-        for q in 0..Q {
-            let of_a = a[q].colors().and(garblers[q]);
-            let of_b = b[q].colors().and(evaluators[q].xor(a[q]));
-            out[q] = h[0][q].xor(of_a).xor(h[1][q]).xor(of_b);
-        }
-        out
     }
 }

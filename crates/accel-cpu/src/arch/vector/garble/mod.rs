@@ -4,17 +4,22 @@
 //! AES wants eight independent blocks or vectors in flight, whatever they belong to: gates of a layer, lanes of four
 //! instances, streams of several.
 
+pub(crate) mod blocks;
 pub(crate) mod gates;
+mod half_gates;
+pub(crate) mod job;
 pub(crate) mod three_halves;
 
 use blindcore_accel::garble::three_halves::{ROW, first_of_dice};
-use blindcore_accel::garble::{Label, Labels, Offset, Part, Program};
+use blindcore_accel::garble::{Label, Labels, Part};
 #[cfg(target_arch = "x86_64")]
 use blindcore_math::features::{Aes, Vaes};
 use rayon::prelude::*;
 
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{aes, avx512};
+pub(crate) use job::{Gates, Job, Tables};
+use job::{RawTables, Stream};
 
 /// Which kernel garbles; each holds the token of its instruction set.
 #[derive(Clone, Copy, Debug)]
@@ -68,32 +73,6 @@ impl Kernel {
             Kernel::Vaes(token) => unsafe { avx512::garble::run(token, job, streams, tables, work) },
         }
     }
-}
-
-/// What a run works on, besides labels and tables.
-#[derive(Clone, Copy)]
-pub(crate) struct Job<'a> {
-    pub(crate) program: &'a Program,
-    pub(crate) key: &'a [u8; 16],
-    /// The number of the first AND gate.
-    pub(crate) first_gate: u64,
-    pub(crate) gates: Gates<'a>,
-}
-
-/// How ANDs are garbled.
-#[derive(Clone, Copy)]
-pub(crate) enum Gates<'a> {
-    HalfGates,
-    /// With the random bits of all gates, if this is the garbler.
-    ThreeHalves {
-        dice: &'a [Label],
-    },
-}
-
-/// The tables: written by a garbler, read by an evaluator.
-pub(crate) enum Tables<'a> {
-    Garble(&'a Offset, &'a mut [u8]),
-    Evaluate(&'a [u8]),
 }
 
 /// Label groups that run through a program together, so that narrow layers fill the pipeline of AES.
@@ -192,33 +171,3 @@ fn part_on(kernel: Kernel, job: Job<'_>, part: Part, streams: &[Stream], tables:
             .for_each(|(i, ands)| run(gates::Work::Layer { xors: &[], ands, before: before + i * piece }));
     }
 }
-
-/// Instances whose labels fill a vector: where they lie, and which they are.
-#[derive(Clone, Copy)]
-pub(crate) struct Stream {
-    labels: *mut Label,
-    /// The instance of the first lane.
-    first: usize,
-    /// How many instances; what is beside them is padding.
-    lanes: usize,
-    /// Labels from one slot to the next.
-    stride: usize,
-}
-
-// SAFETY: a stream is a mutable borrow of a group of labels for the length of `run`; threads that share one work on
-// slots that the others leave alone (parts and layers of a checked `Program`).
-unsafe impl Send for Stream {}
-// SAFETY: as above.
-unsafe impl Sync for Stream {}
-
-/// The tables' beginning, to be indexed by instance and gate; the garbler's with its offset.
-#[derive(Clone, Copy)]
-pub(crate) enum RawTables {
-    Garble(Label, *mut u8),
-    Evaluate(*const u8),
-}
-
-// SAFETY: every gate of every instance has rows of its own, written by the thread that runs that gate; see `Stream`.
-unsafe impl Send for RawTables {}
-// SAFETY: as above.
-unsafe impl Sync for RawTables {}

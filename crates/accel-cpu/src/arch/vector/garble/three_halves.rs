@@ -19,8 +19,8 @@
 use blindcore_accel::garble::Label;
 use blindcore_accel::garble::three_halves::{ROW, first_of_dice};
 
-use super::RawTables;
-use super::gates::{Blocks, Places, hash};
+use super::blocks::{Blocks, Places, hash};
+use super::job::RawTables;
 
 /// What three halves want of a vector besides.
 ///

@@ -22,6 +22,8 @@
 //!
 //! [`Layout::Tiles16x64`]: blindcore_accel::Layout::Tiles16x64
 
+pub(crate) mod kernel;
+
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Layout, Words};
 use rayon::prelude::*;
@@ -29,54 +31,9 @@ use rayon::prelude::*;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{amx, avx2, avx512};
 use crate::isa::Features;
+use kernel::{Block, COLUMNS, Kernel, ROWS};
 
-/// Rows of a stripe.
-pub(crate) const ROWS: usize = 16;
-/// Columns of a tile.
-pub(crate) const COLUMNS: usize = 64;
-/// Bytes of a tile.
-pub(crate) const TILE: usize = ROWS * COLUMNS;
-
-/// A kernel: how it wants the query and what it does with a block.
-///
-/// A kernel is a set of pure functions over slices; a fast one is made from the token of its instruction set. Partial
-/// sums lie as `[stripe][query][digit][row]`, one digit's worth of a stripe's 16
-/// rows after the other.
-pub(crate) struct Kernel {
-    /// The most queries that one pass over the database serves.
-    pub(crate) group: usize,
-    /// Partial sums of queries are kept in multiples of this many queries.
-    pub(crate) pad: usize,
-    /// Digits of a query word.
-    pub(crate) digits: usize,
-    /// Stripes and columns in a block for this many queries; the columns a multiple of [`COLUMNS`].
-    pub(crate) block_size: fn(queries: usize) -> (usize, usize),
-    /// Writes the digits of one group's queries over one block's columns (`queries[i]` has as many words as
-    /// the block has columns, less in the last block).
-    pub(crate) pack: fn(queries: &[&[u32]]) -> Vec<u8>,
-    /// Adds one block's products to the partial sums.
-    pub(crate) block: BlockFn,
-}
-
-pub(crate) type BlockFn = Box<dyn Fn(&Block<'_>, &mut [i32]) + Send + Sync>;
-
-/// One block of the database and the digits of the queries against it.
-pub(crate) struct Block<'a> {
-    /// From this block's first tile of its first stripe on.
-    pub(crate) tiles: &'a [u8],
-    /// Bytes from a stripe to the next.
-    pub(crate) stripe_bytes: usize,
-    /// Stripes in this block.
-    pub(crate) stripes: usize,
-    /// Tiles in this block's width.
-    pub(crate) width: usize,
-    /// What [`Kernel::pack`] made of the queries.
-    pub(crate) digits: &'a [u8],
-    /// How many queries.
-    pub(crate) queries: usize,
-}
-
-fn kernel(features: &Features, queries: usize) -> Kernel {
+fn choose(features: &Features, queries: usize) -> Kernel {
     #[cfg(target_arch = "x86_64")]
     {
         // A tile multiplies four queries or none: for fewer, AVX-512 already waits for memory.
@@ -96,7 +53,7 @@ fn kernel(features: &Features, queries: usize) -> Kernel {
 
 /// The queries of `parts` parts each, `most` at most, that one reading of the database serves.
 pub(crate) fn gathered(features: &Features, most: usize, parts: usize) -> usize {
-    (kernel(features, most * parts).group / parts).clamp(1, most)
+    (choose(features, most * parts).group / parts).clamp(1, most)
 }
 
 /// A query on its way through the database.
@@ -136,7 +93,7 @@ impl Pass {
             reordered = (0..parts * depth).map(|at| query[index(at / depth, at % depth)]).collect();
             &reordered
         };
-        let kernel = kernel(features, parts);
+        let kernel = choose(features, parts);
         let groups =
             query.chunks(kernel.group * depth).map(|query| Group::new(&kernel, depth, query)).collect();
         Self { shape: shape.clone(), kernel, groups, out: vec![0; parts * shape.rows()], rows: 0 }
@@ -284,21 +241,6 @@ fn portable_block(block: &Block<'_>, sums: &mut [i32]) {
     }
 }
 
-/// The four signed digits of x = d0 + d1 2^8 + d2 2^16 + d3 2^24 mod 2^32, each from -128 to 127.
-#[inline(always)]
-pub(crate) fn digits8(x: u32) -> [u8; 4] {
-    // Adding 0x80 to each byte position carries exactly where a digit is 128 or more; taking the 0x80 off
-    // again byte by byte leaves the signed digit.
-    (x.wrapping_add(0x8080_8080) ^ 0x8080_8080).to_le_bytes()
-}
-
-/// The two signed digits of x = d0 + d1 2^16 mod 2^32, each from -32768 to 32767.
-#[inline(always)]
-pub(crate) fn digits16(x: u32) -> [i16; 2] {
-    let y = x.wrapping_add(0x8000_8000) ^ 0x8000_8000;
-    [y as u16 as i16, (y >> 16) as u16 as i16]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -327,17 +269,6 @@ mod tests {
                 stripes.div_ceil(got) >= stripes.min(threads),
                 "a thread has none: {stripes}, {block}, {threads}"
             );
-        }
-    }
-
-    #[test]
-    fn digits_make_the_word_again() {
-        let edges = [0u32, 1, 127, 128, 255, 256, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, u32::MAX];
-        for x in edges.into_iter().chain((0..100_000).map(|i: u32| i.wrapping_mul(0x9e37_79b9))) {
-            let sum = digits8(x).iter().rev().fold(0u32, |s, d| (s << 8).wrapping_add(*d as i8 as u32));
-            assert_eq!(sum, x);
-            let sum = digits16(x).iter().rev().fold(0u32, |s, d| (s << 16).wrapping_add(*d as u32));
-            assert_eq!(sum, x);
         }
     }
 }

@@ -27,6 +27,8 @@
 //!
 //! [`Layout::Rows`]: blindcore_accel::Layout::Rows
 
+pub(crate) mod kernel;
+
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Error, Layout, Word, Words};
 use blindcore_math::Modulus;
@@ -35,75 +37,14 @@ use rayon::prelude::*;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{avx2, avx512};
 use crate::isa::Features;
+use kernel::{BLOCK, Block, GROUP, Kernel, UNIT, WIDTH};
 
-/// Lines are a multiple of this many words, and kernels take them this many at once.
-pub(crate) const UNIT: usize = 32;
-/// The most words of a line in a block.
-const WIDTH: usize = 512;
-/// The most words of a row in a block.
-///
-/// A block is wide rather than high: lines are often a power of two apart, where a cache has few places for
-/// them.
-const BLOCK: usize = 16 * WIDTH;
-/// The most lines in a block.
-pub(crate) const MAX_LINES: usize = BLOCK / UNIT;
-/// The most queries that a kernel takes at once.
-pub(crate) const GROUP: usize = 2;
 /// Words of all queries in a block, and sums of all rows of a task: what should stay in the L2 cache.
 const CACHED: usize = 1 << 16;
 /// The deepest contraction: what the split sums hold.
 pub(crate) const MAX_DEPTH: usize = 1 << 32;
 
-/// How one channel is computed: pure functions over slices, like a tile kernel. A fast one is made from the token of its
-/// instruction set.
-pub(crate) struct Kernel {
-    /// The power of two that each of a lane's accumulators counts.
-    pub(crate) weights: &'static [u32],
-    /// Products that an accumulator takes before it must be split.
-    pub(crate) capacity: usize,
-    /// Adds a block's products to the sums, `[query][accumulator][low, high half][lane]`.
-    pub(crate) block: BlockFn,
-    /// Reduces the sums, `[accumulator][low, high half][coefficient]`, of a multiple of eight coefficients,
-    /// where there is a faster way than one by one.
-    pub(crate) reduce: Option<Reduce>,
-}
-
-pub(crate) type BlockFn = Box<dyn Fn(&Block<'_>, &mut [u64]) + Send + Sync>;
-pub(crate) type Reduce = Box<dyn Fn(&[u64], &mut [u64]) + Send + Sync>;
-
-/// One block of a row and of up to [`GROUP`] queries.
-pub(crate) struct Block<'a> {
-    /// The row, from the block's first word on.
-    pub(crate) row: &'a [u8],
-    /// What is read next, in the same steps: to be fetched ahead.
-    pub(crate) next: &'a [u8],
-    /// The queries, from the block's first word on.
-    pub(crate) queries: &'a [&'a [u64]],
-    /// The row's word.
-    pub(crate) word: Word,
-    /// Words from a line to the next of the row; those of a query lie together.
-    pub(crate) stride: usize,
-    /// Lines in this block, 1 to [`MAX_LINES`].
-    pub(crate) lines: usize,
-    /// Words of each line in this block, a multiple of [`UNIT`].
-    pub(crate) width: usize,
-    /// [`Kernel::capacity`].
-    pub(crate) capacity: usize,
-}
-
-impl Block<'_> {
-    /// Panics unless every word that a kernel reads or writes lies in its slice.
-    pub(crate) fn check(&self, accumulators: usize, sums: &[u64]) {
-        assert!((1..=MAX_LINES).contains(&self.lines));
-        assert!(self.width.is_multiple_of(UNIT) && self.capacity > 0);
-        let words = (self.lines - 1) * self.stride + self.width;
-        assert!(self.row.len() >= words * self.word.bytes());
-        assert!(self.queries.iter().all(|q| q.len() == self.lines * self.width));
-        assert_eq!(sums.len(), self.queries.len() * accumulators * 2 * self.width);
-    }
-}
-
-fn kernel(features: &Features, shape: &Shape, modulus: Modulus) -> Kernel {
+fn choose(features: &Features, shape: &Shape, modulus: Modulus) -> Kernel {
     #[cfg(target_arch = "x86_64")]
     if let Some(token) = features.ifma {
         return avx512::rows::kernel(token, modulus, shape.depth());
@@ -201,7 +142,7 @@ impl Pass {
         let lines = Lines::new(shape);
         let rows = Rows {
             shape: shape.clone(),
-            kernels: shape.moduli.iter().map(|m| kernel(features, shape, *m)).collect(),
+            kernels: shape.moduli.iter().map(|m| choose(features, shape, *m)).collect(),
             query: lines.arrange_query(shape, query, queries),
             lines,
             parts: queries * shape.p,
@@ -547,6 +488,7 @@ fn fold(sums: &[u64], lane: usize, folded: &mut [u64]) {
 
 #[cfg(test)]
 mod tests {
+    use super::kernel::MAX_LINES;
     use super::*;
     use crate::isa::Isa;
     use blindcore_accel::Layout;

@@ -1,0 +1,90 @@
+//! Vectors of labels, where they lie, and their hash, for any width.
+
+use blindcore_accel::garble::Label;
+
+/// A vector of `N` blocks of 128 bits.
+///
+/// All functions need the instruction set that their vector stands for: that is what is unsafe about them, besides
+/// the pointers.
+pub(crate) trait Blocks: Copy {
+    const N: usize;
+    unsafe fn zero() -> Self;
+    unsafe fn splat(label: Label) -> Self;
+    /// `l * step` in the lower half of block `l`.
+    unsafe fn steps(step: u64) -> Self;
+    /// `x` added to the lower half of every block.
+    unsafe fn add_low(self, x: u64) -> Self;
+    /// `N` blocks from one address, which need not be aligned.
+    unsafe fn load(from: *const Label) -> Self;
+    unsafe fn store(self, to: *mut Label);
+    /// Block `l` from `from[at[l]]`.
+    unsafe fn gather(from: *const Label, at: [usize; 4]) -> Self;
+    /// Block `l` to `to[at[l]]` for `l < count`.
+    unsafe fn scatter(self, to: *mut Label, at: [usize; 4], count: usize);
+    /// `self` and `other`, block by block in turn, to `2 N` blocks.
+    unsafe fn store_pairs(self, other: Self, to: *mut Label);
+    /// What [`Blocks::store_pairs`] stored.
+    unsafe fn load_pairs(from: *const Label) -> (Self, Self);
+    /// One block: `out = a ^ b`.
+    unsafe fn xor_one(out: *mut Label, a: *const Label, b: *const Label);
+    unsafe fn xor(self, other: Self) -> Self;
+    unsafe fn and(self, other: Self) -> Self;
+    /// All ones in every block whose lowest bit is 1.
+    unsafe fn colors(self) -> Self;
+    unsafe fn aes(self, key: Self) -> Self;
+    unsafe fn aes_last(self, key: Self) -> Self;
+}
+
+/// Where the blocks of a layer's vectors come from and go to.
+pub(crate) trait Places<B: Blocks>: Copy {
+    /// Operands and the tweak of the first hash, of vector `at`.
+    unsafe fn operands(&self, at: usize) -> (B, B, B);
+    unsafe fn put_label(&self, at: usize, out: B);
+    unsafe fn put_rows(&self, at: usize, garblers: B, evaluators: B);
+    unsafe fn rows(&self, at: usize) -> (B, B);
+    /// The gates' places in the tables, and how many there are; the last again where there are no more.
+    fn places(&self, at: usize) -> ([usize; 4], usize);
+}
+
+/// TMMO of `K * Q` vectors at once, each with its tweak: `pi(pi(x) ^ t) ^ pi(x)`.
+#[inline(always)]
+pub(crate) unsafe fn hash<B: Blocks, const K: usize, const Q: usize>(
+    keys: &[B; 11],
+    x: &[[B; Q]; K],
+    tweaks: &[[B; Q]; K],
+) -> [[B; Q]; K] {
+    // SAFETY: the caller has the instruction set.
+    unsafe {
+        let mut inner = *x;
+        permute(keys, &mut inner);
+        let mut outer = inner;
+        for (o, t) in outer.as_flattened_mut().iter_mut().zip(tweaks.as_flattened()) {
+            *o = o.xor(*t);
+        }
+        permute(keys, &mut outer);
+        for (o, i) in outer.as_flattened_mut().iter_mut().zip(inner.as_flattened()) {
+            *o = o.xor(*i);
+        }
+        outer
+    }
+}
+
+/// AES-128, round by round over all vectors, so that as many are in flight.
+#[inline(always)]
+pub(crate) unsafe fn permute<B: Blocks, const K: usize, const Q: usize>(keys: &[B; 11], x: &mut [[B; Q]; K]) {
+    // SAFETY: the caller has the instruction set.
+    unsafe {
+        let x = x.as_flattened_mut();
+        for v in &mut *x {
+            *v = v.xor(keys[0]);
+        }
+        for key in &keys[1..10] {
+            for v in &mut *x {
+                *v = v.aes(*key);
+            }
+        }
+        for v in x {
+            *v = v.aes_last(keys[10]);
+        }
+    }
+}
