@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use blindcore_accel::garble::reference::{self, Side};
-use blindcore_accel::garble::{Evaluate, Garble, Labels, Offset, Program, Scheme, check, three_halves};
+use blindcore_accel::garble::{
+    Evaluate, Garble, GarblingScheme, Labels, Offset, Program, check, three_halves,
+};
 use blindcore_accel::{Cost, Error};
 use zeroize::Zeroizing;
 
@@ -23,16 +25,16 @@ pub(crate) fn kernel(features: &Features) -> Option<Kernel> {
 
 pub(crate) struct CpuGarble {
     cpu: Engine,
-    scheme: Scheme,
+    scheme: GarblingScheme,
     /// The definition's, where there is none.
     kernel: Option<Kernel>,
 }
 
 impl CpuGarble {
-    pub(crate) fn new(cpu: &Engine, scheme: &Scheme) -> Self {
+    pub(crate) fn new(cpu: &Engine, scheme: &GarblingScheme) -> Self {
         let kernel = match scheme {
-            Scheme::InsecureSifo => None,
-            Scheme::HalfGates { .. } | Scheme::ThreeHalves { .. } => kernel(&cpu.features),
+            GarblingScheme::InsecureSifo => None,
+            GarblingScheme::HalfGates { .. } | GarblingScheme::ThreeHalves { .. } => kernel(&cpu.features),
         };
         Self { cpu: cpu.clone(), scheme: *scheme, kernel }
     }
@@ -52,10 +54,10 @@ impl CpuGarble {
         let start = Instant::now();
         let mut threads = 1;
         match (self.kernel, &self.scheme) {
-            (Some(kernel), Scheme::HalfGates { key } | Scheme::ThreeHalves { key }) => {
+            (Some(kernel), GarblingScheme::HalfGates { key } | GarblingScheme::ThreeHalves { key }) => {
                 threads = self.cpu.pool.current_num_threads();
                 let dice = match (&self.scheme, &tables) {
-                    (Scheme::ThreeHalves { .. }, Tables::Garble(offset, _)) => {
+                    (GarblingScheme::ThreeHalves { .. }, Tables::Garble(offset, _)) => {
                         let gates = program.ands() * labels.instances();
                         three_halves::dice(key, offset.label(), first_gate, gates)
                     }
@@ -63,7 +65,7 @@ impl CpuGarble {
                 };
                 let dice = Zeroizing::new(dice);
                 let gates = match &self.scheme {
-                    Scheme::ThreeHalves { .. } => Gates::ThreeHalves { dice: &dice },
+                    GarblingScheme::ThreeHalves { .. } => Gates::ThreeHalves { dice: &dice },
                     _ => Gates::HalfGates,
                 };
                 let job = Job { program, key, first_gate, gates };
@@ -91,7 +93,7 @@ impl CpuGarble {
 }
 
 impl Garble for CpuGarble {
-    fn scheme(&self) -> &Scheme {
+    fn scheme(&self) -> &GarblingScheme {
         &self.scheme
     }
 
@@ -108,7 +110,7 @@ impl Garble for CpuGarble {
 }
 
 impl Evaluate for CpuGarble {
-    fn scheme(&self) -> &Scheme {
+    fn scheme(&self) -> &GarblingScheme {
         &self.scheme
     }
 

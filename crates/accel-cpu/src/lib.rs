@@ -26,10 +26,10 @@ mod tiles;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blindcore_accel::bigmod::{Bigmod, BigmodCapabilities, BigmodSlot, MAX_BITS, Method, Modulus};
+use blindcore_accel::bigmod::{BigModulus, Bigmod, BigmodCapabilities, BigmodSlot, MAX_BITS, Method};
 use blindcore_accel::contract::{ContractCapabilities, ContractSlot, Shape};
 use blindcore_accel::garble::{
-    Evaluate, EvaluateSlot, Garble, GarbleCapabilities, GarbleSlot, Scheme, SchemeKind,
+    Evaluate, EvaluateSlot, Garble, GarbleCapabilities, GarbleSlot, GarblingKind, GarblingScheme,
 };
 use blindcore_accel::{
     Contract, Cost, Database, Description, Device, DeviceKind, Error, Layout, Listed, OpenOptions, Pass,
@@ -163,7 +163,7 @@ impl BigmodSlot for Engine {
         BigmodCapabilities { bits: MAX_BITS, methods, simulated: false }
     }
 
-    fn prepare(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, Error> {
+    fn prepare(&self, modulus: &BigModulus) -> Result<Arc<dyn Bigmod>, Error> {
         BigmodSlot::check(self, modulus)?;
         Ok(Arc::new(bigmod::CpuBigmod::new(&self.features, modulus, &self.pool)))
     }
@@ -171,7 +171,7 @@ impl BigmodSlot for Engine {
 
 impl Engine {
     fn garbling(&self) -> GarbleCapabilities {
-        GarbleCapabilities { schemes: SchemeKind::ALL.to_vec(), lanes: 1, simulated: false }
+        GarbleCapabilities { schemes: GarblingKind::ALL.to_vec(), lanes: 1, simulated: false }
     }
 }
 
@@ -180,7 +180,7 @@ impl GarbleSlot for Engine {
         self.garbling()
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error> {
+    fn prepare(&self, scheme: &GarblingScheme) -> Result<Arc<dyn Garble>, Error> {
         Ok(Arc::new(garble::CpuGarble::new(self, scheme)))
     }
 }
@@ -190,7 +190,7 @@ impl EvaluateSlot for Engine {
         self.garbling()
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Evaluate>, Error> {
+    fn prepare(&self, scheme: &GarblingScheme) -> Result<Arc<dyn Evaluate>, Error> {
         Ok(Arc::new(garble::CpuGarble::new(self, scheme)))
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Error;
-use crate::bigmod::{Bigmod, BigmodSlot, Modulus};
+use crate::bigmod::{BigModulus, Bigmod, BigmodSlot};
 use crate::contract::{Contract, ContractSlot, Shape};
-use crate::garble::{Evaluate, EvaluateSlot, Garble, GarbleSlot, Scheme};
+use crate::garble::{Evaluate, EvaluateSlot, Garble, GarbleSlot, GarblingScheme};
 use crate::memory::{Allocator, Heap};
 use crate::transform::TransformSlot;
 
@@ -190,7 +190,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; or as [`BigmodSlot::prepare`].
-    pub fn bigmod(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, Error> {
+    pub fn bigmod(&self, modulus: &BigModulus) -> Result<Arc<dyn Bigmod>, Error> {
         let slot = self.slots.bigmod.as_ref().ok_or_else(|| self.unsupported(Operation::Bigmod))?;
         slot.prepare(modulus)
     }
@@ -199,7 +199,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; or as [`GarbleSlot::prepare`].
-    pub fn garble(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error> {
+    pub fn garble(&self, scheme: &GarblingScheme) -> Result<Arc<dyn Garble>, Error> {
         let slot = self.slots.garble.as_ref().ok_or_else(|| self.unsupported(Operation::Garble))?;
         slot.prepare(scheme)
     }
@@ -208,7 +208,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; or as [`EvaluateSlot::prepare`].
-    pub fn evaluate(&self, scheme: &Scheme) -> Result<Arc<dyn Evaluate>, Error> {
+    pub fn evaluate(&self, scheme: &GarblingScheme) -> Result<Arc<dyn Evaluate>, Error> {
         let slot = self.slots.evaluate.as_ref().ok_or_else(|| self.unsupported(Operation::Evaluate))?;
         slot.prepare(scheme)
     }

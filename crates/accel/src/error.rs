@@ -106,9 +106,9 @@ pub enum Error {
         /// How many there are.
         count: usize,
     },
-    /// A weighing out of range.
-    #[error("the weighing is out of range: {why}")]
-    Mac {
+    /// A multi-exponentiation out of range.
+    #[error("the multi-exponentiation is out of range: {why}")]
+    MultiExp {
         /// What is.
         why: String,
     },
@@ -132,7 +132,7 @@ pub enum Error {
     #[error("this device does not do {scheme}; it does {has}")]
     GarblingScheme {
         /// Which scheme.
-        scheme: crate::garble::SchemeKind,
+        scheme: crate::garble::GarblingKind,
         /// Those that it has.
         has: String,
     },

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_accel::Device;
-use blindcore_accel::garble::{Labels, Offset, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Labels, Offset};
 use blindcore_accel_cpu::{Cpu, measure};
 use blindcore_circuit::circuit::Circuit;
 use blindcore_circuit::compile::Compiled;
@@ -152,7 +152,7 @@ impl Bench<'_> {
     ) -> anyhow::Result<()> {
         let compiled = Compiled::new(&problems::make(name)?);
         let program = &compiled.program;
-        let scheme = Scheme::HalfGates { key: [0x2a; 16] };
+        let scheme = GarblingScheme::HalfGates { key: [0x2a; 16] };
         let (garbler, evaluator) = (cpu.garble(&scheme)?, cpu.evaluate(&scheme)?);
         let offset = Offset::new(0x0f1e_2d3c_4b5a_6978_8796_a5b4_c3d2_e1f0);
         let gates = program.ands() * instances;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Context;
 use blindcore_accel::Device;
-use blindcore_accel::bigmod::{Exponents, Mac, Method, Modulus, Numbers, Residues};
+use blindcore_accel::bigmod::{BigModulus, Exponents, Method, MultiExp, Numbers, Residues};
 use blindcore_accel_cpu::{Cpu, Isa, kernel_rates};
 use blindcore_math::SecretRng;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
@@ -150,7 +150,7 @@ impl Bench<'_> {
             (2048, true, "sum.mul.n2.2048", "sum.sqr.n2.2048"),
         ] {
             let root = odd(bits)?;
-            let modulus = if square { Modulus::square_of(&root) } else { Modulus::odd(&root) }?;
+            let modulus = if square { BigModulus::square_of(&root) } else { BigModulus::odd(&root) }?;
             let [mut multiplications, mut squarings, mut limits, mut square_limits]: [Samples; 4] =
                 Default::default();
             for i in 0..=self.repeat {
@@ -210,7 +210,7 @@ impl Bench<'_> {
         let (product, square) = (kernel("sum.mul.n2.2048"), kernel("sum.sqr.n2.2048"));
         let encrypt = 1.0 / (129.0 / product + 15.0 / square);
         // Both halves' powers: a squaring a bit and a product for every five.
-        let rates = kernel_rates(Isa::named(cpu.name())?, &Modulus::square_of(secret.primes().0)?, TIMES);
+        let rates = kernel_rates(Isa::named(cpu.name())?, &BigModulus::square_of(secret.primes().0)?, TIMES);
         let decrypt = 0.5 / (1024.0 / rates.squarings + 205.0 / rates.multiplications);
 
         let samples = self.rate("encrypt", BATCH as f64, || Ok(encryptor.encrypt(&plaintexts)?))?;
@@ -265,7 +265,7 @@ impl Bench<'_> {
 
     fn dot_products(&mut self, cpu: &Device) -> anyhow::Result<()> {
         let root = odd(2048)?;
-        let bigmod = cpu.bigmod(&Modulus::square_of(&root)?)?;
+        let bigmod = cpu.bigmod(&BigModulus::square_of(&root)?)?;
         // Any residues without a factor of the root do: Paillier's are such.
         let mut numbers = random(TERMS, 2 * root.len())?;
         for i in 0..TERMS {
@@ -281,8 +281,8 @@ impl Bench<'_> {
         for (method, label, count) in
             [(Method::BitSerial, "bit-serial", serial), (Method::Auto, "dot products", OUTPUTS)]
         {
-            let mac = Mac { method, ..Mac::matrix(TERMS, weights[..TERMS * count].to_vec()) };
-            rates.push(self.rate(label, count as f64, || Ok(bigmod.mac(&x, &mac)?))?);
+            let multi_exp = MultiExp { method, ..MultiExp::matrix(TERMS, weights[..TERMS * count].to_vec()) };
+            rates.push(self.rate(label, count as f64, || Ok(bigmod.multi_exp(&x, &multi_exp)?))?);
         }
         let (fast, bit_serial) = (rates.remove(1), rates.remove(0));
         let slots = f64::from(Packing::plan(2048, 8, TERMS as u64, 8)?.slots());

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use blindcore_accel::garble::{Evaluate, Garble, Label, Labels, Offset, Program, Scheme};
+use blindcore_accel::garble::{Evaluate, Garble, GarblingScheme, Label, Labels, Offset, Program};
 use blindcore_accel_cpu::Cpu;
 use blindcore_circuit::builder::Builder;
 use blindcore_circuit::circuit::Circuit;
@@ -52,8 +52,8 @@ fn main() -> Result<ExitCode, Failure> {
     aes.output("cipher", &cipher);
     let circuit = Circuit::new(&aes.finish()?);
     let key = random::<16>()?;
-    for scheme in [Scheme::HalfGates { key }, Scheme::ThreeHalves { key }] {
-        let name = if let Scheme::HalfGates { .. } = scheme { "half gates" } else { "three halves" };
+    for scheme in [GarblingScheme::HalfGates { key }, GarblingScheme::ThreeHalves { key }] {
+        let name = if let GarblingScheme::HalfGates { .. } = scheme { "half gates" } else { "three halves" };
         let (garble, evaluate) = (device.garble(&scheme)?, device.evaluate(&scheme)?);
         let mut aes = Garbling::new(&circuit, &*garble, &*evaluate)?;
         let zero = || Ok(Secret { offset: Offset::new(0), zeros: vec![0; 256] });

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use blindcore_accel::Device;
-use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
 use getrandom::fill;
 
 use crate::compile::Compiled;
@@ -79,7 +79,7 @@ pub fn random_key() -> Result<[u8; 16], TrialError> {
 pub fn run(
     netlist: &Netlist,
     device: &Device,
-    scheme: &Scheme,
+    scheme: &GarblingScheme,
     instances: usize,
 ) -> Result<Trial, TrialError> {
     let compiled = Compiled::new(netlist);

@@ -1,6 +1,6 @@
 //! A circuit on several of SIFO's boards.
 
-use blindcore_accel::garble::{Labels, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Labels};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::boards::{BoardClocks, Cut};
 use blindcore_accel_rtl::sifo::circuits::Placed;
@@ -41,7 +41,7 @@ pub fn run(
     for _ in 0..boards {
         chips.push(crate::chip(Overlay::with_settings(device, *settings))?);
     }
-    let scheme = Scheme::InsecureSifo;
+    let scheme = GarblingScheme::InsecureSifo;
     let Fresh { offset, mut labels, mut active } = Fresh::new(placed, inputs)?;
     let [mut whole, mut whole_active] = [(); 2].map(|()| Labels::new(cut.whole().slots(), 1));
     for (value, slot) in (0..).zip(cut.inputs()) {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::CLOCK;
 use blindcore_accel_rtl::sifo::circuits::{self, Share};
@@ -75,7 +75,7 @@ pub fn run(chip: &HalfGates, netlist: &Netlist, inputs: &[Vec<bool>]) -> anyhow:
     fill(&mut drawn)?;
     let (blocks, _) = drawn.as_chunks::<16>();
     let key = blocks[0];
-    let scheme = Scheme::HalfGates { key };
+    let scheme = GarblingScheme::HalfGates { key };
     let offset = Offset::new(Label::from_le_bytes(blocks[1]));
     // Labels of 0 and of their values, of constants and inputs and then of every output that a gate makes.
     let values: Vec<bool> = [false, true].into_iter().chain(inputs.iter().flatten().copied()).collect();

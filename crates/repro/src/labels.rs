@@ -1,6 +1,6 @@
 //! Labels to begin garbling with, and what labels say in the end.
 
-use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
 use blindcore_accel_rtl::sifo::circuits::Placed;
 use blindcore_circuit::netlist::Netlist;
 use zeroize::Zeroizing;
@@ -33,7 +33,7 @@ pub(crate) struct Fresh {
 
 impl Fresh {
     pub(crate) fn new(placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Result<Self> {
-        let label_bytes = Scheme::InsecureSifo.label_bits() as usize / 8;
+        let label_bytes = GarblingScheme::InsecureSifo.label_bits() as usize / 8;
         let mut drawn = Zeroizing::new(vec![0u8; label_bytes * (placed.inputs.len() + 1)]);
         fill(&mut drawn)?;
         let mut random = drawn.chunks_exact(label_bytes).map(|bytes| {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blindcore_accel::garble::{Labels, Offset, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Labels, Offset};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::circuits::{self, Placed};
 use blindcore_accel_rtl::sifo::layers::{self, Layers};
@@ -106,7 +106,7 @@ impl<'a> Job<'a> {
 
 /// Garbles on the chip and on the CPU, and makes sure that every table and every label is the same.
 pub(crate) fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Result<Garbled> {
-    let (program, scheme) = (&placed.program, Scheme::InsecureSifo);
+    let (program, scheme) = (&placed.program, GarblingScheme::InsecureSifo);
     let Fresh { offset, mut labels, active } = Fresh::new(placed, inputs)?;
     let mut on_cpu = Labels::new(program.slots(), 1);
     for slot in &placed.inputs {
@@ -138,7 +138,7 @@ pub(crate) fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> a
 /// Evaluates the chip's tables on the CPU and decodes the outputs.
 fn evaluate(netlist: &Netlist, placed: &Placed, garbled: &mut Garbled) -> anyhow::Result<Vec<Vec<bool>>> {
     let Garbled { active, tables, labels, offset, .. } = garbled;
-    let cpu = Cpu::open("cpu")?.evaluate(&Scheme::InsecureSifo)?;
+    let cpu = Cpu::open("cpu")?.evaluate(&GarblingScheme::InsecureSifo)?;
     cpu.evaluate(&placed.program, 0, active, tables)?;
     decode(netlist, placed, labels, active, offset)
 }

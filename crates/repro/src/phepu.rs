@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use blindcore_accel::bigmod::{Exponents, Mac, Modulus, Numbers};
+use blindcore_accel::bigmod::{BigModulus, Exponents, MultiExp, Numbers};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::phepu::compiler::{
     Assignment, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Dataflow, Machine, Task,
@@ -74,7 +74,7 @@ impl Drawn {
 
 /// n^2 of this many bits, n the product of the two largest primes of a quarter of them: 2^1024 - 105 and - 179, 2^512 - 569
 /// and - 629, 2^256 - 189 and - 357. The same residues each time, and nothing to keep secret.
-fn modulus(bits: usize) -> anyhow::Result<Arc<Modulus>> {
+fn modulus(bits: usize) -> anyhow::Result<Arc<BigModulus>> {
     let (a, b) = match bits {
         4096 => (105, 179),
         2048 => (569, 629),
@@ -86,10 +86,10 @@ fn modulus(bits: usize) -> anyhow::Result<Arc<Modulus>> {
     n[0] = a * b;
     n[half..].fill(u64::MAX);
     n[half] -= a + b - 1;
-    Ok(Arc::new(Modulus::square_of(&n)?))
+    Ok(Arc::new(BigModulus::square_of(&n)?))
 }
 
-fn numbers(modulus: &Modulus, count: usize) -> Numbers {
+fn numbers(modulus: &BigModulus, count: usize) -> Numbers {
     let (mut drawn, mut numbers) = (Drawn(1), Numbers::zeroed(count, modulus.words()));
     for i in 0..count {
         let number = numbers.get_mut(i);
@@ -150,7 +150,7 @@ enum Job {
     /// Inversions of this many numbers.
     Inverses(usize),
     /// A layer on this many chips of this many elements; `links` with the paper's bandwidths.
-    Weighing {
+    MultiExp {
         layer: Layer,
         weights: Weights,
         chips: usize,
@@ -203,7 +203,7 @@ impl Job {
                 let x = bigmod.place(&numbers(&modulus, count))?;
                 Ok(Taken { inversions: count as u64, ..plain(bigmod.invert(&x)?.1) })
             }
-            Self::Weighing { layer, weights, chips, elements, card, links, dataflow } => {
+            Self::MultiExp { layer, weights, chips, elements, card, links, dataflow } => {
                 let (device, modulus) = (Self::open(card, links)?, modulus(4096)?);
                 let task = layer.task()?;
                 let buffers = *Machine::phepu(1, 4096)?.buffers().context("PH-EPU has buffers")?;
@@ -230,7 +230,7 @@ impl Job {
         let weight = match self {
             Self::Powers { bits, bases, card } => bases * bits / 512 * if card { 2 } else { 1 },
             Self::Inverses(count) => 8 * count,
-            Self::Weighing { layer, elements, card, .. } => {
+            Self::MultiExp { layer, elements, card, .. } => {
                 let outputs = match layer {
                     Layer::Row(terms, outputs) => terms * outputs / 2,
                     Layer::Image => 4000 * (CHIP_ELEMENTS / elements).max(4) / 4,
@@ -279,7 +279,7 @@ impl Jobs {
     }
 
     fn sparse(&mut self, zeros: u32, links: bool) -> usize {
-        self.add(Job::Weighing {
+        self.add(Job::MultiExp {
             links,
             layer: Layer::Row(TERMS, CHIP_ELEMENTS),
             weights: Weights::Zeros(zeros),
@@ -291,7 +291,7 @@ impl Jobs {
     }
 
     fn image(&mut self, elements: usize) -> usize {
-        self.add(Job::Weighing {
+        self.add(Job::MultiExp {
             links: true,
             layer: Layer::Image,
             weights: Weights::Zeros(SPARSITY[3]),
@@ -303,7 +303,7 @@ impl Jobs {
     }
 
     fn on_card(&mut self, chips: usize) -> usize {
-        self.add(Job::Weighing {
+        self.add(Job::MultiExp {
             links: true,
             layer: Layer::Row(TERMS, 8 * CHIP_ELEMENTS),
             weights: Weights::Zeros(SPARSITY[3]),
@@ -315,7 +315,7 @@ impl Jobs {
     }
 
     fn long(&mut self, dataflow: Dataflow) -> usize {
-        self.add(Job::Weighing {
+        self.add(Job::MultiExp {
             links: false,
             layer: Layer::Row(LONG_TERMS, CHIP_ELEMENTS),
             weights: Weights::Random,
@@ -457,7 +457,9 @@ pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Ta
             line(Figure::Scaling, format!("elements.{count}"), what, gain(&elements, i), "", None);
         }
         for (i, count) in CHIPS.into_iter().enumerate() {
-            let what = format!("weighing, 75 % of bits zero, chips of the card: {count}; speed-up over one");
+            let what = format!(
+                "multi-exponentiation, 75 % of bits zero, chips of the card: {count}; speed-up over one"
+            );
             let paper = (count == 8).then_some(355.0 / 68.0);
             line(Figure::Scaling, format!("chips.mac.{count}"), what, gain(&cards, i), "", paper);
         }
@@ -566,11 +568,11 @@ fn software(taken: &[Taken], chip: usize, cards: &[usize]) -> anyhow::Result<Vec
     let inputs = bigmod.place(&numbers(&modulus, TERMS))?;
     // The median of five, in seconds.
     let time = |zeros: u32, outputs: usize| -> anyhow::Result<f64> {
-        let mac = Mac::matrix(TERMS, Weights::Zeros(zeros).make(TERMS * outputs));
+        let multi_exp = MultiExp::matrix(TERMS, Weights::Zeros(zeros).make(TERMS * outputs));
         let mut times = Vec::new();
         for _ in 0..5 {
             let start = Instant::now();
-            bigmod.mac(&inputs, &mac)?;
+            bigmod.multi_exp(&inputs, &multi_exp)?;
             times.push(start.elapsed().as_secs_f64());
         }
         times.sort_by(f64::total_cmp);

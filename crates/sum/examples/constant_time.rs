@@ -13,7 +13,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use blindcore_accel::bigmod::{Exponents, Modulus, Numbers};
+use blindcore_accel::bigmod::{BigModulus, Exponents, Numbers};
 use blindcore_accel_cpu::Cpu;
 use blindcore_math::SecretRng;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
@@ -63,7 +63,7 @@ fn main() -> Result<ExitCode, Failure> {
     report("decryption, plaintexts of zero or random ones", compare(time, &classes, decrypt)?);
 
     // The exponent of a decryption, which is the key: few bits set, and random ones.
-    let modulus = Modulus::square_of(secret.primes().0)?;
+    let modulus = BigModulus::square_of(secret.primes().0)?;
     let bigmod = device.bigmod(&modulus)?;
     let bases = bigmod.place(&numbers(modulus.words(), modulus.words() - 1)?)?;
     let bits = 64 * words as u32 / 2;

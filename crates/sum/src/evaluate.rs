@@ -12,7 +12,7 @@
 use std::borrow::Cow;
 
 use blindcore_accel::Device;
-use blindcore_accel::bigmod::{Exponents, MAX_WEIGHT, Mac, Method, Numbers, Residues};
+use blindcore_accel::bigmod::{Exponents, MAX_WEIGHT, Method, MultiExp, Numbers, Residues};
 use blindcore_files::OutOfRange;
 use ndarray::{AsArray, Dimension};
 
@@ -27,7 +27,7 @@ use crate::scheme::Encryptor;
 const SPLIT_BITS: u32 = 32;
 /// Terms of a product in a round of a sum.
 const SUM_TERMS: usize = 64;
-/// Indices of one weighing: 128 MiB of them; longer ones are cut by positions.
+/// Indices of one multi-exponentiation: 128 MiB of them; longer ones are cut by positions.
 const MAC_INDICES: usize = 1 << 25;
 
 /// Plaintext weights: integer mantissas of up to 63 bits that share an exponent.
@@ -229,7 +229,15 @@ impl Evaluator {
         if weights.values.len() == 1 {
             index_count(x.len())?;
             let indices = (x.len(), |at: usize, _: usize| at as u32);
-            return self.weigh(x, indices, 1, &weights.values, weights.exponent, what, x.form.shape.clone());
+            return self.multi_exp_all(
+                x,
+                indices,
+                1,
+                &weights.values,
+                weights.exponent,
+                what,
+                x.form.shape.clone(),
+            );
         }
         let inner = if x.form.packed.is_some() { &x.form.shape[1..] } else { &x.form.shape[..] };
         if weights.shape != inner {
@@ -295,11 +303,11 @@ impl Evaluator {
                 let (block, row, column) = (place / inner / next, place / inner % next, place % inner);
                 indices.extend((0..terms).map(|term| match row * terms + term {
                     row if row < left => ((block * left + row) * inner + column) as u32,
-                    _ => Mac::ABSENT,
+                    _ => MultiExp::ABSENT,
                 }));
             }
-            let mac = Mac { terms, indices, weights: vec![1; terms], method: Method::Auto };
-            residues = Cow::Owned(self.encryptor.bigmod().mac(&residues, &mac)?.0);
+            let multi_exp = MultiExp { terms, indices, weights: vec![1; terms], method: Method::Auto };
+            residues = Cow::Owned(self.encryptor.bigmod().multi_exp(&residues, &multi_exp)?.0);
             left = next;
         }
         let residues = residues.into_owned();
@@ -398,7 +406,7 @@ impl Evaluator {
         let terms = weights.shape.last().copied().unwrap_or(0);
         index_count(x.len())?;
         let indices = (x.len() / terms, |at: usize, term: usize| (at * terms + term) as u32);
-        self.weigh(x, indices, terms, values, weights.exponent, what, shape)
+        self.multi_exp_all(x, indices, terms, values, weights.exponent, what, shape)
     }
 
     /// A 2-D convolution (cross-correlation, as in neural networks): C x H x W by kernels O x C x KH x KW becomes
@@ -473,14 +481,14 @@ impl Evaluator {
             let index = row
                 .zip(column)
                 .map(|(row, column)| (((image * channels + channel) * rows + row) * columns + column) as u32);
-            index.unwrap_or(Mac::ABSENT)
+            index.unwrap_or(MultiExp::ABSENT)
         };
         let indices = (images * places, index);
         let mut shape = x.form.shape.clone();
         let axes = shape.len();
         shape[axes - 3..].copy_from_slice(&[outputs, out_rows, out_columns]);
         let what = "the convolution";
-        let mut out = self.weigh(x, indices, terms, &weights, kernels.exponent, what, shape)?;
+        let mut out = self.multi_exp_all(x, indices, terms, &weights, kernels.exponent, what, shape)?;
         // From places by outputs to outputs by places.
         let order = (0..images * outputs).flat_map(|row| {
             let (image, output) = (row / outputs, row % outputs);
@@ -574,10 +582,10 @@ impl Evaluator {
         Ok(form)
     }
 
-    /// The device's mac, for weights and index matrices of any size. `indices` are how many positions there are, and the
+    /// The device's multi-exponentiation, for weights and index matrices of any size. `indices` are how many positions there are, and the
     /// index of a term of one; they are made piece by piece.
-    #[allow(clippy::too_many_arguments, reason = "the parts of a weighing")]
-    fn weigh(
+    #[allow(clippy::too_many_arguments, reason = "the parts of a multi-exponentiation")]
+    fn multi_exp_all(
         &self,
         x: &Ciphertexts,
         (positions, index): (usize, impl Fn(usize, usize) -> u32),
@@ -591,7 +599,7 @@ impl Evaluator {
         self.made(self.weigh_residues(&x.residues, (0..positions, index), terms, weights)?, form)
     }
 
-    /// The weighing of some positions.
+    /// The multi-exponentiation of some positions.
     fn weigh_residues(
         &self,
         x: &Residues,
@@ -600,9 +608,9 @@ impl Evaluator {
         weights: &[i64],
     ) -> Result<Residues, Error> {
         let bigmod = self.encryptor.bigmod();
-        let mac = |indices: &[u32], weights: Vec<i64>| {
-            let mac = Mac { terms, indices: indices.to_vec(), weights, method: Method::Auto };
-            Ok::<_, Error>(bigmod.mac(x, &mac)?.0)
+        let multi_exp = |indices: &[u32], weights: Vec<i64>| {
+            let multi_exp = MultiExp { terms, indices: indices.to_vec(), weights, method: Method::Auto };
+            Ok::<_, Error>(bigmod.multi_exp(x, &multi_exp)?.0)
         };
         let split = weights.iter().any(|w| w.unsigned_abs() > MAX_WEIGHT as u64);
         let mut out: Option<Residues> = None;
@@ -616,11 +624,11 @@ impl Evaluator {
             let indices = &indices[..];
             let part = if split {
                 // w = high 2^32 + low
-                let high = mac(indices, weights.iter().map(|w| w >> SPLIT_BITS).collect())?;
-                let low = mac(indices, weights.iter().map(|w| w & ((1 << SPLIT_BITS) - 1)).collect())?;
+                let high = multi_exp(indices, weights.iter().map(|w| w >> SPLIT_BITS).collect())?;
+                let low = multi_exp(indices, weights.iter().map(|w| w & ((1 << SPLIT_BITS) - 1)).collect())?;
                 bigmod.multiply(&bigmod.square(&high, SPLIT_BITS)?.0, &low)?.0
             } else {
-                mac(indices, weights.to_vec())?
+                multi_exp(indices, weights.to_vec())?
             };
             match &mut out {
                 None => out = Some(part),

@@ -6,7 +6,7 @@
 //! What is kept of a secret key is wiped when it is dropped. The library of big numbers frees its working memory as it
 //! is, so making or loading a key, and preparing a decryptor, may leave parts of it in memory of this process.
 
-use blindcore_accel::bigmod::Modulus;
+use blindcore_accel::bigmod::BigModulus;
 use blindcore_files::header::{DIGEST, Field, HeaderError, Layout, Seal};
 use blindcore_files::secret::SUM_SECRET_KEY;
 use blindcore_math::{RandomnessError, SecretRng};
@@ -260,8 +260,8 @@ impl PublicKey {
     /// # Panics
     /// Never: n was checked.
     #[must_use]
-    pub fn modulus(&self) -> Modulus {
-        Modulus::square_of(&self.n).expect("n is odd and of a length that is carried")
+    pub fn modulus(&self) -> BigModulus {
+        BigModulus::square_of(&self.n).expect("n is odd and of a length that is carried")
     }
 
     /// Words of a ciphertext.

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::bigmod::{Bigmod, Exponents, FixedBase, Modulus, Numbers, Residues};
+use blindcore_accel::bigmod::{BigModulus, Bigmod, Exponents, FixedBase, Numbers, Residues};
 use blindcore_accel::{Device, Error as DeviceError};
 use blindcore_math::{RandomnessError, SecretRng};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
@@ -225,10 +225,10 @@ impl Half {
         let back = reduced(exponent).mul(&reduced(other));
         let factor =
             Option::<BoxedMontyForm>::from(back.invert()).expect("neither is a multiple of the prime");
-        let bigmod = device.bigmod(&Modulus::odd(prime)?)?;
+        let bigmod = device.bigmod(&BigModulus::odd(prime)?)?;
         let place = |x: &BoxedMontyForm| bigmod.place(&Numbers::from_words(words, [x.retrieve().as_words()]));
         let (factor, back) = (place(&factor)?, place(&back)?);
-        let square = Modulus::square_of(prime)?;
+        let square = BigModulus::square_of(prime)?;
         let (inverse, _) = value.invert_mod2k(64 * words as u32);
         let numbers = HalfNumbers {
             prime: prime.to_vec(),

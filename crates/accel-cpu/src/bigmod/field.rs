@@ -1,6 +1,6 @@
 //! What is known of a modulus beforehand.
 
-use blindcore_accel::bigmod::Modulus;
+use blindcore_accel::bigmod::BigModulus;
 use crypto_bigint::{BoxedUint, NonZero};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -33,7 +33,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    pub(crate) fn new(modulus: &Modulus, digit_bits: u32, tile: usize) -> Self {
+    pub(crate) fn new(modulus: &BigModulus, digit_bits: u32, tile: usize) -> Self {
         let root = modulus.root().to_vec();
         let bits = 64 * root.len() as u32 - root[root.len() - 1].leading_zeros();
         let digits = ((bits + 5).div_ceil(digit_bits) as usize).next_multiple_of(tile);

@@ -3,7 +3,7 @@
 //! multiplications a number.
 
 use blindcore_accel::Error;
-use blindcore_accel::bigmod::{Modulus, Numbers};
+use blindcore_accel::bigmod::{BigModulus, Numbers};
 use crypto_bigint::{BoxedUint, NonZero, Odd};
 
 use super::{CpuBigmod, CpuRows};
@@ -92,7 +92,7 @@ impl CpuBigmod {
 }
 
 /// `2 - x` modulo `modulus`.
-fn two_minus(modulus: &Modulus, x: &BoxedUint) -> BoxedUint {
+fn two_minus(modulus: &BigModulus, x: &BoxedUint) -> BoxedUint {
     let value = NonZero::new(BoxedUint::from_words(modulus.value().iter().copied()));
     let two = BoxedUint::from_words(std::iter::once(2).chain(std::iter::repeat_n(0, modulus.words() - 1)));
     two.sub_mod(x, &value.expect("a modulus is above one"))

@@ -1,11 +1,11 @@
 //! Big modular arithmetic on the CPU: batches are cut over the threads, and every piece is worked out by an
 //! [`Engine`], which knows one form of residues.
 //!
-//! The engines are [`portable`], on crypto-bigint, and [`vector`], which keeps a number a lane. What is built of multiplications alone, [`invert`] and [`mac`], is written once for all.
+//! The engines are [`portable`], on crypto-bigint, and [`vector`], which keeps a number a lane. What is built of multiplications alone, [`invert`] and [`multi_exp`], is written once for all.
 
 pub(crate) mod field;
 mod invert;
-mod mac;
+mod multi_exp;
 mod portable;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod vector;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use blindcore_accel::bigmod::{
-    Bigmod, Exponents, FixedBase, Form, HostRows, MAX_EXPONENT_BITS, Mac, Modulus, Numbers, Residues,
+    BigModulus, Bigmod, Exponents, FixedBase, Form, HostRows, MAX_EXPONENT_BITS, MultiExp, Numbers, Residues,
     check_exponents,
 };
 use blindcore_accel::{Cost, Error, Line};
@@ -79,7 +79,7 @@ pub(crate) trait Table: Send + Sync {
 }
 
 /// The fastest engine for a modulus.
-fn engine(features: &Features, modulus: &Modulus) -> Arc<dyn Engine> {
+fn engine(features: &Features, modulus: &BigModulus) -> Arc<dyn Engine> {
     #[cfg(target_arch = "x86_64")]
     {
         use avx2::bigmod::Avx2;
@@ -130,14 +130,14 @@ pub(crate) type CpuRows = HostRows<CpuForm>;
 /// Arithmetic modulo one number on the CPU.
 #[derive(Clone)]
 pub(crate) struct CpuBigmod {
-    modulus: Arc<Modulus>,
+    modulus: Arc<BigModulus>,
     form: CpuForm,
     engine: Arc<dyn Engine>,
     pool: Arc<rayon::ThreadPool>,
 }
 
 impl CpuBigmod {
-    pub(crate) fn new(features: &Features, modulus: &Modulus, pool: &Arc<rayon::ThreadPool>) -> Self {
+    pub(crate) fn new(features: &Features, modulus: &BigModulus, pool: &Arc<rayon::ThreadPool>) -> Self {
         let engine = engine(features, modulus);
         let form = CpuForm { name: engine.form(), row_lines: engine.row_lines() };
         Self { modulus: Arc::new(modulus.clone()), form, engine, pool: Arc::clone(pool) }
@@ -253,7 +253,7 @@ impl CpuBigmod {
 }
 
 impl Bigmod for CpuBigmod {
-    fn modulus(&self) -> &Arc<Modulus> {
+    fn modulus(&self) -> &Arc<BigModulus> {
         &self.modulus
     }
 
@@ -329,11 +329,11 @@ impl Bigmod for CpuBigmod {
         Ok((self.residues(out), self.cost(start, multiplications, 0)))
     }
 
-    fn mac(&self, x: &Residues, mac: &Mac) -> Result<(Residues, Cost), Error> {
+    fn multi_exp(&self, x: &Residues, multi_exp: &MultiExp) -> Result<(Residues, Cost), Error> {
         let x = self.rows_of(x)?;
-        mac.check(x.len())?;
+        multi_exp.check(x.len())?;
         let start = Instant::now();
-        let (out, multiplications, squarings) = self.weigh(x, mac)?;
+        let (out, multiplications, squarings) = self.multi_exp_all(x, multi_exp)?;
         Ok((self.residues(out), self.cost(start, multiplications, squarings)))
     }
 }
@@ -358,7 +358,7 @@ pub struct KernelRates {
 /// # Panics
 /// This machine has no such instruction set: see [`Isa::available`].
 #[must_use]
-pub fn kernel_rates(isa: Isa, modulus: &Modulus, times: u32) -> KernelRates {
+pub fn kernel_rates(isa: Isa, modulus: &BigModulus, times: u32) -> KernelRates {
     let features = Features::of(isa).unwrap_or_else(|missing| {
         panic!("{} can't be measured here: this machine has no {missing}", isa.device_name())
     });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blindcore_accel::Line;
-use blindcore_accel::bigmod::Modulus;
+use blindcore_accel::bigmod::BigModulus;
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd};
 
@@ -15,7 +15,7 @@ pub(crate) struct Portable {
 }
 
 impl Portable {
-    pub(crate) fn new(modulus: &Modulus) -> Self {
+    pub(crate) fn new(modulus: &BigModulus) -> Self {
         let odd = Odd::new(BoxedUint::from_words(modulus.value().iter().copied()));
         let odd = odd.expect("a modulus is odd");
         Self { params: BoxedMontyParams::new(odd), words: modulus.words() }

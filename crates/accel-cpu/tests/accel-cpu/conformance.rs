@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::bigmod::{Form, HostRows, Modulus, Numbers, Residues};
+use blindcore_accel::bigmod::{BigModulus, Form, HostRows, Numbers, Residues};
 use blindcore_accel_cpu::{Cpu, Isa};
 
 fn conforms(isa: Isa) {
@@ -68,7 +68,7 @@ impl Form for Forged {
 
 #[test]
 fn rows_of_another_device_or_length_are_refused() {
-    let modulus = Modulus::odd(&[u64::MAX; 32]).expect("odd");
+    let modulus = BigModulus::odd(&[u64::MAX; 32]).expect("odd");
     let shared = Arc::new(modulus.clone());
     for isa in Isa::available() {
         let device = Cpu::open(isa.device_name()).expect("available");
@@ -91,7 +91,7 @@ fn rows_of_another_device_or_length_are_refused() {
         // An engine's own rows are another length, or in another form, where the modulus is another.
         for words in [1, 31, 33, 64] {
             let other =
-                device.bigmod(&Modulus::odd(&vec![u64::MAX; words]).expect("odd")).expect("any modulus");
+                device.bigmod(&BigModulus::odd(&vec![u64::MAX; words]).expect("odd")).expect("any modulus");
             refused(&other.place(&Numbers::zeroed(1, words)).expect("zero is below it"));
         }
         if isa != Isa::Portable {

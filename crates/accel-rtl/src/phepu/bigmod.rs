@@ -6,8 +6,8 @@ use std::time::Instant;
 use super::compiler::Body;
 use super::compiler::isa::{Operation, address};
 use blindcore_accel::bigmod::{
-    Bigmod, BigmodCapabilities, BigmodSlot, Exponents, FixedBase, MAX_EXPONENT_BITS, Mac, Method, Modulus,
-    Numbers, Residues, check_exponents,
+    BigModulus, Bigmod, BigmodCapabilities, BigmodSlot, Exponents, FixedBase, MAX_EXPONENT_BITS, Method,
+    MultiExp, Numbers, Residues, check_exponents,
 };
 use blindcore_accel::{Cost, Device, Error, Slots};
 use zeroize::Zeroize;
@@ -69,7 +69,7 @@ impl BigmodSlot for Phepu {
         BigmodCapabilities { bits: MAX_BITS, methods, simulated: true }
     }
 
-    fn prepare(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, Error> {
+    fn prepare(&self, modulus: &BigModulus) -> Result<Arc<dyn Bigmod>, Error> {
         let context = Context::new(&Arc::new(modulus.clone()))?;
         Ok(Arc::new(PhepuBigmod { card: Arc::clone(&self.card), context }))
     }
@@ -255,7 +255,7 @@ pub(super) fn square(output: u8, x: u8, times: u32) -> Vec<Operation> {
 }
 
 impl Bigmod for PhepuBigmod {
-    fn modulus(&self) -> &Arc<Modulus> {
+    fn modulus(&self) -> &Arc<BigModulus> {
         self.context.modulus()
     }
 
@@ -362,10 +362,10 @@ impl Bigmod for PhepuBigmod {
     }
 
     /// Other methods than buckets are bit-serial.
-    fn mac(&self, x: &Residues, mac: &Mac) -> Result<(Residues, Cost), Error> {
+    fn multi_exp(&self, x: &Residues, multi_exp: &MultiExp) -> Result<(Residues, Cost), Error> {
         self.context.rows(x)?;
-        mac.check(x.len())?;
-        self.weigh(x, mac)
+        multi_exp.check(x.len())?;
+        self.multi_exp_all(x, multi_exp)
     }
 }
 

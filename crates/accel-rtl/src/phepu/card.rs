@@ -445,7 +445,7 @@ mod tests {
 
     use super::*;
     use crate::phepu::compiler::isa::{Operation, Word};
-    use blindcore_accel::bigmod::Modulus;
+    use blindcore_accel::bigmod::BigModulus;
 
     const BUILD: Build = Build {
         chips: 2,
@@ -457,7 +457,7 @@ mod tests {
     };
 
     fn context() -> Context {
-        Context::new(&Arc::new(Modulus::odd(&[105]).unwrap())).unwrap()
+        Context::new(&Arc::new(BigModulus::odd(&[105]).unwrap())).unwrap()
     }
 
     /// Two chips, which send outputs 0 and 2, and 1.

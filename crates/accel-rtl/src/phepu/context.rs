@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blindcore_accel::Error;
-use blindcore_accel::bigmod::{Form, HostRows, Modulus, Residues};
+use blindcore_accel::bigmod::{BigModulus, Form, HostRows, Residues};
 use crypto_bigint::modular::{BoxedMontyForm, BoxedMontyParams};
 use crypto_bigint::{BoxedUint, Odd, U256};
 use zeroize::Zeroizing;
@@ -39,7 +39,7 @@ pub(super) type Rows = HostRows<PhepuForm>;
 /// A modulus as a chip is told it: m, R^2 mod m, R mod m and -m^-1 mod 2^256, for R = 2^(256 d).
 #[derive(Clone)]
 pub struct Context {
-    modulus: Arc<Modulus>,
+    modulus: Arc<BigModulus>,
     digits: usize,
     /// 3 d + 1 digits, the least significant 64-bit word first.
     words: Zeroizing<Vec<u64>>,
@@ -50,7 +50,7 @@ impl Context {
     ///
     /// # Errors
     /// The modulus has more than [`MAX_BITS`] bits.
-    pub fn new(modulus: &Arc<Modulus>) -> Result<Self, Error> {
+    pub fn new(modulus: &Arc<BigModulus>) -> Result<Self, Error> {
         let digits = match modulus.bits() {
             0..=1024 => 4,
             1025..=2048 => 8,
@@ -63,7 +63,7 @@ impl Context {
     ///
     /// # Errors
     /// The modulus has more bits than the digits, or digits are another number.
-    pub fn with_digits(modulus: &Arc<Modulus>, digits: usize) -> Result<Self, Error> {
+    pub fn with_digits(modulus: &Arc<BigModulus>, digits: usize) -> Result<Self, Error> {
         let bits = modulus.bits();
         if bits > MAX_BITS {
             let why = format!("it has {bits} bits, where rtl:phepu carries at most {MAX_BITS}");
@@ -88,7 +88,7 @@ impl Context {
 
     /// The modulus.
     #[must_use]
-    pub fn modulus(&self) -> &Arc<Modulus> {
+    pub fn modulus(&self) -> &Arc<BigModulus> {
         &self.modulus
     }
 
@@ -165,8 +165,8 @@ mod tests {
     use super::*;
     use blindcore_accel::bigmod::reference;
 
-    fn modulus(words: &[u64]) -> Arc<Modulus> {
-        Arc::new(Modulus::odd(words).unwrap())
+    fn modulus(words: &[u64]) -> Arc<BigModulus> {
+        Arc::new(BigModulus::odd(words).unwrap())
     }
 
     #[test]

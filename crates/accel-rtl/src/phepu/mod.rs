@@ -1,11 +1,11 @@
 //! PH-EPU, the Paillier processor of 2023, simulated: a device for bigmod, and a card that runs the compiler's streams.
 //!
 //! ```no_run
-//! use blindcore_accel::bigmod::{Modulus, Numbers};
+//! use blindcore_accel::bigmod::{BigModulus, Numbers};
 //! use blindcore_accel_rtl::phepu::Phepu;
 //!
 //! let device = Phepu::open("rtl:phepu")?; // made by `make -C hw libraries`
-//! let bigmod = device.device().bigmod(&Modulus::odd(&[1_000_003])?)?;
+//! let bigmod = device.device().bigmod(&BigModulus::odd(&[1_000_003])?)?;
 //! let x = bigmod.place(&Numbers::from_words(1, [&[2][..], &[3]]))?;
 //! let (squares, cost) = bigmod.square(&x, 1)?;
 //! assert_eq!(bigmod.read(&squares)?.as_words(), [4, 9]);
@@ -18,11 +18,11 @@
 //!   Residues: x R mod m                  Context: m, R^2, R, n' ┘ └──◀── outputs by tag, reports ──┘
 //! ```
 //!
-//! Residues stay in Montgomery's form, which the chips themselves take numbers into and out of. Weighings ([`Mac`]) go
+//! Residues stay in Montgomery's form, which the chips themselves take numbers into and out of. Multi-exponentiations ([`MultiExp`]) go
 //! through the [`compiler`]; products, powers and inverses are batches over all elements. [`Run`] has what each chip and
 //! each element counted, and which failed: one that fails does not hold up the others.
 //!
-//! [`Mac`]: blindcore_accel::bigmod::Mac
+//! [`MultiExp`]: blindcore_accel::bigmod::MultiExp
 
 mod batch;
 mod bigmod;
@@ -30,7 +30,7 @@ mod card;
 pub mod compiler;
 mod context;
 mod library;
-mod mac;
+mod multi_exp;
 mod report;
 
 pub use bigmod::Phepu;

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 
 use blindcore_accel::Error;
-use blindcore_accel::garble::{Labels, Offset, Program, ProgramBuilder, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Labels, Offset, Program, ProgramBuilder};
 
 use super::clocks::Clocks;
 use super::schedule::{Value, Values};
@@ -230,7 +230,7 @@ impl Cut {
             let want = self.boards.to_string();
             return Err(Error::Length { what: "boards", got: boards.len(), want, unit: "boards" });
         }
-        let row = Scheme::InsecureSifo.table_bytes();
+        let row = GarblingScheme::InsecureSifo.table_bytes();
         let want = self.whole.ands() * row;
         if tables.len() != want {
             let (got, want) = (tables.len(), want.to_string());
@@ -263,7 +263,7 @@ impl Cut {
     }
 
     fn each(&self, mut take: impl FnMut(&Piece) -> Result<Clocks, Error>) -> Result<BoardClocks, Error> {
-        let label = Scheme::InsecureSifo.label_bits() as usize / 8;
+        let label = GarblingScheme::InsecureSifo.label_bits() as usize / 8;
         let mut taken = BoardClocks {
             boards: vec![Clocks::default(); self.boards],
             steps: self.steps.len(),

@@ -1,7 +1,7 @@
 //! The half-gates overlay: a gate a clock in each lane, garbling or evaluating.
 //!
 //! ```no_run
-//! use blindcore_accel::garble::{Labels, Offset, ProgramBuilder, Scheme};
+//! use blindcore_accel::garble::{Labels, Offset, ProgramBuilder, GarblingScheme};
 //! use blindcore_accel_rtl::sifo::half_gates::HalfGates;
 //!
 //! let mut program = ProgramBuilder::new(3);
@@ -10,7 +10,7 @@
 //! let chip = HalfGates::open("rtl:sifo-half-gates")?; // made by `make -C hw libraries`
 //! let (mut labels, mut tables) = (Labels::new(3, 1), [0; 32]);
 //! let offset = Offset::new(0xdead_beef);
-//! chip.device().garble(&Scheme::HalfGates { key: [7; 16] })?.garble(&program, &offset, 0, &mut labels, &mut tables)?;
+//! chip.device().garble(&GarblingScheme::HalfGates { key: [7; 16] })?.garble(&program, &offset, 0, &mut labels, &mut tables)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use blindcore_accel::garble::{
-    self, Evaluate, EvaluateSlot, Garble, GarbleCapabilities, GarbleSlot, Labels, Offset, Program, Scheme,
-    SchemeKind,
+    self, Evaluate, EvaluateSlot, Garble, GarbleCapabilities, GarbleSlot, GarblingKind, GarblingScheme,
+    Labels, Offset, Program,
 };
 use blindcore_accel::{Cost, Device, Error, Slots};
 
@@ -145,11 +145,11 @@ impl HalfGates {
     }
 
     fn garbling(&self) -> GarbleCapabilities {
-        let (schemes, lanes) = (vec![SchemeKind::HalfGates], self.chip.build.lanes);
+        let (schemes, lanes) = (vec![GarblingKind::HalfGates], self.chip.build.lanes);
         GarbleCapabilities { schemes, lanes, simulated: true }
     }
 
-    fn prepared(&self, scheme: &Scheme) -> Result<Arc<ChipGarble>, Error> {
+    fn prepared(&self, scheme: &GarblingScheme) -> Result<Arc<ChipGarble>, Error> {
         self.garbling().check(scheme)?;
         Ok(Arc::new(ChipGarble { chip: self.clone(), scheme: *scheme }))
     }
@@ -248,7 +248,7 @@ impl HalfGates {
         labels: &mut Labels,
         mut side: Side<'_>,
     ) -> Result<Report, Error> {
-        let scheme = Scheme::HalfGates { key: *key };
+        let scheme = GarblingScheme::HalfGates { key: *key };
         let length = match &side {
             Side::Garble(_, tables) => tables.len(),
             Side::Evaluate(tables) => tables.len(),
@@ -387,7 +387,7 @@ impl GarbleSlot for HalfGates {
         self.garbling()
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error> {
+    fn prepare(&self, scheme: &GarblingScheme) -> Result<Arc<dyn Garble>, Error> {
         Ok(self.prepared(scheme)?)
     }
 }
@@ -397,14 +397,14 @@ impl EvaluateSlot for HalfGates {
         self.garbling()
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Evaluate>, Error> {
+    fn prepare(&self, scheme: &GarblingScheme) -> Result<Arc<dyn Evaluate>, Error> {
         Ok(self.prepared(scheme)?)
     }
 }
 
 struct ChipGarble {
     chip: HalfGates,
-    scheme: Scheme,
+    scheme: GarblingScheme,
 }
 
 impl ChipGarble {
@@ -415,7 +415,9 @@ impl ChipGarble {
         labels: &mut Labels,
         side: Side<'_>,
     ) -> Result<Cost, Error> {
-        let Scheme::HalfGates { key } = &self.scheme else { unreachable!("it was opened for half gates") };
+        let GarblingScheme::HalfGates { key } = &self.scheme else {
+            unreachable!("it was opened for half gates")
+        };
         let start = Instant::now();
         let instances = labels.instances();
         let clocks = self.chip.passes(key, program, None, first_gate, labels, side)?.clocks;
@@ -425,7 +427,7 @@ impl ChipGarble {
 }
 
 impl Garble for ChipGarble {
-    fn scheme(&self) -> &Scheme {
+    fn scheme(&self) -> &GarblingScheme {
         &self.scheme
     }
 
@@ -442,7 +444,7 @@ impl Garble for ChipGarble {
 }
 
 impl Evaluate for ChipGarble {
-    fn scheme(&self) -> &Scheme {
+    fn scheme(&self) -> &GarblingScheme {
         &self.scheme
     }
 

@@ -1,7 +1,7 @@
 //! Garbling overlays: SIFO's, as it was built in 2019, and [one for half gates](half_gates).
 //!
 //! ```no_run
-//! use blindcore_accel::garble::{Labels, Offset, ProgramBuilder, Scheme};
+//! use blindcore_accel::garble::{Labels, Offset, ProgramBuilder, GarblingScheme};
 //! use blindcore_accel_rtl::sifo::Overlay;
 //!
 //! let mut program = ProgramBuilder::new(3);
@@ -10,7 +10,7 @@
 //! let chip = Overlay::open("rtl:sifo")?; // made by `make -C hw libraries`
 //! let (mut labels, mut tables) = (Labels::new(3, 1), [0; 30]);
 //! let offset = Offset::new(0xdead_beef);
-//! chip.device().garble(&Scheme::InsecureSifo)?.garble(&program, &offset, 0, &mut labels, &mut tables)?;
+//! chip.device().garble(&GarblingScheme::InsecureSifo)?.garble(&program, &offset, 0, &mut labels, &mut tables)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use blindcore_accel::garble::{
-    self, Garble, GarbleCapabilities, GarbleSlot, Labels, Offset, Program, Scheme, SchemeKind,
+    self, Garble, GarbleCapabilities, GarbleSlot, GarblingKind, GarblingScheme, Labels, Offset, Program,
 };
 use blindcore_accel::{Cost, Device, Error, Slots};
 
@@ -271,10 +271,10 @@ fn configuration(offset: &Offset, first_gate: u64) -> impl Iterator<Item = (bool
 impl GarbleSlot for Overlay {
     fn capabilities(&self) -> GarbleCapabilities {
         // The paper's chip garbles; it leaves evaluation to later work (section 3).
-        GarbleCapabilities { schemes: vec![SchemeKind::InsecureSifo], lanes: 1, simulated: true }
+        GarbleCapabilities { schemes: vec![GarblingKind::InsecureSifo], lanes: 1, simulated: true }
     }
 
-    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error> {
+    fn prepare(&self, scheme: &GarblingScheme) -> Result<Arc<dyn Garble>, Error> {
         self.capabilities().check(scheme)?;
         Ok(Arc::new(OverlayGarble { overlay: self.clone() }))
     }
@@ -285,8 +285,8 @@ struct OverlayGarble {
 }
 
 impl Garble for OverlayGarble {
-    fn scheme(&self) -> &Scheme {
-        &Scheme::InsecureSifo
+    fn scheme(&self) -> &GarblingScheme {
+        &GarblingScheme::InsecureSifo
     }
 
     fn garble(
@@ -297,11 +297,11 @@ impl Garble for OverlayGarble {
         labels: &mut Labels,
         tables: &mut [u8],
     ) -> Result<Cost, Error> {
-        garble::check(&Scheme::InsecureSifo, program, first_gate, labels, tables.len())?;
+        garble::check(&GarblingScheme::InsecureSifo, program, first_gate, labels, tables.len())?;
         let start = Instant::now();
         let (instances, ands) = (labels.instances(), program.ands());
         let mut clocks = Clocks::default();
-        let rows = ands * Scheme::InsecureSifo.table_bytes();
+        let rows = ands * GarblingScheme::InsecureSifo.table_bytes();
         for instance in 0..instances {
             let first = first_gate + (instance * ands) as u64;
             let tables = &mut tables[instance * rows..][..rows];

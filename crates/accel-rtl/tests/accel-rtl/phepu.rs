@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use blindcore_accel::Error;
-use blindcore_accel::bigmod::{Bigmod, Exponents, Mac, Method, Modulus, Numbers, Residues, reference};
+use blindcore_accel::bigmod::{
+    BigModulus, Bigmod, Exponents, Method, MultiExp, Numbers, Residues, reference,
+};
 use blindcore_accel::conformance::{Limits, bigmod_within};
 use blindcore_accel_rtl::phepu::compiler::isa::{Operation, Word, address};
 use blindcore_accel_rtl::phepu::compiler::{
@@ -26,7 +28,7 @@ fn open(name: &str, settings: Settings) -> Option<Phepu> {
 }
 
 /// The longest power of three of at most this many bits: everything that 3 does not divide has an inverse.
-fn modulus(bits: u32) -> Arc<Modulus> {
+fn modulus(bits: u32) -> Arc<BigModulus> {
     let mut words = vec![1u64];
     let mut of = 1;
     loop {
@@ -40,7 +42,7 @@ fn modulus(bits: u32) -> Arc<Modulus> {
             })
             .collect();
         next.push(carry as u64);
-        let next = Modulus::odd(&next).expect("odd");
+        let next = BigModulus::odd(&next).expect("odd");
         if next.bits() > bits {
             break;
         }
@@ -48,7 +50,7 @@ fn modulus(bits: u32) -> Arc<Modulus> {
         words = next.value().to_vec();
     }
     assert!(of + 2 > bits, "{of}");
-    Arc::new(Modulus::odd(&words).expect("odd"))
+    Arc::new(BigModulus::odd(&words).expect("odd"))
 }
 
 /// Repeatable numbers that have inverses, whose highest word is zero, so that they lie below a modulus of as many words.
@@ -71,7 +73,7 @@ fn numbers(seed: u64, count: usize, words: usize) -> Numbers {
 
 /// The suite up to 4096 bits, for one of five moduli (of all lengths and kinds), each with every length of batches up to one
 /// more than there are elements, and one of three rounds; the longest, 900, is left out, as are moduli over 4096 bits, which
-/// the device refuses, and four of five weighings of each modulus, others each time.
+/// the device refuses, and four of five multi-exponentiations of each modulus, others each time.
 #[test]
 fn conformance() {
     let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
@@ -97,12 +99,12 @@ fn a_card_gives_the_same() {
     let least = 150 * 3 * 4 * 4;
     assert!((least..2 * least).contains(&cycles), "{cycles}");
     let weights = vec![3, -1, 0, 300, -70_000, 12, 5, 5];
-    let mac = Mac { method: Method::Buckets, ..Mac::matrix(4, weights) };
+    let multi_exp = MultiExp { method: Method::Buckets, ..MultiExp::matrix(4, weights) };
     let of: Vec<Vec<u64>> = a.iter().take(4).map(<[u64]>::to_vec).collect();
     let inverses = bigmod.read(&bigmod.invert(&x.select(0..4)).unwrap().0).unwrap();
     let inverses: Vec<Vec<u64>> = inverses.iter().map(<[u64]>::to_vec).collect();
-    let (got, _) = bigmod.mac(&x, &mac).unwrap();
-    let want = reference::mac(&modulus, &of, &inverses, &mac);
+    let (got, _) = bigmod.multi_exp(&x, &multi_exp).unwrap();
+    let want = reference::multi_exp(&modulus, &of, &inverses, &multi_exp);
     assert!(bigmod.read(&got).unwrap().iter().eq(want.iter().map(Vec::as_slice)));
 }
 
@@ -200,7 +202,7 @@ impl Job {
 fn elements_that_fail_are_named_and_harm_no_others() {
     let Some(device) = open("rtl:phepu", Settings { watchdog: 3000, ..Settings::UNBOUND }) else { return };
     let card: &Card = device.card();
-    let modulus = Arc::new(Modulus::odd(&[3 * 5 * 7]).unwrap());
+    let modulus = Arc::new(BigModulus::odd(&[3 * 5 * 7]).unwrap());
     let context = Context::new(&modulus).unwrap();
     let bigmod = device.device().bigmod(&modulus).unwrap();
     // 2, 11, then a multiple of 7, then one and what is not a residue.
@@ -337,7 +339,7 @@ impl Layer {
         Self { task, weights: weights.collect() }
     }
 
-    fn run(&self, device: &Phepu, modulus: &Arc<Modulus>, inputs: &Residues, dataflow: Dataflow) -> Run {
+    fn run(&self, device: &Phepu, modulus: &Arc<BigModulus>, inputs: &Residues, dataflow: Dataflow) -> Run {
         let context = Context::new(modulus).unwrap();
         let machine = Machine::phepu(device.card().build().chips, 256 * context.digits()).unwrap();
         let programs = Programs::compile(Assignment::search(self.task, machine).unwrap()).unwrap();
@@ -345,7 +347,7 @@ impl Layer {
         device.card().run(&stream, &context, inputs).unwrap().whole().unwrap()
     }
 
-    fn want(&self, modulus: &Modulus, inputs: &Numbers, inverses: &Numbers) -> Vec<Vec<u64>> {
+    fn want(&self, modulus: &BigModulus, inputs: &Numbers, inverses: &Numbers) -> Vec<Vec<u64>> {
         let output = |output| {
             let (at, channel) = self.task.place_of(output);
             (0..self.task.terms()).fold(reference::one(modulus), |product, term| {
@@ -398,18 +400,18 @@ fn a_convolution_is_what_its_definition_says() {
 
 /// What only a negative weight's residue needs is asked of it, and the one that has no inverse is named.
 #[test]
-fn weighings_name_what_has_no_inverse() {
+fn multi_exponentiations_name_what_has_no_inverse() {
     let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
-    let bigmod: Arc<dyn Bigmod> = device.device().bigmod(&Modulus::odd(&[3 * 5 * 7]).unwrap()).unwrap();
+    let bigmod: Arc<dyn Bigmod> = device.device().bigmod(&BigModulus::odd(&[3 * 5 * 7]).unwrap()).unwrap();
     let x = bigmod.place(&Numbers::from_words(1, [&[2][..], &[11], &[14], &[4]])).unwrap();
     for method in [Method::Auto, Method::Buckets] {
-        let mac = |weights: &[i64]| Mac { method, ..Mac::matrix(4, weights.to_vec()) };
+        let multi_exp = |weights: &[i64]| MultiExp { method, ..MultiExp::matrix(4, weights.to_vec()) };
         // 14 has none; it may be weighed by what is positive, however large.
-        let (got, _) = bigmod.mac(&x, &mac(&[0, -1, 200, 0])).unwrap();
+        let (got, _) = bigmod.multi_exp(&x, &multi_exp(&[0, -1, 200, 0])).unwrap();
         let inverse_of_11 = 86;
-        let power = reference::power(&Modulus::odd(&[105]).unwrap(), &[14], &[200])[0];
+        let power = reference::power(&BigModulus::odd(&[105]).unwrap(), &[14], &[200])[0];
         assert_eq!(bigmod.read(&got).unwrap().as_words(), [inverse_of_11 * power % 105]);
-        let error = bigmod.mac(&x, &mac(&[1, -1, 3, 0, 5, 0, -300, 1])).err();
+        let error = bigmod.multi_exp(&x, &multi_exp(&[1, -1, 3, 0, 5, 0, -300, 1])).err();
         assert_eq!(error, Some(Error::NotInvertible { position: 2, count: 4 }));
     }
 }

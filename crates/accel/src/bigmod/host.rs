@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroize;
 
-use super::modulus::Modulus;
+use super::modulus::BigModulus;
 use super::residues::{ResidueRows, Residues};
 use crate::{Error, Line};
 
@@ -52,7 +52,7 @@ impl<F: Form> HostRows<F> {
     /// # Errors
     /// [`Error::Residues`]: they are residues of another modulus, device or form. [`Error::Length`]: their rows have
     /// another length.
-    pub fn of<'a>(residues: &'a Residues, modulus: &Arc<Modulus>, form: &F) -> Result<&'a Self, Error> {
+    pub fn of<'a>(residues: &'a Residues, modulus: &Arc<BigModulus>, form: &F) -> Result<&'a Self, Error> {
         let rows: &Self = residues.rows(modulus, form.name())?;
         rows.check(form)?;
         Ok(rows)
@@ -199,8 +199,8 @@ mod tests {
         }
     }
 
-    fn modulus(n: u64) -> Arc<Modulus> {
-        Arc::new(Modulus::odd(&[n]).unwrap())
+    fn modulus(n: u64) -> Arc<BigModulus> {
+        Arc::new(BigModulus::odd(&[n]).unwrap())
     }
 
     fn numbered(form: Mine, count: u64) -> HostRows<Mine> {

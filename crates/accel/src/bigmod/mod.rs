@@ -5,13 +5,13 @@
 //!                                           once             in the device's own form, batch by batch
 //! ```
 //!
-//! A modulus that is a square, as Paillier's n^2 and its p^2 are, is said to be one ([`Modulus::square_of`]): then
+//! A modulus that is a square, as Paillier's n^2 and its p^2 are, is said to be one ([`BigModulus::square_of`]): then
 //! a device may keep a residue as x0 + x1 n and work on halves, which takes 5/8 of the multiplications of a
 //! product and 7/12 of those of a square. The residues that come out are the same.
 //!
 //! What numbers are is the caller's affair; a modulus, numbers and residues may all be secret and are wiped.
 //! [`Bigmod::power`] and [`FixedBase::power`] take time and touch memory by the sizes of their operands alone;
-//! [`Bigmod::invert`] and [`Bigmod::mac`] are for numbers and weights that the computing party may see.
+//! [`Bigmod::invert`] and [`Bigmod::multi_exp`] are for numbers and weights that the computing party may see.
 
 mod exponents;
 mod host;
@@ -25,8 +25,8 @@ use std::sync::Arc;
 
 pub use exponents::{Exponents, MAX_EXPONENT_BITS, check_exponents};
 pub use host::{Form, HostRows};
-pub use modulus::{MAX_BITS, Modulus};
-pub use multi_exp::{MAX_WEIGHT, Mac, Method};
+pub use modulus::{BigModulus, MAX_BITS};
+pub use multi_exp::{MAX_WEIGHT, Method, MultiExp};
 pub use numbers::Numbers;
 pub use residues::{ResidueRows, Residues};
 
@@ -37,7 +37,7 @@ use crate::{Cost, Error};
 pub struct BigmodCapabilities {
     /// The longest modulus, in bits; at most [`MAX_BITS`].
     pub bits: u32,
-    /// The ways of a [`Mac`] that it tells apart; asked for another, it takes one of these. The results are the same.
+    /// The ways of a [`MultiExp`] that it tells apart; asked for another, it takes one of these. The results are the same.
     pub methods: Vec<Method>,
     /// Whether it is simulated, so that its speed says nothing about this machine.
     pub simulated: bool,
@@ -52,7 +52,7 @@ pub trait BigmodSlot: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Modulus`] says which limit it breaks.
-    fn check(&self, modulus: &Modulus) -> Result<(), Error> {
+    fn check(&self, modulus: &BigModulus) -> Result<(), Error> {
         let limit = self.capabilities().bits;
         if modulus.bits() > limit {
             let why = format!("it has {} bits, where this device carries at most {limit}", modulus.bits());
@@ -65,21 +65,21 @@ pub trait BigmodSlot: Send + Sync {
     ///
     /// # Errors
     /// As [`BigmodSlot::check`].
-    fn prepare(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, Error>;
+    fn prepare(&self, modulus: &BigModulus) -> Result<Arc<dyn Bigmod>, Error>;
 }
 
 /// The bigmod operation for one modulus on one device.
 pub trait Bigmod: Send + Sync {
     /// The modulus.
-    fn modulus(&self) -> &Arc<Modulus>;
+    fn modulus(&self) -> &Arc<BigModulus>;
 
     /// Takes numbers below the modulus into the device's form.
     ///
     /// # Errors
-    /// A number is not below the modulus, or numbers have another length than [`Modulus::words`].
+    /// A number is not below the modulus, or numbers have another length than [`BigModulus::words`].
     fn place(&self, numbers: &Numbers) -> Result<Residues, Error>;
 
-    /// Gives residues back as numbers below the modulus, of [`Modulus::words`] words.
+    /// Gives residues back as numbers below the modulus, of [`BigModulus::words`] words.
     ///
     /// # Errors
     /// The residues are not this modulus's or not this device's, here as in every operation below.
@@ -115,11 +115,11 @@ pub trait Bigmod: Send + Sync {
     /// As [`Bigmod::read`]; or one shares a factor with the modulus, which is named by its position.
     fn invert(&self, x: &Residues) -> Result<(Residues, Cost), Error>;
 
-    /// Weighs residues; see [`Mac`]. Its time shows weights.
+    /// Products of residues' powers; see [`MultiExp`]. Its time shows weights.
     ///
     /// # Errors
-    /// As [`Bigmod::invert`]; or as [`Mac::check`].
-    fn mac(&self, x: &Residues, mac: &Mac) -> Result<(Residues, Cost), Error>;
+    /// As [`Bigmod::invert`]; or as [`MultiExp::check`].
+    fn multi_exp(&self, x: &Residues, multi_exp: &MultiExp) -> Result<(Residues, Cost), Error>;
 }
 
 /// Powers of one base, prepared by [`Bigmod::fixed_base`].

@@ -10,13 +10,13 @@ pub const MAX_BITS: u32 = 8192;
 
 /// What residues are taken modulo: an odd number above one, or the square of one.
 #[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
-pub struct Modulus {
+pub struct BigModulus {
     root: Vec<u64>,
     value: Vec<u64>,
     square: bool,
 }
 
-impl Modulus {
+impl BigModulus {
     /// An odd number above one, of at most [`MAX_BITS`] bits.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Modulus {
         &self.root
     }
 
-    /// Whether it was made by [`Modulus::square_of`].
+    /// Whether it was made by [`BigModulus::square_of`].
     #[must_use]
     pub fn is_square(&self) -> bool {
         self.square

@@ -2,15 +2,15 @@
 
 use crate::Error;
 
-/// The largest weight of a [`Mac`], as a magnitude.
+/// The largest weight of a [`MultiExp`], as a magnitude.
 pub const MAX_WEIGHT: i64 = 1 << 40;
 
-/// A weighing: `out[p, m] = product over k of x[index[p, k]] ^ weight[m, k]`, Paillier's dot product.
+/// A multi-exponentiation: `out[p, m] = product over k of x[index[p, k]] ^ weight[m, k]`, Paillier's dot product.
 ///
-/// `positions` P by `terms` K indices into the residues, [`Mac::ABSENT`] for a term that is not there (the padding
+/// `positions` P by `terms` K indices into the residues, [`MultiExp::ABSENT`] for a term that is not there (the padding
 /// of a convolution); `outputs` M by K signed weights. Results are ordered by position, then by output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mac {
+pub struct MultiExp {
     /// K, at least 1.
     pub terms: usize,
     /// P x K indices.
@@ -21,7 +21,7 @@ pub struct Mac {
     pub method: Method,
 }
 
-impl Mac {
+impl MultiExp {
     /// The index of a term that is not there.
     pub const ABSENT: u32 = u32::MAX;
 
@@ -48,7 +48,7 @@ impl Mac {
     /// # Errors
     /// They are not; the first that is out of range is named.
     pub fn check(&self, count: usize) -> Result<(), Error> {
-        let refuse = |why: String| Err(Error::Mac { why });
+        let refuse = |why: String| Err(Error::MultiExp { why });
         if self.terms == 0 {
             return refuse("it has no terms".into());
         }
@@ -86,7 +86,7 @@ impl Mac {
     }
 }
 
-/// How a [`Mac`] is worked out.
+/// How a [`MultiExp`] is worked out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {

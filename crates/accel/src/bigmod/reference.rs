@@ -2,14 +2,14 @@
 
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero};
 
-use super::modulus::{Modulus, bits, trim};
-use super::multi_exp::Mac;
+use super::modulus::{BigModulus, bits, trim};
+use super::multi_exp::MultiExp;
 
-fn modulus(m: &Modulus) -> NonZero<BoxedUint> {
+fn modulus(m: &BigModulus) -> NonZero<BoxedUint> {
     NonZero::new(BoxedUint::from_words(m.value().iter().copied())).expect("a modulus is above one")
 }
 
-fn words(x: &BoxedUint, m: &Modulus) -> Vec<u64> {
+fn words(x: &BoxedUint, m: &BigModulus) -> Vec<u64> {
     let mut words = x.as_words().to_vec();
     words.resize(m.words(), 0);
     words
@@ -17,7 +17,7 @@ fn words(x: &BoxedUint, m: &Modulus) -> Vec<u64> {
 
 /// `x * y mod m`.
 #[must_use]
-pub fn multiply(m: &Modulus, x: &[u64], y: &[u64]) -> Vec<u64> {
+pub fn multiply(m: &BigModulus, x: &[u64], y: &[u64]) -> Vec<u64> {
     let x = BoxedUint::from_words(x.iter().copied());
     let y = BoxedUint::from_words(y.iter().copied());
     words(&x.concatenating_mul(&y).rem(&modulus(m)), m)
@@ -25,7 +25,7 @@ pub fn multiply(m: &Modulus, x: &[u64], y: &[u64]) -> Vec<u64> {
 
 /// `x ^ e mod m`, bit by bit.
 #[must_use]
-pub fn power(m: &Modulus, x: &[u64], e: &[u64]) -> Vec<u64> {
+pub fn power(m: &BigModulus, x: &[u64], e: &[u64]) -> Vec<u64> {
     let mut out = one(m);
     for bit in (0..bits(&trim(e))).rev() {
         out = multiply(m, &out, &out);
@@ -38,21 +38,26 @@ pub fn power(m: &Modulus, x: &[u64], e: &[u64]) -> Vec<u64> {
 
 /// One.
 #[must_use]
-pub fn one(m: &Modulus) -> Vec<u64> {
+pub fn one(m: &BigModulus) -> Vec<u64> {
     let mut out = vec![0; m.words()];
     out[0] = 1;
     out
 }
 
-/// A weighing of `x` with inverses `inverse`, term by term.
+/// A multi-exponentiation of `x` with inverses `inverse`, term by term.
 #[must_use]
-pub fn mac(m: &Modulus, x: &[Vec<u64>], inverse: &[Vec<u64>], mac: &Mac) -> Vec<Vec<u64>> {
+pub fn multi_exp(
+    m: &BigModulus,
+    x: &[Vec<u64>],
+    inverse: &[Vec<u64>],
+    multi_exp: &MultiExp,
+) -> Vec<Vec<u64>> {
     let mut out = Vec::new();
-    for indices in mac.indices.chunks(mac.terms) {
-        for weights in mac.weights.chunks(mac.terms) {
+    for indices in multi_exp.indices.chunks(multi_exp.terms) {
+        for weights in multi_exp.weights.chunks(multi_exp.terms) {
             let mut product = one(m);
             for (index, weight) in indices.iter().zip(weights) {
-                if *index != Mac::ABSENT {
+                if *index != MultiExp::ABSENT {
                     let base = if *weight < 0 { &inverse[*index as usize] } else { &x[*index as usize] };
                     product = multiply(m, &product, &power(m, base, &[weight.unsigned_abs()]));
                 }

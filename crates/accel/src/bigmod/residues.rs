@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::modulus::Modulus;
+use super::modulus::BigModulus;
 use crate::Error;
 
 /// Rows of residues in one device's own memory and form: what [`Residues`] are to the device that made them.
@@ -44,7 +44,7 @@ pub trait ResidueRows: Any + Send + Sync {
 /// Rows can be chosen, joined and cut by anybody; what is in them only the device knows that made them, for only it can
 /// name the type of its rows ([`Residues::rows`]).
 pub struct Residues {
-    modulus: Arc<Modulus>,
+    modulus: Arc<BigModulus>,
     rows: Box<dyn ResidueRows>,
 }
 
@@ -57,7 +57,7 @@ impl Clone for Residues {
 impl Residues {
     /// A device's rows, for its callers. A type that only the device can make keeps others from forging them.
     #[must_use]
-    pub fn new(modulus: &Arc<Modulus>, rows: impl ResidueRows) -> Self {
+    pub fn new(modulus: &Arc<BigModulus>, rows: impl ResidueRows) -> Self {
         Self { modulus: Arc::clone(modulus), rows: Box::new(rows) }
     }
 
@@ -96,13 +96,13 @@ impl Residues {
     ///
     /// # Errors
     /// [`Error::Residues`]: these are residues of another modulus or device.
-    pub fn rows<R: ResidueRows>(&self, modulus: &Arc<Modulus>, want: &str) -> Result<&R, Error> {
+    pub fn rows<R: ResidueRows>(&self, modulus: &Arc<BigModulus>, want: &str) -> Result<&R, Error> {
         self.check_modulus(modulus, want)?;
         let rows: &dyn Any = &*self.rows;
         rows.downcast_ref().ok_or_else(|| self.refused(want, true))
     }
 
-    fn check_modulus(&self, modulus: &Arc<Modulus>, want: &str) -> Result<(), Error> {
+    fn check_modulus(&self, modulus: &Arc<BigModulus>, want: &str) -> Result<(), Error> {
         let same = Arc::ptr_eq(&self.modulus, modulus) || self.modulus == *modulus;
         if same { Ok(()) } else { Err(self.refused(want, false)) }
     }

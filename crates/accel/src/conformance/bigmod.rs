@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Random;
 use crate::bigmod::{
-    Bigmod, Exponents, Form, HostRows, MAX_BITS, Mac, Method, Modulus, Numbers, Residues, reference,
+    BigModulus, Bigmod, Exponents, Form, HostRows, MAX_BITS, Method, MultiExp, Numbers, Residues, reference,
 };
 use crate::{Device, Error};
 
@@ -13,7 +13,7 @@ use crate::{Device, Error};
 pub struct Limits {
     /// The longest batch; at least 13.
     pub batch: usize,
-    /// One of this many moduli, and of this many weighings modulo each; at least 1.
+    /// One of this many moduli, and of this many multi-exponentiations modulo each; at least 1.
     pub share: usize,
 }
 
@@ -33,7 +33,7 @@ pub fn bigmod(device: &Device) -> usize {
 }
 
 /// The same within limits: longer batches are left out;
-/// of the others, and of the weighings modulo each, one of every `share` is taken, those of the next modulus being others.
+/// of the others, and of the multi-exponentiations modulo each, one of every `share` is taken, those of the next modulus being others.
 ///
 /// # Panics
 /// As [`bigmod`].
@@ -59,7 +59,7 @@ pub fn bigmod_within(device: &Device, limits: Limits) -> usize {
         cases += case.products(&mut random);
         cases += case.powers(&mut random);
         cases += case.inverses(&mut random);
-        cases += case.weighings(&mut random);
+        cases += case.multi_exps(&mut random);
         case.refusals();
     }
     shapes(device, &mut random);
@@ -68,7 +68,7 @@ pub fn bigmod_within(device: &Device, limits: Limits) -> usize {
 
 /// Edge and random moduli: tiny, all ones, one above and below the limits of limbs of 27, 52 and 64 bits, the sizes of
 /// keys, one past them, and the longest.
-fn moduli(random: &mut Random) -> Vec<Modulus> {
+fn moduli(random: &mut Random) -> Vec<BigModulus> {
     let mut roots: Vec<Vec<u64>> = vec![vec![3], vec![5], vec![9], vec![u64::MAX], vec![1, 1]];
     for bits in [27, 52, 54, 104, 108, 128, 256, 1024, 1040, 2048, 2080] {
         roots.push(add(&power_of_two(bits), 1));
@@ -77,11 +77,11 @@ fn moduli(random: &mut Random) -> Vec<Modulus> {
     for bits in [40, 100, 512, 1000, 1024, 1025, 1536, 2047, 2048, 3072, 4096] {
         roots.push(odd(bits, random));
     }
-    let mut moduli: Vec<Modulus> = roots.iter().map(|r| Modulus::odd(r).expect("odd")).collect();
-    moduli.extend(roots.iter().map(|r| Modulus::square_of(r).expect("odd")));
+    let mut moduli: Vec<BigModulus> = roots.iter().map(|r| BigModulus::odd(r).expect("odd")).collect();
+    moduli.extend(roots.iter().map(|r| BigModulus::square_of(r).expect("odd")));
     for bits in [4160, 6144, 8192] {
-        moduli.push(Modulus::odd(&odd(bits, random)).expect("odd"));
-        moduli.push(Modulus::odd(&ones(bits)).expect("odd"));
+        moduli.push(BigModulus::odd(&odd(bits, random)).expect("odd"));
+        moduli.push(BigModulus::odd(&ones(bits)).expect("odd"));
     }
     moduli
 }
@@ -115,7 +115,7 @@ fn odd(bits: usize, random: &mut Random) -> Vec<u64> {
 }
 
 struct Case {
-    modulus: Modulus,
+    modulus: BigModulus,
     bigmod: Arc<dyn Bigmod>,
     limits: Limits,
     number: usize,
@@ -298,7 +298,7 @@ impl Case {
         cases
     }
 
-    fn weighings(&self, random: &mut Random) -> usize {
+    fn multi_exps(&self, random: &mut Random) -> usize {
         let mut cases = 0;
         let (x, inverses) = self.invertible(11, random);
         let placed = self.place(&x);
@@ -317,25 +317,27 @@ impl Case {
                     (_, 2) => 0,
                     _ => random.below(2 * limit as usize) as i64 - limit,
                 };
-                let mut mac = Mac {
+                let mut multi_exp = MultiExp {
                     terms,
                     indices: (0..positions * terms)
-                        .map(|_| if random.below(7) == 0 { Mac::ABSENT } else { random.below(11) as u32 })
+                        .map(
+                            |_| if random.below(7) == 0 { MultiExp::ABSENT } else { random.below(11) as u32 },
+                        )
                         .collect(),
                     weights: (0..outputs * terms).map(|_| weight(random)).collect(),
                     method: Method::Auto,
                 };
                 if kind == 0 {
-                    mac.weights.iter_mut().for_each(|w| *w = w.abs()); // none negative
+                    multi_exp.weights.iter_mut().for_each(|w| *w = w.abs()); // none negative
                 }
                 if kind == 6 {
-                    mac.weights.fill(0);
+                    multi_exp.weights.fill(0);
                 }
-                let want = reference::mac(&self.modulus, &x, &inverses, &mac);
+                let want = reference::multi_exp(&self.modulus, &x, &inverses, &multi_exp);
                 for method in [Method::Auto, Method::BitSerial, Method::Buckets, Method::Tables] {
-                    let mac = Mac { method, ..mac.clone() };
-                    let (got, _) = self.bigmod.mac(&placed, &mac).expect("in range");
-                    cases += self.same(&format!("{mac:?}"), &got, &want);
+                    let multi_exp = MultiExp { method, ..multi_exp.clone() };
+                    let (got, _) = self.bigmod.multi_exp(&placed, &multi_exp).expect("in range");
+                    cases += self.same(&format!("{multi_exp:?}"), &got, &want);
                 }
             }
         }
@@ -355,10 +357,15 @@ impl Case {
             ("exponents", self.bigmod.power(&one, &Exponents::Each(&Numbers::zeroed(2, 1), 3)).err()),
             ("exponent's length", self.bigmod.power(&one, &Exponents::Shared(&[8], 1 << 20)).err()),
             ("base", self.bigmod.fixed_base(&one.select([0, 0]), 9).err()),
-            ("index", self.bigmod.mac(&one, &Mac::matrix(2, vec![1, 1])).err()),
-            ("rows", self.bigmod.mac(&one, &Mac { weights: vec![1; 3], ..Mac::matrix(2, vec![]) }).err()),
-            ("terms", self.bigmod.mac(&one, &Mac::matrix(0, vec![])).err()),
-            ("weight", self.bigmod.mac(&one, &Mac::matrix(1, vec![i64::MIN])).err()),
+            ("index", self.bigmod.multi_exp(&one, &MultiExp::matrix(2, vec![1, 1])).err()),
+            (
+                "rows",
+                self.bigmod
+                    .multi_exp(&one, &MultiExp { weights: vec![1; 3], ..MultiExp::matrix(2, vec![]) })
+                    .err(),
+            ),
+            ("terms", self.bigmod.multi_exp(&one, &MultiExp::matrix(0, vec![])).err()),
+            ("weight", self.bigmod.multi_exp(&one, &MultiExp::matrix(1, vec![i64::MIN])).err()),
         ] {
             assert!(error.is_some(), "{what} out of range was taken, {}", self.name());
         }
@@ -368,10 +375,10 @@ impl Case {
 /// Moduli that are refused, and residues that belong elsewhere.
 fn shapes(device: &Device, random: &mut Random) {
     for words in [vec![], vec![0], vec![1], vec![1, 0], vec![4], odd(8193, random)] {
-        assert!(matches!(Modulus::odd(&words), Err(Error::Modulus { .. })), "{words:?}");
+        assert!(matches!(BigModulus::odd(&words), Err(Error::Modulus { .. })), "{words:?}");
     }
-    assert!(matches!(Modulus::square_of(&odd(4097, random)), Err(Error::Modulus { .. })));
-    let open = |n: u64| device.bigmod(&Modulus::odd(&[n]).expect("odd")).expect("in range");
+    assert!(matches!(BigModulus::square_of(&odd(4097, random)), Err(Error::Modulus { .. })));
+    let open = |n: u64| device.bigmod(&BigModulus::odd(&[n]).expect("odd")).expect("in range");
     let (seven, nine) = (open(7), open(9));
     let of_seven = seven.place(&Numbers::zeroed(1, 1)).expect("zero");
     let error = nine.square(&of_seven, 1).err();

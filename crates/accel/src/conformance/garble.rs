@@ -2,7 +2,7 @@
 
 use super::Random;
 use crate::garble::reference::{self, Side};
-use crate::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
+use crate::garble::{GarblingScheme, Label, Labels, Offset, Program, ProgramBuilder};
 use crate::{Device, Error, Operation};
 
 /// Random programs of every shape, on one instance and on many, under every scheme that the device has: tables and
@@ -15,7 +15,11 @@ use crate::{Device, Error, Operation};
 pub fn garble(device: &Device) -> [usize; 3] {
     let mut random = Random(0x61_7262_6c65);
     let key = std::array::from_fn(|i| (random.next() >> (i % 8)) as u8);
-    let schemes = [Scheme::HalfGates { key }, Scheme::ThreeHalves { key }, Scheme::InsecureSifo];
+    let schemes = [
+        GarblingScheme::HalfGates { key },
+        GarblingScheme::ThreeHalves { key },
+        GarblingScheme::InsecureSifo,
+    ];
     let gates = schemes.map(|scheme| {
         let mut gates = 0;
         if !slots_tell_the_truth(device, &scheme) {
@@ -41,7 +45,7 @@ pub fn garble(device: &Device) -> [usize; 3] {
 }
 
 /// Whether a device garbles or evaluates under a scheme, by what its slots say; it is asked, and must do so.
-fn slots_tell_the_truth(device: &Device, scheme: &Scheme) -> bool {
+fn slots_tell_the_truth(device: &Device, scheme: &GarblingScheme) -> bool {
     let slots = device.slots();
     let garble = slots.garble.as_ref().map(|slot| slot.capabilities());
     let evaluate = slots.evaluate.as_ref().map(|slot| slot.capabilities());
@@ -119,7 +123,7 @@ fn random_program(
 
 fn compare(
     device: &Device,
-    scheme: &Scheme,
+    scheme: &GarblingScheme,
     program: &Program,
     instances: usize,
     random: &mut Random,
@@ -206,7 +210,7 @@ fn compare(
     program.ands() * instances
 }
 
-fn refusals(device: &Device, scheme: &Scheme, random: &mut Random) {
+fn refusals(device: &Device, scheme: &GarblingScheme, random: &mut Random) {
     let program = random_program(random, 1, 4, 9, 9);
     let offset = Offset::new(1);
     let mut tables = vec![0u8; program.ands() * scheme.table_bytes()];

@@ -15,9 +15,9 @@
 //!
 //! | scheme | bytes a gate | source |
 //! |---|---|---|
-//! | [`Scheme::HalfGates`] | 32 | Zahur, Rosulek and Evans 2015, figure 2; hash: TMMO of Guo, Katz, Wang and Yu 2020 |
-//! | [`Scheme::ThreeHalves`] | 25 | Rosulek and Roy 2021; the same hash |
-//! | [`Scheme::InsecureSifo`] | 30 | SIFO 2019, section 3.1.1: SHA-1, 80 bits, three rows; for comparison |
+//! | [`GarblingScheme::HalfGates`] | 32 | Zahur, Rosulek and Evans 2015, figure 2; hash: TMMO of Guo, Katz, Wang and Yu 2020 |
+//! | [`GarblingScheme::ThreeHalves`] | 25 | Rosulek and Roy 2021; the same hash |
+//! | [`GarblingScheme::InsecureSifo`] | 30 | SIFO 2019, section 3.1.1: SHA-1, 80 bits, three rows; for comparison |
 //!
 //! The hash of a label `x` under the tweak `t` is `pi(pi(x) ^ t) ^ pi(x)`, with `pi` AES-128 under a public key that
 //! a session chooses: tweakable circular correlation robust if `pi` is an ideal permutation (Guo et al., section 7.4 of
@@ -39,7 +39,7 @@ use crate::{Cost, Error};
 
 /// Which way to garble, with what is public about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
+pub enum GarblingScheme {
     /// Two 128-bit ciphertexts a gate; the default.
     HalfGates {
         /// The public key of the permutation.
@@ -57,21 +57,21 @@ pub enum Scheme {
 
 /// A scheme without its key: what a device is asked whether it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SchemeKind {
-    /// [`Scheme::HalfGates`].
+pub enum GarblingKind {
+    /// [`GarblingScheme::HalfGates`].
     HalfGates,
-    /// [`Scheme::ThreeHalves`].
+    /// [`GarblingScheme::ThreeHalves`].
     ThreeHalves,
-    /// [`Scheme::InsecureSifo`].
+    /// [`GarblingScheme::InsecureSifo`].
     InsecureSifo,
 }
 
-impl SchemeKind {
+impl GarblingKind {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::HalfGates, Self::ThreeHalves, Self::InsecureSifo];
 }
 
-impl std::fmt::Display for SchemeKind {
+impl std::fmt::Display for GarblingKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::HalfGates => "half gates",
@@ -81,14 +81,14 @@ impl std::fmt::Display for SchemeKind {
     }
 }
 
-impl Scheme {
+impl GarblingScheme {
     /// Its kind.
     #[must_use]
-    pub fn kind(&self) -> SchemeKind {
+    pub fn kind(&self) -> GarblingKind {
         match self {
-            Scheme::HalfGates { .. } => SchemeKind::HalfGates,
-            Scheme::ThreeHalves { .. } => SchemeKind::ThreeHalves,
-            Scheme::InsecureSifo => SchemeKind::InsecureSifo,
+            GarblingScheme::HalfGates { .. } => GarblingKind::HalfGates,
+            GarblingScheme::ThreeHalves { .. } => GarblingKind::ThreeHalves,
+            GarblingScheme::InsecureSifo => GarblingKind::InsecureSifo,
         }
     }
 
@@ -96,9 +96,9 @@ impl Scheme {
     #[must_use]
     pub fn table_bytes(&self) -> usize {
         match self {
-            Scheme::HalfGates { .. } => 32,
-            Scheme::ThreeHalves { .. } => three_halves::ROW,
-            Scheme::InsecureSifo => 30,
+            GarblingScheme::HalfGates { .. } => 32,
+            GarblingScheme::ThreeHalves { .. } => three_halves::ROW,
+            GarblingScheme::InsecureSifo => 30,
         }
     }
 
@@ -106,8 +106,8 @@ impl Scheme {
     #[must_use]
     pub fn label_bits(&self) -> u32 {
         match self {
-            Scheme::HalfGates { .. } | Scheme::ThreeHalves { .. } => 128,
-            Scheme::InsecureSifo => 80,
+            GarblingScheme::HalfGates { .. } | GarblingScheme::ThreeHalves { .. } => 128,
+            GarblingScheme::InsecureSifo => 80,
         }
     }
 }
@@ -116,7 +116,7 @@ impl Scheme {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GarbleCapabilities {
     /// The schemes that it has.
-    pub schemes: Vec<SchemeKind>,
+    pub schemes: Vec<GarblingKind>,
     /// Instances of a program that it works on side by side at no more cost than one.
     pub lanes: usize,
     /// Whether it is simulated, so that its speed says nothing about this machine.
@@ -128,11 +128,11 @@ impl GarbleCapabilities {
     ///
     /// # Errors
     /// [`Error::GarblingScheme`] names those that are.
-    pub fn check(&self, scheme: &Scheme) -> Result<(), Error> {
+    pub fn check(&self, scheme: &GarblingScheme) -> Result<(), Error> {
         if self.schemes.contains(&scheme.kind()) {
             return Ok(());
         }
-        let has = self.schemes.iter().map(SchemeKind::to_string).collect::<Vec<_>>().join(", ");
+        let has = self.schemes.iter().map(GarblingKind::to_string).collect::<Vec<_>>().join(", ");
         Err(Error::GarblingScheme { scheme: scheme.kind(), has })
     }
 }
@@ -146,7 +146,7 @@ pub trait GarbleSlot: Send + Sync {
     ///
     /// # Errors
     /// As [`GarbleCapabilities::check`], and no other scheme.
-    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Garble>, Error>;
+    fn prepare(&self, scheme: &GarblingScheme) -> Result<Arc<dyn Garble>, Error>;
 }
 
 /// The evaluate slot of a device. A device may have it without the other: a chip may garble and leave evaluation to the
@@ -159,17 +159,17 @@ pub trait EvaluateSlot: Send + Sync {
     ///
     /// # Errors
     /// As [`GarbleCapabilities::check`], and no other scheme.
-    fn prepare(&self, scheme: &Scheme) -> Result<Arc<dyn Evaluate>, Error>;
+    fn prepare(&self, scheme: &GarblingScheme) -> Result<Arc<dyn Evaluate>, Error>;
 }
 
 /// Garbling under one scheme on one device.
 pub trait Garble: Send + Sync {
     /// Its scheme.
-    fn scheme(&self) -> &Scheme;
+    fn scheme(&self) -> &GarblingScheme;
 
     /// Garbles `program`: slots hold labels of the value 0; the others are those XOR the offset.
     ///
-    /// `first_gate` is the number of the first AND gate. `tables` has [`Scheme::table_bytes`] for each AND of each
+    /// `first_gate` is the number of the first AND gate. `tables` has [`GarblingScheme::table_bytes`] for each AND of each
     /// instance: instance by instance, in the program's order.
     ///
     /// # Errors
@@ -187,7 +187,7 @@ pub trait Garble: Send + Sync {
 /// Evaluation under one scheme on one device.
 pub trait Evaluate: Send + Sync {
     /// Its scheme.
-    fn scheme(&self) -> &Scheme;
+    fn scheme(&self) -> &GarblingScheme;
 
     /// Evaluates `program`: slots hold the labels of values that nobody here knows.
     ///
@@ -207,7 +207,7 @@ pub trait Evaluate: Send + Sync {
 /// # Errors
 /// Which does not.
 pub fn check(
-    scheme: &Scheme,
+    scheme: &GarblingScheme,
     program: &Program,
     first_gate: u64,
     labels: &Labels,

@@ -6,7 +6,7 @@ use sha1::{Digest, Sha1};
 
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{Label, Labels, Offset, Program, Scheme, Step, three_halves};
+use super::{GarblingScheme, Label, Labels, Offset, Program, Step, three_halves};
 
 /// The garbler's part or the evaluator's, with the tables that it writes or reads.
 pub enum Side<'a> {
@@ -17,7 +17,13 @@ pub enum Side<'a> {
 }
 
 /// Garbles or evaluates a program by the book. The lengths are as [`check`](super::check) wants them.
-pub fn run(scheme: &Scheme, program: &Program, first_gate: u64, labels: &mut Labels, mut side: Side<'_>) {
+pub fn run(
+    scheme: &GarblingScheme,
+    program: &Program,
+    first_gate: u64,
+    labels: &mut Labels,
+    mut side: Side<'_>,
+) {
     let row = scheme.table_bytes();
     let (instances, stride) = (labels.instances(), labels.stride());
     for (group, labels) in labels.groups_mut().enumerate() {
@@ -33,22 +39,24 @@ pub fn run(scheme: &Scheme, program: &Program, first_gate: u64, labels: &mut Lab
                 let pairs = ands.iter().map(|s| (labels[at(s.a)], labels[at(s.b)])).collect();
                 let pairs: Zeroizing<Vec<(Label, Label)>> = Zeroizing::new(pairs);
                 let outs = match (&mut side, scheme) {
-                    (Side::Garble(offset, all), Scheme::HalfGates { key }) => {
+                    (Side::Garble(offset, all), GarblingScheme::HalfGates { key }) => {
                         layer.garble_halves(key, offset.label(), &pairs, &mut all[tables])
                     }
-                    (Side::Evaluate(all), Scheme::HalfGates { key }) => {
+                    (Side::Evaluate(all), GarblingScheme::HalfGates { key }) => {
                         layer.evaluate_halves(key, &pairs, &all[tables])
                     }
-                    (Side::Garble(offset, all), Scheme::ThreeHalves { key }) => {
+                    (Side::Garble(offset, all), GarblingScheme::ThreeHalves { key }) => {
                         three_halves::garble(key, offset.label(), layer.first, &pairs, &mut all[tables])
                     }
-                    (Side::Evaluate(all), Scheme::ThreeHalves { key }) => {
+                    (Side::Evaluate(all), GarblingScheme::ThreeHalves { key }) => {
                         three_halves::evaluate(key, layer.first, &pairs, &all[tables])
                     }
-                    (Side::Garble(offset, all), Scheme::InsecureSifo) => {
+                    (Side::Garble(offset, all), GarblingScheme::InsecureSifo) => {
                         layer.garble_sifo(offset.label(), &pairs, &mut all[tables])
                     }
-                    (Side::Evaluate(all), Scheme::InsecureSifo) => layer.evaluate_sifo(&pairs, &all[tables]),
+                    (Side::Evaluate(all), GarblingScheme::InsecureSifo) => {
+                        layer.evaluate_sifo(&pairs, &all[tables])
+                    }
                 };
                 for (step, out) in ands.iter().zip(&*Zeroizing::new(outs)) {
                     labels[at(step.out)] = *out;

@@ -29,9 +29,9 @@
 //! So the garbler needs no state, and all devices make the same tables.
 //!
 //! ```
-//! use blindcore_accel::garble::Scheme;
+//! use blindcore_accel::garble::GarblingScheme;
 //!
-//! assert_eq!(Scheme::ThreeHalves { key: [1; 16] }.table_bytes(), 25);
+//! assert_eq!(GarblingScheme::ThreeHalves { key: [1; 16] }.table_bytes(), 25);
 //! ```
 
 use zeroize::Zeroizing;

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use blindcore_accel::garble::Scheme;
+use blindcore_accel::garble::GarblingScheme;
 use blindcore_files::header::{Field, HeaderError, Layout};
 
 use super::message::{Message, flush, receive, send};
@@ -85,11 +85,11 @@ pub(super) struct Key {
 
 impl Key {
     /// What the garble operation calls it.
-    pub(super) fn scheme(self) -> Scheme {
+    pub(super) fn scheme(self) -> GarblingScheme {
         let key = self.bytes;
         match self.garbling {
-            Garbling::HalfGates => Scheme::HalfGates { key },
-            Garbling::ThreeHalves => Scheme::ThreeHalves { key },
+            Garbling::HalfGates => GarblingScheme::HalfGates { key },
+            Garbling::ThreeHalves => GarblingScheme::ThreeHalves { key },
         }
     }
 }

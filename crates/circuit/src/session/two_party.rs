@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::Instant;
 
-use blindcore_accel::garble::{Label, Labels, Offset, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
 use zeroize::Zeroizing;
 
 use super::hello::{Garbling, Hello, Key, check_supply};
@@ -72,7 +72,7 @@ pub fn garble_by<C: Read + Write>(
 /// What a garbler holds.
 pub(super) struct Garbler<'a> {
     setup: Setup<'a>,
-    scheme: Scheme,
+    scheme: GarblingScheme,
     pub(super) offset: Offset,
     pub(super) labels: Labels,
 }

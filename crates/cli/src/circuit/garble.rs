@@ -1,7 +1,7 @@
 //! `blindcore circuit garble`: both sides in this process, to see what a circuit costs.
 
 use blindcore_accel::Operation;
-use blindcore_accel::garble::Scheme;
+use blindcore_accel::garble::GarblingScheme;
 use blindcore_circuit::trial;
 use clap::ValueEnum;
 use serde_json::json;
@@ -52,8 +52,8 @@ pub(crate) struct Garble {
 
 pub(crate) fn run(config: &Config, args: &Garble) -> anyhow::Result<Outcome> {
     let scheme = match args.scheme {
-        Way::HalfGates => Scheme::HalfGates { key: trial::random_key()? },
-        Way::ThreeHalves => Scheme::ThreeHalves { key: trial::random_key()? },
+        Way::HalfGates => GarblingScheme::HalfGates { key: trial::random_key()? },
+        Way::ThreeHalves => GarblingScheme::ThreeHalves { key: trial::random_key()? },
         Way::Sifo => {
             anyhow::ensure!(
                 args.allow_broken,
@@ -61,7 +61,7 @@ pub(crate) fn run(config: &Config, args: &Garble) -> anyhow::Result<Outcome> {
                  --allow-broken to measure it all the same"
             );
             output::note("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
-            Scheme::InsecureSifo
+            GarblingScheme::InsecureSifo
         }
     };
     let netlist = load(&args.circuit)?;

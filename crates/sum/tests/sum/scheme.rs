@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use blindcore_accel::bigmod::{
-    Bigmod, BigmodCapabilities, BigmodSlot, Exponents, FixedBase, Mac, Modulus, Numbers, Residues, reference,
+    BigModulus, Bigmod, BigmodCapabilities, BigmodSlot, Exponents, FixedBase, MultiExp, Numbers, Residues,
+    reference,
 };
 use blindcore_accel::{Cost, Description, Device, Error as DeviceError, Slots};
 use blindcore_accel_cpu::Cpu;
@@ -91,7 +92,7 @@ fn forty_keys_have_primes_that_are_three_modulo_four_and_bases_that_leak_nothing
         // -x^2 is a square modulo neither prime: its Jacobi symbol modulo n is 1, as that of every encryption.
         let base = words_of(&secret.public().to_bytes())[8..].to_vec();
         for prime in [p, q] {
-            let modulus = Modulus::odd(prime).unwrap();
+            let modulus = BigModulus::odd(prime).unwrap();
             let base = reference::multiply(&modulus, &base, &[1]);
             let minus_one: Vec<u64> =
                 std::iter::once(prime[0] - 1).chain(prime[1..].iter().copied()).collect();
@@ -313,7 +314,7 @@ impl BigmodSlot for Faulty {
         self.device.slots().bigmod.as_ref().unwrap().capabilities()
     }
 
-    fn prepare(&self, modulus: &Modulus) -> Result<Arc<dyn Bigmod>, DeviceError> {
+    fn prepare(&self, modulus: &BigModulus) -> Result<Arc<dyn Bigmod>, DeviceError> {
         Ok(Arc::new(FaultyBigmod { sound: self.device.bigmod(modulus)?, state: Arc::clone(&self.state) }))
     }
 }
@@ -357,7 +358,7 @@ impl FaultyBigmod {
 }
 
 impl Bigmod for FaultyBigmod {
-    fn modulus(&self) -> &Arc<Modulus> {
+    fn modulus(&self) -> &Arc<BigModulus> {
         self.sound.modulus()
     }
 
@@ -389,8 +390,8 @@ impl Bigmod for FaultyBigmod {
         self.disturbed(self.sound.invert(x)?)
     }
 
-    fn mac(&self, x: &Residues, mac: &Mac) -> Result<(Residues, Cost), DeviceError> {
-        self.disturbed(self.sound.mac(x, mac)?)
+    fn multi_exp(&self, x: &Residues, multi_exp: &MultiExp) -> Result<(Residues, Cost), DeviceError> {
+        self.disturbed(self.sound.multi_exp(x, multi_exp)?)
     }
 }
 

@@ -2,7 +2,7 @@
 //! what the host sends the chips.
 //!
 //! ```text
-//!   Task ──▶ Assignment::search ──▶ tiles ──▶ one weighing each, on the threads of a CPU
+//!   Task ──▶ Assignment::search ──▶ tiles ──▶ one multi-exponentiation each, on the threads of a CPU
 //!   shape     chips, then              └────▶ Programs::compile ──▶ check ──▶ interpret, which counts
 //!             Para_H x Para_W x Para_C          loads, partial sums, stores
 //!                                               └──▶ Stream::lower ──▶ execute, or a card

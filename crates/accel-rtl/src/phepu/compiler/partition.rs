@@ -121,7 +121,7 @@ impl Tile {
         Ok(self.channels.clone().flat_map(of).collect())
     }
 
-    /// P x M: where its outputs go, ordered by position, then by channel, as a weighing of [`Tile::indices`] by
+    /// P x M: where its outputs go, ordered by position, then by channel, as a multi-exponentiation of [`Tile::indices`] by
     /// [`Tile::weights`] gives them.
     #[must_use]
     pub fn outputs(&self, task: &Task) -> Vec<usize> {

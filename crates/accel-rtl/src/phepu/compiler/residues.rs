@@ -1,9 +1,9 @@
 //! Schedules on the residues of any device: tiles on threads, or PH-EPU's programs instruction by instruction.
 //!
-//! Both give what one weighing of the whole task gives, to the bit. They are for whoever wants to see a schedule work:
+//! Both give what one multi-exponentiation of the whole task gives, to the bit. They are for whoever wants to see a schedule work:
 //! a device that is given the whole task cuts it over its own threads and shares tables between them.
 
-use blindcore_accel::bigmod::{Bigmod, Mac, Method, Numbers, Residues};
+use blindcore_accel::bigmod::{Bigmod, Method, MultiExp, Numbers, Residues};
 
 use super::error::Error;
 use super::group::Group;
@@ -63,10 +63,10 @@ pub fn run_tiles(
     check(task, weights, inputs)?;
     let tiles = assignment.tiles();
     let run = |tile: &Tile| -> Result<Residues, ResiduesError> {
-        let indices = tile.indices(task).into_iter().map(|i| i.unwrap_or(Mac::ABSENT)).collect();
+        let indices = tile.indices(task).into_iter().map(|i| i.unwrap_or(MultiExp::ABSENT)).collect();
         let weights = tile.weights(task, weights)?;
-        let mac = Mac { terms: task.terms(), indices, weights, method: Method::Auto };
-        Ok(bigmod.mac(inputs, &mac)?.0)
+        let multi_exp = MultiExp { terms: task.terms(), indices, weights, method: Method::Auto };
+        Ok(bigmod.multi_exp(inputs, &multi_exp)?.0)
     };
     let results: Vec<Result<Residues, ResiduesError>> = std::thread::scope(|scope| {
         let threads: Vec<_> = tiles.iter().map(|tile| scope.spawn(move || run(tile))).collect();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use blindcore_accel::garble::reference::{Side, run};
-use blindcore_accel::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset, Program, ProgramBuilder};
 use blindcore_accel_rtl::sifo::circuits::{FullAdder, components, full_adders, program, side_by_side};
 use blindcore_accel_rtl::sifo::layers::{Cells, Layers};
 use blindcore_accel_rtl::sifo::memory::{Address, Assignment, AssignmentError, Policy};
@@ -85,14 +85,14 @@ struct Secrets {
 }
 
 impl Secrets {
-    fn new(random: &mut Random, scheme: &Scheme, wires: usize) -> Self {
+    fn new(random: &mut Random, scheme: &GarblingScheme, wires: usize) -> Self {
         let mask = if scheme.label_bits() == 128 { Label::MAX } else { (1 << scheme.label_bits()) - 1 };
         let offset = Offset::new(random.label() & mask);
         Self { offset, zeros: (0..wires).map(|_| random.label() & mask).collect() }
     }
 
     /// Tables, and labels of 0 at the end.
-    fn garble(&self, scheme: &Scheme, program: &Program, inputs: &[u32]) -> (Vec<u8>, Labels) {
+    fn garble(&self, scheme: &GarblingScheme, program: &Program, inputs: &[u32]) -> (Vec<u8>, Labels) {
         let mut labels = Labels::new(program.slots(), 1);
         self.zeros.iter().zip(inputs).for_each(|(label, slot)| labels.set(*slot, 0, *label));
         let mut tables = vec![0; program.ands() * scheme.table_bytes()];
@@ -102,7 +102,7 @@ impl Secrets {
 
     fn evaluate(
         &self,
-        scheme: &Scheme,
+        scheme: &GarblingScheme,
         program: &Program,
         inputs: &[u32],
         bits: &[bool],
@@ -121,7 +121,7 @@ impl Secrets {
 #[test]
 fn programs_over_places_garble_the_netlist() {
     let mut random = Random(1);
-    let schemes = [Scheme::InsecureSifo, Scheme::HalfGates { key: [7; 16] }];
+    let schemes = [GarblingScheme::InsecureSifo, GarblingScheme::HalfGates { key: [7; 16] }];
     for round in 0..40 {
         let netlist = random_netlist(&mut random, [0, 1, 20, 150, 900][round % 5]);
         let layers = Layers::new(&netlist.wiring());

@@ -3,7 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
 use blindcore_accel::garble::reference::{self, Side};
-use blindcore_accel::garble::{Label, Labels, Offset, Program, ProgramBuilder, Scheme};
+use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset, Program, ProgramBuilder};
 use blindcore_accel_rtl::sifo::boards::Cut;
 use blindcore_accel_rtl::sifo::circuits::{self, Share};
 use blindcore_accel_rtl::sifo::half_gates::{self, HalfGates};
@@ -70,7 +70,7 @@ fn random_program(random: &mut Random, gates: usize) -> Program {
 
 /// Garbles on the chip, compares every table and label with the definition, and gives the chip's clocks.
 fn compare(chip: &Overlay, program: &Program, random: &mut Random) -> Clocks {
-    let scheme = Scheme::InsecureSifo;
+    let scheme = GarblingScheme::InsecureSifo;
     let (mut want, mut got) = (Labels::new(program.slots(), 1), Labels::new(program.slots(), 1));
     for slot in 0..program.slots() as u32 {
         let label = random.label();
@@ -168,7 +168,7 @@ fn several_boards_garble_what_one_does() {
         let program = random_program(&mut random, gates);
         let count = 1 + number % 3;
         let cut = Cut::new(&program, count);
-        let scheme = Scheme::InsecureSifo;
+        let scheme = GarblingScheme::InsecureSifo;
         let mut labels = Labels::new(program.slots(), 1);
         let mut whole = Labels::new(cut.whole().slots(), 1);
         for slot in 0..program.slots() as u32 {
@@ -246,8 +246,8 @@ fn the_papers_problems_on_todays_chip() {
     netlists.push(("mult16, folded", blindcore_circuit::folded(&row("mult16")).unwrap()));
     for (name, netlist) in netlists {
         for Share { program, outputs, .. } in circuits::side_by_side(&netlist.wiring(), lanes, 3) {
-            let scheme = Scheme::HalfGates { key: [random.next() as u8; 16] };
-            let Scheme::HalfGates { key } = &scheme else { unreachable!() };
+            let scheme = GarblingScheme::HalfGates { key: [random.next() as u8; 16] };
+            let GarblingScheme::HalfGates { key } = &scheme else { unreachable!() };
             let (mut want, mut got) =
                 (Labels::new(program.slots(), lanes), Labels::new(program.slots(), lanes));
             for slot in 0..program.slots() as u32 {

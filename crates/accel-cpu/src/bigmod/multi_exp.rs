@@ -1,4 +1,4 @@
-//! Weighings: products of powers with small signed exponents, `out[p, m] = product of x[index[p, k]] ^ w[m, k]`.
+//! Multi-exponentiations: products of powers with small signed exponents, `out[p, m] = product of x[index[p, k]] ^ w[m, k]`.
 //!
 //! A weight is cut into digits, a *plane* each: bits in two's complement, or windows of signed digits. For each
 //! result and plane the factors that the digits pick are multiplied together, and the planes are put together from
@@ -16,7 +16,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 
-use blindcore_accel::bigmod::{Mac, Method};
+use blindcore_accel::bigmod::{Method, MultiExp};
 use blindcore_accel::{Error, Line};
 use rayon::prelude::*;
 
@@ -52,7 +52,7 @@ enum Way {
 
 /// The weights of a job, looked at once.
 struct Weights<'a> {
-    mac: &'a Mac,
+    multi_exp: &'a MultiExp,
     /// Bits of the widest in two's complement, the sign's included where one is negative.
     bits: u32,
     negative: bool,
@@ -62,21 +62,21 @@ struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    fn new(mac: &'a Mac) -> Self {
-        let negative = mac.weights.iter().any(|w| *w < 0);
+    fn new(multi_exp: &'a MultiExp) -> Self {
+        let negative = multi_exp.weights.iter().any(|w| *w < 0);
         let used = |w: &i64| 64 - if *w < 0 { w.leading_ones() } else { w.leading_zeros() };
-        let bits = mac.weights.iter().map(used).max().unwrap_or(0) + u32::from(negative);
+        let bits = multi_exp.weights.iter().map(used).max().unwrap_or(0) + u32::from(negative);
         let bits = bits.max(1);
         let mask = (1u64 << bits) - 1;
-        let ones: u64 = mac.weights.iter().map(|w| u64::from((*w as u64 & mask).count_ones())).sum();
-        let used = mac.weights.iter().filter(|w| **w != 0).count();
-        Self { mac, bits, negative, ones: ones as f64, used: used as f64 }
+        let ones: u64 = multi_exp.weights.iter().map(|w| u64::from((*w as u64 & mask).count_ones())).sum();
+        let used = multi_exp.weights.iter().filter(|w| **w != 0).count();
+        Self { multi_exp, bits, negative, ones: ones as f64, used: used as f64 }
     }
 
     /// The multiplications of a way, squarings counted as less, for `inputs` residues.
     fn cost(&self, way: Way, inputs: usize) -> f64 {
-        let terms = self.mac.terms;
-        let (positions, outputs) = (self.mac.positions() as f64, self.mac.outputs() as f64);
+        let terms = self.multi_exp.terms;
+        let (positions, outputs) = (self.multi_exp.positions() as f64, self.multi_exp.outputs() as f64);
         let (terms, bits) = (terms as f64, f64::from(self.bits));
         let planes = |bits: f64| (bits - 1.0).max(0.0) * (SQUARE + 1.0);
         let sign = if self.negative { INVERT + 3.0 * positions * outputs } else { 0.0 };
@@ -106,15 +106,16 @@ impl<'a> Weights<'a> {
 
     /// How many tables of `group` inputs the job takes, about: counted where it begins.
     fn distinct(&self, group: u32) -> f64 {
-        let terms = self.mac.terms;
+        let terms = self.multi_exp.terms;
         let groups = terms.div_ceil(group as usize);
-        let sample = self.mac.positions().min(SAMPLE);
+        let sample = self.multi_exp.positions().min(SAMPLE);
         if sample <= 1 {
-            return (self.mac.positions() * groups) as f64;
+            return (self.multi_exp.positions() * groups) as f64;
         }
-        let runs = self.mac.indices.chunks_exact(terms).take(sample).flat_map(|p| p.chunks(group as usize));
+        let runs =
+            self.multi_exp.indices.chunks_exact(terms).take(sample).flat_map(|p| p.chunks(group as usize));
         let distinct = runs.collect::<HashSet<&[u32]>>().len();
-        (distinct * self.mac.positions()) as f64 / sample as f64
+        (distinct * self.multi_exp.positions()) as f64 / sample as f64
     }
 
     /// Whether digits of `width` bits can be negative.
@@ -128,7 +129,7 @@ impl<'a> Weights<'a> {
         };
         let buckets = || (2..=11).map(Way::Buckets);
         let tables = || (1..=11).map(Way::Tables);
-        let ways = match self.mac.method {
+        let ways = match self.multi_exp.method {
             Method::BitSerial => vec![Way::BitSerial],
             Method::Buckets => buckets().collect(),
             Method::Tables => tables().collect(),
@@ -349,10 +350,11 @@ impl<'a> Job<'a> {
     where
         'a: 't,
     {
-        let terms = self.weights.mac.terms;
+        let terms = self.weights.multi_exp.terms;
         let mut at = HashMap::new();
         let mut runs: Vec<&[u32]> = Vec::new();
-        let all = &self.weights.mac.indices[positions.start as usize * terms..positions.end as usize * terms];
+        let all =
+            &self.weights.multi_exp.indices[positions.start as usize * terms..positions.end as usize * terms];
         let of: Vec<u32> = all
             .chunks_exact(terms)
             .flat_map(|position| position.chunks(group as usize))
@@ -377,7 +379,7 @@ impl<'a> Job<'a> {
             table.rows.copy_within(..half * row, half * row);
             table.filled.copy_within(..half, half);
             table.add((half..2 * half).filter_map(|slot| {
-                let index = runs[slot % runs.len()].get(bit).filter(|i| **i != Mac::ABSENT);
+                let index = runs[slot % runs.len()].get(bit).filter(|i| **i != MultiExp::ABSENT);
                 Some((slot, self.input(*index?)))
             }));
         }
@@ -385,10 +387,10 @@ impl<'a> Job<'a> {
     }
 
     fn looked_up(&self, tables: &Tables<'_>, units: &[Unit]) -> Planes<'a> {
-        let terms = self.weights.mac.terms;
+        let terms = self.weights.multi_exp.terms;
         let mut lists = Vec::new();
         for (position, output) in units {
-            let weights = &self.weights.mac.weights[*output as usize * terms..][..terms];
+            let weights = &self.weights.multi_exp.weights[*output as usize * terms..][..terms];
             for bit in 0..self.weights.bits {
                 let subset = |weights: &[i64]| {
                     weights.iter().enumerate().fold(0, |s, (i, w)| s | ((w >> bit & 1) as usize) << i)
@@ -461,10 +463,14 @@ impl Planes<'_> {
 
 impl CpuBigmod {
     /// The results, the multiplications and the squarings that they took.
-    pub(super) fn weigh(&self, x: &CpuRows, mac: &Mac) -> Result<(CpuRows, usize, usize), Error> {
-        let weights = Weights::new(mac);
+    pub(super) fn multi_exp_all(
+        &self,
+        x: &CpuRows,
+        multi_exp: &MultiExp,
+    ) -> Result<(CpuRows, usize, usize), Error> {
+        let weights = Weights::new(multi_exp);
         let way = weights.choose(x.len());
-        let (positions, outputs) = (mac.positions() as u32, mac.outputs() as u32);
+        let (positions, outputs) = (multi_exp.positions() as u32, multi_exp.outputs() as u32);
         let mut out = self.rows(0);
         let (mut multiplications, mut squarings) = (0, 0);
         if positions == 0 || outputs == 0 {
@@ -493,7 +499,7 @@ impl CpuBigmod {
                 let outputs = first..outputs.min(first + block_outputs);
                 let units: Vec<Unit> =
                     positions.clone().flat_map(|p| outputs.clone().map(move |m| (p, m))).collect();
-                let (block, m, s) = self.weigh_block(&job, way, &units)?;
+                let (block, m, s) = self.multi_exp_block(&job, way, &units)?;
                 out.append(&block)?;
                 multiplications += m;
                 squarings += s;
@@ -502,7 +508,12 @@ impl CpuBigmod {
         Ok((out, multiplications, squarings))
     }
 
-    fn weigh_block(&self, job: &Job<'_>, way: Way, units: &[Unit]) -> Result<(CpuRows, usize, usize), Error> {
+    fn multi_exp_block(
+        &self,
+        job: &Job<'_>,
+        way: Way,
+        units: &[Unit],
+    ) -> Result<(CpuRows, usize, usize), Error> {
         let row = self.engine.row_lines();
         // What a thread takes at once.
         let share = units.len().div_ceil(self.pool.current_num_threads());
@@ -564,11 +575,11 @@ impl CpuBigmod {
 impl Weights<'_> {
     /// The terms of a result that are there and not of weight zero.
     fn terms(&self, (position, output): Unit) -> impl Iterator<Item = (u32, i64)> {
-        let terms = self.mac.terms;
-        let indices = &self.mac.indices[position as usize * terms..][..terms];
-        let weights = &self.mac.weights[output as usize * terms..][..terms];
+        let terms = self.multi_exp.terms;
+        let indices = &self.multi_exp.indices[position as usize * terms..][..terms];
+        let weights = &self.multi_exp.weights[output as usize * terms..][..terms];
         let both = indices.iter().copied().zip(weights.iter().copied());
-        both.filter(|(index, weight)| *index != Mac::ABSENT && *weight != 0)
+        both.filter(|(index, weight)| *index != MultiExp::ABSENT && *weight != 0)
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::compiler::isa::{Operation, address};
 use super::compiler::{Assignment, Dataflow, GlobalBuffers, Machine, Programs, Stream, Task};
-use blindcore_accel::bigmod::{Mac, Method, Residues};
+use blindcore_accel::bigmod::{Method, MultiExp, Residues};
 use blindcore_accel::{Cost, Error, Hardware};
 
 use super::batch::{Batch, Places, Words};
@@ -24,9 +24,9 @@ struct Row {
 }
 
 /// The rows of all outputs that are not all zero, of each output the lowest digits first.
-fn rows(mac: &Mac) -> Vec<Row> {
+fn rows(multi_exp: &MultiExp) -> Vec<Row> {
     let mut rows = Vec::new();
-    for (output, weights) in mac.weights.chunks(mac.terms).enumerate() {
+    for (output, weights) in multi_exp.weights.chunks(multi_exp.terms).enumerate() {
         let mut add = |shift, weights: Vec<i64>| {
             if weights.iter().any(|w| *w != 0) {
                 rows.push(Row { output, shift, weights });
@@ -68,23 +68,27 @@ impl Spent {
 }
 
 impl PhepuBigmod {
-    /// [`Mac`], checked: each row of digits is an output channel of a matrix product, for which the task compiler writes the
+    /// [`MultiExp`], checked: each row of digits is an output channel of a matrix product, for which the task compiler writes the
     /// programs; then rows of the same output are joined.
-    pub(super) fn weigh(&self, x: &Residues, mac: &Mac) -> Result<(Residues, Cost), Error> {
+    pub(super) fn multi_exp_all(
+        &self,
+        x: &Residues,
+        multi_exp: &MultiExp,
+    ) -> Result<(Residues, Cost), Error> {
         let start = Instant::now();
         let mut spent = Spent::default();
-        let (positions, outputs, rows) = (mac.positions(), mac.outputs(), rows(mac));
+        let (positions, outputs, rows) = (multi_exp.positions(), multi_exp.outputs(), rows(multi_exp));
         let one = self.context.one();
         let mut made = self.context.none();
         if positions > 0 && !rows.is_empty() {
-            let buckets = match mac.method {
-                Method::Buckets => self.weigh_rows(x, mac, &rows, Dataflow::Buckets, &mut spent),
+            let buckets = match multi_exp.method {
+                Method::Buckets => self.digit_rows(x, multi_exp, &rows, Dataflow::Buckets, &mut spent),
                 _ => Err(Error::NotInvertible { position: 0, count: x.len() }),
             };
             made = match buckets {
                 // Buckets may ask for inverses that the weights don't.
                 Err(Error::NotInvertible { .. }) => {
-                    self.weigh_rows(x, mac, &rows, Dataflow::BitSerial, &mut spent)?
+                    self.digit_rows(x, multi_exp, &rows, Dataflow::BitSerial, &mut spent)?
                 }
                 made => made?,
             };
@@ -100,7 +104,7 @@ impl PhepuBigmod {
         let at = |position: usize, row: usize| position * rows.len() + row;
         let join = self.join(&made, &rows, positions, &joined)?;
         spent.add(&join.1);
-        // What was weighed, what was joined, and one.
+        // What was made, what was joined, and one.
         let (first, last) = (made.len(), made.len() + join.0.len());
         made.append(&join.0)?;
         made.append(&one)?;
@@ -124,16 +128,17 @@ impl PhepuBigmod {
     }
 
     /// Every position by every row, in that order.
-    fn weigh_rows(
+    fn digit_rows(
         &self,
         x: &Residues,
-        mac: &Mac,
+        multi_exp: &MultiExp,
         rows: &[Row],
         dataflow: Dataflow,
         spent: &mut Spent,
     ) -> Result<Residues, Error> {
         // The residues that are there, and one for the terms that are not.
-        let mut used: Vec<u32> = mac.indices.iter().copied().filter(|i| *i != Mac::ABSENT).collect();
+        let mut used: Vec<u32> =
+            multi_exp.indices.iter().copied().filter(|i| *i != MultiExp::ABSENT).collect();
         used.sort_unstable();
         used.dedup();
         let mut residues = x.select(used.iter().map(|i| *i as usize));
@@ -146,13 +151,13 @@ impl PhepuBigmod {
             residues = residues.select((0..count).flat_map(|i| [i, count + i]));
         }
         let source = |index: &u32| used.binary_search(index).unwrap_or(used.len()) as u32;
-        let sources: Vec<u32> = mac.indices.iter().map(source).collect();
+        let sources: Vec<u32> = multi_exp.indices.iter().map(source).collect();
         let stream = self
-            .lower(mac, rows, &sources, dataflow)
-            .map_err(|e| Error::Mac { why: format!("it can't be compiled for a chip: {e}") })?;
+            .lower(multi_exp, rows, &sources, dataflow)
+            .map_err(|e| Error::MultiExp { why: format!("it can't be compiled for a chip: {e}") })?;
         let run = self.card.run(&stream, &self.context, &residues)?;
         if run.failures().iter().any(|failure| failure.code == NO_INVERSE) {
-            return Err(self.without_inverse(x, mac)?);
+            return Err(self.without_inverse(x, multi_exp)?);
         }
         let run = run.whole()?;
         spent.hardware = spent.hardware + run.hardware();
@@ -162,16 +167,16 @@ impl PhepuBigmod {
 
     fn lower(
         &self,
-        mac: &Mac,
+        multi_exp: &MultiExp,
         rows: &[Row],
         sources: &[u32],
         dataflow: Dataflow,
     ) -> Result<Stream, super::compiler::Error> {
-        let task = Task::matrix(mac.positions(), mac.terms, rows.len(), width(rows))?;
+        let task = Task::matrix(multi_exp.positions(), multi_exp.terms, rows.len(), width(rows))?;
         let machine = Machine::phepu(self.card.build().chips, DIGIT_BITS * self.digits())?;
         let programs = Programs::compile(Assignment::search(task, machine)?)?;
         let weights: Vec<i64> =
-            (0..mac.terms).flat_map(|term| rows.iter().map(move |row| row.weights[term])).collect();
+            (0..multi_exp.terms).flat_map(|term| rows.iter().map(move |row| row.weights[term])).collect();
         let build = self.card.build();
         let global =
             GlobalBuffers { input_words: build.input_words as u32, weight_words: build.weight_words as u32 };
@@ -179,18 +184,18 @@ impl PhepuBigmod {
     }
 
     /// Which residue made an element fail: the first without an inverse that a negative weight weighs.
-    fn without_inverse(&self, x: &Residues, mac: &Mac) -> Result<Error, Error> {
-        let mut negative = vec![false; mac.terms];
-        for weights in mac.weights.chunks(mac.terms) {
+    fn without_inverse(&self, x: &Residues, multi_exp: &MultiExp) -> Result<Error, Error> {
+        let mut negative = vec![false; multi_exp.terms];
+        for weights in multi_exp.weights.chunks(multi_exp.terms) {
             negative.iter_mut().zip(weights).for_each(|(negative, weight)| *negative |= *weight < 0);
         }
-        let mut asked: Vec<u32> = mac
+        let mut asked: Vec<u32> = multi_exp
             .indices
-            .chunks(mac.terms)
+            .chunks(multi_exp.terms)
             .flat_map(|indices| {
                 indices.iter().zip(&negative).filter(|(_, negative)| **negative).map(|(i, _)| *i)
             })
-            .filter(|i| *i != Mac::ABSENT)
+            .filter(|i| *i != MultiExp::ABSENT)
             .collect();
         asked.sort_unstable();
         asked.dedup();
@@ -261,9 +266,9 @@ mod tests {
     fn rows_add_up_to_the_weights() {
         let weights = vec![0, 1, -1, 127, -128, 128, -129, 5000, -5000, 1 << 40, -(1 << 40), (1 << 40) - 1];
         for terms in [1, 2, 3, 4, 12] {
-            let mac = Mac::matrix(terms, weights.clone());
+            let multi_exp = MultiExp::matrix(terms, weights.clone());
             let mut sums = vec![0; weights.len()];
-            let rows = rows(&mac);
+            let rows = rows(&multi_exp);
             for row in &rows {
                 for (term, weight) in row.weights.iter().enumerate() {
                     assert!(i8::try_from(*weight).is_ok());
@@ -274,7 +279,7 @@ mod tests {
             }
             assert_eq!(sums, weights);
         }
-        let width = |weights: &[i64]| width(&rows(&Mac::matrix(1, weights.to_vec())));
+        let width = |weights: &[i64]| width(&rows(&MultiExp::matrix(1, weights.to_vec())));
         for (weights, want) in
             [(&[1, -2][..], 2), (&[2], 4), (&[-8, 7], 4), (&[8], 8), (&[-9], 8), (&[1 << 40], 8), (&[128], 2)]
         {
