@@ -250,7 +250,7 @@ impl Bench<'_> {
             let (mut sender, mut receiver) = std::thread::scope(|scope| {
                 let sender = scope.spawn(|| Sender::setup(&mut left, 0x1234_5679, parameters));
                 let receiver = Receiver::setup(&mut right, parameters)?;
-                Ok::<_, blindcore_circuit::ot::Error>((sender.join().expect("no panic")?, receiver))
+                Ok::<_, blindcore_circuit::ot::OtError>((sender.join().expect("no panic")?, receiver))
             })?;
             let choices = vec![true; TRANSFERS];
             let (mut zeros, mut labels) = (vec![0; TRANSFERS], vec![0; TRANSFERS]);

@@ -7,7 +7,7 @@
 //! let tls = Tls::load("alice.crt".as_ref(), "alice.key".as_ref(), "bob.crt".as_ref())?;
 //! let timeouts = Timeouts { peer: Duration::from_secs(60), ..Timeouts::default() };
 //! let channel = connect("bob.example:7000", &Security::Tls { tls, peer_name: "bob".into() }, timeouts)?;
-//! # Ok::<(), blindcore_circuit::transport::Error>(())
+//! # Ok::<(), blindcore_circuit::transport::TransportError>(())
 //! ```
 
 use std::io::{self, BufWriter, Read, Write};
@@ -25,7 +25,7 @@ use zeroize::Zeroizing;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum TransportError {
     /// The address is none, or nothing could be bound or reached.
     #[error(
         "{what} {address}: {source}; addresses are HOST:PORT, with a port that is free here or open there"
@@ -90,13 +90,13 @@ pub enum Error {
     New(#[from] NewFileError),
 }
 
-impl From<blindcore_tls::Error> for Error {
+impl From<blindcore_tls::Error> for TransportError {
     fn from(blindcore_tls::Error { what, path, why }: blindcore_tls::Error) -> Self {
         Self::File { what, path, why }
     }
 }
 
-impl Error {
+impl TransportError {
     fn handshake(source: &io::Error) -> Self {
         let why = if is_silence(source) { "it did not end in time".to_owned() } else { source.to_string() };
         Self::Handshake { why }
@@ -132,9 +132,12 @@ impl Tls {
     ///
     /// # Errors
     /// A file can't be read, or doesn't hold what it should.
-    pub fn load(certificate: &Path, key: &Path, trust: &Path) -> Result<Self, Error> {
-        let file =
-            |what, path: &Path, why: String| Error::File { what, path: path.display().to_string(), why };
+    pub fn load(certificate: &Path, key: &Path, trust: &Path) -> Result<Self, TransportError> {
+        let file = |what, path: &Path, why: String| TransportError::File {
+            what,
+            path: path.display().to_string(),
+            why,
+        };
         let chain = blindcore_tls::certificates(certificate)?;
         let private = blindcore_tls::private_key(key)?;
         let mut roots = RootCertStore::empty();
@@ -168,8 +171,8 @@ impl Tls {
 ///
 /// # Errors
 /// The name can't be one of a certificate.
-pub fn new_identity(name: &str) -> Result<(String, Zeroizing<String>), Error> {
-    let refuse = || Error::Name { name: name.into() };
+pub fn new_identity(name: &str) -> Result<(String, Zeroizing<String>), TransportError> {
+    let refuse = || TransportError::Name { name: name.into() };
     ServerName::try_from(name).map_err(|_| refuse())?;
     let mut parameters = rcgen::CertificateParams::new([name.to_string()]).map_err(|_| refuse())?;
     parameters.distinguished_name = rcgen::DistinguishedName::new();
@@ -185,13 +188,13 @@ pub fn new_identity(name: &str) -> Result<(String, Zeroizing<String>), Error> {
 ///
 /// # Errors
 /// A file is there already, the name can't be one of a certificate, or the system refuses.
-pub fn write_identity(folder: &Path, name: &str) -> Result<(PathBuf, PathBuf), Error> {
+pub fn write_identity(folder: &Path, name: &str) -> Result<(PathBuf, PathBuf), TransportError> {
     let (certificate, key) = new_identity(name)?;
     let file = |ending: &str| folder.join(format!("{name}.{ending}"));
     let (crt, secret) = (file("crt"), file("key"));
     for path in [&crt, &secret] {
         if path.exists() {
-            return Err(Error::Exists { path: path.display().to_string() });
+            return Err(TransportError::Exists { path: path.display().to_string() });
         }
     }
     let written = |path: &Path, text: &str, access| {
@@ -238,7 +241,7 @@ impl Peers {
     ///
     /// # Errors
     /// As [`listen`].
-    pub fn listen(&self, address: &str) -> Result<Listener, Error> {
+    pub fn listen(&self, address: &str) -> Result<Listener, TransportError> {
         listen(address, &self.security(address, None), self.timeouts)
     }
 
@@ -246,7 +249,7 @@ impl Peers {
     ///
     /// # Errors
     /// As [`connect`].
-    pub fn connect(&self, address: &str, peer_name: Option<&str>) -> Result<Connection, Error> {
+    pub fn connect(&self, address: &str, peer_name: Option<&str>) -> Result<Connection, TransportError> {
         connect(address, &self.security(address, peer_name), self.timeouts)
     }
 }
@@ -423,8 +426,9 @@ pub struct Listener {
 ///
 /// # Errors
 /// It can't be bound, or plain text would leave the machine.
-pub fn listen(address: &str, security: &Security, timeouts: Timeouts) -> Result<Listener, Error> {
-    let refuse = |source| Error::Address { what: "can't listen at", address: address.into(), source };
+pub fn listen(address: &str, security: &Security, timeouts: Timeouts) -> Result<Listener, TransportError> {
+    let refuse =
+        |source| TransportError::Address { what: "can't listen at", address: address.into(), source };
     let all = resolve(address).map_err(refuse)?;
     check_plain(&all, security)?;
     let socket = TcpListener::bind(&all[..]).map_err(refuse)?;
@@ -445,13 +449,16 @@ impl Listener {
     ///
     /// # Errors
     /// Nobody came in time.
-    pub fn accept(&self, mut turned_away: impl FnMut(&Error)) -> Result<Connection, Error> {
+    pub fn accept(&self, mut turned_away: impl FnMut(&TransportError)) -> Result<Connection, TransportError> {
         let deadline = Instant::now() + self.timeouts.wait;
         let address = || self.address().map_or_else(|_| "?".into(), |a| a.to_string());
-        let refuse = |source| Error::Address { what: "can't accept at", address: address(), source };
+        let refuse = |source| TransportError::Address { what: "can't accept at", address: address(), source };
         loop {
             let Some(stream) = accept_before(&self.socket, deadline).map_err(refuse)? else {
-                return Err(Error::Nobody { seconds: self.timeouts.wait.as_secs(), address: address() });
+                return Err(TransportError::Nobody {
+                    seconds: self.timeouts.wait.as_secs(),
+                    address: address(),
+                });
             };
             let mut socket = Socket::new(stream, self.timeouts).map_err(refuse)?;
             let Security::Tls { tls, .. } = &self.security else {
@@ -470,7 +477,7 @@ impl Listener {
             };
             match shake() {
                 Ok(tls) => return Ok(Connection::Server(Box::new(BufWriter::with_capacity(BUFFER, tls)))),
-                Err(e) => turned_away(&Error::handshake(&e)),
+                Err(e) => turned_away(&TransportError::handshake(&e)),
             }
         }
     }
@@ -480,8 +487,9 @@ impl Listener {
 ///
 /// # Errors
 /// Nobody did in time; the handshake failed; plain text would leave the machine.
-pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result<Connection, Error> {
-    let refuse = |source| Error::Address { what: "can't connect to", address: address.into(), source };
+pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result<Connection, TransportError> {
+    let refuse =
+        |source| TransportError::Address { what: "can't connect to", address: address.into(), source };
     let all = resolve(address).map_err(refuse)?;
     check_plain(&all, security)?;
     let deadline = Instant::now() + timeouts.wait;
@@ -506,7 +514,7 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
             Some(e) if !waits(&e) => return Err(refuse(e)),
             _ if Instant::now() >= deadline => {
                 let (seconds, address) = (timeouts.wait.as_secs(), address.to_string());
-                return Err(Error::Nobody { seconds, address });
+                return Err(TransportError::Nobody { seconds, address });
             }
             _ => std::thread::park_timeout(Duration::from_millis(50)),
         }
@@ -515,8 +523,8 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
     let Security::Tls { tls, peer_name } = security else {
         return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, socket)));
     };
-    let name =
-        ServerName::try_from(peer_name.clone()).map_err(|_| Error::Name { name: peer_name.clone() })?;
+    let name = ServerName::try_from(peer_name.clone())
+        .map_err(|_| TransportError::Name { name: peer_name.clone() })?;
     let shake = || {
         socket.begin_handshake(timeouts.peer);
         let connection = ClientConnection::new(tls.client.clone(), name).map_err(io::Error::other)?;
@@ -527,7 +535,7 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
         tls.sock.end_handshake()?;
         Ok::<_, io::Error>(tls)
     };
-    let tls = shake().map_err(|e| Error::handshake(&e))?;
+    let tls = shake().map_err(|e| TransportError::handshake(&e))?;
     Ok(Connection::Client(Box::new(BufWriter::with_capacity(BUFFER, tls))))
 }
 
@@ -539,9 +547,11 @@ fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
     Ok(all)
 }
 
-fn check_plain(all: &[SocketAddr], security: &Security) -> Result<(), Error> {
+fn check_plain(all: &[SocketAddr], security: &Security) -> Result<(), TransportError> {
     match (security, all.iter().find(|a| !a.ip().is_loopback())) {
-        (Security::Loopback, Some(address)) => Err(Error::PlainText { address: address.to_string() }),
+        (Security::Loopback, Some(address)) => {
+            Err(TransportError::PlainText { address: address.to_string() })
+        }
         _ => Ok(()),
     }
 }

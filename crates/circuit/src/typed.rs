@@ -46,7 +46,7 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Su
 
 /// Why there is no circuit of a description.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Error {
+pub enum TypedError {
     /// An input after the first operation.
     #[error("input {0:?} comes after a computation; declare all inputs first")]
     LateInput(String),
@@ -64,19 +64,19 @@ pub enum Error {
 }
 
 /// A circuit under construction, which values refer to.
-pub struct Circuit {
+pub struct TypedCircuit {
     builder: RefCell<Builder>,
     computed: Cell<bool>,
-    error: RefCell<Option<Error>>,
+    error: RefCell<Option<TypedError>>,
 }
 
 /// The circuit that `describe` builds.
 ///
 /// # Errors
 /// The first of: an input after a computation, a constant beyond its type, a netlist that is too large.
-pub fn circuit(describe: impl FnOnce(&Circuit)) -> Result<Netlist, Error> {
+pub fn circuit(describe: impl FnOnce(&TypedCircuit)) -> Result<Netlist, TypedError> {
     let circuit =
-        Circuit { builder: RefCell::default(), computed: Cell::new(false), error: RefCell::new(None) };
+        TypedCircuit { builder: RefCell::default(), computed: Cell::new(false), error: RefCell::new(None) };
     describe(&circuit);
     match circuit.error.into_inner() {
         Some(error) => Err(error),
@@ -90,17 +90,17 @@ pub trait Value<'c>: Sized {
     const WIDTH: usize;
 
     /// The value of [`WIDTH`](Self::WIDTH) bits, least significant first.
-    fn from_bits(circuit: &'c Circuit, bits: &[Bit]) -> Self;
+    fn from_bits(circuit: &'c TypedCircuit, bits: &[Bit]) -> Self;
 
     /// Its bits, least significant first; an array's first element first.
     fn bits(&self) -> Vec<Bit>;
 }
 
-impl Circuit {
+impl TypedCircuit {
     /// A new input.
     pub fn input<'c, T: Value<'c>>(&'c self, name: &str) -> T {
         if self.computed.get() {
-            self.fail(Error::LateInput(name.to_owned()));
+            self.fail(TypedError::LateInput(name.to_owned()));
             return T::from_bits(self, &vec![Bit::ZERO; T::WIDTH]);
         }
         let bits = self.builder.borrow_mut().input(name, T::WIDTH);
@@ -122,7 +122,7 @@ impl Circuit {
     #[must_use]
     pub fn uint<const N: usize>(&self, value: u128) -> Uint<'_, N> {
         if N < 128 && value >> N != 0 {
-            self.fail(Error::Constant { value: value.to_string(), kind: format!("Uint<{N}>") });
+            self.fail(TypedError::Constant { value: value.to_string(), kind: format!("Uint<{N}>") });
         }
         Uint::from_bits(self, &self.constant(value, false, N))
     }
@@ -132,7 +132,7 @@ impl Circuit {
     pub fn int<const N: usize>(&self, value: i128) -> Int<'_, N> {
         // What is above the sign has to equal it.
         if N == 0 || (N < 128 && value >> (N - 1) != 0 && value >> (N - 1) != -1) {
-            self.fail(Error::Constant { value: value.to_string(), kind: format!("Int<{N}>") });
+            self.fail(TypedError::Constant { value: value.to_string(), kind: format!("Int<{N}>") });
         }
         Int::from_bits(self, &self.constant(value as u128, value < 0, N))
     }
@@ -144,7 +144,7 @@ impl Circuit {
         // Nothing beyond 128 bits, no infinity, no NaN: so that the conversion is exact.
         let limit = 2f64.powi(N.min(128) as i32 - 1);
         if !(scaled >= -limit && scaled < limit) {
-            self.fail(Error::Constant { value: value.to_string(), kind: format!("Fixed<{N}, {F}>") });
+            self.fail(TypedError::Constant { value: value.to_string(), kind: format!("Fixed<{N}, {F}>") });
         }
         let whole = scaled as i128;
         Fixed::from_bits(self, &self.constant(whole as u128, whole < 0, N))
@@ -168,7 +168,7 @@ impl Circuit {
     }
 
     /// Keeps the first error.
-    fn fail(&self, error: Error) {
+    fn fail(&self, error: TypedError) {
         self.error.borrow_mut().get_or_insert(error);
     }
 
@@ -177,7 +177,7 @@ impl Circuit {
         gates(&mut self.builder.borrow_mut())
     }
 
-    fn same(&self, other: &Circuit) {
+    fn same(&self, other: &TypedCircuit) {
         assert!(std::ptr::eq(self, other), "values of two circuits can't be computed with together");
     }
 }
@@ -185,21 +185,21 @@ impl Circuit {
 /// A truth value.
 #[derive(Clone, Copy)]
 pub struct Bool<'c> {
-    circuit: &'c Circuit,
+    circuit: &'c TypedCircuit,
     bit: Bit,
 }
 
 /// An unsigned number of N bits; it wraps around as a machine's does.
 #[derive(Clone, Copy)]
 pub struct Uint<'c, const N: usize> {
-    circuit: &'c Circuit,
+    circuit: &'c TypedCircuit,
     bits: [Bit; N],
 }
 
 /// A signed number of N bits in two's complement; it wraps around as a machine's does.
 #[derive(Clone, Copy)]
 pub struct Int<'c, const N: usize> {
-    circuit: &'c Circuit,
+    circuit: &'c TypedCircuit,
     bits: [Bit; N],
 }
 
@@ -208,14 +208,14 @@ pub struct Int<'c, const N: usize> {
 /// nearest, half up, quotients towards zero.
 #[derive(Clone, Copy)]
 pub struct Fixed<'c, const N: usize, const F: usize> {
-    circuit: &'c Circuit,
+    circuit: &'c TypedCircuit,
     bits: [Bit; N],
 }
 
 impl<'c> Value<'c> for Bool<'c> {
     const WIDTH: usize = 1;
 
-    fn from_bits(circuit: &'c Circuit, bits: &[Bit]) -> Self {
+    fn from_bits(circuit: &'c TypedCircuit, bits: &[Bit]) -> Self {
         Self { circuit, bit: bits[0] }
     }
 
@@ -227,7 +227,7 @@ impl<'c> Value<'c> for Bool<'c> {
 impl<'c, T: Value<'c>, const K: usize> Value<'c> for [T; K] {
     const WIDTH: usize = K * T::WIDTH;
 
-    fn from_bits(circuit: &'c Circuit, bits: &[Bit]) -> Self {
+    fn from_bits(circuit: &'c TypedCircuit, bits: &[Bit]) -> Self {
         std::array::from_fn(|i| T::from_bits(circuit, &bits[i * T::WIDTH..][..T::WIDTH]))
     }
 
@@ -307,7 +307,7 @@ macro_rules! number {
         impl<'c, $($generic)*> Value<'c> for $name<'c, $($argument)*> {
             const WIDTH: usize = N;
 
-            fn from_bits(circuit: &'c Circuit, bits: &[Bit]) -> Self {
+            fn from_bits(circuit: &'c TypedCircuit, bits: &[Bit]) -> Self {
                 Self { circuit, bits: std::array::from_fn(|i| bits[i]) }
             }
 

@@ -123,7 +123,7 @@ impl ScoreClient {
         rows: &Ciphertexts,
         encryptor: &Encryptor,
     ) -> Result<Scored, ScoreError> {
-        let answer = |e: file::Error| ScoreError::Answer(Box::new(e));
+        let answer = |e: file::FileError| ScoreError::Answer(Box::new(e));
         let file = file::write(Vec::new(), rows, encryptor).map_err(answer)?;
         let body = blindcore_wire::score::encode(&encryptor.public().to_bytes(), &file);
         let sent = body.len();

@@ -4,7 +4,7 @@ use blindcore_accel::garble::{GarblingScheme, Labels};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::boards::{BoardClocks, Cut};
 use blindcore_accel_rtl::sifo::circuits::Placed;
-use blindcore_accel_rtl::sifo::{CLOCK, Overlay, Settings};
+use blindcore_accel_rtl::sifo::{CLOCK, Overlay, OverlaySettings};
 use blindcore_circuit::netlist::Netlist;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ pub struct Several {
 /// The chip is not built, can't hold the circuit or stopped; or its tables are not the CPU's, or not the circuit's.
 pub fn run(
     device: &str,
-    settings: &Settings,
+    settings: &OverlaySettings,
     netlist: &Netlist,
     placed: &Placed,
     inputs: &[Vec<bool>],

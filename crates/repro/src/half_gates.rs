@@ -6,7 +6,7 @@ use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::CLOCK;
 use blindcore_accel_rtl::sifo::circuits::{self, Share};
-use blindcore_accel_rtl::sifo::half_gates::{HalfGates, Report, Settings};
+use blindcore_accel_rtl::sifo::half_gates::{HalfGates, HalfGatesSettings, Report};
 use blindcore_circuit::netlist::{Netlist, Wire};
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
@@ -178,7 +178,7 @@ impl Done {
 
     /// All of it for programs.
     #[must_use]
-    pub fn document(&self, settings: &Settings) -> Value {
+    pub fn document(&self, settings: &HalfGatesSettings) -> Value {
         let of = |report: &Report| {
             let c = report.clocks;
             json!({
@@ -199,7 +199,7 @@ impl Done {
 
     /// What the chip did, for people.
     #[must_use]
-    pub fn text(&self, device: &str, settings: &Settings) -> String {
+    pub fn text(&self, device: &str, settings: &HalfGatesSettings) -> String {
         let (g, e) = (self.garbling, self.evaluation);
         let link =
             if settings.dma.is_some() { "over PCIe Gen3 x8" } else { "with a link that never holds it up" };

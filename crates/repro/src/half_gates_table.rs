@@ -1,7 +1,7 @@
 //! The half-gates overlay on the problems of SIFO's Table 11, beside the paper's times.
 
 use blindcore_accel_rtl::sifo::CLOCK;
-use blindcore_accel_rtl::sifo::half_gates::{HalfGates, Settings};
+use blindcore_accel_rtl::sifo::half_gates::{HalfGates, HalfGatesSettings};
 use blindcore_circuit::problems::published::{self, ROWS};
 use blindcore_units::{Progress, Unit};
 use serde_json::json;
@@ -39,8 +39,10 @@ pub fn make(progress: &mut dyn Progress) -> anyhow::Result<Table> {
         let take = |netlist, settings| {
             half_gates::run(&crate::chip(HalfGates::with_settings(device, settings))?, netlist, &inputs)
         };
-        let (bound, unbound) = (take(&netlist, Settings::BOARD)?, take(&netlist, Settings::UNBOUND)?);
-        let (small, small_unbound) = (take(&folded, Settings::BOARD)?, take(&folded, Settings::UNBOUND)?);
+        let (bound, unbound) =
+            (take(&netlist, HalfGatesSettings::BOARD)?, take(&netlist, HalfGatesSettings::UNBOUND)?);
+        let (small, small_unbound) =
+            (take(&folded, HalfGatesSettings::BOARD)?, take(&folded, HalfGatesSettings::UNBOUND)?);
         let us = |taken: &Done| taken.garbling.clocks.cycles as f64 / CLOCK * 1e6;
         let paper = row.figures.fpga_us as f64;
         text += &format!(

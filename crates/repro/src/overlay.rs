@@ -7,7 +7,7 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::sifo::circuits::{self, Placed};
 use blindcore_accel_rtl::sifo::layers::{self, Layers};
 use blindcore_accel_rtl::sifo::memory::{Assignment, Policy};
-use blindcore_accel_rtl::sifo::{ADDRESSES, CLOCK, Clocks, Commands, Overlay, Settings};
+use blindcore_accel_rtl::sifo::{ADDRESSES, CLOCK, Clocks, Commands, Overlay, OverlaySettings};
 use blindcore_circuit::netlist::Netlist;
 use blindcore_units::bytes;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use crate::text::bars;
 pub(crate) fn place(
     netlist: &Netlist,
     layers: &Layers,
-    settings: &Settings,
+    settings: &OverlaySettings,
     policy: Policy,
 ) -> anyhow::Result<Placed> {
     let cells = layers::Cells::new(settings.cells.ands, settings.cells.xors)?;
@@ -45,7 +45,7 @@ pub(crate) struct Garbled {
 pub struct Job<'a> {
     device: &'a str,
     netlist: &'a Netlist,
-    settings: Settings,
+    settings: OverlaySettings,
     chip: Overlay,
     placed: Placed,
     commands: Commands,
@@ -58,7 +58,7 @@ impl<'a> Job<'a> {
     /// The chip is not built or lacks what the settings ask for; or the circuit takes more places than it can address.
     pub fn new(
         device: &'a str,
-        settings: Settings,
+        settings: OverlaySettings,
         policy: Policy,
         name: &str,
         netlist: &'a Netlist,

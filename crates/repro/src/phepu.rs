@@ -10,7 +10,7 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::phepu::compiler::{
     Assignment, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Dataflow, Machine, Task,
 };
-use blindcore_accel_rtl::phepu::{Context, Phepu as Chips, Settings};
+use blindcore_accel_rtl::phepu::{CardSettings, Context, Phepu as Chips};
 use blindcore_units::Progress;
 use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ const EXPONENT_BITS: u32 = 256;
 
 impl Job {
     fn open(card: bool, links: bool) -> anyhow::Result<Chips> {
-        let settings = if links { Settings::PAPER } else { Settings::UNBOUND };
+        let settings = if links { CardSettings::PAPER } else { CardSettings::UNBOUND };
         crate::chip(Chips::with_settings(if card { "rtl:phepu-card" } else { "rtl:phepu" }, settings))
     }
 

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use anyhow::Context;
 use blindcore_accel_rtl::sifo::layers::Layers;
 use blindcore_accel_rtl::sifo::memory::Policy;
-use blindcore_accel_rtl::sifo::{CLOCK, Cells, Overlay, Registers, SYNC_NS, Settings};
+use blindcore_accel_rtl::sifo::{CLOCK, CellCounts, Overlay, OverlaySettings, Registers, SYNC_NS};
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::{self, published};
 use blindcore_units::Progress;
@@ -62,7 +62,7 @@ impl Source {
 #[derive(Clone, Copy, PartialEq)]
 struct Job {
     source: usize,
-    settings: Settings,
+    settings: OverlaySettings,
     policy: Policy,
     simulated: bool,
 }
@@ -93,7 +93,7 @@ struct Plan {
 
 impl Plan {
     /// The number of a job.
-    fn add(&mut self, name: &'static str, ours: bool, settings: Settings, policy: Policy) -> usize {
+    fn add(&mut self, name: &'static str, ours: bool, settings: OverlaySettings, policy: Policy) -> usize {
         let paper = ROWS.iter().find(|row| row.name == name).filter(|_| !ours);
         let same = |source: &Source| source.name == name && source.paper.is_some() == paper.is_some();
         let source = self.sources.iter().position(same).unwrap_or_else(|| {
@@ -162,23 +162,27 @@ struct PaperTable {
 const SLOW_LINK: f64 = 300.0 / 200.0;
 
 /// What Tables 5 to 8 begin with: a register an address, the link at 200 MHz, no block RAM.
-fn base(ands: usize, xors: Option<usize>) -> Settings {
-    Settings {
-        cells: Cells { ands, xors },
+fn base(ands: usize, xors: Option<usize>) -> OverlaySettings {
+    OverlaySettings {
+        cells: CellCounts { ands, xors },
         block_ram: 0,
         registers: Registers::Three,
-        register_ns: Settings::PAPER.register_ns * SLOW_LINK,
-        sync_ns: Settings::PAPER.sync_ns * SLOW_LINK,
-        ..Settings::PAPER
+        register_ns: OverlaySettings::PAPER.register_ns * SLOW_LINK,
+        sync_ns: OverlaySettings::PAPER.sync_ns * SLOW_LINK,
+        ..OverlaySettings::PAPER
     }
 }
 
 /// Tables 9 and 10: this many cells of each kind, the link at 300 MHz.
-fn even(cells: usize, registers: Registers) -> Settings {
-    Settings { cells: Cells { ands: cells, xors: Some(cells) }, registers, ..Settings::PAPER }
+fn even(cells: usize, registers: Registers) -> OverlaySettings {
+    OverlaySettings {
+        cells: CellCounts { ands: cells, xors: Some(cells) },
+        registers,
+        ..OverlaySettings::PAPER
+    }
 }
 
-const HYBRID: usize = Settings::PAPER.block_ram;
+const HYBRID: usize = OverlaySettings::PAPER.block_ram;
 
 /// Jobs and, once they are done, the tables that are made of them.
 struct Tables {
@@ -211,10 +215,10 @@ fn plan(plan: &mut Plan, asked: &[u32]) -> Tables {
     let want = |tables: &[u32]| asked.is_empty() || tables.iter().any(|table| asked.contains(table));
     let rows = ROWS.iter().map(|row| {
         let direct = Policy::DirectlyUsed;
-        let mut if_there = |tables: &[u32], there: Option<u64>, settings: Settings, policy: Policy| {
+        let mut if_there = |tables: &[u32], there: Option<u64>, settings: OverlaySettings, policy: Policy| {
             there.filter(|_| want(tables)).map(|_| plan.add(row.name, false, settings, policy))
         };
-        let hybrid = Settings { block_ram: HYBRID, ..base(10, None) };
+        let hybrid = OverlaySettings { block_ram: HYBRID, ..base(10, None) };
         let five = if_there(&[5], row.times.five_ands, base(5, Some(1)), direct);
         let ten = if_there(&[5, 6], row.times.ten_ands, base(10, Some(1)), direct);
         let unchecked = if_there(&[6, 7], row.times.no_xor_check, base(10, None), direct);
@@ -225,7 +229,7 @@ fn plan(plan: &mut Plan, asked: &[u32]) -> Tables {
             .cells
             .filter(|_| want(&[9]))
             .map(|_| CELLS.map(|cells| plan.add(row.name, false, even(cells, Registers::Three), direct)));
-        let mut best = |ours, policy| plan.add(row.name, ours, Settings::PAPER, policy);
+        let mut best = |ours, policy| plan.add(row.name, ours, OverlaySettings::PAPER, policy);
         let lifetimes = Policy::Lifetimes;
         let beside = want(&[]).then(|| [best(false, lifetimes), best(true, direct), best(true, lifetimes)]);
         let best = want(&[11]).then(|| best(false, direct));

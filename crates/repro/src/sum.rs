@@ -7,7 +7,7 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::phepu::compiler::{
     Assignment, CLOCK_HZ, Convolution, Dataflow, IntegersModulo, Machine, Programs, Stream, Task, interpret,
 };
-use blindcore_accel_rtl::phepu::{ChipReport, Context, Phepu, Run, Settings};
+use blindcore_accel_rtl::phepu::{CardSettings, ChipReport, Context, Phepu, Run};
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::{Encoding, Plaintexts};
 use blindcore_sum::evaluate::{self, Evaluator, Weights};
@@ -187,7 +187,7 @@ pub fn run(job: &SumJob) -> anyhow::Result<SumRun> {
         "the layer takes some {} clocks, over the {MOST_CLOCKS} that are simulated; use a smaller one",
         assignment.cycles()
     );
-    let settings = if job.unbound { Settings::UNBOUND } else { Settings::PAPER };
+    let settings = if job.unbound { CardSettings::UNBOUND } else { CardSettings::PAPER };
     let name = if chips == 1 { "rtl:phepu" } else { "rtl:phepu-card" };
     let device = crate::chip(Phepu::with_settings(name, settings))?;
     let weights = random_weights(task.weights(), job.weight_bits, job.zeros)?;
@@ -305,7 +305,7 @@ impl SumRun {
         let run = &self.done.run;
         let (steps, idle) = self.stages();
         let partition = self.assignment.chips()[0].partition;
-        let settings = if self.job.unbound { Settings::UNBOUND } else { Settings::PAPER };
+        let settings = if self.job.unbound { CardSettings::UNBOUND } else { CardSettings::PAPER };
         let inversions: u64 = run.elements().map(|e| u64::from(e.inversions)).sum();
         let skipped: u64 = run.elements().map(|e| u64::from(e.skipped)).sum();
         let stages = STEPS.iter().zip(steps).map(

@@ -484,7 +484,7 @@ fn answer(
 
 impl State {
     /// The tables of a key, from the cache or newly made.
-    fn evaluator(&self, key: &PublicKey) -> Result<Arc<Evaluator>, blindcore_sum::encoding::Error> {
+    fn evaluator(&self, key: &PublicKey) -> Result<Arc<Evaluator>, blindcore_sum::encoding::EncodingError> {
         let lock = || self.evaluators.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let kept = {
             let mut kept = lock();

@@ -7,7 +7,7 @@
 use blindcore_accel::bigmod::{Numbers, Residues};
 use blindcore_files::OutOfRange;
 
-use crate::encoding::{Bound, Error, Form, Plaintexts};
+use crate::encoding::{Bound, EncodingError, Form, Plaintexts};
 use crate::keys::KeyId;
 use crate::scheme::Encryptor;
 
@@ -24,10 +24,10 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// The plaintexts are of another key, or randomness or the device failed.
-    pub fn encrypt(encryptor: &Encryptor, plaintexts: &Plaintexts) -> Result<Self, Error> {
+    pub fn encrypt(encryptor: &Encryptor, plaintexts: &Plaintexts) -> Result<Self, EncodingError> {
         let want = encryptor.public().id();
         if plaintexts.key != want {
-            return Err(Error::Key { what: "what is encrypted", got: plaintexts.key, want });
+            return Err(EncodingError::Key { what: "what is encrypted", got: plaintexts.key, want });
         }
         let residues = encryptor.encrypt(&plaintexts.numbers)?;
         Ok(Self { key: want, residues, form: plaintexts.form.clone() })
@@ -40,7 +40,7 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// The form does not fit the key or the count; or a ciphertext is not between 0 and n^2 or not coprime to n.
-    pub fn accept(encryptor: &Encryptor, numbers: &Numbers, form: Form) -> Result<Self, Error> {
+    pub fn accept(encryptor: &Encryptor, numbers: &Numbers, form: Form) -> Result<Self, EncodingError> {
         let key = encryptor.public();
         form.check(key, numbers.len())?;
         Ok(Self { key: key.id(), residues: encryptor.accept(numbers)?, form })
@@ -50,7 +50,7 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// The encryptor is another key's or device's.
-    pub fn numbers(&self, encryptor: &Encryptor) -> Result<Numbers, Error> {
+    pub fn numbers(&self, encryptor: &Encryptor) -> Result<Numbers, EncodingError> {
         Ok(encryptor.bigmod().read(&self.residues)?)
     }
 
@@ -88,13 +88,13 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// The shape has another number of elements; or moves the first axis of a packed batch, which is of groups.
-    pub fn reshape(mut self, shape: &[usize]) -> Result<Self, Error> {
+    pub fn reshape(mut self, shape: &[usize]) -> Result<Self, EncodingError> {
         let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
         let keeps_groups = self.form.packed.is_none() || shape.first() == self.form.shape.first();
         if count != Some(self.len()) || shape.is_empty() || !keeps_groups {
             let groups = if keeps_groups { "" } else { " that keeps the first axis" };
             let want = format!("one of {} ciphertexts{groups}", self.len());
-            return Err(Error::Shape { what: "the new shape", got: shape.to_vec(), want });
+            return Err(EncodingError::Shape { what: "the new shape", got: shape.to_vec(), want });
         }
         self.form.shape = shape.to_vec();
         Ok(self)
@@ -104,7 +104,7 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// There is no such axis or position; or it is the axis of groups of a packed batch.
-    pub fn select(&self, axis: usize, positions: &[usize]) -> Result<Self, Error> {
+    pub fn select(&self, axis: usize, positions: &[usize]) -> Result<Self, EncodingError> {
         self.check_axis(axis)?;
         let shape = &self.form.shape;
         if let Some(&got) = positions.iter().find(|p| **p >= shape[axis]) {
@@ -125,7 +125,7 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// As [`Ciphertexts::select`].
-    pub fn slice(&self, axis: usize, range: std::ops::Range<usize>) -> Result<Self, Error> {
+    pub fn slice(&self, axis: usize, range: std::ops::Range<usize>) -> Result<Self, EncodingError> {
         self.check_axis(axis)?;
         if range.end > self.form.shape[axis] {
             let (got, max) = (range.end as u64, self.form.shape[axis] as u64);
@@ -139,7 +139,7 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// There is none; or keys, exponents, other axes or packing differ; or they are packed.
-    pub fn concatenate(parts: &[&Self]) -> Result<Self, Error> {
+    pub fn concatenate(parts: &[&Self]) -> Result<Self, EncodingError> {
         let Some((first, rest)) = parts.split_first() else {
             let (what, remedy) = ("the number of batches", "name at least one");
             return Err(OutOfRange { what, got: 0, min: 1, max: usize::MAX as u64, remedy }.into());
@@ -150,10 +150,14 @@ impl Ciphertexts {
             out.check_key("a batch to append", part.key)?;
             if part.form.packed.is_some() || part.form.shape[1..] != out.form.shape[1..] {
                 let want = format!("an unpacked one like {:?} but for the first axis", out.form.shape);
-                return Err(Error::Shape { what: "a batch to append", got: part.form.shape.clone(), want });
+                return Err(EncodingError::Shape {
+                    what: "a batch to append",
+                    got: part.form.shape.clone(),
+                    want,
+                });
             }
             if part.form.exponent != out.form.exponent {
-                return Err(Error::Alignment { got: part.form.exponent, want: out.form.exponent });
+                return Err(EncodingError::Alignment { got: part.form.exponent, want: out.form.exponent });
             }
             out.residues.append(&part.residues)?;
             out.form.shape[0] += part.form.shape[0];
@@ -167,19 +171,19 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// It is smaller than theirs.
-    pub fn loosen(mut self, bound: Bound) -> Result<Self, Error> {
+    pub fn loosen(mut self, bound: Bound) -> Result<Self, EncodingError> {
         if bound < self.form.bound {
-            return Err(Error::Loosen { got: bound, least: self.form.bound });
+            return Err(EncodingError::Loosen { got: bound, least: self.form.bound });
         }
         self.form.bound = bound;
         Ok(self)
     }
 
-    pub(crate) fn check_key(&self, what: &'static str, got: KeyId) -> Result<(), Error> {
-        if got == self.key { Ok(()) } else { Err(Error::Key { what, got, want: self.key }) }
+    pub(crate) fn check_key(&self, what: &'static str, got: KeyId) -> Result<(), EncodingError> {
+        if got == self.key { Ok(()) } else { Err(EncodingError::Key { what, got, want: self.key }) }
     }
 
-    fn check_axis(&self, axis: usize) -> Result<(), Error> {
+    fn check_axis(&self, axis: usize) -> Result<(), EncodingError> {
         let first = usize::from(self.form.packed.is_some());
         if (first..self.form.shape.len()).contains(&axis) {
             return Ok(());

@@ -42,7 +42,7 @@ pub enum DiskError {
         path: PathBuf,
         /// Why.
         #[source]
-        error: keys::Error,
+        error: keys::KeyError,
     },
     /// No key or ciphertexts of python-paillier.
     #[error("{}: {error}", path.display())]
@@ -51,7 +51,7 @@ pub enum DiskError {
         path: PathBuf,
         /// Why.
         #[source]
-        error: phe::Error,
+        error: phe::PheError,
     },
     /// No file of ciphertexts.
     #[error("{}: {error}", path.display())]
@@ -60,7 +60,7 @@ pub enum DiskError {
         path: PathBuf,
         /// Why.
         #[source]
-        error: file::Error,
+        error: file::FileError,
     },
     /// Ciphertexts that can't be used.
     #[error("{}: {error}", path.display())]
@@ -69,7 +69,7 @@ pub enum DiskError {
         path: PathBuf,
         /// Why.
         #[source]
-        error: encoding::Error,
+        error: encoding::EncodingError,
     },
     /// The file can't be made.
     #[error(transparent)]
@@ -86,15 +86,15 @@ fn io_of(path: &Path) -> impl Fn(io::Error) -> DiskError + '_ {
     |error| DiskError::Io { path: path.to_owned(), error }
 }
 
-fn phe_of(path: &Path) -> impl Fn(phe::Error) -> DiskError + '_ {
+fn phe_of(path: &Path) -> impl Fn(phe::PheError) -> DiskError + '_ {
     |error| DiskError::Phe { path: path.to_owned(), error }
 }
 
-fn file_of(path: &Path) -> impl Fn(file::Error) -> DiskError + '_ {
+fn file_of(path: &Path) -> impl Fn(file::FileError) -> DiskError + '_ {
     |error| DiskError::Ciphertexts { path: path.to_owned(), error }
 }
 
-fn key_of(path: &Path) -> impl Fn(keys::Error) -> DiskError + '_ {
+fn key_of(path: &Path) -> impl Fn(keys::KeyError) -> DiskError + '_ {
     |error| DiskError::Key { path: path.to_owned(), error }
 }
 
@@ -206,9 +206,9 @@ pub fn open(path: &Path) -> Result<file::Reader<BufReader<File>>, DiskError> {
 ///
 /// # Errors
 /// The file can't be read, or a line is not a ciphertext under this key.
-pub fn read_phe(path: &Path, key: &PublicKey) -> Result<phe::Ciphertexts, DiskError> {
+pub fn read_phe(path: &Path, key: &PublicKey) -> Result<phe::PheCiphertexts, DiskError> {
     let input = File::open(path).map_err(io_of(path))?;
-    phe::Ciphertexts::read(key, BufReader::new(input)).map_err(phe_of(path))
+    phe::PheCiphertexts::read(key, BufReader::new(input)).map_err(phe_of(path))
 }
 
 /// Reads ciphertexts, every one checked. python-paillier's say nothing of magnitudes, so `magnitude` does.

@@ -18,7 +18,8 @@ use ndarray::{AsArray, Dimension};
 
 use crate::ciphertexts::Ciphertexts;
 use crate::encoding::{
-    Bound, Encoding, Error, Form, MAX_AXES, Plaintexts, check_exponent, float_parts, lowered_bound, lowering,
+    Bound, Encoding, EncodingError, Form, MAX_AXES, Plaintexts, check_exponent, float_parts, lowered_bound,
+    lowering,
 };
 use crate::keys::PublicKey;
 use crate::scheme::Encryptor;
@@ -54,14 +55,14 @@ impl Weights {
     pub fn floats<'a, D: Dimension>(
         values: impl AsArray<'a, f64, D>,
         encoding: Encoding,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, EncodingError> {
         let values = values.into();
         let mut mantissas = Vec::with_capacity(values.len());
         for (position, value) in values.iter().enumerate() {
             let (negative, magnitude, shift) = encoding.mantissa(position, float_parts(position, *value)?)?;
             let got = Bound::scaled(magnitude.into(), shift);
             if got.bits() > 63 {
-                return Err(Error::Value { position, got, limit: Bound::new(i64::MAX as u64) });
+                return Err(EncodingError::Value { position, got, limit: Bound::new(i64::MAX as u64) });
             }
             let magnitude = magnitude.checked_shl(shift).unwrap_or(0) as i64;
             mantissas.push(if negative { -magnitude } else { magnitude });
@@ -87,8 +88,12 @@ impl Weights {
         &self.shape
     }
 
-    fn check<const AXES: usize>(&self, what: &'static str, want: &str) -> Result<[usize; AXES], Error> {
-        <[usize; AXES]>::try_from(&self.shape[..]).map_err(|_| Error::Shape {
+    fn check<const AXES: usize>(
+        &self,
+        what: &'static str,
+        want: &str,
+    ) -> Result<[usize; AXES], EncodingError> {
+        <[usize; AXES]>::try_from(&self.shape[..]).map_err(|_| EncodingError::Shape {
             what,
             got: self.shape.clone(),
             want: want.into(),
@@ -148,7 +153,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// The device has no bigmod.
-    pub fn new(key: &PublicKey, device: &Device) -> Result<Self, Error> {
+    pub fn new(key: &PublicKey, device: &Device) -> Result<Self, EncodingError> {
         Ok(Self { encryptor: Encryptor::new(key, device)? })
     }
 
@@ -168,7 +173,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// Shapes, packings or keys differ, or a sum could pass the range.
-    pub fn add(&self, x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, Error> {
+    pub fn add(&self, x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         self.check(y)?;
         let single = y.len() == 1 && y.form.packed.is_none();
@@ -183,7 +188,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// As [`Evaluator::add`].
-    pub fn subtract(&self, x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, Error> {
+    pub fn subtract(&self, x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         self.check(y)?;
         let single = y.len() == 1 && y.form.packed.is_none();
@@ -196,7 +201,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// `x` is of another key or device.
-    pub fn negate(&self, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+    pub fn negate(&self, x: &Ciphertexts) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         self.made(self.encryptor.bigmod().invert(&x.residues)?.0, x.form.clone())
     }
@@ -205,7 +210,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// As [`Evaluator::add`].
-    pub fn add_plain(&self, x: &Ciphertexts, y: &Plaintexts) -> Result<Ciphertexts, Error> {
+    pub fn add_plain(&self, x: &Ciphertexts, y: &Plaintexts) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         x.check_key("what is added", y.key)?;
         let single = y.numbers.len() == 1 && y.form.packed.is_none();
@@ -223,7 +228,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// Shapes don't go together, or a product could pass the range.
-    pub fn scale(&self, x: &Ciphertexts, weights: &Weights) -> Result<Ciphertexts, Error> {
+    pub fn scale(&self, x: &Ciphertexts, weights: &Weights) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         let what = "the product";
         if weights.values.len() == 1 {
@@ -242,7 +247,7 @@ impl Evaluator {
         let inner = if x.form.packed.is_some() { &x.form.shape[1..] } else { &x.form.shape[..] };
         if weights.shape != inner {
             let want = format!("{inner:?} or a single one");
-            return Err(Error::Shape { what: "the weights", got: weights.shape.clone(), want });
+            return Err(EncodingError::Shape { what: "the weights", got: weights.shape.clone(), want });
         }
         let most = weights.values.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0);
         let form = self.weighed_form(x, most.into(), weights.exponent, what, x.form.shape.clone())?;
@@ -274,13 +279,13 @@ impl Evaluator {
     ///
     /// # Errors
     /// There is no such axis or nothing along it, or the sum could pass the range.
-    pub fn sum(&self, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+    pub fn sum(&self, x: &Ciphertexts) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         let axis = usize::from(x.form.packed.is_some());
         let count = x.form.shape.get(axis).copied().unwrap_or(0);
         if count == 0 {
             let want = "something to add up; samples of a packed batch can't be".into();
-            return Err(Error::Shape { what: "the batch", got: x.form.shape.clone(), want });
+            return Err(EncodingError::Shape { what: "the batch", got: x.form.shape.clone(), want });
         }
         let mut form = x.form.clone();
         form.shape.remove(axis);
@@ -318,7 +323,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// Shapes don't go together, or a result could pass the range.
-    pub fn dot(&self, x: &Ciphertexts, weights: &Weights) -> Result<Ciphertexts, Error> {
+    pub fn dot(&self, x: &Ciphertexts, weights: &Weights) -> Result<Ciphertexts, EncodingError> {
         let [_] = weights.check("the weights", "a vector")?;
         let mut out = self.linear(x, &weights.values, weights, "the dot product")?;
         out.form.shape.pop();
@@ -332,7 +337,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// As [`Evaluator::dot`].
-    pub fn matrix_vector(&self, weights: &Weights, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+    pub fn matrix_vector(&self, weights: &Weights, x: &Ciphertexts) -> Result<Ciphertexts, EncodingError> {
         let [_, _] = weights.check("the weights", "a matrix")?;
         self.linear(x, &weights.values, weights, "the matrix-vector product")
     }
@@ -348,7 +353,7 @@ impl Evaluator {
         x: &'a Ciphertexts,
         weights: &'a Weights,
         results: usize,
-    ) -> Result<(Form, impl Iterator<Item = Result<Numbers, Error>> + use<'a>), Error> {
+    ) -> Result<(Form, impl Iterator<Item = Result<Numbers, EncodingError>> + use<'a>), EncodingError> {
         self.check(x)?;
         let what = "the product with the weights";
         let mut shape = weighed_shape(x, &weights.values, weights)?;
@@ -381,11 +386,11 @@ impl Evaluator {
     ///
     /// # Errors
     /// As [`Evaluator::dot`].
-    pub fn matrix_matrix(&self, x: &Ciphertexts, weights: &Weights) -> Result<Ciphertexts, Error> {
+    pub fn matrix_matrix(&self, x: &Ciphertexts, weights: &Weights) -> Result<Ciphertexts, EncodingError> {
         let [terms, outputs] = weights.check("the weights", "a matrix")?;
         if x.form.shape.last() != Some(&terms) {
             let want = format!("[..., {terms}] for weights {terms} x {outputs}");
-            return Err(Error::Shape { what: "the batch", got: x.form.shape.clone(), want });
+            return Err(EncodingError::Shape { what: "the batch", got: x.form.shape.clone(), want });
         }
         let transposed: Vec<i64> =
             (0..outputs).flat_map(|m| (0..terms).map(move |k| weights.values[k * outputs + m])).collect();
@@ -400,7 +405,7 @@ impl Evaluator {
         values: &[i64],
         weights: &Weights,
         what: &'static str,
-    ) -> Result<Ciphertexts, Error> {
+    ) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         let shape = weighed_shape(x, values, weights)?;
         let terms = weights.shape.last().copied().unwrap_or(0);
@@ -421,17 +426,21 @@ impl Evaluator {
         x: &Ciphertexts,
         kernels: &Weights,
         Convolution { stride, padding }: Convolution,
-    ) -> Result<Ciphertexts, Error> {
+    ) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         let want = "outputs x channels x rows x columns, none of them zero";
         let [outputs, channels, kernel_rows, kernel_columns] = kernels.check("the kernels", want)?;
         if kernels.values.is_empty() {
-            return Err(Error::Shape { what: "the kernels", got: kernels.shape.clone(), want: want.into() });
+            return Err(EncodingError::Shape {
+                what: "the kernels",
+                got: kernels.shape.clone(),
+                want: want.into(),
+            });
         }
         let refuse = || {
             let packed = if x.form.packed.is_some() { "groups, " } else { "" };
             let want = format!("[{packed}{channels}, H, W] for kernels {:?}", kernels.shape);
-            Error::Shape { what: "the image", got: x.form.shape.clone(), want }
+            EncodingError::Shape { what: "the image", got: x.form.shape.clone(), want }
         };
         let (images, rows, columns) = match x.form.shape[..] {
             [c, h, w] if c == channels && x.form.packed.is_none() => (1, h, w),
@@ -502,7 +511,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// The exponent is higher than theirs, or a mantissa could pass the range.
-    pub fn lower_exponent(&self, x: &Ciphertexts, exponent: i32) -> Result<Ciphertexts, Error> {
+    pub fn lower_exponent(&self, x: &Ciphertexts, exponent: i32) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         let mut form = x.form.clone();
         let bits = lowering(form.exponent, exponent)?;
@@ -517,17 +526,17 @@ impl Evaluator {
     ///
     /// # Errors
     /// `x` is of another key, or randomness or the device failed.
-    pub fn rerandomise(&self, x: &Ciphertexts) -> Result<Ciphertexts, Error> {
+    pub fn rerandomise(&self, x: &Ciphertexts) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         self.made(self.encryptor.rerandomise(&x.residues)?, x.form.clone())
     }
 
-    pub(crate) fn check(&self, x: &Ciphertexts) -> Result<(), Error> {
+    pub(crate) fn check(&self, x: &Ciphertexts) -> Result<(), EncodingError> {
         let want = self.key().id();
-        if x.key == want { Ok(()) } else { Err(Error::Key { what: "a batch", got: x.key, want }) }
+        if x.key == want { Ok(()) } else { Err(EncodingError::Key { what: "a batch", got: x.key, want }) }
     }
 
-    fn check_alike(&self, x: &Form, y: &Form, single: bool) -> Result<(), Error> {
+    fn check_alike(&self, x: &Form, y: &Form, single: bool) -> Result<(), EncodingError> {
         let name = |form: &Form| {
             form.packed.map_or_else(
                 || "not packed".to_owned(),
@@ -535,17 +544,17 @@ impl Evaluator {
             )
         };
         if x.packed != y.packed {
-            return Err(Error::Packing { what: "the second operand", got: name(y), want: name(x) });
+            return Err(EncodingError::Packing { what: "the second operand", got: name(y), want: name(x) });
         }
         if x.shape != y.shape && !single {
             let want = format!("{:?}", x.shape);
-            return Err(Error::Shape { what: "the second operand", got: y.shape.clone(), want });
+            return Err(EncodingError::Shape { what: "the second operand", got: y.shape.clone(), want });
         }
         Ok(())
     }
 
-    fn sum_form(&self, x: &Form, y: &Form, exponent: i32, what: &'static str) -> Result<Form, Error> {
-        let aligned = |form: &Form| Ok::<_, Error>((form.bound, lowering(form.exponent, exponent)?));
+    fn sum_form(&self, x: &Form, y: &Form, exponent: i32, what: &'static str) -> Result<Form, EncodingError> {
+        let aligned = |form: &Form| Ok::<_, EncodingError>((form.bound, lowering(form.exponent, exponent)?));
         let ((x_bound, x_bits), (y_bound, y_bits)) = (aligned(x)?, aligned(y)?);
         let bound = x_bound.shifted(x_bits).plus(y_bound.shifted(y_bits));
         let form = Form { exponent, bound, packed: x.packed, shape: x.shape.clone() };
@@ -558,7 +567,7 @@ impl Evaluator {
     }
 
     /// The residues for a lower exponent, by squarings.
-    fn lowered<'a>(&self, x: &'a Ciphertexts, exponent: i32) -> Result<Cow<'a, Residues>, Error> {
+    fn lowered<'a>(&self, x: &'a Ciphertexts, exponent: i32) -> Result<Cow<'a, Residues>, EncodingError> {
         let bits = lowering(x.form.exponent, exponent)?;
         Ok(match bits {
             0 => Cow::Borrowed(&x.residues),
@@ -573,7 +582,7 @@ impl Evaluator {
         exponent: i32,
         what: &'static str,
         shape: Vec<usize>,
-    ) -> Result<Form, Error> {
+    ) -> Result<Form, EncodingError> {
         let exponent = check_exponent(i64::from(x.form.exponent) + i64::from(exponent))?;
         let bound = x.form.bound.times(Bound::scaled(weight, 0));
         let form = Form { exponent, bound, packed: x.form.packed, shape };
@@ -594,7 +603,7 @@ impl Evaluator {
         exponent: i32,
         what: &'static str,
         shape: Vec<usize>,
-    ) -> Result<Ciphertexts, Error> {
+    ) -> Result<Ciphertexts, EncodingError> {
         let form = self.weighed_form(x, largest_sum(weights, terms), exponent, what, shape)?;
         self.made(self.weigh_residues(&x.residues, (0..positions, index), terms, weights)?, form)
     }
@@ -606,11 +615,11 @@ impl Evaluator {
         (positions, index): (std::ops::Range<usize>, impl Fn(usize, usize) -> u32),
         terms: usize,
         weights: &[i64],
-    ) -> Result<Residues, Error> {
+    ) -> Result<Residues, EncodingError> {
         let bigmod = self.encryptor.bigmod();
         let multi_exp = |indices: &[u32], weights: Vec<i64>| {
             let multi_exp = MultiExp { terms, indices: indices.to_vec(), weights, method: Method::Auto };
-            Ok::<_, Error>(bigmod.multi_exp(x, &multi_exp)?.0)
+            Ok::<_, EncodingError>(bigmod.multi_exp(x, &multi_exp)?.0)
         };
         let split = weights.iter().any(|w| w.unsigned_abs() > MAX_WEIGHT as u64);
         let mut out: Option<Residues> = None;
@@ -638,21 +647,21 @@ impl Evaluator {
         Ok(out.unwrap_or_else(|| x.select([])))
     }
 
-    pub(crate) fn made(&self, residues: Residues, form: Form) -> Result<Ciphertexts, Error> {
+    pub(crate) fn made(&self, residues: Residues, form: Form) -> Result<Ciphertexts, EncodingError> {
         debug_assert_eq!(residues.len(), form.len());
         Ok(Ciphertexts { key: self.key().id(), residues, form })
     }
 }
 
 /// The shape of `[..., K]` weighed with M x K.
-fn weighed_shape(x: &Ciphertexts, values: &[i64], weights: &Weights) -> Result<Vec<usize>, Error> {
+fn weighed_shape(x: &Ciphertexts, values: &[i64], weights: &Weights) -> Result<Vec<usize>, EncodingError> {
     let terms = weights.shape.last().copied().unwrap_or(0);
     let outputs = values.len().checked_div(terms).unwrap_or(0);
     let groups = usize::from(x.form.packed.is_some());
     if terms == 0 || outputs == 0 || x.form.shape.len() <= groups || x.form.shape.last() != Some(&terms) {
         let groups = if groups == 1 { "groups, " } else { "" };
         let want = format!("[{groups}..., {terms}] for weights {:?}", weights.shape);
-        return Err(Error::Shape { what: "the batch", got: x.form.shape.clone(), want });
+        return Err(EncodingError::Shape { what: "the batch", got: x.form.shape.clone(), want });
     }
     let mut shape = x.form.shape.clone();
     shape.pop();
@@ -666,7 +675,7 @@ fn largest_sum(weights: &[i64], terms: usize) -> u128 {
     weights.chunks(terms).map(magnitude).max().unwrap_or(0)
 }
 
-fn index_count(count: usize) -> Result<u32, Error> {
+fn index_count(count: usize) -> Result<u32, EncodingError> {
     let (what, remedy) = ("the number of ciphertexts weighed at once", "weigh them in parts");
     let (got, max) = (count as u64, u64::from(u32::MAX) - 1);
     if got > max { Err(OutOfRange { what, got, min: 0, max, remedy }.into()) } else { Ok(count as u32) }
@@ -679,7 +688,7 @@ fn steps(
     kernel: usize,
     stride: usize,
     padding: usize,
-) -> Result<usize, Error> {
+) -> Result<usize, EncodingError> {
     // With more padding than that, whole places would be of nothing.
     let padding_limit = kernel.saturating_sub(1).min(1 << 20);
     for (what, got, min, max) in
@@ -692,7 +701,7 @@ fn steps(
         }
     }
     let room = size.checked_add(2 * padding).and_then(|padded| padded.checked_sub(kernel));
-    room.map(|room| room / stride + 1).ok_or_else(|| Error::Shape {
+    room.map(|room| room / stride + 1).ok_or_else(|| EncodingError::Shape {
         what: "the image",
         got: vec![size],
         want: format!("at least {kernel} {side} with its padding"),

@@ -62,7 +62,7 @@ const KEY_BITS: RangeInclusive<u64> = 64..=4096;
 
 /// Why a file of ciphertexts can't be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum FileError {
     /// Not such a file.
     #[error("it starts with {0:02x?} and not with {magic:02x?}: it is not a file of ciphertexts", magic = LAYOUT.magic)]
     Magic([u8; 8]),
@@ -106,11 +106,11 @@ pub enum Error {
         /// The first of the block, counted from 0.
         first: u64,
         /// Why, counted within the block.
-        source: Box<crate::encoding::Error>,
+        source: Box<crate::encoding::EncodingError>,
     },
     /// A header or batch that is refused.
     #[error(transparent)]
-    Refused(#[from] crate::encoding::Error),
+    Refused(#[from] crate::encoding::EncodingError),
     /// The disk or pipe failed.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -138,7 +138,7 @@ impl Header {
     ///
     /// # Errors
     /// The shape is of more than can be addressed.
-    pub fn file_bytes(&self) -> Result<u64, Error> {
+    pub fn file_bytes(&self) -> Result<u64, FileError> {
         let count = count(&self.form.shape)?;
         let bytes = u128::from(count) * 8 * self.words() as u128
             + u128::from(count.div_ceil(BLOCK as u64)) * DIGEST as u128
@@ -146,7 +146,7 @@ impl Header {
         u64::try_from(bytes).map_err(|_| too_many(count))
     }
 
-    fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+    fn to_bytes(&self) -> Result<Vec<u8>, FileError> {
         self.check()?;
         let Form { exponent, bound, packed, shape } = &self.form;
         let (top, shift) = bound.parts();
@@ -170,14 +170,14 @@ impl Header {
     }
 
     /// Reads it up to the first block, and returns it with its digest.
-    fn read(from: &mut impl Read) -> Result<(Self, [u8; DIGEST]), Error> {
-        const CUT: Error = Error::Truncated { what: "its header" };
+    fn read(from: &mut impl Read) -> Result<(Self, [u8; DIGEST]), FileError> {
+        const CUT: FileError = FileError::Truncated { what: "its header" };
         let mut bytes = vec![0; FIXED];
         let got = fill(from, &mut bytes)?;
         let start = LAYOUT.check(&bytes[..got]).map_err(|error| match error {
-            HeaderError::Version { got, .. } => Error::Version(got),
+            HeaderError::Version { got, .. } => FileError::Version(got),
             HeaderError::Short { got, .. } if got >= LAYOUT.magic.len() => CUT,
-            _ => Error::Magic(*bytes.first_chunk().expect("longer than its magic")),
+            _ => FileError::Magic(*bytes.first_chunk().expect("longer than its magic")),
         })?;
         let axes = AXES.get(start);
         range("a number of axes of", axes.into(), 1..=MAX_AXES as u64)?;
@@ -187,7 +187,7 @@ impl Header {
             return Err(CUT);
         }
         let Some(header) = SEAL.open(&bytes) else {
-            return Err(Error::Checksum { what: "its header".into() });
+            return Err(FileError::Checksum { what: "its header".into() });
         };
         let digest = *bytes.last_chunk().expect("longer than its digest");
 
@@ -213,11 +213,11 @@ impl Header {
         Ok((header, digest))
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), FileError> {
         range("key bits of", self.key_bits.into(), KEY_BITS)?;
         range("a number of axes of", self.form.shape.len() as u64, 1..=MAX_AXES as u64)?;
         if let Some(packed) = &self.form.packed {
-            packed.packing.check(self.key_bits).map_err(Error::Refused)?;
+            packed.packing.check(self.key_bits).map_err(FileError::Refused)?;
         }
         self.file_bytes().map(|_| ())
     }
@@ -225,19 +225,19 @@ impl Header {
 
 const FOREIGN: &str = "it was not written by blindcore";
 
-fn range(what: &'static str, got: u64, range: RangeInclusive<u64>) -> Result<(), Error> {
-    OutOfRange::check(what, got, range, FOREIGN).map_err(Error::Header)
+fn range(what: &'static str, got: u64, range: RangeInclusive<u64>) -> Result<(), FileError> {
+    OutOfRange::check(what, got, range, FOREIGN).map_err(FileError::Header)
 }
 
-fn out_of_range(what: &'static str, got: u64, min: u64, max: u64) -> Error {
-    Error::Header(OutOfRange { what, got, min, max, remedy: FOREIGN })
+fn out_of_range(what: &'static str, got: u64, min: u64, max: u64) -> FileError {
+    FileError::Header(OutOfRange { what, got, min, max, remedy: FOREIGN })
 }
 
-fn too_many(got: u64) -> Error {
+fn too_many(got: u64) -> FileError {
     out_of_range("a number of ciphertexts of", got, 0, u64::MAX >> 11)
 }
 
-fn count(shape: &[usize]) -> Result<u64, Error> {
+fn count(shape: &[usize]) -> Result<u64, FileError> {
     let product = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d as u64));
     product.ok_or_else(|| too_many(u64::MAX))
 }
@@ -249,7 +249,7 @@ fn block_digest(header: &[u8; DIGEST], block: u64, bytes: &[u8]) -> [u8; DIGEST]
 }
 
 /// Reads as much as there is, up to the buffer's length.
-fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<usize, Error> {
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> Result<usize, FileError> {
     let mut at = 0;
     while at < buffer.len() {
         match from.read(&mut buffer[at..]) {
@@ -277,7 +277,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// The header is out of range, or writing fails.
-    pub fn new(mut out: W, header: &Header) -> Result<Self, Error> {
+    pub fn new(mut out: W, header: &Header) -> Result<Self, FileError> {
         let bytes = header.to_bytes()?;
         out.write_all(&bytes)?;
         let digest = bytes[bytes.len() - DIGEST..].try_into().expect("32 bytes");
@@ -289,10 +289,10 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// They are more than the header says, or longer; or writing fails.
-    pub fn write(&mut self, numbers: &Numbers) -> Result<(), Error> {
+    pub fn write(&mut self, numbers: &Numbers) -> Result<(), FileError> {
         let got = self.written + numbers.len() as u64;
         if got > self.count {
-            return Err(Error::Count { got, want: self.count });
+            return Err(FileError::Count { got, want: self.count });
         }
         for number in numbers.iter() {
             let (kept, over) = number.split_at(number.len().min(self.words));
@@ -315,9 +315,9 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// They are fewer than the header says, or writing fails.
-    pub fn finish(mut self) -> Result<W, Error> {
+    pub fn finish(mut self) -> Result<W, FileError> {
         if self.written != self.count {
-            return Err(Error::Count { got: self.written, want: self.count });
+            return Err(FileError::Count { got: self.written, want: self.count });
         }
         if !self.buffer.is_empty() {
             self.flush_block()?;
@@ -326,7 +326,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    fn flush_block(&mut self) -> Result<(), Error> {
+    fn flush_block(&mut self) -> Result<(), FileError> {
         let block = (self.written - 1) / BLOCK as u64;
         self.out.write_all(&self.buffer)?;
         self.out.write_all(&block_digest(&self.digest, block, &self.buffer))?;
@@ -349,11 +349,11 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// It is no such file, of another version, damaged, or has another length than its header says.
-    pub fn new(mut from: R, length: Option<u64>) -> Result<Self, Error> {
+    pub fn new(mut from: R, length: Option<u64>) -> Result<Self, FileError> {
         let (header, digest) = Header::read(&mut from)?;
         let want = header.file_bytes()?;
         if let Some(got) = length.filter(|got| *got != want) {
-            return Err(Error::Length { got, want });
+            return Err(FileError::Length { got, want });
         }
         let count = count(&header.form.shape)?;
         Ok(Self { from, header, digest, count, read: 0 })
@@ -376,25 +376,26 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// The block is damaged or cut short, or something follows the last one.
-    pub fn next_block(&mut self) -> Result<Option<Numbers>, Error> {
+    pub fn next_block(&mut self) -> Result<Option<Numbers>, FileError> {
         if self.read == self.count {
             return match fill(&mut self.from, &mut [0])? {
                 0 => Ok(None),
-                _ => {
-                    Err(Error::Length { got: self.header.file_bytes()? + 1, want: self.header.file_bytes()? })
-                }
+                _ => Err(FileError::Length {
+                    got: self.header.file_bytes()? + 1,
+                    want: self.header.file_bytes()?,
+                }),
             };
         }
         let count = (self.count - self.read).min(BLOCK as u64) as usize;
         let mut bytes = vec![0; count * 8 * self.header.words() + DIGEST];
         if fill(&mut self.from, &mut bytes)? < bytes.len() {
-            return Err(Error::Truncated { what: "a block" });
+            return Err(FileError::Truncated { what: "a block" });
         }
         let (body, digest) = bytes.split_at(bytes.len() - DIGEST);
         let block = self.read / BLOCK as u64;
         if block_digest(&self.digest, block, body) != digest {
             let last = self.read + count as u64 - 1;
-            return Err(Error::Checksum {
+            return Err(FileError::Checksum {
                 what: format!("the block of ciphertexts {} to {last}", self.read),
             });
         }
@@ -410,11 +411,15 @@ impl<R: Read> Reader<R> {
     ///
     /// # Errors
     /// As [`Reader::next_block`] and [`Ciphertexts::accept`]; or they are under another key.
-    pub fn read_all(mut self, encryptor: &Encryptor) -> Result<Ciphertexts, Error> {
+    pub fn read_all(mut self, encryptor: &Encryptor) -> Result<Ciphertexts, FileError> {
         let key = encryptor.public();
         if self.header.key != key.id() {
             let (got, want) = (self.header.key, key.id());
-            return Err(Error::Refused(crate::encoding::Error::Key { what: "the file", got, want }));
+            return Err(FileError::Refused(crate::encoding::EncodingError::Key {
+                what: "the file",
+                got,
+                want,
+            }));
         }
         if self.header.key_bits != key.bits() {
             let (got, want) = (u64::from(self.header.key_bits), u64::from(key.bits()));
@@ -427,9 +432,10 @@ impl<R: Read> Reader<R> {
         let form = self.header.form.clone();
         while let Some(numbers) = self.next_block()? {
             let numbers = Numbers::from_words(key.ciphertext_words(), numbers.iter());
-            let part =
-                encryptor.accept(&numbers).map_err(|e| Error::Block { first, source: Box::new(e.into()) })?;
-            out.residues.append(&part).map_err(crate::encoding::Error::from)?;
+            let part = encryptor
+                .accept(&numbers)
+                .map_err(|e| FileError::Block { first, source: Box::new(e.into()) })?;
+            out.residues.append(&part).map_err(crate::encoding::EncodingError::from)?;
             first += numbers.len() as u64;
         }
         out.form = form;
@@ -441,7 +447,7 @@ impl<R: Read> Reader<R> {
 ///
 /// # Errors
 /// As [`Writer`]; or the batch is another key's or device's.
-pub fn write<W: Write>(out: W, ciphertexts: &Ciphertexts, encryptor: &Encryptor) -> Result<W, Error> {
+pub fn write<W: Write>(out: W, ciphertexts: &Ciphertexts, encryptor: &Encryptor) -> Result<W, FileError> {
     let key = encryptor.public();
     ciphertexts.check_key("the key", key.id())?;
     let header = Header { key: key.id(), key_bits: key.bits(), form: ciphertexts.form.clone() };
@@ -449,7 +455,7 @@ pub fn write<W: Write>(out: W, ciphertexts: &Ciphertexts, encryptor: &Encryptor)
     for first in (0..ciphertexts.len()).step_by(BLOCK) {
         let last = (first + BLOCK).min(ciphertexts.len());
         let part = ciphertexts.residues.select(first..last);
-        writer.write(&encryptor.bigmod().read(&part).map_err(crate::encoding::Error::from)?)?;
+        writer.write(&encryptor.bigmod().read(&part).map_err(crate::encoding::EncodingError::from)?)?;
     }
     writer.finish()
 }

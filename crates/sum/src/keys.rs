@@ -19,7 +19,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Why a key can't be made or used.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Error {
+pub enum KeyError {
     /// A size that keys don't come in.
     #[error(
         "keys of {got} bits are not made; use 2048, 3072 or 4096 (512, 1024 and 1536 are for tests alone)"
@@ -58,19 +58,19 @@ impl KeySize {
     ///
     /// # Errors
     /// Another length.
-    pub fn new(bits: u32) -> Result<Self, Error> {
-        if matches!(bits, 2048 | 3072 | 4096) { Ok(Self(bits)) } else { Err(Error::Size { got: bits }) }
+    pub fn new(bits: u32) -> Result<Self, KeyError> {
+        if matches!(bits, 2048 | 3072 | 4096) { Ok(Self(bits)) } else { Err(KeyError::Size { got: bits }) }
     }
 
     /// 512, 1024 or 1536: broken or soon to be, and quick to test with.
     ///
     /// # Errors
     /// Another length.
-    pub fn test_only(bits: u32) -> Result<Self, Error> {
-        if matches!(bits, 512 | 1024 | 1536) { Ok(Self(bits)) } else { Err(Error::Size { got: bits }) }
+    pub fn test_only(bits: u32) -> Result<Self, KeyError> {
+        if matches!(bits, 512 | 1024 | 1536) { Ok(Self(bits)) } else { Err(KeyError::Size { got: bits }) }
     }
 
-    fn any(bits: u32) -> Result<Self, Error> {
+    fn any(bits: u32) -> Result<Self, KeyError> {
         Self::new(bits).or_else(|_| Self::test_only(bits))
     }
 
@@ -160,7 +160,7 @@ impl PublicKey {
     ///
     /// # Errors
     /// n has not a length that keys come in, is even, or is prime.
-    pub fn textbook(n: &[u64]) -> Result<Self, Error> {
+    pub fn textbook(n: &[u64]) -> Result<Self, KeyError> {
         Self::checked(Mode::Textbook, n, &[])
     }
 
@@ -171,8 +171,8 @@ impl PublicKey {
         key
     }
 
-    fn checked(mode: Mode, n: &[u64], base: &[u64]) -> Result<Self, Error> {
-        let unsound = |why| Error::Unsound { what: "the public key", why };
+    fn checked(mode: Mode, n: &[u64], base: &[u64]) -> Result<Self, KeyError> {
+        let unsound = |why| KeyError::Unsound { what: "the public key", why };
         let n = uint(n);
         let bits = KeySize::any(n.bits_vartime())?.bits();
         let n = trimmed(&n, bits);
@@ -290,17 +290,17 @@ impl PublicKey {
     ///
     /// # Errors
     /// The bytes are damaged or of another kind, or the key is not sound.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
         let (mode, bits, words) = opened("public key", &PUBLIC, bytes)?;
         let n_words = bits as usize / 64;
         let want = if mode == Mode::Textbook { n_words } else { 3 * n_words };
         if words.len() != want {
             let why = format!("{} words where {want} belong", words.len());
-            return Err(Error::Bytes { what: "public key", why });
+            return Err(KeyError::Bytes { what: "public key", why });
         }
         let key = Self::checked(mode, &words[..n_words], &words[n_words..])?;
         if key.bits() != bits {
-            return Err(Error::Bytes {
+            return Err(KeyError::Bytes {
                 what: "public key",
                 why: format!("n has {} bits, not {bits}", key.bits()),
             });
@@ -332,7 +332,7 @@ impl SecretKey {
     ///
     /// # Errors
     /// The operating system gave no randomness.
-    pub fn generate(size: KeySize, mode: Mode) -> Result<Self, Error> {
+    pub fn generate(size: KeySize, mode: Mode) -> Result<Self, KeyError> {
         let mut rng = SecretRng::from_os()?;
         let half = size.bits() / 2;
         loop {
@@ -360,7 +360,7 @@ impl SecretKey {
     ///
     /// # Errors
     /// They are not primes, not of one length, too near to each other, or don't go together.
-    pub fn from_primes(p: &[u64], q: &[u64]) -> Result<Self, Error> {
+    pub fn from_primes(p: &[u64], q: &[u64]) -> Result<Self, KeyError> {
         let (p, q) = (Zeroizing::new(uint(p)), Zeroizing::new(uint(q)));
         let bits = p.bits() + q.bits();
         let size = KeySize::any(bits)?;
@@ -374,7 +374,7 @@ impl SecretKey {
         primes.check(size)?;
         let n = uint(&primes.p).concatenating_mul(&uint(&primes.q));
         if n.bits() != bits {
-            return Err(Error::Size { got: n.bits() });
+            return Err(KeyError::Size { got: n.bits() });
         }
         Ok(Self { public: PublicKey::made(Mode::Textbook, n.as_words().to_vec(), Vec::new()), primes })
     }
@@ -426,7 +426,7 @@ impl SecretKey {
     ///
     /// # Errors
     /// The bytes are damaged or of another kind, or the key is not sound.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
         let (mode, bits, words) = opened("secret key", &SECRET, bytes)?;
         let size = KeySize::any(bits)?;
         let prime_words = bits as usize / 128;
@@ -434,7 +434,7 @@ impl SecretKey {
         let base = if mode == Mode::Textbook { 0 } else { 4 * prime_words };
         if words.len() != 2 * prime_words + 2 * small + base {
             let why = format!("{} words where {} belong", words.len(), 2 * prime_words + 2 * small + base);
-            return Err(Error::Bytes { what: "secret key", why });
+            return Err(KeyError::Bytes { what: "secret key", why });
         }
         let mut rest = words.as_slice();
         let mut take = |count: usize| {
@@ -458,7 +458,7 @@ impl SecretKey {
 
     /// That hs has the order that decryption relies on, and no Jacobi symbol modulo n but 1, which would leak a bit: it is
     /// -1 modulo p^2 and q^2 when raised to half the exponent.
-    fn check_base(&self) -> Result<(), Error> {
+    fn check_base(&self) -> Result<(), KeyError> {
         if self.public.mode == Mode::Textbook {
             return Ok(());
         }
@@ -480,13 +480,13 @@ impl SecretKey {
     }
 }
 
-fn unsound(why: &'static str) -> Error {
-    Error::Unsound { what: "the secret key", why }
+fn unsound(why: &'static str) -> KeyError {
+    KeyError::Unsound { what: "the secret key", why }
 }
 
 impl Primes {
     /// Everything that decryption relies on.
-    fn check(&self, size: KeySize) -> Result<(), Error> {
+    fn check(&self, size: KeySize) -> Result<(), KeyError> {
         let (p, q) = (Zeroizing::new(uint(&self.p)), Zeroizing::new(uint(&self.q)));
         if p.bits() != size.bits() / 2 || q.bits() != size.bits() / 2 {
             return Err(unsound("its primes have not half of its length"));
@@ -652,8 +652,8 @@ fn opened(
     what: &'static str,
     layout: &Layout,
     bytes: &[u8],
-) -> Result<(Mode, u32, Zeroizing<Vec<u64>>), Error> {
-    let refuse = |why: String| Err(Error::Bytes { what, why });
+) -> Result<(Mode, u32, Zeroizing<Vec<u64>>), KeyError> {
+    let refuse = |why: String| Err(KeyError::Bytes { what, why });
     let header = match layout.check(bytes) {
         Ok(header) => header,
         Err(HeaderError::Magic { .. }) => return refuse("they don't begin as one does".into()),

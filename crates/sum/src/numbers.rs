@@ -61,7 +61,7 @@ pub enum NumbersError {
         first: usize,
         /// Why, counted within the part.
         #[source]
-        error: encoding::Error,
+        error: encoding::EncodingError,
     },
     /// Ciphertexts of a file that are refused.
     #[error("{origin}: {error}")]
@@ -70,7 +70,7 @@ pub enum NumbersError {
         origin: String,
         /// Why.
         #[source]
-        error: encoding::Error,
+        error: encoding::EncodingError,
     },
     /// Weights of over 63 bits.
     #[error("{origin}: weights of up to 63 bits are carried; round them with --precision: {error}")]
@@ -79,17 +79,17 @@ pub enum NumbersError {
         origin: String,
         /// Why.
         #[source]
-        error: encoding::Error,
+        error: encoding::EncodingError,
     },
     /// Numbers that have no encoding.
     #[error(transparent)]
-    Encoding(#[from] encoding::Error),
+    Encoding(#[from] encoding::EncodingError),
     /// The file can't be read.
     #[error(transparent)]
     Disk(#[from] DiskError),
     /// The scheme refuses.
     #[error(transparent)]
-    Scheme(#[from] crate::scheme::Error),
+    Scheme(#[from] crate::scheme::PaillierError),
     /// The ciphertexts of python-paillier are refused.
     #[error("{origin}: {error}")]
     Phe {
@@ -97,12 +97,12 @@ pub enum NumbersError {
         origin: String,
         /// Why.
         #[source]
-        error: crate::phe::Error,
+        error: crate::phe::PheError,
     },
 }
 
 impl NumbersError {
-    fn within(path: &Path) -> impl Fn(encoding::Error) -> Self + '_ {
+    fn within(path: &Path) -> impl Fn(encoding::EncodingError) -> Self + '_ {
         |error| NumbersError::In { origin: path.display().to_string(), error }
     }
 }
@@ -154,7 +154,11 @@ impl Declared {
 ///
 /// # Errors
 /// A number does not fit the encoding.
-pub fn encode(key: &PublicKey, values: &Values, encoding: Encoding) -> Result<Plaintexts, encoding::Error> {
+pub fn encode(
+    key: &PublicKey,
+    values: &Values,
+    encoding: Encoding,
+) -> Result<Plaintexts, encoding::EncodingError> {
     match values {
         Values::Int(array) => Plaintexts::integers(key, array, encoding),
         Values::Float(array) => Plaintexts::floats(key, array, encoding),
@@ -260,7 +264,7 @@ pub fn decrypt(path: &Path, decryptor: &Decryptor, watch: Watch) -> Result<Decry
 ///
 /// # Errors
 /// They don't keep to what is known of them.
-pub fn decode(plaintexts: &Plaintexts) -> Result<Values, encoding::Error> {
+pub fn decode(plaintexts: &Plaintexts) -> Result<Values, encoding::EncodingError> {
     let shape = plaintexts.form().numbers_shape();
     let small = plaintexts.form().bound.bits() < 63;
     if plaintexts.form().exponent == 0 && (small || plaintexts.to_i64().is_ok()) {
@@ -274,11 +278,11 @@ fn array<T>(shape: &[usize], values: Vec<T>) -> ArrayD<T> {
 }
 
 /// Numbers of several batches in their order: integers where all are, else floats.
-fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Values, encoding::Error> {
+fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Values, encoding::EncodingError> {
     fn place<T: Copy + Default>(
         batches: &[(Vec<usize>, Plaintexts)],
-        decode: impl Fn(&Plaintexts) -> Result<Vec<T>, encoding::Error>,
-    ) -> Result<ArrayD<T>, encoding::Error> {
+        decode: impl Fn(&Plaintexts) -> Result<Vec<T>, encoding::EncodingError>,
+    ) -> Result<ArrayD<T>, encoding::EncodingError> {
         let count = batches.iter().map(|(positions, _)| positions.len()).sum();
         let mut out = vec![T::default(); count];
         for (positions, plaintexts) in batches {
@@ -306,7 +310,7 @@ fn decrypt_file(path: &Path, decryptor: &Decryptor, watch: Watch) -> Result<Decr
             want_bits: key.bits(),
         });
     }
-    let damaged = |error: file::Error| DiskError::Ciphertexts { path: path.to_owned(), error };
+    let damaged = |error: file::FileError| DiskError::Ciphertexts { path: path.to_owned(), error };
     let refused = NumbersError::within(path);
     let (total, words) = (reader.count(), key.ciphertext_words());
     let mut done = 0;

@@ -13,7 +13,7 @@ use blindcore_files::OutOfRange;
 use ndarray::{AsArray, Dimension};
 
 use crate::encoding::{
-    Bound, Encoding, Error, Form, Plaintexts, add_masked, float_parts, integer_parts, reduce_once,
+    Bound, Encoding, EncodingError, Form, Plaintexts, add_masked, float_parts, integer_parts, reduce_once,
     subtract_masked,
 };
 use crate::keys::PublicKey;
@@ -53,12 +53,12 @@ impl Packing {
     /// # use blindcore_sum::packing::Packing;
     /// let packing = Packing::plan(2048, 8, 576, 8)?;
     /// assert_eq!((packing.slots(), packing.slot_bits()), (77, 26));
-    /// # Ok::<(), blindcore_sum::encoding::Error>(())
+    /// # Ok::<(), blindcore_sum::encoding::EncodingError>(())
     /// ```
     ///
     /// # Errors
     /// A length is zero or so large that a slot has over [`MAX_SLOT_BITS`] bits, or not one slot fits the key.
-    pub fn plan(key_bits: u32, value_bits: u32, terms: u64, weight_bits: u32) -> Result<Self, Error> {
+    pub fn plan(key_bits: u32, value_bits: u32, terms: u64, weight_bits: u32) -> Result<Self, EncodingError> {
         let check = |what, got, max| OutOfRange::check(what, got, 1..=max, "don't pack");
         check("the length of packed values in bits", value_bits.into(), MAX_SLOT_BITS.into())?;
         check("the length of weights in bits", weight_bits.into(), MAX_SLOT_BITS.into())?;
@@ -71,7 +71,7 @@ impl Packing {
     ///
     /// # Errors
     /// `slot_bits` is not 2 to [`MAX_SLOT_BITS`], or slots are none or more than fit.
-    pub fn new(key_bits: u32, slot_bits: u32, slots: u32) -> Result<Self, Error> {
+    pub fn new(key_bits: u32, slot_bits: u32, slots: u32) -> Result<Self, EncodingError> {
         let packing = Self { slot_bits, slots };
         packing.check(key_bits)?;
         Ok(packing)
@@ -82,7 +82,7 @@ impl Packing {
         Self { slot_bits, slots }
     }
 
-    pub(crate) fn check(self, key_bits: u32) -> Result<(), Error> {
+    pub(crate) fn check(self, key_bits: u32) -> Result<(), EncodingError> {
         let check = |what, got: u32, min, max: u32, remedy| {
             OutOfRange::check(what, got.into(), min..=max.into(), remedy)
         };
@@ -156,7 +156,7 @@ impl Plaintexts {
         values: impl AsArray<'a, i64, D>,
         encoding: Encoding,
         packing: Packing,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, EncodingError> {
         pack(key, values, encoding, packing, |_, v| Ok(integer_parts(*v)))
     }
 
@@ -169,15 +169,15 @@ impl Plaintexts {
         values: impl AsArray<'a, f64, D>,
         encoding: Encoding,
         packing: Packing,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, EncodingError> {
         pack(key, values, encoding, packing, |i, v| float_parts(i, *v))
     }
 
     /// The mantissas in the slots: the samples in order, each in row-major order.
-    pub(crate) fn slots(&self) -> Result<Vec<i64>, Error> {
+    pub(crate) fn slots(&self) -> Result<Vec<i64>, EncodingError> {
         let Some(Packed { packing, samples }) = self.form.packed else {
             let (got, want) = ("not packed".into(), "a packed batch".into());
-            return Err(Error::Packing { what: "the batch", got, want });
+            return Err(EncodingError::Packing { what: "the batch", got, want });
         };
         let offset = packing.offset(self.n.len());
         let half = 1u64 << (packing.slot_bits - 1);
@@ -190,7 +190,7 @@ impl Plaintexts {
             lifted.copy_from_slice(number);
             let carry = add_masked(lifted, &offset, u64::MAX);
             reduce_once(lifted, carry, &self.n);
-            let overflow = Error::Overflow { position, limit: self.form.bound };
+            let overflow = EncodingError::Overflow { position, limit: self.form.bound };
             if crate::encoding::bit_length(lifted) > packing.slots * packing.slot_bits {
                 return Err(overflow);
             }
@@ -214,12 +214,12 @@ fn pack<'a, T: 'a, D: Dimension>(
     values: impl AsArray<'a, T, D>,
     encoding: Encoding,
     packing: Packing,
-    parts: impl Fn(usize, &T) -> Result<(bool, u64, i32), Error>,
-) -> Result<Plaintexts, Error> {
+    parts: impl Fn(usize, &T) -> Result<(bool, u64, i32), EncodingError>,
+) -> Result<Plaintexts, EncodingError> {
     let values = values.into();
     let want = || "one with an axis of samples".to_string();
     let Some(&samples) = values.shape().first() else {
-        return Err(Error::Shape { what: "what is packed", got: vec![], want: want() });
+        return Err(EncodingError::Shape { what: "what is packed", got: vec![], want: want() });
     };
     packing.check(key.bits())?;
     let slots = packing.slots as usize;

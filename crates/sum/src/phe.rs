@@ -14,7 +14,7 @@
 //! refused, and so are texts with escapes, which numbers never need. A number never takes more time to read than
 //! one as long as the key's n^2.
 //!
-//! phe has an exponent for each ciphertext and says nothing of magnitudes; see [`Ciphertexts`] here and
+//! phe has an exponent for each ciphertext and says nothing of magnitudes; see [`PheCiphertexts`] here and
 //! [`crate::ciphertexts::Ciphertexts`] for what is needed to combine them.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Resize};
 use serde::Deserialize;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::ciphertexts::Ciphertexts as Batch;
+use crate::ciphertexts::Ciphertexts;
 use crate::encoding::{Bound, Form, Plaintexts, check_exponent};
 use crate::evaluate::Evaluator;
 use crate::keys::{Mode, PublicKey, SecretKey};
@@ -42,7 +42,7 @@ const ALG: &str = "PAI-GN1";
 
 /// Why phe's JSON can't be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum PheError {
     /// JSON that is none, or has members that are missing, unknown, doubled or of another type.
     #[error("{what} is not phe's JSON: {why}")]
     Json {
@@ -94,10 +94,10 @@ pub enum Error {
     },
     /// A key that is refused.
     #[error(transparent)]
-    Key(#[from] crate::keys::Error),
+    Key(#[from] crate::keys::KeyError),
     /// Ciphertexts that are refused.
     #[error(transparent)]
-    Refused(#[from] crate::encoding::Error),
+    Refused(#[from] crate::encoding::EncodingError),
     /// The disk or pipe failed.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -134,13 +134,13 @@ struct Line<'a> {
 ///
 /// # Errors
 /// It is not phe's JSON, or no key that is allowed.
-pub fn public_key(json: &[u8]) -> Result<PublicKey, Error> {
+pub fn public_key(json: &[u8]) -> Result<PublicKey, PheError> {
     check_length("the public key", json.len(), MAX_KEY_BYTES)?;
     let jwk: PublicJwk<'_> = parse("the public key", json)?;
     Ok(PublicKey::textbook(public_n(&jwk)?.as_words())?)
 }
 
-fn public_n(jwk: &PublicJwk<'_>) -> Result<BoxedUint, Error> {
+fn public_n(jwk: &PublicJwk<'_>) -> Result<BoxedUint, PheError> {
     member("the public key", "kty", jwk.kty, KTY)?;
     member("the public key", "alg", jwk.alg, ALG)?;
     number("the public key", "n", jwk.n)
@@ -150,7 +150,7 @@ fn public_n(jwk: &PublicJwk<'_>) -> Result<BoxedUint, Error> {
 ///
 /// # Errors
 /// It is not phe's JSON, its numbers don't belong together, or it is not a key that is allowed.
-pub fn secret_key(json: &[u8]) -> Result<SecretKey, Error> {
+pub fn secret_key(json: &[u8]) -> Result<SecretKey, PheError> {
     let what = "the private key";
     check_length(what, json.len(), MAX_KEY_BYTES)?;
     let jwk: SecretJwk<'_> = parse(what, json)?;
@@ -169,26 +169,29 @@ pub fn secret_key(json: &[u8]) -> Result<SecretKey, Error> {
                 let modulus = nonzero(&n)?;
                 let product = Zeroizing::new(mu.concatenating_mul(&*lambda));
                 if Zeroizing::new(product.rem(&modulus)).bits() != 1 {
-                    return Err(Error::Mismatch("mu is not the inverse of lambda modulo n"));
+                    return Err(PheError::Mismatch("mu is not the inverse of lambda modulo n"));
                 }
             }
             factor(&n, &lambda)?
         }
         _ => {
             let why = "it needs p and q, or lambda alone".to_owned();
-            return Err(Error::Json { what: what.into(), why });
+            return Err(PheError::Json { what: what.into(), why });
         }
     };
     let (p, q) = primes;
     if p.concatenating_mul(&*q).cmp_vartime(&n).is_ne() {
-        return Err(Error::Mismatch("p times q is not n"));
+        return Err(PheError::Mismatch("p times q is not n"));
     }
     Ok(SecretKey::from_primes(p.as_words(), q.as_words())?)
 }
 
 /// The primes of n, from (p - 1)(q - 1) or the least common multiple of both, which is a k-th of it for a small k.
-fn factor(n: &BoxedUint, lambda: &BoxedUint) -> Result<(Zeroizing<BoxedUint>, Zeroizing<BoxedUint>), Error> {
-    let wrong = || Error::Mismatch("lambda is not that of n");
+fn factor(
+    n: &BoxedUint,
+    lambda: &BoxedUint,
+) -> Result<(Zeroizing<BoxedUint>, Zeroizing<BoxedUint>), PheError> {
+    let wrong = || PheError::Mismatch("lambda is not that of n");
     let precision = 2 * n.bits_precision().max(lambda.bits_precision()) + 64;
     let n = n.resize_unchecked(precision);
     let lambda = Zeroizing::new(lambda.resize_unchecked(precision));
@@ -221,7 +224,7 @@ fn factor(n: &BoxedUint, lambda: &BoxedUint) -> Result<(Zeroizing<BoxedUint>, Ze
 ///
 /// # Errors
 /// Its mode is not one that phe's encryption fits.
-pub fn write_public_key(key: &PublicKey) -> Result<String, Error> {
+pub fn write_public_key(key: &PublicKey) -> Result<String, PheError> {
     check_mode(key)?;
     Ok(serde_json::json!({
         "kty": KTY,
@@ -237,7 +240,7 @@ pub fn write_public_key(key: &PublicKey) -> Result<String, Error> {
 ///
 /// # Errors
 /// Its mode is not one that phe's encryption fits.
-pub fn write_secret_key(key: &SecretKey) -> Result<Zeroizing<String>, Error> {
+pub fn write_secret_key(key: &SecretKey) -> Result<Zeroizing<String>, PheError> {
     let public = write_public_key(key.public())?;
     let (p, q) = key.primes();
     let (p, q) = (to_base64(p), to_base64(q));
@@ -259,27 +262,27 @@ pub fn write_secret_key(key: &SecretKey) -> Result<Zeroizing<String>, Error> {
     Ok(out)
 }
 
-fn check_mode(key: &PublicKey) -> Result<(), Error> {
+fn check_mode(key: &PublicKey) -> Result<(), PheError> {
     if matches!(key.mode(), Mode::SpecialKey) {
         let (what, remedy) =
             ("a special key", "phe's ciphertexts don't decrypt under it: make an ordinary key");
-        return Err(Error::Foreign { what, remedy });
+        return Err(PheError::Foreign { what, remedy });
     }
     Ok(())
 }
 
 /// Ciphertexts as phe has them: numbers that are not yet checked, each with its exponent.
-pub struct Ciphertexts {
+pub struct PheCiphertexts {
     numbers: Numbers,
     exponents: Vec<i32>,
 }
 
-impl Ciphertexts {
+impl PheCiphertexts {
     /// Reads one ciphertext a line; empty lines are skipped.
     ///
     /// # Errors
     /// A line is not phe's JSON, or has a number longer than the key's n^2; the line is named.
-    pub fn read(key: &PublicKey, mut from: impl BufRead) -> Result<Self, Error> {
+    pub fn read(key: &PublicKey, mut from: impl BufRead) -> Result<Self, PheError> {
         check_mode(key)?;
         let words = key.ciphertext_words();
         let limit = digits(words) + LINE_ROOM;
@@ -304,8 +307,8 @@ impl Ciphertexts {
     /// Reads a single one, as phe's command line writes it.
     ///
     /// # Errors
-    /// As [`Ciphertexts::read`].
-    pub fn parse(key: &PublicKey, json: &[u8]) -> Result<Self, Error> {
+    /// As [`PheCiphertexts::read`].
+    pub fn parse(key: &PublicKey, json: &[u8]) -> Result<Self, PheError> {
         check_mode(key)?;
         let words = key.ciphertext_words();
         check_length("the ciphertext", json.len(), digits(words) + LINE_ROOM)?;
@@ -331,10 +334,10 @@ impl Ciphertexts {
     /// # Errors
     /// A ciphertext is refused, `magnitude` is not finite, or exponents lie so far apart that it does not fit the
     /// key at the lowest.
-    pub fn align(&self, evaluator: &Evaluator, magnitude: f64) -> Result<Batch, Error> {
+    pub fn align(&self, evaluator: &Evaluator, magnitude: f64) -> Result<Ciphertexts, PheError> {
         if !magnitude.is_finite() || magnitude < 0.0 {
             let what = "the magnitude";
-            return Err(crate::encoding::Error::Parameter { what, value: magnitude }.into());
+            return Err(crate::encoding::EncodingError::Parameter { what, value: magnitude }.into());
         }
         let lowest = self.exponents.iter().copied().min().unwrap_or(0);
         let form = |exponent, count| {
@@ -342,7 +345,8 @@ impl Ciphertexts {
             Form { exponent, bound, packed: None, shape: vec![count] }
         };
         // At the lowest exponent first: so that what does not fit is refused before anything is computed.
-        let mut out = Batch::accept(evaluator.encryptor(), &self.numbers, form(lowest, self.numbers.len()))?;
+        let mut out =
+            Ciphertexts::accept(evaluator.encryptor(), &self.numbers, form(lowest, self.numbers.len()))?;
         for (exponent, positions) in self.by_exponent() {
             if exponent == lowest {
                 continue;
@@ -356,7 +360,7 @@ impl Ciphertexts {
             for (at, position) in positions.iter().enumerate() {
                 order[*position] = count + at;
             }
-            out.residues.append(&part.residues).map_err(crate::encoding::Error::from)?;
+            out.residues.append(&part.residues).map_err(crate::encoding::EncodingError::from)?;
             out.residues = out.residues.select(order);
         }
         Ok(out)
@@ -366,7 +370,7 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// A ciphertext is refused, or a number is in the middle third of n, or over the largest float.
-    pub fn decrypt(&self, decryptor: &Decryptor) -> Result<Vec<f64>, Error> {
+    pub fn decrypt(&self, decryptor: &Decryptor) -> Result<Vec<f64>, PheError> {
         let mut out = vec![0.0; self.exponents.len()];
         for (positions, plaintexts) in self.plaintexts(decryptor)? {
             for (position, value) in positions.iter().zip(plaintexts.to_f64()?) {
@@ -381,7 +385,7 @@ impl Ciphertexts {
     ///
     /// # Errors
     /// A ciphertext is refused.
-    pub fn plaintexts(&self, decryptor: &Decryptor) -> Result<Vec<(Vec<usize>, Plaintexts)>, Error> {
+    pub fn plaintexts(&self, decryptor: &Decryptor) -> Result<Vec<(Vec<usize>, Plaintexts)>, PheError> {
         let key = decryptor.public();
         let mut out = Vec::new();
         for (exponent, positions) in self.by_exponent() {
@@ -408,9 +412,9 @@ impl Ciphertexts {
 ///
 /// # Errors
 /// They are packed, which phe does not know; or writing fails.
-pub fn write_ciphertexts(mut out: impl Write, numbers: &Numbers, form: &Form) -> Result<(), Error> {
+pub fn write_ciphertexts(mut out: impl Write, numbers: &Numbers, form: &Form) -> Result<(), PheError> {
     if form.packed.is_some() {
-        return Err(Error::Foreign {
+        return Err(PheError::Foreign {
             what: "a packed batch",
             remedy: "write the binary file, or don't pack",
         });
@@ -422,9 +426,9 @@ pub fn write_ciphertexts(mut out: impl Write, numbers: &Numbers, form: &Form) ->
     Ok(())
 }
 
-fn ciphertext(what: &str, words: usize, json: &[u8]) -> Result<(Vec<u64>, i32), Error> {
+fn ciphertext(what: &str, words: usize, json: &[u8]) -> Result<(Vec<u64>, i32), PheError> {
     let line: Line<'_> = parse(what, json)?;
-    let refuse = |why: String| Error::Number { what: what.into(), member: "v", why };
+    let refuse = |why: String| PheError::Number { what: what.into(), member: "v", why };
     if line.v.is_empty() || !line.v.bytes().all(|b| b.is_ascii_digit()) {
         return Err(refuse("is not a decimal number".into()));
     }
@@ -458,11 +462,11 @@ fn digits(words: usize) -> usize {
     words * 19_266 / 1000 + 1
 }
 
-fn check_length(what: &str, got: usize, limit: usize) -> Result<(), Error> {
-    if got > limit { Err(Error::TooLong { what: what.into(), limit }) } else { Ok(()) }
+fn check_length(what: &str, got: usize, limit: usize) -> Result<(), PheError> {
+    if got > limit { Err(PheError::TooLong { what: what.into(), limit }) } else { Ok(()) }
 }
 
-fn parse<'a, T: Deserialize<'a>>(what: &str, json: &'a [u8]) -> Result<T, Error> {
+fn parse<'a, T: Deserialize<'a>>(what: &str, json: &'a [u8]) -> Result<T, PheError> {
     serde_json::from_slice(json).map_err(|e| {
         // Only what kind of flaw and where: the parser's own words may quote a secret.
         use serde_json::error::Category;
@@ -472,21 +476,21 @@ fn parse<'a, T: Deserialize<'a>>(what: &str, json: &'a [u8]) -> Result<T, Error>
             Category::Data => "a member is missing, unknown, doubled, or of another type",
             Category::Io => "it can't be read",
         };
-        Error::Json { what: what.into(), why: format!("{why} (line {}, column {})", e.line(), e.column()) }
+        PheError::Json { what: what.into(), why: format!("{why} (line {}, column {})", e.line(), e.column()) }
     })
 }
 
-fn member(what: &'static str, member: &'static str, got: &str, want: &'static str) -> Result<(), Error> {
+fn member(what: &'static str, member: &'static str, got: &str, want: &'static str) -> Result<(), PheError> {
     if got == want {
         return Ok(());
     }
     let got = got.chars().take(32).collect();
-    Err(Error::Member { what, member, got, want })
+    Err(PheError::Member { what, member, got, want })
 }
 
 /// A number above zero from its bytes in base64url, without padding or with it.
-fn number(what: &str, member: &'static str, text: &str) -> Result<BoxedUint, Error> {
-    let refuse = |why: String| Error::Number { what: what.into(), member, why };
+fn number(what: &str, member: &'static str, text: &str) -> Result<BoxedUint, PheError> {
+    let refuse = |why: String| PheError::Number { what: what.into(), member, why };
     let text = text.trim_end_matches('=').as_bytes();
     if text.len() > MAX_N_BYTES.div_ceil(3) * 4 {
         return Err(refuse(format!("has over {} bits", 8 * MAX_N_BYTES)));
@@ -537,6 +541,6 @@ fn to_base64(words: &[u64]) -> Zeroizing<String> {
     out
 }
 
-fn nonzero(n: &BoxedUint) -> Result<NonZero<BoxedUint>, Error> {
-    NonZero::new(n.clone()).into_option().ok_or(Error::Mismatch("n is zero"))
+fn nonzero(n: &BoxedUint) -> Result<NonZero<BoxedUint>, PheError> {
+    NonZero::new(n.clone()).into_option().ok_or(PheError::Mismatch("n is zero"))
 }

@@ -19,7 +19,7 @@ use crate::keys::{Mode, PublicKey, SecretKey, uint};
 
 /// Why something can't be encrypted or decrypted.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Error {
+pub enum PaillierError {
     /// A plaintext that is not below n.
     #[error("plaintext {position} of {count} is not below n; encode numbers first")]
     Plaintext {
@@ -61,7 +61,7 @@ impl Encryptor {
     ///
     /// # Errors
     /// The device does not do bigmod.
-    pub fn new(key: &PublicKey, device: &Device) -> Result<Self, Error> {
+    pub fn new(key: &PublicKey, device: &Device) -> Result<Self, PaillierError> {
         let bigmod = device.bigmod(&key.modulus())?;
         let base = match key.mode() {
             Mode::Textbook => None,
@@ -89,7 +89,7 @@ impl Encryptor {
     ///
     /// # Errors
     /// A plaintext is not below n; or the operating system gave no randomness.
-    pub fn encrypt(&self, plaintexts: &Numbers) -> Result<Residues, Error> {
+    pub fn encrypt(&self, plaintexts: &Numbers) -> Result<Residues, PaillierError> {
         let plain = self.without_randomness(plaintexts)?;
         self.rerandomise(&plain)
     }
@@ -98,14 +98,14 @@ impl Encryptor {
     ///
     /// # Errors
     /// A plaintext is not below n.
-    pub fn without_randomness(&self, plaintexts: &Numbers) -> Result<Residues, Error> {
+    pub fn without_randomness(&self, plaintexts: &Numbers) -> Result<Residues, PaillierError> {
         let n = self.key.n();
         let count = plaintexts.len();
         let mut out = Numbers::zeroed(count, self.key.ciphertext_words());
         for position in 0..count {
             let m = plaintexts.get(position);
             if m.len() != n.len() || !below(m, n) {
-                return Err(Error::Plaintext { position, count });
+                return Err(PaillierError::Plaintext { position, count });
             }
             plain(m, n, out.get_mut(position));
         }
@@ -117,7 +117,7 @@ impl Encryptor {
     ///
     /// # Errors
     /// The residues are not this key's; or the operating system gave no randomness.
-    pub fn rerandomise(&self, ciphertexts: &Residues) -> Result<Residues, Error> {
+    pub fn rerandomise(&self, ciphertexts: &Residues) -> Result<Residues, PaillierError> {
         let mut rng = SecretRng::from_os()?;
         let count = ciphertexts.len();
         let noise = match &self.base {
@@ -145,9 +145,9 @@ impl Encryptor {
     ///
     /// # Errors
     /// The first that is none is named by its position.
-    pub fn accept(&self, numbers: &Numbers) -> Result<Residues, Error> {
+    pub fn accept(&self, numbers: &Numbers) -> Result<Residues, PaillierError> {
         let count = numbers.len();
-        let refuse = |position, why| Err(Error::Ciphertext { position, count, why });
+        let refuse = |position, why| Err(PaillierError::Ciphertext { position, count, why });
         if count > 0 && numbers.words() != self.key.ciphertext_words() {
             return refuse(0, "it has another length than this key's have");
         }
@@ -158,7 +158,7 @@ impl Encryptor {
         // One inversion of the product of all says whether each has one.
         match self.bigmod.invert(&product(&*self.bigmod, residues.clone())?) {
             Err(DeviceError::NotInvertible { .. }) => {}
-            other => return other.map(|_| residues).map_err(Error::from),
+            other => return other.map(|_| residues).map_err(PaillierError::from),
         }
         match self.bigmod.invert(&residues) {
             Err(DeviceError::NotInvertible { position, .. })
@@ -167,7 +167,7 @@ impl Encryptor {
                 refuse(position, "it is zero")
             }
             Err(DeviceError::NotInvertible { position, .. }) => refuse(position, "it shares a factor with n"),
-            other => Err(other.err().map_or(Error::Fault, Error::from)),
+            other => Err(other.err().map_or(PaillierError::Fault, PaillierError::from)),
         }
     }
 }
@@ -214,7 +214,7 @@ impl Half {
         (exponent, bits): &(Zeroizing<Vec<u64>>, u32),
         mask: &Numbers,
         device: &Device,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, PaillierError> {
         let words = prime.len();
         let value = Zeroizing::new(uint(prime));
         let params = BoxedMontyParams::new(Odd::new((*value).clone()).expect("a prime is odd"));
@@ -253,7 +253,7 @@ impl Half {
 
     /// L of every ciphertext: (c^exponent - 1) / prime modulo the prime. And whether all went well: every division came
     /// out even, and `all`, the mask times the square of the product of all, has the logarithm that belongs to that.
-    fn logarithms(&self, ciphertexts: &Numbers, all: &Numbers) -> Result<(Numbers, Choice), Error> {
+    fn logarithms(&self, ciphertexts: &Numbers, all: &Numbers) -> Result<(Numbers, Choice), PaillierError> {
         let HalfNumbers { prime, exponent, bits, inverse } = &self.numbers;
         let words = prime.len();
         let count = ciphertexts.len();
@@ -290,13 +290,13 @@ impl Half {
     }
 
     /// Plaintexts modulo the prime.
-    fn plaintexts(&self, logarithms: &Numbers) -> Result<Numbers, Error> {
+    fn plaintexts(&self, logarithms: &Numbers) -> Result<Numbers, PaillierError> {
         let (out, _) = self.modulus.multiply(&self.modulus.place(logarithms)?, &self.factor)?;
         Ok(self.modulus.read(&out)?)
     }
 
     /// The logarithms that ciphertexts of plaintexts have.
-    fn logarithms_of(&self, plaintexts: &Numbers) -> Result<Numbers, Error> {
+    fn logarithms_of(&self, plaintexts: &Numbers) -> Result<Numbers, PaillierError> {
         let mut reduced = Numbers::zeroed(plaintexts.len(), self.numbers.prime.len());
         for (i, m) in plaintexts.iter().enumerate() {
             self.reduce_prime.reduce(m, reduced.get_mut(i));
@@ -311,7 +311,7 @@ impl Decryptor {
     ///
     /// # Errors
     /// The device does not do bigmod; or the operating system gave no randomness.
-    pub fn new(key: &SecretKey, device: &Device) -> Result<Self, Error> {
+    pub fn new(key: &SecretKey, device: &Device) -> Result<Self, PaillierError> {
         let (p, q) = key.primes();
         let [of_p, of_q] = key.exponents();
         let (whole, number, mask) = mask(key.public(), device)?;
@@ -344,15 +344,15 @@ impl Decryptor {
     /// A fault that makes the processor pass over a check is not caught.
     ///
     /// # Errors
-    /// A number is not below n^2, or shares a factor with n; or [`Error::Fault`].
-    pub fn decrypt(&self, ciphertexts: &Numbers) -> Result<Numbers, Error> {
+    /// A number is not below n^2, or shares a factor with n; or [`PaillierError::Fault`].
+    pub fn decrypt(&self, ciphertexts: &Numbers) -> Result<Numbers, PaillierError> {
         let count = ciphertexts.len();
         let n = self.public.n();
         let modulus = self.public.modulus();
         if let Some(position) =
             ciphertexts.iter().position(|c| c.len() != modulus.words() || !below(c, modulus.value()))
         {
-            return Err(Error::Ciphertext { position, count, why: "it is not below n^2" });
+            return Err(PaillierError::Ciphertext { position, count, why: "it is not below n^2" });
         }
         if count == 0 {
             return Ok(Numbers::zeroed(0, n.len()));
@@ -363,7 +363,7 @@ impl Decryptor {
         let (log_q, good_q) = self.q.logarithms(ciphertexts, &all)?;
         if !bool::from(good_p & good_q) {
             // A number with a factor of n has no logarithm: that is not a fault, and shows from what is public.
-            return Err(self.no_ciphertext(ciphertexts).unwrap_or(Error::Fault));
+            return Err(self.no_ciphertext(ciphertexts).unwrap_or(PaillierError::Fault));
         }
         let (of_p, of_q) = (self.p.plaintexts(&log_p)?, self.q.plaintexts(&log_q)?);
         // m = m_q + q ((m_p - m_q) / q modulo p), Garner; q is below p, so m_q is a residue.
@@ -388,7 +388,7 @@ impl Decryptor {
         let (back_p, back_q) = (self.p.logarithms_of(&out)?, self.q.logarithms_of(&out)?);
         if !bool::from(back_p.as_words().ct_eq(log_p.as_words()) & back_q.as_words().ct_eq(log_q.as_words()))
         {
-            return Err(Error::Fault);
+            return Err(PaillierError::Fault);
         }
         Ok(out)
     }
@@ -396,13 +396,13 @@ impl Decryptor {
 
 impl Decryptor {
     /// The first number that shares a factor with n, if one does.
-    fn no_ciphertext(&self, numbers: &Numbers) -> Option<Error> {
+    fn no_ciphertext(&self, numbers: &Numbers) -> Option<PaillierError> {
         let count = numbers.len();
         match self.whole.invert(&self.whole.place(numbers).ok()?) {
             Err(DeviceError::NotInvertible { position, .. }) => {
                 let zero = numbers.get(position).iter().all(|w| *w == 0);
                 let why = if zero { "it is zero" } else { "it shares a factor with n" };
-                Some(Error::Ciphertext { position, count, why })
+                Some(PaillierError::Ciphertext { position, count, why })
             }
             _ => None,
         }
@@ -410,7 +410,7 @@ impl Decryptor {
 }
 
 /// Arithmetic modulo n^2, a random number below n, and an encryption of it.
-fn mask(key: &PublicKey, device: &Device) -> Result<(Arc<dyn Bigmod>, Numbers, Residues), Error> {
+fn mask(key: &PublicKey, device: &Device) -> Result<(Arc<dyn Bigmod>, Numbers, Residues), PaillierError> {
     let n = key.n();
     let mut rng = SecretRng::from_os()?;
     let whole = device.bigmod(&key.modulus())?;
@@ -431,7 +431,7 @@ fn mask(key: &PublicKey, device: &Device) -> Result<(Arc<dyn Bigmod>, Numbers, R
 }
 
 /// The product of all of at least one residue.
-fn product(bigmod: &dyn Bigmod, mut residues: Residues) -> Result<Residues, Error> {
+fn product(bigmod: &dyn Bigmod, mut residues: Residues) -> Result<Residues, PaillierError> {
     while residues.len() > 1 {
         let half = residues.len() / 2;
         let odd = residues.select(2 * half..residues.len());

@@ -13,7 +13,7 @@ use blindcore_accel::{Cost, Device, Error, Slots};
 use zeroize::Zeroize;
 
 use super::batch::{Batch, Places, SHARED, Words};
-use super::card::{Card, Settings};
+use super::card::{Card, CardSettings};
 use super::context::{Context, DIGIT, DIGIT_BITS, MAX_BITS, get, put};
 use super::report::{Failure, NO_INVERSE, Run};
 
@@ -38,14 +38,14 @@ impl Phepu {
     /// # Errors
     /// There is no such device, or its library has not been built.
     pub fn open(name: &str) -> Result<Self, Error> {
-        Self::with_settings(name, Settings::UNBOUND)
+        Self::with_settings(name, CardSettings::UNBOUND)
     }
 
     /// Opens a device that is run another way.
     ///
     /// # Errors
     /// As [`Card::with_settings`].
-    pub fn with_settings(name: &str, settings: Settings) -> Result<Self, Error> {
+    pub fn with_settings(name: &str, settings: CardSettings) -> Result<Self, Error> {
         Ok(Self { card: Arc::new(Card::with_settings(name, settings)?) })
     }
 

@@ -23,7 +23,7 @@ const DEVICES: [Entry; 2] = [
 
 /// How a card is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct CardSettings {
     /// Bits that PCIe carries a clock, in and out together; 0: any.
     pub pcie: u32,
     /// Bits that the card's DDR memory carries a clock, in and out together; 0: any.
@@ -34,12 +34,12 @@ pub struct Settings {
     pub watchdog: u32,
 }
 
-impl Settings {
+impl CardSettings {
     /// Links that cost no time: what chips alone take.
-    pub const UNBOUND: Settings = Settings { pcie: 0, ddr: 0, link: 0, watchdog: 1 << 16 };
+    pub const UNBOUND: CardSettings = CardSettings { pcie: 0, ddr: 0, link: 0, watchdog: 1 << 16 };
 
     /// The paper's card (Fig. 15.4.7) at 500 MHz: PCIe of 32 Gb/s, DDR3 of 100 Gb/s, 12.5 Gb/s off the chip.
-    pub const PAPER: Settings = Settings { pcie: 64, ddr: 200, link: 25, watchdog: 1 << 16 };
+    pub const PAPER: CardSettings = CardSettings { pcie: 64, ddr: 200, link: 25, watchdog: 1 << 16 };
 }
 
 /// Bits a clock that a link is told at most.
@@ -51,7 +51,7 @@ pub struct Card {
     what: &'static str,
     path: PathBuf,
     build: Build,
-    settings: Settings,
+    settings: CardSettings,
     board: Mutex<Board>,
 }
 
@@ -66,14 +66,14 @@ impl Card {
     /// # Errors
     /// There is no such device, or its library has not been built.
     pub fn open(name: &str) -> Result<Self, Error> {
-        Self::with_settings(name, Settings::UNBOUND)
+        Self::with_settings(name, CardSettings::UNBOUND)
     }
 
     /// Opens a card that is run another way.
     ///
     /// # Errors
     /// As [`Card::open`]; or a rate is over 65,535 bits a clock, or the watchdog has no clocks.
-    pub fn with_settings(name: &str, settings: Settings) -> Result<Self, Error> {
+    pub fn with_settings(name: &str, settings: CardSettings) -> Result<Self, Error> {
         let Some((name, file, what, chips)) = DEVICES.into_iter().find(|(n, ..)| *n == name) else {
             return Err(crate::unknown(name, Self::names()));
         };
@@ -121,7 +121,7 @@ impl Card {
 
     /// How it is run.
     #[must_use]
-    pub fn settings(&self) -> Settings {
+    pub fn settings(&self) -> CardSettings {
         self.settings
     }
 
@@ -194,7 +194,7 @@ struct Plan {
 impl Plan {
     fn new(
         build: &Build,
-        settings: &Settings,
+        settings: &CardSettings,
         stream: &Stream,
         context: &Context,
         rows: &Rows,
@@ -473,7 +473,7 @@ mod tests {
             packet(2, Body::Instructions(vec![store(1, 1), end])),
         ];
         let stream = Stream { digits: 4, width: 8, chips: 2, packets };
-        Plan::new(&BUILD, &Settings::UNBOUND, &stream, context, context.rows(&context.one()).unwrap())
+        Plan::new(&BUILD, &CardSettings::UNBOUND, &stream, context, context.rows(&context.one()).unwrap())
             .unwrap()
     }
 

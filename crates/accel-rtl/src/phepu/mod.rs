@@ -34,6 +34,6 @@ mod multi_exp;
 mod report;
 
 pub use bigmod::Phepu;
-pub use card::{Build, Card, Settings};
+pub use card::{Build, Card, CardSettings};
 pub use context::{Context, DIGIT_BITS, MAX_BITS};
 pub use report::{CardReport, ChipReport, ElementReport, Failure, Run};

@@ -17,7 +17,7 @@ use blindcore_accel::garble::{GarblingScheme, Labels, Offset, Program, ProgramBu
 
 use super::clocks::Clocks;
 use super::schedule::{Value, Values};
-use super::{Overlay, Settings};
+use super::{Overlay, OverlaySettings};
 
 /// What a board garbles in a step.
 #[derive(Clone, Debug)]
@@ -258,7 +258,7 @@ impl Cut {
 
     /// What boards with these settings take, by the model of the chip.
     #[must_use]
-    pub fn estimate(&self, settings: &Settings) -> BoardClocks {
+    pub fn estimate(&self, settings: &OverlaySettings) -> BoardClocks {
         self.each(|piece| Ok(Overlay::estimate(settings, &piece.program))).expect("the model never fails")
     }
 

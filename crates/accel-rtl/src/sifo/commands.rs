@@ -6,12 +6,12 @@
 //!
 //! ```
 //! use blindcore_accel::garble::ProgramBuilder;
-//! use blindcore_accel_rtl::sifo::{Cells, Commands};
+//! use blindcore_accel_rtl::sifo::{CellCounts, Commands};
 //!
 //! let mut program = ProgramBuilder::new(4);
 //! program.xor(2, 0, 1)?;
 //! program.and(3, 2, 0)?;
-//! let commands = Commands::new(&program.finish(), Cells { ands: 15, xors: Some(15) }, 3);
+//! let commands = Commands::new(&program.finish(), CellCounts { ands: 15, xors: Some(15) }, 3);
 //! assert_eq!(commands.batches().len(), 2);
 //! assert_eq!(commands.to_string(), "XOR 1\n  ram 2 = ram 0, ram 1\nAND 1\n  ddr 0 = ram 2, ram 0\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -24,7 +24,7 @@ use blindcore_accel::garble::{Program, Step};
 
 /// How many gates of each kind are garbled at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cells {
+pub struct CellCounts {
     /// AND cells, 1 or more.
     pub ands: usize,
     /// XOR cells, 1 or more; `None` where the host sends a layer's XORs without waiting in between (section 4.2).
@@ -41,7 +41,7 @@ pub enum Operation {
 }
 
 /// A place and, as its last bit, which memory: 1 is block RAM.
-pub type Address = u32;
+pub type RawAddress = u32;
 
 /// Gates of one kind that need nothing of each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct Batch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commands {
     batches: Vec<Batch>,
-    gates: Vec<[Address; 3]>,
+    gates: Vec<[RawAddress; 3]>,
 }
 
 impl Commands {
@@ -67,7 +67,7 @@ impl Commands {
     /// # Panics
     /// No cells of a kind, or a slot of 2^31 or more.
     #[must_use]
-    pub fn new(program: &Program, cells: Cells, block_ram: usize) -> Self {
+    pub fn new(program: &Program, cells: CellCounts, block_ram: usize) -> Self {
         assert!(cells.ands > 0 && cells.xors != Some(0), "a cell of each kind");
         let address = |slot: u32| {
             assert!(slot < 1 << 31, "slot {slot} is past 31 bits");
@@ -118,7 +118,7 @@ impl Commands {
 
     /// The addresses of a, b and the output of every gate, in order.
     #[must_use]
-    pub fn gates(&self) -> &[[Address; 3]] {
+    pub fn gates(&self) -> &[[RawAddress; 3]] {
         &self.gates
     }
 
@@ -176,7 +176,7 @@ impl Registers {
 
 impl fmt::Display for Commands {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = |address: Address| (if address & 1 == 1 { "ram" } else { "ddr" }, address >> 1);
+        let place = |address: RawAddress| (if address & 1 == 1 { "ram" } else { "ddr" }, address >> 1);
         for batch in &self.batches {
             let name = match batch.operation {
                 Operation::Xor => "XOR",

@@ -44,18 +44,18 @@ const COMMAND_BYTES: f64 = 12.0;
 
 /// How the chip is run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct HalfGatesSettings {
     /// Bytes per second each way between host and board; none: the link never holds the chip up.
     pub dma: Option<f64>,
     /// Nanoseconds of an access to DDR memory; accesses overlap.
     pub ddr_ns: f64,
 }
 
-impl Settings {
+impl HalfGatesSettings {
     /// The paper's board: PCIe Gen3 x8, DDR memory of 180 ns.
-    pub const BOARD: Settings = Settings { dma: Some(DMA), ddr_ns: 180.0 };
+    pub const BOARD: HalfGatesSettings = HalfGatesSettings { dma: Some(DMA), ddr_ns: 180.0 };
     /// What the cells do if link and memory keep up.
-    pub const UNBOUND: Settings = Settings { dma: None, ddr_ns: 180.0 };
+    pub const UNBOUND: HalfGatesSettings = HalfGatesSettings { dma: None, ddr_ns: 180.0 };
 
     fn timing(&self) -> Timing {
         let clocks = |ns: f64| (ns * 1e-9 * CLOCK).round().clamp(1.0, 65535.0) as u32;
@@ -100,7 +100,7 @@ impl std::ops::AddAssign for Report {
 #[derive(Clone)]
 pub struct HalfGates {
     chip: Arc<Chip>,
-    settings: Settings,
+    settings: HalfGatesSettings,
 }
 
 enum Side<'a> {
@@ -119,14 +119,14 @@ impl HalfGates {
     /// # Errors
     /// There is no such device, or its library has not been built.
     pub fn open(name: &str) -> Result<Self, Error> {
-        Self::with_settings(name, Settings::BOARD)
+        Self::with_settings(name, HalfGatesSettings::BOARD)
     }
 
     /// Opens a chip that is run another way.
     ///
     /// # Errors
     /// As [`HalfGates::open`].
-    pub fn with_settings(name: &str, settings: Settings) -> Result<Self, Error> {
+    pub fn with_settings(name: &str, settings: HalfGatesSettings) -> Result<Self, Error> {
         let chip = Chip::open(&DEVICES, name)?;
         Ok(Self { chip: Arc::new(chip), settings })
     }

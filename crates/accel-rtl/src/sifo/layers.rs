@@ -115,12 +115,12 @@ impl Layers {
     }
 
     /// The batches in which this many cells garble the circuit, in order.
-    pub fn batches(&self, cells: Cells) -> impl Iterator<Item = Batch<'_>> {
+    pub fn batches(&self, cells: Cells) -> impl Iterator<Item = LayerBatch<'_>> {
         (0..self.len()).flat_map(move |layer| {
             let (xors, ands) = (self.xor_places(layer), self.and_places(layer));
             let most_xors = cells.xors.unwrap_or(xors.len().max(1));
             let batches = xors.len().div_ceil(most_xors).max(ands.len().div_ceil(cells.ands));
-            (0..batches).map(move |i| Batch {
+            (0..batches).map(move |i| LayerBatch {
                 layer,
                 xors: &self.order[piece(&xors, i, most_xors)],
                 ands: &self.order[piece(&ands, i, cells.ands)],
@@ -195,7 +195,7 @@ impl Cells {
 ///
 /// No gate of a batch reads what another one writes, so cells need no order among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batch<'a> {
+pub struct LayerBatch<'a> {
     /// Their layer.
     pub layer: usize,
     /// XORs, by their positions in the netlist.
@@ -204,7 +204,7 @@ pub struct Batch<'a> {
     pub ands: &'a [u32],
 }
 
-impl<'a> Batch<'a> {
+impl<'a> LayerBatch<'a> {
     /// All its gates, XORs first, as the host sends them (section 4.2).
     pub fn gates(&self) -> impl Iterator<Item = u32> + use<'a> {
         self.xors.iter().chain(self.ands).copied()

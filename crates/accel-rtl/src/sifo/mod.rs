@@ -18,7 +18,7 @@
 //! ([`memory`]), both as a program over places, or as copies of subcircuits side by side ([`circuits`]). They take a
 //! [`Wiring`](blindcore_accel::garble::Wiring), gates without anything else.
 //!
-//! [`Commands`] are what the host sends; [`Settings`] say how fast link and memory are, and which of the paper's
+//! [`Commands`] are what the host sends; [`OverlaySettings`] say how fast link and memory are, and which of the paper's
 //! optimisations are on; [`Overlay::estimate`] counts clocks without simulating what is garbled.
 
 pub mod boards;
@@ -43,7 +43,7 @@ use blindcore_accel::{Cost, Device, Error, Slots};
 
 use chip::{Chip, Entry};
 pub use clocks::{CLOCK, Clocks, DMA};
-pub use commands::{Address, Batch, Cells, Commands, Operation, Registers};
+pub use commands::{Batch, CellCounts, Commands, Operation, RawAddress, Registers};
 pub use library::Build;
 use library::{Tables, Timing};
 
@@ -60,9 +60,9 @@ pub const ADDRESSES: usize = 1 << 20;
 
 /// How an overlay is run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct OverlaySettings {
     /// Cells that the host fills at once; at most those that the chip has.
-    pub cells: Cells,
+    pub cells: CellCounts,
     /// Places of block RAM that are used; 0: all labels are in DDR memory.
     pub block_ram: usize,
     /// Registers that carry a gate's addresses.
@@ -77,13 +77,13 @@ pub struct Settings {
     pub dma: f64,
 }
 
-impl Settings {
+impl OverlaySettings {
     /// The paper's best (section 4.2, Table 11): 15 cells of each kind, two registers a gate, a link at 300 MHz.
     ///
     /// A register takes 50 ns at 200 MHz (section 3.4.1), so two thirds of that at 300 MHz, and DDR 180 ns (section 3.4.2).
     /// How long the host needs to see that a batch is done is not said; [`SYNC_NS`] is fitted.
-    pub const PAPER: Settings = Settings {
-        cells: Cells { ands: 15, xors: Some(15) },
+    pub const PAPER: OverlaySettings = OverlaySettings {
+        cells: CellCounts { ands: 15, xors: Some(15) },
         block_ram: 1 << 16,
         registers: Registers::Two,
         register_ns: 50.0 * 200.0 / 300.0,
@@ -93,7 +93,8 @@ impl Settings {
     };
 
     /// A host that costs no time, and memory that answers at once: to compare bits.
-    pub const INSTANT: Settings = Settings { register_ns: 5.0, sync_ns: 0.0, ddr_ns: 5.0, ..Settings::PAPER };
+    pub const INSTANT: OverlaySettings =
+        OverlaySettings { register_ns: 5.0, sync_ns: 0.0, ddr_ns: 5.0, ..OverlaySettings::PAPER };
 
     fn timing(&self) -> Timing {
         let clocks = |ns: f64| ns * 1e-9 * CLOCK;
@@ -114,7 +115,7 @@ pub const SYNC_NS: f64 = 1350.0;
 #[derive(Clone)]
 pub struct Overlay {
     chip: Arc<Chip>,
-    settings: Settings,
+    settings: OverlaySettings,
 }
 
 impl Overlay {
@@ -128,17 +129,17 @@ impl Overlay {
     /// # Errors
     /// There is no such device, or its library has not been built.
     pub fn open(name: &str) -> Result<Self, Error> {
-        Self::with_settings(name, Settings::PAPER)
+        Self::with_settings(name, OverlaySettings::PAPER)
     }
 
     /// Opens an overlay that is run another way.
     ///
     /// # Errors
     /// As [`Overlay::open`]; or more cells or block RAM than it has.
-    pub fn with_settings(name: &str, settings: Settings) -> Result<Self, Error> {
+    pub fn with_settings(name: &str, settings: OverlaySettings) -> Result<Self, Error> {
         let chip = Chip::open(&DEVICES, name)?;
         let build = chip.build;
-        let Cells { ands, xors } = settings.cells;
+        let CellCounts { ands, xors } = settings.cells;
         let over = |what: &str, got: usize, most: usize| {
             Error::setting(name, format!("it has {most} {what}, not {got}; use 1 to {most}"))
         };
@@ -175,7 +176,7 @@ impl Overlay {
 
     /// How it is run.
     #[must_use]
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &OverlaySettings {
         &self.settings
     }
 
@@ -202,10 +203,10 @@ impl Overlay {
     /// # Panics
     /// As [`Commands::new`].
     #[must_use]
-    pub fn estimate(settings: &Settings, program: &Program) -> Clocks {
+    pub fn estimate(settings: &OverlaySettings, program: &Program) -> Clocks {
         let commands = Commands::new(program, settings.cells, settings.block_ram);
         // The chip that was built has as many of each as the paper's best.
-        let Cells { ands, xors } = Settings::PAPER.cells;
+        let CellCounts { ands, xors } = OverlaySettings::PAPER.cells;
         let cells = [ands, xors.unwrap_or(1)];
         model::clocks(&commands, cells, settings.registers, settings.timing(), CONFIGURATION)
     }

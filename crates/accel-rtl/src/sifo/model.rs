@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::clocks::Clocks;
-use super::commands::{Address, Commands, Operation, Registers};
+use super::commands::{Commands, Operation, RawAddress, Registers};
 use super::library::Timing;
 
 /// Commands that wait between the link and the dispatcher (`sifo.sv`, `u_queue`).
@@ -20,7 +20,7 @@ const OVER: u32 = 63;
 #[derive(Clone, Copy)]
 enum Command {
     Header { operation: Operation, gates: usize, sync: bool },
-    Gate([Address; 3]),
+    Gate([RawAddress; 3]),
 }
 
 /// Clocks that a chip with this many cells takes for commands.
@@ -125,15 +125,15 @@ struct Chip {
     fetch: bool,
     fetch_and: bool,
     new: bool,
-    gate: [Address; 3],
+    gate: [RawAddress; 3],
     have: [bool; 2],
     writing: [bool; 2],
     // ddr_model
     waited: [u32; 2],
     // cells: where each result goes, and the clock from which it is there
-    xors: VecDeque<Address>,
+    xors: VecDeque<RawAddress>,
     most_xors: usize,
-    ands: VecDeque<(Address, u64)>,
+    ands: VecDeque<(RawAddress, u64)>,
     most_ands: usize,
     /// The clock from which the cell that comes next is free; cells are taken in turn.
     free_from: VecDeque<u64>,
@@ -141,7 +141,7 @@ struct Chip {
     table: bool,
 }
 
-fn in_ram(address: Address) -> bool {
+fn in_ram(address: RawAddress) -> bool {
     address & 1 == 1
 }
 

@@ -5,7 +5,7 @@
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Error, Word};
 use blindcore_accel_rtl::onionchopper::{OnionChopper, measure};
-use blindcore_accel_rtl::sifo::{Overlay, Settings, half_gates};
+use blindcore_accel_rtl::sifo::{Overlay, OverlaySettings, half_gates};
 use blindcore_math::Modulus;
 
 /// A chip; none where it has not been built, unless BLINDCORE_RTL says that it has.
@@ -23,7 +23,7 @@ fn missing(e: &Error) {
 /// SIFO's overlay, with a host and memory that take no time and little block RAM, so that both memories are used.
 #[test]
 fn sifo() {
-    let settings = Settings { block_ram: 100, ..Settings::INSTANT };
+    let settings = OverlaySettings { block_ram: 100, ..OverlaySettings::INSTANT };
     match Overlay::with_settings("rtl:sifo", settings) {
         Ok(device) => {
             let [.., gates] = blindcore_accel::conformance::garble(&device.device());
@@ -36,7 +36,7 @@ fn sifo() {
 /// Today's overlay garbles and evaluates, on as many lanes as it has and on fewer.
 #[test]
 fn sifo_half_gates() {
-    let settings = half_gates::Settings { ddr_ns: 20.0, ..half_gates::Settings::UNBOUND };
+    let settings = half_gates::HalfGatesSettings { ddr_ns: 20.0, ..half_gates::HalfGatesSettings::UNBOUND };
     match half_gates::HalfGates::with_settings("rtl:sifo-half-gates", settings) {
         Ok(device) => {
             let [gates, ..] = blindcore_accel::conformance::garble(&device.device());

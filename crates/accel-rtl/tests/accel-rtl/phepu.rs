@@ -13,10 +13,10 @@ use blindcore_accel_rtl::phepu::compiler::isa::{Operation, Word, address};
 use blindcore_accel_rtl::phepu::compiler::{
     Assignment, Body, Convolution, Dataflow, Machine, Packet, Programs, Stream, Task,
 };
-use blindcore_accel_rtl::phepu::{Card, Context, Phepu, Run, Settings};
+use blindcore_accel_rtl::phepu::{Card, CardSettings, Context, Phepu, Run};
 
 /// A device; none where it has not been built, unless BLINDCORE_RTL says that it has.
-fn open(name: &str, settings: Settings) -> Option<Phepu> {
+fn open(name: &str, settings: CardSettings) -> Option<Phepu> {
     match (Phepu::with_settings(name, settings), std::env::var_os("BLINDCORE_RTL")) {
         (Ok(device), _) => Some(device),
         (Err(e), Some(_)) => panic!("{e}"),
@@ -76,7 +76,7 @@ fn numbers(seed: u64, count: usize, words: usize) -> Numbers {
 /// the device refuses, and four of five multi-exponentiations of each modulus, others each time.
 #[test]
 fn conformance() {
-    let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
+    let Some(device) = open("rtl:phepu", CardSettings::UNBOUND) else { return };
     let cases = bigmod_within(&device.device(), Limits { batch: 40, share: 5 });
     assert!(cases >= 20_000, "{cases}");
 }
@@ -84,7 +84,7 @@ fn conformance() {
 /// Batches go round the chips too.
 #[test]
 fn a_card_gives_the_same() {
-    let Some(device) = open("rtl:phepu-card", Settings::PAPER) else { return };
+    let Some(device) = open("rtl:phepu-card", CardSettings::PAPER) else { return };
     let modulus = modulus(1000);
     let bigmod = device.device().bigmod(&modulus).unwrap();
     let (a, b) = (numbers(1, 150, modulus.words()), numbers(2, 150, modulus.words()));
@@ -112,7 +112,7 @@ fn a_card_gives_the_same() {
 /// sixteen elements at once, with what goes in and out.
 #[test]
 fn clocks() {
-    let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
+    let Some(device) = open("rtl:phepu", CardSettings::UNBOUND) else { return };
     let modulus = modulus(4096);
     let bigmod = device.device().bigmod(&modulus).unwrap();
     let a = numbers(3, 16, modulus.words());
@@ -147,7 +147,7 @@ fn clocks() {
 /// An exponent that is longer than an instruction carries; the suite's are shorter.
 #[test]
 fn a_long_exponent() {
-    let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
+    let Some(device) = open("rtl:phepu", CardSettings::UNBOUND) else { return };
     let modulus = modulus(1000);
     let bigmod = device.device().bigmod(&modulus).unwrap();
     let a = numbers(4, 2, modulus.words());
@@ -200,7 +200,9 @@ impl Job {
 /// Each of eight elements does something wrong; it says so, and the others finish.
 #[test]
 fn elements_that_fail_are_named_and_harm_no_others() {
-    let Some(device) = open("rtl:phepu", Settings { watchdog: 3000, ..Settings::UNBOUND }) else { return };
+    let Some(device) = open("rtl:phepu", CardSettings { watchdog: 3000, ..CardSettings::UNBOUND }) else {
+        return;
+    };
     let card: &Card = device.card();
     let modulus = Arc::new(BigModulus::odd(&[3 * 5 * 7]).unwrap());
     let context = Context::new(&modulus).unwrap();
@@ -278,7 +280,7 @@ fn elements_that_fail_are_named_and_harm_no_others() {
 /// Streams that are not the residues' or the card's are refused before anything is sent.
 #[test]
 fn streams_that_do_not_fit_are_refused() {
-    let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
+    let Some(device) = open("rtl:phepu", CardSettings::UNBOUND) else { return };
     let modulus = modulus(100);
     let context = Context::new(&modulus).unwrap();
     let residues = context.one();
@@ -316,8 +318,8 @@ fn unknown_names_and_settings_are_refused_with_a_remedy() {
     let error = Phepu::open("rtl:phe").err().expect("refused").to_string();
     assert!(error.contains("rtl:phepu, rtl:phepu-card"), "{error}");
     for (settings, what) in [
-        (Settings { watchdog: 0, ..Settings::UNBOUND }, "watchdog"),
-        (Settings { link: 65_536, ..Settings::UNBOUND }, "link"),
+        (CardSettings { watchdog: 0, ..CardSettings::UNBOUND }, "watchdog"),
+        (CardSettings { link: 65_536, ..CardSettings::UNBOUND }, "link"),
     ] {
         let error = Phepu::with_settings("rtl:phepu", settings).err().expect("refused").to_string();
         assert!(error.contains(what) && error.contains("use "), "{error}");
@@ -369,9 +371,9 @@ impl Layer {
 fn a_convolution_is_what_its_definition_says() {
     let layer = Layer::new();
     for (name, settings, bits) in [
-        ("rtl:phepu", Settings::UNBOUND, 1900),
-        ("rtl:phepu", Settings::PAPER, 1000),
-        ("rtl:phepu-card", Settings::PAPER, 1000),
+        ("rtl:phepu", CardSettings::UNBOUND, 1900),
+        ("rtl:phepu", CardSettings::PAPER, 1000),
+        ("rtl:phepu-card", CardSettings::PAPER, 1000),
     ] {
         let Some(device) = open(name, settings) else { continue };
         let modulus = modulus(bits);
@@ -401,7 +403,7 @@ fn a_convolution_is_what_its_definition_says() {
 /// What only a negative weight's residue needs is asked of it, and the one that has no inverse is named.
 #[test]
 fn multi_exponentiations_name_what_has_no_inverse() {
-    let Some(device) = open("rtl:phepu", Settings::UNBOUND) else { return };
+    let Some(device) = open("rtl:phepu", CardSettings::UNBOUND) else { return };
     let bigmod: Arc<dyn Bigmod> = device.device().bigmod(&BigModulus::odd(&[3 * 5 * 7]).unwrap()).unwrap();
     let x = bigmod.place(&Numbers::from_words(1, [&[2][..], &[11], &[14], &[4]])).unwrap();
     for method in [Method::Auto, Method::Buckets] {

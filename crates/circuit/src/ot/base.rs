@@ -17,7 +17,7 @@
 //! let keys = base::receive(&mut right, &session, &[0.into(), 1.into()])?;
 //! let pairs = sender.join().unwrap()?;
 //! assert_eq!(*keys, [pairs[0][0], pairs[1][1]]);
-//! # Ok::<(), blindcore_circuit::ot::Error>(())
+//! # Ok::<(), blindcore_circuit::ot::OtError>(())
 //! ```
 
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ use curve25519_dalek::{RistrettoPoint, Scalar, ristretto::CompressedRistretto, t
 use subtle::{Choice, ConditionallySelectable};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{Error, Session, first_block, oracle, random};
+use super::{OtError, Session, first_block, oracle, random};
 
 /// Bytes of a group element on the wire.
 pub(super) const POINT: usize = 32;
@@ -42,7 +42,7 @@ pub fn send<C: Read + Write>(
     channel: &mut C,
     session: &Session,
     count: usize,
-) -> Result<Zeroizing<Vec<[u128; 2]>>, Error> {
+) -> Result<Zeroizing<Vec<[u128; 2]>>, OtError> {
     let mut secrets = Zeroizing::new(Vec::with_capacity(count));
     let mut shown = Vec::with_capacity(count);
     for _ in 0..count {
@@ -86,7 +86,7 @@ pub fn receive<C: Read + Write>(
     channel: &mut C,
     session: &Session,
     choices: &[Choice],
-) -> Result<Zeroizing<Vec<u128>>, Error> {
+) -> Result<Zeroizing<Vec<u128>>, OtError> {
     // All of this needs nothing of the sender's, which makes its own points meanwhile.
     let points = oracle(TO_POINT, session);
     let mut reply = Vec::with_capacity(choices.len() * 2 * POINT);
@@ -106,7 +106,7 @@ pub fn receive<C: Read + Write>(
     for (i, bytes) in shown.iter().enumerate() {
         let point = decode(bytes, "the sender's keys", i)?;
         if point.is_identity() {
-            return Err(Error::Point { what: "the sender's keys", index: i });
+            return Err(OtError::Point { what: "the sender's keys", index: i });
         }
         theirs.push(point);
     }
@@ -132,14 +132,14 @@ const TO_POINT: &str = "blindcore 2026 ot base: to point";
 const TO_KEY: &str = "blindcore 2026 ot base: to key";
 
 /// A scalar that is uniform but for 2^-252.
-pub(super) fn random_scalar() -> Result<Zeroizing<Scalar>, Error> {
+pub(super) fn random_scalar() -> Result<Zeroizing<Scalar>, OtError> {
     Ok(Zeroizing::new(Scalar::from_bytes_mod_order_wide(&*random()?)))
 }
 
 /// A point that a peer sent: its only encoding, or an error.
-pub(super) fn decode(bytes: &[u8], what: &'static str, index: usize) -> Result<RistrettoPoint, Error> {
+pub(super) fn decode(bytes: &[u8], what: &'static str, index: usize) -> Result<RistrettoPoint, OtError> {
     let point = CompressedRistretto::from_slice(bytes).ok().and_then(|point| point.decompress());
-    point.ok_or(Error::Point { what, index })
+    point.ok_or(OtError::Point { what, index })
 }
 
 /// The encodings of the doubles of these points, which cost one inversion in all. Whether a secret is a point or its

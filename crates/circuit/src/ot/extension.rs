@@ -37,7 +37,7 @@
 //! receiver.extend(&mut right, &[false, true, true], &mut labels)?;
 //! let zeros = sender.join().unwrap()?;
 //! assert_eq!(labels, [zeros[0], zeros[1] ^ delta, zeros[2] ^ delta]);
-//! # Ok::<(), blindcore_circuit::ot::Error>(())
+//! # Ok::<(), blindcore_circuit::ot::OtError>(())
 //! ```
 
 use std::io::{Read, Write};
@@ -51,7 +51,7 @@ use subtle::{Choice, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{
-    Error, Session, base, differs, first_block, mask,
+    OtError, Session, base, differs, first_block, mask,
     matrix::{self, ColumnHash, STRIDE},
     oracle, random, trees,
 };
@@ -131,9 +131,9 @@ impl Sender {
         channel: &mut C,
         delta: u128,
         parameters: Parameters,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, OtError> {
         if delta == 0 {
-            return Err(Error::Delta);
+            return Err(OtError::Delta);
         }
         let session = agree(channel, parameters, SENDER)?;
         let choices = Zeroizing::new((0..128).map(|i| (!delta >> i & 1) as u8).collect::<Vec<_>>());
@@ -157,7 +157,7 @@ impl Sender {
     ///
     /// # Errors
     /// The channel fails; the receiver fails the check. Either spends this sender.
-    pub fn extend<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), Error> {
+    pub fn extend<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), OtError> {
         self.common.begin()?;
         labels.chunks_mut(CHUNK).try_for_each(|labels| self.chunk(channel, labels))?;
         self.common.end();
@@ -168,7 +168,11 @@ impl Sender {
     ///
     /// # Errors
     /// As [`extend`](Self::extend).
-    pub fn random<C: Read + Write>(&mut self, channel: &mut C, pairs: &mut [[u128; 2]]) -> Result<(), Error> {
+    pub fn random<C: Read + Write>(
+        &mut self,
+        channel: &mut C,
+        pairs: &mut [[u128; 2]],
+    ) -> Result<(), OtError> {
         self.common.begin()?;
         let mut labels = Zeroizing::new(vec![0; pairs.len().min(CHUNK)]);
         for pairs in pairs.chunks_mut(CHUNK) {
@@ -187,7 +191,7 @@ impl Sender {
     ///
     /// # Errors
     /// As [`extend`](Self::extend).
-    pub fn send<C: Read + Write>(&mut self, channel: &mut C, pairs: &[[u128; 2]]) -> Result<(), Error> {
+    pub fn send<C: Read + Write>(&mut self, channel: &mut C, pairs: &[[u128; 2]]) -> Result<(), OtError> {
         let mut pads = Zeroizing::new(vec![[0; 2]; pairs.len().min(CHUNK)]);
         let mut message = Vec::with_capacity(32 * pads.len());
         for pairs in pairs.chunks(CHUNK) {
@@ -204,7 +208,7 @@ impl Sender {
         Ok(())
     }
 
-    fn chunk<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), Error> {
+    fn chunk<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), OtError> {
         let Common { session, parameters, columns, leaf, message, counter, .. } = &mut self.common;
         let blocks = parameters.blocks(labels.len());
         message.resize(parameters.message_len(labels.len()), 0);
@@ -240,7 +244,7 @@ impl Sender {
                 differ |= ours ^ theirs ^ choices & mask(self.delta, lane);
             }
             if !bool::from(differ.ct_eq(&0)) {
-                return Err(Error::Check { what: "the choices" });
+                return Err(OtError::Check { what: "the choices" });
             }
         }
         matrix::rows(columns, labels);
@@ -254,7 +258,7 @@ impl Receiver {
     ///
     /// # Errors
     /// The channel fails; the peer has other parameters or is not a sender; it sends what is not a point.
-    pub fn setup<C: Read + Write>(channel: &mut C, parameters: Parameters) -> Result<Self, Error> {
+    pub fn setup<C: Read + Write>(channel: &mut C, parameters: Parameters) -> Result<Self, OtError> {
         let session = agree(channel, parameters, RECEIVER)?;
         let pairs = base::send(channel, &session, 128)?;
         let (leaves, message) = trees::plant(&session, &pairs, parameters.depth, parameters.trees_checked());
@@ -275,7 +279,7 @@ impl Receiver {
         channel: &mut C,
         choices: &[bool],
         labels: &mut [u128],
-    ) -> Result<(), Error> {
+    ) -> Result<(), OtError> {
         same_length("labels", labels.len(), choices.len())?;
         self.common.begin()?;
         for (choices, labels) in choices.chunks(CHUNK).zip(labels.chunks_mut(CHUNK)) {
@@ -294,7 +298,7 @@ impl Receiver {
         channel: &mut C,
         choices: &[bool],
         words: &mut [u128],
-    ) -> Result<(), Error> {
+    ) -> Result<(), OtError> {
         same_length("words", words.len(), choices.len())?;
         self.common.begin()?;
         let mut labels = Zeroizing::new(vec![0; choices.len().min(CHUNK)]);
@@ -317,7 +321,7 @@ impl Receiver {
         channel: &mut C,
         choices: &[bool],
         words: &mut [u128],
-    ) -> Result<(), Error> {
+    ) -> Result<(), OtError> {
         same_length("words", words.len(), choices.len())?;
         let mut message = vec![0; 32 * choices.len().min(CHUNK)];
         for (choices, words) in choices.chunks(CHUNK).zip(words.chunks_mut(CHUNK)) {
@@ -340,7 +344,7 @@ impl Receiver {
         channel: &mut C,
         choices: &[bool],
         labels: &mut [u128],
-    ) -> Result<(), Error> {
+    ) -> Result<(), OtError> {
         let Common { session, parameters, columns, leaf, message, counter, .. } = &mut self.common;
         let blocks = parameters.blocks(choices.len());
         let mut packed = Zeroizing::new(vec![0; blocks]);
@@ -425,8 +429,8 @@ impl Common {
         }
     }
 
-    fn begin(&mut self) -> Result<(), Error> {
-        if std::mem::replace(&mut self.spent, true) { Err(Error::Spent) } else { Ok(()) }
+    fn begin(&mut self) -> Result<(), OtError> {
+        if std::mem::replace(&mut self.spent, true) { Err(OtError::Spent) } else { Ok(()) }
     }
 
     fn end(&mut self) {
@@ -527,8 +531,8 @@ fn challenge(session: &Session, counter: u64, corrections: &[u8]) -> u128 {
     first_block(hasher.update(&counter.to_le_bytes()).update(corrections))
 }
 
-fn same_length(what: &'static str, got: usize, expected: usize) -> Result<(), Error> {
-    if got == expected { Ok(()) } else { Err(Error::Length { what, got, expected, unit: "words" }) }
+fn same_length(what: &'static str, got: usize, expected: usize) -> Result<(), OtError> {
+    if got == expected { Ok(()) } else { Err(OtError::Length { what, got, expected, unit: "words" }) }
 }
 
 /// What a side says first.
@@ -548,9 +552,9 @@ const SENDER: u8 = 0;
 const RECEIVER: u8 = 1;
 
 /// Greets the peer, compares what both have, and makes a session that neither chose alone.
-fn agree<C: Read + Write>(channel: &mut C, parameters: Parameters, role: u8) -> Result<Session, Error> {
+fn agree<C: Read + Write>(channel: &mut C, parameters: Parameters, role: u8) -> Result<Session, OtError> {
     if !(1..=4).contains(&parameters.depth) {
-        return Err(Error::Depth { got: parameters.depth });
+        return Err(OtError::Depth { got: parameters.depth });
     }
     let mut ours = GREETING.start();
     ROLE.put(&mut ours, role);
@@ -570,7 +574,7 @@ fn agree<C: Read + Write>(channel: &mut C, parameters: Parameters, role: u8) -> 
     ] {
         let got = field.get(greeting);
         if got != expected {
-            return Err(Error::Peer { what, got: got.into(), expected: expected.into() });
+            return Err(OtError::Peer { what, got: got.into(), expected: expected.into() });
         }
     }
     let mut hasher = blake3::Hasher::new_derive_key("blindcore 2026 ot extension: session");

@@ -25,7 +25,7 @@ mod trees;
 
 /// Why a transfer ended.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum OtError {
     /// The channel failed or was closed.
     #[error("the channel to the peer failed: {0}")]
     Io(#[from] io::Error),
@@ -93,25 +93,25 @@ pub enum Error {
 }
 
 /// A message that starts otherwise than this side's.
-fn differs(error: HeaderError) -> Error {
+fn differs(error: HeaderError) -> OtError {
     let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, byte| n << 8 | u32::from(*byte));
     let (what, got, expected) = match error {
         HeaderError::Magic { got, want, .. } => ("the magic number", number(&got), number(want)),
         HeaderError::Version { got, want } => ("the version", got, want),
         HeaderError::Short { got, want } => {
-            return Error::Length { what: "a message", got, expected: want, unit: "B" };
+            return OtError::Length { what: "a message", got, expected: want, unit: "B" };
         }
     };
-    Error::Peer { what, got, expected }
+    OtError::Peer { what, got, expected }
 }
 
 /// What both sides hold alike and no other session has.
 pub(crate) type Session = [u8; 32];
 
 /// `N` bytes of the operating system's randomness.
-fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, Error> {
+fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>, OtError> {
     let mut bytes = Zeroizing::new([0; N]);
-    getrandom::fill(&mut *bytes).map_err(Error::Randomness)?;
+    getrandom::fill(&mut *bytes).map_err(OtError::Randomness)?;
     Ok(bytes)
 }
 

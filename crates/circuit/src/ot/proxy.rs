@@ -27,7 +27,7 @@
 //! let chosen = proxy::choose(&sender.publish(), &[true, false])?;
 //! let sealed = sender.encrypt(&chosen.for_sender, &[[10, 11], [20, 21]])?;
 //! assert_eq!(proxy::open(&chosen.for_proxy, &sealed)?, [11, 20]);
-//! # Ok::<(), blindcore_circuit::ot::Error>(())
+//! # Ok::<(), blindcore_circuit::ot::OtError>(())
 //! ```
 
 use blake3::Hasher;
@@ -37,7 +37,7 @@ use subtle::{ConditionallySelectable, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
 
 use super::{
-    Error,
+    OtError,
     base::{POINT, compress, decode, random_scalar},
     differs, oracle, random,
 };
@@ -64,7 +64,7 @@ impl Sender {
     ///
     /// # Errors
     /// There is no randomness.
-    pub fn new() -> Result<Self, Error> {
+    pub fn new() -> Result<Self, OtError> {
         Ok(Self { session: *random()?, constant: RistrettoPoint::from_uniform_bytes(&*random()?) })
     }
 
@@ -80,10 +80,10 @@ impl Sender {
     ///
     /// # Errors
     /// The request is not one for this sender and as many pairs, or holds what is not a point.
-    pub fn encrypt(self, request: &[u8], pairs: &[[u128; 2]]) -> Result<Vec<u8>, Error> {
+    pub fn encrypt(self, request: &[u8], pairs: &[[u128; 2]]) -> Result<Vec<u8>, OtError> {
         let (count, body) = parse(request, REQUEST, Some(&self.session), 0, POINT)?;
         if count != pairs.len() {
-            return Err(Error::Length {
+            return Err(OtError::Length {
                 what: "the chooser's request",
                 got: count,
                 expected: pairs.len(),
@@ -103,7 +103,7 @@ impl Sender {
         message.reserve(POINT + count * 2 * SEALED_WORD);
         message.extend(shown.as_bytes());
         let mut order = Zeroizing::new(vec![0; count]);
-        getrandom::fill(&mut order).map_err(Error::Randomness)?;
+        getrandom::fill(&mut order).map_err(OtError::Randomness)?;
         for (i, ((pair, shared), order)) in
             pairs.iter().zip(compress(&shared).chunks_exact(2)).zip(&*order).enumerate()
         {
@@ -120,15 +120,15 @@ impl Sender {
 ///
 /// # Errors
 /// The publication is none; there are more bits than [`MAX_BATCH`].
-pub fn choose(publication: &[u8], bits: &[bool]) -> Result<Chosen, Error> {
+pub fn choose(publication: &[u8], bits: &[bool]) -> Result<Chosen, OtError> {
     if bits.len() > MAX_BATCH {
-        return Err(Error::Batch { got: bits.len(), limit: MAX_BATCH });
+        return Err(OtError::Batch { got: bits.len(), limit: MAX_BATCH });
     }
     let (_, body) = parse(publication, PUBLICATION, None, POINT, 0)?;
     let session = publication[6..22].try_into().expect("parsed");
     let constant = decode(body, "the sender's publication", 0)?;
     if constant.is_identity() {
-        return Err(Error::Point { what: "the sender's publication", index: 0 });
+        return Err(OtError::Point { what: "the sender's publication", index: 0 });
     }
     let mut for_sender = header(REQUEST, session, bits.len());
     let mut for_proxy = Zeroizing::new(Vec::with_capacity(HEADER + POINT * bits.len()));
@@ -147,12 +147,12 @@ pub fn choose(publication: &[u8], bits: &[bool]) -> Result<Chosen, Error> {
 ///
 /// # Errors
 /// The messages are not of one session and as many transfers; a key opens neither ciphertext of its pair.
-pub fn open(keys: &[u8], sealed: &[u8]) -> Result<Vec<u128>, Error> {
+pub fn open(keys: &[u8], sealed: &[u8]) -> Result<Vec<u128>, OtError> {
     let (count, secrets) = parse(keys, KEYS, None, 0, POINT)?;
     let session = keys[6..22].try_into().expect("parsed");
     let (sealed_count, body) = parse(sealed, SEALED, Some(session), POINT, 2 * SEALED_WORD)?;
     if sealed_count != count {
-        return Err(Error::Length {
+        return Err(OtError::Length {
             what: "the sender's message",
             got: sealed_count,
             expected: count,
@@ -164,7 +164,7 @@ pub fn open(keys: &[u8], sealed: &[u8]) -> Result<Vec<u128>, Error> {
     let mut shared = Zeroizing::new(Vec::with_capacity(count));
     for (i, secret) in secrets.as_chunks::<POINT>().0.iter().enumerate() {
         let secret: Option<Scalar> = Scalar::from_canonical_bytes(*secret).into();
-        let secret = Zeroizing::new(secret.ok_or(Error::Point { what: "the chooser's keys", index: i })?);
+        let secret = Zeroizing::new(secret.ok_or(OtError::Point { what: "the chooser's keys", index: i })?);
         shared.push(*secret * shown);
     }
     let pads = oracle(TO_PAD, session);
@@ -173,7 +173,7 @@ pub fn open(keys: &[u8], sealed: &[u8]) -> Result<Vec<u128>, Error> {
     pairs
         .map(|(i, (shared, pair))| {
             let both = [0, 1].map(|place| unseal(&pads, i, shared, &pair[place]));
-            both.into_iter().flatten().next().ok_or(Error::Check { what: "a sealed pair" })
+            both.into_iter().flatten().next().ok_or(OtError::Check { what: "a sealed pair" })
         })
         .collect()
 }
@@ -213,14 +213,14 @@ fn parse<'a>(
     session: Option<&[u8; 16]>,
     fixed: usize,
     each: usize,
-) -> Result<(usize, &'a [u8]), Error> {
+) -> Result<(usize, &'a [u8]), OtError> {
     let what = match kind {
         PUBLICATION => "the sender's publication",
         REQUEST => "the chooser's request",
         KEYS => "the chooser's keys",
         _ => "the sender's message",
     };
-    let length = |expected| Error::Length { what, got: message.len(), expected, unit: "B" };
+    let length = |expected| OtError::Length { what, got: message.len(), expected, unit: "B" };
     let header = LAYOUT.check(message).map_err(|error| match error {
         HeaderError::Short { .. } => length(HEADER + fixed),
         other => differs(other),
@@ -228,18 +228,18 @@ fn parse<'a>(
     let body = &message[HEADER..];
     let got = KIND.get(header);
     if got != kind {
-        return Err(Error::Peer { what: "a message of kind", got: got.into(), expected: kind.into() });
+        return Err(OtError::Peer { what: "a message of kind", got: got.into(), expected: kind.into() });
     }
     if let Some(session) = session
         && SESSION.get(header) != *session
     {
         let start = |session: &[u8; 16]| u32::from_le_bytes(*session.first_chunk().expect("16 bytes"));
         let (got, expected) = (start(&SESSION.get(header)), start(session));
-        return Err(Error::Peer { what: "a message of the session", got, expected });
+        return Err(OtError::Peer { what: "a message of the session", got, expected });
     }
     let count = COUNT.get(header) as usize;
     if count > MAX_BATCH {
-        return Err(Error::Batch { got: count, limit: MAX_BATCH });
+        return Err(OtError::Batch { got: count, limit: MAX_BATCH });
     }
     let expected = fixed + each * count;
     if body.len() == expected { Ok((count, body)) } else { Err(length(HEADER + expected)) }

@@ -9,7 +9,7 @@ use blake3::{Hash, Hasher};
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
 
-use super::{Error, Session, oracle};
+use super::{OtError, Session, oracle};
 
 /// Leaves of one tree.
 pub(super) type Leaves = Zeroizing<Vec<u128>>;
@@ -85,7 +85,7 @@ pub(super) fn gather(
     depth: u8,
     checked: bool,
     message: &[u8],
-) -> Result<Vec<Leaves>, Error> {
+) -> Result<Vec<Leaves>, OtError> {
     let hashes = Hashes::new(session);
     let mut message = message.chunks_exact(16).map(|b| u128::from_le_bytes(b.try_into().expect("16 bytes")));
     let mut next = || message.next().expect("as long as message_len says");
@@ -137,7 +137,7 @@ pub(super) fn gather(
         }
         let theirs = bytes(&[next(), next()]);
         if !bool::from(digest.finalize().as_bytes().ct_eq(&theirs)) {
-            return Err(Error::Check { what: "the seeds" });
+            return Err(OtError::Check { what: "the seeds" });
         }
     }
     Ok(trees)

@@ -6,7 +6,7 @@ use blindcore_accel::garble::GarblingScheme;
 use blindcore_files::header::{Field, HeaderError, Layout};
 
 use super::message::{Message, flush, receive, send};
-use super::{Check, Error, Inputs};
+use super::{Check, Inputs, SessionError};
 use crate::circuit::Circuit;
 
 /// Which part a party plays.
@@ -134,12 +134,12 @@ impl Hello {
         check: Check,
         circuit: &Circuit,
         inputs: &Inputs,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SessionError> {
         let mut key = [0; 16];
-        getrandom::fill(&mut key).map_err(Error::Randomness)?;
+        getrandom::fill(&mut key).map_err(SessionError::Randomness)?;
         let count = circuit.inputs().len();
         if count > MAX_INPUTS {
-            return Err(Error::Differs {
+            return Err(SessionError::Differs {
                 what: "a session with at most",
                 theirs: format!("{MAX_INPUTS} inputs"),
                 ours: format!("a circuit of {count}"),
@@ -169,19 +169,21 @@ impl Hello {
         bytes
     }
 
-    fn from_bytes(bytes: &[u8; LENGTH]) -> Result<Self, Error> {
-        let unknown = |what: &str, got: u8| Error::Protocol {
+    fn from_bytes(bytes: &[u8; LENGTH]) -> Result<Self, SessionError> {
+        let unknown = |what: &str, got: u8| SessionError::Protocol {
             got: format!("a hello with {what} {got}"),
             want: "one that version 1 knows".into(),
         };
         let hello = LAYOUT.check(bytes).map_err(|error| match error {
-            HeaderError::Version { got, want } => Error::Differs {
+            HeaderError::Version { got, want } => SessionError::Differs {
                 what: "protocol version",
                 theirs: got.to_string(),
                 ours: want.to_string(),
                 remedy: "use the same blindcore on both sides",
             },
-            _ => Error::Protocol { got: "bytes that begin otherwise".into(), want: LAYOUT.what.into() },
+            _ => {
+                SessionError::Protocol { got: "bytes that begin otherwise".into(), want: LAYOUT.what.into() }
+            }
         })?;
         let (role, learns, garbling) = (ROLE.get(hello), LEARNS.get(hello), GARBLING.get(hello));
         let roles = [Role::Garbler, Role::Evaluator, Role::Owner];
@@ -212,7 +214,7 @@ impl Hello {
     }
 
     /// Sends this hello, receives the peer's and compares what must be the same.
-    pub(super) fn exchange<C: Read + Write>(&self, channel: &mut C) -> Result<Hello, Error> {
+    pub(super) fn exchange<C: Read + Write>(&self, channel: &mut C) -> Result<Hello, SessionError> {
         send(channel, Message::Hello, &self.to_bytes())?;
         flush(channel, Message::Hello)?;
         let mut bytes = [0; LENGTH];
@@ -220,7 +222,7 @@ impl Hello {
         let peer = Self::from_bytes(&bytes)?;
         let differs = |what, theirs: &str, ours: &str, remedy| {
             let (theirs, ours) = (theirs.to_string(), ours.to_string());
-            Err(Error::Differs { what, theirs, ours, remedy })
+            Err(SessionError::Differs { what, theirs, ours, remedy })
         };
         if peer.role == self.role && self.role != Role::Owner {
             return differs(
@@ -249,7 +251,11 @@ impl Hello {
     }
 
     /// As [`exchange`](Self::exchange), with a peer that has to play this role.
-    pub(super) fn exchange_with<C: Read + Write>(&self, channel: &mut C, role: Role) -> Result<Hello, Error> {
+    pub(super) fn exchange_with<C: Read + Write>(
+        &self,
+        channel: &mut C,
+        role: Role,
+    ) -> Result<Hello, SessionError> {
         let peer = self.exchange(channel)?;
         if peer.role == role { Ok(peer) } else { Err(unexpected(peer.role, role)) }
     }
@@ -261,23 +267,23 @@ impl Hello {
 }
 
 /// A peer that plays another role than is waited for.
-pub(super) fn unexpected(got: Role, want: Role) -> Error {
-    Error::Protocol { got: format!("the hello of {got}"), want: format!("that of {want}") }
+pub(super) fn unexpected(got: Role, want: Role) -> SessionError {
+    SessionError::Protocol { got: format!("the hello of {got}"), want: format!("that of {want}") }
 }
 
-fn check_bits(what: &'static str, got: usize) -> Result<(), Error> {
-    if got > MAX_BITS { Err(Error::Bits { what, got, limit: MAX_BITS }) } else { Ok(()) }
+fn check_bits(what: &'static str, got: usize) -> Result<(), SessionError> {
+    if got > MAX_BITS { Err(SessionError::Bits { what, got, limit: MAX_BITS }) } else { Ok(()) }
 }
 
 /// Fails unless each input is supplied by exactly one of both.
-pub(super) fn check_supply(circuit: &Circuit, ours: &Hello, peer: &Hello) -> Result<(), Error> {
+pub(super) fn check_supply(circuit: &Circuit, ours: &Hello, peer: &Hello) -> Result<(), SessionError> {
     for (input, port) in circuit.inputs().iter().enumerate() {
         let by = match (ours.supplies(input), peer.supplies(input)) {
             (false, false) => "nobody",
             (true, true) => "both parties",
             _ => continue,
         };
-        return Err(Error::Supply { input, name: port.name.clone(), by });
+        return Err(SessionError::Supply { input, name: port.name.clone(), by });
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 
-use super::Error;
+use super::SessionError;
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Message {
 const HEADER: usize = 5;
 
 /// Sends a message; it is on its way when [`flush`] returns.
-pub(super) fn send<C: Write>(channel: &mut C, message: Message, bytes: &[u8]) -> Result<(), Error> {
+pub(super) fn send<C: Write>(channel: &mut C, message: Message, bytes: &[u8]) -> Result<(), SessionError> {
     let mut header = [message as u8; HEADER];
     let length = u32::try_from(bytes.len()).expect("messages are shorter than 4 GiB");
     header[1..].copy_from_slice(&length.to_le_bytes());
@@ -65,17 +65,21 @@ pub(super) fn send<C: Write>(channel: &mut C, message: Message, bytes: &[u8]) ->
         channel.write_all(&header)?;
         channel.write_all(bytes)
     };
-    write().map_err(|e| Error::io(message.during(), e))
+    write().map_err(|e| SessionError::io(message.during(), e))
 }
 
-pub(super) fn flush<C: Write>(channel: &mut C, message: Message) -> Result<(), Error> {
-    channel.flush().map_err(|e| Error::io(message.during(), e))
+pub(super) fn flush<C: Write>(channel: &mut C, message: Message) -> Result<(), SessionError> {
+    channel.flush().map_err(|e| SessionError::io(message.during(), e))
 }
 
 /// Receives a message of exactly this kind and length.
-pub(super) fn receive<C: Read>(channel: &mut C, message: Message, bytes: &mut [u8]) -> Result<(), Error> {
+pub(super) fn receive<C: Read>(
+    channel: &mut C,
+    message: Message,
+    bytes: &mut [u8],
+) -> Result<(), SessionError> {
     header(channel, message, |length| length == bytes.len(), || format!("of {} B", bytes.len()))?;
-    channel.read_exact(bytes).map_err(|e| Error::io(message.during(), e))
+    channel.read_exact(bytes).map_err(|e| SessionError::io(message.during(), e))
 }
 
 /// Receives a message of this kind that is no longer than `most`, for its parser to check.
@@ -83,10 +87,10 @@ pub(super) fn receive_at_most<C: Read>(
     channel: &mut C,
     message: Message,
     most: usize,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Vec<u8>, SessionError> {
     let length = header(channel, message, |length| length <= most, || format!("of at most {most} B"))?;
     let mut bytes = vec![0; length];
-    channel.read_exact(&mut bytes).map_err(|e| Error::io(message.during(), e))?;
+    channel.read_exact(&mut bytes).map_err(|e| SessionError::io(message.during(), e))?;
     Ok(bytes)
 }
 
@@ -95,15 +99,15 @@ fn header<C: Read>(
     message: Message,
     fits: impl Fn(usize) -> bool,
     want: impl Fn() -> String,
-) -> Result<usize, Error> {
+) -> Result<usize, SessionError> {
     let mut header = [0; HEADER];
-    channel.read_exact(&mut header).map_err(|e| Error::io(message.during(), e))?;
+    channel.read_exact(&mut header).map_err(|e| SessionError::io(message.during(), e))?;
     let kind = Message::ALL.into_iter().find(|m| *m as u8 == header[0]);
     let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
     if kind != Some(message) || !fits(length) {
         let name = kind.map_or("a message of an unknown kind", Message::name);
         let got = format!("{name} of {length} B");
-        return Err(Error::Protocol { got, want: format!("{} {}", message.name(), want()) });
+        return Err(SessionError::Protocol { got, want: format!("{} {}", message.name(), want()) });
     }
     Ok(length)
 }

@@ -74,15 +74,19 @@ impl Inputs {
     }
 
     /// All bits with their slots in the circuit's programs, input by input.
-    fn bits(&self, circuit: &Circuit) -> Result<Zeroizing<Vec<(u32, bool)>>, Error> {
+    fn bits(&self, circuit: &Circuit) -> Result<Zeroizing<Vec<(u32, bool)>>, SessionError> {
         let count = self.0.values().map(Vec::len).sum();
         let mut all = Zeroizing::new(Vec::with_capacity(count));
         for (input, bits) in &self.0 {
             let Some(port) = circuit.inputs().get(*input) else {
-                return Err(Error::NoSuchInput { input: *input, inputs: circuit.inputs().len() });
+                return Err(SessionError::NoSuchInput { input: *input, inputs: circuit.inputs().len() });
             };
             if bits.len() != port.width {
-                return Err(Error::InputWidth { name: port.name.clone(), got: bits.len(), want: port.width });
+                return Err(SessionError::InputWidth {
+                    name: port.name.clone(),
+                    got: bits.len(),
+                    want: port.width,
+                });
             }
             all.extend(circuit.input_slots(*input).zip(bits.iter().copied()));
         }
@@ -126,7 +130,7 @@ pub struct Outcome {
 
 /// Why a session ended without a result. No message says anything of an input.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SessionError {
     /// The peer closed the connection.
     #[error("the peer closed the connection {during}; nothing was learned, run both sides again")]
     Gone {
@@ -219,7 +223,7 @@ pub enum Error {
     },
     /// Oblivious transfer failed.
     #[error(transparent)]
-    Transfer(ot::Error),
+    Transfer(ot::OtError),
     /// The device refused.
     #[error(transparent)]
     Device(#[from] blindcore_accel::Error),
@@ -228,25 +232,25 @@ pub enum Error {
     Randomness(getrandom::Error),
 }
 
-impl From<ot::Error> for Error {
-    fn from(error: ot::Error) -> Self {
+impl From<ot::OtError> for SessionError {
+    fn from(error: ot::OtError) -> Self {
         match error {
-            ot::Error::Io(source) => Error::io("during oblivious transfer", source),
-            ot::Error::Randomness(source) => Error::Randomness(source),
-            other => Error::Transfer(other),
+            ot::OtError::Io(source) => SessionError::io("during oblivious transfer", source),
+            ot::OtError::Randomness(source) => SessionError::Randomness(source),
+            other => SessionError::Transfer(other),
         }
     }
 }
 
-impl Error {
+impl SessionError {
     fn io(during: &'static str, source: io::Error) -> Self {
         use io::ErrorKind::{
             BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock,
         };
         match source.kind() {
-            UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionAborted => Error::Gone { during },
-            WouldBlock | TimedOut => Error::Silent { during },
-            _ => Error::Io { during, source },
+            UnexpectedEof | BrokenPipe | ConnectionReset | ConnectionAborted => SessionError::Gone { during },
+            WouldBlock | TimedOut => SessionError::Silent { during },
+            _ => SessionError::Io { during, source },
         }
     }
 }

@@ -18,7 +18,7 @@ use zeroize::Zeroizing;
 use super::hello::{Hello, unexpected};
 use super::message::{Message, flush, receive, receive_at_most, send};
 use super::two_party::{Garbler, outputs, tables};
-use super::{Check, Error, Inputs, Learns, Outcome, Progress, Role, Setup};
+use super::{Check, Inputs, Learns, Outcome, Progress, Role, SessionError, Setup};
 use crate::circuit::Circuit;
 use crate::ot::proxy;
 
@@ -32,7 +32,7 @@ pub fn supply<C: Read + Write>(
     circuit: &Circuit,
     learns: Learns,
     inputs: &Inputs,
-) -> Result<(), Error> {
+) -> Result<(), SessionError> {
     let own = inputs.bits(circuit)?;
     let hello = Hello::new(Role::Owner, learns, Check::None, circuit, inputs)?;
     for (channel, role) in [(&mut *garbler, Role::Garbler), (&mut *evaluator, Role::Evaluator)] {
@@ -58,13 +58,13 @@ pub fn garble<C: Read + Write>(
     mut next: impl FnMut() -> io::Result<C>,
     setup: Setup<'_>,
     progress: Progress<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
     let hello = Hello::new(Role::Garbler, setup.learns, setup.check, circuit, &Inputs::new())?;
     let (mut evaluator, mut owners) = (None, Owners::new(circuit));
     while evaluator.is_none() || !owners.complete() {
-        let mut channel = next().map_err(|e| Error::io("while peers were waited for", e))?;
+        let mut channel = next().map_err(|e| SessionError::io("while peers were waited for", e))?;
         let peer = hello.exchange(&mut channel)?;
         match peer.role {
             Role::Evaluator if evaluator.is_none() => evaluator = Some(channel),
@@ -105,14 +105,14 @@ pub fn evaluate<C: Read + Write>(
     mut next: impl FnMut() -> io::Result<C>,
     setup: Setup<'_>,
     progress: Progress<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
     let hello = Hello::new(Role::Evaluator, setup.learns, setup.check, circuit, &Inputs::new())?;
     let peer = hello.exchange_with(garbler, Role::Garbler)?;
     let mut owners = Owners::new(circuit);
     while !owners.complete() {
-        let mut channel = next().map_err(|e| Error::io("while owners were waited for", e))?;
+        let mut channel = next().map_err(|e| SessionError::io("while owners were waited for", e))?;
         let owner = hello.exchange_with(&mut channel, Role::Owner)?;
         owners.add(channel, &owner)?;
     }
@@ -125,7 +125,7 @@ pub fn evaluate<C: Read + Write>(
         let active = Zeroizing::new(proxy::open(&keys, &sealed)?);
         if active.len() != owner.slots.len() {
             let (got, want) = (format!("{} labels", active.len()), format!("{}", owner.slots.len()));
-            return Err(Error::Protocol { got, want });
+            return Err(SessionError::Protocol { got, want });
         }
         for (slot, label) in owner.slots.iter().zip(&*active) {
             labels.set(*slot, 0, *label);
@@ -164,16 +164,16 @@ impl<'a, C: Read + Write> Owners<'a, C> {
         !self.missing.contains(&true)
     }
 
-    fn add(&mut self, channel: C, hello: &Hello) -> Result<(), Error> {
+    fn add(&mut self, channel: C, hello: &Hello) -> Result<(), SessionError> {
         let supplied: Vec<usize> = (0..self.missing.len()).filter(|i| hello.supplies(*i)).collect();
         let Some(first) = supplied.first().copied() else {
             let (got, want) = ("an owner of no input".into(), "one that has some".into());
-            return Err(Error::Protocol { got, want });
+            return Err(SessionError::Protocol { got, want });
         };
         for input in &supplied {
             if !std::mem::replace(&mut self.missing[*input], false) {
                 let name = self.circuit.inputs()[*input].name.clone();
-                return Err(Error::Supply { input: *input, name, by: "two owners" });
+                return Err(SessionError::Supply { input: *input, name, by: "two owners" });
             }
         }
         let slots = supplied.into_iter().flat_map(|i| self.circuit.input_slots(i)).collect();
@@ -186,7 +186,7 @@ impl<'a, C: Read + Write> Owners<'a, C> {
         self.all.sort_by_key(|owner| owner.first);
     }
 
-    fn done(&mut self) -> Result<(), Error> {
+    fn done(&mut self) -> Result<(), SessionError> {
         for owner in &mut self.all {
             send(&mut owner.channel, Message::Done, &[])?;
             flush(&mut owner.channel, Message::Done)?;

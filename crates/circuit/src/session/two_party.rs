@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use super::hello::{Garbling, Hello, Key, check_supply};
 use super::message::{Message, flush, receive, send};
-use super::{Error, Inputs, Outcome, Progress, Role, Setup};
+use super::{Inputs, Outcome, Progress, Role, SessionError, Setup};
 use crate::circuit::Circuit;
 use crate::ot::extension::{Parameters, Receiver, Sender};
 
@@ -21,7 +21,7 @@ pub fn garble<C: Read + Write>(
     setup: Setup<'_>,
     inputs: &Inputs,
     progress: Progress<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     garble_by(Garbling::HalfGates, channel, setup, inputs, progress)
 }
 
@@ -35,7 +35,7 @@ pub fn garble_by<C: Read + Write>(
     setup: Setup<'_>,
     inputs: &Inputs,
     progress: Progress<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
     let own = inputs.bits(circuit)?;
@@ -78,9 +78,9 @@ pub(super) struct Garbler<'a> {
 }
 
 impl<'a> Garbler<'a> {
-    pub(super) fn new(setup: Setup<'a>, key: Key) -> Result<Self, Error> {
+    pub(super) fn new(setup: Setup<'a>, key: Key) -> Result<Self, SessionError> {
         let mut random = Zeroizing::new([0; 16]);
-        getrandom::fill(&mut *random).map_err(Error::Randomness)?;
+        getrandom::fill(&mut *random).map_err(SessionError::Randomness)?;
         let offset = Offset::new(Label::from_le_bytes(*random));
         let mut labels = Labels::new(setup.circuit.slots(), 1);
         // The constants: the label of what is true is 0 on the other side, and so is that of what is false.
@@ -97,9 +97,9 @@ impl<'a> Garbler<'a> {
     pub(super) fn fresh_labels(
         &mut self,
         slots: impl ExactSizeIterator<Item = u32>,
-    ) -> Result<Zeroizing<Vec<Label>>, Error> {
+    ) -> Result<Zeroizing<Vec<Label>>, SessionError> {
         let mut random = Zeroizing::new(vec![0u8; slots.len() * 16]);
-        getrandom::fill(&mut random).map_err(Error::Randomness)?;
+        getrandom::fill(&mut random).map_err(SessionError::Randomness)?;
         let (blocks, _) = random.as_chunks::<16>();
         let labels: Vec<Label> = blocks.iter().map(|b| Label::from_le_bytes(*b)).collect();
         for (slot, label) in slots.zip(&labels) {
@@ -114,14 +114,14 @@ impl<'a> Garbler<'a> {
         channel: &mut C,
         progress: Progress<'_>,
         start: Instant,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Outcome, SessionError> {
         let circuit = self.setup.circuit;
         let operation = self.setup.device.garble(&self.scheme)?;
         let total = circuit.ands();
         let mut outcome = Outcome::default();
         let mut tables = Vec::new();
         for program in circuit.programs() {
-            let program = &*program.map_err(|e| Error::io("while the circuit was read", e))?;
+            let program = &*program.map_err(|e| SessionError::io("while the circuit was read", e))?;
             tables.resize(program.ands() * self.scheme.table_bytes(), 0);
             let cost =
                 operation.garble(program, &self.offset, outcome.ands, &mut self.labels, &mut tables)?;
@@ -147,7 +147,7 @@ impl<'a> Garbler<'a> {
         channel: &mut C,
         mut outcome: Outcome,
         start: Instant,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Outcome, SessionError> {
         let Setup { circuit, learns, .. } = self.setup;
         let slots = circuit.output_slots();
         if learns.evaluator() {
@@ -162,7 +162,7 @@ impl<'a> Garbler<'a> {
             for (bit, (slot, label)) in slots.iter().zip(bytes.as_chunks::<16>().0).enumerate() {
                 let difference = Label::from_le_bytes(*label) ^ self.labels.get(*slot, 0);
                 if difference != 0 && difference != self.offset.label() {
-                    return Err(Error::Label { bit });
+                    return Err(SessionError::Label { bit });
                 }
                 bits.push(difference != 0);
             }
@@ -184,7 +184,7 @@ pub fn evaluate<C: Read + Write>(
     setup: Setup<'_>,
     inputs: &Inputs,
     progress: Progress<'_>,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
     let own = inputs.bits(circuit)?;
@@ -199,7 +199,7 @@ pub fn evaluate<C: Read + Write>(
         let choices = Zeroizing::new(own.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
         let mut active = Zeroizing::new(vec![0; own.len()]);
         transfers.extend(channel, &choices, &mut active)?;
-        channel.flush().map_err(|e| Error::io("during oblivious transfer", e))?;
+        channel.flush().map_err(|e| SessionError::io("during oblivious transfer", e))?;
         for ((slot, _), label) in own.iter().zip(&*active) {
             labels.set(*slot, 0, *label);
         }
@@ -225,7 +225,7 @@ pub(super) fn tables<C: Read>(
     labels: &mut Labels,
     progress: Progress<'_>,
     start: Instant,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let circuit: &Circuit = setup.circuit;
     let scheme = key.scheme();
     let operation = setup.device.evaluate(&scheme)?;
@@ -233,7 +233,7 @@ pub(super) fn tables<C: Read>(
     let mut outcome = Outcome::default();
     let mut tables = Vec::new();
     for program in circuit.programs() {
-        let program = &*program.map_err(|e| Error::io("while the circuit was read", e))?;
+        let program = &*program.map_err(|e| SessionError::io("while the circuit was read", e))?;
         tables.resize(program.ands() * scheme.table_bytes(), 0);
         if !tables.is_empty() {
             receive(channel, Message::Tables, &mut tables)?;
@@ -257,7 +257,7 @@ pub(super) fn outputs<C: Read + Write>(
     labels: &Labels,
     mut outcome: Outcome,
     start: Instant,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let Setup { circuit, learns, .. } = setup;
     let slots = circuit.output_slots();
     if learns.evaluator() {

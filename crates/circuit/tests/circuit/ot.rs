@@ -7,7 +7,7 @@ use std::{
 };
 
 use blindcore_circuit::ot::{
-    Error, base,
+    OtError, base,
     extension::{CHUNK, Check, Parameters, Receiver, Sender},
 };
 
@@ -182,7 +182,7 @@ impl Write for Tamper<'_> {
 }
 
 /// What a sender says whose receiver's extension is tampered with.
-fn tampered(parameters: Parameters, delta: u128, flips: Vec<(usize, u8)>) -> [Result<(), Error>; 2] {
+fn tampered(parameters: Parameters, delta: u128, flips: Vec<(usize, u8)>) -> [Result<(), OtError>; 2] {
     const SIZE: usize = 300;
     let (results, ()) = both(
         move |channel| {
@@ -211,8 +211,8 @@ fn a_receiver_that_lies_about_its_choices_is_caught_and_the_sender_spent() {
         for at in [0, 5, 63, len - 129 * 16 - 64, len - 129 * 16 - 1, len - 129 * 16, len - 1] {
             // All bits of delta set, so that no lane is blind to a flip.
             let [first, second] = tampered(parameters, u128::MAX, vec![(at, 4)]);
-            assert!(matches!(first, Err(Error::Check { .. })), "depth {depth}, byte {at}: {first:?}");
-            assert!(matches!(second, Err(Error::Spent)), "{second:?}");
+            assert!(matches!(first, Err(OtError::Check { .. })), "depth {depth}, byte {at}: {first:?}");
+            assert!(matches!(second, Err(OtError::Spent)), "{second:?}");
         }
         let [first, second] = tampered(parameters, u128::MAX, vec![]);
         assert!(first.is_ok() && second.is_ok());
@@ -225,7 +225,7 @@ fn even_a_flip_that_delta_hides_changes_the_hash_key() {
     // Trees of one level are lanes: their corrections lie one after the other.
     let correction = (parameters.message_len(300) - 129 * 16) / 128;
     let [first, _] = tampered(parameters, !(1 << 9), vec![(9 * correction, 1)]);
-    assert!(matches!(first, Err(Error::Check { .. })));
+    assert!(matches!(first, Err(OtError::Check { .. })));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn a_receiver_that_lies_about_its_trees_is_caught() {
                     },
                 );
                 match result {
-                    Err(Error::Check { .. }) => caught += 1,
+                    Err(OtError::Check { .. }) => caught += 1,
                     // A flipped correction that alpha doesn't use changes nothing.
                     Ok(()) => assert!(at < 32, "byte {at}"),
                     Err(error) => panic!("{error}"),
@@ -279,7 +279,7 @@ fn damaged_points_are_refused() {
             },
             |channel| base::receive(channel, &[1; 32], &[0.into(); 8]).map(|_| ()),
         );
-        assert!(matches!(result, Err(Error::Point { index, .. }) if index == at / 32), "{result:?}");
+        assert!(matches!(result, Err(OtError::Point { index, .. }) if index == at / 32), "{result:?}");
         let (result, _) = both(
             move |channel| base::send(channel, &[1; 32], 8).map(|_| ()),
             |channel| {
@@ -287,14 +287,14 @@ fn damaged_points_are_refused() {
                 base::receive(&mut channel, &[1; 32], &[1.into(); 8]).is_ok()
             },
         );
-        assert!(matches!(result, Err(Error::Point { index, .. }) if index == at / 32), "{result:?}");
+        assert!(matches!(result, Err(OtError::Point { index, .. }) if index == at / 32), "{result:?}");
     }
     // The neutral element, all zeros, would make every key known.
     let (_, result) = both(
         |channel| channel.write_all(&[0; 64]),
         |channel| base::receive(channel, &[1; 32], &[0.into(); 2]).map(|_| ()),
     );
-    assert!(matches!(result, Err(Error::Point { index: 0, .. })));
+    assert!(matches!(result, Err(OtError::Point { index: 0, .. })));
 }
 
 #[test]
@@ -329,11 +329,11 @@ fn peers_that_differ_are_told_apart() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let (mut channel, _peer) = UnixStream::pair().unwrap();
-    assert!(matches!(Sender::setup(&mut channel, 0, Parameters::default()), Err(Error::Delta)));
+    assert!(matches!(Sender::setup(&mut channel, 0, Parameters::default()), Err(OtError::Delta)));
     for depth in [0, 5, 255] {
         let parameters = Parameters { depth, check: Check::None };
         assert!(
-            matches!(Receiver::setup(&mut channel, parameters), Err(Error::Depth { got }) if got == depth)
+            matches!(Receiver::setup(&mut channel, parameters), Err(OtError::Depth { got }) if got == depth)
         );
     }
     let (_, result) = both(
@@ -343,7 +343,7 @@ fn what_makes_no_sense_is_refused() {
             receiver.extend(channel, &[true; 3], &mut [0; 2])
         },
     );
-    assert!(matches!(result, Err(Error::Length { got: 2, expected: 3, .. })));
+    assert!(matches!(result, Err(OtError::Length { got: 2, expected: 3, .. })));
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn a_peer_that_goes_away_is_an_error() {
         },
         |channel| drop(Receiver::setup(channel, Parameters::default()).unwrap()),
     );
-    assert!(matches!(result, [Err(Error::Io(_)), Err(Error::Spent)]));
+    assert!(matches!(result, [Err(OtError::Io(_)), Err(OtError::Spent)]));
 }
 
 mod three_roles {
@@ -407,10 +407,10 @@ mod three_roles {
         let other = proxy::choose(&publication, &[true, false]).unwrap();
         let sealed = sender.encrypt(&chosen.for_sender, &pairs).unwrap();
         // Another's keys open nothing, and neither do the right keys in the other's place.
-        assert!(matches!(proxy::open(&other.for_proxy, &sealed), Err(Error::Check { .. })));
+        assert!(matches!(proxy::open(&other.for_proxy, &sealed), Err(OtError::Check { .. })));
         let mut swapped = chosen.for_proxy.to_vec();
         swapped[26..].rotate_left(32);
-        assert!(matches!(proxy::open(&swapped, &sealed), Err(Error::Check { .. })));
+        assert!(matches!(proxy::open(&swapped, &sealed), Err(OtError::Check { .. })));
         // Both places of a pair spoilt in turn: exactly one of them opens.
         let opens = |place: usize| {
             let mut spoilt = sealed.clone();
@@ -426,7 +426,7 @@ mod three_roles {
         let publication = sender.publish();
         let chosen = proxy::choose(&publication, &[true; 3]).unwrap();
         let stranger = Sender::new().unwrap();
-        assert!(matches!(stranger.encrypt(&chosen.for_sender, &offered(3)), Err(Error::Peer { .. })));
+        assert!(matches!(stranger.encrypt(&chosen.for_sender, &offered(3)), Err(OtError::Peer { .. })));
         for (edit, says) in [
             (&(|m: &mut Vec<u8>| m.truncate(25)) as &dyn Fn(&mut Vec<u8>), "has 25 B"),
             (&|m| m.push(0), "and should have 58"),
@@ -444,17 +444,17 @@ mod three_roles {
         }
         let mut damaged = chosen.for_sender.clone();
         damaged[26 + 32 + 31] |= 0x80;
-        assert!(matches!(sender.encrypt(&damaged, &offered(3)), Err(Error::Point { index: 1, .. })));
+        assert!(matches!(sender.encrypt(&damaged, &offered(3)), Err(OtError::Point { index: 1, .. })));
 
         let sender = Sender::new().unwrap();
         let chosen = proxy::choose(&sender.publish(), &[true; 3]).unwrap();
         assert!(matches!(
             sender.encrypt(&chosen.for_sender, &offered(2)),
-            Err(Error::Length { got: 3, expected: 2, .. })
+            Err(OtError::Length { got: 3, expected: 2, .. })
         ));
         assert!(matches!(
             proxy::choose(&publication, &vec![true; MAX_BATCH + 1]),
-            Err(Error::Batch { got, .. }) if got == MAX_BATCH + 1
+            Err(OtError::Batch { got, .. }) if got == MAX_BATCH + 1
         ));
 
         let sender = Sender::new().unwrap();
@@ -462,10 +462,10 @@ mod three_roles {
         let sealed = sender.encrypt(&chosen.for_sender, &offered(3)).unwrap();
         let mut no_scalar = chosen.for_proxy.to_vec();
         no_scalar[26..58].fill(0xff);
-        assert!(matches!(proxy::open(&no_scalar, &sealed), Err(Error::Point { index: 0, .. })));
+        assert!(matches!(proxy::open(&no_scalar, &sealed), Err(OtError::Point { index: 0, .. })));
         let mut no_point = sealed.clone();
         no_point[26 + 31] |= 0x80;
-        assert!(matches!(proxy::open(&chosen.for_proxy, &no_point), Err(Error::Point { .. })));
+        assert!(matches!(proxy::open(&chosen.for_proxy, &no_point), Err(OtError::Point { .. })));
         for len in 0..sealed.len() {
             assert!(proxy::open(&chosen.for_proxy, &sealed[..len]).is_err());
         }

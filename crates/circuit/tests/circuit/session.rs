@@ -8,7 +8,7 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_circuit::builder::Builder;
 use blindcore_circuit::circuit::Circuit;
 use blindcore_circuit::netlist::{Netlist, Wire};
-use blindcore_circuit::session::{self, Check, Error, Inputs, Learns, Outcome, Setup};
+use blindcore_circuit::session::{self, Check, Inputs, Learns, Outcome, SessionError, Setup};
 
 fn bits(value: u64, width: usize) -> Vec<bool> {
     (0..width).map(|i| i < 64 && value >> i & 1 == 1).collect()
@@ -50,7 +50,7 @@ fn one_side(
     party: &Party,
     mut channel: impl Read + Write,
     garbles: bool,
-) -> Result<Outcome, Error> {
+) -> Result<Outcome, SessionError> {
     let device = Cpu::with_threads("cpu", party.threads).unwrap();
     let setup = Setup { circuit, device: &device, learns: party.learns, check: party.check };
     let mut progress = |_, _| {};
@@ -64,7 +64,7 @@ fn run(
     circuit: &Circuit,
     garbler: &Party,
     evaluator: &Party,
-) -> (Result<Outcome, Error>, Result<Outcome, Error>) {
+) -> (Result<Outcome, SessionError>, Result<Outcome, SessionError>) {
     let (left, right) = UnixStream::pair().unwrap();
     for end in [&left, &right] {
         end.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
@@ -146,10 +146,10 @@ fn what_differs_is_said_on_both_sides() {
 
     let wide = Party { inputs: Inputs::new().with(0, bits(0, 9)), ..party(Inputs::new()) };
     let (garbled, _) = run(&circuit, &wide, &party(Inputs::new()));
-    assert!(matches!(garbled, Err(Error::InputWidth { got: 9, want: 8, .. })));
+    assert!(matches!(garbled, Err(SessionError::InputWidth { got: 9, want: 8, .. })));
     let beyond = Party { inputs: Inputs::new().with(3, bits(0, 8)), ..party(Inputs::new()) };
     let (garbled, _) = run(&circuit, &beyond, &party(Inputs::new()));
-    assert!(matches!(garbled, Err(Error::NoSuchInput { input: 3, inputs: 3 })));
+    assert!(matches!(garbled, Err(SessionError::NoSuchInput { input: 3, inputs: 3 })));
 
     let longer = circuit.clone().in_rounds(1).unwrap_err();
     assert!(longer.to_string().contains("\"same\" has 5 bits"), "{longer}");
@@ -169,10 +169,10 @@ fn a_silent_or_strange_peer_ends_the_session() {
         drop(kept);
         error
     };
-    assert!(matches!(alone(&[], false), Error::Silent { .. }));
-    assert!(matches!(alone(&[], true), Error::Gone { .. }));
-    assert!(matches!(alone(b"GET / HTTP/1.1\r\n\r\n", false), Error::Protocol { .. }));
-    assert!(matches!(alone(&[1, 0xff, 0xff, 0xff, 0xff, 0], false), Error::Protocol { .. }));
+    assert!(matches!(alone(&[], false), SessionError::Silent { .. }));
+    assert!(matches!(alone(&[], true), SessionError::Gone { .. }));
+    assert!(matches!(alone(b"GET / HTTP/1.1\r\n\r\n", false), SessionError::Protocol { .. }));
+    assert!(matches!(alone(&[1, 0xff, 0xff, 0xff, 0xff, 0], false), SessionError::Protocol { .. }));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use blindcore_circuit::transport::{self, Error, Security, Timeouts, Tls};
+use blindcore_circuit::transport::{self, Security, Timeouts, Tls, TransportError};
 
 /// Waits, for a peer that is slow on purpose.
 fn pause(milliseconds: u64) {
@@ -100,7 +100,7 @@ fn strangers_without_end_do_not_outlast_the_wait() {
         }
         let accepted = listener.accept(|_| {});
         ended.store(true, Ordering::Relaxed);
-        assert!(matches!(accepted, Err(Error::Nobody { .. })));
+        assert!(matches!(accepted, Err(TransportError::Nobody { .. })));
     });
 }
 
@@ -142,7 +142,10 @@ fn certificates_that_expired_are_turned_away() {
                 channel.read(&mut [0]).map_err(|e| e.to_string())
             });
             let mut turned = String::new();
-            assert!(matches!(listener.accept(|e| turned = e.to_string()), Err(Error::Nobody { .. })));
+            assert!(matches!(
+                listener.accept(|e| turned = e.to_string()),
+                Err(TransportError::Nobody { .. })
+            ));
             let error = other.join().unwrap().unwrap_err();
             let said = format!("{turned} {error}").to_lowercase();
             assert!(said.contains("expired"), "{said}");

@@ -2,7 +2,7 @@
 
 use blindcore_circuit::gadgets::{to_bits, to_number};
 use blindcore_circuit::netlist::Netlist;
-use blindcore_circuit::typed::{Bool, Error, Fixed, Int, Uint, circuit, sort};
+use blindcore_circuit::typed::{Bool, Fixed, Int, TypedError, Uint, circuit, sort};
 
 fn evaluate(netlist: &Netlist, values: &[u128]) -> Vec<u128> {
     let inputs: Vec<Vec<bool>> =
@@ -182,8 +182,8 @@ fn what_is_refused() {
         let b: Uint<8> = c.input("b");
         c.output("out", sum + b);
     });
-    assert_eq!(late.unwrap_err(), Error::LateInput("b".into()));
-    let wide = |result: Result<Netlist, Error>| matches!(result, Err(Error::Constant { .. }));
+    assert_eq!(late.unwrap_err(), TypedError::LateInput("b".into()));
+    let wide = |result: Result<Netlist, TypedError>| matches!(result, Err(TypedError::Constant { .. }));
     assert!(wide(circuit(|c| c.output("out", c.uint::<8>(256)))));
     assert!(!wide(circuit(|c| c.output("out", c.uint::<8>(255)))));
     assert!(wide(circuit(|c| c.output("out", c.int::<8>(128)))));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use blindcore_accel_rtl::sifo::half_gates::HalfGates;
 use blindcore_accel_rtl::sifo::memory::Policy;
-use blindcore_accel_rtl::sifo::{self, Cells, Overlay, Settings};
+use blindcore_accel_rtl::sifo::{self, CellCounts, Overlay, OverlaySettings};
 use blindcore_circuit::netlist::{Netlist, Port};
 use blindcore_circuit::problems::published::{self, ROWS, Row};
 use blindcore_circuit::values;
@@ -94,14 +94,14 @@ pub(crate) struct HwCircuit {
 }
 
 impl HwCircuit {
-    fn cells(&self) -> anyhow::Result<Cells> {
+    fn cells(&self) -> anyhow::Result<CellCounts> {
         let xors = match self.xors.as_str() {
             "any" => None,
             number => Some(number.parse().map_err(|_| {
                 anyhow::anyhow!("--xors {number:?} is not a number of cells; say 1 to 15, or any")
             })?),
         };
-        Ok(Cells { ands: self.ands, xors })
+        Ok(CellCounts { ands: self.ands, xors })
     }
 
     /// What is to be garbled: its name, its row of the paper's tables if that netlist is asked for, itself, its inputs.
@@ -172,12 +172,12 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
     }
     let cells = args.cells()?;
     let (policy, block_ram) = match args.policy {
-        Placing::DirectlyUsed => (Policy::DirectlyUsed, Settings::PAPER.block_ram),
-        Placing::MostFrequentlyUsed => (Policy::MostFrequentlyUsed, Settings::PAPER.block_ram),
-        Placing::Lifetimes => (Policy::Lifetimes, Settings::PAPER.block_ram),
+        Placing::DirectlyUsed => (Policy::DirectlyUsed, OverlaySettings::PAPER.block_ram),
+        Placing::MostFrequentlyUsed => (Policy::MostFrequentlyUsed, OverlaySettings::PAPER.block_ram),
+        Placing::Lifetimes => (Policy::Lifetimes, OverlaySettings::PAPER.block_ram),
         Placing::None => (Policy::DirectlyUsed, 0),
     };
-    let settings = Settings { cells, block_ram, ..Settings::PAPER };
+    let settings = OverlaySettings { cells, block_ram, ..OverlaySettings::PAPER };
 
     let (circuit, row, netlist, inputs) = args.circuit()?;
     let job = Job::new(&args.device, settings, policy, circuit, &netlist)?;
@@ -208,7 +208,7 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
 
     let run = watched(|| job.run(&inputs))?;
     // Table 11's time, where this is a run of Table 11.
-    let paper = row.filter(|_| settings == Settings::PAPER && args.policy == Placing::DirectlyUsed);
+    let paper = row.filter(|_| settings == OverlaySettings::PAPER && args.policy == Placing::DirectlyUsed);
     let paper = paper.map(|row| row.figures.fpga_us as f64);
     if args.json {
         let policy = args.policy.to_possible_value();
@@ -239,8 +239,11 @@ fn half_gates(args: &HwCircuit) -> anyhow::Result<Outcome> {
     only(args.ands != 15, "--ands")?;
     only(args.xors != "15", "--xors")?;
     only(args.boards > 1, "--boards")?;
-    let settings =
-        if args.unbound { sifo::half_gates::Settings::UNBOUND } else { sifo::half_gates::Settings::BOARD };
+    let settings = if args.unbound {
+        sifo::half_gates::HalfGatesSettings::UNBOUND
+    } else {
+        sifo::half_gates::HalfGatesSettings::BOARD
+    };
     let (circuit, _, netlist, inputs) = args.circuit()?;
     let netlist = if args.published { netlist } else { blindcore_circuit::folded(&netlist)? };
     let chip = blindcore_repro::chip(HalfGates::with_settings(&args.device, settings))?;

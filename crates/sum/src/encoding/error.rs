@@ -8,7 +8,7 @@ use crate::keys::KeyId;
 
 /// Why numbers can't be encoded, combined or decoded.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Error {
+pub enum EncodingError {
     /// A value over the bound that was declared.
     #[error(
         "value {position} has a magnitude of up to {got}, over the declared {limit}; declare more bits or a coarser precision"
@@ -132,7 +132,7 @@ pub enum Error {
     },
     /// Keys or ciphertexts were refused.
     #[error(transparent)]
-    Scheme(#[from] crate::scheme::Error),
+    Scheme(#[from] crate::scheme::PaillierError),
     /// The device refused.
     #[error(transparent)]
     Device(#[from] blindcore_accel::Error),

@@ -2,7 +2,7 @@
 
 use blindcore_files::OutOfRange;
 
-use super::error::Error;
+use super::error::EncodingError;
 
 /// log2 of the base of exponents, phe's 16.
 pub const BASE_LOG2: i32 = 4;
@@ -27,19 +27,19 @@ pub(crate) fn integer_parts(value: i64) -> (bool, u64, i32) {
     (value < 0, value.unsigned_abs(), 0)
 }
 
-pub(crate) fn float_parts(position: usize, value: f64) -> Result<(bool, u64, i32), Error> {
-    if value.is_finite() { Ok(parts(value)) } else { Err(Error::NotFinite { position, value }) }
+pub(crate) fn float_parts(position: usize, value: f64) -> Result<(bool, u64, i32), EncodingError> {
+    if value.is_finite() { Ok(parts(value)) } else { Err(EncodingError::NotFinite { position, value }) }
 }
 
-pub(crate) fn check_exponent(exponent: i64) -> Result<i32, Error> {
+pub(crate) fn check_exponent(exponent: i64) -> Result<i32, EncodingError> {
     match i32::try_from(exponent) {
         Ok(e) if (-MAX_EXPONENT..=MAX_EXPONENT).contains(&e) => Ok(e),
-        _ => Err(Error::Exponent { got: exponent }),
+        _ => Err(EncodingError::Exponent { got: exponent }),
     }
 }
 
 /// By how many bits mantissas grow from one exponent to a lower.
-pub(crate) fn lowering(from: i32, to: i32) -> Result<u32, Error> {
+pub(crate) fn lowering(from: i32, to: i32) -> Result<u32, EncodingError> {
     check_exponent(to.into())?;
     if to > from {
         let (got, max) = (to.unsigned_abs().into(), from.unsigned_abs().into());

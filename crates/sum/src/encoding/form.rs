@@ -3,7 +3,7 @@
 use blindcore_files::OutOfRange;
 
 use super::bound::Bound;
-use super::error::Error;
+use super::error::EncodingError;
 use super::exponent::check_exponent;
 use crate::keys::PublicKey;
 use crate::packing::Packed;
@@ -55,7 +55,12 @@ impl Form {
     }
 
     /// That a result of bound `got` can't wrap.
-    pub(crate) fn check_range(&self, key: &PublicKey, what: &'static str, got: Bound) -> Result<(), Error> {
+    pub(crate) fn check_range(
+        &self,
+        key: &PublicKey,
+        what: &'static str,
+        got: Bound,
+    ) -> Result<(), EncodingError> {
         let limit = self.limit(key);
         if got <= limit {
             return Ok(());
@@ -64,14 +69,14 @@ impl Form {
             Some(_) => ("a slot", "wider slots (fewer to a plaintext)"),
             None => ("a third of the key's n", "a larger key"),
         };
-        Err(Error::Range { what, got, limit, room, remedy })
+        Err(EncodingError::Range { what, got, limit, room, remedy })
     }
 
     /// That it makes sense under `key` for `count` plaintexts; it may come from a stranger.
     ///
     /// # Errors
     /// The exponent, the shape or the packing is out of range, or the bound is over what the key holds.
-    pub fn check(&self, key: &PublicKey, count: usize) -> Result<(), Error> {
+    pub fn check(&self, key: &PublicKey, count: usize) -> Result<(), EncodingError> {
         check_exponent(self.exponent.into())?;
         if !(1..=MAX_AXES).contains(&self.shape.len()) {
             let (got, max) = (self.shape.len() as u64, MAX_AXES as u64);
@@ -83,7 +88,7 @@ impl Form {
         // Of an empty batch too, so that no product of some of its axes overflows.
         if product != Some(count) || !addressable(&self.shape) {
             let (got, want) = (self.shape.clone(), format!("one of {count} numbers"));
-            return Err(Error::Shape { what: "the batch", got, want });
+            return Err(EncodingError::Shape { what: "the batch", got, want });
         }
         if let Some(packed) = &self.packed {
             packed.packing.check(key.bits())?;
@@ -91,7 +96,7 @@ impl Form {
             if packed.samples.div_ceil(slots) != self.shape[0] || !addressable(&self.numbers_shape()) {
                 let got = self.shape.clone();
                 let want = format!("{} samples in groups of {slots}", packed.samples);
-                return Err(Error::Shape { what: "the packed batch", got, want });
+                return Err(EncodingError::Shape { what: "the packed batch", got, want });
             }
         }
         self.check_range(key, "what was declared", self.bound)

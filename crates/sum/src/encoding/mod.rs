@@ -21,7 +21,7 @@ mod words;
 
 pub use bound::Bound;
 pub(crate) use bound::lowered_bound;
-pub use error::Error;
+pub use error::EncodingError;
 pub use exponent::{BASE_LOG2, MAX_EXPONENT};
 pub(crate) use exponent::{check_exponent, float_parts, integer_parts, lowering};
 pub use form::{Form, MAX_AXES};

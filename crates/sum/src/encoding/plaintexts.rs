@@ -5,7 +5,7 @@ use ndarray::{AsArray, Dimension};
 use zeroize::Zeroizing;
 
 use super::bound::{Bound, lowered_bound};
-use super::error::Error;
+use super::error::EncodingError;
 use super::exponent::{BASE_LOG2, float_parts, integer_parts, lowering};
 use super::form::Form;
 use super::values::Encoding;
@@ -31,7 +31,7 @@ impl Plaintexts {
         key: &PublicKey,
         values: impl AsArray<'a, i64, D>,
         encoding: Encoding,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, EncodingError> {
         let values = values.into();
         Self::encode(key, values.shape(), encoding, values.iter().map(|v| Ok(integer_parts(*v))))
     }
@@ -44,7 +44,7 @@ impl Plaintexts {
         key: &PublicKey,
         values: impl AsArray<'a, f64, D>,
         encoding: Encoding,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, EncodingError> {
         let values = values.into();
         Self::encode(
             key,
@@ -58,8 +58,8 @@ impl Plaintexts {
         key: &PublicKey,
         shape: &[usize],
         encoding: Encoding,
-        values: impl ExactSizeIterator<Item = Result<(bool, u64, i32), Error>>,
-    ) -> Result<Self, Error> {
+        values: impl ExactSizeIterator<Item = Result<(bool, u64, i32), EncodingError>>,
+    ) -> Result<Self, EncodingError> {
         let Encoding { exponent, bound } = encoding;
         let form = Form { exponent, bound, packed: None, shape: shape.to_vec() };
         form.check(key, values.len())?;
@@ -83,7 +83,7 @@ impl Plaintexts {
     /// # Errors
     /// The form does not fit the key, or a ciphertext is refused. That numbers keep the bound is checked where they
     /// are decoded.
-    pub fn decrypt(decryptor: &Decryptor, ciphertexts: &Numbers, form: &Form) -> Result<Self, Error> {
+    pub fn decrypt(decryptor: &Decryptor, ciphertexts: &Numbers, form: &Form) -> Result<Self, EncodingError> {
         let key = decryptor.public();
         form.check(key, ciphertexts.len())?;
         let numbers = decryptor.decrypt(ciphertexts)?;
@@ -112,7 +112,7 @@ impl Plaintexts {
     ///
     /// # Errors
     /// The exponent is higher than theirs, or a mantissa could wrap.
-    pub fn lower_exponent(&self, key: &PublicKey, exponent: i32) -> Result<Self, Error> {
+    pub fn lower_exponent(&self, key: &PublicKey, exponent: i32) -> Result<Self, EncodingError> {
         let down = lowering(self.form.exponent, exponent)?;
         let mut out = self.clone();
         out.form.exponent = exponent;
@@ -132,7 +132,7 @@ impl Plaintexts {
     ///
     /// # Errors
     /// A number is over its bound, not whole, or over 63 bits.
-    pub fn to_i64(&self) -> Result<Vec<i64>, Error> {
+    pub fn to_i64(&self) -> Result<Vec<i64>, EncodingError> {
         self.decode(integer)
     }
 
@@ -140,14 +140,14 @@ impl Plaintexts {
     ///
     /// # Errors
     /// A number is over its bound, or over the largest float.
-    pub fn to_f64(&self) -> Result<Vec<f64>, Error> {
+    pub fn to_f64(&self) -> Result<Vec<f64>, EncodingError> {
         self.decode(float)
     }
 
     fn decode<T>(
         &self,
-        decode: impl Fn(usize, bool, &[u64], i32) -> Result<T, Error>,
-    ) -> Result<Vec<T>, Error> {
+        decode: impl Fn(usize, bool, &[u64], i32) -> Result<T, EncodingError>,
+    ) -> Result<Vec<T>, EncodingError> {
         let exponent = self.form.exponent;
         if self.form.packed.is_some() {
             let slots = Zeroizing::new(self.slots()?);
@@ -161,7 +161,7 @@ impl Plaintexts {
             let magnitude = magnitude.get_mut(0);
             let negative = centre(magnitude, number, &self.n);
             if !bound.holds(magnitude) {
-                return Err(Error::Overflow { position, limit: bound });
+                return Err(EncodingError::Overflow { position, limit: bound });
             }
             out.push(decode(position, negative, magnitude, exponent)?);
         }
@@ -174,8 +174,8 @@ pub(super) fn integer(
     negative: bool,
     magnitude: &[u64],
     exponent: i32,
-) -> Result<i64, Error> {
-    let refuse = |why, remedy| Err(Error::Decode { position, why, remedy });
+) -> Result<i64, EncodingError> {
+    let refuse = |why, remedy| Err(EncodingError::Decode { position, why, remedy });
     let bits = bit_length(magnitude);
     if bits == 0 {
         return Ok(0);
@@ -198,7 +198,12 @@ pub(super) fn integer(
     signed.map_or_else(|| refuse("has over 63 bits", "decode it as a float"), Ok)
 }
 
-pub(super) fn float(position: usize, negative: bool, magnitude: &[u64], exponent: i32) -> Result<f64, Error> {
+pub(super) fn float(
+    position: usize,
+    negative: bool,
+    magnitude: &[u64],
+    exponent: i32,
+) -> Result<f64, EncodingError> {
     let bits = bit_length(magnitude) as i32;
     if bits == 0 {
         return Ok(0.0);
@@ -223,7 +228,7 @@ pub(super) fn float(position: usize, negative: bool, magnitude: &[u64], exponent
         top as f64 * 2f64.powi(half) * 2f64.powi(shift - half)
     };
     if value.is_infinite() {
-        return Err(Error::Decode {
+        return Err(EncodingError::Decode {
             position,
             why: "is over the largest float",
             remedy: "scale it down first",

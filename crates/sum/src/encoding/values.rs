@@ -5,7 +5,7 @@ use blindcore_files::OutOfRange;
 use ndarray::{AsArray, Dimension};
 
 use super::bound::Bound;
-use super::error::Error;
+use super::error::EncodingError;
 use super::exponent::{BASE_LOG2, check_exponent, exact_exponent, parts};
 
 /// How values become mantissas: their exponent, and the bound that they are declared to keep.
@@ -20,7 +20,7 @@ impl Encoding {
     ///
     /// # Errors
     /// `bits` is out of range.
-    pub fn integers(bits: u32) -> Result<Self, Error> {
+    pub fn integers(bits: u32) -> Result<Self, EncodingError> {
         if !(1..=64).contains(&bits) {
             let (got, remedy) = (bits.into(), "split longer integers");
             return Err(
@@ -35,10 +35,10 @@ impl Encoding {
     ///
     /// # Errors
     /// One is not finite and above zero.
-    pub fn fixed(precision: f64, magnitude: f64) -> Result<Self, Error> {
+    pub fn fixed(precision: f64, magnitude: f64) -> Result<Self, EncodingError> {
         for (what, value) in [("the precision", precision), ("the magnitude", magnitude)] {
             if !value.is_finite() || value <= 0.0 {
-                return Err(Error::Parameter { what, value });
+                return Err(EncodingError::Parameter { what, value });
             }
         }
         let (_, mantissa, shift) = parts(precision);
@@ -52,12 +52,12 @@ impl Encoding {
     ///
     /// # Errors
     /// A value is not finite.
-    pub fn exact<'a, D: Dimension>(values: impl AsArray<'a, f64, D>) -> Result<Self, Error> {
+    pub fn exact<'a, D: Dimension>(values: impl AsArray<'a, f64, D>) -> Result<Self, EncodingError> {
         let values = values.into();
         let mut exponent = None;
         for (position, &value) in values.iter().enumerate() {
             if !value.is_finite() {
-                return Err(Error::NotFinite { position, value });
+                return Err(EncodingError::NotFinite { position, value });
             }
             if value != 0.0 {
                 let own = exact_exponent(value);
@@ -78,7 +78,7 @@ impl Encoding {
     ///
     /// # Errors
     /// The exponent is over `MAX_EXPONENT`, 4096, in magnitude.
-    pub fn new(exponent: i32, bound: Bound) -> Result<Self, Error> {
+    pub fn new(exponent: i32, bound: Bound) -> Result<Self, EncodingError> {
         check_exponent(exponent.into())?;
         Ok(Self { exponent, bound })
     }
@@ -115,11 +115,11 @@ impl Encoding {
         &self,
         position: usize,
         number: (bool, u64, i32),
-    ) -> Result<(bool, u64, u32), Error> {
+    ) -> Result<(bool, u64, u32), EncodingError> {
         let (negative, magnitude, shift) = self.round(number);
         let got = Bound::scaled(magnitude.into(), shift);
         if got > self.bound {
-            return Err(Error::Value { position, got, limit: self.bound });
+            return Err(EncodingError::Value { position, got, limit: self.bound });
         }
         Ok((negative, magnitude, shift))
     }

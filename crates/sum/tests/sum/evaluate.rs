@@ -6,7 +6,7 @@ use blindcore_accel::Device;
 use blindcore_accel::bigmod::Numbers;
 use blindcore_accel_cpu::Cpu;
 use blindcore_sum::ciphertexts::Ciphertexts;
-use blindcore_sum::encoding::{Bound, Encoding, Error, Plaintexts};
+use blindcore_sum::encoding::{Bound, Encoding, EncodingError, Plaintexts};
 use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
 use blindcore_sum::keys::{KeySize, Mode, PublicKey, SecretKey};
 use blindcore_sum::packing::Packing;
@@ -57,7 +57,7 @@ fn int8s(count: usize) -> impl Strategy<Value = Vec<i64>> {
     )
 }
 
-fn refusal<T>(result: Result<T, Error>) -> String {
+fn refusal<T>(result: Result<T, EncodingError>) -> String {
     match result {
         Ok(_) => panic!("it was not refused"),
         Err(e) => {

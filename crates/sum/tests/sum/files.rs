@@ -9,7 +9,7 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::{Bound, Encoding, Form, Plaintexts};
 use blindcore_sum::evaluate::Evaluator;
-use blindcore_sum::file::{self, BLOCK, Error, Header, Reader, Writer};
+use blindcore_sum::file::{self, BLOCK, FileError, Header, Reader, Writer};
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 use blindcore_sum::packing::{Packed, Packing};
 use blindcore_sum::scheme::Decryptor;
@@ -32,7 +32,7 @@ fn bytes(batch: &Ciphertexts) -> Vec<u8> {
     file::write(Vec::new(), batch, EVALUATOR.encryptor()).unwrap()
 }
 
-fn read(bytes: &[u8]) -> Result<Ciphertexts, Error> {
+fn read(bytes: &[u8]) -> Result<Ciphertexts, FileError> {
     Reader::new(bytes, Some(bytes.len() as u64))?.read_all(EVALUATOR.encryptor())
 }
 

@@ -75,11 +75,11 @@ fn phe_encrypts_and_decrypts_what_is_evaluated_here() {
     assert_eq!(secret.public().n(), public.n());
     let decryptor = Decryptor::new(&secret, &DEVICE).unwrap();
     let values: Vec<f64> = floats(std::str::from_utf8(&text("values.json")).unwrap());
-    let numbers = phe::Ciphertexts::read(&public, &text("numbers.jsonl")[..]).unwrap();
+    let numbers = phe::PheCiphertexts::read(&public, &text("numbers.jsonl")[..]).unwrap();
     let decrypted = numbers.decrypt(&decryptor).unwrap();
     let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&decrypted), bits(&values), "the same floats to the last bit");
-    let single = phe::Ciphertexts::parse(&public, text("single.json").trim_ascii()).unwrap();
+    let single = phe::PheCiphertexts::parse(&public, text("single.json").trim_ascii()).unwrap();
     assert_eq!(single.exponents(), [-32]);
     assert_eq!(single.decrypt(&decryptor).unwrap(), [-12.75]);
 
@@ -151,11 +151,11 @@ fn exact_dot(x: &[f64], w: &[f64]) -> f64 {
     sign * nearest * 2f64.powi(-86)
 }
 
-fn lines(text: &str) -> Result<phe::Ciphertexts, phe::Error> {
-    phe::Ciphertexts::read(SECRET.public(), text.as_bytes())
+fn lines(text: &str) -> Result<phe::PheCiphertexts, phe::PheError> {
+    phe::PheCiphertexts::read(SECRET.public(), text.as_bytes())
 }
 
-fn refusal<T>(result: Result<T, phe::Error>) -> String {
+fn refusal<T>(result: Result<T, phe::PheError>) -> String {
     match result {
         Ok(_) => panic!("it was not refused"),
         Err(e) => e.to_string(),
@@ -176,7 +176,7 @@ fn keys_and_ciphertexts_come_back_through_json() {
     let numbers = batch.numbers(EVALUATOR.encryptor()).unwrap();
     let mut text = Vec::new();
     phe::write_ciphertexts(&mut text, &numbers, batch.form()).unwrap();
-    let read = phe::Ciphertexts::read(SECRET.public(), &text[..]).unwrap();
+    let read = phe::PheCiphertexts::read(SECRET.public(), &text[..]).unwrap();
     assert!(*read.numbers() == numbers);
     assert_eq!(read.exponents(), [0; 3]);
     // Another exponent for one of them, spaces, an empty line and no newline at the end.
@@ -301,7 +301,7 @@ fn what_is_not_phes_json_is_refused_in_words() {
     for text in [
         refusal(phe::write_secret_key(&special)),
         refusal(phe::write_public_key(special.public())),
-        refusal(phe::Ciphertexts::parse(special.public(), br#"{"v":"1","e":0}"#)),
+        refusal(phe::PheCiphertexts::parse(special.public(), br#"{"v":"1","e":0}"#)),
     ] {
         assert!(text.starts_with("a special key can't be used with phe"), "{text}");
     }

@@ -9,7 +9,7 @@ use blindcore_accel::bigmod::{
 use blindcore_accel::{Cost, Description, Device, Error as DeviceError, Slots};
 use blindcore_accel_cpu::Cpu;
 use blindcore_sum::keys::{self, KeySize, Mode, PublicKey, SecretKey};
-use blindcore_sum::scheme::{Decryptor, Encryptor, Error};
+use blindcore_sum::scheme::{Decryptor, Encryptor, PaillierError};
 use crypto_bigint::{BoxedUint, NonZero, Resize};
 use crypto_primes::{Flavor, is_prime};
 
@@ -148,7 +148,7 @@ fn sealed(magic: &[u8], mode: u8, bits: u32, words: &[&[u64]]) -> Vec<u8> {
 fn unsound_keys_are_refused_by_reason() {
     let secret = key(Mode::Textbook);
     let (p, q) = secret.primes();
-    let message = |result: Result<SecretKey, keys::Error>| match result {
+    let message = |result: Result<SecretKey, keys::KeyError>| match result {
         Ok(_) => String::from("taken"),
         Err(e) => e.to_string(),
     };
@@ -272,9 +272,9 @@ fn ciphertexts_from_outside_are_checked_by_position() {
         assert!(error.contains("number 2 of 3") && error.contains(want), "{error}");
     }
     let over = Numbers::from_words(words, [modulus.value()]);
-    assert!(matches!(decryptor.decrypt(&over), Err(Error::Ciphertext { position: 0, .. })));
+    assert!(matches!(decryptor.decrypt(&over), Err(PaillierError::Ciphertext { position: 0, .. })));
     let n = Numbers::from_words(public.n().len(), [public.n()]);
-    assert!(matches!(encryptor.encrypt(&n), Err(Error::Plaintext { position: 0, count: 1 })));
+    assert!(matches!(encryptor.encrypt(&n), Err(PaillierError::Plaintext { position: 0, count: 1 })));
     assert_eq!(encryptor.encrypt(&Numbers::zeroed(0, 8)).unwrap().len(), 0);
 }
 
@@ -288,7 +288,7 @@ fn a_special_key_refuses_what_its_own_mode_did_not_make() {
     let encryptor = Encryptor::new(&textbook, &device).unwrap();
     let c = encryptor.bigmod().read(&encryptor.encrypt(&plaintexts(&textbook)).unwrap()).unwrap();
     let decryptor = Decryptor::new(&secret, &device).unwrap();
-    assert_eq!(decryptor.decrypt(&c).err(), Some(Error::Fault));
+    assert_eq!(decryptor.decrypt(&c).err(), Some(PaillierError::Fault));
 }
 
 /// A device on which one call goes wrong: `fault` multiples of the modulus' root are added to what it gives, to every
@@ -425,7 +425,7 @@ fn no_fault_of_the_device_gets_out() {
                             assert!(got == m, "{mode:?}, {count} numbers: call {after}, {row:?} {root}")
                         }
                         Err(e) => {
-                            assert_eq!(e, Error::Fault);
+                            assert_eq!(e, PaillierError::Fault);
                             caught += 1;
                         }
                     }

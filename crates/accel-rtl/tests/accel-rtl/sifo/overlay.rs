@@ -9,14 +9,14 @@ use blindcore_accel_rtl::sifo::circuits::{self, Share};
 use blindcore_accel_rtl::sifo::half_gates::{self, HalfGates};
 use blindcore_accel_rtl::sifo::layers::{self, Layers};
 use blindcore_accel_rtl::sifo::memory::{Assignment, Policy};
-use blindcore_accel_rtl::sifo::{Cells, Clocks, Overlay, Registers, Settings};
+use blindcore_accel_rtl::sifo::{CellCounts, Clocks, Overlay, OverlaySettings, Registers};
 use blindcore_circuit::problems::{
     self,
     published::{self, ROWS},
 };
 
 /// The chip; none where it has not been built, unless BLINDCORE_RTL says that it has.
-fn open(settings: Settings) -> Option<Overlay> {
+fn open(settings: OverlaySettings) -> Option<Overlay> {
     match (Overlay::with_settings("rtl:sifo", settings), std::env::var_os("BLINDCORE_RTL")) {
         (Ok(chip), _) => Some(chip),
         (Err(e), Some(_)) => panic!("{e}"),
@@ -92,7 +92,7 @@ fn compare(chip: &Overlay, program: &Program, random: &mut Random) -> Clocks {
 /// A thousand random netlists: tables and labels to the bit. Every tenth also takes the clocks that the model says.
 #[test]
 fn random_netlists_are_garbled_to_the_bit_and_in_the_clocks_of_the_model() {
-    let base = Settings { ddr_ns: 40.0, sync_ns: 50.0, register_ns: 10.0, ..Settings::PAPER };
+    let base = OverlaySettings { ddr_ns: 40.0, sync_ns: 50.0, register_ns: 10.0, ..OverlaySettings::PAPER };
     let Some(chip) = open(base) else { return };
     let mut random = Random(1);
     for number in 0..1000 {
@@ -102,8 +102,8 @@ fn random_netlists_are_garbled_to_the_bit_and_in_the_clocks_of_the_model() {
             compare(&chip, &program, &mut random);
             continue;
         }
-        let settings = Settings {
-            cells: Cells {
+        let settings = OverlaySettings {
+            cells: CellCounts {
                 ands: 1 + random.below(15),
                 xors: Some(1 + random.below(15)).filter(|xors| *xors > 2),
             },
@@ -112,7 +112,7 @@ fn random_netlists_are_garbled_to_the_bit_and_in_the_clocks_of_the_model() {
             register_ns: [5.0, 33.3, 50.0][random.below(3)],
             sync_ns: [0.0, 1500.0][random.below(2)],
             ddr_ns: [5.0, 180.0, 333.0][random.below(3)],
-            ..Settings::PAPER
+            ..OverlaySettings::PAPER
         };
         let fresh = open(settings).expect("it was there before");
         let clocks = compare(&fresh, &program, &mut random);
@@ -122,16 +122,19 @@ fn random_netlists_are_garbled_to_the_bit_and_in_the_clocks_of_the_model() {
 
 #[test]
 fn what_the_chip_has_not_is_refused() {
-    let refused = |settings: Settings, words: &[&str]| {
+    let refused = |settings: OverlaySettings, words: &[&str]| {
         let error = Overlay::with_settings("rtl:sifo", settings).err().expect("refused").to_string();
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
     };
-    let Some(chip) = open(Settings::PAPER) else { return };
-    let cells = Cells { ands: 16, xors: Some(15) };
-    refused(Settings { cells, ..Settings::PAPER }, &["15 AND cells", "16"]);
-    let cells = Cells { ands: 15, xors: Some(0) };
-    refused(Settings { cells, ..Settings::PAPER }, &["15 XOR cells"]);
-    refused(Settings { block_ram: (1 << 16) + 1, ..Settings::PAPER }, &["65536 places", "65537"]);
+    let Some(chip) = open(OverlaySettings::PAPER) else { return };
+    let cells = CellCounts { ands: 16, xors: Some(15) };
+    refused(OverlaySettings { cells, ..OverlaySettings::PAPER }, &["15 AND cells", "16"]);
+    let cells = CellCounts { ands: 15, xors: Some(0) };
+    refused(OverlaySettings { cells, ..OverlaySettings::PAPER }, &["15 XOR cells"]);
+    refused(
+        OverlaySettings { block_ram: (1 << 16) + 1, ..OverlaySettings::PAPER },
+        &["65536 places", "65537"],
+    );
     // More wires than two registers address.
     let mut wide = ProgramBuilder::new((1 << 20) + (1 << 16) + 1);
     wide.xor(0, 1, 2).unwrap();
@@ -156,7 +159,7 @@ fn in_the_clear(program: &Program, mut bits: Vec<bool>) -> Vec<bool> {
 /// One program on one, two and three boards: the tables of one device, whatever travels.
 #[test]
 fn several_boards_garble_what_one_does() {
-    let settings = Settings { block_ram: 64, ..Settings::INSTANT };
+    let settings = OverlaySettings { block_ram: 64, ..OverlaySettings::INSTANT };
     let boards: Vec<Overlay> = (0..3).map_while(|_| open(settings)).collect();
     if boards.is_empty() {
         return;
@@ -208,7 +211,7 @@ fn several_boards_garble_what_one_does() {
 /// the clocks of the model. (Table 11 itself is `blindcore repro sifo`.)
 #[test]
 fn the_papers_problems_are_garbled_to_the_bit() {
-    if open(Settings::PAPER).is_none() {
+    if open(OverlaySettings::PAPER).is_none() {
         return;
     }
     let cells = layers::Cells::new(15, Some(15)).unwrap();
@@ -216,19 +219,19 @@ fn the_papers_problems_are_garbled_to_the_bit() {
     for row in &ROWS[..9] {
         let netlist = published::netlist(row);
         let layers = Layers::new(&netlist.wiring());
-        let capacity = Settings::PAPER.block_ram;
+        let capacity = OverlaySettings::PAPER.block_ram;
         let assignment = Assignment::new(&netlist.wiring(), &layers, cells, Policy::DirectlyUsed, capacity);
         let program = circuits::program(&netlist.wiring(), &layers, &assignment).unwrap().program;
-        let chip = open(Settings::PAPER).expect("it was there before");
+        let chip = open(OverlaySettings::PAPER).expect("it was there before");
         let clocks = compare(&chip, &program, &mut random);
-        assert_eq!(clocks, Overlay::estimate(&Settings::PAPER, &program), "{}", row.name);
+        assert_eq!(clocks, Overlay::estimate(&OverlaySettings::PAPER, &program), "{}", row.name);
     }
 }
 
 /// The same problems on today's chip, in lanes: tables and wanted labels to the bit.
 #[test]
 fn the_papers_problems_on_todays_chip() {
-    let chip = match HalfGates::with_settings("rtl:sifo-half-gates", half_gates::Settings::BOARD) {
+    let chip = match HalfGates::with_settings("rtl:sifo-half-gates", half_gates::HalfGatesSettings::BOARD) {
         Ok(chip) => chip,
         Err(e) => {
             assert!(std::env::var_os("BLINDCORE_RTL").is_none(), "{e}");
