@@ -62,13 +62,7 @@ pub fn open(name: &str) -> Result<Device, Error> {
     if OnionChopper::names().any(|n| n == name) {
         return Ok(OnionChopper::open(name)?.device());
     }
-    Err(unknown(name, names()))
-}
-
-/// The error for a name that is not one of `names`.
-fn unknown(name: &str, names: impl Iterator<Item = &'static str>) -> Error {
-    let names: Vec<_> = names.collect();
-    Error::device(name, format!("no simulated chip has this name; there are {}", names.join(", ")))
+    Err(library::unknown(name, names()))
 }
 
 /// The simulated chips as a kind of devices.

@@ -32,6 +32,12 @@ pub fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
     })
 }
 
+/// The error for a name that is not one of `names`.
+pub(crate) fn unknown(name: &str, names: impl Iterator<Item = &'static str>) -> Error {
+    let names: Vec<_> = names.collect();
+    Error::device(name, format!("no simulated chip has this name; there are {}", names.join(", ")))
+}
+
 /// A library that has the interface that was asked for.
 pub(crate) struct Opened<'a> {
     name: &'a str,

@@ -1,38 +1,6 @@
 //! Operands: words of one width, in the canonical order of their operation.
 
-use crate::Error;
-
-/// The width of an operand's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Word {
-    /// 8 bits: the database of a learning-with-errors lookup.
-    U8,
-    /// 16 bits: the database of Aguilar-Melchor and Gaborit.
-    U16,
-    /// 32 bits: residues modulo 2^32 or a prime below it.
-    U32,
-    /// 64 bits: residues modulo 2^64 or a prime below 2^62.
-    U64,
-}
-
-impl Word {
-    /// Bytes in a word.
-    #[must_use]
-    pub fn bytes(self) -> usize {
-        match self {
-            Word::U8 => 1,
-            Word::U16 => 2,
-            Word::U32 => 4,
-            Word::U64 => 8,
-        }
-    }
-
-    /// The largest value a word holds.
-    #[must_use]
-    pub fn max(self) -> u64 {
-        u64::MAX >> (64 - 8 * self.bytes())
-    }
-}
+use crate::{Error, Word};
 
 /// An operand or a result: words of one width.
 #[derive(Clone, Debug, PartialEq, Eq)]

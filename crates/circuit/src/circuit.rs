@@ -9,19 +9,9 @@ use blindcore_accel::garble::{Program, ProgramBuilder};
 use crate::compile::Compiled;
 use crate::formats::FormatError;
 use crate::netlist::{Kind, Netlist, Wire};
+use crate::ports::PIECE;
+pub use crate::ports::PortShape;
 use crate::stream::Streamed;
-
-/// ANDs of a piece: what is garbled and evaluated while the piece before travels.
-pub(crate) const PIECE: usize = 1 << 13;
-
-/// Name and width of an input or output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortShape {
-    /// Its name.
-    pub name: String,
-    /// Its bits.
-    pub width: usize,
-}
 
 /// A circuit as both parties run it.
 ///

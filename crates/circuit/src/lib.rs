@@ -46,6 +46,7 @@ pub mod formats;
 pub mod gadgets;
 pub mod netlist;
 pub mod ot;
+mod ports;
 pub mod problems;
 pub mod session;
 mod stream;

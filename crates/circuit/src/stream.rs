@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use blindcore_accel::garble::{Program, ProgramBuilder};
 
-use crate::circuit::{PIECE, PortShape};
 use crate::compile::{Compiled, WINDOW};
 use crate::formats::FormatError;
 use crate::formats::bristol::{FileGate, Reader};
 use crate::netlist::{Gate, Kind, Netlist, Port, Wire};
+use crate::ports::{PIECE, PortShape};
 
 /// Bits of all inputs, and of all outputs.
 const MOST_BITS: u32 = 1 << 27;

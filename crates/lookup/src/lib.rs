@@ -49,9 +49,7 @@ mod server;
 
 pub use client::{Client, Pending, Prepared, SchemeClient, Selection};
 pub use error::Error;
-pub use params::{Geometry, MAX_BLOCKS, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
+pub use params::{Geometry, MAX_BLOCKS, MAX_GATHER, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
 pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan, plan_blocks};
 pub use schemes::{InsecurePlain, Scheme, SchemeRef};
-pub use server::{
-    MAX_GATHER, Preprocessing, Progress, SchemeServer, Server, pack_group, preprocess, preprocess_placed,
-};
+pub use server::{Preprocessing, Progress, SchemeServer, Server, pack_group, preprocess, preprocess_placed};

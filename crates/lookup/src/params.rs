@@ -4,8 +4,11 @@ use std::ops::Range;
 
 use blindcore_accel::contract::Shape;
 
+use crate::Error;
 use crate::schemes::{ClientWork, Keeps, Operand, Run, SchemeRef, Security};
-use crate::{Error, MAX_GATHER};
+
+/// The most queries that one pass over a database gathers.
+pub const MAX_GATHER: usize = 64;
 
 /// The longest record that lies in one slot; longer ones take several.
 pub const MAX_RECORD_BYTES: usize = 64 << 10;

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use blindcore_accel::{Cost, Device, Placed, SharedBytes};
 
 use crate::schemes::{Operand, matrix};
-use crate::{Error, Params};
-
-/// The most queries that one pass over a database gathers.
-pub const MAX_GATHER: usize = 64;
+use crate::{Error, MAX_GATHER, Params};
 
 /// A scheme's half of a server: what [`crate::Scheme::server`] makes.
 pub trait SchemeServer: Send + Sync {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::Values;
 use crate::error::{Error, Reading, shown};
 use crate::values::{Run, float};
-use crate::write::{Writing, columns};
+use crate::writing::{Writing, columns};
 
 /// Bytes in a line, at most: 16 MiB.
 const MAX_LINE_BYTES: usize = 16 << 20;

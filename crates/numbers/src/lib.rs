@@ -34,6 +34,7 @@
 
 mod delimited;
 mod error;
+mod format;
 mod npy;
 #[cfg_attr(not(feature = "parquet"), path = "no_parquet.rs")]
 mod parquet;
@@ -42,8 +43,10 @@ pub mod parquet_checks;
 mod source;
 mod values;
 mod write;
+mod writing;
 
 pub use error::Error;
-pub use source::{DEFAULT_LIMIT, Format, Source, read};
+pub use format::Format;
+pub use source::{DEFAULT_LIMIT, Source, read};
 pub use values::Values;
 pub use write::{encode, write};

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::Values;
 use crate::error::{Error, Reading};
-use crate::write::Writing;
+use crate::writing::Writing;
 
 const WHY: &str = "this build knows no Parquet";
 const REMEDY: &str = "build it with the feature `parquet`, or use CSV or NPY";

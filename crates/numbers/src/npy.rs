@@ -16,7 +16,7 @@ use std::io::{self, Read, Write};
 use crate::Values;
 use crate::error::{Error, Reading, shown};
 use crate::values::Run;
-use crate::write::Writing;
+use crate::writing::Writing;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Bytes of a header, at most; NumPy writes about 100 and reads 10,000.

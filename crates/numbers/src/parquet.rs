@@ -23,7 +23,7 @@ use crate::error::{Error, Reading, shown};
 use crate::npy::{Flaw, finite, unsigned};
 use crate::parquet_checks::{self, CheckedPages, check_footer, check_pages};
 use crate::values::Run;
-use crate::write::{Writing, columns};
+use crate::writing::{Writing, columns};
 
 /// Rows that are unpacked at once.
 const BATCH: usize = 1 << 16;

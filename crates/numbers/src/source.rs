@@ -3,49 +3,15 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 
 use crate::error::{Error, Reading};
-use crate::{Values, delimited, npy, parquet};
+use crate::{Format, Values, delimited, npy, parquet};
 
 /// Numbers that are read from one source at most, unless more are allowed: 100 million, which take 800 MB.
 pub const DEFAULT_LIMIT: usize = 100_000_000;
-
-/// What a file of numbers is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// Comma-separated values.
-    Csv,
-    /// The same with tabs.
-    Tsv,
-    /// NumPy's array file.
-    Npy,
-    /// Apache Parquet.
-    Parquet,
-}
-
-impl Format {
-    /// The format that a file's ending names; case doesn't matter.
-    ///
-    /// # Errors
-    /// It names none.
-    pub fn of(path: &Path) -> Result<Self, Error> {
-        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or("").to_ascii_lowercase();
-        let why = match ending.as_str() {
-            "csv" => return Ok(Format::Csv),
-            "tsv" => return Ok(Format::Tsv),
-            "npy" => return Ok(Format::Npy),
-            "parquet" => return Ok(Format::Parquet),
-            "" => "it has no ending to tell its format by".to_owned(),
-            "npz" => "an .npz archive holds several arrays".to_owned(),
-            other => format!("files that end in .{other} are not supported"),
-        };
-        let remedy = "name a FILE.csv, FILE.tsv, FILE.npy or FILE.parquet";
-        Err(Error::Spec { spec: path.display().to_string(), why, remedy })
-    }
-}
 
 /// Numbers that can be read.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use blindcore_wire::{PartDescription, PartKind};
 
-use crate::hint::{Hint, Kept, digest};
+use crate::kept::{Hint, Kept, digest};
 
 /// Bytes before the hint in a cached entry.
 pub const HEADER_BYTES: usize = 96;

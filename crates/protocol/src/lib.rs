@@ -94,6 +94,7 @@
 mod cache;
 mod error;
 mod hint;
+mod kept;
 mod lookup;
 mod table;
 mod trust;
@@ -101,7 +102,8 @@ mod workers;
 
 pub use cache::{CacheEntry, HEADER_BYTES};
 pub use error::{Error, line};
-pub use hint::{Download, Fetch, Hint, Kept};
+pub use hint::{Download, Fetch};
+pub use kept::{Hint, Kept};
 pub use lookup::{Lookup, Outcome, Request, Step};
 pub use table::{Policy, Record, Table, check_listing, listing};
 pub use trust::Trust;

@@ -11,7 +11,8 @@ use blindcore_wire::{
 use prost::Message;
 
 use crate::error::line;
-use crate::hint::{Fetch, Hint, Kept};
+use crate::hint::Fetch;
+use crate::kept::{Hint, Kept};
 use crate::{Error, Trust};
 
 /// What a client takes from a server, and how much.

@@ -13,10 +13,9 @@ use blindcore_wire::Reason;
 use tokio::sync::Notify;
 
 use crate::Config;
-use crate::grpc::HINT_BUFFERS;
-use crate::permit::Activity;
+use crate::activity::Activity;
 use crate::refusal::Refusal;
-use crate::state::REQUEST_SLACK;
+use crate::sizes::{HINT_BUFFERS, REQUEST_SLACK};
 
 /// Clients that are remembered though nothing of theirs is under way.
 const MAX_AT_REST: usize = 1 << 16;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::grpc::HINT_BUFFERS;
+use crate::sizes::HINT_BUFFERS;
 use crate::{Error, Tokens};
 
 /// What a server allows. Every limit is checked before the memory that it bounds is taken.

@@ -13,13 +13,9 @@ use tonic::{Request, Response, Status};
 use crate::clients::Client;
 use crate::permit::MemoryPermit;
 use crate::refusal::Refusal;
+use crate::sizes::{CHUNK_BYTES, HINT_BUFFERS};
 use crate::state::State;
 use crate::table::Hint;
-
-/// Bytes of a piece of a hint.
-const CHUNK_BYTES: usize = 128 << 10;
-/// Bytes that a hint on its way may have in buffers: a piece, its copy, and what HTTP/2 holds back.
-pub(crate) const HINT_BUFFERS: usize = 4 * CHUNK_BYTES;
 
 /// Reads a range of a hint in pieces, each on its client's account when it leaves. One that can't be read is the last.
 pub(crate) fn chunks(

@@ -33,11 +33,12 @@ use prost::Message;
 use serde_json::{Value as JsonValue, json};
 use tower_http::cors::{Any, CorsLayer};
 
-use crate::access::admit;
+use crate::admission::admit;
 use crate::clients::Client;
-use crate::grpc::{HINT_BUFFERS, chunks};
+use crate::grpc::chunks;
 use crate::permit::MemoryPermit;
 use crate::refusal::{self, Refusal};
+use crate::sizes::HINT_BUFFERS;
 use crate::state::{HostedTable, State};
 
 type Shared = Extract<Arc<State>>;

@@ -29,6 +29,8 @@
 //! ```
 
 mod access;
+mod activity;
+mod admission;
 mod batcher;
 mod clients;
 mod config;
@@ -41,16 +43,18 @@ mod metrics;
 mod permit;
 mod refusal;
 mod serve;
+mod sizes;
 mod state;
 mod stats;
 pub mod sum;
 mod table;
 mod tls;
+mod tokens;
 
-pub use access::{Tokens, TokensError};
 pub use config::Config;
 pub use error::Error;
 pub use host::{BoundHost, Host, HostBuilder, HostError, MemoryLimit, Reloader};
 pub use serve::{Handle, Server};
 pub use stats::{PartStats, Stats, Totals};
 pub use table::{Hint, Part, Table};
+pub use tokens::{Tokens, TokensError};

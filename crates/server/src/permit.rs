@@ -4,14 +4,13 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
 
 use axum::BoxError;
 use blindcore_wire::Reason;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use std::sync::Mutex;
 
+use crate::activity::Activity;
 use crate::clients::Client;
 use crate::refusal::Refusal;
 
@@ -108,33 +107,6 @@ impl Drop for MemoryPermit {
         if let Some(client) = self.client.get() {
             client.give_memory_back(bytes);
         }
-    }
-}
-
-/// When something last happened on a connection.
-pub(crate) struct Activity {
-    last: Mutex<(Instant, bool)>,
-}
-
-impl Activity {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { last: Mutex::new((Instant::now(), false)) })
-    }
-
-    pub(crate) fn touch(&self) {
-        *self.last.lock().expect("nobody panics with it") = (Instant::now(), true);
-    }
-
-    /// How quiet it is: what never said anything before what did, and then the longest.
-    pub(crate) fn quiet(&self) -> (bool, Duration) {
-        let (at, any) = *self.last.lock().expect("nobody panics with it");
-        (!any, at.elapsed())
-    }
-
-    /// Whether nothing happened for `idle`, or, before anything did, for `first`.
-    pub(crate) fn stalled(&self, first: Duration, idle: Duration) -> bool {
-        let (at, any) = *self.last.lock().expect("nobody panics with it");
-        at.elapsed() > if any { idle } else { first }
     }
 }
 

@@ -24,9 +24,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout, timeout_at};
 use tower::ServiceExt;
 
-use crate::access::{self, Peer, is_grpc};
+use crate::activity::Activity;
+use crate::admission::{self, Peer, is_grpc};
 use crate::grpc::Grpc;
-use crate::permit::{Activity, MemoryPermit, Metered};
+use crate::permit::{MemoryPermit, Metered};
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::stats::add;
@@ -238,7 +239,7 @@ fn router(state: &Arc<State>, request_timeout: Duration) -> Router {
     };
     let grpc = Router::new()
         .route_service(&format!("/{SERVICE_NAME}/{{*method}}"), grpc)
-        .layer(from_fn_with_state(state.clone(), access::admit));
+        .layer(from_fn_with_state(state.clone(), admission::admit));
     let metered = from_fn_with_state((state.clone(), request_timeout), metered);
     http_face::router(state.clone()).merge(grpc).layer(metered)
 }
@@ -318,7 +319,7 @@ async fn metered(
             Reason::TimedOut,
             format!("the request took longer than {} ms; send it faster, or ask later", limit.as_millis()),
         ));
-        access::answer(refusal, grpc)
+        admission::answer(refusal, grpc)
     });
     activity.touch();
     response.map(|body| Body::new(Metered::answer(body, held, activity)))

@@ -14,11 +14,9 @@ use crate::clients::{Client, Clients, Connections};
 use crate::config::check;
 use crate::permit::{MemoryBudget, MemoryPermit};
 use crate::refusal::Refusal;
+use crate::sizes::REQUEST_SLACK;
 use crate::stats::{PartCounters, TotalCounters, add};
 use crate::{Config, Error, Hint, Part, Stats, Table};
-
-/// Bytes of a request beside its queries: names, digests, lengths.
-pub(crate) const REQUEST_SLACK: usize = 4096;
 
 /// Tables whose listing fits [`blindcore_wire::MAX_LISTING_BYTES`], however long their names.
 const MAX_TABLES: u64 = 3000;

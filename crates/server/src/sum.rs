@@ -44,7 +44,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 
-use crate::permit::{Activity, MemoryBudget, MemoryPermit, Metered};
+use crate::activity::Activity;
+use crate::permit::{MemoryBudget, MemoryPermit, Metered};
 use crate::{Error, connection};
 
 /// Bytes of an answer that are handed over at a time.

@@ -81,6 +81,11 @@ impl StoreError {
     pub(crate) fn io(path: &Path, action: &'static str, error: io::Error) -> Self {
         StoreError::Io { path: path.into(), action, error }
     }
+
+    /// A file that doesn't fit its checksum.
+    pub(crate) fn unfit(path: &Path) -> Self {
+        StoreError::Damaged { path: path.into(), why: "its contents don't fit its checksum".into() }
+    }
 }
 
 fn remedy(error: &io::Error) -> &'static str {

@@ -9,7 +9,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use memmap2::MmapMut;
 
 use crate::section::{self, HEADER, Header};
-use crate::stored::damaged;
 use crate::tile_checksums::{self, TILE, tile_sums};
 use crate::{StoreError, direct};
 
@@ -56,7 +55,7 @@ impl HintFile {
         let read = self.noted(self.read_all())?;
         let right = read.is_some();
         let _ = self.sums.set(read);
-        if right { Ok(()) } else { self.noted(Err(damaged(&self.path))) }
+        if right { Ok(()) } else { self.noted(Err(StoreError::unfit(&self.path))) }
     }
 
     fn read_all(&self) -> Result<Option<Vec<u8>>, StoreError> {
@@ -93,7 +92,7 @@ impl HintFile {
         let Some(end) = end else { return Err(self.io(io::ErrorKind::UnexpectedEof.into())) };
         let sums = match self.sums.get() {
             None => return self.read(offset, into),
-            Some(None) => return Err(damaged(&self.path)),
+            Some(None) => return Err(StoreError::unfit(&self.path)),
             Some(Some(sums)) => sums,
         };
         // Whole tiles, of which the last may be shorter.
@@ -102,7 +101,7 @@ impl HintFile {
         let mut tiles = vec![0; (last - first) as usize];
         self.read(first, &mut tiles)?;
         if !tile_checksums::fit(sums, (first / TILE as u64) as usize, &tiles) {
-            return Err(damaged(&self.path));
+            return Err(StoreError::unfit(&self.path));
         }
         let start = (offset - first) as usize;
         into.copy_from_slice(&tiles[start..start + into.len()]);

@@ -119,13 +119,8 @@ impl<'a> Check<'a> {
     }
 
     fn finish(self) -> Result<(), StoreError> {
-        if self.hasher.finalize() == *self.digest { Ok(()) } else { Err(damaged(self.path)) }
+        if self.hasher.finalize() == *self.digest { Ok(()) } else { Err(StoreError::unfit(self.path)) }
     }
-}
-
-/// A file doesn't fit its checksum.
-pub(crate) fn damaged(path: &Path) -> StoreError {
-    StoreError::Damaged { path: path.into(), why: "its contents don't fit its checksum".into() }
 }
 
 impl StoredPart {
@@ -198,7 +193,7 @@ impl StoredPart {
                 );
                 let (sums, digest) = read.map_err(|e| StoreError::io(path, "read", e))?;
                 if digest != header.payload_digest {
-                    return Err(damaged(path));
+                    return Err(StoreError::unfit(path));
                 }
                 Some(sums.into_iter())
             }

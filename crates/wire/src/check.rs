@@ -3,7 +3,16 @@
 use std::collections::HashSet;
 
 use crate::PartKind;
-use crate::table::{MAX_COLUMN_NAME_BYTES, MAX_NAME_BYTES, MAX_VALUE_COLUMNS, PROTOCOL_VERSION};
+
+/// What a [`crate::proto::Table`] says in `protocol_version`, at most: 1, or 2 where it has changes, records of several
+/// blocks or proofs.
+pub const PROTOCOL_VERSION: u32 = 2;
+/// Bytes of a table's name.
+pub const MAX_NAME_BYTES: usize = 255;
+/// Bytes of a column's name.
+pub const MAX_COLUMN_NAME_BYTES: usize = 255;
+/// Columns of a record.
+pub const MAX_VALUE_COLUMNS: usize = 4096;
 
 /// Why a description is not a table.
 #[derive(Debug, thiserror::Error)]

@@ -25,6 +25,7 @@
 
 mod check;
 pub mod codec;
+mod kind;
 mod part;
 pub mod proof;
 mod reason;
@@ -34,15 +35,19 @@ mod slot;
 mod table;
 mod value;
 
-pub use check::{TableError, check_column_name, check_table_name};
+pub use check::{
+    MAX_COLUMN_NAME_BYTES, MAX_NAME_BYTES, MAX_VALUE_COLUMNS, PROTOCOL_VERSION, TableError,
+    check_column_name, check_table_name,
+};
 pub use codec::{CodecError, KeyError};
-pub use part::{PartDescription, PartKind, PerPart};
+pub use kind::PartKind;
+pub use part::{PartDescription, PerPart};
 pub use proof::{ProofChoice, Proofs};
 pub use reason::{REASON_HEADER, Reason};
 pub use slot::{Change, decode_key_slot, encode_key_slot};
 pub use table::{
-    ChangesContent, KeyedContent, MAX_COLUMN_NAME_BYTES, MAX_GROUPS, MAX_LISTING_BYTES, MAX_NAME_BYTES,
-    MAX_TABLE_BYTES, MAX_VALUE_COLUMNS, PROTOCOL_VERSION, TableContent, TableDescription,
+    ChangesContent, KeyedContent, MAX_GROUPS, MAX_LISTING_BYTES, MAX_TABLE_BYTES, TableContent,
+    TableDescription,
 };
 pub use value::{Value, base64};
 

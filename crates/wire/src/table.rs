@@ -4,23 +4,17 @@ use blindcore_lookup::keyword::{FINGERPRINT_BYTES, Index};
 use blindcore_lookup::{Geometry, MAX_BLOCKS};
 use bytes::Bytes;
 
-use crate::check::{TableError, check_column_name, check_columns, check_table_name, fixed, range};
+use crate::check::{
+    PROTOCOL_VERSION, TableError, check_column_name, check_columns, check_table_name, fixed, range,
+};
 use crate::codec::MAX_KEY_BYTES;
-use crate::part::{PartDescription, PartKind, checked_params};
+use crate::kind::PartKind;
+use crate::part::{PartDescription, checked_params};
 use crate::proof::Proofs;
 use crate::proto;
 use crate::signature::SIGNATURE_BYTES;
 use crate::slot::{KEY_LENGTH_BYTES, STATE_BYTES};
 
-/// What a [`proto::Table`] says in `protocol_version`, at most: 1, or 2 where it has changes, records of several
-/// blocks or proofs.
-pub const PROTOCOL_VERSION: u32 = 2;
-/// Bytes of a table's name.
-pub const MAX_NAME_BYTES: usize = 255;
-/// Bytes of a column's name.
-pub const MAX_COLUMN_NAME_BYTES: usize = 255;
-/// Columns of a record.
-pub const MAX_VALUE_COLUMNS: usize = 4096;
 /// Groups of a keyed table, each of which has a seed in the description.
 pub const MAX_GROUPS: usize = 2 << 20;
 /// Bytes of a [`proto::GetTableResponse`].

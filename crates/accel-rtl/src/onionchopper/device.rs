@@ -50,7 +50,10 @@ impl OnionChopper {
     }
 
     fn entry(name: &str) -> Result<Entry, Error> {
-        DEVICES.into_iter().find(|(n, ..)| *n == name).ok_or_else(|| crate::unknown(name, Self::names()))
+        DEVICES
+            .into_iter()
+            .find(|(n, ..)| *n == name)
+            .ok_or_else(|| crate::library::unknown(name, Self::names()))
     }
 
     /// Opens a chip on a board with the thesis's SSD.

@@ -75,7 +75,7 @@ impl Card {
     /// As [`Card::open`]; or a rate is over 65,535 bits a clock, or the watchdog has no clocks.
     pub fn with_settings(name: &str, settings: CardSettings) -> Result<Self, Error> {
         let Some((name, file, what, chips)) = DEVICES.into_iter().find(|(n, ..)| *n == name) else {
-            return Err(crate::unknown(name, Self::names()));
+            return Err(crate::library::unknown(name, Self::names()));
         };
         if settings.watchdog == 0 {
             return Err(Error::setting(name, "a watchdog of 0 clocks ends every run; use 65536"));

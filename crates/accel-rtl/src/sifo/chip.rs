@@ -30,7 +30,7 @@ impl Chip {
     /// Powers the one that is called so.
     pub(super) fn open(entries: &[Entry], name: &str) -> Result<Self, Error> {
         let Some(entry) = entries.iter().find(|entry| entry.name == name) else {
-            return Err(crate::unknown(name, entries.iter().map(|entry| entry.name)));
+            return Err(crate::library::unknown(name, entries.iter().map(|entry| entry.name)));
         };
         let path = crate::find(name, entry.file)?;
         let board = Board::open(name, &path, entry.label, entry.lanes)?;

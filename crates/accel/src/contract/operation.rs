@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindcore_math::Modulus;
 
-use super::Shape;
+use super::shape::Shape;
 use crate::{Cost, Error, Layout, Words};
 
 /// Bytes that several owners share: a mapped file, or memory.

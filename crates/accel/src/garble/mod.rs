@@ -23,12 +23,14 @@
 //! a session chooses: tweakable circular correlation robust if `pi` is an ideal permutation (Guo et al., section 7.4 of
 //! ePrint 2019/074). A gate number is never used twice under one offset; the holder of the offset counts them.
 
+mod kind;
 mod labels;
 mod program;
 pub mod reference;
 pub mod three_halves;
 mod wiring;
 
+pub use kind::GarblingKind;
 pub use labels::{Label, Labels, Offset};
 pub use program::{Layer, Part, Program, ProgramBuilder, ProgramError, Step};
 pub use wiring::{Gate, Kind, MAX_WIRES, Wire, Wiring};
@@ -53,32 +55,6 @@ pub enum GarblingScheme {
     },
     /// SIFO's: SHA-1 over 80-bit labels. Eighty bits and a broken hash: to compare with, never to use.
     InsecureSifo,
-}
-
-/// A scheme without its key: what a device is asked whether it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum GarblingKind {
-    /// [`GarblingScheme::HalfGates`].
-    HalfGates,
-    /// [`GarblingScheme::ThreeHalves`].
-    ThreeHalves,
-    /// [`GarblingScheme::InsecureSifo`].
-    InsecureSifo,
-}
-
-impl GarblingKind {
-    /// Every kind.
-    pub const ALL: [Self; 3] = [Self::HalfGates, Self::ThreeHalves, Self::InsecureSifo];
-}
-
-impl std::fmt::Display for GarblingKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::HalfGates => "half gates",
-            Self::ThreeHalves => "three halves",
-            Self::InsecureSifo => "SIFO's garbling",
-        })
-    }
 }
 
 impl GarblingScheme {

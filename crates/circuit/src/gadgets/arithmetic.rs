@@ -1,7 +1,7 @@
 //! Sums, differences, quotients.
 
 use crate::builder::{Bit, Builder};
-use crate::gadgets::words::same_width;
+use crate::gadgets::width::same_width;
 use std::collections::VecDeque;
 
 /// A sum under construction: bits of weight 2^i in column i, modulo 2^width.

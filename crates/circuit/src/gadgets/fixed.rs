@@ -7,7 +7,7 @@ impl Builder {
     /// `a * b` modulo 2^n, rounded to the nearest, half up. 1,759 ANDs for 32 bits, 16 of them
     /// after the point.
     pub fn fixed_multiply(&mut self, a: &[Bit], b: &[Bit], fraction: usize) -> Vec<Bit> {
-        crate::gadgets::words::same_width(a, b);
+        crate::gadgets::width::same_width(a, b);
         // The signed product modulo 2^(n + fraction), and half a last place.
         let mut columns = Columns::new(a.len() + fraction);
         self.add_signed_product(&mut columns, a, b);
@@ -19,7 +19,7 @@ impl Builder {
 
     /// `a / b` modulo 2^n, rounded towards zero; by zero, the quotient of the absolute values is all ones.
     pub fn fixed_divide(&mut self, a: &[Bit], b: &[Bit], fraction: usize) -> Vec<Bit> {
-        crate::gadgets::words::same_width(a, b);
+        crate::gadgets::width::same_width(a, b);
         let Some((&a_negative, &b_negative)) = a.last().zip(b.last()) else { return Vec::new() };
         let (absolute_a, absolute_b) = (self.absolute(a), self.absolute(b));
         let dividend = [vec![Bit::ZERO; fraction], absolute_a].concat();

@@ -27,6 +27,7 @@ mod multiply;
 mod pagerank;
 mod sha256;
 mod sort;
+mod width;
 mod words;
 
 pub(crate) use words::bits_for;

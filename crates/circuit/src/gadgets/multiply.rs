@@ -37,7 +37,7 @@ impl Builder {
 
     /// `a * b` modulo 2^n. n^2 ANDs by the schoolbook, fewer by Karatsuba.
     pub fn multiply_low(&mut self, a: &[Bit], b: &[Bit]) -> Vec<Bit> {
-        crate::gadgets::words::same_width(a, b);
+        crate::gadgets::width::same_width(a, b);
         let n = a.len();
         let half = n.div_ceil(2);
         if n < LOW_FROM {

@@ -1,14 +1,11 @@
 //! Selection, comparisons, shifts and counts.
 
+use super::width::same_width;
 use crate::builder::{Bit, Builder};
 
 /// Bits that hold every number from 0 to `largest`.
 pub(crate) fn bits_for(largest: usize) -> usize {
     (usize::BITS - largest.leading_zeros()) as usize
-}
-
-pub(crate) fn same_width(a: &[Bit], b: &[Bit]) {
-    assert_eq!(a.len(), b.len(), "operands of {} and {} bits; make them equally wide", a.len(), b.len());
 }
 
 impl Builder {

@@ -50,14 +50,12 @@ use blindcore_files::header::{Field, Layout};
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
 
+pub use super::matrix::CHUNK;
 use super::{
     OtError, Session, base, differs, first_block, mask,
     matrix::{self, ColumnHash, STRIDE},
     oracle, random, trees,
 };
-
-/// Transfers that are worked on at once: all of their matrix stays in a second-level cache.
-pub const CHUNK: usize = 1 << 14;
 
 /// What is done about a receiver that doesn't keep to the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -30,8 +30,11 @@ fn swap_squares<const SIDE: usize>(words: &mut [u64; 128], mask: u64) {
     }
 }
 
+/// Transfers that are worked on at once: all of their matrix stays in a second-level cache.
+pub const CHUNK: usize = 1 << 14;
+
 /// Blocks of 128 rows from one column's start to the next: odd, so that columns don't fall on the same lines of a cache.
-pub(super) const STRIDE: usize = super::extension::CHUNK / 128 + 1;
+pub(super) const STRIDE: usize = CHUNK / 128 + 1;
 
 /// Rows of a matrix of 128 columns: bit `i` of row `j` is bit `j % 128` of `columns[i * STRIDE + j / 128]`.
 pub(super) fn rows(columns: &[u128], out: &mut [u128]) {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crypto_bigint::{BoxedUint, Limb, NonZero};
 
-use super::exponent::{BASE_LOG2, parts};
+use super::float::{BASE_LOG2, parts};
 use crate::keys::PublicKey;
 
 /// An upper bound on a magnitude: `top * 2^shift`, exact below 2^64, else rounded up by less than 2^-63 of itself.

@@ -3,7 +3,7 @@
 use blindcore_files::OutOfRange;
 
 use super::bound::Bound;
-use super::exponent::MAX_EXPONENT;
+use super::float::MAX_EXPONENT;
 use crate::keys::KeyId;
 
 /// Why numbers can't be encoded, combined or decoded.

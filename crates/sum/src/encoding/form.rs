@@ -5,8 +5,8 @@ use blindcore_files::OutOfRange;
 use super::bound::Bound;
 use super::error::EncodingError;
 use super::exponent::check_exponent;
+use super::slots::Packed;
 use crate::keys::PublicKey;
-use crate::packing::Packed;
 
 /// The most axes that a batch has.
 pub const MAX_AXES: usize = 8;

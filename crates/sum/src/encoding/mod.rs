@@ -14,16 +14,19 @@
 mod bound;
 mod error;
 mod exponent;
+mod float;
 mod form;
 mod plaintexts;
+pub(crate) mod slots;
 mod values;
 mod words;
 
 pub use bound::Bound;
 pub(crate) use bound::lowered_bound;
 pub use error::EncodingError;
-pub use exponent::{BASE_LOG2, MAX_EXPONENT};
-pub(crate) use exponent::{check_exponent, float_parts, integer_parts, lowering};
+pub(crate) use exponent::{check_exponent, float_parts, lowering};
+pub(crate) use float::integer_parts;
+pub use float::{BASE_LOG2, MAX_EXPONENT};
 pub use form::{Form, MAX_AXES};
 pub use plaintexts::Plaintexts;
 pub use values::Encoding;
@@ -33,7 +36,7 @@ pub(crate) use words::{add_masked, bit_length, reduce_once, subtract_masked};
 mod tests {
     use crypto_bigint::BoxedUint;
 
-    use super::exponent::{exact_exponent, parts};
+    use super::float::{exact_exponent, parts};
     use super::plaintexts::{float, integer};
     use super::*;
     use proptest::prelude::*;

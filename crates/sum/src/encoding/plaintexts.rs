@@ -6,7 +6,8 @@ use zeroize::Zeroizing;
 
 use super::bound::{Bound, lowered_bound};
 use super::error::EncodingError;
-use super::exponent::{BASE_LOG2, float_parts, integer_parts, lowering};
+use super::exponent::{float_parts, lowering};
+use super::float::{BASE_LOG2, integer_parts};
 use super::form::Form;
 use super::values::Encoding;
 use super::words::{bit_length, centre, negate_if, reduce_once, shift_left, window};

@@ -6,7 +6,8 @@ use ndarray::{AsArray, Dimension};
 
 use super::bound::Bound;
 use super::error::EncodingError;
-use super::exponent::{BASE_LOG2, check_exponent, exact_exponent, parts};
+use super::exponent::check_exponent;
+use super::float::{BASE_LOG2, exact_exponent, parts};
 
 /// How values become mantissas: their exponent, and the bound that they are declared to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
