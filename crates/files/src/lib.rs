@@ -6,7 +6,7 @@
 //! | [`new_file`] | a file that takes its place once it is whole, a file for its owner alone, a file moved to its place |
 //! | [`secret`] | whether a file holds a secret key, so that nothing is written over one |
 //! | [`header`] | magic, version, fields and digest of a binary format, its layout given as data |
-//! | [`refusal`] | values out of range, wrong lengths, and what to do about an error of the system |
+//! | [`refusal`] | values out of range, and what to do about an error of the system |
 //!
 //! ```
 //! use std::io::Write;
@@ -38,4 +38,4 @@ pub mod refusal;
 pub mod secret;
 
 pub use new_file::{Access, NewFile};
-pub use refusal::{OutOfRange, WrongLength};
+pub use refusal::OutOfRange;

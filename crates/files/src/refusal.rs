@@ -37,39 +37,6 @@ impl OutOfRange {
     }
 }
 
-/// A length that is not the one that belongs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} has {got} {unit} where {want} belong; {remedy}")]
-pub struct WrongLength {
-    /// What has the length: `the file`, `the chooser's request`.
-    pub what: &'static str,
-    /// Its length.
-    pub got: u64,
-    /// The length that belongs.
-    pub want: u64,
-    /// What is counted: `bytes`, `words`, `rows`.
-    pub unit: &'static str,
-    /// What to do.
-    pub remedy: &'static str,
-}
-
-impl WrongLength {
-    /// Passes the length that belongs.
-    ///
-    /// # Errors
-    /// It is another.
-    pub fn check(
-        what: &'static str,
-        got: usize,
-        want: usize,
-        unit: &'static str,
-        remedy: &'static str,
-    ) -> Result<(), Self> {
-        let error = || Self { what, got: got as u64, want: want as u64, unit, remedy };
-        if got == want { Ok(()) } else { Err(error()) }
-    }
-}
-
 /// What to do about an error of the system with a file.
 #[must_use]
 pub fn remedy(error: &io::Error) -> &'static str {
