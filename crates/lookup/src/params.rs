@@ -18,6 +18,13 @@ pub const MAX_BLOCKS: usize = 1 << 15;
 pub const MAX_SLOT_BYTES: usize = MAX_RECORD_BYTES + 64;
 /// The most groups, and the most columns: what a 32-bit position holds with room to spare.
 pub(crate) const MAX_SIDE: u64 = 1 << 31;
+
+/// The most rows, and the most columns, where so many bytes can be addressed: no scheme has more than 16 bytes of a query,
+/// an answer or a stripe for each, so that sizes computed with a `usize` don't overflow.
+const fn largest_side(address_space: u64) -> u64 {
+    let fits = address_space / 32;
+    if fits < MAX_SIDE { fits } else { MAX_SIDE }
+}
 /// A lookup may fail once in 2^40.
 const FAILURE_LIMIT_LOG2: f64 = 40.0;
 
@@ -34,7 +41,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Rows of the matrix: bytes that an answer covers.
+    /// Rows of the matrix: bytes that an answer covers. They are counted in [`Params`], which bound both factors.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.record_bytes * self.groups
@@ -64,18 +71,20 @@ impl Params {
     /// # Errors
     /// A size is out of range, or decoding would fail more often than once in 2^40.
     pub fn new(scheme: SchemeRef, geometry: Geometry) -> Result<Self, Error> {
-        let check = |what, got: usize, max: u64, remedy| {
-            let got = got as u64;
+        let check = |what, got: u64, max: u64, remedy| {
             if (1..=max).contains(&got) {
                 Ok(())
             } else {
                 Err(Error::Range { what, got, min: 1, max, remedy })
             }
         };
-        check("record size", geometry.record_bytes, MAX_SLOT_BYTES as u64, "store long records elsewhere")?;
-        check("number of groups", geometry.groups, MAX_SIDE, "split the table")?;
-        check("number of columns", geometry.columns, MAX_SIDE, "split the table")?;
-        check("number of rows", geometry.rows(), MAX_SIDE, "split the table")?;
+        let Geometry { record_bytes, groups, columns } = geometry;
+        let side = largest_side(isize::MAX as u64);
+        check("record size", record_bytes as u64, MAX_SLOT_BYTES as u64, "store long records elsewhere")?;
+        check("number of groups", groups as u64, side, "split the table")?;
+        check("number of columns", columns as u64, side, "split the table")?;
+        // Where a usize has 32 bits, the product may not fit one.
+        check("number of rows", record_bytes as u64 * groups as u64, side, "split the table")?;
         scheme.get().check(&geometry)?;
         let params = Self { scheme, geometry };
         let failure = params.failure_log2();
@@ -228,6 +237,23 @@ mod tests {
 
     fn geometry(record_bytes: usize, groups: usize, columns: usize) -> Geometry {
         Geometry { record_bytes, groups, columns }
+    }
+
+    #[test]
+    fn sizes_stay_in_the_address_space() {
+        assert_eq!(largest_side(i64::MAX as u64), MAX_SIDE);
+        // A browser's: the largest query, answer and stripe fit.
+        let side = largest_side(i32::MAX as u64);
+        assert!(side >= 1 << 25);
+        for scheme in [simple(), double()] {
+            let longest = geometry(1, side as usize, side as usize);
+            for bytes in [scheme.get().query_bytes(&longest), scheme.get().answer_bytes(&longest)] {
+                assert!(bytes <= i32::MAX as usize, "{bytes}");
+            }
+            let widest = geometry(MAX_SLOT_BYTES, side as usize / MAX_SLOT_BYTES, 1);
+            assert!(scheme.get().answer_bytes(&widest) <= i32::MAX as usize);
+            assert!(scheme.get().operands(&longest)[0].stripe_bytes() <= i32::MAX as usize);
+        }
     }
 
     #[test]

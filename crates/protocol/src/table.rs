@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use blindcore_lookup::keyword::Index;
 use blindcore_wire::codec::decode_record;
 use blindcore_wire::{
-    MAX_LISTING_BYTES, MAX_TABLE_BYTES, PartDescription, PartKind, TableDescription, TableError, Value,
-    check_table_name, proto,
+    MAX_LISTING_BYTES, MAX_TABLE_BYTES, PartDescription, PartKind, PerPart, TableDescription, TableError,
+    Value, check_table_name, proto,
 };
 use prost::Message;
 
@@ -36,13 +36,11 @@ impl Default for Policy {
 pub struct Table {
     description: TableDescription,
     /// The most queries in a request, by kind of part.
-    most_queries: [usize; KINDS],
+    most_queries: PerPart<usize>,
     hint_limit: u64,
-    parts: [OnceLock<Part>; KINDS],
+    parts: PerPart<OnceLock<Part>>,
     columns: Arc<[Arc<str>]>,
 }
-
-const KINDS: usize = PartKind::ALL.len();
 
 /// A part that can be asked.
 #[derive(Clone)]
@@ -154,7 +152,14 @@ impl Table {
         let most = |allowed: u32| (allowed as usize).min(policy.queries_per_request.max(1));
         let table = Self {
             columns: description.value_columns().iter().map(|c| c.as_str().into()).collect(),
-            most_queries: [records_queries, keys_queries, changes_queries, new_keys_queries].map(most),
+            most_queries: PerPart::new(|kind| {
+                most(match kind {
+                    PartKind::Records => records_queries,
+                    PartKind::Keys => keys_queries,
+                    PartKind::Changes => changes_queries,
+                    PartKind::NewKeys => new_keys_queries,
+                })
+            }),
             hint_limit: policy.hint_bytes.min(isize::MAX as u64),
             parts: Default::default(),
             description,
@@ -162,7 +167,7 @@ impl Table {
         for kind in PartKind::ALL {
             let same = before.and_then(|b| b.part(kind));
             if let Some(same) = same.filter(|p| table.description.part(kind) == Some(&p.description)) {
-                let _ = table.parts[kind as usize].set(same.clone());
+                let _ = table.parts[kind].set(same.clone());
             }
         }
         Ok(table)
@@ -187,7 +192,7 @@ impl Table {
     pub fn missing(&self, kind: PartKind) -> Result<Option<Fetch>, Error> {
         let missing = || Error::Protocol { what: format!("its table has no part {kind}") };
         let part = self.description.part(kind).ok_or_else(missing)?;
-        if self.most_queries[kind as usize] == 0 {
+        if self.most_queries[kind] == 0 {
             return Err(Error::Protocol { what: format!("it allows no query of part {kind}") });
         }
         if self.part(kind).is_some() {
@@ -219,17 +224,17 @@ impl Table {
         let client =
             Arc::new(blindcore_lookup::Client::new(part.params, Arc::new(Start(hint.clone(), words)))?);
         // Whichever came first: they are the same.
-        let _ = self.parts[kind as usize].set(Part { description: part, client, hint });
+        let _ = self.parts[kind].set(Part { description: part, client, hint });
         Ok(())
     }
 
     pub(crate) fn part(&self, kind: PartKind) -> Option<&Part> {
-        self.parts[kind as usize].get()
+        self.parts[kind].get()
     }
 
     /// The most queries of a part in a request, at least 1.
     pub(crate) fn most_queries(&self, kind: PartKind) -> usize {
-        self.most_queries[kind as usize].max(1)
+        self.most_queries[kind].max(1)
     }
 
     /// Where keys lie in a part that is asked by key.

@@ -46,7 +46,7 @@ fn second_rows(geometry: &Geometry) -> usize {
 }
 
 pub(super) fn hint_bytes(geometry: &Geometry) -> u64 {
-    4 * (second_rows(geometry) * LWE_DIMENSION) as u64
+    4 * second_rows(geometry) as u64 * LWE_DIMENSION as u64
 }
 
 pub(super) fn answer_bytes(geometry: &Geometry) -> usize {

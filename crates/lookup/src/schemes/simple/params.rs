@@ -18,7 +18,7 @@ pub(super) const ABOUT: About = About {
 pub(super) const RECORDS: usize = 0;
 
 pub(super) fn hint_bytes(geometry: &Geometry) -> u64 {
-    4 * (geometry.rows() * LWE_DIMENSION) as u64
+    4 * geometry.rows() as u64 * LWE_DIMENSION as u64
 }
 
 pub(super) fn operands(geometry: &Geometry) -> Vec<Operand> {
