@@ -75,8 +75,8 @@ larger-than-memory: tools-build
 
 constant-time: tools-build
 	cargo test --quiet --locked -p blindcore-cli -p blindcore-lookup --test constant_work
-	@cargo run --quiet --release --locked -p blindcore-sum --example constant_time
-	@cargo run --quiet --release --locked -p blindcore-circuit --example constant_time
+	@cargo run --quiet --release --locked -p blindcore-sum --example decryption_time
+	@cargo run --quiet --release --locked -p blindcore-circuit --example garbling_time
 
 # One line for each tool that is missing, with where it comes from.
 tools-build:

@@ -2,7 +2,7 @@
 //! classes of inputs, after Reparaz, Balasch and Verbauwhede, "Dude, is my code constant time?" (2016).
 //!
 //! ```sh
-//! cargo run --release -p blindcore-circuit --example constant_time [DEVICE] [SECONDS]
+//! cargo run --release -p blindcore-circuit --example garbling_time [DEVICE] [SECONDS]
 //! ```
 //!
 //! Prints a line a test with its largest |t| over crops of the slowest samples, and exits with 1 if one is over 10,

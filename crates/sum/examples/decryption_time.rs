@@ -2,7 +2,7 @@
 //! after Reparaz, Balasch and Verbauwhede, "Dude, is my code constant time?" (2016).
 //!
 //! ```sh
-//! cargo run --release -p blindcore-sum --example constant_time [DEVICE] [SECONDS]
+//! cargo run --release -p blindcore-sum --example decryption_time [DEVICE] [SECONDS]
 //! ```
 //!
 //! Prints a line a test with its largest |t| over crops of the slowest samples, and exits with 1 if one is over 10,
