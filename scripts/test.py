@@ -2,8 +2,8 @@
 
 What cargo test prints is printed for a program that fails, and a line for each that passes. The last line is
 `N passed, N failed, N skipped`, over all programs and documentation tests. Durations are kept in the target folder, so
-that the next run starts the longest program first. A program gets its share of the processors as test threads, so that
-two programs ask for no more of the machine than one does under cargo test.
+that the next run starts the longest program first. A program gets a test thread for each processor, as under cargo test:
+many tests wait for other processes, and no processor should wait with them.
 """
 
 import argparse
@@ -113,8 +113,7 @@ def counts(text):
 def suite(jobs, memory, options):
     """Runs every job once: the totals, and the names of what failed."""
     jobs = sorted(jobs, key=lambda job: -memory.get(job.name, 1e9))
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    threads = max(1, cores // options.jobs)
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     totals, red = [0, 0, 0], []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         running = {pool.submit(run, job, threads, options.filters): job for job in jobs}

@@ -1,4 +1,4 @@
-//! The device: one slot, contract, computed by the definition. `docs/how-to/making-a-device.md` goes through it.
+//! The device.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -20,7 +20,7 @@ fn words(x: &BoxedUint, m: &BigModulus) -> Vec<u64> {
 pub fn multiply(m: &BigModulus, x: &[u64], y: &[u64]) -> Vec<u64> {
     let x = BoxedUint::from_words(x.iter().copied());
     let y = BoxedUint::from_words(y.iter().copied());
-    words(&x.concatenating_mul(&y).rem(&modulus(m)), m)
+    words(&x.concatenating_mul(&y).rem_vartime(&modulus(m)), m)
 }
 
 /// `x ^ e mod m`, bit by bit.

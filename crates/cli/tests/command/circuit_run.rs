@@ -21,8 +21,15 @@ fn both(dir: &Path, common: &[&str], garbler: &[&str], evaluator: &[&str]) -> (O
 }
 
 fn party(dir: &Path, role: &str, args: &[&str]) -> Child {
+    party_waiting(dir, role, "10", args)
+}
+
+/// One that waits this many seconds for its peer to be there.
+fn party_waiting(dir: &Path, role: &str, seconds: &str, args: &[&str]) -> Child {
     let mut command = blindcore(dir);
-    command.args(["circuit", "run", "--role", role, "--json", "--timeout", "30", "--wait", "10"]).args(args);
+    command
+        .args(["circuit", "run", "--role", role, "--json", "--timeout", "30", "--wait", seconds])
+        .args(args);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
 }
 
@@ -345,11 +352,11 @@ fn either_party_killed_at_random_moments() {
     // A wait that nobody ends: moments are the clock's, and which they are matters to no assertion.
     let (_never, wait) = mpsc::channel::<()>();
     for moment in 0..20u64 {
-        let mut garbler =
-            party(dir, "garbler", &[&common[..], &["--input", "1", "--listen", "127.0.0.1:0"]].concat());
+        // One that is killed before it connects is waited for in vain, which ends a session like any other death.
+        let start = |role, args: &[&str]| party_waiting(dir, role, "1", &[&common[..], args].concat());
+        let mut garbler = start("garbler", &["--input", "1", "--listen", "127.0.0.1:0"]);
         let address = address(&mut garbler);
-        let mut evaluator =
-            party(dir, "evaluator", &[&common[..], &["--input", "2", "--connect", &address]].concat());
+        let mut evaluator = start("evaluator", &["--input", "2", "--connect", &address]);
         let _ = wait.recv_timeout(Duration::from_millis(moment * moment * 2 + moment * 7));
         let survivor = if moment % 2 == 0 {
             garbler.kill().unwrap();
