@@ -126,7 +126,7 @@ impl Layout {
     ///
     /// # Panics
     /// More than 16 rows, or a stripe of another size.
-    pub fn pack_tiles(rows: &[u8], columns: usize, stripe: &mut [u8]) {
+    pub(crate) fn pack_tiles(rows: &[u8], columns: usize, stripe: &mut [u8]) {
         assert!(rows.len() <= TILE_ROWS * columns, "a stripe holds 16 rows");
         assert_eq!(stripe.len(), TILE_ROWS * columns.next_multiple_of(TILE_COLUMNS));
         for (r, row) in rows.chunks_exact(columns).enumerate() {

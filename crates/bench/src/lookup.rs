@@ -86,7 +86,7 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     }
     let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
     if wanted(Part::Table) {
-        rows.extend(table(args, table_bytes, &two, progress)?);
+        rows.extend(table(args.disk.as_deref(), args.repeat, table_bytes, &two, progress)?);
     }
     let (mut reader, mut notes) = (None, Vec::new());
     match &args.disk {

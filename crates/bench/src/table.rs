@@ -8,18 +8,18 @@ use blindcore_accel::Device;
 use blindcore_store::{BuildOptions, ExternalSort, SourceSpec, StageTimes, UpdateOptions, build, update};
 use blindcore_units::{Progress, Unit};
 
-use crate::lookup::Options;
 use crate::{Row, Samples};
 
 /// A CSV table read and laid out, its hint apart, beside reading the same file and nothing else; and an update of a
 /// thousandth of its rows beside building all of it.
 pub(super) fn table(
-    args: &Options,
+    disk: Option<&Path>,
+    repeat: usize,
     bytes: usize,
     cpu: &Device,
     progress: &mut dyn Progress,
 ) -> anyhow::Result<[Row; 2]> {
-    let dir = match &args.disk {
+    let dir = match disk {
         Some(disk) => tempfile::tempdir_in(disk)?,
         None => tempfile::tempdir()?,
     };
@@ -32,7 +32,7 @@ pub(super) fn table(
         ..BuildOptions::new(SourceSpec::parse(&path.to_string_lossy())?, dir.path().join("db"))
     };
     let [mut built, mut read, mut whole, mut updated]: [Samples; 4] = Default::default();
-    for _ in 0..args.repeat.min(3) {
+    for _ in 0..repeat.min(3) {
         read.time(|| -> std::io::Result<()> {
             let (mut file, mut buffer) = (File::open(&path)?, vec![0; 1 << 20]);
             while file.read(&mut buffer)? > 0 {}
@@ -51,7 +51,7 @@ pub(super) fn table(
         whole.0.push(reading + layout + hint);
     }
     let changes = dir.path().join("changes.csv");
-    for epoch in 1..=args.repeat.min(9) {
+    for epoch in 1..=repeat.min(9) {
         // The same rows each time, with other values: as many differ from the base in every epoch.
         write_table(&changes, bytes, 1000, epoch as u64)?;
         let options = UpdateOptions {

@@ -42,6 +42,20 @@ pub enum NewFileError {
     },
 }
 
+/// Fails where a file is a secret key, or can't be read to see.
+///
+/// # Errors
+/// It is one, or it can't be read.
+pub fn check_no_secret(path: &Path) -> Result<(), NewFileError> {
+    let bytes =
+        secret::read(path).map_err(|error| NewFileError::Unreadable { path: path.to_owned(), error })?;
+    if secret::is_secret_key(&bytes) {
+        Err(NewFileError::SecretKey { path: path.to_owned() })
+    } else {
+        Ok(())
+    }
+}
+
 /// Who may read a new file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -74,7 +88,7 @@ impl NewFile {
             Ok(there) if !there.is_file() => Err(NewFileError::NoFile { path: place.to_owned() }),
             Ok(_) if access == Access::Owner => Ok(place.to_owned()),
             Ok(_) => {
-                secret::check_absent(place)?;
+                check_no_secret(place)?;
                 place.canonicalize().map_err(io)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(place.to_owned()),

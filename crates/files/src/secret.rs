@@ -6,8 +6,6 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::new_file::NewFileError;
-
 /// What a file of a secret key of Paillier starts with.
 pub const SUM_SECRET_KEY: &[u8; 8] = b"bcsumsec";
 
@@ -36,15 +34,6 @@ pub fn is_secret_key(bytes: &[u8]) -> bool {
     // A key that python-paillier wrote is one wherever its JSON begins.
     let is_phe = || bytes.trim_ascii_start().starts_with(b"{") && has(b"\"DAJ\"") && has(b"\"decrypt\"");
     bytes.len() as u64 <= MAX_KEY_BYTES && (bytes.starts_with(SUM_SECRET_KEY) || is_phe())
-}
-
-/// Fails where a file is a secret key, or can't be read to see.
-///
-/// # Errors
-/// It is one, or it can't be read.
-pub fn check_absent(path: &Path) -> Result<(), NewFileError> {
-    let bytes = read(path).map_err(|error| NewFileError::Unreadable { path: path.to_owned(), error })?;
-    if is_secret_key(&bytes) { Err(NewFileError::SecretKey { path: path.to_owned() }) } else { Ok(()) }
 }
 
 /// Whether others than its owner may read or write a file, where the system tells.

@@ -11,7 +11,7 @@ use super::mapping::{Mapping, Plan};
 use super::options::Options;
 
 /// The most 64-bit words that a simulated SSD holds. The host keeps them twice, and a chip takes minutes for them.
-pub const MAX_WORDS: usize = 1 << 26;
+pub(crate) const MAX_WORDS: usize = 1 << 26;
 
 pub(super) struct ChipContract {
     chip: Arc<Chip>,

@@ -5,7 +5,7 @@ use blindcore_math::Modulus;
 
 /// A loop of the nest: its bound and how far one turn moves A, B and C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Loop {
+pub(crate) struct Loop {
     /// Turns, 1 to 65535.
     pub bound: usize,
     /// Steps of A, B and C: beats of the DRAM, rows of an SRAM or words of a register file, by level.
@@ -14,12 +14,12 @@ pub struct Loop {
 
 impl Loop {
     /// A loop of one turn.
-    pub const ONE: Loop = Loop { bound: 1, strides: [0; 3] };
+    pub(crate) const ONE: Loop = Loop { bound: 1, strides: [0; 3] };
 }
 
 /// The descriptor, field by field as `config_t` in `oc_pkg.sv`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Descriptor {
+pub(crate) struct Descriptor {
     /// The tiles are in the DRAM already: the SSD is not read.
     pub resident: bool,
     /// Tiles of the SSD, each A and B behind each other.
@@ -82,7 +82,7 @@ impl From<Modulus> for HardwareModulus {
 impl Descriptor {
     /// The writes that set it, as register and value.
     #[must_use]
-    pub fn registers(&self) -> Vec<(u16, u64)> {
+    pub(crate) fn registers(&self) -> Vec<(u16, u64)> {
         let word = |x: usize| x as u64;
         let shape = u64::from(self.reduce) << 9 | word(self.groups) << 4 | u64::from(self.inner_log2);
         let rows =

@@ -27,6 +27,5 @@ pub mod measure;
 mod options;
 
 pub use board::Build;
-pub use contract::MAX_WORDS;
 pub use device::OnionChopper;
 pub use options::{Options, SSD_RATE};

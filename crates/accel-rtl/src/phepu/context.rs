@@ -63,7 +63,7 @@ impl Context {
     ///
     /// # Errors
     /// The modulus has more bits than the digits, or digits are another number.
-    pub fn with_digits(modulus: &Arc<BigModulus>, digits: usize) -> Result<Self, Error> {
+    pub(crate) fn with_digits(modulus: &Arc<BigModulus>, digits: usize) -> Result<Self, Error> {
         let bits = modulus.bits();
         if bits > MAX_BITS {
             let why = format!("it has {bits} bits, where rtl:phepu carries at most {MAX_BITS}");

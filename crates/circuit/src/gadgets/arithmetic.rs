@@ -110,7 +110,7 @@ impl Columns {
 
 impl Builder {
     /// Sum and carry of three bits: 1 AND, none where two of them are constants.
-    pub fn full_add(&mut self, a: Bit, b: Bit, carry: Bit) -> (Bit, Bit) {
+    pub(crate) fn full_add(&mut self, a: Bit, b: Bit, carry: Bit) -> (Bit, Bit) {
         let mut bits = [a, b, carry];
         bits.sort_unstable();
         let [x, y, z] = bits;

@@ -27,7 +27,7 @@ fn fractions_of_roots(count: usize, degree: u32) -> Vec<u128> {
 impl Builder {
     /// The state of SHA-256 before its first block: 256 bits.
     #[must_use]
-    pub fn sha256_start(&self) -> Vec<Bit> {
+    pub(crate) fn sha256_start(&self) -> Vec<Bit> {
         let words = fractions_of_roots(8, 2);
         words.iter().rev().flat_map(|w| self.constant_word(*w, 32)).collect()
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use blindcore_files::new_file::check_no_secret;
 use blindcore_files::secret;
 use blindcore_sum::disk;
 use blindcore_sum::keys::{PublicKey, SecretKey};
@@ -73,7 +74,7 @@ pub(crate) fn check_output(out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
         "--out {} is read by the same command; name another file",
         out.display()
     );
-    secret::check_absent(out).context("--out")
+    check_no_secret(out).context("--out")
 }
 
 /// As [`check_output`], for a file of numbers or, by `-`, standard output.

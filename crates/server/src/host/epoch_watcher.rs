@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use blindcore_store::{HintFile, Manifest, Stored, manifest::MANIFEST};
 use blindcore_wire::PartKind;
 
-use super::{HostError, Opener, with_causes};
+use super::error::{HostError, with_causes};
+use super::opener::{Hints, Opener};
 use crate::Handle;
 
 /// How often manifests are looked at.
@@ -17,9 +18,6 @@ const EVERY: Duration = Duration::from_secs(1);
 /// How long after a server's start, or after a new epoch, large hints are checked: the first queries have the disk to
 /// themselves.
 const HINTS_AFTER: Duration = Duration::from_secs(5);
-
-/// Hints in their files.
-pub(super) type Hints = Vec<Arc<HintFile>>;
 
 /// Watches the folder of a database that is served.
 pub(super) struct EpochWatcher {

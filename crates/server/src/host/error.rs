@@ -74,3 +74,14 @@ pub enum HostError {
     #[error("can't start a thread; raise the limit on processes")]
     Thread(#[source] std::io::Error),
 }
+
+/// An error and what caused it, in one line.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -9,6 +9,7 @@
 mod epoch_watcher;
 mod error;
 mod files;
+mod opener;
 mod residency;
 
 use std::future::Future;
@@ -18,20 +19,18 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use blindcore_accel::Device;
-use blindcore_store::{HintFile, Stored};
+use blindcore_store::Stored;
 use blindcore_units::Progress;
-use blindcore_wire::PartKind;
 
-use crate::{Config, Error, Handle, Hint, Part, Server, Stats, Table};
-use epoch_watcher::{EpochWatcher, Hints};
+use crate::{Config, Error, Handle, Server, Stats, Table};
+use epoch_watcher::EpochWatcher;
+use error::with_causes;
 use files::AccessFiles;
+use opener::{Hints, Opener, open_table};
 use residency::Placer;
 
 pub use error::HostError;
 pub use residency::MemoryLimit;
-
-/// Bytes of a hint that is checked before anybody is answered; a larger one is checked later.
-const HINT_AT_ONCE: u64 = 64 << 20;
 
 /// A server of folders, opened and ready to listen.
 ///
@@ -348,83 +347,8 @@ impl Reloader {
     }
 }
 
-/// An error and what caused it, in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
-}
-
-/// What it takes to open a table of a running host.
-struct Opener {
-    device: Device,
-    memory: MemoryLimit,
-    streamed: bool,
-}
-
-impl Opener {
-    /// Opens the `wanted` parts of a new epoch; `careful` compares all of them with their checksums first.
-    fn open(
-        &self,
-        stored: &Stored,
-        careful: bool,
-        wanted: &dyn Fn(PartKind) -> bool,
-    ) -> Result<(Table, Hints), HostError> {
-        let parts = stored.parts().filter(|(kind, _)| wanted(*kind)).map(|(_, part)| part);
-        // What is left now: the epoch before is still there.
-        let mut progress = ();
-        let placer = Placer::new(parts, self.memory.left(), self.streamed, &mut progress);
-        let mut placer = if careful { placer.careful() } else { placer };
-        open_table(stored, &self.device, &mut placer, wanted)
-    }
-}
-
 fn database_bytes(stored: &Stored) -> u64 {
     let parts = stored.manifest().parts();
     let files = parts.flat_map(|(_, p)| p.shards.iter().chain(p.derived()).chain([&p.hint]));
     files.map(|f| f.bytes).sum()
-}
-
-/// A hint in its file.
-struct Served(Arc<HintFile>);
-
-impl Hint for Served {
-    fn bytes(&self) -> u64 {
-        self.0.bytes()
-    }
-
-    fn read_at(&self, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
-        self.0.read_at(offset, into).map_err(std::io::Error::other)
-    }
-
-    fn fails(&self) -> bool {
-        self.0.fails()
-    }
-}
-
-/// The `wanted` parts of a database as a table, their matrices in place; and those of their hints, which are served from
-/// their files, that are still to be checked.
-fn open_table(
-    stored: &Stored,
-    device: &Device,
-    placer: &mut Placer<'_>,
-    wanted: &dyn Fn(PartKind) -> bool,
-) -> Result<(Table, Hints), HostError> {
-    let description = stored.description()?;
-    let (mut parts, mut unchecked) = (Vec::new(), Hints::new());
-    for (kind, part) in stored.parts().filter(|(kind, _)| wanted(*kind)) {
-        let hint = Arc::new(part.hint_file()?);
-        if hint.bytes() <= HINT_AT_ONCE || placer.is_careful() {
-            hint.check()?;
-        } else {
-            unchecked.push(hint.clone());
-        }
-        let server = placer.place(description.name(), kind, part, device)?;
-        parts.push((kind, Part::new(server, Served(hint))));
-    }
-    Ok((Table::new(description, parts)?, unchecked))
 }

@@ -13,7 +13,7 @@ use blindcore_store::memory::{self, Limit};
 use blindcore_store::{Payload, StoredPart, StreamOptions};
 use blindcore_units::{Progress, Unit};
 
-use super::{HostError, with_causes};
+use super::error::{HostError, with_causes};
 
 /// Where a matrix is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,15 +42,15 @@ use std::fmt;
 use super::error::Error;
 
 /// Ciphertexts in an element's input buffer.
-pub const INPUT_SLOTS: usize = 16;
+pub(crate) const INPUT_SLOTS: usize = 16;
 /// Partial-sum terms of an element.
 pub const TERMS: usize = 8;
 /// Ciphertexts in an element's output buffer.
-pub const OUTPUT_SLOTS: usize = 2;
+pub(crate) const OUTPUT_SLOTS: usize = 2;
 /// Words of 256 bits in an element's weight buffer.
-pub const WEIGHT_WORDS: usize = 288;
+pub(crate) const WEIGHT_WORDS: usize = 288;
 /// Bits of a word of every buffer and of the bus, and of a ciphertext's digit.
-pub const WORD_BITS: usize = 256;
+pub(crate) const WORD_BITS: usize = 256;
 /// Elements that a mask names.
 pub const ELEMENTS: usize = 16;
 
@@ -61,13 +61,13 @@ pub mod address {
     /// The first of two slots of the output buffer.
     pub const OUTPUT: u8 = 24;
     /// R^2 modulo m: times it a number gets into Montgomery's form.
-    pub const SQUARED: u8 = 32;
+    pub(crate) const SQUARED: u8 = 32;
     /// R modulo m: Montgomery's form of 1.
     pub const ONE: u8 = 33;
     /// The number 1: times it a number gets out of Montgomery's form.
-    pub const LITERAL: u8 = 34;
+    pub(crate) const LITERAL: u8 = 34;
     /// m.
-    pub const MODULUS: u8 = 35;
+    pub(crate) const MODULUS: u8 = 35;
 }
 
 /// How weights are taken into terms.

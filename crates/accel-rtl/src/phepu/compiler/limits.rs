@@ -4,6 +4,6 @@
 /// terms that are absent.
 pub const MAX_ADDRESSED: u64 = u32::MAX as u64 - 1;
 /// Instructions of an element, at most: 80 MiB of them.
-pub const MAX_INSTRUCTIONS: usize = 1 << 22;
+pub(crate) const MAX_INSTRUCTIONS: usize = 1 << 22;
 /// Instructions of a chip, at most: 128 MiB of them.
-pub const MAX_STREAM: usize = 1 << 24;
+pub(crate) const MAX_STREAM: usize = 1 << 24;

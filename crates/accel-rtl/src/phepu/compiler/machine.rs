@@ -6,7 +6,7 @@ use super::error::{Error, within};
 use super::isa::{INPUT_SLOTS, OUTPUT_SLOTS};
 
 /// Bits that the bus carries a cycle (Fig. 15.4.2).
-pub const BUS_BITS: usize = 256;
+pub(crate) const BUS_BITS: usize = 256;
 /// Cycles from a Montgomery multiplication's start to the start of one that needs its result, by digits of 256 bits:
 /// those of `hw/rtl/phepu/ph_pkg.sv`.
 const MULTIPLY_CYCLES: [(usize, u64); 3] = [(4, 49), (8, 89), (16, 206)];
@@ -41,7 +41,7 @@ pub struct Buffers {
 impl Buffers {
     /// Bytes of a ciphertext.
     #[must_use]
-    pub fn ciphertext_bytes(&self) -> usize {
+    pub(crate) fn ciphertext_bytes(&self) -> usize {
         self.ciphertext_bits / 8
     }
 
@@ -161,7 +161,7 @@ impl Machine {
 
     /// How many chips.
     #[must_use]
-    pub fn chip_count(&self) -> usize {
+    pub(crate) fn chip_count(&self) -> usize {
         self.chips
     }
 

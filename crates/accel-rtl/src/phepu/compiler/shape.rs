@@ -147,7 +147,7 @@ impl Task {
 
     /// Rows and columns of the grid of output positions: OH and OW, or P and 1.
     #[must_use]
-    pub fn grid(&self) -> (usize, usize) {
+    pub(crate) fn grid(&self) -> (usize, usize) {
         self.grid
     }
 
