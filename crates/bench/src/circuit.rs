@@ -408,10 +408,10 @@ fn both(
     std::thread::scope(|scope| {
         let garbler = scope.spawn(|| -> anyhow::Result<session::Outcome> {
             let mut channel: Connection = listener.accept(|_| {})?;
-            Ok(session::garble(&mut channel, setup, &zeros(0), &mut |_, _| {})?)
+            Ok(session::garble(&mut channel, setup, &zeros(0), &mut ())?)
         });
         let mut channel = transport::connect(&address, &evaluator, timeouts)?;
-        let outcome = session::evaluate(&mut channel, setup, &theirs, &mut |_, _| {})?;
+        let outcome = session::evaluate(&mut channel, setup, &theirs, &mut ())?;
         let garbled = garbler.join().expect("no panic")?;
         anyhow::ensure!(garbled.outputs == outcome.outputs, "the parties learned different outputs");
         Ok(outcome)

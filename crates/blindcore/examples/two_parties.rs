@@ -18,8 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut garbler, mut evaluator) = UnixStream::pair()?;
     let outputs = std::thread::scope(|scope| {
         let inputs = Inputs::new().with(0, bits(5_000_000));
-        scope.spawn(move || session::garble(&mut garbler, setup, &inputs, &mut |_, _| {}));
-        session::evaluate(&mut evaluator, setup, &Inputs::new().with(1, bits(7_500_000)), &mut |_, _| {})
+        scope.spawn(move || session::garble(&mut garbler, setup, &inputs, &mut ()));
+        session::evaluate(&mut evaluator, setup, &Inputs::new().with(1, bits(7_500_000)), &mut ())
     })?;
     let more = outputs.outputs.expect("both learn the result")[0][0];
     println!("the first has {}", if more { "more" } else { "no more" });

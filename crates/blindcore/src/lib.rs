@@ -85,8 +85,8 @@
 //! let bits = |n: u32| (0..32).map(|i| n >> i & 1 == 1).collect::<Vec<_>>();
 //! let (mut one, mut other) = std::os::unix::net::UnixStream::pair()?; // between machines: circuit::transport
 //! let outputs = std::thread::scope(|scope| {
-//!     scope.spawn(|| session::garble(&mut one, setup, &Inputs::new().with(0, bits(5_000_000)), &mut |_, _| {}));
-//!     session::evaluate(&mut other, setup, &Inputs::new().with(1, bits(7_500_000)), &mut |_, _| {})
+//!     scope.spawn(|| session::garble(&mut one, setup, &Inputs::new().with(0, bits(5_000_000)), &mut ()));
+//!     session::evaluate(&mut other, setup, &Inputs::new().with(1, bits(7_500_000)), &mut ())
 //! })?;
 //! assert_eq!(outputs.outputs.unwrap()[0], [false]); // the first has not more than the second
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -30,8 +30,8 @@
 //!
 //! let (mut one, mut other) = UnixStream::pair()?; // between machines: transport::connect and listen
 //! let outputs = std::thread::scope(|scope| {
-//!     scope.spawn(|| session::garble(&mut one, setup, &Inputs::new().with(0, bits(20)), &mut |_, _| {}));
-//!     session::evaluate(&mut other, setup, &Inputs::new().with(1, bits(13)), &mut |_, _| {})
+//!     scope.spawn(|| session::garble(&mut one, setup, &Inputs::new().with(0, bits(20)), &mut ()));
+//!     session::evaluate(&mut other, setup, &Inputs::new().with(1, bits(13)), &mut ())
 //! })?;
 //! let product = outputs.outputs.unwrap()[0].iter().rev().fold(0, |n, bit| n << 1 | u32::from(*bit));
 //! assert_eq!(product, 260);

@@ -171,14 +171,14 @@ impl HintFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use blindcore_lookup::{Geometry, Params};
+    use blindcore_lookup::{Geometry, Params, schemes};
     use blindcore_protocol::{Policy, Table};
     use blindcore_wire::{PartDescription, PartKind, TableContent, TableDescription, proto};
 
     /// A hint, and its files in a folder.
     fn files(folder: &Path) -> (Vec<u8>, HintFile) {
         let geometry = Geometry { record_bytes: 1, groups: 1, columns: 1 };
-        let params = Params::new("simple".parse().unwrap(), geometry).unwrap();
+        let params = Params::new(schemes::yardstick(), geometry).unwrap();
         let mut records = PartDescription { params, hint_digest: [0; 32], proofs: None };
         let hint: Vec<u8> = (0..records.hint_bytes()).map(|i| i as u8).collect();
         records.hint_digest = *blake3::hash(&hint).as_bytes();

@@ -137,12 +137,12 @@ fn header(part: &PartDescription) -> [u8; HEADER_BYTES] {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use blindcore_lookup::{Geometry, Params};
+    use blindcore_lookup::{Geometry, Params, schemes};
 
     /// A part, and a hint for it.
     pub(crate) fn part() -> (Vec<u8>, PartDescription) {
         let geometry = Geometry { record_bytes: 1, groups: 1, columns: 1 };
-        let params = Params::new("simple".parse().unwrap(), geometry).unwrap();
+        let params = Params::new(schemes::yardstick(), geometry).unwrap();
         let mut part = PartDescription { params, hint_digest: [0; 32], proofs: None };
         let hint: Vec<u8> = (0..part.hint_bytes()).map(|i| i as u8).collect();
         part.hint_digest = *blake3::hash(&hint).as_bytes();

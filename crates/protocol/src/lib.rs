@@ -39,7 +39,7 @@
 //!     encode_record(&[Value::Text(town.into())], &mut slots);
 //! }
 //! let geometry = Geometry { record_bytes: slots.len() / 2, groups: 1, columns: 2 };
-//! let params = Params::new(schemes::find("simple")?, geometry)?;
+//! let params = Params::new(schemes::yardstick(), geometry)?;
 //! let mut database = params.database_buffer();
 //! pack_group(&params, 0, &slots, &mut database);
 //! let database: Vec<SharedBytes> = vec![Arc::new(database)];

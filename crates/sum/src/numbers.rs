@@ -4,6 +4,9 @@ use std::path::Path;
 
 use blindcore_accel::bigmod::Numbers;
 use blindcore_numbers::Values;
+/// Told how many numbers are done, and of how many.
+pub use blindcore_units::Progress;
+use blindcore_units::Unit;
 use ndarray::{ArrayD, IxDyn};
 
 use crate::ciphertexts::Ciphertexts;
@@ -17,9 +20,6 @@ use crate::scheme::Decryptor;
 
 /// Numbers between two looks at how far it is.
 const BLOCK: usize = 4096;
-
-/// Told how many numbers are done, and of how many.
-pub type Watch<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// Why numbers can't be encrypted or decrypted.
 #[derive(Debug, thiserror::Error)]
@@ -175,7 +175,7 @@ pub fn encrypt(
     encoding: Encoding,
     packing: Option<Packing>,
     origin: &str,
-    watch: Watch,
+    progress: &mut dyn Progress,
 ) -> Result<Ciphertexts, NumbersError> {
     let (key, encryptor) = (evaluator.key(), evaluator.encryptor());
     if let Some(packing) = packing {
@@ -188,7 +188,7 @@ pub fn encrypt(
     let total = values.len();
     let mut parts = Vec::new();
     for first in (0..total).step_by(BLOCK) {
-        watch(first as u64, total as u64);
+        progress.at("encrypting", first as u64, Some(total as u64), Unit::Items);
         let plaintexts = match values {
             Values::Int(array) => {
                 let part: Vec<i64> = array.iter().skip(first).take(BLOCK).copied().collect();
@@ -248,9 +248,13 @@ pub enum Rounded {
 ///
 /// # Errors
 /// The file can't be read or is damaged, or its ciphertexts are under another key.
-pub fn decrypt(path: &Path, decryptor: &Decryptor, watch: Watch) -> Result<Decrypted, NumbersError> {
+pub fn decrypt(
+    path: &Path,
+    decryptor: &Decryptor,
+    progress: &mut dyn Progress,
+) -> Result<Decrypted, NumbersError> {
     if !disk::ends_in(path, "jsonl") {
-        return decrypt_file(path, decryptor, watch);
+        return decrypt_file(path, decryptor, progress);
     }
     let phe = |error| NumbersError::Phe { origin: path.display().to_string(), error };
     let batches = disk::read_phe(path, decryptor.public())?.plaintexts(decryptor).map_err(phe)?;
@@ -298,7 +302,11 @@ fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Values, encoding:
     }
 }
 
-fn decrypt_file(path: &Path, decryptor: &Decryptor, watch: Watch) -> Result<Decrypted, NumbersError> {
+fn decrypt_file(
+    path: &Path,
+    decryptor: &Decryptor,
+    progress: &mut dyn Progress,
+) -> Result<Decrypted, NumbersError> {
     let mut reader = disk::open(path)?;
     let (key, header) = (decryptor.public(), reader.header().clone());
     if header.key != key.id() || header.key_bits != key.bits() {
@@ -317,7 +325,7 @@ fn decrypt_file(path: &Path, decryptor: &Decryptor, watch: Watch) -> Result<Decr
     let mut packed: Vec<u64> = Vec::new();
     let mut plain: Vec<Plaintexts> = Vec::new();
     while let Some(block) = reader.next_block().map_err(damaged)? {
-        watch(done, total);
+        progress.at("decrypting", done, Some(total), Unit::Items);
         done += block.len() as u64;
         if header.form.packed.is_some() {
             packed.extend_from_slice(block.as_words());

@@ -25,6 +25,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use blindcore_accel::Device;
+/// Told after each piece how many AND gates are done, and of how many.
+pub use blindcore_units::Progress;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 pub use crate::ot::extension::Check;
@@ -107,9 +109,6 @@ impl Drop for Inputs {
 }
 
 impl ZeroizeOnDrop for Inputs {}
-
-/// How far a session is: AND gates that are done, of how many. Called after each piece.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// What came of a session.
 #[derive(Clone, Debug, Default)]

@@ -57,7 +57,7 @@ pub fn supply<C: Read + Write>(
 pub fn garble<C: Read + Write>(
     mut next: impl FnMut() -> io::Result<C>,
     setup: Setup<'_>,
-    progress: Progress<'_>,
+    progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
@@ -104,7 +104,7 @@ pub fn evaluate<C: Read + Write>(
     garbler: &mut C,
     mut next: impl FnMut() -> io::Result<C>,
     setup: Setup<'_>,
-    progress: Progress<'_>,
+    progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;

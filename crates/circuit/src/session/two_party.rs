@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::time::Instant;
 
 use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
+use blindcore_units::Unit;
 use zeroize::Zeroizing;
 
 use super::hello::{Garbling, Hello, Key, check_supply};
@@ -20,7 +21,7 @@ pub fn garble<C: Read + Write>(
     channel: &mut C,
     setup: Setup<'_>,
     inputs: &Inputs,
-    progress: Progress<'_>,
+    progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
     garble_by(Garbling::HalfGates, channel, setup, inputs, progress)
 }
@@ -34,7 +35,7 @@ pub fn garble_by<C: Read + Write>(
     channel: &mut C,
     setup: Setup<'_>,
     inputs: &Inputs,
-    progress: Progress<'_>,
+    progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
@@ -112,7 +113,7 @@ impl<'a> Garbler<'a> {
     pub(super) fn tables<C: Write>(
         &mut self,
         channel: &mut C,
-        progress: Progress<'_>,
+        progress: &mut dyn Progress,
         start: Instant,
     ) -> Result<Outcome, SessionError> {
         let circuit = self.setup.circuit;
@@ -135,7 +136,7 @@ impl<'a> Garbler<'a> {
             outcome.ands += cost.and_gates;
             outcome.xors += cost.xor_gates;
             outcome.table_bytes += tables.len() as u64;
-            progress(outcome.ands, total);
+            progress.at("garbling", outcome.ands, Some(total), Unit::Items);
         }
         flush(channel, Message::Tables)?;
         Ok(outcome)
@@ -183,7 +184,7 @@ pub fn evaluate<C: Read + Write>(
     channel: &mut C,
     setup: Setup<'_>,
     inputs: &Inputs,
-    progress: Progress<'_>,
+    progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
@@ -223,7 +224,7 @@ pub(super) fn tables<C: Read>(
     setup: Setup<'_>,
     key: Key,
     labels: &mut Labels,
-    progress: Progress<'_>,
+    progress: &mut dyn Progress,
     start: Instant,
 ) -> Result<Outcome, SessionError> {
     let circuit: &Circuit = setup.circuit;
@@ -245,7 +246,7 @@ pub(super) fn tables<C: Read>(
         outcome.ands += cost.and_gates;
         outcome.xors += cost.xor_gates;
         outcome.table_bytes += tables.len() as u64;
-        progress(outcome.ands, total);
+        progress.at("evaluating", outcome.ands, Some(total), Unit::Items);
     }
     Ok(outcome)
 }

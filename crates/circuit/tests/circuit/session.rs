@@ -53,10 +53,9 @@ fn one_side(
 ) -> Result<Outcome, SessionError> {
     let device = Cpu::with_threads("cpu", party.threads).unwrap();
     let setup = Setup { circuit, device: &device, learns: party.learns, check: party.check };
-    let mut progress = |_, _| {};
     match garbles {
-        true => session::garble(&mut channel, setup, &party.inputs, &mut progress),
-        false => session::evaluate(&mut channel, setup, &party.inputs, &mut progress),
+        true => session::garble(&mut channel, setup, &party.inputs, &mut ()),
+        false => session::evaluate(&mut channel, setup, &party.inputs, &mut ()),
     }
 }
 
@@ -214,11 +213,11 @@ fn owners_garbler_and_evaluator() {
         // The second owner comes before the evaluator, and to the evaluator before the first.
         let mut peers = vec![go, to_evaluator, gp];
         let garbler =
-            scope.spawn(move || session::owners::garble(|| Ok(peers.pop().unwrap()), setup, &mut |_, _| {}));
+            scope.spawn(move || session::owners::garble(|| Ok(peers.pop().unwrap()), setup, &mut ()));
         let mut owners = vec![eo, ep];
         let evaluator = scope.spawn(move || {
             let mut garbler = from_garbler;
-            session::owners::evaluate(&mut garbler, || Ok(owners.pop().unwrap()), setup, &mut |_, _| {})
+            session::owners::evaluate(&mut garbler, || Ok(owners.pop().unwrap()), setup, &mut ())
         });
         let one = Inputs::new().with(0, values[0].clone()).with(2, values[2].clone());
         let two = Inputs::new().with(1, values[1].clone());
@@ -257,8 +256,7 @@ fn three_halves_send_25_bytes_a_gate_and_the_evaluator_follows() {
             let device = Cpu::with_threads("cpu", 1).unwrap();
             let setup = Setup { circuit: &circuit, device: &device, learns, check: Check::None };
             let garbling = session::Garbling::ThreeHalves;
-            let garbled =
-                session::garble_by(garbling, &mut left, setup, &garbler.inputs, &mut |_, _| {}).unwrap();
+            let garbled = session::garble_by(garbling, &mut left, setup, &garbler.inputs, &mut ()).unwrap();
             (garbled, evaluated.join().unwrap().unwrap())
         });
         assert_eq!(garbled.outputs, (learns != Learns::Evaluator).then(|| want.clone()));

@@ -122,10 +122,9 @@ fn two_parties_stream_in_rounds() {
     let (mut left, mut right) = UnixStream::pair().unwrap();
     let outcome = std::thread::scope(|scope| {
         let inputs = Inputs::new().with(0, bits(0));
-        let garbler =
-            scope.spawn(move || session::garble(&mut left, setup, &inputs, &mut |_, _| {}).unwrap());
+        let garbler = scope.spawn(move || session::garble(&mut left, setup, &inputs, &mut ()).unwrap());
         let inputs = Inputs::new().with(1, bits(1)).with(2, bits(3));
-        let evaluated = session::evaluate(&mut right, setup, &inputs, &mut |_, _| {}).unwrap();
+        let evaluated = session::evaluate(&mut right, setup, &inputs, &mut ()).unwrap();
         assert_eq!(garbler.join().unwrap().outputs, evaluated.outputs);
         evaluated
     });

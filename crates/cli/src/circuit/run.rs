@@ -180,23 +180,19 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
     let check = if args.check_transfers { Check::Malicious } else { Check::None };
     let setup = Setup { circuit: &circuit, device: &device, learns, check };
     let mut bar = Bar::new();
-    let label = if args.role == Role::Garbler { "garbling" } else { "evaluating" };
-    let mut progress = |done, total| bar.set(label, done, Some(total), false);
     let outcome = match (args.role, args.owners) {
         (Role::Garbler, false) => {
             let way = match args.scheme {
                 Scheme::HalfGates => Garbling::HalfGates,
                 Scheme::ThreeHalves => Garbling::ThreeHalves,
             };
-            session::garble_by(way, &mut peer(&peers, args)?, setup, &inputs, &mut progress)?
+            session::garble_by(way, &mut peer(&peers, args)?, setup, &inputs, &mut bar)?
         }
-        (Role::Evaluator, false) => {
-            session::evaluate(&mut peer(&peers, args)?, setup, &inputs, &mut progress)?
-        }
+        (Role::Evaluator, false) => session::evaluate(&mut peer(&peers, args)?, setup, &inputs, &mut bar)?,
         (Role::Garbler, true) => {
             let address = args.listen.as_deref().context("a garbler for owners needs --listen")?;
             let listener = listen(&peers, address)?;
-            owners::garble(|| accept(&listener), setup, &mut progress)?
+            owners::garble(|| accept(&listener), setup, &mut bar)?
         }
         (_, true) => {
             let garbler =
@@ -205,7 +201,7 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
                 args.listen.as_deref().context("an evaluator for owners needs --listen, for them")?;
             let listener = listen(&peers, address)?;
             let mut garbler = peers.connect(garbler, args.peer_name.as_deref())?;
-            owners::evaluate(&mut garbler, || accept(&listener), setup, &mut progress)?
+            owners::evaluate(&mut garbler, || accept(&listener), setup, &mut bar)?
         }
         (Role::Owner, false) => unreachable!("it has returned"),
     };

@@ -136,8 +136,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
         false => None,
     };
     let mut bar = Bar::new();
-    let mut watch = |done, total| bar.set("encrypting", done, Some(total), false);
-    let encrypted = numbers::encrypt(&evaluator, &values, encoding, packing, &args.input, &mut watch)?;
+    let encrypted = numbers::encrypt(&evaluator, &values, encoding, packing, &args.input, &mut bar)?;
     drop(bar);
     stages.end("encrypt");
     let bytes = disk::write(&args.out, &encrypted, &evaluator)?;
@@ -196,8 +195,7 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
     let decryptor = Decryptor::new(&key, &device)?;
     stages.end("prepare");
     let mut bar = Bar::new();
-    let mut watch = |done, total| bar.set("decrypting", done, Some(total), false);
-    let Decrypted { values, rounded } = numbers::decrypt(&args.input, &decryptor, &mut watch)?;
+    let Decrypted { values, rounded } = numbers::decrypt(&args.input, &decryptor, &mut bar)?;
     drop(bar);
     stages.end("decrypt");
     match rounded {
