@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::circuit::Circuit;
+use crate::device::DeviceArgs;
 use crate::hw::circuit::HwCircuit;
 use crate::hw::sum::HwSum;
 use crate::plan::Plan;
@@ -248,17 +249,6 @@ pub(crate) struct Doctor {
     /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(clap::Args)]
-pub(crate) struct DeviceArgs {
-    /// What computes: auto, or a device that `blindcore doctor` lists, such as cpu, cpu:avx2 or rtl:onionchopper
-    /// [default: auto]
-    #[arg(long, env = "BLINDCORE_DEVICE", value_name = "NAME")]
-    pub(crate) device: Option<String>,
-    /// Threads that compute [default: one for each core]
-    #[arg(long, env = "BLINDCORE_THREADS", value_name = "N")]
-    pub(crate) threads: Option<usize>,
 }
 
 #[derive(clap::Args)]

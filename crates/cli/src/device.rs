@@ -4,8 +4,19 @@ use blindcore_accel::{Device, OpenOptions, Operation, Registry};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_rtl::Chips;
 
-use crate::args::DeviceArgs;
 use crate::config::Config;
+
+/// The flags that say which.
+#[derive(clap::Args)]
+pub(crate) struct DeviceArgs {
+    /// What computes: auto, or a device that `blindcore doctor` lists, such as cpu, cpu:avx2 or rtl:onionchopper
+    /// [default: auto]
+    #[arg(long, env = "BLINDCORE_DEVICE", value_name = "NAME")]
+    pub(crate) device: Option<String>,
+    /// Threads that compute [default: one for each core]
+    #[arg(long, env = "BLINDCORE_THREADS", value_name = "N")]
+    pub(crate) threads: Option<usize>,
+}
 
 /// The kinds of devices of this build; `auto` takes the first kind's.
 pub(crate) fn registry() -> Registry {

@@ -15,6 +15,7 @@ mod output;
 mod plan;
 mod repro;
 mod serve;
+mod serving;
 mod sum;
 mod token;
 

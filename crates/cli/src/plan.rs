@@ -10,8 +10,8 @@ use blindcore_lookup::{MAX_GATHER, SchemeChoice};
 use blindcore_model::{Prices, Question, Rates};
 use blindcore_units::{duration, size};
 
-use crate::args::DeviceArgs;
 use crate::config::Config;
+use crate::device::DeviceArgs;
 use crate::output::{self, Bar};
 use crate::{Outcome, device};
 

@@ -1,8 +1,6 @@
 //! `blindcore serve`: a host of folders, from flags and settings, until a signal.
 
-use std::io::Read;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -11,6 +9,7 @@ use blindcore_server::{Config as ServerConfig, Host, MemoryLimit, Reloader};
 
 use crate::config::{Config, Limits};
 use crate::output::Bar;
+use crate::serving::{address, log_to_stderr, shutdown};
 use crate::{Outcome, args, device};
 
 /// Where a server listens unless told otherwise.
@@ -152,59 +151,6 @@ impl Hangup {
     }
 
     fn reload(self, _: Reloader) {}
-}
-
-/// A text file of at most `limit` bytes.
-pub(crate) fn read_small(path: &Path, limit: u64) -> anyhow::Result<String> {
-    let mut text = String::with_capacity(limit.min(1 << 16) as usize);
-    std::fs::File::open(path)
-        .and_then(|file| file.take(limit + 1).read_to_string(&mut text))
-        .with_context(|| format!("{} can't be read", path.display()))?;
-    anyhow::ensure!(text.len() as u64 <= limit, "{} is over the limit of {limit} B", path.display());
-    Ok(text)
-}
-
-pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
-    let remedy = "give an address and a port, such as 127.0.0.1:7700";
-    text.to_socket_addrs()
-        .map_err(|e| anyhow::anyhow!("--listen {text:?} is not an address: {e}; {remedy}"))?
-        .next()
-        .with_context(|| format!("--listen {text:?} names no address; {remedy}"))
-}
-
-pub(crate) fn log_to_stderr(json: bool) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("BLINDCORE_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    // The server stays if the reader of its log goes away.
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false);
-    if json {
-        builder.json().init();
-    } else {
-        builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).with_target(false).init();
-    }
-}
-
-/// Done when the system says stop.
-pub(crate) fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        Ok(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-        })
-    }
-    #[cfg(not(unix))]
-    Ok(async {
-        let _ = tokio::signal::ctrl_c().await;
-    })
 }
 
 #[cfg(test)]

@@ -53,6 +53,6 @@ pub(crate) fn make(args: &Token) -> anyhow::Result<Outcome> {
 /// The token in a file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<blindcore_client::Token> {
     let text =
-        Zeroizing::new(crate::serve::read_small(path, MAX_FILE_BYTES).context("the token can't be read")?);
+        Zeroizing::new(crate::serving::read_small(path, MAX_FILE_BYTES).context("the token can't be read")?);
     blindcore_client::Token::new(&text).with_context(|| path.display().to_string())
 }

@@ -4,7 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::{refusal, secret};
+use crate::refusal;
+use crate::secret::{is_secret_key, read};
 
 /// Why a file can't be written. Each is one line that names the file.
 #[derive(Debug, thiserror::Error)]
@@ -47,13 +48,8 @@ pub enum NewFileError {
 /// # Errors
 /// It is one, or it can't be read.
 pub fn check_no_secret(path: &Path) -> Result<(), NewFileError> {
-    let bytes =
-        secret::read(path).map_err(|error| NewFileError::Unreadable { path: path.to_owned(), error })?;
-    if secret::is_secret_key(&bytes) {
-        Err(NewFileError::SecretKey { path: path.to_owned() })
-    } else {
-        Ok(())
-    }
+    let bytes = read(path).map_err(|error| NewFileError::Unreadable { path: path.to_owned(), error })?;
+    if is_secret_key(&bytes) { Err(NewFileError::SecretKey { path: path.to_owned() }) } else { Ok(()) }
 }
 
 /// Who may read a new file.

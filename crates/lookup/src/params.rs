@@ -5,7 +5,7 @@ use std::ops::Range;
 use blindcore_accel::contract::Shape;
 
 use crate::Error;
-use crate::schemes::{ClientWork, Keeps, Operand, Run, SchemeRef, Security};
+use crate::schemes::scheme::{ClientWork, Keeps, Operand, Run, SchemeRef, Security};
 
 /// The most queries that one pass over a database gathers.
 pub const MAX_GATHER: usize = 64;

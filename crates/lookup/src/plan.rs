@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::keyword::{FINGERPRINT_BYTES, MIN_COLUMNS, columns_for};
 use crate::params::{Geometry, MAX_BLOCKS, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
-use crate::schemes::{self, SchemeRef};
+use crate::schemes::scheme::SchemeRef;
+use crate::schemes::{self};
 
 /// Which scheme a table is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

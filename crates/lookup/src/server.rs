@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use blindcore_accel::{Cost, Device, Placed, SharedBytes};
 
-use crate::schemes::{Operand, matrix};
+use crate::schemes::matrix;
+use crate::schemes::scheme::Operand;
 use crate::{Error, MAX_GATHER, Params};
 
 /// A scheme's half of a server: what [`crate::Scheme::server`] makes.

@@ -20,8 +20,10 @@ mod arch;
 pub mod features;
 mod modulus;
 mod public_matrix;
+mod row;
 mod sampler;
 
 pub use modulus::{Modulus, ModulusError, Prime};
-pub use public_matrix::{LWE_DIMENSION, PublicMatrix, Seed, dot};
+pub use public_matrix::{PublicMatrix, Seed, dot};
+pub use row::LWE_DIMENSION;
 pub use sampler::{Gaussian, RandomnessError, SecretRng};

@@ -1,10 +1,8 @@
 //! The public matrix of learning with errors, expanded from a seed and never stored.
 
 use crate::arch;
+use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
-
-/// n, the dimension of every learning-with-errors secret in blindcore.
-pub const LWE_DIMENSION: usize = 1024;
 
 /// The seed of a public matrix: the key of an AES-128 in counter mode. It is not secret, but nobody may choose
 /// it: callers take it from a hash of the parameters that it serves.
@@ -20,9 +18,6 @@ pub struct PublicMatrix {
     seed: Seed,
     cipher: aes::Aes128,
 }
-
-/// AES blocks in a row.
-pub(crate) const BLOCKS_PER_ROW: usize = LWE_DIMENSION / 4;
 
 impl PublicMatrix {
     /// The matrix of a seed.

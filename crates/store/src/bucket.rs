@@ -4,7 +4,7 @@ use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
 use blindcore_lookup::{Geometry, Params};
 use blindcore_wire::proof::{self, Node};
 
-use crate::build::Wanted;
+use crate::job::Wanted;
 use crate::mapped::Scratch;
 use crate::{Entries, ExternalSortError, StoreError};
 

@@ -12,27 +12,20 @@
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::{self, ScopedJoinHandle};
 
-use blindcore_accel::{Database, Device, Placed};
+use blindcore_accel::Device;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
-use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks, preprocess_placed};
-use blindcore_wire::proof::{self, NODE_BYTES, Proofs};
+use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks};
+use blindcore_wire::proof::{self};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{PartKind, ProofChoice};
 
-use crate::bucket::Bucket;
 use crate::folder::Folder;
-use crate::manifest::{FileEntry, MANIFEST, Manifest, PartManifest, some_blocks, to_hex};
-use crate::mapped::{self, Scratch};
-use crate::section::{self, HEADER, Header, Kind, Writer};
-use crate::shards::Shards;
+use crate::job::{Build, Wanted};
+use crate::manifest::{MANIFEST, Manifest, some_blocks, to_hex};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
-use crate::{
-    Checksum, Entries, Entry, ExternalSort, Order, Shard, SourceSpec, StoreError, Stored, StreamOptions,
-    Streamed, codec, memory, tile_checksums,
-};
+use crate::stages::{Stage, Watch};
+use crate::{Entry, ExternalSort, Order, SourceSpec, StoreError, Stored, codec};
 
 /// What to build.
 #[derive(Clone, Debug)]
@@ -81,33 +74,8 @@ impl BuildOptions {
     }
 }
 
-/// What a build is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// Reading rows, in the source's unit.
-    Read,
-    /// Filling a matrix, in rows.
-    Fill,
-    /// Computing a hint, in passes.
-    Hint,
-}
-
-/// Told what a build is doing, how far it is and of how much, as each stage begins and while it lasts; an error stops it.
-pub type Watch<'a> = &'a mut dyn FnMut(Stage, u64, Option<u64>) -> Result<(), StoreError>;
-
 /// Bytes of a record, at most: what a row has, and what is put before its values.
 pub(crate) const MAX_LONG_RECORD_BYTES: usize = MAX_ROW_BYTES + (64 << 10);
-/// Groups that are solved at a time, at most.
-const MAX_SOLVERS: usize = 8;
-/// Bytes of the groups that are collected, solved and written at a time, unless one is larger.
-const ROUND_BYTES: usize = 192 << 20;
-/// Bytes of memory for a pass over a matrix that makes its hint, for a matrix of up to this many times as much; of a larger
-/// one it's a share.
-const HINT_BYTES: u64 = 256 << 20;
-const HINT_SHARE: u64 = 16;
-/// Bytes that such a pass reads at a time: so many more than the columns that it is multiplied by have, which come from
-/// memory for each.
-const HINT_PIECE: usize = 32 << 20;
 
 /// Builds a database.
 ///
@@ -372,242 +340,4 @@ fn neighbours(columns: &[usize]) -> Vec<Range<usize>> {
         }
     }
     pieces
-}
-
-/// What filling and preprocessing share.
-pub(crate) struct Build<'a> {
-    pub(crate) dir: &'a Path,
-    pub(crate) device: &'a Device,
-    pub(crate) origin: String,
-    pub(crate) epoch: u64,
-}
-
-/// A matrix that is to be made.
-pub(crate) struct Wanted<'a> {
-    pub(crate) kind: PartKind,
-    /// What its files' names begin with.
-    pub(crate) prefix: &'a str,
-    pub(crate) params: Params,
-    /// Levels of its slots' proofs, if they have any.
-    pub(crate) depth: Option<u8>,
-    /// Whether its slots are found by key.
-    pub(crate) keyed: bool,
-}
-
-impl Wanted<'_> {
-    /// Chunks of proofs that this many slots in a group make.
-    fn chunks(&self, slots: usize) -> usize {
-        self.depth.map_or(0, |depth| slots.div_ceil(1 << depth))
-    }
-}
-
-/// A matrix that was laid out.
-struct LaidOut {
-    shards: Vec<FileEntry>,
-    sums: FileEntry,
-    /// Of its buckets, where it is keyed.
-    seeds: Vec<u8>,
-    chunks: u32,
-    /// Of its chunks, and room.
-    roots: Scratch,
-}
-
-impl Build<'_> {
-    /// Lays out a matrix: records in their order or, of a keyed table, a solved bucket a group.
-    ///
-    /// It goes in rounds of some groups: while those of one round are written, those of the next are solved, each
-    /// on a thread, and those of the one after it collected. So what is written doesn't depend on threads.
-    ///
-    /// ```text
-    ///   entries ──collect──▶ buckets ──solve──▶ cells ──write──▶ shards
-    ///   round        n + 2              n + 1              n
-    /// ```
-    fn matrix(
-        &self,
-        wanted: &Wanted<'_>,
-        mut entries: Entries,
-        rows: u64,
-        watch: Watch<'_>,
-    ) -> Result<LaidOut, StoreError> {
-        let Wanted { prefix, ref params, keyed, .. } = *wanted;
-        watch(Stage::Fill, 0, Some(rows))?;
-        let Geometry { record_bytes, groups, columns } = params.geometry;
-        let group_bytes = record_bytes * columns;
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_SOLVERS);
-        let round = (ROUND_BYTES / (4 * group_bytes)).clamp(1, threads).min(groups);
-        let memory = || (0..round).map(|_| self.scratch(group_bytes)).collect::<Result<Vec<_>, _>>();
-        let buckets = || Ok::<_, StoreError>(memory()?.into_iter().map(Bucket::new).collect::<Vec<_>>());
-        let (mut collecting, mut solving) = (buckets()?, buckets()?);
-        let (mut solved, mut writing) = (memory()?, memory()?);
-        let mut shards = Shards::new(self, prefix, params)?;
-        let mut seeds = Vec::with_capacity(groups);
-        // Each group's last chunk may be a short one.
-        let most = wanted.depth.map_or(0, |depth| rows.div_ceil(1 << depth) + groups as u64);
-        if most > u32::MAX.into() {
-            let why = format!("{rows} rows are too many for proofs; build without them (--no-proofs)");
-            return Err(StoreError::Unfit(why));
-        }
-        let mut roots = self.scratch(NODE_BYTES * most as usize)?;
-        let (mut chunks, mut sealed) = (0, 0);
-        for start in (0..groups + 2 * round).step_by(round) {
-            // The groups of the round that started this many rounds ago.
-            let ago = |rounds: usize| {
-                let first = start.saturating_sub(rounds * round);
-                let len = if start < rounds * round { 0 } else { round.min(groups.saturating_sub(first)) };
-                first..first + len
-            };
-            thread::scope(|scope| {
-                let collected = scope.spawn(|| {
-                    ago(0).zip(&mut collecting).try_for_each(|(group, bucket)| {
-                        bucket.collect(&mut entries, params, keyed.then_some(group))
-                    })
-                });
-                let solvers = ago(1).zip(solving.iter_mut().zip(&mut solved));
-                let solvers: Vec<_> = solvers
-                    .map(|(group, (bucket, cells))| {
-                        let first = chunks;
-                        chunks += wanted.chunks(bucket.lines.len());
-                        scope.spawn(move || {
-                            let roots = bucket.seal(wanted, group, first);
-                            Ok::<_, StoreError>((bucket.solve(params, keyed, cells, &self.origin)?, roots))
-                        })
-                    })
-                    .collect();
-                for (group, cells) in ago(2).zip(&mut writing) {
-                    shards.group(cells.bytes())?;
-                    let done = (u128::from(rows) * (group as u128 + 1) / groups as u128) as u64;
-                    watch(Stage::Fill, done, Some(rows))?;
-                }
-                for solver in solvers {
-                    let (seed, new) = joined(solver)?;
-                    seeds.push(seed);
-                    let new = new.as_flattened();
-                    roots.bytes()[sealed..sealed + new.len()].copy_from_slice(new);
-                    sealed += new.len();
-                }
-                joined(collected).map_err(StoreError::from)
-            })?;
-            std::mem::swap(&mut collecting, &mut solving);
-            std::mem::swap(&mut solved, &mut writing);
-        }
-        let (shards, sums) = shards.finish()?;
-        Ok(LaidOut { shards, sums, seeds, chunks: chunks as u32, roots })
-    }
-
-    pub(crate) fn scratch(&self, len: usize) -> Result<Scratch, StoreError> {
-        Scratch::zeroed(self.dir, len).map_err(|e| StoreError::io(self.dir, "used for temporary files", e))
-    }
-
-    /// A matrix whose hint is computed, which goes through it several times: streamed from its disk, where it was
-    /// written past the page cache; or mapped for a device that wants its databases placed.
-    fn place(
-        &self,
-        params: &Params,
-        shards: &[FileEntry],
-        sums: &FileEntry,
-    ) -> Result<Arc<dyn Placed>, StoreError> {
-        let bytes: u64 = shards.iter().map(|s| s.bytes).sum();
-        let memory = (bytes / HINT_SHARE).max(HINT_BYTES);
-        let memory = memory::limit().map_or(memory, |limit| memory.min(limit.bytes() / 4));
-        let shape = params.preprocessing_shape(memory);
-        let open = |entry: &FileEntry| {
-            let path = self.dir.join(&entry.file);
-            let file = File::open(&path).map_err(|e| StoreError::io(&path, "read", e))?;
-            Ok::<_, StoreError>((path, file))
-        };
-        let shard = |(shard, sums): (&FileEntry, Vec<u8>)| {
-            let (path, file) = open(shard)?;
-            let (start, checksum) = (HEADER as u64, Checksum::Tiles(sums));
-            Ok(Shard { path, file, bytes: start..start + shard.bytes, checksum })
-        };
-        let files = || {
-            let (path, mut file) = open(sums)?;
-            let read = tile_checksums::read(&mut file, shards.iter().map(|s| s.bytes));
-            let (sums, _) = read.map_err(|e| StoreError::io(&path, "read", e))?;
-            shards.iter().zip(sums).map(shard).collect::<Result<Vec<_>, StoreError>>()
-        };
-        let options = StreamOptions { piece_bytes: HINT_PIECE, pieces: 3, ..StreamOptions::default() };
-        if self.device.slots().contract.as_ref().is_some_and(|slot| slot.capabilities().streams) {
-            return Ok(Arc::new(Streamed::open(self.device, &shape, files()?, options)?));
-        }
-        let map = |s: Shard| mapped::map(&s.file, HEADER).map_err(|e| StoreError::io(&s.path, "read", e));
-        let mapped = files()?.into_iter().map(map).collect::<Result<_, _>>()?;
-        let contract =
-            self.device.contract(&params.records().shape).map_err(blindcore_lookup::Error::from)?;
-        Ok(contract.place(Database::Packed(mapped)).map_err(blindcore_lookup::Error::from)?)
-    }
-
-    /// A part: its matrix, then hint, state and seeds.
-    pub(crate) fn part(
-        &self,
-        wanted: &Wanted<'_>,
-        entries: Entries,
-        rows: u64,
-        watch: Watch<'_>,
-    ) -> Result<PartManifest, StoreError> {
-        let LaidOut { shards, sums, seeds, chunks, mut roots } = self.matrix(wanted, entries, rows, watch)?;
-        let Wanted { prefix, ref params, .. } = *wanted;
-        let proofs = wanted.depth.map(|depth| Proofs { depth, chunks });
-        watch(Stage::Hint, 0, None)?;
-        let digest = params.digest();
-        let mut derived = Vec::new();
-        let header = |kind, payload_bytes| Header {
-            kind: kind as u32,
-            params_digest: digest,
-            epoch: self.epoch,
-            payload_bytes,
-            payload_digest: [0; 32],
-        };
-        let path = self.dir.join(format!("{prefix}.hint"));
-        let hint_bytes = params.hint_bytes() as usize;
-        let root_bytes = proofs.map_or(0, |p| p.root_bytes());
-        let made =
-            section::write_mapped(&path, header(Kind::Hint, hint_bytes as u64 + root_bytes), |payload| {
-                let (hint, end) = payload.split_at_mut(hint_bytes);
-                end.copy_from_slice(&roots.bytes()[..end.len()]);
-                if params.preprocessing().is_empty() {
-                    return Ok(());
-                }
-                let records = self.place(params, &shards, &sums)?;
-                derived = preprocess_placed(params, self.device, &*records, hint, &mut |done, total| {
-                    watch(Stage::Hint, done, Some(total))
-                })?;
-                Ok::<(), StoreError>(())
-            })?;
-        let hint = entry(&path, &made);
-        let write = |kind: Kind, suffix: &str, bytes: Vec<u8>| {
-            let mut writer =
-                Writer::create(self.dir.join(format!("{prefix}.{suffix}")), kind, digest, self.epoch)?;
-            writer.write(&bytes)?;
-            let (path, header) = writer.finish()?;
-            Ok::<FileEntry, StoreError>(entry(&path, &header))
-        };
-        let mut derived = derived.into_iter().enumerate().map(|(i, operand)| match i {
-            0 => write(Kind::State, "state", operand),
-            _ => write(Kind::State, &format!("{i}.state"), operand),
-        });
-        let state = derived.next().transpose()?;
-        Ok(PartManifest {
-            scheme: params.scheme.name().into(),
-            geometry: params.geometry,
-            layout: params.records().layout.name().into(),
-            shards,
-            sums: Some(sums),
-            hint,
-            proofs,
-            state,
-            more_state: derived.collect::<Result<_, _>>()?,
-            seeds: if wanted.keyed { Some(write(Kind::Seeds, "seeds", seeds)?) } else { None },
-        })
-    }
-}
-
-pub(crate) fn entry(path: &Path, header: &Header) -> FileEntry {
-    let file = path.file_name().expect("made with a name").to_string_lossy().into_owned();
-    FileEntry { file, bytes: header.payload_bytes, blake3: to_hex(&header.payload_digest) }
-}
-
-/// What a thread returns.
-fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use blindcore_files::new_file::sync_folder;
 
 use crate::manifest::{MANIFEST, Manifest};
-use crate::{StoreError, mapped, update};
+use crate::{StoreError, mapped};
 
 /// The folder in which a build works, removed unless it is published.
 pub(crate) struct Folder {
@@ -86,7 +86,7 @@ impl Folder {
         }
         sync_folder(self.work.path()).map_err(io)?;
         // An update of what is replaced ends first.
-        let _held = if self.force { update::lock(&self.out).ok() } else { None };
+        let _held = if self.force { lock(&self.out).ok() } else { None };
         // Exchanged, the old database lies in the work folder, which goes when this value does.
         let there = self.out.symlink_metadata().is_ok();
         if there && !self.force {
@@ -113,13 +113,44 @@ impl Folder {
     }
 }
 
+/// Holds a database for changing it. Builds that replace it hold it too.
+pub(crate) fn lock(dir: &Path) -> Result<File, StoreError> {
+    let io = |e| StoreError::io(dir, "locked", e);
+    loop {
+        let held = File::open(dir).map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => StoreError::NoDatabase { path: dir.into() },
+            _ => io(e),
+        })?;
+        held.lock().map_err(io)?;
+        // A build may have put another folder there while this waited.
+        if same_file(&held, dir) {
+            return Ok(held);
+        }
+    }
+}
+
+#[cfg(unix)]
+fn same_file(held: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let of = |m: std::fs::Metadata| (m.dev(), m.ino());
+    held.metadata().ok().map(of) == std::fs::metadata(path).ok().map(of)
+}
+
+#[cfg(not(unix))]
+fn same_file(_: &File, _: &Path) -> bool {
+    true
+}
+
+/// The folder within a database that an update works in.
+pub(crate) const WORK: &str = ".update";
+
 /// A file of a folder that no database has.
 fn foreign_file(dir: &Path) -> Option<String> {
     let names = std::fs::read_dir(dir).into_iter().flatten().flatten();
     names.map(|e| e.file_name().to_string_lossy().into_owned()).find(|name| {
         name != MANIFEST
             && name != LOCK
-            && name != update::WORK
+            && name != WORK
             && ![".shard", ".sums", ".hint", ".state", ".seeds", ".log"]
                 .iter()
                 .any(|ending| name.ends_with(ending))

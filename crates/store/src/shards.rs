@@ -3,7 +3,7 @@
 use blindcore_lookup::Params;
 use blindcore_lookup::schemes::Operand;
 
-use crate::build::{Build, entry};
+use crate::job::{Build, entry};
 use crate::manifest::FileEntry;
 use crate::mapped::Scratch;
 use crate::section::{Kind, Writer};

@@ -1,8 +1,22 @@
-//! How long the stages of a build take.
+//! The stages of a build: who is told of them, and how long they take.
 
 use std::time::Instant;
 
-use crate::Stage;
+use crate::StoreError;
+
+/// What a build is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Reading rows, in the source's unit.
+    Read,
+    /// Filling a matrix, in rows.
+    Fill,
+    /// Computing a hint, in passes.
+    Hint,
+}
+
+/// Told what a build is doing, how far it is and of how much, as each stage begins and while it lasts; an error stops it.
+pub type Watch<'a> = &'a mut dyn FnMut(Stage, u64, Option<u64>) -> Result<(), StoreError>;
 
 /// Seconds of a build by stage. Tell it every stage that a [`Watch`](crate::Watch) is told.
 #[derive(Debug)]

@@ -25,6 +25,7 @@ use blindcore_accel::{Contract, Cost, Device, Error, Placed, Words};
 use memmap2::MmapMut;
 
 use crate::direct::{self, read_at, set_direct};
+use crate::reads::{Done, Queue, Read};
 use crate::tile_checksums::TILE;
 #[cfg(target_os = "linux")]
 use crate::uring::Uring;
@@ -243,7 +244,7 @@ impl Streamed {
             while next < self.pieces.len()
                 && let Some(buffer) = reads.free.pop()
             {
-                self.submit(reads, Read::new(next, self.pieces[next], &self.files, buffer))?;
+                self.submit(reads, read_of(next, self.pieces[next], &self.files, buffer))?;
                 next += 1;
             }
             while !reads.ready.contains_key(&at) {
@@ -342,58 +343,10 @@ struct Reads {
     ready: BTreeMap<usize, MmapMut>,
 }
 
-/// A read of a piece, or of the rest of one, into the buffer that it brings along.
-pub(crate) struct Read {
-    piece: usize,
-    pub(crate) file: Arc<File>,
-    start: u64,
-    /// Bytes that the blocks of the piece have.
-    len: usize,
-    /// Bytes that are there already.
-    done: usize,
-    tries: usize,
-    buffer: MmapMut,
-}
-
-impl Read {
-    fn new(number: usize, piece: Piece, files: &[(PathBuf, Arc<File>)], buffer: MmapMut) -> Self {
-        let (start, len) = (piece.first_block(), piece.place().end.next_multiple_of(BLOCK as usize));
-        Self { piece: number, file: files[piece.file].1.clone(), start, len, done: 0, tries: 0, buffer }
-    }
-
-    /// Where in the file it reads on.
-    pub(crate) fn offset(&self) -> u64 {
-        self.start + self.done as u64
-    }
-
-    /// Where it reads to.
-    pub(crate) fn target(&mut self) -> &mut [u8] {
-        &mut self.buffer[self.done..self.len]
-    }
-}
-
-/// A read that is over, and how many bytes it brought.
-pub(crate) struct Done {
-    pub(crate) read: Read,
-    pub(crate) result: io::Result<usize>,
-}
-
-/// Reads under way, as many as there are buffers.
-pub(crate) trait Queue: Send {
-    /// Starts a read.
-    ///
-    /// # Errors
-    /// It can't be started.
-    fn submit(&mut self, read: Read) -> io::Result<()>;
-
-    /// Waits until one of the reads under way is done.
-    ///
-    /// # Errors
-    /// There is no waiting for them.
-    fn wait(&mut self) -> io::Result<Done>;
-
-    /// How many are under way.
-    fn flying(&self) -> usize;
+/// A read of a whole piece.
+fn read_of(number: usize, piece: Piece, files: &[(PathBuf, Arc<File>)], buffer: MmapMut) -> Read {
+    let (start, len) = (piece.first_block(), piece.place().end.next_multiple_of(BLOCK as usize));
+    Read { piece: number, file: files[piece.file].1.clone(), start, len, done: 0, tries: 0, buffer }
 }
 
 /// A queue for this many reads at a time, and what it is.
@@ -469,7 +422,7 @@ fn past_the_cache(files: &[(PathBuf, Arc<File>)], reads: &mut Reads) -> bool {
         set_direct(file, true).is_ok() && {
             let Some(buffer) = reads.free.pop() else { return false };
             let piece = Piece { file: 0, start: 0, first_tile: 0, bytes: 1 };
-            let read = Read::new(0, piece, &[(PathBuf::new(), file.clone())], buffer);
+            let read = read_of(0, piece, &[(PathBuf::new(), file.clone())], buffer);
             let done = reads.queue.submit(read).and_then(|()| reads.queue.wait());
             done.is_ok_and(|Done { read, result }| {
                 reads.free.push(read.buffer);

@@ -10,7 +10,6 @@
 //! folder within the database, moved beside the others, and named by a manifest that replaces the old one in one
 //! step; a server that serves the epoch before has its files open and goes on.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::{Device, SharedBytes};
@@ -20,7 +19,9 @@ use blindcore_lookup::{Params, SchemeChoice};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{Change, PartKind, Value, proof};
 
-use crate::build::{Build, MAX_LONG_RECORD_BYTES, Wanted, as_records_do, cut, new_salt, plan_keyed};
+use crate::build::{MAX_LONG_RECORD_BYTES, as_records_do, cut, new_salt, plan_keyed};
+use crate::folder::{WORK, lock};
+use crate::job::{Build, Wanted, entry};
 use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
 use crate::{ExternalSort, Order, Source, SourceSpec, Stage, StoreError, Stored, Watch, build, codec};
@@ -134,37 +135,6 @@ pub fn update(options: &UpdateOptions, device: &Device, watch: Watch<'_>) -> Res
     sweep(dir, &manifest);
     Ok(counts.outcome(manifest, true, merged.count))
 }
-
-/// Holds a database for changing it. Builds that replace it hold it too.
-pub(crate) fn lock(dir: &Path) -> Result<File, StoreError> {
-    let io = |e| StoreError::io(dir, "locked", e);
-    loop {
-        let held = File::open(dir).map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => StoreError::NoDatabase { path: dir.into() },
-            _ => io(e),
-        })?;
-        held.lock().map_err(io)?;
-        // A build may have put another folder there while this waited.
-        if same_file(&held, dir) {
-            return Ok(held);
-        }
-    }
-}
-
-#[cfg(unix)]
-fn same_file(held: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    let of = |m: std::fs::Metadata| (m.dev(), m.ino());
-    held.metadata().ok().map(of) == std::fs::metadata(path).ok().map(of)
-}
-
-#[cfg(not(unix))]
-fn same_file(_: &File, _: &Path) -> bool {
-    true
-}
-
-/// The folder within a database that an update works in.
-pub(crate) const WORK: &str = ".update";
 
 struct Work(PathBuf);
 
@@ -300,7 +270,7 @@ fn write_log(
         writer.write(&payload)?;
     }
     let (path, header) = writer.finish()?;
-    Ok(build::entry(&path, &header))
+    Ok(entry(&path, &header))
 }
 
 /// Rows of CHANGES, matched with the table's columns.

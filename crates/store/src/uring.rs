@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use io_uring::{IoUring, opcode, types};
 
-use crate::stream::{Done, Queue, Read};
+use crate::reads::{Done, Queue, Read};
 
 /// Reads under way in the kernel. Their buffers are in here until the kernel is done with them.
 pub(crate) struct Uring {

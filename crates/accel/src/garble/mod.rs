@@ -23,6 +23,7 @@
 //! a session chooses: tweakable circular correlation robust if `pi` is an ideal permutation (Guo et al., section 7.4 of
 //! ePrint 2019/074). A gate number is never used twice under one offset; the holder of the offset counts them.
 
+mod hash;
 mod kind;
 mod labels;
 mod program;

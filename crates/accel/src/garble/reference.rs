@@ -1,11 +1,10 @@
 //! The definition of every scheme, a layer at a time: what every device is compared with.
 
-use aes::Aes128;
-use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 use sha1::{Digest, Sha1};
 
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
+use super::hash::{hash, when};
 use super::{GarblingScheme, Label, Labels, Offset, Program, Step, three_halves};
 
 /// The garbler's part or the evaluator's, with the tables that it writes or reads.
@@ -155,33 +154,10 @@ impl LayerOf<'_> {
     }
 }
 
-/// `label` where the lowest bit of `bit` is 1, and 0 where it is not; without a branch.
-pub(super) fn when(bit: &Label, label: Label) -> Label {
-    (bit & 1).wrapping_neg() & label
-}
-
 /// The tweaks of a gate's two hashes.
 fn tweaks(gate: u64) -> (Label, Label) {
     let first = Label::from(gate) << 1;
     (first, first | 1)
-}
-
-/// TMMO: `pi(pi(x) ^ t) ^ pi(x)` of every `(x, t)`; blocks are little-endian labels.
-pub fn hash(key: &[u8; 16], inputs: impl IntoIterator<Item = (Label, Label)>) -> Vec<Label> {
-    let pi = Aes128::new(&Array(*key));
-    let (mut blocks, tweaks): (Vec<_>, Vec<_>) =
-        inputs.into_iter().map(|(x, t)| (Array(x.to_le_bytes()), t)).unzip();
-    pi.encrypt_blocks(&mut blocks);
-    // Knowing these is knowing the labels: the permutation's key is public.
-    let inner: Vec<Label> = blocks.iter().map(|b| Label::from_le_bytes(b.0)).collect();
-    let inner = Zeroizing::new(inner);
-    for (block, (inner, tweak)) in blocks.iter_mut().zip(inner.iter().zip(tweaks)) {
-        *block = Array((inner ^ tweak).to_le_bytes());
-    }
-    pi.encrypt_blocks(&mut blocks);
-    let hashes = blocks.iter().zip(&*inner).map(|(b, inner)| Label::from_le_bytes(b.0) ^ inner).collect();
-    blocks.iter_mut().for_each(|block| block.0.zeroize());
-    hashes
 }
 
 /// The first 80 bits of SHA-1 over both labels (ten bytes each) and the gate's number (eight, little-endian).

@@ -37,7 +37,7 @@
 use zeroize::Zeroizing;
 
 use super::Label;
-use super::reference::{hash, when};
+use super::hash::{hash, when};
 
 /// Bytes of a gate's row.
 pub const ROW: usize = 25;

@@ -7,8 +7,8 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::load;
-use crate::args::DeviceArgs;
 use crate::config::Config;
+use crate::device::DeviceArgs;
 use crate::{Outcome, device, output};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -15,8 +15,8 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::load;
-use crate::args::DeviceArgs;
 use crate::config::Config;
+use crate::device::DeviceArgs;
 use crate::output::Bar;
 use crate::{Outcome, device, output};
 

@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::files::{TestKeys, check_output, numbers_path, public_key};
 use super::numbers::{Stages, describe, read_numbers};
-use crate::args::DeviceArgs;
 use crate::config::Config;
+use crate::device::DeviceArgs;
 use crate::{Outcome, device, output};
 
 /// What every evaluation takes.

@@ -13,8 +13,8 @@ use blindcore_sum::scheme::Decryptor;
 use serde_json::{Value, json};
 
 use super::files::{TestKeys, check_numbers_output, check_output, numbers_path, public_key, secret_key};
-use crate::args::DeviceArgs;
 use crate::config::Config;
+use crate::device::DeviceArgs;
 use crate::output::Bar;
 use crate::{Outcome, device, output};
 

@@ -17,9 +17,9 @@ use serde_json::json;
 use super::evaluate::weights;
 use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
 use super::numbers::{Range, Stages, read_numbers};
-use crate::args::DeviceArgs;
 use crate::config::Config;
-use crate::serve::{address, log_to_stderr, shutdown};
+use crate::device::DeviceArgs;
+use crate::serving::{address, log_to_stderr, shutdown};
 use crate::{Outcome, device, output};
 
 #[derive(clap::Args)]

@@ -7,7 +7,8 @@ use blindcore_accel::{Placed, SharedBytes, Words};
 use blindcore_math::{Gaussian, LWE_DIMENSION, PublicMatrix, SecretRng, Seed, dot};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use super::{Run, Security, matrix};
+use super::matrix;
+use super::scheme::{Run, Security};
 use crate::{Error, MAX_GATHER, Params, Progress, constant_time};
 
 /// Standard deviation of the errors. With a uniform secret of dimension 1024 and q = 2^32 this is 128.4 bits; the

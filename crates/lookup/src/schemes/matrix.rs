@@ -6,7 +6,7 @@ use blindcore_accel::contract::Shape;
 use blindcore_accel::{Cost, Database, Device, Layout, Placed, SharedBytes, Word, Words};
 use blindcore_math::Modulus;
 
-use super::{Operand, Origin};
+use super::scheme::{Operand, Origin};
 use crate::{Error, MAX_GATHER};
 
 /// A matrix of bytes, of this many rows and columns, in the layout that devices want for its shape.

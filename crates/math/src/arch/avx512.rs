@@ -2,13 +2,14 @@
 
 use std::arch::x86_64::*;
 
+use super::portable::{dot_generic, invert_cumulative_generic};
 use crate::features::{Avx512, Vaes};
-use crate::public_matrix::{BLOCKS_PER_ROW, LWE_DIMENSION};
+use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
 
 pub(super) fn invert_cumulative(_: Avx512, cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
     #[target_feature(enable = "avx512f,avx512dq")]
     fn compiled(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
-        super::invert_cumulative_generic(cumulative, uniform, out);
+        invert_cumulative_generic(cumulative, uniform, out);
     }
     // SAFETY: the token stands for these features.
     unsafe { compiled(cumulative, uniform, out) }
@@ -17,7 +18,7 @@ pub(super) fn invert_cumulative(_: Avx512, cumulative: &[[u64; 2]], uniform: &[[
 pub(super) fn dot(_: Avx512, a: &[u32], b: &[u32]) -> u32 {
     #[target_feature(enable = "avx512f,avx512dq")]
     fn compiled(a: &[u32], b: &[u32]) -> u32 {
-        super::dot_generic(a, b)
+        dot_generic(a, b)
     }
     // SAFETY: the token stands for these features.
     unsafe { compiled(a, b) }

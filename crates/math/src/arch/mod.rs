@@ -6,10 +6,12 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod portable;
 
 #[cfg(target_arch = "x86_64")]
 use crate::features::{Avx2, Avx512, Level, Vaes, within};
-use crate::public_matrix::LWE_DIMENSION;
+use crate::row::LWE_DIMENSION;
+use portable::{dot_generic, invert_cumulative_generic};
 
 /// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 127 bits of `uniform[i]`, its sign the
 /// lowest bit. All are pairs of upper and lower words.
@@ -52,36 +54,6 @@ pub(crate) fn public_matrix_mul(
     }
     let _ = (key, first_row, secret, out);
     false
-}
-
-/// Written so that the compiler vectorises it for whichever instruction set it is inlined into.
-#[inline(always)]
-fn invert_cumulative_generic(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
-    for (out, [high, low]) in out.iter_mut().zip(uniform) {
-        let sign = (low & 1) as u32;
-        // The upper 127 bits, as 63 and 64.
-        let (r_high, r_low) = (high >> 1, high << 63 | low >> 1);
-        let magnitude = cumulative.iter().fold(0u64, |n, [c_high, c_low]| {
-            // r >= c exactly when r - c does not borrow; upper words are below 2^63.
-            let borrow = u64::from(r_low < *c_low);
-            n + (c_high.wrapping_add(borrow).wrapping_sub(1).wrapping_sub(r_high) >> 63)
-        }) as u32;
-        *out = (magnitude ^ sign.wrapping_neg()).wrapping_add(sign);
-    }
-}
-
-#[inline(always)]
-fn dot_generic(a: &[u32], b: &[u32]) -> u32 {
-    let (a_chunks, a_rest) = a.as_chunks::<64>();
-    let (b_chunks, b_rest) = b.as_chunks::<64>();
-    let mut sums = [0u32; 64];
-    for (a, b) in a_chunks.iter().zip(b_chunks) {
-        for i in 0..64 {
-            sums[i] = sums[i].wrapping_add(a[i].wrapping_mul(b[i]));
-        }
-    }
-    let rest = a_rest.iter().zip(b_rest).fold(0u32, |sum, (a, b)| sum.wrapping_add(a.wrapping_mul(*b)));
-    sums.iter().fold(rest, |sum, s| sum.wrapping_add(*s))
 }
 
 #[cfg(test)]

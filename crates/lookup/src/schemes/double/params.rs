@@ -3,7 +3,8 @@
 use blindcore_math::LWE_DIMENSION;
 
 use crate::params::MAX_SIDE;
-use crate::schemes::{About, ClientWork, Operand, Origin, Run, full_passes, lwe, matrix};
+use crate::schemes::scheme::{About, ClientWork, Operand, Origin, Run, full_passes};
+use crate::schemes::{lwe, matrix};
 use crate::{Error, Geometry};
 
 /// The answer is itself looked up, so hint and answer have 16 MiB and 24 KiB a byte of the record, however large the table.

@@ -7,7 +7,8 @@ use blindcore_math::{LWE_DIMENSION, dot};
 
 use super::params::{DIGITS, DIGITS_OF_HINT, PLANES};
 use crate::schemes::lwe::{self, Passes, shorten};
-use crate::schemes::{Operand, matrix};
+use crate::schemes::matrix;
+use crate::schemes::scheme::Operand;
 use crate::{Error, MAX_GATHER, Params, Preprocessing, Progress, SchemeServer};
 
 /// The matrix of records, the server's second matrix and the second public matrix, placed.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use blindcore_accel::{Device, Placed, SharedBytes};
 use zeroize::Zeroizing;
 
-use super::{About, ClientWork, Keeps, Operand, Origin, Run, Scheme, SchemeRef, matrix};
+use super::matrix;
+use super::scheme::{About, ClientWork, Keeps, Operand, Origin, Run, Scheme, SchemeRef};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Placed, SharedBytes};
 
-use super::{About, ClientWork, Keeps, Operand, Run, Scheme, lwe};
+use super::lwe;
+use super::scheme::{About, ClientWork, Keeps, Operand, Run, Scheme};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;

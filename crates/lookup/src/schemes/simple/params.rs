@@ -3,7 +3,8 @@
 use blindcore_math::LWE_DIMENSION;
 
 use crate::Geometry;
-use crate::schemes::{About, Operand, Origin, lwe, matrix};
+use crate::schemes::scheme::{About, Operand, Origin};
+use crate::schemes::{lwe, matrix};
 
 /// The hint has 4 KiB a row, an answer two bytes a row.
 pub(super) const ABOUT: About = About {
