@@ -7,31 +7,24 @@
 //!   finish ────────────────────────────── merge ─▶ Entries           over 128 runs: merged in several passes
 //! ```
 
-use std::io::{self, Write};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use blindcore_lookup::keyword::{CELL_BITS, KeyHash};
-use tempfile::TempPath;
 
-use crate::{direct, mapped};
+use crate::mapped;
 
 mod merge;
+mod run;
 
 use merge::Merge;
+pub use run::ExternalSortError;
+pub(crate) use run::Head;
+use run::{HEADER, Run, RunWriter, WIDTHS, failed, head};
 
 /// Runs that are merged at a time, each an open file. macOS allows a process 256.
 const FAN_IN: usize = 128;
-/// Bytes of a file's buffer while merging, at least, so at most `FAN_IN` times that in all for a tiny budget.
-const MIN_BUFFER: usize = 4096;
-/// Bytes of a file's buffer at most; more gains nothing.
-const MAX_BUFFER: usize = 2 << 20;
-/// Bytes of an entry in a run before its payload, at most: how many bytes the three numbers take, hash, line,
-/// length of the payload, without the zeros above them. Room is for three numbers of 16 bytes.
-const HEADER: usize = WIDTHS + 3 * 16;
-const WIDTHS: usize = 2;
-
 /// In what order a [`ExternalSort`] gives its entries back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -52,34 +45,6 @@ pub struct Entry {
     pub payload: Vec<u8>,
 }
 
-/// Why entries can't be kept or given back.
-#[derive(Debug, thiserror::Error)]
-#[error("the temporary file {} can't be {action}: {error}; {}", path.display(), remedy(error))]
-pub struct ExternalSortError {
-    /// The file, or the folder that it was to be made in.
-    pub path: PathBuf,
-    /// What was being done: `made`, `written`, `read`.
-    pub action: &'static str,
-    /// What the system said.
-    #[source]
-    pub error: io::Error,
-}
-
-fn remedy(error: &io::Error) -> &'static str {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "free space there, or name a folder for temporary files on a larger disk"
-        }
-        io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof => {
-            "something else removed or cut temporary files; leave them alone and start again"
-        }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "name a folder for temporary files that this user may write to"
-        }
-        _ => "check that disk, or name a folder for temporary files on another one",
-    }
-}
-
 /// Takes entries in any order and any number, and gives them back in the [`Order`] it was made for.
 ///
 /// Memory stays at about the budget, or at the largest payload where that is more. What doesn't fit goes to
@@ -94,7 +59,7 @@ pub struct ExternalSort {
     writing: Flush,
     runs: Vec<Run>,
     /// For [`Order::Arrival`] the run that all buffers go to, once there is one.
-    open: Option<Writer>,
+    open: Option<RunWriter>,
     /// How many entries in runs have each upper [`CELL_BITS`] of a hash, or nothing where nobody asks. It is
     /// counted in that order: at random it would miss every cache.
     cells: Vec<u32>,
@@ -217,7 +182,7 @@ impl ExternalSort {
                 at = 0;
             }
             let mut merge = Merge::open(&self.dir, self.runs.drain(at..at + group), self.memory)?;
-            let mut out = Writer::create(&self.dir)?;
+            let mut out = RunWriter::create(&self.dir)?;
             let mut entry = Buffer::default();
             let mut payload = Vec::new();
             while let Some(head) = merge.peek() {
@@ -242,7 +207,7 @@ impl ExternalSort {
         let (order, dir) = (self.order, self.dir.clone());
         let open = self.open.take();
         let write = move || {
-            let mut out = open.map_or_else(|| Writer::create(&dir), Ok)?;
+            let mut out = open.map_or_else(|| RunWriter::create(&dir), Ok)?;
             match order {
                 Order::Arrival => out.write(&buffer.bytes)?,
                 Order::Hash => {
@@ -262,7 +227,7 @@ impl ExternalSort {
             buffer.places.clear();
             Ok((out, buffer, cells))
         };
-        let thread = thread::Builder::new().name("spill".into()).spawn(write);
+        let thread = thread::Builder::new().name("blindcore-sort".into()).spawn(write);
         self.writing.0 = Some(thread.map_err(failed(&self.dir, "written"))?);
         Ok(())
     }
@@ -283,7 +248,7 @@ impl ExternalSort {
 /// A buffer being written: where to, the buffer, emptied, and the counts of its hashes.
 #[derive(Debug)]
 struct Flush(Option<JoinHandle<Result<Flushed, ExternalSortError>>>);
-type Flushed = (Writer, Buffer, Vec<u32>);
+type Flushed = (RunWriter, Buffer, Vec<u32>);
 
 impl Drop for Flush {
     /// So that no file outlives its sort.
@@ -302,17 +267,6 @@ pub struct Entries(Feed);
 enum Feed {
     Memory { buffer: Buffer, next: usize },
     Files(Merge),
-}
-
-/// An entry but for its payload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Head {
-    pub(crate) hash: u128,
-    pub(crate) line: u64,
-    /// The run that it lies in.
-    run: usize,
-    /// Bytes of its payload.
-    pub(crate) len: usize,
 }
 
 impl Entries {
@@ -421,95 +375,23 @@ impl Buffer {
     }
 }
 
-/// Bytes of a header's numbers, by its first two: hash, line, length.
-fn widths(first: u8, second: u8) -> [usize; 3] {
-    [first.min(16), (second >> 4).min(8), (second & 15).min(8)].map(usize::from)
-}
-
-/// What the header of an entry says, and how many bytes it has.
-#[inline]
-fn head(entry: &[u8]) -> (Head, usize) {
-    let [hash, line, len] = widths(entry[0], entry[1]);
-    let (line_at, len_at) = (WIDTHS + hash, WIDTHS + hash + line);
-    let head = Head {
-        hash: number(entry, WIDTHS, hash),
-        line: number(entry, line_at, line) as u64,
-        run: 0,
-        len: number(entry, len_at, len) as usize,
-    };
-    (head, len_at + len)
-}
-
-/// A number of up to 16 bytes.
-#[inline]
-fn number(bytes: &[u8], at: usize, width: usize) -> u128 {
-    match bytes[at..].first_chunk() {
-        // Loaded whole, what doesn't belong to it shifted out.
-        Some(sixteen) => match 8 * (16 - width) as u32 {
-            u128::BITS => 0,
-            above => u128::from_le_bytes(*sixteen) << above >> above,
-        },
-        None => bytes[at..at + width].iter().rev().fold(0, |n, byte| n << 8 | u128::from(*byte)),
-    }
-}
-
 /// The upper [`CELL_BITS`] of a place.
 fn cell(place: u128) -> usize {
     (place >> (u128::BITS - CELL_BITS)) as usize
 }
 
-/// Entries in a file: for each a header, whose numbers are little-endian, and its payload. No other process
-/// reads it, so it starts with no magic.
-#[derive(Debug)]
-struct Run {
-    path: TempPath,
-    bytes: u64,
-}
-
-/// A run that is being written.
-#[derive(Debug)]
-struct Writer {
-    run: Run,
-    out: direct::Writer,
-}
-
-impl Writer {
-    fn create(dir: &Path) -> Result<Self, ExternalSortError> {
-        let made = || {
-            let (file, path) = tempfile::Builder::new().prefix("spill-").tempfile_in(dir)?.into_parts();
-            Ok((path, direct::Writer::new(file)?))
-        };
-        let (path, out) =
-            made().map_err(|error| ExternalSortError { path: dir.to_owned(), action: "made", error })?;
-        Ok(Self { run: Run { path, bytes: 0 }, out })
-    }
-
-    /// Writes whole entries.
-    fn write(&mut self, entries: &[u8]) -> Result<(), ExternalSortError> {
-        self.run.bytes += entries.len() as u64;
-        self.out.write_all(entries).map_err(failed(&self.run.path, "written"))
-    }
-
-    fn finish(self) -> Result<Run, ExternalSortError> {
-        self.out.into_file().map_err(failed(&self.run.path, "written"))?;
-        Ok(self.run)
-    }
-}
-
-fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ExternalSortError {
-    move |error| ExternalSortError { path: path.to_owned(), action, error }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::io;
 
     use super::*;
+    use crate::direct;
     use proptest::prelude::*;
 
-    fn fill(spill: &mut ExternalSort, entries: &[Entry]) {
+    fn fill(sort: &mut ExternalSort, entries: &[Entry]) {
         for entry in entries {
-            spill.push(entry.hash, entry.line, &entry.payload).unwrap();
+            sort.push(entry.hash, entry.line, &entry.payload).unwrap();
         }
     }
 
@@ -540,11 +422,11 @@ mod tests {
     fn many_runs_merge_in_several_passes_into_one_order() {
         let dir = tempfile::tempdir().unwrap();
         let entries = entries(9000);
-        let mut spill = ExternalSort::new(dir.path(), 1000, Order::Hash);
-        fill(&mut spill, &entries);
+        let mut sort = ExternalSort::new(dir.path(), 1000, Order::Hash);
+        fill(&mut sort, &entries);
         assert!(files(dir.path()) > 3 * FAN_IN, "{} runs", files(dir.path()));
-        assert_eq!((spill.count(), spill.max_payload()), (9000, 57));
-        let merged = spill.finish().unwrap();
+        assert_eq!((sort.count(), sort.max_payload()), (9000, 57));
+        let merged = sort.finish().unwrap();
         assert_eq!(files(dir.path()), FAN_IN);
         assert_eq!(merged.collect::<Result<Vec<_>, _>>().unwrap(), sorted(entries));
         assert_eq!(files(dir.path()), 0, "what was read is deleted");
@@ -555,10 +437,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let entries = entries(2000);
         for (memory, runs) in [(1000, 1), (ExternalSort::DEFAULT_MEMORY, 0)] {
-            let mut spill = ExternalSort::new(dir.path(), memory, Order::Arrival);
-            fill(&mut spill, &entries);
+            let mut sort = ExternalSort::new(dir.path(), memory, Order::Arrival);
+            fill(&mut sort, &entries);
             assert_eq!(files(dir.path()), runs);
-            assert_eq!(spill.finish().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), entries);
+            assert_eq!(sort.finish().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), entries);
         }
     }
 
@@ -572,10 +454,10 @@ mod tests {
             payload: payload.clone(),
         };
         let entries: Vec<Entry> = payloads.iter().enumerate().map(entry).collect();
-        let mut spill = ExternalSort::new(dir.path(), 0, Order::Hash);
-        fill(&mut spill, &entries);
-        assert_eq!(spill.max_payload(), 100_000);
-        assert_eq!(spill.finish().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), sorted(entries));
+        let mut sort = ExternalSort::new(dir.path(), 0, Order::Hash);
+        fill(&mut sort, &entries);
+        assert_eq!(sort.max_payload(), 100_000);
+        assert_eq!(sort.finish().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), sorted(entries));
     }
 
     #[test]
@@ -587,31 +469,31 @@ mod tests {
     #[test]
     fn files_go_when_their_owner_does() {
         let dir = tempfile::tempdir().unwrap();
-        let mut spill = ExternalSort::new(dir.path(), 100, Order::Hash);
-        fill(&mut spill, &entries(50));
+        let mut sort = ExternalSort::new(dir.path(), 100, Order::Hash);
+        fill(&mut sort, &entries(50));
         assert!(files(dir.path()) > 10);
-        drop(spill);
+        drop(sort);
         assert_eq!(files(dir.path()), 0);
     }
 
     #[test]
     fn a_folder_or_file_that_is_gone_is_named_with_a_remedy() {
-        let mut spill = ExternalSort::new(Path::new("no/such/folder"), 0, Order::Hash);
-        spill.push(1, 1, b"x").unwrap();
-        spill.push(2, 2, b"y").unwrap();
-        let error = spill.push(3, 3, b"z").unwrap_err();
+        let mut sort = ExternalSort::new(Path::new("no/such/folder"), 0, Order::Hash);
+        sort.push(1, 1, b"x").unwrap();
+        sort.push(2, 2, b"y").unwrap();
+        let error = sort.push(3, 3, b"z").unwrap_err();
         assert!(error.to_string().contains("no/such/folder can't be made"), "{error}");
 
         let dir = tempfile::tempdir().unwrap();
-        let mut spill = ExternalSort::new(dir.path(), 1000, Order::Arrival);
-        fill(&mut spill, &entries(500));
-        spill.flush().unwrap();
-        spill.settle().unwrap();
-        spill.runs.extend(spill.open.take().map(|open| open.finish().unwrap()));
+        let mut sort = ExternalSort::new(dir.path(), 1000, Order::Arrival);
+        fill(&mut sort, &entries(500));
+        sort.flush().unwrap();
+        sort.settle().unwrap();
+        sort.runs.extend(sort.open.take().map(|open| open.finish().unwrap()));
         let file = std::fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
         let len = file.metadata().unwrap().len();
         File::options().write(true).open(&file).unwrap().set_len(len - 1).unwrap();
-        let mut back = spill.finish().unwrap();
+        let mut back = sort.finish().unwrap();
         let error = back.by_ref().find_map(Result::err).unwrap();
         assert_eq!(
             (&error.path, error.action, error.error.kind()),
@@ -626,8 +508,8 @@ mod tests {
     fn a_full_disk_says_so() {
         let dir = tempfile::tempdir().unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let Writer { run, .. } = Writer::create(dir.path()).unwrap();
-        let mut out = Writer { run, out: direct::Writer::new(full).unwrap() };
+        let RunWriter { run, .. } = RunWriter::create(dir.path()).unwrap();
+        let mut out = RunWriter { run, out: direct::Writer::new(full).unwrap() };
         out.write(&[0; 100]).unwrap();
         let error = out.finish().unwrap_err().to_string();
         assert!(error.contains("can't be written") && error.contains("free space there"), "{error}");
@@ -643,9 +525,9 @@ mod tests {
             };
             let entries: Vec<Entry> = keys.iter().enumerate().map(entry).collect();
             let dir = tempfile::tempdir().unwrap();
-            let mut spill = ExternalSort::new(dir.path(), memory, Order::Hash);
-            fill(&mut spill, &entries);
-            prop_assert_eq!(spill.finish().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), sorted(entries));
+            let mut sort = ExternalSort::new(dir.path(), memory, Order::Hash);
+            fill(&mut sort, &entries);
+            prop_assert_eq!(sort.finish().unwrap().collect::<Result<Vec<_>, _>>().unwrap(), sorted(entries));
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   changes so far (log) ─┐
-//!                         ├─▶ spill, by key ─▶ the last word on each key ─▶ log, records ─▶ solved ─▶ hint
+//!                         ├─▶ sorted by key ─▶ the last word on each key ─▶ log, records ─▶ solved ─▶ hint
 //!   CHANGES ──rows────────┘          against the base: added, changed, removed, or nothing new
 //! ```
 //!
@@ -84,7 +84,7 @@ pub fn update(options: &UpdateOptions, device: &Device, watch: Watch<'_>) -> Res
     let mut rows = Rows::new(&stored, options, &work.0)?;
     let read = rows.read(watch)?;
     let salt = new_salt()?;
-    let merged = merge(&stored, options, &work.0, read.spill, old.rows, &salt)?;
+    let merged = merge(&stored, options, &work.0, read.sorted, old.rows, &salt)?;
     let counts = merged.counts;
     let last = read.last.or_else(|| old.follow.as_ref().map(|f| f.last.clone()));
     let follow = options.follow.clone().zip(last).map(|(column, last)| Follow { column, last });
@@ -284,11 +284,11 @@ struct Rows<'a> {
     change: Option<usize>,
     row: Option<usize>,
     follow: Option<usize>,
-    spill: ExternalSort,
+    sorted: ExternalSort,
 }
 
 struct Read {
-    spill: ExternalSort,
+    sorted: ExternalSort,
     /// The largest value of the column that is followed.
     last: Option<serde_json::Value>,
 }
@@ -331,8 +331,8 @@ impl<'a> Rows<'a> {
                  so rename it or leave it out"
             )));
         }
-        let spill = ExternalSort::new(work, options.memory, Order::Hash);
-        Ok(Self { stored, origin, source, key, values, change, row, follow, spill })
+        let sorted = ExternalSort::new(work, options.memory, Order::Hash);
+        Ok(Self { stored, origin, source, key, values, change, row, follow, sorted })
     }
 
     /// Reads all, the changes so far before them. Keys are not hashed yet but by BLAKE3 without a salt: it only
@@ -346,7 +346,7 @@ impl<'a> Rows<'a> {
                     why: "an entry in it is cut or is none".into(),
                 })?;
                 entry.encode(&mut payload);
-                self.spill.push(group_of(&entry.key), 0, &payload)?;
+                self.sorted.push(group_of(&entry.key), 0, &payload)?;
             }
         }
         let (mut rows, mut order) = (self.stored.manifest().rows, 0u64);
@@ -356,7 +356,7 @@ impl<'a> Rows<'a> {
             let fail = |why: String| StoreError::Row { origin: self.origin.clone(), line: row.line, why };
             let entry = self.entry(&row.values, &mut rows).map_err(fail)?;
             entry.encode(&mut payload);
-            self.spill.push(group_of(&entry.key), order, &payload)?;
+            self.sorted.push(group_of(&entry.key), order, &payload)?;
             if let Some(follow) = self.follow {
                 later(&mut last, &row.values[follow]).map_err(fail)?;
             }
@@ -367,8 +367,8 @@ impl<'a> Rows<'a> {
         }
         let progress = self.source.progress();
         watch(Stage::Read, progress.done, progress.total)?;
-        let spill = std::mem::replace(&mut self.spill, ExternalSort::new(Path::new("."), 0, Order::Hash));
-        Ok(Read { spill, last: last.map(|v| v.to_json()) })
+        let sorted = std::mem::replace(&mut self.sorted, ExternalSort::new(Path::new("."), 0, Order::Hash));
+        Ok(Read { sorted, last: last.map(|v| v.to_json()) })
     }
 
     /// What a row of CHANGES says. `rows` counts those of a table without keys.
@@ -498,17 +498,17 @@ fn merge(
     stored: &Stored,
     options: &UpdateOptions,
     work: &Path,
-    spill: ExternalSort,
+    sorted: ExternalSort,
     rows: u64,
     salt: &[u8; 32],
 ) -> Result<Merged, StoreError> {
-    let spill_of = |order| ExternalSort::new(work, options.memory / 4, order);
+    let sort_of = |order| ExternalSort::new(work, options.memory / 4, order);
     let description = stored.description()?;
     let mut counts = Counts::default();
     // Entries without a number yet, and the order in which they came.
-    let (mut finals, mut fresh) = (spill_of(Order::Arrival), spill_of(Order::Hash));
+    let (mut finals, mut fresh) = (sort_of(Order::Arrival), sort_of(Order::Hash));
     let mut payload = Vec::new();
-    let mut entries = spill.finish()?.peekable();
+    let mut entries = sorted.finish()?.peekable();
     while let Some(first) = entries.next() {
         let first = first?;
         let (hash, before_line) = (first.hash, first.line);
@@ -555,9 +555,9 @@ fn merge(
         finals.push(hash, 0, &payload)?;
     }
     let (mut log, mut records, mut keys) =
-        (spill_of(Order::Arrival), spill_of(Order::Hash).counted(), spill_of(Order::Hash));
+        (sort_of(Order::Arrival), sort_of(Order::Hash).counted(), sort_of(Order::Hash));
     let mut table_rows = rows;
-    let mut numbers = spill_of(Order::Hash);
+    let mut numbers = sort_of(Order::Hash);
     for entry in fresh.finish()? {
         let hash = u128::from_le_bytes(entry?.payload[..16].try_into().expect("16 bytes"));
         numbers.push(hash, table_rows, &[])?;

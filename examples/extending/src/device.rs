@@ -1,4 +1,4 @@
-//! The device.
+//! The device: one slot, contract, computed by the definition. `docs/how-to/making-a-device.md` goes through it.
 
 use std::sync::Arc;
 use std::time::Instant;

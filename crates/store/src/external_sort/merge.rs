@@ -8,7 +8,9 @@ use std::io::{self, BufRead, Read};
 use std::path::Path;
 use std::thread;
 
-use super::{ExternalSortError, HEADER, Head, MAX_BUFFER, MIN_BUFFER, Run, WIDTHS, failed, head, widths};
+use super::run::{
+    ExternalSortError, HEADER, Head, MAX_BUFFER, MIN_BUFFER, Run, WIDTHS, failed, head, widths,
+};
 use crate::direct;
 
 /// Runs being read together, always the least entry of all.
@@ -67,7 +69,7 @@ impl Drop for Merge {
     fn drop(&mut self) {
         let readers: Vec<_> = self.runs.drain(..).map(|(_, reader)| reader).collect();
         // Without a thread they are closed at once.
-        let _ = thread::Builder::new().name("spill".into()).spawn(move || drop(readers));
+        let _ = thread::Builder::new().name("blindcore-sort".into()).spawn(move || drop(readers));
     }
 }
 
