@@ -1,13 +1,12 @@
 //! A server, asked over gRPC.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blindcore_protocol::{Policy, Table, Trust, check_listing};
+use blindcore_protocol::check_listing;
 use blindcore_wire::proto::lookup_client::LookupClient;
-use blindcore_wire::{MAX_LISTING_BYTES, MAX_TABLE_BYTES, proto};
+use blindcore_wire::{MAX_LISTING_BYTES, proto};
 use http::Uri;
 use tokio::time::timeout;
 use tonic::service::interceptor::InterceptedService;
@@ -15,51 +14,10 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
 use tower::service_fn;
 
-use crate::cache::CacheDir;
 use crate::connector::{Connector, unreachable};
 use crate::error::{chain, refused};
-use crate::hint::Progress;
 use crate::token::Authorization;
-use crate::{Error, TableClient, Token};
-
-/// How a client behaves.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Where hints are kept.
-    pub cache: CacheDir,
-    /// A PEM file of authorities that may sign the server's certificate, beside Mozilla's list.
-    pub ca: Option<PathBuf>,
-    /// What identifies this client, if the server answers only to known ones. Never sent over plain text beyond this machine.
-    pub token: Option<Token>,
-    /// Asks servers beyond this machine over `http://` too, which everybody between can read and change.
-    pub plain_text: bool,
-    /// Which tables are taken from the server.
-    pub trust: Trust,
-    /// How long connecting may take.
-    pub connect_timeout: Duration,
-    /// How long an answer, or the next piece of a hint, may take.
-    pub request_timeout: Duration,
-    /// The largest hint that is fetched, in bytes. It is held in memory.
-    pub hint_bytes: u64,
-    /// The most queries in a request, whatever the server allows: they and their answers are held in memory.
-    pub queries_per_request: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            cache: CacheDir::User,
-            ca: None,
-            token: None,
-            plain_text: false,
-            trust: Trust::Server,
-            connect_timeout: Duration::from_secs(10),
-            request_timeout: Duration::from_secs(120),
-            hint_bytes: 4 << 30,
-            queries_per_request: 64,
-        }
-    }
-}
+use crate::{Error, Options, Token};
 
 /// A connection to a server. Clones share it.
 #[derive(Clone)]
@@ -137,40 +95,6 @@ impl Client {
         let tables = grpc.list_tables(proto::ListTablesRequest {});
         let tables = self.within(WHAT, tables).await?.map_err(|s| refused(&s, WHAT, "", 0))?;
         Ok(check_listing(tables)?)
-    }
-
-    /// Opens a table: fetches its description and, unless it is cached, its hint.
-    ///
-    /// # Errors
-    /// There is no such table, its description is refused, or its hint can't be had.
-    pub async fn table(&self, name: &str) -> Result<TableClient, Error> {
-        self.table_with(name, None).await
-    }
-
-    /// Opens a table, telling how far its hints are.
-    ///
-    /// # Errors
-    /// As [`Client::table`].
-    pub async fn table_with(&self, name: &str, progress: Option<Progress>) -> Result<TableClient, Error> {
-        self.open(name, progress, None).await
-    }
-
-    /// Opens a table, taking over from `before` what did not change since.
-    pub(crate) async fn open(
-        &self,
-        name: &str,
-        progress: Option<Progress>,
-        before: Option<&TableClient>,
-    ) -> Result<TableClient, Error> {
-        const WHAT: &str = "a table's description";
-        let request = Table::request(name)?;
-        let mut grpc = self.grpc.clone().max_decoding_message_size(MAX_TABLE_BYTES);
-        let answer = self.within(WHAT, grpc.get_table(request)).await?;
-        let answer = answer.map_err(|s| refused(&s, WHAT, name, 0))?;
-        let Options { trust, hint_bytes, queries_per_request, .. } = *self.options;
-        let policy = Policy { trust, hint_bytes, queries_per_request };
-        let table = Table::open(name, answer, &policy, before.map(TableClient::table))?;
-        TableClient::open(self.clone(), table, progress).await
     }
 
     /// Waits for an answer no longer than allowed.

@@ -4,14 +4,14 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use blindcore_protocol::{self as protocol, Outcome, Record, Request, Step, Table, Workers};
-use blindcore_wire::{PartKind, TableDescription, proto};
+use blindcore_protocol::{self as protocol, Outcome, Policy, Record, Request, Step, Table, Workers};
+use blindcore_wire::{MAX_TABLE_BYTES, PartKind, TableDescription, proto};
 use prost::Message;
 use tokio::sync::OnceCell;
 
 use crate::error::refused;
 use crate::hint::{Fetching, Progress, blocking};
-use crate::{Client, Error};
+use crate::{Client, Error, Options};
 
 /// Bytes that gRPC puts before a message.
 const FRAME_BYTES: usize = 5;
@@ -78,6 +78,43 @@ impl Timings {
 
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
+}
+
+/// Tables of a server.
+impl Client {
+    /// Opens a table: fetches its description and, unless it is cached, its hint.
+    ///
+    /// # Errors
+    /// There is no such table, its description is refused, or its hint can't be had.
+    pub async fn table(&self, name: &str) -> Result<TableClient, Error> {
+        self.table_with(name, None).await
+    }
+
+    /// Opens a table, telling how far its hints are.
+    ///
+    /// # Errors
+    /// As [`Client::table`].
+    pub async fn table_with(&self, name: &str, progress: Option<Progress>) -> Result<TableClient, Error> {
+        self.open(name, progress, None).await
+    }
+
+    /// Opens a table, taking over from `before` what did not change since.
+    pub(crate) async fn open(
+        &self,
+        name: &str,
+        progress: Option<Progress>,
+        before: Option<&TableClient>,
+    ) -> Result<TableClient, Error> {
+        const WHAT: &str = "a table's description";
+        let request = Table::request(name)?;
+        let mut grpc = self.grpc.clone().max_decoding_message_size(MAX_TABLE_BYTES);
+        let answer = self.within(WHAT, grpc.get_table(request)).await?;
+        let answer = answer.map_err(|s| refused(&s, WHAT, name, 0))?;
+        let Options { trust, hint_bytes, queries_per_request, .. } = *self.options;
+        let policy = Policy { trust, hint_bytes, queries_per_request };
+        let table = Table::open(name, answer, &policy, before.map(TableClient::table))?;
+        TableClient::open(self.clone(), table, progress).await
+    }
 }
 
 impl TableClient {

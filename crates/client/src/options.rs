@@ -1,0 +1,48 @@
+//! How a client behaves.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use blindcore_protocol::Trust;
+
+use crate::cache::CacheDir;
+use crate::token::Token;
+
+/// How a client behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where hints are kept.
+    pub cache: CacheDir,
+    /// A PEM file of authorities that may sign the server's certificate, beside Mozilla's list.
+    pub ca: Option<PathBuf>,
+    /// What identifies this client, if the server answers only to known ones. Never sent over plain text beyond this machine.
+    pub token: Option<Token>,
+    /// Asks servers beyond this machine over `http://` too, which everybody between can read and change.
+    pub plain_text: bool,
+    /// Which tables are taken from the server.
+    pub trust: Trust,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long an answer, or the next piece of a hint, may take.
+    pub request_timeout: Duration,
+    /// The largest hint that is fetched, in bytes. It is held in memory.
+    pub hint_bytes: u64,
+    /// The most queries in a request, whatever the server allows: they and their answers are held in memory.
+    pub queries_per_request: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            cache: CacheDir::User,
+            ca: None,
+            token: None,
+            plain_text: false,
+            trust: Trust::Server,
+            connect_timeout: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(120),
+            hint_bytes: 4 << 30,
+            queries_per_request: 64,
+        }
+    }
+}
