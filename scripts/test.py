@@ -82,6 +82,11 @@ def selection(options):
             kind = target["kind"][0]
             if kind == "lib":
                 libraries.append(name)
+            elif kind == "example" and not options.lib:
+                # Tests run it; `cargo test --example` would build it as a test.
+                subprocess.run(
+                    cargo(["build", "--locked", "-p", name, "-p", "blindcore-cli", "--example", target["name"]]), cwd=ROOT, check=True
+                )
             elif kind == "bin" or kind == "test" and not options.lib:
                 build += [f"--{kind}", target["name"]]
     build += ["--lib"] if libraries else []

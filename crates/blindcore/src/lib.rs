@@ -21,12 +21,13 @@
 //! lookup::build(&csv, "name", &folder, &device)?;
 //! let drugs = lookup::Folder::open(&folder, &device)?;
 //! let record = drugs.get("warfarin")?.expect("it is in the table");
-//! assert_eq!(record.values[0].1, lookup::Value::Text("anticoagulant".into()));
+//! assert_eq!(record.get("class"), Some(&lookup::Value::Text("anticoagulant".into())));
 //! # Ok(()) }
 //! # #[cfg(feature = "server")] job().unwrap();
 //! ```
 //!
-//! **Serve a folder.** New epochs are taken up by themselves, certificates and tokens on
+//! **Serve a folder**: `drugs.db` is the table `drugs`. Opening reads all of it, so an asynchronous program opens a host
+//! before it starts, or on a thread of its own. New epochs are taken up by themselves, certificates and tokens on
 //! [`Reloader::reload`](lookup::Reloader::reload). (`examples/serve_folder.rs`)
 //!
 //! ```no_run
@@ -34,13 +35,16 @@
 //! use blindcore::lookup::Host;
 //!
 //! let device = blindcore::device("auto")?;
-//! let host = Host::builder().table_dir("drugs.db").device(device).listen("127.0.0.1:7700".parse()?).open()?;
-//! host.bind().await?.run(async { /* until a signal */ }).await;
+//! let host = Host::builder().table_dir("drugs.db").device(device).listen("127.0.0.1:0".parse()?).open()?;
+//! let server = host.bind().await?;
+//! println!("listening on {}", server.address()); // the port that was free, for port 0
+//! server.run(async { /* until a signal */ }).await;
 //! # Ok(()) }
 //! ```
 //!
-//! **Look a key up over the network**, here blocking; [`lookup::Client`] is the same for asynchronous programs.
-//! (`examples/look_up.rs` has both.)
+//! **Look a key up over the network**, here blocking; [`lookup::Client`] is the same for asynchronous programs, where the
+//! blocking one refuses to work. What a client fetches once an epoch is kept in `~/.cache/blindcore`, unless
+//! [`Options::cache`](lookup::Options) says otherwise. (`examples/look_up.rs` has both.)
 //!
 //! ```no_run
 //! # #[cfg(feature = "client")] fn job() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,7 +64,7 @@
 //! use blindcore::sum::{Ciphertexts, Decryptor, Encoding, Evaluator, KeySize, Mode, Plaintexts, SecretKey, Weights};
 //!
 //! let device = blindcore::device("auto")?;
-//! let secret = SecretKey::generate(KeySize::test_only(512)?, Mode::ShortExponent)?; // KeySize::BITS_3072 for use
+//! let secret = SecretKey::generate(KeySize::test_only(512)?, Mode::ShortExponent)?; // in use: KeySize::new(3072)?
 //! // Who has the numbers encrypts them with the public key, each of at most 8 bits.
 //! let evaluator = Evaluator::new(secret.public(), &device)?;
 //! let numbers = Plaintexts::integers(secret.public(), &[3, -4, 5], Encoding::integers(8)?)?;
@@ -78,19 +82,24 @@
 //! **Compute a circuit with somebody.** (`examples/two_parties.rs`)
 //!
 //! ```
-//! use blindcore::circuit::{Check, Circuit, Inputs, Learns, Setup, problems, session};
+//! use blindcore::circuit::{Check, Circuit, Inputs, Learns, Setup, problems, session, to_bits};
 //!
 //! let (device, circuit) = (blindcore::device("auto")?, Circuit::new(&problems::make("millionaires32")?));
 //! let setup = Setup { circuit: &circuit, device: &device, learns: Learns::Both, check: Check::None };
-//! let bits = |n: u32| (0..32).map(|i| n >> i & 1 == 1).collect::<Vec<_>>();
 //! let (mut one, mut other) = std::os::unix::net::UnixStream::pair()?; // between machines: circuit::transport
 //! let outputs = std::thread::scope(|scope| {
-//!     scope.spawn(|| session::garble(&mut one, setup, &Inputs::new().with(0, bits(5_000_000)), &mut ()));
-//!     session::evaluate(&mut other, setup, &Inputs::new().with(1, bits(7_500_000)), &mut ())
+//!     let inputs = [(0, 5_000_000), (1, 7_500_000)].map(|(party, n)| Inputs::new().with(party, to_bits(n, 32)));
+//!     let [ours, theirs] = inputs;
+//!     let garbler = scope.spawn(move || session::garble(&mut one, setup, &ours, &mut ()));
+//!     let outputs = session::evaluate(&mut other, setup, &theirs, &mut ())?;
+//!     garbler.join().expect("no panic").map(|_| outputs)
 //! })?;
-//! assert_eq!(outputs.outputs.unwrap()[0], [false]); // the first has not more than the second
+//! let outputs = outputs.outputs.expect("both learn them");
+//! assert_eq!(outputs[0], [false]); // the first has not more than the second
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Pages of items show examples of the crate that they come from: `blindcore_server::Host` is [`lookup::Host`] here.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -155,13 +164,20 @@ pub mod lookup {
     #[cfg(feature = "server")]
     pub use crate::folder::{Folder, FolderError, build};
     #[cfg(feature = "client")]
-    pub use blindcore_client::{Client, Error, Lookup, Options, TableClient, Token, Trust, blocking};
+    pub use blindcore_client::{
+        CacheDir, Client, Error, Lookup, Options, Progress, TableClient, TableDescription, TableSummary,
+        Timings, Token, Traffic, Trust, blocking,
+    };
     /// The schemes: parameters, the client's half and the server's half, without I/O.
     pub use blindcore_lookup as schemes;
     #[cfg(feature = "server")]
     pub use blindcore_protocol::Record;
     #[cfg(feature = "server")]
-    pub use blindcore_server::{BoundHost, Config, Host, HostBuilder, HostError, MemoryLimit, Reloader};
+    pub use blindcore_server::{
+        BoundHost, Config, Host, HostBuilder, HostError, MemoryLimit, Reloader, Stats, Tokens, TokensError,
+    };
+    #[cfg(feature = "server")]
+    pub use blindcore_store::SourceSpec;
     #[cfg(feature = "server")]
     pub use blindcore_wire::Value;
 }
@@ -169,6 +185,7 @@ pub mod lookup {
 /// Garbled circuits: two parties compute a function of both their inputs and show neither.
 pub mod circuit {
     pub use blindcore_circuit::circuit::Circuit;
+    pub use blindcore_circuit::gadgets::{to_bits, to_number};
     pub use blindcore_circuit::session::{Check, Inputs, Learns, Setup};
     pub use blindcore_circuit::*;
 }

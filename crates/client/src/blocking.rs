@@ -11,7 +11,7 @@
 //! # Ok::<(), blindcore_client::Error>(())
 //! ```
 //!
-//! Don't call it from asynchronous code: a call blocks its thread, and panics on a thread that drives a runtime.
+//! Asynchronous code has [`crate::Client`]: a call here blocks its thread, so it is refused on one that drives a runtime.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -48,6 +48,9 @@ impl Client {
     /// # Errors
     /// As [`crate::Client::connect_with`], or the system gives no thread.
     pub fn connect_with(url: &str, options: Options) -> Result<Self, Error> {
+        if tokio::runtime::Handle::try_current().is_ok() {
+            return Err(Error::Blocking);
+        }
         // A thread of its own drives connections between two calls, so that keep-alives are answered.
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|source| Error::Runtime { source })?;

@@ -20,6 +20,9 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A blocking client where blocking stops everything else.
+    #[error("a blocking client was called from asynchronous code; use blindcore_client::Client there")]
+    Blocking,
     /// The address is none that this client can use.
     #[error("{url:?} is not an address of a server: {why}; give one such as http://127.0.0.1:7700")]
     Url {
@@ -75,7 +78,9 @@ pub enum Error {
         why: String,
     },
     /// The connection broke, or the server did not answer in time.
-    #[error("{what} failed on the way: {why}; try again")]
+    #[error(
+        "{what} failed on the way: {why}; try again, and if it stays, see whether a blindcore server answers there"
+    )]
     Network {
         /// What was asked.
         what: &'static str,
@@ -109,6 +114,17 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     line(&text)
 }
 
+/// Why a request broke: what lies at the bottom of it, for the layers above repeat it in their own words.
+fn cause(status: &Status) -> String {
+    let mut text = status.message().to_owned();
+    let mut source = std::error::Error::source(status);
+    while let Some(this) = source {
+        text = this.to_string();
+        source = this.source();
+    }
+    line(if text.is_empty() { status.code().description() } else { &text })
+}
+
 /// What a status means to one who asked `what` of a table at an epoch.
 pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u64) -> Error {
     let word = status.metadata().get(REASON_HEADER).and_then(|w| w.to_str().ok());
@@ -120,7 +136,7 @@ pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u
         (
             None,
             Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded | Code::Internal,
-        ) => Error::Network { what, why: chain(status) },
+        ) => Error::Network { what, why: cause(status) },
         (None, Code::OutOfRange | Code::ResourceExhausted) => refused(Some(Reason::TooLarge)),
         (None, Code::Unimplemented | Code::NotFound) => {
             let what = format!("it has no method for {what} ({})", line(status.message()));

@@ -11,7 +11,7 @@ use crate::token::Token;
 /// How a client behaves.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where hints are kept.
+    /// Where hints are kept: by default in the user's cache, `~/.cache/blindcore`, a file a table and epoch.
     pub cache: CacheDir,
     /// A PEM file of authorities that may sign the server's certificate, beside Mozilla's list.
     pub ca: Option<PathBuf>,

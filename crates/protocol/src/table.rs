@@ -60,6 +60,14 @@ pub struct Record {
     pub values: Vec<(Arc<str>, Value)>,
 }
 
+impl Record {
+    /// The value of a column, if the table has it.
+    #[must_use]
+    pub fn get(&self, column: &str) -> Option<&Value> {
+        self.values.iter().find(|(name, _)| **name == *column).map(|(_, value)| value)
+    }
+}
+
 /// The first bytes of a hint: what the scheme reads, without the roots of proofs.
 struct Start(Arc<Hint>, usize);
 

@@ -18,10 +18,7 @@ pub enum StoreError {
         error: io::Error,
     },
     /// A folder without a manifest.
-    #[error(
-        "{} holds no blindcore database: there is no manifest.json; make one with `blindcore db build`",
-        path.display()
-    )]
+    #[error("{} {}; make one with `blindcore db build`", path.display(), absence(path))]
     NoDatabase {
         /// The folder.
         path: PathBuf,
@@ -86,6 +83,11 @@ impl StoreError {
     pub(crate) fn unfit(path: &Path) -> Self {
         StoreError::Damaged { path: path.into(), why: "its contents don't fit its checksum".into() }
     }
+}
+
+/// What is not there: the folder itself, or a database in it.
+fn absence(path: &Path) -> &'static str {
+    if path.exists() { "holds no blindcore database: there is no manifest.json" } else { "does not exist" }
 }
 
 fn remedy(error: &io::Error) -> &'static str {

@@ -21,6 +21,9 @@ pub enum HostError {
     /// No device was given.
     #[error("no device computes; name one with HostBuilder::device")]
     NoDevice,
+    /// No folder was given.
+    #[error("no table is served; name its folder with HostBuilder::table_dir")]
+    NoTable,
     /// The folder holds another table than the one that is served.
     #[error("{} holds table {found} where {served} is served; start the server again", dir.display())]
     OtherTable {

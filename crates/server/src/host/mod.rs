@@ -208,8 +208,8 @@ impl HostBuilder {
     /// served at once is in memory.
     ///
     /// # Errors
-    /// A file can't be read or is damaged, a setting is out of its range, two tables have one name, or the device
-    /// refuses.
+    /// A file can't be read or is damaged, a setting is out of its range, there is no table, two have one name, or the
+    /// device refuses.
     pub fn open(self) -> Result<Host, HostError> {
         let Self {
             mut config, dirs, device, files, memory, streamed, request_timeout, request_memory, ..
@@ -225,6 +225,9 @@ impl HostBuilder {
         config.memory_bytes = request_memory.unwrap_or(config.memory_bytes);
         config.check()?;
         let device = device.ok_or(HostError::NoDevice)?;
+        if dirs.is_empty() {
+            return Err(HostError::NoTable);
+        }
         let stored = dirs.iter().map(|dir| Stored::open(dir)).collect::<Result<Vec<_>, _>>()?;
         let mut names = std::collections::HashSet::new();
         if let Some(twice) = stored.iter().map(|s| &s.manifest().name).find(|name| !names.insert(*name)) {
@@ -269,7 +272,8 @@ pub struct BoundHost {
 }
 
 impl BoundHost {
-    /// Where it listens.
+    /// Where it listens: the port that was free, if port 0 was asked for.
+    #[doc(alias = "local_addr")]
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.server.address()
