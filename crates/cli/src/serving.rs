@@ -1,20 +1,8 @@
 //! What the command's servers share: an address, a log, an end.
 
-use std::io::Read;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
 
 use anyhow::Context;
-
-/// A text file of at most `limit` bytes.
-pub(crate) fn read_small(path: &Path, limit: u64) -> anyhow::Result<String> {
-    let mut text = String::with_capacity(limit.min(1 << 16) as usize);
-    std::fs::File::open(path)
-        .and_then(|file| file.take(limit + 1).read_to_string(&mut text))
-        .with_context(|| format!("{} can't be read", path.display()))?;
-    anyhow::ensure!(text.len() as u64 <= limit, "{} is over the limit of {limit} B", path.display());
-    Ok(text)
-}
 
 pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
     let remedy = "give an address and a port, such as 127.0.0.1:7700";

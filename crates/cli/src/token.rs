@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use blindcore_files::small::read_text;
 use blindcore_server::Tokens;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -52,7 +53,6 @@ pub(crate) fn make(args: &Token) -> anyhow::Result<Outcome> {
 
 /// The token in a file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<blindcore_client::Token> {
-    let text =
-        Zeroizing::new(crate::serving::read_small(path, MAX_FILE_BYTES).context("the token can't be read")?);
+    let text = read_text(path, MAX_FILE_BYTES).context("the token can't be read")?;
     blindcore_client::Token::new(&text).with_context(|| path.display().to_string())
 }

@@ -6,6 +6,7 @@
 //! | [`new_file`] | a file that takes its place once it is whole, a file for its owner alone, a file moved to its place |
 //! | [`secret`] | whether a file holds a secret key, so that nothing is written over one |
 //! | [`header`] | magic, version, fields and digest of a binary format, its layout given as data |
+//! | [`small`] | a text file that somebody keeps by hand, up to a limit |
 //! | [`refusal`] | values out of range, and what to do about an error of the system |
 //!
 //! ```
@@ -36,6 +37,7 @@ pub mod header;
 pub mod new_file;
 pub mod refusal;
 pub mod secret;
+pub mod small;
 
 pub use new_file::{Access, NewFile};
 pub use refusal::OutOfRange;

@@ -120,7 +120,7 @@ impl Shape {
             return refuse("every dimension must be at least 1");
         }
         let product = |factors: &[usize]| {
-            factors.iter().try_fold(1usize, |a, b| a.checked_mul(*b)).filter(|p| *p <= 1 << 48)
+            factors.iter().try_fold(1usize, |a, b| a.checked_mul(*b)).filter(|p| *p as u64 <= 1 << 48)
         };
         let (c, d) = (self.c(), self.d);
         let operands = [

@@ -2,6 +2,7 @@
 
 mod formats;
 mod gadgets;
+mod golden;
 mod ot;
 mod problems;
 mod session;

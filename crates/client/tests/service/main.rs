@@ -4,6 +4,7 @@
 
 mod common;
 mod epochs;
+mod golden;
 mod hints;
 mod hostile_server;
 mod limits;

@@ -34,22 +34,9 @@ pub enum HostError {
         /// The name that is served.
         served: String,
     },
-    /// A file can't be read.
-    #[error("{} can't be read", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// A file is longer than any of its kind.
-    #[error("{} is over the limit of {limit} B", path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-        /// The most bytes.
-        limit: u64,
-    },
+    /// A file can't be read, or is too long.
+    #[error(transparent)]
+    File(#[from] blindcore_files::small::SmallFileError),
     /// A file of tokens can't be used.
     #[error("tokens {}", path.display())]
     Tokens {

@@ -1,8 +1,9 @@
 //! The files of certificates and tokens: read at the start, and again on request.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
+
+use blindcore_files::small::read_text;
 
 use crate::{HostError, Tokens};
 
@@ -25,7 +26,7 @@ impl AccessFiles {
 
     pub(super) fn read_tokens(&self) -> Result<Option<Arc<Tokens>>, HostError> {
         let Some(path) = &self.tokens else { return Ok(None) };
-        let text = read_small(path, MAX_TOKENS_BYTES)?;
+        let text = read_text(path, MAX_TOKENS_BYTES)?;
         let tokens =
             Tokens::parse(&text).map_err(|source| HostError::Tokens { path: path.clone(), source })?;
         #[cfg(unix)]
@@ -34,16 +35,4 @@ impl AccessFiles {
         }
         Ok(Some(Arc::new(tokens)))
     }
-}
-
-/// A text file of at most `limit` bytes.
-fn read_small(path: &Path, limit: u64) -> Result<String, HostError> {
-    let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(limit + 1).read_to_string(&mut text))
-        .map_err(|source| HostError::Read { path: path.to_owned(), source })?;
-    if text.len() as u64 > limit {
-        return Err(HostError::TooLong { path: path.to_owned(), limit });
-    }
-    Ok(text)
 }

@@ -9,6 +9,8 @@
 //! randomness out of a ciphertext, may learn weights from a result that goes back. Send it through
 //! [`Evaluator::rerandomise`] first; what stays with the evaluator needs none.
 
+mod shapes;
+
 use std::borrow::Cow;
 
 use blindcore_accel::Device;
@@ -23,6 +25,7 @@ use crate::encoding::{
 };
 use crate::keys::PublicKey;
 use crate::scheme::Encryptor;
+use shapes::{index_count, largest_sum, steps, weighed_shape};
 
 /// Weights past [`MAX_WEIGHT`] are split here, into halves that are both below it.
 const SPLIT_BITS: u32 = 32;
@@ -356,7 +359,7 @@ impl Evaluator {
     ) -> Result<(Form, impl Iterator<Item = Result<Numbers, EncodingError>> + use<'a>), EncodingError> {
         self.check(x)?;
         let what = "the product with the weights";
-        let mut shape = weighed_shape(x, &weights.values, weights)?;
+        let mut shape = weighed_shape(x, &weights.values, &weights.shape)?;
         if weights.shape.len() == 1 && shape.len() > 1 {
             shape.pop();
         }
@@ -407,7 +410,7 @@ impl Evaluator {
         what: &'static str,
     ) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
-        let shape = weighed_shape(x, values, weights)?;
+        let shape = weighed_shape(x, values, &weights.shape)?;
         let terms = weights.shape.last().copied().unwrap_or(0);
         index_count(x.len())?;
         let indices = (x.len() / terms, |at: usize, term: usize| (at * terms + term) as u32);
@@ -651,59 +654,4 @@ impl Evaluator {
         debug_assert_eq!(residues.len(), form.len());
         Ok(Ciphertexts { key: self.key().id(), residues, form })
     }
-}
-
-/// The shape of `[..., K]` weighed with M x K.
-fn weighed_shape(x: &Ciphertexts, values: &[i64], weights: &Weights) -> Result<Vec<usize>, EncodingError> {
-    let terms = weights.shape.last().copied().unwrap_or(0);
-    let outputs = values.len().checked_div(terms).unwrap_or(0);
-    let groups = usize::from(x.form.packed.is_some());
-    if terms == 0 || outputs == 0 || x.form.shape.len() <= groups || x.form.shape.last() != Some(&terms) {
-        let groups = if groups == 1 { "groups, " } else { "" };
-        let want = format!("[{groups}..., {terms}] for weights {:?}", weights.shape);
-        return Err(EncodingError::Shape { what: "the batch", got: x.form.shape.clone(), want });
-    }
-    let mut shape = x.form.shape.clone();
-    shape.pop();
-    shape.push(outputs);
-    Ok(shape)
-}
-
-/// The largest sum of magnitudes of an output's weights.
-fn largest_sum(weights: &[i64], terms: usize) -> u128 {
-    let magnitude = |row: &[i64]| row.iter().map(|w| u128::from(w.unsigned_abs())).sum::<u128>();
-    weights.chunks(terms).map(magnitude).max().unwrap_or(0)
-}
-
-fn index_count(count: usize) -> Result<u32, EncodingError> {
-    let (what, remedy) = ("the number of ciphertexts weighed at once", "weigh them in parts");
-    let (got, max) = (count as u64, u64::from(u32::MAX) - 1);
-    if got > max { Err(OutOfRange { what, got, min: 0, max, remedy }.into()) } else { Ok(count as u32) }
-}
-
-/// How many places a kernel takes along one side.
-fn steps(
-    side: &'static str,
-    size: usize,
-    kernel: usize,
-    stride: usize,
-    padding: usize,
-) -> Result<usize, EncodingError> {
-    // With more padding than that, whole places would be of nothing.
-    let padding_limit = kernel.saturating_sub(1).min(1 << 20);
-    for (what, got, min, max) in
-        [("the stride", stride, 1, 1 << 20), ("the padding", padding, 0, padding_limit)]
-    {
-        if !(min..=max).contains(&got) {
-            let (got, min, max) = (got as u64, min as u64, max as u64);
-            let remedy = "choose one within; padding stays below the kernel's size";
-            return Err(OutOfRange { what, got, min, max, remedy }.into());
-        }
-    }
-    let room = size.checked_add(2 * padding).and_then(|padded| padded.checked_sub(kernel));
-    room.map(|room| room / stride + 1).ok_or_else(|| EncodingError::Shape {
-        what: "the image",
-        got: vec![size],
-        want: format!("at least {kernel} {side} with its padding"),
-    })
 }
