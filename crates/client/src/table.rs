@@ -85,7 +85,7 @@ impl Client {
     /// Opens a table: fetches its description and, unless it is cached, its hint.
     ///
     /// # Errors
-    /// There is no such table, its description is refused, or its hint can't be had.
+    /// The server has no table of this name, its description is refused, or its hint can't be fetched.
     pub async fn table(&self, name: &str) -> Result<TableClient, Error> {
         self.table_with(name, None).await
     }

@@ -19,8 +19,8 @@ pub const MAX_SLOT_BYTES: usize = MAX_RECORD_BYTES + 64;
 /// The most groups, and the most columns: what a 32-bit position holds with room to spare.
 pub(crate) const MAX_SIDE: u64 = 1 << 31;
 
-/// The most rows, and the most columns, where so many bytes can be addressed: no scheme has more than 16 bytes of a query,
-/// an answer or a stripe for each, so that sizes computed with a `usize` don't overflow.
+/// The most rows, and the most columns, for an address space of this many bytes. A scheme has at most 16 bytes of a query,
+/// an answer or a stripe for each row or column, so sizes computed with a `usize` don't overflow.
 const fn largest_side(address_space: u64) -> u64 {
     let fits = address_space / 32;
     if fits < MAX_SIDE { fits } else { MAX_SIDE }

@@ -87,7 +87,7 @@ impl StoreError {
 
 /// What is not there: the folder itself, or a database in it.
 fn absence(path: &Path) -> &'static str {
-    if path.exists() { "holds no blindcore database: there is no manifest.json" } else { "does not exist" }
+    if path.exists() { "holds no blindcore database: manifest.json is missing" } else { "does not exist" }
 }
 
 fn remedy(error: &io::Error) -> &'static str {

@@ -25,8 +25,8 @@ const ROUND_BYTES: usize = 192 << 20;
 /// one it's a share.
 const HINT_BYTES: u64 = 256 << 20;
 const HINT_SHARE: u64 = 16;
-/// Bytes that such a pass reads at a time: so many more than the columns that it is multiplied by have, which come from
-/// memory for each.
+/// Bytes that a pass of preprocessing reads at a time. The columns that it multiplies by come from memory for each piece, so
+/// a piece is many times larger than they are.
 const HINT_PIECE: usize = 32 << 20;
 
 /// A matrix that was laid out.

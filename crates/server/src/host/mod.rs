@@ -208,8 +208,8 @@ impl HostBuilder {
     /// served at once is in memory.
     ///
     /// # Errors
-    /// A file can't be read or is damaged, a setting is out of its range, there is no table, two have one name, or the
-    /// device refuses.
+    /// A file can't be read or is damaged, a setting is out of its range, the builder was given no table, two tables have
+    /// one name, or the device refuses.
     pub fn open(self) -> Result<Host, HostError> {
         let Self {
             mut config, dirs, device, files, memory, streamed, request_timeout, request_memory, ..
