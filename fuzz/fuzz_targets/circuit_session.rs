@@ -73,8 +73,8 @@ fn recorded() -> &'static Recorded {
             let kept = [Mutex::new(Vec::new()), Mutex::new(Vec::new())];
             let setup = Setup { circuit: &circuit, device: &device, learns: Learns::Both, check };
             std::thread::scope(|scope| {
-                scope.spawn(|| garble(&mut Recorder(left, &kept[0]), setup, &inputs(0), &mut |_, _| {}).unwrap());
-                evaluate(&mut Recorder(right, &kept[1]), setup, &inputs(1), &mut |_, _| {}).unwrap();
+                scope.spawn(|| garble(&mut Recorder(left, &kept[0]), setup, &inputs(0), &mut ()).unwrap());
+                evaluate(&mut Recorder(right, &kept[1]), setup, &inputs(1), &mut ()).unwrap();
             });
             kept.map(|bytes| bytes.into_inner().unwrap())
         });
@@ -102,7 +102,7 @@ fuzz_target!(|data: &[u8]| {
     let setup = Setup { circuit, device, learns: Learns::Both, check };
     let mut peer = Peer(&bytes);
     let _ = match garbles {
-        true => garble(&mut peer, setup, &inputs(0), &mut |_, _| {}),
-        false => evaluate(&mut peer, setup, &inputs(1), &mut |_, _| {}),
+        true => garble(&mut peer, setup, &inputs(0), &mut ()),
+        false => evaluate(&mut peer, setup, &inputs(1), &mut ()),
     };
 });

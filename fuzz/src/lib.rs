@@ -39,7 +39,7 @@ pub static DATABASE: LazyLock<PathBuf> = LazyLock::new(|| {
         memory: 1 << 20,
         ..BuildOptions::new(SourceSpec::parse(source.to_str().unwrap()).unwrap(), out.clone())
     };
-    build(&options, &*DEVICE, &mut |_, _, _| Ok(())).unwrap();
+    build(&options, &*DEVICE, &mut ()).unwrap();
     out
 });
 
@@ -64,9 +64,7 @@ pub fn tiny(scheme: &str) -> (Server, Client) {
     }
     let database: Vec<SharedBytes> = vec![Arc::new(database)];
     let mut hint = vec![0u8; params.hint_bytes() as usize];
-    let derived = preprocess(&params, &*DEVICE, database.clone(), &mut hint, &mut |_, _| {
-        Ok::<(), blindcore_lookup::Error>(())
-    });
+    let derived = preprocess(&params, &*DEVICE, database.clone(), &mut hint, &mut ());
     let derived = derived.unwrap().into_iter().map(|operand| vec![Arc::new(operand) as SharedBytes]);
     let operands = std::iter::once(database).chain(derived).collect();
     (Server::new(params, &*DEVICE, operands).unwrap(), Client::new(params, Arc::new(hint)).unwrap())

@@ -236,11 +236,10 @@ fn hint(
     let mut samples = Samples::default();
     let repeat = args.repeat.min(3) as u64;
     for i in 0..repeat {
-        let step = |done: u64, total: u64| {
-            progress.at("preparing", i * total + done, Some(repeat * total), Unit::Items);
-            Ok::<(), Error>(())
+        let mut step = |stage: &str, done, total: Option<u64>, unit| {
+            let total = total.unwrap_or_default();
+            progress.at(stage, i * total + done, Some(repeat * total), unit);
         };
-        let mut step = step;
         samples.time(|| preprocess(&params, one, vec![database.clone()], &mut hint, &mut step))?;
     }
     Ok(Row {

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use blindcore_accel::{Device, SharedBytes};
 use blindcore_lookup::schemes::yardstick;
-use blindcore_lookup::{Client, Error, Geometry, MAX_GATHER, Params, Selection, Server, preprocess};
+use blindcore_lookup::{Client, Geometry, MAX_GATHER, Params, Selection, Server, preprocess};
 use blindcore_math::SecretRng;
 use blindcore_model::rates::{ClientRates, Curve, Ingest, Pass, PerRow, Rates, VERSION};
-use blindcore_store::{BuildOptions, SourceSpec, Stage, StoreError, build};
+use blindcore_store::{BuildOptions, SourceSpec, build, stages};
 use blindcore_units::{Progress, Unit};
 
 use crate::{Samples, machine, noise};
@@ -200,8 +200,7 @@ impl Matrix {
         let Some(hint) = hint else { return Ok(()) };
         hint.measure(sweep, |samples| {
             let (mut words, pieces) = (vec![0u8; params.hint_bytes() as usize], vec![database.clone()]);
-            samples
-                .time(|| preprocess(params, device, pieces, &mut words, &mut |_, _| Ok::<(), Error>(())))?;
+            samples.time(|| preprocess(params, device, pieces, &mut words, &mut ()))?;
             Ok(())
         })
     }
@@ -246,7 +245,7 @@ impl Asking {
 /// Two small databases are built, of short records and of long ones.
 fn measure_build(device: &Device, keyed: bool) -> anyhow::Result<Ingest> {
     let dir = tempfile::tempdir().context("no folder for a small database can be made; set TMPDIR")?;
-    let mut stages = Vec::new();
+    let mut taken = Vec::new();
     for (rows, record_bytes) in [(40_000usize, 16usize), (2000, 8192)] {
         let mut text = String::from("k,v\n");
         for row in 0..rows {
@@ -266,21 +265,20 @@ fn measure_build(device: &Device, keyed: bool) -> anyhow::Result<Ingest> {
             )
         };
         let (mut read, mut fill, mut last) = (0.0, 0.0, Instant::now());
-        build(&options, device, &mut |stage, done, _| {
+        build(&options, device, &mut |stage: &str, done, _, _| {
             let time = last.elapsed().as_secs_f64();
             match (stage, done) {
-                (Stage::Read, _) => read += time,
+                (stages::READING, _) => read += time,
                 // What was filled is put on the disk before the first pass of the hint.
-                (Stage::Fill, _) | (Stage::Hint, 0) => fill += time,
+                (stages::LAYING_OUT, _) | (stages::PREPARING, 0) => fill += time,
                 _ => {}
             }
             last = Instant::now();
-            Ok::<(), StoreError>(())
         })?;
-        stages.push((rows as f64, (rows * record_bytes) as f64, read, fill));
+        taken.push((rows as f64, (rows * record_bytes) as f64, read, fill));
     }
     let fit = |of: fn(&(f64, f64, f64, f64)) -> f64| {
-        PerRow::fit([0, 1].map(|i| (stages[i].0, stages[i].1, of(&stages[i]))))
+        PerRow::fit([0, 1].map(|i| (taken[i].0, taken[i].1, of(&taken[i]))))
     };
     Ok(Ingest { read: fit(|s| s.2), fill: fit(|s| s.3) })
 }

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use blindcore_accel::{Device, SharedBytes};
-use blindcore_lookup::{Client, Error, SchemeRef, Selection, Server, preprocess};
+use blindcore_lookup::{Client, SchemeRef, Selection, Server, preprocess};
 use blindcore_units::{Progress, Unit};
 
 use crate::{Row, Samples, noise};
@@ -39,8 +39,7 @@ pub fn measure(
     for i in 0..repeat {
         progress.at("preprocessing", i as u64, Some(repeat as u64), Unit::Items);
         let pieces = vec![database.clone()];
-        derived = prepared
-            .time(|| preprocess(&params, device, pieces, &mut hint, &mut |_, _| Ok::<(), Error>(())))?;
+        derived = prepared.time(|| preprocess(&params, device, pieces, &mut hint, &mut ()))?;
     }
     let derived = derived.into_iter().map(|operand| vec![Arc::new(operand) as SharedBytes]);
     let operands = [vec![database]].into_iter().chain(derived).collect();

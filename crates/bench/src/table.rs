@@ -6,7 +6,7 @@ use std::path::Path;
 
 use blindcore_accel::Device;
 use blindcore_store::{BuildOptions, ExternalSort, SourceSpec, StageTimes, UpdateOptions, build, update};
-use blindcore_units::{Progress, Unit};
+use blindcore_units::Progress;
 
 use crate::{Row, Samples};
 
@@ -38,14 +38,8 @@ pub(super) fn table(
             while file.read(&mut buffer)? > 0 {}
             Ok(())
         })?;
-        let mut stages = StageTimes::default();
-        build(&options, cpu, &mut |stage, done, total| {
-            stages.at(stage);
-            if done > 0 || total.is_some() {
-                progress.at("building", done, total, Unit::Items);
-            }
-            Ok(())
-        })?;
+        let mut stages = StageTimes::new(progress);
+        build(&options, cpu, &mut stages)?;
         let [reading, layout, hint] = stages.end();
         built.0.push(reading + layout);
         whole.0.push(reading + layout + hint);
@@ -61,7 +55,7 @@ pub(super) fn table(
             sign: None,
             memory: ExternalSort::DEFAULT_MEMORY,
         };
-        updated.time(|| update(&options, cpu, &mut |_, _, _| Ok(())))?;
+        updated.time(|| update(&options, cpu, &mut ()))?;
     }
     let rate = |samples: &Samples| samples.map(|t| len as f64 / t / 1e6);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

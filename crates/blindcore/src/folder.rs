@@ -154,6 +154,6 @@ pub fn build(
 ) -> Result<(), FolderError> {
     let source = SourceSpec::parse(&source.as_ref().to_string_lossy()).map_err(StoreError::from)?;
     let options = BuildOptions { key: Some(key.into()), ..BuildOptions::new(source, folder.as_ref()) };
-    blindcore_store::build(&options, device, &mut |_, _, _| Ok(()))?;
+    blindcore_store::build(&options, device, &mut ())?;
     Ok(())
 }

@@ -12,9 +12,10 @@ use blindcore_files::{Access, NewFile};
 use blindcore_lookup::{Params, SchemeChoice, schemes};
 use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
-    BuildOptions, ExternalSort, Manifest, ProofChoice, SigningKey, SourceSpec, Stage, StageTimes, StoreError,
-    Stored, Unit, UpdateOptions, Updated, build as build_database, update as update_database,
+    BuildOptions, ExternalSort, Manifest, ProofChoice, SigningKey, SourceSpec, StageTimes, StoreError,
+    Stored, UpdateOptions, Updated, build as build_database, update as update_database,
 };
+use blindcore_units::Progress;
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -35,7 +36,6 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         }
     };
     let source = SourceSpec::parse(&args.source)?;
-    let in_bytes = source.unit() == Unit::Bytes;
     let device = device::open_for(&args.device, config, &[Operation::Contract])?;
     let options = BuildOptions {
         key: args.key.or_else(|| source.default_key().map(str::to_owned)),
@@ -57,24 +57,13 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     let out = options.out.clone();
     let interrupted = on_interrupt(move || blindcore_store::abandon(&out))?;
     let started = Instant::now();
-    let mut bar = Bar::new();
-    let mut stages = StageTimes::default();
-    build_database(&options, &device, &mut |stage, done, total| {
-        stages.at(stage);
-        let (label, in_bytes) = match stage {
-            Stage::Read => ("reading", in_bytes),
-            Stage::Fill => ("laying out", false),
-            Stage::Hint => ("preparing", false),
-        };
-        if done > 0 || total.is_some() {
-            bar.set(label, done, total, in_bytes);
-        }
-        if interrupted.load(Ordering::Relaxed) { Err(StoreError::Interrupted) } else { Ok(()) }
-    })?;
+    let mut bar = Bar::new().until(&interrupted);
+    let mut stages = StageTimes::new(&mut bar);
+    build_database(&options, &device, &mut stages)?;
+    let [read, layout, hint] = stages.end();
     drop(bar);
     let stored = Stored::open(&options.out)?;
     let seconds = started.elapsed().as_secs_f64();
-    let [read, layout, hint] = stages.end();
     if args.json {
         let mut value = stored.describe()?;
         value["stages"] = json!({"read": read, "layout": layout, "hint": hint});
@@ -143,7 +132,6 @@ fn on_interrupt(abandon: impl Fn() + Send + Sync + 'static) -> anyhow::Result<Ar
 
 pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outcome> {
     let changes = SourceSpec::parse(&args.from)?;
-    let in_bytes = changes.unit() == Unit::Bytes;
     let device = device::open_for(&args.device, config, &[Operation::Contract])?;
     let options = UpdateOptions {
         dir: args.dir,
@@ -163,17 +151,7 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
     let (mut failed, mut read) = (false, false);
     loop {
         let started = Instant::now();
-        let mut bar = Bar::new();
-        let updated = update_database(&options, &device, &mut |stage, done, total| {
-            let (label, in_bytes) = match stage {
-                Stage::Read => ("reading", in_bytes),
-                Stage::Fill => ("laying out", false),
-                Stage::Hint => ("preparing", false),
-            };
-            bar.set(label, done, total, in_bytes);
-            if interrupted.load(Ordering::Relaxed) { Err(StoreError::Interrupted) } else { Ok(()) }
-        });
-        drop(bar);
+        let updated = update_database(&options, &device, &mut Bar::new().until(&interrupted));
         match updated {
             Ok(updated) => {
                 (failed, read) = (false, true);
@@ -264,10 +242,9 @@ pub(crate) fn verify(args: &args::Inspect) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     let mut bar = Bar::new();
     let mut total = 0;
-    stored.verify(&mut |done, all| {
-        total = all;
-        bar.set("verifying", done, Some(all), true);
-        Ok::<(), StoreError>(())
+    stored.verify(&mut |stage: &str, done, all: Option<u64>, unit| {
+        total = all.unwrap_or_default();
+        bar.at(stage, done, all, unit);
     })?;
     drop(bar);
     let seconds = started.elapsed().as_secs_f64();

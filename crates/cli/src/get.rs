@@ -10,6 +10,7 @@ use blindcore_client::{
     CacheDir, Client, Error, Lookup, LookupError, Options, TableClient, Timings, Token, Traffic, Trust,
 };
 use blindcore_files::{Access, NewFile};
+use blindcore_units::{Progress, Unit};
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
@@ -44,11 +45,7 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     runtime.block_on(async {
         let client = Client::connect_with(&url, Options { cache, ..options }).await?;
         let bar = Arc::new(Mutex::new(Bar::new()));
-        let shown = bar.clone();
-        let progress = Arc::new(move |done, total| {
-            shown.lock().expect("a bar does not panic").set("hint", done, Some(total), true);
-        });
-        let table = client.table_with(&args.table, Some(progress)).await?;
+        let table = client.table_with(&args.table, Some(bar.clone())).await?;
         let started = Instant::now();
         let lookups: Vec<(Value, Lookup)> = match (&args.key, args.index, &keys) {
             (Some(key), _, _) => vec![(json!({"key": key}), table.get(key).await?)],
@@ -79,12 +76,8 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
                     };
                     all.extend(batch.iter().map(|k| json!({"key": k})).zip(found));
                     let total = Some(keys.len() as u64);
-                    bar.lock().expect("a bar does not panic").set(
-                        "looking up",
-                        all.len() as u64,
-                        total,
-                        false,
-                    );
+                    let mut bar = bar.lock().expect("a bar does not panic");
+                    bar.at("looking up", all.len() as u64, total, Unit::Items);
                 }
                 if let Some(garbage) = garbage {
                     return Err(garbage.into());

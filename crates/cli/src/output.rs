@@ -1,6 +1,8 @@
 //! What people and programs see: JSON and text on stdout, progress and errors on stderr.
 
 use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use blindcore_units::{Progress, Unit};
@@ -57,7 +59,9 @@ pub(crate) fn bytes(n: u64) -> String {
 pub(crate) struct Bar {
     bar: ProgressBar,
     label: String,
+    sized: bool,
     started: Instant,
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Bar {
@@ -71,14 +75,24 @@ impl Bar {
         Self {
             bar: ProgressBar::with_draw_target(None, target),
             label: String::new(),
+            sized: false,
             started: Instant::now(),
+            stop: None,
         }
     }
 
-    /// How far something called `label` is.
-    pub(crate) fn set(&mut self, label: &str, done: u64, total: Option<u64>, in_bytes: bool) {
-        if self.label != label {
-            self.label = label.into();
+    /// The same, for work that stops when this is raised.
+    pub(crate) fn until(mut self, stop: &Arc<AtomicBool>) -> Self {
+        self.stop = Some(stop.clone());
+        self
+    }
+}
+
+impl Progress for Bar {
+    fn at(&mut self, label: &str, done: u64, total: Option<u64>, unit: Unit) {
+        let in_bytes = unit == Unit::Bytes;
+        if self.label != label || self.sized != total.is_some() {
+            (self.label, self.sized) = (label.into(), total.is_some());
             self.started = Instant::now();
             self.bar.reset();
             let (done, rate) = if in_bytes {
@@ -102,11 +116,9 @@ impl Bar {
             self.bar.set_position(done);
         }
     }
-}
 
-impl Progress for Bar {
-    fn at(&mut self, stage: &str, done: u64, total: Option<u64>, unit: Unit) {
-        self.set(stage, done, total, unit == Unit::Bytes);
+    fn stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 }
 

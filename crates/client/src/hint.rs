@@ -1,10 +1,11 @@
 //! Getting a hint: from the cache, or from the server, where a download that breaks goes on.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use blindcore_protocol::{Download, Error as LookupError, Fetch, HEADER_BYTES, Hint, Kept, Table};
+use blindcore_units::{SharedProgress, Unit};
 use blindcore_wire::proto;
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -13,9 +14,6 @@ use tokio::time::{sleep, timeout};
 use crate::cache::{HintFile, Lock};
 use crate::error::{chain, refused};
 use crate::{Client, Error};
-
-/// Hears how many bytes of a hint are there, of how many.
-pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// Bytes that must come in [`crate::Options::request_timeout`], or the download has stalled.
 const LEAST: u64 = 64 << 10;
@@ -27,7 +25,7 @@ pub(crate) struct Fetching<'a> {
     pub(crate) client: &'a Client,
     pub(crate) table: &'a Table,
     pub(crate) fetch: Fetch,
-    pub(crate) progress: Option<&'a Progress>,
+    pub(crate) progress: Option<&'a SharedProgress>,
 }
 
 /// Where pieces go.
@@ -106,7 +104,8 @@ impl Fetching<'_> {
 
     fn tell(&self, have: u64) {
         if let Some(progress) = self.progress {
-            progress(have, self.fetch.bytes());
+            let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.at("hint", have, Some(self.fetch.bytes()), Unit::Bytes);
         }
     }
 

@@ -41,11 +41,11 @@ mod table;
 mod token;
 
 pub use blindcore_protocol::{Error as LookupError, Record, Trust};
+pub use blindcore_units::{Progress, SharedProgress, Unit};
 pub use blindcore_wire::{PartKind, Reason, TableDescription, Value, proto::TableSummary};
 pub use cache::CacheDir;
 pub use connection::Client;
 pub use error::Error;
-pub use hint::Progress;
 pub use options::Options;
 pub use score::{ScoreClient, ScoreError, Scored};
 pub use table::{Lookup, TableClient, Timings, Traffic};

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use blindcore_protocol::{self as protocol, Outcome, Policy, Record, Request, Step, Table, Workers};
+use blindcore_units::SharedProgress;
 use blindcore_wire::{MAX_TABLE_BYTES, PartKind, TableDescription, proto};
 use prost::Message;
 use tokio::sync::OnceCell;
 
 use crate::error::refused;
-use crate::hint::{Fetching, Progress, blocking};
+use crate::hint::{Fetching, blocking};
 use crate::{Client, Error, Options};
 
 /// Bytes that gRPC puts before a message.
@@ -22,7 +23,7 @@ pub struct TableClient {
     table: Arc<Table>,
     /// By kind of part: the bytes that were fetched of its hint, once it is there.
     fetched: [OnceCell<u64>; PartKind::ALL.len()],
-    progress: Option<Progress>,
+    progress: Option<SharedProgress>,
 }
 
 /// What a lookup brought.
@@ -90,11 +91,15 @@ impl Client {
         self.table_with(name, None).await
     }
 
-    /// Opens a table, telling how far its hints are.
+    /// Opens a table, telling how far its hints are, in bytes of stage `hint`.
     ///
     /// # Errors
     /// As [`Client::table`].
-    pub async fn table_with(&self, name: &str, progress: Option<Progress>) -> Result<TableClient, Error> {
+    pub async fn table_with(
+        &self,
+        name: &str,
+        progress: Option<SharedProgress>,
+    ) -> Result<TableClient, Error> {
         self.open(name, progress, None).await
     }
 
@@ -102,7 +107,7 @@ impl Client {
     pub(crate) async fn open(
         &self,
         name: &str,
-        progress: Option<Progress>,
+        progress: Option<SharedProgress>,
         before: Option<&TableClient>,
     ) -> Result<TableClient, Error> {
         const WHAT: &str = "a table's description";
@@ -121,7 +126,7 @@ impl TableClient {
     pub(crate) async fn open(
         client: Client,
         table: Table,
-        progress: Option<Progress>,
+        progress: Option<SharedProgress>,
     ) -> Result<Self, Error> {
         let this = Self { client, table: Arc::new(table), fetched: Default::default(), progress };
         for kind in this.table.always_asked() {

@@ -27,7 +27,7 @@
 //! let device = Cpu::open("cpu")?;
 //! let database: Vec<blindcore_accel::SharedBytes> = vec![Arc::new(database)];
 //! let mut hint = vec![0; params.hint_bytes() as usize];
-//! let derived = preprocess(&params, &device, database.clone(), &mut hint, &mut |_, _| Ok::<(), blindcore_lookup::Error>(()))?;
+//! let derived = preprocess(&params, &device, database.clone(), &mut hint, &mut ())?;
 //!
 //! let derived = derived.into_iter().map(|operand| vec![Arc::new(operand) as _]);
 //! let server = Server::new(params, &device, [database].into_iter().chain(derived).collect())?;
@@ -47,9 +47,10 @@ mod plan;
 pub mod schemes;
 mod server;
 
+pub use blindcore_units::Progress;
 pub use client::{Client, Pending, Prepared, SchemeClient, Selection};
 pub use error::Error;
 pub use params::{Geometry, MAX_BLOCKS, MAX_GATHER, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
 pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan, plan_blocks};
 pub use schemes::{InsecurePlain, Scheme, SchemeRef};
-pub use server::{Preprocessing, Progress, SchemeServer, Server, pack_group, preprocess, preprocess_placed};
+pub use server::{PREPARING, Preprocessing, SchemeServer, Server, pack_group, preprocess, preprocess_placed};

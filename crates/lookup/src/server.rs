@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use blindcore_accel::{Cost, Device, Placed, SharedBytes};
+use blindcore_units::Unit;
 
 use crate::schemes::matrix;
 use crate::schemes::scheme::Operand;
-use crate::{Error, MAX_GATHER, Params};
+use crate::{Error, MAX_GATHER, Params, Progress};
 
 /// A scheme's half of a server: what [`crate::Scheme::server`] makes.
 pub trait SchemeServer: Send + Sync {
@@ -96,8 +97,8 @@ fn check_shape(operand: &Operand, gather: usize, placed: &dyn Placed) -> Result<
     Err(blindcore_accel::Error::Shape { shape, why }.into())
 }
 
-/// Told between passes how many are done, and of how many; an error stops them.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> Result<(), Error>;
+/// What a [`Progress`] is told that the passes do which make a hint, counted in passes.
+pub const PREPARING: &str = "preparing";
 
 /// What preprocessing makes of a database, some or all of its passes done.
 ///
@@ -157,27 +158,29 @@ impl<'a> Preprocessing<'a> {
         params: &Params,
         device: &Device,
         records: &dyn Placed,
-        progress: Progress<'_>,
+        progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         check_shape(&params.records(), records.shape().m, records)?;
-        params.scheme.get().preprocess(params, device, records, self, progress)
+        params.scheme.get().preprocess(params, device, records, self, progress)?;
+        progress.at(PREPARING, self.done, Some(self.done), Unit::Items);
+        Ok(())
     }
 }
 
 /// Computes a table's hint into `hint`, and returns the operands that the server keeps beside the records, in their order.
 ///
-/// `database` is laid out as the records of `params` are. `progress(done, total)` is called between passes over the
-/// database, in passes, and may stop the work with an error.
+/// `database` is laid out as the records of `params` are. `progress` is told between passes over the database how many
+/// are done, and may stop the work.
 ///
 /// # Errors
 /// A size does not fit, the device refuses, or `progress` says stop.
-pub fn preprocess<E: From<Error>>(
+pub fn preprocess(
     params: &Params,
     device: &Device,
     database: Vec<SharedBytes>,
     hint: &mut [u8],
-    progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
-) -> Result<Vec<Vec<u8>>, E> {
+    progress: &mut dyn Progress,
+) -> Result<Vec<Vec<u8>>, Error> {
     let records = matrix::place(device, &params.records(), database)?;
     preprocess_placed(params, device, &*records, hint, progress)
 }
@@ -186,25 +189,16 @@ pub fn preprocess<E: From<Error>>(
 ///
 /// # Errors
 /// As [`preprocess`].
-pub fn preprocess_placed<E: From<Error>>(
+pub fn preprocess_placed(
     params: &Params,
     device: &Device,
     records: &dyn Placed,
     hint: &mut [u8],
-    progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
-) -> Result<Vec<Vec<u8>>, E> {
+    progress: &mut dyn Progress,
+) -> Result<Vec<Vec<u8>>, Error> {
     let mut made = Preprocessing::new(params, hint)?;
-    let mut stop = None;
-    let run = made.run(params, device, records, &mut |done, total| {
-        progress(done, total).map_err(|error| {
-            stop = Some(error);
-            Error::Stopped
-        })
-    });
-    match (stop, run) {
-        (Some(error), _) => Err(error),
-        (None, run) => Ok(run.map(|()| made.derived)?),
-    }
+    made.run(params, device, records, progress)?;
+    Ok(made.derived)
 }
 
 /// Lays the records of one group (`columns` slots of `record_bytes`, fewer in the last group) out in a whole database.

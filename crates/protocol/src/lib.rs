@@ -44,7 +44,7 @@
 //! pack_group(&params, 0, &slots, &mut database);
 //! let database: Vec<SharedBytes> = vec![Arc::new(database)];
 //! let mut hint = vec![0; params.hint_bytes() as usize];
-//! preprocess(&params, &device, database.clone(), &mut hint, &mut |_, _| Ok::<(), blindcore_lookup::Error>(()))?;
+//! preprocess(&params, &device, database.clone(), &mut hint, &mut ())?;
 //! let description = TableDescription::new(TableContent {
 //!     name: "towns".into(),
 //!     epoch: 1,

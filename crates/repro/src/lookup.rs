@@ -76,7 +76,7 @@ pub fn run(job: &LookupJob<'_>) -> anyhow::Result<LookupRun> {
                     made.path().join("elements.db"),
                 )
             };
-            blindcore_store::build(&options, &cpu, &mut |_, _, _| Ok(()))?;
+            blindcore_store::build(&options, &cpu, &mut ())?;
             &made.path().join("elements.db").clone()
         }
     };

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use blindcore_accel::Device;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
 use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks};
+use blindcore_units::Progress;
 use blindcore_wire::proof::{self};
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{PartKind, ProofChoice};
@@ -24,7 +25,7 @@ use crate::folder::Folder;
 use crate::job::{Build, Wanted};
 use crate::manifest::{MANIFEST, Manifest, some_blocks, to_hex};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
-use crate::stages::{Stage, Watch};
+use crate::stages::{self, READING};
 use crate::{Entry, ExternalSort, Order, SourceSpec, StoreError, Stored, codec};
 
 /// What to build.
@@ -80,13 +81,17 @@ pub(crate) const MAX_LONG_RECORD_BYTES: usize = MAX_ROW_BYTES + (64 << 10);
 /// Builds a database.
 ///
 /// # Errors
-/// The source, a row, the parameters, the disk or the watch: nothing is left at the output then, and what was
+/// The source, a row, the parameters, the disk or the progress, which may say stop: nothing is left at the output then, and what was
 /// there before is as it was.
-pub fn build(options: &BuildOptions, device: &Device, watch: Watch<'_>) -> Result<Manifest, StoreError> {
+pub fn build(
+    options: &BuildOptions,
+    device: &Device,
+    progress: &mut dyn Progress,
+) -> Result<Manifest, StoreError> {
     let name = table_name(options)?;
     let folder = Folder::create(&options.out, options.force)?;
     let dir = folder.path().to_owned();
-    let mut read = read(options, &dir, watch)?;
+    let mut read = read(options, &dir, progress)?;
     let rows = read.records.count();
     if rows == 0 {
         return Err(StoreError::Unfit(format!("{} has no rows; a table needs at least one", options.source)));
@@ -114,7 +119,7 @@ pub fn build(options: &BuildOptions, device: &Device, watch: Watch<'_>) -> Resul
     };
     let wanted = Wanted { kind: PartKind::Records, prefix: "records", params, depth, keyed };
     let slots = read.records.count();
-    let records = build.part(&wanted, read.records.finish()?, slots, watch)?;
+    let records = build.part(&wanted, read.records.finish()?, slots, progress)?;
     let keys = match read.keys.take() {
         None => None,
         Some(keys) => {
@@ -122,7 +127,7 @@ pub fn build(options: &BuildOptions, device: &Device, watch: Watch<'_>) -> Resul
             let (params, depth) =
                 proof::plan(rows, keys.max_payload(), false, SchemeChoice::beside(params.scheme), proofs)?;
             let wanted = Wanted { kind: PartKind::Keys, prefix: "keys", params, depth, keyed: false };
-            Some(build.part(&wanted, keys.finish()?, rows, watch)?)
+            Some(build.part(&wanted, keys.finish()?, rows, progress)?)
         }
     };
     let (key, values, salt) = (options.key.clone(), read.values, read.salt);
@@ -210,7 +215,7 @@ pub(crate) fn new_salt() -> Result<[u8; 32], StoreError> {
     Ok(salt)
 }
 
-fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTable, StoreError> {
+fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Result<ReadTable, StoreError> {
     let origin = options.source.to_string();
     let wanted = match (&options.key, &options.values) {
         (key, Some(values)) => {
@@ -257,7 +262,7 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
     let mut payload = Vec::new();
     let mut ahead = Ahead::start(source, &origin)?;
     loop {
-        let Batch { rows, progress, end } = ahead.next();
+        let Batch { rows, position, end } = ahead.next();
         for row in 0..rows.len() {
             let line = rows.line(row);
             let fail = |why: String| StoreError::Row { origin: origin.clone(), line, why };
@@ -289,7 +294,7 @@ fn read(options: &BuildOptions, dir: &Path, watch: Watch<'_>) -> Result<ReadTabl
             records.push(hash, line, &payload)?;
         }
         ahead.done(rows);
-        watch(Stage::Read, progress.done, progress.total)?;
+        stages::at(progress, READING, position.done, position.total, position.unit)?;
         if let Some(end) = end {
             end?;
             break;

@@ -6,6 +6,7 @@ use std::thread::{self, ScopedJoinHandle};
 
 use blindcore_accel::{Database, Placed};
 use blindcore_lookup::{Geometry, Params, preprocess_placed};
+use blindcore_units::{Progress, Unit};
 use blindcore_wire::proof::{NODE_BYTES, Proofs};
 
 use crate::bucket::Bucket;
@@ -14,7 +15,7 @@ use crate::manifest::{FileEntry, PartManifest};
 use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
 use crate::shards::Shards;
-use crate::stages::{Stage, Watch};
+use crate::stages::{self, LAYING_OUT, PREPARING};
 use crate::{Checksum, Entries, Shard, StoreError, StreamOptions, Streamed, memory, tile_checksums};
 
 /// Groups that are solved at a time, at most.
@@ -55,10 +56,10 @@ impl Build<'_> {
         wanted: &Wanted<'_>,
         mut entries: Entries,
         rows: u64,
-        watch: Watch<'_>,
+        progress: &mut dyn Progress,
     ) -> Result<LaidOut, StoreError> {
         let Wanted { prefix, ref params, keyed, .. } = *wanted;
-        watch(Stage::Fill, 0, Some(rows))?;
+        stages::at(progress, LAYING_OUT, 0, Some(rows), Unit::Items)?;
         let Geometry { record_bytes, groups, columns } = params.geometry;
         let group_bytes = record_bytes * columns;
         let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_SOLVERS);
@@ -104,7 +105,7 @@ impl Build<'_> {
                 for (group, cells) in ago(2).zip(&mut writing) {
                     shards.group(cells.bytes())?;
                     let done = (u128::from(rows) * (group as u128 + 1) / groups as u128) as u64;
-                    watch(Stage::Fill, done, Some(rows))?;
+                    stages::at(progress, LAYING_OUT, done, Some(rows), Unit::Items)?;
                 }
                 for solver in solvers {
                     let (seed, new) = joined(solver)?;
@@ -167,12 +168,13 @@ impl Build<'_> {
         wanted: &Wanted<'_>,
         entries: Entries,
         rows: u64,
-        watch: Watch<'_>,
+        progress: &mut dyn Progress,
     ) -> Result<PartManifest, StoreError> {
-        let LaidOut { shards, sums, seeds, chunks, mut roots } = self.matrix(wanted, entries, rows, watch)?;
+        let LaidOut { shards, sums, seeds, chunks, mut roots } =
+            self.matrix(wanted, entries, rows, progress)?;
         let Wanted { prefix, ref params, .. } = *wanted;
         let proofs = wanted.depth.map(|depth| Proofs { depth, chunks });
-        watch(Stage::Hint, 0, None)?;
+        stages::at(progress, PREPARING, 0, None, Unit::Items)?;
         let digest = params.digest();
         let mut derived = Vec::new();
         let header = |kind, payload_bytes| Header {
@@ -193,9 +195,13 @@ impl Build<'_> {
                     return Ok(());
                 }
                 let records = self.place(params, &shards, &sums)?;
-                derived = preprocess_placed(params, self.device, &*records, hint, &mut |done, total| {
-                    watch(Stage::Hint, done, Some(total))
-                })?;
+                derived =
+                    preprocess_placed(params, self.device, &*records, hint, progress).map_err(
+                        |e| match e {
+                            blindcore_lookup::Error::Stopped => StoreError::Interrupted,
+                            error => error.into(),
+                        },
+                    )?;
                 Ok::<(), StoreError>(())
             })?;
         let hint = entry(&path, &made);

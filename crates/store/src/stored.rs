@@ -7,6 +7,7 @@ use blindcore_accel::{Device, SharedBytes};
 use blindcore_lookup::Params;
 use blindcore_lookup::keyword::Index;
 use blindcore_lookup::schemes::Operand;
+use blindcore_units::{Progress, Unit};
 use blindcore_wire::{
     Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription,
 };
@@ -14,7 +15,7 @@ use blindcore_wire::{
 use crate::manifest::{FileEntry, Manifest, PartManifest, Signed, from_hex};
 use crate::section::{self, Header, Kind};
 use crate::tile_checksums::{self, TILE};
-use crate::{Checksum, HintFile, Shard, StoreError, StreamOptions, Streamed, direct};
+use crate::{Checksum, HintFile, Shard, StoreError, StreamOptions, Streamed, direct, stages};
 
 /// A database on disk, its files mapped. Sizes, headers and seeds have been checked; [`Stored::verify`] reads
 /// all of it.
@@ -311,14 +312,11 @@ impl Stored {
         .map_err(|e| damaged(e.to_string()))
     }
 
-    /// Reads every file and compares it with its checksum. `progress` is given bytes done and in all.
+    /// Reads every file and compares it with its checksum.
     ///
     /// # Errors
-    /// Names the first file that is damaged; or what `progress` returned.
-    pub fn verify<E: From<StoreError>>(
-        &self,
-        progress: &mut dyn FnMut(u64, u64) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// Names the first file that is damaged; or `progress` says stop.
+    pub fn verify(&self, progress: &mut dyn Progress) -> Result<(), StoreError> {
         const STEP: usize = 16 << 20;
         let mut files: Vec<(&FileEntry, SharedBytes)> = Vec::new();
         for ((_, manifest), (_, part)) in self.manifest.parts().zip(self.parts()) {
@@ -340,7 +338,7 @@ impl Stored {
             for chunk in (*bytes).as_ref().chunks(STEP) {
                 check.update(chunk);
                 done += chunk.len() as u64;
-                progress(done, total)?;
+                stages::at(progress, "verifying", done, Some(total), Unit::Bytes)?;
             }
             check.finish()?;
         }
@@ -565,7 +563,7 @@ mod tests {
         let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
         let db = dir.join("db");
         let options = BuildOptions { key: Some("k".into()), ..BuildOptions::new(spec("t.csv"), &db) };
-        let mut manifest = build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+        let mut manifest = build(&options, &device, &mut ()).unwrap();
         assert_eq!(manifest.version, 3);
         for part in [Some(&mut manifest.records), manifest.keys.as_mut()].into_iter().flatten() {
             std::fs::remove_file(db.join(part.sums.take().unwrap().file)).unwrap();
@@ -579,7 +577,7 @@ mod tests {
         let change = || {
             let (dir, changes) = (db.clone(), spec("c.csv"));
             let options = UpdateOptions { dir, changes, follow: None, sign: None, memory: 1 << 16 };
-            update(&options, &device, &mut |_, _, _| Ok(()))
+            update(&options, &device, &mut ())
         };
         let pass = |stored: &Stored| {
             let streamed = stored.records.stream(&device, StreamOptions::default()).unwrap();
@@ -587,7 +585,7 @@ mod tests {
             streamed.run(&Words::zeros(shape.query_word(), shape.query_len(1))).map(drop)
         };
         let stored = Stored::open(&db).unwrap();
-        stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+        stored.verify(&mut ()).unwrap();
         pass(&stored).unwrap();
         let mut bad = good.clone();
         *bad.last_mut().unwrap() ^= 1;
@@ -600,7 +598,7 @@ mod tests {
         let updated = change().unwrap();
         assert_eq!((updated.changed, updated.removed, updated.manifest.version), (1, 1, 3));
         let stored = Stored::open(&db).unwrap();
-        stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+        stored.verify(&mut ()).unwrap();
         assert!(stored.record(b"key 7").unwrap().is_none());
         assert!(stored.record(b"key 9").unwrap().is_some());
     }
@@ -614,7 +612,7 @@ mod tests {
         let spec = SourceSpec::parse(dir.join("towns.csv").to_str().unwrap()).unwrap();
         let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
         let options = BuildOptions::new(spec, dir.join("db"));
-        let mut manifest = build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+        let mut manifest = build(&options, &device, &mut ()).unwrap();
         manifest.records.scheme = "newest".into();
         let manifest = manifest.sealed();
         std::fs::write(dir.join("db/manifest.json"), manifest.to_json()).unwrap();
@@ -622,7 +620,7 @@ mod tests {
         let words = "manifest.json: table \"towns\": scheme `newest` is not known to this build (blindcore 0.1.0), which knows";
         assert!(error.contains(words) && error.ends_with("update it"), "{error}");
         // It is a database all the same, which a build may replace when it is told to.
-        build(&BuildOptions { force: true, ..options }, &device, &mut |_, _, _| Ok(())).unwrap();
+        build(&BuildOptions { force: true, ..options }, &device, &mut ()).unwrap();
         Stored::open(&dir.join("db")).unwrap();
     }
 }

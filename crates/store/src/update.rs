@@ -16,6 +16,7 @@ use blindcore_accel::{Device, SharedBytes};
 use blindcore_files::new_file::{self, sync_folder};
 use blindcore_lookup::keyword::KeyHash;
 use blindcore_lookup::{Params, SchemeChoice};
+use blindcore_units::Progress;
 use blindcore_wire::signature::SigningKey;
 use blindcore_wire::{Change, PartKind, Value, proof};
 
@@ -24,14 +25,16 @@ use crate::folder::{WORK, lock};
 use crate::job::{Build, Wanted, entry};
 use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
-use crate::{ExternalSort, Order, Source, SourceSpec, Stage, StoreError, Stored, Watch, build, codec};
+use crate::source::Position;
+use crate::stages::{self, READING};
+use crate::{ExternalSort, Order, Source, SourceSpec, StoreError, Stored, build, codec};
 
 /// The column of CHANGES that says what happens to a row: `set`, also where it is empty, or `remove`.
 pub const CHANGE_COLUMN: &str = "_change";
 /// The column of CHANGES that says which row is meant in a table without keys; empty for a row that is added.
 pub const ROW_COLUMN: &str = "_row";
-/// Rows between two calls of the watch.
-const WATCH_ROWS: u64 = 1024;
+/// Rows between two words of how far it is.
+const ROWS_A_WORD: u64 = 1024;
 
 /// What to change.
 #[derive(Clone, Debug)]
@@ -70,8 +73,12 @@ pub struct Updated {
 /// Brings a database to its next epoch.
 ///
 /// # Errors
-/// The database, the source, a row, the disk or the watch: the epoch before stands then.
-pub fn update(options: &UpdateOptions, device: &Device, watch: Watch<'_>) -> Result<Updated, StoreError> {
+/// The database, the source, a row, the disk or the progress, which may say stop: the epoch before stands then.
+pub fn update(
+    options: &UpdateOptions,
+    device: &Device,
+    progress: &mut dyn Progress,
+) -> Result<Updated, StoreError> {
     let dir = &options.dir;
     let _lock = lock(dir)?;
     let stored = Stored::open(dir)?;
@@ -82,7 +89,7 @@ pub fn update(options: &UpdateOptions, device: &Device, watch: Watch<'_>) -> Res
     let epoch = old.epoch.checked_add(1).ok_or_else(|| StoreError::Unfit("the epochs are used up".into()))?;
 
     let mut rows = Rows::new(&stored, options, &work.0)?;
-    let read = rows.read(watch)?;
+    let read = rows.read(progress)?;
     let salt = new_salt()?;
     let merged = merge(&stored, options, &work.0, read.sorted, old.rows, &salt)?;
     let counts = merged.counts;
@@ -105,7 +112,7 @@ pub fn update(options: &UpdateOptions, device: &Device, watch: Watch<'_>) -> Res
         let prefix = format!("changes-{epoch}");
         let wanted = Wanted { kind: PartKind::Changes, prefix: &prefix, params, depth, keyed: true };
         let slots = records.count();
-        let records = build.part(&wanted, records.finish()?, slots, watch)?;
+        let records = build.part(&wanted, records.finish()?, slots, progress)?;
         let added = merged.keys.count();
         let keys = if added == 0 || stored.keys.is_none() {
             None
@@ -114,7 +121,7 @@ pub fn update(options: &UpdateOptions, device: &Device, watch: Watch<'_>) -> Res
             let longest = merged.keys.max_payload();
             let (params, depth) = proof::plan(added, longest, false, beside, proofs)?;
             let wanted = Wanted { kind: PartKind::NewKeys, prefix: &prefix, params, depth, keyed: false };
-            Some(build.part(&wanted, merged.keys.finish()?, added, watch)?)
+            Some(build.part(&wanted, merged.keys.finish()?, added, progress)?)
         };
         let log = write_log(&work.0, &params, epoch, &mut merged.log.finish()?)?;
         let salt = to_hex(&salt);
@@ -337,7 +344,7 @@ impl<'a> Rows<'a> {
 
     /// Reads all, the changes so far before them. Keys are not hashed yet but by BLAKE3 without a salt: it only
     /// brings equal ones together.
-    fn read(&mut self, watch: Watch<'_>) -> Result<Read, StoreError> {
+    fn read(&mut self, progress: &mut dyn Progress) -> Result<Read, StoreError> {
         let mut payload = Vec::new();
         if let Some((path, bytes)) = self.stored.checked_log()? {
             for entry in (Log { bytes, at: 0 }) {
@@ -360,15 +367,18 @@ impl<'a> Rows<'a> {
             if let Some(follow) = self.follow {
                 later(&mut last, &row.values[follow]).map_err(fail)?;
             }
-            if order.is_multiple_of(WATCH_ROWS) {
-                let progress = self.source.progress();
-                watch(Stage::Read, progress.done, progress.total)?;
+            if order.is_multiple_of(ROWS_A_WORD) {
+                self.tell(progress)?;
             }
         }
-        let progress = self.source.progress();
-        watch(Stage::Read, progress.done, progress.total)?;
+        self.tell(progress)?;
         let sorted = std::mem::replace(&mut self.sorted, ExternalSort::new(Path::new("."), 0, Order::Hash));
         Ok(Read { sorted, last: last.map(|v| v.to_json()) })
+    }
+
+    fn tell(&self, progress: &mut dyn Progress) -> Result<(), StoreError> {
+        let Position { done, total, unit } = self.source.position();
+        stages::at(progress, READING, done, total, unit)
     }
 
     /// What a row of CHANGES says. `rows` counts those of a table without keys.

@@ -13,5 +13,5 @@ mod progress;
 mod show;
 
 pub use parse::{duration, size, whole};
-pub use progress::{Progress, Unit};
+pub use progress::{Progress, SharedProgress, Unit};
 pub use show::{bytes, count, figure, seconds};

@@ -29,7 +29,7 @@ fn a_table_of_the_scheme_is_built_served_from_the_device_and_looked_up_over_a_so
         scheme: SchemeChoice::Only(scheme),
         ..BuildOptions::new(SourceSpec::parse(&csv.display().to_string()).unwrap(), &folder)
     };
-    let manifest = build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+    let manifest = build(&options, &device, &mut ()).unwrap();
     assert_eq!(manifest.name, "drugs");
 
     // In this process.

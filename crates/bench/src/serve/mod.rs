@@ -267,10 +267,7 @@ fn make_table(dir: &Path, bytes: usize, progress: &mut dyn Progress) -> anyhow::
         )
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    build(&options, &Cpu::with_threads("cpu", threads)?, &mut |_, done, total| {
-        progress.at("building", done, total, Unit::Items);
-        Ok(())
-    })?;
+    build(&options, &Cpu::with_threads("cpu", threads)?, progress)?;
     std::fs::remove_file(dir.join("table.csv"))?;
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use blindcore_repro::lookup::{self, LookupJob};
 use blindcore_repro::report;
+use blindcore_units::{Progress, Unit};
 use serde_json::json;
 
 use crate::output::{self, Bar};
@@ -68,7 +69,7 @@ fn watched<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         });
         let mut bar = Bar::new();
         while ended.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
-            bar.set("simulating", 0, None, false);
+            bar.at("simulating", 0, None, Unit::Items);
         }
         worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })

@@ -51,7 +51,7 @@ fn a_table_without_secrecy_is_refused_by_name() {
         ..blindcore_store::BuildOptions::new(source, dir.path().join("t.db"))
     };
     let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
-    blindcore_store::build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+    blindcore_store::build(&options, &device, &mut ()).unwrap();
     for command in [&["db", "inspect", "t.db"][..], &["db", "verify", "t.db"], &["serve", "t.db"]] {
         refused(
             &run(dir.path(), command),

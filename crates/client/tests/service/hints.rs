@@ -27,9 +27,9 @@ async fn a_hint_is_fetched_once() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let heard = seen.clone();
     let client = client_of(&server.url(), cache(&inside)).await;
-    let progress: blindcore_client::Progress =
-        Arc::new(move |done, total| heard.lock().unwrap().push((done, total)));
-    let table = client.table_with("small", Some(progress)).await.unwrap();
+    let progress =
+        move |_: &str, done, total: Option<u64>, _| heard.lock().unwrap().push((done, total.unwrap()));
+    let table = client.table_with("small", Some(Arc::new(Mutex::new(progress)))).await.unwrap();
     let total = made.hint_len();
     assert_eq!(table.hint_bytes_fetched(), total);
     let seen = seen.lock().unwrap().clone();

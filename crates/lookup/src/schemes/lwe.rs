@@ -5,11 +5,12 @@ use std::sync::Arc;
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Placed, SharedBytes, Words};
 use blindcore_math::{Gaussian, LWE_DIMENSION, PublicMatrix, SecretRng, Seed, dot};
+use blindcore_units::Unit;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use super::matrix;
 use super::scheme::{Run, Security};
-use crate::{Error, MAX_GATHER, Params, Progress, constant_time};
+use crate::{Error, MAX_GATHER, PREPARING, Params, Progress, constant_time};
 
 /// Standard deviation of the errors. With a uniform secret of dimension 1024 and q = 2^32 this is 128.4 bits; the
 /// SimplePIR paper's 6.4 is 121.5 bits today.
@@ -216,7 +217,15 @@ pub(crate) struct Passes<'a> {
     /// The pass that comes next.
     pub(crate) at: u64,
     pub(crate) total: u64,
-    pub(crate) progress: Progress<'a>,
+    pub(crate) progress: &'a mut dyn Progress,
+}
+
+impl Passes<'_> {
+    /// Says how many are done, and fails where there shall be no more.
+    pub(crate) fn tell(&mut self) -> Result<(), Error> {
+        self.progress.at(PREPARING, *self.done, Some(self.total), Unit::Items);
+        if self.progress.stopped() { Err(Error::Stopped) } else { Ok(()) }
+    }
 }
 
 /// A placed matrix times a public matrix, as many columns at a time as it gathers: a public column is a query. Passes that
@@ -236,7 +245,7 @@ pub(crate) fn times_public_matrix(
         if passes.at <= *passes.done {
             continue;
         }
-        (passes.progress)(*passes.done, passes.total)?;
+        passes.tell()?;
         let columns = gather.min(LWE_DIMENSION - first);
         let mut query = vec![0u32; columns * depth];
         let mut words = vec![0u32; columns];

@@ -102,7 +102,7 @@ pub trait Scheme: Send + Sync {
         device: &Device,
         records: &dyn Placed,
         into: &mut Preprocessing<'_>,
-        progress: Progress<'_>,
+        progress: &mut dyn Progress,
     ) -> Result<(), Error>;
 
     /// The server's half, from the operands that a database has, in place and in their order. `device` gets what follows

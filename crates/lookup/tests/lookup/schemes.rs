@@ -7,13 +7,30 @@ use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, Index, KeyHash};
 use blindcore_lookup::{
-    Client, Error, Geometry, InsecurePlain, Params, Preprocessing, SchemeRef, Selection, Server, pack_group,
-    preprocess, schemes,
+    Client, Error, Geometry, InsecurePlain, Params, Preprocessing, Progress, SchemeRef, Selection, Server,
+    pack_group, preprocess, schemes,
 };
+use blindcore_units::Unit;
 
 struct Table {
     server: Server,
     client: Client,
+}
+
+/// Stops after so many passes.
+struct UpTo {
+    passes: u64,
+    done: u64,
+}
+
+impl Progress for UpTo {
+    fn at(&mut self, _: &str, done: u64, _: Option<u64>, _: Unit) {
+        self.done = done;
+    }
+
+    fn stopped(&self) -> bool {
+        self.done >= self.passes
+    }
 }
 
 fn table(params: Params, groups: &[Vec<u8>]) -> Table {
@@ -25,11 +42,16 @@ fn table(params: Params, groups: &[Vec<u8>]) -> Table {
     let database: Vec<SharedBytes> = vec![Arc::new(database)];
     let mut hint = vec![0u8; params.hint_bytes() as usize];
     let mut passes = 0;
-    let derived = preprocess(&params, &device, database.clone(), &mut hint, &mut |done, total| {
-        assert!(done <= total);
-        passes += 1;
-        Ok::<(), Error>(())
-    })
+    let derived = preprocess(
+        &params,
+        &device,
+        database.clone(),
+        &mut hint,
+        &mut |_: &str, done, total: Option<u64>, _| {
+            assert!(done <= total.unwrap());
+            passes += 1;
+        },
+    )
     .unwrap();
     let planned: u64 = params.preprocessing().iter().map(|run| run.passes).sum();
     assert_eq!(passes, planned + 1);
@@ -188,9 +210,7 @@ fn preprocessing_goes_on_from_where_it_was_stopped() {
         }
         let database: Vec<SharedBytes> = vec![Arc::new(database)];
         let mut want = vec![0u8; params.hint_bytes() as usize];
-        let derived =
-            preprocess(&params, &device, database.clone(), &mut want, &mut |_, _| Ok::<(), Error>(()))
-                .unwrap();
+        let derived = preprocess(&params, &device, database.clone(), &mut want, &mut ()).unwrap();
 
         let contract = blindcore_accel::Device::contract(&device, &params.records().shape).unwrap();
         let records = contract.place(blindcore_accel::Database::Packed(database)).unwrap();
@@ -202,10 +222,7 @@ fn preprocessing_goes_on_from_where_it_was_stopped() {
                 Some(derived) => Preprocessing::resume(&params, &mut hint, derived, done).unwrap(),
             };
             // It is stopped after five passes each time.
-            let limit = done + 5;
-            let ran = made.run(&params, &device, &*records, &mut |done, _| {
-                if done < limit { Ok(()) } else { Err(Error::Stopped) }
-            });
+            let ran = made.run(&params, &device, &*records, &mut UpTo { passes: done + 5, done });
             let Preprocessing { derived, done: so_far, .. } = made;
             match ran {
                 Ok(()) => break derived,

@@ -68,8 +68,7 @@ impl MadePart {
     fn new(params: Params, groups: &[Vec<u8>], roots: Option<(u8, Vec<u8>)>) -> Self {
         let database = packed(&params, groups);
         let mut hint = vec![0u8; params.hint_bytes() as usize];
-        let on = &mut |_, _| Ok::<(), blindcore_lookup::Error>(());
-        let derived = preprocess(&params, device(), vec![database.clone()], &mut hint, on).unwrap();
+        let derived = preprocess(&params, device(), vec![database.clone()], &mut hint, &mut ()).unwrap();
         let proofs = roots.map(|(depth, roots)| {
             hint.extend_from_slice(&roots);
             Proofs { depth, chunks: roots.len() as u32 / 16 }

@@ -495,7 +495,7 @@ mod tests {
         let source = blindcore_store::SourceSpec::parse(dir.path().join("t.csv").to_str().unwrap()).unwrap();
         let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
         let options = blindcore_store::BuildOptions::new(source, dir.path().join("db"));
-        blindcore_store::build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+        blindcore_store::build(&options, &device, &mut ()).unwrap();
         let part = blindcore_store::Stored::open(&options.out).unwrap().records;
         let shape = part.params.records().shape;
         let query = Words::zeros(shape.query_word(), shape.query_len(2));

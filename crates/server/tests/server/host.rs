@@ -20,7 +20,7 @@ fn folder(dir: &Path) -> UpdateOptions {
     let spec = |name: &str| SourceSpec::parse(dir.join(name).to_str().unwrap()).unwrap();
     let options =
         BuildOptions { key: Some("id".into()), ..BuildOptions::new(spec("t.csv"), dir.join("t.db")) };
-    build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
+    build(&options, &device(), &mut ()).unwrap();
     UpdateOptions {
         dir: options.out,
         changes: spec("changes.csv"),
@@ -57,7 +57,7 @@ async fn a_folder_is_served_and_its_next_epoch_is_taken_up() {
     let epoch = move || ask(address, "/v1/tables");
     tokio::task::spawn_blocking(move || {
         assert!(epoch().contains("\"epoch\":1"), "{}", epoch());
-        update(&changes, &device(), &mut |_, _, _| Ok(())).unwrap();
+        update(&changes, &device(), &mut ()).unwrap();
         // Nobody needs to say so, but it is sooner then.
         reloader.reload().unwrap();
         while !epoch().contains("\"epoch\":2") {

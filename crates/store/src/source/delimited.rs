@@ -4,7 +4,7 @@
 //! closed, and text after a closing quote, for data, and puts no bound on a row.
 
 use super::lines::Lines;
-use super::{Progress, Row, Rows, Source, SourceError, project};
+use super::{Position, Row, Rows, Source, SourceError, project};
 use crate::Value;
 use memchr::{memchr, memchr3};
 use std::io::BufRead;
@@ -86,8 +86,8 @@ impl<R: BufRead + Send> Source for Delimited<R> {
         Ok(true)
     }
 
-    fn progress(&self) -> Progress {
-        self.records.lines.progress()
+    fn position(&self) -> Position {
+        self.records.lines.position()
     }
 }
 
@@ -248,7 +248,7 @@ mod tests {
             ]
         );
         while source.next_row().unwrap().is_some() {}
-        assert_eq!(source.progress().done, file.len() as u64);
+        assert_eq!(source.position().done, file.len() as u64);
         assert!(source.next_row().unwrap().is_none());
     }
 

@@ -1,8 +1,9 @@
 //! A folder of files: their names and what they hold.
 
 use super::lines::{failed, open_with};
-use super::{Progress, Row, Source, SourceError, Unit, project};
+use super::{Position, Row, Source, SourceError, project};
 use crate::Value;
+use blindcore_units::Unit;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -99,8 +100,8 @@ impl Source for Dir {
         Ok(Some(Row { line: self.done, values: values? }))
     }
 
-    fn progress(&self) -> Progress {
-        Progress { done: self.done, total: Some(self.total), unit: Unit::Rows }
+    fn position(&self) -> Position {
+        Position { done: self.done, total: Some(self.total), unit: Unit::Items }
     }
 }
 
@@ -215,7 +216,7 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", at("broken")).unwrap();
         let mut source = open(&dir, None).unwrap();
         assert_eq!(source.columns(), ["name", "content"]);
-        assert_eq!(source.progress(), Progress { done: 0, total: Some(5), unit: Unit::Rows });
+        assert_eq!(source.position(), Position { done: 0, total: Some(5), unit: Unit::Items });
         let expected = [
             row(".hidden", b"h"),
             row("a b", b""),
@@ -224,7 +225,7 @@ mod tests {
             row("b/z", b"\xff"),
         ];
         assert_eq!(rows(source.as_mut()).unwrap(), expected);
-        assert_eq!(source.progress().done, 5);
+        assert_eq!(source.position().done, 5);
         let names = rows(open(&dir, Some(&["name"])).unwrap().as_mut()).unwrap();
         assert_eq!(names[1], [Value::Text("a b".into())]);
         let error = open(&dir, Some(&["size"])).err().unwrap().to_string();

@@ -1,7 +1,7 @@
 //! JSON lines: an object a line, strictly.
 
 use super::lines::Lines;
-use super::{Progress, Row, Source, SourceError, project};
+use super::{Position, Row, Source, SourceError, project};
 use crate::Value;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value as Json};
@@ -63,8 +63,8 @@ impl<R: BufRead + Send> Source for JsonLines<R> {
         Ok(Some(Row { line: self.lines.row(), values }))
     }
 
-    fn progress(&self) -> Progress {
-        self.lines.progress()
+    fn position(&self) -> Position {
+        self.lines.position()
     }
 }
 
@@ -290,7 +290,7 @@ mod tests {
                 (7, vec![Value::Real(1e300), Value::Real("122.416294033786585".parse().unwrap())]),
             ]
         );
-        assert_eq!(source.progress().done, file.len() as u64);
+        assert_eq!(source.position().done, file.len() as u64);
         assert!(source.next_row().unwrap().is_none());
     }
 

@@ -1,6 +1,7 @@
 //! Lines of a file, counted, measured and bounded.
 
-use super::{MAX_ROW_BYTES, Progress, SourceError, Unit};
+use super::{MAX_ROW_BYTES, Position, SourceError};
+use blindcore_units::Unit;
 use memchr::memchr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Stdin};
@@ -155,8 +156,8 @@ impl<R: BufRead> Lines<R> {
         &self.origin
     }
 
-    pub(super) fn progress(&self) -> Progress {
-        Progress { done: self.done, total: self.total, unit: Unit::Bytes }
+    pub(super) fn position(&self) -> Position {
+        Position { done: self.done, total: self.total, unit: Unit::Bytes }
     }
 
     /// What is wrong with the row.

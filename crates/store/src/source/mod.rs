@@ -86,6 +86,8 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use blindcore_units::Unit;
+
 /// Bytes in a row of a source, at most: 64 MiB.
 pub const MAX_ROW_BYTES: usize = 64 << 20;
 
@@ -100,22 +102,13 @@ pub struct Row {
 
 /// How much of a source was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct Position {
     /// So much.
     pub done: u64,
     /// Of so much, where that is known: not for standard input, pipes, servers, and SQLite's queries and views.
     pub total: Option<u64>,
-    /// Counted in these.
+    /// Counted in these: bytes of a file, rows of a table or query, files of a folder.
     pub unit: Unit,
-}
-
-/// What [`Progress`] counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Bytes of a file.
-    Bytes,
-    /// Rows of a table or query, or files of a folder.
-    Rows,
 }
 
 /// A table being read.
@@ -142,7 +135,7 @@ pub trait Source: Send {
     }
 
     /// How far it is.
-    fn progress(&self) -> Progress;
+    fn position(&self) -> Position;
 }
 
 /// Why a source gives no rows.
@@ -322,15 +315,6 @@ impl SourceSpec {
     #[must_use]
     pub fn default_key(&self) -> Option<&'static str> {
         matches!(self.0, Kind::Dir { .. }).then_some(dir::NAME)
-    }
-
-    /// What its [`Progress`] counts.
-    #[must_use]
-    pub fn unit(&self) -> Unit {
-        match &self.0 {
-            Kind::Delimited { .. } | Kind::JsonLines { .. } | Kind::Stdin => Unit::Bytes,
-            _ => Unit::Rows,
-        }
     }
 
     /// What to call the table, unless a name is given: its name in the database, the folder's name, or the file's name without

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
 use super::lines::failed;
-use super::{Progress, Row, Source, SourceError};
+use super::{Position, Row, Source, SourceError};
 use crate::codec;
 
 /// Bytes after which a batch is handed on.
@@ -97,7 +97,7 @@ impl Rows {
 /// Some rows, how far the source was behind them, and how it ended if it did.
 pub(crate) struct Batch {
     pub(crate) rows: Rows,
-    pub(crate) progress: Progress,
+    pub(crate) position: Position,
     pub(crate) end: Option<Result<(), SourceError>>,
 }
 
@@ -122,7 +122,7 @@ impl Ahead {
                 rows.clear();
                 let end = fill(&mut *source, &mut rows);
                 let last = end.is_some();
-                if sender.send(Batch { rows, progress: source.progress(), end }).is_err() || last {
+                if sender.send(Batch { rows, position: source.position(), end }).is_err() || last {
                     return;
                 }
             }

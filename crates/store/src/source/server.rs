@@ -1,7 +1,8 @@
 //! Database servers: their URLs and passwords, TLS, and the thread that reads.
 
-use super::{Of, Progress, Row, Source, SourceError, Unit};
+use super::{Of, Position, Row, Source, SourceError};
 use crate::Value;
+use blindcore_units::Unit;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::fmt::{self, Write};
@@ -461,8 +462,8 @@ impl Source for Threaded {
         }
     }
 
-    fn progress(&self) -> Progress {
-        Progress { done: self.done, total: None, unit: Unit::Rows }
+    fn position(&self) -> Position {
+        Position { done: self.done, total: None, unit: Unit::Items }
     }
 }
 

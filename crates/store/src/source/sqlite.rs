@@ -4,8 +4,9 @@
 //! three and sends rows on in small batches.
 
 use super::lines::{failed, open_regular};
-use super::{MAX_ROW_BYTES, Of, Progress, Row, Source, SourceError, Unit, project};
+use super::{MAX_ROW_BYTES, Of, Position, Row, Source, SourceError, project};
 use crate::Value;
+use blindcore_units::Unit;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, ErrorCode, InterruptHandle, OpenFlags};
 use std::ffi::OsString;
@@ -102,8 +103,8 @@ impl Source for Sqlite {
         }
     }
 
-    fn progress(&self) -> Progress {
-        Progress { done: self.done, total: self.total, unit: Unit::Rows }
+    fn position(&self) -> Position {
+        Position { done: self.done, total: self.total, unit: Unit::Items }
     }
 }
 
@@ -433,7 +434,7 @@ mod tests {
         drop(connection);
         let mut source = open(&dir, "table=ODD \"name\" [x]", &[]).unwrap();
         assert_eq!(source.columns(), ["id", "a \"b\"", "twice"]);
-        assert_eq!(source.progress(), Progress { done: 0, total: Some(6), unit: Unit::Rows });
+        assert_eq!(source.position(), Position { done: 0, total: Some(6), unit: Unit::Items });
         let values = [
             Value::Null,
             Value::Int(i64::MAX),
@@ -444,7 +445,7 @@ mod tests {
         ];
         let expected = (1..).zip(values).map(|(id, value)| vec![Value::Int(id), value, Value::Int(2 * id)]);
         assert_eq!(rows(source.as_mut()).unwrap(), expected.collect::<Vec<_>>());
-        assert_eq!(source.progress().done, 6);
+        assert_eq!(source.position().done, 6);
         assert!(source.next_row().unwrap().is_none());
     }
 
@@ -461,7 +462,7 @@ mod tests {
         assert_eq!(rows(open(&dir, "table=t", &["b"]).unwrap().as_mut()).unwrap(), ints((0..1000).rev()));
         assert_eq!(rows(open(&dir, "table=w", &["b"]).unwrap().as_mut()).unwrap(), ints(0..1000));
         let mut view = open(&dir, "table=v", &[]).unwrap();
-        assert_eq!(view.progress().total, None);
+        assert_eq!(view.position().total, None);
         assert_eq!(rows(view.as_mut()).unwrap(), ints((0..10).rev()));
         assert_eq!(
             rows(open(&dir, "table=f", &[]).unwrap().as_mut()).unwrap(),
@@ -583,7 +584,7 @@ mod tests {
             database("PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1), (2);");
         let mut source = open(&dir, "table=t", &[]).unwrap();
         connection.execute_batch("INSERT INTO t VALUES (3)").unwrap();
-        assert_eq!(source.progress().total, Some(2));
+        assert_eq!(source.position().total, Some(2));
         assert_eq!(rows(source.as_mut()).unwrap(), ints([1, 2]));
     }
 

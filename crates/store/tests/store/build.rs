@@ -6,9 +6,11 @@ use std::sync::Arc;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::keyword::{self, Index};
 use blindcore_lookup::{Client, SchemeChoice, Selection, Server};
+use blindcore_store::stages::{PREPARING, READING};
 use blindcore_store::{
-    BuildOptions, ProofChoice, SourceSpec, Stage, StoreError, Stored, StoredPart, Value, build, codec,
+    BuildOptions, ProofChoice, SourceSpec, StoreError, Stored, StoredPart, Value, build, codec,
 };
+use blindcore_units::{Progress, Unit};
 use blindcore_wire::PartKind;
 
 fn options(dir: &Path, source: &str, key: Option<&str>) -> BuildOptions {
@@ -20,8 +22,24 @@ fn options(dir: &Path, source: &str, key: Option<&str>) -> BuildOptions {
     }
 }
 
+/// Stops the work when it comes to this stage.
+struct StopAt {
+    stage: &'static str,
+    there: bool,
+}
+
+impl Progress for StopAt {
+    fn at(&mut self, stage: &str, _: u64, _: Option<u64>, _: Unit) {
+        self.there = stage == self.stage;
+    }
+
+    fn stopped(&self) -> bool {
+        self.there
+    }
+}
+
 fn run(options: &BuildOptions) -> Result<Stored, StoreError> {
-    build(options, &Cpu::with_threads("cpu", 2).unwrap(), &mut |_, _, _| Ok(()))?;
+    build(options, &Cpu::with_threads("cpu", 2).unwrap(), &mut ())?;
     Stored::open(&options.out)
 }
 
@@ -68,7 +86,7 @@ fn a_keyed_table_answers_by_key_and_lists_its_keys() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("book.csv"), phone_book(3000)).unwrap();
     let stored = run(&options(dir.path(), "book.csv", Some("name"))).unwrap();
-    stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+    stored.verify(&mut ()).unwrap();
     let manifest = stored.manifest();
     assert_eq!((manifest.name.as_str(), manifest.rows, manifest.epoch), ("book", 3000, 1));
     assert_eq!(manifest.values, ["phone", "note"]);
@@ -182,10 +200,8 @@ fn what_goes_wrong_is_named_and_leaves_nothing() {
 
     let options = options(dir.path(), "t.csv", Some("k"));
     let device = Cpu::with_threads("cpu", 1).unwrap();
-    for stop in [Stage::Read, Stage::Hint] {
-        let result = build(&options, &device, &mut |stage, _, _| {
-            if stage == stop { Err(StoreError::Interrupted) } else { Ok(()) }
-        });
+    for stage in [READING, PREPARING] {
+        let result = build(&options, &device, &mut StopAt { stage, there: false });
         assert!(matches!(result, Err(StoreError::Interrupted)));
         assert_eq!(listing(dir.path()), ["t.csv"]);
     }
@@ -222,10 +238,9 @@ fn what_came_meanwhile_and_what_is_foreign_is_kept() {
     let mut options = options(dir.path(), "t.csv", Some("k"));
     let device = Cpu::with_threads("cpu", 1).unwrap();
     let letter = options.out.join("letter");
-    let error = build(&options, &device, &mut |_, _, _| {
+    let error = build(&options, &device, &mut |_: &str, _, _, _| {
         let _ = std::fs::create_dir(&options.out);
         std::fs::write(&letter, "dear").unwrap();
-        Ok(())
     });
     assert!(matches!(error, Err(StoreError::Exists { .. })));
     assert!(letter.exists());
@@ -252,11 +267,7 @@ fn damage_is_named() {
     for file in &files {
         let path = db.join(file);
         let good = std::fs::read(&path).unwrap();
-        let open_and_verify = || {
-            Stored::open(&db)
-                .and_then(|s| s.verify(&mut |_, _| Ok::<(), StoreError>(())))
-                .expect_err("refused")
-        };
+        let open_and_verify = || Stored::open(&db).and_then(|s| s.verify(&mut ())).expect_err("refused");
         let check = |bytes: &[u8], how: &str| {
             std::fs::write(&path, bytes).unwrap();
             let error = open_and_verify().to_string();
@@ -328,7 +339,7 @@ fn every_slot_of_a_table_with_proofs_opens_under_its_roots() {
         let choice = if proofs { ProofChoice::With } else { ProofChoice::Auto };
         let options = BuildOptions { proofs: choice, force: true, ..options(dir.path(), "book.csv", key) };
         let stored = run(&options).unwrap();
-        stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+        stored.verify(&mut ()).unwrap();
         let description = stored.description().unwrap();
         assert!(description.has_proofs(), "a slot of this table is not twice as long with one");
         for (kind, part) in stored.parts() {

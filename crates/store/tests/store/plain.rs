@@ -7,8 +7,7 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::schemes::Keeps;
 use blindcore_lookup::{Client, InsecurePlain, SchemeChoice, Server, keyword};
 use blindcore_store::{
-    BuildOptions, ProofChoice, SourceSpec, StoreError, Stored, StreamOptions, UpdateOptions, Value, build,
-    codec, update,
+    BuildOptions, ProofChoice, SourceSpec, Stored, StreamOptions, UpdateOptions, Value, build, codec, update,
 };
 use blindcore_wire::PartKind;
 
@@ -28,7 +27,7 @@ fn a_table_is_built_changed_and_answered() {
         proofs: ProofChoice::With,
         ..BuildOptions::new(source("t.csv"), path("db"))
     };
-    build(&options, &device, &mut |_, _, _| Ok(())).unwrap();
+    build(&options, &device, &mut ()).unwrap();
     let changes = UpdateOptions {
         dir: path("db"),
         changes: source("c.csv"),
@@ -36,9 +35,9 @@ fn a_table_is_built_changed_and_answered() {
         sign: None,
         memory: 1 << 20,
     };
-    update(&changes, &device, &mut |_, _, _| Ok(())).unwrap();
+    update(&changes, &device, &mut ()).unwrap();
     let stored = Stored::open(&path("db")).unwrap();
-    stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+    stored.verify(&mut ()).unwrap();
     let table = stored.description().unwrap();
     assert_eq!(table.parts().count(), PartKind::ALL.len());
     for (kind, part) in stored.parts() {

@@ -12,7 +12,8 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use blindcore_accel_cpu::Cpu;
-use blindcore_store::{BuildOptions, Manifest, SourceError, SourceSpec, Stage, StoreError, Value, build};
+use blindcore_store::stages::READING;
+use blindcore_store::{BuildOptions, Manifest, SourceError, SourceSpec, StoreError, Value, build};
 use mysql::prelude::Queryable;
 use tempfile::TempDir;
 
@@ -241,7 +242,7 @@ fn options(dir: &Path, spec: &str) -> BuildOptions {
 fn built(spec: &str) -> Result<Manifest, StoreError> {
     let dir = tempfile::tempdir().unwrap();
     let device = Cpu::with_threads("cpu", 2).unwrap();
-    let built = build(&options(dir.path(), spec), &device, &mut |_, _, _| Ok(()));
+    let built = build(&options(dir.path(), spec), &device, &mut ());
     if built.is_err() {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left of {spec}");
     }
@@ -334,7 +335,7 @@ fn equals_csv(dir: &Path, url: &dyn Fn(&str) -> String) {
     let mut table = options(dir, &url("table=plain"));
     table.values = Some(["id", "odd", "note"].map(str::to_owned).to_vec());
     let device = Cpu::with_threads("cpu", 2).unwrap();
-    let table = build(&table, &device, &mut |_, _, _| Ok(())).unwrap();
+    let table = build(&table, &device, &mut ()).unwrap();
     assert_eq!(matrix(&table), matrix(&csv));
 }
 
@@ -591,11 +592,10 @@ fn gone(spec: &str, server: Server) {
     let device = Cpu::with_threads("cpu", 1).unwrap();
     let mut server = Some(server);
     let mut read = 0;
-    let broken = build(&options(dir.path(), spec), &device, &mut |stage, done, _| {
-        assert_eq!(stage, Stage::Read);
+    let broken = build(&options(dir.path(), spec), &device, &mut |stage: &str, done, _, _| {
+        assert_eq!(stage, READING);
         read = done;
         server.take();
-        Ok(())
     });
     let error = broken.unwrap_err().to_string();
     assert!(read > 0 && read < 20_000_000);

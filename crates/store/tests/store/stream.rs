@@ -315,7 +315,7 @@ fn lookups_in_a_streamed_database() {
                 dir.path().join("db"),
             )
         };
-        build(&options, device(), &mut |_, _, _| Ok(())).unwrap();
+        build(&options, device(), &mut ()).unwrap();
         let part = Stored::open(&options.out).unwrap().records;
         let memory = Server::new(part.params, device(), part.operands()).unwrap();
         let client = Client::new(part.params, part.hint.clone()).unwrap();
@@ -338,15 +338,14 @@ fn lookups_in_a_streamed_database() {
         // The hint that was made is that of passes of 64 columns over the disk, and of 192 over memory.
         let streamed = part.stream(device(), StreamOptions::default()).unwrap();
         let mut hint = vec![0; part.params.hint_bytes() as usize];
-        let on = &mut |_, _| Ok::<(), blindcore_lookup::Error>(());
-        let made = preprocess_placed(&part.params, device(), &streamed, &mut hint, on).unwrap();
+        let made = preprocess_placed(&part.params, device(), &streamed, &mut hint, &mut ()).unwrap();
         assert!(hint == (*part.hint).as_ref());
         let kept: Vec<&[u8]> = part.derived.iter().map(|operand| (**operand).as_ref()).collect();
         assert!(made == kept);
         let wide = Shape { m: 192, ..part.params.records().shape };
         let placed = device().contract(&wide).unwrap().place(Database::Packed(part.shards.clone())).unwrap();
         let mut again = vec![0; hint.len()];
-        let made = preprocess_placed(&part.params, device(), &*placed, &mut again, on).unwrap();
+        let made = preprocess_placed(&part.params, device(), &*placed, &mut again, &mut ()).unwrap();
         assert!(again == hint && made == kept);
         for ((_, pending), (answer, i)) in asked.into_iter().zip(want.iter().zip([0, 1234, 3999])) {
             let record = client.decode(pending, answer).unwrap();

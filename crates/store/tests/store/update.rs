@@ -5,6 +5,7 @@ use std::path::Path;
 
 use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
+use blindcore_store::stages::READING;
 use blindcore_store::{
     BuildOptions, SourceSpec, StoreError, Stored, UpdateOptions, Updated, Value, build, codec, update,
 };
@@ -21,7 +22,7 @@ fn make(dir: &Path, csv: &str, key: Option<&str>) {
         proofs: blindcore_store::ProofChoice::With,
         ..BuildOptions::new(SourceSpec::parse(dir.join("t.csv").to_str().unwrap()).unwrap(), dir.join("db"))
     };
-    build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
+    build(&options, &device(), &mut ()).unwrap();
 }
 
 fn from(dir: &Path, spec: &str, follow: Option<&str>) -> Result<Updated, StoreError> {
@@ -32,7 +33,7 @@ fn from(dir: &Path, spec: &str, follow: Option<&str>) -> Result<Updated, StoreEr
         sign: None,
         memory: 1 << 16,
     };
-    update(&options, &device(), &mut |_, _, _| Ok(()))
+    update(&options, &device(), &mut ())
 }
 
 fn change(dir: &Path, csv: &str) -> Result<Updated, StoreError> {
@@ -47,7 +48,7 @@ fn counts(updated: &Updated) -> [u64; 5] {
 
 fn open(dir: &Path) -> Stored {
     let stored = Stored::open(&dir.join("db")).unwrap();
-    stored.verify(&mut |_, _| Ok::<(), StoreError>(())).unwrap();
+    stored.verify(&mut ()).unwrap();
     stored
 }
 
@@ -187,7 +188,7 @@ fn long_records_take_several_slots() {
         memory: 1 << 16,
         ..BuildOptions::new(SourceSpec::parse(&spec).unwrap(), dir.join("db"))
     };
-    build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
+    build(&options, &device(), &mut ()).unwrap();
     let content = |stored: &Stored, name: &str| {
         let record = stored.record(name.as_bytes()).unwrap()?;
         let Value::Blob(bytes) = codec::decode_record(&record, 1).unwrap().remove(0) else { panic!() };
@@ -262,7 +263,7 @@ fn what_a_killed_update_left_goes_with_the_next() {
         force: true,
         ..BuildOptions::new(SourceSpec::parse(dir.join("t.csv").to_str().unwrap()).unwrap(), dir.join("db"))
     };
-    build(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
+    build(&options, &device(), &mut ()).unwrap();
     assert_eq!(open(dir).manifest().epoch, 3);
 }
 
@@ -289,11 +290,10 @@ fn a_source_is_followed_by_a_column_that_grows() {
             sign: None,
             memory: 1 << 16,
         };
-        let updated = update(&options, &device(), &mut |stage, done, _| {
-            if stage == blindcore_store::Stage::Read {
+        let updated = update(&options, &device(), &mut |stage: &str, done, _, _| {
+            if stage == READING {
                 seen = done;
             }
-            Ok(())
         })
         .unwrap();
         assert_eq!(counts(&updated), counts_wanted);
@@ -336,7 +336,7 @@ proptest! {
             std::fs::write(dir.join("c.csv"), csv).unwrap();
             let changes = SourceSpec::parse(dir.join("c.csv").to_str().unwrap()).unwrap();
             let options = UpdateOptions { dir: dir.join("db"), changes, follow: None, sign: None, memory };
-            update(&options, &device(), &mut |_, _, _| Ok(())).unwrap();
+            update(&options, &device(), &mut ()).unwrap();
             let stored = open(dir);
             prop_assert_eq!(stored.manifest().live_rows(), map.len() as u64);
             for key in 0..30u8 {

@@ -92,7 +92,7 @@ impl Scheme for Double {
         device: &Device,
         records: &dyn Placed,
         into: &mut Preprocessing<'_>,
-        progress: Progress<'_>,
+        progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         server::preprocess(params, device, records, into, progress)
     }

@@ -101,7 +101,7 @@ pub(super) fn preprocess(
     device: &Device,
     records: &dyn Placed,
     into: &mut Preprocessing<'_>,
-    progress: Progress<'_>,
+    progress: &mut dyn Progress,
 ) -> Result<(), Error> {
     let operand = &params.operands()[DIGITS_OF_HINT];
     let Preprocessing { hint, derived, done } = into;
@@ -119,8 +119,7 @@ pub(super) fn preprocess(
         })
     });
     *digits = Arc::into_inner(shared).expect("the placed matrix is gone");
-    multiplied?;
-    (passes.progress)(*passes.done, passes.total)
+    multiplied
 }
 
 /// Writes the digits of 64 columns of `hint` (`hint[column][row of the database]`) into the second matrix.

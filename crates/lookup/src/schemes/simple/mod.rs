@@ -77,7 +77,7 @@ impl Scheme for Simple {
         _: &Device,
         records: &dyn Placed,
         into: &mut Preprocessing<'_>,
-        progress: Progress<'_>,
+        progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         server::preprocess(params, records, into, progress)
     }

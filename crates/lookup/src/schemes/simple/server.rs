@@ -32,12 +32,11 @@ pub(super) fn preprocess(
     params: &Params,
     records: &dyn Placed,
     into: &mut Preprocessing<'_>,
-    progress: Progress<'_>,
+    progress: &mut dyn Progress,
 ) -> Result<(), Error> {
     let Preprocessing { hint, done, .. } = into;
     let mut passes = Passes { done, at: 0, total: lwe::passes(records), progress };
     lwe::times_public_matrix(params, 0, records, &mut passes, |first, columns| {
         lwe::scatter(first, columns, hint);
-    })?;
-    (passes.progress)(*passes.done, passes.total)
+    })
 }

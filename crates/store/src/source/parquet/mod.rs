@@ -9,13 +9,14 @@ use self::columns::{Cells, Rule};
 use super::lines::{failed, open_with};
 use super::server::one_line;
 use super::sqlite::Frozen;
-use super::{MAX_ROW_BYTES, Progress, Row, Source, SourceError, Unit, project};
+use super::{MAX_ROW_BYTES, Position, Row, Source, SourceError, project};
 use crate::Value;
 use ::parquet::basic::Repetition;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::ParquetMetaData;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use blindcore_numbers::parquet_checks::{CheckedPages, Flaw, check_footer, check_pages};
+use blindcore_units::Unit;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -181,8 +182,8 @@ impl Source for Parquet {
         row
     }
 
-    fn progress(&self) -> Progress {
-        Progress { done: self.done, total: Some(self.total), unit: Unit::Rows }
+    fn position(&self) -> Position {
+        Position { done: self.done, total: Some(self.total), unit: Unit::Items }
     }
 }
 
@@ -326,7 +327,7 @@ mod tests {
             rows.push(row.values);
             assert_eq!(row.line, rows.len() as u64);
         }
-        assert_eq!(source.progress().total, Some(rows.len() as u64));
+        assert_eq!(source.position().total, Some(rows.len() as u64));
         Ok(rows)
     }
 
