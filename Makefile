@@ -1,7 +1,7 @@
 # What a person does with this repository. `make help` lists it.
 .POSIX:
 
-.PHONY: help demo check test test-build test-rust test-hw test-repeat lint fuzz bench book larger-than-memory constant-time \
+.PHONY: help demo check test test-build test-rust test-hw test-repeat lint fuzz bench book proto larger-than-memory constant-time \
 	tools-build tools-lint tools-fuzz
 
 TOOLS = target/tools
@@ -21,6 +21,7 @@ help:
 	@echo "make bench      speeds of this machine, as JSON: lookup, then sum beside its peers"
 	@echo "make fuzz       every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
 	@echo "make book       the book in docs/, as pages in target/book"
+	@echo "make proto      the protocol's messages in Rust, after a change of lookup.proto"
 	@echo "make constant-time   whether time shows secrets, of lookups, of decryption and of circuits"
 	@echo "make larger-than-memory   a server with a quarter of its database's size as memory (as root)"
 
@@ -64,6 +65,10 @@ fuzz: tools-fuzz
 bench: tools-build peers
 	@cargo run --quiet --release --locked --bin blindcore -- bench lookup --json
 	@cargo run --quiet --release --locked --bin blindcore -- bench sum --peers target/peers --json
+
+proto: tools-build
+	cargo run --quiet --locked --manifest-path crates/wire/generate/Cargo.toml
+	cargo fmt -p blindcore-wire
 
 book: tools-build
 	@command -v mdbook >/dev/null || test -x $(TOOLS)/bin/mdbook || \

@@ -53,6 +53,14 @@ pub use value::{Value, base64};
 
 /// The messages, generated from `proto/blindcore/lookup/v1/lookup.proto`, and, with feature `grpc`, the service.
 #[allow(missing_docs, unreachable_pub, clippy::all)]
-pub mod proto {
-    include!(concat!(env!("OUT_DIR"), "/blindcore.lookup.v1.rs"));
+pub mod proto;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_messages_are_made_from_their_description() {
+        let description = include_bytes!("../proto/blindcore/lookup/v1/lookup.proto");
+        let digest = blake3::hash(description).to_string();
+        assert!(include_str!("proto.rs").contains(&digest), "lookup.proto changed: run `make proto`");
+    }
 }
