@@ -1,6 +1,6 @@
 //! `blindcore get` and `blindcore tables`: what a client asks.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use anyhow::Context;
 use blindcore_client::{
     CacheDir, Client, Error, Lookup, LookupError, Options, TableClient, Timings, Token, Traffic, Trust,
 };
-use blindcore_files::{Access, NewFile};
+use blindcore_files::{Access, NewFile, text};
 use blindcore_units::{Progress, Unit};
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
@@ -198,28 +198,21 @@ fn write_value(out: &Path, values: &[(Arc<str>, blindcore_wire::Value)]) -> anyh
 /// Every line of a file; empty lines are skipped.
 fn read_keys(path: &Path) -> anyhow::Result<Vec<String>> {
     let named = path.display();
-    let mut input: Box<dyn BufRead> = if path == Path::new("-") {
+    let input: Box<dyn BufRead> = if path == Path::new("-") {
         Box::new(std::io::stdin().lock())
     } else {
         let file = std::fs::File::open(path).with_context(|| format!("keys can't be read from {named}"))?;
         Box::new(std::io::BufReader::new(file))
     };
+    let mut lines = text::Lines::new(input);
     let mut keys = Vec::new();
     for line in 1u64.. {
         let mut bytes = Vec::new();
-        (&mut input)
-            .take(MAX_LINE as u64 + 2)
-            .read_until(b'\n', &mut bytes)
-            .with_context(|| format!("keys can't be read from {named}"))?;
-        if bytes.is_empty() {
+        let read = lines.append(&mut bytes, MAX_LINE + 2);
+        if read.with_context(|| format!("keys can't be read from {named}"))? == 0 {
             break;
         }
-        if bytes.last() == Some(&b'\n') {
-            bytes.pop();
-        }
-        if bytes.last() == Some(&b'\r') {
-            bytes.pop();
-        }
+        bytes.truncate(text::without_end(&bytes).len());
         anyhow::ensure!(
             bytes.len() <= MAX_LINE,
             "line {line} of {named} is longer than the {MAX_LINE} B of a key; give one key a line"

@@ -7,6 +7,7 @@
 //! | [`secret`] | whether a file holds a secret key, so that nothing is written over one |
 //! | [`header`] | magic, version, fields and digest of a binary format, its layout given as data |
 //! | [`small`] | a text file that somebody keeps by hand, up to a limit |
+//! | [`text`] | lines of text, whatever stands before the first and behind the last |
 //! | [`refusal`] | values out of range, and what to do about an error of the system |
 //!
 //! ```
@@ -38,6 +39,7 @@ pub mod new_file;
 pub mod refusal;
 pub mod secret;
 pub mod small;
+pub mod text;
 
 pub use new_file::{Access, NewFile};
 pub use refusal::OutOfRange;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use zeroize::Zeroizing;
 
+use crate::text;
+
 /// Why a small text file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SmallFileError {
@@ -27,7 +29,7 @@ pub enum SmallFileError {
     },
 }
 
-/// The text of a file of at most `limit` bytes, wiped when dropped.
+/// The text of a file of at most `limit` bytes, without a byte order mark, wiped when dropped.
 ///
 /// # Errors
 /// It can't be read, is longer or is not UTF-8.
@@ -40,6 +42,8 @@ pub fn read_text(path: &Path, limit: u64) -> Result<Zeroizing<String>, SmallFile
     if text.len() as u64 > limit {
         return Err(SmallFileError::TooLong { path: path.to_owned(), limit });
     }
+    let mark = text.len() - text::without_mark(&text).len();
+    text.drain(..mark);
     Ok(text)
 }
 
@@ -53,6 +57,8 @@ mod tests {
         let path = folder.path().join("list");
         std::fs::write(&path, "four").unwrap();
         assert_eq!(*read_text(&path, 4).unwrap(), "four");
+        std::fs::write(&path, "\u{feff}x").unwrap();
+        assert_eq!(*read_text(&path, 4).unwrap(), "x");
         assert!(matches!(read_text(&path, 3), Err(SmallFileError::TooLong { limit: 3, .. })));
         std::fs::write(&path, b"\xff").unwrap();
         assert!(matches!(read_text(&path, 4), Err(SmallFileError::Read { .. })));

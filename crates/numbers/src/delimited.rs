@@ -4,8 +4,11 @@
 //! quote and a line of more than [`MAX_LINE_BYTES`] are errors here and data there.
 
 use std::borrow::Cow;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::ops::Range;
+
+use blindcore_files::text;
+use ndarray::ArrayD;
 
 use crate::Values;
 use crate::error::{Error, Reading, shown};
@@ -15,7 +18,12 @@ use crate::writing::{Writing, columns};
 /// Bytes in a line, at most: 16 MiB.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
-pub(crate) fn read(reader: impl BufRead, delimiter: u8, reading: &Reading) -> Result<Values, Error> {
+/// Also returns the first line's names where nobody said that it has some.
+pub(crate) fn read(
+    reader: impl BufRead,
+    delimiter: u8,
+    reading: &Reading,
+) -> Result<(Values, Option<Vec<String>>), Error> {
     let mut table = Table::new(reader, delimiter, reading)?;
     let (positions, width) = (table.positions.clone(), table.positions.len());
     let mut run = Run::Int(Vec::new());
@@ -39,7 +47,9 @@ pub(crate) fn read(reader: impl BufRead, delimiter: u8, reading: &Reading) -> Re
         return Err(reading.unfit("it holds no numbers", "put a number on every line after the names"));
     }
     let rows = run.len() / width;
-    if width == 1 { run.shaped(reading, &[rows], false) } else { run.shaped(reading, &[rows, width], false) }
+    let shape = if width == 1 { vec![rows] } else { vec![rows, width] };
+    let guessed = !table.first_is_data && !reading.named && reading.columns.is_none();
+    Ok((run.shaped(reading, &shape, false)?, guessed.then_some(table.names)))
 }
 
 /// A table whose first line was read.
@@ -55,14 +65,21 @@ struct Table<'a, R> {
 
 impl<'a, R: BufRead> Table<'a, R> {
     fn new(reader: R, delimiter: u8, reading: &'a Reading<'a>) -> Result<Self, Error> {
-        let mut line = Line { reader, bytes: Vec::new(), cells: Vec::new(), number: 0 };
+        let lines = text::Lines::new(reader);
+        let mut line = Line { lines, bytes: Vec::new(), cells: Vec::new(), number: 0 };
         if !line.next(reading)? {
             return Err(reading.unfit("it is empty", "put a number on every line"));
         }
         line.split(delimiter, reading)?;
-        // Names stand in the first line if a cell is there that is neither a number nor empty.
-        let named = (0..line.cells.len()).any(|i| matches!(number(&line.cell(i)), Cell::Other));
-        if !named && reading.columns.is_some() {
+        // Where nobody says so, a line holds names if a word stands there and nothing that may be a number gone wrong: such a
+        // line is data, and its flaw is said.
+        let cells = || (0..line.cells.len()).map(|i| number(&line.cell(i)));
+        let words = cells().any(|cell| matches!(cell, Cell::Word));
+        let doubtful =
+            cells().any(|cell| !matches!(cell, Cell::Word | Cell::Int(_) | Cell::Float(_) | Cell::Empty));
+        let wanted = reading.columns.is_some();
+        let named = reading.named || if wanted { words || doubtful } else { words && !doubtful };
+        if !named && wanted {
             let why = "its first line holds numbers, so its columns have no names";
             return Err(reading.unfit(why, "ask for all of its columns, or name them in its first line"));
         }
@@ -125,6 +142,10 @@ impl<'a, R: BufRead> Table<'a, R> {
                 refuse(format!("{} is beyond the range of a float", text()), "keep floats below 1.8e308")
             }
             Cell::Infinite => refuse(format!("{} is not finite", text()), "keep finite numbers only"),
+            _ if self.line.number == 1 => refuse(
+                format!("{} is not a number", text()),
+                "write numbers as 12, -3.5 or 1e-9, or say that the first line holds names (--header)",
+            ),
             _ => refuse(format!("{} is not a number", text()), "write numbers as 12, -3.5 or 1e-9"),
         }
     }
@@ -151,11 +172,17 @@ enum Cell {
     Beyond,
     /// Infinity or not a number, so written.
     Infinite,
+    /// What may name a column: it begins with a letter, and isn't how a number that is missing is written.
+    Word,
     Other,
 }
 
+/// How numbers that are missing are written.
+const MISSING: [&str; 6] = ["na", "n/a", "nil", "none", "null", "missing"];
+
 fn number(cell: &[u8]) -> Cell {
-    let Ok(text) = str::from_utf8(cell.trim_ascii()) else { return Cell::Other };
+    // No number, and refused as a name.
+    let Ok(text) = str::from_utf8(cell.trim_ascii()) else { return Cell::Word };
     if text.is_empty() {
         return Cell::Empty;
     }
@@ -170,13 +197,15 @@ fn number(cell: &[u8]) -> Cell {
         Ok(value) if value.is_finite() => Cell::Float(value),
         Ok(_) if digits.starts_with(|c: char| c.is_ascii_alphabetic()) => Cell::Infinite,
         Ok(_) => Cell::Beyond,
+        Err(_) if MISSING.iter().any(|missing| text.eq_ignore_ascii_case(missing)) => Cell::Other,
+        Err(_) if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => Cell::Word,
         Err(_) => Cell::Other,
     }
 }
 
 /// Lines, one at a time, split into cells.
 struct Line<R> {
-    reader: R,
+    lines: text::Lines<R>,
     bytes: Vec<u8>,
     /// Where each cell stands, quotes left out, and whether it was quoted.
     cells: Vec<(Range<usize>, bool)>,
@@ -208,8 +237,7 @@ impl<R: BufRead> Line<R> {
     fn raw(&mut self, reading: &Reading) -> Result<bool, Error> {
         self.bytes.clear();
         self.number += 1;
-        let limit = MAX_LINE_BYTES as u64 + 1;
-        let got = (&mut self.reader).take(limit).read_until(b'\n', &mut self.bytes);
+        let got = self.lines.append(&mut self.bytes, MAX_LINE_BYTES + 1);
         if got.map_err(|e| reading.io(e))? == 0 {
             return Ok(false);
         }
@@ -217,15 +245,7 @@ impl<R: BufRead> Line<R> {
             let why = format!("it is over the limit of {MAX_LINE_BYTES} B for a line");
             return Err(self.flaw(reading, why, "end lines with LF or CRLF, or save the array as NPY"));
         }
-        if self.bytes.last() == Some(&b'\n') {
-            self.bytes.pop();
-        }
-        if self.bytes.last() == Some(&b'\r') {
-            self.bytes.pop();
-        }
-        if self.number == 1 && self.bytes.starts_with(b"\xef\xbb\xbf") {
-            self.bytes.drain(..3);
-        }
+        self.bytes.truncate(text::without_end(&self.bytes).len());
         Ok(true)
     }
 
@@ -294,9 +314,11 @@ pub(crate) fn write(out: &mut impl Write, delimiter: u8, writing: &Writing) -> R
         return Err(writing.misfit("there are none", "save an empty array as NPY"));
     }
     if let Some(names) = writing.names {
-        if names.iter().all(|n| !matches!(number(n.as_bytes()), Cell::Other)) {
-            let why = "every column's name is a number or empty, and the names would be read as numbers";
-            return Err(writing.misfit(why, "name a column with a letter, or give no names"));
+        let cells = || names.iter().map(|n| number(n.as_bytes()));
+        let plain = |cell| matches!(cell, Cell::Word | Cell::Int(_) | Cell::Float(_) | Cell::Empty);
+        if !cells().any(|cell| matches!(cell, Cell::Word)) || !cells().all(plain) {
+            let why = "these names would be read as numbers, or as numbers gone wrong";
+            return Err(writing.misfit(why, "begin each column's name with a letter, or give no names"));
         }
         if let Some(name) = names.iter().find(|n| n.contains(char::is_control)) {
             let why = format!("the column name {} has a control character", shown(name));
@@ -316,6 +338,12 @@ pub(crate) fn write(out: &mut impl Write, delimiter: u8, writing: &Writing) -> R
         Values::Float(array) => lines(out, delimiter, width, array.iter(), |out, v| write!(out, "{v:?}")),
     };
     done.map_err(|e| writing.io(e))
+}
+
+/// Writes numbers in decimals as they stand: all axes but the last are rows.
+pub(crate) fn write_decimals(out: &mut impl Write, delimiter: u8, values: &ArrayD<String>) -> io::Result<()> {
+    let width = if values.ndim() < 2 { 1 } else { *values.shape().last().expect("two axes or more") };
+    lines(out, delimiter, width, values.iter(), |out, v| write!(out, "{v}"))
 }
 
 fn lines<W: Write, T>(

@@ -107,6 +107,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) origin: &'a str,
     pub(crate) columns: Option<&'a [String]>,
     pub(crate) limit: usize,
+    /// Whether its first line was said to hold names.
+    pub(crate) named: bool,
 }
 
 impl Reading<'_> {

@@ -47,6 +47,6 @@ mod writing;
 
 pub use error::Error;
 pub use format::Format;
-pub use source::{DEFAULT_LIMIT, Source, read};
+pub use source::{DEFAULT_LIMIT, Source, read, read_with_names};
 pub use values::Values;
-pub use write::{encode, write};
+pub use write::{encode, encode_decimals, write, write_decimals};

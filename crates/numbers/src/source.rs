@@ -20,6 +20,7 @@ pub struct Source {
     format: Format,
     columns: Option<Vec<String>>,
     limit: usize,
+    named: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -68,13 +69,25 @@ impl Source {
     }
 
     fn new(input: Input, format: Format) -> Self {
-        Self { input, format, columns: None, limit: DEFAULT_LIMIT }
+        Self { input, format, columns: None, limit: DEFAULT_LIMIT, named: false }
     }
 
     /// Reads these columns, in this order, instead of all.
     #[must_use]
     pub fn with_columns(self, columns: Vec<String>) -> Self {
         Self { columns: Some(columns), ..self }
+    }
+
+    /// Takes the first line of CSV or TSV as the names of its columns, whatever stands there.
+    #[must_use]
+    pub fn with_header(self) -> Self {
+        Self { named: true, ..self }
+    }
+
+    /// Whether what is read are lines, each of which may be one of many alike, and not an array with a shape of its own.
+    #[must_use]
+    pub fn is_table(&self) -> bool {
+        self.format != Format::Npy
     }
 
     /// Reads at most this many numbers.
@@ -95,14 +108,28 @@ impl fmt::Display for Source {
     }
 }
 
-/// Reads numbers.
+/// Reads numbers. A first line of CSV that begins a cell with a letter holds names, unless another cell may be a number gone
+/// wrong: [`read_with_names`] tells.
 ///
 /// # Errors
 /// The source can't be read, is not what its ending says, holds what is not a finite number or more of them than
 /// the limit, or lacks a column that is asked for.
 pub fn read(source: &Source) -> Result<Values, Error> {
+    read_with_names(source).map(|(values, _)| values)
+}
+
+/// Reads numbers, and the names of their columns where a first line was taken for such without being asked for.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with_names(source: &Source) -> Result<(Values, Option<Vec<String>>), Error> {
     let origin = source.to_string();
-    let reading = Reading { origin: &origin, columns: source.columns.as_deref(), limit: source.limit };
+    let reading = Reading {
+        origin: &origin,
+        columns: source.columns.as_deref(),
+        limit: source.limit,
+        named: source.named,
+    };
     if let Some(columns) = reading.columns {
         if columns.is_empty() {
             return Err(reading.unfit("no column is asked for", "name one, or ask for all"));
@@ -113,11 +140,12 @@ pub fn read(source: &Source) -> Result<Values, Error> {
         }
     }
     let delimiter = if source.format == Format::Tsv { b'\t' } else { b',' };
+    let unnamed = |values: Result<Values, Error>| values.map(|values| (values, None));
     match (&source.input, source.format) {
         (Input::Stdin, _) => delimited::read(io::stdin().lock(), b',', &reading),
         (Input::Bytes(bytes), Format::Csv | Format::Tsv) => delimited::read(&bytes[..], delimiter, &reading),
-        (Input::Bytes(bytes), Format::Npy) => npy::read(&bytes[..], bytes.len() as u64, &reading),
-        (Input::Bytes(bytes), Format::Parquet) => parquet::read(bytes.clone(), &reading),
+        (Input::Bytes(bytes), Format::Npy) => unnamed(npy::read(&bytes[..], bytes.len() as u64, &reading)),
+        (Input::Bytes(bytes), Format::Parquet) => unnamed(parquet::read(bytes.clone(), &reading)),
         (Input::File(path), format) => {
             let file = File::open(path).map_err(|e| reading.io(e))?;
             let metadata = file.metadata().map_err(|e| reading.io(e))?;
@@ -132,8 +160,8 @@ pub fn read(source: &Source) -> Result<Values, Error> {
                 Format::Csv | Format::Tsv => {
                     delimited::read(BufReader::with_capacity(1 << 16, file), delimiter, &reading)
                 }
-                Format::Npy => npy::read(BufReader::new(file), metadata.len(), &reading),
-                Format::Parquet => parquet::read(file, &reading),
+                Format::Npy => unnamed(npy::read(BufReader::new(file), metadata.len(), &reading)),
+                Format::Parquet => unnamed(parquet::read(file, &reading)),
             }
         }
     }

@@ -78,6 +78,16 @@ impl Values {
         }
     }
 
+    /// A list as a column: as many rows of one number.
+    #[must_use]
+    pub fn lines_as_rows(self) -> Self {
+        let [rows] = *self.shape() else { return self };
+        match self {
+            Values::Int(array) => Values::Int(shaped(array, &[rows, 1])),
+            Values::Float(array) => Values::Float(shaped(array, &[rows, 1])),
+        }
+    }
+
     /// The same numbers as floats, or else the first integer that no float is equal to.
     ///
     /// # Errors

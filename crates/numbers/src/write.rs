@@ -5,6 +5,7 @@ use std::path::Path;
 
 use blindcore_files::new_file::NewFileError;
 use blindcore_files::{Access, NewFile};
+use ndarray::ArrayD;
 
 use crate::error::Error;
 use crate::writing::Writing;
@@ -27,17 +28,7 @@ use crate::{Format, Values, delimited, npy, parquet};
 pub fn write(path: &Path, values: &Values, names: Option<&[String]>) -> Result<(), Error> {
     let format = Format::of(path)?;
     let origin = path.display().to_string();
-    let refused = |error| match error {
-        NewFileError::Io { error, .. } => Error::Io { origin: origin.clone(), action: "written", error },
-        NewFileError::NoFile { .. } => {
-            let why = "it is there already and is not a regular file".to_owned();
-            Error::Unfit { origin: origin.clone(), why, remedy: "name a file" }
-        }
-        other => Error::New(other),
-    };
-    let mut file = NewFile::create(path, Access::Everyone).map_err(refused)?;
-    encode_as(&origin, format, values, names, &mut file)?;
-    file.replace().map(|_| ()).map_err(refused)
+    create(path, &origin, |file| encode_as(&origin, format, values, names, file))
 }
 
 /// Writes numbers anywhere: to standard output, into memory. See [`write()`].
@@ -51,6 +42,63 @@ pub fn encode(
     out: &mut (impl Write + Send),
 ) -> Result<(), Error> {
     encode_as("the output", format, values, names, out)
+}
+
+/// Writes numbers in decimals, each as it stands, to a CSV or TSV file: [`write()`] for what no integer or float holds.
+///
+/// # Errors
+/// The ending names another format; else as [`write()`].
+pub fn write_decimals(path: &Path, values: &ArrayD<String>) -> Result<(), Error> {
+    let (format, origin) = (Format::of(path)?, path.display().to_string());
+    create(path, &origin, |file| encode_decimals_as(&origin, format, values, file))
+}
+
+/// Writes numbers in decimals, each as it stands, as CSV or TSV anywhere.
+///
+/// # Errors
+/// As [`write_decimals`]; something may have been written by then.
+pub fn encode_decimals(format: Format, values: &ArrayD<String>, out: &mut impl Write) -> Result<(), Error> {
+    encode_decimals_as("the output", format, values, out)
+}
+
+fn encode_decimals_as(
+    origin: &str,
+    format: Format,
+    values: &ArrayD<String>,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let delimiter = match format {
+        Format::Csv => b',',
+        Format::Tsv => b'\t',
+        Format::Npy | Format::Parquet => {
+            let why = "some are beyond the integers of 64 bits with sign, which this format holds".into();
+            return Err(Error::Misfit { origin: origin.to_owned(), why, remedy: "save them as CSV" });
+        }
+    };
+    delimited::write_decimals(out, delimiter, values).map_err(|error| Error::Io {
+        origin: origin.to_owned(),
+        action: "written",
+        error,
+    })
+}
+
+/// A file that is filled by `fill`, and appears whole.
+fn create(
+    path: &Path,
+    origin: &str,
+    fill: impl FnOnce(&mut NewFile) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let refused = |error| match error {
+        NewFileError::Io { error, .. } => Error::Io { origin: origin.to_owned(), action: "written", error },
+        NewFileError::NoFile { .. } => {
+            let why = "it is there already and is not a regular file".to_owned();
+            Error::Unfit { origin: origin.to_owned(), why, remedy: "name a file" }
+        }
+        other => Error::New(other),
+    };
+    let mut file = NewFile::create(path, Access::Everyone).map_err(refused)?;
+    fill(&mut file)?;
+    file.replace().map(|_| ()).map_err(refused)
 }
 
 fn encode_as(

@@ -13,7 +13,7 @@ use blindcore_files::{Access, NewFile};
 
 use crate::ciphertexts::Ciphertexts;
 use crate::evaluate::Evaluator;
-use crate::keys::{self, PublicKey, SecretKey};
+use crate::keys::{self, Mode, PublicKey, SecretKey};
 use crate::{encoding, file, phe};
 
 /// Why keys or ciphertexts can't be read or written. Each is one line that names the file.
@@ -178,17 +178,28 @@ pub fn write_secret_key(
     Ok(())
 }
 
-/// Writes a public key, over what is there.
+/// Whether a secret key of this mode can be written to a file of this name.
+///
+/// # Errors
+/// The name's ending says python-paillier, whose files would hold another key.
+pub fn check_secret_mode(path: &Path, mode: Mode) -> Result<(), DiskError> {
+    if ends_in(path, "json") { phe::check_secret_mode(mode).map_err(phe_of(path)) } else { Ok(()) }
+}
+
+/// Writes a public key, over what is there, and returns the key that the file holds: python-paillier's has n alone.
 ///
 /// # Errors
 /// As [`write_secret_key`]; or a secret key is there.
-pub fn write_public_key(path: &Path, key: &PublicKey) -> Result<(), DiskError> {
-    let bytes = if ends_in(path, "json") {
-        phe::write_public_key(key).map_err(phe_of(path))?.into_bytes()
+pub fn write_public_key(path: &Path, key: &PublicKey) -> Result<PublicKey, DiskError> {
+    let (bytes, held) = if ends_in(path, "json") {
+        let json = phe::write_public_key(key).map_err(phe_of(path))?.into_bytes();
+        let held = phe::public_key(&json).map_err(phe_of(path))?;
+        (json, held)
     } else {
-        key.to_bytes()
+        (key.to_bytes(), key.clone())
     };
-    Ok(blindcore_files::new_file::write(path, Access::Everyone, &bytes)?)
+    blindcore_files::new_file::write(path, Access::Everyone, &bytes)?;
+    Ok(held)
 }
 
 /// Opens a file of ciphertexts, its header checked, to be read block by block.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blindcore_accel::bigmod::Numbers;
-use blindcore_numbers::Values;
+use blindcore_numbers::{Format, Values};
 /// Told how many numbers are done, and of how many.
 pub use blindcore_units::Progress;
 use blindcore_units::Unit;
@@ -229,19 +229,93 @@ pub fn weights(values: &Values, precision: Option<f64>, origin: &str) -> Result<
 /// Numbers that were decrypted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decrypted {
-    /// The numbers: integers where all are and fit 63 bits, else floats.
-    pub values: Values,
-    /// Whether they are integers that floats stand for, some of which keep 53 bits only.
-    pub rounded: Option<Rounded>,
+    /// The numbers.
+    pub results: Results,
+    /// Whether integers of over 2^53 stand beside numbers that are none, and keep 53 bits only.
+    pub rounded: bool,
 }
 
-/// Why integers are shown as floats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounded {
-    /// Some are over 2^53 beside numbers that are none.
-    Beside,
-    /// Some are over 63 bits.
-    Long,
+/// Decrypted numbers as they are written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Results {
+    /// Integers of up to 63 bits, or floats.
+    Values(Values),
+    /// In decimals: integers of which one is longer, or a point was set among their digits.
+    Decimals(ArrayD<String>),
+}
+
+impl Results {
+    /// The length of each axis.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        match self {
+            Results::Values(values) => values.shape(),
+            Results::Decimals(array) => array.shape(),
+        }
+    }
+
+    /// Integers with the point before their last `digits` digits: cents as euros, with 2.
+    ///
+    /// # Errors
+    /// These are floats.
+    pub fn scaled(self, digits: usize) -> Result<Self, NumbersError> {
+        if digits == 0 {
+            return Ok(self);
+        }
+        let point = |text: String| {
+            let (sign, text) = text.strip_prefix('-').map_or(("", text.as_str()), |text| ("-", text));
+            let text = format!("{text:0>width$}", width = digits + 1);
+            let (whole, part) = text.split_at(text.len() - digits);
+            format!("{sign}{whole}.{part}")
+        };
+        match self {
+            Results::Values(Values::Int(array)) => {
+                Ok(Results::Decimals(array.mapv(|v| point(v.to_string()))))
+            }
+            Results::Decimals(array) => Ok(Results::Decimals(array.mapv(point))),
+            Results::Values(Values::Float(_)) => Err(NumbersError::Options {
+                are: "floats",
+                options: "--scale says nothing",
+                remedy: "it of integers alone",
+            }),
+        }
+    }
+
+    /// The numbers in their order: integers and floats as such, decimals as strings, which keep every digit.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Results::Values(Values::Int(array)) => array.iter().copied().collect(),
+            Results::Values(Values::Float(array)) => array.iter().copied().collect(),
+            Results::Decimals(array) => array.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// Writes a file in the format that its ending names.
+    ///
+    /// # Errors
+    /// The format can't hold them, or the system refuses.
+    pub fn write(&self, path: &Path) -> Result<(), blindcore_numbers::Error> {
+        match self {
+            Results::Values(values) => blindcore_numbers::write(path, values, None),
+            Results::Decimals(array) => blindcore_numbers::write_decimals(path, array),
+        }
+    }
+
+    /// CSV, in which all axes but the last are rows.
+    ///
+    /// # Errors
+    /// There are none of them.
+    pub fn to_csv(&self) -> Result<Vec<u8>, blindcore_numbers::Error> {
+        let mut text = Vec::new();
+        match self {
+            Results::Values(values) => {
+                blindcore_numbers::encode(Format::Csv, &values.clone().in_rows(), None, &mut text)?;
+            }
+            Results::Decimals(array) => blindcore_numbers::encode_decimals(Format::Csv, array, &mut text)?,
+        }
+        Ok(text)
+    }
 }
 
 /// Decrypts a file of ciphertexts, of either kind.
@@ -258,32 +332,50 @@ pub fn decrypt(
     }
     let phe = |error| NumbersError::Phe { origin: path.display().to_string(), error };
     let batches = disk::read_phe(path, decryptor.public())?.plaintexts(decryptor).map_err(phe)?;
-    let values = by_position(&batches).map_err(NumbersError::within(path))?;
+    let results = by_position(&batches).map_err(NumbersError::within(path))?;
     let large = |v: &f64| v.fract() == 0.0 && v.abs() >= 2f64.powi(53);
-    let rounded = matches!(&values, Values::Float(array) if array.iter().any(large));
-    Ok(Decrypted { values, rounded: rounded.then_some(Rounded::Beside) })
+    let rounded = matches!(&results, Results::Values(Values::Float(array)) if array.iter().any(large));
+    Ok(Decrypted { results, rounded })
 }
 
-/// Integers where the exponent says that they are, else floats.
+/// Integers where the exponent says that they are, exactly, else floats.
 ///
 /// # Errors
 /// They don't keep to what is known of them.
-pub fn decode(plaintexts: &Plaintexts) -> Result<Values, encoding::EncodingError> {
+pub fn decode(plaintexts: &Plaintexts) -> Result<Results, encoding::EncodingError> {
     let shape = plaintexts.form().numbers_shape();
-    let small = plaintexts.form().bound.bits() < 63;
-    if plaintexts.form().exponent == 0 && (small || plaintexts.to_i64().is_ok()) {
-        return Ok(Values::Int(array(&shape, plaintexts.to_i64()?)));
+    decode_all(&shape, plaintexts.form().exponent == 0, std::slice::from_ref(plaintexts))
+}
+
+/// The numbers of several batches, one behind the other.
+fn decode_all(
+    shape: &[usize],
+    whole: bool,
+    batches: &[Plaintexts],
+) -> Result<Results, encoding::EncodingError> {
+    fn join<T>(
+        batches: &[Plaintexts],
+        decode: impl Fn(&Plaintexts) -> Result<Vec<T>, encoding::EncodingError>,
+    ) -> Result<Vec<T>, encoding::EncodingError> {
+        let parts = batches.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+        Ok(parts.into_iter().flatten().collect())
     }
-    Ok(Values::Float(array(&shape, plaintexts.to_f64()?)))
+    if !whole {
+        return Ok(Results::Values(Values::Float(array(shape, join(batches, Plaintexts::to_f64)?))));
+    }
+    match join(batches, Plaintexts::to_i64) {
+        Ok(integers) => Ok(Results::Values(Values::Int(array(shape, integers)))),
+        Err(_) => Ok(Results::Decimals(array(shape, join(batches, Plaintexts::to_decimals)?))),
+    }
 }
 
 fn array<T>(shape: &[usize], values: Vec<T>) -> ArrayD<T> {
     ArrayD::from_shape_vec(IxDyn(shape), values).expect("as many as the shape has")
 }
 
-/// Numbers of several batches in their order: integers where all are, else floats.
-fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Values, encoding::EncodingError> {
-    fn place<T: Copy + Default>(
+/// Numbers of several batches in their order: integers where all are, exactly, else floats.
+fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Results, encoding::EncodingError> {
+    fn place<T: Clone + Default>(
         batches: &[(Vec<usize>, Plaintexts)],
         decode: impl Fn(&Plaintexts) -> Result<Vec<T>, encoding::EncodingError>,
     ) -> Result<ArrayD<T>, encoding::EncodingError> {
@@ -296,10 +388,13 @@ fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Values, encoding:
         }
         Ok(array(&[count], out))
     }
-    match place(batches, Plaintexts::to_i64) {
-        Ok(integers) => Ok(Values::Int(integers)),
-        Err(_) => Ok(Values::Float(place(batches, Plaintexts::to_f64)?)),
+    if let Ok(integers) = place(batches, Plaintexts::to_i64) {
+        return Ok(Results::Values(Values::Int(integers)));
     }
+    if batches.iter().all(|(_, plaintexts)| plaintexts.form().exponent == 0) {
+        return Ok(Results::Decimals(place(batches, Plaintexts::to_decimals)?));
+    }
+    Ok(Results::Values(Values::Float(place(batches, Plaintexts::to_f64)?)))
 }
 
 fn decrypt_file(
@@ -334,24 +429,11 @@ fn decrypt_file(
             plain.push(Plaintexts::decrypt(decryptor, &block, &form).map_err(&refused)?);
         }
     }
-    let values = if header.form.packed.is_some() {
+    let results = if header.form.packed.is_some() {
         let numbers = Numbers::from_words(words, packed.chunks_exact(words));
         decode(&Plaintexts::decrypt(decryptor, &numbers, &header.form).map_err(&refused)?)
-            .map_err(&refused)?
     } else {
-        let parts = plain.iter().map(decode).collect::<Result<Vec<_>, _>>().map_err(&refused)?;
-        let shape = header.form.numbers_shape();
-        if parts.iter().all(|part| matches!(part, Values::Int(_))) {
-            let all = parts.iter().filter_map(Values::as_int).flatten().copied().collect();
-            Values::Int(array(&shape, all))
-        } else {
-            let mut all = Vec::with_capacity(total as usize);
-            for plaintexts in &plain {
-                all.extend(plaintexts.to_f64().map_err(&refused)?);
-            }
-            Values::Float(array(&shape, all))
-        }
+        decode_all(&header.form.numbers_shape(), header.form.exponent == 0, &plain)
     };
-    let long = header.form.exponent == 0 && matches!(values, Values::Float(_));
-    Ok(Decrypted { values, rounded: long.then_some(Rounded::Long) })
+    Ok(Decrypted { results: results.map_err(&refused)?, rounded: false })
 }

@@ -225,7 +225,8 @@ fn factor(
 /// # Errors
 /// Its mode is not one that phe's encryption fits.
 pub fn write_public_key(key: &PublicKey) -> Result<String, PheError> {
-    check_mode(key)?;
+    check_public_mode(key)?;
+    let key = PublicKey::textbook(key.n())?;
     Ok(serde_json::json!({
         "kty": KTY,
         "alg": ALG,
@@ -239,8 +240,9 @@ pub fn write_public_key(key: &PublicKey) -> Result<String, PheError> {
 /// Writes a private key.
 ///
 /// # Errors
-/// Its mode is not one that phe's encryption fits.
+/// As [`check_secret_mode`].
 pub fn write_secret_key(key: &SecretKey) -> Result<Zeroizing<String>, PheError> {
+    check_secret_mode(key.public().mode())?;
     let public = write_public_key(key.public())?;
     let (p, q) = key.primes();
     let (p, q) = (to_base64(p), to_base64(q));
@@ -262,7 +264,22 @@ pub fn write_secret_key(key: &SecretKey) -> Result<Zeroizing<String>, PheError> 
     Ok(out)
 }
 
-fn check_mode(key: &PublicKey) -> Result<(), PheError> {
+/// Whether a private key of this mode is the same one after it was written and read: phe's has its primes and nothing else.
+///
+/// # Errors
+/// It is not.
+pub fn check_secret_mode(mode: Mode) -> Result<(), PheError> {
+    let what = match mode {
+        Mode::Textbook => return Ok(()),
+        Mode::ShortExponent => "a private key of mode short-exponent",
+        Mode::SpecialKey => "a private key of mode special-key",
+    };
+    let remedy = "it would come back as another key: keep it in a file that doesn't end in .json, or make one of mode textbook";
+    Err(PheError::Foreign { what, remedy })
+}
+
+/// Whether ciphertexts under the key as phe knows it, by n alone, decrypt with the same private key.
+fn check_public_mode(key: &PublicKey) -> Result<(), PheError> {
     if matches!(key.mode(), Mode::SpecialKey) {
         let (what, remedy) =
             ("a special key", "phe's ciphertexts don't decrypt under it: make an ordinary key");
@@ -283,7 +300,7 @@ impl PheCiphertexts {
     /// # Errors
     /// A line is not phe's JSON, or has a number longer than the key's n^2; the line is named.
     pub fn read(key: &PublicKey, mut from: impl BufRead) -> Result<Self, PheError> {
-        check_mode(key)?;
+        check_public_mode(key)?;
         let words = key.ciphertext_words();
         let limit = digits(words) + LINE_ROOM;
         let (mut rows, mut exponents, mut line) = (Vec::new(), Vec::new(), Vec::new());
@@ -309,7 +326,7 @@ impl PheCiphertexts {
     /// # Errors
     /// As [`PheCiphertexts::read`].
     pub fn parse(key: &PublicKey, json: &[u8]) -> Result<Self, PheError> {
-        check_mode(key)?;
+        check_public_mode(key)?;
         let words = key.ciphertext_words();
         check_length("the ciphertext", json.len(), digits(words) + LINE_ROOM)?;
         let (number, exponent) = ciphertext("the ciphertext", words, json)?;

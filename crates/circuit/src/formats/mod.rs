@@ -18,6 +18,7 @@
 //! ```
 
 use crate::netlist::Netlist;
+use blindcore_files::text;
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -93,8 +94,9 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Netlist, FormatError> {
     read_from(name, bytes, bytes.len() as u64)
 }
 
-fn read_from(name: &str, mut input: impl BufRead, bytes: u64) -> Result<Netlist, FormatError> {
+fn read_from(name: &str, input: impl BufRead, bytes: u64) -> Result<Netlist, FormatError> {
     let io = |source| FormatError::Io { file: name.to_owned(), source };
+    let mut input = text::unmarked(input).map_err(io)?;
     // White space before the content is counted, so that lines are the file's.
     let mut line = 1;
     let first = loop {

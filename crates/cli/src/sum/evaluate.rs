@@ -90,7 +90,11 @@ fn evaluate(
 
 /// Weights from a file; floats exactly, or rounded to `precision`.
 pub(crate) fn weights(spec: &str, precision: Option<f64>) -> anyhow::Result<Weights> {
-    Ok(blindcore_sum::numbers::weights(&read_numbers(spec)?, precision, spec)?)
+    Ok(blindcore_sum::numbers::weights(
+        &read_numbers(&blindcore_numbers::Source::parse(spec)?)?,
+        precision,
+        spec,
+    )?)
 }
 
 #[derive(clap::Args)]

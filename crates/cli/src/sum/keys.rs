@@ -73,6 +73,7 @@ pub(crate) fn keygen(args: &Keygen) -> anyhow::Result<Outcome> {
     );
     let default = if disk::ends_in(&args.out, "json") { Mode::Textbook } else { Mode::ShortExponent };
     let mode = args.mode.map_or(default, Mode::from);
+    disk::check_secret_mode(&args.out, mode)?;
     // That it can be written is known before the key takes its time.
     let file = NewFile::create(&args.out, Access::Owner)?;
     let key = SecretKey::generate(size, mode)?;
@@ -118,8 +119,7 @@ pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
     // The key is an input too, and a secret one.
     check_output(&args.out, &[])?;
     let key = secret_key(&args.key, &args.test_keys)?;
-    let public = key.public();
-    disk::write_public_key(&args.out, public)?;
+    let public = disk::write_public_key(&args.out, key.public())?;
     if args.json {
         output::json(&json!({
             "key": public.id().to_string(), "bits": public.bits(), "mode": public.mode(), "out": args.out.display().to_string(),

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::Operation;
-use blindcore_numbers::{Format, Source, Values};
+use blindcore_numbers::{Source, Values};
 use blindcore_sum::disk;
 use blindcore_sum::encoding::{Encoding, Form};
 use blindcore_sum::evaluate::Evaluator;
-use blindcore_sum::numbers::{self, Declared, Decrypted, Rounded};
+use blindcore_sum::numbers::{self, Declared, Decrypted};
 use blindcore_sum::packing::Packing;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::{Value, json};
@@ -64,12 +64,21 @@ pub(crate) struct Range {
     /// Floats are at most this large [default: 1e9]
     #[arg(long, value_name = "X")]
     magnitude: Option<f64>,
+    /// The first line of CSV or TSV holds the names of its columns, whatever stands there
+    #[arg(long)]
+    header: bool,
 }
 
 impl Range {
+    /// Where numbers come from.
+    pub(crate) fn source(&self, spec: &str) -> anyhow::Result<Source> {
+        let source = Source::parse(spec)?;
+        Ok(if self.header { source.with_header() } else { source })
+    }
+
     /// The encoding for these numbers, and how many bits they have.
     pub(crate) fn encoding(&self, values: &Values) -> anyhow::Result<(Encoding, u32)> {
-        let Self { bits, precision, magnitude } = *self;
+        let Self { bits, precision, magnitude, .. } = *self;
         Ok(Declared { bits, precision, magnitude }.encoding(values)?)
     }
 }
@@ -114,9 +123,16 @@ pub(crate) struct Encrypt {
     json: bool,
 }
 
-/// Reads numbers; a single one without an axis is a list of one.
-pub(crate) fn read_numbers(spec: &str) -> anyhow::Result<Values> {
-    let values = blindcore_numbers::read(&Source::parse(spec)?)?;
+/// Reads numbers; a single one without an axis is a list of one. Names of columns that nobody mentioned are said.
+pub(crate) fn read_numbers(source: &Source) -> anyhow::Result<Values> {
+    let (values, names) = blindcore_numbers::read_with_names(source)?;
+    if let Some(names) = names {
+        let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+        output::note(&format!(
+            "note: the first line of {source} holds names, not numbers: {}",
+            names.join(", ")
+        ));
+    }
     Ok(if values.shape().is_empty() { values.in_rows() } else { values })
 }
 
@@ -124,7 +140,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
     let mut stages = Stages::new();
     check_output(&args.out, &[numbers_path(&args.input), &args.key])?;
     let key = public_key(&args.key, &args.test_keys)?;
-    let values = read_numbers(&args.input)?;
+    let values = read_numbers(&args.range.source(&args.input)?)?;
     anyhow::ensure!(!values.is_empty(), "{} holds no numbers; there is nothing to encrypt", args.input);
     let (encoding, value_bits) = args.range.encoding(&values)?;
     stages.end("read");
@@ -167,7 +183,9 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
 Examples:
   blindcore sum decrypt --key mine.key --in score.ct                 CSV on standard output
   blindcore sum decrypt --key mine.key --in maps.ct --out maps.npy
-  blindcore sum decrypt --key mine.key --in score.ct --json          {\"values\": [...], ...}")]
+  blindcore sum decrypt --key mine.key --in score.ct --json          {\"values\": [...], ...}
+
+Integers are exact, however long; in JSON all are strings where one is over 63 bits, and NPY and Parquet can't hold them.")]
 pub(crate) struct Decrypt {
     /// The secret key
     #[arg(long, value_name = "FILE")]
@@ -178,6 +196,9 @@ pub(crate) struct Decrypt {
     /// Where numbers go: FILE.csv, .tsv, .npy or .parquet, or - for CSV on standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
+    /// Set the point before the last N digits of integers: 2 shows cents as euros
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    scale: u8,
     #[command(flatten)]
     test_keys: TestKeys,
     #[command(flatten)]
@@ -195,43 +216,35 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
     let decryptor = Decryptor::new(&key, &device)?;
     stages.end("prepare");
     let mut bar = Bar::new();
-    let Decrypted { values, rounded } = numbers::decrypt(&args.input, &decryptor, &mut bar)?;
+    let Decrypted { results, rounded } = numbers::decrypt(&args.input, &decryptor, &mut bar)?;
+    let results = results.scaled(args.scale.into())?;
     drop(bar);
     stages.end("decrypt");
-    match rounded {
-        Some(Rounded::Beside) => {
-            output::note("some results are over 2^53 and shown as floats, which keep 53 bits of each");
-        }
-        Some(Rounded::Long) => {
-            output::note(
-                "some results are over 63 bits, so all are shown as floats, which keep 53 bits of each",
-            );
-        }
-        None => {}
+    if rounded {
+        output::note("some results are over 2^53 and shown as floats, which keep 53 bits of each");
     }
     let to_stdout = args.out == Path::new("-");
     if !to_stdout {
-        blindcore_numbers::write(&args.out, &values, None)?;
+        results.write(&args.out)?;
         stages.end("write");
     }
     if args.json {
         let mut document =
-            json!({"key": key.public().id().to_string(), "shape": values.shape(), "ms": stages.json()});
+            json!({"key": key.public().id().to_string(), "shape": results.shape(), "ms": stages.json()});
         if to_stdout {
-            document["values"] = match &values {
-                Values::Int(array) => json!(array.iter().collect::<Vec<_>>()),
-                Values::Float(array) => json!(array.iter().collect::<Vec<_>>()),
-            };
+            document["values"] = results.to_json();
         } else {
             document["out"] = json!(args.out.display().to_string());
         }
         output::json(&document)?;
     } else if to_stdout {
-        let mut text = Vec::new();
-        blindcore_numbers::encode(Format::Csv, &values.in_rows(), None, &mut text)?;
-        output::print(&String::from_utf8(text)?)?;
+        output::print(&String::from_utf8(results.to_csv()?)?)?;
     } else {
-        output::note(&format!("{} numbers: {}", values.len(), args.out.display()));
+        output::note(&format!(
+            "{} numbers: {}",
+            results.shape().iter().product::<usize>(),
+            args.out.display()
+        ));
     }
     Ok(Outcome::Done)
 }

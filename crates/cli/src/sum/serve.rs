@@ -152,7 +152,11 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     check_numbers_output(&args.out, &[numbers_path(&args.input), &args.key])?;
     let service = ScoreClient::new(&args.server, args.plain_text, Duration::from_secs(args.timeout))?;
     let key = secret_key(&args.key, &args.test_keys)?;
-    let values = read_numbers(&args.input)?;
+    let source = args.range.source(&args.input)?;
+    let mut values = read_numbers(&source)?;
+    if source.is_table() {
+        values = values.lines_as_rows();
+    }
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let evaluator = Evaluator::new(key.public(), &device)?;
     let (encoding, _) = args.range.encoding(&values)?;
@@ -174,21 +178,16 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     stages.end("decrypt");
 
     if args.out != Path::new("-") {
-        blindcore_numbers::write(&args.out, &scores, None)?;
+        scores.write(&args.out)?;
     }
     if args.json {
         let mut document = json!({
             "model": args.model, "shape": scores.shape(), "bytes": {"up": sent, "down": received}, "ms": stages.json(),
         });
-        document["scores"] = match &scores {
-            Values::Int(array) => json!(array.iter().collect::<Vec<_>>()),
-            Values::Float(array) => json!(array.iter().collect::<Vec<_>>()),
-        };
+        document["scores"] = scores.to_json();
         output::json(&document)?;
     } else if args.out == Path::new("-") {
-        let mut text = Vec::new();
-        blindcore_numbers::encode(blindcore_numbers::Format::Csv, &scores.in_rows(), None, &mut text)?;
-        output::print(&String::from_utf8(text)?)?;
+        output::print(&String::from_utf8(scores.to_csv()?)?)?;
     }
     Ok(Outcome::Done)
 }

@@ -229,7 +229,7 @@ fn lookups_by_key_and_index_with_exit_codes() {
     refused(&server.get(dir.path(), &["--table", "book", "--key", ""]), &["--key", "4096"]);
     refused(&server.get(dir.path(), &["--table", "nobook", "--key", "k"]), &["nobook"]);
 
-    std::fs::write(dir.path().join("keys"), "name 1\r\n\nname 1\nnobody\nname 1999").unwrap();
+    std::fs::write(dir.path().join("keys"), "\u{feff}name 1\r\n\nname 1\nnobody\nname 1999").unwrap();
     let many = server.get(dir.path(), &["--table", "book", "--keys-from", "keys", "--json"]);
     assert_eq!(code(&many), 1);
     let many = json(&many);

@@ -22,6 +22,7 @@ fn folder() -> tempfile::TempDir {
     std::fs::write(path.join("layer.csv"), "1,2,3\n-1,0,1\n").unwrap();
     std::fs::write(path.join("rows.csv"), "1,2,3\n4,5,6\n-7,8,-9\n").unwrap();
     std::fs::write(path.join("floats.csv"), "0.5,0.25,-1\n").unwrap();
+    std::fs::write(path.join("one.csv"), "2\n").unwrap();
     std::fs::write(path.join("short.csv"), "1,2\n").unwrap();
     dir
 }
@@ -39,6 +40,8 @@ fn serve(dir: &Path) -> Serving {
             "line=line.csv",
             "--model",
             "layer=layer.csv",
+            "--model",
+            "one=one.csv",
             "--request-mib",
             "1",
         ],
@@ -74,6 +77,12 @@ fn scores_are_those_of_the_plain_rows() {
             });
         }
     });
+    // A line is a row, also where it has one number.
+    let column = dir.join("column.csv");
+    std::fs::write(&column, "4\n5\n6\n").unwrap();
+    let scaled = score(&server, dir, &["--model", "one", "--key", "a.key", "--in", "column.csv", "--json"]);
+    assert_eq!(json(&scaled)["scores"], json!([8, 10, 12]), "{}", stderr(&scaled));
+    refused(&score(&server, dir, &["--model", "line", "--key", "a.key", "--in", "column.csv"]), &["3 terms"]);
     let floats =
         json(&score(&server, dir, &["--model", "line", "--key", "b.key", "--in", "floats.csv", "--json"]));
     assert_eq!(floats["scores"], json!([40.0]));

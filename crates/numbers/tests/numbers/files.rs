@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use blindcore_numbers::{Format, Source, Values, encode, read, write};
+use blindcore_numbers::{Format, Source, Values, encode, read, read_with_names, write};
 use ndarray::{ArrayD, IxDyn};
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ proptest! {
         named: bool,
     ) {
         let width = values.shape().get(1).copied().unwrap_or(1);
-        let names: Vec<String> = (0..width).map(|i| ["a", "\"b\"", "c,d\te", "7"][i].to_owned()).collect();
+        let names: Vec<String> = (0..width).map(|i| ["a", "b\"", "c,d\te", "7"][i].to_owned()).collect();
         for format in [Format::Csv, Format::Tsv, Format::Npy, Format::Parquet] {
             // A tab in a name is more than CSV carries.
             let tabs = matches!(format, Format::Csv | Format::Tsv);
@@ -139,12 +139,9 @@ fn a_flaw_in_csv_is_named_by_line_and_column() {
         ("a,b\n1,2\n3,9007199254740993\n5,.5\n", "line 3, column 2 (\"b\") of the input: 9007199254740993"),
         ("\"1\"2\n", "line 1 of the input: text follows the closing quote of cell 1; close every quote"),
         ("1,\"2\n3\",4\n", "line 1 of the input: the quote of cell 2 is not closed; close every quote"),
-        ("0x10\n1\n", ""), // a name
     ] {
-        match read(&Source::bytes(Format::Csv, file.as_bytes().to_vec())) {
-            Ok(values) => assert_eq!((values, message), (ints(&[1], vec![1]), "")),
-            Err(error) => assert!(error.to_string().starts_with(message), "{error}"),
-        }
+        let error = refusal(Format::Csv, file.as_bytes().to_vec());
+        assert!(error.starts_with(message), "{error}");
     }
     let error = refusal(Format::Csv, b"a\n1\n\xff\n".to_vec());
     assert!(
@@ -166,6 +163,47 @@ fn a_flaw_in_csv_is_named_by_line_and_column() {
     );
     let none = Source::bytes(Format::Csv, "a,a\n1,2\n").with_columns(vec![]);
     assert!(read(&none).unwrap_err().to_string().starts_with("the input: no column is asked for; name one"));
+}
+
+#[test]
+fn a_first_line_is_names_where_it_says_so_and_otherwise_data_whose_flaws_are_said() {
+    let csv = |text: &str| Source::bytes(Format::Csv, text.to_owned());
+    for flawed in [
+        "7,n/a,3",
+        "\"1,000\",2,3",
+        "0x10,1,2",
+        "-,1,2",
+        "NA,1,2",
+        "1,2,null",
+        "\u{2212}5,1,2",
+        "1;2,3,4",
+        "$5,1,2",
+        "12kg,1,2",
+        "name,12kg,3",
+        "1.2.3,a,b",
+        "1e,2,3",
+    ] {
+        let error = read(&csv(&format!("{flawed}\n4,5,6\n"))).unwrap_err().to_string();
+        assert!(error.starts_with("line 1, column ") && error.contains("(--header)"), "{flawed}: {error}");
+        let told = csv(&format!("{flawed}\n4,5,6\n")).with_header();
+        assert_eq!(read(&told).unwrap(), ints(&[1, 3], vec![4, 5, 6]), "{flawed}");
+    }
+    for names in ["a,b,c", "name,2020,2021", "x1,x2,x3", "_,\u{e9}t\u{e9},z", "\"a,b\",c,", "\u{feff}a,b,c"] {
+        let (values, said) = read_with_names(&csv(&format!("{names}\n4,5,6\n"))).unwrap();
+        assert_eq!(values, ints(&[1, 3], vec![4, 5, 6]), "{names}");
+        assert_eq!(said.unwrap().len(), 3, "{names}");
+    }
+    for text in ["1,2\n3,4\n", "\u{feff}1,2\n3,4", "1,2\r\n3,4\r\n"] {
+        let (values, said) = read_with_names(&csv(text)).unwrap();
+        assert_eq!((values, said), (ints(&[2, 2], vec![1, 2, 3, 4]), None));
+    }
+    // Whoever asks for names is not told of them.
+    assert_eq!(
+        read_with_names(&csv("2020,2021\n1,2\n").with_header()).unwrap(),
+        (ints(&[1, 2], vec![1, 2]), None)
+    );
+    let by_name = csv("a,b\n1,2\n").with_columns(vec!["b".into()]);
+    assert_eq!(read_with_names(&by_name).unwrap(), (ints(&[1], vec![2]), None));
 }
 
 #[test]
@@ -297,7 +335,7 @@ fn what_a_format_cannot_hold_is_refused_and_nothing_is_written() {
         ("x.csv", &none, None, "can't hold these numbers: there are none; save an empty array as NPY"),
         ("x.csv", &two, names(&["a"]), "can't hold these numbers: 1 names are given for 2 columns; give"),
         ("x.csv", &two, names(&["a", "a"]), "can't hold these numbers: two columns are called \"a\"; give"),
-        ("x.csv", &two, names(&["1", "2"]), "can't hold these numbers: every column's name is a number"),
+        ("x.csv", &two, names(&["1", "2"]), "can't hold these numbers: these names would be read as numbers"),
         ("x.tsv", &two, names(&["a", "b\tc"]), "can't hold these numbers: the column name \"b\\tc\" has a"),
         ("x.parquet", &two, names(&["a", ""]), "can't hold these numbers: a column's name is empty; give"),
         ("none/x.npy", &two, None, "can't be written: "),

@@ -1,19 +1,18 @@
 //! Lines of a file, counted, measured and bounded.
 
 use super::{MAX_ROW_BYTES, Position, SourceError};
+use blindcore_files::text;
 use blindcore_units::Unit;
-use memchr::memchr;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Stdin};
 use std::path::Path;
 
 /// Bytes read from a file at a time.
 const BUFFER: usize = 256 << 10;
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The lines of a text file, read one at a time.
 pub(super) struct Lines<R> {
-    input: R,
+    input: text::Lines<R>,
     origin: String,
     /// The lines of the row so far, with their ends, and without the byte order mark.
     raw: Vec<u8>,
@@ -71,6 +70,7 @@ pub(super) fn open_regular(path: &Path) -> io::Result<File> {
 impl<R: BufRead> Lines<R> {
     pub(super) fn new(input: R, origin: &str) -> Self {
         let (raw, origin) = (Vec::new(), origin.to_owned());
+        let input = text::Lines::new(input);
         Self { input, origin, raw, line: 0, row: 0, done: 0, total: None, limit: MAX_ROW_BYTES }
     }
 
@@ -95,7 +95,7 @@ impl<R: BufRead> Lines<R> {
     /// Reads another line of the row; false where there is none.
     pub(super) fn more(&mut self) -> Result<bool, SourceError> {
         let room = self.limit.saturating_sub(self.raw.len());
-        let read = self.read_line(room + 1).map_err(|error| failed(&self.origin, error))?;
+        let read = self.input.append(&mut self.raw, room + 1).map_err(|error| failed(&self.origin, error))?;
         self.done += read as u64;
         if read == 0 {
             return match self.total {
@@ -111,30 +111,7 @@ impl<R: BufRead> Lines<R> {
             let why = format!("it is over the limit of {} B for a row", self.limit);
             return Err(self.flaw(why, "split the row, or look for a quote or line end that is missing"));
         }
-        if self.line == 1 && self.raw.starts_with(BYTE_ORDER_MARK) {
-            self.raw.drain(..BYTE_ORDER_MARK.len());
-        }
         Ok(true)
-    }
-
-    /// Adds the rest of a line to the row, or as many bytes; gives how many they are.
-    fn read_line(&mut self, most: usize) -> io::Result<usize> {
-        let mut read = 0;
-        loop {
-            let some = match self.input.fill_buf() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                some => some?,
-            };
-            let some = &some[..some.len().min(most - read)];
-            let end = memchr(b'\n', some);
-            let len = end.map_or(some.len(), |end| end + 1);
-            self.raw.extend_from_slice(&some[..len]);
-            self.input.consume(len);
-            read += len;
-            if end.is_some() || len == 0 || read == most {
-                return Ok(read);
-            }
-        }
     }
 
     /// The lines of the row so far, with their ends.

@@ -145,6 +145,14 @@ impl Plaintexts {
         self.decode(float)
     }
 
+    /// Decodes to integers of any length in decimals, exactly.
+    ///
+    /// # Errors
+    /// A number is over its bound, or not whole.
+    pub fn to_decimals(&self) -> Result<Vec<String>, EncodingError> {
+        self.decode(decimals)
+    }
+
     fn decode<T>(
         &self,
         decode: impl Fn(usize, bool, &[u64], i32) -> Result<T, EncodingError>,
@@ -168,6 +176,66 @@ impl Plaintexts {
         }
         Ok(out)
     }
+}
+
+/// Bits of an integer that is written out, at most: of a key's n some times over.
+const MAX_DECIMAL_BITS: i64 = 1 << 16;
+
+fn decimals(
+    position: usize,
+    negative: bool,
+    magnitude: &[u64],
+    exponent: i32,
+) -> Result<String, EncodingError> {
+    let refuse = |why, remedy| Err(EncodingError::Decode { position, why, remedy });
+    let shift = i64::from(BASE_LOG2) * i64::from(exponent);
+    let bits = i64::from(bit_length(magnitude));
+    if bits == 0 {
+        return Ok("0".into());
+    }
+    if bits + shift > MAX_DECIMAL_BITS {
+        return refuse("has over 65,536 bits", "decode it as a float");
+    }
+    let words = ((bits + shift.max(0)) as usize).div_ceil(64);
+    let mut value = vec![0u64; words];
+    if shift >= 0 {
+        let (up, low) = (shift as usize / 64, shift as u32 % 64);
+        for (i, word) in magnitude.iter().take(words - up).enumerate() {
+            value[i + up] |= word << low;
+            if low > 0 && i + up + 1 < words {
+                value[i + up + 1] |= word >> (64 - low);
+            }
+        }
+    } else {
+        let down = (-shift).min(i64::from(u32::MAX)) as u32;
+        let whole = (0..magnitude.len()).all(|i| {
+            let cut = down.saturating_sub(64 * i as u32);
+            if cut >= 64 { magnitude[i] == 0 } else { magnitude[i] & ((1 << cut) - 1) == 0 }
+        });
+        if !whole {
+            return refuse("is not whole", "decode it as a float");
+        }
+        for (i, word) in value.iter_mut().enumerate() {
+            *word = window(magnitude, down + 64 * i as u32);
+        }
+    }
+    // Nineteen digits at a time, the last ones first.
+    const BILLIONS: u128 = 10_000_000_000_000_000_000;
+    let mut parts = Vec::new();
+    while value.iter().any(|word| *word != 0) {
+        let mut rest = 0u128;
+        for word in value.iter_mut().rev() {
+            rest = rest << 64 | u128::from(*word);
+            *word = (rest / BILLIONS) as u64;
+            rest %= BILLIONS;
+        }
+        parts.push(rest);
+    }
+    let mut text = String::from(if negative { "-" } else { "" });
+    for (i, part) in parts.iter().rev().enumerate() {
+        text += &if i == 0 { part.to_string() } else { format!("{part:019}") };
+    }
+    Ok(text)
 }
 
 pub(super) fn integer(

@@ -8,7 +8,7 @@ use blindcore_numbers::Values;
 use blindcore_sum::disk::{self, Contents};
 use blindcore_sum::evaluate::Evaluator;
 use blindcore_sum::keys::Mode;
-use blindcore_sum::numbers;
+use blindcore_sum::numbers::{self, Results};
 use blindcore_sum::scheme::Decryptor;
 
 const NUMBERS: [i64; 4] = [3, -4, 5, 1 << 30];
@@ -22,9 +22,9 @@ fn decrypted(key: &str, ciphertexts: &str) -> Vec<i64> {
     let key = disk::read_secret_key(&golden("sum-keys", key)).unwrap();
     let decryptor = Decryptor::new(&key, &device).unwrap();
     let path = golden("sum-ciphertexts", ciphertexts);
-    match numbers::decrypt(&path, &decryptor, &mut ()).unwrap().values {
-        Values::Int(array) => array.into_iter().collect(),
-        Values::Float(array) => panic!("{array}"),
+    match numbers::decrypt(&path, &decryptor, &mut ()).unwrap().results {
+        Results::Values(Values::Int(array)) => array.into_iter().collect(),
+        other => panic!("{other:?}"),
     }
 }
 

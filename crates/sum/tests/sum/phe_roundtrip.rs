@@ -21,7 +21,7 @@ const PACKAGES: [&str; 2] = ["phe==1.5.0", "click==8.1.8"];
 
 static DEVICE: LazyLock<Device> = LazyLock::new(|| Cpu::with_threads("cpu", 1).unwrap());
 static SECRET: LazyLock<SecretKey> =
-    LazyLock::new(|| SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::ShortExponent).unwrap());
+    LazyLock::new(|| SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::Textbook).unwrap());
 static EVALUATOR: LazyLock<Evaluator> = LazyLock::new(|| Evaluator::new(SECRET.public(), &DEVICE).unwrap());
 
 fn run(command: &mut Command) -> Result<String, String> {
@@ -298,8 +298,16 @@ fn what_is_not_phes_json_is_refused_in_words() {
     assert_eq!(padded.numbers().get(0)[0], 17);
 
     let special = SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::SpecialKey).unwrap();
+    let short = SecretKey::generate(KeySize::test_only(512).unwrap(), Mode::ShortExponent).unwrap();
+    for (key, mode) in [(&special, "special-key"), (&short, "short-exponent")] {
+        let text = refusal(phe::write_secret_key(key));
+        assert!(text.starts_with(&format!("a private key of mode {mode} can't be used with phe")), "{text}");
+    }
+    // The public half is the key of the same n, and says so.
+    let held = phe::public_key(phe::write_public_key(short.public()).unwrap().as_bytes()).unwrap();
+    assert!(held.n() == short.public().n() && held.id() != short.public().id());
+    assert!(phe::write_public_key(short.public()).unwrap().contains(&held.id().to_string()));
     for text in [
-        refusal(phe::write_secret_key(&special)),
         refusal(phe::write_public_key(special.public())),
         refusal(phe::PheCiphertexts::parse(special.public(), br#"{"v":"1","e":0}"#)),
     ] {
