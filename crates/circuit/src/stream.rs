@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use blindcore_accel::garble::{Program, ProgramBuilder};
+use blindcore_files::text;
 
 use crate::compile::{Compiled, WINDOW};
 use crate::formats::FormatError;
@@ -81,7 +82,9 @@ impl Streamed {
         let name = path.display().to_string();
         let kept = |source| FormatError::Records { folder: folder.display().to_string(), source };
         let (file, bytes) = crate::formats::open(path, &name)?;
-        let mut reader = Reader::new(&name, BufReader::with_capacity(1 << 20, file), bytes)?;
+        let input = text::unmarked(BufReader::with_capacity(1 << 20, file));
+        let input = input.map_err(|source| FormatError::Io { file: name.clone(), source })?;
+        let mut reader = Reader::new(&name, input, bytes)?;
         let header = reader.header().clone();
         let too_many = |reason: String| FormatError::Content {
             file: name.clone(),

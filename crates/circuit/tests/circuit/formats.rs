@@ -81,6 +81,9 @@ fn lines_end_and_are_spaced_in_any_way() {
     let plain = formats::parse("plain", EVERY_KIND.as_bytes()).unwrap();
     let windows = EVERY_KIND.replace('\n', " \t\r\n\r\n");
     assert_eq!(formats::parse("windows", windows.as_bytes()).unwrap(), plain);
+    for text in [EVERY_KIND, &windows] {
+        assert_eq!(formats::parse("marked", format!("\u{feff}{text}").as_bytes()).unwrap(), plain);
+    }
     let spaced = format!("\n \n{}", EVERY_KIND.trim_end().replace(' ', "   "));
     assert_eq!(formats::parse("spaced", spaced.as_bytes()).unwrap(), plain);
     // Lines are counted with those before the content.

@@ -17,6 +17,17 @@ fn streamed(dir: &Path, netlist: &Netlist) -> Circuit {
     Circuit::stream(&path, dir).unwrap()
 }
 
+#[test]
+fn a_byte_order_mark_is_not_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let netlist = problems::make("adder6").unwrap();
+    let plain = streamed(dir.path(), &netlist);
+    let path = dir.path().join("netlist.txt");
+    let marked = [&b"\xef\xbb\xbf"[..], &std::fs::read(&path).unwrap()].concat();
+    std::fs::write(&path, marked).unwrap();
+    assert_eq!(Circuit::stream(&path, dir.path()).unwrap().digest(), plain.digest());
+}
+
 /// Runs a circuit's programs in the clear.
 fn run(circuit: &Circuit, inputs: &[Vec<bool>]) -> Vec<Vec<bool>> {
     let mut slots = vec![false; circuit.slots()];
