@@ -5,7 +5,7 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use blindcore_accel::Device;
-use blindcore_store::{BuildOptions, ExternalSort, SourceSpec, StageTimes, UpdateOptions, build, update};
+use blindcore_store::{BuildOptions, SourceSpec, StageTimes, UpdateOptions, build, update};
 use blindcore_units::Progress;
 
 use crate::{Row, Samples};
@@ -48,13 +48,7 @@ pub(super) fn table(
     for epoch in 1..=repeat.min(9) {
         // The same rows each time, with other values: as many differ from the base in every epoch.
         write_table(&changes, bytes, 1000, epoch as u64)?;
-        let options = UpdateOptions {
-            dir: options.out.clone(),
-            changes: SourceSpec::parse(&changes.to_string_lossy())?,
-            follow: None,
-            sign: None,
-            memory: ExternalSort::DEFAULT_MEMORY,
-        };
+        let options = UpdateOptions::new(&options.out, SourceSpec::parse(&changes.to_string_lossy())?);
         updated.time(|| update(&options, cpu, &mut ()))?;
     }
     let rate = |samples: &Samples| samples.map(|t| len as f64 / t / 1e6);

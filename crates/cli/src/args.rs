@@ -104,13 +104,16 @@ CHANGES is any SOURCE of `blindcore db build` with the table's columns, and may 
   _change    set, also where it is empty, or remove; a row that is removed needs no values
   _row       in a table without keys, the number of the row, counted from 0; empty for one that is added
 
-Columns that the table does not have are ignored, unless their names begin with _. Existing keys are replaced, new keys
-are inserted; the last duplicate wins. The cost of an update depends on the rows that differ from the base, not on the
+A row that is set gives every column, null where nothing is meant, or keeps the others with --partial. Other columns are
+refused unless --ignore names them; a database's are passed over, and said. CSV's texts become what the table holds,
+or are refused. Existing keys are replaced, new keys are inserted; the last duplicate wins. The cost of an update depends on the rows that differ from the base, not on the
 size of the table; clients fetch the difference. Once many rows differ, build the database again.
 
 Examples:
   blindcore db update people.db --from changes.csv
   echo '{\"id\": 7, \"_change\": \"remove\"}' | blindcore db update people.db --from -
+  echo '{\"id\": 7, \"city\": \"Ghent\"}' | blindcore db update people.db --from - --partial
+  blindcore db update articles.db --from dir:articles --whole
   blindcore db update people.db --from 'postgres://reader@db.example/app?table=people' --follow updated_at
 
 An update that fails or is interrupted leaves the previous epoch.")]
@@ -199,6 +202,15 @@ pub(crate) struct Update {
     /// Seconds between polls
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "follow", value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(crate) every: u64,
+    /// Keep the columns of a row that CHANGES do not give
+    #[arg(long)]
+    pub(crate) partial: bool,
+    /// Take CHANGES for the whole table: rows that they lack are removed, such as deleted files
+    #[arg(long, conflicts_with = "follow")]
+    pub(crate) whole: bool,
+    /// Columns of CHANGES to pass over, separated by commas
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) ignore: Option<Vec<String>>,
     /// Sign the new epoch with this Ed25519 key (PKCS #8 in PEM)
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,

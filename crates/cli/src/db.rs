@@ -137,6 +137,9 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
         dir: args.dir,
         changes,
         follow: args.follow,
+        partial: args.partial,
+        whole: args.whole,
+        ignore: args.ignore.unwrap_or_default(),
         sign: args.sign.as_deref().map(signing_key).transpose()?,
         memory: ExternalSort::DEFAULT_MEMORY,
     };
@@ -154,6 +157,10 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
         let updated = update_database(&options, &device, &mut Bar::new().until(&interrupted));
         match updated {
             Ok(updated) => {
+                // What follows says it once.
+                for note in updated.notes.iter().filter(|_| !read) {
+                    output::note(&format!("note: {note}"));
+                }
                 (failed, read) = (false, true);
                 if updated.published || !again {
                     say_update(&options, &updated, started.elapsed().as_secs_f64(), args.json, again)?;
@@ -189,21 +196,10 @@ fn say_update(
     as_json: bool,
     line: bool,
 ) -> anyhow::Result<()> {
-    let Updated { manifest, published, added, changed, removed, unchanged, changes } = updated;
+    let Updated { manifest, published, added, changed, removed, unchanged, changes, .. } = updated;
     if as_json {
-        let value = json!({
-            "name": manifest.name,
-            "epoch": manifest.epoch,
-            "base_epoch": manifest.base_epoch(),
-            "published": published,
-            "added": added,
-            "changed": changed,
-            "removed": removed,
-            "unchanged": unchanged,
-            "rows": manifest.live_rows(),
-            "changes": changes,
-            "seconds": seconds,
-        });
+        let mut value = updated.to_json();
+        value["seconds"] = json!(seconds);
         return if line { output::print(&format!("{value}\n")) } else { output::json(&value) };
     }
     let counts = format!("{added} added, {changed} changed, {removed} removed, {unchanged} as they were");

@@ -82,7 +82,8 @@ pub(crate) const MAX_LONG_RECORD_BYTES: usize = MAX_ROW_BYTES + (64 << 10);
 ///
 /// # Errors
 /// The source, a row, the parameters, the disk or the progress, which may say stop: nothing is left at the output then, and what was
-/// there before is as it was.
+/// there before is as it was. So it is where another build makes the same folder, and where an update or another build published
+/// an epoch there after this one began: the first to publish stays.
 pub fn build(
     options: &BuildOptions,
     device: &Device,
@@ -92,6 +93,8 @@ pub fn build(
     let folder = Folder::create(&options.out, options.force)?;
     let dir = folder.path().to_owned();
     let mut read = read(options, &dir, progress)?;
+    // A build that can't be published ends before the long part of its work.
+    folder.check()?;
     let rows = read.records.count();
     if rows == 0 {
         return Err(StoreError::Unfit(format!("{} has no rows; a table needs at least one", options.source)));

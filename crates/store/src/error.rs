@@ -47,6 +47,24 @@ pub enum StoreError {
         /// The folder.
         path: PathBuf,
     },
+    /// Another build makes the same folder.
+    #[error("{} is being built by {}; wait until that ends, or stop it, and build again", path.display(), other(process))]
+    Building {
+        /// The folder.
+        path: PathBuf,
+        /// The number of the process that builds it; empty where it is not known.
+        process: String,
+    },
+    /// Another build or an update published an epoch in this folder while a build ran that replaces the one before.
+    #[error("{} {}; nothing was changed: build again while nothing else changes it", path.display(), overtaken(*replaces, *now))]
+    Overtaken {
+        /// The folder.
+        path: PathBuf,
+        /// The epoch that was there when the build began; 0 where there was none.
+        replaces: u64,
+        /// The epoch that is there now.
+        now: u64,
+    },
     /// A row has no place in the table.
     #[error("line {line} of {origin}: {why}")]
     Row {
@@ -88,6 +106,21 @@ impl StoreError {
 /// What is not there: the folder itself, or a database in it.
 fn absence(path: &Path) -> &'static str {
     if path.exists() { "holds no blindcore database: manifest.json is missing" } else { "does not exist" }
+}
+
+/// A process, as far as it is known.
+fn other(process: &str) -> String {
+    if process.is_empty() { "another process".into() } else { format!("process {process}") }
+}
+
+/// What became of a folder while a build ran.
+fn overtaken(replaces: u64, now: u64) -> String {
+    match replaces {
+        0 => format!("was made by another build meanwhile and is at epoch {now}"),
+        _ => format!(
+            "is at epoch {now} now, and this build, which replaces epoch {replaces}, would lose what came since"
+        ),
+    }
 }
 
 fn remedy(error: &io::Error) -> &'static str {

@@ -16,8 +16,47 @@ pub(crate) struct Folder {
     out: PathBuf,
     /// Whether what is at the output may be replaced.
     force: bool,
+    /// What was at the output when the build began, and alone may be replaced.
+    replaces: Option<Standing>,
     /// Of the database to be made: the one after that which it replaces.
     pub(crate) epoch: u64,
+}
+
+/// The database at a build's output. An epoch is published while its folder is locked and compared with the one
+/// that it was made from, so that of builds and updates that overlap one succeeds, and no epoch is lost or comes twice.
+#[derive(PartialEq)]
+struct Standing {
+    /// Its epoch, also where nothing else can be read; 0 where that can't be read either.
+    epoch: u64,
+    manifest: Option<Manifest>,
+}
+
+impl Standing {
+    /// Nothing where nothing is. Only a database is replaced: a mistyped --out must not cost a home folder.
+    fn read(out: &Path) -> Result<Option<Self>, StoreError> {
+        if out.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let standing = match Manifest::read(out) {
+            Ok(m) => Self { epoch: m.epoch, manifest: Some(m.without_follow()) },
+            Err(StoreError::Damaged { .. } | StoreError::UnknownScheme { .. }) if Manifest::is_ours(out) => {
+                Self { epoch: Manifest::epoch_of(out).unwrap_or(0), manifest: None }
+            }
+            Err(_) => {
+                let out = out.display();
+                return Err(StoreError::Unfit(format!(
+                    "{out} is not a database, so --force won't replace it"
+                )));
+            }
+        };
+        match foreign_file(out) {
+            None => Ok(Some(standing)),
+            Some(other) => Err(StoreError::Unfit(format!(
+                "{} holds {other:?}, which is not a file of a database, so --force won't replace it; move it away",
+                out.display()
+            ))),
+        }
+    }
 }
 
 /// The file in a build's folder that is locked while the build lives.
@@ -28,27 +67,7 @@ impl Folder {
         if !force && out.symlink_metadata().is_ok() {
             return Err(StoreError::Exists { path: out.into() });
         }
-        let mut epoch = 1;
-        if force && out.symlink_metadata().is_ok() {
-            // Only a database is replaced: a mistyped --out must not cost a home folder.
-            match Manifest::read(out) {
-                Ok(old) => epoch = old.epoch.saturating_add(1),
-                Err(StoreError::Damaged { .. } | StoreError::UnknownScheme { .. })
-                    if Manifest::is_ours(out) => {}
-                Err(_) => {
-                    let out = out.display();
-                    return Err(StoreError::Unfit(format!(
-                        "{out} is not a database, so --force won't replace it"
-                    )));
-                }
-            }
-            if let Some(other) = foreign_file(out) {
-                return Err(StoreError::Unfit(format!(
-                    "{} holds {other:?}, which is not a file of a database, so --force won't replace it; move it away",
-                    out.display()
-                )));
-            }
-        }
+        let replaces = if force { Standing::read(out)? } else { None };
         let unfit = || StoreError::Unfit(format!("--out {} names no folder to make", out.display()));
         let name = out.file_name().ok_or_else(unfit)?.to_string_lossy().into_owned();
         let parent = match out.parent() {
@@ -60,17 +79,32 @@ impl Folder {
         let prefix = format!(".{name}.building-");
         // One at a time: between making a folder and locking it, it looks like a dead build's.
         let alone = File::open(&parent).and_then(|f| f.lock().map(|()| f));
-        sweep(&parent, &prefix);
+        if let Some(process) = sweep(&parent, &prefix) {
+            return Err(StoreError::Building { path: out.into(), process });
+        }
         let work = tempfile::Builder::new().prefix(&prefix).tempdir_in(&parent).map_err(io)?;
         let mut lock = File::create(work.path().join(LOCK)).map_err(io)?;
         std::io::Write::write_all(&mut lock, std::process::id().to_string().as_bytes()).map_err(io)?;
         lock.try_lock().map_err(|e| io(e.into()))?;
         drop(alone);
-        Ok(Self { work, _lock: lock, out: out.into(), force, epoch })
+        let epoch = replaces.as_ref().map_or(0, |r| r.epoch).saturating_add(1);
+        Ok(Self { work, _lock: lock, out: out.into(), force, replaces, epoch })
     }
 
     pub(crate) fn path(&self) -> &Path {
         self.work.path()
+    }
+
+    /// Makes sure that the output is what it was when the build began. Nothing there is as good: no epoch is lost then.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        match if self.force { Standing::read(&self.out)? } else { None } {
+            Some(now) if self.replaces.as_ref() != Some(&now) => Err(self.overtaken(now.epoch)),
+            _ => Ok(()),
+        }
+    }
+
+    fn overtaken(&self, now: u64) -> StoreError {
+        StoreError::Overtaken { path: self.out.clone(), replaces: self.epoch - 1, now }
     }
 
     /// Puts the folder where it belongs. A reader sees the database that was there before or the new one,
@@ -85,8 +119,12 @@ impl Folder {
             std::fs::set_permissions(self.work.path(), std::fs::Permissions::from_mode(0o755)).map_err(io)?;
         }
         sync_folder(self.work.path()).map_err(io)?;
-        // An update of what is replaced ends first.
-        let _held = if self.force { lock(&self.out).ok() } else { None };
+        // An update of what is replaced ends first, and so does another build that replaces it.
+        let _held = match self.force.then(|| lock(&self.out)) {
+            None | Some(Err(StoreError::NoDatabase { .. })) => None,
+            Some(held) => Some(held?),
+        };
+        self.check()?;
         // Exchanged, the old database lies in the work folder, which goes when this value does.
         let there = self.out.symlink_metadata().is_ok();
         if there && !self.force {
@@ -98,6 +136,7 @@ impl Folder {
                 std::fs::rename(&self.out, self.work.path().join("old")).map_err(io)?;
             }
             mapped::rename_new(self.work.path(), &self.out).map_err(|e| match e.kind() {
+                std::io::ErrorKind::AlreadyExists if self.force => self.overtaken(1),
                 std::io::ErrorKind::AlreadyExists => StoreError::Exists { path: self.out.clone() },
                 _ => io(e),
             })?;
@@ -158,20 +197,26 @@ fn foreign_file(dir: &Path) -> Option<String> {
 }
 
 /// Removes what killed builds left: folders of this prefix whose lock nobody holds, or that have none: a living
-/// build's has one from its first moment to its last. The parent is locked meanwhile.
-fn sweep(parent: &Path, prefix: &str) {
+/// build's has one from its first moment to its last. The parent is locked meanwhile. Says which process builds there
+/// now, as far as that is known, if one does.
+fn sweep(parent: &Path, prefix: &str) -> Option<String> {
+    let mut living = None;
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(prefix) {
             continue;
         }
-        let free = match File::open(entry.path().join(LOCK)) {
+        let lock = entry.path().join(LOCK);
+        let free = match File::open(&lock) {
             Ok(lock) => lock.try_lock().is_ok(),
             Err(e) => e.kind() == std::io::ErrorKind::NotFound,
         };
         if free {
             let _ = std::fs::remove_dir_all(entry.path());
+        } else {
+            living = Some(std::fs::read_to_string(lock).unwrap_or_default());
         }
     }
+    living
 }
 
 /// Removes the working folder of a build to `out` that this process runs and is about to leave by exiting: for a

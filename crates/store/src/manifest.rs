@@ -239,14 +239,28 @@ impl Manifest {
 
     /// Whether `DIR/manifest.json` says that it is one of ours, whatever else is wrong with it.
     pub(crate) fn is_ours(dir: &Path) -> bool {
-        use std::io::Read;
-        let mut head = Vec::new();
-        let path = dir.join(MANIFEST);
-        let file = std::fs::metadata(&path).is_ok_and(|m| m.is_file()).then(|| std::fs::File::open(&path));
-        if let Some(Ok(file)) = file {
-            let _ = file.take(4096).read_to_end(&mut head);
-        }
-        head.windows(MAGIC.len()).any(|w| w == MAGIC.as_bytes())
+        head(dir).windows(MAGIC.len()).any(|w| w == MAGIC.as_bytes())
+    }
+
+    /// The epoch that `DIR/manifest.json` says, whatever else is wrong with it.
+    pub(crate) fn epoch_of(dir: &Path) -> Option<u64> {
+        let head = head(dir);
+        let label = b"\"epoch\":";
+        let at = head.windows(label.len()).position(|w| w == label)? + label.len();
+        let digits = head[at..].trim_ascii_start();
+        let end = digits.iter().position(|b| !b.is_ascii_digit())?;
+        str::from_utf8(&digits[..end]).ok()?.parse().ok()
+    }
+
+    /// The same, without what following a source adds to it, which no reader of the table sees.
+    pub(crate) fn without_follow(self) -> Self {
+        Self { follow: None, ..self }.sealed()
+    }
+
+    /// Whether this is the same epoch of the same table, whatever was read since of a source that is followed.
+    #[must_use]
+    pub fn is_same_epoch(&self, other: &Self) -> bool {
+        self.clone().without_follow() == other.clone().without_follow()
     }
 
     /// Parses a manifest from its bytes, which may be anybody's.
@@ -399,6 +413,18 @@ impl Manifest {
             }
         }
     }
+}
+
+/// What `DIR/manifest.json` begins with; nothing where it can't be read.
+fn head(dir: &Path) -> Vec<u8> {
+    use std::io::Read;
+    let mut head = Vec::new();
+    let path = dir.join(MANIFEST);
+    let file = std::fs::metadata(&path).is_ok_and(|m| m.is_file()).then(|| std::fs::File::open(&path));
+    if let Some(Ok(file)) = file {
+        let _ = file.take(4096).read_to_end(&mut head);
+    }
+    head
 }
 
 /// Why a manifest can't be read.

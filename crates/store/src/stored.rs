@@ -378,7 +378,22 @@ impl Stored {
         self.base_record(description.index(), key)?.map(Iterator::collect).transpose()
     }
 
-    /// The same in the base, whose index this is.
+    /// The key of a row of the base, or its number where rows have no keys. `None` without a directory of keys, or behind the
+    /// last row.
+    pub(crate) fn base_key(&self, number: u64) -> Result<Option<Vec<u8>>, StoreError> {
+        let there = number < self.manifest.base_rows();
+        if self.manifest.key.is_none() {
+            return Ok(there.then(|| number.to_le_bytes().to_vec()));
+        }
+        let Some(keys) = self.keys.as_ref().filter(|_| there) else { return Ok(None) };
+        let columns = keys.params.geometry.columns as u64;
+        let mut slot = keys.slots((number / columns) as usize, [(number % columns) as usize]);
+        let mut byte = || slot.next().transpose().map(Option::unwrap_or_default);
+        let len = u16::from_le_bytes([byte()?, byte()?]);
+        (0..len).map(|_| byte()).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// What [`Stored::record`] gives, in the base, whose index this is.
     pub(crate) fn base_record<'a>(
         &'a self,
         index: Option<&'a Index>,
@@ -576,7 +591,7 @@ mod tests {
         let good = std::fs::read(&shard).unwrap();
         let change = || {
             let (dir, changes) = (db.clone(), spec("c.csv"));
-            let options = UpdateOptions { dir, changes, follow: None, sign: None, memory: 1 << 16 };
+            let options = UpdateOptions { memory: 1 << 16, ..UpdateOptions::new(dir, changes) };
             update(&options, &device, &mut ())
         };
         let pass = |stored: &Stored| {

@@ -83,7 +83,7 @@ impl EpochWatcher {
         // What fails is opened again on request, because its files may have been restored.
         let mend = |kind| always && handle.fails(&old.name, kind);
         let mending = PartKind::ALL.into_iter().any(mend);
-        if old == new && !mending {
+        if old.is_same_epoch(new) && !mending {
             return Ok(Hints::new());
         }
         if old.name != new.name {
@@ -97,7 +97,7 @@ impl EpochWatcher {
         let (table, hints) =
             opener.open(&stored, mending, &|kind| !(same_base && kind.is_base()) || mend(kind))?;
         handle.publish(table)?;
-        let what = if old == new { "opened again" } else { "a new epoch" };
+        let what = if old.is_same_epoch(new) { "opened again" } else { "a new epoch" };
         tracing::info!(table = new.name, epoch = new.epoch, rows = new.live_rows(), same_base, "{what}");
         self.manifest = new.clone();
         Ok(hints)

@@ -7,7 +7,7 @@ use std::path::Path;
 use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
 use blindcore_server::{Host, HostError, MemoryLimit};
-use blindcore_store::{BuildOptions, ExternalSort, SourceSpec, UpdateOptions, build, update};
+use blindcore_store::{BuildOptions, SourceSpec, UpdateOptions, build, update};
 
 fn device() -> Device {
     Cpu::with_threads("cpu", 1).unwrap()
@@ -21,13 +21,7 @@ fn folder(dir: &Path) -> UpdateOptions {
     let options =
         BuildOptions { key: Some("id".into()), ..BuildOptions::new(spec("t.csv"), dir.join("t.db")) };
     build(&options, &device(), &mut ()).unwrap();
-    UpdateOptions {
-        dir: options.out,
-        changes: spec("changes.csv"),
-        follow: None,
-        sign: None,
-        memory: ExternalSort::DEFAULT_MEMORY,
-    }
+    UpdateOptions::new(options.out, spec("changes.csv"))
 }
 
 fn ask(address: SocketAddr, path: &str) -> String {

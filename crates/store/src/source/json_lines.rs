@@ -16,12 +16,25 @@ pub(super) struct JsonLines<R> {
     /// Where each column stands in a row.
     positions: HashMap<String, usize>,
     columns: Vec<String>,
-    /// Whether only some columns were asked for, so that other keys are passed over.
-    projected: bool,
+    others: Others,
+    /// The columns that the last object lacked, where that is told.
+    missing: Vec<usize>,
     /// Whether the line that was read last waits to be given out: the first one, read for its columns.
     waiting: bool,
 }
 
+/// What becomes of keys that are no columns.
+enum Others {
+    /// The first object's keys are all there are.
+    Refused,
+    /// Only some columns were asked for.
+    PassedOver,
+    /// An update knows its columns, and passes over these.
+    Ignored(Vec<String>),
+}
+
+const UNKNOWN_REMEDY: &str = "rename it, leave it out, or pass over it with --ignore";
+const CHANGES_REMEDY: &str = "write one JSON object a line";
 const REMEDY: &str = "write one JSON object a line, with no key that the first object lacks";
 
 impl<R: BufRead> JsonLines<R> {
@@ -38,7 +51,22 @@ impl<R: BufRead> JsonLines<R> {
         let columns = project(lines.origin(), &keys, wanted)?.into_iter().map(|i| keys[i].clone());
         let columns: Vec<String> = columns.collect();
         let positions = columns.iter().cloned().zip(0..).collect();
-        Ok(Self { lines, positions, columns, projected: wanted.is_some(), waiting: true })
+        let others = if wanted.is_some() { Others::PassedOver } else { Others::Refused };
+        Ok(Self { lines, positions, columns, others, missing: Vec::new(), waiting: true })
+    }
+
+    /// Changes, whose objects have any of the `known` keys.
+    pub(super) fn changes(
+        mut lines: Lines<R>,
+        known: &[String],
+        ignored: &[String],
+    ) -> Result<Self, SourceError> {
+        if !lines.start_row(blank)? {
+            return Err(lines.unfit("it is empty", CHANGES_REMEDY));
+        }
+        let positions = known.iter().cloned().zip(0..).collect();
+        let others = Others::Ignored(ignored.to_vec());
+        Ok(Self { lines, positions, columns: known.to_vec(), others, missing: Vec::new(), waiting: true })
     }
 }
 
@@ -51,16 +79,31 @@ impl<R: BufRead + Send> Source for JsonLines<R> {
         if !std::mem::take(&mut self.waiting) && !self.lines.start_row(blank)? {
             return Ok(None);
         }
-        let wide = Cell::default();
-        let fields = Fields { positions: &self.positions, projected: self.projected, wide: &wide };
-        let values = parse(&self.lines, fields)?;
+        let (wide, unknown) = (Cell::default(), Cell::default());
+        let Self { positions, columns, others, .. } = &*self;
+        let fields = Fields { positions, columns, others, wide: &wide, unknown: &unknown };
+        let values = parse(&self.lines, fields).map_err(|mut error| {
+            if let (SourceError::Row { remedy, .. }, Others::Ignored(_)) = (&mut error, &self.others) {
+                *remedy = if unknown.get() { UNKNOWN_REMEDY } else { CHANGES_REMEDY };
+            }
+            error
+        })?;
         if wide.get()
             && let Some(digits) = wide_integer(self.lines.raw())
         {
             let why = format!("the integer {digits} takes more than 64 bits and would lose digits");
             return Err(self.lines.flaw(why, "write it as a text, in quotes"));
         }
+        self.missing.clear();
+        if let Others::Ignored(_) = self.others {
+            self.missing.extend((0..values.len()).filter(|i| values[*i].is_none()));
+        }
+        let values = values.into_iter().map(|value| value.unwrap_or(Value::Null)).collect();
         Ok(Some(Row { line: self.lines.row(), values }))
+    }
+
+    fn missing(&self) -> &[usize] {
+        &self.missing
     }
 
     fn position(&self) -> Position {
@@ -69,8 +112,7 @@ impl<R: BufRead + Send> Source for JsonLines<R> {
 }
 
 /// The value of one piece of JSON, as strictly as in a line: nothing repeated, no digits lost.
-#[cfg_attr(not(any(feature = "mysql", feature = "postgres")), allow(dead_code))]
-pub(super) fn value(text: &str) -> Result<Value, &'static str> {
+pub(crate) fn value(text: &str) -> Result<Value, &'static str> {
     let wide = Cell::default();
     let mut json = serde_json::Deserializer::from_str(text);
     let value = Tree { wide: &wide }.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
@@ -103,11 +145,14 @@ fn parse<'a, R: BufRead, S: DeserializeSeed<'a>>(
     })
 }
 
-/// Reads an object into the values of a row.
+/// Reads an object into the values of a row, as far as it has them.
 struct Fields<'s> {
     positions: &'s HashMap<String, usize>,
-    projected: bool,
+    columns: &'s [String],
+    others: &'s Others,
     wide: &'s Cell<bool>,
+    /// Set when there is a key that an update doesn't know.
+    unknown: &'s Cell<bool>,
 }
 
 /// A key, borrowed from the line where it holds no escapes.
@@ -115,7 +160,7 @@ struct Fields<'s> {
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de> DeserializeSeed<'de> for Fields<'_> {
-    type Value = Vec<Value>;
+    type Value = Vec<Option<Value>>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
         json.deserialize_any(self)
@@ -123,25 +168,36 @@ impl<'de> DeserializeSeed<'de> for Fields<'_> {
 }
 
 impl<'de> Visitor<'de> for Fields<'_> {
-    type Value = Vec<Value>;
+    type Value = Vec<Option<Value>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut values = vec![None; self.positions.len()];
+        let mut values = vec![None; self.columns.len()];
         while let Some(Key(key)) = map.next_key()? {
             match self.positions.get(key.as_ref()) {
                 Some(i) if values[*i].is_some() => return Err(twice(&key)),
                 Some(i) => {
                     values[*i] = Some(Value::from_json(map.next_value_seed(Tree { wide: self.wide })?))
                 }
-                None if self.projected => drop(map.next_value::<IgnoredAny>()?),
-                None => return Err(A::Error::custom(format!("the first object has no key {key:?}"))),
+                None => match self.others {
+                    Others::Refused => {
+                        return Err(A::Error::custom(format!("the first object has no key {key:?}")));
+                    }
+                    Others::Ignored(ignored) if ignored.iter().all(|i| *i != key) => {
+                        self.unknown.set(true);
+                        return Err(A::Error::custom(format!(
+                            "the key {key:?} is unknown; those of this table and of an update are {}",
+                            self.columns.join(", ")
+                        )));
+                    }
+                    _ => drop(map.next_value::<IgnoredAny>()?),
+                },
             }
         }
-        Ok(values.into_iter().map(|value| value.unwrap_or(Value::Null)).collect())
+        Ok(values)
     }
 }
 

@@ -23,7 +23,8 @@
 //! never closed, text after a closing quote and a row of another length are errors, never guesses.
 //!
 //! **JSON lines**: the columns are the keys of the first object. In a later object a key that is missing is
-//! null, and a key that is new is an error, unless only some columns are [asked for](SourceSpec::open).
+//! null, and a key that is new is an error, unless only some columns are [asked for](SourceSpec::open). Objects of
+//! [changes](SourceSpec::open_changes) have any of the keys that are known.
 //!
 //! **SQLite** databases are opened read-only and read in one transaction, so that rows written meanwhile are not
 //! seen; a table is read in the order of its rowid or primary key.
@@ -77,6 +78,7 @@ mod server;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+pub(crate) use json_lines::value as json_value;
 pub use rows::Rows;
 pub(crate) use rows::{Ahead, Batch};
 
@@ -132,6 +134,12 @@ pub trait Source: Send {
         let Some(row) = self.next_row()? else { return Ok(false) };
         rows.push(&row);
         Ok(true)
+    }
+
+    /// Which values of the last row were not given and stand as null: keys that an object of
+    /// [changes](SourceSpec::open_changes) in JSON lines lacks.
+    fn missing(&self) -> &[usize] {
+        &[]
     }
 
     /// How far it is.
@@ -376,6 +384,37 @@ impl SourceSpec {
                 server::System::Mysql => return Err(self.not_compiled("mysql")),
             },
         })
+    }
+
+    /// Opens changes of a table, whose columns and an update's own are `known`. In JSON lines those are the columns, each
+    /// object has some of them, and other keys are errors unless they are `ignored`; any other source is opened for all
+    /// of its columns.
+    ///
+    /// # Errors
+    /// As [`SourceSpec::open`].
+    pub fn open_changes(&self, known: &[String], ignored: &[String]) -> Result<Box<dyn Source>, SourceError> {
+        Ok(match &self.0 {
+            Kind::JsonLines { path } => {
+                Box::new(json_lines::JsonLines::changes(lines::open(path)?, known, ignored)?)
+            }
+            Kind::Stdin => Box::new(json_lines::JsonLines::changes(lines::stdin(), known, ignored)?),
+            _ => return self.open(None),
+        })
+    }
+
+    /// Whether all of its values are texts, because the format has no types.
+    pub(crate) fn is_text(&self) -> bool {
+        matches!(self.0, Kind::Delimited { .. })
+    }
+
+    /// Whether it is a database's table or query, which has columns for others.
+    pub(crate) fn is_database(&self) -> bool {
+        matches!(self.0, Kind::Sqlite { .. } | Kind::Server(_))
+    }
+
+    /// Whether it is a folder of files.
+    pub(crate) fn is_folder(&self) -> bool {
+        matches!(self.0, Kind::Dir { .. })
     }
 
     /// The feature that a build needs to read this source, and lacks.

@@ -8,7 +8,8 @@ use blindcore_lookup::keyword::{self, Index};
 use blindcore_lookup::{Client, SchemeChoice, Selection, Server};
 use blindcore_store::stages::{PREPARING, READING};
 use blindcore_store::{
-    BuildOptions, ProofChoice, SourceSpec, StoreError, Stored, StoredPart, Value, build, codec,
+    BuildOptions, ProofChoice, SourceSpec, StoreError, Stored, StoredPart, UpdateOptions, Value, build,
+    codec, update,
 };
 use blindcore_units::{Progress, Unit};
 use blindcore_wire::PartKind;
@@ -305,8 +306,118 @@ fn what_a_killed_build_left_is_swept_by_the_next() {
     }
     let lock = std::fs::File::open(living.join("building.lock")).unwrap();
     lock.lock().unwrap();
-    run(&options(dir.path(), "t.csv", Some("k"))).unwrap();
+    // One folder has one build at a time.
+    let error = run(&options(dir.path(), "t.csv", Some("k"))).err().unwrap().to_string();
+    assert!(error.contains("db is being built by another process; wait until that ends"), "{error}");
     assert!(!dead.exists() && living.exists());
+    drop(lock);
+    run(&options(dir.path(), "t.csv", Some("k"))).unwrap();
+    assert!(!living.exists());
+}
+
+/// Runs a build, and this once when it comes to a stage.
+fn build_while(options: &BuildOptions, stage: &str, meanwhile: impl FnOnce()) -> Result<Stored, StoreError> {
+    let mut meanwhile = Some(meanwhile);
+    build(options, &Cpu::with_threads("cpu", 1).unwrap(), &mut |at: &str, _, _, _| {
+        if at == stage
+            && let Some(meanwhile) = meanwhile.take()
+        {
+            meanwhile();
+        }
+    })?;
+    assert!(meanwhile.is_none());
+    Stored::open(&options.out)
+}
+
+#[test]
+fn an_update_that_a_build_overlaps_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    std::fs::write(dir.join("t.csv"), phone_book(50)).unwrap();
+    std::fs::write(dir.join("c.csv"), "name,phone,note\nname 7,1,new\n").unwrap();
+    let mut options = options(dir, "t.csv", Some("name"));
+    run(&options).unwrap();
+    options.force = true;
+    let changes = UpdateOptions {
+        memory: 1 << 16,
+        ..UpdateOptions::new(&options.out, SourceSpec::parse(dir.join("c.csv").to_str().unwrap()).unwrap())
+    };
+    // Where it is read, where its parameters are already planned, and each time the one after.
+    for (stage, epoch) in [(READING, 1), (PREPARING, 3)] {
+        assert_eq!(Stored::open(&options.out).unwrap().manifest().epoch, epoch);
+        let error = build_while(&options, stage, || {
+            assert!(update(&changes, &device, &mut ()).unwrap().published);
+        });
+        let error = error.err().unwrap().to_string();
+        let words =
+            format!("db is at epoch {} now, and this build, which replaces epoch {epoch}, would", epoch + 1);
+        assert!(error.contains(&words) && error.contains("build again"), "{error}");
+        let stored = Stored::open(&options.out).unwrap();
+        stored.verify(&mut ()).unwrap();
+        assert_eq!(stored.manifest().epoch, epoch + 1);
+        let record = stored.record(b"name 7").unwrap().unwrap();
+        assert_eq!(codec::decode_record(&record, 2).unwrap()[1], Value::Text("new".into()));
+        assert_eq!(listing(dir), ["c.csv", "db", "t.csv"]);
+        // With nothing between, it comes after.
+        assert_eq!(run(&options).unwrap().manifest().epoch, epoch + 2);
+    }
+}
+
+#[test]
+fn of_two_builds_of_a_folder_one_succeeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::write(dir.join("t.csv"), phone_book(50)).unwrap();
+    let forced = BuildOptions { force: true, ..options(dir, "t.csv", Some("name")) };
+    // The second is refused before it reads anything.
+    let stored = build_while(&forced, READING, || {
+        let error = run(&forced).err().unwrap().to_string();
+        let words = format!("db is being built by process {}; wait", std::process::id());
+        assert!(error.contains(&words), "{error}");
+    });
+    assert_eq!(stored.unwrap().manifest().epoch, 1);
+    // One that came in another way stays as well, also under the same epoch.
+    let other = BuildOptions { out: dir.join("other"), ..forced.clone() };
+    let moved = || {
+        let _ = std::fs::remove_dir_all(&forced.out);
+        std::fs::rename(&other.out, &forced.out).unwrap();
+    };
+    run(&other).unwrap();
+    let error = build_while(&forced, PREPARING, moved).err().unwrap().to_string();
+    assert!(error.contains("db is at epoch 1 now, and this build, which replaces epoch 1, would"), "{error}");
+    run(&other).unwrap();
+    std::fs::remove_dir_all(&forced.out).unwrap();
+    let error = build_while(&forced, PREPARING, moved).err().unwrap().to_string();
+    assert!(
+        error.contains("db was made by another build meanwhile and is at epoch 1; nothing was"),
+        "{error}"
+    );
+    assert_eq!(listing(dir), ["db", "t.csv"]);
+}
+
+#[test]
+fn an_epoch_never_goes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("t.csv"), "k,v\na,1\n").unwrap();
+    let options = BuildOptions { force: true, ..options(dir.path(), "t.csv", Some("k")) };
+    (1..4).for_each(|epoch| assert_eq!(run(&options).unwrap().manifest().epoch, epoch));
+    // Of a manifest that is damaged, the epoch is what can be read of it.
+    let manifest = options.out.join("manifest.json");
+    let whole = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(run(&options).unwrap().manifest().epoch, 4);
+    std::fs::write(&manifest, whole.replace("\"rows\": 1", "\"rows\": 9")).unwrap();
+    assert!(Stored::open(&options.out).is_err());
+    assert_eq!(run(&options).unwrap().manifest().epoch, 4);
+    // What came where nothing was is kept.
+    std::fs::remove_dir_all(&options.out).unwrap();
+    let error = build_while(&options, READING, || {
+        std::fs::create_dir(&options.out).unwrap();
+        std::fs::write(options.out.join("letter"), "dear").unwrap();
+    });
+    assert!(error.err().unwrap().to_string().contains("not a database"));
+    assert!(options.out.join("letter").exists());
 }
 
 #[test]

@@ -28,13 +28,7 @@ fn a_table_is_built_changed_and_answered() {
         ..BuildOptions::new(source("t.csv"), path("db"))
     };
     build(&options, &device, &mut ()).unwrap();
-    let changes = UpdateOptions {
-        dir: path("db"),
-        changes: source("c.csv"),
-        follow: None,
-        sign: None,
-        memory: 1 << 20,
-    };
+    let changes = UpdateOptions { memory: 1 << 20, ..UpdateOptions::new(path("db"), source("c.csv")) };
     update(&changes, &device, &mut ()).unwrap();
     let stored = Stored::open(&path("db")).unwrap();
     stored.verify(&mut ()).unwrap();

@@ -27,11 +27,9 @@ fn make(dir: &Path, csv: &str, key: Option<&str>) {
 
 fn from(dir: &Path, spec: &str, follow: Option<&str>) -> Result<Updated, StoreError> {
     let options = UpdateOptions {
-        dir: dir.join("db"),
-        changes: SourceSpec::parse(spec).unwrap(),
         follow: follow.map(str::to_owned),
-        sign: None,
         memory: 1 << 16,
+        ..UpdateOptions::new(dir.join("db"), SourceSpec::parse(spec).unwrap())
     };
     update(&options, &device(), &mut ())
 }
@@ -284,11 +282,9 @@ fn a_source_is_followed_by_a_column_that_grows() {
     let follow = |counts_wanted: [u64; 5], read: u64| {
         let mut seen = 0;
         let options = UpdateOptions {
-            dir: dir.join("db"),
-            changes: SourceSpec::parse(&spec).unwrap(),
             follow: Some("at".into()),
-            sign: None,
             memory: 1 << 16,
+            ..UpdateOptions::new(dir.join("db"), SourceSpec::parse(&spec).unwrap())
         };
         let updated = update(&options, &device(), &mut |stage: &str, done, _, _| {
             if stage == READING {
@@ -299,9 +295,15 @@ fn a_source_is_followed_by_a_column_that_grows() {
         assert_eq!(counts(&updated), counts_wanted);
         assert_eq!(seen, read);
     };
+    let before = open(dir);
     follow([0, 0, 0, 2, 0], 2);
+    // Nothing changed, so that the epoch stays, and where it was is kept.
+    let now = open(dir);
+    assert_eq!((now.manifest().epoch, now.manifest().follow.as_ref().unwrap().last.clone()), (1, 11.into()));
+    assert!(now.manifest().is_same_epoch(before.manifest()) && now.manifest() != before.manifest());
+    follow([0, 0, 0, 1, 0], 1);
     sqlite.execute_batch("INSERT INTO \"my t\" VALUES ('c', '3', 12), ('a', '9', 13);").unwrap();
-    follow([1, 1, 0, 1, 2], 4);
+    follow([1, 1, 0, 1, 2], 3);
     // From here on only what is as new as the newest is read.
     sqlite.execute_batch("INSERT INTO \"my t\" VALUES ('d', '4', 13);").unwrap();
     follow([1, 0, 0, 1, 3], 2);
@@ -311,6 +313,206 @@ fn a_source_is_followed_by_a_column_that_grows() {
     assert_eq!(stored.manifest().follow.as_ref().unwrap().last, 13);
     let error = from(dir, dir.join("t.csv").to_str().unwrap(), Some("k")).unwrap_err().to_string();
     assert!(error.contains("only a database can be followed"), "{error}");
+}
+
+/// Builds a table from JSON lines, by `k`.
+fn make_typed(dir: &Path, lines: &str) {
+    std::fs::write(dir.join("t.jsonl"), lines).unwrap();
+    let spec = SourceSpec::parse(dir.join("t.jsonl").to_str().unwrap()).unwrap();
+    let options = BuildOptions { key: Some("k".into()), ..BuildOptions::new(spec, dir.join("db")) };
+    build(&options, &device(), &mut ()).unwrap();
+}
+
+/// Runs an update with more options.
+fn change_with(
+    dir: &Path,
+    file: &str,
+    text: &str,
+    more: impl FnOnce(&mut UpdateOptions),
+) -> Result<Updated, StoreError> {
+    std::fs::write(dir.join(file), text).unwrap();
+    let spec = SourceSpec::parse(dir.join(file).to_str().unwrap()).unwrap();
+    let mut options = UpdateOptions { memory: 1 << 16, ..UpdateOptions::new(dir.join("db"), spec) };
+    more(&mut options);
+    update(&options, &device(), &mut ())
+}
+
+/// A row's values as JSON; nothing where it is not there.
+fn row(stored: &Stored, key: &str) -> Option<serde_json::Value> {
+    let record = stored.record(key.as_bytes()).unwrap()?;
+    let values = codec::decode_record(&record, stored.manifest().values.len()).unwrap();
+    Some(values.iter().map(Value::to_json).collect())
+}
+
+#[test]
+fn a_key_that_is_missing_wipes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make_typed(dir, "{\"k\":\"a\",\"n\":7,\"s\":\"x\"}\n{\"k\":\"b\",\"n\":8,\"s\":null}\n");
+    let json = |text: &str, partial: bool| change_with(dir, "c.jsonl", text, |o| o.partial = partial);
+    for (text, partial, words) in [
+        ("{\"k\":\"b\",\"n\":1,\"s\":\"y\"}\n{\"k\":\"a\",\"n\":9}\n", false, "line 2 of"),
+        (
+            "{\"k\":\"a\",\"n\":9}\n",
+            false,
+            "it has no \"s\", and would wipe what the row has there; write null where that",
+        ),
+        ("{\"n\":9,\"s\":\"\"}\n", true, "line 1 of"),
+        ("{\"n\":9,\"s\":\"\"}\n", true, "it has no \"k\", which rows are found by"),
+        ("{\"k\":\"a\",\"n\":1}\n{\"k\":\"new\",\"n\":9}\n", true, "line 2 of"),
+        ("{\"k\":\"new\",\"n\":9}\n", true, "it has no \"s\", and the table has no such row yet"),
+        ("{\"k\":\"a\",\"_change\":\"remove\"}\n{\"k\":\"a\",\"n\":9}\n", true, "line 2 of"),
+    ] {
+        let error = json(text, partial).unwrap_err().to_string();
+        assert!(error.contains(words) && !error.contains('\n'), "{words}: {error}");
+        assert_eq!(open(dir).manifest().epoch, 1);
+    }
+    let error = change_with(dir, "c.csv", "k,n\na,9\n", |_| ()).unwrap_err().to_string();
+    assert!(
+        error.contains("c.csv has no column \"s\"; its columns are k, n; add it, or say --partial"),
+        "{error}"
+    );
+    // A null is meant; what is not said stays, whatever the update before said, and within one update too.
+    json("{\"k\":\"a\",\"n\":9,\"s\":null}\n", false).unwrap();
+    assert_eq!(row(&open(dir), "a"), Some(serde_json::json!([9, null])));
+    let updated = json(
+        "{\"k\":\"b\",\"s\":\"y\"}\n{\"k\":\"c\",\"n\":1,\"s\":\"z\"}\n{\"k\":\"c\",\"n\":2}\n{\"k\":\"a\",\"s\":\"w\"}\n{\"k\":\"a\"}\n",
+        true,
+    );
+    assert_eq!(counts(&updated.unwrap()), [1, 2, 0, 0, 3]);
+    let stored = open(dir);
+    for (key, want) in [("a", "[9,\"w\"]"), ("b", "[8,\"y\"]"), ("c", "[2,\"z\"]")] {
+        assert_eq!(row(&stored, key).unwrap().to_string(), want);
+    }
+    // So it is in a file without the column.
+    change_with(dir, "c.csv", "k,s\na,v\n", |o| o.partial = true).unwrap();
+    assert_eq!(row(&open(dir), "a"), Some(serde_json::json!([9, "v"])));
+}
+
+#[test]
+fn objects_of_a_change_feed_have_what_they_need() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make_typed(dir, "{\"k\":\"a\",\"n\":7}\n{\"k\":\"b\",\"n\":8}\n");
+    let feed = "{\"k\":\"a\",\"n\":1}\n{\"_change\":\"remove\",\"k\":\"b\"}\n{\"n\":3,\"k\":\"c\",\"_change\":\"set\"}\n";
+    assert_eq!(counts(&change_with(dir, "c.jsonl", feed, |_| ()).unwrap()), [1, 1, 1, 0, 3]);
+    let error =
+        change_with(dir, "c.jsonl", "{\"k\":\"a\",\"n\":2}\n{\"k\":\"a\",\"change\":\"remove\"}\n", |_| ());
+    let error = error.unwrap_err().to_string();
+    let words = "line 2 of";
+    let more = "the key \"change\" is unknown; those of this table and of an update are k, n, _change";
+    assert!(error.contains(words) && error.contains(more) && error.ends_with("with --ignore"), "{error}");
+    let error = change_with(dir, "c.jsonl", "{\"k\":\"a\",\"n\":\n", |_| ()).unwrap_err().to_string();
+    assert!(error.ends_with("write one JSON object a line"), "{error}");
+    let text = "{\"k\":\"a\",\"n\":2}\n{\"k\":\"c\",\"n\":4,\"why\":{}}\n";
+    change_with(dir, "c.jsonl", text, |o| o.ignore = vec!["why".into()]).unwrap();
+    assert_eq!(row(&open(dir), "c"), Some(serde_json::json!([4])));
+}
+
+#[test]
+fn a_column_that_nobody_knows_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make(dir, &table(50), Some("k"));
+    let csv = "k,v,change\nkey 3,,remove\n";
+    let error = change(dir, csv).unwrap_err().to_string();
+    for words in
+        ["has a column \"change\", which is none of the table's", "--ignore change", "columns are k, v"]
+    {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    let updated = change_with(dir, "c.csv", csv, |o| o.ignore = vec!["change".into()]).unwrap();
+    assert_eq!((counts(&updated), &updated.notes[..]), ([0, 1, 0, 0, 1], &[][..]));
+    // A database's table has columns for others.
+    let path = dir.join("s.db");
+    let sqlite = rusqlite::Connection::open(&path).unwrap();
+    sqlite
+        .execute_batch("CREATE TABLE t (k TEXT, more INT, v TEXT); INSERT INTO t VALUES ('a', 1, 'x')")
+        .unwrap();
+    let updated = from(dir, &format!("sqlite:{}?table=t", path.display()), None).unwrap();
+    assert_eq!(updated.added, 1);
+    assert!(updated.notes[0].contains("columns that the table does not, which are passed over: more (--ig"));
+}
+
+#[test]
+fn texts_of_a_csv_become_what_the_table_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make_typed(
+        dir,
+        "{\"k\":\"a\",\"n\":7,\"x\":1.5,\"s\":\"1\"}\n{\"k\":\"b\",\"n\":null,\"x\":2.5,\"s\":\"2\"}\n",
+    );
+    change(dir, "k,n,x,s\na,8,2,3\nb,9,-0.5,4\nnew,10,,5\n").unwrap();
+    let stored = open(dir);
+    for (key, want) in [("a", "[8,2.0,\"3\"]"), ("b", "[9,-0.5,\"4\"]"), ("new", "[10,null,\"5\"]")] {
+        assert_eq!(row(&stored, key).unwrap().to_string(), want);
+    }
+    let error = change(dir, "k,n,x,s\na,1,1,1\nb,many,1,1\n").unwrap_err().to_string();
+    let words =
+        "its \"n\" is \"many\", and the table holds integers of 64 bits there; write one, or leave it empty";
+    assert!(error.contains("line 3 of") && error.contains(words), "{error}");
+    assert_eq!(open(dir).manifest().epoch, 2);
+}
+
+#[test]
+fn files_that_are_gone_are_removed_or_said_to_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::create_dir(dir.join("files")).unwrap();
+    for name in ["a", "b", "c"] {
+        std::fs::write(dir.join("files").join(name), name).unwrap();
+    }
+    let spec = format!("dir:{}", dir.join("files").display());
+    let build_options = BuildOptions {
+        key: Some("name".into()),
+        ..BuildOptions::new(SourceSpec::parse(&spec).unwrap(), dir.join("db"))
+    };
+    build(&build_options, &device(), &mut ()).unwrap();
+    std::fs::write(dir.join("files/d"), "d").unwrap();
+    from(dir, &spec, None).unwrap();
+    for gone in ["a", "d"] {
+        std::fs::remove_file(dir.join("files").join(gone)).unwrap();
+    }
+    std::fs::write(dir.join("files/e"), "e").unwrap();
+    let updated = from(dir, &spec, None).unwrap();
+    assert_eq!(counts(&updated), [1, 0, 0, 2, 2]);
+    assert!(updated.notes[0].contains("files that are gone") && updated.notes[0].contains("--whole"));
+    let whole = || {
+        let options = UpdateOptions {
+            whole: true,
+            memory: 1 << 16,
+            ..UpdateOptions::new(dir.join("db"), SourceSpec::parse(&spec).unwrap())
+        };
+        update(&options, &device(), &mut ())
+    };
+    let updated = whole().unwrap();
+    assert_eq!((counts(&updated), updated.notes.len()), ([0, 0, 2, 3, 3], 0));
+    let stored = open(dir);
+    for (name, there) in [("a", false), ("b", true), ("c", true), ("d", false), ("e", true)] {
+        assert_eq!(stored.record(name.as_bytes()).unwrap().is_some(), there, "{name}");
+    }
+    assert_eq!(stored.manifest().live_rows(), 3);
+    // Once they are gone they stay gone, and may come back.
+    assert!(!whole().unwrap().published);
+    std::fs::write(dir.join("files/a"), "a").unwrap();
+    assert_eq!(counts(&whole().unwrap()), [1, 0, 0, 3, 2]);
+    // No rows at all is a source that failed.
+    for name in ["a", "b", "c", "e"] {
+        std::fs::remove_file(dir.join("files").join(name)).unwrap();
+    }
+    let error = whole().unwrap_err().to_string();
+    assert!(
+        error.contains("has no rows, and as the whole table (--whole) would remove every row"),
+        "{error}"
+    );
+    build(&BuildOptions { directory: false, force: true, ..build_options }, &device(), &mut ()).unwrap_err();
+    make(&dir.join("files"), "v\na\n", None);
+    let options = UpdateOptions {
+        whole: true,
+        ..UpdateOptions::new(dir.join("files/db"), SourceSpec::parse(&spec).unwrap())
+    };
+    let error = update(&options, &device(), &mut ()).unwrap_err().to_string();
+    assert!(error.contains("table t has no directory of keys"), "{error}");
 }
 
 proptest! {
@@ -335,7 +537,7 @@ proptest! {
             }
             std::fs::write(dir.join("c.csv"), csv).unwrap();
             let changes = SourceSpec::parse(dir.join("c.csv").to_str().unwrap()).unwrap();
-            let options = UpdateOptions { dir: dir.join("db"), changes, follow: None, sign: None, memory };
+            let options = UpdateOptions { memory, ..UpdateOptions::new(dir.join("db"), changes) };
             update(&options, &device(), &mut ()).unwrap();
             let stored = open(dir);
             prop_assert_eq!(stored.manifest().live_rows(), map.len() as u64);

@@ -1,0 +1,246 @@
+//! Rows of CHANGES, matched with a table's columns.
+
+use std::path::Path;
+
+use blindcore_units::Progress;
+use blindcore_wire::{Value, codec};
+
+use super::entry::{Entry, Log, UNKNOWN, Word};
+use super::shape::{Shape, fits};
+use super::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, group_of, short};
+use crate::source::Position;
+use crate::stages::{self, READING};
+use crate::{ExternalSort, Order, Source, StoreError, Stored};
+
+/// Rows between two words of how far it is.
+const ROWS_A_WORD: u64 = 1024;
+
+pub(super) struct Changes<'a> {
+    stored: &'a Stored,
+    shape: &'a Shape<'a>,
+    options: &'a UpdateOptions,
+    pub(super) origin: String,
+    source: Box<dyn Source>,
+    key: Option<usize>,
+    /// Where the table's columns stand; `None` for those that the source lacks.
+    values: Vec<Option<usize>>,
+    change: Option<usize>,
+    row: Option<usize>,
+    follow: Option<usize>,
+    sorted: ExternalSort,
+    /// Columns that are passed over.
+    pub(super) others: Vec<String>,
+}
+
+pub(super) struct Read {
+    pub(super) sorted: ExternalSort,
+    /// The largest value of the column that is followed.
+    pub(super) last: Option<serde_json::Value>,
+}
+
+impl<'a> Changes<'a> {
+    pub(super) fn open(
+        stored: &'a Stored,
+        shape: &'a Shape<'a>,
+        options: &'a UpdateOptions,
+        work: &Path,
+    ) -> Result<Self, StoreError> {
+        let manifest = stored.manifest();
+        let spec = match &options.follow {
+            None => options.changes.clone(),
+            Some(column) => {
+                let last = manifest.follow.as_ref().filter(|f| f.column == *column).map(|f| &f.last);
+                options.changes.since(column, last)?
+            }
+        };
+        let origin = spec.to_string();
+        let own: Vec<String> = manifest.key.iter().chain(&manifest.values).cloned().collect();
+        // A table may have columns of these names itself.
+        let row = manifest.key.is_none().then_some(ROW_COLUMN);
+        let special: Vec<&str> =
+            [CHANGE_COLUMN].into_iter().chain(row).filter(|s| !own.iter().any(|c| c == s)).collect();
+        let known: Vec<String> = own.iter().cloned().chain(special.iter().map(|s| (*s).to_owned())).collect();
+        let source = spec.open_changes(&known, &options.ignore)?;
+        let columns = source.columns();
+        let find = |name: &str| columns.iter().position(|c| c == name);
+        let need =
+            |name: &str| find(name).ok_or_else(|| StoreError::Unfit(no_column(&origin, name, columns)));
+        let key = manifest.key.as_deref().map(need).transpose()?;
+        let values = manifest.values.iter().map(|name| find(name)).collect();
+        let follow = options.follow.as_deref().map(need).transpose()?;
+        let special = |name: &str| special.contains(&name).then(|| find(name)).flatten();
+        let (change, row) = (special(CHANGE_COLUMN), special(ROW_COLUMN));
+        // What is meant for the table or for an update and read by neither would do something else than it says. A database's
+        // table has columns for others; those that look like an update's are refused there too.
+        let foreign = |c: &&String| {
+            !known.contains(c) && !options.ignore.contains(c) && options.follow.as_ref() != Some(c)
+        };
+        let others: Vec<String> = columns.iter().filter(foreign).cloned().collect();
+        let shared = options.changes.is_database();
+        if let Some(foreign) = others.iter().find(|c| !shared || c.starts_with('_')) {
+            let knows = &known[own.len()..].join(" and ");
+            let lacks = manifest.values.iter().find(|name| find(name).is_none());
+            let lacks = lacks.map_or(String::new(), |name| format!(" no column {name:?}, and has"));
+            return Err(StoreError::Unfit(format!(
+                "{origin} has{lacks} a column {foreign:?}, which is none of the table's; an update of it knows {knows}, so rename it, \
+                 leave it out, or say --ignore {foreign}; the table's columns are {}",
+                own.join(", ")
+            )));
+        }
+        let sorted = ExternalSort::new(work, options.memory, Order::Hash);
+        Ok(Self { stored, shape, options, origin, source, key, values, change, row, follow, sorted, others })
+    }
+
+    /// Reads all, the changes so far before them and, where CHANGES are the whole table, its keys behind them. Keys are
+    /// not hashed yet but by BLAKE3 without a salt: it only brings equal ones together.
+    pub(super) fn read(&mut self, progress: &mut dyn Progress) -> Result<Read, StoreError> {
+        let mut payload = Vec::new();
+        if let Some((path, bytes)) = self.stored.checked_log()? {
+            for entry in Log::new(bytes) {
+                let entry = entry.ok_or_else(|| StoreError::Damaged {
+                    path: path.clone(),
+                    why: "an entry in it is cut or is none".into(),
+                })?;
+                entry.encode(&mut payload);
+                self.sorted.push(group_of(&entry.key), 0, &payload)?;
+            }
+        }
+        let (mut rows, mut count) = (self.stored.manifest().rows, 0u64);
+        let mut last = None;
+        while let Some(row) = self.source.next_row()? {
+            count += 1;
+            let fail = |why: String| StoreError::Row { origin: self.origin.clone(), line: row.line, why };
+            let entry = self.entry(&row.values, &mut rows).map_err(fail)?;
+            entry.encode(&mut payload);
+            self.sorted.push(group_of(&entry.key), row.line, &payload)?;
+            if let Some(follow) = self.follow {
+                later(&mut last, &row.values[follow]).map_err(fail)?;
+            }
+            if count.is_multiple_of(ROWS_A_WORD) {
+                self.tell(progress)?;
+            }
+        }
+        self.tell(progress)?;
+        if self.options.whole {
+            if count == 0 {
+                return Err(StoreError::Unfit(format!(
+                    "{} has no rows, and as the whole table (--whole) would remove every row; check it, or build the table \
+                     from other rows",
+                    self.origin
+                )));
+            }
+            for number in 0..self.stored.manifest().base_rows() {
+                if let Some(key) = self.stored.base_key(number)? {
+                    let entry = Entry { number: UNKNOWN, key, word: Word::Listed };
+                    entry.encode(&mut payload);
+                    self.sorted.push(group_of(&entry.key), u64::MAX, &payload)?;
+                }
+            }
+        }
+        let sorted = std::mem::replace(&mut self.sorted, ExternalSort::new(Path::new("."), 0, Order::Hash));
+        Ok(Read { sorted, last: last.map(|v| v.to_json()) })
+    }
+
+    fn tell(&self, progress: &mut dyn Progress) -> Result<(), StoreError> {
+        let Position { done, total, unit } = self.source.position();
+        stages::at(progress, READING, done, total, unit)
+    }
+
+    /// What a row of CHANGES says. `rows` counts those of a table without keys.
+    fn entry(&self, cells: &[Value], rows: &mut u64) -> Result<Entry, String> {
+        let remove = match self.change.map(|i| &cells[i]) {
+            None | Some(Value::Null) => false,
+            Some(Value::Text(text)) if text.is_empty() || text == "set" => false,
+            Some(Value::Text(text)) if text == "remove" => true,
+            Some(Value::Text(text)) => {
+                return Err(format!("its {CHANGE_COLUMN} is {}; write set or remove", short(text)));
+            }
+            Some(_) => return Err(format!("its {CHANGE_COLUMN} is not text; write set or remove")),
+        };
+        let word = if remove { Word::Removed } else { self.set(cells)? };
+        if let Some(key) = self.key {
+            if self.source.missing().contains(&key) {
+                let name = &self.source.columns()[key];
+                return Err(format!("it has no {name:?}, which rows are found by; give every row one"));
+            }
+            let key = codec::encode_key(&cells[key]).map_err(|e| e.to_string())?;
+            return Ok(Entry { number: UNKNOWN, key, word });
+        }
+        let number = match self.row.map(|i| &cells[i]) {
+            None | Some(Value::Null) => None,
+            Some(Value::Text(text)) if text.is_empty() => None,
+            Some(Value::Text(text)) => Some(text.parse::<u64>().map_err(|_| text.clone())),
+            Some(Value::Int(n)) => Some(u64::try_from(*n).map_err(|_| n.to_string())),
+            Some(other) => Some(Err(other.to_json().to_string())),
+        };
+        let number = match number {
+            None if remove => return Err(format!("it removes no row; say which in {ROW_COLUMN}")),
+            None => {
+                *rows += 1;
+                *rows - 1
+            }
+            Some(Ok(number)) if number < *rows => number,
+            Some(Ok(number)) => {
+                return Err(format!(
+                    "its {ROW_COLUMN} is {number}, and the table has {rows} rows, counted from 0; leave \
+                     {ROW_COLUMN} empty to add one"
+                ));
+            }
+            Some(Err(text)) => {
+                return Err(format!(
+                    "its {ROW_COLUMN} is {}, no row number; count rows from 0",
+                    short(&text)
+                ));
+            }
+        };
+        Ok(Entry { number, key: number.to_le_bytes().to_vec(), word })
+    }
+
+    /// What a row says that is set. A column that is not there is no null: it would wipe what the row has.
+    fn set(&self, cells: &[Value]) -> Result<Word, String> {
+        let given = |position: &Option<usize>| position.filter(|i| !self.source.missing().contains(i));
+        let values: Vec<Option<&Value>> = self.values.iter().map(|p| given(p).map(|i| &cells[i])).collect();
+        let missing = values.iter().position(Option::is_none);
+        if let Some(missing) = missing.filter(|_| !self.options.partial) {
+            let name = &self.stored.manifest().values[missing];
+            return Err(match self.values[missing] {
+                Some(_) => format!(
+                    "it has no {name:?}, and would wipe what the row has there; write null where that is meant, or say --partial \
+                     to keep it"
+                ),
+                None => format!(
+                    "{}; add it, or say --partial to keep what rows have there",
+                    no_column(&self.origin, name, self.source.columns())
+                ),
+            });
+        }
+        if missing.is_some() || self.shape.judges() {
+            return Ok(Word::Columns(Shape::columns(&values)));
+        }
+        let mut record = Vec::new();
+        values.into_iter().flatten().for_each(|v| codec::encode_record(std::slice::from_ref(v), &mut record));
+        fits(record).map(Word::Set)
+    }
+}
+
+fn no_column(origin: &str, name: &str, columns: &[String]) -> String {
+    format!("{origin} has no column {name:?}; its columns are {}", columns.join(", "))
+}
+
+/// Keeps the larger of two values of a column that only grows.
+fn later(last: &mut Option<Value>, value: &Value) -> Result<(), String> {
+    let larger = match (&*last, value) {
+        (_, Value::Null) => false,
+        (None, Value::Int(_) | Value::Real(_) | Value::Text(_)) => true,
+        (Some(Value::Int(a)), Value::Int(b)) => b > a,
+        (Some(Value::Real(a)), Value::Real(b)) => b > a,
+        (Some(Value::Text(a)), Value::Text(b)) => b > a,
+        _ => {
+            return Err("the column that is followed holds what has no order; follow numbers or times".into());
+        }
+    };
+    if larger {
+        *last = Some(value.clone());
+    }
+    Ok(())
+}

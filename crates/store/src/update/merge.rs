@@ -1,0 +1,173 @@
+//! The last word on each row, against the base.
+
+use std::path::Path;
+
+use blindcore_lookup::keyword::KeyHash;
+use blindcore_wire::Change;
+
+use super::entry::{Entry, UNKNOWN, Word};
+use super::shape::Shape;
+use super::{Counts, UpdateOptions};
+use crate::{ExternalSort, Order, StoreError, Stored};
+
+/// The rows that differ from the base.
+pub(super) struct Merged {
+    pub(super) counts: Counts,
+    pub(super) count: u64,
+    /// Of the table, those that are gone included.
+    pub(super) rows: u64,
+    /// Of those, how many are gone.
+    pub(super) removed: u64,
+    /// What the next update reads.
+    pub(super) log: ExternalSort,
+    /// Slots of part `changes`, by the hash of their keys.
+    pub(super) records: ExternalSort,
+    /// Slots of part `new_keys`, in order.
+    pub(super) keys: ExternalSort,
+}
+
+/// What is said of rows, in the order in which it was said.
+pub(super) struct Said<'a> {
+    pub(super) sorted: ExternalSort,
+    pub(super) origin: &'a str,
+    pub(super) shape: &'a Shape<'a>,
+}
+
+/// The last word on each key, against the base.
+pub(super) fn merge(
+    stored: &Stored,
+    options: &UpdateOptions,
+    work: &Path,
+    said: Said<'_>,
+    rows: u64,
+    salt: &[u8; 32],
+) -> Result<Merged, StoreError> {
+    let sort_of = |order| ExternalSort::new(work, options.memory / 4, order);
+    let description = stored.description()?;
+    let index = description.index();
+    let mut counts = Counts::default();
+    // Entries without a number yet, and the order in which they came.
+    let (mut finals, mut fresh) = (sort_of(Order::Arrival), sort_of(Order::Hash));
+    let mut payload = Vec::new();
+    let mut entries = said.sorted.finish()?.peekable();
+    while let Some(first) = entries.next() {
+        let mut next = first?;
+        let hash = next.hash;
+        let Entry { number, key, .. } = Entry::decoded(&next.payload);
+        // Its record or that it has none: at the update before, where that said something of it, and as far as it was read now.
+        let (mut old, mut now): (Option<Option<Vec<u8>>>, Option<Option<Vec<u8>>>) = (None, None);
+        // The line at which it first came now, and whether the base lists it.
+        let (mut came, mut listed) = (0, false);
+        loop {
+            let line = next.line;
+            match Entry::decoded(&next.payload).word {
+                Word::Listed => listed = true,
+                Word::Removed => now = Some(None),
+                Word::Set(record) => now = Some(Some(record)),
+                Word::Columns(columns) => {
+                    let before = match now {
+                        Some(record) => record,
+                        None => stored.base_record(index, &key)?.map(Iterator::collect).transpose()?,
+                    };
+                    let record = said.shape.record(&columns, before.as_deref());
+                    let origin = said.origin.to_owned();
+                    now = Some(Some(record.map_err(|why| StoreError::Row { origin, line, why })?));
+                }
+            }
+            match line {
+                0 => old.clone_from(&now),
+                u64::MAX => {}
+                _ if came == 0 => came = line,
+                _ => {}
+            }
+            match entries.next_if(|e| e.as_ref().map_or(true, |e| e.hash == hash)) {
+                Some(entry) => next = entry?,
+                None => break,
+            }
+        }
+        // CHANGES that are the whole table remove what they don't name.
+        let gone = options.whole && came == 0 && (matches!(old, Some(Some(_))) || (listed && old.is_none()));
+        if gone {
+            now = Some(None);
+        }
+        let Some(record) = now else { continue };
+        let base = stored.base_record(index, &key)?;
+        let is_new = base.is_none() && old.is_none();
+        // Whether there was a row, and the same one.
+        let there = old.as_ref().map_or(base.is_some(), Option::is_some);
+        let as_in_base = match (base, &record) {
+            (Some(base), Some(record)) => same_record(base, record)?,
+            // A row that was numbered keeps its number.
+            _ => is_new && record.is_none() && number == UNKNOWN,
+        };
+        let same = match &old {
+            Some(old) => {
+                matches!((old, &record), (Some(a), Some(b)) if same_record(a.iter().copied().map(Ok), b)?)
+            }
+            None => as_in_base,
+        };
+        match (there, record.is_some()) {
+            _ if came == 0 && !gone => {}
+            (false, false) => counts.unchanged += 1,
+            (true, true) if same => counts.unchanged += 1,
+            (true, true) => counts.changed += 1,
+            (false, true) => counts.added += 1,
+            (true, false) => counts.removed += 1,
+        }
+        if as_in_base {
+            continue;
+        }
+        if is_new && number == UNKNOWN {
+            fresh.push(came.into(), 0, &hash.to_le_bytes())?;
+        }
+        let last = Entry { number, key, word: record.map_or(Word::Removed, Word::Set) };
+        last.encode(&mut payload);
+        finals.push(hash, 0, &payload)?;
+    }
+    let (mut log, mut records, mut keys) =
+        (sort_of(Order::Arrival), sort_of(Order::Hash).counted(), sort_of(Order::Hash));
+    let mut table_rows = rows;
+    let mut numbers = sort_of(Order::Hash);
+    for entry in fresh.finish()? {
+        let hash = u128::from_le_bytes(entry?.payload[..16].try_into().expect("16 bytes"));
+        numbers.push(hash, table_rows, &[])?;
+        table_rows += 1;
+    }
+    let mut numbers = numbers.finish()?.peekable();
+    let (mut count, mut removed) = (0, 0);
+    let directory = stored.keys.is_some();
+    for entry in finals.finish()? {
+        let crate::Entry { hash, payload: bytes, .. } = entry?;
+        let mut entry = Entry::decoded(&bytes);
+        if let Some(number) = numbers.next_if(|n| n.as_ref().map_or(true, |n| n.hash == hash)) {
+            entry.number = number?.line;
+        }
+        table_rows = table_rows.max(if stored.manifest().key.is_none() { entry.number + 1 } else { 0 });
+        entry.encode(&mut payload);
+        log.push(0, 0, &payload)?;
+        let key_hash = KeyHash::new(salt, &entry.key);
+        payload.clear();
+        payload.extend_from_slice(&key_hash.fingerprint);
+        let record = if let Word::Set(record) = &entry.word { Some(&record[..]) } else { None };
+        record.map_or(Change::Removed, Change::Set).encode(&mut payload);
+        records.push(key_hash.order(), count, &payload)?;
+        if directory && entry.number != UNKNOWN {
+            let len = (entry.key.len() as u16).to_le_bytes();
+            keys.push(entry.number.into(), 0, &[&len[..], &entry.key].concat())?;
+        }
+        removed += u64::from(record.is_none());
+        count += 1;
+    }
+    Ok(Merged { counts, count, rows: table_rows, removed, log, records, keys })
+}
+
+/// Whether two records are the same but for zeros behind them.
+fn same_record(a: impl Iterator<Item = Result<u8, StoreError>>, b: &[u8]) -> Result<bool, StoreError> {
+    let mut b = b.iter().copied();
+    for a in a {
+        if a? != b.next().unwrap_or(0) {
+            return Ok(false);
+        }
+    }
+    Ok(b.all(|b| b == 0))
+}

@@ -1,0 +1,324 @@
+//! Changes to a database: rows set or removed become a small table beside the base, which stays as it is.
+//!
+//! ```text
+//!   changes so far (log) ─┐
+//!                         ├─▶ sorted by key ─▶ the last word on each key ─▶ log, records ─▶ solved ─▶ hint
+//!   CHANGES ──rows────────┘          against the base: added, changed, removed, or nothing new
+//! ```
+//!
+//! What it costs goes with the rows that differ from the base, not with the base. All new files are made in a hidden
+//! folder within the database, moved beside the others, and named by a manifest that replaces the old one in one
+//! step; a server that serves the epoch before has its files open and goes on.
+
+mod changes;
+mod entry;
+mod merge;
+mod shape;
+
+use std::path::{Path, PathBuf};
+
+use blindcore_accel::Device;
+use blindcore_files::new_file::{self, sync_folder};
+use blindcore_lookup::{Params, SchemeChoice};
+use blindcore_units::Progress;
+use blindcore_wire::signature::SigningKey;
+use blindcore_wire::{PartKind, proof};
+use serde_json::json;
+
+use self::changes::{Changes, Read};
+use self::merge::{Said, merge};
+use self::shape::Shape;
+use crate::build::{as_records_do, cut, new_salt, plan_keyed};
+use crate::folder::{WORK, lock};
+use crate::job::{Build, Wanted, entry};
+use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, some_blocks, to_hex};
+use crate::section::{Kind, Writer};
+use crate::{ExternalSort, SourceSpec, StoreError, Stored, build};
+
+/// The column of CHANGES that says what happens to a row: `set`, also where it is empty, or `remove`.
+pub const CHANGE_COLUMN: &str = "_change";
+/// The column of CHANGES that says which row is meant in a table without keys; empty for a row that is added.
+pub const ROW_COLUMN: &str = "_row";
+
+/// What to change.
+#[derive(Clone, Debug)]
+pub struct UpdateOptions {
+    /// The database.
+    pub dir: PathBuf,
+    /// Where changed rows come from: the table's columns, and perhaps [`CHANGE_COLUMN`] and [`ROW_COLUMN`].
+    pub changes: SourceSpec,
+    /// A column of the source that only grows: rows below what an update before this one saw are not asked for.
+    pub follow: Option<String>,
+    /// Whether rows keep the columns that CHANGES don't give. Without it every row that is set gives all of them.
+    pub partial: bool,
+    /// Whether CHANGES are the whole table, so that rows which they lack are removed. The table needs a directory of keys.
+    pub whole: bool,
+    /// Columns of CHANGES to pass over. Others that the table lacks are refused or, of a database, named in [`Updated::notes`].
+    pub ignore: Vec<String>,
+    /// The new epoch's signer.
+    pub sign: Option<SigningKey>,
+    /// Bytes of memory for sorting.
+    pub memory: usize,
+}
+
+impl UpdateOptions {
+    /// Rows that are set or removed one by one, whole.
+    #[must_use]
+    pub fn new(dir: impl Into<PathBuf>, changes: SourceSpec) -> Self {
+        Self {
+            dir: dir.into(),
+            changes,
+            follow: None,
+            partial: false,
+            whole: false,
+            ignore: Vec::new(),
+            sign: None,
+            memory: ExternalSort::DEFAULT_MEMORY,
+        }
+    }
+}
+
+/// What an update did.
+#[derive(Clone, Debug)]
+pub struct Updated {
+    /// The database now.
+    pub manifest: Manifest,
+    /// Whether that is a new epoch: not where nothing is different.
+    pub published: bool,
+    /// Rows that were not there.
+    pub added: u64,
+    /// Rows that had another record.
+    pub changed: u64,
+    /// Rows that are gone.
+    pub removed: u64,
+    /// Rows that were so already, removed ones that were not there among them.
+    pub unchanged: u64,
+    /// Rows that differ from the base in all, which every lookup looks through.
+    pub changes: u64,
+    /// What CHANGES hold and the update did not use, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Updated {
+    /// The same as one JSON object. `db update --json` prints it.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        json!({
+            "name": self.manifest.name,
+            "epoch": self.manifest.epoch,
+            "base_epoch": self.manifest.base_epoch(),
+            "published": self.published,
+            "added": self.added,
+            "changed": self.changed,
+            "removed": self.removed,
+            "unchanged": self.unchanged,
+            "rows": self.manifest.live_rows(),
+            "changes": self.changes,
+            "notes": self.notes,
+        })
+    }
+}
+
+/// Brings a database to its next epoch.
+///
+/// # Errors
+/// The database, the source, a row, the disk or the progress, which may say stop: the epoch before stands then.
+pub fn update(
+    options: &UpdateOptions,
+    device: &Device,
+    progress: &mut dyn Progress,
+) -> Result<Updated, StoreError> {
+    let dir = &options.dir;
+    let _lock = lock(dir)?;
+    let stored = Stored::open(dir)?;
+    let old = stored.manifest();
+    stored.records.check_cells()?;
+    sweep(dir, old);
+    let work = Work::create(dir)?;
+    let epoch = old.epoch.checked_add(1).ok_or_else(|| StoreError::Unfit("the epochs are used up".into()))?;
+
+    if options.whole && stored.keys.is_none() {
+        return Err(StoreError::Unfit(format!(
+            "table {} has no directory of keys by which to see what is gone (--whole); build it again",
+            old.name
+        )));
+    }
+    let shape = Shape::of(&stored, options.changes.is_text())?;
+    let mut changes = Changes::open(&stored, &shape, options, &work.0)?;
+    let notes = notes(options, &changes.others);
+    let Read { sorted, last } = changes.read(progress)?;
+    let salt = new_salt()?;
+    let said = Said { sorted, origin: &changes.origin, shape: &shape };
+    let merged = merge(&stored, options, &work.0, said, old.rows, &salt)?;
+    let counts = merged.counts;
+    let follow = options.follow.clone().zip(last).map(|(column, last)| Follow { column, last });
+    let follow = follow.or_else(|| old.follow.clone());
+    if counts.added + counts.changed + counts.removed == 0 {
+        // How far a source was read is kept; no reader of the table sees that, and the epoch stays.
+        let manifest = Manifest { follow, ..old.clone() }.sealed();
+        if manifest != *old {
+            write_manifest(dir, &work.0, &manifest)?;
+        }
+        return Ok(counts.outcome(manifest, false, old.changes.as_ref().map_or(0, |_| merged.count), notes));
+    }
+
+    let build = Build { dir: &work.0, device, origin: options.changes.to_string(), epoch };
+    let base_rows = old.base_rows();
+    let changes = if merged.count == 0 {
+        None
+    } else {
+        let proofs = as_records_do(old.records.proofs.is_some());
+        let beside = SchemeChoice::beside(stored.records.params.scheme);
+        let (mut records, blocks) = cut(&work.0, options.memory, merged.records, &salt)?;
+        let (params, depth) = plan_keyed(&mut records, 2, beside, proofs)?;
+        let prefix = format!("changes-{epoch}");
+        let wanted = Wanted { kind: PartKind::Changes, prefix: &prefix, params, depth, keyed: true };
+        let slots = records.count();
+        let records = build.part(&wanted, records.finish()?, slots, progress)?;
+        let added = merged.keys.count();
+        let keys = if added == 0 || stored.keys.is_none() {
+            None
+        } else {
+            let prefix = format!("{prefix}-keys");
+            let longest = merged.keys.max_payload();
+            let (params, depth) = proof::plan(added, longest, false, beside, proofs)?;
+            let wanted = Wanted { kind: PartKind::NewKeys, prefix: &prefix, params, depth, keyed: false };
+            Some(build.part(&wanted, merged.keys.finish()?, added, progress)?)
+        };
+        let log = write_log(&work.0, &params, epoch, &mut merged.log.finish()?)?;
+        let salt = to_hex(&salt);
+        let blocks = some_blocks(blocks);
+        Some(ChangesManifest { base_rows, removed: merged.removed, blocks, salt, records, keys, log })
+    };
+    let manifest = Manifest {
+        epoch,
+        rows: merged.rows,
+        base_epoch: Some(old.base_epoch()),
+        changes,
+        follow,
+        signed: None,
+        ..old.clone()
+    };
+    let manifest = manifest.sealed();
+    let manifest = publish(dir, &work.0, manifest, options.sign.as_ref())?;
+    sweep(dir, &manifest);
+    Ok(counts.outcome(manifest, true, merged.count, notes))
+}
+
+struct Work(PathBuf);
+
+impl Work {
+    fn create(dir: &Path) -> Result<Self, StoreError> {
+        let path = dir.join(WORK);
+        std::fs::create_dir(&path).map_err(|e| StoreError::io(&path, "made", e))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Removes what killed updates left, and the changes of epochs before this one.
+fn sweep(dir: &Path, manifest: &Manifest) {
+    let _ = std::fs::remove_dir_all(dir.join(WORK));
+    // Of a build that was killed once its database stood.
+    let _ = std::fs::remove_file(dir.join(crate::folder::LOCK));
+    let known: std::collections::HashSet<&str> = manifest.files().map(|f| f.file.as_str()).collect();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("changes-") && !known.contains(&*name) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Moves the new files beside the others, signs the manifest if there is a signer, and replaces the one before.
+fn publish(
+    dir: &Path,
+    work: &Path,
+    manifest: Manifest,
+    by: Option<&SigningKey>,
+) -> Result<Manifest, StoreError> {
+    let changes = manifest.changes.iter();
+    let files =
+        changes.flat_map(|c| c.records.files().chain(c.keys.iter().flat_map(|k| k.files())).chain([&c.log]));
+    for entry in files {
+        let to = dir.join(&entry.file);
+        std::fs::rename(work.join(&entry.file), &to).map_err(|e| StoreError::io(&to, "made", e))?;
+    }
+    let manifest = build::signed(dir, manifest, by)?;
+    write_manifest(dir, work, &manifest)?;
+    Ok(manifest)
+}
+
+/// Replaces the manifest in one step.
+fn write_manifest(dir: &Path, work: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+    let new = work.join(MANIFEST);
+    let write = || {
+        std::fs::write(&new, manifest.to_json())?;
+        sync_folder(dir)?;
+        new_file::publish(&new, &dir.join(MANIFEST))
+    };
+    write().map_err(|e| StoreError::io(&dir.join(MANIFEST), "written", e))
+}
+
+/// What should be said of CHANGES that were read.
+fn notes(options: &UpdateOptions, others: &[String]) -> Vec<String> {
+    let origin = &options.changes;
+    let others = (!others.is_empty()).then(|| {
+        let others = others.join(",");
+        format!("{origin} has columns that the table does not, which are passed over: {others} (--ignore {others})")
+    });
+    let folder = options.changes.is_folder() && !options.whole;
+    let folder =
+        folder.then(|| format!("rows of files that are gone from {origin} stay (--whole removes them)"));
+    others.into_iter().chain(folder).collect()
+}
+
+fn write_log(
+    work: &Path,
+    params: &Params,
+    epoch: u64,
+    entries: &mut crate::Entries,
+) -> Result<FileEntry, StoreError> {
+    let path = work.join(format!("changes-{epoch}.log"));
+    let mut writer = Writer::create(path, Kind::Log, params.digest(), epoch)?;
+    for entry in entries {
+        let payload = entry?.payload;
+        writer.write(&(payload.len() as u32).to_le_bytes())?;
+        writer.write(&payload)?;
+    }
+    let (path, header) = writer.finish()?;
+    Ok(entry(&path, &header))
+}
+
+/// A stranger's text, fit for a line.
+fn short(text: &str) -> String {
+    let mut chars = text.chars();
+    let start: String = chars.by_ref().take(40).collect();
+    format!("{start:?}{}", if chars.next().is_some() { " ..." } else { "" })
+}
+
+/// What brings equal keys together.
+fn group_of(key: &[u8]) -> u128 {
+    u128::from_le_bytes(blake3::hash(key).as_bytes()[..16].try_into().expect("16 bytes"))
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    added: u64,
+    changed: u64,
+    removed: u64,
+    unchanged: u64,
+}
+
+impl Counts {
+    fn outcome(self, manifest: Manifest, published: bool, changes: u64, notes: Vec<String>) -> Updated {
+        let Self { added, changed, removed, unchanged } = self;
+        Updated { manifest, published, added, changed, removed, unchanged, changes, notes }
+    }
+}
