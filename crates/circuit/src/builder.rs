@@ -3,7 +3,7 @@
 //! Whatever is a constant, a repeated operand or a gate that was made just before costs nothing. Gadgets on words
 //! ([`gadgets`](crate::gadgets)) are further `impl Builder` blocks, in terms of the five operations here.
 
-use crate::netlist::{Gate, Kind, Netlist, NetlistError, Port, Wire};
+use crate::netlist::{Form, Gate, Kind, Netlist, NetlistError, Port, Wire};
 
 /// A bit of a circuit under construction.
 pub type Bit = Wire;
@@ -26,6 +26,8 @@ pub struct Builder {
     input_bits: usize,
     gates: Vec<Gate>,
     outputs: Vec<Port>,
+    /// What inputs and outputs stand for.
+    forms: [Vec<Form>; 2],
     /// Gates made lately, by a hash of what they are: a direct-mapped cache of wires.
     recent: Vec<u32>,
 }
@@ -43,7 +45,8 @@ impl Builder {
     #[must_use]
     pub fn new() -> Self {
         let recent = vec![0; RECENT];
-        Self { inputs: Vec::new(), input_bits: 0, gates: Vec::new(), outputs: Vec::new(), recent }
+        let (inputs, gates, outputs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { inputs, input_bits: 0, gates, outputs, forms: Default::default(), recent }
     }
 
     /// A new input of `width` bits, least significant first.
@@ -51,15 +54,30 @@ impl Builder {
     /// # Panics
     /// After the first gate: inputs come first.
     pub fn input(&mut self, name: impl Into<String>, width: usize) -> Vec<Bit> {
+        self.input_of(Form::default(), name, width)
+    }
+
+    /// The same, with what its bits stand for: sessions check it, and values are read and shown by it.
+    ///
+    /// # Panics
+    /// As [`input`](Self::input).
+    pub fn input_of(&mut self, form: Form, name: impl Into<String>, width: usize) -> Vec<Bit> {
         assert!(self.gates.is_empty(), "inputs are declared before the first gate");
         let first = 2 + self.input_bits as u32;
         self.inputs.push((name.into(), width));
+        self.forms[0].push(form);
         self.input_bits += width;
         (first..first + width as u32).map(Wire).collect()
     }
 
     /// Makes these bits an output, least significant first.
     pub fn output(&mut self, name: impl Into<String>, bits: &[Bit]) {
+        self.output_of(Form::default(), name, bits);
+    }
+
+    /// The same, with what they stand for.
+    pub fn output_of(&mut self, form: Form, name: impl Into<String>, bits: &[Bit]) {
+        self.forms[1].push(form);
         self.outputs.push(Port { name: name.into(), wires: bits.to_vec() });
     }
 
@@ -159,7 +177,8 @@ impl Builder {
         }
         let mut outputs = self.outputs;
         outputs.iter_mut().flat_map(|p| &mut p.wires).for_each(|w| *w = rename(*w, &moved));
-        Netlist::new(self.inputs, gates, outputs)
+        let [inputs_are, outputs_are] = self.forms;
+        Ok(Netlist::new(self.inputs, gates, outputs)?.with_forms(inputs_are, outputs_are))
     }
 
     /// `x` where `w` is the gate `1 ^ x`.

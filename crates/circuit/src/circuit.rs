@@ -10,7 +10,7 @@ use crate::compile::Compiled;
 use crate::formats::FormatError;
 use crate::netlist::{Kind, Netlist, Wire};
 use crate::ports::PIECE;
-pub use crate::ports::PortShape;
+pub use crate::ports::{Form, NotAscending, PortShape};
 use crate::stream::Streamed;
 
 /// A circuit as both parties run it.
@@ -73,12 +73,9 @@ impl Circuit {
     #[must_use]
     pub fn new(netlist: &Netlist) -> Self {
         let compiled = Compiled::new(netlist);
-        let shape = |ports: &[crate::netlist::Port]| {
-            ports.iter().map(|p| PortShape { name: p.name.clone(), width: p.wires.len() }).collect()
-        };
         Self {
-            inputs: shape(netlist.inputs()),
-            outputs: shape(netlist.outputs()),
+            inputs: netlist.input_shapes(),
+            outputs: netlist.output_shapes(),
             slots: compiled.program.slots(),
             output_slots: compiled.outputs,
             source: Source::Memory(compiled.program.pieces(PIECE).into_iter().map(Arc::new).collect()),
@@ -228,8 +225,15 @@ impl Circuit {
     }
 }
 
-/// A hash of everything that a netlist computes; names have no part in it.
-fn digest(netlist: &Netlist) -> [u8; 32] {
+/// The first eight bytes of a digest, as messages and the command show them.
+#[must_use]
+pub fn short_digest(digest: &[u8; 32]) -> String {
+    digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A hash of everything that a netlist computes, as [`Circuit::digest`] has it; names have no part in it.
+#[must_use]
+pub fn digest(netlist: &Netlist) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"blindcore netlist 1");
     for (ports, kind) in [(netlist.inputs(), b"i"), (netlist.outputs(), b"o")] {

@@ -23,8 +23,8 @@ pub fn folded(netlist: &Netlist) -> Result<Netlist, NetlistError> {
     }
     let mut c = Builder::new();
     let mut bits = vec![c.constant(false), c.constant(true)];
-    for port in netlist.inputs() {
-        bits.extend(c.input(port.name.clone(), port.wires.len()));
+    for port in netlist.input_shapes() {
+        bits.extend(c.input_of(port.form, port.name, port.width));
     }
     for (i, gate) in netlist.gates().iter().enumerate() {
         let (a, b) = (bits[gate.a.index()], bits[gate.b.index()]);
@@ -34,9 +34,9 @@ pub fn folded(netlist: &Netlist) -> Result<Netlist, NetlistError> {
             Kind::And => c.and(a, b),
         });
     }
-    for port in netlist.outputs() {
+    for (port, shape) in netlist.outputs().iter().zip(netlist.output_shapes()) {
         let port_bits: Vec<_> = port.wires.iter().map(|wire| bits[wire.index()]).collect();
-        c.output(port.name.clone(), &port_bits);
+        c.output_of(shape.form, shape.name, &port_bits);
     }
     c.finish()
 }

@@ -6,6 +6,8 @@
 
 pub use blindcore_accel::garble::{Gate, Kind, MAX_WIRES, Wire, Wiring};
 
+pub use crate::ports::{Form, PortShape};
+
 /// An input or an output: a number of bits under a name, least significant bit first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
@@ -22,6 +24,8 @@ pub struct Netlist {
     gates: Vec<Gate>,
     outputs: Vec<Port>,
     input_bits: usize,
+    /// Of inputs and of outputs, where they were declared.
+    forms: [Vec<Form>; 2],
 }
 
 /// Why a netlist is refused.
@@ -87,7 +91,25 @@ impl Netlist {
                 return Err(NetlistError::Unwritten { reader, wire, known: total });
             }
         }
-        Ok(Self { inputs: ports, gates, outputs, input_bits })
+        Ok(Self { inputs: ports, gates, outputs, input_bits, forms: Default::default() })
+    }
+
+    /// The same, with what its inputs and outputs stand for.
+    pub(crate) fn with_forms(mut self, inputs: Vec<Form>, outputs: Vec<Form>) -> Self {
+        self.forms = [inputs, outputs];
+        self
+    }
+
+    /// Names, widths and forms of the inputs, in order.
+    #[must_use]
+    pub fn input_shapes(&self) -> Vec<PortShape> {
+        shapes(&self.inputs, &self.forms[0])
+    }
+
+    /// Names, widths and forms of the outputs, in order.
+    #[must_use]
+    pub fn output_shapes(&self) -> Vec<PortShape> {
+        shapes(&self.outputs, &self.forms[1])
     }
 
     /// The inputs, in order; their wires are consecutive from 2.
@@ -179,4 +201,14 @@ impl Netlist {
         }
         Ok(self.outputs.iter().map(|p| p.wires.iter().map(|w| wires[w.index()]).collect()).collect())
     }
+}
+
+fn shapes(ports: &[Port], forms: &[Form]) -> Vec<PortShape> {
+    let form = |i| forms.get(i).copied().unwrap_or_default();
+    let shape = |(i, port): (usize, &Port)| PortShape {
+        name: port.name.clone(),
+        width: port.wires.len(),
+        form: form(i),
+    };
+    ports.iter().enumerate().map(shape).collect()
 }

@@ -20,7 +20,7 @@ pub mod published;
 
 use crate::builder::{Bit, Builder};
 use crate::gadgets::PageRank;
-use crate::netlist::{Netlist, NetlistError};
+use crate::netlist::{Form, Netlist, NetlistError};
 
 /// What SIFO publishes about a problem as FlexSC generates it: tables 1, 3, 4 and 11.
 ///
@@ -301,35 +301,37 @@ pub const FAMILIES: [Family; 14] = [
         form: "adder<N>",
         about: "the same as add<N>",
         limits: &[BITS],
-        build: |c, n| of_two(c, n[0], |c, a, b| vec![("sum", c.add(a, b))]),
+        build: |c, n| of_two(c, Form::default(), n[0], |c, a, b| vec![("sum", c.add(a, b))]),
         ands: |n| n[0] as u128,
     },
     Family {
         form: "add<N>",
         about: "the sum of two N-bit numbers modulo 2^N",
         limits: &[BITS],
-        build: |c, n| of_two(c, n[0], |c, a, b| vec![("sum", c.add(a, b))]),
+        build: |c, n| of_two(c, Form::default(), n[0], |c, a, b| vec![("sum", c.add(a, b))]),
         ands: |n| n[0] as u128,
     },
     Family {
         form: "sub<N>",
         about: "a - b modulo 2^N",
         limits: &[BITS],
-        build: |c, n| of_two(c, n[0], |c, a, b| vec![("difference", c.subtract(a, b))]),
+        build: |c, n| of_two(c, Form::default(), n[0], |c, a, b| vec![("difference", c.subtract(a, b))]),
         ands: |n| n[0] as u128,
     },
     Family {
         form: "hamming<N>",
         about: "in how many of N bits two values differ, in as few bits as hold N (FlexSC puts out N)",
         limits: &[("N", 1, 1 << 20)],
-        build: |c, n| of_two(c, n[0], |c, a, b| vec![("distance", c.hamming_distance(a, b))]),
+        build: |c, n| {
+            of_two(c, Form::default(), n[0], |c, a, b| vec![("distance", c.hamming_distance(a, b))])
+        },
         ands: |n| n[0] as u128,
     },
     Family {
         form: "mult<N>",
         about: "the product of two N-bit numbers, 2 N bits",
         limits: &[("N", 1, 2048)],
-        build: |c, n| of_two(c, n[0], |c, a, b| vec![("product", c.multiply(a, b))]),
+        build: |c, n| of_two(c, Form::UNSIGNED, n[0], |c, a, b| vec![("product", c.multiply(a, b))]),
         ands: |n| 2 * square(n[0]),
     },
     Family {
@@ -337,7 +339,7 @@ pub const FAMILIES: [Family; 14] = [
         about: "quotient and remainder of two N-bit numbers; by zero, ones and the dividend",
         limits: &[("N", 1, 2048)],
         build: |c, n| {
-            of_two(c, n[0], |c, a, b| {
+            of_two(c, Form::UNSIGNED, n[0], |c, a, b| {
                 let (quotient, remainder) = c.divide(a, b);
                 vec![("quotient", quotient), ("remainder", remainder)]
             });
@@ -348,7 +350,7 @@ pub const FAMILIES: [Family; 14] = [
         form: "millionaires<N>",
         about: "whether a's N-bit number is the greater",
         limits: &[BITS],
-        build: |c, n| of_two(c, n[0], |c, a, b| vec![("a_is_greater", vec![c.less(b, a)])]),
+        build: |c, n| of_two(c, Form::UNSIGNED, n[0], |c, a, b| vec![("a_is_greater", vec![c.less(b, a)])]),
         ands: |n| n[0] as u128,
     },
     Family {
@@ -357,10 +359,11 @@ pub const FAMILIES: [Family; 14] = [
         limits: &[("N", 2, 4096), ("W", 1, 256)],
         build: |c, n| {
             let [count, width] = [n[0], n[1]];
-            let a = c.input("a", count.div_ceil(2) * width);
-            let b = c.input("b", count / 2 * width);
+            let form = Form::list(width);
+            let a = c.input_of(form, "a", count.div_ceil(2) * width);
+            let b = c.input_of(form, "b", count / 2 * width);
             let sorted = c.sort(&words(&[a, b].concat(), width));
-            c.output("sorted", &sorted.concat());
+            c.output_of(form, "sorted", &sorted.concat());
         },
         ands: |n| sorting(n[0]) * 2 * n[1] as u128,
     },
@@ -387,11 +390,12 @@ pub const FAMILIES: [Family; 14] = [
         build: |c, n| {
             let of = PageRank { nodes: n[0], iterations: 10, fraction: 16 };
             let bits = of.node_bits();
-            let inputs = ["a", "b"].map(|name| c.input(name, n[0] * (n[0] - 1) * 2 * bits));
+            let inputs =
+                ["a", "b"].map(|name| c.input_of(Form::list(bits), name, n[0] * (n[0] - 1) * 2 * bits));
             let edges: Vec<_> =
                 inputs.concat().chunks(2 * bits).map(|e| (e[..bits].to_vec(), e[bits..].to_vec())).collect();
             let ranks = c.pagerank(&of, &edges);
-            c.output("ranks", &ranks.concat());
+            c.output_of(Form::list(of.rank_bits()), "ranks", &ranks.concat());
         },
         ands: |n| 4 * square(n[0]) * square(n[0]) + 10 * square(n[0]) * 40 + n[0] as u128 * 3000,
     },
@@ -405,11 +409,12 @@ pub const FAMILIES: [Family; 14] = [
     },
     Family {
         form: "intersection<N>x<W>",
-        about: "how many values two lists of N values of W bits, both strictly ascending, have in common",
+        about: "how many values two lists of N values of W bits, both strictly ascending (sorted for you where they are \
+                given as lists), have in common",
         limits: &[("N", 1, 16_384), ("W", 1, 256)],
         build: |c, n| {
             let [count, width] = [n[0], n[1]];
-            let lists = ["a", "b"].map(|name| c.input(name, count * width));
+            let lists = ["a", "b"].map(|name| c.input_of(Form::set(width), name, count * width));
             let [a, b] = lists.map(|list| words(&list, width));
             let size = c.intersection_size(&a, &b);
             c.output("size", &size);
@@ -421,7 +426,7 @@ pub const FAMILIES: [Family; 14] = [
         about: "the SHA-256 digest of a message of N bytes, the XOR of what a and b have of it",
         limits: &[("N", 1, 16_384)],
         build: |c, n| {
-            of_two(c, 8 * n[0], |c, a, b| {
+            of_two(c, Form::default(), 8 * n[0], |c, a, b| {
                 let message = c.xor_word(a, b);
                 vec![("digest", c.sha256(&message))]
             });
@@ -507,10 +512,11 @@ fn sorting(n: usize) -> u128 {
 
 fn of_two(
     c: &mut Builder,
+    form: Form,
     width: usize,
     build: impl FnOnce(&mut Builder, &[Bit], &[Bit]) -> Vec<(&'static str, Vec<Bit>)>,
 ) {
-    let (a, b) = (c.input("a", width), c.input("b", width));
+    let (a, b) = (c.input_of(form, "a", width), c.input_of(form, "b", width));
     for (name, bits) in build(c, &a, &b) {
         c.output(name, &bits);
     }
@@ -521,14 +527,17 @@ fn words(bits: &[Bit], width: usize) -> Vec<Vec<Bit>> {
 }
 
 fn matrices(c: &mut Builder, n: usize, k: usize, width: usize, element: usize) {
-    let operands = ["a", "b"].map(|name| c.input(name, n * k * width));
+    // Numbers with sign are right modulo what the elements of both sides have, and not beyond.
+    let form = if element > width { Form::list } else { Form::modular_list };
+    let operands = ["a", "b"].map(|name| c.input_of(form(width), name, n * k * width));
     let [a, b] = operands.map(|matrix| words(&matrix, width));
     let product = c.multiply_matrices(&a, &b, k, element);
-    c.output("product", &product.concat());
+    c.output_of(form(element), "product", &product.concat());
 }
 
 fn auction(c: &mut Builder, bidders: usize, width: usize) {
-    let bids: Vec<Vec<Bit>> = (0..bidders).map(|i| c.input(format!("bid{i}"), width)).collect();
+    let bids: Vec<Vec<Bit>> =
+        (0..bidders).map(|i| c.input_of(Form::UNSIGNED, format!("bid{i}"), width)).collect();
     let number_bits = crate::gadgets::bits_for(bidders - 1);
     // The highest bid so far, its number, and the second highest.
     let mut best = bids[0].clone();

@@ -18,7 +18,7 @@ use crate::compile::{Compiled, WINDOW};
 use crate::formats::FormatError;
 use crate::formats::bristol::{FileGate, Reader};
 use crate::netlist::{Gate, Kind, Netlist, Port, Wire};
-use crate::ports::{PIECE, PortShape};
+use crate::ports::{Form, PIECE, PortShape};
 
 /// Bits of all inputs, and of all outputs.
 const MOST_BITS: u32 = 1 << 27;
@@ -141,7 +141,11 @@ impl Streamed {
         mark_last_reads(&mut records, gates, header.wires, input_bits, first_output).map_err(kept)?;
 
         let shapes = |widths: &[u32], name: &str| {
-            let shape = |(i, w): (usize, &u32)| PortShape { name: format!("{name}{i}"), width: *w as usize };
+            let shape = |(i, w): (usize, &u32)| PortShape {
+                name: format!("{name}{i}"),
+                width: *w as usize,
+                form: Form::default(),
+            };
             widths.iter().enumerate().map(shape).collect::<Vec<_>>()
         };
         let mut streamed = Self {

@@ -1,12 +1,27 @@
-//! A circuit's values as people write them: decimal or 0x-hexadecimal, the least significant bit on the first wire.
+//! A circuit's values as people write them.
+//!
+//! A number is decimal, with a minus where the circuit takes numbers with sign, or 0x-hexadecimal; its least significant bit
+//! is on the first wire. A list is its values between commas, spaces or lines, in brackets or not; or one number, whose
+//! lowest bits are the first value. `@FILE` and `-` read a value from a file or standard input, and `PLACE=` before it
+//! says which input it is.
+//!
+//! A set, which the circuit takes as a strictly ascending list, may be given in any order, with values that are there
+//! twice, and with fewer than the circuit takes: it is sorted, cleared of doubles and filled up with random values, and
+//! [`Given::note`] says so. All of that is done before a session begins, so nothing of it shows to the peer.
 //!
 //! What is wrong with a value is said without showing it: it may be a secret.
 
+use std::io::Read;
+
+use zeroize::Zeroizing;
+
 use crate::circuit::PortShape;
 use crate::netlist::Netlist;
+use crate::ports::{NotAscending, below};
+use crate::session::Inputs;
 
 /// Why a text is not a value of an input. Shows nothing of it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
     /// Fewer or more values than the circuit has inputs.
@@ -19,9 +34,20 @@ pub enum ValueError {
         /// Their names and widths.
         inputs: String,
     },
-    /// A minus.
-    #[error("input {name} is negative; say its two's complement in {width} bits, 0x-hexadecimal")]
+    /// A minus before a number that the circuit takes as unsigned.
+    #[error(
+        "input {name} is negative, and the circuit takes it as unsigned; if its two's complement in {width} bits is \
+         meant, say that in 0x-hexadecimal"
+    )]
     Negative {
+        /// The input.
+        name: String,
+        /// Its bits.
+        width: usize,
+    },
+    /// A number below the least of its bits.
+    #[error("input {name} is below -2^{}, the least number of {width} bits; give a greater one", width - 1)]
+    Low {
         /// The input.
         name: String,
         /// Its bits.
@@ -69,20 +95,265 @@ pub enum ValueError {
         /// How many inputs.
         inputs: usize,
     },
+    /// Two commas with nothing between them.
+    #[error("input {name} has nothing where its value {place} should be; write one value between two commas")]
+    Missing {
+        /// The input.
+        name: String,
+        /// Which value, counted from 1.
+        place: usize,
+    },
+    /// A list of another length.
+    #[error("input {name} has {got} values, and the circuit takes {want} of {width} bits; give as many")]
+    Elements {
+        /// The input.
+        name: String,
+        /// How many were given; of a set, different ones.
+        got: usize,
+        /// How many the circuit takes.
+        want: usize,
+        /// The bits of each.
+        width: usize,
+    },
+    /// A set of fewer values, which are too narrow to be filled up.
+    #[error(
+        "input {name} has {got} different values, and the circuit takes {want}; among numbers of {width} bits there are \
+         none to fill it up with that the other side surely lacks; give both sides a circuit of {got} values, or one of \
+         {want} values of {enough} bits, where random ones are added for you"
+    )]
+    Narrow {
+        /// The input.
+        name: String,
+        /// How many different values were given.
+        got: usize,
+        /// How many the circuit takes.
+        want: usize,
+        /// The bits of each.
+        width: usize,
+        /// From how many bits on random values are added.
+        enough: usize,
+    },
+    /// A list in one number that does not ascend.
+    #[error(transparent)]
+    NotAscending(#[from] NotAscending),
+    /// Standard input was named twice.
+    #[error(
+        "standard input is read for one value, and --input - was given {0} times; put the others into files"
+    )]
+    Stdin(usize),
+    /// A file or standard input that can't be read.
+    #[error("the value of input {name} can't be read from {from}: {source}")]
+    Read {
+        /// The input.
+        name: String,
+        /// The file.
+        from: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file that is longer than any value of the input.
+    #[error(
+        "the value of input {name} is longer than the {most} characters that are read for its {width} bits; give {what}"
+    )]
+    Long {
+        /// The input.
+        name: String,
+        /// How many are read.
+        most: usize,
+        /// The input's bits.
+        width: usize,
+        /// What it should be.
+        what: &'static str,
+    },
+    /// The operating system gave no randomness.
+    #[error("the operating system gave no randomness: {0}")]
+    Randomness(getrandom::Error),
 }
 
-/// The bits of every input, in order.
+/// A value of an input.
+pub struct Given {
+    /// Its bits, least significant first.
+    pub bits: Zeroizing<Vec<bool>>,
+    /// What was done to it that its owner should know. Shows no value.
+    pub note: Option<String>,
+}
+
+/// The values of all inputs, in order; notes are added to `notes`.
 ///
 /// # Errors
 /// There are more or fewer values than inputs, or one is not a value of its input.
-pub fn inputs(netlist: &Netlist, values: &[String]) -> Result<Vec<Vec<bool>>, ValueError> {
-    let ports = netlist.inputs();
-    if values.len() != ports.len() {
-        let all = ports.iter().map(|p| format!("{} ({} bits)", p.name, p.wires.len()));
+pub fn all(
+    netlist: &Netlist,
+    given: &[String],
+    notes: &mut Vec<String>,
+) -> Result<Vec<Vec<bool>>, ValueError> {
+    let ports = netlist.input_shapes();
+    if given.len() != ports.len() {
+        let all = ports.iter().map(|p| format!("{} ({} bits)", p.name, p.width));
         let inputs = if ports.is_empty() { "none".into() } else { all.collect::<Vec<_>>().join(", ") };
-        return Err(ValueError::Count { got: values.len(), want: ports.len(), inputs });
+        return Err(ValueError::Count { got: given.len(), want: ports.len(), inputs });
     }
-    values.iter().zip(ports).map(|(value, port)| bits(value, &port.name, port.wires.len())).collect()
+    let mut all = vec![Vec::new(); ports.len()];
+    for (place, value) in read_all(given, &ports, Unplaced::First, notes)? {
+        all[place] = value;
+    }
+    Ok(all)
+}
+
+/// The values that a party gives, for a session; notes are added to `notes`.
+///
+/// # Errors
+/// As [`placed`]; or one can't be read or is not a value of its input.
+pub fn own(
+    given: &[String],
+    ports: &[PortShape],
+    unplaced: Unplaced,
+    notes: &mut Vec<String>,
+) -> Result<Inputs, ValueError> {
+    let all = read_all(given, ports, unplaced, notes)?;
+    Ok(all.into_iter().fold(Inputs::new(), |all, (place, bits)| all.with(place, bits)))
+}
+
+fn read_all(
+    given: &[String],
+    ports: &[PortShape],
+    unplaced: Unplaced,
+    notes: &mut Vec<String>,
+) -> Result<Vec<(usize, Vec<bool>)>, ValueError> {
+    let placed = placed(given, ports, unplaced)?;
+    match placed.iter().filter(|(_, value)| *value == "-").count() {
+        0 | 1 => {}
+        times => return Err(ValueError::Stdin(times)),
+    }
+    let mut all = Vec::with_capacity(placed.len());
+    for (place, value) in placed {
+        let port = &ports[place];
+        let mut given = parse(&read(value, port)?, port)?;
+        notes.extend(given.note);
+        all.push((place, std::mem::take(&mut *given.bits)));
+    }
+    Ok(all)
+}
+
+/// What a value in a file may have beside a character a bit, which is more than its digits take.
+const SPARE: usize = 1 << 12;
+
+/// The text of a value: itself, or what `@FILE` or `-` has.
+fn read(value: &str, port: &PortShape) -> Result<Zeroizing<String>, ValueError> {
+    // A list has its digits, a prefix, a comma and a line's end for each value; a set may have values twice.
+    let (most, what) = match port.form.element {
+        Some(element) => (2 * (port.width + 8 * (port.width / element)) + SPARE, "one list of its values"),
+        None => (port.width + SPARE, "one number"),
+    };
+    let name = || port.name.clone();
+    let (from, open): (_, std::io::Result<Box<dyn Read>>) = match value.strip_prefix('@') {
+        Some(path) => (path, std::fs::File::open(path).map(|file| Box::new(file) as _)),
+        None if value == "-" => ("standard input", Ok(Box::new(std::io::stdin()))),
+        None => return Ok(Zeroizing::new(value.to_owned())),
+    };
+    // Room for all of it at once: nothing is left behind by growing.
+    let mut text = Zeroizing::new(String::with_capacity(most + 1));
+    let read = open.and_then(|reader| reader.take(most as u64 + 1).read_to_string(&mut text));
+    read.map_err(|source| ValueError::Read { name: name(), from: from.into(), source })?;
+    if text.len() > most {
+        return Err(ValueError::Long { name: name(), most, width: port.width, what });
+    }
+    Ok(text)
+}
+
+/// The value of an input, of its text.
+///
+/// # Errors
+/// It is no number or list of numbers that the input takes.
+pub fn parse(text: &str, port: &PortShape) -> Result<Given, ValueError> {
+    let text = text.trim_start_matches('\u{feff}').trim();
+    let list = |c: char| c == ',' || c == '[' || c.is_whitespace();
+    match port.form.element {
+        Some(element) if text.contains(list) => self::list(text, port, element),
+        _ => {
+            let bits = number(text, &port.name, port.width, port.form.unsigned)?;
+            port.check(&bits)?;
+            Ok(Given { bits: Zeroizing::new(bits), note: None })
+        }
+    }
+}
+
+/// The bits of a list's values, one after the other.
+fn list(text: &str, port: &PortShape, element: usize) -> Result<Given, ValueError> {
+    let text = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text).trim();
+    // A comma after the last value is none too many.
+    let text = text.strip_suffix(',').unwrap_or(text);
+    let mut values: Vec<Zeroizing<Vec<bool>>> = Vec::new();
+    for between in text.split(',') {
+        let before = values.len();
+        for value in between.split_whitespace() {
+            let name = format!("{}, value {},", port.name, values.len() + 1);
+            values.push(Zeroizing::new(number(value, &name, element, port.form.unsigned)?));
+        }
+        if values.len() == before && !text.is_empty() {
+            return Err(ValueError::Missing { name: port.name.clone(), place: before + 1 });
+        }
+    }
+    let want = port.width / element;
+    let note = if port.form.ascending { as_set(&mut values, port, element, want)? } else { None };
+    if values.len() != want {
+        let (name, got) = (port.name.clone(), values.len());
+        return Err(ValueError::Elements { name, got, want, width: element });
+    }
+    let mut bits = Zeroizing::new(Vec::with_capacity(port.width));
+    values.iter().for_each(|value| bits.extend_from_slice(value));
+    Ok(Given { bits, note })
+}
+
+/// Chance, in bits, that a value that was added to a set is one of the other side's.
+const SURELY: usize = 40;
+
+/// Sorts values, drops those that are there twice, and adds random ones until there are `want`.
+fn as_set(
+    values: &mut Vec<Zeroizing<Vec<bool>>>,
+    port: &PortShape,
+    width: usize,
+    want: usize,
+) -> Result<Option<String>, ValueError> {
+    let order = |a: &Zeroizing<Vec<bool>>, b: &Zeroizing<Vec<bool>>| a.iter().rev().cmp(b.iter().rev());
+    let given = values.len();
+    let sorted = values.windows(2).all(|pair| !below(&pair[1], &pair[0]));
+    values.sort_unstable_by(order);
+    values.dedup();
+    let got = values.len();
+    let name = || port.name.clone();
+    if got > want {
+        return Err(ValueError::Elements { name: name(), got, want, width });
+    }
+    if got < want {
+        // Each that is added meets each of the other side's with a chance of 2^-width.
+        let enough = SURELY + 2 * want.next_power_of_two().ilog2() as usize;
+        if width < enough {
+            return Err(ValueError::Narrow { name: name(), got, want, width, enough });
+        }
+        while values.len() < want {
+            let mut bytes = Zeroizing::new(vec![0; width.div_ceil(8)]);
+            for _ in values.len()..want {
+                getrandom::fill(&mut bytes).map_err(ValueError::Randomness)?;
+                let bit = |i: usize| bytes[i / 8] >> (i % 8) & 1 == 1;
+                values.push(Zeroizing::new((0..width).map(bit).collect()));
+            }
+            values.sort_unstable_by(order);
+            values.dedup();
+        }
+    }
+    let mut said = Vec::new();
+    if !sorted {
+        said.push("sorted".to_owned());
+    }
+    if got < given {
+        said.push(format!("{} that were there before left out", given - got));
+    }
+    if got < want {
+        said.push(format!("{} random ones added, which the other side lacks", want - got));
+    }
+    let note = format!("input {}: {given} values, {}", port.name, said.join(", "));
+    Ok((!said.is_empty()).then_some(note))
 }
 
 /// Which values a party gives without saying their places.
@@ -131,26 +402,34 @@ pub fn place_of(given: &str) -> Option<(usize, &str)> {
     Some((place.parse().ok()?, value))
 }
 
-/// The bits of a value for the input `name` of `width` bits, least significant first.
+/// The bits of a number for the input `name` of `width` bits, least significant first; of a negative one, its two's
+/// complement.
 ///
 /// # Errors
-/// It is not a number, or has more bits.
-pub fn bits(value: &str, name: &str, width: usize) -> Result<Vec<bool>, ValueError> {
+/// It is not a number, has more bits, or is negative where numbers are `unsigned`.
+pub fn number(value: &str, name: &str, width: usize, unsigned: bool) -> Result<Vec<bool>, ValueError> {
     let name = || name.to_owned();
-    let (digits, radix) = match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
-        Some(hex) => (hex, 16),
-        None => (value, 10),
+    let (negative, magnitude) = match value.strip_prefix('-') {
+        Some(magnitude) => (true, magnitude),
+        None => (false, value),
     };
-    if value.starts_with('-') {
-        return Err(ValueError::Negative { name: name(), width });
-    }
+    let (digits, radix) = match magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None => (magnitude, 10),
+    };
     let wrong = digits.chars().position(|c| !c.is_digit(radix));
     if let Some(place) = wrong.or(digits.is_empty().then_some(0)) {
         let place = value.len() - digits.len() + place + 1;
         return Err(ValueError::Digit { name: name(), place });
     }
+    if negative && (unsigned || width == 0) {
+        return Err(ValueError::Negative { name: name(), width });
+    }
     let digits = digits.trim_start_matches('0');
-    let wide = |got| Err(ValueError::Wide { name: name(), got, width });
+    let wide = |got| {
+        let name = name();
+        Err(if negative { ValueError::Low { name, width } } else { ValueError::Wide { name, got, width } })
+    };
     // A digit more than fits is refused before it is converted: a bit takes 0.302 decimal digits.
     let most = if radix == 16 { width.div_ceil(4) } else { width / 3 + 1 };
     if digits.len() > most {
@@ -161,6 +440,14 @@ pub fn bits(value: &str, name: &str, width: usize) -> Result<Vec<bool>, ValueErr
         return wide(bits.len().to_string());
     }
     bits.resize(width, false);
+    if negative {
+        // !(n - 1): up to the lowest bit that is set all stays, above it all turns.
+        let lowest = bits.iter().position(|bit| *bit).unwrap_or(width);
+        if bits[width - 1] && lowest < width - 1 {
+            return wide(String::new());
+        }
+        bits.iter_mut().skip(lowest + 1).for_each(|bit| *bit = !*bit);
+    }
     Ok(bits)
 }
 
@@ -172,6 +459,41 @@ pub fn hex(bits: &[bool]) -> String {
         char::from_digit(value, 16).expect("four bits")
     });
     "0x".chars().chain(digits).collect()
+}
+
+/// A number for people: decimal up to 128 bits, beyond them as [`hex`].
+#[must_use]
+pub fn text(bits: &[bool]) -> String {
+    if bits.len() > 128 {
+        return hex(bits);
+    }
+    bits.iter().rev().fold(0u128, |n, bit| n << 1 | u128::from(*bit)).to_string()
+}
+
+/// The elements of a list, or `None` where the port is a number: each by [`text`].
+#[must_use]
+pub fn elements(port: &PortShape, bits: &[bool]) -> Option<Vec<String>> {
+    Some(bits.chunks(port.form.element?).map(text).collect())
+}
+
+/// Outputs for people, a line each: name, bits in hexadecimal, and the number or the list's numbers in decimal.
+#[must_use]
+pub fn shown(ports: &[PortShape], outputs: &[Vec<bool>]) -> String {
+    let name = |port: &PortShape| -> String {
+        // A name of a file could redraw the screen.
+        let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+        port.name.chars().map(escaped).collect()
+    };
+    let wide = ports.iter().map(|p| name(p).chars().count()).max().unwrap_or(0);
+    let line = |(port, bits): (&PortShape, &Vec<bool>)| {
+        let value = match elements(port, bits) {
+            Some(all) => format!(" [{}]", all.join(", ")),
+            None if bits.len() <= 128 => format!(" ({})", text(bits)),
+            None => String::new(),
+        };
+        format!("{:wide$} {}{value}\n", name(port), hex(bits))
+    };
+    ports.iter().zip(outputs).map(line).collect()
 }
 
 /// Up to the highest bit that is set.
@@ -203,10 +525,11 @@ fn trimmed(mut bits: Vec<bool>) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::hex;
+    use super::{hex, parse, shown};
+    use crate::ports::{Form, PortShape};
 
     fn bits(value: &str, width: u32) -> Result<Vec<bool>, super::ValueError> {
-        super::bits(value, "x", width as usize)
+        super::number(value, "x", width as usize, false)
     }
 
     #[test]
@@ -218,6 +541,7 @@ mod tests {
                 assert_eq!(decimal.is_ok(), value <= all, "{value} {width}");
                 if let Ok(decimal) = decimal {
                     assert_eq!(decimal, bits(&format!("0x{value:X}"), width).unwrap());
+                    assert_eq!(super::text(&decimal), value.to_string());
                     let digits = width.div_ceil(4) as usize;
                     assert_eq!(hex(&decimal), format!("0x{value:0>digits$x}"));
                 }
@@ -239,7 +563,10 @@ mod tests {
             ("0x12G", "character 5"),
             ("", "character 1"),
             ("0x", "character 3"),
-            ("-5", "two's complement"),
+            ("-129", "below -2^7"),
+            ("-0x81", "below -2^7"),
+            ("-99999999", "below -2^7"),
+            ("--5", "character 2"),
             ("99999999999999999999999999999", "some 96 bits, over its 8"),
             ("256", "9 bits, over its 8"),
             ("0x100", "over its 8"),
@@ -249,5 +576,83 @@ mod tests {
             assert!(said.contains(words), "{said}");
             assert!(value.len() < 3 || !said.contains(value), "{said}");
         }
+    }
+    #[test]
+    fn negative_numbers_are_their_twos_complement() {
+        for (value, want) in
+            [("-1", "0xff"), ("-128", "0x80"), ("-0x7f", "0x81"), ("-0", "0x00"), ("-6", "0xfa")]
+        {
+            assert_eq!(hex(&bits(value, 8).unwrap()), want, "{value}");
+        }
+        let error = super::number("-1", "x", 8, true).unwrap_err().to_string();
+        assert!(error.contains("unsigned") && error.contains("two's complement in 8 bits"), "{error}");
+    }
+
+    fn port(form: Form, width: usize) -> PortShape {
+        PortShape { name: "a".into(), width, form }
+    }
+
+    #[test]
+    fn lists_are_written_in_every_usual_way() {
+        let ports = [port(Form::modular_list(8), 32)];
+        for text in
+            ["0xfd030201", "1,2,3,-3", "[1, 2, 3, -3]", "\u{feff}1\r\n0x2\r\n3\r\n-3", "1,2,\n3,-3,\n"]
+        {
+            let given = parse(text, &ports[0]).unwrap();
+            assert!(given.note.is_none(), "{text}");
+            assert_eq!(shown(&ports, &[given.bits.to_vec()]), "a 0xfd030201 [1, 2, 3, 253]\n", "{text}");
+        }
+        for (text, words) in [
+            ("1,2,3", "3 values, and the circuit takes 4 of 8 bits"),
+            ("1,2,3,4,5", "5 values"),
+            ("1,,3,4", "its value 2"),
+            ("[]", "0 values"),
+            ("1,2,3,256", "value 4, has 9 bits, over its 8"),
+            ("1,2,x,4", "value 3, is not a number at its character 1"),
+        ] {
+            let said = parse(text, &ports[0]).map(|_| ()).unwrap_err().to_string();
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(parse("1,2", &port(Form::default(), 8)).is_err());
+    }
+
+    #[test]
+    fn sets_are_sorted_cleared_of_doubles_and_filled_up() {
+        let of = |text: &str, width: usize| parse(text, &port(Form::set(width), 4 * width));
+        let given = of("9, 7, 5, 1", 8).unwrap();
+        assert_eq!(hex(&given.bits), "0x09070501");
+        assert_eq!(given.note.unwrap(), "input a: 4 values, sorted");
+        assert!(of("1 5 7 9", 8).unwrap().note.is_none());
+        assert!(of("0x09070501", 8).unwrap().note.is_none());
+        // A number is what it says: nothing of it is sorted or left out.
+        for number in ["0", "5", "0x01050709", "0x09070505"] {
+            let said = of(number, 8).map(|_| ()).unwrap_err().to_string();
+            assert!(said.contains("strictly ascending") && said.contains("5,7,9"), "{said}");
+        }
+        let given = of("9,9,5,5,7,1", 8).unwrap();
+        assert_eq!(hex(&given.bits), "0x09070501");
+        assert_eq!(given.note.unwrap(), "input a: 6 values, sorted, 2 that were there before left out");
+        assert!(of("1,2,3,4,5", 8).map(|_| ()).unwrap_err().to_string().contains("5 values"));
+        // Too narrow to be filled up: 2^-43 is less than what is sure.
+        let said = of("1,2,2,3", 43).map(|_| ()).unwrap_err().to_string();
+        assert!(said.contains("3 different values") && said.contains("4 values of 44 bits"), "{said}");
+        let ports = [port(Form::set(44), 4 * 44)];
+        let filled = || {
+            let given = of("30,10", 44).unwrap();
+            assert!(
+                given
+                    .note
+                    .unwrap()
+                    .ends_with("2 values, sorted, 2 random ones added, which the other side lacks")
+            );
+            assert!(ports[0].check(&given.bits).is_ok());
+            super::elements(&ports[0], &given.bits).unwrap()
+        };
+        let (one, other) = (filled(), filled());
+        for all in [&one, &other] {
+            assert!(["10", "30"].iter().all(|value| all.iter().any(|v| v == value)), "{all:?}");
+        }
+        assert_eq!(one.iter().filter(|value| other.contains(value)).count(), 2);
+        assert_eq!(of("[]", 44).unwrap().bits.len(), 4 * 44);
     }
 }

@@ -99,7 +99,7 @@ const LAYOUT: Layout = Layout {
     magic: b"blindcore garble",
     version_at: 16,
     version_bytes: 2,
-    version: 1,
+    version: 2,
     bytes: LENGTH,
 };
 const ROLE: Field<u8> = Field::at(18);
@@ -122,6 +122,8 @@ pub(super) struct Hello {
     pub(super) learns: Learns,
     pub(super) check: Check,
     pub(super) digest: [u8; 32],
+    /// What this side's circuit has; nothing of the peer's.
+    about: [u64; COUNTS],
     /// The garbler's counts.
     pub(super) key: Key,
     supplied: [u8; MAX_INPUTS / 8],
@@ -154,7 +156,7 @@ impl Hello {
             supplied[input / 8] |= u8::from(inputs.has(input)) << (input % 8);
         }
         let key = Key { garbling: Garbling::default(), bytes: key };
-        Ok(Self { role, learns, check, digest: *circuit.digest(), key, supplied })
+        Ok(Self { role, learns, check, digest: *circuit.digest(), about: counts(circuit), key, supplied })
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -172,7 +174,7 @@ impl Hello {
     fn from_bytes(bytes: &[u8; LENGTH]) -> Result<Self, SessionError> {
         let unknown = |what: &str, got: u8| SessionError::Protocol {
             got: format!("a hello with {what} {got}"),
-            want: "one that version 1 knows".into(),
+            want: "one that version 2 knows".into(),
         };
         let hello = LAYOUT.check(bytes).map_err(|error| match error {
             HeaderError::Version { got, want } => SessionError::Differs {
@@ -208,6 +210,7 @@ impl Hello {
             learns,
             check,
             digest: DIGEST.get(hello),
+            about: [0; COUNTS],
             key: Key { garbling, bytes: KEY.get(hello) },
             supplied: SUPPLIED.get(hello),
         })
@@ -233,10 +236,12 @@ impl Hello {
             );
         }
         if peer.digest != self.digest {
-            let short =
-                |digest: &[u8; 32]| digest[..8].iter().map(|b| format!("{b:02x}")).collect::<String>();
+            // What each has is of use and no more: a peer that is gone by now leaves the digests.
+            let theirs = about(channel, &self.about).unwrap_or_default();
             let remedy = "give both sides the same file, the same --rounds, and --stream or not";
-            return differs("the circuit", &short(&peer.digest), &short(&self.digest), remedy);
+            let [theirs, ours] = [(&peer.digest, theirs.as_str()), (&self.digest, &shown(&self.about))]
+                .map(|(digest, about)| format!("{}{about}", crate::circuit::short_digest(digest)));
+            return differs("the circuit", &theirs, &ours, remedy);
         }
         if peer.learns != self.learns {
             let remedy = "give both sides the same --reveal";
@@ -269,6 +274,29 @@ impl Hello {
 /// A peer that plays another role than is waited for.
 pub(super) fn unexpected(got: Role, want: Role) -> SessionError {
     SessionError::Protocol { got: format!("the hello of {got}"), want: format!("that of {want}") }
+}
+
+/// Inputs and their bits, outputs and theirs, AND gates: what tells two circuits apart at a glance.
+const COUNTS: usize = 5;
+
+fn counts(circuit: &Circuit) -> [u64; COUNTS] {
+    let [(inputs, input_bits), (outputs, output_bits)] = [circuit.inputs(), circuit.outputs()]
+        .map(|ports| (ports.len() as u64, ports.iter().map(|port| port.width as u64).sum()));
+    [inputs, input_bits, outputs, output_bits, circuit.ands()]
+}
+
+fn shown([inputs, input_bits, outputs, output_bits, ands]: &[u64; COUNTS]) -> String {
+    format!(" (inputs {inputs}, of {input_bits} bits; outputs {outputs}, of {output_bits} bits; {ands} ANDs)")
+}
+
+/// Where circuits differ each side says what its own has: the peer's, for people.
+fn about<C: Read + Write>(channel: &mut C, own: &[u64; COUNTS]) -> Result<String, SessionError> {
+    send(channel, Message::About, &own.map(u64::to_le_bytes).concat())?;
+    flush(channel, Message::About)?;
+    let mut bytes = [0; 8 * COUNTS];
+    receive(channel, Message::About, &mut bytes)?;
+    let counts: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|count| u64::from_le_bytes(*count)).collect();
+    Ok(shown(&counts.try_into().expect("as many")))
 }
 
 fn check_bits(what: &'static str, got: usize) -> Result<(), SessionError> {

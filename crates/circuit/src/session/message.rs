@@ -11,21 +11,23 @@ pub(super) enum Message {
     Hello = 1,
     InputLabels = 2,
     Tables = 3,
-    Colors = 4,
+    Decoding = 4,
     OutputLabels = 5,
     Transfer = 6,
     Done = 7,
+    About = 8,
 }
 
 impl Message {
-    const ALL: [Message; 7] = [
+    const ALL: [Message; 8] = [
         Message::Hello,
         Message::InputLabels,
         Message::Tables,
-        Message::Colors,
+        Message::Decoding,
         Message::OutputLabels,
         Message::Transfer,
         Message::Done,
+        Message::About,
     ];
 
     fn name(self) -> &'static str {
@@ -33,20 +35,21 @@ impl Message {
             Message::Hello => "a hello",
             Message::InputLabels => "labels of inputs",
             Message::Tables => "tables",
-            Message::Colors => "colours of outputs",
+            Message::Decoding => "the decoding of outputs",
             Message::OutputLabels => "labels of outputs",
             Message::Transfer => "a proxy transfer",
             Message::Done => "an end",
+            Message::About => "what a circuit has",
         }
     }
 
     /// What is being done while it is waited for or sent.
     fn during(self) -> &'static str {
         match self {
-            Message::Hello => "during the hello",
+            Message::Hello | Message::About => "during the hello",
             Message::InputLabels => "while labels of inputs were due",
             Message::Tables => "while tables were due",
-            Message::Colors | Message::OutputLabels => "while outputs were due",
+            Message::Decoding | Message::OutputLabels => "while outputs were due",
             Message::Transfer => "during a proxy transfer",
             Message::Done => "at the end",
         }

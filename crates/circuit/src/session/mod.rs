@@ -6,9 +6,18 @@
 //!   offset, labels                 ◀── oblivious transfer ──▶  labels of its own inputs
 //!   labels of its inputs           ──────────────────────────▶
 //!   tables, piece by piece         ──────────────────────────▶  evaluates while the next ones are made
-//!   colours of output labels       ──────────────────────────▶  learns the outputs        (unless only the garbler does)
-//!   checks and learns the outputs  ◀──────────────────────────  labels of the outputs     (unless only the evaluator does)
+//!   decoding of output labels      ──────────────────────────▶  checks and learns them    (unless only the garbler does)
+//!   checks and learns the outputs  ◀──────────────────────────  labels of the outputs     (else an end)
+//!   an end                         ──────────────────────────▶
 //! ```
+//!
+//! Of two parties over a line that can break, one always sends the last message and can't know whether it arrived. Here that
+//! is the garbler, which by then knows that the evaluator has its outputs. Until the garbler sends the decoding, nobody
+//! can have learned anything, and an error says so; from there on it says who may have. A side that holds verified
+//! outputs returns them, with [`Outcome::doubt`] where it does not know about the other.
+//!
+//! The hello has had the same length in each version, so that peers of two versions tell each other which they are. Version 2
+//! has decoding rows in place of colours, and an end from the garbler.
 //!
 //! Both follow the protocol and are curious: that is what is protected against. Beyond it, a garbler notices outputs
 //! that were made up, and [`Check::Malicious`] keeps an evaluator from learning the offset in the transfers. A garbler
@@ -16,6 +25,7 @@
 //!
 //! A session has its own offset, permutation key and gate numbers from 0; nothing of it is used twice.
 
+mod decoding;
 mod hello;
 mod message;
 pub mod owners;
@@ -90,6 +100,7 @@ impl Inputs {
                     want: port.width,
                 });
             }
+            port.check(bits)?;
             all.extend(circuit.input_slots(*input).zip(bits.iter().copied()));
         }
         Ok(all)
@@ -125,6 +136,8 @@ pub struct Outcome {
     pub first_table: std::time::Duration,
     /// From the beginning to the end.
     pub time: std::time::Duration,
+    /// What is not known of the peer, in a sentence, where the connection broke after everything was done here.
+    pub doubt: Option<String>,
 }
 
 /// Why a session ended without a result. No message says anything of an input.
@@ -135,6 +148,14 @@ pub enum SessionError {
     Gone {
         /// What was waited for.
         during: &'static str,
+    },
+    /// The connection broke where others may already have learned something.
+    #[error("{cause}; {who}, and this side did not: ask before you run again")]
+    Unsure {
+        /// What happened.
+        cause: String,
+        /// What others may have learned.
+        who: &'static str,
     },
     /// The peer was silent for too long.
     #[error(
@@ -214,9 +235,21 @@ pub enum SessionError {
         /// Its bits in the circuit.
         want: usize,
     },
+    /// A value for which the circuit is not right.
+    #[error(transparent)]
+    NotAscending(#[from] crate::circuit::NotAscending),
     /// The evaluator returned what is not a label of an output.
     #[error("the peer returned a label that output bit {bit} does not have; it is faulty or it cheats")]
     Label {
+        /// Which bit of all outputs.
+        bit: usize,
+    },
+    /// The decoding of an output does not fit its label.
+    #[error(
+        "output bit {bit} can't be decoded: what the peer sent was changed on the way, or the peer is faulty or cheats; \
+         nothing was learned, and with --cert, --key and --trust nobody on the way can change anything"
+    )]
+    Row {
         /// Which bit of all outputs.
         bit: usize,
     },
@@ -242,6 +275,19 @@ impl From<ot::OtError> for SessionError {
 }
 
 impl SessionError {
+    /// What happened, without what it means.
+    fn cause(&self) -> String {
+        match self {
+            Self::Gone { during } => format!("the peer closed the connection {during}"),
+            other => other.to_string(),
+        }
+    }
+
+    /// The same where others may have learned something.
+    fn unsure(self, who: &'static str) -> Self {
+        Self::Unsure { cause: self.cause(), who }
+    }
+
     fn io(during: &'static str, source: io::Error) -> Self {
         use io::ErrorKind::{
             BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock,

@@ -46,8 +46,11 @@ pub fn supply<C: Read + Write>(
     send(evaluator, Message::Transfer, &chosen.for_proxy)?;
     flush(evaluator, Message::Transfer)?;
     // Both say when everything went well.
-    receive(garbler, Message::Done, &mut [])?;
-    receive(evaluator, Message::Done, &mut [])
+    let ended =
+        receive(garbler, Message::Done, &mut []).and_then(|()| receive(evaluator, Message::Done, &mut []));
+    ended.map_err(|e| {
+        e.unsure("the inputs were given, the garbler and the evaluator may have learned the outputs")
+    })
 }
 
 /// Garbles for an evaluator and for the owners of all inputs, who all come through `next`.
@@ -92,8 +95,7 @@ pub fn garble<C: Read + Write>(
     }
     let outcome = garbler.tables(&mut evaluator, progress, start)?;
     let outcome = garbler.outputs(&mut evaluator, outcome, start)?;
-    owners.done()?;
-    Ok(outcome)
+    Ok(owners.done(outcome))
 }
 
 /// Evaluates what `garbler` garbles, with the owners that come through `next`.
@@ -133,8 +135,7 @@ pub fn evaluate<C: Read + Write>(
     }
     let outcome = tables(garbler, setup, peer.key, &mut labels, progress, start)?;
     let outcome = outputs(garbler, setup, &labels, outcome, start)?;
-    owners.done()?;
-    Ok(outcome)
+    Ok(owners.done(outcome))
 }
 
 /// A message of this many proxy transfers is no longer.
@@ -186,11 +187,18 @@ impl<'a, C: Read + Write> Owners<'a, C> {
         self.all.sort_by_key(|owner| owner.first);
     }
 
-    fn done(&mut self) -> Result<(), SessionError> {
+    /// Tells every owner that it ended well. One that is gone takes nothing from the outcome, nor from the others.
+    fn done(&mut self, mut outcome: Outcome) -> Outcome {
         for owner in &mut self.all {
-            send(&mut owner.channel, Message::Done, &[])?;
-            flush(&mut owner.channel, Message::Done)?;
+            let channel = &mut owner.channel;
+            let told = send(channel, Message::Done, &[]).and_then(|()| flush(channel, Message::Done));
+            if let Err(error) = told {
+                let (cause, name) = (error.cause(), &self.circuit.inputs()[owner.first].name);
+                let said =
+                    format!("{cause}; all went well, and the owner of input {name} could not be told so");
+                outcome.doubt.get_or_insert(said);
+            }
         }
-        Ok(())
+        outcome
     }
 }

@@ -7,6 +7,7 @@ use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
 use blindcore_units::Unit;
 use zeroize::Zeroizing;
 
+use super::decoding;
 use super::hello::{Garbling, Hello, Key, check_supply};
 use super::message::{Message, flush, receive, send};
 use super::{Inputs, Outcome, Progress, Role, SessionError, Setup};
@@ -142,7 +143,7 @@ impl<'a> Garbler<'a> {
         Ok(outcome)
     }
 
-    /// Sends colours, receives labels, and learns what the circuit says, as was agreed.
+    /// Sends what decodes the outputs, receives labels, and learns what the circuit says, as was agreed.
     pub(super) fn outputs<C: Read + Write>(
         &self,
         channel: &mut C,
@@ -151,14 +152,19 @@ impl<'a> Garbler<'a> {
     ) -> Result<Outcome, SessionError> {
         let Setup { circuit, learns, .. } = self.setup;
         let slots = circuit.output_slots();
+        // From here on the evaluator may know its outputs, whatever becomes of the connection.
+        let unsure = |error: SessionError| match learns.evaluator() {
+            true => error.unsure("the evaluator may have learned the outputs"),
+            false => error,
+        };
         if learns.evaluator() {
-            let colors: Vec<bool> = slots.iter().map(|s| self.labels.get(*s, 0) & 1 == 1).collect();
-            send(channel, Message::Colors, &pack(&colors))?;
-            flush(channel, Message::Colors)?;
+            let zeros = Zeroizing::new(slots.iter().map(|s| self.labels.get(*s, 0)).collect::<Vec<_>>());
+            send(channel, Message::Decoding, &decoding::rows(&zeros, self.offset.label())).map_err(unsure)?;
+            flush(channel, Message::Decoding).map_err(unsure)?;
         }
         if learns.garbler() {
             let mut bytes = Zeroizing::new(vec![0; slots.len() * 16]);
-            receive(channel, Message::OutputLabels, &mut bytes)?;
+            receive(channel, Message::OutputLabels, &mut bytes).map_err(unsure)?;
             let mut bits = Vec::with_capacity(slots.len());
             for (bit, (slot, label)) in slots.iter().zip(bytes.as_chunks::<16>().0).enumerate() {
                 let difference = Label::from_le_bytes(*label) ^ self.labels.get(*slot, 0);
@@ -168,9 +174,16 @@ impl<'a> Garbler<'a> {
                 bits.push(difference != 0);
             }
             outcome.outputs = Some(circuit.cut_outputs(&bits));
+        } else {
+            receive(channel, Message::Done, &mut []).map_err(unsure)?;
         }
-        // The garbler goes when the evaluator has everything.
-        receive(channel, Message::Done, &mut [])?;
+        // The evaluator has everything: what is left is to tell it so.
+        let told = send(channel, Message::Done, &[]).and_then(|()| flush(channel, Message::Done));
+        if let Err(error) = told {
+            let cause = error.cause();
+            outcome.doubt =
+                Some(format!("{cause}; all went well here, and the evaluator could not be told so"));
+        }
         outcome.time = start.elapsed();
         Ok(outcome)
     }
@@ -251,7 +264,7 @@ pub(super) fn tables<C: Read>(
     Ok(outcome)
 }
 
-/// Receives colours, sends labels, and learns what the circuit says, as was agreed.
+/// Receives what decodes the outputs, sends labels, and learns what the circuit says, as was agreed.
 pub(super) fn outputs<C: Read + Write>(
     channel: &mut C,
     setup: Setup<'_>,
@@ -261,26 +274,41 @@ pub(super) fn outputs<C: Read + Write>(
 ) -> Result<Outcome, SessionError> {
     let Setup { circuit, learns, .. } = setup;
     let slots = circuit.output_slots();
+    let active = Zeroizing::new(slots.iter().map(|slot| labels.get(*slot, 0)).collect::<Vec<_>>());
     if learns.evaluator() {
-        let mut colors = vec![0; slots.len().div_ceil(8)];
-        receive(channel, Message::Colors, &mut colors)?;
-        let bit =
-            |(i, slot): (usize, &u32)| (labels.get(*slot, 0) & 1 == 1) ^ (colors[i / 8] >> (i % 8) & 1 == 1);
-        let bits: Vec<bool> = slots.iter().enumerate().map(bit).collect();
-        outcome.outputs = Some(circuit.cut_outputs(&bits));
+        let mut rows = vec![0; slots.len() * decoding::ROWS];
+        receive(channel, Message::Decoding, &mut rows)?;
+        outcome.outputs = Some(circuit.cut_outputs(&decoding::open(&active, &rows)?));
     }
-    if learns.garbler() {
-        let bytes: Vec<u8> = slots.iter().flat_map(|slot| labels.get(*slot, 0).to_le_bytes()).collect();
-        let bytes = Zeroizing::new(bytes);
-        send(channel, Message::OutputLabels, &bytes)?;
+    let last = match learns.garbler() {
+        true => {
+            let bytes =
+                Zeroizing::new(active.iter().flat_map(|label| label.to_le_bytes()).collect::<Vec<_>>());
+            send(channel, Message::OutputLabels, &bytes)
+        }
+        false => send(channel, Message::Done, &[]),
+    };
+    // The garbler says when it has everything; without that word nobody here knows what it has.
+    let told = last
+        .and_then(|()| flush(channel, Message::Done))
+        .and_then(|()| receive(channel, Message::Done, &mut []));
+    match told {
+        Ok(()) => {}
+        Err(error) if outcome.outputs.is_none() => {
+            return Err(error.unsure("the garbler may have learned the outputs"));
+        }
+        Err(error) => {
+            let what = match learns.garbler() {
+                true => "has them too",
+                false => "knows that the session ended",
+            };
+            let cause = error.cause();
+            outcome.doubt = Some(format!(
+                "{cause}; the outputs here are verified, and whether the garbler {what} is not known: ask it before \
+                 you run again"
+            ));
+        }
     }
-    send(channel, Message::Done, &[])?;
-    flush(channel, Message::Done)?;
     outcome.time = start.elapsed();
     Ok(outcome)
-}
-
-/// Bits, eight a byte, first the least significant.
-fn pack(bits: &[bool]) -> Vec<u8> {
-    bits.chunks(8).map(|c| c.iter().rev().fold(0, |byte, bit| byte << 1 | u8::from(*bit))).collect()
 }

@@ -134,6 +134,22 @@ fn what_differs_is_said_on_both_sides() {
     let (garbled, _) = run(&circuit, &party(Inputs::new().with(0, bits(0, 8))), &party(Inputs::new()));
     assert!(garbled.unwrap_err().to_string().contains("supplied by nobody"));
 
+    // The same in two forms, or another: each side says what both have.
+    let other = Circuit::new(&blindcore_circuit::problems::make("mult8").unwrap());
+    let (left, right) = UnixStream::pair().unwrap();
+    let errors = std::thread::scope(|scope| {
+        let garbled = scope.spawn(|| one_side(&circuit, &party(all()), left, true).unwrap_err());
+        let evaluated = one_side(&other, &party(Inputs::new()), right, false).unwrap_err();
+        [garbled.join().unwrap(), evaluated]
+    });
+    for error in errors {
+        let said = error.to_string();
+        assert!(
+            said.contains("outputs 1, of 16 bits; 120 ANDs") && said.contains("inputs 3, of 24 bits"),
+            "{said}"
+        );
+    }
+
     let other = Party { learns: Learns::Garbler, ..party(Inputs::new()) };
     let (garbled, evaluated) = run(&circuit, &party(all()), &other);
     for error in [garbled.unwrap_err(), evaluated.unwrap_err()] {
@@ -264,4 +280,207 @@ fn three_halves_send_25_bytes_a_gate_and_the_evaluator_follows() {
         assert_eq!(garbled.table_bytes, 25 * circuit.ands());
         assert_eq!(evaluated.table_bytes, 25 * circuit.ands());
     }
+}
+
+/// What passes of what one side writes: a prefix, or all with some bytes turned round.
+#[derive(Clone)]
+enum Line {
+    Cut(usize),
+    Turned(Vec<usize>),
+}
+
+struct Breaking {
+    stream: UnixStream,
+    line: Line,
+    written: usize,
+}
+
+impl Read for Breaking {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for Breaking {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let mut passed = bytes.to_vec();
+        match &self.line {
+            Line::Cut(most) => {
+                passed.truncate(most.saturating_sub(self.written));
+                self.stream.write_all(&passed)?;
+                if passed.len() < bytes.len() {
+                    // The writer's system takes the rest all the same, as TCP does: nobody gets it.
+                    let _ = self.stream.shutdown(std::net::Shutdown::Both);
+                }
+            }
+            Line::Turned(places) => {
+                for place in places {
+                    if let Some(byte) = place.checked_sub(self.written).and_then(|at| passed.get_mut(at)) {
+                        *byte ^= 1;
+                    }
+                }
+                self.stream.write_all(&passed)?;
+            }
+        }
+        self.written += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+type Ended = (Result<Outcome, SessionError>, usize);
+
+/// A session over lines that break: garbler's and evaluator's outcomes, and how many bytes each wrote.
+fn over(circuit: &Circuit, learns: Learns, lines: [Line; 2]) -> [Ended; 2] {
+    let (left, right) = UnixStream::pair().unwrap();
+    for end in [&left, &right] {
+        end.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    }
+    // The garbler has all inputs: without transfers a session is short.
+    let all = (0..3).fold(Inputs::new(), |inputs, i| inputs.with(i, bits(77, 8)));
+    let parties = [all, Inputs::new()].map(|inputs| Party { learns, ..party(inputs) });
+    let [garbled_by, evaluated_by] = lines;
+    let side = |party: &Party, stream: UnixStream, line: Line, garbles: bool| {
+        let mut channel = Breaking { stream, line, written: 0 };
+        (one_side(circuit, party, &mut channel, garbles), channel.written)
+    };
+    std::thread::scope(|scope| {
+        let garbled = scope.spawn(|| side(&parties[0], left, garbled_by, true));
+        let evaluated = side(&parties[1], right, evaluated_by, false);
+        [garbled.join().unwrap(), evaluated]
+    })
+}
+
+/// The connection breaks after each byte of the last messages, of either side. No side denies what the other claims.
+#[test]
+fn no_side_is_wrong_about_the_other_when_the_last_messages_are_lost() {
+    let netlist = sample();
+    let circuit = Circuit::new(&netlist);
+    let want = netlist.evaluate(&[bits(77, 8), bits(77, 8), bits(77, 8)]).unwrap();
+    let whole = || Line::Cut(usize::MAX);
+    let last = 16 * circuit.output_slots().len() + 2 * 5;
+    for learns in [Learns::Both, Learns::Garbler, Learns::Evaluator] {
+        let written = over(&circuit, learns, [whole(), whole()]).map(|(outcome, written)| {
+            let outcome = outcome.unwrap();
+            assert_eq!(outcome.doubt, None);
+            written
+        });
+        let (mut doubts, mut unsure, mut nothing) = (0, 0, 0);
+        for (breaks, total) in written.into_iter().enumerate() {
+            // Each byte of the last two messages, and some before.
+            for kept in (total.saturating_sub(last + 40)..total).rev() {
+                let mut lines = [whole(), whole()];
+                lines[breaks] = Line::Cut(kept);
+                let ended = over(&circuit, learns, lines).map(|(outcome, _)| outcome);
+                let has = ended.each_ref().map(|e| e.as_ref().is_ok_and(|o| o.outputs.is_some()));
+                for (side, outcome) in ended.iter().enumerate() {
+                    let peer = &ended[1 - side];
+                    match outcome {
+                        Ok(outcome) => {
+                            if let Some(outputs) = &outcome.outputs {
+                                assert_eq!(outputs, &want);
+                            }
+                            // Who says nothing of a doubt knows that the peer has what it should have.
+                            let peer_learns = if side == 0 {
+                                learns != Learns::Garbler
+                            } else {
+                                learns != Learns::Evaluator
+                            };
+                            assert!(
+                                outcome.doubt.is_some() || !peer_learns || has[1 - side],
+                                "{kept}: {peer:?}"
+                            );
+                            doubts += usize::from(outcome.doubt.is_some());
+                        }
+                        Err(error) => {
+                            let said = error.to_string();
+                            assert!(
+                                !said.contains("nothing was learned") || !has[1 - side],
+                                "{kept}: {said}"
+                            );
+                            // A success that doesn't know of this is the garbler's alone, which was told all.
+                            if let Ok(peer) = peer {
+                                assert!(said.contains("may have learned"), "{kept}: {said}");
+                                assert!(peer.doubt.is_some() || side == 1, "{kept}: {said}");
+                            }
+                            unsure += usize::from(matches!(error, SessionError::Unsure { .. }));
+                            nothing += usize::from(said.contains("nothing was learned"));
+                        }
+                    }
+                }
+            }
+        }
+        let all_seen = nothing > 0 && unsure > 0 && (doubts > 0 || learns == Learns::Garbler);
+        assert!(all_seen, "{learns:?}: {doubts} doubts, {unsure} unsure, {nothing} of nothing learned");
+    }
+}
+
+/// Colours that were turned round gave the evaluator other outputs than the garbler; now it notices, without TLS.
+#[test]
+fn decodings_that_are_changed_on_the_way_are_noticed() {
+    let netlist = sample();
+    let circuit = Circuit::new(&netlist);
+    let want = netlist.evaluate(&[bits(77, 8), bits(77, 8), bits(77, 8)]).unwrap();
+    for learns in [Learns::Both, Learns::Evaluator] {
+        let [(_, total), _] = over(&circuit, learns, [Line::Turned(vec![]), Line::Turned(vec![])]);
+        let outputs = circuit.output_slots().len();
+        let rows = total - 5 - 16 * outputs;
+        let mut noticed = 0;
+        for output in 0..outputs {
+            // One row is the evaluator's, the other nobody opens.
+            let [one, other, both] = [vec![0], vec![8], vec![0, 8]].map(|of| {
+                let places = of.into_iter().map(|byte| rows + 16 * output + byte).collect();
+                let [garbled, evaluated] =
+                    over(&circuit, learns, [Line::Turned(places), Line::Turned(vec![])]);
+                match evaluated.0 {
+                    Ok(outcome) => {
+                        assert_eq!(outcome.outputs.unwrap(), want);
+                        garbled.0.unwrap();
+                        true
+                    }
+                    Err(error) => {
+                        assert!(matches!(error, SessionError::Row { bit } if bit == output), "{error}");
+                        assert!(matches!(garbled.0, Err(SessionError::Unsure { .. })));
+                        false
+                    }
+                }
+            });
+            assert!(!both, "{output}");
+            noticed += usize::from(!one) + usize::from(!other);
+        }
+        // About half of them are the evaluator's; a session draws which.
+        assert!((1..2 * outputs).contains(&noticed), "{noticed} of {outputs}");
+    }
+}
+
+/// The hello of version 1 and the present one are as long, so each side reads the other's version.
+#[test]
+fn another_version_is_refused_by_its_number() {
+    let netlist = sample();
+    let circuit = Circuit::new(&netlist);
+    let all = (0..3).fold(Inputs::new(), |inputs, i| inputs.with(i, bits(1, 8)));
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut old = [&[1, 198, 0, 0, 0][..], b"blindcore garble", &[1, 0]].concat();
+    old.resize(5 + 198, 0);
+    theirs.write_all(&old).unwrap();
+    let error = one_side(&circuit, &party(all), ours, true).unwrap_err().to_string();
+    assert!(error.contains("protocol version 1, this side 2"), "{error}");
+    let mut hello = [0; 5 + 198];
+    theirs.read_exact(&mut hello).unwrap();
+    assert_eq!(hello[..5], [1, 198, 0, 0, 0]);
+    assert_eq!(hello[5 + 16..5 + 18], [2, 0]);
+    assert_eq!(theirs.read_to_end(&mut Vec::new()).unwrap(), 0);
+}
+
+#[test]
+fn what_a_circuit_declares_is_checked_in_a_session_too() {
+    let circuit = Circuit::new(&blindcore_circuit::problems::make("intersection4x8").unwrap());
+    let (ours, _theirs) = UnixStream::pair().unwrap();
+    let unsorted = Inputs::new().with(0, bits(0x0402_0301, 32));
+    let error = one_side(&circuit, &party(unsorted), ours, true).unwrap_err();
+    assert!(matches!(error, SessionError::NotAscending(_)), "{error}");
 }

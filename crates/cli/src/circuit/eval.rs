@@ -11,15 +11,18 @@ use crate::{Outcome, output};
 Examples:
   blindcore circuit eval --circuit mult8 --input 200 --input 0x7b
   blindcore circuit eval --circuit aes128 --input 0x2b7e151628aed2a6abf7158809cf4f3c --input 0 --json
+  blindcore circuit eval --circuit sort6x16 --input 300,7,41 --input @others.txt      lists, of a file also a value a line
 
 Nothing is hidden here: this is what two parties' result is compared with. An input's least
 significant bit is on its first wire; outputs are printed the same way, with as many digits as their
-widths.")]
+widths, and in decimal. Lists that a circuit takes as sets are sorted and cleared of doubles, and where
+they are short random values are added; standard error says so.")]
 pub(crate) struct Eval {
     /// A circuit file, or a name of `blindcore circuit list`
     #[arg(long, value_name = "FILE|NAME")]
     circuit: String,
-    /// The value of an input, decimal or 0x-hexadecimal; once for each input, in order
+    /// The value of an input: decimal or 0x-hexadecimal, a list such as 5,7,9, @FILE, or - for standard input; or PLACE=VALUE.
+    /// Without places once for each input, in order
     #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
     inputs: Vec<String>,
     /// Print {"outputs": ["0x...", ...], ...}
@@ -29,15 +32,22 @@ pub(crate) struct Eval {
 
 pub(crate) fn run(args: &Eval) -> anyhow::Result<Outcome> {
     let netlist = load(&args.circuit)?;
-    let inputs = values::inputs(&netlist, &args.inputs)?;
+    let mut notes = Vec::new();
+    let inputs = values::all(&netlist, &args.inputs, &mut notes)?;
+    notes.iter().for_each(|said| output::note(said));
     let outputs = netlist.evaluate(&inputs)?;
+    let ports = netlist.output_shapes();
     let values: Vec<String> = outputs.iter().map(|bits| values::hex(bits)).collect();
-    let names: Vec<&str> = netlist.outputs().iter().map(|p| p.name.as_str()).collect();
     if args.json {
-        let bits: Vec<usize> = outputs.iter().map(Vec::len).collect();
-        output::json(&json!({"outputs": values, "names": names, "bits": bits, "ands": netlist.ands()}))?;
+        output::json(&json!({
+            "outputs": values,
+            "values": super::numbers(&ports, &outputs),
+            "names": ports.iter().map(|p| &p.name).collect::<Vec<_>>(),
+            "bits": ports.iter().map(|p| p.width).collect::<Vec<_>>(),
+            "ands": netlist.ands(),
+        }))?;
     } else {
-        output::print(&super::shown(&names, &outputs))?;
+        output::print(&values::shown(&ports, &outputs))?;
     }
     Ok(Outcome::Done)
 }

@@ -9,14 +9,16 @@ mod stats;
 
 use std::path::Path;
 
+use blindcore_circuit::circuit::PortShape;
 use blindcore_circuit::formats;
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::{self, ProblemError};
 use blindcore_circuit::values;
 use clap::Subcommand;
+use serde_json::Value;
 
+use crate::Outcome;
 use crate::config::Config;
-use crate::{Outcome, output};
 
 #[derive(Subcommand)]
 #[command(after_help = "\
@@ -75,17 +77,12 @@ pub(crate) fn load(circuit: &str) -> anyhow::Result<Netlist> {
     }
 }
 
-/// Outputs for people: name, value in hexadecimal and, where it is not too long, in decimal.
-pub(crate) fn shown(names: &[&str], outputs: &[Vec<bool>]) -> String {
-    let wide = names.iter().map(|n| n.chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for (name, bits) in names.iter().zip(outputs) {
-        text += &format!("{:wide$} {}", output::printable(&serde_json::json!(name)), values::hex(bits));
-        if bits.len() <= 128 {
-            let number = bits.iter().rev().fold(0u128, |n, b| n << 1 | u128::from(*b));
-            text += &format!(" ({number})");
-        }
-        text.push('\n');
-    }
-    text
+/// Outputs in JSON: a number, or a list's numbers; as integers up to 64 bits, as text where they are wider.
+pub(crate) fn numbers(ports: &[PortShape], outputs: &[Vec<bool>]) -> Vec<Value> {
+    let number = |text: String| text.parse::<u64>().map_or_else(|_| text.into(), Value::from);
+    let value = |(port, bits): (&PortShape, &Vec<bool>)| match values::elements(port, bits) {
+        Some(all) => all.into_iter().map(number).collect(),
+        None => number(values::text(bits)),
+    };
+    ports.iter().zip(outputs).map(value).collect()
 }

@@ -12,7 +12,6 @@ use blindcore_circuit::transport::{self, Connection, Listener, Peers, Timeouts, 
 use blindcore_circuit::values::{self, Unplaced};
 use clap::ValueEnum;
 use serde_json::json;
-use zeroize::Zeroizing;
 
 use super::load;
 use crate::config::Config;
@@ -48,6 +47,10 @@ Two parties, each in its own shell, each with one input of the product:
   blindcore circuit run --role garbler   --circuit mult32 --input 1234567 --listen 127.0.0.1:7800
   blindcore circuit run --role evaluator --circuit mult32 --input 7654321 --connect 127.0.0.1:7800
 
+How many values two lists have in common, each a file of one value a line, in any order:
+  blindcore circuit run --role garbler   --circuit intersection256x64 --input @ours.txt   --listen 127.0.0.1:7800
+  blindcore circuit run --role evaluator --circuit intersection256x64 --input @theirs.txt --connect 127.0.0.1:7800
+
 Between machines both show a certificate; each makes one and sends the other its .crt:
   blindcore circuit identity alice
   blindcore circuit run --role garbler --circuit mult32 --input @salary.txt --listen 0.0.0.0:7800 \\
@@ -67,8 +70,8 @@ pub(crate) struct Run {
     /// A circuit file, or a name of `blindcore circuit list`
     #[arg(long, value_name = "FILE|NAME")]
     circuit: String,
-    /// A value of this side: VALUE, @FILE or - for standard input; or PLACE=VALUE. Without places the garbler's are the
-    /// circuit's first inputs and the evaluator's its last
+    /// A value of this side: decimal or 0x-hexadecimal, a list such as 5,7,9, @FILE, or - for standard input; or PLACE=VALUE.
+    /// Without places the garbler's are the circuit's first inputs and the evaluator's its last
     #[arg(long = "input", value_name = "VALUE", allow_hyphen_values = true)]
     inputs: Vec<String>,
     /// Wait for the peer at this address
@@ -262,37 +265,10 @@ fn own_inputs(args: &Run, ports: &[PortShape]) -> anyhow::Result<Inputs> {
         ports.len().saturating_sub(1)
     );
     let unplaced = if args.role == Role::Evaluator { Unplaced::Last } else { Unplaced::First };
-    let mut all = Inputs::new();
-    for (place, value) in values::placed(&args.inputs, ports, unplaced)? {
-        let port = &ports[place];
-        let text = read_value(value, &port.name, port.width)?;
-        all = all.with(place, values::bits(text.trim(), &port.name, port.width)?);
-    }
+    let mut notes = Vec::new();
+    let all = values::own(&args.inputs, ports, unplaced, &mut notes)?;
+    notes.iter().for_each(|said| output::note(said));
     Ok(all)
-}
-
-/// What a value in a file may have beside a character a bit, which is more than its digits take.
-const SPARE: usize = 1 << 12;
-
-fn read_value(value: &str, name: &str, width: usize) -> anyhow::Result<Zeroizing<String>> {
-    use std::io::Read;
-    let most = width + SPARE;
-    // Room for all of it at once: nothing is left behind by growing.
-    let mut text = Zeroizing::new(String::with_capacity(most + 1));
-    let from: Box<dyn Read> = match value.strip_prefix('@') {
-        Some(path) => {
-            Box::new(std::fs::File::open(path).with_context(|| format!("the value of input {name}: {path}"))?)
-        }
-        None if value == "-" => Box::new(io::stdin()),
-        None => return Ok(Zeroizing::new(value.to_owned())),
-    };
-    let read = from.take(most as u64 + 1).read_to_string(&mut text);
-    read.with_context(|| format!("the value of input {name} can't be read"))?;
-    anyhow::ensure!(
-        text.len() <= most,
-        "the value of input {name} is longer than the {most} characters that are read for its {width} bits; give one number"
-    );
-    Ok(text)
 }
 
 fn listen(peers: &Peers, address: &str) -> anyhow::Result<Listener> {
@@ -327,15 +303,20 @@ fn peer(peers: &Peers, args: &Run) -> anyhow::Result<Connection> {
 }
 
 fn report(args: &Run, circuit: &Circuit, outcome: &session::Outcome) -> anyhow::Result<()> {
-    let names: Vec<&str> = circuit.outputs().iter().map(|p| p.name.as_str()).collect();
+    let ports = circuit.outputs();
     let values: Option<Vec<String>> =
         outcome.outputs.as_ref().map(|all| all.iter().map(|bits| values::hex(bits)).collect());
     let seconds = outcome.time.as_secs_f64();
+    if let Some(doubt) = &outcome.doubt {
+        output::note(&format!("warning: {doubt}"));
+    }
     if args.json {
         return output::json(&json!({
             "outputs": values,
-            "names": names,
-            "bits": circuit.outputs().iter().map(|p| p.width).collect::<Vec<_>>(),
+            "values": outcome.outputs.as_ref().map(|all| super::numbers(ports, all)),
+            "names": ports.iter().map(|p| &p.name).collect::<Vec<_>>(),
+            "bits": ports.iter().map(|p| p.width).collect::<Vec<_>>(),
+            "doubt": outcome.doubt,
             "role": args.role(),
             "ands": outcome.ands,
             "xors": outcome.xors,
@@ -352,7 +333,7 @@ fn report(args: &Run, circuit: &Circuit, outcome: &session::Outcome) -> anyhow::
     );
     output::note(&summary);
     match &outcome.outputs {
-        Some(all) => output::print(&super::shown(&names, all)),
+        Some(all) => output::print(&values::shown(ports, all)),
         None => {
             let text = "the session ended well; the other side learned the outputs, as both said";
             output::note(text);

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{simulated, watched};
 use crate::Outcome;
-use crate::circuit::{load, shown};
+use crate::circuit::load;
 use crate::output;
 
 /// What is garbled where nothing is named, and its inputs.
@@ -121,11 +121,13 @@ impl HwCircuit {
             }
             None => load(circuit)?,
         };
+        let mut notes = Vec::new();
         let inputs = match (&self.inputs[..], named) {
-            ([], None) => values::inputs(&netlist, &DEFAULT.1.map(str::to_owned))?,
+            ([], None) => values::all(&netlist, &DEFAULT.1.map(str::to_owned), &mut notes)?,
             ([], Some(_)) => blindcore_repro::random_inputs(&netlist)?,
-            (given, _) => values::inputs(&netlist, given)?,
+            (given, _) => values::all(&netlist, given, &mut notes)?,
         };
+        notes.iter().for_each(|said| output::note(said));
         Ok((circuit, row, netlist, inputs))
     }
 }
@@ -272,10 +274,9 @@ fn named(ports: &[Port], bits: &[Vec<bool>]) -> Vec<Value> {
 
 /// Inputs and, a line further down, outputs.
 fn values_text(netlist: &Netlist, inputs: &[Vec<bool>], outputs: &[Vec<bool>]) -> String {
-    let ports = netlist.inputs().iter().chain(netlist.outputs());
-    let all: Vec<&str> = ports.map(|p| p.name.as_str()).collect();
+    let all = [netlist.input_shapes(), netlist.output_shapes()].concat();
     let bits: Vec<Vec<bool>> = inputs.iter().chain(outputs).cloned().collect();
-    let lines = shown(&all, &bits);
+    let lines = values::shown(&all, &bits);
     let mut text = String::new();
     for (i, line) in lines.lines().enumerate() {
         text += if i == inputs.len() { "\n" } else { "" };

@@ -78,6 +78,41 @@ fn circuits_are_evaluated_by_name_and_by_file() {
     assert_eq!((&stats["input_wires"], &stats["paper"]), (&json!(4), &Value::Null));
 }
 
+/// What a circuit declares of its inputs is checked on one's own, and sets are put in order for the person.
+#[test]
+fn sets_are_put_in_order_and_what_is_none_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let eval = |a: &str, b: &str| {
+        run(dir, &["circuit", "eval", "--circuit", "intersection4x44", "--json", "--input", a, "--input", b])
+    };
+    std::fs::write(dir.join("theirs.txt"), "\u{feff}400\r\n7\r\n7\r\n9\r\n").unwrap();
+    let done = eval("9,400,1,7", "@theirs.txt");
+    assert_eq!((&json(&done)["outputs"], &json(&done)["values"]), (&json!(["0x3"]), &json!([3])));
+    assert_eq!(
+        stderr(&done),
+        "input a: 4 values, sorted\n\
+         input b: 4 values, sorted, 1 that were there before left out, 1 random ones added, which the other side lacks\n"
+    );
+    // What is in order is taken as it is, in silence; so is a list in one number.
+    let quiet = eval("1,7,9,400", "[1, 7, 9, 400]");
+    assert_eq!((&json(&quiet)["values"], stderr(&quiet).as_str()), (&json!([4]), ""));
+    // Every list that does not ascend strictly gave some size or other before.
+    for list in ["0", "5", "0x00000000001_00000000001_00000000001_00000000001"] {
+        refused(&eval("1,2,3,4", &list.replace('_', "")), &["input b", "strictly ascending", "5,7,9"]);
+    }
+    refused(&eval("1,2,3,4,5", "1,2,3,4"), &["input a has 5 values", "takes 4 of 44 bits"]);
+    let narrow =
+        ["circuit", "eval", "--circuit", "intersection4x32", "--input", "1,2,2,3", "--input", "1,2,3,4"];
+    refused(&run(dir, &narrow), &["3 different values", "takes 4", "circuit of 3 values", "44 bits"]);
+    // Lists come out as lists, and signs are refused where the circuit has none.
+    let sorted = ok(dir, &["eval", "--circuit", "sort5x8", "--input", "9 3 200", "--input", "1=0x10,4"]);
+    assert_eq!(stdout(&sorted), "sorted 0xc810090403 [3, 4, 9, 16, 200]\n");
+    assert_eq!(outputs(dir, "sub64", &["-3", "-5"]), json!(["0x0000000000000002"]));
+    let signed = ["circuit", "eval", "--circuit", "sort5x8", "--input", "-9,3,200", "--input", "16,4"];
+    refused(&run(dir, &signed), &["value 1", "negative", "unsigned"]);
+}
+
 #[test]
 fn statistics_stand_beside_the_papers() {
     let dir = tempfile::tempdir().unwrap();

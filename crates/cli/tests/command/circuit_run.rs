@@ -36,16 +36,21 @@ fn party_waiting(dir: &Path, role: &str, seconds: &str, args: &[&str]) -> Child 
 /// Where a listening party says that it listens.
 fn address(child: &mut Child) -> String {
     let stderr = child.stderr.as_mut().expect("piped");
-    let mut line = Vec::new();
     let mut byte = [0];
-    while stderr.read(&mut byte).expect("readable") == 1 && byte[0] != b'\n' {
-        line.push(byte[0]);
+    loop {
+        let mut line = Vec::new();
+        while stderr.read(&mut byte).expect("readable") == 1 && byte[0] != b'\n' {
+            line.push(byte[0]);
+        }
+        let line = String::from_utf8(line).expect("UTF-8");
+        // What was done to its values is said before.
+        if !line.starts_with("input ") {
+            return line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
+        }
     }
-    let line = String::from_utf8(line).expect("UTF-8");
-    line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned()
 }
 
-/// What a party whose first line was taken still says.
+/// What a party whose first lines were taken still says.
 fn finish(child: Child) -> Output {
     child.wait_with_output().expect("it ends")
 }
@@ -100,6 +105,26 @@ fn standards_vectors_between_two_processes() {
     for output in [&garbled, &evaluated] {
         assert!(!stderr(output).contains("6a09e667") && !stderr(output).contains("61626380"));
     }
+}
+
+/// Two lists in no order: each side sorts and fills up its own, and both learn how many values they share.
+#[test]
+fn sets_between_two_processes() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::write(dir.join("ours.txt"), "31\n4\n15\n4\n").unwrap();
+    let circuit = ["--circuit", "intersection4x44"];
+    let (garbled, evaluated) = both(dir, &circuit, &["--input", "@ours.txt"], &["--input", "15,31,16,2"]);
+    for output in [&garbled, &evaluated] {
+        assert_eq!(json(output)["values"], json!([2]), "{}", stderr(output));
+    }
+    assert!(stderr(&evaluated).starts_with("input b: 4 values, sorted\n"), "{}", stderr(&evaluated));
+    let alone =
+        ["circuit", "run", "--role", "garbler", "--listen", "127.0.0.1:0", "--wait", "1", "--circuit"];
+    refused(
+        &run(dir, &[&alone[..], &["intersection4x44", "--input", "7"]].concat()),
+        &["strictly ascending"],
+    );
 }
 
 #[test]
