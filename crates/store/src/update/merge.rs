@@ -26,6 +26,9 @@ pub(super) struct Merged {
     pub(super) keys: ExternalSort,
 }
 
+/// A row's record or that it has none, as far as that is known.
+type State = Option<Option<Vec<u8>>>;
+
 /// What is said of rows, in the order in which it was said.
 pub(super) struct Said<'a> {
     pub(super) sorted: ExternalSort,
@@ -55,7 +58,7 @@ pub(super) fn merge(
         let hash = next.hash;
         let Entry { number, key, .. } = Entry::decoded(&next.payload);
         // Its record or that it has none: at the update before, where that said something of it, and as far as it was read now.
-        let (mut old, mut now): (Option<Option<Vec<u8>>>, Option<Option<Vec<u8>>>) = (None, None);
+        let (mut old, mut now): (State, State) = (None, None);
         // The line at which it first came now, and whether the base lists it.
         let (mut came, mut listed) = (0, false);
         loop {
