@@ -29,7 +29,8 @@ impl Tokens {
     /// what follows a `#` are skipped.
     ///
     /// # Errors
-    /// A line is something else, a name or a token is there twice, or there are none or over 10,000.
+    /// A line is something else, a name or a token is there twice, or there are over 10,000. None at all are no error: nobody is
+    /// answered then.
     pub fn parse(text: &str) -> Result<Self, TokensError> {
         let mut tokens = Vec::new();
         let (mut names, mut digests) = (HashSet::new(), HashSet::new());
@@ -64,11 +65,6 @@ impl Tokens {
             }
             tokens.push((name.into(), *digest.as_bytes()));
         }
-        if tokens.is_empty() {
-            let why =
-                "there are no tokens, so no client could ask; `blindcore token NAME` makes one".to_owned();
-            return Err(TokensError { line: 1, why });
-        }
         Ok(Self(tokens))
     }
 
@@ -83,9 +79,14 @@ impl Tokens {
 
     /// How many there are.
     #[must_use]
-    #[allow(clippy::len_without_is_empty, reason = "there is always one")]
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// Whether there are none, and so nobody is answered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Whose token it is. Takes the same time whichever it is, or none.
@@ -130,9 +131,10 @@ mod tests {
         for none in [&b""[..], b"three", b"One", blake3::hash(b"one").to_hex().as_bytes()] {
             assert!(tokens.owner(none).is_none());
         }
+        let nobody = Tokens::parse("# nobody\n").unwrap();
+        assert!(nobody.is_empty() && nobody.owner(b"one").is_none() && nobody.owner(b"").is_none());
         let long = "x".repeat(65);
         for (text, line, words) in [
-            ("# nobody\n".to_owned(), 1, "there are no tokens"),
             (format!("{ada}\nbob"), 2, "not NAME and DIGEST"),
             (format!("{ada} more"), 1, "not NAME and DIGEST"),
             (format!("{ada}\nbob {}", "g".repeat(64)), 2, "not a digest"),

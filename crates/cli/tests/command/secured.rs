@@ -93,23 +93,36 @@ fn hangup_reads_certificates_and_tokens_anew() {
     };
     assert_eq!(code(&get("own.crt", "ada.token")), 0);
 
-    // What can't be read stays as it was, and the log says why.
+    // What can't be read stays as it was, and the log says why; the other file is taken up all the same.
     std::fs::copy(dir.join("own.crt"), dir.join("first.crt")).unwrap();
     certificate(dir, "own");
+    std::fs::copy(dir.join("own.crt"), dir.join("second.crt")).unwrap();
     std::fs::write(dir.join("tokens"), "ada nonsense\n").unwrap();
     server.hang_up();
-    let line = server.line("stay as they were");
+    let line = server.line("tokens stay as they were");
     assert!(line.contains("line 1") && line.contains("not a digest"), "{line}");
-    assert_eq!(code(&get("first.crt", "ada.token")), 0);
+    assert_eq!(code(&get("second.crt", "ada.token")), 0);
+    refused(&get("first.crt", "ada.token"), &["no TLS with"]);
 
+    // A token is revoked while the certificate is broken.
     let eve = json(&run(dir, &["token", "eve", "--json"]));
     std::fs::write(dir.join("eve.token"), eve["token"].as_str().unwrap()).unwrap();
-    std::fs::write(dir.join("tokens"), eve["line"].as_str().unwrap()).unwrap();
+    std::fs::write(dir.join("tokens"), format!("\u{feff}{}", eve["line"].as_str().unwrap())).unwrap();
+    std::fs::write(dir.join("own.crt"), "no certificate").unwrap();
     server.hang_up();
-    server.line("read again");
-    assert_eq!(code(&get("own.crt", "eve.token")), 0);
-    refused(&get("own.crt", "ada.token"), &["ask its operator"]);
-    refused(&get("first.crt", "eve.token"), &["no TLS with"]);
+    server.line("certificates stay as they were");
+    server.line("tokens were read again");
+    assert_eq!(code(&get("second.crt", "eve.token")), 0);
+    refused(&get("second.crt", "ada.token"), &["ask its operator"]);
+
+    // An empty file is a list of nobody.
+    std::fs::write(dir.join("tokens"), "").unwrap();
+    server.hang_up();
+    server.line("nobody is answered");
+    server.line("tokens were read again");
+    for token in ["eve.token", "ada.token"] {
+        refused(&get("second.crt", token), &["ask its operator"]);
+    }
 }
 
 #[test]

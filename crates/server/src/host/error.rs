@@ -37,6 +37,12 @@ pub enum HostError {
     /// A file can't be read, or is too long.
     #[error(transparent)]
     File(#[from] blindcore_files::small::SmallFileError),
+    /// A file without tokens at the start.
+    #[error("there are no tokens in {}, so nobody could ask; `blindcore token NAME` makes one", path.display())]
+    NoTokens {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file of tokens can't be used.
     #[error("tokens {}", path.display())]
     Tokens {

@@ -219,6 +219,10 @@ impl HostBuilder {
             config.tls = Some(tls);
         }
         if let Some(tokens) = files.read_tokens()? {
+            // While it runs an empty file revokes all; at the start it's a mistake.
+            if let (true, Some(path)) = (tokens.is_empty(), &files.tokens) {
+                return Err(HostError::NoTokens { path: path.clone() });
+            }
             config.tokens = Some(tokens);
         }
         config.request_timeout = request_timeout.unwrap_or(config.request_timeout);
@@ -318,29 +322,24 @@ struct Reloading {
 }
 
 impl Reloader {
-    /// Reads certificates and tokens again, all or nothing, and has the epoch watcher open what fails. What can't be read
-    /// stays as it was; the log says so. Blocks while certificates and tokens are read.
+    /// Reads certificates and tokens again, each by itself, and has the epoch watcher open what fails. What can't be read
+    /// stays as it was; the log says so, and each failure is counted. Tokens that are gone from their file are revoked,
+    /// all of them where it is empty. Blocks while certificates and tokens are read.
     ///
     /// # Errors
-    /// Certificates or tokens can't be used. Tables are looked at all the same.
+    /// Certificates or tokens can't be used: the first of them. The others, and tables, are looked at all the same.
     pub fn reload(&self) -> Result<(), HostError> {
         let Reloading { files, handle, wake, one_at_a_time } = &*self.0;
         let _one = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
-        // Both are read before either takes its place.
-        let read = files.read_tls().and_then(|tls| Ok((tls, files.read_tokens()?)));
-        handle.reloaded(read.is_ok());
-        let done = match read {
-            Ok((tls, tokens)) => {
-                tls.into_iter().for_each(|tls| handle.set_tls(tls));
-                tokens.into_iter().for_each(|tokens| handle.set_tokens(tokens));
-                tracing::info!("certificates and tokens were read again");
-                Ok(())
+        // A broken certificate must not keep a token from being revoked, nor the other way round.
+        let tls = again(handle, "certificates", files.read_tls(), |tls| handle.set_tls(tls));
+        let tokens = again(handle, "tokens", files.read_tokens(), |tokens| {
+            if tokens.is_empty() {
+                tracing::warn!("there are no tokens any more, so nobody is answered");
             }
-            Err(error) => {
-                tracing::error!("certificates and tokens stay as they were: {}", with_causes(&error));
-                Err(error)
-            }
-        };
+            handle.set_tokens(tokens);
+        });
+        let done = tls.and(tokens);
         let woken = wake.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|wake| wake.send(()));
         handle.reloaded(matches!(woken, Some(Ok(()))));
         done
@@ -348,6 +347,29 @@ impl Reloader {
 
     fn stop(&self) {
         self.0.wake.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// Takes up what was read again, if there is such a file, and says how that went.
+fn again<T>(
+    handle: &Handle,
+    what: &str,
+    read: Result<Option<T>, HostError>,
+    take: impl FnOnce(T),
+) -> Result<(), HostError> {
+    match read {
+        Ok(None) => Ok(()),
+        Ok(Some(new)) => {
+            take(new);
+            handle.reloaded(true);
+            tracing::info!("{what} were read again");
+            Ok(())
+        }
+        Err(error) => {
+            handle.reloaded(false);
+            tracing::error!("{what} stay as they were: {}", with_causes(&error));
+            Err(error)
+        }
     }
 }
 
