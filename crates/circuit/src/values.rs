@@ -264,9 +264,9 @@ fn read(value: &str, port: &PortShape) -> Result<Zeroizing<String>, ValueError> 
 /// The value of an input, of its text.
 ///
 /// # Errors
-/// It is no number or list of numbers that the input takes.
+/// The input takes no such number or list of numbers.
 pub fn parse(text: &str, port: &PortShape) -> Result<Given, ValueError> {
-    let text = text.trim_start_matches('\u{feff}').trim();
+    let text = blindcore_files::text::without_mark(text).trim();
     let list = |c: char| c == ',' || c == '[' || c.is_whitespace();
     match port.form.element {
         Some(element) if text.contains(list) => self::list(text, port, element),

@@ -17,7 +17,7 @@ struct Table {
     client: Client,
 }
 
-/// Stops after so many passes.
+/// Stops preprocessing once `passes` passes are done.
 struct UpTo {
     passes: u64,
     done: u64,

@@ -196,7 +196,7 @@ impl<'a> Changes<'a> {
         Ok(Entry { number, key: number.to_le_bytes().to_vec(), word })
     }
 
-    /// What a row says that is set. A column that is not there is no null: it would wipe what the row has.
+    /// What a row that sets a record says. A missing column does not mean null, which would wipe the value there is.
     fn set(&self, cells: &[Value]) -> Result<Word, String> {
         let given = |position: &Option<usize>| position.filter(|i| !self.source.missing().contains(i));
         let values: Vec<Option<&Value>> = self.values.iter().map(|p| given(p).map(|i| &cells[i])).collect();

@@ -178,6 +178,14 @@ impl Plaintexts {
     }
 }
 
+/// Whether the lowest `down` bits are zero.
+fn is_whole(magnitude: &[u64], down: u32) -> bool {
+    magnitude.iter().enumerate().all(|(i, w)| {
+        let cut = down.saturating_sub(64 * i as u32);
+        if cut >= 64 { *w == 0 } else { w & ((1 << cut) - 1) == 0 }
+    })
+}
+
 /// Bits of an integer that is written out, at most: of a key's n some times over.
 const MAX_DECIMAL_BITS: i64 = 1 << 16;
 
@@ -208,11 +216,7 @@ fn decimals(
         }
     } else {
         let down = (-shift).min(i64::from(u32::MAX)) as u32;
-        let whole = (0..magnitude.len()).all(|i| {
-            let cut = down.saturating_sub(64 * i as u32);
-            if cut >= 64 { magnitude[i] == 0 } else { magnitude[i] & ((1 << cut) - 1) == 0 }
-        });
-        if !whole {
+        if !is_whole(magnitude, down) {
             return refuse("is not whole", "decode it as a float");
         }
         for (i, word) in value.iter_mut().enumerate() {
@@ -254,11 +258,7 @@ pub(super) fn integer(
         return refuse("has over 63 bits", "decode it as a float");
     }
     let down = (-shift).max(0) as u32;
-    let whole = magnitude.iter().enumerate().all(|(i, w)| {
-        let cut = down.saturating_sub(64 * i as u32);
-        if cut >= 64 { *w == 0 } else { w & ((1 << cut) - 1) == 0 }
-    });
-    if !whole {
+    if !is_whole(magnitude, down) {
         return refuse("is not whole", "decode it as a float");
     }
     // What is left has 64 bits at most.
