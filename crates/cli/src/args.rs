@@ -128,6 +128,8 @@ Examples:
     Inspect(Inspect),
     /// Make a key that signs tables, or show one
     Key(Key),
+    /// Sign a database as it stands
+    Sign(Sign),
     /// Read every byte of a database and compare it with its checksums
     #[command(after_help = "\
 Examples:
@@ -172,9 +174,13 @@ pub(crate) struct Build {
     /// Leave proofs out
     #[arg(long, conflicts_with = "proofs")]
     pub(crate) no_proofs: bool,
-    /// Sign the table with this Ed25519 key (PKCS #8 in PEM); clients that trust the key accept no other table
-    #[arg(long, value_name = "FILE")]
+    /// Sign the table with this Ed25519 key (PKCS #8 in PEM); clients that trust the key accept no other table. A signed
+    /// table has proofs
+    #[arg(long, value_name = "FILE", conflicts_with = "no_proofs")]
     pub(crate) sign: Option<PathBuf>,
+    /// Let another key than before sign the table, or none; clients that trust the key before refuse it then
+    #[arg(long)]
+    pub(crate) change_signer: bool,
     /// Leave out the directory, through which a table with keys can also be read by index
     #[arg(long)]
     pub(crate) no_directory: bool,
@@ -211,9 +217,12 @@ pub(crate) struct Update {
     /// Columns of CHANGES to pass over, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) ignore: Option<Vec<String>>,
-    /// Sign the new epoch with this Ed25519 key (PKCS #8 in PEM)
+    /// Sign the new epoch with this Ed25519 key (PKCS #8 in PEM), as a signed table asks for
     #[arg(long, value_name = "FILE")]
     pub(crate) sign: Option<PathBuf>,
+    /// Let another key than before sign the table, or none; clients that trust the key before refuse it then
+    #[arg(long)]
+    pub(crate) change_signer: bool,
     /// Poll once, from where the last poll ended
     #[arg(long, requires = "follow")]
     pub(crate) once: bool,
@@ -236,6 +245,20 @@ pub(crate) struct Key {
     /// The file to make; an existing file is kept, and its public key is printed
     pub(crate) file: PathBuf,
     /// Print the result as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Sign {
+    /// The database's folder
+    pub(crate) dir: PathBuf,
+    /// The Ed25519 key, as `db key` makes it
+    pub(crate) key: PathBuf,
+    /// Let another key than before sign the table, or none; clients that trust the key before refuse it then
+    #[arg(long)]
+    pub(crate) change_signer: bool,
+    /// Print the database as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }

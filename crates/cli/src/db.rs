@@ -10,7 +10,6 @@ use anyhow::Context;
 use blindcore_accel::Operation;
 use blindcore_files::{Access, NewFile};
 use blindcore_lookup::{Params, SchemeChoice, schemes};
-use blindcore_store::manifest::PartManifest;
 use blindcore_store::{
     BuildOptions, ExternalSort, Manifest, ProofChoice, SigningKey, SourceSpec, StageTimes, StoreError,
     Stored, UpdateOptions, Updated, build as build_database, update as update_database,
@@ -50,6 +49,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
             _ => ProofChoice::Auto,
         },
         sign: args.sign.as_deref().map(signing_key).transpose()?,
+        change_signer: args.change_signer,
         directory: !args.no_directory,
         force: args.force,
         memory: ExternalSort::DEFAULT_MEMORY,
@@ -72,7 +72,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         value["seconds"] = json!(seconds);
         output::json(&value)?;
     } else {
-        output::print(&summary(&stored)?)?;
+        output::print(&stored.summary()?)?;
         note_large_hint(stored.manifest());
         output::print(&format!(
             "made {} in {seconds:.1} s on {} (read {read:.1} s, laid out {layout:.1} s, hint {hint:.1} s); serve it \
@@ -141,13 +141,9 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
         whole: args.whole,
         ignore: args.ignore.unwrap_or_default(),
         sign: args.sign.as_deref().map(signing_key).transpose()?,
+        change_signer: args.change_signer,
         memory: ExternalSort::DEFAULT_MEMORY,
     };
-    if options.sign.is_none() && Manifest::read(&options.dir).is_ok_and(|m| m.signed.is_some()) {
-        output::note(
-            "note: the epoch before is signed and this one is not (--sign); clients that trust the key will refuse it",
-        );
-    }
     let again = options.follow.is_some() && !args.once;
     // What an update leaves lies within the database, where the next one removes it.
     let interrupted = on_interrupt(|| {})?;
@@ -228,7 +224,7 @@ pub(crate) fn inspect(args: &args::Inspect) -> anyhow::Result<Outcome> {
     if args.json {
         output::json(&stored.describe()?)?;
     } else {
-        output::print(&summary(&stored)?)?;
+        output::print(&stored.summary()?)?;
     }
     Ok(Outcome::Done)
 }
@@ -244,15 +240,16 @@ pub(crate) fn verify(args: &args::Inspect) -> anyhow::Result<Outcome> {
     })?;
     drop(bar);
     let seconds = started.elapsed().as_secs_f64();
+    let by = stored.manifest().signed.as_ref().map(|signed| &signed.key);
     if args.json {
         let name = &stored.manifest().name;
-        output::json(&json!({"ok": true, "name": name, "bytes": total, "seconds": seconds}))?;
+        output::json(
+            &json!({"ok": true, "name": name, "bytes": total, "seconds": seconds, "signed_by": by}),
+        )?;
     } else {
-        output::print(&format!(
-            "{} is whole: {} fit their checksums ({seconds:.1} s)\n",
-            args.dir.display(),
-            output::bytes(total)
-        ))?;
+        let by = by.map(|by| format!(", and it is signed by {by}")).unwrap_or_default();
+        let (dir, total) = (args.dir.display(), output::bytes(total));
+        output::print(&format!("{dir} is whole: {total} fit their checksums{by} ({seconds:.1} s)\n"))?;
     }
     Ok(Outcome::Done)
 }
@@ -281,79 +278,20 @@ pub(crate) fn key(args: &args::Key) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// `blindcore db sign`.
+pub(crate) fn sign(args: &args::Sign) -> anyhow::Result<Outcome> {
+    let signed = blindcore_store::sign(&args.dir, &signing_key(&args.key)?, args.change_signer)?;
+    if args.json {
+        output::json(&Stored::open(&args.dir)?.describe()?)?;
+    } else {
+        let by = signed.signed.map(|signed| signed.key).unwrap_or_default();
+        output::print(&format!("table {}, epoch {}, is signed by {by}\n", signed.name, signed.epoch))?;
+    }
+    Ok(Outcome::Done)
+}
+
 fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     let der = blindcore_tls::private_key(path).context("make one with `blindcore db key`")?;
     let key = SigningKey::from_pkcs8(der.secret_der());
     key.map_err(|why| anyhow::anyhow!("{}: {why}; make one with `blindcore db key`", path.display()))
-}
-
-fn summary(stored: &Stored) -> anyhow::Result<String> {
-    let manifest = stored.manifest();
-    let blocks = match manifest.blocks() {
-        1 => String::new(),
-        n => format!(", in up to {n} slots, each looked up on its own"),
-    };
-    let found = match (&manifest.key, &manifest.keys) {
-        (Some(key), Some(_)) => format!("by {key:?} or by index"),
-        (Some(key), None) => format!("by {key:?}"),
-        (None, _) => "by index".into(),
-    };
-    let columns = if manifest.values.is_empty() {
-        "nothing: membership alone".into()
-    } else {
-        manifest.values.join(", ")
-    };
-    let mut text = format!(
-        "table {}, epoch {}: {} rows, found {found}\n  a record is      {columns}{blocks}\n  digest           {}\n",
-        manifest.name,
-        manifest.epoch,
-        manifest.live_rows(),
-        output::hex(stored.description()?.digest())
-    );
-    if let Some(signed) = &manifest.signed {
-        text += &format!("  signed by        {}\n", signed.key);
-    }
-    let mut part = |title: &str, part: &PartManifest| -> anyhow::Result<()> {
-        let params: Params = part.params()?;
-        let (scheme, bits) = (params.scheme.title(), params.security().map_or(0.0, |s| s.bits));
-        let derived: u64 = part.derived().map(|s| s.bytes).sum();
-        let database: u64 = part.shards.iter().map(|s| s.bytes).sum();
-        let each = if blocks.is_empty() { "a lookup" } else { "a slot" };
-        text += &format!(
-            "{title}\n  scheme           {scheme}, {bits} bits; a lookup fails less than once in 2^{}\n  \
-             matrix           {} rows by {} columns of bytes: {} slots of {} B\n  \
-             on the server    {} database{}\n  \
-             a client fetches {} hint once an epoch, then {} up and {} down {each}\n",
-            params.failure_log2().min(128.0).floor(),
-            params.geometry.rows(),
-            params.geometry.columns,
-            params.geometry.slots(),
-            params.geometry.record_bytes,
-            output::bytes(database),
-            if derived > 0 { format!(" and {} beside it", output::bytes(derived)) } else { String::new() },
-            output::bytes(part.hint.bytes),
-            output::bytes(params.query_bytes() as u64),
-            output::bytes(params.answer_bytes() as u64),
-        );
-        text += &match &part.proofs {
-            Some(proofs) => format!(
-                "  proofs           {} B of a slot, {} of the hint: a wrong answer is noticed\n",
-                proofs.slot_bytes(),
-                output::bytes(proofs.root_bytes())
-            ),
-            None => "  proofs           none: a wrong answer is not noticed (db build --proofs)\n".to_owned(),
-        };
-        Ok(())
-    };
-    part("records", &manifest.records)?;
-    if let Some(keys) = &manifest.keys {
-        part("directory of keys", keys)?;
-    }
-    if let Some(changes) = &manifest.changes {
-        part(&format!("what changed since epoch {}", manifest.base_epoch()), &changes.records)?;
-        if let Some(keys) = &changes.keys {
-            part("directory of the keys that came since", keys)?;
-        }
-    }
-    Ok(text)
 }

@@ -61,6 +61,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Db(Db::Inspect(args)) => db::inspect(&args),
         Command::Db(Db::Verify(args)) => db::verify(&args),
         Command::Db(Db::Key(args)) => db::key(&args),
+        Command::Db(Db::Sign(args)) => db::sign(&args),
         Command::Serve(args) => serve::run(&config, args),
         Command::Get(args) => get::get(&config, args),
         Command::Token(args) => token::make(&args),

@@ -24,6 +24,7 @@ use blindcore_wire::{PartKind, ProofChoice};
 use crate::folder::Folder;
 use crate::job::{Build, Wanted};
 use crate::manifest::{MANIFEST, Manifest, some_blocks, to_hex};
+use crate::sign::{check_proofs, check_signer};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
 use crate::stages::{self, READING};
 use crate::{Entry, ExternalSort, Order, SourceSpec, StoreError, Stored, codec};
@@ -45,8 +46,10 @@ pub struct BuildOptions {
     pub scheme: SchemeChoice,
     /// Whether clients can tell a wrong answer.
     pub proofs: ProofChoice,
-    /// Its signer.
+    /// Its signer. A signed table has proofs.
     pub sign: Option<SigningKey>,
+    /// Whether a signed database may be replaced by one that another key signs, or none.
+    pub change_signer: bool,
     /// Whether a table with keys can also be read by index, through a directory of its keys.
     pub directory: bool,
     /// Whether to replace a database that is there.
@@ -68,6 +71,7 @@ impl BuildOptions {
             scheme: SchemeChoice::Auto,
             proofs: ProofChoice::Auto,
             sign: None,
+            change_signer: false,
             directory: true,
             force: false,
             memory: ExternalSort::DEFAULT_MEMORY,
@@ -90,7 +94,17 @@ pub fn build(
     progress: &mut dyn Progress,
 ) -> Result<Manifest, StoreError> {
     let name = table_name(options)?;
+    let by = options.sign.as_ref();
+    let proofs = match options.proofs {
+        // No client would trust the signature otherwise.
+        ProofChoice::Auto if by.is_some() => ProofChoice::With,
+        said => said,
+    };
+    if by.is_some() {
+        check_proofs(&options.out, proofs != ProofChoice::Without)?;
+    }
     let folder = Folder::create(&options.out, options.force)?;
+    check_signer(&options.out, folder.replaces(), by, options.change_signer)?;
     let dir = folder.path().to_owned();
     let mut read = read(options, &dir, progress)?;
     // A build that can't be published ends before the long part of its work.
@@ -113,11 +127,11 @@ pub fn build(
                     options.source
                 )));
             }
-            proof::plan(rows, payload, false, options.scheme, options.proofs)?
+            proof::plan(rows, payload, false, options.scheme, proofs)?
         }
         Some(salt) => {
             (read.records, blocks) = cut(&dir, options.memory, read.records, &salt)?;
-            plan_keyed(&mut read.records, 1, options.scheme, options.proofs)?
+            plan_keyed(&mut read.records, 1, options.scheme, proofs)?
         }
     };
     let wanted = Wanted { kind: PartKind::Records, prefix: "records", params, depth, keyed };
@@ -153,7 +167,7 @@ pub fn build(
         checksum: String::new(),
     };
     let manifest = manifest.sealed();
-    let manifest = signed(&dir, manifest, options.sign.as_ref())?;
+    let manifest = signed(&dir, manifest, by)?;
     let path = dir.join(MANIFEST);
     let write = || {
         std::fs::write(&path, manifest.to_json())?;

@@ -1,5 +1,7 @@
-//! What a database says of itself, for programs.
+//! What a database says of itself, for programs and for people.
 
+use blindcore_lookup::Params;
+use blindcore_units::bytes;
 use serde_json::json;
 
 use crate::manifest::{PartManifest, to_hex};
@@ -50,5 +52,82 @@ impl Stored {
             "changes": manifest.changes.as_ref().map(|c| part(&c.records)).transpose()?,
             "new_keys": manifest.changes.as_ref().and_then(|c| c.keys.as_ref()).map(part).transpose()?,
         }))
+    }
+
+    /// The database for people, some lines: its table, and parameters and sizes of each part. `db inspect` prints it.
+    ///
+    /// # Errors
+    /// As [`Stored::description`].
+    pub fn summary(&self) -> Result<String, StoreError> {
+        let manifest = self.manifest();
+        let blocks = match manifest.blocks() {
+            1 => String::new(),
+            n => format!(", in up to {n} slots, each looked up on its own"),
+        };
+        let found = match (&manifest.key, &manifest.keys) {
+            (Some(key), Some(_)) => format!("by {key:?} or by index"),
+            (Some(key), None) => format!("by {key:?}"),
+            (None, _) => "by index".into(),
+        };
+        let columns = if manifest.values.is_empty() {
+            "nothing: membership alone".into()
+        } else {
+            manifest.values.join(", ")
+        };
+        let mut text = format!(
+            "table {}, epoch {}: {} rows, found {found}\n  a record is      {columns}{blocks}\n  digest           {}\n",
+            manifest.name,
+            manifest.epoch,
+            manifest.live_rows(),
+            to_hex(self.description()?.digest())
+        );
+        if let Some(signed) = &manifest.signed {
+            text += &format!("  signed by        {}\n", signed.key);
+        }
+        let mut part = |title: &str, part: &PartManifest| -> Result<(), StoreError> {
+            let params: Params = part.params()?;
+            let (scheme, bits) = (params.scheme.title(), params.security().map_or(0.0, |s| s.bits));
+            let derived: u64 = part.derived().map(|s| s.bytes).sum();
+            let database: u64 = part.shards.iter().map(|s| s.bytes).sum();
+            let each = if blocks.is_empty() { "a lookup" } else { "a slot" };
+            text += &format!(
+                "{title}\n  scheme           {scheme}, {bits} bits; a lookup fails less than once in 2^{}\n  \
+             matrix           {} rows by {} columns of bytes: {} slots of {} B\n  \
+             on the server    {} database{}\n  \
+             a client fetches {} hint once an epoch, then {} up and {} down {each}\n",
+                params.failure_log2().min(128.0).floor(),
+                params.geometry.rows(),
+                params.geometry.columns,
+                params.geometry.slots(),
+                params.geometry.record_bytes,
+                bytes(database),
+                if derived > 0 { format!(" and {} beside it", bytes(derived)) } else { String::new() },
+                bytes(part.hint.bytes),
+                bytes(params.query_bytes() as u64),
+                bytes(params.answer_bytes() as u64),
+            );
+            text += &match &part.proofs {
+                Some(proofs) => format!(
+                    "  proofs           {} B of a slot, {} of the hint: a wrong answer is noticed\n",
+                    proofs.slot_bytes(),
+                    bytes(proofs.root_bytes())
+                ),
+                None => {
+                    "  proofs           none: a wrong answer is not noticed (db build --proofs)\n".to_owned()
+                }
+            };
+            Ok(())
+        };
+        part("records", &manifest.records)?;
+        if let Some(keys) = &manifest.keys {
+            part("directory of keys", keys)?;
+        }
+        if let Some(changes) = &manifest.changes {
+            part(&format!("what changed since epoch {}", manifest.base_epoch()), &changes.records)?;
+            if let Some(keys) = &changes.keys {
+                part("directory of the keys that came since", keys)?;
+            }
+        }
+        Ok(text)
     }
 }

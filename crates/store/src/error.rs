@@ -31,6 +31,54 @@ pub enum StoreError {
         /// What is wrong, as a clause about "it".
         why: String,
     },
+    /// A database that a newer blindcore made.
+    #[error(
+        "{} was made by a newer blindcore: its format is version {found}, and this build reads up to {known}; update this one",
+        path.display()
+    )]
+    Newer {
+        /// Its manifest.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// A signature that is not of the table.
+    #[error(
+        "the signature of {} is not of its table by the key that it names: the database or its signature was changed; \
+         restore it, build it again or, if you know its content, sign it with `blindcore db sign`",
+        path.display()
+    )]
+    Signature {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// An epoch of a signed table that its signer does not sign.
+    #[error(
+        "{} is signed by {before}, and {} would sign what replaces it: clients that trust the key would refuse that; \
+         give its key (--sign), or say --change-signer",
+        path.display(),
+        now.as_deref().unwrap_or("nobody")
+    )]
+    Signer {
+        /// The folder.
+        path: PathBuf,
+        /// The public key of its signer, in hexadecimal.
+        before: String,
+        /// That of the next epoch's; none where nobody signs it.
+        now: Option<String>,
+    },
+    /// A table without proofs that is to be signed.
+    #[error(
+        "{} has no proofs, and clients that trust a key refuse a table without them; build it with --sign and not with \
+         --no-proofs",
+        path.display()
+    )]
+    Unprovable {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A database of a scheme that this build has not.
     #[error("{}: table {table:?}: {source}", path.display())]
     UnknownScheme {

@@ -39,7 +39,9 @@ impl Standing {
         }
         let standing = match Manifest::read(out) {
             Ok(m) => Self { epoch: m.epoch, manifest: Some(m.without_follow()) },
-            Err(StoreError::Damaged { .. } | StoreError::UnknownScheme { .. }) if Manifest::is_ours(out) => {
+            Err(StoreError::Damaged { .. } | StoreError::UnknownScheme { .. } | StoreError::Newer { .. })
+                if Manifest::is_ours(out) =>
+            {
                 Self { epoch: Manifest::epoch_of(out).unwrap_or(0), manifest: None }
             }
             Err(_) => {
@@ -67,6 +69,8 @@ impl Folder {
         if !force && out.symlink_metadata().is_ok() {
             return Err(StoreError::Exists { path: out.into() });
         }
+        // A link that is there stays, and what it leads to is replaced.
+        let out = &if force { followed(out) } else { out.into() };
         let replaces = if force { Standing::read(out)? } else { None };
         let unfit = || StoreError::Unfit(format!("--out {} names no folder to make", out.display()));
         let name = out.file_name().ok_or_else(unfit)?.to_string_lossy().into_owned();
@@ -95,6 +99,11 @@ impl Folder {
         self.work.path()
     }
 
+    /// The database that is replaced, if one is and its manifest can be read.
+    pub(crate) fn replaces(&self) -> Option<&Manifest> {
+        self.replaces.as_ref()?.manifest.as_ref()
+    }
+
     /// Makes sure that the output is what it was when the build began. Nothing there is as good: no epoch is lost then.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         match if self.force { Standing::read(&self.out)? } else { None } {
@@ -114,9 +123,12 @@ impl Folder {
         let io = |e| StoreError::io(&self.out, "made", e);
         #[cfg(unix)]
         {
-            use std::os::unix::fs::PermissionsExt;
-            // tempfile makes folders that only their owner may enter; a database is an ordinary folder.
-            std::fs::set_permissions(self.work.path(), std::fs::Permissions::from_mode(0o755)).map_err(io)?;
+            // tempfile makes folders that only their owner may enter; a database is a folder as the umask makes them.
+            let ordinary = self.work.path().join("old");
+            std::fs::create_dir(&ordinary).map_err(io)?;
+            let mode = std::fs::metadata(&ordinary).map_err(io)?.permissions();
+            std::fs::remove_dir(&ordinary).map_err(io)?;
+            std::fs::set_permissions(self.work.path(), mode).map_err(io)?;
         }
         sync_folder(self.work.path()).map_err(io)?;
         // An update of what is replaced ends first, and so does another build that replaces it.
@@ -219,9 +231,15 @@ fn sweep(parent: &Path, prefix: &str) -> Option<String> {
     living
 }
 
+/// What a link leads to, all of it; another path as it is.
+fn followed(path: &Path) -> PathBuf {
+    path.canonicalize().ok().filter(|_| path.is_symlink()).unwrap_or_else(|| path.into())
+}
+
 /// Removes the working folder of a build to `out` that this process runs and is about to leave by exiting: for a
 /// signal's handler, when the build waits for a row that doesn't come.
 pub fn abandon(out: &Path) {
+    let out = followed(out);
     let (Some(name), parent) = (out.file_name(), out.parent()) else { return };
     let parent = parent.filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let prefix = format!(".{}.building-", name.to_string_lossy());

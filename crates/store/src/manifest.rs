@@ -231,6 +231,7 @@ impl Manifest {
         let json = std::fs::read(&path).map_err(|e| StoreError::io(&path, "read", e))?;
         Self::parse(&json).map_err(|why| match why {
             Unreadable::Damaged(why) => damaged(why),
+            Unreadable::Newer { found, known } => StoreError::Newer { path: path.clone(), found, known },
             Unreadable::Scheme { table, source } => {
                 StoreError::UnknownScheme { path: path.clone(), table, source }
             }
@@ -281,10 +282,11 @@ impl Manifest {
                 format!("its magic is {got:?} and not {MAGIC:?}: it is not a blindcore manifest").into()
             );
         }
-        if !(1..=VERSION).contains(&start.version) {
-            let got = start.version;
-            let why = format!("its version is {got}, and this blindcore reads versions 1 to {VERSION}");
-            return Err(why.into());
+        if start.version > VERSION {
+            return Err(Unreadable::Newer { found: start.version, known: VERSION });
+        }
+        if start.version == 0 {
+            return Err("its version is 0, and versions count from 1".to_owned().into());
         }
         let manifest: Self = serde_json::from_slice(json).map_err(no_manifest)?;
         if manifest.checksum != manifest.compute_checksum() {
@@ -433,6 +435,14 @@ pub enum Unreadable {
     /// What is wrong with it, as a clause about "it".
     #[error("{0}")]
     Damaged(String),
+    /// A newer blindcore made it.
+    #[error("its format is version {found}, and this build reads up to {known}: a newer blindcore made it")]
+    Newer {
+        /// Its version.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
     /// Its table is of a scheme that this build has not.
     #[error("table {table:?}: {source}")]
     Scheme {

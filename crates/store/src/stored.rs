@@ -217,8 +217,16 @@ impl Stored {
     /// Opens the database in a folder.
     ///
     /// # Errors
-    /// There is none, or a file of it is missing, foreign, cut short or of another epoch.
+    /// There is none, or a file of it is missing, foreign, cut short or of another epoch; or it has a signature that is not of
+    /// this table.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        let opened = Self::open_unverified(dir)?;
+        opened.check_signature()?;
+        Ok(opened)
+    }
+
+    /// The same, whatever its signature is.
+    pub(crate) fn open_unverified(dir: &Path) -> Result<Self, StoreError> {
         loop {
             let manifest = Manifest::read(dir)?;
             let opened = Self::open_epoch(dir, manifest.clone());

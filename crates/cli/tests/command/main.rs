@@ -10,6 +10,7 @@ mod hardware;
 mod hw_circuit;
 mod hw_sum;
 mod outages;
+mod places;
 mod plan;
 mod proofs;
 mod real_table;

@@ -56,12 +56,17 @@ fn forge(db: &Path) {
     bytes[96..128].copy_from_slice(&header);
     std::fs::write(&path, bytes).unwrap();
 
+    let digest = blake3::Hash::from_bytes(payload).to_hex();
+    edit_manifest(db, |manifest| manifest["records"]["shards"][0]["blake3"] = digest.as_str().into());
+}
+
+/// Changes a manifest, and its checksum with it.
+fn edit_manifest(db: &Path, edit: impl FnOnce(&mut serde_json::Value)) {
     let path = db.join("manifest.json");
     let mut manifest: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-    let hex = |digest: [u8; 32]| serde_json::Value::from(blake3::Hash::from_bytes(digest).to_hex().as_str());
-    manifest["records"]["shards"][0]["blake3"] = hex(payload);
+    edit(&mut manifest);
     manifest["checksum"] = "".into();
-    manifest["checksum"] = hex(digest(&serde_json::to_vec(&manifest).unwrap()));
+    manifest["checksum"] = blake3::hash(&serde_json::to_vec(&manifest).unwrap()).to_hex().as_str().into();
     std::fs::write(&path, manifest.to_string()).unwrap();
 }
 
@@ -111,8 +116,51 @@ fn a_signed_table_is_taken_and_others_are_not() {
     };
     json(&update("{\"k\":\"key 7\",\"v\":\"new\"}\n", &["--sign", "ours.pem"]));
     assert_eq!(json(&get(&ours))["value"]["v"], "new");
-    let unsigned = update("{\"k\":\"key 7\",\"v\":\"newer\"}\n", &[]);
-    assert!(stderr(&unsigned).contains("--sign"), "{}", stderr(&unsigned));
+    // A slip of the operator's locks nobody out: the signer stays, unless told.
+    let row = "{\"k\":\"key 7\",\"v\":\"newer\"}\n";
+    for more in [&[][..], &["--sign", "theirs.pem"]] {
+        refused(&update(row, more), &["is signed by", &ours, "--change-signer"]);
+        let again = [&["db", "build", "t.csv", "--key", "k", "--out", "t.db", "--force"], more].concat();
+        refused(&run(dir, &again), &["is signed by", &ours, "--change-signer"]);
+    }
+    refused(&run(dir, &["db", "sign", "t.db", "theirs.pem"]), &["is signed by", &ours, &theirs]);
+    assert_eq!(json(&get(&ours))["value"]["v"], "new");
+    json(&update(row, &["--change-signer"]));
     refused(&get(&ours), &["nobody signed it"]);
+    // What stands is signed, while it is served too.
+    let server = Serving::start(dir, &["t.db"]);
+    let signed = json(&run(dir, &["db", "sign", "t.db", "ours.pem", "--json"]));
+    assert_eq!((signed["epoch"].as_u64(), signed["signed_by"].as_str()), (Some(3), Some(&*ours)));
+    server.line("a new epoch");
+    json(&server.get(dir, &["--table", "t", "--key", "key 7", "--json", "--trust", &ours]));
+    drop(server);
+    assert_eq!(json(&run(dir, &["db", "verify", "t.db", "--json"]))["signed_by"].as_str(), Some(&*ours));
+    // A table without proofs is not signed, and one that is signed gets them.
+    build(dir, &["--key", "k", "--no-proofs", "--change-signer"]);
+    refused(&run(dir, &["db", "sign", "t.db", "ours.pem"]), &["no proofs", "--no-proofs"]);
     refused(&run(dir, &["db", "build", "t.csv", "--out", "n.db", "--sign", "t.csv"]), &["t.csv", "db key"]);
+}
+
+/// A signature that is not of its table is no signature, whoever asks.
+#[test]
+fn a_signature_is_checked_before_its_key_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let made = json(&run(dir, &["db", "key", "ours.pem", "--json"]));
+    let ours = made["public_key"].as_str().unwrap();
+    build(dir, &["--key", "k", "--sign", "ours.pem"]);
+    edit_manifest(&dir.join("t.db"), |manifest| manifest["signed"]["signature"] = "0".repeat(128).into());
+    for command in [
+        &["db", "inspect", "t.db"][..],
+        &["db", "verify", "t.db"],
+        &["serve", "t.db", "--listen", "127.0.0.1:0"],
+    ] {
+        let output = run(dir, command);
+        refused(&output, &["signature", "db sign"]);
+        assert!(!stdout(&output).contains(ours) && !stderr(&output).contains(ours));
+    }
+    json(&run(dir, &["db", "sign", "t.db", "ours.pem", "--json"]));
+    assert!(stdout(&run(dir, &["db", "inspect", "t.db"])).contains(ours));
+    edit_manifest(&dir.join("t.db"), |manifest| manifest["version"] = 99.into());
+    refused(&run(dir, &["db", "inspect", "t.db"]), &["newer blindcore", "version 99", "up to 3"]);
 }

@@ -99,8 +99,30 @@ impl EpochWatcher {
         handle.publish(table)?;
         let what = if old.is_same_epoch(new) { "opened again" } else { "a new epoch" };
         tracing::info!(table = new.name, epoch = new.epoch, rows = new.live_rows(), same_base, "{what}");
+        locked_out(old, new);
         self.manifest = new.clone();
         Ok(hints)
+    }
+}
+
+/// Says loudly that clients which trust the signer of the epoch before refuse the new one.
+fn locked_out(old: &Manifest, new: &Manifest) {
+    let Some(before) = old.signed.as_ref().map(|signed| &signed.key) else { return };
+    let now = new.signed.as_ref().map_or("nobody", |signed| &signed.key);
+    if now != before {
+        tracing::error!(
+            table = new.name,
+            before,
+            now,
+            "another signer: clients that trust the one before refuse this epoch"
+        );
+    } else if new.epoch < old.epoch {
+        tracing::error!(
+            table = new.name,
+            before = old.epoch,
+            now = new.epoch,
+            "an older epoch: clients that trust its signer and saw the newer one refuse it"
+        );
     }
 }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use blindcore_accel::Device;
-use blindcore_store::Stored;
+use blindcore_store::{Manifest, Stored};
 use blindcore_units::Progress;
 
 use crate::{Config, Error, Handle, Server, Stats, Table};
@@ -53,8 +53,8 @@ pub struct Host {
     watchers: Vec<EpochWatcher>,
     unchecked: Hints,
     opener: Opener,
-    /// Of each table: its name, epoch, rows and bytes, for the log.
-    opened: Vec<(String, u64, u64, u64)>,
+    /// Each table's manifest and bytes, for the log.
+    opened: Vec<(Manifest, u64)>,
 }
 
 /// What a [`Host`] serves, and how; see [`Host::builder`].
@@ -102,8 +102,15 @@ impl Host {
             why = described.why,
             "computing"
         );
-        for (table, epoch, rows, bytes) in opened {
-            tracing::info!(table, epoch, rows, bytes, "serving");
+        for (m, bytes) in &opened {
+            let signed_by = m.signed.as_ref().map(|s| &s.key);
+            tracing::info!(table = m.name, epoch = m.epoch, rows = m.rows, bytes, signed_by, "serving");
+            if signed_by.is_some() && m.records.proofs.is_none() {
+                tracing::error!(
+                    table = m.name,
+                    "it is signed and has no proofs: clients that trust its key refuse it; build it again with --sign"
+                );
+            }
         }
         if !encrypted && !server.address().ip().is_loopback() {
             tracing::warn!("the transport is plain text: everybody on the way can read and change it");
@@ -258,11 +265,7 @@ impl HostBuilder {
             config.request_timeout = config.request_timeout.max(placer.request_time());
         }
         drop(placer);
-        let opened = stored.iter().map(|s| {
-            let m = s.manifest();
-            (m.name.clone(), m.epoch, m.rows, database_bytes(s))
-        });
-        let opened = opened.collect();
+        let opened = stored.iter().map(|s| (s.manifest().clone(), database_bytes(s))).collect();
         let watchers = stored.iter().map(EpochWatcher::new).collect();
         let opener = Opener { device, memory, streamed };
         Ok(Host { config, files, tables, watchers, unchecked, opener, opened })

@@ -33,6 +33,7 @@ use crate::folder::{WORK, lock};
 use crate::job::{Build, Wanted, entry};
 use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
+use crate::sign::{check_proofs, check_signer};
 use crate::{ExternalSort, SourceSpec, StoreError, Stored, build};
 
 /// The column of CHANGES that says what happens to a row: `set`, also where it is empty, or `remove`.
@@ -57,6 +58,8 @@ pub struct UpdateOptions {
     pub ignore: Vec<String>,
     /// The new epoch's signer.
     pub sign: Option<SigningKey>,
+    /// Whether an epoch of a signed table may be signed by another key, or by none.
+    pub change_signer: bool,
     /// Bytes of memory for sorting.
     pub memory: usize,
 }
@@ -73,6 +76,7 @@ impl UpdateOptions {
             whole: false,
             ignore: Vec::new(),
             sign: None,
+            change_signer: false,
             memory: ExternalSort::DEFAULT_MEMORY,
         }
     }
@@ -132,6 +136,10 @@ pub fn update(
     let _lock = lock(dir)?;
     let stored = Stored::open(dir)?;
     let old = stored.manifest();
+    check_signer(dir, Some(old), options.sign.as_ref(), options.change_signer)?;
+    if options.sign.is_some() {
+        check_proofs(dir, old.records.proofs.is_some())?;
+    }
     stored.records.check_cells()?;
     sweep(dir, old);
     let work = Work::create(dir)?;
@@ -205,10 +213,15 @@ pub fn update(
     Ok(counts.outcome(manifest, true, merged.count, notes))
 }
 
-struct Work(PathBuf);
+/// The folder within a database that a change to it works in, removed when this is dropped.
+pub(crate) struct Work(PathBuf);
 
 impl Work {
-    fn create(dir: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn create(dir: &Path) -> Result<Self, StoreError> {
         let path = dir.join(WORK);
         std::fs::create_dir(&path).map_err(|e| StoreError::io(&path, "made", e))?;
         Ok(Self(path))
@@ -222,7 +235,7 @@ impl Drop for Work {
 }
 
 /// Removes what killed updates left, and the changes of epochs before this one.
-fn sweep(dir: &Path, manifest: &Manifest) {
+pub(crate) fn sweep(dir: &Path, manifest: &Manifest) {
     let _ = std::fs::remove_dir_all(dir.join(WORK));
     // Of a build that was killed once its database stood.
     let _ = std::fs::remove_file(dir.join(crate::folder::LOCK));
@@ -256,7 +269,7 @@ fn publish(
 }
 
 /// Replaces the manifest in one step.
-fn write_manifest(dir: &Path, work: &Path, manifest: &Manifest) -> Result<(), StoreError> {
+pub(crate) fn write_manifest(dir: &Path, work: &Path, manifest: &Manifest) -> Result<(), StoreError> {
     let new = work.join(MANIFEST);
     let write = || {
         std::fs::write(&new, manifest.to_json())?;

@@ -1,0 +1,64 @@
+//! Who signs a table: a table that stands is signed, and an epoch is by the signer of the one before.
+
+use std::path::Path;
+
+use blindcore_wire::signature::{SigningKey, verify};
+
+use crate::folder::lock;
+use crate::manifest::{Manifest, from_hex, to_hex};
+use crate::update::{Work, sweep, write_manifest};
+use crate::{StoreError, Stored};
+
+/// Signs the database in a folder as it stands: its epoch and its digest stay, and running servers take the signature up.
+/// A signature that does not fit is replaced.
+///
+/// # Errors
+/// There is no database, it has no proofs, its files are damaged, another key signed it and `change_signer` does not
+/// allow that, or the system refuses.
+pub fn sign(dir: &Path, by: &SigningKey, change_signer: bool) -> Result<Manifest, StoreError> {
+    let _lock = lock(dir)?;
+    let stored = Stored::open_unverified(dir)?;
+    let old = stored.manifest();
+    check_signer(dir, Some(old), Some(by), change_signer)?;
+    check_proofs(dir, old.records.proofs.is_some())?;
+    sweep(dir, old);
+    let work = Work::create(dir)?;
+    let manifest = old.clone().signed(by, stored.description()?.digest());
+    write_manifest(dir, work.path(), &manifest)?;
+    Ok(manifest)
+}
+
+/// Makes sure that the signer of the epoch `before`, if it had one, signs the next one too: clients that trust its key would
+/// be locked out otherwise.
+pub(crate) fn check_signer(
+    dir: &Path,
+    before: Option<&Manifest>,
+    by: Option<&SigningKey>,
+    change_signer: bool,
+) -> Result<(), StoreError> {
+    let Some(before) = before.and_then(|m| m.signed.as_ref()).filter(|_| !change_signer) else {
+        return Ok(());
+    };
+    let now = by.map(|by| to_hex(&by.public()));
+    if now.as_ref() == Some(&before.key) {
+        return Ok(());
+    }
+    Err(StoreError::Signer { path: dir.into(), before: before.key.clone(), now })
+}
+
+/// Makes sure that a table to be signed has proofs: no client trusts it otherwise.
+pub(crate) fn check_proofs(dir: &Path, proofs: bool) -> Result<(), StoreError> {
+    if proofs { Ok(()) } else { Err(StoreError::Unprovable { path: dir.into() }) }
+}
+
+impl Stored {
+    /// Whether the signature, if there is one, is of this table and by the key that the manifest names.
+    pub(crate) fn check_signature(&self) -> Result<(), StoreError> {
+        let Some(signed) = &self.manifest().signed else { return Ok(()) };
+        let description = self.description()?;
+        let fits = from_hex(&signed.key)
+            .zip(description.signature())
+            .is_some_and(|(key, signature)| verify(&key, description.digest(), signature));
+        if fits { Ok(()) } else { Err(StoreError::Signature { path: self.dir().into() }) }
+    }
+}
