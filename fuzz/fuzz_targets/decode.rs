@@ -20,7 +20,7 @@ fn decode(client: &Client, answer: &[u8], resize: bool) -> Option<Vec<u8>> {
     let (_, pending) = client.query(client.prepare().unwrap(), &selection).unwrap();
     let slot = client.decode(pending, &answer);
     assert_eq!(slot.is_ok(), answer.len() == params.answer_bytes());
-    slot.ok().map(|s| s.to_vec())
+    slot.ok().map(|decoded| decoded.slot.to_vec())
 }
 
 fuzz_target!(|data: &[u8]| {

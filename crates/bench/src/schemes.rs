@@ -55,7 +55,7 @@ pub fn measure(
         asked.0.push(made + decoded);
         let want = &slots.as_ref()[column * geometry.record_bytes..][..geometry.record_bytes];
         anyhow::ensure!(
-            black_box(record).as_slice() == want,
+            black_box(record).slot.as_slice() == want,
             "{scheme}: an answer decoded to another record"
         );
     }

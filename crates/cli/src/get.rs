@@ -53,7 +53,8 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
                 let lookup = match table.get_index(index).await {
                     Err(e @ Error::Lookup(LookupError::NoSuchRow { .. })) => {
                         output::note(&e.to_string());
-                        Lookup { found: None, bytes: Traffic::default(), ms: Timings::default() }
+                        let proved = table.description().has_proofs();
+                        Lookup { found: None, proved, bytes: Traffic::default(), ms: Timings::default() }
                     }
                     lookup => lookup?,
                 };
@@ -238,6 +239,7 @@ fn key_json(key: &[u8]) -> Value {
 fn describe(asked: &Value, lookup: &Lookup, table: &TableClient) -> Value {
     let mut out = Map::new();
     out.insert("found".into(), json!(lookup.found.is_some()));
+    out.insert("proved".into(), json!(lookup.proved));
     let key = lookup.found.as_ref().and_then(|r| r.key.as_deref()).map(key_json);
     out.insert("key".into(), key.or_else(|| asked.get("key").cloned()).unwrap_or(Value::Null));
     if let Some(index) = asked.get("index") {
@@ -269,7 +271,8 @@ fn for_people(asked: &Value, lookup: &Lookup, many: bool) -> String {
         _ => String::new(),
     };
     let title = output::printable(&Value::String(title));
-    let Some(record) = &lookup.found else { return format!("{title}: not there\n") };
+    let said = if lookup.proved { "" } else { " (absence is not proved)" };
+    let Some(record) = &lookup.found else { return format!("{title}: not there{said}\n") };
     let mut text = if many { format!("{title}\n") } else { String::new() };
     if let (Some(key), Some(_)) = (&record.key, asked.get("index")) {
         text += &format!("{title} is {}\n", output::printable(&key_json(key)));

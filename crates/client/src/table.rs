@@ -31,6 +31,8 @@ pub struct TableClient {
 pub struct Lookup {
     /// The record; none where the key is not there.
     pub found: Option<Record>,
+    /// Whether the table's digest stands for that: see [`blindcore_protocol::Outcome::proved`].
+    pub proved: bool,
     /// What travelled for it.
     pub bytes: Traffic,
     /// What took how long.
@@ -268,7 +270,7 @@ impl TableClient {
             bytes.add(traffic);
             ms.add(timings);
         }
-        Ok(Lookup { found: outcome.found?, bytes, ms })
+        Ok(Lookup { found: outcome.found?, proved: outcome.proved, bytes, ms })
     }
 }
 

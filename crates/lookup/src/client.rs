@@ -26,8 +26,8 @@ pub trait SchemeClient: Send + Sync + 'static {
     /// Turns it into a query, of [`Params::query_bytes`]. The selection lies inside the geometry.
     fn query(&self, prepared: Self::Prepared, selection: &Selection) -> (Vec<u8>, Self::Pending);
 
-    /// The slot that an answer of [`Params::answer_bytes`] holds, whatever its bytes.
-    fn decode(&self, pending: Self::Pending, answer: &[u8]) -> Zeroizing<Vec<u8>>;
+    /// What an answer of [`Params::answer_bytes`] holds, whatever its bytes.
+    fn decode(&self, pending: Self::Pending, answer: &[u8]) -> Decoded;
 
     /// Expands what a query takes of public randomness, and nothing else: the least that preparing takes.
     fn expand(&self) {}
@@ -37,7 +37,7 @@ pub trait SchemeClient: Send + Sync + 'static {
 trait Half: Send + Sync {
     fn prepare(&self) -> Result<Prepared, Error>;
     fn query(&self, prepared: Prepared, selection: &Selection) -> Result<(Vec<u8>, Pending), Error>;
-    fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error>;
+    fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Decoded, Error>;
     fn expand(&self);
 }
 
@@ -52,7 +52,7 @@ impl<T: SchemeClient> Half for T {
         Ok((query, Pending(Box::new(pending))))
     }
 
-    fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
+    fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Decoded, Error> {
         let pending = pending.0.downcast::<T::Pending>().map_err(|_| Error::Foreign)?;
         Ok(SchemeClient::decode(self, *pending, answer))
     }
@@ -67,6 +67,15 @@ pub struct Prepared(Box<dyn Any + Send>);
 
 /// What decoding needs of a query. Wiped on drop.
 pub struct Pending(Box<dyn Any + Send>);
+
+/// What an answer decodes to. A secret: whoever sees it knows something of what was asked.
+pub struct Decoded {
+    /// The slot: [`Geometry::record_bytes`] bytes, whatever the answer.
+    pub slot: Zeroizing<Vec<u8>>,
+    /// Whether the answer is none that an honest server gives: its noise passes a bound that an honest answer passes once in
+    /// 2^40 lookups. Where this is false the answer may be wrong all the same, by whole bytes.
+    pub damaged: bool,
+}
 
 /// A client of one table: its parameters and what it keeps.
 pub struct Client {
@@ -166,13 +175,13 @@ impl Client {
         self.half.query(prepared, selection)
     }
 
-    /// The slot that an answer holds: [`Geometry::record_bytes`] bytes, right unless the server lied or one
-    /// of 2^40 honest lookups failed. There is no way to tell from here, and callers must not let a server
-    /// see which: what comes out of a keyword lookup is a record or "not there".
+    /// What an answer holds: the slot, right unless the server lied or one of 2^40 honest lookups failed. Noise is noticed
+    /// ([`Decoded::damaged`]); a lie of whole bytes is not to be told from here. Callers must not let a server see which it
+    /// was, by sending something because of it.
     ///
     /// # Errors
     /// The answer has the wrong length, which the server knows already; or another scheme's client made the query.
-    pub fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Zeroizing<Vec<u8>>, Error> {
+    pub fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Decoded, Error> {
         let (got, want) = (answer.len(), self.params.answer_bytes());
         if got != want {
             let remedy = "the server does not follow the protocol; don't ask it again";

@@ -34,7 +34,7 @@
 //! let client = Client::new(params, Arc::new(hint))?;
 //! let (query, pending) = client.query(client.prepare()?, &Selection::index(&params.geometry, 4)?)?;
 //! let (answers, _cost) = server.answer(&[&query])?; // sees a query, the same bytes whatever was picked
-//! assert_eq!(client.decode(pending, &answers[0])?.as_slice(), b"ee");
+//! assert_eq!(client.decode(pending, &answers[0])?.slot.as_slice(), b"ee");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -48,7 +48,7 @@ pub mod schemes;
 mod server;
 
 pub use blindcore_units::Progress;
-pub use client::{Client, Pending, Prepared, SchemeClient, Selection};
+pub use client::{Client, Decoded, Pending, Prepared, SchemeClient, Selection};
 pub use error::Error;
 pub use params::{Geometry, MAX_BLOCKS, MAX_GATHER, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
 pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan, plan_blocks};

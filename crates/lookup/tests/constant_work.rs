@@ -113,9 +113,10 @@ fn work(target: &str) {
     };
     let (query, pending) = client.query(prepared, &selection).expect("inside");
     std::hint::black_box(&query);
-    let slot = client.decode(pending, &vec![0u8; params.answer_bytes()]).expect("the right length");
+    let decoded = client.decode(pending, &vec![0u8; params.answer_bytes()]).expect("the right length");
+    std::hint::black_box(decoded.damaged);
     if let Some(fingerprint) = fingerprint {
-        std::hint::black_box(open(&slot, &fingerprint));
+        std::hint::black_box(open(&decoded.slot, &fingerprint));
     }
 }
 

@@ -6,7 +6,8 @@ use blindcore_wire::{KeyError, PartKind, Reason, TableError};
 ///
 /// Nothing here is ever told to the server, and no query is ever sent again: a server that learnt whether an
 /// answer of its choosing decodes could read the secret from it, bit by bit (selective failure). A caller that
-/// retries on [`Error::Garbage`] or [`Error::WrongAnswer`] gives a malicious server such a bit.
+/// retries on [`Error::Damaged`], [`Error::Garbage`] or [`Error::WrongAnswer`] gives a malicious server such a bit:
+/// [`Error::is_of_an_answer`] tells these from what the server knows anyway.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -108,6 +109,18 @@ pub enum Error {
         /// How many there are.
         rows: u64,
     },
+    /// An answer is noise. The server was not told, and nothing was sent again.
+    #[error(
+        "an answer of table {table}, part {part}, is damaged: it decodes to more noise than an honest one has. Either \
+         something between its database and here fails or the server cheats; verify the database before you ask it \
+         again, for asking again tells a cheat that this failed"
+    )]
+    Damaged {
+        /// The table.
+        table: String,
+        /// The part.
+        part: PartKind,
+    },
     /// What came out is not a record. The server was not told, and nothing was sent again.
     #[error(
         "an answer of table {table} decodes to no record: {why}. Either its database is damaged or the server \
@@ -140,6 +153,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether it is of what an answer decoded to. The server doesn't know of it, and must not learn of it by what is sent
+    /// next: everything that would have been asked without it is asked, and nothing is asked because of it.
+    #[must_use]
+    pub fn is_of_an_answer(&self) -> bool {
+        matches!(
+            self,
+            Error::Damaged { .. }
+                | Error::Garbage { .. }
+                | Error::WrongAnswer { .. }
+                | Error::NoSuchRow { .. }
+        )
+    }
+
     /// What a server's refusal means: of `what`, asked of `table` as it was at `epoch`. A transport brings the
     /// [`Reason`], if there was one that this version knows, and the server's words.
     #[must_use]

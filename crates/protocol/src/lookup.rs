@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, Index};
-use blindcore_lookup::{Pending, Selection};
+use blindcore_lookup::{Decoded, Pending, Selection};
 use blindcore_wire::codec::MAX_KEY_BYTES;
 use blindcore_wire::{Change, KeyError, PartKind, decode_key_slot, proto};
 use bytes::Bytes;
@@ -81,6 +81,9 @@ fn max_response_bytes(queries: usize, answer_bytes: usize) -> usize {
 pub struct Outcome {
     /// The record; none where the key is not there.
     pub found: Result<Option<Record>, Error>,
+    /// Whether the table's digest stands for what was found. It does not where the table has no proofs; where nothing was
+    /// found, unless the row's removal is what was; and where a record is the base's and a later change might be hidden.
+    pub proved: bool,
     /// Which queries were asked for it: numbers, from 0 in the order in which this lookup's requests carried them.
     pub queries: Vec<Range<u64>>,
 }
@@ -128,7 +131,7 @@ struct Ask {
     /// The number of its first query.
     first: u64,
     /// What came out so far.
-    slots: Vec<Zeroizing<Vec<u8>>>,
+    slots: Vec<Decoded>,
 }
 
 impl Targets {
@@ -382,7 +385,7 @@ impl Lookup {
             let added = directory.get(1).filter(|_| self.targets.row(target) >= base);
             let ask = added.unwrap_or(&directory[0]);
             let id = self.targets.slot(ask.kind, target).into();
-            let key = decode_key_slot(self.targets.table.proven(ask.kind, id, &ask.slots[target])?);
+            let key = decode_key_slot(self.targets.table.proven(ask.kind, id, &ask.slots[target].slot)?);
             let key = key.ok_or_else(|| self.targets.table.garbage("the slot of its key holds none"))?;
             Ok(Zeroizing::new(key.to_vec()))
         };
@@ -397,7 +400,11 @@ impl Lookup {
                 let first = ask.first + target as u64 * u64::from(ask.each);
                 first..first + u64::from(ask.each)
             };
-            Outcome { found: self.found(target, key), queries: self.asks.iter().map(range).collect() }
+            let (found, proved) = match self.found(target, key) {
+                Ok((found, proved)) => (Ok(found), proved),
+                Err(error) => (Err(error), false),
+            };
+            Outcome { found, proved, queries: self.asks.iter().map(range).collect() }
         };
         (0..self.targets.count).map(of).collect()
     }
@@ -406,9 +413,15 @@ impl Lookup {
         self.asks.iter().find(|ask| ask.kind == kind)
     }
 
-    /// What was found of a target. All was asked by now: no error in here is seen by the server.
-    fn found(&self, target: usize, key: Option<Result<Key, Error>>) -> Result<Option<Record>, Error> {
+    /// What was found of a target, and whether that is proved. All was asked by now: no error in here is seen by the server.
+    fn found(&self, target: usize, key: Option<Result<Key, Error>>) -> Result<(Option<Record>, bool), Error> {
         let (table, description) = (&self.targets.table, self.targets.table.description());
+        for ask in &self.asks {
+            let each = ask.each as usize;
+            if ask.slots[target * each..(target + 1) * each].iter().any(|answer| answer.damaged) {
+                return Err(Error::Damaged { table: description.name().to_owned(), part: ask.kind });
+            }
+        }
         if let Some(index) = self.targets.rows.as_ref().map(|rows| rows[target])
             && index >= description.rows()
         {
@@ -430,7 +443,7 @@ impl Lookup {
             Some(index) => self.under(records, index, target, by)?,
             None if row >= description.base_rows() => None,
             None => {
-                let slot = &records.slots[target];
+                let slot = &records.slots[target].slot;
                 Some(Zeroizing::new(table.proven(PartKind::Records, row.into(), slot)?.to_vec()))
             }
         };
@@ -439,10 +452,13 @@ impl Lookup {
         let bytes: Option<&[u8]> = match change.as_ref().map(|state| Change::decode(state)) {
             None => base.as_ref().map(|b| &b[..]),
             Some(Some(Change::Set(record))) => Some(record),
-            Some(Some(Change::Removed) | None) => None,
+            Some(Some(Change::Removed)) => None,
+            Some(None) => return Err(table.garbage("what changed in the row can't be read")),
         };
+        let last_word = change.is_some() || (base.is_some() && description.changes().is_none());
+        let proved = description.has_proofs() && last_word;
         if let Some(bytes) = bytes {
-            return table.record(key.map(|key| key.to_vec()), bytes).map(Some);
+            return Ok((Some(table.record(key.map(|key| key.to_vec()), bytes)?), proved));
         }
         match &self.targets.rows {
             // Rows are gone only where something changed.
@@ -452,22 +468,31 @@ impl Lookup {
             Some(_) if !description.is_keyed() && row >= description.base_rows() && change.is_none() => {
                 Err(table.garbage("a row that was added is nowhere"))
             }
-            _ => Ok(None),
+            _ => Ok((None, proved)),
         }
     }
 
     /// What a keyed part holds under a key, if anything. Each key takes as many queries as the longest record, so that
     /// a server doesn't see how long one is.
+    ///
+    /// Where there are proofs, a slot whose fingerprint does not fit but whose rest is the key's is a wrong answer, and so is
+    /// one that is the key's behind one that is not.
     fn under(&self, ask: &Ask, index: &Index, target: usize, key: &[u8]) -> Result<Option<Key>, Error> {
         let each = ask.each as usize;
-        let (mut found, mut ended) = (None::<Key>, false);
-        for (block, slot) in (0..).zip(&ask.slots[target * each..(target + 1) * each]) {
+        let (table, mut found, mut ended) = (&self.targets.table, None::<Key>, false);
+        for (block, Decoded { slot, .. }) in (0..).zip(&ask.slots[target * each..(target + 1) * each]) {
             let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> = index.select_block(key, block).1;
             ended |= keyword::open(slot, &fingerprint).is_none();
+            let id = *index.order(key, block);
             if ended {
+                let mut fitting = Zeroizing::new(slot.to_vec());
+                fitting[..FINGERPRINT_BYTES].copy_from_slice(&*fingerprint);
+                if table.has_proofs(ask.kind) && table.proven(ask.kind, id, &fitting).is_ok() {
+                    return Err(table.wrong(ask.kind));
+                }
                 continue;
             }
-            let proven = self.targets.table.proven(ask.kind, *index.order(key, block), slot)?;
+            let proven = table.proven(ask.kind, id, slot)?;
             found.get_or_insert_with(Key::default).extend_from_slice(&proven[FINGERPRINT_BYTES..]);
         }
         Ok(found)

@@ -278,9 +278,16 @@ impl Table {
         let part = self.part(kind).expect("a part that was asked is kept");
         let Some(proofs) = &part.description.proofs else { return Ok(slot) };
         let roots = &(*part.hint).as_ref()[words(&part.description)..];
-        proofs
-            .open(kind, roots, id, slot)
-            .ok_or_else(|| Error::WrongAnswer { table: self.description.name().to_owned(), part: kind })
+        proofs.open(kind, roots, id, slot).ok_or_else(|| self.wrong(kind))
+    }
+
+    /// Whether slots of a part have proofs.
+    pub(crate) fn has_proofs(&self, kind: PartKind) -> bool {
+        self.description.part(kind).is_some_and(|part| part.proofs.is_some())
+    }
+
+    pub(crate) fn wrong(&self, kind: PartKind) -> Error {
+        Error::WrongAnswer { table: self.description.name().to_owned(), part: kind }
     }
 }
 

@@ -125,7 +125,7 @@ pub fn run(job: &LookupJob<'_>) -> anyhow::Result<LookupRun> {
     let (on_cpu, _) = serve(&cpu)?;
     anyhow::ensure!(answers == on_cpu, "{} and {} answer differently; report this", chip.name(), cpu.name());
 
-    let slot = client.decode(pending, &answers[0])?;
+    let slot = client.decode(pending, &answers[0])?.slot;
     let slot = &slot[..slot.len() - proof_bytes];
     let record = match &fingerprint {
         Some(fingerprint) => keyword::open(slot, fingerprint),

@@ -8,8 +8,8 @@ use blindcore::lookup::schemes::schemes::{
     self, About, ClientWork, Keeps, Operand, Origin, Run, Scheme, SchemeRef, Security,
 };
 use blindcore::lookup::schemes::{
-    Client, Error, Geometry, MAX_GATHER, Params, Preprocessing, Progress, SchemeClient, SchemeServer,
-    Selection,
+    Client, Decoded, Error, Geometry, MAX_GATHER, Params, Preprocessing, Progress, SchemeClient,
+    SchemeServer, Selection,
 };
 use zeroize::Zeroizing;
 
@@ -149,7 +149,7 @@ impl SchemeClient for Picks {
     }
 
     /// Reads every byte of the answer, whatever was picked.
-    fn decode(&self, selection: Selection, answer: &[u8]) -> Zeroizing<Vec<u8>> {
+    fn decode(&self, selection: Selection, answer: &[u8]) -> Decoded {
         let Geometry { record_bytes, groups, .. } = self.0;
         let mut slot = Zeroizing::new(vec![0u8; record_bytes]);
         for (column, rows) in answer.chunks_exact(record_bytes * groups).enumerate() {
@@ -161,7 +161,7 @@ impl SchemeClient for Picks {
                 }
             }
         }
-        slot
+        Decoded { slot, damaged: false }
     }
 }
 

@@ -59,7 +59,18 @@ async fn rows_without_keys_have_proofs_too() {
     let (server, table) = open(&unkeyed_with("people", 3, crate::common::double(), &rows, Some(0))).await;
     assert_eq!(first(&table.get_index(8).await.unwrap()), int(8));
     assert_eq!(server.stop().await, 0);
+}
 
+/// A lie of whole bytes: under schemes with noise, that of the hint's slots is noticed first.
+#[tokio::test]
+async fn wrong_rows_without_keys_are_noticed() {
+    let rows: Vec<Vec<Value>> = (0..40).map(|i| vec![Value::Int(i)]).collect();
+    let base = unkeyed_with("people", 3, crate::common::plain(), &rows, Some(2));
+    let (five, six, forty) = (number(5), number(6), number(40));
+    let rows: [(&[u8], _); 3] =
+        [(&five, Some(vec![Value::Int(-5)])), (&six, None), (&forty, Some(vec![Value::Int(40)]))];
+    let next = base.changed(4, &rows, &[b""]);
+    let int = |n| Some(Value::Int(n));
     let liar = Made { records: base.records.wrong(0), ..base.clone() };
     let (server, table) = open(&liar).await;
     wrong(table.get_index(4).await, PartKind::Records);
@@ -76,7 +87,7 @@ async fn rows_without_keys_have_proofs_too() {
 /// A server computes on a table of another content than its description and hints say.
 #[tokio::test]
 async fn what_is_wrong_is_noticed_and_not_told() {
-    let honest = changed(crate::common::simple(), 2, 50);
+    let honest = changed(crate::common::plain(), 2, 50);
     let seen = async |made: &Made| {
         let (server, table) = open(made).await;
         let by_key = table.get_many(&["key-1", "key-7", "late", "nobody"]).await;

@@ -27,9 +27,14 @@ pub(crate) const CONSTANTS: [u64; 3] = [LWE_DIMENSION as u64, SIGMA as u64, PLAI
 pub(crate) const DELTA_LOG2: u32 = 24;
 /// Answers lose their lower 16 bits, which the failure bound pays for.
 const ANSWER_SHIFT: u32 = 16;
+/// What that takes off or adds, at most.
+pub(crate) const ROUNDING: u32 = 1 << (ANSWER_SHIFT - 1);
 /// Half of Delta, and that less the rounding of a shortened answer: what noise may come to.
 pub(crate) const WHOLE_MARGIN: f64 = (1u32 << (DELTA_LOG2 - 1)) as f64;
-pub(crate) const SHORT_MARGIN: f64 = WHOLE_MARGIN - (1u32 << (ANSWER_SHIFT - 1)) as f64;
+pub(crate) const SHORT_MARGIN: f64 = WHOLE_MARGIN - ROUNDING as f64;
+
+/// A bound that an honest answer's noise passes once in 2^40 lookups.
+const NOISE_LIMIT_LOG2: f64 = 40.0;
 
 /// log2 of a bound on the probability that one of `entries` passes a margin.
 ///
@@ -38,10 +43,51 @@ pub(crate) const SHORT_MARGIN: f64 = WHOLE_MARGIN - (1u32 << (ANSWER_SHIFT - 1))
 /// 2 exp(-t^2 / (2 sigma^2 128^2 J)). It may be up to Delta / 2 less the rounding of the answer. A record fails when any of
 /// its entries does. Source: SimplePIR, appendix C, with p = 256.
 pub(crate) fn failure_log2(entries: f64, columns: usize, margin: f64) -> f64 {
-    let deviation = f64::from(SIGMA) * f64::from(PLAINTEXT_MODULUS / 2);
-    let exponent = margin * margin / (2.0 * deviation * deviation * columns as f64);
+    let exponent = margin * margin / (2.0 * variance(columns));
     // log2 of entries * 2 * exp(-exponent)
     entries.log2() + 1.0 - exponent * std::f64::consts::LOG2_E
+}
+
+/// The variance that the noise of an entry is subgaussian with.
+fn variance(columns: usize) -> f64 {
+    let deviation = f64::from(SIGMA) * f64::from(PLAINTEXT_MODULUS / 2);
+    deviation * deviation * columns as f64
+}
+
+/// How far the noise of honest answers reaches, and whether an answer's reaches further.
+///
+/// The check reads no message: what it computes is taken modulo Delta, so it comes to the same whatever was asked and whatever
+/// the database holds. No branch and no index depends on it.
+pub(crate) struct NoiseCheck {
+    /// The bound, to both sides.
+    bound: u32,
+    /// The top bit is set once something was outside.
+    outside: u32,
+}
+
+impl NoiseCheck {
+    /// For `entries` decoded words that are sums over `columns`, each off by `rounding` at most beside its noise. The bound is
+    /// [`failure_log2`] solved for its margin.
+    pub(crate) fn new(entries: usize, columns: usize, rounding: u32) -> Self {
+        let bits = NOISE_LIMIT_LOG2 + 1.0 + (entries as f64).log2();
+        let reach = (2.0 * std::f64::consts::LN_2 * bits * variance(columns)).sqrt().ceil();
+        // Half of Delta is everything: a table as wide as decoding allows has no room beside its noise.
+        let bound = (reach + f64::from(rounding)).min(WHOLE_MARGIN - 1.0);
+        Self { bound: bound as u32, outside: 0 }
+    }
+
+    /// The byte that a decrypted word rounds to; notes whether its noise is outside.
+    #[inline(always)]
+    pub(crate) fn round(&mut self, noisy: u32) -> u8 {
+        let above = noisy.wrapping_add(self.bound) & ((1 << DELTA_LOG2) - 1);
+        self.outside |= (2 * self.bound).wrapping_sub(above);
+        round(noisy)
+    }
+
+    /// Whether something was outside.
+    pub(crate) fn damaged(&self) -> bool {
+        self.outside >> 31 == 1
+    }
 }
 
 /// The public matrix of a level, whose seed comes from a hash, so neither side chooses it.
@@ -55,7 +101,7 @@ pub(crate) fn public_matrix(params: &Params, level: u8) -> PublicMatrix {
 
 /// The upper bits of a word, rounded.
 pub(crate) fn shorten(word: u32) -> [u8; 2] {
-    ((word.wrapping_add(1 << (ANSWER_SHIFT - 1)) >> ANSWER_SHIFT) as u16).to_le_bytes()
+    ((word.wrapping_add(ROUNDING) >> ANSWER_SHIFT) as u16).to_le_bytes()
 }
 
 /// A shortened word, at full scale.
@@ -65,7 +111,7 @@ pub(crate) fn lengthen(bytes: [u8; 2]) -> u32 {
 
 /// The byte that a decrypted word rounds to.
 #[inline(always)]
-pub(crate) fn round(noisy: u32) -> u8 {
+fn round(noisy: u32) -> u8 {
     (noisy.wrapping_add(1 << (DELTA_LOG2 - 1)) >> DELTA_LOG2) as u8
 }
 

@@ -7,8 +7,8 @@ use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, Index, KeyHash};
 use blindcore_lookup::{
-    Client, Error, Geometry, InsecurePlain, Params, Preprocessing, Progress, SchemeRef, Selection, Server,
-    pack_group, preprocess, schemes,
+    Client, Decoded, Error, Geometry, InsecurePlain, Params, Preprocessing, Progress, SchemeRef, Selection,
+    Server, pack_group, preprocess, schemes,
 };
 use blindcore_units::Unit;
 
@@ -76,7 +76,13 @@ impl Table {
         let (answers, cost) = self.server.answer(&borrowed).unwrap();
         assert!(cost.database_bytes >= params.geometry.slots() * params.geometry.record_bytes as u64);
         assert!(answers.iter().all(|a| a.len() == params.answer_bytes()));
-        pending.into_iter().zip(answers).map(|(p, a)| self.client.decode(p, &a).unwrap().to_vec()).collect()
+        let decoded = pending.into_iter().zip(answers).map(|(p, a)| self.client.decode(p, &a).unwrap());
+        decoded
+            .map(|Decoded { slot, damaged }| {
+                assert!(!damaged, "an honest answer");
+                slot.to_vec()
+            })
+            .collect()
     }
 }
 
@@ -147,6 +153,45 @@ fn keys_come_back_and_others_do_not() {
                 (*k < 400).then(|| (FINGERPRINT_BYTES..record_bytes).map(|t| byte(k * 100 + t)).collect());
             assert_eq!(keyword::open(&slot, print).map(<[u8]>::to_vec), want, "{name}, key {k}");
         }
+    }
+}
+
+/// Noise is noticed whatever was asked, and wherever in the answer it is: also in rows of groups that were not asked for.
+#[test]
+fn noise_is_noticed_in_every_row() {
+    // And where the words begin that were shortened.
+    for (name, record_bytes, groups, columns, short) in
+        [("simple", 20, 6, 500, 0), ("double", 1, 9, 500, 16 << 10)]
+    {
+        let geometry = Geometry { record_bytes, groups, columns };
+        let params = Params::new(scheme(name), geometry).unwrap();
+        let cells: Vec<Vec<u8>> = (0..groups).map(|g| vec![g as u8; columns * record_bytes]).collect();
+        let table = table(params, &cells);
+        let decode = |slot: u64, harm: &dyn Fn(&mut [u8])| {
+            let selection = Selection::index(&geometry, slot).unwrap();
+            let (query, pending) = table.client.query(table.client.prepare().unwrap(), &selection).unwrap();
+            let mut answer = table.server.answer(&[&query]).unwrap().0.remove(0);
+            harm(&mut answer);
+            table.client.decode(pending, &answer).unwrap()
+        };
+        let last = geometry.slots() - 1;
+        let kinds: [(&str, &dyn Fn(&mut [u8])); 4] = [
+            ("zeros", &|answer| answer.fill(0)),
+            ("bytes at random", &|answer| {
+                (0..).zip(answer.iter_mut()).for_each(|(i, a)| *a = byte(i));
+            }),
+            ("one bit of the first row", &|answer| answer[short] ^= 0x80),
+            ("one bit of the last row", &|answer| *answer.iter_mut().rev().nth(1).unwrap() ^= 0x80),
+        ];
+        for slot in [0, last] {
+            assert!(!decode(slot, &|_| {}).damaged, "{name}: honest");
+            for (what, harm) in kinds {
+                assert!(decode(slot, harm).damaged, "{name}: {what}, slot {slot}");
+            }
+        }
+        // What is off by whole bytes is another message: fingerprints and proofs are there for that.
+        let high = decode(last, &|answer| answer.last_mut().into_iter().for_each(|a| *a ^= 0x80));
+        assert!(!high.damaged && *high.slot.last().unwrap() == (groups - 1) as u8 ^ 0x80, "{name}");
     }
 }
 

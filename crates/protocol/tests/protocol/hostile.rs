@@ -141,7 +141,10 @@ fn invented(choices: &mut Choices) {
                 let allowed = |error: &Error| {
                     matches!(
                         error,
-                        Error::Garbage { .. } | Error::WrongAnswer { .. } | Error::NoSuchRow { .. }
+                        Error::Damaged { .. }
+                            | Error::Garbage { .. }
+                            | Error::WrongAnswer { .. }
+                            | Error::NoSuchRow { .. }
                     )
                 };
                 assert!(outcomes.iter().all(|o| o.found.as_ref().err().is_none_or(allowed)));

@@ -15,7 +15,11 @@ fn text(text: &str) -> Option<Value> {
 
 /// A keyed table that changed, with every part there is.
 fn changed(depth: Option<u8>) -> Made {
-    let base = keyed_with("people", 1, crate::made::simple(), 3, &people(40), depth);
+    changed_of(crate::made::simple(), depth)
+}
+
+fn changed_of(scheme: blindcore_lookup::SchemeRef, depth: Option<u8>) -> Made {
+    let base = keyed_with("people", 1, scheme, 3, &people(40), depth);
     let rows: [(&[u8], _); 3] = [(b"key-7", row("changed")), (b"key-8", None), (b"late", row("added"))];
     base.changed(2, &rows, &[b"late"])
 }
@@ -110,7 +114,7 @@ fn a_server_sees_the_same_whatever_is_found() {
 
 #[test]
 fn what_is_wrong_is_an_outcome() {
-    let made = changed(Some(2));
+    let made = changed_of(crate::made::plain(), Some(2));
     let liar = Made { records: made.records.wrong(5), ..made.clone() };
     let table = table(&made);
     let (outcomes, _) = drive(Lookup::by_key(&table, &["key-1", "nobody"]).unwrap(), &made, &honest(&liar));
@@ -120,6 +124,78 @@ fn what_is_wrong_is_an_outcome() {
     let (outcomes, _) = drive(Lookup::by_row(&table, &[u64::MAX, 41]).unwrap(), &made, &honest(&made));
     for outcome in outcomes.unwrap() {
         assert!(matches!(outcome.found, Err(Error::NoSuchRow { rows: 41, .. })));
+    }
+}
+
+/// Noise is no answer, on any way and in any part, and everything is asked all the same.
+#[test]
+fn noise_is_damaged() {
+    for depth in [None, Some(2)] {
+        let made = changed(depth);
+        let numbers = numbers(depth);
+        let (people, plain) = (table(&made), table(&numbers));
+        let zeros = |made: &Made, of: PartKind, request: &proto::QueryRequest| {
+            let mut response = honest(made)(request);
+            if PartKind::from_proto(request.part).unwrap() == of {
+                response.answers = vec![0; response.answers.len()].into();
+            }
+            response
+        };
+        for part in PartKind::ALL {
+            let by_key = Lookup::by_key(&people, &["key-7", "key-1", "nobody"]).unwrap();
+            let numbered = Lookup::by_row(&plain, &[5, 6]).unwrap();
+            let mut lookups = vec![(Lookup::by_row(&people, &[7, 40, 9]).unwrap(), &made)];
+            if matches!(part, PartKind::Records | PartKind::Changes) {
+                lookups.extend([(by_key, &made), (numbered, &numbers)]);
+            }
+            for (lookup, made) in lookups {
+                let (outcomes, seen) = drive(lookup, made, &|request| zeros(made, part, request));
+                for outcome in outcomes.unwrap() {
+                    let error = outcome.found.unwrap_err();
+                    assert!(error.is_of_an_answer());
+                    let of = matches!(&error, Error::Damaged { part: of, .. } if *of == part);
+                    assert!(of, "{part}: {error}");
+                }
+                assert!(seen.iter().any(|(kind, ..)| *kind == PartKind::Changes), "all is asked");
+            }
+        }
+    }
+}
+
+/// A slot whose fingerprint alone was changed is the key's slot: with proofs that is noticed.
+#[test]
+fn a_hidden_key_is_noticed_where_there_are_proofs() {
+    for depth in [None, Some(2)] {
+        let made = changed_of(crate::made::plain(), depth);
+        let liar = Made { records: made.records.wrong(1), ..made.clone() };
+        let table = table(&made);
+        let keys = ["key-1", "nobody", "key-8", "key-7"];
+        let (outcomes, _) = drive(Lookup::by_key(&table, &keys).unwrap(), &made, &honest(&liar));
+        let outcomes = outcomes.unwrap();
+        match depth {
+            None => assert!(matches!(outcomes[0].found, Ok(None)), "there is nothing to notice it by"),
+            Some(_) => assert!(matches!(outcomes[0].found, Err(Error::WrongAnswer { .. }))),
+        }
+        assert!(matches!(outcomes[1].found, Ok(None)) && !outcomes[1].proved, "absence is not proved");
+    }
+}
+
+#[test]
+fn outcomes_say_what_is_proved() {
+    for depth in [None, Some(2)] {
+        let made = changed(depth);
+        let table = table(&made);
+        let keys = ["key-7", "key-8", "late", "key-9", "nobody"];
+        let (outcomes, _) = drive(Lookup::by_key(&table, &keys).unwrap(), &made, &honest(&made));
+        let proved: Vec<bool> = outcomes.unwrap().iter().map(|o| o.proved).collect();
+        // Of the base's record a change might be hidden.
+        let changes = depth.is_some();
+        assert_eq!(proved, [changes, changes, changes, false, false]);
+        let made = keyed_with("people", 1, crate::made::simple(), 3, &people(10), depth);
+        let table = self::table(&made);
+        let (outcomes, _) = drive(Lookup::by_key(&table, &["key-7", "x"]).unwrap(), &made, &honest(&made));
+        let proved: Vec<bool> = outcomes.unwrap().iter().map(|o| o.proved).collect();
+        assert_eq!(proved, [depth.is_some(), false]);
     }
 }
 

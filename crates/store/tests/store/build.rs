@@ -78,7 +78,7 @@ impl Asked {
 
     fn slot(&self, selection: &Selection) -> Vec<u8> {
         let (query, pending) = self.client.query(self.client.prepare().unwrap(), selection).unwrap();
-        self.client.decode(pending, &self.server.answer(&[&query]).unwrap().0[0]).unwrap().to_vec()
+        self.client.decode(pending, &self.server.answer(&[&query]).unwrap().0[0]).unwrap().slot.to_vec()
     }
 }
 

@@ -53,7 +53,7 @@ fn a_table_is_built_changed_and_answered() {
         let (selection, fingerprint) = index.select(key.as_bytes());
         for server in &servers {
             let (query, pending) = client.query(client.prepare().unwrap(), &selection).unwrap();
-            let slot = client.decode(pending, &server.answer(&[&query]).unwrap().0[0]).unwrap();
+            let slot = client.decode(pending, &server.answer(&[&query]).unwrap().0[0]).unwrap().slot;
             let record = keyword::open(&slot, &fingerprint);
             assert_eq!(record.is_some(), found, "{key}");
             if found {

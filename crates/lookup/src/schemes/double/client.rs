@@ -4,8 +4,8 @@ use blindcore_math::{LWE_DIMENSION, dot};
 use zeroize::Zeroizing;
 
 use super::params::DIGITS;
-use crate::schemes::lwe::{self, Hint, Pending, Prepared, lengthen, round};
-use crate::{Error, Params, SchemeClient, Selection};
+use crate::schemes::lwe::{self, Hint, NoiseCheck, Pending, Prepared, ROUNDING, lengthen};
+use crate::{Decoded, Error, Geometry, Params, SchemeClient, Selection};
 
 pub(super) struct DoubleClient {
     pub(super) params: Params,
@@ -27,14 +27,16 @@ impl SchemeClient for DoubleClient {
     }
 
     /// Decodes a record's bytes; every position read is the same for every lookup.
-    fn decode(&self, pending: Pending, answer: &[u8]) -> Zeroizing<Vec<u8>> {
+    fn decode(&self, pending: Pending, answer: &[u8]) -> Decoded {
         let [first, second] = &pending.levels[..] else { unreachable!("DoublePIR has two levels") };
-        let record_bytes = self.params.geometry.record_bytes;
+        let Geometry { record_bytes, groups, columns } = self.params.geometry;
+        let mut inner = NoiseCheck::new(record_bytes, columns, 0);
+        let mut outer = NoiseCheck::new(record_bytes * DIGITS * (LWE_DIMENSION + 1), groups, ROUNDING);
         let (masks, rest) = answer.split_at(record_bytes * DIGITS * LWE_DIMENSION * 4);
         let (hidden, last) = rest.as_chunks::<2>().0.split_at(record_bytes * DIGITS * LWE_DIMENSION);
         // Word `k` of the record's byte `t`, put together from the digits at `k + digit * stride`.
-        let digit = |word: [u8; 2], mask: u32| {
-            u32::from(round(lengthen(word).wrapping_sub(mask).wrapping_sub(second.centring)))
+        let mut digit = |word: [u8; 2], mask: u32| {
+            u32::from(outer.round(lengthen(word).wrapping_sub(mask).wrapping_sub(second.centring)))
         };
         let record = (0..record_bytes)
             .map(|t| {
@@ -57,10 +59,10 @@ impl SchemeClient for DoubleClient {
                         .collect();
                     entry |= digit(last[at], dot(&mask, &second.secret)) << (8 * d);
                 }
-                round(entry.wrapping_sub(dot(&hint_row, &first.secret)).wrapping_sub(first.centring))
+                inner.round(entry.wrapping_sub(dot(&hint_row, &first.secret)).wrapping_sub(first.centring))
             })
             .collect();
-        Zeroizing::new(record)
+        Decoded { slot: Zeroizing::new(record), damaged: inner.damaged() | outer.damaged() }
     }
 
     fn expand(&self) {

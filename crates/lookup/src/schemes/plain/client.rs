@@ -1,9 +1,7 @@
 //! The client that hides nothing.
 
-use zeroize::Zeroizing;
-
 use super::{NONE, PICKED, whole};
-use crate::{Error, SchemeClient, Selection};
+use crate::{Decoded, Error, SchemeClient, Selection};
 
 pub(super) struct PlainClient;
 
@@ -21,7 +19,7 @@ impl SchemeClient for PlainClient {
         (words.flat_map(u32::to_le_bytes).collect(), ())
     }
 
-    fn decode(&self, (): (), answer: &[u8]) -> Zeroizing<Vec<u8>> {
-        whole(answer)
+    fn decode(&self, (): (), answer: &[u8]) -> Decoded {
+        Decoded { slot: whole(answer), damaged: false }
     }
 }

@@ -3,8 +3,8 @@
 use zeroize::Zeroizing;
 
 use crate::constant_time::equal_mask;
-use crate::schemes::lwe::{self, Hint, Pending, Prepared, lengthen, round};
-use crate::{Error, Params, SchemeClient, Selection};
+use crate::schemes::lwe::{self, Hint, NoiseCheck, Pending, Prepared, ROUNDING, lengthen};
+use crate::{Decoded, Error, Geometry, Params, SchemeClient, Selection};
 
 pub(super) struct SimpleClient {
     pub(super) params: Params,
@@ -23,9 +23,11 @@ impl SchemeClient for SimpleClient {
         lwe::query(prepared, &[selection.columns()], selection.group())
     }
 
-    /// Decodes every group and keeps one, reading all of them alike.
-    fn decode(&self, pending: Pending, answer: &[u8]) -> Zeroizing<Vec<u8>> {
-        let record_bytes = self.params.geometry.record_bytes;
+    /// Decodes every group and keeps one, reading all of them alike. Noise is checked in all of them: a check of the one alone
+    /// would tell a server which it is.
+    fn decode(&self, pending: Pending, answer: &[u8]) -> Decoded {
+        let Geometry { record_bytes, columns, .. } = self.params.geometry;
+        let mut check = NoiseCheck::new(self.params.geometry.rows(), columns, ROUNDING);
         let centring = pending.levels[0].centring;
         let mut record = Zeroizing::new(vec![0u8; record_bytes]);
         let groups =
@@ -34,10 +36,10 @@ impl SchemeClient for SimpleClient {
             let mask = equal_mask(group as u32, *pending.group) as u8;
             for ((out, a), h) in record.iter_mut().zip(answer.as_chunks::<2>().0).zip(product) {
                 let noisy = lengthen(*a).wrapping_sub(*h).wrapping_sub(centring);
-                *out |= round(noisy) & mask;
+                *out |= check.round(noisy) & mask;
             }
         }
-        record
+        Decoded { slot: record, damaged: check.damaged() }
     }
 
     fn expand(&self) {
