@@ -396,7 +396,7 @@ fn both(
     circuit: &Circuit,
     security: &dyn Fn(&str) -> anyhow::Result<Security>,
 ) -> anyhow::Result<session::Outcome> {
-    let timeouts = Timeouts { wait: Duration::from_secs(30), peer: Duration::from_secs(60) };
+    let timeouts = Timeouts { wait: Duration::from_secs(30), ..Timeouts::default() };
     let listener = transport::listen("127.0.0.1:0", &security("garbler")?, timeouts)?;
     let address = listener.address()?.to_string();
     let evaluator = security("evaluator")?;

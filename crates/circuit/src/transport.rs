@@ -10,8 +10,10 @@
 //! # Ok::<(), blindcore_circuit::transport::TransportError>(())
 //! ```
 
+mod listener;
+
 use std::io::{self, BufWriter, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +24,8 @@ use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 use zeroize::Zeroizing;
+
+pub use listener::{Door, Listener, TurnedAway, listen};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -38,9 +42,14 @@ pub enum TransportError {
         /// What the system said.
         source: io::Error,
     },
+    /// Not one way to the peer.
+    #[error("one of two parties says --listen ADDR, the other --connect ADDR")]
+    Way,
     /// Nobody came, or nobody was there.
-    #[error("no peer within {seconds} s at {address}; start the other side, or raise --wait")]
+    #[error("no peer within {seconds} s at {address}{turned_away}; start the other side, or raise --wait")]
     Nobody {
+        /// How many were turned away and why the last was, after a semicolon; empty if nobody was.
+        turned_away: String,
         /// How long was waited.
         seconds: u64,
         /// Where.
@@ -108,6 +117,8 @@ impl TransportError {
 pub struct Timeouts {
     /// For a peer to be there.
     pub wait: Duration,
+    /// For its TLS handshake and, where it came, for its first message too, as a whole.
+    pub handshake: Duration,
     /// For it to say something, or to take what is sent.
     pub peer: Duration,
 }
@@ -115,7 +126,8 @@ pub struct Timeouts {
 impl Default for Timeouts {
     /// Five minutes until it is there, one for it to speak.
     fn default() -> Self {
-        Self { wait: Duration::from_secs(300), peer: Duration::from_secs(60) }
+        let minute = Duration::from_secs(60);
+        Self { wait: 5 * minute, handshake: minute, peer: minute }
     }
 }
 
@@ -234,6 +246,23 @@ impl Peers {
             }
             None if self.plain_text => Security::PlainText,
             None => Security::Loopback,
+        }
+    }
+
+    /// Where peers come from: exactly one of an address to wait at and one to connect to.
+    ///
+    /// # Errors
+    /// As [`listen`] and [`connect`], or both addresses or none are given.
+    pub fn door(
+        &self,
+        listen: Option<&str>,
+        connect: Option<&str>,
+        peer_name: Option<&str>,
+    ) -> Result<Door, TransportError> {
+        match (listen, connect) {
+            (Some(address), None) => Ok(Door::Listener(self.listen(address)?)),
+            (None, Some(address)) => Ok(Door::Connection(Box::new(self.connect(address, peer_name)?))),
+            _ => Err(TransportError::Way),
         }
     }
 
@@ -387,6 +416,16 @@ impl Write for Socket {
 /// What is gathered before it is sent on.
 const BUFFER: usize = 1 << 16;
 
+impl Connection {
+    fn socket(&mut self) -> &mut Socket {
+        match self {
+            Connection::Plain(c) => c.get_mut(),
+            Connection::Client(c) => c.get_mut().get_mut(),
+            Connection::Server(c) => c.get_mut().get_mut(),
+        }
+    }
+}
+
 impl Read for Connection {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -411,74 +450,6 @@ impl Write for Connection {
             Connection::Plain(c) => c.flush(),
             Connection::Client(c) => c.flush(),
             Connection::Server(c) => c.flush(),
-        }
-    }
-}
-
-/// A socket that waits for peers.
-pub struct Listener {
-    socket: TcpListener,
-    security: Security,
-    timeouts: Timeouts,
-}
-
-/// Listens at an address.
-///
-/// # Errors
-/// It can't be bound, or plain text would leave the machine.
-pub fn listen(address: &str, security: &Security, timeouts: Timeouts) -> Result<Listener, TransportError> {
-    let refuse =
-        |source| TransportError::Address { what: "can't listen at", address: address.into(), source };
-    let all = resolve(address).map_err(refuse)?;
-    check_plain(&all, security)?;
-    let socket = TcpListener::bind(&all[..]).map_err(refuse)?;
-    Ok(Listener { socket, security: security.clone(), timeouts })
-}
-
-impl Listener {
-    /// Where it listens: the port that was given out where 0 was asked for.
-    ///
-    /// # Errors
-    /// The system doesn't say.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
-
-    /// The next peer. A peer that fails the handshake is turned away, with `turned_away` told why, and the next is waited
-    /// for.
-    ///
-    /// # Errors
-    /// Nobody came in time.
-    pub fn accept(&self, mut turned_away: impl FnMut(&TransportError)) -> Result<Connection, TransportError> {
-        let deadline = Instant::now() + self.timeouts.wait;
-        let address = || self.address().map_or_else(|_| "?".into(), |a| a.to_string());
-        let refuse = |source| TransportError::Address { what: "can't accept at", address: address(), source };
-        loop {
-            let Some(stream) = accept_before(&self.socket, deadline).map_err(refuse)? else {
-                return Err(TransportError::Nobody {
-                    seconds: self.timeouts.wait.as_secs(),
-                    address: address(),
-                });
-            };
-            let mut socket = Socket::new(stream, self.timeouts).map_err(refuse)?;
-            let Security::Tls { tls, .. } = &self.security else {
-                return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, socket)));
-            };
-            // A stranger who connects and says nothing, or little, holds the door no longer than this.
-            let shake = || {
-                socket.begin_handshake(self.timeouts.peer.min(Duration::from_secs(10)));
-                let connection = ServerConnection::new(tls.server.clone()).map_err(io::Error::other)?;
-                let mut tls = StreamOwned::new(connection, socket);
-                while tls.conn.is_handshaking() {
-                    tls.conn.complete_io(&mut tls.sock)?;
-                }
-                tls.sock.end_handshake()?;
-                Ok::<_, io::Error>(tls)
-            };
-            match shake() {
-                Ok(tls) => return Ok(Connection::Server(Box::new(BufWriter::with_capacity(BUFFER, tls)))),
-                Err(e) => turned_away(&TransportError::handshake(&e)),
-            }
         }
     }
 }
@@ -514,7 +485,7 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
             Some(e) if !waits(&e) => return Err(refuse(e)),
             _ if Instant::now() >= deadline => {
                 let (seconds, address) = (timeouts.wait.as_secs(), address.to_string());
-                return Err(TransportError::Nobody { seconds, address });
+                return Err(TransportError::Nobody { seconds, address, turned_away: String::new() });
             }
             _ => std::thread::park_timeout(Duration::from_millis(50)),
         }
@@ -526,7 +497,7 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
     let name = ServerName::try_from(peer_name.clone())
         .map_err(|_| TransportError::Name { name: peer_name.clone() })?;
     let shake = || {
-        socket.begin_handshake(timeouts.peer);
+        socket.begin_handshake(timeouts.handshake);
         let connection = ClientConnection::new(tls.client.clone(), name).map_err(io::Error::other)?;
         let mut tls = StreamOwned::new(connection, socket);
         while tls.conn.is_handshaking() {
@@ -553,29 +524,6 @@ fn check_plain(all: &[SocketAddr], security: &Security) -> Result<(), TransportE
             Err(TransportError::PlainText { address: address.to_string() })
         }
         _ => Ok(()),
-    }
-}
-
-/// The next connection, or `None` at the deadline.
-fn accept_before(socket: &TcpListener, deadline: Instant) -> io::Result<Option<TcpStream>> {
-    socket.set_nonblocking(true)?;
-    loop {
-        // Also where strangers come without end.
-        if Instant::now() >= deadline {
-            return Ok(None);
-        }
-        match socket.accept() {
-            Ok((stream, _)) => {
-                stream.set_nonblocking(false)?;
-                return Ok(Some(stream));
-            }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                std::thread::park_timeout(Duration::from_millis(10));
-            }
-            // A peer that was gone before it was accepted.
-            Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(e) => return Err(e),
-        }
     }
 }
 

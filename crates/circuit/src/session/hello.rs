@@ -216,13 +216,45 @@ impl Hello {
         })
     }
 
-    /// Sends this hello, receives the peer's and compares what must be the same.
-    pub(super) fn exchange<C: Read + Write>(&self, channel: &mut C) -> Result<Hello, SessionError> {
-        send(channel, Message::Hello, &self.to_bytes())?;
-        flush(channel, Message::Hello)?;
+    /// Sends this hello. `taken` are inputs that are not asked for any more, as those that this side supplies.
+    pub(super) fn send<C: Write>(&self, channel: &mut C, taken: &[bool]) -> Result<(), SessionError> {
+        let mut bytes = self.to_bytes();
+        let mut supplied = self.supplied;
+        for (input, taken) in taken.iter().enumerate() {
+            supplied[input / 8] |= u8::from(*taken) << (input % 8);
+        }
+        SUPPLIED.put(&mut bytes, supplied);
+        send(channel, Message::Hello, &bytes)?;
+        flush(channel, Message::Hello)
+    }
+
+    /// Receives a peer's.
+    pub(super) fn receive<C: Read>(channel: &mut C) -> Result<Self, SessionError> {
         let mut bytes = [0; LENGTH];
         receive(channel, Message::Hello, &mut bytes)?;
-        let peer = Self::from_bytes(&bytes)?;
+        Self::from_bytes(&bytes)
+    }
+
+    /// Sends this hello and receives the peer's, for the side that connected.
+    pub(super) fn exchange<C: Read + Write>(&self, channel: &mut C) -> Result<Hello, SessionError> {
+        self.send(channel, &[])?;
+        let peer = Self::receive(channel)?;
+        self.check(&peer).map_err(|error| self.explained(channel, &peer, error))?;
+        Ok(peer)
+    }
+
+    /// As [`exchange`](Self::exchange), of an owner with a party that has to play this role.
+    pub(super) fn exchange_with<C: Read + Write>(
+        &self,
+        channel: &mut C,
+        role: Role,
+    ) -> Result<Hello, SessionError> {
+        let peer = self.exchange(channel)?;
+        if peer.role == role { Ok(peer) } else { Err(unexpected(peer.role, role)) }
+    }
+
+    /// Fails unless a peer says the same of what must be the same.
+    pub(super) fn check(&self, peer: &Hello) -> Result<(), SessionError> {
         let differs = |what, theirs: &str, ours: &str, remedy| {
             let (theirs, ours) = (theirs.to_string(), ours.to_string());
             Err(SessionError::Differs { what, theirs, ours, remedy })
@@ -236,12 +268,7 @@ impl Hello {
             );
         }
         if peer.digest != self.digest {
-            // What each has is of use and no more: a peer that is gone by now leaves the digests.
-            let theirs = about(channel, &self.about).unwrap_or_default();
-            let remedy = "give both sides the same file, the same --rounds, and --stream or not";
-            let [theirs, ours] = [(&peer.digest, theirs.as_str()), (&self.digest, &shown(&self.about))]
-                .map(|(digest, about)| format!("{}{about}", crate::circuit::short_digest(digest)));
-            return differs("the circuit", &theirs, &ours, remedy);
+            return Err(self.other_circuit(peer, ""));
         }
         if peer.learns != self.learns {
             let remedy = "give both sides the same --reveal";
@@ -252,17 +279,29 @@ impl Hello {
             let remedy = "give --check-transfers to both sides or to neither";
             return differs("the check of transfers", name(peer.check), name(self.check), remedy);
         }
-        Ok(peer)
+        Ok(())
     }
 
-    /// As [`exchange`](Self::exchange), with a peer that has to play this role.
-    pub(super) fn exchange_with<C: Read + Write>(
+    /// The error of [`check`](Self::check), to which both add what their circuits have where it is these that differ.
+    pub(super) fn explained<C: Read + Write>(
         &self,
         channel: &mut C,
-        role: Role,
-    ) -> Result<Hello, SessionError> {
-        let peer = self.exchange(channel)?;
-        if peer.role == role { Ok(peer) } else { Err(unexpected(peer.role, role)) }
+        peer: &Hello,
+        error: SessionError,
+    ) -> SessionError {
+        if peer.role == self.role && self.role != Role::Owner || peer.digest == self.digest {
+            return error;
+        }
+        // What each has is of use and no more: a peer that is gone by now leaves the digests.
+        let theirs = about(channel, &self.about).unwrap_or_default();
+        self.other_circuit(peer, &theirs)
+    }
+
+    fn other_circuit(&self, peer: &Hello, theirs: &str) -> SessionError {
+        let [theirs, ours] = [(&peer.digest, theirs), (&self.digest, &shown(&self.about))]
+            .map(|(digest, about)| format!("{}{about}", crate::circuit::short_digest(digest)));
+        let remedy = "give both sides the same file, the same --rounds, and --stream or not";
+        SessionError::Differs { what: "the circuit", theirs, ours, remedy }
     }
 
     /// Whether this side supplies an input.
@@ -273,7 +312,12 @@ impl Hello {
 
 /// A peer that plays another role than is waited for.
 pub(super) fn unexpected(got: Role, want: Role) -> SessionError {
-    SessionError::Protocol { got: format!("the hello of {got}"), want: format!("that of {want}") }
+    SessionError::Differs {
+        what: "the role",
+        theirs: got.to_string(),
+        ours: format!("waits for the {want}"),
+        remedy: "give each side its --role, and --owners to all or none",
+    }
 }
 
 /// Inputs and their bits, outputs and theirs, AND gates: what tells two circuits apart at a glance.

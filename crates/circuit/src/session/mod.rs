@@ -26,6 +26,7 @@
 //! A session has its own offset, permutation key and gate numbers from 0; nothing of it is used twice.
 
 mod decoding;
+mod greeting;
 mod hello;
 mod message;
 pub mod owners;
@@ -40,8 +41,9 @@ pub use blindcore_units::Progress;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 pub use crate::ot::extension::Check;
+pub use greeting::{Arrivals, Greeting, Peer};
 pub use hello::{Garbling, Learns, Role};
-pub use two_party::{evaluate, garble, garble_by};
+pub use two_party::{evaluate, evaluate_for, garble, garble_by, garble_for};
 
 use crate::circuit::Circuit;
 use crate::ot;
@@ -143,6 +145,14 @@ pub struct Outcome {
 /// Why a session ended without a result. No message says anything of an input.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
+    /// Somebody that is needed did not come.
+    #[error("{cause}{missing}")]
+    Waiting {
+        /// Why nobody is waited for any more.
+        cause: String,
+        /// Who is missing, after a semicolon; empty in a session of two.
+        missing: String,
+    },
     /// The peer closed the connection.
     #[error("the peer closed the connection {during}; nothing was learned, run both sides again")]
     Gone {
@@ -276,9 +286,10 @@ impl From<ot::OtError> for SessionError {
 
 impl SessionError {
     /// What happened, without what it means.
-    fn cause(&self) -> String {
+    pub(crate) fn cause(&self) -> String {
         match self {
             Self::Gone { during } => format!("the peer closed the connection {during}"),
+            Self::Silent { during } => format!("the peer was silent for longer than --timeout {during}"),
             other => other.to_string(),
         }
     }

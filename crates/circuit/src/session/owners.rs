@@ -9,13 +9,15 @@
 //! Labels go by proxy oblivious transfer ([`proxy`]), so the garbler never learns a bit, and the
 //! evaluator sees labels. If those two put together what they know, they know the inputs: owners choose two who don't.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use blindcore_accel::garble::Labels;
 use zeroize::Zeroizing;
 
-use super::hello::{Hello, unexpected};
+use super::greeting::{Arrivals, Greeting, Peer, waiting};
+use super::hello::Hello;
 use super::message::{Message, flush, receive, receive_at_most, send};
 use super::two_party::{Garbler, outputs, tables};
 use super::{Check, Inputs, Learns, Outcome, Progress, Role, SessionError, Setup};
@@ -36,7 +38,13 @@ pub fn supply<C: Read + Write>(
     let own = inputs.bits(circuit)?;
     let hello = Hello::new(Role::Owner, learns, Check::None, circuit, inputs)?;
     for (channel, role) in [(&mut *garbler, Role::Garbler), (&mut *evaluator, Role::Evaluator)] {
-        hello.exchange_with(channel, role)?;
+        let peer = hello.exchange_with(channel, role)?;
+        // A party says which inputs have other owners by now.
+        let taken = |input: &usize| inputs.has(*input) && peer.supplies(*input);
+        if let Some(input) = (0..circuit.inputs().len()).find(taken) {
+            let name = circuit.inputs()[input].name.clone();
+            return Err(SessionError::Supply { input, name, by: "another owner" });
+        }
     }
     let publication = receive_at_most(garbler, Message::Transfer, limit(0))?;
     let bits = Zeroizing::new(own.iter().map(|(_, bit)| *bit).collect::<Vec<_>>());
@@ -53,30 +61,38 @@ pub fn supply<C: Read + Write>(
     })
 }
 
-/// Garbles for an evaluator and for the owners of all inputs, who all come through `next`.
+/// Garbles for an evaluator and for the owners of all inputs, who all come through `arrivals`. One that does not fit is turned
+/// away there, and ends nothing.
 ///
 /// # Errors
-/// A peer is gone, silent or disagrees; an input is supplied twice.
+/// Somebody did not come, is gone or is silent.
 pub fn garble<C: Read + Write>(
-    mut next: impl FnMut() -> io::Result<C>,
+    arrivals: impl Arrivals<C>,
     setup: Setup<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
     let start = Instant::now();
-    let circuit = setup.circuit;
-    let hello = Hello::new(Role::Garbler, setup.learns, setup.check, circuit, &Inputs::new())?;
-    let (mut evaluator, mut owners) = (None, Owners::new(circuit));
-    while evaluator.is_none() || !owners.complete() {
-        let mut channel = next().map_err(|e| SessionError::io("while peers were waited for", e))?;
-        let peer = hello.exchange(&mut channel)?;
-        match peer.role {
-            Role::Evaluator if evaluator.is_none() => evaluator = Some(channel),
-            Role::Owner => owners.add(channel, &peer)?,
-            other => return Err(unexpected(other, Role::Owner)),
+    let greeting = Greeting::of_owners(Role::Garbler, setup, Some(Role::Evaluator))?;
+    let (mut evaluator, mut owners) = (None, Owners::new(setup.circuit));
+    let ended = arrivals(&greeting, &mut |channel, peer| {
+        if peer.role() == Role::Evaluator {
+            evaluator = Some(channel);
+        } else {
+            owners.add(channel, &peer);
         }
+        if evaluator.is_some() && owners.complete() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    if let Err(error) = ended {
+        return Err(waiting(error, greeting.missing()));
     }
-    let mut evaluator = evaluator.expect("waited for");
-    let mut garbler = Garbler::new(setup, hello.key)?;
+    let (Some(mut evaluator), true) = (evaluator, owners.complete()) else {
+        return Err(waiting("nobody comes any more".into(), greeting.missing()));
+    };
+    let mut garbler = Garbler::new(setup, greeting.hello.key)?;
     owners.sort();
     let mut senders = Vec::new();
     for owner in &mut owners.all {
@@ -98,25 +114,29 @@ pub fn garble<C: Read + Write>(
     Ok(owners.done(outcome))
 }
 
-/// Evaluates what `garbler` garbles, with the owners that come through `next`.
+/// Evaluates what `garbler` garbles, with the owners that come through `arrivals`. One that does not fit is turned away there,
+/// and ends nothing.
 ///
 /// # Errors
-/// A peer is gone, silent or disagrees; an input is supplied twice.
-pub fn evaluate<C: Read + Write>(
+/// The garbler disagrees; somebody did not come, is gone or is silent.
+pub fn evaluate<C: Read + Write, O: Read + Write>(
     garbler: &mut C,
-    mut next: impl FnMut() -> io::Result<C>,
+    arrivals: impl Arrivals<O>,
     setup: Setup<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
-    let hello = Hello::new(Role::Evaluator, setup.learns, setup.check, circuit, &Inputs::new())?;
-    let peer = hello.exchange_with(garbler, Role::Garbler)?;
+    let greeting = Greeting::of_owners(Role::Evaluator, setup, Some(Role::Garbler))?;
+    let peer = greeting.meet(garbler)?;
     let mut owners = Owners::new(circuit);
-    while !owners.complete() {
-        let mut channel = next().map_err(|e| SessionError::io("while owners were waited for", e))?;
-        let owner = hello.exchange_with(&mut channel, Role::Owner)?;
-        owners.add(channel, &owner)?;
+    let ended = arrivals(&greeting, &mut |channel, peer| {
+        owners.add(channel, &peer);
+        if owners.complete() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    ended.map_err(|error| waiting(error, greeting.missing()))?;
+    if !owners.complete() {
+        return Err(waiting("nobody comes any more".into(), greeting.missing()));
     }
     owners.sort();
     let mut labels = Labels::new(circuit.slots(), 1);
@@ -133,7 +153,7 @@ pub fn evaluate<C: Read + Write>(
             labels.set(*slot, 0, *label);
         }
     }
-    let outcome = tables(garbler, setup, peer.key, &mut labels, progress, start)?;
+    let outcome = tables(garbler, setup, peer.key(), &mut labels, progress, start)?;
     let outcome = outputs(garbler, setup, &labels, outcome, start)?;
     Ok(owners.done(outcome))
 }
@@ -165,21 +185,13 @@ impl<'a, C: Read + Write> Owners<'a, C> {
         !self.missing.contains(&true)
     }
 
-    fn add(&mut self, channel: C, hello: &Hello) -> Result<(), SessionError> {
-        let supplied: Vec<usize> = (0..self.missing.len()).filter(|i| hello.supplies(*i)).collect();
-        let Some(first) = supplied.first().copied() else {
-            let (got, want) = ("an owner of no input".into(), "one that has some".into());
-            return Err(SessionError::Protocol { got, want });
-        };
-        for input in &supplied {
-            if !std::mem::replace(&mut self.missing[*input], false) {
-                let name = self.circuit.inputs()[*input].name.clone();
-                return Err(SessionError::Supply { input: *input, name, by: "two owners" });
-            }
-        }
+    /// One whose inputs nobody else has.
+    fn add(&mut self, channel: C, peer: &Peer) {
+        let supplied: Vec<usize> = (0..self.missing.len()).filter(|i| peer.hello.supplies(*i)).collect();
+        supplied.iter().for_each(|input| self.missing[*input] = false);
+        let first = supplied.first().copied().unwrap_or_default();
         let slots = supplied.into_iter().flat_map(|i| self.circuit.input_slots(i)).collect();
         self.all.push(Owner { channel, first, slots });
-        Ok(())
     }
 
     /// In the order of their inputs, which is the same on both sides.

@@ -1,6 +1,7 @@
 //! The garbler and the evaluator.
 
 use std::io::{Read, Write};
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
@@ -8,7 +9,8 @@ use blindcore_units::Unit;
 use zeroize::Zeroizing;
 
 use super::decoding;
-use super::hello::{Garbling, Hello, Key, check_supply};
+use super::greeting::{Arrivals, Greeting, Peer, first};
+use super::hello::{Garbling, Key};
 use super::message::{Message, flush, receive, send};
 use super::{Inputs, Outcome, Progress, Role, SessionError, Setup};
 use crate::circuit::Circuit;
@@ -38,13 +40,27 @@ pub fn garble_by<C: Read + Write>(
     inputs: &Inputs,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
+    garble_for(garbling, over(channel), setup, inputs, progress)
+}
+
+/// As [`garble_by`], for the first evaluator that comes and fits; who does not is turned away, and ends nothing.
+///
+/// # Errors
+/// As [`garble`], or nobody came.
+pub fn garble_for<C: Read + Write>(
+    garbling: Garbling,
+    arrivals: impl Arrivals<C>,
+    setup: Setup<'_>,
+    inputs: &Inputs,
+    progress: &mut dyn Progress,
+) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
     let own = inputs.bits(circuit)?;
-    let mut hello = Hello::new(Role::Garbler, setup.learns, setup.check, circuit, inputs)?;
-    hello.key.garbling = garbling;
-    let peer = hello.exchange_with(channel, Role::Evaluator)?;
-    check_supply(circuit, &hello, &peer)?;
+    let mut greeting = Greeting::of_two(Role::Garbler, setup, inputs)?;
+    greeting.hello.key.garbling = garbling;
+    let (mut channel, peer) = first(&greeting, arrivals)?;
+    let (channel, peer, hello) = (&mut channel, &peer.hello, &greeting.hello);
 
     let mut garbler = Garbler::new(setup, hello.key)?;
     // The evaluator's labels come out of the transfers, under the same offset.
@@ -69,6 +85,15 @@ pub fn garble_by<C: Read + Write>(
     send(channel, Message::InputLabels, &active)?;
     let outcome = garbler.tables(channel, progress, start)?;
     garbler.outputs(channel, outcome, start)
+}
+
+/// The one peer that is there already.
+fn over<'a, C: Read + Write>(channel: &'a mut C) -> impl Arrivals<&'a mut C> {
+    |greeting: &Greeting<'_>, take: &mut dyn FnMut(&'a mut C, Peer) -> ControlFlow<()>| {
+        let peer = greeting.meet(channel)?;
+        let _ = take(channel, peer);
+        Ok(())
+    }
 }
 
 /// What a garbler holds.
@@ -199,12 +224,25 @@ pub fn evaluate<C: Read + Write>(
     inputs: &Inputs,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
+    evaluate_for(over(channel), setup, inputs, progress)
+}
+
+/// As [`evaluate`], for the first garbler that comes and fits; who does not is turned away, and ends nothing.
+///
+/// # Errors
+/// As [`evaluate`], or nobody came.
+pub fn evaluate_for<C: Read + Write>(
+    arrivals: impl Arrivals<C>,
+    setup: Setup<'_>,
+    inputs: &Inputs,
+    progress: &mut dyn Progress,
+) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
     let own = inputs.bits(circuit)?;
-    let hello = Hello::new(Role::Evaluator, setup.learns, setup.check, circuit, inputs)?;
-    let peer = hello.exchange_with(channel, Role::Garbler)?;
-    check_supply(circuit, &hello, &peer)?;
+    let greeting = Greeting::of_two(Role::Evaluator, setup, inputs)?;
+    let (mut channel, peer) = first(&greeting, arrivals)?;
+    let (channel, peer) = (&mut channel, &peer.hello);
 
     let mut labels = Labels::new(circuit.slots(), 1);
     if !own.is_empty() {

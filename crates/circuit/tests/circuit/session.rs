@@ -1,6 +1,7 @@
 //! Two parties over real sockets.
 
 use std::io::{Read, Write};
+use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_circuit::builder::Builder;
 use blindcore_circuit::circuit::Circuit;
 use blindcore_circuit::netlist::{Netlist, Wire};
-use blindcore_circuit::session::{self, Check, Inputs, Learns, Outcome, SessionError, Setup};
+use blindcore_circuit::session::{self, Check, Greeting, Inputs, Learns, Outcome, Peer, SessionError, Setup};
 
 fn bits(value: u64, width: usize) -> Vec<bool> {
     (0..width).map(|i| i < 64 && value >> i & 1 == 1).collect()
@@ -208,10 +209,75 @@ fn an_owner_is_no_evaluator() {
             });
             one_side(circuit, &party(all.clone()), left, garbles).unwrap_err()
         });
-        let want = if garbles { "that of evaluator" } else { "that of garbler" };
-        assert!(error.to_string().contains("the hello of owner"), "{error}");
+        let want = if garbles { "waits for the evaluator" } else { "waits for the garbler" };
+        assert!(error.to_string().contains("the role owner"), "{error}");
         assert!(error.to_string().contains(want), "{error}");
     }
+}
+
+/// Those who come, one after the other; who does not fit is turned away.
+fn arrivals(come: Vec<UnixStream>) -> impl session::Arrivals<UnixStream> {
+    move |greeting: &Greeting<'_>, take: &mut dyn FnMut(UnixStream, Peer) -> ControlFlow<()>| {
+        for mut channel in come {
+            channel.set_read_timeout(Some(Duration::from_secs(20)))?;
+            if let Ok(peer) = greeting.welcome(&mut channel)
+                && take(channel, peer).is_break()
+            {
+                return Ok(());
+            }
+        }
+        Err("nobody else comes".into())
+    }
+}
+
+/// An owner of an input that has another, one of none, one with another circuit, a second evaluator, a stranger: each is
+/// turned away, the session goes on, and who is missing is named.
+#[test]
+fn a_wrong_owner_ends_nothing() {
+    let netlist = sample();
+    let circuit = Circuit::new(&netlist);
+    let other = Circuit::new(&blindcore_circuit::problems::make("mult8").unwrap());
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let setup = Setup { circuit: &circuit, device: &device, learns: Learns::Both, check: Check::None };
+    let own = |inputs: &[usize]| inputs.iter().fold(Inputs::new(), |all, i| all.with(*i, bits(5, 8)));
+    std::thread::scope(|scope| {
+        let mut come = Vec::new();
+        let mut comes = |circuit: &'static str, of: Inputs| {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            come.push(ours);
+            (circuit, of, theirs)
+        };
+        let those = [
+            comes("right", own(&[0])),
+            comes("right", own(&[0, 1])),
+            comes("right", own(&[])),
+            comes("other", own(&[1])),
+        ];
+        let (ours, mut stranger) = UnixStream::pair().unwrap();
+        come.push(ours);
+        stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        let (circuit, other) = (&circuit, &other);
+        let owners = those.map(|(which, of, mut channel)| {
+            scope.spawn(move || {
+                let circuit = if which == "right" { circuit } else { other };
+                let (mut nobody, _) = UnixStream::pair().unwrap();
+                let ended = session::owners::supply(&mut channel, &mut nobody, circuit, Learns::Both, &of);
+                ended.unwrap_err().to_string()
+            })
+        });
+        let ended = session::owners::garble(arrivals(come), setup, &mut ()).unwrap_err().to_string();
+        assert_eq!(
+            ended,
+            "nobody else comes; missing: the evaluator and owners of inputs 1 (\"b\"), 2 (\"x\")"
+        );
+        // Nothing is said to who speaks something else.
+        assert!(matches!(stranger.read(&mut [0; 1]), Ok(0) | Err(_)));
+        let [first, twice, nothing, another] = owners.map(|owner| owner.join().unwrap());
+        assert!(!first.contains("supplied"), "its place was its own: {first}");
+        assert!(twice.contains("input 0 (\"a\") is supplied by another owner"), "{twice}");
+        assert!(nothing.contains("closed the connection"), "{nothing}");
+        assert!(another.contains("the circuit"), "{another}");
+    });
 }
 
 #[test]
@@ -227,13 +293,11 @@ fn owners_garbler_and_evaluator() {
     let setup = Setup { circuit: &circuit, device: &device, learns: Learns::Both, check: Check::None };
     std::thread::scope(|scope| {
         // The second owner comes before the evaluator, and to the evaluator before the first.
-        let mut peers = vec![go, to_evaluator, gp];
-        let garbler =
-            scope.spawn(move || session::owners::garble(|| Ok(peers.pop().unwrap()), setup, &mut ()));
-        let mut owners = vec![eo, ep];
+        let come = vec![gp, to_evaluator, go];
+        let garbler = scope.spawn(move || session::owners::garble(arrivals(come), setup, &mut ()));
         let evaluator = scope.spawn(move || {
             let mut garbler = from_garbler;
-            session::owners::evaluate(&mut garbler, || Ok(owners.pop().unwrap()), setup, &mut ())
+            session::owners::evaluate(&mut garbler, arrivals(vec![ep, eo]), setup, &mut ())
         });
         let one = Inputs::new().with(0, values[0].clone()).with(2, values[2].clone());
         let two = Inputs::new().with(1, values[1].clone());

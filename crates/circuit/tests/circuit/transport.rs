@@ -2,11 +2,12 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use blindcore_circuit::transport::{self, Security, Timeouts, Tls, TransportError};
+use blindcore_circuit::transport::{self, Connection, Security, Timeouts, Tls, TransportError};
 
 /// Waits, for a peer that is slow on purpose.
 fn pause(milliseconds: u64) {
@@ -14,7 +15,8 @@ fn pause(milliseconds: u64) {
 }
 
 fn timeouts(peer: u64) -> Timeouts {
-    Timeouts { wait: Duration::from_secs(30), peer: Duration::from_millis(peer) }
+    let peer = Duration::from_millis(peer);
+    Timeouts { wait: Duration::from_secs(30), handshake: peer, peer }
 }
 
 #[test]
@@ -50,15 +52,66 @@ fn tls(dir: &Path, name: &str, trust: &str, peer_name: &str) -> Security {
     Security::Tls { tls, peer_name: peer_name.into() }
 }
 
+/// More than are looked at at a time: silent ones, one that trickles, one that speaks HTTP. None keeps a peer waiting, with or
+/// without TLS: all of them would be there for a minute each.
 #[test]
-fn a_stranger_in_the_handshake_does_not_hold_the_door() {
+fn strangers_do_not_hold_the_door() {
     let dir = tempfile::tempdir().unwrap();
     ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
-    let listener =
-        transport::listen("127.0.0.1:0", &tls(dir.path(), "alice", "bob", ""), timeouts(2000)).unwrap();
-    let address = listener.address().unwrap().to_string();
-    let mut stranger = TcpStream::connect(&address).unwrap();
-    // The beginning of a record of 16,000 bytes, which then come one by one.
+    let ways = [
+        (tls(dir.path(), "alice", "bob", ""), tls(dir.path(), "bob", "alice", "alice")),
+        (Security::Loopback, Security::Loopback),
+    ];
+    for (ours, theirs) in ways {
+        let listener = transport::listen("127.0.0.1:0", &ours, timeouts(60_000)).unwrap();
+        let address = listener.address().unwrap().to_string();
+        let strange = || TcpStream::connect(&address).unwrap();
+        let silent: Vec<TcpStream> = (0..100).map(|_| strange()).collect();
+        let (mut trickles, mut speaks) = (strange(), strange());
+        // The beginning of a record, or of a message, which never comes whole.
+        trickles.write_all(&[22, 3, 1, 0x3e, 0x80]).unwrap();
+        speaks.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut channel = transport::connect(&address, &theirs, timeouts(20_000)).unwrap();
+                channel.write_all(b"bob").and_then(|()| channel.flush()).unwrap();
+                channel.read_exact(&mut [0]).unwrap();
+            });
+            let mut turned = Vec::new();
+            let greet = |channel: &mut Connection| {
+                let mut said = [0; 3];
+                channel.read_exact(&mut said).map_err(|e| e.to_string())?;
+                if &said == b"bob" { Ok(said) } else { Err(format!("it says {said:?}")) }
+            };
+            let mut came = None;
+            let met = listener.meet(
+                greet,
+                |who| turned.push(who.to_string()),
+                |channel, said| {
+                    came = Some((channel, said));
+                    ControlFlow::Break(())
+                },
+            );
+            met.unwrap();
+            let (mut channel, said) = came.unwrap();
+            assert_eq!(&said, b"bob");
+            channel.write_all(b"!").and_then(|()| channel.flush()).unwrap();
+            assert!(turned.iter().all(|why| why.contains("from 127.0.0.1:")), "{turned:?}");
+            assert!(!turned.is_empty() && turned.len() < 30, "{turned:?}");
+        });
+        drop(silent);
+    }
+}
+
+/// However it trickles, it is turned away when its time is over, and the reason is said at the end too.
+#[test]
+fn who_trickles_in_the_handshake_is_turned_away_in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
+    let short =
+        Timeouts { wait: Duration::from_secs(2), handshake: Duration::from_millis(300), ..timeouts(60_000) };
+    let listener = transport::listen("127.0.0.1:0", &tls(dir.path(), "alice", "bob", ""), short).unwrap();
+    let mut stranger = TcpStream::connect(listener.address().unwrap()).unwrap();
     stranger.write_all(&[22, 3, 1, 0x3e, 0x80]).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || {
@@ -66,19 +119,10 @@ fn a_stranger_in_the_handshake_does_not_hold_the_door() {
                 pause(20);
             }
         });
-        let bob = scope.spawn(|| {
-            // In time although the stranger came first.
-            let security = tls(dir.path(), "bob", "alice", "alice");
-            let mut channel = transport::connect(&address, &security, timeouts(20_000)).unwrap();
-            channel.write_all(b"bob").and_then(|()| channel.flush()).unwrap();
-        });
         let mut turned = Vec::new();
-        let mut channel = listener.accept(|e| turned.push(e.to_string())).unwrap();
-        let mut said = [0; 3];
-        channel.read_exact(&mut said).unwrap();
-        assert_eq!(&said, b"bob");
+        let error = listener.accept(|who| turned.push(who.why.clone())).err().unwrap().to_string();
         assert!(turned.len() == 1 && turned[0].contains("did not end in time"), "{turned:?}");
-        bob.join().unwrap();
+        assert!(error.contains("1 who came were turned away, the last because no TLS"), "{error}");
     });
 }
 
@@ -86,7 +130,7 @@ fn a_stranger_in_the_handshake_does_not_hold_the_door() {
 fn strangers_without_end_do_not_outlast_the_wait() {
     let dir = tempfile::tempdir().unwrap();
     ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
-    let short = Timeouts { wait: Duration::from_millis(300), peer: Duration::from_secs(5) };
+    let short = Timeouts { wait: Duration::from_millis(300), ..timeouts(5000) };
     let listener = transport::listen("127.0.0.1:0", &tls(dir.path(), "alice", "bob", ""), short).unwrap();
     let address = listener.address().unwrap();
     let ended = AtomicBool::new(false);
@@ -131,7 +175,7 @@ fn certificates_that_expired_are_turned_away() {
     // The connecting side sees the listener's, and the other way round.
     for (listens, connects) in [("old", "bob"), ("alice", "old")] {
         let security = tls(dir.path(), listens, connects, "");
-        let short = Timeouts { wait: Duration::from_secs(5), peer: Duration::from_secs(5) };
+        let short = Timeouts { wait: Duration::from_secs(5), ..timeouts(5000) };
         let listener = transport::listen("127.0.0.1:0", &security, short).unwrap();
         let address = listener.address().unwrap().to_string();
         std::thread::scope(|scope| {
@@ -143,7 +187,7 @@ fn certificates_that_expired_are_turned_away() {
             });
             let mut turned = String::new();
             assert!(matches!(
-                listener.accept(|e| turned = e.to_string()),
+                listener.accept(|who| turned = who.to_string()),
                 Err(TransportError::Nobody { .. })
             ));
             let error = other.join().unwrap().unwrap_err();

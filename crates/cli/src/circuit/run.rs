@@ -1,6 +1,5 @@
 //! `blindcore circuit run`: a party of a session, and `blindcore circuit identity`: what it shows the others.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use anyhow::Context;
 use blindcore_accel::Operation;
 use blindcore_circuit::circuit::{Circuit, PortShape};
 use blindcore_circuit::session::{self, Check, Garbling, Inputs, Learns, Setup, owners};
-use blindcore_circuit::transport::{self, Connection, Listener, Peers, Timeouts, Tls};
+use blindcore_circuit::transport::{self, Door, Peers, Timeouts, Tls};
 use blindcore_circuit::values::{self, Unplaced};
 use clap::ValueEnum;
 use serde_json::json;
@@ -120,11 +119,12 @@ pub(crate) struct Run {
     /// No TLS, although the peer is on another machine: everybody between reads along
     #[arg(long, conflicts_with = "cert")]
     plain_text: bool,
-    /// Seconds until a silent peer ends the session
+    /// Seconds until a silent peer ends the session, and for a peer's handshake as a whole: a stranger who says nothing, or
+    /// something else, is turned away by then and ends nothing
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
-    /// Seconds to wait for a peer to be there; an owner waits as long for each step of the others, who wait for all owners
-    /// and then compute
+    /// Seconds to wait for a peer to be there, with owners for the next; an owner waits as long for each step of the others,
+    /// who wait for all owners and then compute
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     wait: u64,
     #[command(flatten)]
@@ -182,31 +182,30 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
     let device = device::open_for(&args.device, config, &[operation])?;
     let check = if args.check_transfers { Check::Malicious } else { Check::None };
     let setup = Setup { circuit: &circuit, device: &device, learns, check };
-    let mut bar = Bar::new();
-    let outcome = match (args.role, args.owners) {
-        (Role::Garbler, false) => {
-            let way = match args.scheme {
-                Scheme::HalfGates => Garbling::HalfGates,
-                Scheme::ThreeHalves => Garbling::ThreeHalves,
-            };
-            session::garble_by(way, &mut peer(&peers, args)?, setup, &inputs, &mut bar)?
+    let (mut bar, mut say) = (Bar::new(), |said: &str| output::note(said));
+    let (connect, name) = (args.connect.as_deref(), args.peer_name.as_deref());
+    let outcome = if args.owners {
+        let listens = args.listen.as_deref().context("a party with --owners needs --listen, for them")?;
+        let door = door(&peers, Some(listens), None, None)?;
+        if args.role == Role::Garbler {
+            owners::garble(door.arrivals(&mut say), setup, &mut bar)?
+        } else {
+            let garbler = connect.context("an evaluator for owners needs --connect, to the garbler")?;
+            let mut garbler = peers.connect(garbler, name)?;
+            owners::evaluate(&mut garbler, door.arrivals(&mut say), setup, &mut bar)?
         }
-        (Role::Evaluator, false) => session::evaluate(&mut peer(&peers, args)?, setup, &inputs, &mut bar)?,
-        (Role::Garbler, true) => {
-            let address = args.listen.as_deref().context("a garbler for owners needs --listen")?;
-            let listener = listen(&peers, address)?;
-            owners::garble(|| accept(&listener), setup, &mut bar)?
+    } else {
+        let arrivals = door(&peers, args.listen.as_deref(), connect, name)?.arrivals(&mut say);
+        match (args.role, args.scheme) {
+            (Role::Evaluator, _) => session::evaluate_for(arrivals, setup, &inputs, &mut bar)?,
+            (_, scheme) => {
+                let way = match scheme {
+                    Scheme::HalfGates => Garbling::HalfGates,
+                    Scheme::ThreeHalves => Garbling::ThreeHalves,
+                };
+                session::garble_for(way, arrivals, setup, &inputs, &mut bar)?
+            }
         }
-        (_, true) => {
-            let garbler =
-                args.connect.as_deref().context("an evaluator for owners needs --connect, to the garbler")?;
-            let address =
-                args.listen.as_deref().context("an evaluator for owners needs --listen, for them")?;
-            let listener = listen(&peers, address)?;
-            let mut garbler = peers.connect(garbler, args.peer_name.as_deref())?;
-            owners::evaluate(&mut garbler, || accept(&listener), setup, &mut bar)?
-        }
-        (Role::Owner, false) => unreachable!("it has returned"),
     };
     drop(bar);
     report(args, &circuit, &outcome)?;
@@ -271,14 +270,11 @@ fn own_inputs(args: &Run, ports: &[PortShape]) -> anyhow::Result<Inputs> {
     Ok(all)
 }
 
-fn listen(peers: &Peers, address: &str) -> anyhow::Result<Listener> {
-    let listener = peers.listen(address)?;
-    output::note(&format!("listening on {}", listener.address()?));
-    Ok(listener)
-}
-
-fn accept(listener: &Listener) -> io::Result<Connection> {
-    listener.accept(|e| output::note(&format!("a connection was turned away: {e}"))).map_err(io::Error::other)
+/// Where peers come from, which is said where they come to this side.
+fn door(peers: &Peers, listen: Option<&str>, to: Option<&str>, name: Option<&str>) -> anyhow::Result<Door> {
+    let door = peers.door(listen, to, name)?;
+    door.address().inspect(|address| output::note(&format!("listening on {address}")));
+    Ok(door)
 }
 
 /// How this side reaches its peers.
@@ -289,17 +285,9 @@ fn peers(args: &Run) -> anyhow::Result<Peers> {
     };
     // A party waits this long for an owner, and the owner for it.
     let silence = if args.role == Role::Owner { args.timeout.max(args.wait) } else { args.timeout };
-    let timeouts = Timeouts { wait: Duration::from_secs(args.wait), peer: Duration::from_secs(silence) };
+    let [wait, handshake, peer] = [args.wait, args.timeout, silence].map(Duration::from_secs);
+    let timeouts = Timeouts { wait, handshake, peer };
     Ok(Peers { tls, plain_text: args.plain_text, timeouts })
-}
-
-/// The one peer of two parties.
-fn peer(peers: &Peers, args: &Run) -> anyhow::Result<Connection> {
-    match (&args.listen, &args.connect) {
-        (Some(address), None) => Ok(accept(&listen(peers, address)?)?),
-        (None, Some(address)) => Ok(peers.connect(address, args.peer_name.as_deref())?),
-        _ => anyhow::bail!("one of two parties says --listen ADDR, the other --connect ADDR"),
-    }
 }
 
 fn report(args: &Run, circuit: &Circuit, outcome: &session::Outcome) -> anyhow::Result<()> {

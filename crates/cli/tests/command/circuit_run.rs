@@ -33,16 +33,20 @@ fn party_waiting(dir: &Path, role: &str, seconds: &str, args: &[&str]) -> Child 
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
 }
 
+/// The next line that a party says.
+fn line(child: &mut Child) -> String {
+    let stderr = child.stderr.as_mut().expect("piped");
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while stderr.read(&mut byte).expect("readable") == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).expect("UTF-8")
+}
+
 /// Where a listening party says that it listens.
 fn address(child: &mut Child) -> String {
-    let stderr = child.stderr.as_mut().expect("piped");
-    let mut byte = [0];
     loop {
-        let mut line = Vec::new();
-        while stderr.read(&mut byte).expect("readable") == 1 && byte[0] != b'\n' {
-            line.push(byte[0]);
-        }
-        let line = String::from_utf8(line).expect("UTF-8");
+        let line = line(child);
         // What was done to its values is said before.
         if !line.starts_with("input ") {
             return line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
@@ -170,8 +174,7 @@ fn rounds_and_places() {
     let (garbled, evaluated) = both(dir, &common, &one, &other);
     assert_eq!(outputs(&garbled), twice, "{}", stderr(&garbled));
     assert_eq!(outputs(&evaluated), twice, "{}", stderr(&evaluated));
-    let (garbled, _) = both(dir, &common, &one[..2], &other);
-    refused(&garbled, &["--stream"]);
+    differ(dir, &common, &one[..2], &other, &["--stream"]);
     let wider = run(
         dir,
         &[
@@ -188,6 +191,47 @@ fn rounds_and_places() {
         ],
     );
     refused(&wider, &["16 bits", "make them as wide"]);
+}
+
+/// Strangers, a wrong owner and the right ones: the garbler names each who comes and who is missing, and goes on.
+#[test]
+fn who_comes_and_who_is_missing_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let circuit = ["--circuit", "auction3x16"];
+    let waits = [&circuit[..], &["--owners", "--listen", "127.0.0.1:0"]].concat();
+    let mut garbler = party(dir, "garbler", &waits);
+    let to_garbler = address(&mut garbler);
+    let _silent = TcpStream::connect(&to_garbler).unwrap();
+    TcpStream::connect(&to_garbler).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let stranger = line(&mut garbler);
+    assert!(stranger.contains("turned away: the peer sent a message of an unknown kind"), "{stranger}");
+    let mut evaluator = party(dir, "evaluator", &[&waits[..], &["--connect", &to_garbler]].concat());
+    let to_evaluator = address(&mut evaluator);
+    let here = line(&mut garbler);
+    assert!(here.starts_with("the evaluator is here; missing: owners of inputs 0 ("), "{here}");
+    let owner = |bid: &str| {
+        let to = ["--input", bid, "--connect", &to_garbler, "--evaluator", &to_evaluator];
+        party(dir, "owner", &[&circuit[..], &to].concat())
+    };
+    let first = owner("0=410");
+    let here = line(&mut garbler);
+    assert!(
+        here.starts_with("the owner of input 0 (") && here.contains("missing: owners of inputs 1 ("),
+        "{here}"
+    );
+    refused(&owner("0=999").wait_with_output().unwrap(), &["input 0", "another owner"]);
+    let wrong = line(&mut garbler);
+    assert!(wrong.contains("turned away: input 0"), "{wrong}");
+    for owner in [owner("1=977"), owner("2=650"), first] {
+        let output = owner.wait_with_output().unwrap();
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+    let (garbled, evaluated) = (finish(garbler), finish(evaluator));
+    for output in [&garbled, &evaluated] {
+        assert_eq!(outputs(output), json!(["0x1", "0x028a"]), "{}", stderr(output));
+        assert!(stderr(output).contains("and so is everybody"), "{}", stderr(output));
+    }
 }
 
 #[test]
@@ -299,19 +343,33 @@ fn what_does_not_fit_is_refused() {
     let empty = ["--cert", "alice.crt", "--key", "alice.key", "--trust", "/dev/null"];
     refused(&alone(&[&garbler[..], &["--input", "1"], &empty].concat()), &["there is none in it"]);
 
-    let (garbled, evaluated) = both(dir, &mult, &["--input", "1"], &["--input", "2", "--reveal", "garbler"]);
-    for output in [&garbled, &evaluated] {
-        refused(output, &["--reveal"]);
+    differ(dir, &mult, &["--input", "1"], &["--input", "2", "--reveal", "garbler"], &["--reveal"]);
+    differ(
+        dir,
+        &[],
+        &["--circuit", "mult8"],
+        &["--circuit", "add8", "--input", "2"],
+        &["circuit", "same file"],
+    );
+    differ(dir, &mult, &[], &["--input", "2"], &["input 0", "nobody"]);
+}
+
+/// Two sides that don't agree: the evaluator is refused, the garbler says why and waits for another.
+fn differ(dir: &Path, common: &[&str], garbler: &[&str], evaluator: &[&str], words: &[&str]) {
+    let mut listener = party(dir, "garbler", &[&["--listen", "127.0.0.1:0"], common, garbler].concat());
+    let address = address(&mut listener);
+    let evaluated = party(dir, "evaluator", &[&["--connect", &address], common, evaluator].concat());
+    refused(&evaluated.wait_with_output().expect("it ends"), words);
+    let said = line(&mut listener);
+    assert!(
+        said.starts_with("a connection from 127.0.0.1:") && said.contains(" was turned away: "),
+        "{said}"
+    );
+    for word in words {
+        assert!(said.contains(word), "no {word:?} in: {said}");
     }
-    let (garbled, evaluated) =
-        both(dir, &[], &["--circuit", "mult8"], &["--circuit", "add8", "--input", "2"]);
-    for output in [&garbled, &evaluated] {
-        refused(output, &["circuit", "same file"]);
-    }
-    let (garbled, evaluated) = both(dir, &mult, &[], &["--input", "2"]);
-    for output in [&garbled, &evaluated] {
-        refused(output, &["input 0", "nobody"]);
-    }
+    listener.kill().unwrap();
+    listener.wait().unwrap();
 }
 
 #[test]
@@ -396,7 +454,12 @@ fn either_party_killed_at_random_moments() {
         match code(&output) {
             0 => ended += 1,
             _ => {
-                refused(&output, &[]);
+                // A peer that was killed before it was greeted was turned away, which is said before.
+                let said = stderr(&output);
+                let (before, last) = said.trim_end().rsplit_once('\n').unwrap_or(("", said.trim_end()));
+                assert!(before.lines().all(|line| line.contains("was turned away")), "{said}");
+                assert!(last.starts_with("blindcore: ") && output.stdout.is_empty(), "{said}");
+                assert_eq!(code(&output), 2);
                 broken += 1;
             }
         }
