@@ -47,6 +47,9 @@ pub(crate) enum Command {
     Get(Get),
     /// List the tables that a server has
     Tables(Tables),
+    /// Show or clear what lookups keep on this machine
+    #[command(subcommand)]
+    Cache(Cache),
     /// Say what a table would cost to serve and to look up, before it is built
     Plan(Plan),
     /// Make a token, which identifies a client to a server
@@ -398,6 +401,30 @@ pub(crate) struct ServerArgs {
     pub(crate) json: bool,
 }
 
+#[derive(Subcommand)]
+pub(crate) enum Cache {
+    /// List hints, and the epochs of trusted tables that were seen (`epochs/`)
+    List(CacheArgs),
+    /// Remove hints that no lookup is fetching
+    Clear {
+        /// Forget seen epochs too: an older table that was signed is accepted then
+        #[arg(long)]
+        epochs: bool,
+        #[command(flatten)]
+        args: CacheArgs,
+    },
+}
+
+#[derive(clap::Args)]
+pub(crate) struct CacheArgs {
+    /// The folder [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
+    #[arg(long, env = "BLINDCORE_CACHE", value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// Print the files as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -442,6 +469,9 @@ pub(crate) struct Get {
     /// Accept only a table that this key signed, as `db key` prints it; answers are checked against it
     #[arg(long, value_name = "KEY", value_parser = parse_32, conflicts_with = "pin")]
     pub(crate) trust: Option<[u8; 32]>,
+    /// Accept an older epoch of a trusted table than was seen, once its publisher went back
+    #[arg(long)]
+    pub(crate) allow_rollback: bool,
     /// Write the record's only value to this file unchanged, - for standard output: for files of a folder, and tables
     /// with one column
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keys_from", "json"])]
@@ -464,7 +494,7 @@ fn parse_timeout(text: &str) -> Result<u64, String> {
 pub(crate) const TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=86_400;
 
 /// 32 bytes in hexadecimal.
-fn parse_32(text: &str) -> Result<[u8; 32], String> {
+pub(crate) fn parse_32(text: &str) -> Result<[u8; 32], String> {
     let refuse = || format!("{text:?} is not a digest or key; give 64 hexadecimal digits");
     if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(refuse());

@@ -19,6 +19,14 @@ pub(crate) struct Config {
     pub(crate) ca: Option<PathBuf>,
     /// As `--token-file`.
     pub(crate) token_file: Option<PathBuf>,
+    /// As `--trust`.
+    pub(crate) trust: Option<String>,
+    /// As `--pin`.
+    pub(crate) pin: Option<String>,
+    /// As `--plain-text`.
+    pub(crate) plain_text: bool,
+    /// As `--log-json`.
+    pub(crate) log_json: bool,
     /// As `--timeout`.
     pub(crate) timeout: Option<u64>,
     /// As `--cache`.
@@ -39,6 +47,12 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// As `--gather`.
     pub(crate) gather: Option<usize>,
+    /// The file, if there is one.
+    #[serde(skip)]
+    pub(crate) file: Option<PathBuf>,
+    /// Whether the person named it. One that merely lies in the folder may be anybody's.
+    #[serde(skip)]
+    pub(crate) named: bool,
 }
 
 /// What clients may take of a server; what is left out is as by default.
@@ -103,13 +117,36 @@ impl Config {
             "settings file {} has {len} bytes, over the limit of {MAX_BYTES}",
             path.display()
         );
-        let text = std::fs::read_to_string(path)
+        let text = blindcore_files::small::read_text(path, MAX_BYTES)
             .with_context(|| format!("settings file {} can't be read", path.display()))?;
-        toml::from_str(&text).map_err(|e| {
+        let read = toml::from_str(&text).map_err(|e| {
             let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            anyhow::anyhow!("settings file {}, line {line}: {}", path.display(), e.message())
-        })
+            anyhow::anyhow!("settings file {}, line {line}: {}", path.display(), in_words(e.message()))
+        })?;
+        Ok(Self { file: Some(path.canonicalize()?), named: named.is_some(), ..read })
     }
+
+    /// The file, if nobody named it.
+    pub(crate) fn found(&self) -> Option<&Path> {
+        self.file.as_deref().filter(|_| !self.named)
+    }
+}
+
+/// A refusal of the reader's, whose expectations are named as types are.
+fn in_words(message: &str) -> String {
+    let words = [
+        ("expected usize", "expected a whole number from 0 on"),
+        ("expected u64", "expected a whole number from 0 on"),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected struct Limits", "expected the section [limits]"),
+        ("expected path string", "expected text in quotes"),
+        ("expected a string", "expected text in quotes"),
+        ("expected a boolean", "expected true or false"),
+        ("unknown field", "unknown setting"),
+        ("duplicate key", "given twice:"),
+    ];
+    let text = words.iter().fold(message.to_owned(), |text, (type_, word)| text.replace(type_, word));
+    text.replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]
@@ -126,6 +163,20 @@ mod tests {
         std::fs::write(&path, "gather = 4\nthreads = 2").unwrap();
         let config = Config::load(Some(&path)).unwrap();
         assert_eq!((config.gather, config.threads), (Some(4), Some(2)));
+        assert!(config.named && config.found().is_none() && config.file.is_some());
+        for text in [
+            "threads = -1",
+            "timeout = \"x\"",
+            "limits = 3",
+            "ca = 7",
+            "plain_text = 1",
+            "[limits]\nstreams_per_connection = 1e3",
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = Config::load(Some(&path)).unwrap_err().to_string();
+            let types = ["usize", "u64", "u32", "struct", "path string"];
+            assert!(error.contains("expected") && !types.iter().any(|t| error.contains(t)), "{error}");
+        }
         assert!(Config::load(Some(&dir.path().join("none"))).is_err());
     }
 }

@@ -6,10 +6,20 @@ use serde_json::json;
 
 use crate::args::Doctor;
 use crate::config::Config;
-use crate::{Outcome, device, output};
+use crate::{Outcome, device, get, output, serve};
 
-pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
-    let chosen = device::open(&args.device, config)?;
+pub(crate) fn run(config: anyhow::Result<Config>, args: &Doctor) -> anyhow::Result<Outcome> {
+    let mut faults = Vec::new();
+    let config = config.unwrap_or_else(|e| {
+        faults.push(format!("{e:#}"));
+        Config::default()
+    });
+    // What `serve` and lookups would refuse, by what they check themselves.
+    let checks = [("serve", serve::check(&config)), ("get", get::check(&config))];
+    faults.extend(checks.into_iter().filter_map(|(what, done)| Some(format!("{what}: {:#}", done.err()?))));
+    let outcome = if faults.is_empty() { Outcome::Done } else { Outcome::Faulty };
+    let file = config.file.as_ref().map(|file| file.display().to_string());
+    let chosen = device::open(&args.device, &config)?;
     let chosen = chosen.description();
     let devices = device::registry().list();
     let huge_pages = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -26,9 +36,10 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
             "devices": devices.iter().map(|Listed { name, available }| json!({
                 "name": name, "available": available.is_ok(), "missing": available.as_ref().err(),
             })).collect::<Vec<_>>(),
+            "settings": {"file": file, "faults": faults},
             "chosen": {"name": chosen.name, "threads": chosen.threads, "why": chosen.why},
         }))?;
-        return Ok(Outcome::Done);
+        return Ok(outcome);
     }
     let mut text = format!("blindcore {}\n{}\n", env!("CARGO_PKG_VERSION"), chosen.hardware);
     if let Some(memory) = memory {
@@ -50,6 +61,8 @@ pub(crate) fn run(config: &Config, args: &Doctor) -> anyhow::Result<Outcome> {
         };
     }
     text += &format!("\nwould use {} with {} threads: {}\n", chosen.name, chosen.threads, chosen.why);
+    text += &format!("settings: {}\n", file.as_deref().unwrap_or("no file, or none that can be read"));
+    text.extend(faults.iter().map(|fault| format!("  wrong: {fault}\n")));
     output::print(&text)?;
-    Ok(Outcome::Done)
+    Ok(outcome)
 }

@@ -1,7 +1,7 @@
 //! `blindcore get` and `blindcore tables`: what a client asks.
 
 use std::io::{BufRead, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,7 @@ use blindcore_client::{
 };
 use blindcore_files::{Access, NewFile, text};
 use blindcore_units::{Progress, Unit};
+use clap::Parser;
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 
@@ -33,13 +34,9 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
             args.key.map_or(0, |k| k.len())
         );
     }
-    let cache = match (args.no_cache, args.cache.or_else(|| config.cache.clone())) {
-        (true, _) => CacheDir::None,
-        (false, Some(dir)) => CacheDir::At(dir),
-        (false, None) => CacheDir::User,
-    };
-    let trust = args.pin.map(Trust::Digest).or(args.trust.map(Trust::Key)).unwrap_or_default();
-    let options = Options { trust, ..options(config, &args.server)? };
+    let cache = if args.no_cache { CacheDir::None } else { cache_dir(config, args.cache) };
+    let trust = trust(config, args.pin, args.trust)?;
+    let options = Options { trust, allow_rollback: args.allow_rollback, ..options(config, &args.server)? };
     let keys = args.keys_from.as_deref().map(read_keys).transpose()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -143,6 +140,59 @@ pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outc
     Ok(Outcome::Done)
 }
 
+fn cache_dir(config: &Config, named: Option<PathBuf>) -> CacheDir {
+    named.or_else(|| config.cache.clone()).map_or(CacheDir::User, CacheDir::At)
+}
+
+/// `blindcore cache`.
+pub(crate) fn cache(config: &Config, command: args::Cache) -> anyhow::Result<Outcome> {
+    let (args, clear) = match command {
+        args::Cache::List(args) => (args, None),
+        args::Cache::Clear { epochs, args } => (args, Some(epochs)),
+    };
+    let cache = cache_dir(config, args.cache);
+    let files = clear.map_or_else(|| cache.list(), |epochs| cache.clear(epochs))?;
+    if args.json {
+        let list: Vec<Value> = files.iter().map(|f| json!({"name": f.name, "bytes": f.bytes})).collect();
+        output::json(&json!({"folder": cache.path()?, "removed": clear.is_some(), "files": list}))?;
+    } else {
+        for file in &files {
+            let removed = if clear.is_some() { "removed " } else { "" };
+            output::print(&format!("{removed}{}  {}\n", file.name, output::bytes(file.bytes)))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Whether lookups would take the settings and the environment.
+pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
+    match args::Args::try_parse_from(["blindcore", "tables"]).map(|args| args.command) {
+        Ok(args::Command::Tables(args)) => {
+            options(config, &args.server)?;
+            trust(config, None, None)?;
+            let url = args.server.server.filter(|s| !s.is_empty()).or_else(|| config.server.clone());
+            url.map_or(Ok(()), |url| Ok(Client::check_url(&url)?))
+        }
+        Ok(_) => unreachable!("it is tables that was parsed"),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Which tables are taken: as flags say or, where they don't, as settings do.
+fn trust(config: &Config, pin: Option<[u8; 32]>, trust: Option<[u8; 32]>) -> anyhow::Result<Trust> {
+    let parse = |name: &str, said: &Option<String>| {
+        let parsed = said.as_deref().map(args::parse_32).transpose();
+        parsed.map_err(|why| anyhow::anyhow!("{name} of the settings file: {why}"))
+    };
+    let (said_pin, said_trust) = (parse("pin", &config.pin)?, parse("trust", &config.trust)?);
+    anyhow::ensure!(
+        said_pin.is_none() || said_trust.is_none(),
+        "the settings file has both pin and trust; leave one out"
+    );
+    let said = pin.map(Trust::Digest).or(trust.map(Trust::Key));
+    Ok(said.or(said_pin.map(Trust::Digest)).or(said_trust.map(Trust::Key)).unwrap_or_default())
+}
+
 fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
     // An empty variable is an unset one.
     let named = args.server.clone().filter(|s| !s.is_empty());
@@ -153,13 +203,28 @@ fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
 
 fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> {
     let ca = args.ca.clone().or_else(|| config.ca.clone());
-    let variable = std::env::var("BLINDCORE_TOKEN").ok().filter(|t| !t.is_empty()).map(Zeroizing::new);
+    let variable = std::env::var_os("BLINDCORE_TOKEN").filter(|t| !t.is_empty());
+    let variable = variable.map(|t| t.into_string().map(Zeroizing::new)).transpose();
+    let variable = variable
+        .map_err(|_| anyhow::anyhow!("BLINDCORE_TOKEN is not UTF-8; `blindcore token` makes tokens"))?;
+    let own = args.token_file.is_some() || variable.is_some();
     let token = match (&args.token_file, variable, &config.token_file) {
         (Some(path), ..) | (None, None, Some(path)) => Some(token::read(path)?),
         (None, Some(token), _) => Some(Token::new(&token).context("BLINDCORE_TOKEN")?),
         (None, None, None) => None,
     };
-    let mut options = Options { ca, token, plain_text: args.plain_text, ..Options::default() };
+    // A file that merely lies in the folder, which may be anybody's, doesn't decide who gets a person's token.
+    if let (Some(file), true, None, Some(_)) =
+        (config.found(), own, args.server.as_ref().filter(|s| !s.is_empty()), &config.server)
+    {
+        let file = file.display();
+        anyhow::bail!(
+            "the server is named by {file} alone, which lies in this folder, and a token goes to a server that you name: \
+             say --server, or --config {file} if that is yours"
+        );
+    }
+    let mut options =
+        Options { ca, token, plain_text: args.plain_text || config.plain_text, ..Options::default() };
     if let Some(seconds) = args.timeout.or(config.timeout) {
         anyhow::ensure!(
             args::TIMEOUTS.contains(&seconds),

@@ -31,6 +31,8 @@ pub(crate) enum Outcome {
     Done,
     /// What was looked for is not there.
     NotThere,
+    /// Something is wrong, and was said.
+    Faulty,
 }
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     match run(args) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NotThere) => ExitCode::from(1),
+        Ok(Outcome::Faulty) => ExitCode::from(2),
         Err(e) if output::is_closed_pipe(&e) => ExitCode::from(2),
         Err(e) => {
             output::error(&e);
@@ -54,7 +57,15 @@ fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
-    let config = config::Config::load(args.config.as_deref())?;
+    let config = config::Config::load(args.config.as_deref());
+    // It works with settings that nothing else takes, and says what is wrong with them.
+    if let Command::Doctor(args) = &args.command {
+        return doctor::run(config, args);
+    }
+    let config = config?;
+    if let (Some(file), false) = (config.found(), matches!(args.command, Command::Serve(_))) {
+        output::note(&format!("settings: {}", file.display()));
+    }
     match args.command {
         Command::Db(Db::Build(args)) => db::build(&config, args),
         Command::Db(Db::Update(args)) => db::update(&config, args),
@@ -64,10 +75,11 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Db(Db::Sign(args)) => db::sign(&args),
         Command::Serve(args) => serve::run(&config, args),
         Command::Get(args) => get::get(&config, args),
+        Command::Cache(command) => get::cache(&config, command),
         Command::Token(args) => token::make(&args),
         Command::Tables(args) => get::tables(&config, args),
         Command::Plan(args) => plan::run(&config, &args),
-        Command::Doctor(args) => doctor::run(&config, &args),
+        Command::Doctor(_) => unreachable!("it was run above"),
         Command::Circuit(command) => circuit::run(&config, command),
         Command::Sum(command) => sum::run(&config, command),
         Command::Bench(command) => bench::run(command),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_accel::Operation;
-use blindcore_server::{Config as ServerConfig, Host, MemoryLimit, Reloader};
+use blindcore_server::{Config as ServerConfig, Host, HostBuilder, MemoryLimit, Reloader};
+use clap::Parser;
 
 use crate::config::{Config, Limits};
 use crate::output::Bar;
@@ -15,12 +16,20 @@ use crate::{Outcome, args, device};
 /// Where a server listens unless told otherwise.
 const DEFAULT_LISTEN: &str = "127.0.0.1:7700";
 
-pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome> {
-    log_to_stderr(args.log_json);
+/// Whether a server would start with the settings and the environment, whatever its tables.
+pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
+    match args::Args::try_parse_from(["blindcore", "serve", "."]).map(|args| args.command) {
+        Ok(args::Command::Serve(args)) => Ok(builder(config, &args)?.check()?),
+        Ok(_) => unreachable!("it is serve that was parsed"),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn builder(config: &Config, args: &args::Serve) -> anyhow::Result<HostBuilder> {
     let listen = args.listen.as_deref().or(config.listen.as_deref()).unwrap_or(DEFAULT_LISTEN);
     let mut settings = ServerConfig { listen: address(listen)?, ..ServerConfig::default() };
-    settings.plain_text = args.plain_text;
-    limit(&mut settings, &args, &config.limits)?;
+    settings.plain_text = args.plain_text || config.plain_text;
+    limit(&mut settings, args, &config.limits)?;
     let metrics = args.metrics.as_deref().or(config.metrics.as_deref());
     settings.metrics = metrics.map(metrics_address).transpose()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
@@ -45,9 +54,17 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
     if let Some(seconds) = config.limits.request_seconds {
         builder = builder.request_timeout(Duration::from_secs(seconds));
     }
-    builder = args.dirs.iter().fold(builder, |builder, dir| builder.table_dir(dir));
+    Ok(args.dirs.iter().fold(builder, |builder, dir| builder.table_dir(dir)))
+}
+
+pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome> {
+    log_to_stderr(args.log_json || config.log_json)?;
+    let builder = builder(config, &args)?;
     let device = device::open_for(&args.device, config, &[Operation::Contract])?;
     let host = builder.device(device).progress(Bar::new()).open()?;
+    if let Some(file) = &config.file {
+        tracing::info!("settings: {}", file.display());
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         // Signals are caught before anybody is told that the server is there.

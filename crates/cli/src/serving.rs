@@ -3,6 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
     let remedy = "give an address and a port, such as 127.0.0.1:7700";
@@ -12,9 +14,21 @@ pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
         .with_context(|| format!("--listen {text:?} names no address; {remedy}"))
 }
 
-pub(crate) fn log_to_stderr(json: bool) {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("BLINDCORE_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+/// What `BLINDCORE_LOG` asks for: levels, of all or of a part. A name alone would be read as a part's and log nothing else.
+fn filter() -> anyhow::Result<EnvFilter> {
+    let said = std::env::var_os("BLINDCORE_LOG").filter(|said| !said.is_empty()).unwrap_or("info".into());
+    let fits = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
+    let filter =
+        said.to_str().filter(|said| said.split(',').all(fits)).and_then(|said| EnvFilter::try_new(said).ok());
+    filter.with_context(|| {
+        format!(
+            "BLINDCORE_LOG {said:?} is not a filter; say error, warn, info, debug or trace, or PART=LEVEL,..."
+        )
+    })
+}
+
+pub(crate) fn log_to_stderr(json: bool) -> anyhow::Result<()> {
+    let filter = filter()?;
     // The server stays if the reader of its log goes away.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -25,6 +39,7 @@ pub(crate) fn log_to_stderr(json: bool) {
     } else {
         builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).with_target(false).init();
     }
+    Ok(())
 }
 
 /// Done when the system says stop.

@@ -8,6 +8,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use blindcore_files::private;
 use blindcore_protocol::{CacheEntry, HEADER_BYTES, Hint, Kept};
 
 use crate::Error;
@@ -39,6 +40,80 @@ impl CacheDir {
                 .map(|base| Some(base.join("blindcore")))
                 .ok_or(Error::NoCacheFolder),
         }
+    }
+}
+
+/// A file of a cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cached {
+    /// Its name in the cache's folder: the table's, with digits that tell entries apart.
+    pub name: String,
+    /// Bytes of it.
+    pub bytes: u64,
+}
+
+/// What the names of a hint's files end in: whole, on its way, locked.
+const ENDINGS: [&str; 3] = [".hint", ".part", ".lock"];
+
+impl CacheDir {
+    /// The hints in the cache, whole or broken off, and the epochs of signed tables that were seen, by name.
+    ///
+    /// # Errors
+    /// The folder can't be read.
+    pub fn list(&self) -> Result<Vec<Cached>, Error> {
+        let Some(folder) = self.path()? else { return Ok(Vec::new()) };
+        let mut all = files(&folder, "")?;
+        all.retain(|file| ENDINGS[..2].iter().any(|ending| file.name.ends_with(ending)));
+        all.extend(files(&folder, crate::epochs::FOLDER)?);
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    /// Removes the hints from the cache, but for those that a client is fetching, and gives what is gone. With `epochs`
+    /// which epochs of signed tables were seen is forgotten too: older ones are taken then.
+    ///
+    /// # Errors
+    /// Others can write to the folder, or the system refuses.
+    pub fn clear(&self, epochs: bool) -> Result<Vec<Cached>, Error> {
+        let Some(folder) = self.path()?.filter(|folder| folder.exists()) else { return Ok(Vec::new()) };
+        private::check_folder(&folder).map_err(HintFile::error(&folder))?;
+        let mut gone = files(&folder, "")?;
+        gone.retain(|file| ENDINGS.iter().any(|ending| file.name.ends_with(ending)));
+        let held = |file: &Cached| {
+            let lock = private::open(&folder.join(&file.name), OpenOptions::new().write(true));
+            file.name.ends_with(".lock") && lock.is_ok_and(|lock| lock.try_lock().is_err())
+        };
+        let fetched: Vec<String> =
+            gone.iter().filter(|f| held(f)).map(|f| f.name.trim_end_matches("lock").to_owned()).collect();
+        gone.retain(|file| !fetched.iter().any(|name| file.name.starts_with(name)));
+        if epochs {
+            gone.extend(files(&folder, crate::epochs::FOLDER)?);
+        }
+        for file in &gone {
+            let path = folder.join(&file.name);
+            std::fs::remove_file(&path).map_err(HintFile::error(&path))?;
+        }
+        gone.retain(|file| !file.name.ends_with(".lock"));
+        Ok(gone)
+    }
+}
+
+/// The files in a folder of the cache's, none where there is none.
+fn files(cache: &Path, within: &str) -> Result<Vec<Cached>, Error> {
+    let folder = cache.join(within);
+    let read = || {
+        let mut all = Vec::new();
+        for file in std::fs::read_dir(&folder)? {
+            let file = file?;
+            let there = file.path().symlink_metadata()?;
+            let name = Path::new(within).join(file.file_name()).to_string_lossy().into_owned();
+            all.extend((!there.is_dir()).then_some(Cached { name, bytes: there.len() }));
+        }
+        Ok::<_, std::io::Error>(all)
+    };
+    match read() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(HintFile::error(&folder)),
     }
 }
 
@@ -81,17 +156,13 @@ impl HintFile {
 
     /// Makes the folder, for this user alone: its names say which tables are looked at.
     pub(crate) fn make_folder(&self) -> Result<(), Error> {
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&self.folder).map_err(Self::error(&self.folder))
+        private::folder(&self.folder).map_err(Self::error(&self.folder))
     }
 
     /// The lock on fetching, or `None` while another holds it.
     pub(crate) fn try_lock(&self) -> Result<Option<Lock>, Error> {
         let path = self.folder.join(format!("{}.lock", self.entry.name()));
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let file = private::open(&path, OpenOptions::new().create(true).truncate(false).write(true));
         let file = file.map_err(Self::error(&path))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Lock { _file: file })),
@@ -117,7 +188,7 @@ impl HintFile {
 
     fn read_strict(&self, path: &Path) -> std::io::Result<Kept> {
         let refuse = |what: String| std::io::Error::new(ErrorKind::InvalidData, what);
-        let mut file = File::open(path)?;
+        let mut file = private::open(path, OpenOptions::new().read(true))?;
         let mut header = [0; HEADER_BYTES];
         let bytes = file.metadata()?.len();
         if bytes >= HEADER_BYTES as u64 {
@@ -134,7 +205,7 @@ impl HintFile {
     pub(crate) fn open_part(&self, path: &Path) -> Result<(File, u64), Error> {
         let open = || {
             let mut file =
-                OpenOptions::new().create(true).truncate(false).read(true).write(true).open(path)?;
+                private::open(path, OpenOptions::new().create(true).truncate(false).read(true).write(true))?;
             let len = file.metadata()?.len();
             let mut header = [0; HEADER_BYTES];
             let read = len >= HEADER_BYTES as u64 && file.read_exact(&mut header).is_ok();
@@ -244,5 +315,32 @@ mod tests {
         assert!(file.try_lock().unwrap().is_none());
         drop(lock);
         assert!(file.try_lock().unwrap().is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_not_followed_and_what_is_fetched_is_not_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let (hint, file) = files(folder.path());
+        let elsewhere = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(elsewhere.path(), [&file.entry.header()[..], &hint].concat()).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), file.path()).unwrap();
+        assert!(file.read(&file.path()).unwrap().is_none() && !file.path().is_symlink(), "it is removed");
+        assert!(elsewhere.path().exists());
+        let part = file.part_path(false);
+        std::os::unix::fs::symlink(elsewhere.path(), &part).unwrap();
+        assert!(file.open_part(&part).is_err());
+        std::fs::remove_file(&part).unwrap();
+
+        let cache = CacheDir::At(folder.path().to_owned());
+        std::fs::write(file.path(), "x").unwrap();
+        std::fs::write(folder.path().join("mine.txt"), "not the cache's").unwrap();
+        let lock = file.try_lock().unwrap().expect("free");
+        assert_eq!(cache.list().unwrap().len(), 1);
+        assert!(cache.clear(true).unwrap().is_empty() && file.path().exists(), "a client fetches it");
+        drop(lock);
+        assert_eq!(cache.clear(false).unwrap()[0].bytes, 1);
+        assert!(!file.path().exists() && folder.path().join("mine.txt").exists());
+        assert!(cache.list().unwrap().is_empty());
     }
 }

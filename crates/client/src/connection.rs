@@ -19,6 +19,35 @@ use crate::error::{chain, refused};
 use crate::token::Authorization;
 use crate::{Error, Options, Token};
 
+/// What a URL says without the user's name and password that it may hold: fit for an error.
+pub(crate) fn without_user(url: &str) -> String {
+    let Some(at) = url.rfind('@') else { return url.to_owned() };
+    let start = url.find("//").map(|i| i + 2).filter(|i| *i <= at).unwrap_or(0);
+    format!("{}...{}", &url[..start], &url[at..])
+}
+
+/// The address in a URL, and whether it asks for TLS.
+fn parse(url: &str) -> Result<(Uri, bool), Error> {
+    let wrong = |why: &str| Error::Url { url: without_user(url), why: why.to_owned() };
+    if url.contains('@') {
+        return Err(wrong("it names a user, and a server knows its clients by tokens (--token-file)"));
+    }
+    let uri: Uri = url.parse().map_err(|e| wrong(&chain(&e)))?;
+    let encrypted = match uri.scheme_str() {
+        Some("http") => false,
+        Some("https") => true,
+        Some(_) => return Err(wrong("only http:// and https:// are spoken")),
+        None => return Err(wrong("it starts with neither http:// nor https://")),
+    };
+    if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+        return Err(wrong("it goes on after the port"));
+    }
+    if uri.port_u16().is_none() && uri.authority().is_some_and(|a| !a.as_str().ends_with(a.host())) {
+        return Err(wrong("its port is not a number from 0 to 65535"));
+    }
+    Ok((uri, encrypted))
+}
+
 /// A connection to a server. Clones share it.
 #[derive(Clone)]
 pub struct Client {
@@ -43,23 +72,7 @@ impl Client {
     /// # Errors
     /// As [`Client::connect`], or the file of certificates can't be used.
     pub async fn connect_with(url: &str, options: Options) -> Result<Self, Error> {
-        let wrong = |why: &str| Error::Url { url: url.to_owned(), why: why.to_owned() };
-        let uri: Uri = url.parse().map_err(|e| wrong(&chain(&e)))?;
-        let encrypted = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            Some(_) => return Err(wrong("only http:// and https:// are spoken")),
-            None => return Err(wrong("it starts with neither http:// nor https://")),
-        };
-        if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err(wrong("it goes on after the port"));
-        }
-        if uri.port_u16().is_none() && uri.authority().is_some_and(|a| !a.as_str().ends_with(a.host())) {
-            return Err(wrong("its port is not a number from 0 to 65535"));
-        }
-        if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
-            return Err(wrong("it names a user"));
-        }
+        let (uri, encrypted) = parse(url)?;
         let server = uri.authority().map_or_else(String::new, ToString::to_string).into();
         let connector = Connector::new(&uri, encrypted, &options)?;
         let limit = options.connect_timeout;
@@ -83,6 +96,14 @@ impl Client {
         let shown = Authorization(options.token.as_ref().map(Token::metadata));
         let grpc = LookupClient::with_interceptor(channel, shown);
         Ok(Self { grpc, options: Arc::new(options), server })
+    }
+
+    /// Whether a URL names a server, whether or not one answers there.
+    ///
+    /// # Errors
+    /// The address is none.
+    pub fn check_url(url: &str) -> Result<(), Error> {
+        parse(url).map(|_| ())
     }
 
     /// The tables that the server has.

@@ -18,7 +18,7 @@ use crate::{Client, Error};
 /// Bytes that must come in [`crate::Options::request_timeout`], or the download has stalled.
 const LEAST: u64 = 64 << 10;
 /// How long another client's download may stand still before this one stops waiting for it.
-const OTHERS_STALL: Duration = Duration::from_secs(30);
+const OTHERS_STALL: Duration = Duration::from_secs(3);
 
 /// One hint of one table.
 pub(crate) struct Fetching<'a> {

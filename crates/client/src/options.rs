@@ -21,6 +21,8 @@ pub struct Options {
     pub plain_text: bool,
     /// Which tables are taken from the server.
     pub trust: Trust,
+    /// Takes an older epoch of a table that a trusted key signed than this client has seen, once its publisher went back.
+    pub allow_rollback: bool,
     /// How long connecting may take.
     pub connect_timeout: Duration,
     /// How long an answer, or the next piece of a hint, may take.
@@ -39,6 +41,7 @@ impl Default for Options {
             token: None,
             plain_text: false,
             trust: Trust::Server,
+            allow_rollback: false,
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(120),
             hint_bytes: 4 << 30,

@@ -100,7 +100,7 @@ impl ScoreClient {
     /// # Errors
     /// The URL is not one, names no address, or is beyond this machine.
     pub fn new(url: &str, plain_text: bool, timeout: Duration) -> Result<Self, ScoreError> {
-        let address = |why| ScoreError::Address { url: url.to_owned(), why };
+        let address = |why| ScoreError::Address { url: crate::connection::without_user(url), why };
         let host = url.strip_prefix("http://").map(|host| host.trim_end_matches('/'));
         let host =
             host.ok_or_else(|| address("is not an http:// address; TLS is not spoken yet, so tunnel it"))?;

@@ -10,6 +10,7 @@ use blindcore_wire::{MAX_TABLE_BYTES, PartKind, TableDescription, proto};
 use prost::Message;
 use tokio::sync::OnceCell;
 
+use crate::epochs::Epochs;
 use crate::error::refused;
 use crate::hint::{Fetching, blocking};
 use crate::{Client, Error, Options};
@@ -117,9 +118,17 @@ impl Client {
         let mut grpc = self.grpc.clone().max_decoding_message_size(MAX_TABLE_BYTES);
         let answer = self.within(WHAT, grpc.get_table(request)).await?;
         let answer = answer.map_err(|s| refused(&s, WHAT, name, 0))?;
-        let Options { trust, hint_bytes, queries_per_request, .. } = *self.options;
-        let policy = Policy { trust, hint_bytes, queries_per_request };
+        let Options { trust, allow_rollback, hint_bytes, queries_per_request, .. } = *self.options;
+        let epochs = match (trust.remembers(name), self.options.cache.path()?) {
+            (Some(seen), Some(cache)) => Some(Epochs::open(&cache, seen)?),
+            _ => None,
+        };
+        let newest = epochs.as_ref().map(Epochs::newest).transpose()?.flatten();
+        let policy = Policy { trust, newest, allow_rollback, hint_bytes, queries_per_request };
         let table = Table::open(name, answer, &policy, before.map(TableClient::table))?;
+        if let Some(epochs) = epochs {
+            epochs.remember(table.description().epoch(), allow_rollback)?;
+        }
         TableClient::open(self.clone(), table, progress).await
     }
 }

@@ -4,6 +4,7 @@
 //! | module | what is in it |
 //! |---|---|
 //! | [`new_file`] | a file that takes its place once it is whole, a file for its owner alone, a file moved to its place |
+//! | [`private`] | folders and files of one user alone, such as a cache |
 //! | [`secret`] | whether a file holds a secret key, so that nothing is written over one |
 //! | [`header`] | magic, version, fields and digest of a binary format, its layout given as data |
 //! | [`small`] | a text file that somebody keeps by hand, up to a limit |
@@ -36,6 +37,7 @@
 
 pub mod header;
 pub mod new_file;
+pub mod private;
 pub mod refusal;
 pub mod secret;
 pub mod small;

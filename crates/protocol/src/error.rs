@@ -50,6 +50,19 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// The server has an older epoch of a signed table than this client has seen. Nothing was asked of it.
+    #[error(
+        "table {table} is refused: it is at epoch {epoch}, and this client has seen epoch {newest} of it; ask a server that \
+         has not gone back or, if the publisher has, say so (--allow-rollback)"
+    )]
+    Rollback {
+        /// The table.
+        table: String,
+        /// The epoch that the server has.
+        epoch: u64,
+        /// The newest that was seen.
+        newest: u64,
+    },
     /// The server does not follow the protocol in some other way.
     #[error("the server does not follow the protocol: {what}; update the older of client and server")]
     Protocol {

@@ -106,5 +106,5 @@ pub use hint::{Download, Fetch};
 pub use kept::{Hint, Kept};
 pub use lookup::{Lookup, Outcome, Request, Step};
 pub use table::{Policy, Record, Table, check_listing, listing};
-pub use trust::Trust;
+pub use trust::{SeenEpochs, Trust};
 pub use workers::{OneThread, Workers};

@@ -20,6 +20,11 @@ use crate::{Error, Trust};
 pub struct Policy {
     /// Which tables.
     pub trust: Trust,
+    /// The newest epoch that was seen of the table under [`Trust::Key`], where the driver remembers one by
+    /// [`Trust::remembers`]: an older one is refused.
+    pub newest: Option<u64>,
+    /// Takes an epoch that is older than was seen, in `newest` or when a table is opened again.
+    pub allow_rollback: bool,
     /// The largest hint, in bytes. It is held in memory.
     pub hint_bytes: u64,
     /// The most queries in a request, whatever the server allows: they and their answers are held in memory.
@@ -28,7 +33,13 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { trust: Trust::Server, hint_bytes: 4 << 30, queries_per_request: 64 }
+        Self {
+            trust: Trust::Server,
+            newest: None,
+            allow_rollback: false,
+            hint_bytes: 4 << 30,
+            queries_per_request: 64,
+        }
     }
 }
 
@@ -156,7 +167,8 @@ impl Table {
             let what = format!("asked for table {}, it answers with {}", line(name), description.name());
             return Err(Error::Protocol { what });
         }
-        policy.trust.check(&description, before.map(Table::description))?;
+        let seen = before.map(|before| before.description().epoch()).max(policy.newest);
+        policy.trust.check(&description, seen.filter(|_| !policy.allow_rollback))?;
         let most = |allowed: u32| (allowed as usize).min(policy.queries_per_request.max(1));
         let table = Self {
             columns: description.value_columns().iter().map(|c| c.as_str().into()).collect(),

@@ -81,7 +81,7 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
         })?;
         models.push(Model { name: name.to_owned(), weights: weights(path, None)? });
     }
-    log_to_stderr(args.log_json);
+    log_to_stderr(args.log_json || config.log_json)?;
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let request_bytes = args.request_mib << 20;
     let settings = SumConfig {

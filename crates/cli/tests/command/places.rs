@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{code, run, stderr};
+use crate::common::{Serving, blindcore, code, json, refused, run, stderr, stdout};
 
 fn table(dir: &Path) {
     std::fs::write(dir.join("t.csv"), "k,v\na,1\nb,2\n").unwrap();
@@ -34,4 +34,109 @@ fn a_build_follows_links_and_obeys_the_umask() {
     assert!(dir.join("link.db").is_symlink());
     let manifest = std::fs::read_to_string(dir.join("there.db/manifest.json")).unwrap();
     assert!(manifest.contains("\"epoch\": 3"), "{manifest}");
+}
+
+/// A settings file that merely lies in the folder is named, and doesn't decide who gets a person's token.
+#[test]
+fn a_token_goes_where_its_owner_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    table(dir);
+    json(&run(dir, &["db", "build", "t.csv", "--key", "k", "--out", "t.db", "--json"]));
+    let server = Serving::start(dir, &["t.db"]);
+    let settings = |text: &str| std::fs::write(dir.join("blindcore.toml"), text).unwrap();
+    settings(&format!("server = {:?}\n", server.url));
+    let token = json(&run(dir, &["token", "ada", "--json"]))["token"].as_str().unwrap().to_owned();
+    std::fs::write(dir.join("ada.token"), &token).unwrap();
+    let ask = ["get", "--table", "t", "--key", "a"];
+    let get = |more: &[&str], token: Option<&str>| {
+        let mut command = blindcore(dir);
+        command.args(ask).args(more).envs(token.map(|token| ("BLINDCORE_TOKEN", token)));
+        command.output().unwrap()
+    };
+    let said = get(&[], None);
+    assert_eq!(code(&said), 0, "{}", stderr(&said));
+    assert!(
+        stderr(&said).contains("settings: ") && stderr(&said).contains("blindcore.toml"),
+        "{}",
+        stderr(&said)
+    );
+    for said in [get(&[], Some(&token)), get(&["--token-file", "ada.token"], None)] {
+        assert_eq!(code(&said), 2);
+        let text = stderr(&said);
+        assert!(
+            text.contains("--server") && text.contains("blindcore.toml") && !text.contains(&token),
+            "{text}"
+        );
+    }
+    // The person names the server or the file; or the file has both.
+    assert_eq!(code(&get(&["--server", &server.url], Some(&token))), 0);
+    assert_eq!(code(&get(&["--config", "blindcore.toml"], Some(&token))), 0);
+    settings(&format!("server = {:?}\ntoken_file = \"ada.token\"\n", server.url));
+    assert_eq!(code(&get(&[], None)), 0);
+    // What is trusted and how plainly is asked can stand there, too.
+    settings(&format!(
+        "server = {:?}\npin = \"{}\"\nplain_text = true\nlog_json = true\n",
+        server.url,
+        "ab".repeat(32)
+    ));
+    let said = get(&[], None);
+    assert!(code(&said) == 2 && stderr(&said).contains("its digest is"), "{}", stderr(&said));
+    settings(&format!("server = {:?}\ntrust = \"12\"\n", server.url));
+    assert!(stderr(&get(&[], None)).contains("trust of the settings file: \"12\""));
+}
+
+/// What `serve` and lookups refuse, `doctor` says, by the same checks.
+#[test]
+fn doctor_names_what_is_wrong_with_settings() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for (text, words) in [
+        ("devise = \"cpu\"\n", "line 1: unknown setting `devise`"),
+        ("threads = \"many\"\n", "whole number"),
+        ("listen = \"0.0.0.0:7700\"\n", "serve: "),
+        ("gather = 0\n", "serve: queries in a pass is 0"),
+        ("tls_cert = \"none.crt\"\ntls_key = \"none.key\"\n", "none.crt"),
+        ("timeout = 0\n", "get: timeout"),
+        ("server = \"http://u:hunter2@host\"\n", "get: \"http://...@host\""),
+        ("trust = \"zz\"\n", "get: trust of the settings file"),
+    ] {
+        std::fs::write(dir.join("blindcore.toml"), text).unwrap();
+        let said = run(dir, &["doctor"]);
+        assert_eq!(code(&said), 2, "{text}");
+        let text = stdout(&said);
+        assert!(
+            text.contains(words) && text.contains("would use") && !text.contains("hunter2"),
+            "{words}: {text}"
+        );
+        let said = run(dir, &["doctor", "--json"]);
+        let report: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+        assert!(
+            report["settings"]["faults"][0].as_str().unwrap().contains(&words.replace("serve: ", "")),
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn what_the_environment_says_is_taken_or_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    table(dir);
+    for log in ["verbose", "warn,nonsense", "blindcore_server=loud"] {
+        let output = blindcore(dir).args(["serve", "t.db"]).env("BLINDCORE_LOG", log).output().unwrap();
+        refused(&output, &["BLINDCORE_LOG", log, "debug"]);
+    }
+    let ask = ["--table", "t", "--key", "a"];
+    refused(
+        &run(dir, &[&["get", "--server", "http://me:hunter2@127.0.0.1:1"][..], &ask].concat()),
+        &["http://...@127.0.0.1:1", "names a user"],
+    );
+    #[cfg(unix)]
+    {
+        let token: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff\xfe");
+        let mut get = blindcore(dir);
+        get.args(["get", "--server", "http://127.0.0.1:1"]).args(ask).env("BLINDCORE_TOKEN", token);
+        refused(&get.output().unwrap(), &["BLINDCORE_TOKEN", "UTF-8"]);
+    }
 }

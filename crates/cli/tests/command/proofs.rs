@@ -164,3 +164,42 @@ fn a_signature_is_checked_before_its_key_is_named() {
     edit_manifest(&dir.join("t.db"), |manifest| manifest["version"] = 99.into());
     refused(&run(dir, &["db", "inspect", "t.db"]), &["newer blindcore", "version 99", "up to 3"]);
 }
+
+/// A server that shows an older epoch, which was signed too, shows it to nobody who saw a newer one.
+#[test]
+fn a_signed_table_does_not_go_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let made = json(&run(dir, &["db", "key", "ours.pem", "--json"]));
+    let ours = made["public_key"].as_str().unwrap();
+    build(dir, &["--key", "k", "--sign", "ours.pem"]);
+    std::fs::rename(dir.join("t.db"), dir.join("old.db")).unwrap();
+    build(dir, &["--key", "k", "--sign", "ours.pem"]);
+    build(dir, &["--key", "k", "--sign", "ours.pem"]);
+    let get = |db: &str, more: &[&str]| {
+        let server = Serving::start(dir, &[db]);
+        server.get(dir, &[&["--table", "t", "--key", "key 7", "--json", "--trust", ours], more].concat())
+    };
+    json(&get("old.db", &[]));
+    assert_eq!(json(&get("t.db", &[]))["epoch"], 2);
+    refused(&get("old.db", &[]), &["epoch 1", "epoch 2", "--allow-rollback"]);
+    json(&get("old.db", &["--cache", "another"]));
+    let listed = json(&run(dir, &["cache", "list", "--json"]));
+    let names: Vec<&str> =
+        listed["files"].as_array().unwrap().iter().map(|f| f["name"].as_str().unwrap()).collect();
+    assert!(names.iter().any(|n| n.starts_with("epochs/t-") && n.ends_with("-2")), "{names:?}");
+    // What was seen outlives the hints.
+    json(&run(dir, &["cache", "clear", "--json"]));
+    refused(&get("old.db", &[]), &["--allow-rollback"]);
+    json(&get("old.db", &["--allow-rollback"]));
+    json(&get("old.db", &[]));
+    json(&get("t.db", &[]));
+    json(&run(dir, &["cache", "clear", "--epochs", "--json"]));
+    json(&get("old.db", &[]));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(dir.join("cache"), std::fs::Permissions::from_mode(0o777)).unwrap();
+        refused(&get("t.db", &[]), &["others can write", "cache"]);
+    }
+}

@@ -93,7 +93,7 @@ pub(crate) fn run(data: &[u8]) {
 }
 
 fn policy(trust: Trust) -> Policy {
-    Policy { trust, hint_bytes: HINT, queries_per_request: 4 }
+    Policy { trust, hint_bytes: HINT, queries_per_request: 4, ..Policy::default() }
 }
 
 /// Messages that are any bytes.

@@ -211,6 +211,33 @@ impl HostBuilder {
         Self { progress: Box::new(progress), ..self }
     }
 
+    /// Reads certificates and tokens and checks the settings, as [`open`](Self::open) does first.
+    ///
+    /// # Errors
+    /// A file can't be read, or a setting is out of its range.
+    pub fn check(&self) -> Result<(), HostError> {
+        self.checked().map(|_| ())
+    }
+
+    /// The settings with all that certificates, tokens and the builder add to them.
+    fn checked(&self) -> Result<Config, HostError> {
+        let mut config = self.config.clone();
+        if let Some(tls) = self.files.read_tls()? {
+            config.tls = Some(tls);
+        }
+        if let Some(tokens) = self.files.read_tokens()? {
+            // While it runs an empty file revokes all; at the start it's a mistake.
+            if let (true, Some(path)) = (tokens.is_empty(), &self.files.tokens) {
+                return Err(HostError::NoTokens { path: path.clone() });
+            }
+            config.tokens = Some(tokens);
+        }
+        config.request_timeout = self.request_timeout.unwrap_or(config.request_timeout);
+        config.memory_bytes = self.request_memory.unwrap_or(config.memory_bytes);
+        config.check()?;
+        Ok(config)
+    }
+
     /// Reads certificates, tokens and manifests, checks the settings, and places every matrix. Blocks until all that is
     /// served at once is in memory.
     ///
@@ -218,23 +245,10 @@ impl HostBuilder {
     /// A file can't be read or is damaged, a setting is out of its range, the builder was given no table, two tables have
     /// one name, or the device refuses.
     pub fn open(self) -> Result<Host, HostError> {
+        let mut config = self.checked()?;
         let Self {
-            mut config, dirs, device, files, memory, streamed, request_timeout, request_memory, ..
+            dirs, device, files, memory, streamed, request_timeout, request_memory, mut progress, ..
         } = self;
-        let mut progress = self.progress;
-        if let Some(tls) = files.read_tls()? {
-            config.tls = Some(tls);
-        }
-        if let Some(tokens) = files.read_tokens()? {
-            // While it runs an empty file revokes all; at the start it's a mistake.
-            if let (true, Some(path)) = (tokens.is_empty(), &files.tokens) {
-                return Err(HostError::NoTokens { path: path.clone() });
-            }
-            config.tokens = Some(tokens);
-        }
-        config.request_timeout = request_timeout.unwrap_or(config.request_timeout);
-        config.memory_bytes = request_memory.unwrap_or(config.memory_bytes);
-        config.check()?;
         let device = device.ok_or(HostError::NoDevice)?;
         if dirs.is_empty() {
             return Err(HostError::NoTable);
