@@ -446,8 +446,9 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table reports --key 2026/may.pdf --out may.pdf
 
 The server learns the table, whether a lookup is by key or by index, and the number of lookups. It does not learn the
-row, or whether the row exists. With --keys-from the exit code is 1 if any key does not exist, and --json prints
-{\"results\": [...]}. The first lookup in a table fetches its hint, which is cached for later lookups.")]
+row, or whether the row exists. --keys-from prints each answer as it comes, waits up to ten minutes for a server that is
+busy or gone, and exits with 0 if every key was found, 1 if some do not exist, 3 if some have an error, 2 if all have or it
+ended early; --json prints {\"results\": [...]}, a line for each key. The first lookup in a table fetches its hint, which is cached for later lookups.")]
 pub(crate) struct Get {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
@@ -463,6 +464,9 @@ pub(crate) struct Get {
     /// Look up every line of this file as a key; - is standard input
     #[arg(long, group = "what", value_name = "FILE")]
     pub(crate) keys_from: Option<PathBuf>,
+    /// With --keys-from: keep in this file how far it is, and go on from there if it exists
+    #[arg(long, value_name = "FILE", requires = "keys_from")]
+    pub(crate) resume: Option<PathBuf>,
     /// Accept only the table with this digest, as `db inspect` prints it; answers are checked against it
     #[arg(long, value_name = "DIGEST", value_parser = parse_32)]
     pub(crate) pin: Option<[u8; 32]>,

@@ -1,15 +1,16 @@
 //! `blindcore get` and `blindcore tables`: what a client asks.
 
-use std::io::{BufRead, Write};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_client::{
-    CacheDir, Client, Error, Lookup, LookupError, Options, TableClient, Timings, Token, Traffic, Trust,
+    Answer, CacheDir, Client, Counts, Error, Keys, Lookup, LookupError, Options, Resume, TableClient,
+    Timings, Token, Traffic, Trust,
 };
-use blindcore_files::{Access, NewFile, text};
+use blindcore_files::{Access, NewFile};
 use blindcore_units::{Progress, Unit};
 use clap::Parser;
 use serde_json::{Map, Value, json};
@@ -19,34 +20,36 @@ use crate::config::Config;
 use crate::output::{self, Bar};
 use crate::{Outcome, args, token};
 
-/// Keys of a file that are looked up at a time, so that progress shows and memory stays bounded.
-const BATCH: usize = 256;
-/// The longest line of a file of keys, its end not counted.
-const MAX_LINE: usize = blindcore_wire::codec::MAX_KEY_BYTES;
+/// How long a server that is busy or gone is waited for under --keys-from, each time.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     let url = server(config, &args.server)?;
     blindcore_wire::check_table_name(&args.table)
         .map_err(|e| anyhow::anyhow!("--table: {e}; `blindcore tables` lists what a server has"))?;
-    if args.key.as_deref().is_some_and(|k| !(1..=MAX_LINE).contains(&k.len())) {
-        anyhow::bail!(
-            "--key has {} B, outside the 1 to {MAX_LINE} of a key",
-            args.key.map_or(0, |k| k.len())
-        );
+    let longest = blindcore_wire::codec::MAX_KEY_BYTES;
+    if let Some(len) = args.key.as_ref().map(String::len).filter(|len| !(1..=longest).contains(len)) {
+        anyhow::bail!("--key has {len} B, outside the 1 to {longest} of a key");
     }
     let cache = if args.no_cache { CacheDir::None } else { cache_dir(config, args.cache) };
     let trust = trust(config, args.pin, args.trust)?;
     let options = Options { trust, allow_rollback: args.allow_rollback, ..options(config, &args.server)? };
-    let keys = args.keys_from.as_deref().map(read_keys).transpose()?;
+    let keys = args.keys_from.as_deref().map(Keys::open).transpose()?;
+    let resume = args.resume.as_deref().map(|path| Resume::open(path, &args.table)).transpose()?;
+    let patience = if keys.is_some() { PATIENCE } else { Duration::ZERO };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let client = Client::connect_with(&url, Options { cache, ..options }).await?;
+    let all = runtime.block_on(async {
+        let client = Client::connect_with(&url, Options { cache, patience, ..options }).await?;
         let bar = Arc::new(Mutex::new(Bar::new()));
         let table = client.table_with(&args.table, Some(bar.clone())).await?;
+        if let Some(keys) = keys {
+            return many(table, keys, resume, args.server.json, &bar).await;
+        }
         let started = Instant::now();
-        let lookups: Vec<(Value, Lookup)> = match (&args.key, args.index, &keys) {
-            (Some(key), _, _) => vec![(json!({"key": key}), table.get(key).await?)],
-            (_, Some(index), _) => {
+        let (asked, lookup) = match (&args.key, args.index) {
+            (Some(key), _) => (json!({"key": key}), table.get(key).await?),
+            (_, index) => {
+                let index = index.context("--key, --index or --keys-from says what is looked up")?;
                 let lookup = match table.get_index(index).await {
                     Err(e @ Error::Lookup(LookupError::NoSuchRow { .. })) => {
                         output::note(&e.to_string());
@@ -55,72 +58,85 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
                     }
                     lookup => lookup?,
                 };
-                vec![(json!({"index": index}), lookup)]
+                (json!({"index": index}), lookup)
             }
-            (_, _, Some(keys)) => {
-                let mut all = Vec::with_capacity(keys.len());
-                let mut garbage = None;
-                for batch in keys.chunks(BATCH) {
-                    let found = match table.get_many(batch).await {
-                        Ok(found) => found,
-                        // What an answer decodes to must not show in what is sent next: all keys are asked.
-                        Err(
-                            e @ Error::Lookup(LookupError::Garbage { .. } | LookupError::WrongAnswer { .. }),
-                        ) => {
-                            garbage.get_or_insert(e);
-                            continue;
-                        }
-                        Err(e) => return Err(e.into()),
-                    };
-                    all.extend(batch.iter().map(|k| json!({"key": k})).zip(found));
-                    let total = Some(keys.len() as u64);
-                    let mut bar = bar.lock().expect("a bar does not panic");
-                    bar.at("looking up", all.len() as u64, total, Unit::Items);
-                }
-                if let Some(garbage) = garbage {
-                    return Err(garbage.into());
-                }
-                all
-            }
-            _ => unreachable!("clap asks for one of them"),
         };
         drop(bar);
-        let elapsed = started.elapsed().as_secs_f64() * 1e3;
-        let all_found = lookups.iter().all(|(_, l)| l.found.is_some());
-        if args.server.json {
-            let mut results: Vec<Value> =
-                lookups.iter().map(|(asked, l)| describe(asked, l, &table)).collect();
-            let whole = match (&keys, results.pop()) {
-                (None, Some(single)) => single,
-                (_, last) => {
-                    results.extend(last);
-                    let found = lookups.iter().filter(|(_, l)| l.found.is_some()).count();
-                    json!({"found": found, "of": results.len(), "ms": elapsed.round(), "results": results})
-                }
-            };
-            output::json(&whole)?;
-        } else {
-            if let Some(out) = &args.out
-                && let Some(record) = &lookups[0].1.found
-            {
-                write_value(out, &record.values)?;
-            }
-            for (asked, lookup) in &lookups {
-                if args.out.is_some() && lookup.found.is_some() {
-                    continue;
-                }
-                output::print(&for_people(asked, lookup, keys.is_some()))?;
-            }
-            let sum = |f: fn(&Lookup) -> u64| lookups.iter().map(|(_, l)| f(l)).sum::<u64>();
-            output::note(&format!(
-                "{} up, {} down, {} of hints; {elapsed:.0} ms",
-                output::bytes(sum(|l| l.bytes.up)),
-                output::bytes(sum(|l| l.bytes.down)),
-                output::bytes(table.hint_bytes_fetched()),
-            ));
+        match (&args.out, &lookup.found) {
+            _ if args.server.json => output::json(&describe(&asked, &lookup, &table))?,
+            (Some(out), Some(record)) => write_value(out, &record.values)?,
+            (Some(_), None) => output::note(for_people(&asked, &lookup, false).trim_end()),
+            (None, _) => output::print(&for_people(&asked, &lookup, false))?,
         }
-        Ok(if all_found { Outcome::Done } else { Outcome::NotThere })
+        if !args.server.json {
+            traffic(lookup.bytes, started);
+        }
+        Ok(if lookup.found.is_some() { Outcome::Done } else { Outcome::NotThere })
+    });
+    // Whoever types keys may not have ended them.
+    runtime.shutdown_background();
+    all
+}
+
+/// Looks all keys up and prints each answer as it comes.
+async fn many(
+    table: TableClient,
+    keys: Keys,
+    resume: Option<Resume>,
+    as_json: bool,
+    bar: &Mutex<Bar>,
+) -> anyhow::Result<Outcome> {
+    let (started, mut sum, mut told, mut found) = (Instant::now(), Traffic::default(), 0u64, 0u64);
+    let ended = table.get_all(keys, resume, |Answer { line, lookup, table }| {
+        let asked = json!({"key": line.key.as_deref().ok()});
+        if let Ok(lookup) = &lookup {
+            sum.up += lookup.bytes.up;
+            sum.down += lookup.bytes.down;
+            sum.hint = sum.hint.max(lookup.bytes.hint);
+            found += u64::from(lookup.found.is_some());
+        }
+        let result = match (as_json, &lookup) {
+            (true, Ok(lookup)) => describe(&asked, lookup, table),
+            (true, Err(e)) => {
+                json!({"found": null, "key": asked["key"], "line": line.line, "error": e.to_string()})
+            }
+            (false, Ok(lookup)) => return output::print(&for_people(&asked, lookup, true)),
+            (false, Err(e @ Error::Keys(_))) => return Ok(output::note(&e.to_string())),
+            (false, Err(e)) => return Ok(output::note(&format!("line {}: {e}", line.line))),
+        };
+        let before = if told == 0 { "{\"results\": [\n" } else { ",\n" };
+        told += 1;
+        if !std::io::stdout().is_terminal() {
+            bar.lock().expect("a bar does not panic").at("looking up", told, None, Unit::Items);
+        }
+        output::print(&format!("{before}{result}"))
+    });
+    let ended = ended.await;
+    if !as_json {
+        traffic(sum, started);
+    } else if told > 0 || ended.is_ok() {
+        let begin = if told == 0 { "{\"results\": [" } else { "" };
+        let mut end = json!({"found": found, "of": told, "ms": started.elapsed().as_millis() as u64});
+        if let Err(error) = &ended {
+            end["error"] = json!(format!("{error:#}"));
+        }
+        output::print(&format!("{begin}\n], {}\n", &end.to_string()[1..]))?;
+        if let Err(error) = &ended {
+            output::error(error);
+            return Ok(Outcome::Faulty);
+        }
+    }
+    Ok(match ended? {
+        Counts { absent: 0, failed: 0, .. } => Outcome::Done,
+        Counts { failed: 0, .. } => Outcome::NotThere,
+        Counts { found: 0, absent: 0, .. } => Outcome::Faulty,
+        _ => Outcome::Partly,
     })
+}
+
+fn traffic(bytes: Traffic, started: Instant) {
+    let [up, down, hint] = [bytes.up, bytes.down, bytes.hint].map(output::bytes);
+    output::note(&format!("{up} up, {down} down, {hint} of hints; {} ms", started.elapsed().as_millis()));
 }
 
 pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outcome> {
@@ -259,39 +275,6 @@ fn write_value(out: &Path, values: &[(Arc<str>, blindcore_wire::Value)]) -> anyh
     file.write_all(&bytes).with_context(|| format!("{} can't be written", out.display()))?;
     file.replace()?;
     Ok(())
-}
-
-/// Every line of a file; empty lines are skipped.
-fn read_keys(path: &Path) -> anyhow::Result<Vec<String>> {
-    let named = path.display();
-    let input: Box<dyn BufRead> = if path == Path::new("-") {
-        Box::new(std::io::stdin().lock())
-    } else {
-        let file = std::fs::File::open(path).with_context(|| format!("keys can't be read from {named}"))?;
-        Box::new(std::io::BufReader::new(file))
-    };
-    let mut lines = text::Lines::new(input);
-    let mut keys = Vec::new();
-    for line in 1u64.. {
-        let mut bytes = Vec::new();
-        let read = lines.append(&mut bytes, MAX_LINE + 2);
-        if read.with_context(|| format!("keys can't be read from {named}"))? == 0 {
-            break;
-        }
-        bytes.truncate(text::without_end(&bytes).len());
-        anyhow::ensure!(
-            bytes.len() <= MAX_LINE,
-            "line {line} of {named} is longer than the {MAX_LINE} B of a key; give one key a line"
-        );
-        let key = String::from_utf8(bytes).map_err(|_| {
-            anyhow::anyhow!("line {line} of {named} is not UTF-8; give one key a line in UTF-8")
-        })?;
-        if !key.is_empty() {
-            keys.push(key);
-        }
-    }
-    anyhow::ensure!(!keys.is_empty(), "{named} has no keys; give one a line");
-    Ok(keys)
 }
 
 fn key_json(key: &[u8]) -> Value {

@@ -1,6 +1,6 @@
 //! The `blindcore` command: one binary for tables, servers, lookups and measurements.
 //!
-//! Data goes to stdout, everything else to stderr. Exit codes: 0 done or found, 1 not there, 2 error.
+//! Data goes to stdout, everything else to stderr. Exit codes: 0 done or found, 1 not there, 2 error, 3 errors for some of many.
 
 mod args;
 mod bench;
@@ -33,6 +33,8 @@ pub(crate) enum Outcome {
     NotThere,
     /// Something is wrong, and was said.
     Faulty,
+    /// Some of it was answered, and for some there are errors, which were said.
+    Partly,
 }
 
 fn main() -> ExitCode {
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NotThere) => ExitCode::from(1),
         Ok(Outcome::Faulty) => ExitCode::from(2),
+        Ok(Outcome::Partly) => ExitCode::from(3),
         Err(e) if output::is_closed_pipe(&e) => ExitCode::from(2),
         Err(e) => {
             output::error(&e);

@@ -117,6 +117,10 @@ impl Progress for Bar {
         }
     }
 
+    fn note(&mut self, line: &str) {
+        self.bar.suspend(|| note(line));
+    }
+
     fn stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
     }

@@ -1,6 +1,7 @@
 //! Why a lookup was not made, or not believed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use blindcore_protocol::{Error as LookupError, line};
 use blindcore_wire::{REASON_HEADER, Reason};
@@ -98,6 +99,9 @@ pub enum Error {
     /// There is no folder for the cache.
     #[error("neither XDG_CACHE_HOME nor HOME says where the cache is; set one, or give a folder, or none")]
     NoCacheFolder,
+    /// Keys of a text can't be had, or their lookups can't go on.
+    #[error(transparent)]
+    Keys(#[from] crate::KeysError),
     /// What the protocol itself refuses: the server's refusals, and what it sent where that is not believed.
     #[error(transparent)]
     Lookup(#[from] blindcore_protocol::Error),
@@ -129,7 +133,9 @@ fn cause(status: &Status) -> String {
 pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u64) -> Error {
     let word = status.metadata().get(REASON_HEADER).and_then(|w| w.to_str().ok());
     let reason: Option<Reason> = word.and_then(|w| w.parse().ok());
-    let refused = |reason| LookupError::refused(what, reason, status.message(), table, epoch).into();
+    let seconds = status.metadata().get("retry-after").and_then(|s| s.to_str().ok()?.parse().ok());
+    let wait = seconds.map(Duration::from_secs);
+    let refused = |reason| LookupError::refused(what, reason, wait, status.message(), table, epoch).into();
     match (reason, status.code()) {
         (Some(_), _) => refused(reason),
         // A status of the server's own library rather than of its rules, or the transport's.

@@ -36,10 +36,13 @@ mod connector;
 mod epochs;
 mod error;
 mod hint;
+mod keys;
+mod many;
 mod options;
 mod score;
 mod table;
 mod token;
+mod waiting;
 
 pub use blindcore_protocol::{Error as LookupError, Record, Trust};
 pub use blindcore_units::{Progress, SharedProgress, Unit};
@@ -47,6 +50,8 @@ pub use blindcore_wire::{PartKind, Reason, TableDescription, Value, proto::Table
 pub use cache::{CacheDir, Cached};
 pub use connection::Client;
 pub use error::Error;
+pub use keys::{Counts, KeyLine, Keys, KeysError, Resume};
+pub use many::Answer;
 pub use options::Options;
 pub use score::{ScoreClient, ScoreError, Scored};
 pub use table::{Lookup, TableClient, Timings, Traffic};

@@ -27,6 +27,9 @@ pub struct Options {
     pub connect_timeout: Duration,
     /// How long an answer, or the next piece of a hint, may take.
     pub request_timeout: Duration,
+    /// How long a server is waited for that is busy or gone, each time: what it refused is asked again in queries of their own.
+    /// By default not at all. What an answer decodes to never has anything asked again.
+    pub patience: Duration,
     /// The largest hint that is fetched, in bytes. It is held in memory.
     pub hint_bytes: u64,
     /// The most queries in a request, whatever the server allows: they and their answers are held in memory.
@@ -44,6 +47,7 @@ impl Default for Options {
             allow_rollback: false,
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(120),
+            patience: Duration::ZERO,
             hint_bytes: 4 << 30,
             queries_per_request: 64,
         }

@@ -4,7 +4,9 @@ use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use blindcore_protocol::{self as protocol, Outcome, Policy, Record, Request, Step, Table, Workers};
+use blindcore_protocol::{
+    self as protocol, Error as LookupError, Outcome, Policy, Record, Request, Step, Table, Workers,
+};
 use blindcore_units::SharedProgress;
 use blindcore_wire::{MAX_TABLE_BYTES, PartKind, TableDescription, proto};
 use prost::Message;
@@ -13,6 +15,7 @@ use tokio::sync::OnceCell;
 use crate::epochs::Epochs;
 use crate::error::refused;
 use crate::hint::{Fetching, blocking};
+use crate::waiting::Waiting;
 use crate::{Client, Error, Options};
 
 /// Bytes that gRPC puts before a message.
@@ -116,8 +119,14 @@ impl Client {
         const WHAT: &str = "a table's description";
         let request = Table::request(name)?;
         let mut grpc = self.grpc.clone().max_decoding_message_size(MAX_TABLE_BYTES);
-        let answer = self.within(WHAT, grpc.get_table(request)).await?;
-        let answer = answer.map_err(|s| refused(&s, WHAT, name, 0))?;
+        let mut waiting = Waiting::new(&self.options, progress.as_ref());
+        let answer = loop {
+            let answer = self.within(WHAT, grpc.get_table(request.clone())).await;
+            match answer.and_then(|answer| answer.map_err(|s| refused(&s, WHAT, name, 0))) {
+                Ok(answer) => break answer,
+                Err(error) => waiting.after(error).await?,
+            }
+        };
         let Options { trust, allow_rollback, hint_bytes, queries_per_request, .. } = *self.options;
         let epochs = match (trust.remembers(name), self.options.cache.path()?) {
             (Some(seen), Some(cache)) => Some(Epochs::open(&cache, seen)?),
@@ -171,12 +180,34 @@ impl TableClient {
         self.fetched.iter().filter_map(OnceCell::get).sum()
     }
 
+    pub(crate) fn options(&self) -> &Options {
+        &self.client.options
+    }
+
+    pub(crate) fn progress(&self) -> Option<&SharedProgress> {
+        self.progress.as_ref()
+    }
+
+    /// How many keys' queries a request holds.
+    pub(crate) fn keys_per_request(&self) -> usize {
+        self.table.keys_per_request()
+    }
+
     /// Gets what is missing of a part, once.
     async fn fetch(&self, kind: PartKind) -> Result<(), Error> {
         let fetch = || async {
             let Some(fetch) = self.table.missing(kind)? else { return Ok(0) };
             let (client, table, progress) = (&self.client, &*self.table, self.progress.as_ref());
-            let (kept, fetched) = Fetching { client, table, fetch, progress }.run().await?;
+            let fetching = Fetching { client, table, fetch, progress };
+            let mut waiting = Waiting::new(&client.options, progress);
+            let (kept, fetched) = loop {
+                match fetching.run().await {
+                    Ok(got) => break got,
+                    // A hint of an epoch that is gone can't be waited for.
+                    Err(error @ Error::Lookup(LookupError::StaleEpoch { .. })) => return Err(error),
+                    Err(error) => waiting.after(error).await?,
+                }
+            };
             self.table.keep(kept)?;
             Ok(fetched)
         };
@@ -198,6 +229,14 @@ impl TableClient {
     /// # Errors
     /// As [`TableClient::get`].
     pub async fn get_many(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Lookup>, Error> {
+        self.get_each(keys).await?.into_iter().collect()
+    }
+
+    /// Looks keys up as [`TableClient::get_many`], with an error for each key whose answer is damaged or wrong.
+    ///
+    /// # Errors
+    /// As [`TableClient::get`], but for errors of answers.
+    pub async fn get_each(&self, keys: &[impl AsRef<[u8]>]) -> Result<Vec<Result<Lookup, Error>>, Error> {
         self.run(protocol::Lookup::by_key(&self.table, keys)?).await
     }
 
@@ -215,13 +254,14 @@ impl TableClient {
     /// # Errors
     /// As [`TableClient::get_index`].
     pub async fn get_many_index(&self, indices: &[u64]) -> Result<Vec<Lookup>, Error> {
-        self.run(protocol::Lookup::by_row(&self.table, indices)?).await
+        self.run(protocol::Lookup::by_row(&self.table, indices)?).await?.into_iter().collect()
     }
 
     /// Does what a lookup says until it is done.
-    async fn run(&self, mut lookup: protocol::Lookup) -> Result<Vec<Lookup>, Error> {
+    async fn run(&self, mut lookup: protocol::Lookup) -> Result<Vec<Result<Lookup, Error>>, Error> {
         // Of each query.
         let mut costs: Vec<(Traffic, Timings)> = Vec::new();
+        let mut waiting = Waiting::new(self.options(), self.progress());
         loop {
             let (step, prepared, back) = blocking(move || {
                 let cores = Cores::default();
@@ -233,7 +273,17 @@ impl TableClient {
             match step {
                 Step::Need(fetch) => self.fetch(fetch.kind()).await?,
                 Step::Send(request) => {
-                    let (response, traffic, timings) = self.send(request).await?;
+                    let (response, traffic, timings) = match self.send(request).await {
+                        Ok(answered) => answered,
+                        // The server knows of it. Each query stays one that was sent once.
+                        Err(error @ Error::Lookup(LookupError::StaleEpoch { .. })) => return Err(error),
+                        Err(error) => {
+                            waiting.after(error).await?;
+                            lookup.again();
+                            continue;
+                        }
+                    };
+                    waiting = Waiting::new(self.options(), self.progress());
                     let (decoded, back) = blocking(move || {
                         let cores = Cores::default();
                         lookup.receive_on(&response, &cores)?;
@@ -247,7 +297,7 @@ impl TableClient {
                     );
                 }
                 Step::Done(outcomes) => {
-                    return outcomes.into_iter().map(|outcome| self.lookup(outcome, &costs)).collect();
+                    return Ok(outcomes.into_iter().map(|outcome| self.lookup(outcome, &costs)).collect());
                 }
                 _ => unreachable!("each response is given as it comes"),
             }

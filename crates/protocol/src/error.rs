@@ -1,5 +1,7 @@
 //! Why a lookup was not made, or not believed.
 
+use std::time::Duration;
+
 use blindcore_wire::{KeyError, PartKind, Reason, TableError};
 
 /// Why a lookup was not made, or not believed.
@@ -28,6 +30,8 @@ pub enum Error {
         what: &'static str,
         /// Its reason, if it gives one that this version knows.
         reason: Option<Reason>,
+        /// How long it says that asking again makes no sense.
+        retry_after: Option<Duration>,
         /// Its words.
         message: String,
     },
@@ -180,11 +184,12 @@ impl Error {
     }
 
     /// What a server's refusal means: of `what`, asked of `table` as it was at `epoch`. A transport brings the
-    /// [`Reason`], if there was one that this version knows, and the server's words.
+    /// [`Reason`], if there was one that this version knows, how long to wait if the server said so, and its words.
     #[must_use]
     pub fn refused(
         what: &'static str,
         reason: Option<Reason>,
+        retry_after: Option<Duration>,
         message: &str,
         table: &str,
         epoch: u64,
@@ -192,7 +197,7 @@ impl Error {
         let message = line(message);
         match reason {
             Some(Reason::StaleEpoch) => Error::StaleEpoch { table: table.to_owned(), epoch, message },
-            _ => Error::Refused { what, reason, message },
+            _ => Error::Refused { what, reason, retry_after, message },
         }
     }
 }
@@ -209,10 +214,10 @@ mod tests {
 
     #[test]
     fn refusals_say_what_to_do() {
-        let stale = Error::refused("a query", Some(Reason::StaleEpoch), "now 2\n\u{1b}[31m", "t", 1);
+        let stale = Error::refused("a query", Some(Reason::StaleEpoch), None, "now 2\n\u{1b}[31m", "t", 1);
         assert!(matches!(stale, Error::StaleEpoch { epoch: 1, .. }));
         assert!(!stale.to_string().contains(char::is_control));
-        let busy = Error::refused("a query", Some(Reason::Busy), &"x".repeat(5000), "t", 1);
+        let busy = Error::refused("a query", Some(Reason::Busy), None, &"x".repeat(5000), "t", 1);
         assert!(matches!(busy, Error::Refused { reason: Some(Reason::Busy), .. }));
         assert!(busy.to_string().len() < 1100);
     }

@@ -367,6 +367,13 @@ impl Lookup {
         Ok(())
     }
 
+    /// Gives the last request up, whose response does not come: the server refused it, or is gone. The next
+    /// [`Lookup::step`] asks the same once more, in queries of their own. A caller does so only where the server knows what
+    /// happened, and never after a response.
+    pub fn again(&mut self) {
+        self.awaited = None;
+    }
+
     fn asking(&self) -> Option<&Part> {
         self.targets.table.part(self.asks.get(self.at)?.kind)
     }

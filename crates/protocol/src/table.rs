@@ -257,6 +257,13 @@ impl Table {
         self.most_queries[kind].max(1)
     }
 
+    /// How many keys' queries a request holds, at least 1.
+    #[must_use]
+    pub fn keys_per_request(&self) -> usize {
+        let keys = |kind| self.most_queries(kind) / self.blocks(kind) as usize;
+        self.always_asked().map(keys).min().unwrap_or(1).max(1)
+    }
+
     /// Where keys lie in a part that is asked by key.
     pub(crate) fn index(&self, kind: PartKind) -> Option<&Index> {
         match kind {

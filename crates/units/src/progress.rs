@@ -28,6 +28,11 @@ pub trait Progress {
     /// Work is in `stage`, a word or two for people, and has done `done` of `total`, if that is known.
     fn at(&mut self, stage: &str, done: u64, total: Option<u64>, unit: Unit);
 
+    /// Something that is no error and that a person should hear, in a line.
+    fn note(&mut self, line: &str) {
+        let _ = line;
+    }
+
     /// Whether the work should stop. What can be stopped says so, and asks after each [`Progress::at`].
     fn stopped(&self) -> bool {
         false

@@ -239,6 +239,22 @@ fn lookups_by_key_and_index_with_exit_codes() {
         many["results"].as_array().unwrap().iter().map(|r| r["found"].as_bool().unwrap()).collect();
     assert_eq!(founds, [true, true, false, true]);
 
+    // A line that is no key has an error of its own, and a run that is done has nothing left.
+    std::fs::write(dir.path().join("some"), b"name 1\n\xff\nname 2\n").unwrap();
+    let ask = ["--table", "book", "--keys-from", "some", "--json", "--resume", "state"];
+    let some = server.get(dir.path(), &ask);
+    assert_eq!(code(&some), 3, "{}", stderr(&some));
+    let some: serde_json::Value = serde_json::from_slice(&some.stdout).unwrap();
+    assert_eq!((&some["results"][1]["line"], &some["found"]), (&serde_json::json!(2), &serde_json::json!(2)));
+    let again = server.get(dir.path(), &ask);
+    assert_eq!(code(&again), 3);
+    let again: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(again["of"], 0, "{again}");
+    // What is not there goes beside the data.
+    let missing = server.get(dir.path(), &["--table", "book", "--key", "nobody", "--out", "-"]);
+    assert_eq!((code(&missing), stdout(&missing).as_str()), (1, ""));
+    assert!(stderr(&missing).contains("nobody: not there"), "{}", stderr(&missing));
+
     let text = stdout(&server.get(dir.path(), &["--table", "book", "--key", "name 77"]));
     assert!(text.contains("phone") && text.contains("5550077"), "{text}");
     assert!(stdout(&run(dir.path(), &["tables", "--server", &server.url])).contains("book  2000 rows"));

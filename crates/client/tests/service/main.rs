@@ -9,6 +9,7 @@ mod hints;
 mod hostile_server;
 mod limits;
 mod lookups;
+mod many;
 mod proofs;
 mod shares;
 mod tls;
