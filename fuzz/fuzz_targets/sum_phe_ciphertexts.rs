@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(read.numbers().len(), read.exponents().len());
     // With one exponent for all, what is written is read as the same.
     let Some(&exponent) = read.exponents().first() else { return };
-    let form = Form { exponent, bound: Bound::ZERO, packed: None, shape: vec![read.exponents().len()] };
+    let form = Form { exponent, scale: 0, bound: Bound::ZERO, packed: None, shape: vec![read.exponents().len()] };
     let mut text = Vec::new();
     phe::write_ciphertexts(&mut text, read.numbers(), &form).unwrap();
     let again = PheCiphertexts::read(&KEY, &text[..]).unwrap();

@@ -458,12 +458,21 @@ pub(crate) struct Get {
     /// Look up this key
     #[arg(long, group = "what", allow_hyphen_values = true)]
     pub(crate) key: Option<String>,
+    /// Look up this key of bytes, in hexadecimal digits
+    #[arg(long, group = "what", value_name = "HEX")]
+    pub(crate) key_hex: Option<String>,
+    /// Look up this key of bytes, in base64
+    #[arg(long, group = "what", value_name = "BASE64", allow_hyphen_values = true)]
+    pub(crate) key_base64: Option<String>,
     /// Look up this row, counted from 0; decimal or 0x-hexadecimal
     #[arg(long, group = "what", value_name = "I", value_parser = parse_index)]
     pub(crate) index: Option<u64>,
     /// Look up every line of this file as a key; - is standard input
     #[arg(long, group = "what", value_name = "FILE")]
     pub(crate) keys_from: Option<PathBuf>,
+    /// How that file writes keys: text, hex or base64 [default: text]
+    #[arg(long, value_name = "FORM", requires = "keys_from")]
+    pub(crate) keys_form: Option<blindcore_wire::KeyForm>,
     /// With --keys-from: keep in this file how far it is, and go on from there if it exists
     #[arg(long, value_name = "FILE", requires = "keys_from")]
     pub(crate) resume: Option<PathBuf>,
@@ -499,16 +508,8 @@ pub(crate) const TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=86_400;
 
 /// 32 bytes in hexadecimal.
 pub(crate) fn parse_32(text: &str) -> Result<[u8; 32], String> {
-    let refuse = || format!("{text:?} is not a digest or key; give 64 hexadecimal digits");
-    if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Err(refuse());
-    }
-    let byte = |i: usize| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| refuse());
-    let mut bytes = [0; 32];
-    for (i, to) in bytes.iter_mut().enumerate() {
-        *to = byte(i)?;
-    }
-    Ok(bytes)
+    let bytes = blindcore_wire::KeyForm::Hex.bytes(text).ok().and_then(|bytes| bytes.try_into().ok());
+    bytes.ok_or_else(|| format!("{text:?} is not a digest or key; give 64 hexadecimal digits"))
 }
 
 fn parse_index(text: &str) -> Result<u64, String> {

@@ -74,6 +74,9 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     } else {
         output::print(&stored.summary()?)?;
         note_large_hint(stored.manifest());
+        if let Some(note) = stored.manifest().without_key() {
+            output::note(&note);
+        }
         output::print(&format!(
             "made {} in {seconds:.1} s on {} (read {read:.1} s, laid out {layout:.1} s, hint {hint:.1} s); serve it \
              with: blindcore serve {}\n",

@@ -12,6 +12,7 @@ use blindcore_client::{
 };
 use blindcore_files::{Access, NewFile};
 use blindcore_units::{Progress, Unit};
+use blindcore_wire::KeyForm;
 use clap::Parser;
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
@@ -27,14 +28,21 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     let url = server(config, &args.server)?;
     blindcore_wire::check_table_name(&args.table)
         .map_err(|e| anyhow::anyhow!("--table: {e}; `blindcore tables` lists what a server has"))?;
-    let longest = blindcore_wire::codec::MAX_KEY_BYTES;
-    if let Some(len) = args.key.as_ref().map(String::len).filter(|len| !(1..=longest).contains(len)) {
-        anyhow::bail!("--key has {len} B, outside the 1 to {longest} of a key");
-    }
+    let forms = [
+        (KeyForm::Text, "--key", args.key),
+        (KeyForm::Hex, "--key-hex", args.key_hex),
+        (KeyForm::Base64, "--key-base64", args.key_base64),
+    ];
+    let single = forms.into_iter().find_map(|(form, option, text)| Some((option, form.key(&text?))));
+    let single = match single {
+        Some((option, key)) => Some(key.map_err(|why| anyhow::anyhow!("{option}: {why}"))?),
+        None => None,
+    };
     let cache = if args.no_cache { CacheDir::None } else { cache_dir(config, args.cache) };
     let trust = trust(config, args.pin, args.trust)?;
     let options = Options { trust, allow_rollback: args.allow_rollback, ..options(config, &args.server)? };
     let keys = args.keys_from.as_deref().map(Keys::open).transpose()?;
+    let keys = keys.map(|keys| keys.written_in(args.keys_form.unwrap_or_default()));
     let resume = args.resume.as_deref().map(|path| Resume::open(path, &args.table)).transpose()?;
     let patience = if keys.is_some() { PATIENCE } else { Duration::ZERO };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -46,8 +54,8 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
             return many(table, keys, resume, args.server.json, &bar).await;
         }
         let started = Instant::now();
-        let (asked, lookup) = match (&args.key, args.index) {
-            (Some(key), _) => (json!({"key": key}), table.get(key).await?),
+        let (asked, lookup) = match (&single, args.index) {
+            (Some(key), _) => (json!({"key": key_json(key)}), table.get(key).await?),
             (_, index) => {
                 let index = index.context("--key, --index or --keys-from says what is looked up")?;
                 let lookup = match table.get_index(index).await {
@@ -88,7 +96,7 @@ async fn many(
 ) -> anyhow::Result<Outcome> {
     let (started, mut sum, mut told, mut found) = (Instant::now(), Traffic::default(), 0u64, 0u64);
     let ended = table.get_all(keys, resume, |Answer { line, lookup, table }| {
-        let asked = json!({"key": line.key.as_deref().ok()});
+        let asked = json!({"key": line.key.as_deref().ok().map(key_json)});
         if let Ok(lookup) = &lookup {
             sum.up += lookup.bytes.up;
             sum.down += lookup.bytes.down;
@@ -314,11 +322,10 @@ fn describe(asked: &Value, lookup: &Lookup, table: &TableClient) -> Value {
 
 fn for_people(asked: &Value, lookup: &Lookup, many: bool) -> String {
     let title = match (asked.get("key"), asked.get("index")) {
-        (Some(Value::String(key)), _) => key.clone(),
+        (Some(key), _) => output::printable(key),
         (_, Some(index)) => format!("row {index}"),
         _ => String::new(),
     };
-    let title = output::printable(&Value::String(title));
     let said = if lookup.proved { "" } else { " (absence is not proved)" };
     let Some(record) = &lookup.found else { return format!("{title}: not there{said}\n") };
     let mut text = if many { format!("{title}\n") } else { String::new() };

@@ -4,6 +4,7 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 
 use blindcore_files::{Access, new_file, text};
+use blindcore_wire::KeyForm;
 use blindcore_wire::codec::MAX_KEY_BYTES;
 use serde_json::json;
 
@@ -60,7 +61,7 @@ pub struct KeyLine {
     /// Its number, from 1.
     pub line: u64,
     /// The key, or why it is none.
-    pub key: Result<String, String>,
+    pub key: Result<Vec<u8>, String>,
     /// Stands for all lines up to this one.
     pub(crate) chain: [u8; 32],
 }
@@ -71,12 +72,25 @@ pub struct Keys {
     lines: text::Lines<Box<dyn BufRead + Send>>,
     line: u64,
     chain: [u8; 32],
+    form: KeyForm,
 }
 
 impl Keys {
     /// The lines of `input`, which messages call `name`.
     pub fn new(name: &Path, input: Box<dyn BufRead + Send>) -> Self {
-        Self { name: name.to_owned(), lines: text::Lines::new(input), line: 0, chain: [0; 32] }
+        Self {
+            name: name.to_owned(),
+            lines: text::Lines::new(input),
+            line: 0,
+            chain: [0; 32],
+            form: KeyForm::Text,
+        }
+    }
+
+    /// The same, with keys in this form.
+    #[must_use]
+    pub fn written_in(self, form: KeyForm) -> Self {
+        Self { form, ..self }
     }
 
     /// The lines of a file, or of the standard input, which is called `-`.
@@ -100,15 +114,16 @@ impl Keys {
 
     fn next_line(&mut self) -> std::io::Result<Option<KeyLine>> {
         let mut bytes = Vec::new();
+        let longest = self.form.characters(MAX_KEY_BYTES);
         loop {
             bytes.clear();
-            if self.lines.append(&mut bytes, MAX_KEY_BYTES + 2)? == 0 {
+            if self.lines.append(&mut bytes, longest + 2)? == 0 {
                 return Ok(None);
             }
             self.line += 1;
-            let whole = bytes.ends_with(b"\n") || bytes.len() < MAX_KEY_BYTES + 2;
+            let whole = bytes.ends_with(b"\n") || bytes.len() < longest + 2;
             bytes.truncate(text::without_end(&bytes).len());
-            let long = !whole || bytes.len() > MAX_KEY_BYTES;
+            let long = !whole || bytes.len() > longest;
             while !bytes.is_empty() && !whole {
                 // The rest of a line that is too long for a key.
                 let mut rest = Vec::new();
@@ -123,7 +138,8 @@ impl Keys {
             let key = if long {
                 Err(format!("it is longer than the {MAX_KEY_BYTES} B of a key"))
             } else {
-                String::from_utf8(bytes).map_err(|_| "it is not UTF-8".into())
+                let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned());
+                text.and_then(|text| self.form.key(&text))
             };
             return Ok(Some(KeyLine { line: self.line, key, chain: self.chain }));
         }
@@ -256,7 +272,7 @@ mod tests {
         let long = [b"a\r\n\n".to_vec(), vec![b'x'; 100_000], b"\n\xff\nb".to_vec()].concat();
         let all: Vec<KeyLine> = keys(long.leak()).map(Result::unwrap).collect();
         let shown: Vec<_> = all.iter().map(|k| (k.line, k.key.as_deref().ok())).collect();
-        assert_eq!(shown, [(1, Some("a")), (3, None), (4, None), (5, Some("b"))]);
+        assert_eq!(shown, [(1, Some(&b"a"[..])), (3, None), (4, None), (5, Some(b"b"))]);
         assert!(all[1].key.as_ref().unwrap_err().contains("4096"));
         let longest = vec![b'x'; MAX_KEY_BYTES];
         for end in [&b"\n"[..], b"\r\n", b""] {
@@ -281,7 +297,7 @@ mod tests {
         let mut again = keys(b"a\n\nb\nc\nd\n");
         resume.skip(&mut again).unwrap();
         let rest: Vec<_> = again.map(|k| k.unwrap().key.unwrap()).collect();
-        assert_eq!(rest, ["c", "d"]);
+        assert_eq!(rest, [b"c", b"d"]);
         for other in [&b"a\n\nB\nc\n"[..], b"a\n", b""] {
             let refused = resume.skip(&mut keys(other)).unwrap_err().to_string();
             assert!(refused.contains("the first 3 lines of the keys are others"), "{refused}");

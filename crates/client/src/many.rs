@@ -47,7 +47,7 @@ impl TableClient {
             let mut failed = None;
             let batch: Vec<KeyLine> =
                 read.drain(..).filter_map(|line| line.map_err(|e| failed = Some(e)).ok()).collect();
-            let asked: Vec<&String> = batch.iter().filter_map(|line| line.key.as_ref().ok()).collect();
+            let asked: Vec<&Vec<u8>> = batch.iter().filter_map(|line| line.key.as_ref().ok()).collect();
             let found;
             (table, found) = table.outlasting(&asked).await?;
             let mut found = found.into_iter();
@@ -77,7 +77,7 @@ impl TableClient {
     }
 
     /// Looks keys up at the table's newest epoch, if this one is gone.
-    async fn outlasting(mut self, keys: &[&String]) -> Result<(Self, Vec<Result<Lookup, Error>>), Error> {
+    async fn outlasting(mut self, keys: &[&Vec<u8>]) -> Result<(Self, Vec<Result<Lookup, Error>>), Error> {
         if keys.is_empty() {
             return Ok((self, Vec::new()));
         }

@@ -36,6 +36,7 @@
 //! ```
 
 pub mod header;
+mod left;
 pub mod new_file;
 pub mod private;
 pub mod refusal;

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use crate::refusal;
 use crate::secret::{is_secret_key, read};
+use crate::{left, refusal};
 
 /// Why a file can't be written. Each is one line that names the file.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,8 @@ pub enum Access {
     Owner,
 }
 
-/// A new file beside its place, which takes the place when it is whole. Dropped before, it leaves nothing.
+/// A new file beside its place, which takes the place when it is whole. Dropped before, it leaves nothing; what a killed
+/// process left of it is removed by the next that makes one there.
 pub struct NewFile {
     file: BufWriter<tempfile::NamedTempFile>,
     place: PathBuf,
@@ -94,7 +95,7 @@ impl NewFile {
 
     fn open(place: PathBuf, access: Access) -> Result<Self, NewFileError> {
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".blindcore-");
+        builder.prefix(left::PREFIX);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -102,9 +103,13 @@ impl NewFile {
             let mode = if access == Access::Owner { 0o600 } else { 0o666 };
             builder.permissions(fs::Permissions::from_mode(mode));
         }
-        match builder.tempfile_in(folder_of(&place)) {
-            Ok(file) => Ok(Self { file: BufWriter::with_capacity(1 << 16, file), place }),
-            Err(error) => Err(NewFileError::Io { path: place, error }),
+        left::sweep(folder_of(&place));
+        loop {
+            match builder.tempfile_in(folder_of(&place)) {
+                Ok(file) if !left::hold(file.as_file(), file.path()) => {}
+                Ok(file) => return Ok(Self { file: BufWriter::with_capacity(1 << 16, file), place }),
+                Err(error) => return Err(NewFileError::Io { path: place, error }),
+            }
         }
     }
 
@@ -206,6 +211,23 @@ mod tests {
         assert_eq!(fs::read(&place).unwrap(), b"two");
         let said = NewFile::create(folder.path(), Access::Owner).err().unwrap().to_string();
         assert!(said.contains("not an ordinary file"), "{said}");
+    }
+
+    #[test]
+    fn what_killed_processes_left_goes_with_the_next_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (place, dead) = (folder.path().join("a"), folder.path().join(".blindcore-dead"));
+        fs::write(&dead, "half").unwrap();
+        fs::write(folder.path().join(".other"), "stays").unwrap();
+        let mut living = NewFile::create(&place, Access::Everyone).unwrap();
+        assert!(!dead.exists());
+        living.write_all(b"living").unwrap();
+        write(&folder.path().join("b"), Access::Everyone, b"another").unwrap();
+        living.replace().unwrap();
+        assert_eq!(fs::read(&place).unwrap(), b"living");
+        let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".other", "a", "b"]);
     }
 
     #[cfg(unix)]

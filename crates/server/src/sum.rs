@@ -30,9 +30,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use blindcore_accel::Device;
-use blindcore_sum::evaluate::{Evaluator, Weights};
+use blindcore_sum::encoding::Form;
+use blindcore_sum::evaluate::Evaluator;
 use blindcore_sum::file;
 use blindcore_sum::keys::{KeyId, Mode, PublicKey};
+pub use blindcore_sum::model::Model;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -56,24 +58,6 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const BLOCK_WORK: u64 = 1 << 20;
 /// The most results of a block.
 const BLOCK_RESULTS: u64 = 1024;
-
-/// A linear model: what rows are weighed with.
-pub struct Model {
-    /// What it is asked for by.
-    pub name: String,
-    /// M x K, or K for a single output.
-    pub weights: Weights,
-}
-
-impl Model {
-    fn terms(&self) -> usize {
-        self.weights.shape().last().copied().unwrap_or(0)
-    }
-
-    fn outputs(&self) -> usize {
-        if self.weights.shape().len() == 1 { 1 } else { self.weights.shape()[0] }
-    }
-}
 
 /// What a service may use.
 #[derive(Clone, Debug)]
@@ -392,14 +376,23 @@ async fn collect(mut body: Body, length: usize, held: &MemoryPermit) -> Result<V
 
 /// What one result costs: multiplications modulo the n^2 of a 2048-bit key. Weights cost about one for each of their terms
 /// and bytes, and what squares their bits; noise costs what the key's mode takes.
-fn result_work(key: &PublicKey, weights: &Weights) -> u64 {
+fn result_work(key: &PublicKey, model: &Model, rows: &Form) -> u64 {
+    let weights = &model.weights;
     let terms = weights.shape().last().copied().unwrap_or(0) as u64;
     let bits = weights.values().iter().map(|w| 64 - w.unsigned_abs().leading_zeros()).max().unwrap_or(0);
     let noise = match key.mode() {
         Mode::Textbook => u64::from(key.bits()) * 6 / 5,
         Mode::ShortExponent | Mode::SpecialKey => u64::from(key.exponent_bits()) / 6 + 16,
     };
-    scaled(key, terms.saturating_mul(u64::from(bits.div_ceil(8).max(1))) + u64::from(2 * bits) + noise)
+    // A bias in a finer unit than its scores: theirs are squared, and raised to powers of ten.
+    let finer = model.bias.as_ref().map_or(0, |bias| {
+        let bits =
+            4 * (rows.exponent.saturating_add(weights.exponent()).saturating_sub(bias.exponent())).max(0);
+        u64::from(bits.unsigned_abs())
+            + 4 * u64::from(bias.scale().saturating_sub(rows.scale + weights.scale()))
+    });
+    let products = terms.saturating_mul(u64::from(bits.div_ceil(8).max(1)));
+    scaled(key, products + u64::from(2 * bits) + noise + finer)
 }
 
 /// Multiplications under a key as those of one of 2048 bits: they take time by the square of its length.
@@ -442,7 +435,7 @@ fn answer(
             "{answer_bytes} bytes of scores are over the {limit} of an answer; send fewer rows"
         )));
     }
-    let each = result_work(&key, &model.weights).max(1);
+    let each = result_work(&key, model, &reader.header().form).max(1);
     let results = (rows as u64).saturating_mul(model.outputs() as u64);
     // Checking a ciphertext takes about four.
     let work = results.saturating_mul(each).saturating_add(scaled(&key, reader.count().saturating_mul(4)));
@@ -462,8 +455,9 @@ fn answer(
 
     let x = reader.read_all(evaluator.encryptor()).map_err(|e| unfit(e.to_string()))?;
     let block = (BLOCK_WORK / each).clamp(1, BLOCK_RESULTS) as usize;
-    let (form, blocks) =
-        evaluator.weigh_in_blocks(&x, &model.weights, block).map_err(|e| unfit(e.to_string()))?;
+    let (form, blocks) = evaluator
+        .weigh_in_blocks(&x, &model.weights, model.bias.as_ref(), block)
+        .map_err(|e| unfit(e.to_string()))?;
     let header = file::Header { key: key.id(), key_bits: key.bits(), form };
     let mut writer =
         file::Writer::new(Vec::with_capacity(room), &header).map_err(|e| unfit(e.to_string()))?;

@@ -63,6 +63,8 @@ impl Standing {
 
 /// The file in a build's folder that is locked while the build lives.
 pub(crate) const LOCK: &str = "building.lock";
+/// What stands in the name of a folder that is being built, behind that of its place.
+const BUILDING: &str = ".building-";
 
 impl Folder {
     pub(crate) fn create(out: &Path, force: bool) -> Result<Self, StoreError> {
@@ -80,7 +82,7 @@ impl Folder {
         };
         let io = |e| StoreError::io(&parent, "written to", e);
         std::fs::create_dir_all(&parent).map_err(io)?;
-        let prefix = format!(".{name}.building-");
+        let prefix = format!(".{name}{BUILDING}");
         // One at a time: between making a folder and locking it, it looks like a dead build's.
         let alone = File::open(&parent).and_then(|f| f.lock().map(|()| f));
         if let Some(process) = sweep(&parent, &prefix) {
@@ -208,23 +210,26 @@ fn foreign_file(dir: &Path) -> Option<String> {
     })
 }
 
-/// Removes what killed builds left: folders of this prefix whose lock nobody holds, or that have none: a living
-/// build's has one from its first moment to its last. The parent is locked meanwhile. Says which process builds there
-/// now, as far as that is known, if one does.
+/// Removes what killed builds left: folders, whatever they were to become, whose lock nobody holds, and those of this prefix
+/// that have none: a living build's has one from its first moment to its last. The parent is locked meanwhile. Says which
+/// process builds there now, as far as that is known, if one does.
 fn sweep(parent: &Path, prefix: &str) -> Option<String> {
     let mut living = None;
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(prefix) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let same = name.starts_with(prefix);
+        if !same && !(name.starts_with('.') && name.contains(BUILDING)) {
             continue;
         }
         let lock = entry.path().join(LOCK);
         let free = match File::open(&lock) {
             Ok(lock) => lock.try_lock().is_ok(),
-            Err(e) => e.kind() == std::io::ErrorKind::NotFound,
+            Err(e) => same && e.kind() == std::io::ErrorKind::NotFound,
         };
         if free {
             let _ = std::fs::remove_dir_all(entry.path());
-        } else {
+        } else if same {
             living = Some(std::fs::read_to_string(lock).unwrap_or_default());
         }
     }
@@ -242,7 +247,7 @@ pub fn abandon(out: &Path) {
     let out = followed(out);
     let (Some(name), parent) = (out.file_name(), out.parent()) else { return };
     let parent = parent.filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let prefix = format!(".{}.building-", name.to_string_lossy());
+    let prefix = format!(".{}{BUILDING}", name.to_string_lossy());
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let ours = || {
             std::fs::read(entry.path().join(LOCK))

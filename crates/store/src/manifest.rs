@@ -384,6 +384,19 @@ impl Manifest {
         self.rows - self.changes.as_ref().map_or(0, |c| c.removed)
     }
 
+    /// What a person wants to know of a table that was made without a key: what its rows are found by, and how they would
+    /// be found by something else.
+    #[must_use]
+    pub fn without_key(&self) -> Option<String> {
+        let columns = self.values.join(", ");
+        self.key.is_none().then(|| {
+            format!(
+                "note: no key was named, so rows are found by their number from 0 alone (get --index 0); build again with --key \
+                 COLUMN to find them by one of: {columns}"
+            )
+        })
+    }
+
     /// Every matrix.
     pub fn parts(&self) -> impl Iterator<Item = (PartKind, &PartManifest)> {
         let changes = self.changes.as_ref();

@@ -156,8 +156,12 @@ impl Ciphertexts {
                     want,
                 });
             }
-            if part.form.exponent != out.form.exponent {
-                return Err(EncodingError::Alignment { got: part.form.exponent, want: out.form.exponent });
+            let (got, want) = (&part.form, &out.form);
+            if (got.exponent, got.scale) != (want.exponent, want.scale) {
+                return Err(EncodingError::Alignment {
+                    got: (got.exponent, got.scale),
+                    want: (want.exponent, want.scale),
+                });
             }
             out.residues.append(&part.residues)?;
             out.form.shape[0] += part.form.shape[0];

@@ -10,7 +10,7 @@
 //! | 52       | 4      | exponent, signed                                                                 |
 //! | 56       | 8 + 4  | bound on magnitudes: top, and shift (top * 2^shift)                              |
 //! | 68       | 4 + 4  | bits of a slot, and slots; zeros where numbers are not packed                    |
-//! | 76       | 4      | zeros                                                                            |
+//! | 76       | 4      | decimals after the point, up to 4096; zero in files of earlier releases          |
 //! | 80       | 8      | samples, where they are packed                                                   |
 //! | 88       | 8 A    | the shape; its product is the number of ciphertexts                              |
 //! | 88 + 8 A | 32     | BLAKE3 of all before, in the context `blindcore sum ciphertexts v1`              |
@@ -29,7 +29,7 @@ use blindcore_files::OutOfRange;
 use blindcore_files::header::{DIGEST, Field, HeaderError, Layout, Seal};
 
 use crate::ciphertexts::Ciphertexts;
-use crate::encoding::{Bound, Form, MAX_AXES};
+use crate::encoding::{Bound, Form, MAX_AXES, MAX_SCALE};
 use crate::keys::KeyId;
 use crate::packing::{Packed, Packing};
 use crate::scheme::Encryptor;
@@ -54,7 +54,7 @@ const TOP: Field<u64> = Field::at(56);
 const SHIFT: Field<u32> = Field::at(64);
 const SLOT_BITS: Field<u32> = Field::at(68);
 const SLOTS: Field<u32> = Field::at(72);
-const ZERO: Field<u32> = Field::at(76);
+const SCALE: Field<u32> = Field::at(76);
 const SAMPLES: Field<u64> = Field::at(80);
 const SEAL: Seal = Seal::In("blindcore sum ciphertexts v1");
 /// The shortest and the longest n.
@@ -148,13 +148,14 @@ impl Header {
 
     fn to_bytes(&self) -> Result<Vec<u8>, FileError> {
         self.check()?;
-        let Form { exponent, bound, packed, shape } = &self.form;
+        let Form { exponent, scale, bound, packed, shape } = &self.form;
         let (top, shift) = bound.parts();
         let mut out = LAYOUT.start();
         AXES.put(&mut out, shape.len() as u32);
         KEY.put(&mut out, *self.key.as_bytes());
         BITS.put(&mut out, self.key_bits);
         EXPONENT.put(&mut out, *exponent);
+        SCALE.put(&mut out, *scale);
         TOP.put(&mut out, top);
         SHIFT.put(&mut out, shift);
         if let Some(packed) = packed {
@@ -194,7 +195,6 @@ impl Header {
         let word = |n: u64| usize::try_from(n).map_err(|_| too_many(n));
         let (top, shift) = (TOP.get(header), SHIFT.get(header));
         let bound = Bound::scaled(top.into(), shift);
-        range("reserved bytes of", ZERO.get(header).into(), 0..=0)?;
         let (slot_bits, slots) = (SLOT_BITS.get(header), SLOTS.get(header));
         let samples = word(SAMPLES.get(header))?;
         let packed = if (slot_bits, slots, samples) == (0, 0, 0) {
@@ -204,7 +204,7 @@ impl Header {
         };
         let axes = header[FIXED..].as_chunks::<8>().0.iter();
         let shape = axes.map(|axis| word(u64::from_le_bytes(*axis))).collect::<Result<_, _>>()?;
-        let form = Form { exponent: EXPONENT.get(header), bound, packed, shape };
+        let form = Form { exponent: EXPONENT.get(header), scale: SCALE.get(header), bound, packed, shape };
         let header = Self { key: KeyId::from_bytes(KEY.get(header)), key_bits: BITS.get(header), form };
         header.check()?;
         if header.form.bound.parts() != (top, shift) {
@@ -216,6 +216,7 @@ impl Header {
     fn check(&self) -> Result<(), FileError> {
         range("key bits of", self.key_bits.into(), KEY_BITS)?;
         range("a number of axes of", self.form.shape.len() as u64, 1..=MAX_AXES as u64)?;
+        range("a number of decimals of", self.form.scale.into(), 0..=MAX_SCALE.into())?;
         if let Some(packed) = &self.form.packed {
             packed.packing.check(self.key_bits).map_err(FileError::Refused)?;
         }

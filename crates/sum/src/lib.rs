@@ -12,7 +12,7 @@
 //! | [`encoding`], [`packing`] | integers and floats as plaintexts, many small ones in one, with bounds that are tracked |
 //! | [`ciphertexts`], [`evaluate`] | batches; sums, dot products, matrices, convolutions |
 //! | [`mod@file`], [`phe`] | the file of ciphertexts; the JSON of python-paillier |
-//! | [`disk`], [`numbers`] | keys and ciphertexts on the disk; arrays of numbers encrypted and decrypted |
+//! | [`disk`], [`numbers`], [`model`] | keys and ciphertexts on the disk; arrays of numbers encrypted and decrypted; linear models |
 //!
 //! ```
 //! use blindcore_accel_cpu::Cpu;
@@ -47,6 +47,7 @@ pub mod encoding;
 pub mod evaluate;
 pub mod file;
 pub mod keys;
+pub mod model;
 pub mod numbers;
 pub mod packing;
 pub mod phe;

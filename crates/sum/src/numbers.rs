@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use blindcore_accel::bigmod::Numbers;
-use blindcore_numbers::{Format, Values};
+use blindcore_numbers::{Format, Source, Values};
 /// Told how many numbers are done, and of how many.
 pub use blindcore_units::Progress;
 use blindcore_units::Unit;
@@ -11,13 +11,15 @@ use ndarray::{ArrayD, IxDyn};
 
 use crate::ciphertexts::Ciphertexts;
 use crate::disk::{self, DiskError};
-use crate::encoding::{self, Encoding, Form, Plaintexts};
+use crate::encoding::{self, Bound, Encoding, Form, Plaintexts};
 use crate::evaluate::{Evaluator, Weights};
 use crate::file;
 use crate::keys::{KeyId, PublicKey};
 use crate::packing::Packing;
 use crate::scheme::Decryptor;
 
+/// What decrypts to within this many bits of the key's length is taken as under another key.
+const IMPLAUSIBLE_BITS: u32 = 48;
 /// Numbers between two looks at how far it is.
 const BLOCK: usize = 4096;
 
@@ -81,6 +83,19 @@ pub enum NumbersError {
         #[source]
         error: encoding::EncodingError,
     },
+    /// A model or a bias that is none.
+    #[error("{option} {text:?} {why}")]
+    Model {
+        /// The option that named it.
+        option: &'static str,
+        /// What was said.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A file of numbers can't be read.
+    #[error(transparent)]
+    Source(#[from] blindcore_numbers::Error),
     /// Numbers that have no encoding.
     #[error(transparent)]
     Encoding(#[from] encoding::EncodingError),
@@ -112,8 +127,10 @@ impl NumbersError {
 pub struct Declared {
     /// Bits of an integer, its sign's included; 32 unless it is said.
     pub bits: Option<u32>,
-    /// Floats are rounded to the next power of 16 below this; 1e-9 unless it is said.
+    /// Floats are rounded to the next power of 10 below this; 1e-9 unless it is said.
     pub precision: Option<f64>,
+    /// They are rounded to powers of 16: python-paillier knows no others.
+    pub phe: bool,
     /// Floats are at most this large; 1e9 unless it is said.
     pub magnitude: Option<f64>,
 }
@@ -143,7 +160,8 @@ impl Declared {
             }
             Values::Float(_) => {
                 let (precision, magnitude) = (self.precision.unwrap_or(1e-9), self.magnitude.unwrap_or(1e9));
-                let encoding = Encoding::fixed(precision, magnitude)?;
+                let encoding = if self.phe { Encoding::fixed } else { Encoding::decimal };
+                let encoding = encoding(precision, magnitude)?;
                 Ok((encoding, encoding.bound().bits() + 1))
             }
         }
@@ -205,25 +223,74 @@ pub fn encrypt(
     Ok(Ciphertexts::concatenate(&parts.iter().collect::<Vec<_>>())?.reshape(values.shape())?)
 }
 
-/// Weights of numbers; floats exactly, or rounded to `precision`. `origin` is what they are called in messages.
+/// Reads numbers; a single one without an axis is a list of one. Names of columns that nobody mentioned are said.
+///
+/// # Errors
+/// The source can't be read, or holds something else.
+pub fn read(source: &Source, say: &mut dyn FnMut(String)) -> Result<Values, blindcore_numbers::Error> {
+    let (values, names) = blindcore_numbers::read_with_names(source)?;
+    if let Some(names) = names {
+        let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+        say(format!("note: the first line of {source} holds names, not numbers: {}", names.join(", ")));
+    }
+    Ok(if values.shape().is_empty() { values.in_rows() } else { values })
+}
+
+/// What the largest weight is rounded to a unit of, so that no weight has more bits: nine digits and more.
+const WEIGHT_LIMIT: f64 = (1u64 << 31) as f64;
+
+/// Weights of numbers. Floats are rounded to `precision`, or as decimals of nine or ten digits, which loses nothing of
+/// weights that were written so; `say` is told where it does. In powers of 16 where `phe` says that results go to
+/// python-paillier, which knows no decimals. `origin` is what they are called in messages.
 ///
 /// # Errors
 /// They need more than 63 bits, or there is no such precision.
-pub fn weights(values: &Values, precision: Option<f64>, origin: &str) -> Result<Weights, NumbersError> {
-    match values {
-        Values::Int(array) => Ok(Weights::integers(array)),
-        Values::Float(array) => {
-            let encoding = match precision {
-                None => Encoding::exact(array)?,
-                Some(precision) => {
-                    let largest = array.iter().fold(f64::MIN_POSITIVE, |m, v| v.abs().max(m));
-                    Encoding::fixed(precision, 2.0 * largest)?
-                }
-            };
-            Weights::floats(array, encoding)
-                .map_err(|error| NumbersError::Weights { origin: origin.to_owned(), error })
-        }
+pub fn weights(
+    values: &Values,
+    precision: Option<f64>,
+    phe: bool,
+    origin: &str,
+    say: &mut dyn FnMut(String),
+) -> Result<Weights, NumbersError> {
+    let array = match values {
+        Values::Int(array) => return Ok(Weights::integers(array)),
+        Values::Float(array) => array,
+    };
+    let largest = array.iter().fold(f64::MIN_POSITIVE, |m, v| v.abs().max(m));
+    let made = |encoding| {
+        Weights::floats(array, encoding)
+            .map_err(|error| NumbersError::Weights { origin: origin.to_owned(), error })
+    };
+    if let Some(precision) = precision {
+        let encoding =
+            if phe { Encoding::fixed(precision, largest)? } else { Encoding::decimal(precision, largest)? };
+        return made(encoding);
     }
+    // As they were written, if that is short.
+    let written = |scale: &i32| {
+        let power = 10f64.powi(*scale); // exact up to 10^22
+        let is = |v: &f64| (v * power).abs() < 2f64.powi(53) && (v * power).round() / power == *v;
+        array.iter().all(is)
+    };
+    let short = |scale: &i32| largest * 10f64.powi(*scale) < WEIGHT_LIMIT;
+    let scales = || (0..if phe { 0 } else { 20 }).take_while(short);
+    if let Some(scale) = scales().find(written) {
+        return made(Encoding::decimal(10f64.powi(-scale), largest)?);
+    }
+    let exact = Encoding::exact(array)?;
+    let (encoding, unit) = match scales().last() {
+        _ if exact.bound().bits() <= 32 => return made(exact),
+        // With nine digits at least.
+        Some(scale) if !short(&(scale + 1)) => {
+            (Encoding::decimal(10f64.powi(-scale), largest)?, format!("1e-{scale}"))
+        }
+        _ => {
+            let encoding = Encoding::fixed(largest / WEIGHT_LIMIT, largest)?;
+            (encoding, format!("16^{}", encoding.exponent()))
+        }
+    };
+    say(format!("note: the weights of {origin} are rounded to {unit}; --precision rounds them otherwise"));
+    made(encoding)
 }
 
 /// Numbers that were decrypted.
@@ -331,7 +398,12 @@ pub fn decrypt(
         return decrypt_file(path, decryptor, progress);
     }
     let phe = |error| NumbersError::Phe { origin: path.display().to_string(), error };
-    let batches = disk::read_phe(path, decryptor.public())?.plaintexts(decryptor).map_err(phe)?;
+    let mut batches = disk::read_phe(path, decryptor.public())?.plaintexts(decryptor).map_err(phe)?;
+    // Nothing says which key they are under: what is under another decrypts to numbers as long as the key.
+    let plausible = Bound::scaled(1, decryptor.public().bits().saturating_sub(IMPLAUSIBLE_BITS));
+    for (_, plaintexts) in &mut batches {
+        plaintexts.form.bound = plausible;
+    }
     let results = by_position(&batches).map_err(NumbersError::within(path))?;
     let large = |v: &f64| v.fract() == 0.0 && v.abs() >= 2f64.powi(53);
     let rounded = matches!(&results, Results::Values(Values::Float(array)) if array.iter().any(large));
@@ -344,7 +416,12 @@ pub fn decrypt(
 /// They don't keep to what is known of them.
 pub fn decode(plaintexts: &Plaintexts) -> Result<Results, encoding::EncodingError> {
     let shape = plaintexts.form().numbers_shape();
-    decode_all(&shape, plaintexts.form().exponent == 0, std::slice::from_ref(plaintexts))
+    decode_all(&shape, is_whole(plaintexts.form()), std::slice::from_ref(plaintexts))
+}
+
+/// Whether numbers of this form are integers.
+fn is_whole(form: &Form) -> bool {
+    (form.exponent, form.scale) == (0, 0)
 }
 
 /// The numbers of several batches, one behind the other.
@@ -391,7 +468,7 @@ fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Results, encoding
     if let Ok(integers) = place(batches, Plaintexts::to_i64) {
         return Ok(Results::Values(Values::Int(integers)));
     }
-    if batches.iter().all(|(_, plaintexts)| plaintexts.form().exponent == 0) {
+    if batches.iter().all(|(_, plaintexts)| is_whole(plaintexts.form())) {
         return Ok(Results::Decimals(place(batches, Plaintexts::to_decimals)?));
     }
     Ok(Results::Values(Values::Float(place(batches, Plaintexts::to_f64)?)))
@@ -433,7 +510,7 @@ fn decrypt_file(
         let numbers = Numbers::from_words(words, packed.chunks_exact(words));
         decode(&Plaintexts::decrypt(decryptor, &numbers, &header.form).map_err(&refused)?)
     } else {
-        decode_all(&header.form.numbers_shape(), header.form.exponent == 0, &plain)
+        decode_all(&header.form.numbers_shape(), is_whole(&header.form), &plain)
     };
     Ok(Decrypted { results: results.map_err(&refused)?, rounded: false })
 }

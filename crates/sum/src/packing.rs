@@ -100,8 +100,8 @@ fn pack<'a, T: 'a, D: Dimension>(
     shape[0] = samples.div_ceil(slots);
     let inner: usize = shape[1..].iter().product();
     let count = shape[0] * inner;
-    let (exponent, bound) = (encoding.exponent(), encoding.bound());
-    let form = Form { exponent, bound, packed: Some(Packed { packing, samples }), shape };
+    let (exponent, scale, bound) = (encoding.exponent(), encoding.scale(), encoding.bound());
+    let form = Form { exponent, scale, bound, packed: Some(Packed { packing, samples }), shape };
     form.check(key, count)?;
 
     let n = key.n();

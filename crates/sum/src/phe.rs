@@ -359,7 +359,7 @@ impl PheCiphertexts {
         let lowest = self.exponents.iter().copied().min().unwrap_or(0);
         let form = |exponent, count| {
             let bound = Bound::of_value(magnitude, exponent);
-            Form { exponent, bound, packed: None, shape: vec![count] }
+            Form { exponent, scale: 0, bound, packed: None, shape: vec![count] }
         };
         // At the lowest exponent first: so that what does not fit is refused before anything is computed.
         let mut out =
@@ -409,7 +409,7 @@ impl PheCiphertexts {
             let numbers =
                 Numbers::from_words(self.numbers.words(), positions.iter().map(|p| self.numbers.get(*p)));
             let shape = vec![positions.len()];
-            let form = Form { exponent, bound: Bound::of_key(key), packed: None, shape };
+            let form = Form { exponent, scale: 0, bound: Bound::of_key(key), packed: None, shape };
             let plaintexts = Plaintexts::decrypt(decryptor, &numbers, &form)?;
             out.push((positions, plaintexts));
         }
@@ -428,13 +428,19 @@ impl PheCiphertexts {
 /// Writes ciphertexts, one a line.
 ///
 /// # Errors
-/// They are packed, which phe does not know; or writing fails.
+/// They are packed or in decimals, which phe does not know; or writing fails.
 pub fn write_ciphertexts(mut out: impl Write, numbers: &Numbers, form: &Form) -> Result<(), PheError> {
-    if form.packed.is_some() {
-        return Err(PheError::Foreign {
-            what: "a packed batch",
-            remedy: "write the binary file, or don't pack",
-        });
+    for (foreign, what, remedy) in [
+        (form.packed.is_some(), "a packed batch", "write the binary file, or don't pack"),
+        (
+            form.scale > 0,
+            "a batch in decimals",
+            "write the binary file, or encrypt to a .jsonl file, which rounds to powers of 16",
+        ),
+    ] {
+        if foreign {
+            return Err(PheError::Foreign { what, remedy });
+        }
     }
     for number in numbers.iter() {
         let v = BoxedUint::from_words(number.iter().copied()).to_string_radix_vartime(10);
@@ -449,7 +455,12 @@ fn ciphertext(what: &str, words: usize, json: &[u8]) -> Result<(Vec<u64>, i32), 
     if line.v.is_empty() || !line.v.bytes().all(|b| b.is_ascii_digit()) {
         return Err(refuse("is not a decimal number".into()));
     }
-    let too_long = || refuse(format!("has over the {} bits of a ciphertext under this key", 64 * words));
+    let too_long = || {
+        refuse(format!(
+            "has over the {} bits of a ciphertext under this key; is it under another?",
+            64 * words
+        ))
+    };
     let significant = line.v.trim_start_matches('0');
     if significant.len() > digits(words) {
         return Err(too_long());

@@ -29,7 +29,7 @@ pub enum PaillierError {
         count: usize,
     },
     /// A number that is not a ciphertext of this key.
-    #[error("number {position} of {count} is not a ciphertext under this key: {why}")]
+    #[error("number {position} of {count} is not a ciphertext under this key: {why}; is it under another?")]
     Ciphertext {
         /// Which.
         position: usize,
@@ -39,7 +39,10 @@ pub enum PaillierError {
         why: &'static str,
     },
     /// A decryption that did not add up.
-    #[error("decryption did not pass its own check, so nothing is given out; the machine may be faulty")]
+    #[error(
+        "decryption did not pass its own check, so nothing is given out: are these ciphertexts under this key? Else the machine may \
+         be faulty"
+    )]
     Fault,
     /// The device refused.
     #[error(transparent)]

@@ -25,6 +25,7 @@
 
 mod check;
 pub mod codec;
+mod key_form;
 mod kind;
 mod part;
 pub mod proof;
@@ -40,6 +41,7 @@ pub use check::{
     check_column_name, check_table_name,
 };
 pub use codec::{CodecError, KeyError};
+pub use key_form::KeyForm;
 pub use kind::PartKind;
 pub use part::{PartDescription, PerPart};
 pub use proof::{ProofChoice, Proofs};

@@ -67,16 +67,7 @@ impl Value {
 /// Base64 with padding (RFC 4648, section 4).
 #[must_use]
 pub fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = three.iter().enumerate().fold(0u32, |bits, (i, b)| bits | u32::from(*b) << (16 - 8 * i));
-        for i in 0..4 {
-            let digit = ALPHABET[(bits >> (18 - 6 * i)) as usize & 63];
-            out.push(if i <= three.len() { char::from(digit) } else { '=' });
-        }
-    }
-    out
+    data_encoding::BASE64.encode(bytes)
 }
 
 #[cfg(test)]

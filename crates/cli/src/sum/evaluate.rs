@@ -88,13 +88,11 @@ fn evaluate(
     Ok(Outcome::Done)
 }
 
-/// Weights from a file; floats exactly, or rounded to `precision`.
-pub(crate) fn weights(spec: &str, precision: Option<f64>) -> anyhow::Result<Weights> {
-    Ok(blindcore_sum::numbers::weights(
-        &read_numbers(&blindcore_numbers::Source::parse(spec)?)?,
-        precision,
-        spec,
-    )?)
+/// Weights from a file, for results that go to `out`.
+fn weights(spec: &str, precision: Option<f64>, out: &Path) -> anyhow::Result<Weights> {
+    let values = read_numbers(&blindcore_numbers::Source::parse(spec)?)?;
+    let phe = disk::ends_in(out, "jsonl");
+    Ok(blindcore_sum::numbers::weights(&values, precision, phe, spec, &mut |note| output::note(&note))?)
 }
 
 #[derive(clap::Args)]
@@ -102,7 +100,7 @@ pub(crate) fn weights(spec: &str, precision: Option<f64>) -> anyhow::Result<Weig
 Example:
   blindcore sum add --key mine.pub --in site1.ct --in site2.ct --in site3.ct --out total.ct
 
-Files must be of one shape, or of one number, which is added to all.")]
+Files must be of one shape, or of one number, which is added to all, in any order.")]
 pub(crate) struct Add {
     /// Ciphertexts; given once for each file
     #[arg(long = "in", value_name = "FILE", required = true)]
@@ -127,8 +125,8 @@ Examples:
   blindcore sum dot --key mine.pub --in row.ct --weights w.csv --out score.ct          one number for a row of K
   blindcore sum dot --key mine.pub --in rows.ct --weights layer.npy --out scores.ct    M numbers a row for M x K weights
 
-Weights run along the last axis of what is encrypted. Integers of up to 63 bits, or floats, exactly unless --precision
-rounds them; their exponent and a bound on the results are public.")]
+Weights run along the last axis of what is encrypted. Integers of up to 63 bits, or floats, rounded to nine digits unless
+they are shorter or --precision says otherwise; their unit and a bound on the results are public.")]
 pub(crate) struct Dot {
     /// Ciphertexts
     #[arg(long = "in", value_name = "FILE")]
@@ -136,7 +134,7 @@ pub(crate) struct Dot {
     /// Weights in the clear: K numbers, or a matrix M x K, in a .csv, .tsv, .npy or .parquet file
     #[arg(long, value_name = "FILE")]
     weights: String,
-    /// Round float weights to the next power of 16 below this
+    /// Round float weights to the next power of 10 below this (of 16 for .jsonl) [default: nine digits]
     #[arg(long, value_name = "X")]
     precision: Option<f64>,
     #[command(flatten)]
@@ -144,7 +142,7 @@ pub(crate) struct Dot {
 }
 
 pub(crate) fn dot(config: &Config, args: &Dot) -> anyhow::Result<Outcome> {
-    let weights = weights(&args.weights, args.precision)?;
+    let weights = weights(&args.weights, args.precision, &args.common.out)?;
     let input = std::slice::from_ref(&args.input);
     evaluate(config, &args.common, input, Some(&args.weights), |evaluator, read| {
         Ok(match weights.shape() {
@@ -174,7 +172,7 @@ pub(crate) struct Conv {
     /// Zeros around the image
     #[arg(long, value_name = "N", default_value_t = 0)]
     padding: usize,
-    /// Round float weights to the next power of 16 below this
+    /// Round float weights to the next power of 10 below this (of 16 for .jsonl) [default: nine digits]
     #[arg(long, value_name = "X")]
     precision: Option<f64>,
     #[command(flatten)]
@@ -182,7 +180,7 @@ pub(crate) struct Conv {
 }
 
 pub(crate) fn conv(config: &Config, args: &Conv) -> anyhow::Result<Outcome> {
-    let weights = weights(&args.weights, args.precision)?;
+    let weights = weights(&args.weights, args.precision, &args.common.out)?;
     let how = Convolution { stride: (args.stride, args.stride), padding: (args.padding, args.padding) };
     anyhow::ensure!(
         weights.shape().len() == 4,

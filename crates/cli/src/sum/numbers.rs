@@ -45,7 +45,7 @@ impl Stages {
 pub(crate) fn describe(form: &Form) -> Value {
     json!({
         "ciphertexts": form.len(), "shape": form.numbers_shape(), "exponent": form.exponent,
-        "bound_bits": form.bound.bits(),
+        "decimals": form.scale, "bound_bits": form.bound.bits(),
         "packing": form.packed.map(|p| json!({
             "slots": p.packing.slots(), "slot_bits": p.packing.slot_bits(), "samples": p.samples,
         })),
@@ -58,7 +58,7 @@ pub(crate) struct Range {
     /// Integers have at most this many bits, the sign's included [default: 32]
     #[arg(long, value_name = "N")]
     bits: Option<u32>,
-    /// Floats are rounded to the next power of 16 below this [default: 1e-9]
+    /// Floats are rounded to the next power of 10 below this (of 16 for .jsonl): 0.01 keeps cents [default: 1e-9]
     #[arg(long, value_name = "X")]
     precision: Option<f64>,
     /// Floats are at most this large [default: 1e9]
@@ -77,9 +77,9 @@ impl Range {
     }
 
     /// The encoding for these numbers, and how many bits they have.
-    pub(crate) fn encoding(&self, values: &Values) -> anyhow::Result<(Encoding, u32)> {
+    pub(crate) fn encoding(&self, values: &Values, phe: bool) -> anyhow::Result<(Encoding, u32)> {
         let Self { bits, precision, magnitude, .. } = *self;
-        Ok(Declared { bits, precision, magnitude }.encoding(values)?)
+        Ok(Declared { bits, precision, magnitude, phe }.encoding(values)?)
     }
 }
 
@@ -125,15 +125,7 @@ pub(crate) struct Encrypt {
 
 /// Reads numbers; a single one without an axis is a list of one. Names of columns that nobody mentioned are said.
 pub(crate) fn read_numbers(source: &Source) -> anyhow::Result<Values> {
-    let (values, names) = blindcore_numbers::read_with_names(source)?;
-    if let Some(names) = names {
-        let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-        output::note(&format!(
-            "note: the first line of {source} holds names, not numbers: {}",
-            names.join(", ")
-        ));
-    }
-    Ok(if values.shape().is_empty() { values.in_rows() } else { values })
+    Ok(numbers::read(source, &mut |note| output::note(&note))?)
 }
 
 pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome> {
@@ -142,7 +134,7 @@ pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome
     let key = public_key(&args.key, &args.test_keys)?;
     let values = read_numbers(&args.range.source(&args.input)?)?;
     anyhow::ensure!(!values.is_empty(), "{} holds no numbers; there is nothing to encrypt", args.input);
-    let (encoding, value_bits) = args.range.encoding(&values)?;
+    let (encoding, value_bits) = args.range.encoding(&values, disk::ends_in(&args.out, "jsonl"))?;
     stages.end("read");
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let evaluator = Evaluator::new(&key, &device)?;

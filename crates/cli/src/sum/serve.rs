@@ -3,10 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Context;
 use blindcore_accel::Operation;
 use blindcore_client::{ScoreClient, Scored};
-use blindcore_numbers::Values;
 use blindcore_server::sum::{Model, SumConfig, SumServer};
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::Plaintexts;
@@ -14,7 +12,6 @@ use blindcore_sum::evaluate::Evaluator;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::json;
 
-use super::evaluate::weights;
 use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
 use super::numbers::{Range, Stages, read_numbers};
 use crate::config::Config;
@@ -25,16 +22,21 @@ use crate::{Outcome, device, output};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
-  blindcore sum serve --model risk=weights.npy
+  blindcore sum serve --model risk=weights.npy --bias risk=-1.5
   blindcore sum score --server http://127.0.0.1:7710 --model risk --key mine.key --in rows.csv     elsewhere
 
-A model is K weights, or a matrix M x K, in a .csv, .tsv, .npy or .parquet file; a constant term is a weight for a column of
-ones. The server never sees rows or scores. Requests are bounded in bytes and time, GET /v1/models lists models, /livez and
+A model is K weights, or a matrix M x K, in a .csv, .tsv, .npy or .parquet file, and a bias where one is given. The server never sees rows or scores. Requests are bounded in bytes and time, GET /v1/models lists models, /livez and
 /readyz are for operators, SIGTERM lets requests finish.")]
 pub(crate) struct Serve {
     /// A model and its weights; given once for each
     #[arg(long = "model", value_name = "NAME=FILE", required = true)]
     models: Vec<String>,
+    /// A number for each output of a model, or one for all, that is added to scores; given once for each model
+    #[arg(long = "bias", value_name = "NAME=FILE|NUMBER")]
+    biases: Vec<String>,
+    /// Round float weights and biases to the next power of 10 below this [default: nine digits]
+    #[arg(long, value_name = "X")]
+    precision: Option<f64>,
     /// Address and port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7710")]
     listen: String,
@@ -74,13 +76,8 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
     );
     anyhow::ensure!((1..=1024).contains(&args.jobs), "--jobs is {}, outside 1 to 1024", args.jobs);
     anyhow::ensure!(args.request_work > 0, "--request-work is 0, and no request is free; say 1 or more");
-    let mut models = Vec::new();
-    for model in &args.models {
-        let (name, path) = model.split_once('=').filter(|(name, _)| !name.is_empty()).with_context(|| {
-            format!("--model {model:?} names no model; say NAME=FILE, such as risk=weights.npy")
-        })?;
-        models.push(Model { name: name.to_owned(), weights: weights(path, None)? });
-    }
+    let models =
+        Model::read_all(&args.models, &args.biases, args.precision, &mut |note| output::note(&note))?;
     log_to_stderr(args.log_json || config.log_json)?;
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let request_bytes = args.request_mib << 20;
@@ -159,11 +156,8 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     }
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let evaluator = Evaluator::new(key.public(), &device)?;
-    let (encoding, _) = args.range.encoding(&values)?;
-    let plaintexts = match &values {
-        Values::Int(array) => Plaintexts::integers(key.public(), array, encoding)?,
-        Values::Float(array) => Plaintexts::floats(key.public(), array, encoding)?,
-    };
+    let (encoding, _) = args.range.encoding(&values, false)?;
+    let plaintexts = blindcore_sum::numbers::encode(key.public(), &values, encoding)?;
     let encrypted = Ciphertexts::encrypt(evaluator.encryptor(), &plaintexts)?;
     stages.end("encrypt");
 

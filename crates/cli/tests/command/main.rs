@@ -9,6 +9,7 @@ mod epochs;
 mod hardware;
 mod hw_circuit;
 mod hw_sum;
+mod keys;
 mod outages;
 mod places;
 mod plan;

@@ -495,3 +495,85 @@ fn numbers_are_exact_or_said_not_to_be() {
     ok(dir, &["sum", "encrypt", TEST, "--key", "k.pub", "--in", "s.npy", "--out", "s.ct"]);
     assert_eq!(values(dir, "s.ct"), json!([7]));
 }
+
+#[test]
+fn cents_stay_cents() {
+    let dir = folder();
+    let dir = dir.path();
+    std::fs::write(dir.join("prices.csv"), "0.1\n0.29\n-1234.56\n").unwrap();
+    std::fs::write(dir.join("fee.csv"), "0.01\n").unwrap();
+    std::fs::write(dir.join("rates.csv"), "1,0.5,0.07\n").unwrap();
+    std::fs::write(dir.join("thirds.csv"), format!("{},1,1\n", 1.0 / 3.0)).unwrap();
+    for file in ["prices", "fee"] {
+        let (from, to) = (format!("{file}.csv"), format!("{file}.ct"));
+        let args =
+            ["sum", "encrypt", TEST, "--key", "k.pub", "--in", &from, "--out", &to, "--precision", "0.01"];
+        ok(dir, &args);
+    }
+    // The operands in either order, many times over: no part of a cent comes or goes.
+    let mut total = "fee.ct".to_owned();
+    for i in 0..2 {
+        let to = format!("total{i}.ct");
+        ok(dir, &["sum", "add", TEST, "--key", "k.pub", "--in", &total, "--in", "prices.ct", "--out", &to]);
+        total = to;
+    }
+    let decrypted = |file: &str| run(dir, &["sum", "decrypt", TEST, "--key", "k.key", "--in", file]);
+    assert_eq!(stdout(&decrypted("total1.ct")), "0.21\n0.59\n-2469.11\n");
+    let header = json(&ok(dir, &["sum", "inspect", "total1.ct", "--json"]));
+    assert_eq!((&header["exponent"], &header["decimals"]), (&json!(0), &json!(2)));
+
+    // Weights that were written with few digits are kept; others are rounded, and that is said.
+    let dot = |weights: &str, out: &str| {
+        ok(
+            dir,
+            &["sum", "dot", TEST, "--key", "k.pub", "--in", "prices.ct", "--weights", weights, "--out", out],
+        )
+    };
+    assert!(!stderr(&dot("rates.csv", "dot.ct")).contains("rounded"));
+    assert_eq!(stdout(&decrypted("dot.ct")), "-86.1742\n");
+    let said = stderr(&dot("thirds.csv", "thirds.ct"));
+    assert!(said.contains("the weights of thirds.csv are rounded to 1e-9; --precision"), "{said}");
+    // python-paillier has no decimals.
+    let foreign = [
+        "sum",
+        "dot",
+        TEST,
+        "--key",
+        "k.pub",
+        "--in",
+        "prices.ct",
+        "--weights",
+        "rates.csv",
+        "--out",
+        "d.jsonl",
+    ];
+    let foreign = run(dir, &foreign);
+    assert!(
+        code(&foreign) == 2 && stderr(&foreign).contains("d.jsonl: a batch in decimals"),
+        "{}",
+        stderr(&foreign)
+    );
+}
+
+#[test]
+fn ciphertexts_under_another_key_are_asked_about() {
+    let dir = folder();
+    let dir = dir.path();
+    for name in ["a", "b"] {
+        ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", &format!("{name}.json")]);
+    }
+    std::fs::write(dir.join("x.csv"), "1\n-2\n").unwrap();
+    ok(dir, &["sum", "encrypt", TEST, "--key", "a.json", "--in", "x.csv", "--out", "x.jsonl"]);
+    refused(
+        &run(dir, &["sum", "decrypt", TEST, "--key", "b.json", "--in", "x.jsonl"]),
+        &["x.jsonl", "under"],
+    );
+    assert_eq!(stdout(&ok(dir, &["sum", "decrypt", TEST, "--key", "a.json", "--in", "x.jsonl"])), "1\n-2\n");
+    refused(
+        &run(
+            dir,
+            &["sum", "encrypt", TEST, "--key", "a.json", "--in", "x.csv", "--out", "n.ct", "--bits", "1"],
+        ),
+        &["declared 0"],
+    );
+}

@@ -402,3 +402,33 @@ fn refusals_are_json_and_name_the_option() {
     refused(&serving(&["--jobs", "4611686018427387904"]), &["--jobs", "1 to 1024"]);
     refused(&serving(&["--request-work", "0"]), &["--request-work"]);
 }
+
+#[test]
+fn models_have_floats_and_a_bias() {
+    let dir = folder();
+    let dir = dir.path();
+    std::fs::write(dir.join("risk.csv"), "0.1,-0.25,3\n").unwrap();
+    std::fs::write(dir.join("thirds.csv"), format!("{},0,0\n", 1.0 / 3.0)).unwrap();
+    std::fs::write(dir.join("biases.csv"), "0.5\n-100\n").unwrap();
+    let models = ["--model", "risk=risk.csv", "--model", "layer=layer.csv", "--model", "thirds=thirds.csv"];
+    let start = [&["sum", "serve", TEST, "--listen", "127.0.0.1:0"], &models[..]].concat();
+    let more = ["--bias", "risk=-1.5", "--bias", "layer=biases.csv", "--precision", "1e-12"];
+    let server = Serving::start_as(dir, &[&start[..], &more].concat());
+    for (model, rows, want) in [
+        ("risk", "rows.csv", "7.1\n15.65\n-31.2\n"),
+        ("layer", "rows.csv", "14.5,-98.0\n32.5,-98.0\n-17.5,-102.0\n"),
+        ("thirds", "rows.csv", "0.333333333333\n1.333333333332\n-2.333333333331\n"),
+        ("risk", "floats.csv", "-4.5125\n"),
+    ] {
+        let scores = score(&server, dir, &["--model", model, "--key", "a.key", "--in", rows]);
+        assert_eq!((code(&scores), stdout(&scores).as_str()), (0, want), "{}", stderr(&scores));
+    }
+    for (more, words) in [
+        (&["--bias", "nobody=1"][..], &["--bias", "nobody=1", "names no --model"][..]),
+        (&["--bias", "layer=1", "--bias", "layer=2"], &["layer=2", "already"]),
+        (&["--bias", "layer=line.csv"], &["3 numbers", "2 outputs"]),
+        (&["--bias", "layer="], &["--bias", "NAME=NUMBER"]),
+    ] {
+        refused(&run(dir, &[&start[..], more].concat()), words);
+    }
+}

@@ -306,10 +306,15 @@ fn what_a_killed_build_left_is_swept_by_the_next() {
     }
     let lock = std::fs::File::open(living.join("building.lock")).unwrap();
     lock.lock().unwrap();
+    // Of another table that nobody builds again; and something of that name which no build made.
+    let (other, foreign) = (dir.path().join(".x.db.building-dead"), dir.path().join(".x.building-site"));
+    std::fs::create_dir(&foreign).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("building.lock"), "").unwrap();
     // One folder has one build at a time.
     let error = run(&options(dir.path(), "t.csv", Some("k"))).err().unwrap().to_string();
     assert!(error.contains("db is being built by another process; wait until that ends"), "{error}");
-    assert!(!dead.exists() && living.exists());
+    assert!(!dead.exists() && living.exists() && !other.exists() && foreign.exists());
     drop(lock);
     run(&options(dir.path(), "t.csv", Some("k"))).unwrap();
     assert!(!living.exists());

@@ -43,6 +43,15 @@ impl Bound {
         Self { shift: shift - left, top: (up as u64) << left }
     }
 
+    /// The next below it.
+    pub(crate) fn less_one(self) -> Self {
+        if self.shift == 0 {
+            Self::new(self.top.saturating_sub(1))
+        } else {
+            Self { top: self.top - 1, ..self }
+        }
+    }
+
     /// The magnitude of two's complement of `bits` bits: 2^(bits - 1).
     #[must_use]
     pub fn signed(bits: u32) -> Self {
@@ -141,10 +150,4 @@ impl fmt::Display for Bound {
             write!(f, "2^{:.1}", (self.top as f64).log2() + f64::from(self.shift))
         }
     }
-}
-
-/// What a bound counts as when mantissas grow by `bits`. Of zeros as of ones: who may be wrong about that buys no
-/// squarings without end.
-pub(crate) fn lowered_bound(bound: Bound, bits: u32) -> Bound {
-    if bits == 0 { bound } else { bound.max(Bound::new(1)).shifted(bits) }
 }

@@ -76,7 +76,8 @@ pub enum EncodingError {
     },
     /// A plaintext over what its ciphertext was declared to hold.
     #[error(
-        "number {position} decrypts to over the declared {limit} in magnitude: it overflowed, or was declared too small"
+        "number {position} decrypts to over the declared {limit} in magnitude: is it under this key? Else it overflowed, or was \
+         declared too small"
     )]
     Overflow {
         /// Which.
@@ -114,13 +115,16 @@ pub enum EncodingError {
         /// What fits.
         want: String,
     },
-    /// Batches with different exponents.
-    #[error("a batch has exponent {got} where {want} is asked for; lower the higher one first")]
+    /// Batches with different units.
+    #[error(
+        "a batch has exponent {} and {} decimals where {} and {} are asked for; lower the higher one first",
+        .got.0, .got.1, .want.0, .want.1
+    )]
     Alignment {
-        /// Its exponent.
-        got: i32,
-        /// The exponent that fits.
-        want: i32,
+        /// Its exponent and its decimals.
+        got: (i32, u32),
+        /// Those that fit.
+        want: (i32, u32),
     },
     /// A bound that would be tightened.
     #[error("a bound of {got} is below the {least} that the numbers may reach; a bound can only be loosened")]

@@ -4,7 +4,7 @@ use blindcore_files::OutOfRange;
 
 use super::bound::Bound;
 use super::error::EncodingError;
-use super::exponent::check_exponent;
+use super::exponent::{MAX_SCALE, check_exponent};
 use super::slots::Packed;
 use crate::keys::PublicKey;
 
@@ -14,8 +14,10 @@ pub const MAX_AXES: usize = 8;
 /// What is known in public of a batch of numbers, encrypted or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// The exponent that all share.
+    /// The exponent of 16 that all share.
     pub exponent: i32,
+    /// Decimals after the point: a number is `mantissa * 16^exponent / 10^scale`, so that cents stay cents.
+    pub scale: u32,
     /// What no mantissa exceeds in magnitude; of packed numbers, no slot's.
     pub bound: Bound,
     /// How many small numbers lie in each, where they do.
@@ -78,6 +80,7 @@ impl Form {
     /// The exponent, the shape or the packing is out of range, or the bound is over what the key holds.
     pub fn check(&self, key: &PublicKey, count: usize) -> Result<(), EncodingError> {
         check_exponent(self.exponent.into())?;
+        OutOfRange::check("the number of decimals", self.scale.into(), 0..=MAX_SCALE.into(), "keep fewer")?;
         if !(1..=MAX_AXES).contains(&self.shape.len()) {
             let (got, max) = (self.shape.len() as u64, MAX_AXES as u64);
             return Err(

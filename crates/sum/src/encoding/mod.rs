@@ -1,10 +1,11 @@
 //! Numbers as plaintexts: signed integers and floats with an exponent, and bounds on their magnitude.
 //!
-//! A number is `mantissa * 16^exponent`, as in python-paillier (`phe.EncodedNumber`, base 16); the mantissa is an
+//! A number is `mantissa * 16^exponent`, as in python-paillier (`phe.EncodedNumber`, base 16), or that over a power of ten,
+//! which python-paillier doesn't know and which keeps decimals such as cents exactly; the mantissa is an
 //! integer of magnitude at most n/3, a negative one is held as n less its magnitude, and what decrypts to the
 //! middle third has overflowed.
 //!
-//! Here all numbers of a batch share one exponent and one [`Bound`], which are declared, travel with the
+//! Here all numbers of a batch share one exponent, one count of decimals and one [`Bound`], which are declared, travel with the
 //! ciphertexts and are *public*: [`Encoding::integers`] and [`Encoding::fixed`] say nothing of the data, while
 //! [`Encoding::exact`] is made from the data and shows its range, as phe shows each number's.
 //!
@@ -22,9 +23,8 @@ mod values;
 mod words;
 
 pub use bound::Bound;
-pub(crate) use bound::lowered_bound;
 pub use error::EncodingError;
-pub(crate) use exponent::{check_exponent, float_parts, lowering};
+pub(crate) use exponent::{Lowering, MAX_SCALE, check_exponent, float_parts};
 pub(crate) use float::integer_parts;
 pub use float::{BASE_LOG2, MAX_EXPONENT};
 pub use form::{Form, MAX_AXES};
@@ -80,10 +80,10 @@ mod tests {
             let value = f64::from_bits(top);
             if value.is_finite() && value != 0.0 {
                 let own = exact_exponent(value);
-                let encoding = Encoding { exponent: own, bound: Bound::signed(200) };
+                let encoding = Encoding::new(own, Bound::signed(200)).unwrap();
                 let (negative, magnitude, shift) = encoding.round(parts(value));
-                let exact = big(magnitude, shift);
-                let back = float(0, negative, exact.as_words(), own).unwrap();
+                let exact = big(magnitude as u64, shift);
+                let back = float(0, negative, exact.as_words(), (own, 0)).unwrap();
                 prop_assert_eq!(back.to_bits(), value.to_bits());
             }
             // Others are compared with the standard library's reading of the same number in decimal, scaled by a
@@ -91,21 +91,21 @@ mod tests {
             let mut number = vec![low; words];
             number.push(top);
             let decimal: f64 = BoxedUint::from_words(number.iter().copied()).to_string_radix_vartime(10).parse().unwrap();
-            prop_assert_eq!(float(0, false, &number, 0).unwrap(), decimal);
+            prop_assert_eq!(float(0, false, &number, (0, 0)).unwrap(), decimal);
             let scaled = decimal * 2f64.powi(2 * exponent) * 2f64.powi(2 * exponent);
             if scaled.is_normal() {
-                prop_assert_eq!(float(0, true, &number, exponent).unwrap(), -scaled);
+                prop_assert_eq!(float(0, true, &number, (exponent, 0)).unwrap(), -scaled);
             }
         }
 
         #[test]
         fn rounding_is_to_the_nearest_and_half_to_even(mantissa in any::<u64>(), down in 0i32..80) {
-            let encoding = Encoding { exponent: 0, bound: Bound::ZERO };
+            let encoding = Encoding::new(0, Bound::ZERO).unwrap();
             let (_, got, _) = encoding.round((false, mantissa, -down));
             let (unit, m) = (1u128 << down, u128::from(mantissa));
             let (kept, rest) = (m / unit, m % unit);
             let want = kept + u128::from(2 * rest > unit || 2 * rest == unit && kept % 2 == 1);
-            prop_assert_eq!(u128::from(got), want);
+            prop_assert_eq!(got, want);
         }
     }
 
@@ -134,23 +134,26 @@ mod tests {
         // The second ends in zeros and has an exponent above that of its last bit.
         for value in [5e-324, 2e-323, 1e-310, f64::MIN_POSITIVE, f64::MAX] {
             let exponent = exact_exponent(value);
-            let (_, mantissa, shift) = Encoding { exponent, bound: Bound::ZERO }.round(parts(value));
-            assert_eq!(float(0, false, big(mantissa, shift).as_words(), exponent).unwrap(), value);
+            let (_, mantissa, shift) = Encoding::new(exponent, Bound::ZERO).unwrap().round(parts(value));
+            assert_eq!(
+                float(0, false, big(mantissa as u64, shift).as_words(), (exponent, 0)).unwrap(),
+                value
+            );
         }
         // Half of the least float is rounded to even, a little more is not.
-        assert_eq!(float(0, false, &[1 << 53], -282).unwrap(), 0.0);
-        assert_eq!(float(0, false, &[(1 << 53) + 1], -282).unwrap(), 5e-324);
-        let over = float(7, false, &[0, 0, 1], 242).unwrap_err().to_string();
+        assert_eq!(float(0, false, &[1 << 53], (-282, 0)).unwrap(), 0.0);
+        assert_eq!(float(0, false, &[(1 << 53) + 1], (-282, 0)).unwrap(), 5e-324);
+        let over = float(7, false, &[0, 0, 1], (242, 0)).unwrap_err().to_string();
         assert!(over.contains("number 7 is over the largest float"), "{over}");
     }
 
     #[test]
     fn integers_decode_at_their_edges() {
-        assert_eq!(integer(0, true, &[1 << 63], 0).unwrap(), i64::MIN);
-        assert_eq!(integer(0, false, &[i64::MAX as u64], 0).unwrap(), i64::MAX);
-        assert_eq!(integer(0, true, &[0, 7], -16).unwrap(), -7);
-        assert_eq!(integer(0, false, &[7], 2).unwrap(), 7 * 256);
-        assert_eq!(integer(0, false, &[0, 0], 100).unwrap(), 0);
+        assert_eq!(integer(0, true, &[1 << 63], (0, 0)).unwrap(), i64::MIN);
+        assert_eq!(integer(0, false, &[i64::MAX as u64], (0, 0)).unwrap(), i64::MAX);
+        assert_eq!(integer(0, true, &[0, 7], (-16, 0)).unwrap(), -7);
+        assert_eq!(integer(0, false, &[7], (2, 0)).unwrap(), 7 * 256);
+        assert_eq!(integer(0, false, &[0, 0], (100, 0)).unwrap(), 0);
         for (negative, number, exponent, why) in [
             (false, vec![1 << 63], 0, "over 63 bits"),
             (true, vec![(1 << 63) + 1], 0, "over 63 bits"),
@@ -159,7 +162,7 @@ mod tests {
             (false, vec![8], -1, "not whole"),
             (false, vec![1, 16], -16, "not whole"),
         ] {
-            let error = integer(3, negative, &number, exponent).unwrap_err().to_string();
+            let error = integer(3, negative, &number, (exponent, 0)).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("number 3"), "{error}");
         }
     }

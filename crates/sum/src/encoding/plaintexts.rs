@@ -4,13 +4,13 @@ use blindcore_accel::bigmod::Numbers;
 use ndarray::{AsArray, Dimension};
 use zeroize::Zeroizing;
 
-use super::bound::{Bound, lowered_bound};
+use super::bound::Bound;
 use super::error::EncodingError;
-use super::exponent::{float_parts, lowering};
+use super::exponent::{Lowering, float_parts};
 use super::float::{BASE_LOG2, integer_parts};
 use super::form::Form;
 use super::values::Encoding;
-use super::words::{bit_length, centre, negate_if, reduce_once, shift_left, window};
+use super::words::{add_masked, bit_length, centre, negate_if, reduce_once, shift_left, window};
 use crate::keys::{KeyId, PublicKey};
 use crate::scheme::Decryptor;
 
@@ -61,8 +61,8 @@ impl Plaintexts {
         encoding: Encoding,
         values: impl ExactSizeIterator<Item = Result<(bool, u64, i32), EncodingError>>,
     ) -> Result<Self, EncodingError> {
-        let Encoding { exponent, bound } = encoding;
-        let form = Form { exponent, bound, packed: None, shape: shape.to_vec() };
+        let Encoding { exponent, scale, bound, .. } = encoding;
+        let form = Form { exponent, scale, bound, packed: None, shape: shape.to_vec() };
         form.check(key, values.len())?;
         let n = key.n();
         let mut numbers = Numbers::zeroed(values.len(), n.len());
@@ -114,16 +114,30 @@ impl Plaintexts {
     /// # Errors
     /// The exponent is higher than theirs, or a mantissa could wrap.
     pub fn lower_exponent(&self, key: &PublicKey, exponent: i32) -> Result<Self, EncodingError> {
-        let down = lowering(self.form.exponent, exponent)?;
+        self.lowered(key, exponent, self.form.scale)
+    }
+
+    /// The same numbers in a finer unit.
+    pub(crate) fn lowered(&self, key: &PublicKey, exponent: i32, scale: u32) -> Result<Self, EncodingError> {
+        let down = Lowering::new(&self.form, exponent, scale)?;
         let mut out = self.clone();
-        out.form.exponent = exponent;
-        out.form.bound = self.form.bound.shifted(down);
-        out.form.check_range(key, "a lower exponent", lowered_bound(self.form.bound, down))?;
+        (out.form.exponent, out.form.scale) = (exponent, scale);
+        out.form.bound = down.bound(self.form.bound);
+        out.form.check_range(key, "a lower exponent", down.counted(self.form.bound))?;
+        let double = |number: &mut [u64]| {
+            let high = shift_left(number);
+            reduce_once(number, high, &self.n);
+        };
         for position in 0..out.numbers.len() {
             let number = out.numbers.get_mut(position);
-            for _ in 0..down {
-                let high = shift_left(number);
-                reduce_once(number, high, &self.n);
+            (0..down.bits).for_each(|_| double(number));
+            for _ in 0..down.tens {
+                double(number);
+                let twice = Zeroizing::new(number.to_vec());
+                double(number);
+                double(number);
+                let carry = add_masked(number, &twice, u64::MAX);
+                reduce_once(number, carry, &self.n);
             }
         }
         Ok(out)
@@ -145,22 +159,22 @@ impl Plaintexts {
         self.decode(float)
     }
 
-    /// Decodes to integers of any length in decimals, exactly.
+    /// Decodes to decimals of any length, exactly; a point stands where a number is not whole.
     ///
     /// # Errors
-    /// A number is over its bound, or not whole.
+    /// A number is over its bound, or has tens of thousands of bits.
     pub fn to_decimals(&self) -> Result<Vec<String>, EncodingError> {
         self.decode(decimals)
     }
 
     fn decode<T>(
         &self,
-        decode: impl Fn(usize, bool, &[u64], i32) -> Result<T, EncodingError>,
+        decode: impl Fn(usize, bool, &[u64], (i32, u32)) -> Result<T, EncodingError>,
     ) -> Result<Vec<T>, EncodingError> {
-        let exponent = self.form.exponent;
+        let unit = (self.form.exponent, self.form.scale);
         if self.form.packed.is_some() {
             let slots = Zeroizing::new(self.slots()?);
-            let value = |(i, v): (usize, &i64)| decode(i, *v < 0, &[v.unsigned_abs()], exponent);
+            let value = |(i, v): (usize, &i64)| decode(i, *v < 0, &[v.unsigned_abs()], unit);
             return slots.iter().enumerate().map(value).collect();
         }
         let bound = self.form.bound;
@@ -172,7 +186,7 @@ impl Plaintexts {
             if !bound.holds(magnitude) {
                 return Err(EncodingError::Overflow { position, limit: bound });
             }
-            out.push(decode(position, negative, magnitude, exponent)?);
+            out.push(decode(position, negative, magnitude, unit)?);
         }
         Ok(out)
     }
@@ -193,35 +207,26 @@ fn decimals(
     position: usize,
     negative: bool,
     magnitude: &[u64],
-    exponent: i32,
+    (exponent, scale): (i32, u32),
 ) -> Result<String, EncodingError> {
-    let refuse = |why, remedy| Err(EncodingError::Decode { position, why, remedy });
-    let shift = i64::from(BASE_LOG2) * i64::from(exponent);
     let bits = i64::from(bit_length(magnitude));
     if bits == 0 {
         return Ok("0".into());
     }
-    if bits + shift > MAX_DECIMAL_BITS {
-        return refuse("has over 65,536 bits", "decode it as a float");
+    if bits + i64::from(BASE_LOG2 * exponent) > MAX_DECIMAL_BITS {
+        let (why, remedy) = ("has over 65,536 bits", "decode it as a float");
+        return Err(EncodingError::Decode { position, why, remedy });
     }
-    let words = ((bits + shift.max(0)) as usize).div_ceil(64);
-    let mut value = vec![0u64; words];
-    if shift >= 0 {
-        let (up, low) = (shift as usize / 64, shift as u32 % 64);
-        for (i, word) in magnitude.iter().take(words - up).enumerate() {
-            value[i + up] |= word << low;
-            if low > 0 && i + up + 1 < words {
-                value[i + up + 1] |= word >> (64 - low);
-            }
+    // A sixteenth is 0.0625: 625 with the point before its fourth digit.
+    let (by, point) = if exponent < 0 { (625, scale + 4 * exponent.unsigned_abs()) } else { (16, scale) };
+    let mut value = magnitude.to_vec();
+    for _ in 0..exponent.unsigned_abs() {
+        let mut carry = 0u128;
+        for word in &mut value {
+            carry += u128::from(*word) * by;
+            (*word, carry) = (carry as u64, carry >> 64);
         }
-    } else {
-        let down = (-shift).min(i64::from(u32::MAX)) as u32;
-        if !is_whole(magnitude, down) {
-            return refuse("is not whole", "decode it as a float");
-        }
-        for (i, word) in value.iter_mut().enumerate() {
-            *word = window(magnitude, down + 64 * i as u32);
-        }
+        value.extend((carry > 0).then_some(carry as u64));
     }
     // Nineteen digits at a time, the last ones first.
     const BILLIONS: u128 = 10_000_000_000_000_000_000;
@@ -235,20 +240,27 @@ fn decimals(
         }
         parts.push(rest);
     }
-    let mut text = String::from(if negative { "-" } else { "" });
-    for (i, part) in parts.iter().rev().enumerate() {
-        text += &if i == 0 { part.to_string() } else { format!("{part:019}") };
-    }
-    Ok(text)
+    let digits: String = parts.iter().rev().map(|part| format!("{part:019}")).collect();
+    let point = point as usize;
+    let digits = format!("{:0>width$}", digits.trim_start_matches('0'), width = point + 1);
+    let (whole, part) = digits.split_at(digits.len() - point);
+    let (sign, part) = (if negative { "-" } else { "" }, part.trim_end_matches('0'));
+    let dot = if part.is_empty() { "" } else { "." };
+    Ok(format!("{sign}{whole}{dot}{part}"))
 }
 
 pub(super) fn integer(
     position: usize,
     negative: bool,
     magnitude: &[u64],
-    exponent: i32,
+    (exponent, scale): (i32, u32),
 ) -> Result<i64, EncodingError> {
     let refuse = |why, remedy| Err(EncodingError::Decode { position, why, remedy });
+    if scale > 0 {
+        let text = decimals(position, negative, magnitude, (exponent, scale))?;
+        let why = if text.contains('.') { "is not whole" } else { "has over 63 bits" };
+        return text.parse().or_else(|_| refuse(why, "decode it as a float"));
+    }
     let bits = bit_length(magnitude);
     if bits == 0 {
         return Ok(0);
@@ -271,11 +283,19 @@ pub(super) fn float(
     position: usize,
     negative: bool,
     magnitude: &[u64],
-    exponent: i32,
+    (exponent, scale): (i32, u32),
 ) -> Result<f64, EncodingError> {
+    let finite = |value: f64| {
+        let (why, remedy) = ("is over the largest float", "scale it down first");
+        if value.is_finite() { Ok(value) } else { Err(EncodingError::Decode { position, why, remedy }) }
+    };
     let bits = bit_length(magnitude) as i32;
     if bits == 0 {
         return Ok(0.0);
+    }
+    if scale > 0 {
+        let text = decimals(position, negative, magnitude, (exponent, scale))?;
+        return finite(text.parse().unwrap_or(f64::INFINITY));
     }
     // The highest 64 bits, the last of which stands for all that are cut off.
     let cut = (bits - 64).max(0) as u32;
@@ -288,20 +308,12 @@ pub(super) fn float(
     let highest = (63 - top.leading_zeros() as i32) + shift;
     let value = if highest < f64::MIN_EXP - 1 {
         // Subnormal: round once, at the last bit that there is.
-        let unit = Encoding { exponent: 0, bound: Bound::ZERO };
-        let (_, mantissa, zeros) = unit.round((false, top, shift + 1074));
-        f64::from_bits(mantissa << zeros)
+        let (_, mantissa, zeros) = Encoding::new(0, Bound::ZERO)?.round((false, top, shift + 1074));
+        f64::from_bits((mantissa as u64) << zeros)
     } else {
         // Rounded by the conversion; the two products are exact or pass the largest float.
         let half = shift / 2;
         top as f64 * 2f64.powi(half) * 2f64.powi(shift - half)
     };
-    if value.is_infinite() {
-        return Err(EncodingError::Decode {
-            position,
-            why: "is over the largest float",
-            remedy: "scale it down first",
-        });
-    }
-    Ok(if negative { -value } else { value })
+    finite(if negative { -value } else { value })
 }

@@ -9,11 +9,19 @@ use super::error::EncodingError;
 use super::exponent::check_exponent;
 use super::float::{BASE_LOG2, exact_exponent, parts};
 
-/// How values become mantissas: their exponent, and the bound that they are declared to keep.
+/// Mantissas of decimals keep to this: 63 bits, as those of weights do.
+const MAX_DECIMAL: u128 = 1 << 63;
+/// The most decimals of an encoding: a float's mantissa and ten to this fit 128 bits together.
+const MAX_DECIMALS: u32 = 19;
+
+/// How values become mantissas: their unit, and the bound that they are declared to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
     pub(super) exponent: i32,
+    pub(super) scale: u32,
     pub(super) bound: Bound,
+    /// Whether the bound itself is kept by negative values alone, as two's complement has it.
+    twos_complement: bool,
 }
 
 impl Encoding {
@@ -28,7 +36,23 @@ impl Encoding {
                 OutOfRange { what: "the length of integers in bits", got, min: 1, max: 64, remedy }.into()
             );
         }
-        Ok(Self { exponent: 0, bound: Bound::signed(bits) })
+        Ok(Self { twos_complement: true, ..Self::new(0, Bound::signed(bits))? })
+    }
+
+    /// Numbers of magnitude up to `magnitude`, rounded to at least the precision `precision` in decimals: to the next power
+    /// of ten that is not over it, and at most to units. Decimals are then exact, and so are their sums and products.
+    /// Where mantissas would pass 63 bits, or 19 decimals don't do, it is [`Encoding::fixed`].
+    ///
+    /// # Errors
+    /// As [`Encoding::fixed`].
+    pub fn decimal(precision: f64, magnitude: f64) -> Result<Self, EncodingError> {
+        let fixed = Self::fixed(precision, magnitude)?;
+        let fine = |scale: &u32| format!("1e-{scale}").parse::<f64>().is_ok_and(|unit| unit <= precision);
+        let Some(scale) = (0..=MAX_DECIMALS).find(fine) else { return Ok(fixed) };
+        let unbounded = Self { scale, ..Self::new(0, Bound::ZERO)? };
+        let (_, units, shift) = unbounded.round(parts(magnitude));
+        let bound = Bound::scaled(units, shift);
+        Ok(if bound > Bound::scaled(MAX_DECIMAL, 0) { fixed } else { Self { bound, ..unbounded } })
     }
 
     /// Numbers of magnitude up to `magnitude`, rounded to at least the precision `precision`: the exponent is the
@@ -81,7 +105,7 @@ impl Encoding {
     /// The exponent is over `MAX_EXPONENT`, 4096, in magnitude.
     pub fn new(exponent: i32, bound: Bound) -> Result<Self, EncodingError> {
         check_exponent(exponent.into())?;
-        Ok(Self { exponent, bound })
+        Ok(Self { exponent, scale: 0, bound, twos_complement: false })
     }
 
     /// The exponent.
@@ -90,25 +114,32 @@ impl Encoding {
         self.exponent
     }
 
-    /// The bound, in units of 16^exponent.
+    /// Decimals after the point.
+    #[must_use]
+    pub fn scale(&self) -> u32 {
+        self.scale
+    }
+
+    /// The bound, in units of 16^exponent / 10^scale.
     #[must_use]
     pub fn bound(&self) -> Bound {
         self.bound
     }
 
-    /// A mantissa in units of 16^exponent as `(negative, magnitude, shift)`, `shift` at least 0: half to even.
-    pub(crate) fn round(&self, (negative, mantissa, shift): (bool, u64, i32)) -> (bool, u64, u32) {
+    /// A mantissa in the encoding's unit as `(negative, magnitude, shift)`, `shift` at least 0: half to even.
+    pub(crate) fn round(&self, (negative, mantissa, shift): (bool, u64, i32)) -> (bool, u128, u32) {
+        let mantissa = u128::from(mantissa) * 10u128.pow(self.scale);
         let shift = shift - BASE_LOG2 * self.exponent;
         if shift >= 0 {
             return (negative, mantissa, shift as u32);
         }
         let down = -shift as u32;
         let kept = mantissa.checked_shr(down).unwrap_or(0);
-        let half = 1u64.checked_shl(down - 1).unwrap_or(0);
+        let half = 1u128.checked_shl(down - 1).unwrap_or(0);
         let cut = mantissa & half.wrapping_mul(2).wrapping_sub(1);
-        // Past 64 bits all is cut off and less than half; at 64 it is half at most when the top bit is alone.
-        let up = down <= 64 && (cut > half || cut == half && kept & 1 == 1);
-        (negative, kept + u64::from(up), 0)
+        // Past 128 bits all is cut off and less than half; at 128 it is half at most when the top bit is alone.
+        let up = down <= 128 && (cut > half || cut == half && kept & 1 == 1);
+        (negative, kept + u128::from(up), 0)
     }
 
     /// As [`Encoding::round`], within the bound.
@@ -118,10 +149,12 @@ impl Encoding {
         number: (bool, u64, i32),
     ) -> Result<(bool, u64, u32), EncodingError> {
         let (negative, magnitude, shift) = self.round(number);
-        let got = Bound::scaled(magnitude.into(), shift);
-        if got > self.bound {
-            return Err(EncodingError::Value { position, got, limit: self.bound });
+        let above = u128::from(self.twos_complement & !negative);
+        if Bound::scaled(magnitude + above, shift) > self.bound {
+            let limit = if above == 1 { self.bound.less_one() } else { self.bound };
+            return Err(EncodingError::Value { position, got: Bound::scaled(magnitude, shift), limit });
         }
-        Ok((negative, magnitude, shift))
+        // Of 64 bits: decimals are within 63, and what has none is as long as it came, or rounded.
+        Ok((negative, magnitude as u64, shift))
     }
 }

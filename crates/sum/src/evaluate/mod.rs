@@ -10,22 +10,22 @@
 //! [`Evaluator::rerandomise`] first; what stays with the evaluator needs none.
 
 mod shapes;
+mod weights;
 
 use std::borrow::Cow;
 
 use blindcore_accel::Device;
 use blindcore_accel::bigmod::{Exponents, MAX_WEIGHT, Method, MultiExp, Numbers, Residues};
 use blindcore_files::OutOfRange;
-use ndarray::{AsArray, Dimension};
 
 use crate::ciphertexts::Ciphertexts;
 use crate::encoding::{
-    Bound, Encoding, EncodingError, Form, MAX_AXES, Plaintexts, check_exponent, float_parts, lowered_bound,
-    lowering,
+    Bound, EncodingError, Form, Lowering, MAX_AXES, MAX_SCALE, Plaintexts, check_exponent,
 };
 use crate::keys::PublicKey;
 use crate::scheme::Encryptor;
 use shapes::{index_count, largest_sum, steps, weighed_shape};
+pub use weights::Weights;
 
 /// Weights past [`MAX_WEIGHT`] are split here, into halves that are both below it.
 const SPLIT_BITS: u32 = 32;
@@ -33,76 +33,6 @@ const SPLIT_BITS: u32 = 32;
 const SUM_TERMS: usize = 64;
 /// Indices of one multi-exponentiation: 128 MiB of them; longer ones are cut by positions.
 const MAC_INDICES: usize = 1 << 25;
-
-/// Plaintext weights: integer mantissas of up to 63 bits that share an exponent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Weights {
-    values: Vec<i64>,
-    exponent: i32,
-    shape: Vec<usize>,
-}
-
-impl Weights {
-    /// Integers: a slice, or a view of any shape.
-    #[must_use]
-    pub fn integers<'a, D: Dimension>(values: impl AsArray<'a, i64, D>) -> Self {
-        let values = values.into();
-        Self { values: values.iter().copied().collect(), exponent: 0, shape: values.shape().to_vec() }
-    }
-
-    /// Floats, rounded to the encoding's exponent: a slice, or a view of any shape. [`Encoding::exact`] keeps every
-    /// bit, at the price of a larger bound on what they weigh.
-    ///
-    /// # Errors
-    /// One is not finite, or over the encoding's bound, or has a mantissa of over 63 bits.
-    pub fn floats<'a, D: Dimension>(
-        values: impl AsArray<'a, f64, D>,
-        encoding: Encoding,
-    ) -> Result<Self, EncodingError> {
-        let values = values.into();
-        let mut mantissas = Vec::with_capacity(values.len());
-        for (position, value) in values.iter().enumerate() {
-            let (negative, magnitude, shift) = encoding.mantissa(position, float_parts(position, *value)?)?;
-            let got = Bound::scaled(magnitude.into(), shift);
-            if got.bits() > 63 {
-                return Err(EncodingError::Value { position, got, limit: Bound::new(i64::MAX as u64) });
-            }
-            let magnitude = magnitude.checked_shl(shift).unwrap_or(0) as i64;
-            mantissas.push(if negative { -magnitude } else { magnitude });
-        }
-        Ok(Self { values: mantissas, exponent: encoding.exponent(), shape: values.shape().to_vec() })
-    }
-
-    /// The mantissas, row-major.
-    #[must_use]
-    pub fn values(&self) -> &[i64] {
-        &self.values
-    }
-
-    /// Their exponent.
-    #[must_use]
-    pub fn exponent(&self) -> i32 {
-        self.exponent
-    }
-
-    /// Their shape.
-    #[must_use]
-    pub fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn check<const AXES: usize>(
-        &self,
-        what: &'static str,
-        want: &str,
-    ) -> Result<[usize; AXES], EncodingError> {
-        <[usize; AXES]>::try_from(&self.shape[..]).map_err(|_| EncodingError::Shape {
-            what,
-            got: self.shape.clone(),
-            want: want.into(),
-        })
-    }
-}
 
 /// How a convolution steps and pads: rows, then columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,19 +102,16 @@ impl Evaluator {
         self.encryptor.public()
     }
 
-    /// `x + y`, element by element; a single unpacked `y` is added to all. The exponent is the lower of both.
+    /// `x + y`, element by element; a single unpacked number, on either side, is added to all. The unit is the finer of
+    /// both.
     ///
     /// # Errors
     /// Shapes, packings or keys differ, or a sum could pass the range.
     pub fn add(&self, x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         self.check(y)?;
-        let single = y.len() == 1 && y.form.packed.is_none();
-        self.check_alike(&x.form, &y.form, single)?;
-        let exponent = x.form.exponent.min(y.form.exponent);
-        let form = self.sum_form(&x.form, &y.form, exponent, "the sum")?;
-        let (x, y) = (self.lowered(x, exponent)?, self.lowered(y, exponent)?);
-        self.made(self.encryptor.bigmod().multiply(&x, &y)?.0, form)
+        let form = self.sum_form(&x.form, &y.form, "the sum")?;
+        self.multiplied((&x.residues, &x.form), (&y.residues, &y.form), form)
     }
 
     /// `x - y`, as [`Evaluator::add`].
@@ -194,9 +121,7 @@ impl Evaluator {
     pub fn subtract(&self, x: &Ciphertexts, y: &Ciphertexts) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         self.check(y)?;
-        let single = y.len() == 1 && y.form.packed.is_none();
-        self.check_alike(&x.form, &y.form, single)?;
-        self.sum_form(&x.form, &y.form, x.form.exponent.min(y.form.exponent), "the difference")?;
+        self.sum_form(&x.form, &y.form, "the difference")?;
         self.add(x, &self.negate(y)?)
     }
 
@@ -216,13 +141,23 @@ impl Evaluator {
     pub fn add_plain(&self, x: &Ciphertexts, y: &Plaintexts) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         x.check_key("what is added", y.key)?;
-        let single = y.numbers.len() == 1 && y.form.packed.is_none();
-        self.check_alike(&x.form, &y.form, single)?;
-        let exponent = x.form.exponent.min(y.form.exponent);
-        let form = self.sum_form(&x.form, &y.form, exponent, "the sum")?;
-        let y = if y.form.exponent == exponent { y } else { &y.lower_exponent(self.key(), exponent)? };
-        let y = self.encryptor.without_randomness(&y.numbers)?;
-        let x = self.lowered(x, exponent)?;
+        let form = self.sum_form(&x.form, &y.form, "the sum")?;
+        let y = y.lowered(self.key(), form.exponent, form.scale)?;
+        let residues = self.encryptor.without_randomness(&y.numbers)?;
+        self.multiplied((&x.residues, &x.form), (&residues, &y.form), form)
+    }
+
+    /// Sums of what is encrypted: residues brought to the unit of the form and multiplied, a single one by all.
+    fn multiplied(
+        &self,
+        (x, x_form): (&Residues, &Form),
+        (y, y_form): (&Residues, &Form),
+        form: Form,
+    ) -> Result<Ciphertexts, EncodingError> {
+        let lowered =
+            |residues, from| self.lowered(residues, Lowering::new(from, form.exponent, form.scale)?);
+        let (x, y) = (lowered(x, x_form)?, lowered(y, y_form)?);
+        let (x, y) = if x.len() < y.len() { (y, x) } else { (x, y) };
         self.made(self.encryptor.bigmod().multiply(&x, &y)?.0, form)
     }
 
@@ -242,7 +177,7 @@ impl Evaluator {
                 indices,
                 1,
                 &weights.values,
-                weights.exponent,
+                weights.unit(),
                 what,
                 x.form.shape.clone(),
             );
@@ -253,7 +188,7 @@ impl Evaluator {
             return Err(EncodingError::Shape { what: "the weights", got: weights.shape.clone(), want });
         }
         let most = weights.values.iter().map(|w| w.unsigned_abs()).max().unwrap_or(0);
-        let form = self.weighed_form(x, most.into(), weights.exponent, what, x.form.shape.clone())?;
+        let form = self.weighed_form(x, most.into(), weights.unit(), what, x.form.shape.clone())?;
         if x.is_empty() {
             return self.made(x.residues.clone(), form);
         }
@@ -346,15 +281,17 @@ impl Evaluator {
     }
 
     /// [`Evaluator::dot`] or [`Evaluator::matrix_vector`], whichever the weights are for, rerandomised and a block of at
-    /// most `results` results at a time: for callers that send them on as they come, and may have to stop. What the result is
-    /// of comes first; the blocks are canonical ciphertexts, in order.
+    /// most `results` results at a time: for callers that send them on as they come, and may have to stop. A `bias`, one
+    /// number for each output, is added to the results. What the result is of comes first; the blocks are canonical
+    /// ciphertexts, in order.
     ///
     /// # Errors
-    /// As [`Evaluator::dot`]; a block fails if randomness or the device does.
+    /// As [`Evaluator::dot`]; or the bias has another number of outputs; a block fails if randomness or the device does.
     pub fn weigh_in_blocks<'a>(
         &'a self,
         x: &'a Ciphertexts,
         weights: &'a Weights,
+        bias: Option<&Weights>,
         results: usize,
     ) -> Result<(Form, impl Iterator<Item = Result<Numbers, EncodingError>> + use<'a>), EncodingError> {
         self.check(x)?;
@@ -366,8 +303,20 @@ impl Evaluator {
         let terms = weights.shape.last().copied().unwrap_or(0);
         let outputs = weights.values.len() / terms;
         index_count(x.len())?;
-        let form =
-            self.weighed_form(x, largest_sum(&weights.values, terms), weights.exponent, what, shape)?;
+        let weighed =
+            self.weighed_form(x, largest_sum(&weights.values, terms), weights.unit(), what, shape)?;
+        let (mut form, mut added) = (weighed.clone(), None);
+        if let Some(bias) = bias {
+            let plaintexts = bias.plaintexts(self.key(), outputs, &weighed)?;
+            form = self.sum_form(
+                &weighed,
+                &Form { shape: weighed.shape.clone(), ..plaintexts.form.clone() },
+                "the score",
+            )?;
+            let plaintexts = plaintexts.lowered(self.key(), form.exponent, form.scale)?;
+            added = Some(self.encryptor.without_randomness(&plaintexts.numbers)?);
+        }
+        let down = Lowering::new(&weighed, form.exponent, form.scale)?;
         // Whole rows, or else part of one.
         let (rows, columns) = ((results / outputs).max(1), outputs.min(results.max(1)));
         let blocks = (0..x.len() / terms).step_by(rows).flat_map(move |row| {
@@ -379,7 +328,11 @@ impl Evaluator {
         let numbers = blocks.map(move |(rows, columns)| {
             let indices = (rows, |at: usize, term: usize| (at * terms + term) as u32);
             let weights = &weights.values[columns.start * terms..columns.end * terms];
-            let block = self.weigh_residues(&x.residues, indices, terms, weights)?;
+            let mut block = self.weigh_residues(&x.residues, indices, terms, weights)?;
+            if let Some(added) = &added {
+                let added = added.select((0..block.len()).map(|i| columns.start + i % columns.len()));
+                block = self.encryptor.bigmod().multiply(&*self.lowered(&block, down)?, &added)?.0;
+            }
             Ok(self.encryptor.bigmod().read(&self.encryptor.rerandomise(&block)?)?)
         });
         Ok((form, numbers))
@@ -397,7 +350,7 @@ impl Evaluator {
         }
         let transposed: Vec<i64> =
             (0..outputs).flat_map(|m| (0..terms).map(move |k| weights.values[k * outputs + m])).collect();
-        let weights = Weights { values: vec![], exponent: weights.exponent, shape: vec![outputs, terms] };
+        let weights = Weights { values: vec![], shape: vec![outputs, terms], ..*weights };
         self.linear(x, &transposed, &weights, "the matrix product")
     }
 
@@ -414,7 +367,7 @@ impl Evaluator {
         let terms = weights.shape.last().copied().unwrap_or(0);
         index_count(x.len())?;
         let indices = (x.len() / terms, |at: usize, term: usize| (at * terms + term) as u32);
-        self.multi_exp_all(x, indices, terms, values, weights.exponent, what, shape)
+        self.multi_exp_all(x, indices, terms, values, weights.unit(), what, shape)
     }
 
     /// A 2-D convolution (cross-correlation, as in neural networks): C x H x W by kernels O x C x KH x KW becomes
@@ -500,7 +453,7 @@ impl Evaluator {
         let axes = shape.len();
         shape[axes - 3..].copy_from_slice(&[outputs, out_rows, out_columns]);
         let what = "the convolution";
-        let mut out = self.multi_exp_all(x, indices, terms, &weights, kernels.exponent, what, shape)?;
+        let mut out = self.multi_exp_all(x, indices, terms, &weights, kernels.unit(), what, shape)?;
         // From places by outputs to outputs by places.
         let order = (0..images * outputs).flat_map(|row| {
             let (image, output) = (row / outputs, row % outputs);
@@ -517,11 +470,11 @@ impl Evaluator {
     pub fn lower_exponent(&self, x: &Ciphertexts, exponent: i32) -> Result<Ciphertexts, EncodingError> {
         self.check(x)?;
         let mut form = x.form.clone();
-        let bits = lowering(form.exponent, exponent)?;
-        form.check_range(self.key(), "a lower exponent", lowered_bound(form.bound, bits))?;
-        form.bound = form.bound.shifted(bits);
+        let down = Lowering::new(&form, exponent, form.scale)?;
+        form.check_range(self.key(), "a lower exponent", down.counted(form.bound))?;
+        form.bound = down.bound(form.bound);
         form.exponent = exponent;
-        self.made(self.lowered(x, exponent)?.into_owned(), form)
+        self.made(self.lowered(&x.residues, down)?.into_owned(), form)
     }
 
     /// The same numbers under fresh randomness, which hides how they were computed: do this to every result that
@@ -539,7 +492,8 @@ impl Evaluator {
         if x.key == want { Ok(()) } else { Err(EncodingError::Key { what: "a batch", got: x.key, want }) }
     }
 
-    fn check_alike(&self, x: &Form, y: &Form, single: bool) -> Result<(), EncodingError> {
+    /// What is known of the sum of two batches, of which one may be a single number that is not packed.
+    fn sum_form(&self, x: &Form, y: &Form, what: &'static str) -> Result<Form, EncodingError> {
         let name = |form: &Form| {
             form.packed.map_or_else(
                 || "not packed".to_owned(),
@@ -549,46 +503,57 @@ impl Evaluator {
         if x.packed != y.packed {
             return Err(EncodingError::Packing { what: "the second operand", got: name(y), want: name(x) });
         }
-        if x.shape != y.shape && !single {
-            let want = format!("{:?}", x.shape);
-            return Err(EncodingError::Shape { what: "the second operand", got: y.shape.clone(), want });
-        }
-        Ok(())
-    }
-
-    fn sum_form(&self, x: &Form, y: &Form, exponent: i32, what: &'static str) -> Result<Form, EncodingError> {
-        let aligned = |form: &Form| Ok::<_, EncodingError>((form.bound, lowering(form.exponent, exponent)?));
-        let ((x_bound, x_bits), (y_bound, y_bits)) = (aligned(x)?, aligned(y)?);
-        let bound = x_bound.shifted(x_bits).plus(y_bound.shifted(y_bits));
-        let form = Form { exponent, bound, packed: x.packed, shape: x.shape.clone() };
-        form.check_range(
-            self.key(),
-            what,
-            lowered_bound(x_bound, x_bits).plus(lowered_bound(y_bound, y_bits)),
-        )?;
+        let single = |form: &Form| form.len() == 1 && form.packed.is_none();
+        let shape = match (x.shape == y.shape, single(y), single(x)) {
+            (true, ..) | (_, true, _) => &x.shape,
+            (_, _, true) => &y.shape,
+            _ => {
+                let want = format!("{:?}", x.shape);
+                let got = y.shape.clone();
+                return Err(EncodingError::Shape { what: "the second operand", got, want });
+            }
+        };
+        let (exponent, scale) = (x.exponent.min(y.exponent), x.scale.max(y.scale));
+        let lowering = |form: &Form| Lowering::new(form, exponent, scale);
+        let (of_x, of_y) = (lowering(x)?, lowering(y)?);
+        let bound = of_x.bound(x.bound).plus(of_y.bound(y.bound));
+        let form = Form { exponent, scale, bound, packed: x.packed, shape: shape.clone() };
+        form.check_range(self.key(), what, of_x.counted(x.bound).plus(of_y.counted(y.bound)))?;
         Ok(form)
     }
 
-    /// The residues for a lower exponent, by squarings.
-    fn lowered<'a>(&self, x: &'a Ciphertexts, exponent: i32) -> Result<Cow<'a, Residues>, EncodingError> {
-        let bits = lowering(x.form.exponent, exponent)?;
-        Ok(match bits {
-            0 => Cow::Borrowed(&x.residues),
-            _ => Cow::Owned(self.encryptor.bigmod().square(&x.residues, bits)?.0),
-        })
+    /// The residues in a finer unit, by squarings and powers of ten.
+    fn lowered<'a>(&self, x: &'a Residues, by: Lowering) -> Result<Cow<'a, Residues>, EncodingError> {
+        let bigmod = self.encryptor.bigmod();
+        let mut out = Cow::Borrowed(x);
+        if by.bits > 0 {
+            out = Cow::Owned(bigmod.square(&out, by.bits)?.0);
+        }
+        let mut left = by.tens;
+        while left > 0 {
+            let tens = left.min(19); // 10^19 < 2^64
+            let power = 10u64.pow(tens);
+            let exponent = Exponents::Shared(std::slice::from_ref(&power), 64 - power.leading_zeros());
+            out = Cow::Owned(bigmod.power(&out, &exponent)?.0);
+            left -= tens;
+        }
+        Ok(out)
     }
 
     pub(crate) fn weighed_form(
         &self,
         x: &Ciphertexts,
         weight: u128,
-        exponent: i32,
+        unit: (i32, u32),
         what: &'static str,
         shape: Vec<usize>,
     ) -> Result<Form, EncodingError> {
-        let exponent = check_exponent(i64::from(x.form.exponent) + i64::from(exponent))?;
+        let exponent = check_exponent(i64::from(x.form.exponent) + i64::from(unit.0))?;
+        let scale = x.form.scale + unit.1;
+        let remedy = "round coarser, or fewer times";
+        OutOfRange::check("the number of decimals", scale.into(), 0..=MAX_SCALE.into(), remedy)?;
         let bound = x.form.bound.times(Bound::scaled(weight, 0));
-        let form = Form { exponent, bound, packed: x.form.packed, shape };
+        let form = Form { exponent, scale, bound, packed: x.form.packed, shape };
         form.check_range(self.key(), what, bound)?;
         debug_assert!(form.shape.len() <= MAX_AXES);
         Ok(form)
@@ -603,11 +568,11 @@ impl Evaluator {
         (positions, index): (usize, impl Fn(usize, usize) -> u32),
         terms: usize,
         weights: &[i64],
-        exponent: i32,
+        unit: (i32, u32),
         what: &'static str,
         shape: Vec<usize>,
     ) -> Result<Ciphertexts, EncodingError> {
-        let form = self.weighed_form(x, largest_sum(weights, terms), exponent, what, shape)?;
+        let form = self.weighed_form(x, largest_sum(weights, terms), unit, what, shape)?;
         self.made(self.weigh_residues(&x.residues, (0..positions, index), terms, weights)?, form)
     }
 

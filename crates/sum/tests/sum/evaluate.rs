@@ -613,7 +613,7 @@ fn blocks_are_the_whole() {
             };
             let whole = whole.unwrap();
             for results in [0, 1, 3, 5, 11, 1000] {
-                let (form, blocks) = e.weigh_in_blocks(batch, weights, results).unwrap();
+                let (form, blocks) = e.weigh_in_blocks(batch, weights, None, results).unwrap();
                 assert_eq!(&form, whole.form());
                 let blocks: Vec<_> = blocks.map(Result::unwrap).collect();
                 assert!(blocks.iter().all(|block| block.len() <= results.max(1)));
@@ -625,5 +625,107 @@ fn blocks_are_the_whole() {
             }
         }
     }
-    assert!(e.weigh_in_blocks(&x, &Weights::integers(&[1, 2, 3]), 10).is_err());
+    assert!(e.weigh_in_blocks(&x, &Weights::integers(&[1, 2, 3]), None, 10).is_err());
+}
+
+fn floats(values: &[f64], encoding: Encoding) -> Ciphertexts {
+    encrypt(&Plaintexts::floats(key(), values, encoding).unwrap())
+}
+
+#[test]
+fn decimals_are_exact() {
+    let e = &*EVALUATOR;
+    let cents = Encoding::decimal(0.01, 1e6).unwrap();
+    assert_eq!((cents.exponent(), cents.scale(), cents.bound()), (0, 2, Bound::new(100_000_000)));
+    // No power of 16 holds a cent: a thousand of them would be off by more than one.
+    let cent = floats(&[0.01; 1000], cents);
+    assert_eq!(decrypt(&e.sum(&cent).unwrap()).to_decimals().unwrap(), ["10"]);
+    let x = floats(&[0.29, -1234.56, 0.125, 0.375, -0.0], cents);
+    assert_eq!(decrypt(&x).to_decimals().unwrap(), ["0.29", "-1234.56", "0.12", "0.38", "0"], "half to even");
+    assert_eq!(decrypt(&x).to_f64().unwrap(), [0.29, -1234.56, 0.12, 0.38, 0.0]);
+    // Units that differ meet in the finer one; powers of 16 and of 10 both count.
+    let mill = floats(&[0.001], Encoding::decimal(0.0012, 5.0).unwrap());
+    let half = floats(&[0.5], Encoding::fixed(0.0625, 5.0).unwrap());
+    for sum in
+        [e.add(&e.add(&x, &mill).unwrap(), &half).unwrap(), e.add(&half, &e.add(&mill, &x).unwrap()).unwrap()]
+    {
+        assert_eq!((sum.form().exponent, sum.form().scale, &sum.form().shape[..]), (-1, 3, &[5][..]));
+        let want = ["0.791", "-1234.059", "0.621", "0.881", "0.501"];
+        assert_eq!(decrypt(&sum).to_decimals().unwrap(), want);
+        let nearest = want.map(|text| text.parse::<f64>().unwrap());
+        assert_eq!(decrypt(&sum).to_f64().unwrap(), nearest);
+    }
+    let rate = Weights::floats(&[0.07, 1.0, 0.0, 0.0, 0.0], Encoding::decimal(0.01, 1.0).unwrap()).unwrap();
+    let dot = e.dot(&x, &rate).unwrap();
+    assert_eq!((dot.form().scale, rate.scale()), (4, 2));
+    assert_eq!(decrypt(&dot).to_decimals().unwrap(), ["-1234.5397"]);
+    assert!(refusal(Encoding::decimal(0.0, 1.0).map(|_| ())).contains("precision"));
+    // What 63 bits don't hold as decimals is in powers of 16.
+    for (precision, magnitude) in [(1e-18, 100.0), (1e-30, 1e-25)] {
+        let encoding = Encoding::decimal(precision, magnitude).unwrap();
+        assert_eq!(encoding, Encoding::fixed(precision, magnitude).unwrap());
+    }
+    // A value that is whole in a unit of decimals is an integer.
+    assert_eq!(decrypt(&e.sum(&cent).unwrap()).to_i64().unwrap(), [10]);
+    assert!(refusal(decrypt(&x).to_i64().map(|_| ())).contains("not whole"));
+}
+
+#[test]
+fn the_largest_integer_of_a_length_is_one_below_the_least() {
+    for (bits, most) in [(1, 0i64), (8, 127), (64, i64::MAX)] {
+        let encoding = Encoding::integers(bits).unwrap();
+        let edges = [most, -most - 1];
+        let plaintexts = Plaintexts::integers(key(), &edges, encoding).unwrap();
+        assert_eq!(plaintexts.to_i64().unwrap(), edges);
+        if let Some(over) = most.checked_add(1) {
+            let text = refusal(Plaintexts::integers(key(), &[over], encoding).map(|_| ()));
+            assert!(text.contains(&format!("{over}, over the declared {most}")), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_single_number_is_added_on_either_side() {
+    let e = &*EVALUATOR;
+    let (batch, single) = (integers(&array(&[2, 3], -5..), 8), integers(&array(&[1], 100..), 8));
+    let sums = [e.add(&batch, &single), e.add(&single, &batch)].map(Result::unwrap);
+    let plain = Plaintexts::integers(key(), &array(&[2, 3], -5..), Encoding::integers(8).unwrap()).unwrap();
+    for sum in sums.iter().chain([&e.add_plain(&single, &plain).unwrap()]) {
+        assert_eq!(sum.form().shape, [2, 3]);
+        assert_eq!(decrypt(sum).to_i64().unwrap(), [95, 96, 97, 98, 99, 100]);
+    }
+    let less = e.subtract(&single, &batch).unwrap();
+    assert_eq!(decrypt(&less).to_i64().unwrap(), [105, 104, 103, 102, 101, 100]);
+    assert!(e.add(&batch, &integers(&array(&[3, 2], 0..), 8)).is_err());
+}
+
+#[test]
+fn a_bias_is_added_to_every_score() {
+    let e = &*EVALUATOR;
+    let cents = Encoding::decimal(0.01, 1e3).unwrap();
+    let matrix = Weights::integers(&Array2::from_shape_fn((3, 2), |(i, j)| 2 * i as i64 - j as i64));
+    let bias = Weights::floats(&[0.125, -1.0, 1e6], Encoding::decimal(0.001, 1e6).unwrap()).unwrap();
+    let values = Array2::from_shape_fn((5, 2), |(i, j)| i as f64 + 0.01 * j as f64);
+    let packing = Packing::new(key().bits(), 50, 4).unwrap();
+    for batch in [
+        encrypt(&Plaintexts::floats(key(), &values, cents).unwrap()),
+        encrypt(&Plaintexts::pack_floats(key(), &values, cents, packing).unwrap()),
+    ] {
+        for results in [1, 2, 100] {
+            let (form, blocks) = e.weigh_in_blocks(&batch, &matrix, Some(&bias), results).unwrap();
+            let blocks: Vec<_> = blocks.map(Result::unwrap).collect();
+            let all = Numbers::from_words(key().ciphertext_words(), blocks.iter().flat_map(Numbers::iter));
+            let scores = Plaintexts::decrypt(&DECRYPTOR, &all, &form).unwrap().to_decimals().unwrap();
+            let (want, unit) =
+                (values.dot(&Array2::from_shape_fn((2, 3), |(j, i)| (2 * i) as f64 - j as f64)), 1e3);
+            for (got, (at, want)) in scores.iter().zip(want.indexed_iter()) {
+                let want = want + [0.125, -1.0, 1e6][at.1];
+                assert_eq!((got.parse::<f64>().unwrap() * unit).round(), (want * unit).round(), "{at:?}");
+            }
+        }
+    }
+    let x = encrypt(&Plaintexts::floats(key(), &values, cents).unwrap());
+    let text =
+        e.weigh_in_blocks(&x, &matrix, Some(&Weights::integers(&[1, 2])), 9).err().unwrap().to_string();
+    assert!(text.contains("the bias") && text.contains("3 outputs"), "{text}");
 }

@@ -73,7 +73,7 @@ fn numbers(header: &Header, first: usize, count: usize) -> Numbers {
 
 fn golden_header() -> Header {
     let packed = Some(Packed { packing: Packing::new(100, 9, 5).unwrap(), samples: 8 });
-    let form = Form { exponent: -3, bound: Bound::new(200), packed, shape: vec![2, 3] };
+    let form = Form { exponent: -3, scale: 0, bound: Bound::new(200), packed, shape: vec![2, 3] };
     let id = std::array::from_fn(|i| 7 * i as u8);
     Header { key: blindcore_sum::keys::KeyId::from_bytes(id), key_bits: 100, form }
 }
@@ -164,7 +164,7 @@ fn a_header_that_claims_too_much_takes_no_memory() {
 fn forged_headers_are_refused_and_never_a_panic() {
     let key = SECRET.public();
     let decryptor = Decryptor::new(&SECRET, &DEVICE).unwrap();
-    let plain = Form { exponent: 0, bound: Bound::new(7), packed: None, shape: vec![0] };
+    let plain = Form { exponent: 0, scale: 0, bound: Bound::new(7), packed: None, shape: vec![0] };
     let packed = Some(Packed { packing: Packing::new(512, 20, 4).unwrap(), samples: 0 });
     let huge = Some(Packed { packing: Packing::new(512, 20, 4).unwrap(), samples: usize::MAX });
     let far = Bound::scaled(1 << 63, u32::MAX);
@@ -214,7 +214,7 @@ fn what_is_no_such_file_is_refused_in_words() {
 #[test]
 fn numbers_that_are_no_ciphertexts_are_refused_by_position() {
     let key = SECRET.public();
-    let form = Form { exponent: 0, bound: Bound::new(1), packed: None, shape: vec![BLOCK + 3] };
+    let form = Form { exponent: 0, scale: 0, bound: Bound::new(1), packed: None, shape: vec![BLOCK + 3] };
     let header = Header { key: key.id(), key_bits: key.bits(), form };
     let mut good = Numbers::zeroed(BLOCK + 3, key.ciphertext_words());
     (0..good.len()).for_each(|i| good.get_mut(i)[0] = 1);

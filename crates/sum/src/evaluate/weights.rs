@@ -1,0 +1,120 @@
+//! What encrypted numbers are weighed with.
+
+use ndarray::{Array2, AsArray, Dimension};
+
+use crate::encoding::{Bound, Encoding, EncodingError, Form, Plaintexts, float_parts};
+use crate::keys::PublicKey;
+use crate::packing::Packed;
+
+/// Plaintext weights: integer mantissas of up to 63 bits that share a unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weights {
+    pub(super) values: Vec<i64>,
+    pub(super) exponent: i32,
+    pub(super) scale: u32,
+    pub(super) shape: Vec<usize>,
+}
+
+impl Weights {
+    /// Integers: a slice, or a view of any shape.
+    #[must_use]
+    pub fn integers<'a, D: Dimension>(values: impl AsArray<'a, i64, D>) -> Self {
+        let values = values.into();
+        Self {
+            values: values.iter().copied().collect(),
+            exponent: 0,
+            scale: 0,
+            shape: values.shape().to_vec(),
+        }
+    }
+
+    /// Floats, rounded to the encoding's exponent: a slice, or a view of any shape. [`Encoding::exact`] keeps every
+    /// bit, at the price of a larger bound on what they weigh.
+    ///
+    /// # Errors
+    /// One is not finite, or over the encoding's bound, or has a mantissa of over 63 bits.
+    pub fn floats<'a, D: Dimension>(
+        values: impl AsArray<'a, f64, D>,
+        encoding: Encoding,
+    ) -> Result<Self, EncodingError> {
+        let values = values.into();
+        let mut mantissas = Vec::with_capacity(values.len());
+        for (position, value) in values.iter().enumerate() {
+            let (negative, magnitude, shift) = encoding.mantissa(position, float_parts(position, *value)?)?;
+            let got = Bound::scaled(magnitude.into(), shift);
+            if got.bits() > 63 {
+                return Err(EncodingError::Value { position, got, limit: Bound::new(i64::MAX as u64) });
+            }
+            let magnitude = magnitude.checked_shl(shift).unwrap_or(0) as i64;
+            mantissas.push(if negative { -magnitude } else { magnitude });
+        }
+        let (exponent, scale) = (encoding.exponent(), encoding.scale());
+        Ok(Self { values: mantissas, exponent, scale, shape: values.shape().to_vec() })
+    }
+
+    /// The mantissas, row-major.
+    #[must_use]
+    pub fn values(&self) -> &[i64] {
+        &self.values
+    }
+
+    /// Their exponent.
+    #[must_use]
+    pub fn exponent(&self) -> i32 {
+        self.exponent
+    }
+
+    /// Decimals after the point.
+    #[must_use]
+    pub fn scale(&self) -> u32 {
+        self.scale
+    }
+
+    pub(super) fn unit(&self) -> (i32, u32) {
+        (self.exponent, self.scale)
+    }
+
+    /// As numbers that are added to `outputs` results of the form `to`, each in all slots where those are packed.
+    pub(super) fn plaintexts(
+        &self,
+        key: &PublicKey,
+        outputs: usize,
+        to: &Form,
+    ) -> Result<Plaintexts, EncodingError> {
+        if self.values.len() != outputs {
+            let want = format!("one number for each of {outputs} outputs");
+            return Err(EncodingError::Shape { what: "the bias", got: self.shape.clone(), want });
+        }
+        let most = self.values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
+        let encoding = Encoding::new(0, Bound::new(most))?;
+        let mut out = match to.packed {
+            None => Plaintexts::integers(key, &self.values[..], encoding)?,
+            Some(Packed { packing, .. }) => {
+                let slots = (packing.slots() as usize, outputs);
+                let slots = Array2::from_shape_fn(slots, |(_, output)| self.values[output]);
+                Plaintexts::pack_integers(key, &slots, encoding, packing)?
+            }
+        };
+        (out.form.exponent, out.form.scale) = self.unit();
+        out.form.packed = to.packed;
+        Ok(out)
+    }
+
+    /// Their shape.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    pub(super) fn check<const AXES: usize>(
+        &self,
+        what: &'static str,
+        want: &str,
+    ) -> Result<[usize; AXES], EncodingError> {
+        <[usize; AXES]>::try_from(&self.shape[..]).map_err(|_| EncodingError::Shape {
+            what,
+            got: self.shape.clone(),
+            want: want.into(),
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Linear models in the clear: weights and a bias, from files of numbers.
+
+use blindcore_numbers::{Source, Values};
+use ndarray::arr1;
+
+use crate::evaluate::Weights;
+use crate::numbers::{NumbersError, read, weights};
+
+/// A linear model: rows are weighed and a bias is added.
+pub struct Model {
+    /// What it is asked for by.
+    pub name: String,
+    /// M x K, or K for a single output.
+    pub weights: Weights,
+    /// A number for each output, added to its scores.
+    pub bias: Option<Weights>,
+}
+
+impl Model {
+    /// Reads models, each `NAME=FILE`, and their biases, each `NAME=FILE` or `NAME=NUMBER`. Floats are rounded as
+    /// [`weights`] does it. `say` is told what a person wants to know.
+    ///
+    /// # Errors
+    /// A text names no model, a file can't be read, or a bias doesn't fit its model.
+    pub fn read_all(
+        models: &[String],
+        biases: &[String],
+        precision: Option<f64>,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Vec<Self>, NumbersError> {
+        let split = |option, text: &str, want| {
+            let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+            let (name, value) =
+                parts.ok_or_else(|| refused(option, text, format!("names no model; say {want}")))?;
+            Ok::<_, NumbersError>((name.to_owned(), value.to_owned()))
+        };
+        let mut out = Vec::new();
+        for text in models {
+            let (name, path) = split("--model", text, "NAME=FILE, such as risk=weights.npy")?;
+            let values = read(&Source::parse(&path)?, say)?;
+            let weights = weights(&values, precision, false, &path, say)?;
+            out.push(Self { name, weights, bias: None });
+        }
+        for text in biases {
+            let (name, value) = split("--bias", text, "NAME=FILE or NAME=NUMBER, such as risk=-1.5")?;
+            let Some(model) = out.iter_mut().find(|model| model.name == name && model.bias.is_none()) else {
+                return Err(refused(
+                    "--bias",
+                    text,
+                    "names no --model, or one that has its bias already".into(),
+                ));
+            };
+            let outputs = model.outputs();
+            let values = match (value.parse(), value.parse::<f64>()) {
+                (Ok(number), _) => Values::Int(arr1(&vec![number; outputs]).into_dyn()),
+                (_, Ok(number)) if number.is_finite() => {
+                    Values::Float(arr1(&vec![number; outputs]).into_dyn())
+                }
+                _ => read(&Source::parse(&value)?, say)?,
+            };
+            if values.len() != outputs {
+                let why = format!("has {} numbers where the model has {outputs} outputs", values.len());
+                return Err(refused("--bias", text, why));
+            }
+            model.bias = Some(weights(&values, precision, false, text, say)?);
+        }
+        Ok(out)
+    }
+
+    /// Numbers of a row.
+    #[must_use]
+    pub fn terms(&self) -> usize {
+        self.weights.shape().last().copied().unwrap_or(0)
+    }
+
+    /// Scores of a row.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        if self.weights.shape().len() == 1 { 1 } else { self.weights.shape()[0] }
+    }
+}
+
+fn refused(option: &'static str, text: &str, why: String) -> NumbersError {
+    NumbersError::Model { option, text: text.to_owned(), why }
+}
