@@ -390,9 +390,12 @@ pub(crate) struct ServerArgs {
     /// File of the token that identifies this client; BLINDCORE_TOKEN can hold the token itself
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Seconds that an answer, or the next piece of a hint, may take, 1 to 86400 [default: 120]
+    /// Seconds that a whole request may take, 1 to 86400 [default: 120, or 3600 where it is a hint's]
     #[arg(long, env = "BLINDCORE_TIMEOUT", value_name = "SECONDS", value_parser = parse_timeout, allow_hyphen_values = true)]
     pub(crate) timeout: Option<u64>,
+    /// Seconds in which a hint's download may bring nothing, or less than 64 KiB [default: 30]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_timeout, allow_hyphen_values = true)]
+    pub(crate) idle_timeout: Option<u64>,
     /// Ask a server beyond this machine over http://; everybody on the way can then read and change the traffic
     #[arg(long)]
     pub(crate) plain_text: bool,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_client::{
-    Answer, CacheDir, Client, Counts, Error, Keys, Lookup, LookupError, Options, Resume, TableClient,
+    Answer, CacheDir, Client, Counts, Error, Keys, Lookup, LookupError, Options, Reason, Resume, TableClient,
     Timings, Token, Traffic, Trust,
 };
 use blindcore_files::{Access, NewFile};
@@ -49,7 +49,15 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     let all = runtime.block_on(async {
         let client = Client::connect_with(&url, Options { cache, patience, ..options }).await?;
         let bar = Arc::new(Mutex::new(Bar::new()));
-        let table = client.table_with(&args.table, Some(bar.clone())).await?;
+        let table = client.table_with(&args.table, Some(bar.clone())).await.map_err(|e| match e {
+            Error::Lookup(LookupError::Refused { reason: Some(Reason::UnknownTable), .. }) => {
+                anyhow::anyhow!(
+                    "{url} has no table {}; `blindcore tables --server {url}` lists what it has",
+                    args.table
+                )
+            }
+            e => e.into(),
+        })?;
         if let Some(keys) = keys {
             return many(table, keys, resume, args.server.json, &bar).await;
         }
@@ -255,7 +263,9 @@ fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> 
             "timeout of the settings file is {seconds} s, outside 1 to 86400"
         );
         options.request_timeout = Duration::from_secs(seconds);
+        options.hint_timeout = options.request_timeout;
     }
+    options.idle_timeout = args.idle_timeout.map_or(options.idle_timeout, Duration::from_secs);
     Ok(options)
 }
 

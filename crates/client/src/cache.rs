@@ -1,4 +1,4 @@
-//! Hints on disk, so that a table's is fetched once an epoch: the files of [`CacheEntry`].
+//! Hints on disk, so that each content of a table is fetched once: the files of [`CacheEntry`].
 //!
 //! While a hint is fetched its file is called `.part`, and a download that broke goes on where that ends. A client that
 //! fetches holds a lock beside it; others wait for it. A file is read whole and believed only if it hashes to its
@@ -117,6 +117,18 @@ fn files(cache: &Path, within: &str) -> Result<Vec<Cached>, Error> {
     }
 }
 
+/// Bytes of hints of other contents of a table's part that are kept, or as many as the newest has if that is more: a table
+/// may go back to one of them.
+const OTHERS_BYTES: u64 = 64 << 20;
+
+/// What a cache has of a hint.
+pub(crate) enum Found {
+    Whole(Kept),
+    Nothing,
+    /// A file that was refused and removed, and why.
+    Damaged(String),
+}
+
 /// The files of one hint.
 #[derive(Clone)]
 pub(crate) struct HintFile {
@@ -171,16 +183,15 @@ impl HintFile {
         }
     }
 
-    /// The hint in a whole file; `None` where there is none, or one that is not what it should be, which is
-    /// then removed and named in the log.
-    pub(crate) fn read(&self, path: &Path) -> Result<Option<Kept>, Error> {
+    /// The hint in a whole file. One that is not what it should be is removed and named in the log.
+    pub(crate) fn read(&self, path: &Path) -> Result<Found, Error> {
         match self.read_strict(path) {
-            Ok(kept) => Ok(Some(kept)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Ok(kept) => Ok(Found::Whole(kept)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Found::Nothing),
             Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
                 tracing::warn!(path = %path.display(), %error, "a cached hint is refused and removed");
                 std::fs::remove_file(path).map_err(Self::error(path))?;
-                Ok(None)
+                Ok(Found::Damaged(error.to_string()))
             }
             Err(source) => Err(Error::Cache { path: path.to_owned(), source }),
         }
@@ -189,6 +200,8 @@ impl HintFile {
     fn read_strict(&self, path: &Path) -> std::io::Result<Kept> {
         let refuse = |what: String| std::io::Error::new(ErrorKind::InvalidData, what);
         let mut file = private::open(path, OpenOptions::new().read(true))?;
+        // Contents stay in the order in which they were used last.
+        let _ = file.set_modified(std::time::SystemTime::now());
         let mut header = [0; HEADER_BYTES];
         let bytes = file.metadata()?.len();
         if bytes >= HEADER_BYTES as u64 {
@@ -223,17 +236,43 @@ impl HintFile {
 
     /// Turns a whole `.part` file into the hint. `None` where it is not what its digest says; it is gone then.
     pub(crate) fn finish(&self, part: &Path) -> Result<Option<Kept>, Error> {
-        let Some(kept) = self.read(part)? else { return Ok(None) };
+        let Found::Whole(kept) = self.read(part)? else { return Ok(None) };
         blindcore_files::new_file::publish(part, &self.path()).map_err(Self::error(part))?;
-        self.remove_older();
+        self.remove_others();
         Ok(Some(kept))
     }
 
-    /// Removes this table's hints of other epochs, whole or not.
-    fn remove_older(&self) {
-        for file in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            if self.entry.replaces(&file.file_name().to_string_lossy()) {
-                let _ = std::fs::remove_file(file.path());
+    /// The files of the folder whose names are so, with their paths.
+    fn named(&self, so: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        files.filter(|file| so(&file.file_name().to_string_lossy())).map(|file| file.path()).collect()
+    }
+
+    /// Takes over a hint that an earlier version called otherwise.
+    pub(crate) fn take_earlier(&self) {
+        if !self.path().exists() {
+            let earlier = self.named(|name| name.ends_with(".hint") && self.entry.is_earlier_name(name));
+            let _ = earlier.first().map(|earlier| std::fs::rename(earlier, self.path()));
+        }
+    }
+
+    /// Removes this table's hints of other contents, whole or not, but for the whole ones that were used last.
+    fn remove_others(&self) {
+        let mut room = OTHERS_BYTES.max(self.entry.bytes());
+        let mut others: Vec<_> = self
+            .named(|name| self.entry.is_other_content(name))
+            .into_iter()
+            .map(|path| {
+                let about = std::fs::symlink_metadata(&path).ok();
+                (about.as_ref().and_then(|a| a.modified().ok()), about.map_or(0, |a| a.len()), path)
+            })
+            .collect();
+        others.sort_by(|a, b| b.cmp(a));
+        for (_, bytes, path) in others {
+            let whole = path.extension().is_some_and(|e| e == "hint");
+            match room.checked_sub(bytes).filter(|_| whole) {
+                Some(left) => room = left,
+                None => _ = std::fs::remove_file(path),
             }
         }
     }
@@ -280,12 +319,12 @@ mod tests {
         other[8] = 2;
         for bad in [&[][..], b"hello", &whole[..whole.len() - 1], &flipped, &other] {
             std::fs::write(file.path(), bad).unwrap();
-            assert!(file.read(&file.path()).unwrap().is_none());
+            assert!(matches!(file.read(&file.path()).unwrap(), Found::Damaged(_)));
             assert!(!file.path().exists());
         }
-        assert!(file.read(&file.path()).unwrap().is_none(), "and none at all");
+        assert!(matches!(file.read(&file.path()).unwrap(), Found::Nothing));
         std::fs::write(file.path(), &whole).unwrap();
-        assert!(file.read(&file.path()).unwrap().is_some());
+        assert!(matches!(file.read(&file.path()).unwrap(), Found::Whole(_)));
         assert!(file.path().to_str().unwrap().ends_with(".hint"));
     }
 
@@ -325,7 +364,10 @@ mod tests {
         let elsewhere = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(elsewhere.path(), [&file.entry.header()[..], &hint].concat()).unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), file.path()).unwrap();
-        assert!(file.read(&file.path()).unwrap().is_none() && !file.path().is_symlink(), "it is removed");
+        assert!(
+            matches!(file.read(&file.path()).unwrap(), Found::Damaged(_)) && !file.path().is_symlink(),
+            "it is removed"
+        );
         assert!(elsewhere.path().exists());
         let part = file.part_path(false);
         std::os::unix::fs::symlink(elsewhere.path(), &part).unwrap();

@@ -47,6 +47,10 @@ impl Connector {
             let name = ServerName::try_from(host.clone());
             let name = name.map_err(|_| wrong("no certificate could have its host's name"))?;
             Some((TlsConnector::from(blindcore_tls::client(options.ca.as_deref())?), name))
+        } else if options.ca.is_some() {
+            return Err(wrong(
+                "http:// shows no certificate that an authority (--ca, BLINDCORE_CA) could have signed; ask for https://, or leave it out",
+            ));
         } else {
             None
         };

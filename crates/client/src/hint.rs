@@ -11,11 +11,11 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use crate::cache::{HintFile, Lock};
+use crate::cache::{Found, HintFile, Lock};
 use crate::error::{chain, refused};
 use crate::{Client, Error};
 
-/// Bytes that must come in [`crate::Options::request_timeout`], or the download has stalled.
+/// Bytes that must come in [`crate::Options::idle_timeout`], or the download has stalled.
 const LEAST: u64 = 64 << 10;
 /// How long another client's download may stand still before this one stops waiting for it.
 const OTHERS_STALL: Duration = Duration::from_secs(3);
@@ -57,12 +57,12 @@ impl Fetching<'_> {
         let file = HintFile::new(&folder, self.fetch.cached(&self.client.server));
         file.make_folder()?;
         let whole = file.path();
-        if let Some(kept) = read(&file, &whole).await? {
+        if let Some(kept) = self.read(&file, &whole).await? {
             return Ok((kept, 0));
         }
         let (lock, part) = self.wait_for_lock(&file).await?;
         // Another client may have fetched it meanwhile.
-        if let Some(kept) = read(&file, &whole).await? {
+        if let Some(kept) = self.read(&file, &whole).await? {
             return Ok((kept, 0));
         }
         let mut fetched = 0;
@@ -79,6 +79,7 @@ impl Fetching<'_> {
                 let table = self.table.description().name().to_owned();
                 return Err(LookupError::HintDigest { table, part: self.fetch.kind() }.into());
             }
+            self.note("what was kept of a download that broke is damaged");
         }
     }
 
@@ -99,6 +100,32 @@ impl Fetching<'_> {
                 return Ok((None, file.part_path(true)));
             }
             sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// What a cache has, if it is whole.
+    async fn read(&self, file: &HintFile, path: &Path) -> Result<Option<Kept>, Error> {
+        let (file, path) = (file.clone(), path.to_owned());
+        let cached = blocking(move || {
+            file.take_earlier();
+            file.read(&path)
+        });
+        Ok(match cached.await? {
+            Found::Whole(kept) => Some(kept),
+            Found::Nothing => None,
+            Found::Damaged(why) => {
+                self.note(&format!("the cached one is damaged ({why})"));
+                None
+            }
+        })
+    }
+
+    /// Says why a hint is fetched that was there.
+    fn note(&self, why: &str) {
+        if let Some(progress) = self.progress {
+            let (table, part) = (self.table.description().name(), self.fetch.kind());
+            let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.note(&format!("the hint of table {table}, part {part}, is fetched again: {why}"));
         }
     }
 
@@ -135,8 +162,21 @@ impl Fetching<'_> {
         done.map(|()| self.fetch.bytes() - have)
     }
 
-    /// Hands every piece on to a sink; goes on where a connection broke.
-    async fn download(&self, mut download: Download, sink: &mut Sink<'_>) -> Result<(), Error> {
+    /// Hands every piece on to a sink; goes on where a connection broke, for as long as a hint may take.
+    async fn download(&self, download: Download, sink: &mut Sink<'_>) -> Result<(), Error> {
+        let limit = self.client.options.hint_timeout;
+        match timeout(limit, self.pieces(download, sink)).await {
+            Ok(done) => done,
+            Err(_) => {
+                let (limit, total) = (limit.as_secs_f32(), self.fetch.bytes());
+                let why =
+                    format!("its {total} B did not come within {limit} s; a longer timeout waits for them");
+                Err(Error::Network { what: "a hint", why })
+            }
+        }
+    }
+
+    async fn pieces(&self, mut download: Download, sink: &mut Sink<'_>) -> Result<(), Error> {
         self.tell(download.have());
         while let Some(request) = download.request() {
             let Err(error) = self.stream(request, &mut download, sink).await else { continue };
@@ -157,7 +197,7 @@ impl Fetching<'_> {
     ) -> Result<(), Error> {
         const WHAT: &str = "a hint";
         let (total, description) = (download.total(), self.table.description());
-        let stall = self.client.options.request_timeout;
+        let stall = self.client.options.idle_timeout;
         let late =
             |_| Error::Network { what: WHAT, why: format!("nothing came for {} s", stall.as_secs_f32()) };
         let refused = |status| refused(&status, WHAT, description.name(), description.epoch());
@@ -184,11 +224,6 @@ impl Fetching<'_> {
         }
         Ok(())
     }
-}
-
-async fn read(file: &HintFile, path: &Path) -> Result<Option<Kept>, Error> {
-    let (file, path) = (file.clone(), path.to_owned());
-    blocking(move || file.read(&path)).await
 }
 
 /// Runs work that computes or waits for a disk where it holds nobody up.

@@ -11,7 +11,7 @@ use crate::token::Token;
 /// How a client behaves.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where hints are kept: by default in the user's cache, `~/.cache/blindcore`, a file a table and epoch.
+    /// Where hints are kept: by default in the user's cache, `~/.cache/blindcore`, a file for each content of a table's part.
     pub cache: CacheDir,
     /// A PEM file of authorities that may sign the server's certificate, beside Mozilla's list.
     pub ca: Option<PathBuf>,
@@ -25,8 +25,13 @@ pub struct Options {
     pub allow_rollback: bool,
     /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// How long an answer, or the next piece of a hint, may take.
+    /// How long a whole request may take, a hint's apart.
     pub request_timeout: Duration,
+    /// How long the download of a hint may take, with its breaks. What has come by then is kept in a cache, and the next
+    /// download goes on from there.
+    pub hint_timeout: Duration,
+    /// How long a download may bring less than 64 KiB before it counts as broken.
+    pub idle_timeout: Duration,
     /// How long a server is waited for that is busy or gone, each time: what it refused is asked again in queries of their own.
     /// By default not at all. What an answer decodes to never has anything asked again.
     pub patience: Duration,
@@ -47,6 +52,8 @@ impl Default for Options {
             allow_rollback: false,
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(120),
+            hint_timeout: Duration::from_secs(3600),
+            idle_timeout: Duration::from_secs(30),
             patience: Duration::ZERO,
             hint_bytes: 4 << 30,
             queries_per_request: 64,

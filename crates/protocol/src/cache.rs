@@ -1,7 +1,7 @@
 //! Hints in a cache: under which name, and what a cached one must hold. A driver keeps the bytes: in files, or in a
 //! browser's storage.
 //!
-//! An entry is named after table, part, server, epoch and digest. It starts with 96 bytes that say what it is:
+//! An entry is named after table, part, server and digest. It starts with 96 bytes that say what it is:
 //!
 //! | bytes | what                                     |
 //! |-------|------------------------------------------|
@@ -41,13 +41,13 @@ pub struct CacheEntry {
 impl CacheEntry {
     /// The entry of a hint from `server`. Each server has entries of its own: were they shared, one could offer
     /// another's hint and see from what is fetched whether this client knows the other.
-    pub(crate) fn new(server: &str, table: &str, epoch: u64, kind: PartKind, part: &PartDescription) -> Self {
+    pub(crate) fn new(server: &str, table: &str, kind: PartKind, part: &PartDescription) -> Self {
         let server: String = blake3::hash(server.as_bytes()).to_hex()[..8].to_owned();
         let digest: String = part.hint_digest[..8].iter().map(|b| format!("{b:02x}")).collect();
         // A long name is cut; the digest tells tables apart all the same. Names are ASCII.
         let table = &table[..table.len().min(100)];
         let family = format!("{table}-{kind}-{server}-");
-        let name = format!("{family}{epoch}-{digest}");
+        let name = format!("{family}{digest}");
         Self { family, name, header: header(part), kind, part: *part }
     }
 
@@ -57,11 +57,21 @@ impl CacheEntry {
         &self.name
     }
 
-    /// Whether `name`, with any ending, is the same table's and part's at another epoch. Such an entry is to be removed
-    /// once this one is whole: nobody asks for it again, and a server must not fill a disk by going through epochs.
+    /// Whether `name`, with any ending, is of the same table's part with another content. A cache keeps few of them: a table
+    /// may go back to one, but a server must not fill a disk by going through contents.
     #[must_use]
-    pub fn replaces(&self, name: &str) -> bool {
-        name.starts_with(&self.family) && !name.starts_with(&self.name)
+    pub fn is_other_content(&self, name: &str) -> bool {
+        name.starts_with(&self.family) && !name.starts_with(&self.name) && !self.is_earlier_name(name)
+    }
+
+    /// Whether `name`, with any ending, is what earlier versions called this entry: with an epoch before the digest.
+    #[must_use]
+    pub fn is_earlier_name(&self, name: &str) -> bool {
+        let digest = &self.name[self.family.len()..];
+        let rest = name.strip_prefix(&self.family).and_then(|rest| rest.split_once('-'));
+        rest.is_some_and(|(epoch, rest)| {
+            !epoch.is_empty() && epoch.bytes().all(|b| b.is_ascii_digit()) && rest.starts_with(digest)
+        })
     }
 
     /// What a whole entry starts with, and one that broke off.
@@ -149,14 +159,14 @@ pub(crate) mod tests {
         (hint, part)
     }
 
-    fn entry(kind: PartKind, table: &str, epoch: u64) -> (Vec<u8>, CacheEntry) {
+    fn entry(kind: PartKind, table: &str) -> (Vec<u8>, CacheEntry) {
         let (hint, part) = part();
-        (hint, CacheEntry::new("host:1", table, epoch, kind, &part))
+        (hint, CacheEntry::new("host:1", table, kind, &part))
     }
 
     #[test]
     fn the_entry_of_version_1_reads_back() {
-        let (hint, entry) = entry(PartKind::Records, "t", 7);
+        let (hint, entry) = entry(PartKind::Records, "t");
         assert_eq!(entry.header()[..16], *b"BLNDHINT\x01\0\0\0\x60\0\0\0");
         assert!(entry.name().starts_with("t-records-"), "{}", entry.name());
         let whole = [&entry.header()[..], &hint].concat();
@@ -166,7 +176,7 @@ pub(crate) mod tests {
 
     #[test]
     fn foreign_and_damaged_entries_are_refused() {
-        let (hint, entry) = entry(PartKind::Keys, &"n".repeat(255), 7);
+        let (hint, entry) = entry(PartKind::Keys, &"n".repeat(255));
         assert!(entry.name().len() < 200);
         let whole = [&entry.header()[..], &hint].concat();
         let mut flipped = whole.clone();
@@ -180,7 +190,7 @@ pub(crate) mod tests {
 
     #[test]
     fn what_broke_off_goes_on_if_it_is_ours() {
-        let (hint, entry) = entry(PartKind::Records, "t", 7);
+        let (hint, entry) = entry(PartKind::Records, "t");
         let header = *entry.header();
         for (bytes, have) in [(96, Some(0)), (196, Some(100)), (95, None), (97 + hint.len() as u64, None)] {
             assert_eq!(entry.resumes(bytes, &header), have);
@@ -190,11 +200,17 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_epoch_is_replaced() {
-        let (_, seven) = entry(PartKind::Records, "t", 7);
-        let (_, eight) = entry(PartKind::Records, "t", 8);
-        let (_, keys) = entry(PartKind::Keys, "t", 6);
-        assert!(eight.replaces(&format!("{}.hint", seven.name())));
-        assert!(!eight.replaces(&format!("{}.part", eight.name())) && !eight.replaces(keys.name()));
+    fn contents_have_names_whatever_the_epoch() {
+        let (_, mut part) = part();
+        let now = CacheEntry::new("host:1", "t", PartKind::Records, &part);
+        let keys = CacheEntry::new("host:1", "t", PartKind::Keys, &part);
+        part.hint_digest = [7; 32];
+        let other = CacheEntry::new("host:1", "t", PartKind::Records, &part);
+        assert!(now.is_other_content(&format!("{}.hint", other.name())));
+        assert!(!now.is_other_content(&format!("{}.part", now.name())) && !now.is_other_content(keys.name()));
+        let earlier = format!("{}12-{}.hint", now.family, &now.name[now.family.len()..]);
+        assert!(now.is_earlier_name(&earlier) && !now.is_other_content(&earlier));
+        assert!(other.is_other_content(&earlier) && !other.is_earlier_name(&earlier));
+        assert!(!now.is_earlier_name(&format!("{}.hint", now.name())));
     }
 }

@@ -25,15 +25,13 @@ const WAIT: Duration = Duration::from_millis(100);
 pub struct Fetch {
     table: String,
     epoch: u64,
-    part_epoch: u64,
     kind: PartKind,
     part: PartDescription,
 }
 
 impl Fetch {
     pub(crate) fn new(table: &TableDescription, kind: PartKind, part: PartDescription) -> Self {
-        let (name, part_epoch) = (table.name().to_owned(), table.part_epoch(kind));
-        Self { table: name, epoch: table.epoch(), part_epoch, kind, part }
+        Self { table: table.name().to_owned(), epoch: table.epoch(), kind, part }
     }
 
     /// The part.
@@ -51,7 +49,7 @@ impl Fetch {
     /// Where a cache keeps it, if it comes from this server: an address such as `host:port`.
     #[must_use]
     pub fn cached(&self, server: &str) -> CacheEntry {
-        CacheEntry::new(server, &self.table, self.part_epoch, self.kind, &self.part)
+        CacheEntry::new(server, &self.table, self.kind, &self.part)
     }
 
     /// Its download, from where an earlier one ended: bytes that the caller `have`s, at most [`Fetch::bytes`].
@@ -142,7 +140,7 @@ mod tests {
 
     fn fetch() -> (Vec<u8>, Fetch) {
         let (hint, part) = part();
-        let fetch = Fetch { table: "t".into(), epoch: 8, part_epoch: 7, kind: PartKind::Records, part };
+        let fetch = Fetch { table: "t".into(), epoch: 8, kind: PartKind::Records, part };
         (hint, fetch)
     }
 

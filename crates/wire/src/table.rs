@@ -279,12 +279,6 @@ impl TableDescription {
         self.changes().map_or(self.content.rows, |c| c.base_rows)
     }
 
-    /// The epoch at which a part was built: for parts of the base the base's.
-    #[must_use]
-    pub fn part_epoch(&self, kind: PartKind) -> u64 {
-        self.changes().filter(|_| kind.is_base()).map_or(self.content.epoch, |c| c.base_epoch)
-    }
-
     /// Whether its rows are found by key.
     #[must_use]
     pub fn is_keyed(&self) -> bool {

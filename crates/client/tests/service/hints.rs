@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use crate::common::fake::Fake;
+use std::time::Duration;
+
+use crate::common::fake::{Fake, Then};
 use crate::common::{Made, Running, cache, client_of, config, keyed, people, unkeyed};
 use blindcore_client::{CacheDir, Client, Error, LookupError, Options};
 use blindcore_wire::{PartKind, Value};
@@ -187,4 +189,89 @@ async fn another_epoch_asks_to_open_again() {
     assert!(error.to_string().contains("open it again"), "{error}");
     let values = client.table("small").await.unwrap().get_index(3).await.unwrap().found.unwrap().values;
     assert_eq!(values[0].1, Value::Int(5));
+}
+
+/// One limit is for the whole of a hint, however it comes, and one for silence.
+#[tokio::test]
+async fn a_hint_that_drips_or_stops_ends_in_time() {
+    let (short, long) = (Duration::from_millis(300), Duration::from_secs(86_400));
+    for (then, hint_timeout, idle_timeout, words) in [
+        (Then::Drips, short, long, "did not come within 0.3 s"),
+        (Then::Silence, short, long, "did not come within 0.3 s"),
+        (Then::Silence, long, short / 10, "nothing came for 0.03 s"),
+    ] {
+        let (address, _) = Fake { then, ..Fake::of(&small(1)) }.start().await;
+        let folder = tempfile::tempdir().unwrap();
+        for cache in [cache(folder.path()), CacheDir::None] {
+            let options =
+                Options { cache, hint_timeout, idle_timeout, request_timeout: long, ..Options::default() };
+            let client = Client::connect_with(&format!("http://{address}"), options).await.unwrap();
+            let error = client.table("small").await.err().unwrap().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}
+
+/// Lines that a person hears.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl blindcore_client::Progress for Heard {
+    fn at(&mut self, _: &str, _: u64, _: Option<u64>, _: blindcore_client::Unit) {}
+
+    fn note(&mut self, line: &str) {
+        self.0.lock().unwrap().push(line.to_owned());
+    }
+}
+
+#[tokio::test]
+async fn an_earlier_content_is_not_fetched_again() {
+    let of = |content: u64, epoch: u64| {
+        let rows: Vec<Vec<Value>> = (0..200).map(|i| vec![Value::Int(i + content as i64)]).collect();
+        unkeyed("small", epoch, crate::common::simple(), &rows)
+    };
+    let server = Running::start(&[&of(1, 1)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let fetched = async || {
+        let table = client_of(&server.url(), cache(folder.path())).await.table("small").await.unwrap();
+        assert!(table.get_index(0).await.unwrap().found.is_some());
+        table.hint_bytes_fetched()
+    };
+    let total = small(1).hint_len();
+    assert_eq!((fetched().await, fetched().await), (total, 0));
+    for (content, epoch, bytes) in [(2, 2, total), (1, 3, 0), (2, 4, 0), (3, 5, total), (1, 6, 0)] {
+        server.handle.publish(of(content, epoch).place()).unwrap();
+        assert_eq!(fetched().await, bytes, "content {content} at epoch {epoch}");
+    }
+
+    // What an earlier version called by its epoch is taken over.
+    for file in files(folder.path(), "hint") {
+        let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+        let (family, digest) = name.rsplit_once('-').unwrap();
+        std::fs::rename(&file, folder.path().join(format!("{family}-4-{digest}"))).unwrap();
+    }
+    assert_eq!(fetched().await, 0);
+
+    // A damaged one is replaced, and that is said.
+    for file in files(folder.path(), "hint") {
+        std::fs::write(file, b"hello").unwrap();
+    }
+    let heard = Heard::default();
+    let client = client_of(&server.url(), cache(folder.path())).await;
+    client.table_with("small", Some(Arc::new(Mutex::new(heard.clone())))).await.unwrap();
+    let heard = heard.0.lock().unwrap().join("\n");
+    assert!(heard.contains("is fetched again: the cached one is damaged (it has 5 B"), "{heard}");
+}
+
+#[tokio::test]
+#[cfg(unix)]
+async fn a_pipe_in_the_cache_is_not_waited_for() {
+    let server = Running::start(&[&small(1)]).await;
+    let folder = tempfile::tempdir().unwrap();
+    client_of(&server.url(), cache(folder.path())).await.table("small").await.unwrap();
+    let hint = files(folder.path(), "hint").remove(0);
+    std::fs::remove_file(&hint).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&hint).status().unwrap().success());
+    let table = client_of(&server.url(), cache(folder.path())).await.table("small").await.unwrap();
+    assert_eq!(table.hint_bytes_fetched(), small(1).hint_len());
 }

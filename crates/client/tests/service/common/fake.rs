@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use blindcore_wire::proto;
 use blindcore_wire::proto::lookup_server::{Lookup, LookupServer};
 use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
-use tokio_stream::{Stream, iter};
+use tokio_stream::{Stream, StreamExt, iter};
 use tonic::{Request, Response, Status};
 
 use super::Made;
@@ -17,6 +18,14 @@ use super::Made;
 /// What is answered to a request.
 pub(crate) type Answer =
     Box<dyn Fn(&proto::QueryRequest) -> Result<proto::QueryResponse, Status> + Send + Sync>;
+
+/// How a download goes on that brought nothing yet.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Then {
+    Pieces,
+    Silence,
+    Drips,
+}
 
 /// What the server does, and what it saw.
 pub(crate) struct Fake {
@@ -29,6 +38,8 @@ pub(crate) struct Fake {
     /// After how many bytes each download breaks; those past the list don't.
     pub(crate) cuts: Vec<usize>,
     pub(crate) answer: Answer,
+    /// What becomes of a hint behind its pieces: it ends, nothing comes any more, or a byte now and then.
+    pub(crate) then: Then,
     /// Where each download started.
     pub(crate) offsets: Mutex<Vec<u64>>,
     /// Part and bytes of each request.
@@ -50,6 +61,7 @@ impl Fake {
             piece: 10_000,
             cuts: Vec::new(),
             answer: Box::new(|_| Err(Status::unimplemented("not in this test"))),
+            then: Then::Pieces,
             offsets: Mutex::default(),
             queries: Mutex::default(),
         }
@@ -101,6 +113,15 @@ impl Lookup for Fake {
         let cut = self.cuts.get(offsets.len()).copied();
         offsets.push(request.offset);
         drop(offsets);
+        let byte = async |_| {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok(proto::HintChunk { data: Bytes::from_static(b"x") })
+        };
+        match self.then {
+            Then::Silence => return Ok(Response::new(Box::pin(tokio_stream::pending()))),
+            Then::Drips => return Ok(Response::new(Box::pin(iter(0..).then(byte)))),
+            Then::Pieces => {}
+        }
         let rest = if keys { &self.keys_hint } else { &self.hint }.slice(offset..);
         let sent = rest.slice(..cut.unwrap_or(rest.len()).min(rest.len()));
         let mut pieces: Vec<_> = if self.piece == 0 {
