@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::output::{self, Bar};
-use crate::{Outcome, args, device};
+use crate::{Outcome, args, device, token};
 
 pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcome> {
     let scheme = match args.scheme.as_str() {
@@ -295,6 +295,7 @@ pub(crate) fn sign(args: &args::Sign) -> anyhow::Result<Outcome> {
 
 fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
     let der = blindcore_tls::private_key(path).context("make one with `blindcore db key`")?;
+    token::warn_exposed("signing key", path);
     let key = SigningKey::from_pkcs8(der.secret_der());
     key.map_err(|why| anyhow::anyhow!("{}: {why}; make one with `blindcore db key`", path.display()))
 }

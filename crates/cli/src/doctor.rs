@@ -5,13 +5,13 @@ use blindcore_bench::machine;
 use serde_json::json;
 
 use crate::args::Doctor;
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::{Outcome, device, get, output, serve};
 
-pub(crate) fn run(config: anyhow::Result<Config>, args: &Doctor) -> anyhow::Result<Outcome> {
+pub(crate) fn run(config: Result<Config, config::SettingsError>, args: &Doctor) -> anyhow::Result<Outcome> {
     let mut faults = Vec::new();
     let config = config.unwrap_or_else(|e| {
-        faults.push(format!("{e:#}"));
+        faults.push(format!("{:#}", anyhow::Error::from(e)));
         Config::default()
     });
     // What `serve` and lookups would refuse, by what they check themselves.

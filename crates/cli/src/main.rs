@@ -5,7 +5,6 @@
 mod args;
 mod bench;
 mod circuit;
-mod config;
 mod db;
 mod device;
 mod doctor;
@@ -21,6 +20,7 @@ mod token;
 
 use std::process::ExitCode;
 
+pub(crate) use blindcore_settings as config;
 use clap::Parser;
 
 use args::{Args, Command, Db, Hw, HwRun};

@@ -1,9 +1,11 @@
 //! `blindcore token`: makes tokens, which identify clients to a server.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use blindcore_files::small::read_text;
+use blindcore_files::{Access, NewFile, secret};
 use blindcore_server::Tokens;
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -18,7 +20,7 @@ const MAX_FILE_BYTES: u64 = 4096;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Example:
-  blindcore token ada
+  blindcore token ada --out ada.token
   blindcore serve people.db --tokens tokens.txt ...     tokens.txt holds the line, and others' lines
   blindcore get --token-file ada.token ...              ada.token holds the token
 
@@ -27,6 +29,9 @@ server's file of tokens can't ask with it.")]
 pub(crate) struct Token {
     /// Whose it is: 1 to 64 letters, digits and . _ - @
     name: String,
+    /// Write the token to this file, for its owner alone, instead of showing it
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// Print the result as one JSON document
     #[arg(long)]
     json: bool,
@@ -40,8 +45,16 @@ pub(crate) fn make(args: &Token) -> anyhow::Result<Outcome> {
     token.push_str(PREFIX);
     token.extend(digits.map(|d| char::from_digit(d.into(), 16).expect("below 16")));
     let line = Tokens::line(&args.name, &token).map_err(|why| anyhow::anyhow!("{:?}: {why}", args.name))?;
+    if let Some(out) = &args.out {
+        let mut file = NewFile::create(out, Access::Owner)?;
+        writeln!(file, "{}", *token).with_context(|| format!("{} can't be written", out.display()))?;
+        file.keep()?;
+    }
+    let shown = args.out.is_none().then_some(&*token);
     if args.json {
-        output::json(&json!({"name": args.name, "token": *token, "line": line}))?;
+        output::json(&json!({"name": args.name, "token": shown, "out": args.out, "line": line}))?;
+    } else if args.out.is_some() {
+        output::print(&format!("{line}\n"))?;
     } else {
         output::print(&format!(
             "{}\n    the token: for {} alone, and shown this once\n{line}\n    the line for the server's --tokens\n",
@@ -51,8 +64,14 @@ pub(crate) fn make(args: &Token) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Says so where others may read or write a file that holds a secret.
+pub(crate) fn warn_exposed(what: &str, path: &Path) {
+    secret::exposed(what, path).iter().for_each(|warning| output::note(warning));
+}
+
 /// The token in a file.
 pub(crate) fn read(path: &Path) -> anyhow::Result<blindcore_client::Token> {
     let text = read_text(path, MAX_FILE_BYTES).context("the token can't be read")?;
+    warn_exposed("token", path);
     blindcore_client::Token::new(&text).with_context(|| path.display().to_string())
 }

@@ -57,7 +57,9 @@ pub fn check_no_secret(path: &Path) -> Result<(), NewFileError> {
 pub enum Access {
     /// Everyone whom the process's umask lets.
     Everyone,
-    /// Its owner alone (mode 0600): a secret.
+    /// Its owner alone (mode 0600), for what was secret and is no key, such as decrypted numbers. Otherwise as `Everyone`.
+    Private,
+    /// Its owner alone (mode 0600): a secret key, a token.
     Owner,
 }
 
@@ -69,8 +71,8 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Starts a file for `place`. For [`Access::Everyone`] a link is followed, and a secret key that is there is not
-    /// replaced; for [`Access::Owner`] a link is replaced by the file.
+    /// Starts a file for `place`. A link is followed, and a secret key that is there is not replaced; for
+    /// [`Access::Owner`] a link is replaced by the file, and a key may be.
     ///
     /// # Errors
     /// What is there is no ordinary file or a secret key, or the system refuses.
@@ -100,7 +102,7 @@ impl NewFile {
         {
             use std::os::unix::fs::PermissionsExt;
             // For others as any new file is made, the umask taken off.
-            let mode = if access == Access::Owner { 0o600 } else { 0o666 };
+            let mode = if access == Access::Everyone { 0o666 } else { 0o600 };
             builder.permissions(fs::Permissions::from_mode(mode));
         }
         left::sweep(folder_of(&place));
@@ -238,6 +240,8 @@ mod tests {
         let (target, link) = (folder.path().join("target"), folder.path().join("link"));
         fs::write(&target, "old").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
+        write(&link, Access::Private, b"numbers").unwrap();
+        assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
         write(&link, Access::Everyone, b"new").unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -252,8 +256,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("key");
         write(&place, Access::Owner, b"-----BEGIN PRIVATE KEY-----\nAAAA\n").unwrap();
-        let said = write(&place, Access::Everyone, b"x").unwrap_err().to_string();
-        assert!(said.contains("is a secret key"), "{said}");
+        for access in [Access::Everyone, Access::Private] {
+            let said = write(&place, access, b"x").unwrap_err().to_string();
+            assert!(said.contains("is a secret key"), "{said}");
+        }
         write(&place, Access::Owner, b"another").unwrap();
     }
 }

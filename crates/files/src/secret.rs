@@ -36,17 +36,17 @@ pub fn is_secret_key(bytes: &[u8]) -> bool {
     bytes.len() as u64 <= MAX_KEY_BYTES && (bytes.starts_with(SUM_SECRET_KEY) || is_phe())
 }
 
-/// Whether others than its owner may read or write a file, where the system tells.
+/// The one warning of a file that holds a secret, such as `secret key`, and that others than its owner may read or write,
+/// where the system tells.
 #[must_use]
-pub fn is_open_to_others(path: &Path) -> bool {
+pub fn exposed(what: &str, path: &Path) -> Option<String> {
     #[cfg(unix)]
-    {
+    let open = {
         use std::os::unix::fs::PermissionsExt;
         std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0)
-    }
+    };
     #[cfg(not(unix))]
-    {
-        let _ = path;
-        false
-    }
+    let open = false;
+    let path = path.display();
+    open.then(|| format!("{what} {path} is open to others on this machine; close it: chmod 600 {path}"))
 }

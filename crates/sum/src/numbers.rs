@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use blindcore_accel::bigmod::Numbers;
+use blindcore_files::Access;
 use blindcore_numbers::{Format, Source, Values};
 /// Told how many numbers are done, and of how many.
 pub use blindcore_units::Progress;
@@ -358,14 +359,14 @@ impl Results {
         }
     }
 
-    /// Writes a file in the format that its ending names.
+    /// Writes a file in the format that its ending names, for its owner alone: they were encrypted.
     ///
     /// # Errors
     /// The format can't hold them, or the system refuses.
     pub fn write(&self, path: &Path) -> Result<(), blindcore_numbers::Error> {
         match self {
-            Results::Values(values) => blindcore_numbers::write(path, values, None),
-            Results::Decimals(array) => blindcore_numbers::write_decimals(path, array),
+            Results::Values(values) => blindcore_numbers::write(path, Access::Private, values, None),
+            Results::Decimals(array) => blindcore_numbers::write_decimals(path, Access::Private, array),
         }
     }
 

@@ -6,7 +6,7 @@ use blindcore_circuit::formats;
 
 use super::make::{Format, write};
 use crate::Outcome;
-use crate::sum::files::check_output;
+use crate::sum::files::{Force, check_output};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -21,6 +21,8 @@ pub(crate) struct Convert {
     /// The file to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
     /// How it is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "bristol")]
     format: Format,
@@ -30,7 +32,7 @@ pub(crate) struct Convert {
 }
 
 pub(crate) fn run(args: &Convert) -> anyhow::Result<Outcome> {
-    check_output(&args.out, &[&args.circuit])?;
+    check_output(&args.out, &args.force, &[&args.circuit])?;
     let netlist = formats::read(&args.circuit)?;
     write(&netlist, args.format, Some(&args.out), args.json)?;
     Ok(Outcome::Done)

@@ -10,7 +10,7 @@ use blindcore_files::{Access, NewFile};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::sum::files::check_output;
+use crate::sum::files::{Force, check_output};
 use crate::{Outcome, output};
 
 #[derive(clap::Args)]
@@ -37,6 +37,8 @@ pub(crate) struct Make {
     /// File to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     /// How it is written
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "bristol")]
     format: Format,
@@ -88,7 +90,7 @@ pub(crate) fn list(args: &List) -> anyhow::Result<Outcome> {
 
 pub(crate) fn make(args: &Make) -> anyhow::Result<Outcome> {
     if let Some(out) = &args.out {
-        check_output(out, &[])?;
+        check_output(out, &args.force, &[])?;
     }
     let netlist = problems::make(&args.name)?;
     write(&netlist, args.format, args.out.as_deref(), args.json)?;

@@ -280,7 +280,10 @@ fn door(peers: &Peers, listen: Option<&str>, to: Option<&str>, name: Option<&str
 /// How this side reaches its peers.
 fn peers(args: &Run) -> anyhow::Result<Peers> {
     let tls = match (&args.cert, &args.key, &args.trust) {
-        (Some(cert), Some(key), Some(trust)) => Some(Tls::load(cert, key, trust)?),
+        (Some(cert), Some(key), Some(trust)) => {
+            crate::token::warn_exposed("private key", key);
+            Some(Tls::load(cert, key, trust)?)
+        }
         _ => None,
     };
     // A party waits this long for an owner, and the owner for it.

@@ -9,7 +9,7 @@ use blindcore_sum::disk;
 use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
 use serde_json::json;
 
-use super::files::{TestKeys, check_output, numbers_path, public_key};
+use super::files::{Force, TestKeys, check_output, numbers_path, public_key};
 use super::numbers::{Stages, describe, read_numbers};
 use crate::config::Config;
 use crate::device::DeviceArgs;
@@ -24,6 +24,8 @@ pub(crate) struct Common {
     /// Where results go; .jsonl for python-paillier's JSON, one a line
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
     /// Ciphertexts in .jsonl files hold numbers up to this: they don't say
     #[arg(long, value_name = "X", default_value_t = 1e15)]
     magnitude: f64,
@@ -50,7 +52,7 @@ fn evaluate(
     let mut stages = Stages::new();
     let files = inputs.iter().map(PathBuf::as_path);
     let read: Vec<&Path> = files.chain([common.key.as_path()]).chain(weights.map(numbers_path)).collect();
-    check_output(&common.out, &read)?;
+    check_output(&common.out, &common.force, &read)?;
     let key = public_key(&common.key, &common.test_keys)?;
     let device = device::open_for(&common.device, config, &[Operation::Bigmod])?;
     let evaluator = Evaluator::new(&key, &device)?;

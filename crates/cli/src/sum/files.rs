@@ -4,11 +4,10 @@ use std::path::Path;
 
 use anyhow::Context;
 use blindcore_files::new_file::check_no_secret;
-use blindcore_files::secret;
 use blindcore_sum::disk;
 use blindcore_sum::keys::{PublicKey, SecretKey};
 
-use crate::output;
+use crate::token;
 
 /// Leave to use a key that is too short to protect anything.
 #[derive(clap::Args)]
@@ -35,12 +34,7 @@ impl TestKeys {
 pub(crate) fn secret_key(path: &Path, leave: &TestKeys) -> anyhow::Result<SecretKey> {
     let key = disk::read_secret_key(path)?;
     leave.check(key.public(), path)?;
-    if secret::is_open_to_others(path) {
-        let path = path.display();
-        output::note(&format!(
-            "secret key {path} is open to others on this machine; close it: chmod 600 {path}"
-        ));
-    }
+    token::warn_exposed("secret key", path);
     Ok(key)
 }
 
@@ -65,8 +59,16 @@ pub(crate) fn check_place(out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// That what is written has a place, and replaces nothing that is read, and no secret key.
-pub(crate) fn check_output(out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+/// Leave to replace a file.
+#[derive(clap::Args)]
+pub(crate) struct Force {
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+/// That what is written has a place, and replaces nothing that is read, no secret key and, unless told, nothing at all.
+pub(crate) fn check_output(out: &Path, leave: &Force, inputs: &[&Path]) -> anyhow::Result<()> {
     check_place(out)?;
     let Ok(there) = out.canonicalize() else { return Ok(()) };
     anyhow::ensure!(
@@ -74,15 +76,17 @@ pub(crate) fn check_output(out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
         "--out {} is read by the same command; name another file",
         out.display()
     );
-    check_no_secret(out).context("--out")
+    check_no_secret(out).context("--out")?;
+    anyhow::ensure!(leave.force, "{} is there already; name another file, or say --force", out.display());
+    Ok(())
 }
 
 /// As [`check_output`], for a file of numbers or, by `-`, standard output.
-pub(crate) fn check_numbers_output(out: &Path, inputs: &[&Path]) -> anyhow::Result<()> {
+pub(crate) fn check_numbers_output(out: &Path, leave: &Force, inputs: &[&Path]) -> anyhow::Result<()> {
     if out == Path::new("-") {
         return Ok(());
     }
-    check_output(out, inputs)?;
+    check_output(out, leave, inputs)?;
     blindcore_numbers::Format::of(out)?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::files::{TestKeys, check_output, check_place, secret_key};
+use super::files::{Force, TestKeys, check_output, check_place, secret_key};
 use crate::{Outcome, output};
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -109,6 +109,8 @@ pub(crate) struct Public {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     test_keys: TestKeys,
     /// Print what was made as one JSON document
     #[arg(long)]
@@ -117,7 +119,7 @@ pub(crate) struct Public {
 
 pub(crate) fn public(args: &Public) -> anyhow::Result<Outcome> {
     // The key is an input too, and a secret one.
-    check_output(&args.out, &[])?;
+    check_output(&args.out, &args.force, &[])?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let public = disk::write_public_key(&args.out, key.public())?;
     if args.json {

@@ -12,7 +12,9 @@ use blindcore_sum::packing::Packing;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::{Value, json};
 
-use super::files::{TestKeys, check_numbers_output, check_output, numbers_path, public_key, secret_key};
+use super::files::{
+    Force, TestKeys, check_numbers_output, check_output, numbers_path, public_key, secret_key,
+};
 use crate::config::Config;
 use crate::device::DeviceArgs;
 use crate::output::Bar;
@@ -104,6 +106,8 @@ pub(crate) struct Encrypt {
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     range: Range,
     /// Put many numbers into one ciphertext
     #[arg(long)]
@@ -130,7 +134,7 @@ pub(crate) fn read_numbers(source: &Source) -> anyhow::Result<Values> {
 
 pub(crate) fn encrypt(config: &Config, args: &Encrypt) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
-    check_output(&args.out, &[numbers_path(&args.input), &args.key])?;
+    check_output(&args.out, &args.force, &[numbers_path(&args.input), &args.key])?;
     let key = public_key(&args.key, &args.test_keys)?;
     let values = read_numbers(&args.range.source(&args.input)?)?;
     anyhow::ensure!(!values.is_empty(), "{} holds no numbers; there is nothing to encrypt", args.input);
@@ -188,6 +192,8 @@ pub(crate) struct Decrypt {
     /// Where numbers go: FILE.csv, .tsv, .npy or .parquet, or - for CSV on standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
     /// Set the point before the last N digits of integers: 2 shows cents as euros
     #[arg(long, value_name = "N", default_value_t = 0)]
     scale: u8,
@@ -202,7 +208,7 @@ pub(crate) struct Decrypt {
 
 pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
-    check_numbers_output(&args.out, &[&args.input, &args.key])?;
+    check_numbers_output(&args.out, &args.force, &[&args.input, &args.key])?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let decryptor = Decryptor::new(&key, &device)?;

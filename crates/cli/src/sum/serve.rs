@@ -12,7 +12,7 @@ use blindcore_sum::evaluate::Evaluator;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::json;
 
-use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
+use super::files::{Force, TestKeys, check_numbers_output, numbers_path, secret_key};
 use super::numbers::{Range, Stages, read_numbers};
 use crate::config::Config;
 use crate::device::DeviceArgs;
@@ -129,6 +129,8 @@ pub(crate) struct Score {
     /// Where scores go: FILE.csv, .tsv, .npy or .parquet, or - for CSV on standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
     /// Ask a server beyond this machine, though everything but the numbers is then readable on the way
     #[arg(long)]
     plain_text: bool,
@@ -146,7 +148,7 @@ pub(crate) struct Score {
 
 pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
-    check_numbers_output(&args.out, &[numbers_path(&args.input), &args.key])?;
+    check_numbers_output(&args.out, &args.force, &[numbers_path(&args.input), &args.key])?;
     let service = ScoreClient::new(&args.server, args.plain_text, Duration::from_secs(args.timeout))?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let source = args.range.source(&args.input)?;

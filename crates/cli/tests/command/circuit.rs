@@ -28,7 +28,7 @@ fn every_listed_circuit_is_made() {
         if problem.starts_with("matmul") && problem != "matmul5x5x4" {
             continue;
         }
-        let made = json(&ok(dir.path(), &["make", problem, "--out", "c.txt", "--json"]));
+        let made = json(&ok(dir.path(), &["make", problem, "--out", "c.txt", "--force", "--json"]));
         let [name, file] = [problem, "c.txt"].map(|c| json(&ok(dir.path(), &["stats", c, "--json"])));
         assert_eq!((&made["ands"], &made["ands"]), (&name["ands"], &file["ands"]), "{problem}");
         assert_eq!(name["output_wires"], file["output_wires"]);

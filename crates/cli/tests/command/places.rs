@@ -140,3 +140,48 @@ fn what_the_environment_says_is_taken_or_refused() {
         refused(&get.output().unwrap(), &["BLINDCORE_TOKEN", "UTF-8"]);
     }
 }
+
+/// Files that hold secrets are made for their owner alone, and one warning names those that others may read.
+#[cfg(unix)]
+#[test]
+fn secrets_are_for_their_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    table(dir);
+    let made = json(&run(dir, &["token", "ada", "--out", "ada.token", "--json"]));
+    assert!(made["token"].is_null() && mode(&dir.join("ada.token")) == 0o600);
+    refused(&run(dir, &["token", "ada", "--out", "ada.token"]), &["ada.token"]);
+    json(&run(dir, &["db", "key", "signer.pem", "--json"]));
+    let key = ["--insecure-test-key", "--key", "k.key"];
+    let sum = |args: &[&str]| run(dir, &[&["sum"], args].concat());
+    assert_eq!(code(&sum(&["keygen", "--out", "k.key", "--bits", "512", "--insecure-test-key"])), 0);
+    assert_eq!(code(&sum(&[&["public", "--out", "k.pub"][..], &key].concat())), 0);
+    std::fs::write(dir.join("n.csv"), "1\n2\n").unwrap();
+    assert_eq!(code(&sum(&[&["encrypt", "--in", "n.csv", "--out", "n.ct"][..], &key].concat())), 0);
+    let decrypt = [&["decrypt", "--in", "n.ct", "--out", "d.csv"][..], &key].concat();
+    assert_eq!(code(&sum(&decrypt)), 0);
+    assert_eq!(mode(&dir.join("d.csv")), 0o600, "they were encrypted");
+    // Public keys and results are not replaced unless told.
+    let again: [&[&str]; 3] =
+        [&["public", "--out", "k.pub"], &["encrypt", "--in", "n.csv", "--out", "n.ct"], &decrypt[..5]];
+    for args in again {
+        let args = [args, &key].concat();
+        refused(&sum(&args), &[args[args.len() - 4], "--force"]);
+        assert_eq!(code(&sum(&[&args[..], &["--force"]].concat())), 0);
+    }
+    for file in ["ada.token", "signer.pem", "k.key"] {
+        std::fs::set_permissions(dir.join(file), std::fs::Permissions::from_mode(0o640)).unwrap();
+    }
+    let build = ["db", "build", "t.csv", "--out", "t.db", "--sign", "signer.pem"];
+    let tables = ["tables", "--server", "http://127.0.0.1:1", "--token-file", "ada.token"];
+    for (args, file) in [
+        (&build[..], "signer.pem"),
+        (&tables, "ada.token"),
+        (&[&["sum"], &decrypt[..], &["--force"]].concat(), "k.key"),
+    ] {
+        let said = stderr(&run(dir, args));
+        let warning = format!("{file} is open to others on this machine; close it: chmod 600");
+        assert_eq!(said.matches(&warning).count(), 1, "{said}");
+    }
+}

@@ -261,7 +261,7 @@ fn connect(server: &Serving) -> TcpStream {
 fn body(dir: &Path, keygen: &[&str], rows: usize) -> Vec<u8> {
     let ok = |args: &[&str]| assert_eq!(code(&run(dir, args)), 0, "{args:?}");
     ok(&[&["sum", "keygen", "--force", "--out", "made.key"], keygen].concat());
-    ok(&["sum", "public", TEST, "--key", "made.key", "--out", "made.pub"]);
+    ok(&["sum", "public", "--force", TEST, "--key", "made.key", "--out", "made.pub"]);
     // A list has one axis; rows of one number have two.
     let header =
         format!("{:<117}\n", format!("{{'descr': '<i8', 'fortran_order': False, 'shape': ({rows}, 1), }}"));
@@ -278,6 +278,7 @@ fn body(dir: &Path, keygen: &[&str], rows: usize) -> Vec<u8> {
         "column.npy",
         "--out",
         "column.ct",
+        "--force",
         "--bits",
         "8",
     ]);

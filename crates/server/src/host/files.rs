@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use blindcore_files::secret;
 use blindcore_files::small::read_text;
 
 use crate::{HostError, Tokens};
@@ -20,7 +21,10 @@ pub(super) struct AccessFiles {
 
 impl AccessFiles {
     pub(super) fn read_tls(&self) -> Result<Option<Arc<rustls::ServerConfig>>, HostError> {
-        let load = |(chain, key): &(PathBuf, PathBuf)| blindcore_tls::server(chain, key);
+        let load = |(chain, key): &(PathBuf, PathBuf)| {
+            secret::exposed("private key", key).iter().for_each(|warning| tracing::warn!("{warning}"));
+            blindcore_tls::server(chain, key)
+        };
         Ok(self.tls.as_ref().map(load).transpose()?)
     }
 

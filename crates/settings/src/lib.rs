@@ -1,96 +1,97 @@
 //! `blindcore.toml`: defaults below flags and environment.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use blindcore_files::small::{self, SmallFileError};
 use serde::Deserialize;
 
 /// The settings file. Unknown keys are refused, so that a misspelt one is not silently ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Config {
+pub struct Config {
     /// As `--device`.
-    pub(crate) device: Option<String>,
+    pub device: Option<String>,
     /// As `--threads`.
-    pub(crate) threads: Option<usize>,
+    pub threads: Option<usize>,
     /// As `--server`.
-    pub(crate) server: Option<String>,
+    pub server: Option<String>,
     /// As `--ca`.
-    pub(crate) ca: Option<PathBuf>,
+    pub ca: Option<PathBuf>,
     /// As `--token-file`.
-    pub(crate) token_file: Option<PathBuf>,
+    pub token_file: Option<PathBuf>,
     /// As `--trust`.
-    pub(crate) trust: Option<String>,
+    pub trust: Option<String>,
     /// As `--pin`.
-    pub(crate) pin: Option<String>,
+    pub pin: Option<String>,
     /// As `--plain-text`.
-    pub(crate) plain_text: bool,
+    pub plain_text: bool,
     /// As `--log-json`.
-    pub(crate) log_json: bool,
+    pub log_json: bool,
     /// As `--timeout`.
-    pub(crate) timeout: Option<u64>,
+    pub timeout: Option<u64>,
     /// As `--cache`.
-    pub(crate) cache: Option<PathBuf>,
+    pub cache: Option<PathBuf>,
     /// As `--listen`.
-    pub(crate) listen: Option<String>,
+    pub listen: Option<String>,
     /// As `--tls-cert`.
-    pub(crate) tls_cert: Option<PathBuf>,
+    pub tls_cert: Option<PathBuf>,
     /// As `--tls-key`.
-    pub(crate) tls_key: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
     /// As `--tokens`.
-    pub(crate) tokens: Option<PathBuf>,
+    pub tokens: Option<PathBuf>,
     /// As `--memory`.
-    pub(crate) memory: Option<String>,
+    pub memory: Option<String>,
     /// As `--metrics`.
-    pub(crate) metrics: Option<String>,
+    pub metrics: Option<String>,
     /// What clients of `serve` may take.
-    pub(crate) limits: Limits,
+    pub limits: Limits,
     /// As `--gather`.
-    pub(crate) gather: Option<usize>,
+    pub gather: Option<usize>,
     /// The file, if there is one.
     #[serde(skip)]
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// Whether the person named it. One that merely lies in the folder may be anybody's.
     #[serde(skip)]
-    pub(crate) named: bool,
+    pub named: bool,
 }
 
 /// What clients may take of a server; what is left out is as by default.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// Connections at a time.
-    pub(crate) connections: Option<usize>,
+    pub connections: Option<usize>,
     /// Connections from one address.
-    pub(crate) connections_per_client: Option<usize>,
+    pub connections_per_client: Option<usize>,
     /// Requests at a time on one connection.
-    pub(crate) streams_per_connection: Option<u32>,
+    pub streams_per_connection: Option<u32>,
     /// Queries that wait for one part of a table.
-    pub(crate) waiting_queries: Option<usize>,
+    pub waiting_queries: Option<usize>,
     /// Queries of one client that wait.
-    pub(crate) waiting_per_client: Option<usize>,
+    pub waiting_per_client: Option<usize>,
     /// Queries in a request.
-    pub(crate) queries_per_request: Option<usize>,
+    pub queries_per_request: Option<usize>,
     /// Queries of one client in a minute.
-    pub(crate) queries_per_minute: Option<u64>,
+    pub queries_per_minute: Option<u64>,
     /// Mebibytes of hints for one client in a minute.
-    pub(crate) hint_mib_per_minute: Option<u64>,
+    pub hint_mib_per_minute: Option<u64>,
     /// Mebibytes of a request.
-    pub(crate) request_mib: Option<usize>,
+    pub request_mib: Option<usize>,
     /// Mebibytes of all requests and answers.
-    pub(crate) request_memory_mib: Option<usize>,
+    pub request_memory_mib: Option<usize>,
     /// Mebibytes of one client's requests and answers.
-    pub(crate) memory_mib_per_client: Option<usize>,
+    pub memory_mib_per_client: Option<usize>,
     /// Seconds for a handshake, and for the head of a request.
-    pub(crate) header_seconds: Option<u64>,
+    pub header_seconds: Option<u64>,
     /// Seconds for a request.
-    pub(crate) request_seconds: Option<u64>,
+    pub request_seconds: Option<u64>,
     /// Seconds that a connection may stand still.
-    pub(crate) idle_seconds: Option<u64>,
+    pub idle_seconds: Option<u64>,
     /// Seconds that `/readyz` says no before connections are refused.
-    pub(crate) drain_seconds: Option<u64>,
+    pub drain_seconds: Option<u64>,
     /// Seconds for requests to finish at the end.
-    pub(crate) grace_seconds: Option<u64>,
+    pub grace_seconds: Option<u64>,
 }
 
 /// Read where no file is named.
@@ -98,36 +99,65 @@ const DEFAULT: &str = "blindcore.toml";
 /// No settings file is longer.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// Why settings are not taken. Each is one line that names the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// The system refuses.
+    #[error("settings file {} can't be read: {error}; check --config", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// It is a folder, a pipe or a device.
+    #[error("settings file {} is not an ordinary file; check --config", path.display())]
+    NoFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is too long, or not UTF-8.
+    #[error("settings file")]
+    Text(#[from] SmallFileError),
+    /// A line says what no setting is.
+    #[error("settings file {}, line {line}: {why}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
 impl Config {
-    /// Reads the named file, or the default one if it is there.
-    pub(crate) fn load(named: Option<&Path>) -> anyhow::Result<Self> {
+    /// Reads the named file, or `blindcore.toml` of this folder if it is there.
+    ///
+    /// # Errors
+    /// The named file is not there, or what is there can't be read or says what no setting is.
+    pub fn load(named: Option<&Path>) -> Result<Self, SettingsError> {
         let path = named.unwrap_or(Path::new(DEFAULT));
-        let len = match std::fs::metadata(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
-                return Ok(Self::default());
-            }
-            Err(e) => anyhow::bail!("settings file {} can't be read: {e}; check --config", path.display()),
-            Ok(m) if !m.is_file() => {
-                anyhow::bail!("settings file {} is not an ordinary file; check --config", path.display())
-            }
-            Ok(m) => m.len(),
-        };
-        anyhow::ensure!(
-            len <= MAX_BYTES,
-            "settings file {} has {len} bytes, over the limit of {MAX_BYTES}",
-            path.display()
-        );
-        let text = blindcore_files::small::read_text(path, MAX_BYTES)
-            .with_context(|| format!("settings file {} can't be read", path.display()))?;
+        let io = |error| SettingsError::Io { path: path.into(), error };
+        match std::fs::metadata(path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && named.is_none() => return Ok(Self::default()),
+            Err(e) => return Err(io(e)),
+            Ok(m) if !m.is_file() => return Err(SettingsError::NoFile { path: path.into() }),
+            Ok(_) => {}
+        }
+        let text = small::read_text(path, MAX_BYTES)?;
         let read = toml::from_str(&text).map_err(|e| {
             let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
-            anyhow::anyhow!("settings file {}, line {line}: {}", path.display(), in_words(e.message()))
+            SettingsError::Line { path: path.into(), line, why: in_words(e.message()) }
         })?;
-        Ok(Self { file: Some(path.canonicalize()?), named: named.is_some(), ..read })
+        Ok(Self { file: Some(path.canonicalize().map_err(io)?), named: named.is_some(), ..read })
     }
 
     /// The file, if nobody named it.
-    pub(crate) fn found(&self) -> Option<&Path> {
+    #[must_use]
+    pub fn found(&self) -> Option<&Path> {
         self.file.as_deref().filter(|_| !self.named)
     }
 }
