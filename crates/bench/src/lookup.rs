@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Database, Device, Placed, SharedBytes, Words};
-use blindcore_accel_cpu::{Cpu, measure};
+use blindcore_accel_cpu::Cpu;
+use blindcore_accel_cpu::measure::{self, Streams};
 use blindcore_lookup::schemes::{Operand, yardstick};
 use blindcore_lookup::{Client, Error, Geometry, Params, Selection, preprocess};
 use blindcore_math::SecretRng;
@@ -145,32 +146,35 @@ fn scan(
     let vector: Vec<u32> = (0..side as u32 / 4 * 3).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
     let mut product = vec![0u32; side];
 
-    let [mut read1, mut read2, mut answer1, mut answer2, mut answer16, mut peer]: [Samples; 6] =
-        Default::default();
+    let [mut answer1, mut answer2, mut answer16, mut peer]: [Samples; 4] = Default::default();
+    let [mut read1, mut read2]: [[Samples; Streams::ALL.len()]; 2] = Default::default();
     for i in 0..=args.repeat {
         progress.at("scanning", i as u64, Some(args.repeat as u64 + 1), Unit::Items);
-        read1.time(|| std::hint::black_box(measure::streaming_read(memory)));
+        for (streams, read1) in Streams::ALL.into_iter().zip(&mut read1) {
+            read1.time(|| std::hint::black_box(measure::streaming_read(memory, streams)));
+        }
         answer1.time(|| placed_one.run(&single))?;
         peer.time(|| measure::packed_product(words, &vector, &mut product));
-        read2.time(|| {
-            let (a, b) = memory.split_at(len / 2);
-            std::thread::scope(|s| {
-                let half = s.spawn(|| std::hint::black_box(measure::streaming_read(a)));
-                std::hint::black_box(measure::streaming_read(b));
-                half.join().expect("a sum does not panic");
+        for (streams, read2) in Streams::ALL.into_iter().zip(&mut read2) {
+            read2.time(|| {
+                let (a, b) = memory.split_at(len / 2);
+                std::thread::scope(|s| {
+                    let half = s.spawn(|| std::hint::black_box(measure::streaming_read(a, streams)));
+                    std::hint::black_box(measure::streaming_read(b, streams));
+                    half.join().expect("a sum does not panic");
+                });
             });
-        });
+        }
         answer2.time(|| placed_two.run(&single))?;
         answer16.time(|| placed_one.run(&many))?;
         if i == 0 {
             // The first round only warms up.
-            for samples in [&mut read1, &mut read2, &mut answer1, &mut answer2, &mut answer16, &mut peer] {
-                *samples = Samples::default();
-            }
+            (read1, read2) = Default::default();
+            (answer1, answer2, answer16, peer) = Default::default();
         }
     }
     let rate = |s: &Samples, scale: f64| s.map(|t| len as f64 * scale / t / 1e9);
-    let (read1, read2) = (rate(&read1, 1.0), rate(&read2, 1.0));
+    let (read1, read2) = (rate(&Samples::least(read1), 1.0), rate(&Samples::least(read2), 1.0));
     let (answer1, answer2) = (rate(&answer1, 1.0), rate(&answer2, 1.0));
     // Three entries of 9 bits of data in 32, as SimplePIR's parameters pack them at this size.
     let peer = rate(&peer, 27.0 / 32.0);
@@ -271,7 +275,7 @@ fn client(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Row> {
         })?;
         floor.time(|| {
             client.expand();
-            std::hint::black_box(measure::streaming_read((*hint).as_ref()));
+            std::hint::black_box(measure::streaming_read((*hint).as_ref(), Streams::One));
         });
         if i == 0 {
             (lookup, floor) = Default::default();

@@ -5,14 +5,20 @@ use std::arch::x86_64::*;
 use blindcore_math::features::Avx512;
 
 use crate::arch::vector::measure::packed_product_generic;
+use crate::measure::Streams;
 
-/// How far ahead a line is fetched, in bytes.
-const AHEAD: usize = 2048;
+/// How far ahead a line is fetched, in bytes: as the kernel for one query does.
+const AHEAD: usize = super::tiles::AHEAD;
 
 /// See [`crate::measure::streaming_read`].
-pub(crate) fn streaming_read(_: Avx512, bytes: &[u8]) -> u64 {
+pub(crate) fn streaming_read(_: Avx512, bytes: &[u8], streams: Streams) -> u64 {
     // SAFETY: the token stands for these features.
-    unsafe { sum(bytes) }
+    unsafe {
+        match streams {
+            Streams::One => sum::<1>(bytes),
+            Streams::Four => sum::<4>(bytes),
+        }
+    }
 }
 
 /// See [`crate::measure::packed_product`].
@@ -25,18 +31,19 @@ pub(crate) fn packed_product(_: Avx512, matrix: &[u32], vector: &[u32], out: &mu
     unsafe { compiled(matrix, vector, out) }
 }
 
-/// The streaming read: four streams of whole lines, fetched ahead, as the kernel for one query reads.
+/// The streaming read: whole lines of `STREAMS` streams, fetched ahead; eight lines a step.
 #[target_feature(enable = "avx512f,avx512bw")]
-fn sum(bytes: &[u8]) -> u64 {
-    const STREAM: usize = 1 << 20;
-    let (blocks, rest) = bytes.as_chunks::<{ 4 * STREAM }>();
+fn sum<const STREAMS: usize>(bytes: &[u8]) -> u64 {
+    const BLOCK: usize = 4 << 20;
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    let (stream, lines) = (BLOCK / STREAMS, 8 / STREAMS);
     let mut sums = [_mm512_setzero_si512(); 8];
     for block in blocks {
-        for at in (0..STREAM).step_by(128) {
+        for at in (0..stream).step_by(lines * 64) {
             for (i, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: two lines of each of four streams, all inside the block; a prefetch reads nothing.
+                // SAFETY: `lines` lines of each of the streams, all inside the block; a prefetch reads nothing.
                 let line = unsafe {
-                    let line = block.as_ptr().add(i / 2 * STREAM + at + i % 2 * 64);
+                    let line = block.as_ptr().add(i / lines * stream + at + i % lines * 64);
                     _mm_prefetch::<_MM_HINT_T0>(line.wrapping_add(AHEAD).cast());
                     _mm512_loadu_si512(line.cast())
                 };

@@ -11,8 +11,8 @@ const DIGITS: usize = 4;
 /// Queries that share one pass through the registers.
 const PAIR: usize = 2;
 /// How far ahead of the multiplications a line of the same stripe is fetched, in bytes, when one or two queries
-/// stream the database.
-const AHEAD: usize = 2048;
+/// stream the database. On a Zen 5, 4 KiB gave 0.91 of the read and 2 KiB 0.85.
+pub(super) const AHEAD: usize = 4096;
 
 /// The kernel. Digits lie as `[pair of queries][group of four columns][query][digit][column]`; a pair may be
 /// one query alone.
