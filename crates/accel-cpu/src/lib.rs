@@ -11,8 +11,8 @@
 //!
 //! The contract operation has two families of kernels, one a layout: `tiles` for bytes modulo 2^32, `rows` for
 //! everything else. Each has its driver and its portable kernel in one file here and its fast kernels in
-//! `arch/<isa>`, made from the token of the instruction set. The bigmod operation is in `bigmod`, the garble operation in
-//! `garble`; what of their kernels is the same for any width of vector is in `arch/vector`.
+//! `arch/<isa>`, made from the token of the instruction set. The transform operation shares out the kernels of
+//! [`blindcore_math::ntt`]. The bigmod operation is in `bigmod`, the garble operation in `garble`; what of their kernels is the same for any width of vector is in `arch/vector`.
 
 mod arch;
 mod bigmod;
@@ -22,6 +22,7 @@ pub mod measure;
 mod memory;
 mod rows;
 mod tiles;
+mod transform;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -88,7 +89,7 @@ impl Cpu {
         let engine = Arc::new(Engine { features, pool: Arc::new(pool) });
         let slots = Slots {
             contract: Some(Arc::clone(&engine) as _),
-            transform: None,
+            transform: Some(Arc::clone(&engine) as _),
             bigmod: Some(Arc::clone(&engine) as _),
             garble: Some(Arc::clone(&engine) as _),
             evaluate: Some(engine),

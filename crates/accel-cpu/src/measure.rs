@@ -2,7 +2,7 @@
 
 use blindcore_math::features::{Aes, Vaes};
 #[cfg(target_arch = "x86_64")]
-use blindcore_math::features::{Avx2, Avx512};
+use blindcore_math::features::{Avx2, Avx512, Ifma};
 
 use crate::arch;
 use crate::arch::vector::measure::packed_product_generic;
@@ -33,6 +33,19 @@ pub fn streaming_read(bytes: &[u8], streams: Streams) -> u64 {
     let _ = streams;
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().fold(0u64, |sum, word| sum.wrapping_add(u64::from_le_bytes(*word)))
+}
+
+/// Multiplies and adds words of 52 bits, 1024 times `steps` of them, sixteen vectors that do not wait for each other: the limit that
+/// transforms are measured against. Returns how many products were added, or `None` without IFMA; the second value is their
+/// sum.
+#[must_use]
+pub fn products(steps: u64) -> Option<(u64, u64)> {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = Ifma::new() {
+        return Some(arch::avx512::measure::products(token, steps));
+    }
+    let _ = steps;
+    None
 }
 
 /// Enciphers blocks under one AES-128 key in registers, as fast as this machine can: the limit that garbling is

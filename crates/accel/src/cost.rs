@@ -13,6 +13,8 @@ pub struct Cost {
     pub multiplications: u64,
     /// Squarings modulo the modulus (bigmod).
     pub squarings: u64,
+    /// Butterflies of transforms, one for each two words of a layer.
+    pub butterflies: u64,
     /// AND gates that were garbled or evaluated.
     pub and_gates: u64,
     /// XOR gates that were.

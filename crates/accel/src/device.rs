@@ -6,7 +6,7 @@ use crate::bigmod::{BigModulus, Bigmod, BigmodSlot};
 use crate::contract::{Contract, ContractSlot, Shape};
 use crate::garble::{Evaluate, EvaluateSlot, Garble, GarbleSlot, GarblingScheme};
 use crate::memory::{Allocator, Heap};
-use crate::transform::TransformSlot;
+use crate::transform::{Ring, Transform, TransformSlot};
 use crate::{Error, Operation};
 
 /// What a device can do: an implementation for each operation that it has, and nothing for the others.
@@ -36,7 +36,7 @@ pub struct Slots {
 ///          ├─ bigmod? ────▶ prepare(modulus) ─▶ Bigmod    multiply, power, ...
 ///          ├─ garble? ────▶ prepare(scheme) ──▶ Garble
 ///          ├─ evaluate? ──▶ prepare(scheme) ──▶ Evaluate
-///          └─ transform?
+///          └─ transform? ─▶ prepare(ring) ────▶ Transform ──run(direction, polynomials)──▶ cost
 /// ```
 #[derive(Clone)]
 pub struct Device {
@@ -145,6 +145,15 @@ impl Device {
     pub fn contract(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
         let slot = self.slots.contract.as_ref().ok_or_else(|| self.unsupported(Operation::Contract))?;
         slot.prepare(shape)
+    }
+
+    /// Prepares the transforms of a ring.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`]; or as [`TransformSlot::prepare`].
+    pub fn transform(&self, ring: &Ring) -> Result<Arc<dyn Transform>, Error> {
+        let slot = self.slots.transform.as_ref().ok_or_else(|| self.unsupported(Operation::Transform))?;
+        slot.prepare(ring)
     }
 
     /// Prepares arithmetic modulo a big number.

@@ -32,6 +32,12 @@ pub enum Error {
         /// Which bound it breaks.
         why: String,
     },
+    /// A ring without a transform, or over a device's limits.
+    #[error("the ring can't be used: {why}")]
+    Ring {
+        /// What is wrong with it.
+        why: String,
+    },
     /// An operand of the wrong width.
     #[error("{what} has {got:?} words where the shape asks for {want:?}")]
     WordWidth {

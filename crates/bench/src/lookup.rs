@@ -5,9 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 #[cfg(target_os = "linux")]
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use blindcore_accel::contract::Shape;
+use blindcore_accel::transform::{Direction, Ring};
 use blindcore_accel::{Database, Device, Placed, SharedBytes, Words};
 use blindcore_accel_cpu::Cpu;
 use blindcore_accel_cpu::measure::{self, Streams};
@@ -49,10 +51,42 @@ pub enum Part {
     Hint,
     /// Making a query and decoding its answer.
     Client,
+    /// Transforms of a ring.
+    Ring,
     /// Building and updating a table.
     Table,
     /// Passes over a database on its disk.
     Disk,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Scan, Self::Hint, Self::Client, Self::Ring, Self::Table, Self::Disk];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scan => "scan",
+            Self::Hint => "hint",
+            Self::Client => "client",
+            Self::Ring => "ring",
+            Self::Table => "table",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let names = || Self::ALL.map(Self::name).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|part| part.name() == name)
+            .ok_or_else(|| format!("choose one of {}", names()))
+    }
 }
 
 /// Measures rows `lookup.*`.
@@ -84,6 +118,9 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     }
     if wanted(Part::Client) {
         rows.push(client(args, progress)?);
+    }
+    if wanted(Part::Ring) {
+        rows.extend(ring(args, &one, progress)?);
     }
     let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
     if wanted(Part::Table) {
@@ -255,6 +292,54 @@ fn hint(
         of: "SimplePIR's loop, 1024 times".into(),
         of_value: loop_rate * 1e3 / columns as f64,
     })
+}
+
+/// Transforms of one polynomial at a time, modulo a prime that needs no reductions between the layers.
+fn ring(args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Result<Vec<Row>> {
+    /// Transforms in a sample: some tens of microseconds each time, which is too little to time one.
+    const TIMES: u64 = 200;
+    let mut rows = Vec::new();
+    for (at, degree) in [2048, 4096].into_iter().enumerate() {
+        let ring = Ring::of_bits(degree, &[46])?;
+        let transform = one.transform(&ring)?;
+        let mut words: Vec<u64> = (0..degree as u64).map(|i| i * i).collect();
+        let [mut forward, mut inverse, mut floor]: [Samples; 3] = Default::default();
+        for i in 0..=args.repeat {
+            let (done, total) = ((at * (args.repeat + 1) + i) as u64, 2 * (args.repeat as u64 + 1));
+            progress.at("transforming", done, Some(total), Unit::Items);
+            for (direction, samples) in
+                [(Direction::Forward, &mut forward), (Direction::Inverse, &mut inverse)]
+            {
+                samples
+                    .time(|| (0..TIMES).try_for_each(|_| transform.run(direction, &mut words).map(drop)))?;
+            }
+            // Three products for each butterfly, and as many times.
+            let butterflies = degree as u64 / 2 * u64::from(degree.ilog2());
+            let steps = (3 * butterflies * TIMES).div_ceil(1024);
+            floor.time(|| std::hint::black_box(measure::products(steps)));
+            if i == 0 {
+                (forward, inverse, floor) = Default::default();
+            }
+        }
+        let each = |s: &Samples| s.map(|t| t * 1e6 / TIMES as f64);
+        let floor = if measure::products(1).is_some() { each(&floor).median() } else { f64::NAN };
+        let of = "three products of 52 bits for each butterfly";
+        for (name, what, samples) in
+            [("", "forward transform", &forward), (".inverse", "inverse transform", &inverse)]
+        {
+            let id = format!("lookup.ntt.{degree}{name}");
+            rows.push(Row {
+                id: id.into(),
+                what,
+                unit: "us",
+                threads: 1,
+                value: each(samples),
+                of: of.into(),
+                of_value: floor,
+            });
+        }
+    }
+    Ok(rows)
 }
 
 /// A client of a 1 GiB table: everything it computes for a lookup, once the hint is there.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use blindcore_bench::{Report, circuit, lookup, serve, sum};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 
 use crate::Outcome;
 use crate::output::{self, Bar};
@@ -82,9 +82,9 @@ pub(crate) struct BenchLookup {
     /// Times that each figure is measured
     #[arg(long, value_name = "N", default_value_t = 9)]
     repeat: usize,
-    /// Measure only this, and leave out what takes as long
-    #[arg(long, value_enum, value_name = "WHAT")]
-    only: Option<Part>,
+    /// Measure only scan, hint, client, ring, table or disk
+    #[arg(long, value_name = "PART")]
+    only: Option<lookup::Part>,
     /// Stream a database of that size from a file in this folder, too; the file is gone when the command is
     #[arg(long, value_name = "DIR")]
     disk: Option<PathBuf>,
@@ -94,21 +94,6 @@ pub(crate) struct BenchLookup {
     /// Print the rows as one JSON document
     #[arg(long)]
     json: bool,
-}
-
-/// What `bench lookup` measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Part {
-    /// Passes over a database in memory
-    Scan,
-    /// Preprocessing
-    Hint,
-    /// Making a query and decoding its answer
-    Client,
-    /// Building and updating a table
-    Table,
-    /// Passes over a database on its disk
-    Disk,
 }
 
 #[derive(clap::Args)]
@@ -150,13 +135,6 @@ pub(crate) fn run(command: Bench) -> anyhow::Result<Outcome> {
     let program = std::env::current_exe()?;
     let (report, as_json) = match command {
         Bench::Lookup(BenchLookup { gib, repeat, only, disk, device, json }) => {
-            let only = only.map(|part| match part {
-                Part::Scan => lookup::Part::Scan,
-                Part::Hint => lookup::Part::Hint,
-                Part::Client => lookup::Part::Client,
-                Part::Table => lookup::Part::Table,
-                Part::Disk => lookup::Part::Disk,
-            });
             (lookup::run(&lookup::Options { gib, repeat, only, disk, device }, &mut bar)?, json)
         }
         Bench::Sum(BenchSum { repeat, device, peers, json }) => {

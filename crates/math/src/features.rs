@@ -102,7 +102,6 @@ pub fn limited() -> Level {
 }
 
 /// The token that `detect` finds, unless the limit is below `level`.
-#[cfg(target_arch = "x86_64")]
 pub(crate) fn within<T>(level: Level, detect: fn() -> Option<T>) -> Option<T> {
     (limited() >= level).then(detect).flatten()
 }

@@ -19,6 +19,7 @@
 mod arch;
 pub mod features;
 mod modulus;
+pub mod ntt;
 mod public_matrix;
 mod row;
 mod sampler;

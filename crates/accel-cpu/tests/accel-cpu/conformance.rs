@@ -12,6 +12,8 @@ fn conforms(isa: Isa) {
         Ok(device) => {
             assert_eq!(device.name(), isa.device_name());
             blindcore_accel::conformance::contract(&device);
+            let words = blindcore_accel::conformance::transform(&device);
+            assert!(words >= 100_000, "{words}");
             let cases = blindcore_accel::conformance::bigmod(&device);
             assert!(cases >= 100_000, "{cases}");
             for threads in [1, 2] {

@@ -1,10 +1,11 @@
 //! The suites that every device runs: the same random and edge operands, compared bit for bit with the
-//! definitions in [`contract::reference`](crate::contract::reference), [`bigmod::reference`](crate::bigmod::reference)
-//! and [`garble::reference`](crate::garble::reference).
+//! definitions in [`contract::reference`](crate::contract::reference), [`transform::reference`](crate::transform::reference),
+//! [`bigmod::reference`](crate::bigmod::reference) and [`garble::reference`](crate::garble::reference).
 //!
 //! ```
 //! fn conforms(device: &blindcore_accel::Device) {
 //!     blindcore_accel::conformance::contract(device);
+//!     blindcore_accel::conformance::transform(device);
 //!     blindcore_accel::conformance::bigmod(device);
 //!     blindcore_accel::conformance::garble(device);
 //! }
@@ -16,10 +17,12 @@
 mod bigmod;
 mod contract;
 mod garble;
+mod transform;
 
 pub use bigmod::{Limits, bigmod, bigmod_within};
 pub use contract::contract;
 pub use garble::garble;
+pub use transform::transform;
 
 /// SplitMix64 (Steele, Lea and Flood 2014): repeatable, and no secret depends on it.
 pub(crate) struct Random(pub(crate) u64);

@@ -1,5 +1,5 @@
-//! Run-time choice of the fastest code for three small pieces: the Gaussian's table scan, the inner product
-//! and the public matrix. A kernel takes the token of its instruction set, which exists only where the machine has it.
+//! Run-time choice of the fastest code: the Gaussian's table scan, the inner product, the public matrix and the
+//! number-theoretic transform. A kernel takes the token of its instruction set, which exists only where the machine has it.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -8,9 +8,12 @@ mod avx2;
 mod avx512;
 mod portable;
 
+use crate::features::Ifma;
 #[cfg(target_arch = "x86_64")]
 use crate::features::{Avx2, Avx512, Level, Vaes, within};
+use crate::ntt::tables::Tables;
 use crate::row::LWE_DIMENSION;
+pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
 use portable::{dot_generic, invert_cumulative_generic};
 
 /// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 127 bits of `uniform[i]`, its sign the
@@ -54,6 +57,39 @@ pub(crate) fn public_matrix_mul(
     }
     let _ = (key, first_row, secret, out);
     false
+}
+
+/// The tables of the fastest transform for a prime and a degree.
+pub(crate) struct NttTables {
+    #[cfg(target_arch = "x86_64")]
+    ifma: avx512::ntt::Transform,
+}
+
+impl NttTables {
+    /// `None` where the kernel does not take the prime.
+    pub(crate) fn new(token: Ifma, tables: &Tables) -> Option<Self> {
+        #[cfg(target_arch = "x86_64")]
+        return Some(Self { ifma: avx512::ntt::Transform::new(token, tables)? });
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let _ = (token, tables);
+            None
+        }
+    }
+
+    pub(crate) fn forward(&self, words: &mut [u64]) {
+        #[cfg(target_arch = "x86_64")]
+        self.ifma.forward(words);
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = words;
+    }
+
+    pub(crate) fn inverse(&self, words: &mut [u64]) {
+        #[cfg(target_arch = "x86_64")]
+        self.ifma.inverse(words);
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = words;
+    }
 }
 
 #[cfg(test)]

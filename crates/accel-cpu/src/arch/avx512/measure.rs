@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use blindcore_math::features::Avx512;
+use blindcore_math::features::{Avx512, Ifma};
 
 use crate::arch::vector::measure::packed_product_generic;
 use crate::measure::Streams;
@@ -54,4 +54,30 @@ fn sum<const STREAMS: usize>(bytes: &[u8]) -> u64 {
     let sum = sums.into_iter().reduce(|a, b| _mm512_add_epi64(a, b)).expect("eight sums");
     let rest = rest.as_chunks::<8>().0.iter().fold(0u64, |sum, w| sum.wrapping_add(u64::from_le_bytes(*w)));
     rest.wrapping_add(_mm512_reduce_add_epi64(sum) as u64)
+}
+
+/// See [`crate::measure::products`].
+pub(crate) fn products(_: Ifma, steps: u64) -> (u64, u64) {
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn sum(steps: u64) -> u64 {
+        let mut sums = [_mm512_setzero_si512(); SUMS];
+        let mut factor = _mm512_set1_epi64(3);
+        for _ in 0..steps {
+            for _ in 0..ROUNDS {
+                for sum in &mut sums {
+                    *sum = _mm512_madd52lo_epu64(*sum, factor, factor);
+                }
+            }
+            // Else the compiler could multiply once and add.
+            factor = std::hint::black_box(factor);
+        }
+        let sum = sums.into_iter().reduce(|a, b| _mm512_add_epi64(a, b)).expect("sixteen sums");
+        _mm512_reduce_add_epi64(sum) as u64
+    }
+    const SUMS: usize = 16;
+    // The factor goes through memory once a step, which takes as long as many products.
+    const ROUNDS: usize = 8;
+    // SAFETY: the token stands for these features.
+    let sum = unsafe { sum(steps) };
+    (steps * (ROUNDS * SUMS * 8) as u64, sum)
 }

@@ -2,6 +2,8 @@
 
 use std::arch::x86_64::*;
 
+pub(super) mod ntt;
+
 use super::portable::{dot_generic, invert_cumulative_generic};
 use crate::features::{Avx512, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};

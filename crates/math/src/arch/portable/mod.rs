@@ -1,5 +1,7 @@
 //! Plain Rust.
 
+pub(super) mod ntt;
+
 /// Written so that the compiler vectorises it for whichever instruction set it is inlined into.
 #[inline(always)]
 pub(super) fn invert_cumulative_generic(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
