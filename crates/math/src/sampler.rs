@@ -39,6 +39,40 @@ impl SecretRng {
         self.0.apply_keystream(out);
     }
 
+    /// Fills `out` with -1, 0 and 1, each a third of the time but for 2^-126, in the same time whatever comes out.
+    pub fn fill_ternary(&mut self, out: &mut [i8]) {
+        const CHUNK: usize = 1024;
+        let mut uniform = zeroize::Zeroizing::new([[0u64; 2]; CHUNK]);
+        for out in out.chunks_mut(CHUNK) {
+            let uniform = &mut uniform[..out.len()];
+            self.fill(bytemuck::cast_slice_mut(uniform));
+            for (out, [high, low]) in out.iter_mut().zip(uniform.iter()) {
+                // floor(3 x / 2^128) for x of 128 bits.
+                let carry = (u128::from(*low) * 3) >> 64;
+                *out = ((u128::from(*high) * 3 + carry) >> 64) as i8 - 1;
+            }
+        }
+    }
+
+    /// Fills `out` with centred binomials: the sum of `pairs` differences of two bits, so from -`pairs` to `pairs`, with variance
+    /// `pairs` / 2; in the same time whatever comes out.
+    ///
+    /// # Panics
+    /// `pairs` is not from 1 to 64.
+    pub fn fill_centred_binomial(&mut self, pairs: u32, out: &mut [i8]) {
+        const CHUNK: usize = 1024;
+        assert!((1..=64).contains(&pairs), "{pairs} pairs of bits are outside 1 to 64");
+        let mask = u64::MAX >> (64 - pairs);
+        let mut uniform = zeroize::Zeroizing::new([[0u64; 2]; CHUNK]);
+        for out in out.chunks_mut(CHUNK) {
+            let uniform = &mut uniform[..out.len()];
+            self.fill(bytemuck::cast_slice_mut(uniform));
+            for (out, [a, b]) in out.iter_mut().zip(uniform.iter()) {
+                *out = (a & mask).count_ones() as i8 - (b & mask).count_ones() as i8;
+            }
+        }
+    }
+
     /// Fills `out` with uniform 32-bit words.
     pub fn fill_u32(&mut self, out: &mut [u32]) {
         self.fill(bytemuck::cast_slice_mut(out));
@@ -203,6 +237,37 @@ mod tests {
         assert!(mean.abs() < 5.0 * 11.0 / n.sqrt(), "{mean}");
         assert!((variance - 121.0).abs() < 5.0 * 121.0 * (2.0 / n).sqrt(), "{variance}");
         assert!((fourth / (121.0 * 121.0) - 3.0).abs() < 0.1, "{fourth}");
+    }
+
+    #[test]
+    fn ternaries_are_equally_frequent() {
+        let mut rng = SecretRng::from_test_seed(2);
+        let mut samples = vec![0i8; 90_000];
+        rng.fill_ternary(&mut samples);
+        for value in [-1, 0, 1] {
+            let count = samples.iter().filter(|&&s| s == value).count() as f64;
+            // Five standard errors, sqrt(90000 * 2 / 9).
+            assert!((count - 30_000.0).abs() < 5.0 * 141.5, "{value}: {count}");
+        }
+    }
+
+    #[test]
+    fn centred_binomials_have_the_right_moments() {
+        let mut rng = SecretRng::from_test_seed(3);
+        for pairs in [1, 2, 21, 64] {
+            let mut samples = vec![0i8; 100_000];
+            rng.fill_centred_binomial(pairs, &mut samples);
+            let n = samples.len() as f64;
+            let most = pairs as i8;
+            assert!(samples.iter().all(|s| (-most..=most).contains(s)));
+            let values = samples.iter().map(|s| f64::from(*s));
+            let mean = values.clone().sum::<f64>() / n;
+            let variance = values.map(|v| v * v).sum::<f64>() / n;
+            let want = f64::from(pairs) / 2.0;
+            // Five standard errors each, the fourth moment at most three times the variance squared.
+            assert!(mean.abs() < 5.0 * (want / n).sqrt(), "{pairs}: {mean}");
+            assert!((variance - want).abs() < 5.0 * want * (2.0 / n).sqrt(), "{pairs}: {variance}");
+        }
     }
 
     #[test]

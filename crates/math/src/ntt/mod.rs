@@ -27,9 +27,11 @@
 //! # Ok::<(), blindcore_math::ntt::NttError>(())
 //! ```
 
+mod automorphism;
 mod primes;
 pub(crate) mod tables;
 
+pub use automorphism::{Automorphism, orbit};
 pub use primes::primes;
 
 use crate::Prime;
@@ -56,6 +58,9 @@ pub enum NttError {
         /// d.
         degree: usize,
     },
+    /// X -> X^k is no automorphism for even k.
+    #[error("X to X^{0} is not an automorphism of the ring; choose an odd exponent")]
+    EvenExponent(usize),
     /// No primes of this size.
     #[error("primes of {0} bits can't be found for a ring; choose from 20 to 61 bits")]
     Bits(u32),
