@@ -63,8 +63,8 @@ fuzz: tools-fuzz
 	SECONDS_EACH=$(SECONDS) sh scripts/fuzz.sh $(TOOLS)/bin/cargo-fuzz
 
 bench: tools-build peers
-	@cargo run --quiet --release --locked --bin blindcore -- bench lookup --json
-	@cargo run --quiet --release --locked --bin blindcore -- bench sum --peers target/peers --json
+	@cargo run --quiet --release --locked -p blindcore-cli -- bench lookup --json
+	@cargo run --quiet --release --locked -p blindcore-cli -- bench sum --peers target/peers --json
 
 proto: tools-build
 	cargo run --quiet --locked --manifest-path crates/wire/generate/Cargo.toml

@@ -1,6 +1,6 @@
 """Compares what `blindcore plan` says with what it plans: builds tables, serves them and looks rows up.
 
-    cargo build --release --bin blindcore
+    cargo build --release -p blindcore-cli
     python3 scripts/check_plan.py --json > plan.json
 
 Each table is built and served on loopback. While a plan measures the machine, it is stopped again and again and the server is
@@ -46,7 +46,7 @@ def main():
     args = parser.parse_args()
     blindcore = str(pathlib.Path(args.blindcore).absolute())
     if not os.access(blindcore, os.X_OK):
-        parser.error(f"{args.blindcore} is not there; run cargo build --release --bin blindcore")
+        parser.error(f"{args.blindcore} is not there; run cargo build --release -p blindcore-cli")
     rows, rates = [], None
     for name in args.table or TABLES:
         with tempfile.TemporaryDirectory(prefix="blindcore-plan-") as folder:

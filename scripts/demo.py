@@ -59,7 +59,7 @@ def shown(value):
 
 
 def build_binary():
-    command = ["cargo", "build", "--release", "--locked", "--bin", "blindcore"]
+    command = ["cargo", "build", "--release", "--locked", "-p", "blindcore-cli"]
     subprocess.run(command, cwd=ROOT, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     return ROOT / target / "release" / ("blindcore.exe" if os.name == "nt" else "blindcore")

@@ -1,6 +1,6 @@
 """Times each stage from a table in SQLite to the first answer: 10 million rows of 256 B, unless told otherwise.
 
-    cargo build --release --bin blindcore
+    cargo build --release -p blindcore-cli
     python3 scripts/first_answer.py --json > first_answer.json
 
 Everything lies in a temporary folder (TMPDIR), which needs four times the table, and is removed.
@@ -28,7 +28,7 @@ def main():
         parser.error("--rows is outside 1 to 1000000000, or --bytes outside 16 to 4096")
     blindcore = str(pathlib.Path(args.blindcore).absolute())
     if not os.access(blindcore, os.X_OK):
-        parser.error(f"{args.blindcore} is not there; run cargo build --release --bin blindcore")
+        parser.error(f"{args.blindcore} is not there; run cargo build --release -p blindcore-cli")
     with tempfile.TemporaryDirectory(prefix="blindcore-first-") as folder:
         found = measure(blindcore, folder, args.rows, args.bytes)
     if args.json:

@@ -164,7 +164,7 @@ def run(options):
         with tempfile.TemporaryDirectory(prefix="blindcore-", dir=options.dir) as work:
             work = Path(work)
             if options.binary is None:
-                command = ["cargo", "build", "--release", "--locked", "--bin", "blindcore"]
+                command = ["cargo", "build", "--release", "--locked", "-p", "blindcore-cli"]
                 subprocess.run(command, cwd=ROOT, check=True)
             target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
             blindcore = options.binary or ROOT / target / "release/blindcore"
