@@ -17,6 +17,7 @@
 //! ```
 
 mod arch;
+mod elementwise;
 pub mod features;
 mod modulus;
 pub mod ntt;
@@ -24,6 +25,7 @@ mod public_matrix;
 mod row;
 mod sampler;
 
+pub use elementwise::Elementwise;
 pub use modulus::{Modulus, ModulusError, Prime};
 pub use public_matrix::{PublicMatrix, Seed, dot};
 pub use row::LWE_DIMENSION;

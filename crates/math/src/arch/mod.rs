@@ -8,6 +8,7 @@ mod avx2;
 mod avx512;
 mod portable;
 
+use crate::Prime;
 use crate::features::Ifma;
 #[cfg(target_arch = "x86_64")]
 use crate::features::{Avx2, Avx512, Level, Vaes, within};
@@ -57,6 +58,36 @@ pub(crate) fn public_matrix_mul(
     }
     let _ = (key, first_row, secret, out);
     false
+}
+
+/// What becomes of products, word by word.
+pub(crate) enum Products<'a> {
+    /// The first factors are replaced.
+    Replace,
+    /// These are the first factors, and the products are added.
+    Add(&'a [u64]),
+}
+
+/// Products modulo a prime, of residues and of one length.
+pub(crate) fn elementwise(
+    prime: Prime,
+    ifma: Option<Ifma>,
+    products: Products<'_>,
+    out: &mut [u64],
+    b: &[u64],
+) {
+    let add = match products {
+        Products::Replace => None,
+        Products::Add(a) => Some(a),
+    };
+    #[cfg(target_arch = "x86_64")]
+    let done = ifma.map_or(0, |token| avx512::elementwise::products(token, prime, add, out, b));
+    #[cfg(not(target_arch = "x86_64"))]
+    let done = ifma.map_or(0, |_| 0);
+    for at in done..out.len() {
+        let (a, before) = add.map_or((out[at], 0), |a| (a[at], out[at]));
+        out[at] = prime.reduce(u128::from(a) * u128::from(b[at]) + u128::from(before));
+    }
 }
 
 /// The tables of the fastest transform for a prime and a degree.

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+pub(super) mod elementwise;
 pub(super) mod ntt;
 
 use super::portable::{dot_generic, invert_cumulative_generic};

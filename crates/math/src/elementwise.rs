@@ -1,0 +1,147 @@
+//! Sums and products of vectors of residues, word by word.
+//!
+//! ```
+//! use blindcore_math::{Elementwise, Prime};
+//!
+//! let modulo = Elementwise::new(Prime::new(17)?);
+//! let mut sums = [1, 2, 16];
+//! modulo.multiply_add(&mut sums, &[3, 4, 16], &[5, 6, 16]);
+//! assert_eq!(sums, [16, 9, 0]);
+//! # Ok::<(), blindcore_math::ModulusError>(())
+//! ```
+
+use crate::Prime;
+use crate::arch;
+use crate::features::{Ifma, Level, within};
+
+/// Arithmetic modulo a prime on vectors of its residues, in a time that depends on their length alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Elementwise {
+    prime: Prime,
+    ifma: Option<Ifma>,
+}
+
+impl Elementwise {
+    /// Modulo `prime`, by the fastest code of this machine.
+    #[must_use]
+    pub fn new(prime: Prime) -> Self {
+        Self::with(prime, within(Level::Avx512, Ifma::new))
+    }
+
+    /// As [`Self::new`], by IFMA where its token is given and the prime is odd and below 2^50, else portable.
+    #[must_use]
+    pub fn with(prime: Prime, ifma: Option<Ifma>) -> Self {
+        Self { prime, ifma: ifma.filter(|_| (3..1 << 50).contains(&prime.value())) }
+    }
+
+    /// q.
+    #[must_use]
+    pub fn prime(&self) -> Prime {
+        self.prime
+    }
+
+    /// `a[i]` += `b[i]`.
+    ///
+    /// # Panics
+    /// The lengths differ.
+    pub fn add(&self, a: &mut [u64], b: &[u64]) {
+        self.check(a, &[b]);
+        let q = self.prime.value();
+        for (a, b) in a.iter_mut().zip(b) {
+            let sum = *a + b;
+            *a = sum.min(sum.wrapping_sub(q));
+        }
+    }
+
+    /// `a[i]` -= `b[i]`.
+    ///
+    /// # Panics
+    /// The lengths differ.
+    pub fn subtract(&self, a: &mut [u64], b: &[u64]) {
+        self.check(a, &[b]);
+        let q = self.prime.value();
+        for (a, b) in a.iter_mut().zip(b) {
+            let difference = a.wrapping_sub(*b);
+            *a = difference.min(difference.wrapping_add(q));
+        }
+    }
+
+    /// `a[i]` *= `b[i]`.
+    ///
+    /// # Panics
+    /// The lengths differ.
+    pub fn multiply(&self, a: &mut [u64], b: &[u64]) {
+        self.check(a, &[b]);
+        arch::elementwise(self.prime, self.ifma, arch::Products::Replace, a, b);
+    }
+
+    /// `sums[i]` += `a[i]` `b[i]`.
+    ///
+    /// # Panics
+    /// The lengths differ.
+    pub fn multiply_add(&self, sums: &mut [u64], a: &[u64], b: &[u64]) {
+        self.check(sums, &[a, b]);
+        arch::elementwise(self.prime, self.ifma, arch::Products::Add(a), sums, b);
+    }
+
+    fn check(&self, out: &[u64], others: &[&[u64]]) {
+        assert!(others.iter().all(|other| other.len() == out.len()), "vectors of one length");
+        debug_assert!(
+            others.iter().copied().chain([out]).flatten().all(|&word| word < self.prime.value()),
+            "a word is not a residue"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRIMES: [u64; 9] = [
+        2,
+        3,
+        65537,
+        (1 << 31) - 1,
+        (1 << 47) - 115,
+        (1 << 49) - 81,
+        (1 << 50) - 27,
+        (1 << 51) - 129,
+        (1 << 62) - 57,
+    ];
+
+    #[test]
+    fn words_are_those_of_the_definition() {
+        for prime in PRIMES.map(|q| Prime::new(q).unwrap()) {
+            let q = u128::from(prime.value());
+            let edges = [0, 1, 2, q / 2, q / 2 + 1, q - 2, q - 1];
+            let mut x = 1u64;
+            let mut next = || {
+                x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                prime.reduce(u128::from(x ^ x >> 31) << 64 | u128::from(x))
+            };
+            // Every pair of edges, random words, and a length that is no multiple of a vector.
+            let pairs =
+                edges.iter().flat_map(|a| edges.iter().map(move |b| ((a % q) as u64, (b % q) as u64)));
+            let mut words: Vec<(u64, u64, u64)> = pairs.map(|(a, b)| (a, b, (q - 1) as u64)).collect();
+            words.extend((0..5_000).map(|_| (next(), next(), next())));
+            let a: Vec<u64> = words.iter().map(|w| w.0).collect();
+            let b: Vec<u64> = words.iter().map(|w| w.1).collect();
+            let c: Vec<u64> = words.iter().map(|w| w.2).collect();
+            for modulo in [Elementwise::new(prime), Elementwise::with(prime, None)] {
+                type Work<'a> = &'a dyn Fn(&mut [u64]);
+                let is = |what: &str, work: Work<'_>, want: &dyn Fn(u128, u128, u128) -> u128| {
+                    let mut out = a.clone();
+                    work(&mut out);
+                    for (i, out) in out.into_iter().enumerate() {
+                        let [a, b, c] = [a[i], b[i], c[i]].map(u128::from);
+                        assert_eq!(u128::from(out), want(a, b, c) % q, "{what} of {a}, {b}, {c} modulo {q}");
+                    }
+                };
+                is("sum", &|a| modulo.add(a, &b), &|a, b, _| a + b);
+                is("difference", &|a| modulo.subtract(a, &b), &|a, b, _| a + q - b);
+                is("product", &|a| modulo.multiply(a, &b), &|a, b, _| a * b);
+                is("sum of a product", &|a| modulo.multiply_add(a, &b, &c), &|a, b, c| a + b * c);
+            }
+        }
+    }
+}
