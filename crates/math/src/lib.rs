@@ -19,6 +19,7 @@
 mod arch;
 mod elementwise;
 pub mod features;
+mod mask;
 mod modulus;
 pub mod ntt;
 mod public_matrix;
@@ -26,6 +27,7 @@ mod row;
 mod sampler;
 
 pub use elementwise::Elementwise;
+pub use mask::MaskSeed;
 pub use modulus::{Modulus, ModulusError, Prime};
 pub use public_matrix::{PublicMatrix, Seed, dot};
 pub use row::LWE_DIMENSION;
