@@ -8,7 +8,7 @@ use blindcore_bench::machine;
 use blindcore_files::Access;
 use blindcore_lookup::{MAX_GATHER, SchemeChoice};
 use blindcore_model::{Prices, Question, Rates};
-use blindcore_units::{duration, size};
+use blindcore_units::option;
 
 use crate::config::Config;
 use crate::device::DeviceArgs;
@@ -132,21 +132,31 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
 
 impl Plan {
     fn question(&self) -> anyhow::Result<Question> {
+        let bytes = |name, text: &str, max| option::bytes(name, text, max).map_err(anyhow::Error::msg);
         let key_bytes = if self.by_index {
             None
         } else {
             let most = blindcore_wire::codec::MAX_KEY_BYTES as u64;
-            Some(record_size("--key-bytes", &self.key_bytes, most)? as usize)
+            Some(bytes("--key-bytes", &self.key_bytes, most)? as usize)
         };
-        let mbit = |flag, text: &str| {
-            Ok::<f64, anyhow::Error>(
-                1e6 * real(flag, text, 0.001, 1e6, "Mbit/s", "say what a client's link carries")?,
-            )
+        let real = |option, text: &str, (min, max), unit, remedy| {
+            option::real(option, text, min, max, unit, remedy).map_err(anyhow::Error::msg)
         };
-        let price = |flag, text: &str| real(flag, text, 0.0, 1e6, "", "say a price, or 0 to leave it out");
+        let mbit = |option, text: &str| {
+            let bits = real(option, text, (0.001, 1e6), "Mbit/s", "say what a client's link carries")?;
+            anyhow::Ok(1e6 * bits)
+        };
+        let price =
+            |option, text: &str| real(option, text, (0.0, 1e6), "", "say a price, or 0 to leave it out");
+        let whole = |option, text: &str, max, remedy| {
+            option::whole(option, text, max, remedy).map_err(anyhow::Error::msg)
+        };
+        let changed =
+            real("--changed", &self.changed, (0.0, 100.0), " %", "say which part of the rows changes")?;
+        let gather = whole("--gather", &self.gather, MAX_GATHER as u64, "say what `serve --gather` gets")?;
         Ok(Question {
             rows: whole("--rows", &self.rows, 1 << 40, "say how many rows the table has")?,
-            record_bytes: record_size("--record-bytes", &self.record_bytes, 1 << 30)?,
+            record_bytes: bytes("--record-bytes", &self.record_bytes, most_record)?,
             key_bytes,
             directory: key_bytes.is_some() && !self.no_directory,
             proofs: blindcore_wire::ProofChoice::Auto,
@@ -158,18 +168,10 @@ impl Plan {
                 1 << 40,
                 "say how often a client looks up in an epoch",
             )?,
-            epoch: epoch_length("--epoch", &self.epoch)?,
-            changed: real(
-                "--changed",
-                &self.changed,
-                0.0,
-                100.0,
-                " %",
-                "say which part of the rows changes",
-            )? / 100.0,
+            epoch: option::seconds("--epoch", &self.epoch).map_err(anyhow::Error::msg)?,
+            changed: changed / 100.0,
             clients: whole("--clients", &self.clients, 1 << 40, "say how many clients there are")?,
-            gather: whole("--gather", &self.gather, MAX_GATHER as u64, "say what `serve --gather` gets")?
-                as usize,
+            gather: gather as usize,
             prices: Prices {
                 core_hour: price("--price-core-hour", &self.price_core_hour)?,
                 gb_month: price("--price-memory", &self.price_memory)?,
@@ -177,41 +179,6 @@ impl Plan {
             },
         })
     }
-}
-
-/// A whole number from 1 on.
-fn whole(flag: &str, text: &str, max: u64, remedy: &str) -> anyhow::Result<u64> {
-    match blindcore_units::whole(text) {
-        Some(n) if (1..=max).contains(&n) => Ok(n),
-        Some(_) => anyhow::bail!("{flag} is {text}, outside 1 to {max}; {remedy}"),
-        None => anyhow::bail!("{flag} is {text:?}, not a whole number from 1 to {max}; {remedy}"),
-    }
-}
-
-/// A number in a range.
-fn real(flag: &str, text: &str, min: f64, max: f64, unit: &str, remedy: &str) -> anyhow::Result<f64> {
-    match text.parse::<f64>() {
-        Ok(n) if (min..=max).contains(&n) => Ok(n),
-        Ok(n) => anyhow::bail!("{flag} is {n}{unit}, outside {min} to {max}; {remedy}"),
-        Err(_) => anyhow::bail!("{flag} is {text:?}, not a number from {min} to {max}; {remedy}"),
-    }
-}
-
-/// Bytes, with a unit or without.
-fn record_size(flag: &str, text: &str, max: u64) -> anyhow::Result<u64> {
-    let remedy = "say bytes, or a number with kB, KiB, MB, MiB, GB or GiB";
-    let bytes = size(text).filter(|bytes| (1..=max).contains(bytes));
-    bytes.with_context(|| format!("{flag} is {text}, not 1 to {max} whole bytes; {remedy}"))
-}
-
-/// Seconds, from 1 to ten years.
-fn epoch_length(flag: &str, text: &str) -> anyhow::Result<f64> {
-    let seconds = duration(text).filter(|seconds| (1.0..=3650.0 * 86_400.0).contains(seconds));
-    seconds.with_context(|| {
-        format!(
-            "{flag} is {text:?}, not a duration from 1s to 3650d; say a number with s, m, h or d, such as 12h"
-        )
-    })
 }
 
 /// Reads a file of rates, which may be anybody's.
@@ -232,40 +199,4 @@ fn save_rates(rates: &Rates, path: &Path) -> anyhow::Result<()> {
     let mut text = serde_json::to_string_pretty(rates)?;
     text.push('\n');
     blindcore_files::new_file::write(path, Access::Everyone, text.as_bytes()).context("--save-rates")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_and_their_limits() {
-        let n = |text| whole("--rows", text, 1 << 40, "say it").map_err(|e| e.to_string());
-        assert_eq!((n("7"), n("0x10"), n("1e9")), (Ok(7), Ok(16), Ok(1_000_000_000)));
-        for bad in ["0", "-1", "", "1.5", "1e40", "0x", "ten", "99999999999999999999999999999999999999999999"]
-        {
-            let why = n(bad).unwrap_err();
-            assert!(
-                why.contains("--rows") && why.contains("1099511627776") && why.contains("say it"),
-                "{why}"
-            );
-        }
-        let b = |text| record_size("--record-bytes", text, 1 << 30).map_err(|e| e.to_string());
-        assert_eq!((b("256"), b("0x100"), b("1KiB"), b("3MB")), (Ok(256), Ok(256), Ok(1024), Ok(3_000_000)));
-        assert_eq!((b("1.5kB"), b("64B"), b("1GiB")), (Ok(1500), Ok(64), Ok(1 << 30)));
-        for bad in ["0", "0B", "-3MB", "2GiB", "1.0001kB", "3XB", "MB", "1e99", "nanMB", "infMB"] {
-            let why = b(bad).unwrap_err();
-            assert!(why.contains("--record-bytes") && why.contains("1073741824"), "{why}");
-        }
-        let d = |text| epoch_length("--epoch", text).map_err(|e| e.to_string());
-        assert_eq!((d("90s"), d("1.5h"), d("7d"), d("2m")), (Ok(90.0), Ok(5400.0), Ok(604_800.0), Ok(120.0)));
-        for bad in ["0d", "-1d", "5", "d", "5w", "4000d", "nans", ""] {
-            assert!(d(bad).unwrap_err().contains("--epoch"), "{bad}");
-        }
-        let r = |text| real("--up", text, 0.001, 1e6, " Mbit/s", "say it").map_err(|e| e.to_string());
-        assert_eq!(r("2.5"), Ok(2.5));
-        for bad in ["0", "-1", "NaN", "inf", "1e7", "fast", ""] {
-            assert!(r(bad).unwrap_err().contains("--up is"), "{bad}");
-        }
-    }
 }

@@ -8,6 +8,7 @@
 //! assert_eq!(bytes(3 << 30), "3.00 GiB");
 //! ```
 
+pub mod option;
 mod parse;
 mod progress;
 mod show;
