@@ -47,7 +47,7 @@ fn content(table: proto::Table) -> Option<TableContent> {
         Some(keys) => Some(part(keys)?),
         None => None,
     };
-    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds: seeds.into(), keys, blocks });
+    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds: seeds.into(), keys, blocks, form: None });
     let changes = match changes {
         None => None,
         Some(proto::Changes { base_epoch, base_rows, records, seeds, new_keys, blocks, .. }) => {

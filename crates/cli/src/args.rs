@@ -1,7 +1,9 @@
 //! What can be said on the command line, with its help.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use blindcore_store::Overlap;
 use clap::{Parser, Subcommand};
 
 use crate::bench::Bench;
@@ -155,7 +157,7 @@ fn scheme_help() -> String {
 #[derive(clap::Args)]
 pub(crate) struct Build {
     /// Where the rows come from (see below)
-    pub(crate) source: String,
+    pub(crate) source: OsString,
     /// Column that rows are looked up by [default: none, so rows are looked up by index; files by their name]
     #[arg(long, value_name = "COLUMN")]
     pub(crate) key: Option<String>,
@@ -203,11 +205,14 @@ pub(crate) struct Update {
     pub(crate) dir: PathBuf,
     /// Where the changed rows come from (see below)
     #[arg(long, value_name = "CHANGES")]
-    pub(crate) from: String,
-    /// Poll the source, a database server or SQLite, for rows whose COLUMN has grown since the last poll: a number or a
-    /// time that grows with every change. Removed rows are not noticed this way
+    pub(crate) from: OsString,
+    /// Poll the source, a database server or SQLite, for rows whose COLUMN has grown: a number or a time that grows with every
+    /// change, or xmin of a PostgreSQL table, which misses no late commit. Removed rows are not noticed
     #[arg(long, value_name = "COLUMN")]
     pub(crate) follow: Option<String>,
+    /// Read again what lies this far below the last value, for rows that are committed late [default: 10m, or 1000 of numbers]
+    #[arg(long, value_name = "SPAN", requires = "follow", value_parser = Overlap::parse)]
+    pub(crate) overlap: Option<Overlap>,
     /// Seconds between polls
     #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "follow", value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(crate) every: u64,

@@ -34,7 +34,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
             SchemeChoice::Only(offered.ok_or_else(unknown)?)
         }
     };
-    let source = SourceSpec::parse(&args.source)?;
+    let source = SourceSpec::parse_argument(&args.source)?;
     let device = device::open_for(&args.device, config, &[Operation::Contract])?;
     let options = BuildOptions {
         key: args.key.or_else(|| source.default_key().map(str::to_owned)),
@@ -64,27 +64,28 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
     drop(bar);
     let stored = Stored::open(&options.out)?;
     let seconds = started.elapsed().as_secs_f64();
-    if args.json {
+    let said = if args.json {
         let mut value = stored.describe()?;
         value["stages"] = json!({"read": read, "layout": layout, "hint": hint});
         value["out"] = json!(options.out.display().to_string());
         value["device"] = json!(device.name());
         value["seconds"] = json!(seconds);
-        output::json(&value)?;
+        output::json(&value)
     } else {
-        output::print(&stored.summary()?)?;
         note_large_hint(stored.manifest());
         if let Some(note) = stored.manifest().without_key() {
             output::note(&note);
         }
         output::print(&format!(
-            "made {} in {seconds:.1} s on {} (read {read:.1} s, laid out {layout:.1} s, hint {hint:.1} s); serve it \
+            "{}made {} in {seconds:.1} s on {} (read {read:.1} s, laid out {layout:.1} s, hint {hint:.1} s); serve it \
              with: blindcore serve {}\n",
+            stored.summary()?,
             options.out.display(),
             device.name(),
             options.out.display()
-        ))?;
-    }
+        ))
+    };
+    said.with_context(|| format!("{} is made, and can be served", options.out.display()))?;
     Ok(Outcome::Done)
 }
 
@@ -134,12 +135,13 @@ fn on_interrupt(abandon: impl Fn() + Send + Sync + 'static) -> anyhow::Result<Ar
 }
 
 pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outcome> {
-    let changes = SourceSpec::parse(&args.from)?;
+    let changes = SourceSpec::parse_argument(&args.from)?;
     let device = device::open_for(&args.device, config, &[Operation::Contract])?;
     let options = UpdateOptions {
         dir: args.dir,
         changes,
         follow: args.follow,
+        overlap: args.overlap.unwrap_or_default(),
         partial: args.partial,
         whole: args.whole,
         ignore: args.ignore.unwrap_or_default(),

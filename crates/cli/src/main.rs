@@ -51,7 +51,6 @@ fn main() -> ExitCode {
         Ok(Outcome::NotThere) => ExitCode::from(1),
         Ok(Outcome::Faulty) => ExitCode::from(2),
         Ok(Outcome::Partly) => ExitCode::from(3),
-        Err(e) if output::is_closed_pipe(&e) => ExitCode::from(2),
         Err(e) => {
             output::error(&e);
             ExitCode::from(2)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use blindcore_units::{Progress, Unit};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -18,9 +19,7 @@ pub(crate) fn json(value: &serde_json::Value) -> anyhow::Result<()> {
 /// Prints text as it is.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output can't be written")
 }
 
 /// Says something to people.
@@ -40,14 +39,6 @@ pub(crate) fn error(error: &anyhow::Error) {
     }
     let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     note(&format!("blindcore: {shown}"));
-}
-
-/// Whether the reader of our stdout is gone, which is not an error to report.
-pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|e| e.downcast_ref::<std::io::Error>())
-        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 /// Bytes for people.

@@ -4,7 +4,7 @@
 //! |-------------------|---------------------------------------------------------|------------------------------|
 //! | `.csv`, `.tsv`    | a column or a matrix, with names in the first line or without | the same               |
 //! | `.npy`            | up to 8 axes of `i1` to `i8`, `u1` to `u8`, `f4`, `f8`, either byte order, C or Fortran order | `<i8` or `<f8` in C order, format 1.0 |
-//! | `.parquet`        | columns of integers and floats; Snappy, LZ4, Zstandard or nothing | `int64` or `double`, Snappy |
+//! | `.parquet`        | columns of integers and floats; Snappy, LZ4, Zstandard, GZIP, Brotli or nothing | `int64` or `double`, Snappy |
 //! | `-`               | standard input, as CSV                                  |                              |
 //!
 //! One column is an array of one axis, several are one of two: rows by columns. What is read is exactly what was
@@ -41,6 +41,8 @@ mod parquet;
 #[cfg(feature = "parquet")]
 pub mod parquet_checks;
 mod source;
+#[cfg(feature = "parquet")]
+mod thrift;
 mod values;
 mod write;
 mod writing;

@@ -21,7 +21,7 @@ use ::parquet::schema::types::{ColumnDescriptor, Type};
 use crate::Values;
 use crate::error::{Error, Reading, shown};
 use crate::npy::{Flaw, finite, unsigned};
-use crate::parquet_checks::{self, CheckedPages, check_footer, check_pages};
+use crate::parquet_checks::{self, CheckedPages, ENCRYPTED, ENCRYPTED_REMEDY, check_footer, check_pages};
 use crate::values::Run;
 use crate::writing::{Writing, columns};
 
@@ -44,7 +44,7 @@ pub(crate) fn read<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Resu
 }
 
 fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<Values, Error> {
-    check_footer(&file).map_err(|flaw| match flaw {
+    let encrypted = check_footer(&file).map_err(|flaw| match flaw {
         parquet_checks::Flaw::Unread(error) => failed(reading, &error),
         parquet_checks::Flaw::Unfit { why, remedy } => reading.unfit(why, remedy),
     })?;
@@ -52,6 +52,10 @@ fn read_columns<R: ChunkReader + 'static>(file: R, reading: &Reading) -> Result<
     let reader = SerializedFileReader::new(Shared(file.clone())).map_err(|e| failed(reading, &e))?;
     let metadata = reader.metadata();
     let wanted = Column::wanted(metadata, reading)?;
+    if let Some(column) = wanted.iter().find(|column| encrypted.contains(&column.leaf)) {
+        let why = format!("column {}: {ENCRYPTED}", shown(&column.name));
+        return Err(reading.unfit(why, ENCRYPTED_REMEDY));
+    }
 
     let mut rows = 0usize;
     for group in metadata.row_groups() {

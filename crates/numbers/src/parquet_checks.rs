@@ -4,11 +4,14 @@
 //! Here the metadata's lists are walked ([`check_footer`]), then the headers of all pages that are read ([`check_pages`]),
 //! then each page ([`CheckedPages`]). Columns are flat: one value or null a row.
 
+use crate::thrift::Thrift;
 use ::parquet::basic::{Compression, Encoding, Type as Physical};
 use ::parquet::column::page::{Page as Unpacked, PageMetadata, PageReader};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::ColumnChunkMetaData;
 use ::parquet::file::reader::ChunkReader;
+use std::collections::BTreeSet;
+use std::io::{self, Read};
 
 /// Bytes of what a file says about itself, at most: 64 MiB.
 const MAX_METADATA_BYTES: u32 = 64 << 20;
@@ -43,11 +46,17 @@ impl Flaw {
     }
 }
 
-/// Checks a file's end and what it says about itself, before the parquet crate opens it.
+/// What is wrong with a column whose pages are encrypted.
+pub const ENCRYPTED: &str = "it is encrypted";
+/// What to do about it.
+pub const ENCRYPTED_REMEDY: &str = "write it without encryption, or choose other columns";
+
+/// Checks a file's end and what it says about itself, before the parquet crate opens it. Gives the leaves of the schema,
+/// counted from 0, whose values are encrypted, though the footer is not.
 ///
 /// # Errors
 /// It is not a Parquet file, is encrypted, or its metadata is damaged or over 64 MiB.
-pub fn check_footer(file: &impl ChunkReader) -> Result<(), Flaw> {
+pub fn check_footer(file: &impl ChunkReader) -> Result<BTreeSet<usize>, Flaw> {
     let len = file.len();
     let foreign = || Flaw::unfit("it is not a Parquet file: it doesn't end in PAR1", "check its ending");
     let end = len.checked_sub(8).filter(|at| *at >= 4).ok_or_else(foreign)?;
@@ -64,7 +73,7 @@ pub fn check_footer(file: &impl ChunkReader) -> Result<(), Flaw> {
     }
     let start = len.checked_sub(8 + u64::from(metadata_len)).ok_or_else(foreign)?;
     let bytes = file.get_bytes(start, metadata_len as usize).map_err(Flaw::Unread)?;
-    check_metadata(&bytes).ok_or_else(|| Flaw::unfit("its metadata is damaged", DAMAGED))
+    check_metadata(&bytes).ok_or_else(|| Flaw::unfit("its metadata is damaged", DAMAGED))?
 }
 
 /// That the metadata's lists are as long as they say, and that no part of the schema has more children than the schema has
@@ -72,9 +81,9 @@ pub fn check_footer(file: &impl ChunkReader) -> Result<(), Flaw> {
 ///
 /// It also looks at a field's number and not at its type, so one of another type would be read there as something else than
 /// here: up to the schema's end every field must have the type that parquet.thrift gives it.
-fn check_metadata(bytes: &[u8]) -> Option<()> {
+fn check_metadata(bytes: &[u8]) -> Option<Result<BTreeSet<usize>, Flaw>> {
     let mut thrift = Thrift(bytes);
-    let mut last = 0;
+    let (mut last, mut encrypted, mut hidden) = (0, BTreeSet::new(), 0u64);
     while let Some((id, kind)) = thrift.field(&mut last)? {
         let fits = match id {
             1 => kind == Thrift::I32,
@@ -87,13 +96,58 @@ fn check_metadata(bytes: &[u8]) -> Option<()> {
         if !fits {
             return None;
         }
-        if id == 2 {
-            check_schema(&mut thrift)?;
-        } else {
-            thrift.skip(kind, 16)?;
+        match id {
+            2 => check_schema(&mut thrift)?,
+            4 => hidden += encrypted_chunks(&mut thrift, &mut encrypted)?,
+            _ => thrift.skip(kind, 16)?,
         }
     }
-    Some(())
+    Some(match hidden {
+        0 => Ok(encrypted),
+        // The library reads none of the others either.
+        _ => {
+            let why = format!("{} of its columns are encrypted under keys of their own", encrypted.len());
+            Err(Flaw::unfit(why, "write it without encryption"))
+        }
+    })
+}
+
+/// Walks the list of row groups: adds the columns whose chunks are encrypted, and counts those that don't even say what
+/// they hold. Source: `parquet.thrift`, `RowGroup` and `ColumnChunk`.
+fn encrypted_chunks(thrift: &mut Thrift<'_>, encrypted: &mut BTreeSet<usize>) -> Option<u64> {
+    let mut hidden = 0;
+    let (groups, kind) = thrift.list()?;
+    for _ in 0..groups {
+        if kind != Thrift::STRUCT {
+            thrift.element(kind, 16)?;
+            continue;
+        }
+        let mut last = 0;
+        while let Some((id, kind)) = thrift.field(&mut last)? {
+            if (id, kind) != (1, Thrift::LIST) {
+                thrift.skip(kind, 16)?;
+                continue;
+            }
+            let (chunks, kind) = thrift.list()?;
+            for leaf in 0..chunks {
+                if kind != Thrift::STRUCT {
+                    thrift.element(kind, 16)?;
+                    continue;
+                }
+                let (mut last, mut described, mut secret) = (0, false, false);
+                while let Some((id, kind)) = thrift.field(&mut last)? {
+                    described |= id == 3;
+                    secret |= id == 8;
+                    thrift.skip(kind, 16)?;
+                }
+                if secret {
+                    encrypted.insert(usize::try_from(leaf).ok()?);
+                    hidden += u64::from(!described);
+                }
+            }
+        }
+    }
+    Some(hidden)
 }
 
 fn check_schema(thrift: &mut Thrift<'_>) -> Option<()> {
@@ -172,16 +226,18 @@ pub fn check_pages(file: &impl ChunkReader, chunk: &ColumnChunkMetaData, rows: u
         .ok_or_else(|| {
             format!("{} B from byte {start} on are beyond the file's {len} B", chunk.compressed_size())
         })?;
-    // How much a byte may unpack to: Snappy copies 64 B for 3, LZ4 255 B for one. Zstandard's bound is far
-    // higher, but it takes memory only as it fills it.
+    // How much a byte may unpack to: Snappy copies 64 B for 3, LZ4 255 B for one. The others' bounds are far
+    // higher, but they take memory only as they fill it.
     let ratio = match chunk.compression() {
         Compression::UNCOMPRESSED => 1,
         Compression::SNAPPY => 32,
         Compression::LZ4 | Compression::LZ4_RAW => 256,
-        Compression::ZSTD(_) => u64::from(u32::MAX),
+        Compression::ZSTD(_) | Compression::GZIP(_) | Compression::BROTLI(_) => u64::from(u32::MAX),
         _ => {
             let codec = chunk.compression_codec();
-            return Err(format!("its compression {codec:?} is none of Snappy, LZ4 and Zstandard"));
+            return Err(format!(
+                "its compression {codec:?} is none of Snappy, LZ4, Zstandard, GZIP and Brotli"
+            ));
         }
     };
     let mut values = 0;
@@ -210,11 +266,34 @@ pub fn check_pages(file: &impl ChunkReader, chunk: &ColumnChunkMetaData, rows: u
                 page.values, page.levels
             ));
         }
+        let packed = |page: &Page| file.get_bytes(at - page.packed, page.packed as usize);
+        if page.compressed && page.unpacked > page.levels && !bounded(chunk.compression()) {
+            let packed = packed(&page).map_err(|_| "the file ends within it")?;
+            let values = packed.get(page.levels as usize..).ok_or("a page is shorter than its levels")?;
+            if !unpacks_to(chunk.compression(), values, page.unpacked - page.levels) {
+                return Err(format!("a page doesn't unpack to the {} B that it says", page.unpacked));
+            }
+        }
         if page.data {
             values += page.values;
         }
     }
     if values == rows { Ok(()) } else { Err(format!("its pages hold {values} of {rows} values")) }
+}
+
+/// Whether the library unpacks a codec to no more than a page says.
+fn bounded(codec: Compression) -> bool {
+    !matches!(codec, Compression::GZIP(_) | Compression::BROTLI(_))
+}
+
+/// Whether bytes unpack to this many, with no room for them: the library would take all the memory that they ask for.
+fn unpacks_to(codec: Compression, packed: &[u8], unpacked: u64) -> bool {
+    let count = |from: &mut dyn Read| io::copy(&mut from.take(unpacked + 1), &mut io::sink());
+    let got = match codec {
+        Compression::GZIP(_) => count(&mut flate2::read::MultiGzDecoder::new(packed)),
+        _ => count(&mut brotli_decompressor::Decompressor::new(packed, 4096)),
+    };
+    got.is_ok_and(|got| got == unpacked)
 }
 
 /// Bytes of a value of a type of numbers.
@@ -454,13 +533,15 @@ struct Page {
     values: u64,
     /// Bytes of levels before the values.
     levels: u64,
+    /// Whether the values are, where the chunk is.
+    compressed: bool,
 }
 
 impl Page {
     /// Reads a header, and says how long it is.
     fn parse(bytes: &[u8]) -> Option<(Self, usize)> {
         let mut thrift = Thrift(bytes);
-        let mut page = Page::default();
+        let mut page = Page { compressed: true, ..Page::default() };
         let size = |v: i64| u64::try_from(v).ok().filter(|v| *v <= i32::MAX as u64);
         let mut last = 0;
         while let Some((id, kind)) = thrift.field(&mut last)? {
@@ -474,6 +555,7 @@ impl Page {
                         match (field, kind) {
                             (1, Thrift::I32) => page.values = size(thrift.integer()?)?,
                             (5 | 6, Thrift::I32) if id == 8 => page.levels += size(thrift.integer()?)?,
+                            (7, 1 | 2) if id == 8 => page.compressed = kind == 1,
                             _ => thrift.skip(kind, 8)?,
                         }
                     }
@@ -485,102 +567,42 @@ impl Page {
     }
 }
 
-/// What is left of a structure in Thrift's compact protocol.
-struct Thrift<'a>(&'a [u8]);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ::parquet::basic::{BrotliLevel, GzipLevel};
+    use std::io::Write;
 
-impl Thrift<'_> {
-    const I32: u8 = 5;
-    const I8: u8 = 3;
-    const I64: u8 = 6;
-    const BINARY: u8 = 8;
-    const LIST: u8 = 9;
-    const STRUCT: u8 = 12;
-    /// Structures of one list: row groups, columns of one, parts of a schema.
-    const STRUCTS: u64 = 1 << 16;
-
-    fn byte(&mut self) -> Option<u8> {
-        let (byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*byte)
-    }
-
-    fn varint(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return (shift < 63 || byte < 2).then_some(value);
-            }
+    #[test]
+    fn an_encrypted_column_under_a_plain_footer_is_seen() {
+        // A row group of two chunks, the first with a place, with what it holds, and with a key.
+        let described = [0x49, 0x1c, 0x19, 0x2c, 0x26, 0, 0x1c, 0, 0x5c, 0, 0, 0x26, 0, 0x1c, 0, 0, 0, 0];
+        let leaves = check_metadata(&described).unwrap().unwrap();
+        assert_eq!(leaves.into_iter().collect::<Vec<_>>(), [0]);
+        // The same without what it holds, which lies encrypted elsewhere.
+        let hidden = [0x49, 0x1c, 0x19, 0x2c, 0x26, 0, 0x6c, 0, 0, 0x26, 0, 0x1c, 0, 0, 0, 0];
+        let Some(Err(Flaw::Unfit { why, remedy })) = check_metadata(&hidden) else { panic!("it is refused") };
+        assert!(
+            why.contains("1 of its columns are encrypted") && remedy.contains("without encryption"),
+            "{why}"
+        );
+        for cut in 0..hidden.len() {
+            assert!(check_metadata(&hidden[..cut]).is_none(), "{cut}");
         }
-        None
     }
 
-    fn integer(&mut self) -> Option<i64> {
-        let zigzag = self.varint()?;
-        Some((zigzag >> 1).cast_signed() ^ -(zigzag & 1).cast_signed())
-    }
-
-    /// The next field's number and type; `Some(None)` at the end of the structure.
-    fn field(&mut self, last: &mut i64) -> Option<Option<(i64, u8)>> {
-        let byte = self.byte()?;
-        if byte == 0 {
-            return Some(None);
+    #[test]
+    fn a_page_unpacks_to_what_it_says_or_is_refused() {
+        let page = vec![7; 1 << 20];
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        gzip.write_all(&page).unwrap();
+        let packed = gzip.finish().unwrap();
+        let codec = Compression::GZIP(GzipLevel::default());
+        assert!(unpacks_to(codec, &packed, 1 << 20));
+        for said in [0, 1000, (1 << 20) - 1, (1 << 20) + 1, u64::MAX - 1] {
+            assert!(!unpacks_to(codec, &packed, said), "{said}");
         }
-        *last = match byte >> 4 {
-            0 => self.integer()?,
-            delta => *last + i64::from(delta),
-        };
-        i16::try_from(*last).ok()?;
-        Some(Some((*last, byte & 15)))
-    }
-
-    /// The length of a list and the type of its elements.
-    fn list(&mut self) -> Option<(u64, u8)> {
-        let byte = self.byte()?;
-        let length = if byte >> 4 == 15 { self.varint()? } else { u64::from(byte >> 4) };
-        let kind = byte & 15;
-        (kind != Self::STRUCT || length <= Self::STRUCTS).then_some((length, kind))
-    }
-
-    fn skip(&mut self, kind: u8, depth: u32) -> Option<()> {
-        let depth = depth.checked_sub(1)?;
-        match kind {
-            1 | 2 => {} // a boolean field is its type
-            3 => drop(self.byte()?),
-            4..=6 => drop(self.varint()?),
-            7 => self.0 = self.0.get(8..)?,
-            8 => {
-                let length = usize::try_from(self.varint()?).ok()?;
-                self.0 = self.0.get(length..)?;
-            }
-            Self::LIST | 10 => {
-                let (length, kind) = self.list()?;
-                for _ in 0..length {
-                    self.element(kind, depth)?;
-                }
-            }
-            11 => {
-                let length = self.varint()?;
-                let kinds = if length == 0 { 0 } else { self.byte()? };
-                for _ in 0..length {
-                    self.element(kinds >> 4, depth)?;
-                    self.element(kinds & 15, depth)?;
-                }
-            }
-            Self::STRUCT => {
-                let mut last = 0;
-                while let Some((_, kind)) = self.field(&mut last)? {
-                    self.skip(kind, depth)?;
-                }
-            }
-            _ => return None,
-        }
-        Some(())
-    }
-
-    /// Within lists and maps a boolean takes a byte, so that every element takes one at least.
-    fn element(&mut self, kind: u8, depth: u32) -> Option<()> {
-        if matches!(kind, 1 | 2) { self.byte().map(drop) } else { self.skip(kind, depth) }
+        assert!(!unpacks_to(codec, &packed[..packed.len() / 2], 1 << 20));
+        assert!(!unpacks_to(Compression::BROTLI(BrotliLevel::default()), &packed, 1 << 20));
     }
 }

@@ -68,7 +68,9 @@ pub enum Error {
         newest: u64,
     },
     /// The server does not follow the protocol in some other way.
-    #[error("the server does not follow the protocol: {what}; update the older of client and server")]
+    #[error(
+        "the server does not follow the protocol: {what}; nothing of it was used: check what stands between, or ask another server"
+    )]
     Protocol {
         /// What it did.
         what: String,

@@ -181,8 +181,8 @@ impl Targets {
 }
 
 impl Lookup {
-    /// A lookup of keys, given as [`blindcore_wire::codec::encode_key`] writes them: as a person does. Each is a query
-    /// of its own, also where a key comes twice.
+    /// A lookup of keys, given as [`blindcore_wire::codec::encode_key`] writes them: as a person does. Where the table's keys
+    /// have one form each is brought to it. Each is a query of its own, also where a key comes twice.
     ///
     /// # Errors
     /// The table is not keyed, or something is not a key.
@@ -193,7 +193,10 @@ impl Lookup {
         let check = |key: &[u8]| match key.len() {
             0 => Err(KeyError::Empty),
             got if got > MAX_KEY_BYTES => Err(KeyError::Length { got }),
-            _ => Ok(Ok(Zeroizing::new(key.to_vec()))),
+            _ => {
+                let form = table.description().key_type();
+                Ok(Ok(Zeroizing::new(form.map_or_else(|| key.to_vec(), |form| form.of(key).into_owned()))))
+            }
         };
         let keys: Vec<_> = keys.iter().map(|key| check(key.as_ref())).collect::<Result<_, _>>()?;
         Ok(Self::new(table, None, keys.len(), keys, &[]))

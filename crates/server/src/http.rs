@@ -118,6 +118,7 @@ async fn table(
         "epoch": description.epoch(),
         "rows": description.rows(),
         "key_column": description.key_column(),
+        "key_type": description.key_type().map(|form| form.name()),
         "value_columns": description.value_columns(),
         "records": part_json(&table, PartKind::Records),
         "keys": part_json(&table, PartKind::Keys),

@@ -9,6 +9,7 @@
 //! last row was read: everything rests in sorted files meanwhile. All files are made in a hidden folder beside the
 //! output, which is put in its place at the end; whatever ends a build before leaves the output as it was.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,11 @@ use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_bl
 use blindcore_units::Progress;
 use blindcore_wire::proof::{self};
 use blindcore_wire::signature::SigningKey;
-use blindcore_wire::{PartKind, ProofChoice};
+use blindcore_wire::{KeyType, PartKind, ProofChoice};
 
 use crate::folder::Folder;
 use crate::job::{Build, Wanted};
+use crate::kinds::Kinds;
 use crate::manifest::{MANIFEST, Manifest, some_blocks, to_hex};
 use crate::sign::{check_proofs, check_signer};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
@@ -94,6 +96,12 @@ pub fn build(
     progress: &mut dyn Progress,
 ) -> Result<Manifest, StoreError> {
     let name = table_name(options)?;
+    if options.source.holds(&options.out) {
+        let (out, source) = (options.out.display(), &options.source);
+        return Err(StoreError::Unfit(format!(
+            "--out {out} lies in {source}, so the build would read what it writes; choose a folder outside"
+        )));
+    }
     let by = options.sign.as_ref();
     let proofs = match options.proofs {
         // No client would trust the signature otherwise.
@@ -147,7 +155,8 @@ pub fn build(
             Some(build.part(&wanted, keys.finish()?, rows, progress)?)
         }
     };
-    let (key, values, salt) = (options.key.clone(), read.values, read.salt);
+    let ReadTable { values, salt, key_type, kinds, .. } = read;
+    let key = options.key.clone();
     let manifest = Manifest {
         magic: String::new(),
         version: 0,
@@ -163,6 +172,8 @@ pub fn build(
         blocks: some_blocks(blocks),
         changes: None,
         follow: None,
+        key_type,
+        kinds,
         signed: None,
         checksum: String::new(),
     };
@@ -223,6 +234,9 @@ struct ReadTable {
     salt: Option<[u8; 32]>,
     keys: Option<ExternalSort>,
     values: Vec<String>,
+    key_type: Option<KeyType>,
+    /// What each value's column holds, where that is not texts alone.
+    kinds: Option<Vec<Kinds>>,
 }
 
 /// A salt for the hashes of a table's keys.
@@ -276,6 +290,9 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
     let mut records = ExternalSort::new(dir, memory, order).counted();
     let mut keys = directory.then(|| ExternalSort::new(dir, memory, Order::Arrival));
     let pieces = neighbours(&values);
+    let key_type = key.and_then(|key| source.key_type(key));
+    let typed = !options.source.is_text();
+    let mut kinds = vec![Kinds::NONE; values.len()];
     let mut payload = Vec::new();
     let mut ahead = Ahead::start(source, &origin)?;
     loop {
@@ -288,6 +305,7 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
             if let (Some(key), Some(salt)) = (key, &salt) {
                 let bytes =
                     codec::key_of_encoded(rows.values(row, key..key + 1)).map_err(|e| fail(e.to_string()))?;
+                let bytes = key_type.map_or(Cow::Borrowed(&*bytes), |form| form.of(&bytes));
                 let key_hash = KeyHash::new(salt, &bytes);
                 hash = key_hash.order();
                 if let Some(keys) = &mut keys {
@@ -308,6 +326,11 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
                      columns with --value"
                 )));
             }
+            if typed {
+                for (kinds, column) in kinds.iter_mut().zip(&values) {
+                    *kinds = *kinds | Kinds::of_encoded(rows.values(row, *column..column + 1));
+                }
+            }
             records.push(hash, line, &payload)?;
         }
         ahead.done(rows);
@@ -318,7 +341,8 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
         }
     }
     let values = values.into_iter().map(|i| columns[i].clone()).collect();
-    Ok(ReadTable { records, salt, keys, values })
+    let texts = kinds.iter().all(|kinds| kinds.without(Kinds::TEXT) == Kinds::NONE);
+    Ok(ReadTable { records, salt, keys, values, key_type, kinds: (!texts).then_some(kinds) })
 }
 
 /// Cuts the records of a keyed table into blocks where they are long for it, each under its own hash. Also returns how

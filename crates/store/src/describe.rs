@@ -45,6 +45,7 @@ impl Stored {
             "signed_by": manifest.signed.as_ref().map(|s| &s.key),
             "blocks": manifest.blocks(),
             "key": manifest.key,
+            "key_type": manifest.key_type,
             "values": manifest.values,
             "security": security.map(|s| json!({"bits": s.bits, "estimator": s.estimator})),
             "records": part(&manifest.records)?,
@@ -81,6 +82,9 @@ impl Stored {
             manifest.live_rows(),
             to_hex(self.description()?.digest())
         );
+        if let Some(form) = manifest.key_type {
+            text += &format!("  keys are         {}\n", form.title());
+        }
         if let Some(signed) = &manifest.signed {
             text += &format!("  signed by        {}\n", signed.key);
         }

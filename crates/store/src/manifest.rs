@@ -5,17 +5,18 @@ use std::path::Path;
 use blindcore_lookup::schemes::{self, Operand};
 use blindcore_lookup::{Geometry, Params};
 use blindcore_wire::signature::{SIGNATURE_BYTES, SigningKey};
-use blindcore_wire::{PartKind, Proofs};
+use blindcore_wire::{KeyType, PartKind, Proofs};
 use serde::{Deserialize, Serialize};
 
+use crate::kinds::Kinds;
 use crate::{StoreError, tile_checksums};
 
 /// The manifest's file name.
 pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
 /// What a manifest says in `version`, at most. 1 and 2 are those of databases without checksums of tiles: 2 where a table
-/// changed since it was built, has records of several blocks, proofs or a signature.
-const VERSION: u32 = 3;
+/// changed since it was built, has records of several blocks, proofs or a signature. 3 says neither `key_type` nor `kinds`.
+const VERSION: u32 = 4;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -53,6 +54,12 @@ pub struct Manifest {
     /// How far a source that is followed was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follow: Option<Follow>,
+    /// The one form of its keys, where the source's type has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_type: Option<KeyType>,
+    /// What each column of a record holds, where that is not texts alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kinds: Option<Vec<Kinds>>,
     /// The signer of this table, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Signed>,
@@ -185,7 +192,8 @@ impl Manifest {
             || self.records.proofs.is_some()
             || self.signed.is_some();
         match self.parts().any(|(_, part)| part.sums.is_some()) {
-            true => VERSION,
+            _ if self.key_type.is_some() || self.kinds.is_some() => VERSION,
+            true => 3,
             false if second => 2,
             false => 1,
         }
@@ -305,6 +313,11 @@ impl Manifest {
     fn check(&self) -> Result<(), String> {
         if self.salt()?.is_some() != self.key.is_some() || (self.keys.is_some() && self.key.is_none()) {
             return Err("it names a key without its salt, or the other way round".into());
+        }
+        if (self.key_type.is_some() && self.key.is_none())
+            || self.kinds.as_ref().is_some_and(|kinds| kinds.len() != self.values.len())
+        {
+            return Err("its key type or its kinds of values don't fit its columns".into());
         }
         if self.records.seeds.is_some() != self.key.is_some() {
             return Err("its keyword seeds don't fit its key".into());

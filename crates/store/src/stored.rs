@@ -304,6 +304,7 @@ impl Stored {
                 seeds: seeds.clone().into(),
                 keys: self.keys.as_ref().map(describe),
                 blocks: self.manifest.blocks(),
+                form: self.manifest.key_type,
             }),
             _ => None,
         };
@@ -375,6 +376,8 @@ impl Stored {
     /// As [`Stored::description`]; or what was read of it is damaged.
     pub fn record(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let description = self.description()?;
+        let formed = self.manifest.key_type.map(|form| form.of(key));
+        let key = formed.as_deref().unwrap_or(key);
         if let (Some(part), Some(index)) = (&self.changes, description.changes_index())
             && let Some(slots) = part.keyed(index, key, description.changes().map_or(1, |c| c.blocks))?
         {

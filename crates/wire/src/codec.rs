@@ -216,6 +216,23 @@ pub fn key_of_encoded(value: &[u8]) -> Result<Cow<'_, [u8]>, KeyError> {
     check_key(text).map(|()| Cow::Borrowed(text))
 }
 
+/// What a value is, from the bytes that [`encode_record`] gives for it alone: one of the same kind, and of no length.
+///
+/// # Panics
+/// There are no bytes.
+#[must_use]
+pub fn kind_of_encoded(value: &[u8]) -> Value {
+    match value[0] {
+        FALSE | TRUE => Value::Bool(false),
+        REAL => Value::Real(0.0),
+        POSITIVE | NEGATIVE | SMALL..SHORT_TEXT => Value::Int(0),
+        LONG_TEXT | SHORT_TEXT.. => Value::Text(String::new()),
+        BLOB => Value::Blob(Vec::new()),
+        ARRAY | OBJECT => Value::Json(Json::Array(Vec::new())),
+        _ => Value::Null,
+    }
+}
+
 fn put_varint(mut n: u64, out: &mut Vec<u8>) {
     while n > 0x7f {
         out.push(n as u8 | 0x80);

@@ -26,6 +26,7 @@
 mod check;
 pub mod codec;
 mod key_form;
+mod key_type;
 mod kind;
 mod part;
 pub mod proof;
@@ -42,6 +43,7 @@ pub use check::{
 };
 pub use codec::{CodecError, KeyError};
 pub use key_form::KeyForm;
+pub use key_type::KeyType;
 pub use kind::PartKind;
 pub use part::{PartDescription, PerPart};
 pub use proof::{ProofChoice, Proofs};

@@ -8,6 +8,7 @@ use crate::check::{
     PROTOCOL_VERSION, TableError, check_column_name, check_columns, check_table_name, fixed, range,
 };
 use crate::codec::MAX_KEY_BYTES;
+use crate::key_type::KeyType;
 use crate::kind::PartKind;
 use crate::part::{PartDescription, checked_params};
 use crate::proof::Proofs;
@@ -38,6 +39,8 @@ pub struct KeyedContent {
     pub keys: Option<PartDescription>,
     /// How many slots a record takes, 1 to [`MAX_BLOCKS`].
     pub blocks: u32,
+    /// The one form of its keys; nothing where they are what was written.
+    pub form: Option<KeyType>,
 }
 
 /// What changed since a table's base was built.
@@ -162,7 +165,7 @@ impl TableDescription {
         }
         let records = table.records.as_ref().ok_or(TableError::Shape { what: "has no part records" })?;
         let new = table.changes.is_some() || table.blocks.is_some() || records.proofs.is_some();
-        if table.protocol_version != version(new) {
+        if table.protocol_version != version(new, table.key_type.is_some()) {
             return Err(TableError::Shape { what: "is of another protocol version than its contents" });
         }
         let records = PartDescription::from_proto(&table.name, PartKind::Records, records)?;
@@ -171,11 +174,16 @@ impl TableDescription {
         let keyed = match table.key_column {
             Some(column) => {
                 let (salt, blocks) = (fixed("salt", &table.salt)?, some_blocks(table.blocks)?);
-                Some(KeyedContent { column, salt, seeds: table.seeds, keys, blocks })
+                let unknown =
+                    TableError::Shape { what: "has keys of a form that this program does not know" };
+                let form =
+                    table.key_type.as_deref().map(|name| KeyType::find(name).ok_or(unknown)).transpose()?;
+                Some(KeyedContent { column, salt, seeds: table.seeds, keys, blocks, form })
             }
             None if keys.is_some()
                 || !table.salt.is_empty()
                 || !table.seeds.is_empty()
+                || table.key_type.is_some()
                 || table.blocks.is_some() =>
             {
                 return Err(TableError::Shape { what: "has keys, a salt or seeds but no key column" });
@@ -217,6 +225,7 @@ impl TableDescription {
             changes: changes.as_ref().map(ChangesContent::to_proto),
             signature: self.signature.map(|s| Bytes::copy_from_slice(&s)).unwrap_or_default(),
             blocks: keyed.as_ref().map(|k| k.blocks).filter(|n| *n > 1),
+            key_type: keyed.as_ref().and_then(|k| k.form).map(|form| form.name().to_owned()),
         }
     }
 
@@ -240,7 +249,7 @@ impl TableDescription {
     /// What its message says in `protocol_version`.
     #[must_use]
     pub fn protocol_version(&self) -> u32 {
-        version(is_new(&self.content))
+        version_of(&self.content)
     }
 
     /// Its epoch.
@@ -277,6 +286,12 @@ impl TableDescription {
     #[must_use]
     pub fn base_rows(&self) -> u64 {
         self.changes().map_or(self.content.rows, |c| c.base_rows)
+    }
+
+    /// The one form of its keys; nothing where they are what was written.
+    #[must_use]
+    pub fn key_type(&self) -> Option<KeyType> {
+        self.content.keyed.as_ref().and_then(|k| k.form)
     }
 
     /// Whether its rows are found by key.
@@ -390,7 +405,7 @@ fn digest(content: &TableContent) -> [u8; 32] {
     }
     let TableContent { name, epoch, rows, value_columns, records, keyed, changes } = content;
     let mut sum = Sum(blake3::Hasher::new_derive_key("blindcore table v1"));
-    sum.number(version(is_new(content)).into());
+    sum.number(version_of(content).into());
     sum.bytes(name.as_bytes());
     sum.number(*epoch);
     sum.number(*rows);
@@ -404,7 +419,7 @@ fn digest(content: &TableContent) -> [u8; 32] {
             sum.number(blocks.into());
         }
     };
-    if let Some(KeyedContent { column, salt, seeds, keys, blocks }) = keyed {
+    if let Some(KeyedContent { column, salt, seeds, keys, blocks, form }) = keyed {
         sum.bytes(column.as_bytes());
         sum.bytes(salt);
         sum.bytes(seeds);
@@ -413,6 +428,10 @@ fn digest(content: &TableContent) -> [u8; 32] {
             sum.part(keys);
         }
         count_blocks(&mut sum, *blocks);
+        if let Some(form) = form {
+            sum.bytes(b"key type");
+            sum.bytes(form.name().as_bytes());
+        }
     }
     if let Some(ChangesContent { base_epoch, base_rows, records, salt, seeds, new_keys, blocks }) = changes {
         sum.number(*base_epoch);
@@ -430,8 +449,16 @@ fn digest(content: &TableContent) -> [u8; 32] {
 }
 
 /// The version of a table's message.
-fn version(new: bool) -> u32 {
-    if new { 2 } else { 1 }
+fn version(new: bool, formed: bool) -> u32 {
+    match (formed, new) {
+        (true, _) => 3,
+        (false, true) => 2,
+        _ => 1,
+    }
+}
+
+fn version_of(content: &TableContent) -> u32 {
+    version(is_new(content), content.keyed.as_ref().is_some_and(|k| k.form.is_some()))
 }
 
 /// Whether a table has what version 1 had not.

@@ -34,6 +34,35 @@ fn soon(what: impl Fn() -> bool) {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_full_standard_output_and_a_path_that_is_no_text_are_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::write(dir.join("t.csv"), "k,v\na,1\n").unwrap();
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output =
+        blindcore(dir).args(["db", "build", "t.csv", "--out", "t.db"]).stdout(full()).output().unwrap();
+    let words = "blindcore: t.db is made, and can be served: standard output can't be written: ";
+    assert!(code(&output) == 2 && stderr(&output).starts_with(words), "{}", stderr(&output));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = blindcore(dir).args(["db", "inspect", "t.db"]).stdout(writer).output().unwrap();
+    assert!(
+        code(&output) == 2 && stderr(&output).contains("standard output can't be written"),
+        "{}",
+        stderr(&output)
+    );
+    let path = std::ffi::OsStr::from_bytes(b"x\xff.csv");
+    let output = blindcore(dir).args(["db", "build", "--out", "u.db"]).arg(path).output().unwrap();
+    assert!(
+        code(&output) == 2 && stderr(&output).contains("it is not UTF-8; rename the file"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn a_server_takes_epochs_up_under_load() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

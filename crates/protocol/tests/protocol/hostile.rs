@@ -184,6 +184,7 @@ fn invent(choices: &mut Choices) -> Option<(proto::GetTableResponse, Vec<u8>)> {
             seeds: seeds(&records),
             keys: if indexed { Some(part(choices, 3)?) } else { None },
             blocks: choices.number(1, 3) as u32,
+            form: None,
         }),
         false => None,
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindcore_protocol::{CacheEntry, Error, Lookup, Policy, Step, Table, Trust};
 use blindcore_wire::signature::SigningKey;
-use blindcore_wire::{PartKind, Value, proto};
+use blindcore_wire::{KeyType, PartKind, Value, proto};
 
 use crate::driver::{drive, fetched, firsts, honest, open};
 use crate::made::{Made, keyed, keyed_with, number, people, row, unkeyed, unkeyed_with};
@@ -110,6 +110,15 @@ fn a_server_sees_the_same_whatever_is_found() {
         assert_eq!(seen(&honest(liar)), right);
     }
     assert_eq!(seen(&noise), right);
+}
+
+#[test]
+fn a_key_is_brought_to_the_form_of_the_tables() {
+    let rows: Vec<_> = ["1.5", "-0.25", "20"].map(|key| (key.to_owned(), vec![text(key).unwrap()])).into();
+    let made = crate::made::keyed("prices", 1, crate::made::simple(), 1, &rows).formed(KeyType::Decimal);
+    let keys = ["1.500", "15e-1", "-.25", "+20.0", "1,5"];
+    let (outcomes, _) = drive(Lookup::by_key(&table(&made), &keys).unwrap(), &made, &honest(&made));
+    assert_eq!(firsts(outcomes.unwrap()), [text("1.5"), text("1.5"), text("-0.25"), text("20"), None]);
 }
 
 #[test]

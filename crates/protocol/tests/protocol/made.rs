@@ -10,8 +10,8 @@ use blindcore_lookup::{Geometry, InsecurePlain, Params, SchemeRef, Server, pack_
 use blindcore_wire::codec::encode_record;
 use blindcore_wire::proof::{Proofs, proof_bytes, seal};
 use blindcore_wire::{
-    Change, ChangesContent, KeyedContent, PartDescription, PartKind, TableContent, TableDescription, Value,
-    encode_key_slot,
+    Change, ChangesContent, KeyType, KeyedContent, PartDescription, PartKind, TableContent, TableDescription,
+    Value, encode_key_slot,
 };
 use bytes::Bytes;
 
@@ -158,6 +158,7 @@ impl Made {
                 seeds: Bytes::copy_from_slice(before.seeds()),
                 keys: self.keys.as_ref().map(MadePart::describe),
                 blocks: 1,
+                form: before.key_type(),
             }),
             changes: Some(ChangesContent {
                 base_epoch: before.epoch(),
@@ -171,6 +172,28 @@ impl Made {
         })
         .unwrap();
         Made { description, changes: Some(records), new_keys, ..self.clone() }
+    }
+
+    /// The same table, whose keys have a form.
+    pub(crate) fn formed(self, form: KeyType) -> Made {
+        let before = &self.description;
+        let description = TableDescription::new(TableContent {
+            name: before.name().into(),
+            epoch: before.epoch(),
+            rows: before.rows(),
+            value_columns: before.value_columns().to_vec(),
+            records: self.records.describe(),
+            keyed: Some(KeyedContent {
+                column: before.key_column().unwrap().into(),
+                salt: *before.salt().unwrap(),
+                seeds: Bytes::copy_from_slice(before.seeds()),
+                keys: self.keys.as_ref().map(MadePart::describe),
+                blocks: 1,
+                form: Some(form),
+            }),
+            changes: None,
+        });
+        Made { description: description.unwrap(), ..self }
     }
 }
 
@@ -333,6 +356,7 @@ pub(crate) fn keyed_with(
             seeds: seeds.into(),
             keys: Some(keys.describe()),
             blocks: 1,
+            form: None,
         }),
         changes: None,
     })

@@ -4,6 +4,7 @@ use super::lines::Lines;
 use super::{Position, Row, Source, SourceError, project};
 use crate::Value;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -34,8 +35,8 @@ enum Others {
 }
 
 const UNKNOWN_REMEDY: &str = "rename it, leave it out, or pass over it with --ignore";
-const CHANGES_REMEDY: &str = "write one JSON object a line";
-const REMEDY: &str = "write one JSON object a line, with no key that the first object lacks";
+const NEW_REMEDY: &str = "leave it out, or give it to the first object too, null where nothing is meant";
+const REMEDY: &str = "write one JSON object a line";
 
 impl<R: BufRead> JsonLines<R> {
     pub(super) fn new(mut lines: Lines<R>, wanted: Option<&[String]>) -> Result<Self, SourceError> {
@@ -44,7 +45,7 @@ impl<R: BufRead> JsonLines<R> {
                 lines.unfit("it is empty", "write one JSON object a line; the first names the columns")
             );
         }
-        let Json::Object(first) = parse(&lines, Tree { wide: &Cell::default() })? else {
+        let Json::Object(first) = parse(&lines, Tree { inexact: &Cell::default() })? else {
             return Err(lines.flaw("it is not a JSON object".into(), REMEDY));
         };
         let keys: Vec<String> = first.into_iter().map(|(key, _)| key).collect();
@@ -62,7 +63,7 @@ impl<R: BufRead> JsonLines<R> {
         ignored: &[String],
     ) -> Result<Self, SourceError> {
         if !lines.start_row(blank)? {
-            return Err(lines.unfit("it is empty", CHANGES_REMEDY));
+            return Err(lines.unfit("it is empty", REMEDY));
         }
         let positions = known.iter().cloned().zip(0..).collect();
         let others = Others::Ignored(ignored.to_vec());
@@ -79,20 +80,21 @@ impl<R: BufRead + Send> Source for JsonLines<R> {
         if !std::mem::take(&mut self.waiting) && !self.lines.start_row(blank)? {
             return Ok(None);
         }
-        let (wide, unknown) = (Cell::default(), Cell::default());
+        let (inexact, unknown) = (Cell::default(), Cell::default());
         let Self { positions, columns, others, .. } = &*self;
-        let fields = Fields { positions, columns, others, wide: &wide, unknown: &unknown };
+        let fields = Fields { positions, columns, others, inexact: &inexact, unknown: &unknown };
         let values = parse(&self.lines, fields).map_err(|mut error| {
-            if let (SourceError::Row { remedy, .. }, Others::Ignored(_)) = (&mut error, &self.others) {
-                *remedy = if unknown.get() { UNKNOWN_REMEDY } else { CHANGES_REMEDY };
+            if let (SourceError::Row { remedy, .. }, true) = (&mut error, unknown.get()) {
+                *remedy = if let Others::Ignored(_) = self.others { UNKNOWN_REMEDY } else { NEW_REMEDY };
             }
             error
         })?;
-        if wide.get()
-            && let Some(digits) = wide_integer(self.lines.raw())
+        if inexact.get()
+            && let Some((column, why)) = lost_digits(self.lines.raw(), |key| self.positions.contains_key(key))
         {
-            let why = format!("the integer {digits} takes more than 64 bits and would lose digits");
-            return Err(self.lines.flaw(why, "write it as a text, in quotes"));
+            return Err(self
+                .lines
+                .flaw(format!("column {column:?}: {why}"), "write it as a text, in quotes"));
         }
         self.missing.clear();
         if let Others::Ignored(_) = self.others {
@@ -112,15 +114,26 @@ impl<R: BufRead + Send> Source for JsonLines<R> {
 }
 
 /// The value of one piece of JSON, as strictly as in a line: nothing repeated, no digits lost.
-pub(crate) fn value(text: &str) -> Result<Value, &'static str> {
-    let wide = Cell::default();
+pub(crate) fn value(text: &str) -> Result<Value, Cow<'static, str>> {
+    let inexact = Cell::default();
     let mut json = serde_json::Deserializer::from_str(text);
-    let value = Tree { wide: &wide }.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
-    let value = value.map_err(|_| "it is not JSON, or has a key twice, or lies too deep")?;
-    match wide.get() && wide_integer(text.as_bytes()).is_some() {
-        true => Err("an integer in it takes more than 64 bits and would lose digits"),
-        false => Ok(Value::from_json(value)),
+    let value =
+        Tree { inexact: &inexact }.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
+    let value = value.map_err(|error| match error.classify() {
+        Category::Data => cause(&error),
+        _ => format!("it is not JSON: {}", cause(&error)),
+    })?;
+    match inexact.get().then(|| lost_digits(text.as_bytes(), |_| true)).flatten() {
+        Some((_, why)) => Err(why.into()),
+        None => Ok(Value::from_json(value)),
     }
+}
+
+/// What the JSON library says, and at which byte.
+fn cause(error: &serde_json::Error) -> String {
+    let why = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    format!("{} (byte {})", why.strip_suffix(&position).unwrap_or(&why), error.column())
 }
 
 fn blank(line: &[u8]) -> bool {
@@ -138,11 +151,7 @@ fn parse<'a, R: BufRead, S: DeserializeSeed<'a>>(
     })?;
     let mut json = serde_json::Deserializer::from_str(text.trim_end());
     let parsed = seed.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
-    parsed.map_err(|e| {
-        let why = e.to_string();
-        let position = format!(" at line {} column {}", e.line(), e.column());
-        lines.flaw(format!("{} (byte {})", why.strip_suffix(&position).unwrap_or(&why), e.column()), REMEDY)
-    })
+    parsed.map_err(|error| lines.flaw(cause(&error), REMEDY))
 }
 
 /// Reads an object into the values of a row, as far as it has them.
@@ -150,8 +159,8 @@ struct Fields<'s> {
     positions: &'s HashMap<String, usize>,
     columns: &'s [String],
     others: &'s Others,
-    wide: &'s Cell<bool>,
-    /// Set when there is a key that an update doesn't know.
+    inexact: &'s Cell<bool>,
+    /// Set when there is a key that is not known.
     unknown: &'s Cell<bool>,
 }
 
@@ -180,10 +189,11 @@ impl<'de> Visitor<'de> for Fields<'_> {
             match self.positions.get(key.as_ref()) {
                 Some(i) if values[*i].is_some() => return Err(twice(&key)),
                 Some(i) => {
-                    values[*i] = Some(Value::from_json(map.next_value_seed(Tree { wide: self.wide })?))
+                    values[*i] = Some(Value::from_json(map.next_value_seed(Tree { inexact: self.inexact })?))
                 }
                 None => match self.others {
                     Others::Refused => {
+                        self.unknown.set(true);
                         return Err(A::Error::custom(format!("the first object has no key {key:?}")));
                     }
                     Others::Ignored(ignored) if ignored.iter().all(|i| *i != key) => {
@@ -208,8 +218,8 @@ fn twice<E: Error>(key: &str) -> E {
 /// Reads any JSON; unlike serde_json's own reader, refuses an object with a key twice.
 #[derive(Clone, Copy)]
 struct Tree<'s> {
-    /// Set when there is a number so large that it may have been an integer whose digits are lost.
-    wide: &'s Cell<bool>,
+    /// Set when there is a number that a binary64 stands for, and may have lost digits.
+    inexact: &'s Cell<bool>,
 }
 
 impl<'de> DeserializeSeed<'de> for Tree<'_> {
@@ -244,9 +254,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 
     fn visit_f64<E>(self, x: f64) -> Result<Json, E> {
-        if x.abs() >= i64::MAX as f64 {
-            self.wide.set(true);
-        }
+        self.inexact.set(true);
         Ok(x.into())
     }
 
@@ -274,33 +282,72 @@ impl<'de> Visitor<'de> for Tree<'_> {
     }
 }
 
-/// The first integer in valid JSON that neither an `i64` nor a `u64` holds.
-fn wide_integer(json: &[u8]) -> Option<&str> {
-    let mut at = 0;
+/// The first number in valid JSON that loses digits, as a clause, and the key of the outermost object that it stands under;
+/// keys that are not `wanted` are passed over.
+fn lost_digits(json: &[u8], wanted: impl Fn(&str) -> bool) -> Option<(String, String)> {
+    let (mut at, mut depth, mut key) = (0, 0, String::new());
     while at < json.len() {
         let start = at;
         at += 1;
         match json[start] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
             b'"' => {
                 while json[at] != b'"' {
                     at += if json[at] == b'\\' { 2 } else { 1 };
                 }
                 at += 1;
+                if depth == 1 && json[at..].trim_ascii_start().first() == Some(&b':') {
+                    key = serde_json::from_slice(&json[start..at]).ok()?;
+                }
             }
             b'-' | b'0'..=b'9' => {
                 while json.get(at).is_some_and(|b| b"0123456789.eE+-".contains(b)) {
                     at += 1;
                 }
                 let number = str::from_utf8(&json[start..at]).ok()?;
-                let integer = !number.contains(['.', 'e', 'E']);
-                if integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
-                    return Some(number);
+                if keeps_digits(number) || !wanted(&key) {
+                    continue;
                 }
+                let kind = if number.contains(['.', 'e', 'E']) { "decimal" } else { "integer" };
+                return Some((
+                    key,
+                    format!("the {kind} {number} takes more than 64 bits and would lose digits"),
+                ));
             }
             _ => {}
         }
     }
     None
+}
+
+/// Whether 64 bits keep a number: an integer is itself, and a decimal is what the binary64 nearest to it is when that is
+/// written with as many digits.
+fn keeps_digits(number: &str) -> bool {
+    if !number.contains(['.', 'e', 'E']) {
+        return number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
+    }
+    let number = number.trim_start_matches('-');
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{part}");
+    let from_first = digits.trim_start_matches('0');
+    if from_first.is_empty() {
+        return true;
+    }
+    let Ok(exponent) = exponent.parse::<i32>() else { return false };
+    let exponent = i64::from(exponent) + whole.len() as i64 - (digits.len() - from_first.len()) as i64 - 1;
+    let digits = from_first.trim_end_matches('0');
+    // These come back from every binary64 that is not tiny.
+    if digits.len() <= 15 && (-290..290).contains(&exponent) {
+        return true;
+    }
+    // No binary64 has more.
+    let Ok(x) = number.parse::<f64>() else { return false };
+    let point = if digits.len() > 1 { "." } else { "" };
+    digits.len() <= 767
+        && format!("{x:.*e}", digits.len() - 1)
+            == format!("{}{point}{}e{exponent}", &digits[..1], &digits[1..])
 }
 
 #[cfg(test)]
@@ -351,6 +398,45 @@ mod tests {
     }
 
     #[test]
+    fn a_decimal_keeps_its_digits_or_is_refused() {
+        for kept in [
+            "0.10",
+            "1.5000",
+            "-0.0",
+            "1e22",
+            "1E+2",
+            "0.1",
+            "123456789012345.0",
+            "0.10000000000000001",
+            "2.5e-310",
+            "1.7976931348623157e308",
+            "5e-324",
+            "0.30000000000000004",
+            "100000000000000000000.0",
+        ] {
+            assert!(keeps_digits(kept), "{kept}");
+        }
+        for lost in [
+            "0.1234567890123456789",
+            "12345678901234567.25",
+            "1e-400",
+            "0.1000000000000000000000001",
+            "1.00000000000000001",
+            "123456789012345678901234567890.5",
+        ] {
+            assert!(!keeps_digits(lost), "{lost}");
+        }
+        assert!(value("[1.5, {\"a\": 0.1}]").is_ok());
+        let error = value("{\"a\": [1.00000000000000001]}").unwrap_err();
+        assert!(error.contains("1.00000000000000001 takes more"), "{error}");
+        assert_eq!(value("{\"a\": 1, \"a\": 2}").unwrap_err(), "the key \"a\" is there twice (byte 12)");
+        assert!(value("{").unwrap_err().starts_with("it is not JSON: EOF"));
+        // What is not wanted is not looked at.
+        let file = b"{\"a\":0.5,\"b\":0}\n{\"b\":0.1234567890123456789,\"a\":0.5}";
+        assert_eq!(rows(&mut open(file, Some(&["a"])).unwrap()).unwrap().len(), 2);
+    }
+
+    #[test]
     fn only_wanted_keys_are_read_and_others_come_and_go() {
         let file = br#"{"a":1,"b":{"x":1,"x":2},"c":3}
             {"c":4,"new":123456789012345678901234567890}"#;
@@ -397,7 +483,12 @@ mod tests {
             (b"{\"a\":1}\n{\"a\":1e999}", "line 2 of x.jsonl: number out of range"),
             (
                 b"{\"a\":1}\n{\"a\":[\"\\\"9\",1e40,-18446744073709551616]}",
-                "line 2 of x.jsonl: the integer -18446744073709551616 takes more than 64 bits and would lose digits; write",
+                "line 2 of x.jsonl: column \"a\": the integer -18446744073709551616 takes more than 64 bits and would lose \
+                 digits; write",
+            ),
+            (
+                b"{\"b\":0,\"a\":1}\n{\"b\":{\"a\":1},\"a\":[0.10,0.1234567890123456789]}",
+                "line 2 of x.jsonl: column \"a\": the decimal 0.1234567890123456789 takes more than 64 bits and would",
             ),
             (deep.as_bytes(), "line 1 of x.jsonl: recursion limit exceeded"),
             (long.as_bytes(), "line 2 of x.jsonl: it is over the limit of 150 B for a row"),

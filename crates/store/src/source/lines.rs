@@ -25,12 +25,12 @@ pub(super) struct Lines<R> {
     limit: usize,
 }
 
-/// Opens a file.
+/// Opens a file. A pipe is none: nobody may be there to write to it.
 pub(super) fn open(path: &str) -> Result<Lines<BufReader<File>>, SourceError> {
-    let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+    let opened = open_regular(Path::new(path)).and_then(|file| Ok((file.metadata()?, file)));
     let (metadata, file) = opened.map_err(|error| failed(path, error))?;
     let mut lines = Lines::new(BufReader::with_capacity(BUFFER, file), path);
-    lines.total = metadata.is_file().then_some(metadata.len());
+    lines.total = Some(metadata.len());
     Ok(lines)
 }
 
@@ -45,7 +45,7 @@ pub(super) fn failed(origin: &str, error: io::Error) -> SourceError {
         io::ErrorKind::NotFound => "check the path",
         io::ErrorKind::PermissionDenied => "check its permissions",
         io::ErrorKind::IsADirectory => "name a file in it",
-        io::ErrorKind::InvalidInput => "name a file",
+        io::ErrorKind::InvalidInput => "name a file, or - for standard input",
         io::ErrorKind::UnexpectedEof => "read it again once it is whole",
         _ => "check the disk that it is on",
     };
@@ -172,6 +172,11 @@ mod tests {
         for path in [&pipe, dir.path(), Path::new("/dev/null")] {
             assert_eq!(open_regular(path).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{path:?}");
         }
+        let error = open(pipe.to_str().unwrap()).err().unwrap().to_string();
+        assert!(
+            error.ends_with("it is a pipe, a device or a folder; name a file, or - for standard input"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -64,6 +64,7 @@
 
 mod delimited;
 mod dir;
+mod followed;
 mod json_lines;
 mod lines;
 #[cfg(feature = "mysql")]
@@ -78,17 +79,21 @@ mod server;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+pub use followed::Overlap;
+pub(crate) use followed::{Followed, Reached};
 pub(crate) use json_lines::value as json_value;
 pub use rows::Rows;
 pub(crate) use rows::{Ahead, Batch};
 
 use crate::Value;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::Path;
 
 use blindcore_units::Unit;
+use blindcore_wire::KeyType;
 
 /// Bytes in a row of a source, at most: 64 MiB.
 pub const MAX_ROW_BYTES: usize = 64 << 20;
@@ -107,7 +112,7 @@ pub struct Row {
 pub struct Position {
     /// So much.
     pub done: u64,
-    /// Of so much, where that is known: not for standard input, pipes, servers, and SQLite's queries and views.
+    /// Of so much, where that is known: not for standard input, servers, and SQLite's queries and views.
     pub total: Option<u64>,
     /// Counted in these: bytes of a file, rows of a table or query, files of a folder.
     pub unit: Unit,
@@ -140,6 +145,12 @@ pub trait Source: Send {
     /// [changes](SourceSpec::open_changes) in JSON lines lacks.
     fn missing(&self) -> &[usize] {
         &[]
+    }
+
+    /// The one form of a column's values as keys, where its type writes one value in several.
+    fn key_type(&self, column: usize) -> Option<KeyType> {
+        let _ = column;
+        None
     }
 
     /// How far it is.
@@ -319,6 +330,30 @@ impl SourceSpec {
         }
     }
 
+    /// Understands an argument as [`SourceSpec::parse`] does.
+    ///
+    /// # Errors
+    /// As there, or it is not UTF-8.
+    pub fn parse_argument(text: &OsStr) -> Result<Self, SourceError> {
+        let foreign = || SourceError::Spec {
+            spec: text.to_string_lossy().into_owned(),
+            why: "it is not UTF-8".to_owned(),
+            remedy: "rename the file, or name a link to it".to_owned(),
+        };
+        text.to_str().ok_or_else(foreign).and_then(Self::parse)
+    }
+
+    /// Whether it is a folder in which this path lies, or would lie, so that reading it reads what is written there.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        let Kind::Dir { path: folder } = &self.0 else { return false };
+        let Ok(folder) = Path::new(folder).canonicalize() else { return false };
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        absolute
+            .ancestors()
+            .find_map(|a| a.canonicalize().ok())
+            .is_some_and(|there| there.starts_with(&folder))
+    }
+
     /// The column that rows are looked up by, unless one is named: a file's name in a folder.
     #[must_use]
     pub fn default_key(&self) -> Option<&'static str> {
@@ -425,53 +460,6 @@ impl SourceSpec {
             why: "this build can't read it".to_owned(),
             remedy: format!("build blindcore with the feature `{feature}`"),
         }
-    }
-}
-
-impl SourceSpec {
-    /// The rows whose `column` is at least `last`, least first; all where there is no `last`. A row that was read
-    /// before may come again, and none that was written later under the same value is missed.
-    ///
-    /// # Errors
-    /// The source is not a database, or `last` is neither a number nor a text.
-    pub fn since(&self, column: &str, last: Option<&serde_json::Value>) -> Result<Self, SourceError> {
-        let refuse = |why: &str, remedy: &str| {
-            Err(SourceError::Spec { spec: self.to_string(), why: why.to_owned(), remedy: remedy.to_owned() })
-        };
-        // MySQL quotes names in its own way, and knows backslashes in texts.
-        let mysql = matches!(&self.0, Kind::Server(server) if server.system == server::System::Mysql);
-        let name = |name: &str| {
-            let quote = if mysql { "`" } else { "\"" };
-            format!("{quote}{}{quote}", name.replace(quote, &quote.repeat(2)))
-        };
-        let least = match last {
-            None => String::new(),
-            Some(serde_json::Value::Number(n)) => format!(" WHERE {} >= {n}", name(column)),
-            Some(serde_json::Value::String(text)) => {
-                let text = if mysql { text.replace('\\', "\\\\") } else { text.clone() };
-                format!(" WHERE {} >= '{}'", name(column), text.replace('\'', "''"))
-            }
-            Some(_) => return refuse("it can't be followed from where it was", "build the table again"),
-        };
-        let of = match &self.0 {
-            Kind::Sqlite { of, .. } => of,
-            Kind::Server(server) => &server.of,
-            _ => return refuse("only a database can be followed", "name sqlite:, postgres:// or mysql://"),
-        };
-        let from = match (of, &self.0) {
-            (Of::Table(table), Kind::Sqlite { .. }) => name(table),
-            // A dot is between schema and table.
-            (Of::Table(table), _) => table.split('.').map(name).collect::<Vec<_>>().join("."),
-            (Of::Query(sql), _) => format!("({}) AS followed", sql.trim_end().trim_end_matches(';')),
-        };
-        let sql = format!("SELECT * FROM {from}{least} ORDER BY {}", name(column));
-        let mut since = self.clone();
-        match &mut since.0 {
-            Kind::Sqlite { of, .. } => *of = Of::Query(sql),
-            Kind::Server(server) => server.of = Of::Query(sql),
-            _ => unreachable!("refused above"),
-        }
-        Ok(since)
     }
 }
 

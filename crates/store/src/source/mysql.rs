@@ -10,6 +10,8 @@ use ::mysql::prelude::Queryable;
 use ::mysql::{
     AccessMode, Column, Conn, Error, IsolationLevel, OptsBuilder, Row, SslOpts, Transaction, TxOpts,
 };
+use blindcore_wire::KeyType;
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// What makes values the same wherever the server is, and lets a build take its time.
@@ -55,6 +57,7 @@ pub(super) fn read(server: &Server, wanted: Option<&[String]>, sink: &mut Sink) 
         })
     };
     let rules: Vec<Rule> = positions.iter().map(rule).collect::<Result<_, _>>()?;
+    let forms = positions.iter().map(|i| key_type(&statement.columns()[*i])).collect();
     if let Of::Table(name) = &server.of {
         let list: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
         let order = order(&mut transaction, name).map_err(refused)?;
@@ -62,11 +65,14 @@ pub(super) fn read(server: &Server, wanted: Option<&[String]>, sink: &mut Sink) 
         statement = transaction.prep(sql).map_err(refused)?;
         positions = (0..columns.len()).collect();
     }
-    if !sink.columns(columns.clone()) {
+    if !sink.columns(columns.clone(), forms) {
         return Ok(());
     }
     for row in transaction.exec_iter(&statement, ()).map_err(refused)? {
-        let row = row.map_err(refused)?;
+        let row = row.map_err(|error| match error {
+            Error::MySqlError(_) | Error::CodecError(_) => refused(error),
+            ended => server.ended(ended),
+        })?;
         let mut bytes = 0;
         let mut values = Vec::with_capacity(columns.len());
         for ((position, rule), name) in positions.iter().zip(&rules).zip(&columns) {
@@ -134,6 +140,15 @@ fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
+/// The one form of a column's values as keys. Spaces that fill a text are not sent.
+fn key_type(column: &Column) -> Option<KeyType> {
+    match column.column_type() {
+        ColumnType::MYSQL_TYPE_DECIMAL | ColumnType::MYSQL_TYPE_NEWDECIMAL => Some(KeyType::Decimal),
+        ColumnType::MYSQL_TYPE_DATETIME | ColumnType::MYSQL_TYPE_TIMESTAMP => Some(KeyType::Timestamp),
+        _ => None,
+    }
+}
+
 /// What becomes of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
@@ -176,7 +191,7 @@ impl Rule {
     }
 
     /// A value of a row; `bytes` grows by what it takes.
-    fn value(self, row: &Row, position: usize, bytes: &mut usize) -> Result<Value, &'static str> {
+    fn value(self, row: &Row, position: usize, bytes: &mut usize) -> Result<Value, Cow<'static, str>> {
         use ::mysql::Value as Sql;
         const OTHER: &str = "it is of another type than the server said";
         Ok(match (self, row.as_ref(position).ok_or("it is missing")?) {
@@ -210,10 +225,10 @@ impl Rule {
                     }
                     Rule::Text => Value::Text(text()?),
                     Rule::Json => json_lines::value(&text()?)?,
-                    _ => return Err(OTHER),
+                    _ => return Err(OTHER.into()),
                 }
             }
-            _ => return Err(OTHER),
+            _ => return Err(OTHER.into()),
         })
     }
 }
@@ -230,6 +245,7 @@ fn refused(server: &Server, error: &Error) -> SourceError {
         Error::MySqlError(said) => (
             said.message.clone(),
             match said.code {
+                1045 | 1698 if let Some(none) = server.no_password() => return none,
                 1045 | 1698 => "check the user and its password, in the URL or in MYSQL_PWD",
                 1044 | 1049 => "check the database's name, and grant SELECT on it to this user",
                 1142 | 1143 => "grant SELECT on it to this user",

@@ -11,7 +11,9 @@ use ::postgres::error::SqlState;
 use ::postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use ::postgres::types::{Kind, Type};
 use ::postgres::{Client, Config, IsolationLevel, NoTls, Socket, Transaction};
+use blindcore_wire::KeyType;
 use rustls::pki_types::ServerName;
+use std::borrow::Cow;
 use std::error::Error;
 use std::future::Future;
 use std::io::{self, BufRead, Read};
@@ -34,8 +36,8 @@ pub(super) fn read(server: &Server, wanted: Option<&[String]>, sink: &mut Sink) 
     let transaction =
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let mut transaction = transaction.start().map_err(refused)?;
-    let Plan { sql, positions, rules, columns } = Plan::new(server, &mut transaction, wanted)?;
-    if !sink.columns(columns.clone()) {
+    let Plan { sql, positions, rules, columns, forms } = Plan::new(server, &mut transaction, wanted)?;
+    if !sink.columns(columns.clone(), forms) {
         return Ok(());
     }
     let mut rows = transaction.copy_out(&format!("COPY ({sql}\n) TO STDOUT")).map_err(refused)?;
@@ -56,7 +58,8 @@ pub(super) fn read(server: &Server, wanted: Option<&[String]>, sink: &mut Sink) 
         let mut values = Vec::with_capacity(columns.len());
         for ((position, rule), name) in positions.iter().zip(&rules).zip(&columns) {
             let field = fields.get(*position).copied();
-            let value = field.ok_or("it has fewer fields than columns").and_then(|field| rule.value(field));
+            let value =
+                field.ok_or("it has fewer fields than columns".into()).and_then(|field| rule.value(field));
             values.push(value.map_err(|why| {
                 let remedy = "cast it to text in a ?query=, or leave it out";
                 server.flaw(sink.line(), format!("column {name:?}: {why}"), remedy)
@@ -98,6 +101,8 @@ struct Plan {
     positions: Vec<usize>,
     rules: Vec<Rule>,
     columns: Vec<String>,
+    /// Of keys, for each column.
+    forms: Vec<Option<KeyType>>,
 }
 
 impl Plan {
@@ -132,12 +137,13 @@ impl Plan {
             Rule::of(kind).ok_or_else(|| server.unknown_type(&names[*i], kind.name()))
         };
         let rules = positions.iter().map(rule).collect::<Result<_, _>>()?;
+        let forms = positions.iter().map(|i| key_type(statement.columns()[*i].type_())).collect();
         Ok(match from {
-            None => Self { sql: all, positions, rules, columns },
+            None => Self { sql: all, positions, rules, columns, forms },
             Some((from, order)) => {
                 let list: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
                 let sql = format!("SELECT {} FROM {from}{order}", list.join(", "));
-                Self { sql, positions: (0..columns.len()).collect(), rules, columns }
+                Self { sql, positions: (0..columns.len()).collect(), rules, columns, forms }
             }
         })
     }
@@ -172,6 +178,21 @@ fn table(
 /// A name as SQL writes one, whatever it holds.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The one form of a type's values as keys.
+fn key_type(kind: &Type) -> Option<KeyType> {
+    match kind.kind() {
+        Kind::Domain(base) => key_type(base),
+        _ => match *kind {
+            Type::NUMERIC => Some(KeyType::Decimal),
+            Type::UUID => Some(KeyType::Uuid),
+            Type::TIMESTAMP => Some(KeyType::Timestamp),
+            Type::TIMESTAMPTZ => Some(KeyType::Instant),
+            Type::BPCHAR => Some(KeyType::Padded),
+            _ => None,
+        },
+    }
 }
 
 /// What becomes of a column's text.
@@ -241,7 +262,7 @@ impl Rule {
         })
     }
 
-    fn value(self, field: &[u8]) -> Result<Value, &'static str> {
+    fn value(self, field: &[u8]) -> Result<Value, Cow<'static, str>> {
         if field == br"\N" {
             return Ok(Value::Null);
         }
@@ -251,7 +272,7 @@ impl Rule {
             Rule::Bool => match text.as_str() {
                 "t" => Value::Bool(true),
                 "f" => Value::Bool(false),
-                _ => return Err("it is not a boolean"),
+                _ => return Err("it is not a boolean".into()),
             },
             Rule::Int => Value::Int(text.parse().map_err(|_| "it is not an integer of 64 bits")?),
             Rule::Real => Value::Real(text.parse().map_err(|_| "it is not a number")?),
@@ -301,6 +322,7 @@ fn refused(server: &Server, error: &::postgres::Error) -> SourceError {
             text = format!("{text} ({more})");
         }
         match said.code().code().get(..2) {
+            Some("28") if let Some(none) = server.no_password() => return none,
             Some("28") => "check the user and its password, in the URL or in PGPASSWORD",
             Some("3D") => "check the database's name",
             Some("42") if *said.code() == SqlState::INSUFFICIENT_PRIVILEGE => {
@@ -321,6 +343,11 @@ fn refused(server: &Server, error: &::postgres::Error) -> SourceError {
             text = format!("{text}: {error}");
             cause = error.source();
         }
+        if text.ends_with("password missing")
+            && let Some(none) = server.no_password()
+        {
+            return none;
+        }
         "check the server, its address, what it says about TLS, and the network between"
     };
     server.refused(text, remedy)
@@ -329,8 +356,9 @@ fn refused(server: &Server, error: &::postgres::Error) -> SourceError {
 /// What broke the stream of rows.
 fn broken(server: &Server, error: &io::Error) -> SourceError {
     match error.get_ref().and_then(|e| e.downcast_ref::<::postgres::Error>()) {
-        Some(error) => refused(server, error),
-        None => server.refused(error, "check the server and the network between"),
+        Some(error) if error.as_db_error().is_some() => refused(server, error),
+        Some(error) => server.ended(error),
+        None => server.ended(error),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{Of, Position, Row, Source, SourceError};
 use crate::Value;
 use blindcore_units::Unit;
+use blindcore_wire::KeyType;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use std::fmt::{self, Write};
@@ -274,6 +275,20 @@ impl Server {
         SourceError::Server { origin: self.origin(), error: one_line(&error.to_string()), remedy }
     }
 
+    /// What it means that the server asks for a password; nothing where it was given one.
+    pub(super) fn no_password(&self) -> Option<SourceError> {
+        let variable = self.system.password_variable();
+        let remedy = format!("set {variable}, or write it in the URL, percent-encoded: USER:PASSWORD@HOST");
+        let none = self.password().is_none();
+        none.then(|| self.unfit("the server asks for a password, and none was given", &remedy))
+    }
+
+    /// What it means that the connection ends among the rows.
+    pub(super) fn ended(&self, error: impl fmt::Display) -> SourceError {
+        let why = format!("the connection ended while rows were read ({error})");
+        self.refused(why, "see whether the server runs and reaches this machine, and read it again")
+    }
+
     /// What is wrong with a column's type.
     pub(super) fn unknown_type(&self, column: &str, kind: &str) -> SourceError {
         SourceError::Unfit {
@@ -345,7 +360,7 @@ fn encoded(text: &str) -> String {
 }
 
 enum Message {
-    Columns(Vec<String>),
+    Columns(Vec<String>, Vec<Option<KeyType>>),
     Rows(Vec<Row>),
     End,
 }
@@ -364,9 +379,9 @@ impl Sink {
         self.line
     }
 
-    /// Says what the columns are; false where the listener is gone.
-    pub(super) fn columns(&mut self, columns: Vec<String>) -> bool {
-        self.sender.send(Ok(Message::Columns(columns))).is_ok()
+    /// Says what the columns are, and the forms of keys from them; false where the listener is gone.
+    pub(super) fn columns(&mut self, columns: Vec<String>, forms: Vec<Option<KeyType>>) -> bool {
+        self.sender.send(Ok(Message::Columns(columns, forms))).is_ok()
     }
 
     /// Takes the next row, of this many bytes; false where the listener is gone.
@@ -390,6 +405,7 @@ type Reader = fn(&Server, Option<&[String]>, &mut Sink) -> Result<(), SourceErro
 pub(super) struct Threaded {
     origin: String,
     columns: Vec<String>,
+    forms: Vec<Option<KeyType>>,
     done: u64,
     batch: vec::IntoIter<Row>,
     messages: Option<Receiver<Result<Message, SourceError>>>,
@@ -416,7 +432,8 @@ impl Threaded {
         let spawned = thread::Builder::new().name("source".into()).spawn(run);
         spawned.map_err(|error| super::lines::failed(&origin, error))?;
         let batch = Vec::new().into_iter();
-        let mut source = Self { origin, columns: Vec::new(), done: 0, batch, messages: Some(messages) };
+        let mut source =
+            Self { origin, columns: Vec::new(), forms: Vec::new(), done: 0, batch, messages: Some(messages) };
         source.receive()?;
         Ok(source)
     }
@@ -432,7 +449,7 @@ impl Threaded {
             })
         });
         match message {
-            Ok(Message::Columns(columns)) => self.columns = columns,
+            Ok(Message::Columns(columns, forms)) => (self.columns, self.forms) = (columns, forms),
             Ok(Message::Rows(rows)) => self.batch = rows.into_iter(),
             Ok(Message::End) => self.messages = None,
             Err(error) => {
@@ -460,6 +477,10 @@ impl Source for Threaded {
             }
             self.receive()?;
         }
+    }
+
+    fn key_type(&self, column: usize) -> Option<KeyType> {
+        self.forms[column]
     }
 
     fn position(&self) -> Position {
@@ -563,7 +584,7 @@ mod tests {
         let early = Threaded::start(&server, None, |_, _, _| panic!("on purpose"));
         assert!(early.err().unwrap().to_string().contains("has panicked"));
         let mut late = Threaded::start(&server, None, |_, _, sink| {
-            sink.columns(vec!["a".into()]);
+            sink.columns(vec!["a".into()], vec![None]);
             (0..1000).for_each(|n| assert!(sink.row(vec![Value::Int(n)], 8)));
             panic!("on purpose")
         })
@@ -572,7 +593,7 @@ mod tests {
         assert_eq!(read, 768, "whole batches");
         assert!(late.next_row().unwrap().is_none());
         let mut whole = Threaded::start(&server, None, |server, _, sink| {
-            sink.columns(vec!["a".into()]);
+            sink.columns(vec!["a".into()], vec![None]);
             assert!(sink.row(vec![Value::Null], 0));
             Err(server.unfit("it is over", "stop"))
         })

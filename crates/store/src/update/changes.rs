@@ -8,7 +8,7 @@ use blindcore_wire::{Value, codec};
 use super::entry::{Entry, Log, UNKNOWN, Word};
 use super::shape::{Shape, fits};
 use super::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, group_of, short};
-use crate::source::Position;
+use crate::source::{Followed, Position, Reached};
 use crate::stages::{self, READING};
 use crate::{ExternalSort, Order, Source, StoreError, Stored};
 
@@ -30,12 +30,14 @@ pub(super) struct Changes<'a> {
     sorted: ExternalSort,
     /// Columns that are passed over.
     pub(super) others: Vec<String>,
+    /// What should be said of where it begins.
+    pub(super) note: Option<String>,
 }
 
 pub(super) struct Read {
     pub(super) sorted: ExternalSort,
-    /// The largest value of the column that is followed.
-    pub(super) last: Option<serde_json::Value>,
+    /// How far the column that is followed was read.
+    pub(super) reached: Reached,
 }
 
 impl<'a> Changes<'a> {
@@ -46,11 +48,11 @@ impl<'a> Changes<'a> {
         work: &Path,
     ) -> Result<Self, StoreError> {
         let manifest = stored.manifest();
-        let spec = match &options.follow {
-            None => options.changes.clone(),
+        let Followed { spec, note } = match &options.follow {
+            None => Followed { spec: options.changes.clone(), note: None },
             Some(column) => {
                 let last = manifest.follow.as_ref().filter(|f| f.column == *column).map(|f| &f.last);
-                options.changes.since(column, last)?
+                options.changes.since(column, last, options.overlap)?
             }
         };
         let origin = spec.to_string();
@@ -88,7 +90,21 @@ impl<'a> Changes<'a> {
             )));
         }
         let sorted = ExternalSort::new(work, options.memory, Order::Hash);
-        Ok(Self { stored, shape, options, origin, source, key, values, change, row, follow, sorted, others })
+        Ok(Self {
+            stored,
+            shape,
+            options,
+            origin,
+            source,
+            key,
+            values,
+            change,
+            row,
+            follow,
+            sorted,
+            others,
+            note,
+        })
     }
 
     /// Reads all, the changes so far before them and, where CHANGES are the whole table, its keys behind them. Keys are
@@ -106,7 +122,7 @@ impl<'a> Changes<'a> {
             }
         }
         let (mut rows, mut count) = (self.stored.manifest().rows, 0u64);
-        let mut last = None;
+        let mut reached = Reached::default();
         while let Some(row) = self.source.next_row()? {
             count += 1;
             let fail = |why: String| StoreError::Row { origin: self.origin.clone(), line: row.line, why };
@@ -114,7 +130,7 @@ impl<'a> Changes<'a> {
             entry.encode(&mut payload);
             self.sorted.push(group_of(&entry.key), row.line, &payload)?;
             if let Some(follow) = self.follow {
-                later(&mut last, &row.values[follow]).map_err(fail)?;
+                reached.see(&row.values[follow]).map_err(fail)?;
             }
             if count.is_multiple_of(ROWS_A_WORD) {
                 self.tell(progress)?;
@@ -138,7 +154,7 @@ impl<'a> Changes<'a> {
             }
         }
         let sorted = std::mem::replace(&mut self.sorted, ExternalSort::new(Path::new("."), 0, Order::Hash));
-        Ok(Read { sorted, last: last.map(|v| v.to_json()) })
+        Ok(Read { sorted, reached })
     }
 
     fn tell(&self, progress: &mut dyn Progress) -> Result<(), StoreError> {
@@ -164,6 +180,7 @@ impl<'a> Changes<'a> {
                 return Err(format!("it has no {name:?}, which rows are found by; give every row one"));
             }
             let key = codec::encode_key(&cells[key]).map_err(|e| e.to_string())?;
+            let key = self.stored.manifest().key_type.map_or(key.clone(), |form| form.of(&key).into_owned());
             return Ok(Entry { number: UNKNOWN, key, word });
         }
         let number = match self.row.map(|i| &cells[i]) {
@@ -225,22 +242,4 @@ impl<'a> Changes<'a> {
 
 fn no_column(origin: &str, name: &str, columns: &[String]) -> String {
     format!("{origin} has no column {name:?}; its columns are {}", columns.join(", "))
-}
-
-/// Keeps the larger of two values of a column that only grows.
-fn later(last: &mut Option<Value>, value: &Value) -> Result<(), String> {
-    let larger = match (&*last, value) {
-        (_, Value::Null) => false,
-        (None, Value::Int(_) | Value::Real(_) | Value::Text(_)) => true,
-        (Some(Value::Int(a)), Value::Int(b)) => b > a,
-        (Some(Value::Real(a)), Value::Real(b)) => b > a,
-        (Some(Value::Text(a)), Value::Text(b)) => b > a,
-        _ => {
-            return Err("the column that is followed holds what has no order; follow numbers or times".into());
-        }
-    };
-    if larger {
-        *last = Some(value.clone());
-    }
-    Ok(())
 }

@@ -8,6 +8,7 @@ use blindcore_wire::Change;
 use super::entry::{Entry, UNKNOWN, Word};
 use super::shape::Shape;
 use super::{Counts, UpdateOptions};
+use crate::kinds::Kinds;
 use crate::{ExternalSort, Order, StoreError, Stored};
 
 /// The rows that differ from the base.
@@ -24,6 +25,8 @@ pub(super) struct Merged {
     pub(super) records: ExternalSort,
     /// Slots of part `new_keys`, in order.
     pub(super) keys: ExternalSort,
+    /// What columns hold now, where the manifest says it.
+    pub(super) kinds: Option<Vec<Kinds>>,
 }
 
 /// A row's record or that it has none, as far as that is known.
@@ -139,6 +142,7 @@ pub(super) fn merge(
     let mut numbers = numbers.finish()?.peekable();
     let (mut count, mut removed) = (0, 0);
     let directory = stored.keys.is_some();
+    let mut kinds = stored.manifest().kinds.clone();
     for entry in finals.finish()? {
         let crate::Entry { hash, payload: bytes, .. } = entry?;
         let mut entry = Entry::decoded(&bytes);
@@ -152,6 +156,9 @@ pub(super) fn merge(
         payload.clear();
         payload.extend_from_slice(&key_hash.fingerprint);
         let record = if let Word::Set(record) = &entry.word { Some(&record[..]) } else { None };
+        if let (Some(kinds), Some(record)) = (&mut kinds, record) {
+            Kinds::add_record(kinds, record);
+        }
         record.map_or(Change::Removed, Change::Set).encode(&mut payload);
         records.push(key_hash.order(), count, &payload)?;
         if directory && entry.number != UNKNOWN {
@@ -161,7 +168,7 @@ pub(super) fn merge(
         removed += u64::from(record.is_none());
         count += 1;
     }
-    Ok(Merged { counts, count, rows: table_rows, removed, log, records, keys })
+    Ok(Merged { counts, count, rows: table_rows, removed, log, records, keys, kinds })
 }
 
 /// Whether two records are the same but for zeros behind them.

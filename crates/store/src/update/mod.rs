@@ -34,7 +34,7 @@ use crate::job::{Build, Wanted, entry};
 use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
 use crate::sign::{check_proofs, check_signer};
-use crate::{ExternalSort, SourceSpec, StoreError, Stored, build};
+use crate::{ExternalSort, Overlap, SourceSpec, StoreError, Stored, build};
 
 /// The column of CHANGES that says what happens to a row: `set`, also where it is empty, or `remove`.
 pub const CHANGE_COLUMN: &str = "_change";
@@ -48,8 +48,11 @@ pub struct UpdateOptions {
     pub dir: PathBuf,
     /// Where changed rows come from: the table's columns, and perhaps [`CHANGE_COLUMN`] and [`ROW_COLUMN`].
     pub changes: SourceSpec,
-    /// A column of the source that only grows: rows below what an update before this one saw are not asked for.
+    /// A column of the source that only grows: rows below what an update before this one saw are not asked for. `xmin` of a
+    /// PostgreSQL table misses no row that is committed late.
     pub follow: Option<String>,
+    /// How far below that a read begins.
+    pub overlap: Overlap,
     /// Whether rows keep the columns that CHANGES don't give. Without it every row that is set gives all of them.
     pub partial: bool,
     /// Whether CHANGES are the whole table, so that rows which they lack are removed. The table needs a directory of keys.
@@ -72,6 +75,7 @@ impl UpdateOptions {
             dir: dir.into(),
             changes,
             follow: None,
+            overlap: Overlap::Usual,
             partial: false,
             whole: false,
             ignore: Vec::new(),
@@ -133,6 +137,12 @@ pub fn update(
     progress: &mut dyn Progress,
 ) -> Result<Updated, StoreError> {
     let dir = &options.dir;
+    if options.changes.holds(dir) {
+        let (dir, changes) = (dir.display(), &options.changes);
+        return Err(StoreError::Unfit(format!(
+            "{dir} lies in {changes}, so its own files would be rows; move it out of that folder"
+        )));
+    }
     let _lock = lock(dir)?;
     let stored = Stored::open(dir)?;
     let old = stored.manifest();
@@ -153,13 +163,14 @@ pub fn update(
     }
     let shape = Shape::of(&stored, options.changes.is_text())?;
     let mut changes = Changes::open(&stored, &shape, options, &work.0)?;
-    let notes = notes(options, &changes.others);
-    let Read { sorted, last } = changes.read(progress)?;
+    let Read { sorted, reached } = changes.read(progress)?;
+    let notes = notes(options, &changes, reached.unplaced);
     let salt = new_salt()?;
     let said = Said { sorted, origin: &changes.origin, shape: &shape };
     let merged = merge(&stored, options, &work.0, said, old.rows, &salt)?;
     let counts = merged.counts;
-    let follow = options.follow.clone().zip(last).map(|(column, last)| Follow { column, last });
+    let follow = options.follow.clone().zip(reached.last);
+    let follow = follow.map(|(column, last)| Follow { column, last: last.to_json() });
     let follow = follow.or_else(|| old.follow.clone());
     if counts.added + counts.changed + counts.removed == 0 {
         // How far a source was read is kept; no reader of the table sees that, and the epoch stays.
@@ -204,6 +215,7 @@ pub fn update(
         base_epoch: Some(old.base_epoch()),
         changes,
         follow,
+        kinds: merged.kinds,
         signed: None,
         ..old.clone()
     };
@@ -280,8 +292,8 @@ pub(crate) fn write_manifest(dir: &Path, work: &Path, manifest: &Manifest) -> Re
 }
 
 /// What should be said of CHANGES that were read.
-fn notes(options: &UpdateOptions, others: &[String]) -> Vec<String> {
-    let origin = &options.changes;
+fn notes(options: &UpdateOptions, changes: &Changes<'_>, unplaced: u64) -> Vec<String> {
+    let (origin, others) = (&options.changes, &changes.others);
     let others = (!others.is_empty()).then(|| {
         let others = others.join(",");
         format!("{origin} has columns that the table does not, which are passed over: {others} (--ignore {others})")
@@ -289,7 +301,14 @@ fn notes(options: &UpdateOptions, others: &[String]) -> Vec<String> {
     let folder = options.changes.is_folder() && !options.whole;
     let folder =
         folder.then(|| format!("rows of files that are gone from {origin} stay (--whole removes them)"));
-    others.into_iter().chain(folder).collect()
+    let column = options.follow.as_deref().unwrap_or_default();
+    let unplaced = (unplaced > 0).then(|| {
+        format!(
+            "{unplaced} of the rows that were read have null or an infinite value in {column:?}, by which nothing can be followed; \
+             such rows are read every time"
+        )
+    });
+    others.into_iter().chain(folder).chain(unplaced).chain(changes.note.clone()).collect()
 }
 
 fn write_log(

@@ -4,51 +4,44 @@ use blindcore_wire::{Value, codec};
 
 use super::short;
 use crate::build::MAX_LONG_RECORD_BYTES;
+use crate::kinds::Kinds;
 use crate::{StoreError, Stored, source};
 
 /// The columns of a table's records.
 pub(super) struct Shape<'a> {
     names: &'a [String],
     /// The kinds of values that each holds, where CHANGES have texts alone and some column holds other values.
-    kinds: Option<Vec<u8>>,
+    kinds: Option<Vec<Kinds>>,
 }
 
-/// Kinds of values, one bit each. Null is of every kind.
-const INTEGER: u8 = 1;
-const REAL: u8 = 2;
-const BOOL: u8 = 4;
-const JSON: u8 = 8;
-const BLOB: u8 = 16;
-const TEXT: u8 = 32;
 /// Rows of the base by which its columns are judged: at least, and at most where a column holds null in all of them.
 const JUDGED: std::ops::Range<u64> = 32..1024;
 
 impl<'a> Shape<'a> {
     /// The columns of a table, for CHANGES that have texts alone or values of all kinds.
     ///
-    /// A manifest says nothing of types. They are those of the first rows and, for a row that is there, its own; of a table without
-    /// a directory of keys only its own can be seen.
+    /// They are what the manifest says. One of an earlier version says nothing: then they are those of the first rows and, for a row that
+    /// is there, its own; of a table without a directory of keys only its own can be seen.
     pub(super) fn of(stored: &'a Stored, texts: bool) -> Result<Self, StoreError> {
         let names = &stored.manifest().values[..];
         if !texts {
             return Ok(Self { names, kinds: None });
         }
-        let mut kinds = vec![0; names.len()];
+        if let Some(kinds) = &stored.manifest().kinds {
+            return Ok(Self { names, kinds: Some(kinds.clone()) });
+        }
+        let mut kinds = vec![Kinds::NONE; names.len()];
         let description = stored.description()?;
         for row in 0..stored.manifest().base_rows().min(JUDGED.end) {
-            if row >= JUDGED.start && kinds.iter().all(|kinds| *kinds != 0) {
+            if row >= JUDGED.start && kinds.iter().all(|kinds| *kinds != Kinds::NONE) {
                 break;
             }
             let Some(key) = stored.base_key(row)? else { break };
             let Some(record) = stored.base_record(description.index(), &key)? else { continue };
             let record = record.collect::<Result<Vec<u8>, _>>()?;
-            for (kinds, value) in
-                kinds.iter_mut().zip(codec::decode_record(&record, names.len()).unwrap_or_default())
-            {
-                *kinds |= kind(&value);
-            }
+            Kinds::add_record(&mut kinds, &record);
         }
-        let texts_alone = !kinds.is_empty() && kinds.iter().all(|kinds| *kinds == TEXT);
+        let texts_alone = !kinds.is_empty() && kinds.iter().all(|kinds| *kinds == Kinds::TEXT);
         Ok(Self { names, kinds: (!texts_alone).then_some(kinds) })
     }
 
@@ -96,18 +89,19 @@ impl<'a> Shape<'a> {
     /// A value as the table holds it in this column, where CHANGES have texts alone.
     fn typed(&self, column: usize, value: Value, own: Option<&Value>) -> Result<Value, String> {
         let (Some(kinds), Value::Text(text)) = (&self.kinds, &value) else { return Ok(value) };
-        let own = own.map_or(0, kind);
+        let own = own.map_or(Kinds::NONE, Kinds::of);
         let held = kinds[column] | own;
         // Where texts stand beside other values, a row keeps its own kind as far as it goes.
-        let tried = if held & TEXT == 0 { held } else { own & !TEXT };
-        if text.is_empty() && held != 0 && held & (TEXT | BLOB) == 0 {
+        let tried = if held.any(Kinds::TEXT) { own.without(Kinds::TEXT) } else { held };
+        if text.is_empty() && held != Kinds::NONE && !held.any(Kinds::TEXT | Kinds::BLOB) {
             return Ok(Value::Null);
         }
-        let tried = [INTEGER, REAL, BOOL, JSON, BLOB].into_iter().filter(|kind| tried & kind != 0);
+        let order = [Kinds::INTEGER, Kinds::REAL, Kinds::BOOL, Kinds::JSON, Kinds::BLOB];
+        let tried = order.into_iter().filter(|kind| tried.any(*kind));
         if let Some(read) = tried.map(|kind| read(text, kind)).find_map(|read| read) {
             return Ok(read);
         }
-        if held == 0 || held & TEXT != 0 {
+        if held == Kinds::NONE || held.any(Kinds::TEXT) {
             return Ok(value);
         }
         Err(format!(
@@ -130,45 +124,30 @@ pub(super) fn fits(record: Vec<u8>) -> Result<Vec<u8>, String> {
     ))
 }
 
-/// The kind of a value; none of null.
-fn kind(value: &Value) -> u8 {
-    match value {
-        Value::Null => 0,
-        Value::Bool(_) => BOOL,
-        Value::Int(_) => INTEGER,
-        Value::Real(_) => REAL,
-        Value::Text(_) => TEXT,
-        Value::Blob(_) => BLOB,
-        // One over an i64.
-        Value::Json(json) if json.is_number() => INTEGER,
-        Value::Json(_) => JSON,
-    }
-}
-
 /// A text as a value of one kind, if it is one.
-fn read(text: &str, kind: u8) -> Option<Value> {
+fn read(text: &str, kind: Kinds) -> Option<Value> {
     match kind {
-        INTEGER => {
+        Kinds::INTEGER => {
             let large = || text.parse::<u64>().ok().map(|n| Value::from_json(n.into()));
             text.parse().ok().map(Value::Int).or_else(large)
         }
-        REAL => text.parse().ok().filter(|x: &f64| x.is_finite()).map(Value::Real),
-        BOOL => text.parse().ok().map(Value::Bool),
-        JSON => source::json_value(text).ok().filter(|value| self::kind(value) == JSON),
-        BLOB => Some(Value::Blob(text.as_bytes().to_vec())),
+        Kinds::REAL => text.parse().ok().filter(|x: &f64| x.is_finite()).map(Value::Real),
+        Kinds::BOOL => text.parse().ok().map(Value::Bool),
+        Kinds::JSON => source::json_value(text).ok().filter(|value| Kinds::of(value) == Kinds::JSON),
+        Kinds::BLOB => Some(Value::Blob(text.as_bytes().to_vec())),
         _ => None,
     }
 }
 
 /// Kinds, in words.
-fn names(kinds: u8) -> String {
-    let numbers = match kinds & (INTEGER | REAL) {
-        INTEGER => Some("integers of 64 bits"),
-        0 => None,
+fn names(kinds: Kinds) -> String {
+    let numbers = match (kinds.any(Kinds::INTEGER), kinds.any(Kinds::REAL)) {
+        (true, false) => Some("integers of 64 bits"),
+        (false, false) => None,
         _ => Some("numbers"),
     };
-    let bool = (kinds & BOOL != 0).then_some("true or false");
-    let json = (kinds & JSON != 0).then_some("JSON arrays or objects");
+    let bool = kinds.any(Kinds::BOOL).then_some("true or false");
+    let json = kinds.any(Kinds::JSON).then_some("JSON arrays or objects");
     [numbers, bool, json].into_iter().flatten().collect::<Vec<_>>().join(", or ")
 }
 
@@ -176,10 +155,18 @@ fn names(kinds: u8) -> String {
 mod tests {
     use super::*;
 
+    const NONE: Kinds = Kinds::NONE;
+    const INTEGER: Kinds = Kinds::INTEGER;
+    const REAL: Kinds = Kinds::REAL;
+    const BOOL: Kinds = Kinds::BOOL;
+    const JSON: Kinds = Kinds::JSON;
+    const BLOB: Kinds = Kinds::BLOB;
+    const TEXT: Kinds = Kinds::TEXT;
+
     #[test]
     fn a_text_becomes_what_the_column_holds() {
         let names = ["c".to_owned()];
-        let typed = |kinds: u8, own: Option<Value>, text: &str| {
+        let typed = |kinds: Kinds, own: Option<Value>, text: &str| {
             let shape = Shape { names: &names, kinds: Some(vec![kinds]) };
             shape.typed(0, Value::Text(text.into()), own.as_ref())
         };
@@ -199,7 +186,7 @@ mod tests {
         assert_eq!(typed(TEXT, Some(Value::Int(8)), "7"), int(7));
         assert_eq!(typed(TEXT, Some(Value::Int(8)), "n/a"), text("n/a"));
         // Nothing but nulls says nothing.
-        assert_eq!(typed(0, Some(Value::Null), "7"), text("7"));
+        assert_eq!(typed(NONE, Some(Value::Null), "7"), text("7"));
         for (kinds, wrong, words) in [
             (
                 INTEGER,

@@ -4,6 +4,8 @@
 mod build;
 mod golden;
 mod plain;
+#[cfg(target_os = "linux")]
+mod postgres_tables;
 mod servers;
 mod stream;
 mod update;

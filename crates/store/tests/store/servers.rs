@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use crate::postgres_tables::{followed, keys_of_types};
 use blindcore_accel_cpu::Cpu;
 use blindcore_store::stages::READING;
 use blindcore_store::{BuildOptions, Manifest, SourceError, SourceSpec, StoreError, Value, build};
@@ -476,6 +477,13 @@ fn postgresql() {
     let made = client.query_one("SELECT count(*) FROM plain", &[]).unwrap();
     assert_eq!(made.get::<_, i64>(0), 3000, "nothing was changed");
 
+    followed(&url, &mut client, || pg(&server).unwrap());
+    keys_of_types(&url, &mut client);
+
+    refused(
+        &url("table=plain").replace(&format!(":{ENCODED}"), ""),
+        &["the server asks for a password, and none was given; set PGPASSWORD"],
+    );
     gone(&url("query=SELECT g AS id, repeat('x', 100) AS v FROM generate_series(1, 20000000) g"), server);
 }
 

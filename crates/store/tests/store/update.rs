@@ -7,7 +7,8 @@ use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
 use blindcore_store::stages::READING;
 use blindcore_store::{
-    BuildOptions, SourceSpec, StoreError, Stored, UpdateOptions, Updated, Value, build, codec, update,
+    BuildOptions, Manifest, Overlap, SourceSpec, StoreError, Stored, UpdateOptions, Updated, Value, build,
+    codec, update,
 };
 use proptest::prelude::*;
 
@@ -283,6 +284,7 @@ fn a_source_is_followed_by_a_column_that_grows() {
         let mut seen = 0;
         let options = UpdateOptions {
             follow: Some("at".into()),
+            overlap: Overlap::Count(0),
             memory: 1 << 16,
             ..UpdateOptions::new(dir.join("db"), SourceSpec::parse(&spec).unwrap())
         };
@@ -313,6 +315,92 @@ fn a_source_is_followed_by_a_column_that_grows() {
     assert_eq!(stored.manifest().follow.as_ref().unwrap().last, 13);
     let error = from(dir, dir.join("t.csv").to_str().unwrap(), Some("k")).unwrap_err().to_string();
     assert!(error.contains("only a database can be followed"), "{error}");
+}
+
+#[test]
+fn a_row_that_is_committed_late_or_has_no_value_is_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    make(dir, "k,v\nz,0\n", Some("k"));
+    let path = dir.join("s.db");
+    let sqlite = rusqlite::Connection::open(&path).unwrap();
+    sqlite
+        .execute_batch(
+            "CREATE TABLE t (k TEXT, v TEXT, at TEXT);
+             INSERT INTO t VALUES ('a', '1', '2024-03-01T00:05:00Z'), ('b', '2', '2024-03-01T00:09:00Z'), ('c', '3', NULL);",
+        )
+        .unwrap();
+    let options = UpdateOptions {
+        follow: Some("at".into()),
+        memory: 1 << 16,
+        ..UpdateOptions::new(
+            dir.join("db"),
+            SourceSpec::parse(&format!("sqlite:{}?table=t", path.display())).unwrap(),
+        )
+    };
+    let follow = |overlap| update(&UpdateOptions { overlap, ..options.clone() }, &device(), &mut ());
+    let updated = follow(Overlap::Usual).unwrap();
+    assert_eq!(counts(&updated), [3, 0, 0, 0, 3]);
+    assert!(updated.notes[0].starts_with("1 of the rows that were read have null"), "{:?}", updated.notes);
+    // They began before b did, and were committed after it was read; and one without a value.
+    sqlite
+        .execute_batch(
+            "INSERT INTO t VALUES ('d', '4', '2024-03-01T00:02:00Z'), ('e', '5', '2024-02-29T00:00:00Z'), ('f', '6', NULL);",
+        )
+        .unwrap();
+    let updated = follow(Overlap::Usual).unwrap();
+    assert_eq!(counts(&updated), [2, 0, 0, 3, 5]);
+    let stored = open(dir);
+    assert_eq!(text(&stored, b"d").as_deref(), Some("4"));
+    assert_eq!(text(&stored, b"f").as_deref(), Some("6"));
+    assert_eq!(text(&stored, b"e"), None, "it is a day late");
+    assert_eq!(counts(&follow(Overlap::Seconds(3 * 86_400)).unwrap()), [1, 0, 0, 5, 6]);
+    let error = follow(Overlap::Count(5)).unwrap_err().to_string();
+    assert!(error.contains("column \"at\" holds times; give the overlap as a duration"), "{error}");
+}
+
+#[test]
+fn a_table_without_a_directory_knows_its_types() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::write(
+        dir.join("t.jsonl"),
+        "{\"k\":\"a\",\"n\":1,\"x\":null}\n{\"k\":\"b\",\"n\":2,\"x\":[1]}\n",
+    )
+    .unwrap();
+    let spec = SourceSpec::parse(dir.join("t.jsonl").to_str().unwrap()).unwrap();
+    let options =
+        BuildOptions { key: Some("k".into()), directory: false, ..BuildOptions::new(spec, dir.join("db")) };
+    let manifest = build(&options, &device(), &mut ()).unwrap();
+    assert!(std::fs::read_to_string(dir.join("db/manifest.json")).unwrap().contains("\"version\": 4"));
+    assert_eq!(Manifest::read(&dir.join("db")).unwrap(), manifest);
+    assert_eq!(counts(&change(dir, "k,n,x\nc,3,[2]\n").unwrap()), [1, 0, 0, 0, 1]);
+    assert_eq!(row(&open(dir), "c"), Some(serde_json::json!([3, [2]])));
+    let error = change(dir, "k,n,x\nd,many,\n").unwrap_err().to_string();
+    assert!(error.contains("holds integers of 64 bits there"), "{error}");
+}
+
+#[test]
+fn a_database_in_the_folder_that_is_read_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::create_dir(dir.join("in")).unwrap();
+    std::fs::write(dir.join("in/a"), "1").unwrap();
+    let spec = SourceSpec::parse(&format!("dir:{}", dir.join("in").display())).unwrap();
+    for out in ["in/db", "in/new/db", "in/../in/db"] {
+        let options =
+            BuildOptions { key: Some("name".into()), ..BuildOptions::new(spec.clone(), dir.join(out)) };
+        let error = build(&options, &device(), &mut ()).unwrap_err().to_string();
+        assert!(error.contains("would read what it writes; choose a folder outside"), "{error}");
+    }
+    assert_eq!(std::fs::read_dir(dir.join("in")).unwrap().count(), 1, "nothing was made");
+    let options =
+        BuildOptions { key: Some("name".into()), ..BuildOptions::new(spec.clone(), dir.join("in-db")) };
+    build(&options, &device(), &mut ()).unwrap();
+    std::fs::rename(dir.join("in-db"), dir.join("in/db")).unwrap();
+    let error =
+        update(&UpdateOptions::new(dir.join("in/db"), spec), &device(), &mut ()).unwrap_err().to_string();
+    assert!(error.contains("its own files would be rows"), "{error}");
 }
 
 /// Builds a table from JSON lines, by `k`.
@@ -506,10 +594,11 @@ fn files_that_are_gone_are_removed_or_said_to_stay() {
         "{error}"
     );
     build(&BuildOptions { directory: false, force: true, ..build_options }, &device(), &mut ()).unwrap_err();
-    make(&dir.join("files"), "v\na\n", None);
+    std::fs::create_dir(dir.join("other")).unwrap();
+    make(&dir.join("other"), "v\na\n", None);
     let options = UpdateOptions {
         whole: true,
-        ..UpdateOptions::new(dir.join("files/db"), SourceSpec::parse(&spec).unwrap())
+        ..UpdateOptions::new(dir.join("other/db"), SourceSpec::parse(&spec).unwrap())
     };
     let error = update(&options, &device(), &mut ()).unwrap_err().to_string();
     assert!(error.contains("table t has no directory of keys"), "{error}");

@@ -2,8 +2,7 @@
 
 use blindcore_lookup::{Geometry, Params, schemes};
 use blindcore_wire::{
-    ChangesContent, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, Proofs, TableContent, TableDescription,
-    TableError, proto,
+    ChangesContent, KeyType, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, Proofs, TableContent, TableDescription, TableError, proto,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -28,6 +27,7 @@ fn keyed_content() -> TableContent {
             seeds: Bytes::from_static(&[0, 9, 0, 255]),
             keys: Some(part("double", 12, 10, 10)),
             blocks: 1,
+            form: None,
         }),
         changes: None,
     }
@@ -208,7 +208,17 @@ fn descriptions_read_back() {
     content.keyed.as_mut().unwrap().blocks = 48;
     let long = TableDescription::new(content).unwrap();
     assert_eq!((long.blocks(), long.protocol_version()), (48, 2));
-    for table in [keyed(), dense(), changed(), long, proved()] {
+    let mut content = keyed_content();
+    content.keyed.as_mut().unwrap().form = Some(KeyType::Decimal);
+    let formed = TableDescription::new(content).unwrap();
+    assert_eq!((formed.key_type(), formed.protocol_version()), (Some(KeyType::Decimal), 3));
+    assert_ne!(formed.digest(), keyed().digest());
+    for (name, words) in [("uuid", "digest"), ("roman", "keys of a form that this program does not know")] {
+        let table = proto::Table { key_type: Some(name.into()), ..formed.to_proto() };
+        let error = TableDescription::from_proto(table).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    for table in [keyed(), dense(), changed(), long, formed, proved()] {
         assert_eq!(TableDescription::from_proto(table.to_proto()).unwrap(), table);
     }
     assert_ne!(keyed().digest(), dense().digest());
@@ -221,7 +231,7 @@ fn descriptions_read_back() {
 fn what_does_not_fit_is_refused_by_name() {
     type Change = fn(&mut proto::Table);
     let cases: &[(&str, Change)] = &[
-        ("protocol version 3", |t| t.protocol_version = 3),
+        ("protocol version 4", |t| t.protocol_version = 4),
         ("another protocol version", |t| t.protocol_version = 2),
         ("protocol version 0", |t| *t = proto::Table::default()),
         ("a table's name", |t| t.name = "a/b".into()),
@@ -267,6 +277,7 @@ fn what_does_not_fit_is_refused_by_name() {
         ("params_digest", |t| t.records.as_mut().unwrap().columns += 1),
         ("hint_digest", |t| t.records.as_mut().unwrap().hint_digest = Bytes::new()),
         ("another protocol version", |t| t.blocks = Some(2)),
+        ("another protocol version", |t| t.key_type = Some("uuid".into())),
         ("number of slots of a record", |t| (t.protocol_version, t.blocks) = (2, Some(50_000))),
         ("one slot", |t| (t.protocol_version, t.blocks) = (2, Some(1))),
         ("digest", |t| (t.protocol_version, t.blocks) = (2, Some(2))),
@@ -347,6 +358,7 @@ fn keyed_tables_need_room_for_keys() {
             seeds: vec![0; seeds].into(),
             keys,
             blocks: 1,
+            form: None,
         }),
         changes: None,
     };

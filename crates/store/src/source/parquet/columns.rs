@@ -12,6 +12,7 @@ use ::parquet::data_type::{
 use ::parquet::errors::ParquetError;
 use ::parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use blindcore_numbers::parquet_checks::CheckedPages;
+use blindcore_wire::KeyType;
 
 /// What becomes of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +114,17 @@ impl Rule {
             Physical::FLOAT | Physical::DOUBLE => Rule::Real,
             Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY => Rule::Blob,
         })
+    }
+
+    /// The one form of its values as keys.
+    pub(super) fn key_type(self) -> Option<KeyType> {
+        match self {
+            Rule::Decimal(_) => Some(KeyType::Decimal),
+            Rule::Uuid => Some(KeyType::Uuid),
+            Rule::Timestamp(_, true) => Some(KeyType::Instant),
+            Rule::Timestamp(_, false) | Rule::Legacy => Some(KeyType::Timestamp),
+            _ => None,
+        }
     }
 
     /// The values of a chunk.

@@ -15,8 +15,11 @@ use ::parquet::basic::Repetition;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::ParquetMetaData;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
-use blindcore_numbers::parquet_checks::{CheckedPages, Flaw, check_footer, check_pages};
+use blindcore_numbers::parquet_checks::{
+    CheckedPages, ENCRYPTED, ENCRYPTED_REMEDY, Flaw, check_footer, check_pages,
+};
 use blindcore_units::Unit;
+use blindcore_wire::KeyType;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -58,12 +61,15 @@ impl Parquet {
             return Err(unfit(path, "it is not a file", "name a file"));
         }
         let frozen = Frozen::new(Path::new(path)).map_err(refused)?;
-        check_footer(&raw).map_err(|flaw| match flaw {
+        let encrypted = check_footer(&raw).map_err(|flaw| match flaw {
             Flaw::Unread(error) => damaged(&error),
             Flaw::Unfit { why, remedy } => unfit(path, why, remedy),
         })?;
         let file = SerializedFileReader::new(raw.try_clone().map_err(refused)?).map_err(|e| damaged(&e))?;
         let (names, leaves) = leaves(path, file.metadata(), wanted)?;
+        if let Some(i) = leaves.iter().position(|(leaf, _)| encrypted.contains(leaf)) {
+            return Err(unfit(path, format!("column {:?}: {ENCRYPTED}", names[i]), ENCRYPTED_REMEDY));
+        }
         let mut total = 0u64;
         for group in file.metadata().row_groups() {
             let rows = u64::try_from(group.num_rows()).ok().and_then(|rows| total.checked_add(rows));
@@ -182,6 +188,10 @@ impl Source for Parquet {
         row
     }
 
+    fn key_type(&self, column: usize) -> Option<KeyType> {
+        self.leaves[column].1.key_type()
+    }
+
     fn position(&self) -> Position {
         Position { done: self.done, total: Some(self.total), unit: Unit::Items }
     }
@@ -245,7 +255,8 @@ mod tests {
     use ::parquet::basic::{Compression, Encoding};
     use ::parquet::column::writer::ColumnWriter;
     use ::parquet::data_type::{ByteArray, Int96};
-    use ::parquet::file::properties::{WriterProperties, WriterVersion};
+    use ::parquet::file::metadata::ParquetMetaDataWriter;
+    use ::parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
     use ::parquet::file::writer::SerializedFileWriter;
     use ::parquet::schema::parser::parse_message_type;
     use ::parquet::schema::types::ColumnPath;
@@ -465,6 +476,8 @@ mod tests {
                 Compression::SNAPPY,
                 Compression::LZ4_RAW,
                 Compression::ZSTD(Default::default()),
+                Compression::GZIP(Default::default()),
+                Compression::BROTLI(Default::default()),
             ] {
                 let builder =
                     WriterProperties::builder().set_writer_version(version).set_compression(compression);
@@ -505,6 +518,49 @@ mod tests {
             write(&path, "optional int64 n; optional binary t (UTF8);", &columns, 1100, way.clone());
             assert!(read(&path, None).unwrap() == expected, "{way:?}");
         }
+    }
+
+    #[test]
+    fn a_page_that_does_not_fit_its_checksum_is_an_error() {
+        let (_dir, path) = folder();
+        let column = vec![Some(Raw::Bytes(b"the same text".to_vec())); 3];
+        let plain = WriterProperties::builder()
+            .set_dictionary_enabled(false)
+            .set_offset_index_disabled(true)
+            .set_statistics_enabled(EnabledStatistics::None);
+        write(&path, "optional binary t (UTF8);", &[column], 9, plain.build());
+        // The library's writer gives pages no checksum: here one is put into the header of the only page.
+        let file = fs::read(&path).unwrap();
+        let metadata = SerializedFileReader::new(File::open(&path).unwrap()).unwrap().metadata().clone();
+        let group = metadata.row_group(0).clone();
+        let page = &file[4..4 + group.column(0).compressed_size() as usize];
+        let data = page.windows(4).position(|w| w == [13, 0, 0, 0]).unwrap();
+        // Three integers, and then the structure that is field 5.
+        let struct_at =
+            (0..3).fold(0, |at, _| at + 2 + page[at + 1..].iter().position(|b| *b < 0x80).unwrap());
+        assert_eq!(page[struct_at], 0x2c);
+        let levels = 6; // before the values, of an optional column
+        let crc = crc32fast::hash(&page[data - levels..]).cast_signed();
+        let mut zigzag = (crc << 1 ^ crc >> 31).cast_unsigned();
+        let mut new = [b"PAR1", &page[..struct_at], &[0x15]].concat();
+        while zigzag > 0x7f {
+            new.push(zigzag as u8 | 0x80);
+            zigzag >>= 7;
+        }
+        new.extend([&[zigzag as u8, 0x1c], &page[struct_at + 1..]].concat());
+        let size = new.len() as i64 - 4;
+        let chunk = group.column(0).clone().into_builder();
+        let chunk = chunk.set_total_compressed_size(size).set_total_uncompressed_size(size).build().unwrap();
+        let group = group.into_builder().set_column_metadata(vec![chunk]).build().unwrap();
+        let metadata = metadata.into_builder().set_row_groups(vec![group]).build();
+        ParquetMetaDataWriter::new(&mut new, &metadata).finish().unwrap();
+        fs::write(&path, &new).unwrap();
+        assert_eq!(read(&path, None).unwrap()[2], [Value::Text("the same text".into())]);
+        let at = new.windows(4).position(|w| w == b"same").unwrap();
+        new[at] ^= 1;
+        fs::write(&path, &new).unwrap();
+        let error = read(&path, None).unwrap_err().to_string();
+        assert!(error.contains("checksum mismatch"), "{error}");
     }
 
     #[test]
