@@ -151,6 +151,8 @@ impl Plan {
         let whole = |option, text: &str, max, remedy| {
             option::whole(option, text, max, remedy).map_err(anyhow::Error::msg)
         };
+        // Only records that are found by a key are cut into blocks.
+        let most_record = if self.by_index { blindcore_lookup::MAX_RECORD_BYTES as u64 } else { 1 << 30 };
         let changed =
             real("--changed", &self.changed, (0.0, 100.0), " %", "say which part of the rows changes")?;
         let gather = whole("--gather", &self.gather, MAX_GATHER as u64, "say what `serve --gather` gets")?;

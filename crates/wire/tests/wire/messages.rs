@@ -2,7 +2,8 @@
 
 use blindcore_lookup::{Geometry, Params, schemes};
 use blindcore_wire::{
-    ChangesContent, KeyType, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, Proofs, TableContent, TableDescription, TableError, proto,
+    ChangesContent, KeyType, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, Proofs, TableContent,
+    TableDescription, TableError, proto,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
