@@ -3,7 +3,8 @@
 //! Whatever is a constant, a repeated operand or a gate that was made just before costs nothing. Gadgets on words
 //! ([`gadgets`](crate::gadgets)) are further `impl Builder` blocks, in terms of the five operations here.
 
-use crate::netlist::{Form, Gate, Kind, Netlist, NetlistError, Port, Wire};
+use crate::bits::Bits;
+use crate::netlist::{Form, Gate, Kind, MAX_WIRES, Netlist, NetlistError, Port, Wire};
 
 /// A bit of a circuit under construction.
 pub type Bit = Wire;
@@ -28,11 +29,13 @@ pub struct Builder {
     outputs: Vec<Port>,
     /// What inputs and outputs stand for.
     forms: [Vec<Form>; 2],
-    /// Gates made lately, by a hash of what they are: a direct-mapped cache of wires.
-    recent: Vec<u32>,
+    /// Gates made lately and their wires, by a hash of what they are: a direct-mapped cache.
+    recent: Vec<(Gate, u32)>,
 }
 
 const RECENT: usize = 1 << 14;
+/// A gate that is never made, for it is folded.
+const NONE: Gate = Gate::new(Kind::Xor, Wire::ZERO, Wire::ZERO);
 
 impl Default for Builder {
     fn default() -> Self {
@@ -44,7 +47,7 @@ impl Builder {
     /// An empty circuit.
     #[must_use]
     pub fn new() -> Self {
-        let recent = vec![0; RECENT];
+        let recent = vec![(NONE, 0); RECENT];
         let (inputs, gates, outputs) = (Vec::new(), Vec::new(), Vec::new());
         Self { inputs, input_bits: 0, gates, outputs, forms: Default::default(), recent }
     }
@@ -102,7 +105,7 @@ impl Builder {
         {
             return x;
         }
-        self.gate(Gate { kind: Kind::Xor, a, b })
+        self.gate(Gate::new(Kind::Xor, a, b))
     }
 
     /// `!a`.
@@ -122,7 +125,7 @@ impl Builder {
         if self.negated(a) == Some(b) || self.negated(b) == Some(a) {
             return Wire::ZERO;
         }
-        self.gate(Gate { kind: Kind::And, a, b })
+        self.gate(Gate::new(Kind::And, a, b))
     }
 
     /// `a | b`, by one AND.
@@ -141,66 +144,56 @@ impl Builder {
     /// AND gates made so far.
     #[must_use]
     pub fn ands(&self) -> usize {
-        self.gates.iter().filter(|g| g.kind == Kind::And).count()
+        self.gates.iter().filter(|g| g.kind() == Kind::And).count()
     }
 
     /// The circuit, without the gates that no output needs.
     ///
     /// # Errors
     /// More wires than a netlist in memory can have.
-    pub fn finish(self) -> Result<Netlist, NetlistError> {
+    pub fn finish(mut self) -> Result<Netlist, NetlistError> {
         let first = 2 + self.input_bits;
-        let mut needed = vec![false; self.gates.len()];
-        let mut mark = |w: Wire| {
-            if w.index() >= first {
-                needed[w.index() - first] = true;
-            }
-        };
-        self.outputs.iter().flat_map(|p| &p.wires).for_each(|w| mark(*w));
-        for i in (0..self.gates.len()).rev() {
-            if needed[i] {
-                for w in [self.gates[i].a, self.gates[i].b] {
-                    if w.index() >= first {
-                        needed[w.index() - first] = true;
-                    }
-                }
+        let gate_of = |w: Wire| w.index().checked_sub(first);
+        let mut needed = Bits::new(self.gates.len());
+        self.outputs.iter().flat_map(|p| &p.wires).filter_map(|w| gate_of(*w)).for_each(|i| needed.set(i));
+        for (i, gate) in self.gates.iter().enumerate().rev() {
+            if needed.get(i) {
+                gate.reads().into_iter().filter_map(gate_of).for_each(|read| needed.set(read));
             }
         }
-        let mut moved = vec![0u32; self.gates.len()];
-        let rename = |w: Wire, moved: &[u32]| {
-            if w.index() < first { w } else { Wire(moved[w.index() - first]) }
-        };
-        let mut gates = Vec::with_capacity(needed.iter().filter(|n| **n).count());
-        for (i, gate) in self.gates.iter().enumerate().filter(|(i, _)| needed[*i]) {
-            moved[i] = (first + gates.len()) as u32;
-            gates.push(Gate { kind: gate.kind, a: rename(gate.a, &moved), b: rename(gate.b, &moved) });
+        // In place: gates move down only.
+        let places = needed.ranks();
+        let rename = |w: Wire| gate_of(w).map_or(w, |i| Wire((first + places.of(&needed, i)) as u32));
+        let mut kept = 0;
+        for i in (0..self.gates.len()).filter(|i| needed.get(*i)) {
+            let gate = self.gates[i];
+            self.gates[kept] = Gate::new(gate.kind(), rename(gate.a()), rename(gate.b()));
+            kept += 1;
         }
-        let mut outputs = self.outputs;
-        outputs.iter_mut().flat_map(|p| &mut p.wires).for_each(|w| *w = rename(*w, &moved));
+        self.gates.truncate(kept);
+        self.outputs.iter_mut().flat_map(|p| &mut p.wires).for_each(|w| *w = rename(*w));
         let [inputs_are, outputs_are] = self.forms;
-        Ok(Netlist::new(self.inputs, gates, outputs)?.with_forms(inputs_are, outputs_are))
+        Ok(Netlist::new(self.inputs, self.gates, self.outputs)?.with_forms(inputs_are, outputs_are))
     }
 
     /// `x` where `w` is the gate `1 ^ x`.
     fn negated(&self, w: Wire) -> Option<Wire> {
         let gate = self.gates.get(w.index().checked_sub(2 + self.input_bits)?)?;
-        (gate.kind == Kind::Xor && gate.a == Wire::ONE).then_some(gate.b)
+        (gate.kind() == Kind::Xor && gate.a() == Wire::ONE).then_some(gate.b())
     }
 
     fn gate(&mut self, gate: Gate) -> Bit {
-        let first = 2 + self.input_bits;
-        let mixed = (u64::from(gate.a.0) << 32 | u64::from(gate.b.0))
+        let mixed = (u64::from(gate.a().0) << 32 | u64::from(gate.b().0))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            .wrapping_add(if gate.kind == Kind::And { 1 << 63 } else { 0 });
+            .wrapping_add(if gate.kind() == Kind::And { 1 << 63 } else { 0 });
         let place = &mut self.recent[(mixed >> (64 - RECENT.trailing_zeros())) as usize];
-        if let Some(i) = (*place as usize).checked_sub(first)
-            && self.gates.get(i) == Some(&gate)
-        {
-            return Wire(*place);
+        if place.0 == gate {
+            return Wire(place.1);
         }
-        let wire = Wire(u32::try_from(first + self.gates.len()).expect("a builder's wires fit 32 bits"));
-        *place = wire.0;
+        let wire = 2 + self.input_bits + self.gates.len();
+        assert!(wire < MAX_WIRES, "a builder's wires fit 31 bits");
+        *place = (gate, wire as u32);
         self.gates.push(gate);
-        wire
+        Wire(wire as u32)
     }
 }

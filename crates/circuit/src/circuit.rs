@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use blindcore_accel::garble::{Program, ProgramBuilder};
 
-use crate::compile::Compiled;
 use crate::formats::FormatError;
 use crate::netlist::{Kind, Netlist, Wire};
-use crate::ports::PIECE;
 pub use crate::ports::{Form, NotAscending, PortShape};
 use crate::stream::Streamed;
+use crate::windows::Windows;
 
 /// A circuit as both parties run it.
 ///
@@ -25,9 +24,14 @@ pub struct Circuit {
     source: Source,
     /// Moves results to inputs between two rounds.
     feedback: Option<Arc<Program>>,
+    ands: u64,
     rounds: u64,
     digest: [u8; 32],
 }
+
+/// Gates of a circuit whose programs are kept; those of a larger one take more memory than its gates, and more than it takes
+/// time to compile them while they are run.
+const KEPT: usize = 1 << 20;
 
 /// Where programs come from.
 #[derive(Clone, Debug)]
@@ -35,7 +39,7 @@ enum Source {
     /// Compiled.
     Memory(Vec<Arc<Program>>),
     /// Compiled while they are run.
-    Disk(Arc<Streamed>),
+    Windows(Arc<Windows>),
 }
 
 /// Why a circuit can't be run in rounds.
@@ -72,37 +76,53 @@ impl Circuit {
     /// A netlist, compiled.
     #[must_use]
     pub fn new(netlist: &Netlist) -> Self {
-        let compiled = Compiled::new(netlist);
+        Self::of(netlist.clone())
+    }
+
+    /// The same of a netlist that is not needed any more; a large one is compiled while it is run, window after window.
+    #[must_use]
+    pub fn of(netlist: Netlist) -> Self {
+        let (inputs, outputs, gates) =
+            (netlist.input_shapes(), netlist.output_shapes(), netlist.gates().len());
+        let digest = digest(&netlist);
+        let mut circuit = Self::of_windows(Arc::new(Windows::of_netlist(netlist)), inputs, outputs, digest);
+        if gates <= KEPT
+            && let Source::Windows(windows) = &circuit.source
+            && let Ok(programs) = windows.all_programs()
+        {
+            circuit.source = Source::Memory(programs);
+        }
+        circuit
+    }
+
+    fn of_windows(
+        windows: Arc<Windows>,
+        inputs: Vec<PortShape>,
+        outputs: Vec<PortShape>,
+        digest: [u8; 32],
+    ) -> Self {
         Self {
-            inputs: netlist.input_shapes(),
-            outputs: netlist.output_shapes(),
-            slots: compiled.program.slots(),
-            output_slots: compiled.outputs,
-            source: Source::Memory(compiled.program.pieces(PIECE).into_iter().map(Arc::new).collect()),
+            inputs,
+            outputs,
+            output_slots: windows.output_slots.clone(),
+            slots: windows.slots,
+            ands: windows.ands,
+            source: Source::Windows(windows),
             feedback: None,
             rounds: 1,
-            digest: digest(netlist),
+            digest,
         }
     }
 
     /// A file in a Bristol format that is larger than memory: what is kept of it lies in `folder` and goes with the
-    /// circuit, thirteen bytes a gate; memory is one bit a wire and what is alive. Both parties have to stream, for the
-    /// order of gates is another one.
+    /// circuit, thirteen bytes a gate; memory is two bits a wire and what is alive. Both parties have to stream, for its
+    /// digest is of the file as it is read.
     ///
     /// # Errors
     /// The file can't be read or is no such netlist; there is no room in the folder.
     pub fn stream(path: &Path, folder: &Path) -> Result<Self, FormatError> {
-        let streamed = Streamed::new(path, folder)?;
-        Ok(Self {
-            inputs: streamed.inputs.clone(),
-            outputs: streamed.outputs.clone(),
-            output_slots: streamed.output_slots.clone(),
-            slots: streamed.slots,
-            digest: streamed.digest,
-            source: Source::Disk(Arc::new(streamed)),
-            feedback: None,
-            rounds: 1,
-        })
+        let Streamed { windows, inputs, outputs, digest } = Streamed::new(path, folder)?;
+        Ok(Self::of_windows(Arc::new(windows), inputs, outputs, digest))
     }
 
     /// The circuit run `rounds` times: the outputs of a round are the first inputs of the next, the other inputs stay.
@@ -169,12 +189,8 @@ impl Circuit {
     /// AND gates of all rounds.
     #[must_use]
     pub fn ands(&self) -> u64 {
-        let round = match &self.source {
-            Source::Memory(pieces) => pieces.iter().map(|p| p.ands() as u64).sum(),
-            Source::Disk(streamed) => streamed.ands,
-        };
         // More than can ever run; who garbles them is refused.
-        u64::saturating_mul(round, self.rounds)
+        self.ands.saturating_mul(self.rounds)
     }
 
     /// Slots that labels need.
@@ -203,12 +219,12 @@ impl Circuit {
     pub fn programs(&self) -> impl Iterator<Item = io::Result<Arc<Program>>> {
         (0..self.rounds).flat_map(move |round| {
             let between = self.feedback.iter().filter(move |_| round > 0).map(|p| Ok(p.clone()));
-            let (pieces, streamed) = match &self.source {
-                Source::Memory(pieces) => (&pieces[..], None),
-                Source::Disk(streamed) => (&[][..], Some(streamed)),
+            let (kept, windows) = match &self.source {
+                Source::Memory(kept) => (&kept[..], None),
+                Source::Windows(windows) => (&[][..], Some(windows)),
             };
-            let streamed = streamed.into_iter().flat_map(|s| s.programs());
-            between.chain(pieces.iter().map(|p| Ok(p.clone()))).chain(streamed)
+            let compiled = windows.into_iter().flat_map(Windows::programs);
+            between.chain(kept.iter().map(|p| Ok(p.clone()))).chain(compiled)
         })
     }
 
@@ -231,11 +247,12 @@ pub fn short_digest(digest: &[u8; 32]) -> String {
     digest[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A hash of everything that a netlist computes, as [`Circuit::digest`] has it; names have no part in it.
+/// A hash of everything that a netlist computes, as [`Circuit::digest`] has it; names have no part in it, nor has the order of a
+/// gate's operands: a circuit by name and the file that is made of it are the same.
 #[must_use]
 pub fn digest(netlist: &Netlist) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(b"blindcore netlist 1");
+    hasher.update(b"blindcore netlist 2");
     for (ports, kind) in [(netlist.inputs(), b"i"), (netlist.outputs(), b"o")] {
         hasher.update(kind).update(&(ports.len() as u64).to_le_bytes());
         for port in ports {
@@ -250,9 +267,10 @@ pub fn digest(netlist: &Netlist) -> [u8; 32] {
     for gates in netlist.gates().chunks(1 << 10) {
         block.clear();
         for gate in gates {
-            block.push(u8::from(gate.kind == Kind::And));
-            block.extend(wire(&gate.a));
-            block.extend(wire(&gate.b));
+            block.push(u8::from(gate.kind() == Kind::And));
+            let [a, b] = gate.reads();
+            block.extend(wire(&a.min(b)));
+            block.extend(wire(&a.max(b)));
         }
         hasher.update(&block);
     }

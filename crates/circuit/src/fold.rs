@@ -17,8 +17,8 @@ pub fn folded(netlist: &Netlist) -> Result<Netlist, NetlistError> {
     let first = netlist.first_gate_wire().index();
     for (i, gate) in netlist.gates().iter().enumerate().rev() {
         if read[first + i] {
-            read[gate.a.index()] = true;
-            read[gate.b.index()] = true;
+            read[gate.a().index()] = true;
+            read[gate.b().index()] = true;
         }
     }
     let mut c = Builder::new();
@@ -27,8 +27,8 @@ pub fn folded(netlist: &Netlist) -> Result<Netlist, NetlistError> {
         bits.extend(c.input_of(port.form, port.name, port.width));
     }
     for (i, gate) in netlist.gates().iter().enumerate() {
-        let (a, b) = (bits[gate.a.index()], bits[gate.b.index()]);
-        bits.push(match gate.kind {
+        let (a, b) = (bits[gate.a().index()], bits[gate.b().index()]);
+        bits.push(match gate.kind() {
             _ if !read[first + i] => c.constant(false),
             Kind::Xor => c.xor(a, b),
             Kind::And => c.and(a, b),

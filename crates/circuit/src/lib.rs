@@ -38,12 +38,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bits;
 pub mod builder;
 pub mod circuit;
 pub mod compile;
 mod fold;
 pub mod formats;
 pub mod gadgets;
+mod levels;
 pub mod netlist;
 pub mod ot;
 mod ports;
@@ -54,5 +56,6 @@ pub mod transport;
 pub mod trial;
 pub mod typed;
 pub mod values;
+mod windows;
 
 pub use fold::folded;

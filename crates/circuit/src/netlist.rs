@@ -81,7 +81,7 @@ impl Netlist {
         }
         for (i, gate) in gates.iter().enumerate() {
             let known = next + i;
-            if let Some(wire) = [gate.a, gate.b].into_iter().find(|w| w.index() >= known) {
+            if let Some(wire) = gate.reads().into_iter().find(|w| w.index() >= known) {
                 return Err(NetlistError::Unwritten { reader: format!("gate {i}"), wire, known });
             }
         }
@@ -130,6 +130,11 @@ impl Netlist {
         &self.gates
     }
 
+    /// The gates alone.
+    pub(crate) fn into_gates(self) -> Vec<Gate> {
+        self.gates
+    }
+
     /// Every gate with the wire that it writes.
     pub fn gates_with_wires(&self) -> impl Iterator<Item = (Wire, Gate)> + '_ {
         let first = self.first_gate_wire().0;
@@ -171,7 +176,7 @@ impl Netlist {
     /// AND gates.
     #[must_use]
     pub fn ands(&self) -> usize {
-        self.gates.iter().filter(|g| g.kind == Kind::And).count()
+        self.gates.iter().filter(|g| g.kind() == Kind::And).count()
     }
 
     /// Evaluates in the clear: bits of each input, least significant first, to bits of each output.
@@ -193,8 +198,8 @@ impl Netlist {
             wires.extend(bits);
         }
         for gate in &self.gates {
-            let (a, b) = (wires[gate.a.index()], wires[gate.b.index()]);
-            wires.push(match gate.kind {
+            let (a, b) = (wires[gate.a().index()], wires[gate.b().index()]);
+            wires.push(match gate.kind() {
                 Kind::And => a & b,
                 Kind::Xor => a ^ b,
             });

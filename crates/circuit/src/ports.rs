@@ -1,5 +1,8 @@
 //! What an input or output is called, how wide it is and what its bits stand for; and how programs are cut.
 
+/// Inputs that a circuit of a session can have, one bit each in a hello.
+pub(crate) const MAX_INPUTS: usize = 1024;
+
 /// ANDs of a piece: what is garbled and evaluated while the piece before travels.
 pub(crate) const PIECE: usize = 1 << 13;
 

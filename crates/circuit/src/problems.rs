@@ -21,6 +21,7 @@ pub mod published;
 use crate::builder::{Bit, Builder};
 use crate::gadgets::PageRank;
 use crate::netlist::{Form, Netlist, NetlistError};
+use crate::ports::MAX_INPUTS;
 
 /// What SIFO publishes about a problem as FlexSC generates it: tables 1, 3, 4 and 11.
 ///
@@ -403,7 +404,7 @@ pub const FAMILIES: [Family; 14] = [
         form: "auction<N>x<W>",
         about: "a second-price auction of N bids of W bits, an input each (bid0 and so on): the highest bid's number, the \
                 first of equal ones, and the second highest bid",
-        limits: &[("N", 2, 4096), ("W", 1, 256)],
+        limits: &[("N", 2, MAX_INPUTS), ("W", 1, 256)],
         build: |c, n| auction(c, n[0], n[1]),
         ands: |n| 4 * (n[0] * (n[1] + 12)) as u128,
     },

@@ -81,7 +81,7 @@ pub fn program(
         for gate in batch.gates() {
             let operands = assignment.gates[gate as usize];
             let [out, a, b] = [operands.out, operands.a, operands.b].map(slot);
-            let done = match netlist.gates()[gate as usize].kind {
+            let done = match netlist.gates()[gate as usize].kind() {
                 Kind::Xor => program.xor(out, a, b),
                 Kind::And => {
                     ands.push(gate);
@@ -140,7 +140,7 @@ pub fn full_adders(netlist: &Wiring<'_>) -> Vec<FullAdder> {
     let readers = Readers::new(netlist);
     let mut taken = vec![false; netlist.gates().len()];
     let mut adders = Vec::new();
-    for (i, gate) in netlist.gates().iter().enumerate().filter(|(_, gate)| gate.kind == Kind::And) {
+    for (i, gate) in netlist.gates().iter().enumerate().filter(|(_, gate)| gate.kind() == Kind::And) {
         let Some(adder) = full_adder(netlist, &readers, i as u32, *gate) else { continue };
         if adder.gates().iter().all(|g| !taken[*g as usize]) {
             adder.gates().iter().for_each(|g| taken[*g as usize] = true);
@@ -154,9 +154,9 @@ pub fn full_adders(netlist: &Wiring<'_>) -> Vec<FullAdder> {
 fn full_adder(netlist: &Wiring<'_>, readers: &Readers, and: u32, gate: Gate) -> Option<FullAdder> {
     let first = netlist.first_gate_wire();
     let wire = |gate: u32| Wire(first.0 + gate);
-    let xor = |gate: u32| Some(netlist.gates()[gate as usize]).filter(|gate| gate.kind == Kind::Xor);
+    let xor = |gate: u32| Some(netlist.gates()[gate as usize]).filter(|gate| gate.kind() == Kind::Xor);
     let of_wire = |wire: Wire| wire.index().checked_sub(first.index()).map(|gate| gate as u32);
-    let [x, y] = [of_wire(gate.a)?, of_wire(gate.b)?];
+    let [x, y] = [of_wire(gate.a())?, of_wire(gate.b())?];
     let &[carry] = readers.of(and)? else { return None };
     let c = other(xor(carry)?, wire(and))?;
     let [a, b] = [other(xor(x)?, c)?, other(xor(y)?, c)?];
@@ -174,8 +174,8 @@ fn full_adder(netlist: &Wiring<'_>, readers: &Readers, and: u32, gate: Gate) -> 
 /// The operand beside this one.
 fn other(gate: Gate, one: Wire) -> Option<Wire> {
     match one {
-        _ if one == gate.a => Some(gate.b),
-        _ if one == gate.b => Some(gate.a),
+        _ if one == gate.a() => Some(gate.b()),
+        _ if one == gate.b() => Some(gate.a()),
         _ => None,
     }
 }
@@ -200,7 +200,7 @@ impl Readers {
             }
         }
         for (i, gate) in netlist.gates().iter().enumerate() {
-            for gate in [gate.a, gate.b].into_iter().filter_map(|w| w.index().checked_sub(first)) {
+            for gate in gate.reads().into_iter().filter_map(|w| w.index().checked_sub(first)) {
                 let count = &mut readers.count[gate];
                 if let Some(place) = readers.of[gate].get_mut(*count as usize) {
                     *place = i as u32;
@@ -253,7 +253,7 @@ pub fn components(netlist: &Wiring<'_>) -> Vec<Alike> {
         for (i, gate) in gates.iter().enumerate() {
             place[*gate as usize] = i as u32;
             let gate = netlist.gates()[*gate as usize];
-            for wire in [gate.a, gate.b] {
+            for wire in gate.reads() {
                 // Constants, then gates and inputs in turn.
                 let operand = if wire.is_constant() {
                     u64::from(wire.0)
@@ -267,7 +267,7 @@ pub fn components(netlist: &Wiring<'_>) -> Vec<Alike> {
                     }
                     3 + 2 * seen.1 as u64
                 };
-                shape.push(operand << 1 | u64::from(gate.kind == Kind::And));
+                shape.push(operand << 1 | u64::from(gate.kind() == Kind::And));
             }
         }
         let group = *shapes.entry(shape).or_insert(groups.len());
@@ -292,7 +292,7 @@ fn connected(netlist: &Wiring<'_>) -> Vec<Vec<u32>> {
         gate
     }
     for (i, gate) in netlist.gates().iter().enumerate() {
-        for other in [gate.a, gate.b].into_iter().filter_map(|w| w.index().checked_sub(first)) {
+        for other in gate.reads().into_iter().filter_map(|w| w.index().checked_sub(first)) {
             let (x, y) = (root(&mut parent, i as u32), root(&mut parent, other as u32));
             parent[x.max(y) as usize] = x.min(y);
         }
@@ -391,9 +391,9 @@ fn share(
             place.insert(*wire, input[copy * width + i]);
         }
         for gate in shape {
-            let Gate { kind, a, b } = netlist.gates()[*gate as usize];
+            let read = netlist.gates()[*gate as usize];
             let at = |wire: Wire| if wire.is_constant() { wire } else { place[&wire] };
-            let own = Gate { kind, a: at(a), b: at(b) };
+            let own = Gate::new(read.kind(), at(read.a()), at(read.b()));
             place.insert(Wire(first + gate), Wire(own_first + gates.len() as u32));
             gates.push(own);
         }
@@ -419,13 +419,12 @@ fn share(
     let mut program = ProgramBuilder::new(own.wires());
     for layer in 0..layers.len() {
         let mut order = layers.gates(layer).to_vec();
-        order.sort_by_key(|gate| (own.gates()[*gate as usize].kind == Kind::And, !within[*gate as usize]));
+        order.sort_by_key(|gate| (own.gates()[*gate as usize].kind() == Kind::And, !within[*gate as usize]));
         for gate in order {
-            let Gate { kind, a, b } = own.gates()[gate as usize];
-            let out = own_first + gate;
-            let done = match kind {
-                Kind::Xor => program.xor(out, a.0, b.0),
-                Kind::And => program.and(out, a.0, b.0),
+            let (out, gate) = (own_first + gate, own.gates()[gate as usize]);
+            let done = match gate.kind() {
+                Kind::Xor => program.xor(out, gate.a().0, gate.b().0),
+                Kind::And => program.and(out, gate.a().0, gate.b().0),
             };
             done.expect("gates of a layer need nothing of each other");
         }

@@ -50,7 +50,7 @@ impl Layers {
         let mut counts: Vec<[u32; 2]> = Vec::new();
         for gate in netlist.gates() {
             let after = |of: &[u32], wire: usize| wire.checked_sub(first).map_or(0, |gate| of[gate] + 1);
-            let layer = after(&of, gate.a.index()).max(after(&of, gate.b.index()));
+            let layer = after(&of, gate.a().index()).max(after(&of, gate.b().index()));
             if layer as usize == counts.len() {
                 counts.push([0, 0]);
             }
@@ -138,7 +138,7 @@ impl Layers {
 }
 
 fn kind_place(gate: &Gate) -> usize {
-    match gate.kind {
+    match gate.kind() {
         Kind::Xor => 0,
         Kind::And => 1,
     }
@@ -216,7 +216,7 @@ impl<'a> LayerBatch<'a> {
 pub fn reads(netlist: &Wiring<'_>) -> Vec<u32> {
     let first = netlist.first_gate_wire().index();
     let mut reads = vec![0; netlist.gates().len()];
-    for wire in netlist.gates().iter().flat_map(|g| [g.a, g.b]) {
+    for wire in netlist.gates().iter().flat_map(|gate| gate.reads()) {
         if let Some(gate) = wire.index().checked_sub(first) {
             reads[gate] += 1;
         }
@@ -276,7 +276,7 @@ impl Statistics {
             in_layer[layers.of[gate] as usize] += 1;
         }
         let adjacent = netlist.gates().iter().zip(&layers.of).flat_map(|(gate, layer)| {
-            [gate.a, gate.b].into_iter().map(move |wire| (wire.index().checked_sub(first), *layer))
+            gate.reads().into_iter().map(move |wire| (wire.index().checked_sub(first), *layer))
         });
         let adjacent = adjacent
             .filter(|(gate, layer)| gate.is_some_and(|g| reads[g] == 1 && layers.of[g] + 1 == *layer))
@@ -355,8 +355,8 @@ fn and_depth(netlist: &Wiring<'_>) -> usize {
     let mut depth = Vec::with_capacity(netlist.gates().len());
     for gate in netlist.gates() {
         let of = |wire: usize| wire.checked_sub(first).map_or(0u32, |gate| depth[gate]);
-        let before = of(gate.a.index()).max(of(gate.b.index()));
-        depth.push(before + u32::from(gate.kind == Kind::And));
+        let before = of(gate.a().index()).max(of(gate.b().index()));
+        depth.push(before + u32::from(gate.kind() == Kind::And));
     }
     depth.into_iter().max().unwrap_or(0) as usize
 }

@@ -245,7 +245,9 @@ impl Assignment {
         Self {
             cells,
             capacity,
-            gates: gates.map(|(gate, out)| Operands { a: at(gate.a), b: at(gate.b), out: *out }).collect(),
+            gates: gates
+                .map(|(gate, out)| Operands { a: at(gate.a()), b: at(gate.b()), out: *out })
+                .collect(),
             outputs: netlist.outputs().iter().map(|w| at(*w)).collect(),
         }
     }
@@ -272,21 +274,20 @@ impl Assignment {
         }
         let mut memory = Memory::default();
         for wire in (0..first).map(Wire) {
-            memory.at(Address::ddr(wire.0)).holds = Some(wire);
+            memory.at(Address::ddr(wire.0)).holds = wire.0;
         }
         let mut traffic = Traffic::default();
         for (batch, gates) in layers.batches(self.cells).enumerate() {
             for gate in gates.gates().map(|g| g as usize) {
                 let operands = self.gates[gate];
-                for (wire, address) in
-                    [(netlist.gates()[gate].a, operands.a), (netlist.gates()[gate].b, operands.b)]
+                for (wire, address) in netlist.gates()[gate].reads().into_iter().zip([operands.a, operands.b])
                 {
                     let place = memory.at(address);
-                    if place.holds != Some(wire) {
-                        let reader = Reader::Gate(gate);
-                        return Err(AssignmentError::Lost { reader, wire, address, found: place.holds });
+                    if place.holds != wire.0 {
+                        let (reader, found) = (Reader::Gate(gate), place.found());
+                        return Err(AssignmentError::Lost { reader, wire, address, found });
                     }
-                    place.used_in = Some(batch);
+                    place.used_in = batch as u32;
                     if address.is_block_ram() {
                         traffic.block_ram_reads += 1;
                     } else {
@@ -297,10 +298,10 @@ impl Assignment {
             for gate in gates.gates().map(|g| g as usize) {
                 let address = self.gates[gate].out;
                 let place = memory.at(address);
-                if place.used_in == Some(batch) {
+                if place.used_in == batch as u32 {
                     return Err(AssignmentError::Race { batch, gate, address });
                 }
-                *place = Place { holds: Some(Wire(first + gate as u32)), used_in: Some(batch) };
+                *place = Place { holds: first + gate as u32, used_in: batch as u32 };
                 if address.is_block_ram() {
                     traffic.block_ram_writes += 1;
                 } else {
@@ -310,7 +311,7 @@ impl Assignment {
         }
         let outputs = netlist.outputs().iter();
         for (i, (wire, address)) in outputs.zip(&self.outputs).enumerate() {
-            let found = memory.at(*address).holds;
+            let found = memory.at(*address).found();
             if found != Some(*wire) {
                 let reader = Reader::Output(i);
                 return Err(AssignmentError::Lost { reader, wire: *wire, address: *address, found });
@@ -329,18 +330,27 @@ struct Memory {
     ddr: Vec<Place>,
 }
 
-#[derive(Clone, Copy, Default)]
+/// Eight bytes, for there are as many as wires; [`NOTHING`] where it is empty and no batch used it.
+#[derive(Clone, Copy)]
 struct Place {
-    holds: Option<Wire>,
-    /// The batch that read or wrote it last.
-    used_in: Option<usize>,
+    holds: u32,
+    /// The batch that read or wrote it last: batches are no more than gates.
+    used_in: u32,
+}
+
+const NOTHING: u32 = u32::MAX;
+
+impl Place {
+    fn found(self) -> Option<Wire> {
+        (self.holds != NOTHING).then_some(Wire(self.holds))
+    }
 }
 
 impl Memory {
     fn at(&mut self, address: Address) -> &mut Place {
         let memory = if address.is_block_ram() { &mut self.block_ram } else { &mut self.ddr };
         if memory.len() <= address.place() {
-            memory.resize(address.place() + 1, Place::default());
+            memory.resize(address.place() + 1, Place { holds: NOTHING, used_in: NOTHING });
         }
         &mut memory[address.place()]
     }
@@ -376,7 +386,7 @@ impl Wires {
         for batch in layers.batches(cells) {
             for gate in batch.gates().map(|g| g as usize) {
                 life[gate] = (batches, if is_output[gate] { END } else { batches });
-                for wire in [netlist.gates()[gate].a, netlist.gates()[gate].b] {
+                for wire in netlist.gates()[gate].reads() {
                     if let Some(read) = wire.index().checked_sub(first.index()) {
                         life[read].1 = life[read].1.max(batches);
                         let next = layers.of()[read] as usize + 1 == batch.layer;

@@ -185,7 +185,7 @@ impl Program {
     }
 }
 
-/// Makes a [`Program`], step by step, and checks it as it grows.
+/// Makes a [`Program`], or one after the other, step by step, and checks them as they grow.
 ///
 /// ```
 /// use blindcore_accel::garble::ProgramBuilder;
@@ -198,32 +198,64 @@ impl Program {
 /// ```
 pub struct ProgramBuilder {
     program: Program,
-    /// The ANDs of which layer wrote and read a slot last, and which part did: numbers from 1.
-    and_wrote: Vec<u32>,
-    and_read: Vec<u32>,
-    part_wrote: Vec<u32>,
-    /// The one part that read it, or `MANY`.
-    part_read: Vec<u32>,
+    /// What was done to each slot last.
+    stamps: Vec<Stamps>,
+    /// Numbers of layers and parts go on from program to program, so that no stamp has to be cleared. Those up to these are of
+    /// earlier programs; the one of parts stands for several parts of the present one.
+    layers_before: u32,
+    parts_before: u32,
     layer: Layer,
     part_layer: usize,
     part_step: usize,
     part_and: usize,
 }
 
-const MANY: u32 = u32::MAX;
-/// Steps of a program: so few that no number of a layer or a part, and no count of a layer, is `MANY` or wraps.
-const MOST_STEPS: usize = MANY as usize - 2;
+/// The ANDs of which layer wrote and read a slot last, which part wrote it, and the one part that read it, or the number that
+/// stands for several.
+#[derive(Clone, Copy, Default)]
+struct Stamps {
+    and_wrote: u32,
+    and_read: u32,
+    part_wrote: u32,
+    part_read: u32,
+}
+
+/// Steps of a program, together with the numbers of layers and parts before it: so few that none of those, and no count of a
+/// layer, wraps.
+const MOST_STEPS: usize = u32::MAX as usize - 2;
+/// Numbers of layers and parts from which on stamps are cleared.
+const MOST_BEFORE: usize = 1 << 30;
 
 impl ProgramBuilder {
     /// An empty program over this many slots.
     #[must_use]
     pub fn new(slots: usize) -> Self {
         let program = Program { slots, steps: Vec::new(), layers: Vec::new(), parts: Vec::new(), ands: 0 };
-        let (and_wrote, and_read) = (vec![0; slots], vec![0; slots]);
-        let (part_wrote, part_read) = (vec![0; slots], vec![0; slots]);
-        let layer = Layer::default();
         let (part_layer, part_step, part_and) = (0, 0, 0);
-        Self { program, and_wrote, and_read, part_wrote, part_read, layer, part_layer, part_step, part_and }
+        Self {
+            program,
+            stamps: vec![Stamps::default(); slots],
+            layers_before: 0,
+            parts_before: 1,
+            layer: Layer::default(),
+            part_layer,
+            part_step,
+            part_and,
+        }
+    }
+
+    /// Makes the slots this many, if they are fewer.
+    pub fn grow(&mut self, slots: usize) {
+        if slots > self.program.slots {
+            self.program.slots = slots;
+            self.stamps.resize(slots, Stamps::default());
+        }
+    }
+
+    /// AND gates so far.
+    #[must_use]
+    pub fn ands(&self) -> usize {
+        self.program.ands
     }
 
     /// An XOR; after an AND it begins a new layer.
@@ -244,22 +276,22 @@ impl ProgramBuilder {
     /// # Errors
     /// No such slot, or one that another AND of the layer or another part writes; or there are 2^32 - 3 steps.
     pub fn and(&mut self, out: u32, a: u32, b: u32) -> Result<(), ProgramError> {
-        let now = self.program.layers.len() as u32 + 1;
+        let now = self.layers_before + self.program.layers.len() as u32 + 1;
         let step = Step { out, a, b };
         self.step(step)?;
         for slot in [a, b] {
-            if self.and_wrote[slot as usize] == now {
+            if self.stamps[slot as usize].and_wrote == now {
                 return Err(ProgramError::Layer { slot });
             }
         }
-        let written = &mut self.and_wrote[out as usize];
+        let written = &mut self.stamps[out as usize];
         // The AND itself may write what it reads; nobody else of its layer may.
-        if *written == now || self.and_read[out as usize] == now {
+        if written.and_wrote == now || written.and_read == now {
             return Err(ProgramError::Layer { slot: out });
         }
-        *written = now;
+        written.and_wrote = now;
         for slot in [a, b] {
-            self.and_read[slot as usize] = now;
+            self.stamps[slot as usize].and_read = now;
         }
         self.layer.ands += 1;
         self.program.ands += 1;
@@ -291,12 +323,30 @@ impl ProgramBuilder {
     /// The program.
     #[must_use]
     pub fn finish(mut self) -> Program {
+        self.take()
+    }
+
+    /// The program, and an empty one over the same slots begins, which is run after it and may read what it wrote.
+    pub fn take(&mut self) -> Program {
         self.end_part();
-        self.program
+        let slots = self.program.slots;
+        let empty = Program { slots, steps: Vec::new(), layers: Vec::new(), parts: Vec::new(), ands: 0 };
+        let program = std::mem::replace(&mut self.program, empty);
+        (self.part_layer, self.part_step, self.part_and) = (0, 0, 0);
+        let layers = self.layers_before as usize + program.layers.len();
+        // One more for the number that stands for several.
+        let parts = self.parts_before as usize + program.parts.len() + 2;
+        if layers.max(parts) < MOST_BEFORE {
+            (self.layers_before, self.parts_before) = (layers as u32, parts as u32);
+        } else {
+            self.stamps.fill(Stamps::default());
+            (self.layers_before, self.parts_before) = (0, 1);
+        }
+        program
     }
 
     fn step(&mut self, step: Step) -> Result<(), ProgramError> {
-        if self.program.steps.len() >= MOST_STEPS {
+        if self.program.steps.len() + self.layers_before.max(self.parts_before) as usize >= MOST_STEPS {
             return Err(ProgramError::Steps { most: MOST_STEPS });
         }
         let slots = self.program.slots;
@@ -305,20 +355,22 @@ impl ProgramBuilder {
                 return Err(ProgramError::Slot { slot, slots });
             }
         }
-        let part = self.program.parts.len() as u32 + 1;
+        let many = self.parts_before;
+        let part = many + self.program.parts.len() as u32 + 1;
         for slot in [step.a, step.b] {
-            let wrote = self.part_wrote[slot as usize];
-            if wrote != 0 && wrote != part {
+            let stamps = &mut self.stamps[slot as usize];
+            if stamps.part_wrote > many && stamps.part_wrote != part {
                 return Err(ProgramError::Parts { slot });
             }
-            let read = &mut self.part_read[slot as usize];
-            *read = if *read == 0 || *read == part { part } else { MANY };
+            let read = &mut stamps.part_read;
+            *read = if *read < many || *read == part { part } else { many };
         }
-        let (wrote, read) = (self.part_wrote[step.out as usize], self.part_read[step.out as usize]);
-        if (wrote != 0 && wrote != part) || (read != 0 && read != part) {
+        let stamps = &mut self.stamps[step.out as usize];
+        let others = stamps.part_wrote > many && stamps.part_wrote != part;
+        if others || (stamps.part_read >= many && stamps.part_read != part) {
             return Err(ProgramError::Parts { slot: step.out });
         }
-        self.part_wrote[step.out as usize] = part;
+        stamps.part_wrote = part;
         self.program.steps.push(step);
         Ok(())
     }

@@ -40,15 +40,66 @@ pub enum Kind {
     Xor,
 }
 
-/// A gate with two inputs; its output is the wire of its position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// A gate with two inputs; its output is the wire of its position. Eight bytes, for circuits have many.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gate {
+    /// The first input; [`AND`] is set where it is one.
+    a: u32,
+    b: u32,
+}
+
+/// The bit of a gate's first input that no wire's number has.
+const AND: u32 = MAX_WIRES as u32;
+
+impl Gate {
+    /// A gate of this kind that reads these wires.
+    ///
+    /// # Panics
+    /// A wire's number is not below [`MAX_WIRES`].
+    #[inline]
+    #[must_use]
+    pub const fn new(kind: Kind, a: Wire, b: Wire) -> Self {
+        assert!(a.0 < AND && b.0 < AND, "a wire's number is below 2^31");
+        let kind = match kind {
+            Kind::And => AND,
+            Kind::Xor => 0,
+        };
+        Self { a: a.0 | kind, b: b.0 }
+    }
+
     /// What it computes.
-    pub kind: Kind,
+    #[inline]
+    #[must_use]
+    pub const fn kind(self) -> Kind {
+        if self.a & AND == 0 { Kind::Xor } else { Kind::And }
+    }
+
     /// The first input.
-    pub a: Wire,
+    #[inline]
+    #[must_use]
+    pub const fn a(self) -> Wire {
+        Wire(self.a & !AND)
+    }
+
     /// The second input.
-    pub b: Wire,
+    #[inline]
+    #[must_use]
+    pub const fn b(self) -> Wire {
+        Wire(self.b)
+    }
+
+    /// Both inputs.
+    #[inline]
+    #[must_use]
+    pub const fn reads(self) -> [Wire; 2] {
+        [self.a(), self.b()]
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}({:?}, {:?})", self.kind(), self.a(), self.b())
+    }
 }
 
 /// How many wires a circuit held in memory can have.
@@ -72,7 +123,7 @@ impl<'a> Wiring<'a> {
     pub fn new(input_bits: usize, gates: &'a [Gate], outputs: Vec<Wire>) -> Option<Self> {
         let first = input_bits.checked_add(2)?;
         let total = first.checked_add(gates.len()).filter(|total| *total <= MAX_WIRES)?;
-        let written = |(i, gate): (usize, &Gate)| gate.a.index().max(gate.b.index()) < first + i;
+        let written = |(i, gate): (usize, &Gate)| gate.a().index().max(gate.b().index()) < first + i;
         let fits = gates.iter().enumerate().all(written) && outputs.iter().all(|wire| wire.index() < total);
         fits.then_some(Self { input_bits, gates, outputs })
     }
@@ -110,7 +161,7 @@ impl<'a> Wiring<'a> {
     /// AND gates.
     #[must_use]
     pub fn ands(&self) -> usize {
-        self.gates.iter().filter(|gate| gate.kind == Kind::And).count()
+        self.gates.iter().filter(|gate| gate.kind() == Kind::And).count()
     }
 }
 
@@ -120,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_reads_ahead_is_refused() {
-        let gate = |a, b| Gate { kind: Kind::And, a: Wire(a), b: Wire(b) };
+        let gate = |a, b| Gate::new(Kind::And, Wire(a), Wire(b));
         assert!(Wiring::new(1, &[gate(0, 2), gate(3, 1)], vec![Wire(4)]).is_some());
         assert!(Wiring::new(1, &[gate(0, 3)], vec![]).is_none());
         assert!(Wiring::new(1, &[gate(0, 2)], vec![Wire(4)]).is_none());

@@ -1,7 +1,8 @@
 //! Bristol Fashion and the older Bristol format: a header of counts, then a gate a line.
 //!
 //! Both as described at <https://nigelsmart.github.io/MPC-Circuits/>, with all gate kinds in either: `AND`, `XOR`,
-//! `INV` (or `NOT`), `EQ` (a constant), `EQW` (a copy), `MAND` (several ANDs in one line). A line that isn't blank is
+//! `INV` (or `NOT`), `EQ` (a constant), `EQW` (a copy), `MAND` (several ANDs in one line), and with `OR`, `NAND`, `NOR` and
+//! `XNOR`, in capitals or not. What follows `#` or `//` in a line is a comment. A line that isn't blank is
 //!
 //! | line   | Bristol Fashion                            | the older format                                 |
 //! |--------|--------------------------------------------|--------------------------------------------------|
@@ -12,7 +13,8 @@
 //!
 //! The first wires are the inputs', the last are the outputs', both least significant bit first. Gates are in an order
 //! in which every wire is written before it is read, and each wire is written once: anything else is refused with its
-//! line. `AND`, `XOR` and `INV` each become one gate, whatever they read, so that counts stay those of the file.
+//! line. `AND`, `XOR` and `INV` each become one gate, whatever they read, so that counts stay those of the file; `OR` becomes
+//! three, one of them an AND.
 //!
 //! A netlist that is larger than memory is read by [`Reader`], gate by gate, in a bit of memory a wire:
 //!
@@ -42,6 +44,9 @@ const FREE_WIRES: u64 = 1 << 20;
 
 const CUT: &str = "the file is cut short or its header is wrong: fetch or write it again";
 const SYNTAX: &str = "a gate reads like `2 1 0 1 2 AND`: inputs, outputs, their wires, the kind";
+const KINDS: &str = "known are AND, XOR, INV, NOT, EQ, EQW, MAND, OR, NAND, NOR and XNOR";
+/// Letters of the longest kind.
+const LONGEST_KIND: usize = 4;
 const ORDER: &str =
     "sort the gates so that each wire is written once, before it is read, and no cycle is left";
 
@@ -103,8 +108,10 @@ pub struct Reader<R> {
     /// How many wires are written, and lines of gates read.
     wires: u64,
     gates: u64,
-    /// The rest of a `MAND`.
+    /// The rest of a line that is several gates.
     pending: VecDeque<FileGate>,
+    /// Wires that such gates write beside the file's.
+    added: u32,
     numbers: Vec<u32>,
     /// The line after the header, where it had to be read to know the format.
     ahead: bool,
@@ -139,8 +146,11 @@ impl<R: BufRead> Lines<R> {
                 let reason = format!("a line is over the limit of {MAX_LINE} B");
                 return Err(self.error(reason, "cut its MAND into several"));
             }
-            self.line.truncate(self.line.trim_ascii_end().len());
-            if !self.line.is_empty() {
+            let sign = self.line.iter().position(|c| matches!(c, b'#' | b'/'));
+            let comment = sign.filter(|at| self.line[*at] == b'#' || self.line[*at..].starts_with(b"//"));
+            let end = comment.unwrap_or(self.line.len());
+            self.line.truncate(self.line[..end].trim_ascii_end().len());
+            if !self.line.trim_ascii_start().is_empty() {
                 return Ok(true);
             }
         }
@@ -279,13 +289,19 @@ impl<R: BufRead> Reader<R> {
         }
         let (pending, numbers) = (VecDeque::new(), Vec::new());
         let (wires, gates, ahead) = (u64::from(given), 0, after && !fashion);
-        Ok(Self { lines, header, written, wires, gates, pending, numbers, ahead })
+        Ok(Self { lines, header, written, wires, gates, pending, added: 0, numbers, ahead })
     }
 
     /// What stands before the gates.
     #[must_use]
     pub fn header(&self) -> &Header {
         &self.header
+    }
+
+    /// Wires that gates so far write beside the file's, numbered from [`Header::wires`] on: an `OR` is made of other gates.
+    #[must_use]
+    pub fn added(&self) -> u32 {
+        self.added
     }
 
     /// The line of the gate that was last read, counted from 1.
@@ -338,7 +354,17 @@ impl<R: BufRead> Reader<R> {
     fn gate(&mut self, numbers: &mut Vec<u32>) -> Result<FileGate, FormatError> {
         let line = &self.lines.line;
         let kind = match split(line, numbers) {
-            Split::Kind(start, end) => &line[start..end],
+            Split::Kind(start, end) if end - start <= LONGEST_KIND => {
+                let mut kind = [b' '; LONGEST_KIND];
+                kind[..end - start].copy_from_slice(&line[start..end]);
+                kind.make_ascii_uppercase();
+                kind
+            }
+            Split::Kind(start, end) => {
+                return Err(self
+                    .lines
+                    .error(format!("{} is an unknown gate", shown(&line[start..end])), KINDS));
+            }
             Split::Numbers => return Err(self.lines.error("a gate without a kind", SYNTAX)),
             Split::Bad(at) => {
                 let reason = format!("{} is neither a wire nor a kind", shown(&line[at..]));
@@ -346,13 +372,14 @@ impl<R: BufRead> Reader<R> {
             }
         };
         // How many wires it reads and writes.
+        let kind = kind.trim_ascii_end();
         let shape = match kind {
-            b"AND" | b"XOR" => Some((2, 1)),
+            b"AND" | b"XOR" | b"OR" | b"NAND" | b"NOR" | b"XNOR" => Some((2, 1)),
             b"INV" | b"NOT" | b"EQ" | b"EQW" => Some((1, 1)),
             b"MAND" => None,
             _ => {
                 let reason = format!("{} is an unknown gate", shown(kind));
-                return Err(self.lines.error(reason, "known are AND, XOR, INV, NOT, EQ, EQW and MAND"));
+                return Err(self.lines.error(reason, KINDS));
             }
         };
         let [reads, writes, ref wires @ ..] = numbers[..] else {
@@ -377,6 +404,39 @@ impl<R: BufRead> Reader<R> {
             (b"XOR", &[a, b, out]) => {
                 self.check(&[a, b], &[out])?;
                 Ok(FileGate::Xor { a, b, out })
+            }
+            (b"OR" | b"NAND" | b"NOR" | b"XNOR", &[a, b, out]) => {
+                self.check(&[a, b], &[out])?;
+                let [x, y, z] = [0, 1, 2].map(|i| self.header.wires.saturating_add(self.added + i));
+                // Each writes the wire that the next one reads, and the last the file's.
+                let (gates, added): (&[FileGate], _) = match kind {
+                    b"NAND" => (&[FileGate::And { a, b, out: x }, FileGate::Not { a: x, out }], 1),
+                    b"XNOR" => (&[FileGate::Xor { a, b, out: x }, FileGate::Not { a: x, out }], 1),
+                    _ => {
+                        let (differ, both) = (FileGate::Xor { a, b, out: x }, FileGate::And { a, b, out: y });
+                        match kind {
+                            b"OR" => (&[differ, both, FileGate::Xor { a: x, b: y, out }], 2),
+                            _ => (
+                                &[
+                                    differ,
+                                    both,
+                                    FileGate::Xor { a: x, b: y, out: z },
+                                    FileGate::Not { a: z, out },
+                                ],
+                                3,
+                            ),
+                        }
+                    }
+                };
+                self.added += added;
+                if self.header.wires.checked_add(self.added).is_none() {
+                    let reason = "more than 2^32 wires, with those that its OR, NAND, NOR and XNOR take";
+                    return Err(self
+                        .lines
+                        .error(reason, "write it with AND, XOR and INV, or cut it into rounds"));
+                }
+                self.pending.extend(&gates[1..]);
+                Ok(gates[0])
             }
             (b"INV" | b"NOT", &[a, out]) => {
                 self.check(&[a], &[out])?;
@@ -461,8 +521,13 @@ pub(super) fn read_at(
     }
     let mut gates = Vec::with_capacity(header.gates as usize);
     while let Some(gate) = reader.next_gate()? {
+        wires.resize((header.wires + reader.added()) as usize, Wire::ZERO);
+        if 2 + given as usize + gates.len() >= MAX_WIRES {
+            let reason = format!("its gates are over the {MAX_WIRES} of a netlist in memory");
+            return Err(reader.lines.error(reason, "cut it into pieces, or stream it"));
+        }
         let mut push = |kind, a: Wire, b: Wire| {
-            gates.push(Gate { kind, a, b });
+            gates.push(Gate::new(kind, a, b));
             Wire(1 + given + gates.len() as u32)
         };
         match gate {
@@ -535,8 +600,8 @@ pub fn write(netlist: &Netlist, mut to: impl Write) -> io::Result<()> {
         None => u64::from(w.0) - 2,
     };
     for (gate, &out) in netlist.gates().iter().zip(&numbers) {
-        let (a, b) = (gate.a.min(gate.b), gate.a.max(gate.b));
-        match (gate.kind, a, b) {
+        let (a, b) = (gate.a().min(gate.b()), gate.a().max(gate.b()));
+        match (gate.kind(), a, b) {
             (Kind::And, Wire::ZERO, _) => writeln!(to, "1 1 0 {out} EQ")?,
             (Kind::And, Wire::ONE, Wire::ONE) => writeln!(to, "1 1 1 {out} EQ")?,
             (Kind::Xor, a, b) if b.is_constant() => writeln!(to, "1 1 {} {out} EQ", a.0 ^ b.0)?,

@@ -72,6 +72,24 @@ pub fn read(path: impl AsRef<Path>) -> Result<Netlist, FormatError> {
     read_from(&name, BufReader::with_capacity(1 << 18, file), bytes)
 }
 
+/// What a file of this netlist leaves out that its user should know, in a sentence: what inputs have to be.
+#[must_use]
+pub fn left_out(netlist: &Netlist) -> Option<String> {
+    let inputs = netlist.input_shapes();
+    let sets: Vec<String> = inputs
+        .iter()
+        .filter(|port| port.form.ascending)
+        .map(|port| format!("{} ({}-bit)", port.name, port.form.element.unwrap_or(port.width)))
+        .collect();
+    (!sets.is_empty()).then(|| {
+        format!(
+            "a file has no place for what inputs have to be: {} strictly ascending lists here; nobody who runs the file is \
+             checked, so sort them, or have the circuit run by its name",
+            sets.join(" and ")
+        )
+    })
+}
+
 /// Opens a regular file, with its size; a pipe that nobody writes to would wait for ever.
 pub(crate) fn open(path: &Path, name: &str) -> Result<(File, u64), FormatError> {
     let io = |source| FormatError::Io { file: name.to_owned(), source };
@@ -97,15 +115,32 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Netlist, FormatError> {
 fn read_from(name: &str, input: impl BufRead, bytes: u64) -> Result<Netlist, FormatError> {
     let io = |source| FormatError::Io { file: name.to_owned(), source };
     let mut input = text::unmarked(input).map_err(io)?;
-    // White space before the content is counted, so that lines are the file's.
-    let mut line = 1;
+    // White space and comments before the content are counted, so that lines are the file's.
+    let (mut line, mut head) = (1, Vec::new());
     let first = loop {
         let seen = input.fill_buf().map_err(io)?;
         let Some(&first) = seen.first() else { break None };
-        if !first.is_ascii_whitespace() {
-            break Some(first);
+        match first {
+            b'\n' => line += 1,
+            _ if first.is_ascii_whitespace() => {}
+            b'#' => {
+                input.skip_until(b'\n').map_err(io)?;
+                line += 1;
+                continue;
+            }
+            b'/' => {
+                // A comment of either format; what is none is Verilog's.
+                let limit = verilog::MAX_BYTES;
+                (&mut input).take(limit).read_until(b'\n', &mut head).map_err(io)?;
+                if !head.starts_with(b"//") {
+                    break Some(first);
+                }
+                head.clear();
+                line += 1;
+                continue;
+            }
+            _ => break Some(first),
         }
-        line += u64::from(first == b'\n');
         input.consume(1);
     };
     match first {
@@ -114,7 +149,7 @@ fn read_from(name: &str, input: impl BufRead, bytes: u64) -> Result<Netlist, For
             if bytes > verilog::MAX_BYTES {
                 return Err(verilog::too_large(name, bytes));
             }
-            let mut text = Vec::new();
+            let mut text = head;
             input.take(verilog::MAX_BYTES).read_to_end(&mut text).map_err(io)?;
             verilog::read_at(name, line, &text)
         }

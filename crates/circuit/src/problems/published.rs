@@ -227,7 +227,7 @@ impl Plain {
     }
 
     fn gate(&mut self, kind: Kind, a: Wire, b: Wire) -> Wire {
-        self.gates.push(Gate { kind, a, b });
+        self.gates.push(Gate::new(kind, a, b));
         Wire((2 + 2 * self.width + self.gates.len() - 1) as u32)
     }
 
@@ -425,7 +425,7 @@ fn tail(all: &Netlist, gates: usize) -> Result<Netlist, NetlistError> {
     let begin = first + (all.gates().len() - gates) as u32;
     let kept = &all.gates()[all.gates().len() - gates..];
     let missing = |w: &Wire| (first..begin).contains(&w.0);
-    let mut before: Vec<Wire> = kept.iter().flat_map(|g| [g.a, g.b]).filter(missing).collect();
+    let mut before: Vec<Wire> = kept.iter().flat_map(|g| g.reads()).filter(missing).collect();
     before.sort_unstable();
     before.dedup();
     let moved = |w: Wire| match before.binary_search(&w) {
@@ -433,7 +433,7 @@ fn tail(all: &Netlist, gates: usize) -> Result<Netlist, NetlistError> {
         Err(_) if w.0 < begin => w,
         Err(_) => Wire(w.0 - begin + first + before.len() as u32),
     };
-    let kept = kept.iter().map(|g| Gate { a: moved(g.a), b: moved(g.b), ..*g }).collect();
+    let kept = kept.iter().map(|g| Gate::new(g.kind(), moved(g.a()), moved(g.b()))).collect();
     let outputs = all.outputs().iter().map(|port| {
         let wires = port.wires.iter().filter(|w| w.0 >= begin).map(|w| moved(*w)).collect();
         Port { name: port.name.clone(), wires }

@@ -8,6 +8,7 @@ use blindcore_files::header::{Field, HeaderError, Layout};
 use super::message::{Message, flush, receive, send};
 use super::{Check, Inputs, SessionError};
 use crate::circuit::Circuit;
+use crate::ports::MAX_INPUTS;
 
 /// Which part a party plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,8 +110,6 @@ const GARBLING: Field<u8> = Field::at(21);
 const DIGEST: Field<[u8; 32]> = Field::at(22);
 const KEY: Field<[u8; 16]> = Field::at(54);
 const SUPPLIED: Field<[u8; MAX_INPUTS / 8]> = Field::at(70);
-/// Inputs that a circuit of two parties can have, one bit each in a hello.
-pub(super) const MAX_INPUTS: usize = 1024;
 /// Bits of all inputs, and of all outputs: their labels are one message each, of 2 GiB at most.
 const MAX_BITS: usize = 1 << 27;
 /// Magic, version, role, learns, check, garbling, digest, key, supplied inputs.

@@ -186,11 +186,8 @@ fn any_netlist() -> impl Strategy<Value = Netlist> {
     (prop::collection::vec(0usize..5, 0..4), gates, outputs).prop_map(|(widths, gates, outputs)| {
         let mut wires = 2 + widths.iter().sum::<usize>() as u32;
         let gates = gates.into_iter().map(|(and, a, b)| {
-            let gate = Gate {
-                kind: if and { Kind::And } else { Kind::Xor },
-                a: Wire(a % wires),
-                b: Wire(b % wires),
-            };
+            let kind = if and { Kind::And } else { Kind::Xor };
+            let gate = Gate::new(kind, Wire(a % wires), Wire(b % wires));
             wires += 1;
             gate
         });
@@ -237,8 +234,8 @@ fn as_verilog(netlist: &Netlist) -> String {
         text += &format!("  assign {} = {{ {} }};\n", port.name, bits.join(", "));
     }
     for (wire, gate) in netlist.gates_with_wires().collect::<Vec<_>>().into_iter().rev() {
-        let (a, b, y) = (name(gate.a), name(gate.b), name(wire));
-        let sign = if gate.kind == Kind::And { "&" } else { "^" };
+        let (a, b, y) = (name(gate.a()), name(gate.b()), name(wire));
+        let sign = if gate.kind() == Kind::And { "&" } else { "^" };
         text += &match wire.0 % 3 {
             0 => format!("  assign {y} = {a} {sign} {b};\n"),
             1 => format!(
@@ -365,10 +362,28 @@ fn verilog_expressions_have_the_widths_of_the_standard() {
         ("'h1_f", 0x1f),
         ("4'd 9", 9),
         ("(((a)))", 10),
+        // s = a, signed: extended by its highest bit where all operands are signed.
+        ("s", 0b1111_1010),
+        ("~s", 0b0000_0101),
+        ("s & 8'sh7f", 0b0111_1010),
+        ("s & 8'h7f", 0b0000_1010),
+        ("s ^ b", 0b0000_1100),
+        ("c ? s : 4'sb0001", 0b1111_1010),
+        ("c ? s : 4'b0001", 0b0000_1010),
+        ("{s}", 0b0000_1010),
+        ("s[3:0]", 0b0000_1010),
+        ("$signed(a)", 0b1111_1010),
+        ("$unsigned(s)", 0b0000_1010),
+        ("$signed(a & 4'b0111)", 0b0000_0010),
+        ("|s & 8'hff", 1),
+        ("4'sb1000", 0b1111_1000),
+        // What is not driven is 0, as what is unknown.
+        ("{4'bz, a[3:2], 2'bx?}", 0b0000_1000),
     ] {
         let text = format!(
             "`timescale 1ns / 1ps
             module m (input [3:0] a, b, input c, output [7:0] y); // ports
+            wire signed [3:0] s = a; wire dead, unread = dead;
             wire [0:3] r; wire [1:-2] n, q = b; assign r = a, n = q; assign y = {expression}; endmodule"
         );
         let netlist = verilog::read("m.v", text.as_bytes()).unwrap_or_else(|e| panic!("{expression}: {e}"));
@@ -431,7 +446,10 @@ fn bad_verilog_is_refused_by_line() {
         ("assign y = a[2];", "has bits 1 to 0, and 2 to 2 are selected"),
         ("assign y = a[0:1];", "select in the direction"),
         ("assign y = z;", "\"z\" is not declared"),
-        ("assign y = 1'bz;", "\"z\" in a constant"),
+        ("assign y = 1'bq;", "\"q\" in a constant"),
+        ("assign y = w; assign v = a;", "\"w\" is read and has no driver"),
+        ("adder _1_ (.x(a), .y(y));", "an instance of \"adder\""),
+        ("adder _1_ (a, b, y);", "synth -flatten -top NAME"),
         ("assign y = 4'b2;", "in a constant of base 'b"),
         ("assign y = 0'b1;", "a constant of 0 width"),
         ("assign y = 9999999999;", "over 32 bits"),
@@ -454,7 +472,10 @@ fn bad_verilog_is_refused_by_line() {
         ("inout q;", "an inout port"),
         ("\\$_DFF_P_ _1_ (.C(a), .D(b), .Q(y));", "cell \"$_DFF_P_\"; combinational circuits only"),
         ("\\$dlatch _1_ (.EN(w), .D(v), .Q(y));", "combinational circuits only"),
-        ("buffer _1_ (.A(w), .Y(y));", "cell \"buffer\"; run yosys's"),
+        (
+            "buffer _1_ (.A(w), .Y(y));",
+            "an instance of \"buffer\", which is not a cell of yosys's; let yosys flatten it",
+        ),
         ("\\$add #(.A_WIDTH(2)) _1_ (.A(a));", "cell \"$add\"; run yosys's"),
         ("\\$_AND_ _1_ (.A(w), .Y(y));", "isn't connected"),
         ("\\$_AND_ _1_ (.A(w), .A(w), .B(v), .Y(y));", "pin \"A\""),
@@ -465,7 +486,6 @@ fn bad_verilog_is_refused_by_line() {
         ("wire x [3:0];", "\"x\" is an array"),
         ("input q;", "no port of the module"),
         ("parameter P = 1;", "\"parameter\""),
-        ("wire signed [1:0] x = a; wire [3:0] z = x;", "a signed wire of 2 bits is extended to 4"),
         ("`define X", "compiler directive \"`define\""),
         ("assign y = \u{e9};", "is not Verilog"),
         ("(* never", "an attribute that never ends"),
@@ -477,7 +497,7 @@ fn bad_verilog_is_refused_by_line() {
     assert_refused(&[
         (&module(""), 3, "output \"y\" has no driver"),
         ("module m(a);\nendmodule", 1, "port \"a\" is neither an input nor an output"),
-        ("module m();\nendmodule\nmodule n(); endmodule", 3, "a second module"),
+        ("module m();\nendmodule\nmodule n(); endmodule", 3, "a second module, \"n\""),
         ("module m #(parameter N = 1) ();\nendmodule", 1, "parameters"),
         ("module m(a, a);\ninput a;\nendmodule", 1, "port \"a\" twice"),
         ("module m(a);\ninput a;\n", 3, "the end of the file"),
@@ -554,4 +574,38 @@ fn unreadable_files_are_named() {
     assert!(refused.contains("not a regular file"), "{refused}");
     let streamed = blindcore_circuit::circuit::Circuit::stream(&pipe, dir.path()).unwrap_err().to_string();
     assert_eq!(refused, streamed);
+}
+
+/// One Bristol file with everything that other tools write: a mark, comments, lower case, gates of other kinds.
+#[test]
+fn bristol_of_other_tools_is_read() {
+    let text = "\u{feff}# from a tool
+// of another make
+6 8 // gates, wires
+2 1 1
+1 6
+
+2 1 0 1 2 or   # one AND
+2 1 0 1 3 NAND
+2 1 0 1 4 nor
+2 1 0 1 5 XNOR
+2 1 0 1 6 xor
+1 1 0 7 inv // last
+";
+    let netlist = formats::parse("other.txt", text.as_bytes()).unwrap();
+    assert_eq!(netlist.ands(), 3);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("other.txt");
+    std::fs::write(&path, text).unwrap();
+    let streamed = blindcore_circuit::circuit::Circuit::stream(&path, dir.path()).unwrap();
+    assert_eq!(streamed.ands(), 3);
+    for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let bits = [a | b, 1 - (a & b), 1 - (a | b), 1 - (a ^ b), a ^ b, 1 - a];
+        let want = bits.iter().rev().fold(0, |n, bit| n << 1 | bit);
+        assert_eq!(evaluate(&netlist, &[a, b]), [want], "{a} {b}");
+        let inputs = [vec![a == 1], vec![b == 1]];
+        assert_eq!(crate::stream::run(&streamed, &inputs), netlist.evaluate(&inputs).unwrap());
+    }
+    let error = formats::parse("x.txt", b"1 3\n1 2\n1 1\n\n2 1 0 1 2 NXOR // no\n").unwrap_err().to_string();
+    assert!(error.contains("line 5") && error.contains("NXOR") && error.contains("NOR and XNOR"), "{error}");
 }

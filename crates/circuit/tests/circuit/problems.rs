@@ -222,6 +222,15 @@ fn names_that_are_refused() {
     assert!(make(&long).unwrap_err().to_string().len() < 1000);
 }
 
+/// Limits are those of what can be run: each at its most, the others at their least, is made of inputs that a session takes.
+#[test]
+fn an_auction_has_no_more_inputs_than_a_session() {
+    let netlist = make("auction1024x1").unwrap();
+    let circuit = blindcore_circuit::circuit::Circuit::of(netlist);
+    assert_eq!(circuit.inputs().len(), 1024);
+    assert!(make("auction1025x1").unwrap_err().to_string().contains("N from 2 to 1024"));
+}
+
 #[test]
 fn families_at_their_least() {
     for family in FAMILIES {

@@ -29,7 +29,7 @@ fn a_byte_order_mark_is_not_content() {
 }
 
 /// Runs a circuit's programs in the clear.
-fn run(circuit: &Circuit, inputs: &[Vec<bool>]) -> Vec<Vec<bool>> {
+pub(crate) fn run(circuit: &Circuit, inputs: &[Vec<bool>]) -> Vec<Vec<bool>> {
     let mut slots = vec![false; circuit.slots()];
     slots[1] = true;
     for (i, bits) in inputs.iter().enumerate() {
@@ -105,7 +105,13 @@ fn problems_streamed_and_in_memory() {
     for name in ["adder6", "mult64", "sort10x4", "aes128", "matmul10x10x4"] {
         let netlist = problems::make(name).unwrap();
         let (circuit, memory) = (streamed(dir.path(), &netlist), Circuit::new(&netlist));
-        assert_ne!(circuit.digest(), memory.digest(), "the order of gates is another one");
+        assert_ne!(circuit.digest(), memory.digest(), "a file is hashed as it is read");
+        // By name and by file, in memory, they are one circuit.
+        let mut file = Vec::new();
+        bristol::write(&netlist, &mut file).unwrap();
+        let read = Circuit::of(blindcore_circuit::formats::parse("read.txt", &file).unwrap());
+        assert_eq!(read.digest(), memory.digest(), "{name}");
+        assert!(read.programs().map(Result::unwrap).eq(memory.programs().map(Result::unwrap)), "{name}");
         let values: Vec<Vec<bool>> =
             netlist.inputs().iter().map(|p| (0..p.wires.len()).map(|_| random(2) == 1).collect()).collect();
         let want = netlist.evaluate(&values).unwrap();
@@ -114,6 +120,27 @@ fn problems_streamed_and_in_memory() {
         // What is read twice is read the same.
         assert_eq!(run(&circuit, &values), want, "{name}");
     }
+}
+
+/// A circuit of millions of gates takes eight bytes for each, and labels of what is alive: no program is kept.
+#[test]
+fn large_circuits_are_compiled_while_they_run() {
+    assert_eq!(size_of::<blindcore_circuit::netlist::Gate>(), 8);
+    let netlist = problems::make("intersection512x48").unwrap();
+    assert!(netlist.gates().len() > 1 << 20, "{}", netlist.gates().len());
+    let list = |step: u64| -> Vec<bool> {
+        (0..512u64).flat_map(|i| (0..48).map(move |bit| (i * step) >> bit & 1 == 1)).collect()
+    };
+    let values = [list(2), list(3)];
+    let want = netlist.evaluate(&values).unwrap();
+    let (gates, bits) = (netlist.gates().len(), netlist.input_bits());
+    let circuit = Circuit::of(netlist);
+    assert!(circuit.slots() < 4 * bits + (1 << 16) && circuit.slots() < gates / 4, "{}", circuit.slots());
+    assert_eq!(run(&circuit, &values), want);
+    assert_eq!(want[0].iter().rev().fold(0, |n, bit| n << 1 | u32::from(*bit)), 171);
+    // Who stops in the middle leaves nothing behind that waits.
+    assert!(circuit.programs().nth(3).is_some());
+    assert!(circuit.programs().count() > circuit.ands() as usize >> 13);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `blindcore circuit eval`.
 
+use blindcore_circuit::circuit::{digest, short_digest};
 use blindcore_circuit::values;
 use serde_json::json;
 
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &Eval) -> anyhow::Result<Outcome> {
     let mut notes = Vec::new();
     let inputs = values::all(&netlist, &args.inputs, &mut notes)?;
     notes.iter().for_each(|said| output::note(said));
-    let outputs = netlist.evaluate(&inputs)?;
+    let (outputs, digest) = (netlist.evaluate(&inputs)?, short_digest(&digest(&netlist)));
     let ports = netlist.output_shapes();
     let values: Vec<String> = outputs.iter().map(|bits| values::hex(bits)).collect();
     if args.json {
@@ -44,9 +45,10 @@ pub(crate) fn run(args: &Eval) -> anyhow::Result<Outcome> {
             "values": super::numbers(&ports, &outputs),
             "names": ports.iter().map(|p| &p.name).collect::<Vec<_>>(),
             "bits": ports.iter().map(|p| p.width).collect::<Vec<_>>(),
-            "ands": netlist.ands(),
+            "ands": netlist.ands(), "digest": digest,
         }))?;
     } else {
+        output::note(&format!("circuit {digest}"));
         output::print(&values::shown(&ports, &outputs))?;
     }
     Ok(Outcome::Done)

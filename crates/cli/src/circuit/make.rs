@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use blindcore_circuit::circuit::{digest, short_digest};
 use blindcore_circuit::formats;
 use blindcore_circuit::netlist::Netlist;
-use blindcore_circuit::problems::{self, FAMILIES, PROBLEMS, Problem};
+use blindcore_circuit::problems::{self, FAMILIES, MAX_ANDS, PROBLEMS, Problem};
 use blindcore_files::{Access, NewFile};
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -66,7 +67,7 @@ pub(crate) fn list(args: &List) -> anyhow::Result<Outcome> {
             .iter()
             .map(|f| json!({"form": f.form, "about": f.about, "limits": limits(f.limits)}))
             .collect();
-        output::json(&json!({"problems": problems, "families": families}))?;
+        output::json(&json!({"problems": problems, "families": families, "max_ands": MAX_ANDS as u64}))?;
         return Ok(Outcome::Done);
     }
     let mut text = String::from("The problems of SIFO (2019):\n");
@@ -78,7 +79,7 @@ pub(crate) fn list(args: &List) -> anyhow::Result<Outcome> {
     for problem in ours {
         text += &format!("  {:18} {}\n", problem.name, problem.about);
     }
-    text += "\nWith numbers of your own:\n";
+    text += &format!("\nWith numbers of your own, up to {MAX_ANDS} ANDs together:\n");
     for family in FAMILIES {
         let limits: Vec<String> =
             family.limits.iter().map(|(name, least, most)| format!("{name} {least} to {most}")).collect();
@@ -100,6 +101,7 @@ pub(crate) fn make(args: &Make) -> anyhow::Result<Outcome> {
 /// Writes a circuit to a file, and says what it is; or to standard output.
 pub(super) fn write(netlist: &Netlist, format: Format, out: Option<&Path>, json: bool) -> anyhow::Result<()> {
     let Format::Bristol = format;
+    formats::left_out(netlist).iter().for_each(|said| output::note(said));
     let Some(path) = out else {
         let mut text = Vec::new();
         formats::bristol::write(netlist, &mut text)?;
@@ -109,17 +111,17 @@ pub(super) fn write(netlist: &Netlist, format: Format, out: Option<&Path>, json:
     formats::bristol::write(netlist, &mut file)
         .with_context(|| format!("{} can't be written", path.display()))?;
     let bytes = file.replace()?;
-    let (ands, gates) = (netlist.ands(), netlist.gates().len());
+    let (ands, gates, digest) = (netlist.ands(), netlist.gates().len(), short_digest(&digest(netlist)));
     if json {
         let ports = |ports: &[blindcore_circuit::netlist::Port]| -> Vec<Value> {
             ports.iter().map(|p| json!({"name": p.name, "bits": p.wires.len()})).collect()
         };
         output::json(&json!({
             "out": path.display().to_string(), "bytes": bytes, "ands": ands, "xors": gates - ands,
-            "inputs": ports(netlist.inputs()), "outputs": ports(netlist.outputs()),
+            "digest": digest, "inputs": ports(netlist.inputs()), "outputs": ports(netlist.outputs()),
         }))
     } else {
-        output::note(&format!("{}: {ands} ANDs and {} XORs", path.display(), gates - ands));
+        output::note(&format!("{}: {ands} ANDs and {} XORs, digest {digest}", path.display(), gates - ands));
         Ok(())
     }
 }

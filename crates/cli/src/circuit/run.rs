@@ -156,7 +156,7 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
     let circuit = if args.stream {
         Circuit::stream(Path::new(&args.circuit), &std::env::temp_dir())?
     } else {
-        Circuit::new(&load(&args.circuit)?)
+        Circuit::of(load(&args.circuit)?)
     };
     let circuit = if args.rounds == 1 { circuit } else { circuit.in_rounds(args.rounds)? };
     let inputs = own_inputs(args, circuit.inputs())?;

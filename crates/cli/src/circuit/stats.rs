@@ -3,6 +3,7 @@
 use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
 use blindcore_accel_rtl::sifo::memory::{Assignment, BLOCK_RAM, Policy, Traffic};
 
+use blindcore_circuit::circuit::{digest, short_digest};
 use blindcore_circuit::netlist::MAX_WIRES;
 use blindcore_circuit::problems::{PROBLEMS, Problem};
 use blindcore_repro::figures::{Figure, figures};
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
     let of = Statistics::new(&netlist.wiring(), &layers);
     let problem =
         PROBLEMS.iter().find(|p| p.name == args.circuit && !std::path::Path::new(&args.circuit).exists());
+    let digest = short_digest(&digest(&netlist));
     let rows = figures(&of, &layers, args.ands, problem.and_then(|p| p.published.as_ref()));
     let batches = layers.batches(cells).count();
     let mut policies = Vec::new();
@@ -63,9 +65,9 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
         policies.push((policy, assignment.check(&netlist.wiring(), &layers)?));
     }
     if args.json {
-        output::json(&document(args, problem, &rows, batches, &policies, &layers))?;
+        output::json(&document(args, problem, &digest, &rows, batches, &policies, &layers))?;
     } else {
-        output::print(&text(args, problem, &rows, batches, &policies, &layers))?;
+        output::print(&text(args, problem, &digest, &rows, batches, &policies, &layers))?;
     }
     Ok(Outcome::Done)
 }
@@ -73,6 +75,7 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
 fn document(
     args: &Stats,
     problem: Option<&Problem>,
+    digest: &str,
     rows: &[Figure],
     batches: usize,
     policies: &[(Policy, Traffic)],
@@ -93,7 +96,7 @@ fn document(
             })
         })
         .collect();
-    document.insert("circuit".into(), json!(args.circuit));
+    document.extend([("circuit".into(), json!(args.circuit)), ("digest".into(), json!(digest))]);
     document.insert("cells".into(), json!({"ands": args.ands, "xors": args.xors}));
     document.insert("batches".into(), json!(batches));
     document.insert("memory".into(), json!({"block_ram": args.memory, "policies": policies}));
@@ -112,6 +115,7 @@ fn document(
 fn text(
     args: &Stats,
     problem: Option<&Problem>,
+    digest: &str,
     rows: &[Figure],
     batches: usize,
     policies: &[(Policy, Traffic)],
@@ -121,6 +125,7 @@ fn text(
     if let Some(problem) = problem {
         text += &format!(": {}", problem.about);
     }
+    text += &format!("\ndigest {digest}");
     let paper = rows.iter().any(|r| r.paper.is_some());
     text += &format!("\n\n{:8} {:36} {:>12}", "", "", "here");
     text += if paper { "        paper\n" } else { "\n" };

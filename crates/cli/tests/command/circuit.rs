@@ -32,6 +32,7 @@ fn every_listed_circuit_is_made() {
         let [name, file] = [problem, "c.txt"].map(|c| json(&ok(dir.path(), &["stats", c, "--json"])));
         assert_eq!((&made["ands"], &made["ands"]), (&name["ands"], &file["ands"]), "{problem}");
         assert_eq!(name["output_wires"], file["output_wires"]);
+        assert_eq!((&name["digest"], &made["digest"]), (&file["digest"], &file["digest"]), "{problem}");
         let bits: u64 = made["inputs"].as_array().unwrap().iter().map(|p| p["bits"].as_u64().unwrap()).sum();
         assert_eq!(bits, file["input_wires"].as_u64().unwrap());
     }
@@ -45,6 +46,15 @@ fn every_listed_circuit_is_made() {
     ok(dir.path(), &["make", "mult8", "--out", "m.txt"]);
     assert_eq!(printed.stdout, std::fs::read(dir.path().join("m.txt")).unwrap());
     assert_eq!(stderr(&printed), "");
+    // What a file has no place for is said.
+    let made = ok(dir.path(), &["make", "intersection4x8", "--out", "i.txt"]);
+    assert!(stderr(&made).contains("a (8-bit) and b (8-bit) strictly ascending lists"), "{}", stderr(&made));
+    let digest = json(&ok(dir.path(), &["stats", "i.txt", "--json"]))["digest"].as_str().unwrap().to_owned();
+    assert!(stderr(&made).contains(&digest), "{}", stderr(&made));
+    assert!(stdout(&ok(dir.path(), &["stats", "i.txt"])).contains(&digest));
+    let evaluated =
+        ok(dir.path(), &["eval", "--circuit", "intersection4x8", "--input", "1,2,3,4", "--input", "2,4,6,8"]);
+    assert!(stderr(&evaluated).contains(&digest), "{}", stderr(&evaluated));
 }
 
 #[test]

@@ -51,27 +51,28 @@ fn random_netlist(random: &mut Random, gates: usize) -> Netlist {
         };
         let (a, b, c) = (wire(), wire(), wire());
         let next = |i: usize| Wire((known + i) as u32);
-        let xor = |a, b| Gate { kind: Kind::Xor, a, b };
-        let turned = |gate: Gate, turn: bool| if turn { Gate { a: gate.b, b: gate.a, ..gate } } else { gate };
+        let xor = |a, b| Gate::new(Kind::Xor, a, b);
+        let turned =
+            |gate: Gate, turn: bool| if turn { Gate::new(gate.kind(), gate.b(), gate.a()) } else { gate };
         match random.below(6) {
             0 => {
                 let (x, y) = (next(0), next(1));
                 let sum = if random.below(2) == 0 { xor(a, y) } else { xor(x, b) };
-                let both = Gate { kind: Kind::And, a: x, b: y };
+                let both = Gate::new(Kind::And, x, y);
                 let mut adder = [xor(a, c), xor(b, c), sum, both, xor(c, next(3))];
                 adder.iter_mut().for_each(|gate| *gate = turned(*gate, random.below(2) == 0));
                 if random.below(4) == 0 {
                     let gate = &mut adder[random.below(5)];
                     match random.below(3) {
-                        0 => gate.a = c,
-                        1 => gate.kind = Kind::And,
-                        _ => gate.b = a,
+                        0 => *gate = Gate::new(gate.kind(), c, gate.b()),
+                        1 => *gate = Gate::new(Kind::And, gate.a(), gate.b()),
+                        _ => *gate = Gate::new(gate.kind(), gate.a(), a),
                     }
                 }
                 inner.extend([true, true, false, true, false]);
                 list.extend(adder);
             }
-            kind => list.push(Gate { kind: if kind < 3 { Kind::And } else { Kind::Xor }, a, b }),
+            kind => list.push(Gate::new(if kind < 3 { Kind::And } else { Kind::Xor }, a, b)),
         }
     }
     let wires = (0..1 + random.below(30)).map(|_| Wire(random.below(first + list.len()) as u32)).collect();
@@ -166,9 +167,9 @@ fn programs_over_places_garble_the_netlist() {
         let mut plain = ProgramBuilder::new(netlist.wires());
         for g in &placed.gates {
             let gate = netlist.gates()[*g as usize];
-            let done = match gate.kind {
-                Kind::Xor => plain.xor(first + g, gate.a.0, gate.b.0),
-                Kind::And => plain.and(first + g, gate.a.0, gate.b.0),
+            let done = match gate.kind() {
+                Kind::Xor => plain.xor(first + g, gate.a().0, gate.b().0),
+                Kind::And => plain.and(first + g, gate.a().0, gate.b().0),
             };
             done.unwrap();
             plain.end_layer();
@@ -202,14 +203,13 @@ fn is_full_adder(netlist: &Netlist, adder: &FullAdder) -> bool {
     let first = netlist.first_gate_wire().0;
     let wire = |gate: u32| Wire(first + gate);
     let readers = |gate: u32| -> Vec<u32> {
-        let reads =
-            netlist.gates().iter().enumerate().filter(|(_, g)| g.a == wire(gate) || g.b == wire(gate));
+        let reads = netlist.gates().iter().enumerate().filter(|(_, g)| g.reads().contains(&wire(gate)));
         let outputs = netlist.outputs().iter().flat_map(|p| &p.wires).filter(|w| **w == wire(gate));
         reads.map(|(i, _)| i as u32).chain(outputs.map(|_| u32::MAX)).collect()
     };
     let computes = |gate: u32, kind, a: Wire, b: Wire| {
         let gate = netlist.gates()[gate as usize];
-        gate.kind == kind && [(a, b), (b, a)].contains(&(gate.a, gate.b))
+        gate.kind() == kind && [(a, b), (b, a)].contains(&(gate.a(), gate.b()))
     };
     let FullAdder { a, b, c, differences: [x, y], and, sum, carry } = *adder;
     let by_y = computes(sum, Kind::Xor, a, wire(y)) && readers(x) == [and];
@@ -220,7 +220,7 @@ fn is_full_adder(netlist: &Netlist, adder: &FullAdder) -> bool {
         && computes(y, Kind::Xor, b, c)
         && (by_y || by_x)
         && rest.is_empty()
-        && netlist.gates()[and as usize] == Gate { kind: Kind::And, a: wire(x), b: wire(y) }
+        && netlist.gates()[and as usize] == Gate::new(Kind::And, wire(x), wire(y))
         && readers(and) == [carry]
         && computes(carry, Kind::Xor, c, wire(and))
 }
@@ -229,14 +229,13 @@ fn is_full_adder(netlist: &Netlist, adder: &FullAdder) -> bool {
 fn adders_by_search(netlist: &Netlist) -> usize {
     let first = netlist.first_gate_wire().0;
     let gates = netlist.gates();
-    let by_operand =
-        |wire: Wire| (0..gates.len()).filter(move |g| gates[*g].a == wire || gates[*g].b == wire);
+    let by_operand = |wire: Wire| (0..gates.len()).filter(move |g| gates[*g].reads().contains(&wire));
     let mut found = 0;
-    for (and, gate) in gates.iter().enumerate().filter(|(_, g)| g.kind == Kind::And) {
-        let [Some(x), Some(y)] = [gate.a, gate.b].map(|w| w.0.checked_sub(first)) else { continue };
-        let operands = |g: u32| [gates[g as usize].a, gates[g as usize].b];
+    for (and, gate) in gates.iter().enumerate().filter(|(_, g)| g.kind() == Kind::And) {
+        let [Some(x), Some(y)] = gate.reads().map(|w| w.0.checked_sub(first)) else { continue };
+        let operands = |g: u32| gates[g as usize].reads();
         let carries = by_operand(Wire(first + and as u32));
-        let sums = by_operand(gate.a).chain(by_operand(gate.b));
+        let sums = by_operand(gate.a()).chain(by_operand(gate.b()));
         let choices = carries.flat_map(|carry| sums.clone().map(move |sum| (carry as u32, sum as u32)));
         let any = choices.into_iter().any(|(carry, sum)| {
             [(0, 0), (0, 1), (1, 0), (1, 1)].into_iter().any(|(i, j)| {
@@ -265,8 +264,8 @@ fn evaluate_with_adders(netlist: &Netlist, adders: &[FullAdder], bits: &[bool]) 
             values[first + adder.sum as usize] = Some(a ^ b ^ c);
             values[first + adder.carry as usize] = Some(a & b | b & c | c & a);
         } else if !inside.contains(&(i as u32)) {
-            let (a, b) = (value(gate.a), value(gate.b));
-            values[first + i] = Some(if gate.kind == Kind::And { a & b } else { a ^ b });
+            let (a, b) = (value(gate.a()), value(gate.b()));
+            values[first + i] = Some(if gate.kind() == Kind::And { a & b } else { a ^ b });
         }
     }
     netlist.outputs().iter().flat_map(|p| &p.wires).map(|w| values[w.index()].unwrap()).collect()
@@ -311,7 +310,7 @@ fn full_adders_are_found_and_nothing_else() {
         assert_eq!(full_adders(&netlist.wiring()).len(), adders, "{name}");
     }
     // The carry of one is an operand of the other's AND: no gate is in both.
-    let gate = |kind, a, b| Gate { kind, a: Wire(a), b: Wire(b) };
+    let gate = |kind, a, b| Gate::new(kind, Wire(a), Wire(b));
     let (xor, and) = (|a, b| gate(Kind::Xor, a, b), |a, b| gate(Kind::And, a, b));
     let [a, b, c, d] = [2, 3, 4, 5];
     let list = [
@@ -376,7 +375,7 @@ fn subcircuits_of_one_shape_are_found() {
                     input if input < first => moved[copy][input - 2],
                     gate => wires[copy][gate - first],
                 };
-                let gate = Gate { a: at(gate.a), b: at(gate.b), ..*gate };
+                let gate = Gate::new(gate.kind(), at(gate.a()), at(gate.b()));
                 wires[copy].push(Wire((2 + inputs + list.len()) as u32));
                 list.push(gate);
             }
@@ -406,7 +405,7 @@ fn check_components(netlist: &Netlist, groups: &[&[blindcore_accel_rtl::sifo::ci
             for gate in &member.gates {
                 let wires = |g: u32| {
                     let gate = netlist.gates()[g as usize];
-                    [Wire(first.0 + g), gate.a, gate.b]
+                    [Wire(first.0 + g), gate.a(), gate.b()]
                         .into_iter()
                         .filter(|w| *w >= first)
                         .collect::<Vec<_>>()
@@ -431,7 +430,7 @@ fn check_components(netlist: &Netlist, groups: &[&[blindcore_accel_rtl::sifo::ci
             _ => format!("input {}", member.inputs.iter().position(|w| *w == wire).unwrap()),
         };
         let gates = member.gates.iter().map(|g| netlist.gates()[*g as usize]);
-        gates.map(|gate| (gate.kind, [gate.a, gate.b].map(operand))).collect()
+        gates.map(|gate| (gate.kind(), gate.reads().map(operand))).collect()
     };
     let forms: Vec<_> = groups.iter().map(|group| form(&group[0])).collect();
     for (group, shape) in groups.iter().zip(&forms) {

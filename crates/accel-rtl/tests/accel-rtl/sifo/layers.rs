@@ -81,7 +81,7 @@ fn random_netlist(random: &mut Random, gates: usize) -> Netlist {
                 Wire((known - 1 - random.below(back)) as u32)
             };
             let (a, b) = (wire(), wire());
-            Gate { kind: if random.below(3) == 0 { Kind::And } else { Kind::Xor }, a, b }
+            Gate::new(if random.below(3) == 0 { Kind::And } else { Kind::Xor }, a, b)
         })
         .collect();
     let wires = (0..1 + random.below(30)).map(|_| Wire(random.below(first + gates) as u32)).collect();
@@ -97,8 +97,7 @@ fn layers_and_batches_hold_every_gate_once_and_in_order() {
         let first = netlist.first_gate_wire().index();
         // Each gate is in the layer after the latest that it reads: neither earlier nor later.
         for (gate, layer) in netlist.gates().iter().zip(layers.of()) {
-            let after =
-                [gate.a, gate.b].map(|w| w.index().checked_sub(first).map_or(0, |g| layers.of()[g] + 1));
+            let after = gate.reads().map(|w| w.index().checked_sub(first).map_or(0, |g| layers.of()[g] + 1));
             assert_eq!(*layer, after[0].max(after[1]));
         }
         assert_eq!(layers.is_empty(), size == 0);
@@ -113,8 +112,8 @@ fn layers_and_batches_hold_every_gate_once_and_in_order() {
                 assert!(batch.ands.len() <= cells.ands() && batch.gates().count() > 0);
                 assert!(cells.xors().is_none_or(|most| batch.xors.len() <= most));
                 let gate = |g: u32| netlist.gates()[g as usize];
-                assert!(batch.ands.iter().all(|g| gate(*g).kind == Kind::And));
-                assert!(batch.xors.iter().all(|g| gate(*g).kind == Kind::Xor));
+                assert!(batch.ands.iter().all(|g| gate(*g).kind() == Kind::And));
+                assert!(batch.xors.iter().all(|g| gate(*g).kind() == Kind::Xor));
                 for g in batch.gates() {
                     assert_eq!(layers.of()[g as usize] as usize, batch.layer);
                     assert!(written[gate(g).a.index()] && written[gate(g).b.index()]);
@@ -237,7 +236,7 @@ fn wrong_assignments_are_refused() {
             // are none.
             Ok(_) => {
                 let wire = Wire(netlist.first_gate_wire().0 + gate as u32);
-                let read = netlist.gates().iter().any(|g| g.a == wire || g.b == wire);
+                let read = netlist.gates().iter().any(|g| g.reads().contains(&wire));
                 assert!(!read && wrong.gates[gate].out != assignment.gates[gate].out, "{round}");
                 harmless += 1;
             }
@@ -247,7 +246,7 @@ fn wrong_assignments_are_refused() {
     assert!(refused > 100 && harmless < 60, "{refused} {harmless}");
 
     // Each reason.
-    let gate = |a, b| Gate { kind: Kind::And, a: Wire(a), b: Wire(b) };
+    let gate = |a, b| Gate::new(Kind::And, Wire(a), Wire(b));
     // w4 and w5 from the inputs w2 and w3, w6 from both.
     let netlist = Netlist::new(
         [("x".into(), 2)],

@@ -64,7 +64,7 @@ fn most_directly_used(netlist: &Netlist) -> usize {
     let layers = Layers::new(&netlist.wiring());
     let mut most = vec![0; layers.len()];
     for (gate, layer) in netlist.gates().iter().zip(layers.of()) {
-        for read in [gate.a, gate.b].into_iter().filter_map(|w| w.index().checked_sub(first)) {
+        for read in gate.reads().into_iter().filter_map(|w| w.index().checked_sub(first)) {
             if reads[read] == 1 && layers.of()[read] + 1 == *layer {
                 most[*layer as usize] += 1;
             }
@@ -89,7 +89,7 @@ fn rows_have_the_tables_figures() {
         assert_eq!([got.not_adjacent(), most].map(|n| n as u64), [f.c, f.max_wires], "{}", row.name);
 
         let mut read = vec![false; netlist.wires()];
-        netlist.gates().iter().flat_map(|g| [g.a, g.b]).for_each(|wire| read[wire.index()] = true);
+        netlist.gates().iter().flat_map(|g| g.reads()).for_each(|wire| read[wire.index()] = true);
         let read = read[2..][..netlist.input_bits()].iter().filter(|r| **r).count() as u64;
         if row.name == "adder6" {
             assert_eq!(read + f.gates, f.wires);

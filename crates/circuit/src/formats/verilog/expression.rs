@@ -30,8 +30,10 @@ struct Term {
     /// Its own width, and the one that its context asks for.
     width: u32,
     context: u32,
-    /// Whether any part of it that isn't cut or joined is a signed wire.
+    /// Whether it is signed, which it is if all is that makes its width; and whether its context is too, so that its
+    /// operands are extended by their highest bits.
     signed: bool,
+    extends: bool,
     /// Where its bits lie once they are there.
     bits: usize,
 }
@@ -47,6 +49,8 @@ enum What {
 /// What the parser of expressions waits to complete.
 enum Open {
     Parenthesis,
+    /// `$signed(` or `$unsigned(`.
+    Cast(bool),
     /// Joins the operands from this one on.
     Brace(usize),
     Repeat(u32),
@@ -119,6 +123,12 @@ impl<'a> Parser<'a> {
                     e.open.push(Open::Apply(operator, 8));
                     continue;
                 }
+                Token::Name(cast @ (b"$signed" | b"$unsigned")) => {
+                    self.advance()?;
+                    self.expect("(")?;
+                    e.open.push(Open::Cast(cast == b"$signed"));
+                    continue;
+                }
                 Token::Name(_) | Token::Decimal(_) | Token::Based(..) => self.leaf(e)?,
                 _ => return self.unexpected("an operand"),
             }
@@ -160,9 +170,19 @@ impl<'a> Parser<'a> {
                         self.reduce(e, 1)?;
                         match e.open.last() {
                             None => return Ok(()),
-                            Some(Open::Parenthesis) => e.open.pop(),
+                            Some(Open::Parenthesis) => {
+                                e.open.pop();
+                            }
+                            Some(&Open::Cast(signed)) => {
+                                e.open.pop();
+                                // Its operand stands alone, as a part of a concatenation does.
+                                self.join(e, e.operands.len().saturating_sub(1), 1)?;
+                                if let Some(term) = e.terms.last_mut() {
+                                    term.signed = signed;
+                                }
+                            }
                             Some(_) => return self.unexpected("the end of what is open"),
-                        };
+                        }
                         self.advance()?;
                     }
                     "," => {
@@ -228,9 +248,9 @@ impl<'a> Parser<'a> {
             let (width, signed) = match operator {
                 Operator::Not => (term(0).width, term(0).signed),
                 Operator::And | Operator::Or | Operator::Xor | Operator::Xnor => {
-                    (term(0).width.max(term(1).width), term(0).signed | term(1).signed)
+                    (term(0).width.max(term(1).width), term(0).signed & term(1).signed)
                 }
-                Operator::Mux => (term(1).width.max(term(2).width), term(1).signed | term(2).signed),
+                Operator::Mux => (term(1).width.max(term(2).width), term(1).signed & term(2).signed),
                 _ => (1, false),
             };
             self.term(e, What::Apply(operator, of), width, signed, 0)?;
@@ -240,7 +260,7 @@ impl<'a> Parser<'a> {
     fn term(&mut self, e: &mut Expression, what: What, width: u32, signed: bool, bits: usize) -> Result<()> {
         self.spend(1 + width as usize)?;
         e.operands.push(e.terms.len() as u32);
-        e.terms.push(Term { what, width, context: 0, signed, bits });
+        e.terms.push(Term { what, width, context: 0, signed, extends: false, bits });
         Ok(())
     }
 
@@ -300,16 +320,16 @@ impl<'a> Parser<'a> {
             Token::Decimal(value) => {
                 self.advance()?;
                 e.bits.extend((0..32).map(|i| value >> i & 1));
-                self.term(e, What::Leaf, 32, false, at)
+                self.term(e, What::Leaf, 32, true, at)
             }
-            Token::Based(size, base, digits) => {
+            Token::Based(size, signed, base, digits) => {
                 let width = size.unwrap_or(32) as usize;
                 self.spend(width)?;
                 let mut bits = self.constant(base, digits, width)?;
                 bits.resize(width, ZERO);
                 self.advance()?;
                 e.bits.extend(bits);
-                self.term(e, What::Leaf, width as u32, false, at)
+                self.term(e, What::Leaf, width as u32, signed, at)
             }
             _ => self.unexpected("an operand"),
         }
@@ -319,7 +339,7 @@ impl<'a> Parser<'a> {
     pub(super) fn constant(&self, base: u8, digits: &[u8], width: usize) -> Result<Vec<NodeId>> {
         let bad = |c: u8| {
             let reason = format!("{} in a constant of base '{}", shown(&[c]), char::from(base));
-            self.error(reason, "write digits of that base; high impedance has no meaning in a circuit")
+            self.error(reason, "write digits of that base, x or z")
         };
         if base == b'd' {
             let mut value = 0u128;
@@ -340,7 +360,7 @@ impl<'a> Parser<'a> {
         let mut bits = Vec::with_capacity(width.min(each * digits.len()));
         for &c in digits.iter().rev().filter(|c| **c != b'_') {
             let digit = match c {
-                b'x' | b'X' => 0,
+                b'x' | b'X' | b'z' | b'Z' | b'?' => 0,
                 _ => match char::from(c).to_digit(1 << each) {
                     Some(digit) => digit,
                     None => return bad(c),
@@ -354,40 +374,37 @@ impl<'a> Parser<'a> {
     /// Turns terms to nodes: widths go down from the whole, bits come up from the leaves.
     pub(super) fn evaluate(&mut self, e: &mut Expression, width: u32) -> Result<Vec<NodeId>> {
         let Some(root) = e.terms.last_mut() else { return self.unexpected("an expression") };
-        root.context = root.width.max(width);
+        (root.context, root.extends) = (root.width.max(width), root.signed);
         for i in (0..e.terms.len()).rev() {
-            let context = e.terms[i].context;
-            if e.terms[i].signed && context > e.terms[i].width {
-                let reason = format!("a signed wire of {} bits is extended to {context}", e.terms[i].width);
-                return self.error(reason, TECHMAP);
-            }
+            let (context, extends) = (e.terms[i].context, e.terms[i].extends);
+            // Operands are as wide and as signed as the whole, or stand alone.
+            let whole = |term: &mut Term| (term.context, term.extends) = (context, extends);
+            let alone = |term: &mut Term| (term.context, term.extends) = (term.width, term.signed);
             match e.terms[i].what {
                 What::Leaf => {}
                 What::Join(start, end, _) => {
                     for &part in &e.parts[start..end] {
-                        let part = &mut e.terms[part as usize];
-                        part.context = part.width;
+                        alone(&mut e.terms[part as usize]);
                     }
                 }
                 What::Apply(operator, of) => {
-                    let own = |t: &Term| t.width;
                     let [a, b, c] = of.map(|i| i as usize);
                     match operator {
-                        Operator::Not => e.terms[a].context = context,
+                        Operator::Not => whole(&mut e.terms[a]),
                         Operator::And | Operator::Or | Operator::Xor | Operator::Xnor => {
-                            e.terms[a].context = context;
-                            e.terms[b].context = context;
+                            whole(&mut e.terms[a]);
+                            whole(&mut e.terms[b]);
                         }
                         Operator::Mux => {
-                            e.terms[a].context = own(&e.terms[a]);
-                            e.terms[b].context = context;
-                            e.terms[c].context = context;
+                            alone(&mut e.terms[a]);
+                            whole(&mut e.terms[b]);
+                            whole(&mut e.terms[c]);
                         }
                         Operator::BothSet | Operator::EitherSet => {
-                            e.terms[a].context = own(&e.terms[a]);
-                            e.terms[b].context = own(&e.terms[b]);
+                            alone(&mut e.terms[a]);
+                            alone(&mut e.terms[b]);
                         }
-                        _ => e.terms[a].context = own(&e.terms[a]),
+                        _ => alone(&mut e.terms[a]),
                     }
                 }
             }
@@ -395,6 +412,7 @@ impl<'a> Parser<'a> {
         for i in 0..e.terms.len() {
             let term = &e.terms[i];
             let (start, width, context) = (term.bits, term.width as usize, term.context as usize);
+            let extends = term.extends;
             self.spend(1 + 3 * context.max(width))?;
             let to = e.bits.len();
             match term.what {
@@ -416,7 +434,8 @@ impl<'a> Parser<'a> {
                     self.apply(operator, &mut e.bits, at, widths, context)?;
                 }
             }
-            e.bits.resize(to + context, ZERO);
+            let fill = e.bits.last().copied().filter(|_| extends && e.bits.len() > to).unwrap_or(ZERO);
+            e.bits.resize(to + context, fill);
             e.terms[i].bits = to;
         }
         let root = &e.terms[e.terms.len() - 1];

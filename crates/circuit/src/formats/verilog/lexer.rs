@@ -1,6 +1,6 @@
 //! The text of a module as tokens, each with its line.
 
-use super::{FormatError, MAX_IDENTIFIER, MAX_WIDTH, Result, SYNTAX, TECHMAP};
+use super::{FormatError, MAX_IDENTIFIER, MAX_WIDTH, Result, SYNTAX};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
@@ -10,8 +10,8 @@ pub(super) enum Token<'a> {
     Word(&'a str),
     /// A plain decimal number.
     Decimal(u32),
-    /// A constant with a base: its width where it has one, the base, its digits.
-    Based(Option<u32>, u8, &'a [u8]),
+    /// A constant with a base: its width where it has one, whether it is signed, the base, its digits.
+    Based(Option<u32>, bool, u8, &'a [u8]),
     /// Punctuation or an operator.
     Sign(&'static str),
     End,
@@ -228,10 +228,8 @@ impl<'a> Lexer<'a> {
             };
         }
         self.at = ahead.at + 1;
-        if matches!(self.text.get(self.at), Some(b's' | b'S')) {
-            let reason = "a signed constant";
-            return self.error(reason, TECHMAP);
-        }
+        let signed = matches!(self.text.get(self.at), Some(b's' | b'S'));
+        self.at += usize::from(signed);
         let base = self.text.get(self.at).map(u8::to_ascii_lowercase);
         let Some(base @ (b'b' | b'o' | b'd' | b'h')) = base else {
             return self.error("a constant of no known base", "known are 'b, 'o, 'd and 'h");
@@ -245,6 +243,6 @@ impl<'a> Lexer<'a> {
             let reason = format!("a constant of {width} width with {} digits", digits.len());
             return self.error(reason, "it has 1 to 1048576 bits, and digits");
         }
-        Ok(Token::Based(size, base, digits))
+        Ok(Token::Based(size, signed, base, digits))
     }
 }

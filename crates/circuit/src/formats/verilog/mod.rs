@@ -10,13 +10,14 @@
 //!
 //! - declarations of `input`, `output`, `wire` (`reg`, `logic`) with ranges in either direction;
 //! - `assign`, in any order, of `~ & | ^ ~^ ! && || ?:` and reductions on vectors of any width, selects by constants,
-//!   concatenations, repetitions and constants, with the widths of IEEE 1364-2005, section 5.4; `x` is 0, for a circuit
-//!   that doesn't care;
+//!   concatenations, repetitions, `$signed` and constants, with the widths and signs of IEEE 1364-2005, sections 5.4 and 5.5;
+//!   `x` and `z` are 0, for a circuit that doesn't care;
 //! - cells of `write_verilog -noexpr`: `$_AND_` and its kin up to `$_MUX16_` and `$_OAI4_`.
 //!
 //! `|`, NAND, NOR, ANDNOT, ORNOT and a multiplexer take one AND, XNOR and NOT none, AOI3 and OAI3 two, AOI4 and OAI4
-//! three. Arithmetic, comparisons, flip-flops, `always`, `inout` and further modules are refused by name, as are a
-//! cycle, a bit with two drivers and a bit that is read without one. Inputs and outputs come in the ports' order.
+//! three. Arithmetic, comparisons, flip-flops, `always`, `inout`, further modules and instances of them are refused by name, as
+//! are a cycle, a bit with two drivers and an output that depends on a bit without one. Inputs and outputs come in the ports'
+//! order.
 //!
 //! ```
 //! use blindcore_circuit::formats::verilog;
@@ -50,6 +51,8 @@ const FREE_BITS: usize = 1 << 24;
 
 const TECHMAP: &str =
     "run yosys's `synth -flatten; abc -g AND,XOR` before write_verilog, which leaves no such thing";
+const HIERARCHY: &str = "let yosys flatten it: yosys -p \"read_verilog FILE; synth -flatten -top NAME; abc -g AND,XOR; \
+                         opt_clean; write_verilog OUT\"";
 const COMBINATIONAL: &str =
     "combinational circuits only: unroll its cycles, and let yosys's `proc; synth -flatten` remove it";
 const SYNTAX: &str = "write it with yosys's write_verilog, and fetch it again if it was cut";
@@ -234,7 +237,10 @@ impl<'a> Parser<'a> {
         match self.token {
             Token::End => Ok(()),
             Token::Word("module") => {
-                self.error("a second module", "let yosys make one of them: `synth -flatten -top NAME`")
+                let line = self.line;
+                self.advance()?;
+                let name = self.identifier()?;
+                self.lexer.error_at(line, format!("a second module, {}", shown(name)), HIERARCHY)
             }
             _ => self.unexpected("the end of the file"),
         }
@@ -443,6 +449,10 @@ impl<'a> Parser<'a> {
                 let holds = |part: &[u8]| cell.windows(part.len()).any(|w| w == part);
                 if cell.starts_with(b"$") && stateful.into_iter().any(holds) {
                     return self.error(reason, COMBINATIONAL);
+                }
+                if !cell.starts_with(b"$") {
+                    let reason = format!("an instance of {}, which is not a cell of yosys's", shown(cell));
+                    return self.error(reason, HIERARCHY);
                 }
                 return self.error(reason, TECHMAP);
             }

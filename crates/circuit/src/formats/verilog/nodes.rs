@@ -70,13 +70,12 @@ impl Parser<'_> {
             let reason = format!("{} is an input or output, and no port of the module", shown(s.name));
             return self.lexer.error_at(s.line, reason, "add it to the module's ports");
         }
-        for s in self.signals.iter().filter(|s| s.direction != Direction::Input) {
-            for node in s.first..s.first + s.width() {
-                // A bit that nothing drives is an error where it is read.
-                if s.direction == Direction::Output
-                    || !matches!(self.nodes[node as usize], Node::Net { driver: None, .. })
-                {
-                    self.visit(node, &mut wires, &mut builder)?;
+        // A bit that nothing drives is an error where an output depends on it; elsewhere it is left over of what was optimised
+        // away. A cycle is an error anywhere.
+        for (which, needed) in [(Direction::Output, true), (Direction::Inside, false)] {
+            for s in self.signals.iter().filter(|s| s.direction == which) {
+                for node in s.first..s.first + s.width() {
+                    self.visit(node, needed, &mut wires, &mut builder)?;
                 }
             }
         }
@@ -87,14 +86,14 @@ impl Parser<'_> {
         builder.finish().or_else(|e| self.error(e.to_string(), "convert it to Bristol Fashion and stream it"))
     }
 
-    fn visit(&self, root: NodeId, wires: &mut [Wire], builder: &mut Builder) -> Result<()> {
+    fn visit(&self, root: NodeId, needed: bool, wires: &mut [Wire], builder: &mut Builder) -> Result<()> {
         let mut stack = vec![root];
         while let Some(&id) = stack.last() {
             let at = id as usize;
             let node = self.nodes[at];
             if wires[at] == UNSEEN {
                 wires[at] = OPEN;
-                if let Node::Net { driver: None, .. } = node {
+                if needed && matches!(node, Node::Net { driver: None, .. }) {
                     return self.undriven(&stack, wires);
                 }
                 for read in node.reads().into_iter().flatten() {
@@ -114,7 +113,7 @@ impl Parser<'_> {
             wires[at] = match node {
                 Node::Constant(value) => builder.constant(value),
                 Node::Net { driver: Some(driver), .. } => wire(driver),
-                // Both have been dealt with.
+                // Both have been dealt with, or nothing needs them.
                 Node::Input | Node::Net { driver: None, .. } => Wire::ZERO,
                 Node::Not(a) => builder.not(wire(a)),
                 Node::And(a, b) => builder.and(wire(a), wire(b)),

@@ -1,0 +1,282 @@
+//! Gates by layer, and slots that are used again: what every compiler of a circuit shares.
+//!
+//! A window is a run of gates that is ordered at once. Its parts, which need nothing of each other, are put out one by one:
+//! layers of XORs and of independent ANDs, each wire in a slot that is free from its last read on.
+
+use std::collections::VecDeque;
+
+use blindcore_accel::garble::{Program, ProgramBuilder};
+
+/// Gates of a window.
+pub(crate) const WINDOW: usize = 1 << 16;
+/// ANDs that a part has at least.
+const PART_ANDS: usize = 1024;
+/// ANDs that a part's layers have at least on average, so that a layer fills the pipeline of AES many times.
+const PART_WIDTH: usize = 32;
+
+/// A gate of a window: what it reads are gates of the window by their places, or slots.
+#[derive(Clone, Copy)]
+pub(crate) struct Local {
+    pub(crate) and: bool,
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+}
+
+/// Marks an operand that is a slot: it was there before the window.
+pub(crate) const SLOT: u32 = 1 << 31;
+
+/// Where a gate's wire goes: any slot, which is free after the wire's last read in the window,
+pub(crate) const DIES: u32 = u32::MAX;
+/// any slot, which it keeps,
+pub(crate) const LIVES: u32 = u32::MAX - 1;
+// or this slot.
+
+/// Programs under construction.
+pub(crate) struct Emitter {
+    program: ProgramBuilder,
+    /// ANDs of a program, at most.
+    most: usize,
+    done: VecDeque<Program>,
+    /// Slots that hold nothing, of the present part and of before the window; the one that was freed last on top: it is the
+    /// warmest.
+    free_here: Vec<u32>,
+    free: Vec<u32>,
+    /// Those that parts of the window before this one freed: parts share no slots.
+    retired: Vec<u32>,
+    next: u32,
+    /// Of each gate of the window: its layer, and its last reader by place in `order`, from 1.
+    level: Vec<u32>,
+    last: Vec<u32>,
+    order: Vec<u32>,
+    begins: Vec<u32>,
+}
+
+impl Emitter {
+    /// Programs of at most `most` ANDs; slots from `first` on are handed out, and `slots` are known to be enough.
+    pub(crate) fn new(first: u32, slots: usize, most: usize) -> Self {
+        let none = Vec::new;
+        Self {
+            program: ProgramBuilder::new(slots),
+            most,
+            done: VecDeque::new(),
+            free_here: none(),
+            free: none(),
+            retired: none(),
+            next: first,
+            level: none(),
+            last: none(),
+            order: none(),
+            begins: none(),
+        }
+    }
+
+    /// Puts out a part, gates of a window in its order: `keep` says where each gate's wire goes, `slots` gets it.
+    pub(crate) fn part(&mut self, gates: &[Local], part: &[u32], keep: &[u32], slots: &mut [u32]) {
+        let (mut level, mut last) = (std::mem::take(&mut self.level), std::mem::take(&mut self.last));
+        let (mut order, mut begins) = (std::mem::take(&mut self.order), std::mem::take(&mut self.begins));
+        level.resize(gates.len().max(level.len()), 0);
+        last.resize(gates.len().max(last.len()), 0);
+        order.resize(part.len(), 0);
+        begins.clear();
+        // Counts of each layer's XORs and ANDs, then where they begin, then where they end.
+        for &gate in part {
+            let Local { and, a, b } = gates[gate as usize];
+            let of = |operand: u32| if operand & SLOT == 0 { level[operand as usize] } else { 0 };
+            let layer = of(a).max(of(b));
+            let bucket = 2 * layer as usize + usize::from(and);
+            if begins.len() <= bucket {
+                begins.resize((bucket + 2) & !1, 0);
+            }
+            begins[bucket] += 1;
+            level[gate as usize] = layer + u32::from(and);
+            last[gate as usize] = 0;
+        }
+        let mut end = 0;
+        for begin in &mut begins {
+            (*begin, end) = (end, end + *begin);
+        }
+        for &gate in part {
+            let and = gates[gate as usize].and;
+            let bucket = 2 * (level[gate as usize] - u32::from(and)) as usize + usize::from(and);
+            order[begins[bucket] as usize] = gate;
+            begins[bucket] += 1;
+        }
+        for (place, &gate) in order.iter().enumerate() {
+            let Local { a, b, .. } = gates[gate as usize];
+            for operand in [a, b] {
+                if operand & SLOT == 0 {
+                    last[operand as usize] = place as u32 + 1;
+                }
+            }
+        }
+        let mut begin = 0;
+        for layer in begins.as_chunks::<2>().0 {
+            let [and_begin, end] = layer.map(|end| end as usize);
+            for place in begin..and_begin {
+                self.gate(gates, order[place], place, &last, keep, slots);
+            }
+            for place in and_begin..end {
+                if self.program.ands() == self.most {
+                    self.done.push_back(self.program.take());
+                }
+                self.gate(gates, order[place], place, &last, keep, slots);
+            }
+            // ANDs of a layer are independent of each other, so what they read is free after all of them.
+            for place in and_begin..end {
+                self.free_operands(gates, order[place], place, &last, keep, slots);
+                self.free_unread(order[place], &last, keep, slots);
+            }
+            self.program.end_layer();
+            begin = end;
+        }
+        (self.level, self.last, self.order, self.begins) = (level, last, order, begins);
+    }
+
+    #[inline]
+    fn gate(
+        &mut self,
+        gates: &[Local],
+        gate: u32,
+        place: usize,
+        last: &[u32],
+        keep: &[u32],
+        slots: &mut [u32],
+    ) {
+        let Local { and, a, b } = gates[gate as usize];
+        let of = |operand: u32| if operand & SLOT == 0 { slots[operand as usize] } else { operand & !SLOT };
+        let (a, b) = (of(a), of(b));
+        if !and {
+            self.free_operands(gates, gate, place, last, keep, slots);
+        }
+        let out = match keep[gate as usize] {
+            DIES | LIVES => self.free_here.pop().or_else(|| self.free.pop()).unwrap_or_else(|| {
+                self.next += 1;
+                self.program.grow(self.next as usize);
+                self.next - 1
+            }),
+            slot => slot,
+        };
+        slots[gate as usize] = out;
+        let done = if and { self.program.and(out, a, b) } else { self.program.xor(out, a, b) };
+        done.expect("slots are handed out to one wire at a time");
+        if !and {
+            self.free_unread(gate, last, keep, slots);
+        }
+    }
+
+    /// Frees what this gate is the last to read.
+    #[inline]
+    fn free_operands(
+        &mut self,
+        gates: &[Local],
+        gate: u32,
+        place: usize,
+        last: &[u32],
+        keep: &[u32],
+        slots: &[u32],
+    ) {
+        let Local { a, b, .. } = gates[gate as usize];
+        for operand in [Some(a), Some(b).filter(|b| *b != a)].into_iter().flatten() {
+            let ends = |gate: usize| keep[gate] == DIES && last[gate] == place as u32 + 1;
+            if operand & SLOT == 0 && ends(operand as usize) {
+                self.free_here.push(slots[operand as usize]);
+            }
+        }
+    }
+
+    /// Frees the slot of a gate that nobody reads.
+    #[inline]
+    fn free_unread(&mut self, gate: u32, last: &[u32], keep: &[u32], slots: &[u32]) {
+        if last[gate as usize] == 0 && keep[gate as usize] == DIES {
+            self.free_here.push(slots[gate as usize]);
+        }
+    }
+
+    /// Slots of wires from before the window that nobody reads any more; only where the window is one part.
+    pub(crate) fn free_slots(&mut self, slots: impl Iterator<Item = u32>) {
+        self.free_here.extend(slots);
+    }
+
+    /// Ends a part: the next one needs nothing of it.
+    pub(crate) fn end_part(&mut self) {
+        self.program.end_part();
+        self.retired.append(&mut self.free_here);
+    }
+
+    /// Ends a window, and its last program: slots of its parts and these are free.
+    pub(crate) fn end_window(&mut self, freed: impl Iterator<Item = u32>) {
+        self.end_part();
+        self.free.append(&mut self.retired);
+        self.free.extend(freed);
+        self.done.push_back(self.program.take());
+    }
+
+    /// The next program that is done.
+    pub(crate) fn next_program(&mut self) -> Option<Program> {
+        self.done.pop_front()
+    }
+
+    /// The only program.
+    pub(crate) fn finish(self) -> Program {
+        self.program.finish()
+    }
+}
+
+/// Gates of independent components, small ones together, each list in the gates' order.
+pub(crate) fn parts(gates: &[Local]) -> Vec<Vec<u32>> {
+    if gates.iter().filter(|gate| gate.and).count() <= PART_ANDS {
+        return if gates.is_empty() { Vec::new() } else { vec![(0..gates.len() as u32).collect()] };
+    }
+    // Union-find with path halving; a root is the least gate of its component.
+    let mut parent: Vec<u32> = Vec::with_capacity(gates.len());
+    fn root(parent: &mut [u32], mut x: u32) -> u32 {
+        while parent[x as usize] != x {
+            parent[x as usize] = parent[parent[x as usize] as usize];
+            x = parent[x as usize];
+        }
+        x
+    }
+    for (i, gate) in gates.iter().enumerate() {
+        let inside = |operand: u32| operand & SLOT == 0;
+        let (a, b) = (gate.a, gate.b);
+        let own = match (inside(a), inside(b)) {
+            (false, false) => i as u32,
+            (true, false) => root(&mut parent, a),
+            (false, true) => root(&mut parent, b),
+            (true, true) => {
+                let (x, y) = (root(&mut parent, a), root(&mut parent, b));
+                parent[x.max(y) as usize] = x.min(y);
+                x.min(y)
+            }
+        };
+        parent.push(own);
+    }
+    // ANDs of each component, and its depth in ANDs, both at its root.
+    let (mut ands, mut depth) = (vec![0u32; gates.len()], vec![0u32; gates.len()]);
+    let mut level = vec![0u32; gates.len()];
+    for (i, gate) in gates.iter().enumerate() {
+        let of = |operand: u32| if operand & SLOT == 0 { level[operand as usize] } else { 0 };
+        level[i] = of(gate.a).max(of(gate.b)) + u32::from(gate.and);
+        let root = root(&mut parent, i as u32) as usize;
+        ands[root] += u32::from(gate.and);
+        depth[root] = depth[root].max(level[i]);
+    }
+    // Components in order of their first gate, gathered until a part is large and wide enough.
+    let mut part_of = vec![u32::MAX; gates.len()];
+    let mut parts: Vec<Vec<u32>> = Vec::new();
+    let (mut size, mut deepest) = (0, 0);
+    for i in 0..gates.len() {
+        let root = root(&mut parent, i as u32) as usize;
+        if part_of[root] == u32::MAX {
+            if parts.is_empty() || size >= PART_ANDS.max(PART_WIDTH * deepest) {
+                parts.push(Vec::new());
+                (size, deepest) = (0, 0);
+            }
+            part_of[root] = parts.len() as u32 - 1;
+            size += ands[root] as usize;
+            deepest = deepest.max(depth[root] as usize);
+        }
+        parts[part_of[root] as usize].push(i as u32);
+    }
+    parts
+}

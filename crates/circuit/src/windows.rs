@@ -1,0 +1,465 @@
+//! Circuits compiled while they are run, window after window of gates.
+//!
+//! Gates lie in memory, eight bytes each, or in a file. Reading them once from the end tells which wires live on past their
+//! window and where those are read for the last time: three bits a gate, and how many slots are enough. Each window is then
+//! ordered by itself, with the slots of older wires that it reads, so beside the gates memory is that of a window and of
+//! the wires that are alive.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use blindcore_accel::garble::Program;
+
+use crate::bits::Bits;
+use crate::levels::{DIES, Emitter, LIVES, Local, SLOT, WINDOW, parts};
+use crate::netlist::{Gate, Kind, Netlist};
+use crate::ports::PIECE;
+
+/// Wires are numbered as in Bristol files: inputs, then gates; these two are the constants.
+pub(crate) const ZERO: u32 = u32::MAX - 1;
+pub(crate) const ONE: u32 = u32::MAX;
+
+/// A gate with what is known of its wires.
+#[derive(Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) flags: u8,
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+    pub(crate) out: u32,
+}
+
+pub(crate) const AND: u8 = 1;
+/// Nobody reads the operand later, and it was written before this window.
+const A_DIES: u8 = 2;
+const B_DIES: u8 = 4;
+/// Its output is read by a later window, or is an output of the circuit.
+const OUT_LIVES: u8 = 8;
+
+impl Record {
+    /// Bytes of a record in a file: flags, operands, output.
+    const BYTES: usize = 13;
+
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[0] = self.flags;
+        bytes[1..5].copy_from_slice(&self.a.to_le_bytes());
+        bytes[5..9].copy_from_slice(&self.b.to_le_bytes());
+        bytes[9..].copy_from_slice(&self.out.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let word = |i: usize| u32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
+        Self { flags: bytes[0], a: word(1), b: word(5), out: word(9) }
+    }
+}
+
+/// Where gates lie.
+#[derive(Debug)]
+enum Store {
+    /// Records of a file of its own, which goes with it.
+    File(File),
+    Memory {
+        gates: Vec<Gate>,
+        /// What `A_DIES`, `B_DIES` and `OUT_LIVES` are of each.
+        marks: [Bits; 3],
+    },
+}
+
+const MARKS: [u8; 3] = [A_DIES, B_DIES, OUT_LIVES];
+
+/// The gates of a circuit, ready to be compiled.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    store: Store,
+    gates: u64,
+    pub(crate) ands: u64,
+    input_bits: u32,
+    /// The circuit's outputs that are gates', in order of their wires: their slots come after the inputs'.
+    outputs: Vec<u32>,
+    /// Slots of all outputs' bits, in order.
+    pub(crate) output_slots: Vec<u32>,
+    /// How many slots are enough.
+    pub(crate) slots: usize,
+}
+
+impl Windows {
+    /// The gates of a netlist.
+    pub(crate) fn of_netlist(netlist: Netlist) -> Self {
+        let (ands, input_bits) = (netlist.ands() as u64, netlist.input_bits() as u32);
+        // The constants' numbers wrap around to those that they have here.
+        let outputs: Vec<u32> =
+            netlist.outputs().iter().flat_map(|p| &p.wires).map(|w| w.0.wrapping_sub(2)).collect();
+        let gates = netlist.into_gates();
+        let (count, wires) = (gates.len(), u64::from(input_bits) + gates.len() as u64);
+        let marks = MARKS.map(|_| Bits::new(count));
+        Self::new(Store::Memory { gates, marks }, count as u64, ands, input_bits, wires, &outputs)
+            .expect("memory is always read")
+    }
+
+    /// Records of a file, with this many wires.
+    pub(crate) fn of_file(
+        file: File,
+        gates: u64,
+        ands: u64,
+        input_bits: u32,
+        wires: u64,
+        outputs: &[u32],
+    ) -> io::Result<Self> {
+        Self::new(Store::File(file), gates, ands, input_bits, wires, outputs)
+    }
+
+    fn new(
+        store: Store,
+        gates: u64,
+        ands: u64,
+        input_bits: u32,
+        wires: u64,
+        outputs: &[u32],
+    ) -> io::Result<Self> {
+        let mut own: Vec<u32> = outputs.iter().copied().filter(|w| *w >= input_bits && *w < ZERO).collect();
+        own.sort_unstable();
+        own.dedup();
+        let (output_slots, slots) = (Vec::new(), 0);
+        let mut windows = Self { store, gates, ands, input_bits, outputs: own, output_slots, slots };
+        windows.output_slots =
+            outputs.iter().map(|wire| windows.fixed_slot(*wire).expect("theirs")).collect();
+        let alive = windows.mark(wires)?;
+        windows.slots = 2 + input_bits as usize + windows.outputs.len() + alive as usize;
+        Ok(windows)
+    }
+
+    /// The slot of a constant, an input or an output.
+    fn fixed_slot(&self, wire: u32) -> Option<u32> {
+        if wire >= ZERO {
+            return Some(wire - ZERO);
+        }
+        if wire < self.input_bits {
+            return Some(2 + wire);
+        }
+        if self.outputs.first().is_none_or(|first| wire < *first) {
+            return None;
+        }
+        self.outputs.binary_search(&wire).ok().map(|place| 2 + self.input_bits + place as u32)
+    }
+
+    /// Finds where wires are read for the last time. Returns how many are alive in a window at most, all those that it writes
+    /// among them.
+    fn mark(&mut self, wires: u64) -> io::Result<u64> {
+        let (mut read, mut here) = (Bits::new(wires as usize), Bits::new(wires as usize));
+        self.outputs.iter().for_each(|wire| read.set(*wire as usize));
+        let (mut alive, mut most) = (0u64, 0u64);
+        let mut reader = self.reader()?;
+        let mut records = Vec::new();
+        for window in (0..self.count()).rev() {
+            self.load(&mut reader, window, &mut records)?;
+            for record in &mut records {
+                here.set(record.out as usize);
+                if read.get(record.out as usize) {
+                    record.flags |= OUT_LIVES;
+                    alive -= u64::from(self.fixed_slot(record.out).is_none());
+                }
+            }
+            for record in records.iter_mut().rev() {
+                for (wire, dies) in [(record.a, A_DIES), (record.b, B_DIES)] {
+                    let old = (self.input_bits..ZERO).contains(&wire) && !here.get(wire as usize);
+                    if old && !read.get(wire as usize) {
+                        read.set(wire as usize);
+                        record.flags |= dies;
+                        alive += 1;
+                    }
+                }
+            }
+            records.iter().for_each(|record| here.clear(record.out as usize));
+            most = most.max(alive + records.len() as u64);
+            self.keep(window, &records)?;
+        }
+        Ok(most)
+    }
+
+    fn count(&self) -> u64 {
+        self.gates.div_ceil(WINDOW as u64)
+    }
+
+    /// What a file is read by; its position is its own, for it may be read by several at once.
+    fn reader(&self) -> io::Result<Option<BufReader<File>>> {
+        match &self.store {
+            Store::File(file) => Ok(Some(BufReader::with_capacity(1 << 20, reopened(file)?))),
+            Store::Memory { .. } => Ok(None),
+        }
+    }
+
+    /// The gates of a window.
+    fn load(
+        &self,
+        reader: &mut Option<BufReader<File>>,
+        window: u64,
+        to: &mut Vec<Record>,
+    ) -> io::Result<()> {
+        let first = window * WINDOW as u64;
+        let count = (self.gates - first).min(WINDOW as u64) as usize;
+        to.clear();
+        match (&self.store, reader) {
+            (Store::Memory { gates, marks }, _) => {
+                let first = first as usize;
+                for (i, gate) in gates[first..first + count].iter().enumerate() {
+                    let i = first + i;
+                    let mut flags = if gate.kind() == Kind::And { AND } else { 0 };
+                    for (mark, bits) in MARKS.iter().zip(marks) {
+                        flags |= if bits.get(i) { *mark } else { 0 };
+                    }
+                    // In the order in which they are hashed: an AND's tables are other ones where its operands change places.
+                    let [a, b] = gate.reads();
+                    let [a, b] = [a.min(b), a.max(b)].map(|wire| wire.0.wrapping_sub(2));
+                    to.push(Record { flags, a, b, out: self.input_bits + i as u32 });
+                }
+            }
+            (Store::File(_), Some(reader)) => {
+                reader.seek(SeekFrom::Start(first * Record::BYTES as u64))?;
+                let mut bytes = vec![0; count * Record::BYTES];
+                reader.read_exact(&mut bytes)?;
+                to.extend(bytes.as_chunks().0.iter().map(Record::from_bytes));
+            }
+            (Store::File(_), None) => unreachable!("files have a reader"),
+        }
+        Ok(())
+    }
+
+    /// Keeps what was found of a window's wires.
+    fn keep(&mut self, window: u64, records: &[Record]) -> io::Result<()> {
+        let first = window * WINDOW as u64;
+        match &mut self.store {
+            Store::Memory { marks, .. } => {
+                for (mark, bits) in MARKS.iter().zip(marks) {
+                    for (i, _) in records.iter().enumerate().filter(|(_, r)| r.flags & mark != 0) {
+                        bits.set(first as usize + i);
+                    }
+                }
+                Ok(())
+            }
+            Store::File(file) => {
+                file.seek(SeekFrom::Start(first * Record::BYTES as u64))?;
+                let mut out = BufWriter::with_capacity(1 << 20, file);
+                records.iter().try_for_each(|record| out.write_all(&record.to_bytes()))?;
+                out.flush()
+            }
+        }
+    }
+
+    /// The programs in order, compiled by a thread that is a few of them ahead.
+    pub(crate) fn programs(self: &Arc<Self>) -> impl Iterator<Item = io::Result<Arc<Program>>> + use<> {
+        let (sender, receiver) = sync_channel(8);
+        let windows = Arc::clone(self);
+        // It ends when nobody takes what it makes.
+        std::thread::spawn(move || {
+            let mut programs = Programs::new(&windows);
+            while let Some(program) = programs.next().transpose() {
+                if sender.send(program.map(Arc::new)).is_err() {
+                    break;
+                }
+            }
+        });
+        receiver.into_iter()
+    }
+
+    /// All programs, now.
+    pub(crate) fn all_programs(&self) -> io::Result<Vec<Arc<Program>>> {
+        let mut programs = Programs::new(self);
+        let mut all = Vec::new();
+        while let Some(program) = programs.next()? {
+            all.push(Arc::new(program));
+        }
+        Ok(all)
+    }
+}
+
+/// Windows compiled one after the other.
+struct Programs<'a> {
+    windows: &'a Windows,
+    reader: Option<BufReader<File>>,
+    next: u64,
+    alive: Alive,
+    emitter: Emitter,
+    records: Vec<Record>,
+    gates: Vec<Local>,
+    keep: Vec<u32>,
+    slots: Vec<u32>,
+    /// Slots of old wires that this window reads last.
+    freed: Vec<u32>,
+    /// Places of a window's own wires, where they are not in order.
+    places: HashMap<u32, u32>,
+}
+
+impl<'a> Programs<'a> {
+    fn new(windows: &'a Windows) -> Self {
+        let first = 2 + windows.input_bits + windows.outputs.len() as u32;
+        let none = Vec::new;
+        Self {
+            windows,
+            reader: None,
+            next: 0,
+            alive: Alive::default(),
+            emitter: Emitter::new(first, windows.slots, PIECE),
+            records: none(),
+            gates: Vec::new(),
+            keep: Vec::new(),
+            slots: Vec::new(),
+            freed: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+
+    fn next(&mut self) -> io::Result<Option<Program>> {
+        loop {
+            if let Some(program) = self.emitter.next_program() {
+                return Ok(Some(program));
+            }
+            if self.next == self.windows.count() {
+                return Ok(None);
+            }
+            if self.reader.is_none() {
+                self.reader = self.windows.reader()?;
+            }
+            self.windows.load(&mut self.reader, self.next, &mut self.records)?;
+            self.next += 1;
+            self.compile();
+        }
+    }
+
+    fn compile(&mut self) {
+        let in_order = matches!(self.windows.store, Store::Memory { .. });
+        let begin = self.records.first().map_or(0, |record| record.out);
+        self.places.clear();
+        if !in_order {
+            self.places.extend(self.records.iter().enumerate().map(|(i, record)| (record.out, i as u32)));
+        }
+        self.gates.clear();
+        self.keep.clear();
+        for record in &self.records {
+            let operand = |wire: u32| {
+                let place = match in_order {
+                    true if (begin..ZERO).contains(&wire) => Some(wire - begin),
+                    true => None,
+                    false => self.places.get(&wire).copied(),
+                };
+                let slot = || self.windows.fixed_slot(wire).unwrap_or_else(|| self.alive.get(wire));
+                place.unwrap_or_else(|| SLOT | slot())
+            };
+            let (a, b) = (operand(record.a), operand(record.b));
+            for (wire, dies) in [(record.a, A_DIES), (record.b, B_DIES)] {
+                if record.flags & dies != 0 {
+                    self.freed.push(self.alive.remove(wire));
+                }
+            }
+            self.gates.push(Local { and: record.flags & AND != 0, a, b });
+            self.keep.push(match record.flags & OUT_LIVES {
+                0 => DIES,
+                _ => self.windows.fixed_slot(record.out).unwrap_or(LIVES),
+            });
+        }
+        self.slots.resize(self.gates.len(), 0);
+        for part in parts(&self.gates) {
+            self.emitter.part(&self.gates, &part, &self.keep, &mut self.slots);
+            self.emitter.end_part();
+        }
+        for ((record, keep), slot) in self.records.iter().zip(&self.keep).zip(&self.slots) {
+            if *keep == LIVES {
+                self.alive.insert(record.out, *slot);
+            }
+        }
+        self.alive.settle();
+        self.emitter.end_window(self.freed.drain(..));
+    }
+}
+
+/// The slots of wires that are alive between windows, by their numbers.
+///
+/// Pages of neighbours, for most wires die soon and so whole pages do; those few that are left of a page lie in a map.
+#[derive(Default)]
+struct Alive {
+    pages: Vec<Option<Page>>,
+    few: HashMap<u32, u32>,
+    /// Pages that were written since they were looked at last.
+    fresh: Vec<u32>,
+}
+
+struct Page {
+    slots: Box<[u32]>,
+    count: usize,
+}
+
+const PAGE: usize = 1 << 12;
+const FEW: usize = PAGE / 32;
+const NOWHERE: u32 = u32::MAX;
+
+impl Alive {
+    #[inline]
+    fn get(&self, wire: u32) -> u32 {
+        let page = self.pages.get(wire as usize / PAGE).and_then(Option::as_ref);
+        page.map(|page| page.slots[wire as usize % PAGE])
+            .filter(|slot| *slot != NOWHERE)
+            .unwrap_or_else(|| self.few[&wire])
+    }
+
+    fn insert(&mut self, wire: u32, slot: u32) {
+        let at = wire as usize / PAGE;
+        if self.pages.len() <= at {
+            self.pages.resize_with(at + 1, || None);
+        }
+        let page = self.pages[at].get_or_insert_with(|| {
+            self.fresh.push(at as u32);
+            Page { slots: vec![NOWHERE; PAGE].into(), count: 0 }
+        });
+        page.slots[wire as usize % PAGE] = slot;
+        page.count += 1;
+    }
+
+    fn remove(&mut self, wire: u32) -> u32 {
+        let at = wire as usize / PAGE;
+        let Some(page) = self.pages.get_mut(at).and_then(Option::as_mut) else {
+            return self.few_remove(wire);
+        };
+        let slot = std::mem::replace(&mut page.slots[wire as usize % PAGE], NOWHERE);
+        if slot == NOWHERE {
+            return self.few_remove(wire);
+        }
+        page.count -= 1;
+        if page.count <= FEW {
+            self.scatter(at);
+        }
+        slot
+    }
+
+    fn few_remove(&mut self, wire: u32) -> u32 {
+        self.few.remove(&wire).expect("a wire that dies is alive")
+    }
+
+    /// After a window: its pages of few wires are none.
+    fn settle(&mut self) {
+        for at in std::mem::take(&mut self.fresh) {
+            if self.pages[at as usize].as_ref().is_some_and(|page| page.count <= FEW) {
+                self.scatter(at as usize);
+            }
+        }
+    }
+
+    fn scatter(&mut self, at: usize) {
+        let Some(page) = self.pages[at].take() else { return };
+        let alive = page.slots.iter().enumerate().filter(|(_, slot)| **slot != NOWHERE);
+        self.few.extend(alive.map(|(i, slot)| ((at * PAGE + i) as u32, *slot)));
+    }
+}
+
+/// The same file with a position of its own, where the system can; else a clone that shares it.
+fn reopened(file: &File) -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::fd::AsRawFd;
+        File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+    }
+    #[cfg(not(target_os = "linux"))]
+    file.try_clone()
+}
