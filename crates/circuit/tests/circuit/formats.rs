@@ -87,7 +87,7 @@ fn lines_end_and_are_spaced_in_any_way() {
     let spaced = format!("\n \n{}", EVERY_KIND.trim_end().replace(' ', "   "));
     assert_eq!(formats::parse("spaced", spaced.as_bytes()).unwrap(), plain);
     // Lines are counted with those before the content.
-    assert_eq!(refusal(b"\n\n1 3\n2 1 1\n1 1\n2 1 0 1 2 NAND\n").0, 6);
+    assert_eq!(refusal(b"\n\n1 3\n2 1 1\n1 1\n2 1 0 1 2 NIMP\n").0, 6);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn the_older_format() {
 fn bad_bristol_is_refused_by_line() {
     let fashion = |gates: &str| format!("1 3\n2 1 1\n1 1\n\n{gates}\n");
     for (gates, words) in [
-        ("2 1 0 1 2 NAND", "\"NAND\" is an unknown gate"),
+        ("2 1 0 1 2 NIMP", "\"NIMP\" is an unknown gate"),
         ("2 1 0 1 2", "without a kind"),
         ("AND", "without its numbers"),
         ("2 1 0 1 AND", "2 inputs, 1 outputs and 2 wires"),

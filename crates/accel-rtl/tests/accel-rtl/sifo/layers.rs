@@ -116,7 +116,7 @@ fn layers_and_batches_hold_every_gate_once_and_in_order() {
                 assert!(batch.xors.iter().all(|g| gate(*g).kind() == Kind::Xor));
                 for g in batch.gates() {
                     assert_eq!(layers.of()[g as usize] as usize, batch.layer);
-                    assert!(written[gate(g).a.index()] && written[gate(g).b.index()]);
+                    assert!(written[gate(g).a().index()] && written[gate(g).b().index()]);
                 }
                 for g in batch.gates() {
                     assert!(!std::mem::replace(&mut written[first + g as usize], true));
