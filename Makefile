@@ -19,11 +19,13 @@ help:
 	@echo "make test-repeat   the workspace's tests TIMES=$(TIMES) times, until one fails: for nights"
 	@echo "make lint       format, clippy, documentation, licences of dependencies"
 	@echo "make bench      speeds of this machine, as JSON: lookup, then sum beside its peers"
+	@echo "make peers      the programs that bench measures beside blindcore, such as GMP and python-paillier"
 	@echo "make fuzz       every fuzz target, SECONDS=$(SECONDS) each (needs rustup and a nightly toolchain)"
 	@echo "make book       the book in docs/, as pages in target/book"
 	@echo "make proto      the protocol's messages in Rust, after a change of lookup.proto"
 	@echo "make constant-time   whether time shows secrets, of lookups, of decryption and of circuits"
 	@echo "make larger-than-memory   a server with a quarter of its database's size as memory (as root)"
+	@echo "make -C hw help   the hardware: libraries of simulated chips, benches, proofs, synthesis"
 
 demo: tools-build
 	@python3 scripts/demo.py --lookups $(LOOKUPS)

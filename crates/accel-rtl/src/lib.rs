@@ -82,7 +82,17 @@ impl DeviceKind for Chips {
         let available = |name| {
             open(name).map(drop).map_err(|e| match built(name) {
                 Ok(_) => e.to_string(), // it is there, and no chip that serves
-                Err(_) => format!("not built; run `{MAKE}`"),
+                Err(_) => match library::folder() {
+                    Some(folder) => {
+                        format!(
+                            "not in {}; run `{MAKE}`, or set BLINDCORE_RTL to its folder",
+                            folder.display()
+                        )
+                    }
+                    None => format!(
+                        "this program is in no build folder; set BLINDCORE_RTL to the one that `{MAKE}` fills"
+                    ),
+                },
             })
         };
         names().map(|name| Listed { name: name.into(), available: available(name) }).collect()

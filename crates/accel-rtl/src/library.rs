@@ -15,13 +15,7 @@ use libloading::Library;
 /// It is not there.
 pub fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
     let file = format!("lib{file}.so");
-    let named = std::env::var_os("BLINDCORE_RTL").filter(|folder| !folder.is_empty());
-    let folder = named.map(PathBuf::from).or_else(|| {
-        let program = std::env::current_exe().ok()?;
-        // cargo leaves this in its build folders; programs lie one folder below, tests two.
-        let build = program.ancestors().skip(1).take(4).find(|f| f.join(".rustc_info.json").is_file());
-        build.map(|folder| folder.join("hw"))
-    });
+    let folder = folder();
     let path = folder.as_ref().map(|folder| folder.join(&file)).filter(|path| path.is_file());
     path.and_then(|path| std::path::absolute(path).ok()).ok_or_else(|| {
         let why = match folder {
@@ -29,6 +23,17 @@ pub fn find(name: &str, file: &str) -> Result<PathBuf, Error> {
             None => format!("there is no {file}, the simulated chip, for this program is in no build folder"),
         };
         Error::device(name, why)
+    })
+}
+
+/// Where libraries are looked for, if anywhere.
+pub(crate) fn folder() -> Option<PathBuf> {
+    let named = blindcore_units::variable("BLINDCORE_RTL");
+    named.map(PathBuf::from).or_else(|| {
+        let program = std::env::current_exe().ok()?;
+        // cargo leaves this in its build folders; programs lie one folder below, tests two.
+        let build = program.ancestors().skip(1).take(4).find(|f| f.join(".rustc_info.json").is_file());
+        build.map(|folder| folder.join("hw"))
     })
 }
 

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use blindcore_files::new_file::NewFileError;
 use blindcore_files::{Access, NewFile};
+use blindcore_tls::{Fault, recipe};
 use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
@@ -107,8 +108,48 @@ impl From<blindcore_tls::Error> for TransportError {
 
 impl TransportError {
     fn handshake(source: &io::Error) -> Self {
-        let why = if is_silence(source) { "it did not end in time".to_owned() } else { source.to_string() };
+        let why = match Fault::find(source) {
+            Some(fault) => explain(&fault),
+            None if is_silence(source) => "it did not end in time".to_owned(),
+            None if source.kind() == io::ErrorKind::UnexpectedEof => {
+                "it closed the connection; both sides give --cert, --key and --trust, or neither does"
+                    .to_owned()
+            }
+            None => source.to_string(),
+        };
         Self::Handshake { why }
+    }
+}
+
+/// What went wrong between two parties, and what to do.
+fn explain(fault: &Fault) -> String {
+    let remedy = match fault {
+        Fault::NotTls => "both sides give --cert, --key and --trust, or neither does".to_owned(),
+        Fault::Unknown => "give the peer's certificate, or that of who signed it, as --trust".to_owned(),
+        Fault::Authority => {
+            format!("the peer makes another: blindcore circuit identity NAME, or {}", recipe("NAME"))
+        }
+        Fault::Name(names) => match names.first() {
+            Some(name) => {
+                format!("say --peer-name {name} if that is whom you mean, --evaluator-name for an evaluator")
+            }
+            None => "the peer makes one with a name: blindcore circuit identity NAME".to_owned(),
+        },
+        Fault::Expired | Fault::NotYet => {
+            "the peer makes a new one: blindcore circuit identity NAME; check both clocks, too".to_owned()
+        }
+        Fault::Refused => "the other side gives this side's certificate as its --trust".to_owned(),
+        Fault::Missing | Fault::Asked => "both sides give --cert, --key and --trust".to_owned(),
+        _ => "both sides should run the same blindcore; what is between them may change bytes".to_owned(),
+    };
+    format!("{fault}; {remedy}")
+}
+
+/// An I/O error in the words of [`explain`], where it is one of TLS: a peer may refuse a certificate after its own handshake.
+fn explained(error: io::Error) -> io::Error {
+    match Fault::find(&error) {
+        Some(_) => io::Error::other(TransportError::handshake(&error)),
+        None => error,
     }
 }
 
@@ -430,8 +471,8 @@ impl Read for Connection {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
             Connection::Plain(c) => c.get_mut().read(bytes),
-            Connection::Client(c) => c.get_mut().read(bytes),
-            Connection::Server(c) => c.get_mut().read(bytes),
+            Connection::Client(c) => c.get_mut().read(bytes).map_err(explained),
+            Connection::Server(c) => c.get_mut().read(bytes).map_err(explained),
         }
     }
 }

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use blindcore_store::Overlap;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::circuit::Circuit;
 use crate::device::DeviceArgs;
 use crate::hw::circuit::HwCircuit;
 use crate::hw::sum::HwSum;
+use crate::output;
 use crate::plan::Plan;
 use crate::repro::Repro;
 use crate::sum::Sum;
@@ -34,8 +35,41 @@ pub(crate) struct Args {
     /// Settings file [default: blindcore.toml in this folder, if it exists]
     #[arg(long, global = true, env = "BLINDCORE_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// No progress and no notes: results, warnings and errors alone
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Whether a program asked for JSON, and what was said; an environment variable that is empty is unset.
+pub(crate) fn parse_from<T: Into<OsString> + Clone>(
+    args: impl IntoIterator<Item = T> + Clone,
+) -> (bool, Result<Args, clap::Error>) {
+    fn heed(command: clap::Command) -> clap::Command {
+        command.mut_subcommands(heed).mut_args(|arg| match arg.get_env() {
+            Some(name) if blindcore_units::is_empty_variable(name) => {
+                arg.env(clap::builder::Resettable::Reset)
+            }
+            _ => arg,
+        })
+    }
+    let matches = match heed(Args::command()).try_get_matches_from(args.clone()) {
+        Ok(matches) => matches,
+        // What is wrong may be before it or behind it.
+        Err(wrong) => return (args.into_iter().any(|arg| arg.into() == "--json"), Err(wrong)),
+    };
+    let mut last = &matches;
+    while let Some((_, next)) = last.subcommand() {
+        last = next;
+    }
+    let as_json = last.try_get_one("json").ok().flatten().is_some_and(|json: &bool| *json);
+    (as_json, Args::from_arg_matches(&matches))
+}
+
+/// Why a command line makes no sense.
+pub(crate) fn refused(wrong: &clap::Error) -> output::Fault {
+    output::usage(wrong, &output::help_of(&Args::command(), std::env::args_os().skip(1)))
 }
 
 #[derive(Subcommand)]

@@ -94,7 +94,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 fn leave(abandon: &dyn Fn()) -> ! {
     abandon();
-    output::note("blindcore: interrupted; nothing was kept");
+    output::warn("blindcore: interrupted; nothing was kept");
     std::process::exit(2);
 }
 
@@ -104,11 +104,12 @@ fn note_large_hint(manifest: &Manifest) {
     let database: u64 = part.shards.iter().map(|s| s.bytes).sum();
     if part.hint.bytes > (64 << 20).max(4 * database) {
         output::note(&format!(
-            "note: clients fetch a hint of {} for a database of {}, because the longest record is {} B; shorter \
-             records make it smaller",
+            "note: clients fetch a hint of {} for a database of {}: it grows with the length of a slot, {} B here, and not \
+             with the {} rows; shorter records make it smaller, also cut into more rows",
             output::bytes(part.hint.bytes),
             output::bytes(database),
-            part.geometry.record_bytes
+            part.geometry.record_bytes,
+            manifest.rows
         ));
     }
 }
@@ -172,7 +173,7 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
             // once.
             Err(error @ StoreError::Source(_)) if again && read => {
                 if !std::mem::replace(&mut failed, true) {
-                    output::note(&format!("blindcore: {error}; asking again every {} s", args.every));
+                    output::warn(&format!("blindcore: {error}; asking again every {} s", args.every));
                 }
             }
             Err(error) => return Err(error.into()),

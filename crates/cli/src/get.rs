@@ -117,8 +117,8 @@ async fn many(
                 json!({"found": null, "key": asked["key"], "line": line.line, "error": e.to_string()})
             }
             (false, Ok(lookup)) => return output::print(&for_people(&asked, lookup, true)),
-            (false, Err(e @ Error::Keys(_))) => return Ok(output::note(&e.to_string())),
-            (false, Err(e)) => return Ok(output::note(&format!("line {}: {e}", line.line))),
+            (false, Err(e @ Error::Keys(_))) => return Ok(output::warn(&e.to_string())),
+            (false, Err(e)) => return Ok(output::warn(&format!("line {}: {e}", line.line))),
         };
         let before = if told == 0 { "{\"results\": [\n" } else { ",\n" };
         told += 1;
@@ -138,7 +138,7 @@ async fn many(
         }
         output::print(&format!("{begin}\n], {}\n", &end.to_string()[1..]))?;
         if let Err(error) = &ended {
-            output::error(error);
+            output::error(error, "", false);
             return Ok(Outcome::Faulty);
         }
     }
@@ -198,15 +198,15 @@ pub(crate) fn cache(config: &Config, command: args::Cache) -> anyhow::Result<Out
 
 /// Whether lookups would take the settings and the environment.
 pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
-    match args::Args::try_parse_from(["blindcore", "tables"]).map(|args| args.command) {
+    match args::parse_from(["blindcore", "tables"]).1.map(|args| args.command) {
         Ok(args::Command::Tables(args)) => {
             options(config, &args.server)?;
             trust(config, None, None)?;
-            let url = args.server.server.filter(|s| !s.is_empty()).or_else(|| config.server.clone());
+            let url = args.server.server.or_else(|| config.server.clone());
             url.map_or(Ok(()), |url| Ok(Client::check_url(&url)?))
         }
         Ok(_) => unreachable!("it is tables that was parsed"),
-        Err(error) => Err(error.into()),
+        Err(wrong) => Err(args::refused(&wrong).into()),
     }
 }
 
@@ -226,19 +226,16 @@ fn trust(config: &Config, pin: Option<[u8; 32]>, trust: Option<[u8; 32]>) -> any
 }
 
 fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
-    // An empty variable is an unset one.
-    let named = args.server.clone().filter(|s| !s.is_empty());
-    named
+    args.server
+        .clone()
         .or_else(|| config.server.clone())
         .context("no server is named; say --server http://127.0.0.1:7700 or set BLINDCORE_SERVER")
 }
 
 fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> {
     let ca = args.ca.clone().or_else(|| config.ca.clone());
-    let variable = std::env::var_os("BLINDCORE_TOKEN").filter(|t| !t.is_empty());
-    let variable = variable.map(|t| t.into_string().map(Zeroizing::new)).transpose();
-    let variable = variable
-        .map_err(|_| anyhow::anyhow!("BLINDCORE_TOKEN is not UTF-8; `blindcore token` makes tokens"))?;
+    let variable =
+        blindcore_units::text_variable("BLINDCORE_TOKEN").map_err(anyhow::Error::msg)?.map(Zeroizing::new);
     let own = args.token_file.is_some() || variable.is_some();
     let token = match (&args.token_file, variable, &config.token_file) {
         (Some(path), ..) | (None, None, Some(path)) => Some(token::read(path)?),

@@ -10,7 +10,6 @@ mod device;
 mod doctor;
 mod get;
 mod hw;
-mod output;
 mod plan;
 mod repro;
 mod serve;
@@ -20,8 +19,12 @@ mod token;
 
 use std::process::ExitCode;
 
+use blindcore_circuit::session::SessionError;
+use blindcore_circuit::transport::TransportError;
+use blindcore_client::{Error as ClientError, LookupError};
+use blindcore_store::StoreError;
 pub(crate) use blindcore_settings as config;
-use clap::Parser;
+pub(crate) use blindcore_terminal as output;
 
 use args::{Args, Command, Db, Hw, HwRun};
 
@@ -38,27 +41,51 @@ pub(crate) enum Outcome {
 }
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
-        Err(e) => {
-            let _ = e.print();
-            // Help and version are not errors.
-            return if e.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
-        }
+    let (as_json, args) = args::parse_from(std::env::args_os().collect::<Vec<_>>());
+    let done = match args {
+        // Help and version are not errors.
+        Err(said) if !said.use_stderr() => said.print().map(|()| Outcome::Done).map_err(Into::into),
+        Err(wrong) => Err(args::refused(&wrong).into()),
+        Ok(args) => run(args),
     };
-    match run(args) {
+    match done {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::NotThere) => ExitCode::from(1),
         Ok(Outcome::Faulty) => ExitCode::from(2),
         Ok(Outcome::Partly) => ExitCode::from(3),
         Err(e) => {
-            output::error(&e);
+            if !output::is_closed_pipe(&e) {
+                output::error(&e, code(&e), as_json);
+            }
             ExitCode::from(2)
         }
     }
 }
 
+/// A word for programs that says what kind of error it is: a server's reason, or where the fault lies.
+fn code(error: &anyhow::Error) -> &'static str {
+    let word = |e: &(dyn std::error::Error + 'static)| {
+        Some(match e.downcast_ref() {
+            Some(ClientError::Lookup(LookupError::Refused { reason: Some(reason), .. })) => reason.as_str(),
+            Some(ClientError::Lookup(_)) => "answer",
+            Some(ClientError::Tls { .. } | ClientError::SpeaksTls { .. } | ClientError::Certificates(_)) => {
+                "tls"
+            }
+            Some(ClientError::Connect { .. }) => "unreachable",
+            Some(ClientError::Network { .. }) => "network",
+            _ if matches!(e.downcast_ref(), Some(StoreError::Source(_))) => "source",
+            _ if e.is::<StoreError>() => "database",
+            _ if e.is::<output::Fault>() => "usage",
+            _ if e.is::<TransportError>() || e.is::<SessionError>() => "peer",
+            _ if e.is::<std::io::Error>() => "io",
+            _ => return None,
+        })
+    };
+    error.chain().find_map(word).unwrap_or("refused")
+}
+
 fn run(args: Args) -> anyhow::Result<Outcome> {
+    output::set_quiet(args.quiet);
     let config = config::Config::load(args.config.as_deref());
     // It works with settings that nothing else takes, and says what is wrong with them.
     if let Command::Doctor(args) = &args.command {

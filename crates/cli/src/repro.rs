@@ -84,7 +84,8 @@ impl ValueEnum for FigureName {
 }
 
 pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
-    let bar = &mut Bar::new();
+    let mut progress = Bar::new();
+    let bar = &mut progress;
     let (table, as_json) = match command {
         Repro::Sifo(args) if args.today => (half_gates_table::make(bar)?, args.json),
         Repro::Sifo(args) => {
@@ -96,6 +97,7 @@ pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
             (phepu::make(&phepu::Options { figures, no_cpu: args.no_cpu }, bar)?, args.json)
         }
     };
+    drop(progress);
     let Table { document, text, notes } = table;
     notes.iter().for_each(|note| output::note(note));
     if as_json {

@@ -16,7 +16,7 @@ pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
 
 /// What `BLINDCORE_LOG` asks for: levels, of all or of a part. A name alone would be read as a part's and log nothing else.
 fn filter() -> anyhow::Result<EnvFilter> {
-    let said = std::env::var_os("BLINDCORE_LOG").filter(|said| !said.is_empty()).unwrap_or("info".into());
+    let said = blindcore_units::variable("BLINDCORE_LOG").unwrap_or("info".into());
     let fits = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
     let filter =
         said.to_str().filter(|said| said.split(',').all(fits)).and_then(|said| EnvFilter::try_new(said).ok());

@@ -31,7 +31,7 @@ impl CacheDir {
     /// # Errors
     /// [`CacheDir::User`], but the environment names no folder.
     pub fn path(&self) -> Result<Option<PathBuf>, Error> {
-        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let absolute = |name| blindcore_units::variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
         match self {
             CacheDir::None => Ok(None),
             CacheDir::At(path) => Ok(Some(path.clone())),

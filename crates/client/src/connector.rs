@@ -3,16 +3,16 @@
 use std::error::Error as StdError;
 use std::io;
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
+use blindcore_tls::{Fault, is_record, recipe};
 use http::Uri;
 use hyper_util::rt::TokioIo;
-use rustls::CertificateError;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::error::chain;
 use crate::{Error, Options};
 
 /// Bytes both ways, encrypted or not.
@@ -63,11 +63,89 @@ impl Connector {
         stream.set_nodelay(true)?;
         let stream: Pin<Box<dyn Stream>> = match &self.tls {
             Some((tls, name)) => Box::pin(tls.connect(name.clone(), stream).await?),
-            None if stream.peer_addr()?.ip().to_canonical().is_loopback() => Box::pin(stream),
-            None if self.plain_text && !self.token => Box::pin(stream),
+            None if stream.peer_addr()?.ip().to_canonical().is_loopback() => Box::pin(Plain::new(stream)),
+            None if self.plain_text && !self.token => Box::pin(Plain::new(stream)),
             None => return Err(io::Error::other(BeyondThisMachine { token: self.token })),
         };
         Ok(TokioIo::new(stream))
+    }
+}
+
+/// What a server says, in its words, that was asked in others. The layers above keep the text of an I/O error alone.
+pub(crate) const SPEAKS_TLS: &str = "what answers there speaks TLS, and was asked over http://";
+
+/// The same of a server of web pages.
+const SPEAKS_HTTP1: &str = "what answers there speaks HTTP/1.1 alone, and no gRPC";
+
+/// What the first bytes of an answer speak instead of HTTP/2: TLS, or HTTP/1.1, in which servers say that they speak TLS.
+fn speaks(first: &[u8]) -> Option<&'static str> {
+    match first {
+        _ if is_record(first) => Some(SPEAKS_TLS),
+        [b'H', b'T', b'T', b'P', b'/', ..] => {
+            let says = |word: &[u8]| first.windows(word.len()).any(|bytes| bytes == word);
+            Some(if says(b"TLS") || says(b"HTTPS") { SPEAKS_TLS } else { SPEAKS_HTTP1 })
+        }
+        _ => None,
+    }
+}
+
+/// A connection without TLS, which looks at the first bytes that come.
+struct Plain {
+    stream: TcpStream,
+    begun: bool,
+}
+
+impl Plain {
+    fn new(stream: TcpStream) -> Self {
+        Self { stream, begun: false }
+    }
+}
+
+impl AsyncRead for Plain {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let start = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        if std::mem::replace(&mut self.begun, true) {
+            return Poll::Ready(Ok(()));
+        }
+        Poll::Ready(match speaks(&buffer.filled()[start..]) {
+            Some(other) => Err(io::Error::other(other)),
+            None => Ok(()),
+        })
+    }
+}
+
+impl AsyncWrite for Plain {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 }
 
@@ -81,29 +159,44 @@ pub(crate) fn unreachable(url: &str, error: &(dyn StdError + 'static)) -> Error 
         if let Some(beyond) = inner.and_then(|e| e.downcast_ref::<BeyondThisMachine>()) {
             return if beyond.token { Error::PlainTextToken { url } } else { Error::PlainText { url } };
         }
-        if let Some(error) = inner.and_then(|e| e.downcast_ref::<rustls::Error>()) {
-            return Error::Tls { url, why: explain(error) };
+        if let Some(fault) = this.downcast_ref::<io::Error>().and_then(Fault::find) {
+            return Error::Tls { url, why: explain(&fault) };
         }
         cause = this.source();
     }
-    Error::Connect { url, why: chain(error) }
+    Error::Connect { url, why: bottom(error) }
+}
+
+/// What lies at the bottom of an error: the layers above repeat it in their own words.
+fn bottom(error: &(dyn StdError + 'static)) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    match last.downcast_ref::<io::Error>().map(io::Error::kind) {
+        Some(io::ErrorKind::ConnectionRefused) => "nobody listens there".to_owned(),
+        Some(io::ErrorKind::TimedOut) => "no answer in time".to_owned(),
+        Some(io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
+            "it closed the connection".to_owned()
+        }
+        _ => blindcore_protocol::line(&last.to_string()),
+    }
 }
 
 /// What went wrong in a handshake, and what to do.
-fn explain(error: &rustls::Error) -> String {
-    use rustls::Error::{InvalidCertificate, InvalidMessage};
-    let remedy = match error {
-        InvalidMessage(_) => "what answers there does not speak TLS; ask for http://, or another port",
-        InvalidCertificate(CertificateError::UnknownIssuer) => {
+fn explain(fault: &Fault) -> String {
+    let remedy = match fault {
+        Fault::NotTls => "ask for http://, or another port".to_owned(),
+        Fault::Unknown => {
             "give the authority that signed the server's certificate, in PEM (--ca), if you trust it"
+                .to_owned()
         }
-        InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => "ask by a name that the certificate has",
-        InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            "the server's operator must renew it; check this machine's clock, too"
+        Fault::Authority => format!("its operator makes another: {}", recipe("NAME")),
+        Fault::Name(_) => "ask by a name that the certificate has".to_owned(),
+        Fault::Expired | Fault::NotYet => {
+            "the server's operator must renew it; check this machine's clock, too".to_owned()
         }
-        _ => "don't trust this server before its operator has explained it",
+        _ => "don't trust this server before its operator has explained it".to_owned(),
     };
-    blindcore_protocol::line(&format!("{error}; {remedy}"))
+    blindcore_protocol::line(&format!("{fault}; {remedy}"))
 }

@@ -78,6 +78,12 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// The server speaks TLS and was asked without.
+    #[error("{what} failed: {}; ask for https://", crate::connector::SPEAKS_TLS)]
+    SpeaksTls {
+        /// What was asked.
+        what: &'static str,
+    },
     /// The connection broke, or the server did not answer in time.
     #[error(
         "{what} failed on the way: {why}; try again, and if it stays, see whether a blindcore server answers there"
@@ -142,7 +148,10 @@ pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u
         (
             None,
             Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded | Code::Internal,
-        ) => Error::Network { what, why: cause(status) },
+        ) => match cause(status) {
+            why if why.contains(crate::connector::SPEAKS_TLS) => Error::SpeaksTls { what },
+            why => Error::Network { what, why },
+        },
         (None, Code::OutOfRange | Code::ResourceExhausted) => refused(Some(Reason::TooLarge)),
         (None, Code::Unimplemented | Code::NotFound) => {
             let what = format!("it has no method for {what} ({})", line(status.message()));

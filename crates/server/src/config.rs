@@ -109,34 +109,37 @@ impl Config {
             return Err(Error::PlainText { address: self.listen });
         }
         let most = blindcore_lookup::MAX_GATHER as u64;
-        check("queries in a pass", self.gather as u64, 1, most, "gather fewer or more")?;
-        check("number of connections", self.connections as u64, 1, 1 << 20, "allow some")?;
+        check("gather", self.gather as u64, 1, most, "gather fewer or more")?;
+        check("connections", self.connections as u64, 1, 1 << 20, "allow some")?;
         let each = self.connections_per_client as u64;
-        check("number of connections of a client", each, 1, 1 << 20, "allow some")?;
+        check("connections_per_client", each, 1, 1 << 20, "allow some")?;
         let remedy = "leave it out to allow any number";
-        check("queries of a client a minute", self.queries_per_minute.unwrap_or(1), 1, 1 << 40, remedy)?;
+        check("queries_per_minute", self.queries_per_minute.unwrap_or(1), 1, 1 << 40, remedy)?;
         check(
-            "bytes of hints for a client a minute",
-            self.hint_bytes_per_minute.unwrap_or(1),
+            "hint_mib_per_minute",
+            self.hint_bytes_per_minute.map_or(1, |bytes| bytes.div_ceil(1 << 20)),
             1,
-            1 << 50,
+            1 << 30,
             remedy,
         )?;
         let most = Duration::from_secs(1 << 20);
         for (what, time, least) in [
-            ("milliseconds for a head", self.header_timeout, 1),
-            ("milliseconds for a request", self.request_timeout, 1),
-            ("milliseconds that a connection may stand still", self.idle_timeout, 1),
-            ("milliseconds until connections are refused", self.drain_delay, 0),
-            ("milliseconds for requests to finish", self.grace, 0),
+            ("header_seconds", self.header_timeout, 1),
+            ("request_seconds", self.request_timeout, 1),
+            ("idle_seconds", self.idle_timeout, 1),
+            ("drain_seconds", self.drain_delay, 0),
+            ("grace_seconds", self.grace, 0),
         ] {
-            check(what, time.as_millis() as u64, least, most.as_millis() as u64, "say another time")?;
+            // Less than a second is for tests and programs; people say seconds.
+            let seconds = if time.is_zero() { 0 } else { time.as_secs().max(1) };
+            check(what, seconds, least, most.as_secs(), "say another time")?;
         }
         let streams = u64::from(self.streams_per_connection);
-        check("number of requests on a connection", streams, 1, 1 << 16, "allow some")?;
-        check("queries in a request", self.queries_per_request as u64, 1, 1 << 20, "allow some")?;
+        check("streams_per_connection", streams, 1, 1 << 16, "allow some")?;
+        check("queries_per_request", self.queries_per_request as u64, 1, 1 << 20, "allow some")?;
         let remedy = "allow more memory";
-        check("memory for requests", self.memory_bytes as u64, HINT_BUFFERS as u64, u64::MAX, remedy)?;
+        let (memory, least) = (self.memory_bytes as u64, HINT_BUFFERS as u64);
+        check("memory for requests (request_memory_mib, here in bytes)", memory, least, u64::MAX, remedy)?;
         Ok(())
     }
 }

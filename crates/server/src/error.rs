@@ -34,7 +34,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A setting outside its range.
-    #[error("{what} is {got}, outside {min} to {max}; {remedy}")]
+    #[error("{what} is {got}, {}; {remedy}", outside(*min, *max))]
     Range {
         /// Which setting.
         what: &'static str,
@@ -66,4 +66,12 @@ pub enum Error {
         /// What differs.
         what: &'static str,
     },
+}
+
+/// What is wrong with a number outside its range, of which only the ends are said that are there.
+fn outside(min: u64, max: u64) -> String {
+    match max {
+        u64::MAX => format!("and must be at least {min}"),
+        max => format!("outside {min} to {max}"),
+    }
 }

@@ -69,7 +69,7 @@ impl Lookup for Grpc {
     ) -> Result<Response<proto::ListTablesResponse>, Status> {
         let held = self.held(&request);
         held.take(self.0.listing_bytes()).map_err(|r| self.0.refused(r).status())?;
-        let tables = self.0.newest().iter().map(|t| t.description.summary()).collect();
+        let tables = self.0.newest().iter().map(|t| t.summary()).collect();
         Ok(Response::new(proto::ListTablesResponse { tables }))
     }
 

@@ -10,7 +10,7 @@
 //! |                                               | serve a table                                               |
 //!
 //! A server with tokens answers to `Authorization: Bearer TOKEN` alone, but for the last line.
-//! A refusal is `{"error": ..., "reason": ...}` under 400, 401, 404, 408, 409, 413, 416, 429, 500 or 503, its reason
+//! A refusal is `{"error": ..., "reason": ...}` under 400, 401, 404, 405, 408, 409, 413, 416, 429, 500 or 503, its reason
 //! also in the header `blindcore-reason`.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State as Extract};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
@@ -68,6 +68,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
             *response.status_mut() = StatusCode::NOT_FOUND;
             response
         })
+        .layer(map_response(refusal::in_json))
         .with_state(state)
 }
 
@@ -96,7 +97,7 @@ async fn list(
         .newest()
         .iter()
         .map(|t| {
-            let proto::TableSummary { name, epoch, rows, keyed } = t.description.summary();
+            let proto::TableSummary { name, epoch, rows, keyed } = t.summary();
             json!({ "name": name, "epoch": epoch, "rows": rows, "keyed": keyed })
         })
         .collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use blindcore_wire::{REASON_HEADER, Reason};
-use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
 use tonic::metadata::{MetadataMap, MetadataValue};
@@ -69,6 +69,32 @@ impl Refusal {
         }
         None
     }
+}
+
+/// A refusal of the layers below, such as another method than a path has, in the form of ours. Status and other headers stay.
+pub(crate) async fn in_json(response: Response) -> Response {
+    let status = response.status();
+    let of_ours = |kind: &HeaderValue| {
+        [&b"application/json"[..], b"application/grpc"].iter().any(|t| kind.as_bytes().starts_with(t))
+    };
+    if !(status.is_client_error() || status.is_server_error())
+        || response.headers().get(CONTENT_TYPE).is_some_and(of_ours)
+    {
+        return response;
+    }
+    let why = match status {
+        StatusCode::METHOD_NOT_ALLOWED => "this is asked by another method, which the header allow names",
+        status if status.is_client_error() => "the request can't be read; see what it asks for",
+        _ => "the server can't answer; ask again later, or another one",
+    };
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(CONTENT_LENGTH);
+    parts.headers.remove(CONTENT_TYPE);
+    let reason = if status.is_client_error() { Reason::Malformed } else { Reason::Internal };
+    let mut refused = Json(json!({ "error": why, "reason": reason.as_str() })).into_response();
+    refused.headers_mut().extend(parts.headers);
+    *refused.status_mut() = status;
+    refused
 }
 
 impl IntoResponse for Refusal {

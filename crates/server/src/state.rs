@@ -77,6 +77,8 @@ impl HostedPart {
 /// A table at one epoch.
 pub(crate) struct HostedTable {
     pub(crate) description: TableDescription,
+    /// Rows that are there.
+    rows: u64,
     /// Those of the base are shared by all epochs over it.
     parts: BTreeMap<PartKind, Arc<HostedPart>>,
     /// When it was last asked for, in milliseconds since the start.
@@ -84,6 +86,11 @@ pub(crate) struct HostedTable {
 }
 
 impl HostedTable {
+    /// The table in short.
+    pub(crate) fn summary(&self) -> proto::TableSummary {
+        proto::TableSummary { rows: self.rows, ..self.description.summary() }
+    }
+
     /// The part, if the table has it.
     pub(crate) fn part(&self, kind: PartKind) -> Option<&Arc<HostedPart>> {
         self.parts.get(&kind)
@@ -186,7 +193,7 @@ impl State {
     /// Serves a table from now on: a new one, or a new epoch of one that is served. Requests for the epoch before
     /// are answered as long as they come.
     pub(crate) fn publish(&self, table: Table) -> Result<(), Error> {
-        let Table { description, parts: mut given } = table;
+        let Table { description, rows, parts: mut given } = table;
         let name = description.name().to_owned();
         let (before, mut counters) = match self.read().get(&name) {
             None => (None, BTreeMap::new()),
@@ -211,25 +218,31 @@ impl State {
             };
             let config = &self.config;
             let (needed, memory) = (part.needed() as u64, config.memory_bytes as u64);
-            check("memory for requests", memory, needed, u64::MAX, "allow more memory")?;
+            check(
+                "memory for requests, in bytes,",
+                memory,
+                needed,
+                u64::MAX,
+                "allow more: --memory, or request_memory_mib",
+            )?;
             match config.memory_per_client {
                 None => self.clients.allow_memory(part.needed()),
                 Some(memory) => {
-                    let what = "memory for requests of a client";
+                    let what = "memory_mib_per_client, in bytes,";
                     check(what, memory as u64, needed, u64::MAX, "allow more memory")?;
                 }
             }
             let (least, waiting) = (part.most_queries as u64, config.waiting_queries as u64);
             let remedy = "allow a whole request to wait";
-            check("number of waiting queries", waiting, least, u64::MAX, remedy)?;
+            check("waiting_queries", waiting, least, u64::MAX, remedy)?;
             let waiting = config.waiting_per_client as u64;
-            check("number of waiting queries of a client", waiting, least, u64::MAX, remedy)?;
+            check("waiting_per_client", waiting, least, u64::MAX, remedy)?;
             parts.insert(kind, part);
         }
         let request_bytes = parts.values().map(|p| p.most_queries * p.query_bytes + REQUEST_SLACK).max();
         self.request_bytes.fetch_max(request_bytes.unwrap_or(0), Ordering::Relaxed);
         let last_used = AtomicU64::new(self.now());
-        let new = Arc::new(HostedTable { description, parts, last_used });
+        let new = Arc::new(HostedTable { description, rows, parts, last_used });
         let mut tables = self.write();
         let most = MAX_TABLES - u64::from(!tables.contains_key(&name));
         check("number of tables", tables.len() as u64, 0, most, "serve the rest elsewhere")?;

@@ -26,6 +26,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State as Extract};
+use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -48,6 +49,7 @@ use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
 
 use crate::activity::Activity;
 use crate::permit::{MemoryBudget, MemoryPermit, Metered};
+use crate::refusal;
 use crate::{Error, connection};
 
 /// Bytes of an answer that are handed over at a time.
@@ -206,6 +208,7 @@ impl SumServer {
                     "models are listed by GET /v1/models and asked by POST /v1/models/NAME/score".into(),
                 )
             })
+            .layer(map_response(refusal::in_json))
             .with_state(state.clone());
         let slots = Arc::new(Semaphore::new(state.config.connections));
         let mut connections = JoinSet::new();

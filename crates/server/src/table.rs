@@ -67,6 +67,8 @@ impl Part {
 /// A table at one epoch, to serve.
 pub struct Table {
     pub(crate) description: TableDescription,
+    /// Rows that are there.
+    pub(crate) rows: u64,
     pub(crate) parts: BTreeMap<PartKind, Part>,
 }
 
@@ -80,7 +82,7 @@ impl Table {
         description: TableDescription,
         parts: impl IntoIterator<Item = (PartKind, Part)>,
     ) -> Result<Self, Error> {
-        let mut table = Self { description, parts: BTreeMap::new() };
+        let mut table = Self { rows: description.rows(), description, parts: BTreeMap::new() };
         for (kind, part) in parts {
             let mismatch = |what| {
                 let table = table.description.name().to_owned();
@@ -96,6 +98,13 @@ impl Table {
             }
         }
         Ok(table)
+    }
+
+    /// Says how many of its rows are there, which lists of tables say then: those that were removed keep their numbers.
+    #[must_use]
+    pub fn with_rows(mut self, rows: u64) -> Self {
+        self.rows = rows;
+        self
     }
 
     /// What the table says of itself.

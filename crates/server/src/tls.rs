@@ -14,8 +14,8 @@ use tokio_rustls::server::TlsStream;
 const HANDSHAKE: u8 = 22;
 
 /// The answer to plain HTTP/1.1 on a TLS port.
-const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\
-    content-length: 45\r\n\r\nthis port speaks TLS; ask for an https:// URL";
+const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n\
+    content-length: 78\r\n\r\n{\"error\":\"this port speaks TLS; ask for an https:// URL\",\"reason\":\"malformed\"}";
 
 /// The handshake of one connection, which must be over within `limit`.
 pub(crate) async fn accept(

@@ -9,6 +9,8 @@
 //! # Ok::<(), blindcore_tls::Error>(())
 //! ```
 
+mod fault;
+
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -19,6 +21,8 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use zeroize::Zeroizing;
+
+pub use fault::{Fault, is_record, recipe};
 
 /// No file of certificates or of a key is longer.
 const MAX_PEM_BYTES: u64 = 1 << 20;

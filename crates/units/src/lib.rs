@@ -1,4 +1,5 @@
-//! Sizes, durations and progress, as people write and read them. The one place for each.
+//! Sizes, durations, progress, others' text and variables of the environment, as people write and read them. The one place
+//! for each.
 //!
 //! ```
 //! use blindcore_units::{bytes, duration, size};
@@ -12,7 +13,11 @@ pub mod option;
 mod parse;
 mod progress;
 mod show;
+mod text;
+mod variable;
 
 pub use parse::{duration, size, whole};
 pub use progress::{Progress, SharedProgress, Unit};
 pub use show::{bytes, count, figure, seconds};
+pub use text::{harmless, one_line, quoted, shown};
+pub use variable::{is_empty_variable, text_variable, variable};

@@ -105,6 +105,9 @@ fn header<C: Read>(
 ) -> Result<usize, SessionError> {
     let mut header = [0; HEADER];
     channel.read_exact(&mut header).map_err(|e| SessionError::io(message.during(), e))?;
+    if blindcore_tls::is_record(&header) {
+        return Err(SessionError::SpeaksTls);
+    }
     let kind = Message::ALL.into_iter().find(|m| *m as u8 == header[0]);
     let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
     if kind != Some(message) || !fits(length) {

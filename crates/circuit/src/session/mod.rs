@@ -191,6 +191,11 @@ pub enum SessionError {
         /// What should have.
         want: String,
     },
+    /// The peer speaks TLS, and this side does not.
+    #[error(
+        "the peer speaks TLS and this side does not; both sides give --cert, --key and --trust, or neither does"
+    )]
+    SpeaksTls,
     /// Both sides have to say the same.
     #[error("the peer has {what} {theirs}, this side {ours}; {remedy}")]
     Differs {

@@ -60,7 +60,7 @@ pub(crate) fn run(config: &Config, args: &Garble) -> anyhow::Result<Outcome> {
                 "SIFO's way hashes with SHA-1 and has labels of 80 bits, which protect nothing today; give \
                  --allow-broken to measure it all the same"
             );
-            output::note("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
+            output::warn("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
             GarblingScheme::InsecureSifo
         }
     };

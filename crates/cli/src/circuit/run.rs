@@ -299,7 +299,7 @@ fn report(args: &Run, circuit: &Circuit, outcome: &session::Outcome) -> anyhow::
         outcome.outputs.as_ref().map(|all| all.iter().map(|bits| values::hex(bits)).collect());
     let seconds = outcome.time.as_secs_f64();
     if let Some(doubt) = &outcome.doubt {
-        output::note(&format!("warning: {doubt}"));
+        output::warn(&format!("warning: {doubt}"));
     }
     if args.json {
         return output::json(&json!({

@@ -188,7 +188,7 @@ pub(crate) fn run(args: &HwCircuit) -> anyhow::Result<Outcome> {
         write!(file, "{}", job.commands()).with_context(|| format!("{} can't be written", path.display()))?;
         file.keep()?;
     }
-    output::note("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
+    output::warn("SIFO's way is broken (SHA-1, 80 bits): what it garbles is not protected");
     let printable = output::printable(&json!(circuit));
     if args.boards > 1 {
         let several =

@@ -15,6 +15,12 @@ use crate::config::Config;
 use crate::device::DeviceArgs;
 use crate::{Outcome, device, output};
 
+/// A bound of numbers, checked also where the inputs say their own.
+fn magnitude(text: &str) -> Result<f64, String> {
+    let bound = text.parse().ok().filter(|x: &f64| x.is_finite() && *x > 0.0);
+    bound.ok_or_else(|| "not a number over 0; say how large numbers may be, such as 1e6".to_owned())
+}
+
 /// What every evaluation takes.
 #[derive(clap::Args)]
 pub(crate) struct Common {
@@ -27,7 +33,7 @@ pub(crate) struct Common {
     #[command(flatten)]
     force: Force,
     /// Ciphertexts in .jsonl files hold numbers up to this: they don't say
-    #[arg(long, value_name = "X", default_value_t = 1e15)]
+    #[arg(long, value_name = "X", default_value_t = 1e15, value_parser = magnitude)]
     magnitude: f64,
     /// Write results without rerandomising them: the key holder may then learn weights from them. Fine for results that stay here
     #[arg(long)]

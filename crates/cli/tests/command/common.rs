@@ -57,11 +57,19 @@ pub(crate) fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("one JSON document on stdout")
 }
 
-/// What every refusal must be: exit code 2, nothing on stdout, one line on stderr with these words.
+/// What every refusal must be: exit code 2, one line on stderr with these words, and nothing on stdout, or the same as JSON for
+/// a program that asked for it.
 pub(crate) fn refused(output: &Output, words: &[&str]) {
     let text = stderr(output);
     assert_eq!(code(output), 2, "{text}");
-    assert_eq!(stdout(output), "");
+    let said = stdout(output);
+    if !said.is_empty() {
+        let said: serde_json::Value = serde_json::from_str(&said).expect("one JSON document on stdout");
+        let [error, remedy] = ["error", "remedy"].map(|key| said[key].as_str());
+        let remedy = remedy.map_or(String::new(), |remedy| format!("; {remedy}"));
+        assert_eq!(text.trim_end(), format!("blindcore: {}{remedy}", error.expect("there is one")));
+        assert!(said["code"].is_string(), "{said}");
+    }
     assert_eq!(text.trim_end().lines().count(), 1, "{text}");
     assert!(text.starts_with("blindcore: "), "{text}");
     for word in words {

@@ -16,6 +16,7 @@ mod plan;
 mod proofs;
 mod real_table;
 mod repro;
+mod said;
 mod secured;
 mod sum;
 mod sum_serve;

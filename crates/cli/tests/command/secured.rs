@@ -158,13 +158,13 @@ fn limits_are_set_and_checked() {
         |text: &str| std::fs::write(dir.join("blindcore.toml"), format!("[limits]\n{text}\n")).unwrap();
     for (text, words) in [
         ("conections = 5", &["line 2", "conections"][..]),
-        ("connections = 0", &["number of connections is 0"]),
-        ("waiting_queries = 3", &["number of waiting queries is 3"]),
-        ("waiting_per_client = 3", &["number of waiting queries of a client is 3"]),
-        ("queries_per_minute = 0", &["queries of a client a minute is 0"]),
-        ("header_seconds = 0", &["milliseconds for a head is 0"]),
+        ("connections = 0", &["connections is 0, outside 1 to 1048576"]),
+        ("waiting_queries = 3", &["waiting_queries is 3, and must be at least"]),
+        ("waiting_per_client = 3", &["waiting_per_client is 3"]),
+        ("queries_per_minute = 0", &["queries_per_minute is 0"]),
+        ("header_seconds = 0", &["header_seconds is 0, outside 1 to 1048576"]),
         ("request_memory_mib = 18446744073709551615", &["request_memory_mib"]),
-        ("streams_per_connection = 0", &["number of requests on a connection is 0"]),
+        ("streams_per_connection = 0", &["streams_per_connection is 0"]),
     ] {
         limits(text);
         let mut serve = blindcore(dir);

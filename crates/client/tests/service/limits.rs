@@ -355,10 +355,10 @@ async fn tables_and_settings_are_checked_before_anything_starts() {
     let error = bind(config(), vec![made.place(), made.place()]).await;
     assert!(error.contains("two tables are called plain"), "{error}");
     for (config, what) in [
-        (Config { gather: 0, ..config() }, "queries in a pass is 0"),
-        (Config { gather: 65, ..config() }, "queries in a pass is 65"),
-        (Config { waiting_queries: 63, ..config() }, "number of waiting queries is 63"),
-        (Config { connections: 0, ..config() }, "number of connections is 0"),
+        (Config { gather: 0, ..config() }, "gather is 0"),
+        (Config { gather: 65, ..config() }, "gather is 65"),
+        (Config { waiting_queries: 63, ..config() }, "waiting_queries is 63"),
+        (Config { connections: 0, ..config() }, "connections is 0"),
     ] {
         let error = bind(config, vec![made.place()]).await;
         assert!(error.contains(what), "{error}");

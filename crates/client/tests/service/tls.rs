@@ -80,14 +80,17 @@ async fn plain_text_and_tls_tell_each_other_what_is_wrong() {
     let (encrypted, plain) =
         (Running::start_with(over(&ours, "localhost"), &[&made()]).await, Running::start(&[&made()]).await);
     let (status, _, body) = http(encrypted.address, "GET /v1/tables", b"").await;
-    assert_eq!((status, &body[..]), (400, &b"this port speaks TLS; ask for an https:// URL"[..]));
+    assert_eq!(
+        (status, &body[..]),
+        (400, &br#"{"error":"this port speaks TLS; ask for an https:// URL","reason":"malformed"}"#[..])
+    );
     // HTTP/2 without TLS fails at its first request.
     let client = Client::connect_with(&encrypted.url(), trusting(None)).await;
     let asked = match client {
         Ok(client) => client.tables().await.map(|_| ()),
         Err(error) => Err(error),
     };
-    assert!(matches!(asked, Err(Error::Connect { .. } | Error::Network { .. })), "{asked:?}");
+    assert!(matches!(asked, Err(Error::SpeaksTls { .. })), "{asked:?}");
 
     let url = plain.url().replace("http:", "https:");
     let error = refused(&url, trusting(Some(ours.file()))).await;

@@ -77,5 +77,5 @@ pub(super) fn open_table(
         let server = placer.place(description.name(), kind, part, device)?;
         parts.push((kind, Part::new(server, Served(hint))));
     }
-    Ok((Table::new(description, parts)?, unchecked))
+    Ok((Table::new(description, parts)?.with_rows(stored.manifest().live_rows()), unchecked))
 }

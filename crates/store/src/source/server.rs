@@ -219,9 +219,9 @@ impl Server {
     pub(super) fn password(&self) -> Option<Zeroizing<String>> {
         match &self.password {
             Some(Password(password)) => Some(password.clone()),
-            None => std::env::var(self.system.password_variable())
+            None => blindcore_units::text_variable(self.system.password_variable())
                 .ok()
-                .filter(|p| !p.is_empty())
+                .flatten()
                 .map(Zeroizing::new),
         }
     }

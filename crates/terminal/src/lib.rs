@@ -1,0 +1,130 @@
+//! What people and programs see of the command: results on standard output; progress, notes and errors on standard error,
+//! and errors on standard output too for programs that asked for JSON.
+
+mod bar;
+mod fault;
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub use bar::Bar;
+pub use fault::{Fault, help_of, usage};
+
+/// Whether progress and notes are left out.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Leaves progress and notes out from here on, or not. Warnings and errors are always said.
+pub fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Prints a JSON document.
+///
+/// # Errors
+/// Standard output takes no more.
+pub fn json(value: &serde_json::Value) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    print(&text)
+}
+
+/// Prints text as it is, with no bar beside it.
+///
+/// # Errors
+/// Standard output takes no more.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    bar::suspended(|| {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+        Ok(())
+    })
+}
+
+/// Says something that is good to know, unless it is to be quiet.
+pub fn note(text: &str) {
+    if !is_quiet() {
+        warn(text);
+    }
+}
+
+/// Says something that must be known.
+pub fn warn(text: &str) {
+    bar::suspended(|| {
+        let _ = writeln!(std::io::stderr().lock(), "{}", blindcore_units::one_line(text));
+    });
+}
+
+/// Says why a command failed, in one line; for a program that asked for JSON also as `{"error", "remedy", "code"}` on
+/// standard output. `code` is a word that stays the same where messages change.
+pub fn error(error: &anyhow::Error, code: &str, as_json: bool) {
+    let fault = Fault::of(error);
+    warn(&format!("blindcore: {fault}"));
+    if as_json {
+        let Fault { error, remedy } = fault;
+        // Nobody is left to tell of a closed output.
+        let _ = json(&serde_json::json!({"error": error, "remedy": remedy, "code": code}));
+    }
+}
+
+/// Whether the reader of our standard output is gone, which is not an error to report.
+#[must_use]
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|e| e.downcast_ref::<std::io::Error>())
+        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Bytes for people.
+#[must_use]
+pub fn bytes(n: u64) -> String {
+    blindcore_units::bytes(n)
+}
+
+/// A value for a person: text as it is, or quoted where it could be taken for something else or would not be seen as it is;
+/// everything else as JSON has it. So `null` is nothing and `"null"` a text.
+#[must_use]
+pub fn printable(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) if text == "null" || text.starts_with(['{', '[']) => {
+            blindcore_units::quoted(text)
+        }
+        serde_json::Value::String(text) => blindcore_units::shown(text),
+        other => blindcore_units::harmless(&other.to_string()),
+    }
+}
+
+/// Bytes in hexadecimal.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::printable;
+
+    #[test]
+    fn no_two_values_look_alike() {
+        let values = [
+            (json!(null), "null"),
+            (json!("null"), "\"null\""),
+            (json!({"base64": "AAE="}), "{\"base64\":\"AAE=\"}"),
+            (json!("{\"base64\":\"AAE=\"}"), "\"{\\\"base64\\\":\\\"AAE=\\\"}\""),
+            (json!([1, "a\u{202e}"]), "[1,\"a\\u{202e}\"]"),
+            (json!("a\u{202e}b\u{2028}"), "\"a\\u{202e}b\\u{2028}\""),
+            (json!("\"a\""), "\"\\\"a\\\"\""),
+            (json!("Ada, 1"), "Ada, 1"),
+        ];
+        for (value, want) in values {
+            assert_eq!(printable(&value), want);
+        }
+    }
+}
