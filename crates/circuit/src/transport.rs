@@ -112,7 +112,7 @@ impl TransportError {
             Some(fault) => explain(&fault),
             None if is_silence(source) => "it did not end in time".to_owned(),
             None if source.kind() == io::ErrorKind::UnexpectedEof => {
-                "it closed the connection; both sides give --cert, --key and --trust, or neither does"
+                "it closed the connection; see what the other side says: it may not trust this certificate, or go without TLS"
                     .to_owned()
             }
             None => source.to_string(),
@@ -129,7 +129,7 @@ fn explain(fault: &Fault) -> String {
         Fault::Authority => {
             format!("the peer makes another: blindcore circuit identity NAME, or {}", recipe("NAME"))
         }
-        Fault::Name(names) => match names.first() {
+        Fault::Name { has, .. } => match has.first() {
             Some(name) => {
                 format!("say --peer-name {name} if that is whom you mean, --evaluator-name for an evaluator")
             }

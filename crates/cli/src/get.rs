@@ -13,7 +13,6 @@ use blindcore_client::{
 use blindcore_files::{Access, NewFile};
 use blindcore_units::{Progress, Unit};
 use blindcore_wire::KeyForm;
-use clap::Parser;
 use serde_json::{Map, Value, json};
 use zeroize::Zeroizing;
 

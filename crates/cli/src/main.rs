@@ -22,8 +22,8 @@ use std::process::ExitCode;
 use blindcore_circuit::session::SessionError;
 use blindcore_circuit::transport::TransportError;
 use blindcore_client::{Error as ClientError, LookupError};
-use blindcore_store::StoreError;
 pub(crate) use blindcore_settings as config;
+use blindcore_store::StoreError;
 pub(crate) use blindcore_terminal as output;
 
 use args::{Args, Command, Db, Hw, HwRun};

@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::Context;
 use blindcore_accel::Operation;
 use blindcore_server::{Config as ServerConfig, Host, HostBuilder, MemoryLimit, Reloader};
-use clap::Parser;
 
 use crate::config::{Config, Limits};
 use crate::output::Bar;
@@ -18,10 +17,10 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:7700";
 
 /// Whether a server would start with the settings and the environment, whatever its tables.
 pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
-    match args::Args::try_parse_from(["blindcore", "serve", "."]).map(|args| args.command) {
+    match args::parse_from(["blindcore", "serve", "."]).1.map(|args| args.command) {
         Ok(args::Command::Serve(args)) => Ok(builder(config, &args)?.check()?),
         Ok(_) => unreachable!("it is serve that was parsed"),
-        Err(error) => Err(error.into()),
+        Err(wrong) => Err(args::refused(&wrong).into()),
     }
 }
 

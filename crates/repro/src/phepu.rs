@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::jobs::run_all;
 use crate::sum::{compile, run_layer};
 use crate::table::Table;
-use crate::text::number;
+use crate::text::{furthest, number};
 
 /// A figure of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,14 +339,23 @@ fn dense_rate(outputs: usize, clocks: u64) -> f64 {
 /// Makes the figures that are asked for.
 ///
 /// # Errors
-/// The chips are not built, stopped, or computed anything but what they should.
+/// The chips stopped, or computed anything but what they should; or they are not built, and nothing was asked for that needs none.
 pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Table> {
     let want = |figure| options.figures.is_empty() || options.figures.contains(&figure);
-    drop(Job::open(false, true)?); // said at once, and not after seconds
     let (scaling, rates, specification) =
         (want(Figure::Scaling), want(Figure::Rates), want(Figure::Specification));
-    if scaling || specification {
-        drop(Job::open(true, true)?);
+    // Said at once, and not after seconds; what needs no chip is made without.
+    let chips = Job::open(false, true).map(drop);
+    let chips =
+        chips.and_then(|()| if scaling || specification { Job::open(true, true).map(drop) } else { Ok(()) });
+    if let Err(missing) = chips {
+        let mut notes = vec![format!("without simulation: {missing:#}")];
+        let mut lines = if specification { areas(&mut notes) } else { Vec::new() };
+        if scaling && !options.no_cpu {
+            lines.extend(software([None, None])?);
+        }
+        anyhow::ensure!(!lines.is_empty(), missing);
+        return Ok(Table { document: document(&lines), text: text(options, &lines), notes });
     }
     let mut jobs = Jobs::default();
     let mut plan = |yes: bool, make: &mut dyn FnMut(&mut Jobs) -> Vec<usize>| {
@@ -499,7 +508,7 @@ pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Ta
         lines.extend(areas(&mut notes));
     }
     if !options.no_cpu && scaling {
-        lines.extend(software(&taken, linked[0], &cards)?);
+        lines.extend(software([Some(clocks(linked[0])), cards.last().map(|job| clocks(*job))])?);
     }
     Ok(Table { document: document(&lines), text: text(options, &lines), notes })
 }
@@ -559,8 +568,9 @@ fn areas(notes: &mut Vec<String>) -> Vec<Line> {
     lines
 }
 
-/// The CPU device on the same layers, with all cores of this machine.
-fn software(taken: &[Taken], chip: usize, cards: &[usize]) -> anyhow::Result<Vec<Line>> {
+/// The CPU device on the same layers, with all cores of this machine, beside the clocks of a chip and of the card where they
+/// were simulated.
+fn software([chip, card]: [Option<u64>; 2]) -> anyhow::Result<Vec<Line>> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cpu = Cpu::with_threads("cpu", cores)?;
     let modulus = modulus(4096)?;
@@ -580,30 +590,24 @@ fn software(taken: &[Taken], chip: usize, cards: &[usize]) -> anyhow::Result<Vec
     };
     let mut lines = Vec::new();
     let name = cpu.name();
-    let mut pair = |id: &str, of: &str, seconds: f64, clocks: u64, paper: f64, than: &str| {
+    let mut pair = |id: &str, of: &str, seconds: f64, clocks: Option<u64>, paper: f64, than: &str| {
         let mut line = |part: &str, what: String, value: f64, unit, paper| {
             let id = format!("phepu.software.{id}.{part}");
             lines.push(Line { figure: Figure::Scaling, id, what, value, unit, paper, measured: true });
         };
         line("ms", format!("{of}: {name} on {cores} cores of this machine"), seconds * 1e3, "ms", None);
-        let chip = clocks as f64 / CLOCK_HZ;
-        line(
-            "gain",
-            format!("the same: {than} over {name} on {cores} cores"),
-            seconds / chip,
-            "",
-            Some(paper),
-        );
+        if let Some(clocks) = clocks {
+            let what = format!("the same: {than} over {name} on {cores} cores");
+            line("gain", what, seconds * CLOCK_HZ / clocks as f64, "", Some(paper));
+        }
     };
     let of = format!("{CHIP_ELEMENTS} outputs of {TERMS} terms, 75 % of bits zero");
     let seconds = time(SPARSITY[3], CHIP_ELEMENTS)?;
-    pair("chip", &of, seconds, taken[chip].clocks, 14.9, "a chip");
-    if let Some(job) = cards.last() {
-        let outputs = 8 * CHIP_ELEMENTS;
-        let of = format!("{outputs} outputs of {TERMS} terms, 75 % of bits zero");
-        let seconds = time(SPARSITY[3], outputs)?;
-        pair("card", &of, seconds, taken[*job].clocks, 22.8, "the card");
-    }
+    pair("chip", &of, seconds, chip, 14.9, "a chip");
+    let outputs = 8 * CHIP_ELEMENTS;
+    let of = format!("{outputs} outputs of {TERMS} terms, 75 % of bits zero");
+    let seconds = time(SPARSITY[3], outputs)?;
+    pair("card", &of, seconds, card, 22.8, "the card");
     Ok(lines)
 }
 
@@ -627,11 +631,16 @@ fn text(options: &Options, lines: &[Line]) -> String {
          of the others all.\n"
     );
     for figure in [Figure::Scaling, Figure::Rates, Figure::Specification] {
-        let mut of_figure = lines.iter().filter(|line| line.figure == figure).peekable();
-        if of_figure.peek().is_none() {
+        let of_figure: Vec<&Line> = lines.iter().filter(|line| line.figure == figure).collect();
+        if of_figure.is_empty() {
             continue;
         }
-        text += &format!("\n## {}\n\n| | here | | paper | ratio |\n|---|--:|---|--:|--:|\n", figure.title());
+        let beside = of_figure.iter().filter_map(|line| Some((line.what.clone(), line.value / line.paper?)));
+        let worst = furthest(beside);
+        text += &format!(
+            "\n## {}\n{worst}\n| | here | | paper | ratio |\n|---|--:|---|--:|--:|\n",
+            figure.title()
+        );
         for line in of_figure {
             let paper = line.paper.map_or(String::new(), number);
             let ratio = line.paper.map_or(String::new(), |paper| format!("{:.2}", line.value / paper));

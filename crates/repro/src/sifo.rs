@@ -16,7 +16,7 @@ use crate::jobs::run_all;
 use crate::labels::random_inputs;
 use crate::overlay;
 use crate::table::Table;
-use crate::text::number;
+use crate::text::{furthest as furthest_of, number};
 
 /// What is made.
 #[derive(Clone, Debug, Default)]
@@ -519,7 +519,12 @@ fn markdown(table: &PaperTable, taken: &[Taken], simulated: bool) -> String {
         head += " RTL |";
         rule += "---|";
     }
-    let mut text = format!("\n## {}\n\n{}\n\n{head}\n{rule}\n", table.title, table.note);
+    let lines =
+        table.problems.iter().flat_map(|(problem, lines)| lines.iter().map(move |line| (problem, line)));
+    let beside = lines
+        .filter_map(|(problem, line)| Some((format!("{problem}, {}", line.what), line.value / line.paper?)));
+    let worst = furthest_of(beside);
+    let mut text = format!("\n## {}\n{worst}\n{}\n\n{head}\n{rule}\n", table.title, table.note);
     for (problem, lines) in &table.problems {
         text += &format!("| {problem} |");
         for (line, of_first) in lines.iter().zip(first) {

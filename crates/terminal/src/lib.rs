@@ -4,6 +4,7 @@
 mod bar;
 mod fault;
 
+use anyhow::Context as _;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,9 +40,7 @@ pub fn json(value: &serde_json::Value) -> anyhow::Result<()> {
 pub fn print(text: &str) -> anyhow::Result<()> {
     bar::suspended(|| {
         let mut out = std::io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
-        Ok(())
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output can't be written")
     })
 }
 

@@ -16,8 +16,13 @@ pub enum Fault {
     Unknown,
     /// The peer's certificate signs itself and says that it is an authority's: it can be nobody's own.
     Authority,
-    /// The peer's certificate has other names: those that it has.
-    Name(Vec<String>),
+    /// The peer's certificate has other names than the one that was wanted.
+    Name {
+        /// The name that was wanted, where it is known.
+        wanted: Option<String>,
+        /// Those that the certificate has.
+        has: Vec<String>,
+    },
     /// The peer's certificate is too old.
     Expired,
     /// The peer's certificate is too young.
@@ -69,10 +74,11 @@ impl Fault {
     fn of_certificate(error: &CertificateError) -> Self {
         match error {
             CertificateError::UnknownIssuer => Self::Unknown,
-            CertificateError::NotValidForNameContext { presented, .. } => {
-                Self::Name(presented.iter().map(|name| plain_name(name)).collect())
+            CertificateError::NotValidForNameContext { expected, presented } => {
+                let has = presented.iter().map(|name| plain_name(name)).collect();
+                Self::Name { wanted: Some(expected.to_str().into_owned()), has }
             }
-            CertificateError::NotValidForName => Self::Name(Vec::new()),
+            CertificateError::NotValidForName => Self::Name { wanted: None, has: Vec::new() },
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,
             CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => Self::NotYet,
             // The library has no word of its own for it.
@@ -112,10 +118,15 @@ impl fmt::Display for Fault {
             Self::NotTls => "what answers there does not speak TLS",
             Self::Unknown => "nobody who is trusted here signed its certificate",
             Self::Authority => {
-                "its certificate signs itself as an authority, and such a one can be shown by nobody"
+                "its certificate signs itself and says that it is an authority's: such a one can't be shown"
             }
-            Self::Name(names) if names.is_empty() => "its certificate has no name",
-            Self::Name(names) => return write!(f, "its certificate is for {}", names.join(", ")),
+            Self::Name { wanted, has } => {
+                match &has[..] {
+                    [] => f.write_str("its certificate has no name")?,
+                    has => write!(f, "its certificate is for {}", has.join(", "))?,
+                }
+                return wanted.iter().try_for_each(|name| write!(f, ", and not for {name}"));
+            }
             Self::Expired => "its certificate has expired",
             Self::NotYet => "its certificate is not valid yet",
             Self::Missing => "it shows no certificate",
@@ -157,7 +168,10 @@ mod tests {
         let cases = [
             (E::InvalidMessage(rustls::InvalidMessage::InvalidContentType), "does not speak TLS"),
             (E::InvalidCertificate(CertificateError::UnknownIssuer), "nobody who is trusted"),
-            (name(&["DnsName(\"alice\")", "IpAddress(127.0.0.1)"]), "is for alice, 127.0.0.1"),
+            (
+                name(&["DnsName(\"alice\")", "IpAddress(127.0.0.1)"]),
+                "is for alice, 127.0.0.1, and not for bob",
+            ),
             (name(&[]), "no name"),
             (E::AlertReceived(AlertDescription::UnknownCA), "does not trust the certificate of this side"),
             (E::AlertReceived(AlertDescription::CertificateRequired), "asks for a certificate"),

@@ -94,7 +94,7 @@ impl Board {
             let build = Build { lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats };
             let sizes = [latency, sram_rows, rf_rows, half_beats, c_beats];
             if [lanes, word, bits] != promised || sizes.iter().any(|s| !(1..=1 << 22).contains(s)) {
-                return Err(opened.refuse(format!("is another chip: {build:?}")));
+                return Err(opened.refuse("is another chip than its name says"));
             }
             Ok(Self { handle, write, read, poke, run, build, _library: opened.keep() })
         }

@@ -100,7 +100,7 @@ impl Board {
             let fits = [input_words, weight_words].iter().all(|words| (1 << 11..=1 << 16).contains(words))
                 && (1..=16).contains(&elements);
             if there != chips || !fits {
-                return Err(opened.refuse(format!("is another card: {build:?}")));
+                return Err(opened.refuse("is another card than its name says"));
             }
             Ok(Self { handle, reset, run, build, _library: opened.keep() })
         }

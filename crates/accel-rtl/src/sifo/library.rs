@@ -114,7 +114,7 @@ impl Board {
                 Build { ands, xors, label: bits, places, ddr, item_words, table_bytes, lanes: of_lanes };
             let sizes = [ands, xors, places, ddr, item_words, table_bytes];
             if [bits, of_lanes] != [label, lanes] || sizes.iter().any(|s| !(1..=1 << 24).contains(s)) {
-                return Err(opened.refuse(format!("is another chip: {build:?}")));
+                return Err(opened.refuse("is another chip than its name says"));
             }
             Ok(Self { handle, poke, peek, run, build, _library: opened.keep() })
         }

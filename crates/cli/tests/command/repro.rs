@@ -99,6 +99,7 @@ fn tables_are_printed_one_by_one() {
     assert!(text.contains("Made by `blindcore repro sifo --table 9 --table 8`"), "{text}");
     let titles: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).collect();
     assert_eq!(titles, ["## Table 8: block RAM, most-frequently-used", "## Table 9: cells of both kinds"]);
+    assert_eq!(text.matches("\nFurthest from the paper: ").count(), 2, "{text}");
     // Every row of a table in Markdown has as many cells as its head.
     let cells = |line: &str| line.matches('|').count();
     for table in text.split("\n## ").skip(1) {
@@ -110,6 +111,22 @@ fn tables_are_printed_one_by_one() {
     let mut without = blindcore(dir.path());
     without.args(["repro", "sifo", "--simulate"]).env("BLINDCORE_RTL", dir.path());
     refused(&without.output().unwrap(), &["libsifo.so", "make -C hw libraries"]);
+}
+
+/// What needs no chip is printed where there is none, and what is missing is said.
+#[test]
+fn phepus_areas_need_no_chip() {
+    let empty = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let made = |figure: &str| {
+        let mut command = blindcore(&root);
+        command.args(["repro", "phepu", "--no-cpu", "--figure", figure, "--json"]);
+        command.env("BLINDCORE_RTL", empty.path()).output().unwrap()
+    };
+    let areas = made("15.4.7");
+    assert!(stderr(&areas).contains("without simulation: "), "{}", stderr(&areas));
+    assert!(number(row(json(&areas)["rows"].as_array().unwrap(), "phepu.area.chip_28nm"), "paper") == 42.96);
+    refused(&made("15.4.6"), &["libphepu.so", "make -C hw libraries"]);
 }
 
 /// PH-EPU's figures are those that repro/phepu keeps, and what they have to be. Clocks are exact.

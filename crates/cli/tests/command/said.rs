@@ -37,7 +37,8 @@ impl Page<'_> {
     }
 
     fn part(&mut self, title: &str, text: &str) {
-        self.text += &format!("\n## {title}\n\n{text}\n");
+        let text = if text.is_empty() { String::new() } else { format!("\n{text}\n") };
+        self.text += &format!("\n## {title}\n{text}");
     }
 
     fn add(&mut self, what: &str, args: &[&str], printed: &str) {
@@ -144,6 +145,17 @@ fn every_mistake_of_the_page_is_said_so() {
         &["--rows is 0, outside 1 to"],
     );
     page.refused("No server", &["tables"], &["BLINDCORE_SERVER"]);
+
+    page.refused(
+        "A record that no table by index holds",
+        &["plan", "--rows", "10", "--by-index", "--record-bytes", "65537"],
+        &["--record-bytes is 65537, not 1 to 65536"],
+    );
+    let add = ["sum", "add", "--key", "k.pub", "--in", "a.ct", "--out", "b.ct", "--magnitude", "nan"];
+    page.refused("A bound that is no number", &add, &["'nan'", "--magnitude", "over 0"]);
+    std::fs::write(dir.join("limits.toml"), "[limits]\nheader_seconds = 0\n").unwrap();
+    let serve = ["serve", "people.db", "--config", "limits.toml"];
+    page.refused("A setting out of range", &serve, &["header_seconds is 0, outside 1 to 1048576"]);
 
     page.part("Lookups: the way to the server", "");
     let get = |url: &str| ["get", "--server", url, "--table", "people", "--key", "ada"].map(str::to_owned);
@@ -253,6 +265,102 @@ fn every_mistake_of_the_page_is_said_so() {
         assert_eq!(now, then, "{WRITE}=1 writes {PAGE} again");
     }
     assert_eq!(page.text, kept);
+}
+
+/// Names of what is printed with its quotation marks or brackets by `{name:?}`: texts, and lists of numbers such as shapes.
+/// Whatever else there is has words of its own: no debug print of a library's type reaches a person.
+const QUOTED: [&str; 33] = [
+    "0", "MAGIC", "address", "circuit", "column", "foreign", "found", "got", "index", "inner", "key",
+    "model", "name", "number", "other", "output", "input", "part", "s", "said", "shape", "sign", "spec",
+    "start", "table", "text", "url", "v", "want", "wanted", "weights", "wire", "word",
+];
+/// What says that a `{:?}` is a text or a shape, in the same statement.
+const PLACED: [&str; 12] = [
+    ".name",
+    "from_utf8_lossy",
+    "shape",
+    "self.ssd",
+    "args.device",
+    "char::from",
+    "columns[",
+    "layout",
+    "text[",
+    "slice(&index)",
+    "self.database",
+    "name(",
+];
+/// Where a format's own name for a type is the library's, and is trimmed to it.
+const TRIMMED: [&str; 3] =
+    ["store/src/source/mysql.rs", "store/src/source/parquet/columns.rs", "numbers/src/parquet_checks.rs"];
+
+/// Every source file of the workspace's crates up to its tests, with its path below `crates`.
+fn sources() -> Vec<(String, String)> {
+    fn collect(folder: &Path, into: &mut Vec<std::path::PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match entry.is_dir() {
+                true => collect(&entry, into),
+                false if entry.extension().is_some_and(|end| end == "rs") => into.push(entry),
+                false => {}
+            }
+        }
+    }
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for one in std::fs::read_dir(&crates).unwrap().map(|entry| entry.unwrap().path().join("src")) {
+        if one.is_dir() {
+            collect(&one, &mut files);
+        }
+    }
+    let read = |file: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let text = text.split("#[cfg(test)]\nmod ").next().unwrap().to_owned();
+        (file.strip_prefix(&crates).unwrap().display().to_string(), text)
+    };
+    files.into_iter().map(read).collect()
+}
+
+#[test]
+fn no_debug_print_reaches_a_person() {
+    let mut wrong = Vec::new();
+    for (file, text) in sources() {
+        // The suites of devices speak to those who write one, and dumps of an assignment to who wrote it.
+        let apart = ["accel/src/conformance/", "testing/"].iter().any(|folder| file.starts_with(folder));
+        if apart || TRIMMED.contains(&&*file) {
+            continue;
+        }
+        let mut panics = false;
+        for (number, line) in text.lines().enumerate() {
+            let code = line.trim_start();
+            panics |=
+                ["assert", "panic!(", "unreachable!(", "debug_assert"].iter().any(|word| code.contains(word));
+            let said = !code.starts_with("//") && !panics;
+            for (at, _) in code.match_indices(":?}").chain(code.match_indices(":#?}")).filter(|_| said) {
+                let name = code[..at].rsplit_once('{').map_or("", |(_, name)| name);
+                let statement = || text.lines().skip(number).take(6).collect::<String>();
+                let placed = name.is_empty() && PLACED.iter().any(|word| statement().contains(word));
+                if !placed && !QUOTED.contains(&name) {
+                    wrong.push(format!("{file}:{}: {code}", number + 1));
+                }
+            }
+            panics &= !code.ends_with(';');
+        }
+    }
+    assert!(wrong.is_empty(), "give it words, or a name of a text: {wrong:#?}");
+}
+
+/// One place reads the environment, for which an empty variable is an unset one.
+#[test]
+fn variables_are_read_in_one_place() {
+    let reads = ["env::var(", "env::var_os(", "try_from_env(", "Args::try_parse("];
+    let one = ["units/src/variable.rs"];
+    for (file, text) in sources().into_iter().filter(|(file, _)| !one.contains(&&**file)) {
+        for read in reads {
+            assert!(
+                !text.contains(read),
+                "{file} has {read}: use blindcore_units::variable, args::parse_from"
+            );
+        }
+    }
 }
 
 /// For blindcore an empty variable is an unset one, whoever reads it.
