@@ -54,9 +54,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Faulty) => ExitCode::from(2),
         Ok(Outcome::Partly) => ExitCode::from(3),
         Err(e) => {
-            if !output::is_closed_pipe(&e) {
-                output::error(&e, code(&e), as_json);
-            }
+            output::error(&e, code(&e), as_json);
             ExitCode::from(2)
         }
     }

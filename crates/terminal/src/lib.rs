@@ -70,15 +70,6 @@ pub fn error(error: &anyhow::Error, code: &str, as_json: bool) {
     }
 }
 
-/// Whether the reader of our standard output is gone, which is not an error to report.
-#[must_use]
-pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|e| e.downcast_ref::<std::io::Error>())
-        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
 /// Bytes for people.
 #[must_use]
 pub fn bytes(n: u64) -> String {
