@@ -5,6 +5,8 @@
 //! vectors, then a transposition of 8 x 8 words, after which the last three lie between vectors as well, with a factor for
 //! each lane.
 
+#![allow(clippy::modulo_one, reason = "the halves of the innermost layer are single vectors")]
+
 use std::arch::x86_64::*;
 
 use crate::features::Ifma;
