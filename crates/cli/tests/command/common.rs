@@ -57,7 +57,7 @@ pub(crate) fn json(output: &Output) -> serde_json::Value {
     serde_json::from_slice(&output.stdout).expect("one JSON document on stdout")
 }
 
-/// What every refusal must be: exit code 2, one line on stderr with these words, and nothing on stdout, or the same as JSON for
+/// What every refusal must be: exit code 2, one line on stderr, beside notes, with these words, and nothing on stdout, or the same as JSON for
 /// a program that asked for it.
 pub(crate) fn refused(output: &Output, words: &[&str]) {
     let text = stderr(output);
@@ -67,11 +67,17 @@ pub(crate) fn refused(output: &Output, words: &[&str]) {
         let said: serde_json::Value = serde_json::from_str(&said).expect("one JSON document on stdout");
         let [error, remedy] = ["error", "remedy"].map(|key| said[key].as_str());
         let remedy = remedy.map_or(String::new(), |remedy| format!("; {remedy}"));
-        assert_eq!(text.trim_end(), format!("blindcore: {}{remedy}", error.expect("there is one")));
+        let last = text.lines().last().unwrap_or_default();
+        assert_eq!(last, format!("blindcore: {}{remedy}", error.expect("there is one")));
         assert!(said["code"].is_string(), "{said}");
     }
-    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
-    assert!(text.starts_with("blindcore: "), "{text}");
+    // Before it there may be what is good to know: which settings are used, which secrets are open to others.
+    let mut lines: Vec<&str> = text.lines().collect();
+    assert!(lines.pop().is_some_and(|line| line.starts_with("blindcore: ")), "{text}");
+    let notice = |line: &&str| {
+        ["note: ", "settings: "].iter().any(|s| line.starts_with(s)) || line.contains(" is open to others ")
+    };
+    assert!(lines.iter().all(notice), "{text}");
     for word in words {
         assert!(text.contains(word), "no {word:?} in: {text}");
     }

@@ -111,7 +111,7 @@ fn records_of_megabytes_are_planned_as_blocks() {
     let output = plan(dir.path(), &ask);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let by_index = plan(dir.path(), &[&ask[..], &["--by-index"]].concat());
-    refused(&by_index, &["longest record in bytes is 3000000"]);
+    refused(&by_index, &["--record-bytes is 3MB, not 1 to 65536"]);
     let words = format!("cuts them into {blocks} blocks of {bytes} B, and a lookup asks {blocks} queries");
     assert!(stdout(&output).contains(&words), "{}", stdout(&output));
 }

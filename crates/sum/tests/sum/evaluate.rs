@@ -449,7 +449,7 @@ fn operands_that_do_not_fit_are_refused_by_name() {
         (refusal(e.lower_exponent(&x, -5000)), vec!["exponent of -5000", "-4096 to 4096"]),
         (
             refusal(Plaintexts::integers(key(), &[3, 129], eight)),
-            vec!["value 1 has a magnitude of up to 129", "128"],
+            vec!["value 1 has a magnitude of up to 129", "127"],
         ),
         (refusal(Plaintexts::floats(key(), &[0.0, 10.1], wide)), vec!["value 1", "over the declared 40960"]),
         (refusal(Plaintexts::floats(key(), &[f64::NAN], wide)), vec!["value 0 is NaN"]),
