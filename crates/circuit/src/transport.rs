@@ -108,7 +108,7 @@ impl From<blindcore_tls::Error> for TransportError {
 
 impl TransportError {
     fn handshake(source: &io::Error) -> Self {
-        let why = match Fault::find(source) {
+        let why = match fault(source) {
             Some(fault) => explain(&fault),
             None if is_silence(source) => "it did not end in time".to_owned(),
             None if source.kind() == io::ErrorKind::UnexpectedEof => {
@@ -119,6 +119,14 @@ impl TransportError {
         };
         Self::Handshake { why }
     }
+}
+
+/// What a handshake's error means. Who speaks something else may end the connection before its words arrive; who speaks TLS
+/// says by an alert why it ends one.
+fn fault(error: &io::Error) -> Option<Fault> {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    let ended = matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof);
+    Fault::find(error).or(ended.then_some(Fault::NotTls))
 }
 
 /// What went wrong between two parties, and what to do.

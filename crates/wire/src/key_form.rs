@@ -64,7 +64,8 @@ impl KeyForm {
                 let padding = plain.len() - plain.trim_end_matches('=').len();
                 let whole = padding <= 2 && (padding == 0 || plain.len().is_multiple_of(4));
                 let plain = if whole { plain.trim_end_matches('=') } else { &plain };
-                if let Some(at) = plain.find('=') {
+                let digit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/');
+                if let Some(at) = plain.find(|c| !digit(c)) {
                     return Err(format!("character {} is no digit of base64; give base64 alone", at + 1));
                 }
                 BASE64_NOPAD.decode(plain.as_bytes()).map_err(|e| refuse("base64", e))

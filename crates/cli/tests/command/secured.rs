@@ -178,7 +178,7 @@ fn limits_are_set_and_checked() {
     );
     refused(
         &run(dir, &["serve", "book.db", "--connections-per-client", "0"]),
-        &["connections of a client is 0"],
+        &["connections_per_client is 0"],
     );
     let server = Serving::start_as(dir, &["serve", "book.db", "--listen", "127.0.0.1:0", "--metrics", "0"]);
     let asked = || server.get(dir, &["--table", "book", "--key", "ada"]);
