@@ -12,8 +12,8 @@
 
 mod listener;
 
-use std::io::{self, BufWriter, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::io::{self, BufWriter, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +23,10 @@ use blindcore_files::{Access, NewFile};
 use blindcore_tls::{Fault, recipe};
 use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
-use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+use rustls::{
+    ClientConfig, ClientConnection, ConnectionCommon, RootCertStore, ServerConfig, ServerConnection,
+    StreamOwned,
+};
 use zeroize::Zeroizing;
 
 pub use listener::{Door, Listener, TurnedAway, listen};
@@ -421,6 +424,15 @@ impl Socket {
         self.set_timeouts(self.silence)
     }
 
+    fn send(&mut self, write: impl FnOnce(&mut TcpStream) -> io::Result<usize>) -> io::Result<usize> {
+        self.check(&self.written)?;
+        let start = Instant::now();
+        let written = write(&mut self.stream);
+        self.written.add(start, &written);
+        self.given_up |= written.as_ref().is_err_and(is_silence);
+        written
+    }
+
     fn check(&self, patience: &Patience) -> io::Result<()> {
         if self.given_up || patience.over(self.silence) {
             return Err(io::ErrorKind::TimedOut.into());
@@ -449,16 +461,47 @@ impl Read for Socket {
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.check(&self.written)?;
-        let start = Instant::now();
-        let written = self.stream.write(bytes);
-        self.written.add(start, &written);
-        self.given_up |= written.as_ref().is_err_and(is_silence);
-        written
+        self.send(|stream| stream.write(bytes))
+    }
+
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.send(|stream| stream.write_vectored(parts))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
+    }
+}
+
+/// Ends a handshake, or says why it fails.
+fn shake_hands<D>(tls: &mut ConnectionCommon<D>, socket: &mut Socket) -> io::Result<()> {
+    while tls.is_handshaking() {
+        if let Err(e) = tls.complete_io(socket) {
+            // Of several records that are due, the alert is the last.
+            while tls.wants_write() && tls.write_tls(socket).is_ok_and(|sent| sent > 0) {}
+            return Err(e);
+        }
+    }
+    Ok(())
+}
+
+/// What a peer is let say after the last word, in time and bytes.
+const PARTING: (Duration, usize) = (Duration::from_secs(1), 1 << 20);
+
+/// Leaves a peer so that the last that it was sent, such as an alert, reaches it: a connection that is closed over bytes that
+/// nobody has read is reset, and what was on its way is lost.
+fn part(mut stream: &TcpStream) {
+    let (time, most) = PARTING;
+    let end = Instant::now() + time;
+    let (mut bytes, mut all) = ([0; 4096], 0);
+    let mut gone = stream.shutdown(Shutdown::Write).is_err();
+    while !gone && all < most {
+        let left = end.saturating_duration_since(Instant::now());
+        gone = left.is_zero() || stream.set_read_timeout(Some(left)).is_err();
+        match stream.read(&mut bytes) {
+            Ok(0) | Err(_) => gone = true,
+            Ok(read) => all += read,
+        }
     }
 }
 
@@ -545,17 +588,19 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
     };
     let name = ServerName::try_from(peer_name.clone())
         .map_err(|_| TransportError::Name { name: peer_name.clone() })?;
+    let left = socket.stream.try_clone().map_err(refuse)?;
     let shake = || {
         socket.begin_handshake(timeouts.handshake);
         let connection = ClientConnection::new(tls.client.clone(), name).map_err(io::Error::other)?;
         let mut tls = StreamOwned::new(connection, socket);
-        while tls.conn.is_handshaking() {
-            tls.conn.complete_io(&mut tls.sock)?;
-        }
+        shake_hands(&mut tls.conn, &mut tls.sock)?;
         tls.sock.end_handshake()?;
         Ok::<_, io::Error>(tls)
     };
-    let tls = shake().map_err(|e| TransportError::handshake(&e))?;
+    let tls = shake().map_err(|e| {
+        part(&left);
+        TransportError::handshake(&e)
+    })?;
     Ok(Connection::Client(Box::new(BufWriter::with_capacity(BUFFER, tls))))
 }
 

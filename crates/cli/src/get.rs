@@ -116,8 +116,12 @@ async fn many(
                 json!({"found": null, "key": asked["key"], "line": line.line, "error": e.to_string()})
             }
             (false, Ok(lookup)) => return output::print(&for_people(&asked, lookup, true)),
-            (false, Err(e @ Error::Keys(_))) => return Ok(output::warn(&e.to_string())),
-            (false, Err(e)) => return Ok(output::warn(&format!("line {}: {e}", line.line))),
+            (false, Err(e)) => {
+                let place =
+                    if let Error::Keys(_) = e { String::new() } else { format!("line {}: ", line.line) };
+                output::warn(&format!("{place}{e}"));
+                return Ok(());
+            }
         };
         let before = if told == 0 { "{\"results\": [\n" } else { ",\n" };
         told += 1;

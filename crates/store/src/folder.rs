@@ -219,7 +219,8 @@ fn sweep(parent: &Path, prefix: &str) -> Option<String> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let same = name.starts_with(prefix);
-        if !same && !(name.starts_with('.') && name.contains(BUILDING)) {
+        let building = name.starts_with('.') && name.contains(BUILDING);
+        if !same && !building {
             continue;
         }
         let lock = entry.path().join(LOCK);

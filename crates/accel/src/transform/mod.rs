@@ -1,6 +1,6 @@
 //! The transform operation: polynomials of a ring to and from their values, modulo a set of primes.
 //!
-//! A ring is Z_Q[X] / (X^d + 1) with Q a product of primes, each 1 modulo 2d. A polynomial lies as `[prime][coefficient]`
+//! A ring is `Z_Q[X] / (X^d + 1)` with Q a product of primes, each 1 modulo 2d. A polynomial lies as `[prime][coefficient]`
 //! in 64-bit words; the forward transform takes each prime's d coefficients to d values, in the order and at the roots of
 //! [`blindcore_math::ntt`], so that a product of polynomials is a product value by value.
 //!

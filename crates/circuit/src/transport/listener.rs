@@ -1,6 +1,5 @@
 //! Peers that come. Each is looked at on a thread of its own, so that a stranger keeps nobody waiting.
 
-use std::error::Error;
 use std::fmt;
 use std::io::{self, BufWriter};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -12,9 +11,10 @@ use std::time::{Duration, Instant};
 use rustls::{ServerConnection, StreamOwned};
 
 use super::{
-    BUFFER, Connection, Security, Socket, Timeouts, TransportError, check_plain, is_silence, resolve,
+    BUFFER, Connection, Security, Socket, Timeouts, TransportError, check_plain, is_silence, part, resolve,
+    shake_hands,
 };
-use crate::session::{Greeting, Peer};
+use crate::session::{Arrivals, Greeting, Peer};
 
 /// Connections that are looked at at a time. Where there would be more, the address that has most of them gives up the
 /// one that came first.
@@ -132,10 +132,16 @@ impl Listener {
                         make_room(&mut candidates);
                         number += 1;
                         let (sender, this) = (sender.clone(), number);
-                        if let Ok(kept) = stream.try_clone() {
+                        if let (Ok(kept), Ok(left)) = (stream.try_clone(), stream.try_clone()) {
                             candidates.push(Candidate { number, address: address.ip(), stream: kept });
                             scope.spawn(move || {
-                                let _ = sender.send((this, address, self.look_at(stream, greet)));
+                                let ended = self.look_at(stream, greet);
+                                let refused = ended.is_err();
+                                let _ = sender.send((this, address, Some(ended)));
+                                if refused {
+                                    part(&left);
+                                    let _ = sender.send((this, address, None));
+                                }
                             });
                         }
                         true
@@ -147,15 +153,19 @@ impl Listener {
                 };
                 let wait = if came { Duration::ZERO } else { TICK };
                 let Ok((this, address, ended)) = met.recv_timeout(wait) else { continue };
-                candidates.retain(|candidate| candidate.number != this);
+                // Who is turned away stays one of them until it has gone.
+                if !matches!(ended, Some(Err(_))) {
+                    candidates.retain(|candidate| candidate.number != this);
+                }
                 match ended {
-                    Ok((connection, greeted)) => {
+                    None => {}
+                    Some(Ok((connection, greeted))) => {
                         deadline = Instant::now() + self.timeouts.wait;
                         if take(connection, greeted).is_break() {
                             break Ok(());
                         }
                     }
-                    Err(why) => {
+                    Some(Err(why)) => {
                         count += 1;
                         last.clone_from(&why);
                         if count <= SAID || count.is_power_of_two() {
@@ -186,9 +196,7 @@ impl Listener {
             };
             let connection = ServerConnection::new(tls.server.clone()).map_err(io::Error::other)?;
             let mut tls = StreamOwned::new(connection, socket);
-            while tls.conn.is_handshaking() {
-                tls.conn.complete_io(&mut tls.sock)?;
-            }
+            shake_hands(&mut tls.conn, &mut tls.sock)?;
             Ok(Connection::Server(Box::new(BufWriter::with_capacity(BUFFER, tls))))
         };
         let mut connection = opened().map_err(|e: io::Error| TransportError::handshake(&e).to_string())?;
@@ -235,15 +243,8 @@ impl Door {
     }
 
     /// Arrivals for a session. `say` is told who came and who was turned away, a sentence each.
-    pub fn arrivals<'a>(
-        self,
-        say: &'a mut dyn FnMut(&str),
-    ) -> impl FnOnce(
-        &Greeting<'_>,
-        &mut dyn FnMut(Connection, Peer) -> ControlFlow<()>,
-    ) -> Result<(), Box<dyn Error + Send + Sync>>
-    + use<'a> {
-        move |greeting, take| {
+    pub fn arrivals<'a>(self, say: &'a mut dyn FnMut(&str)) -> impl Arrivals<Connection> + use<'a> {
+        move |greeting: &Greeting<'_>, take: &mut dyn FnMut(Connection, Peer) -> ControlFlow<()>| {
             let listener = match self {
                 Door::Listener(listener) => listener,
                 Door::Connection(mut connection) => {

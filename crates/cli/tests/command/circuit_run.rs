@@ -458,7 +458,9 @@ fn either_party_killed_at_random_moments() {
                 let said = stderr(&output);
                 let (before, last) = said.trim_end().rsplit_once('\n').unwrap_or(("", said.trim_end()));
                 assert!(before.lines().all(|line| line.contains("was turned away")), "{said}");
-                assert!(last.starts_with("blindcore: ") && output.stdout.is_empty(), "{said}");
+                assert!(last.starts_with("blindcore: "), "{said}");
+                let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+                assert!(shown["error"].is_string() && shown["outputs"].is_null(), "{shown}");
                 assert_eq!(code(&output), 2);
                 broken += 1;
             }

@@ -95,7 +95,7 @@ fn doctor_names_what_is_wrong_with_settings() {
         ("devise = \"cpu\"\n", "line 1: unknown setting `devise`"),
         ("threads = \"many\"\n", "whole number"),
         ("listen = \"0.0.0.0:7700\"\n", "serve: "),
-        ("gather = 0\n", "serve: queries in a pass is 0"),
+        ("gather = 0\n", "serve: gather is 0"),
         ("tls_cert = \"none.crt\"\ntls_key = \"none.key\"\n", "none.crt"),
         ("timeout = 0\n", "get: timeout"),
         ("server = \"http://u:hunter2@host\"\n", "get: \"http://...@host\""),

@@ -36,7 +36,10 @@ struct Page<'a> {
 
 impl Page<'_> {
     fn stable(&self, text: &str) -> String {
-        self.ports.iter().fold(text.to_owned(), |text, (port, shown)| text.replace(port, shown))
+        let text = self.ports.iter().fold(text.to_owned(), |text, (port, shown)| text.replace(port, shown));
+        // The port of one who connects is the system's choice.
+        let Some((before, rest)) = text.split_once(FROM) else { return text };
+        format!("{before}{FROM}50000{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()))
     }
 
     fn part(&mut self, title: &str, text: &str) {
@@ -74,6 +77,9 @@ fn listening(dir: &Path, args: &[&str]) -> (Child, String, BufReader<std::proces
     let address = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
     (child, address, stderr)
 }
+
+/// What stands before the port of one who is turned away.
+const FROM: &str = "a connection from 127.0.0.1:";
 
 const GARBLER: [&str; 9] =
     ["circuit", "run", "--role", "garbler", "--circuit", "mult8", "--input", "3", "--listen"];

@@ -156,6 +156,9 @@ fn keys_come_back_and_others_do_not() {
     }
 }
 
+/// What is done to an answer.
+type Harm<'a> = &'a dyn Fn(&mut [u8]);
+
 /// Noise is noticed whatever was asked, and wherever in the answer it is: also in rows of groups that were not asked for.
 #[test]
 fn noise_is_noticed_in_every_row() {
@@ -167,7 +170,7 @@ fn noise_is_noticed_in_every_row() {
         let params = Params::new(scheme(name), geometry).unwrap();
         let cells: Vec<Vec<u8>> = (0..groups).map(|g| vec![g as u8; columns * record_bytes]).collect();
         let table = table(params, &cells);
-        let decode = |slot: u64, harm: &dyn Fn(&mut [u8])| {
+        let decode = |slot: u64, harm: Harm<'_>| {
             let selection = Selection::index(&geometry, slot).unwrap();
             let (query, pending) = table.client.query(table.client.prepare().unwrap(), &selection).unwrap();
             let mut answer = table.server.answer(&[&query]).unwrap().0.remove(0);
@@ -175,7 +178,7 @@ fn noise_is_noticed_in_every_row() {
             table.client.decode(pending, &answer).unwrap()
         };
         let last = geometry.slots() - 1;
-        let kinds: [(&str, &dyn Fn(&mut [u8])); 4] = [
+        let kinds: [(&str, Harm<'_>); 4] = [
             ("zeros", &|answer| answer.fill(0)),
             ("bytes at random", &|answer| {
                 (0..).zip(answer.iter_mut()).for_each(|(i, a)| *a = byte(i));

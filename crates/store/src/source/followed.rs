@@ -120,8 +120,11 @@ impl Start {
     }
 }
 
-/// A date, `2001-02-03`, and the time behind it, if there is one, with what stands between them and behind them.
-fn time_of(text: &str) -> Option<(NaiveDate, Option<(NaiveTime, &str, &str)>)> {
+/// A time of day, what stands before it, and what stands behind it.
+type TimeOfDay<'a> = (NaiveTime, &'a str, &'a str);
+
+/// A date, `2001-02-03`, and the time behind it, if there is one.
+fn time_of(text: &str) -> Option<(NaiveDate, Option<TimeOfDay<'_>>)> {
     let date = NaiveDate::parse_from_str(text.get(..10)?, "%Y-%m-%d").ok()?;
     if text.len() == 10 {
         return Some((date, None));

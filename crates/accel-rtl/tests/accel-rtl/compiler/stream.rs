@@ -662,3 +662,24 @@ fn buckets_take_half_of_the_multiplications() {
         assert!(serial.1 > 1.9 * buckets.1, "{serial:?} {buckets:?}");
     }
 }
+
+/// Of one residue and one weight all packets of instructions are alike, and each of them counts.
+#[test]
+fn equal_packets_one_after_the_other_all_count() {
+    let buffers =
+        Buffers { ciphertext_bits: 1024, weight_bytes: 64, input_bytes: 512, output_bytes: 128, terms: 8 };
+    for (chips, terms) in [(1, 49), (1, 90), (2, 90), (3, 200)] {
+        let task = Task::matrix(chips, terms, 1, 8).unwrap();
+        let weights = vec![-128; task.weights()];
+        let sources = vec![0; task.inputs()];
+        let programs = compile(task, Machine::chips(chips, 1, buffers).unwrap());
+        let expected = matrix([chips, terms, 1], &weights, &vec![5; task.inputs()]);
+        for dataflow in BOTH {
+            let stream =
+                Stream::lower_into(GlobalBuffers::PHEPU, &programs, &weights, Some(&sources), dataflow)
+                    .unwrap();
+            check_form(&stream, GlobalBuffers::PHEPU);
+            assert_eq!(execute(&stream, &[5], dataflow).0, expected, "{chips} chips, {terms} terms");
+        }
+    }
+}

@@ -37,13 +37,15 @@ pub(super) fn merge_chips(digits: usize, lists: Vec<Vec<Packet>>) -> Vec<Packet>
             let ready = |list: &VecDeque<Packet>| list.front().is_some_and(|packet| same(packet, front));
             needed.iter().zip(&lists).all(|(count, list)| *count == 0 || ready(list))
         });
-        let Some(mut next) = lists[free.unwrap_or(first)].pop_front() else { return packets };
+        let taker = free.unwrap_or(first);
+        let Some(mut next) = lists[taker].pop_front() else { return packets };
         let data = waits(&next);
         if data.is_none() && !matches!(next.body, Body::Instructions(_)) {
             early.send(next.body, &mut packets);
             continue;
         }
-        for list in &mut lists {
+        // Once for each chip: a chip may have two equal packets, one after the other.
+        for (_, list) in lists.iter_mut().enumerate().filter(|(chip, _)| *chip != taker) {
             let taken = list.pop_front_if(|packet| same(packet, &next));
             next.chips |= taken.map_or(0, |taken| taken.chips);
         }
