@@ -1,11 +1,9 @@
 //! What a database survives, continued: a full disk, and sources that go away.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-#[cfg(unix)]
-use crate::common::signal;
-use crate::common::{blindcore, code, refused, run, run_with_input, stderr};
+use crate::common::{code, refused, run, run_with_input, stderr};
 use crate::survives::{BUILD, UPDATE, names, no_litter, ok, stands, table, write_changes, write_csv};
 
 /// A file system in memory of a size that can grow, if this process may mount one.
@@ -122,24 +120,4 @@ fn sources_that_go_away_cost_nothing() {
             no_litter(dir);
         }
     }
-
-    // A file that is cut at a row's end while it is read: only its length tells.
-    let row = format!("{{\"k\":\"key 1\",\"v\":\"{}\"}}\n", "x".repeat(400));
-    let cut = dir.join("cut.jsonl");
-    std::fs::write(&cut, row.repeat(200_000)).unwrap();
-    let update = ["db", "update", "t.db", "--from", "cut.jsonl"];
-    let child = blindcore(dir).args(update).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while !dir.join("t.db/.update").exists() {
-        std::thread::yield_now();
-    }
-    // A busy disk takes longer to cut a file than the update to read it.
-    #[cfg(unix)]
-    signal(&child, "-STOP");
-    let file = std::fs::File::options().write(true).open(&cut).unwrap();
-    file.set_len(row.len() as u64 * 190_000).unwrap();
-    #[cfg(unix)]
-    signal(&child, "-CONT");
-    refused(&child.wait_with_output().unwrap(), &["cut.jsonl", "it ended after"]);
-    assert_eq!(stands(dir, 1, &rows, &rows), 1);
-    no_litter(dir);
 }
