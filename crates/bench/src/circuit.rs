@@ -242,10 +242,14 @@ impl Bench<'_> {
             15.0,
         );
         for (check, id, what) in [
-            (Check::None, "circuit.ot.extend", "correlated transfers over a socket, a thread a side"),
+            (
+                Check::None,
+                "circuit.ot.extend",
+                "correlated transfers over a socket, a thread a side, trees of depth 4",
+            ),
             (Check::Malicious, "circuit.ot.extend.checked", "the same with the check of the receiver"),
         ] {
-            let parameters = Parameters { check, ..Parameters::default() };
+            let parameters = Parameters { depth: 4, check };
             let (mut left, mut right) = pair()?;
             let (mut sender, mut receiver) = std::thread::scope(|scope| {
                 let sender = scope.spawn(|| Sender::setup(&mut left, 0x1234_5679, parameters));

@@ -44,8 +44,10 @@ pub(crate) struct Emitter {
     /// Those that parts of the window before this one freed: parts share no slots.
     retired: Vec<u32>,
     next: u32,
-    /// Of each gate of the window: its layer, and its last reader by place in `order`, from 1.
+    /// Of each gate of the window: its layer, its rank among the XORs of its layer, and its last reader by place in `order`,
+    /// from 1.
     level: Vec<u32>,
+    rank: Vec<u32>,
     last: Vec<u32>,
     order: Vec<u32>,
     begins: Vec<u32>,
@@ -64,6 +66,7 @@ impl Emitter {
             retired: none(),
             next: first,
             level: none(),
+            rank: none(),
             last: none(),
             order: none(),
             begins: none(),
@@ -73,22 +76,32 @@ impl Emitter {
     /// Puts out a part, gates of a window in its order: `keep` says where each gate's wire goes, `slots` gets it.
     pub(crate) fn part(&mut self, gates: &[Local], part: &[u32], keep: &[u32], slots: &mut [u32]) {
         let (mut level, mut last) = (std::mem::take(&mut self.level), std::mem::take(&mut self.last));
+        let mut rank = std::mem::take(&mut self.rank);
         let (mut order, mut begins) = (std::mem::take(&mut self.order), std::mem::take(&mut self.begins));
         level.resize(gates.len().max(level.len()), 0);
         last.resize(gates.len().max(last.len()), 0);
+        rank.resize(gates.len().max(rank.len()), 0);
         order.resize(part.len(), 0);
         begins.clear();
-        // Counts of each layer's XORs and ANDs, then where they begin, then where they end.
+        // The ANDs before each gate, on the longest way to it.
+        let mut layers = 1;
         for &gate in part {
-            let Local { and, a, b } = gates[gate as usize];
-            let of = |operand: u32| if operand & SLOT == 0 { level[operand as usize] } else { 0 };
-            let layer = of(a).max(of(b));
-            let bucket = 2 * layer as usize + usize::from(and);
-            if begins.len() <= bucket {
-                begins.resize((bucket + 2) & !1, 0);
-            }
-            begins[bucket] += 1;
-            level[gate as usize] = layer + u32::from(and);
+            let Local { a, b, .. } = gates[gate as usize];
+            let of = |operand: u32| match gates.get(operand as usize) {
+                Some(before) if operand & SLOT == 0 => level[operand as usize] + u32::from(before.and),
+                _ => 0,
+            };
+            level[gate as usize] = of(a).max(of(b));
+            layers = layers.max(level[gate as usize] + 1);
+            last[gate as usize] = 0;
+        }
+        put_off_xors(gates, part, layers, &mut level, &mut last);
+        rank_xors(gates, part, &level, &mut rank);
+        // Counts of each layer's XORs and ANDs, then where they begin, then where they end.
+        let bucket = |gate: u32| 2 * level[gate as usize] as usize + usize::from(gates[gate as usize].and);
+        begins.resize(2 * layers as usize, 0);
+        for &gate in part {
+            begins[bucket(gate)] += 1;
             last[gate as usize] = 0;
         }
         let mut end = 0;
@@ -96,10 +109,13 @@ impl Emitter {
             (*begin, end) = (end, end + *begin);
         }
         for &gate in part {
-            let and = gates[gate as usize].and;
-            let bucket = 2 * (level[gate as usize] - u32::from(and)) as usize + usize::from(and);
-            order[begins[bucket] as usize] = gate;
-            begins[bucket] += 1;
+            order[begins[bucket(gate)] as usize] = gate;
+            begins[bucket(gate)] += 1;
+        }
+        let mut begin = 0;
+        for [and_begin, end] in begins.as_chunks::<2>().0 {
+            order[begin..*and_begin as usize].sort_by_key(|gate| rank[*gate as usize]);
+            begin = *end as usize;
         }
         for (place, &gate) in order.iter().enumerate() {
             let Local { a, b, .. } = gates[gate as usize];
@@ -130,6 +146,7 @@ impl Emitter {
             begin = end;
         }
         (self.level, self.last, self.order, self.begins) = (level, last, order, begins);
+        self.rank = rank;
     }
 
     #[inline]
@@ -219,6 +236,44 @@ impl Emitter {
     /// The only program.
     pub(crate) fn finish(self) -> Program {
         self.program.finish()
+    }
+}
+
+/// Puts off an XOR that no gate of its layer needs by a layer: there it is run while the ANDs in between are still on their
+/// way. `first` is room for the first layer that needs a gate.
+fn put_off_xors(gates: &[Local], part: &[u32], layers: u32, level: &mut [u32], first: &mut [u32]) {
+    for &gate in part {
+        first[gate as usize] = layers - 1;
+    }
+    for &gate in part.iter().rev() {
+        let Local { and, a, b } = gates[gate as usize];
+        let layer = &mut level[gate as usize];
+        if !and {
+            *layer = (*layer + 1).min(first[gate as usize]);
+        }
+        for operand in [a, b].into_iter().filter(|operand| operand & SLOT == 0) {
+            first[operand as usize] = first[operand as usize].min(*layer);
+        }
+    }
+}
+
+/// Ranks the XORs of each layer: first those that need none of the ANDs of the layer before, and all by depth, so that XORs
+/// that follow each other seldom wait for each other.
+fn rank_xors(gates: &[Local], part: &[u32], level: &[u32], rank: &mut [u32]) {
+    /// The least rank of what waits for ANDs of the layer before; chains of a window are shorter.
+    const WAITS: u32 = WINDOW as u32 + 1;
+    for &gate in part {
+        let Local { and, a, b } = gates[gate as usize];
+        let after = |operand: u32| {
+            let Some(before) = gates.get(operand as usize).filter(|_| operand & SLOT == 0) else { return 0 };
+            let operand = operand as usize;
+            match before.and {
+                true if level[operand] + 1 == level[gate as usize] => WAITS,
+                false if level[operand] == level[gate as usize] => rank[operand] + 1,
+                _ => 0,
+            }
+        };
+        rank[gate as usize] = if and { 0 } else { after(a).max(after(b)) };
     }
 }
 

@@ -71,6 +71,10 @@ token! {
     /// AES instructions on four blocks, with AVX-512 (Ice Lake, Zen 4).
     Vaes: "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "aes"
 }
+token! {
+    /// Products of bits by 8 x 8 matrices and permutations of bytes, with AVX-512 (Ice Lake, Zen 4).
+    Gfni: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi", "gfni"
+}
 
 /// How much of the processor this crate's own kernels use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

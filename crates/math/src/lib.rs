@@ -25,6 +25,7 @@ pub mod ntt;
 mod public_matrix;
 mod row;
 mod sampler;
+pub mod transfers;
 
 pub use elementwise::Elementwise;
 pub use mask::MaskSeed;

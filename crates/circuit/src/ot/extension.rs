@@ -47,13 +47,14 @@ use aes::{
     cipher::{BlockCipherEncrypt, KeyInit},
 };
 use blindcore_files::header::{Field, Layout};
+use blindcore_math::transfers::{Streams, rows};
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
 
 pub use super::matrix::CHUNK;
 use super::{
     OtError, Session, base, differs, first_block, mask,
-    matrix::{self, ColumnHash, STRIDE},
+    matrix::{ColumnHash, STRIDE},
     oracle, random, trees,
 };
 
@@ -108,15 +109,15 @@ impl Parameters {
 /// The side that holds `delta`.
 pub struct Sender {
     delta: u128,
-    /// For each tree, generators of leaves 1 and up, relative to the one that is not known.
-    trees: Vec<Vec<Generator>>,
+    /// For each tree, streams of leaves 1 and up, relative to the one that is not known.
+    trees: Vec<Streams>,
     common: Common,
 }
 
 /// The side that chooses.
 pub struct Receiver {
-    /// For each tree, generators of all leaves.
-    trees: Vec<Vec<Generator>>,
+    /// For each tree, streams of all leaves.
+    trees: Vec<Streams>,
     common: Common,
 }
 
@@ -145,7 +146,7 @@ impl Sender {
         let mut message = vec![0; trees::message_len(parameters.depth, checked)];
         channel.read_exact(&mut message)?;
         let leaves = trees::gather(&session, &keys, delta, parameters.depth, checked, &message)?;
-        let trees = leaves.iter().map(|tree| tree[1..].iter().map(Generator::new).collect()).collect();
+        let trees = leaves.iter().map(|tree| Streams::new(1, &tree[1..])).collect();
         Ok(Self { delta, trees, common: Common::new(session, parameters) })
     }
 
@@ -207,29 +208,23 @@ impl Sender {
     }
 
     fn chunk<C: Read + Write>(&mut self, channel: &mut C, labels: &mut [u128]) -> Result<(), OtError> {
-        let Common { session, parameters, columns, leaf, message, counter, .. } = &mut self.common;
+        let Common { session, parameters, columns, total, message, counter, .. } = &mut self.common;
         let blocks = parameters.blocks(labels.len());
         message.resize(parameters.message_len(labels.len()), 0);
         channel.read_exact(message)?;
 
-        let leaf = &mut leaf[..blocks];
         let mut lane = 0;
         for (tree, correction) in self.trees.iter().zip(message.chunks_exact(16 * blocks)) {
-            let levels = (tree.len() + 1).ilog2() as usize;
-            for level in 0..levels {
+            let columns = &mut columns[lane * STRIDE..];
+            tree.sums(*counter, &mut total[..blocks], columns, STRIDE);
+            for level in 0..tree.levels() {
                 let mask = mask(self.delta, lane + level);
-                let column = &mut columns[(lane + level) * STRIDE..][..blocks];
+                let column = &mut columns[level * STRIDE..][..blocks];
                 for (word, bytes) in column.iter_mut().zip(correction.as_chunks().0) {
-                    *word = u128::from_le_bytes(*bytes) & mask;
+                    *word ^= u128::from_le_bytes(*bytes) & mask;
                 }
             }
-            for (y, generator) in (1..).zip(tree) {
-                generator.fill(*counter, leaf);
-                for level in (0..levels).filter(|level| y >> level & 1 == 1) {
-                    add(&mut columns[(lane + level) * STRIDE..][..blocks], leaf);
-                }
-            }
-            lane += levels;
+            lane += tree.levels();
         }
         if parameters.checked() {
             let (corrections, shown) = message.split_at(message.len() - 16 * 129);
@@ -245,7 +240,7 @@ impl Sender {
                 return Err(OtError::Check { what: "the choices" });
             }
         }
-        matrix::rows(columns, labels);
+        rows(columns, STRIDE, labels);
         self.common.advance(labels.len(), blocks);
         Ok(())
     }
@@ -262,7 +257,7 @@ impl Receiver {
         let (leaves, message) = trees::plant(&session, &pairs, parameters.depth, parameters.trees_checked());
         channel.write_all(&message)?;
         channel.flush()?;
-        let trees = leaves.iter().map(|tree| tree.iter().map(Generator::new).collect()).collect();
+        let trees = leaves.iter().map(|tree| Streams::new(0, tree)).collect();
         Ok(Self { trees, common: Common::new(session, parameters) })
     }
 
@@ -343,7 +338,7 @@ impl Receiver {
         choices: &[bool],
         labels: &mut [u128],
     ) -> Result<(), OtError> {
-        let Common { session, parameters, columns, leaf, message, counter, .. } = &mut self.common;
+        let Common { session, parameters, columns, total, message, counter, .. } = &mut self.common;
         let blocks = parameters.blocks(choices.len());
         let mut packed = Zeroizing::new(vec![0; blocks]);
         for (word, choices) in packed.iter_mut().zip(choices.chunks(128)) {
@@ -353,25 +348,16 @@ impl Receiver {
             packed[blocks - 1] = u128::from_le_bytes(*random()?);
         }
 
-        let leaf = &mut leaf[..blocks];
-        let mut correction = Zeroizing::new(vec![0; blocks]);
-        message.clear();
+        let total = &mut total[..blocks];
+        message.resize(trees::depths(parameters.depth).count() * 16 * blocks, 0);
         let mut lane = 0;
-        for tree in &self.trees {
-            let levels = tree.len().ilog2() as usize;
-            correction.copy_from_slice(&packed);
-            for level in 0..levels {
-                columns[(lane + level) * STRIDE..][..blocks].fill(0);
+        for (tree, correction) in self.trees.iter().zip(message.chunks_exact_mut(16 * blocks)) {
+            tree.sums(*counter, total, &mut columns[lane * STRIDE..], STRIDE);
+            for ((bytes, word), choices) in correction.as_chunks_mut().0.iter_mut().zip(&*total).zip(&*packed)
+            {
+                *bytes = (word ^ choices).to_le_bytes();
             }
-            for (x, generator) in tree.iter().enumerate() {
-                generator.fill(*counter, leaf);
-                add(&mut correction, leaf);
-                for level in (0..levels).filter(|level| x >> level & 1 == 1) {
-                    add(&mut columns[(lane + level) * STRIDE..][..blocks], leaf);
-                }
-            }
-            message.extend(correction.iter().flat_map(|word| word.to_le_bytes()));
-            lane += levels;
+            lane += tree.levels();
         }
         if parameters.checked() {
             let mut hash = ColumnHash::new(challenge(session, *counter, message));
@@ -382,7 +368,7 @@ impl Receiver {
         }
         channel.write_all(message)?;
         channel.flush()?;
-        matrix::rows(columns, labels);
+        rows(columns, STRIDE, labels);
         self.common.advance(labels.len(), blocks);
         Ok(())
     }
@@ -407,7 +393,8 @@ struct Common {
     permutation: Aes128Enc,
     /// 128 columns, [`STRIDE`] apart.
     columns: Zeroizing<Vec<u128>>,
-    leaf: Vec<Block>,
+    /// Sums of all streams of a tree.
+    total: Zeroizing<Vec<u128>>,
     message: Vec<u8>,
 }
 
@@ -422,7 +409,7 @@ impl Common {
             spent: false,
             permutation: Aes128Enc::new(&key.to_le_bytes().into()),
             columns: Zeroizing::new(vec![0; 128 * STRIDE]),
-            leaf: vec![Block::default(); STRIDE],
+            total: Zeroizing::new(vec![0; STRIDE]),
             message: Vec::new(),
         }
     }
@@ -473,31 +460,6 @@ impl Common {
     }
 }
 
-impl Drop for Common {
-    fn drop(&mut self) {
-        wipe(&mut self.leaf);
-    }
-}
-
-/// AES-128 in counter mode, keyed by a leaf.
-struct Generator(Aes128Enc);
-
-impl Generator {
-    fn new(seed: &u128) -> Self {
-        let mut key = Zeroizing::new(seed.to_le_bytes());
-        let generator = Self(Aes128Enc::new((&*key).into()));
-        key.zeroize();
-        generator
-    }
-
-    fn fill(&self, counter: u64, blocks: &mut [Block]) {
-        for (block, counter) in blocks.iter_mut().zip(u128::from(counter)..) {
-            *block = counter.to_le_bytes().into();
-        }
-        self.0.encrypt_blocks(blocks);
-    }
-}
-
 fn word(block: &Block) -> u128 {
     u128::from_le_bytes((*block).into())
 }
@@ -506,21 +468,18 @@ fn wipe(blocks: &mut [Block]) {
     blocks.iter_mut().for_each(|block| block.as_mut_slice().zeroize());
 }
 
-fn add(words: &mut [u128], blocks: &[Block]) {
-    for (sum, block) in words.iter_mut().zip(blocks) {
-        *sum ^= word(block);
-    }
-}
-
 /// Up to 128 bits, the first lowest.
 fn pack(bits: &[bool]) -> u128 {
-    let byte = |bits: &[bool]| {
-        let mut bytes = [0; 8];
-        bytes.iter_mut().zip(bits).for_each(|(byte, bit)| *byte = u8::from(*bit));
-        // Byte i of the factor's product brings bit i to the top byte.
-        u64::from_le_bytes(bytes).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    // Byte i of the factor's product brings bit i to the top byte.
+    let byte = |bits: &[bool; 8]| {
+        let bytes = u64::from_le_bytes(bits.map(u8::from));
+        u128::from(bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56)
     };
-    bits.chunks(8).rev().fold(0, |word, bits| word << 8 | u128::from(byte(bits)))
+    let (bytes, rest) = bits.as_chunks::<8>();
+    let mut last = [false; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let high = if rest.is_empty() { 0 } else { byte(&last) };
+    bytes.iter().rev().fold(high, |word, bits| word << 8 | byte(bits))
 }
 
 /// The key of a chunk's check, which its sender can't foresee.

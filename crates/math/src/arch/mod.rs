@@ -1,5 +1,6 @@
-//! Run-time choice of the fastest code: the Gaussian's table scan, the inner product, the public matrix and the
-//! number-theoretic transform. A kernel takes the token of its instruction set, which exists only where the machine has it.
+//! Run-time choice of the fastest code: the Gaussian's table scan, the inner product, the public matrix, the
+//! number-theoretic transform and what oblivious transfer computes. A kernel takes the token of its instruction set, which
+//! exists only where the machine has it.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -11,7 +12,7 @@ mod portable;
 use crate::Prime;
 use crate::features::Ifma;
 #[cfg(target_arch = "x86_64")]
-use crate::features::{Avx2, Avx512, Level, Vaes, within};
+use crate::features::{Avx2, Avx512, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
 use crate::row::LWE_DIMENSION;
 pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
@@ -121,6 +122,27 @@ impl NttTables {
         #[cfg(not(target_arch = "x86_64"))]
         let _ = words;
     }
+}
+
+/// The round keys of streams, where there is a kernel for them.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn stream_keys(keys: &[u128]) -> Option<(Vaes, zeroize::Zeroizing<Vec<[u128; 11]>>)> {
+    let token = within(Level::Avx512, Vaes::new)?;
+    Some((token, zeroize::Zeroizing::new(avx512::stream_keys(token, keys))))
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::stream_sums;
+
+/// Rows of a matrix of 128 columns, or `false` where only the portable code can run.
+pub(crate) fn rows(columns: &[u128], stride: usize, out: &mut [u128]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Gfni::new) {
+        avx512::rows(token, columns, stride, out);
+        return true;
+    }
+    let _ = (columns, stride, out);
+    false
 }
 
 #[cfg(test)]

@@ -146,6 +146,29 @@ impl Blocks for __m128i {
     }
 
     #[inline(always)]
+    unsafe fn store_quads(quads: [Self; 4], to: *mut Label, at: [usize; 4]) {
+        for (i, block) in quads.into_iter().enumerate() {
+            // SAFETY: the caller's; four blocks.
+            unsafe { block.store(to.add(at[0] + i)) }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_quads(from: *const Label, at: [usize; 4]) -> [Self; 4] {
+        // SAFETY: the caller's; four blocks.
+        unsafe {
+            let from = from.add(at[0]);
+            [Self::load(from), Self::load(from.add(1)), Self::load(from.add(2)), Self::load(from.add(3))]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(at: *const Label) {
+        // SAFETY: a hint, which reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn xor_one(out: *mut Label, a: *const Label, b: *const Label) {
         // SAFETY: the caller's.
         unsafe {

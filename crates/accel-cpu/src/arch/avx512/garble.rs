@@ -27,7 +27,8 @@ pub(crate) unsafe fn run(_: Vaes, job: Job<'_>, streams: &[Stream], tables: RawT
     unsafe { compiled(job, streams, tables, work) }
 }
 
-/// Enciphers 32 blocks under one key, `rounds` times; their XOR, so that nothing is left out.
+/// Enciphers 64 blocks under one key, `rounds` times; their XOR, so that nothing is left out. Sixteen vectors and the round
+/// keys fill the registers; eight leave the units idle for a fifth of the time.
 pub(crate) fn encipher(_: Vaes, key: &[u8; 16], rounds: usize) -> Label {
     // SAFETY: the token stands for these features.
     unsafe { blocks_of(key, rounds) }
@@ -37,12 +38,12 @@ pub(crate) fn encipher(_: Vaes, key: &[u8; 16], rounds: usize) -> Label {
 fn blocks_of(key: &[u8; 16], rounds: usize) -> Label {
     #[inline(never)]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes")]
-    fn once(keys: &[__m512i; 11], x: &mut [[__m512i; 2]; 4]) {
+    fn once(keys: &[__m512i; 11], x: &mut [[__m512i; 4]; 4]) {
         // SAFETY: this function is compiled for the instruction set, so it's there.
         unsafe { blocks::permute(keys, x) }
     }
     let keys = round_keys(key).map(|key| _mm512_broadcast_i32x4(key));
-    let mut x = [[_mm512_setzero_si512(); 2]; 4];
+    let mut x = [[_mm512_setzero_si512(); 4]; 4];
     for _ in 0..rounds {
         once(&keys, &mut x);
     }
@@ -151,6 +152,35 @@ impl Blocks for __m512i {
     }
 
     #[inline(always)]
+    unsafe fn store_quads(quads: [Self; 4], to: *mut Label, at: [usize; 4]) {
+        // SAFETY: the caller's; four blocks at each address.
+        unsafe {
+            for (line, at) in transposed(quads).into_iter().zip(at) {
+                line.store(to.add(at));
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn load_quads(from: *const Label, [w, x, y, z]: [usize; 4]) -> [Self; 4] {
+        // SAFETY: the caller's; four blocks at each address.
+        unsafe {
+            transposed([
+                Self::load(from.add(w)),
+                Self::load(from.add(x)),
+                Self::load(from.add(y)),
+                Self::load(from.add(z)),
+            ])
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(at: *const Label) {
+        // SAFETY: a hint, which reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+
+    #[inline(always)]
     unsafe fn xor_one(out: *mut Label, a: *const Label, b: *const Label) {
         // SAFETY: the caller's.
         unsafe {
@@ -254,6 +284,23 @@ impl Halves for __m512i {
                 _mm_storeu_si128(row.add(ROW - 16).cast(), ends[l]);
             }
         }
+    }
+}
+
+/// Four by four blocks.
+#[inline(always)]
+unsafe fn transposed([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    // SAFETY: the caller has the instruction set.
+    unsafe {
+        // Blocks 0 and 1 of two, blocks 2 and 3 of two; then the even and the odd of all.
+        let (low_ab, high_ab) = (_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0xee>(a, b));
+        let (low_cd, high_cd) = (_mm512_shuffle_i64x2::<0x44>(c, d), _mm512_shuffle_i64x2::<0xee>(c, d));
+        [
+            _mm512_shuffle_i64x2::<0x88>(low_ab, low_cd),
+            _mm512_shuffle_i64x2::<0xdd>(low_ab, low_cd),
+            _mm512_shuffle_i64x2::<0x88>(high_ab, high_cd),
+            _mm512_shuffle_i64x2::<0xdd>(high_ab, high_cd),
+        ]
     }
 }
 

@@ -6,7 +6,7 @@ pub(super) mod elementwise;
 pub(super) mod ntt;
 
 use super::portable::{dot_generic, invert_cumulative_generic};
-use crate::features::{Avx512, Vaes};
+use crate::features::{Avx512, Gfni, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
 
 pub(super) fn invert_cumulative(_: Avx512, cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
@@ -102,4 +102,231 @@ fn public_matrix_mul_vaes512(key: &[u8; 16], first_row: u64, secret: &[u32; LWE_
         let sum = sums.into_iter().reduce(|a, b| _mm512_add_epi32(a, b)).expect("eight sums");
         *out = _mm512_reduce_add_epi32(sum) as u32;
     }
+}
+
+/// The round keys of each key.
+pub(super) fn stream_keys(_: Vaes, keys: &[u128]) -> Vec<[u128; 11]> {
+    let mut all = Vec::with_capacity(keys.len());
+    for key in keys {
+        // SAFETY: the token stands for these features; a round key is a word's sixteen bytes.
+        all.push(unsafe {
+            let key = zeroize::Zeroizing::new(key.to_le_bytes());
+            std::mem::transmute::<[__m128i; 11], [u128; 11]>(round_keys(&key))
+        });
+    }
+    all
+}
+
+/// See `transfers::Streams::sums`.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn stream_sums(
+    _: Vaes,
+    first: usize,
+    keys: &[[u128; 11]],
+    counter: u64,
+    total: &mut [u128],
+    sums: &mut [u128],
+    stride: usize,
+    levels: usize,
+) {
+    let words = total.len();
+    assert!(levels <= LEVELS && (levels == 0 || sums.len() >= (levels - 1) * stride + words));
+    let mut outs = [total.as_mut_ptr(); LEVELS + 1];
+    for (level, out) in outs[1..=levels].iter_mut().enumerate() {
+        // Not past the end: see above.
+        *out = sums.as_mut_ptr().wrapping_add(level * stride);
+    }
+    // SAFETY: the token stands for these features; each output has `words` words from its beginning on.
+    unsafe { sums_of_streams(first, keys, counter, words, &outs[..=levels]) }
+}
+
+/// Bits of a stream's number at most.
+const LEVELS: usize = 4;
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes")]
+unsafe fn sums_of_streams(first: usize, keys: &[[u128; 11]], counter: u64, words: usize, outs: &[*mut u128]) {
+    let mut at = 0;
+    while at < words {
+        let counter = counter.wrapping_add(at as u64);
+        // SAFETY: the caller's, here and below.
+        unsafe {
+            if words - at >= 16 {
+                store_sums(&sums_of::<4>(first, keys, counter), at, words, outs);
+                at += 16;
+            } else {
+                store_sums(&sums_of::<1>(first, keys, counter), at, words, outs);
+                at += 4;
+            }
+        }
+    }
+}
+
+/// The sums of `4 J` words, which stay in registers from the first stream to the last: of all, and by each bit.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes")]
+fn sums_of<const J: usize>(first: usize, keys: &[[u128; 11]], counter: u64) -> [[__m512i; J]; LEVELS + 1] {
+    let mut sums = [[_mm512_setzero_si512(); J]; LEVELS + 1];
+    let zeros = _mm512_maskz_set1_epi64(0x55, counter as i64);
+    let counters = _mm512_add_epi64(zeros, _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
+    for (number, keys) in (first..).zip(keys) {
+        let mut x = [counters; J];
+        for (j, x) in x.iter_mut().enumerate() {
+            let counters = _mm512_add_epi64(*x, _mm512_maskz_set1_epi64(0x55, 4 * j as i64));
+            *x = _mm512_xor_si512(counters, broadcast(&keys[0]));
+        }
+        for key in &keys[1..10] {
+            let key = broadcast(key);
+            for x in &mut x {
+                *x = _mm512_aesenc_epi128(*x, key);
+            }
+        }
+        let last = broadcast(&keys[10]);
+        for j in 0..J {
+            x[j] = _mm512_aesenclast_epi128(x[j], last);
+            sums[0][j] = _mm512_xor_si512(sums[0][j], x[j]);
+        }
+        // Numbers of streams are public.
+        for level in 0..LEVELS {
+            if number >> level & 1 == 1 {
+                for j in 0..J {
+                    sums[level + 1][j] = _mm512_xor_si512(sums[level + 1][j], x[j]);
+                }
+            }
+        }
+    }
+    sums
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn broadcast(word: &u128) -> __m512i {
+    // SAFETY: sixteen bytes, unaligned.
+    _mm512_broadcast_i32x4(unsafe { _mm_loadu_si128((&raw const *word).cast()) })
+}
+
+/// Stores what there is room for.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn store_sums<const J: usize>(
+    sums: &[[__m512i; J]; LEVELS + 1],
+    at: usize,
+    words: usize,
+    outs: &[*mut u128],
+) {
+    for (sums, out) in sums.iter().zip(outs) {
+        for (j, sum) in sums.iter().enumerate() {
+            let from = at + 4 * j;
+            let mask = ((1u16 << (2 * (words - from).min(4))) - 1) as u8;
+            // SAFETY: `words` words from `out` on are the caller's, and no other is written.
+            unsafe { _mm512_mask_storeu_epi64(out.add(from).cast(), mask, *sum) }
+        }
+    }
+}
+
+/// See `transfers::rows`.
+pub(super) fn rows(_: Gfni, columns: &[u128], stride: usize, out: &mut [u128]) {
+    assert!(out.is_empty() || columns.len() > 127 * stride + (out.len() - 1) / 128);
+    // Once: setting it to zero takes a tenth of the time of filling it.
+    let mut words = [[0u64; 8]; 32];
+    for (block, out) in out.chunks_mut(128).enumerate() {
+        let columns = columns[block..].as_ptr();
+        // SAFETY: the token stands for these features; a word of each of 128 columns is there, and 128 of `out` or of `part`.
+        unsafe {
+            if out.len() == 128 {
+                turn(columns, stride, &mut words, out.as_mut_ptr());
+            } else {
+                let mut part = [0u128; 128];
+                turn(columns, stride, &mut words, part.as_mut_ptr());
+                out.copy_from_slice(&part[..out.len()]);
+            }
+        }
+    }
+}
+
+/// Transposes 128 x 128 bits: eight by eight by a product of matrices, the squares among each other by bytes and words.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,gfni")]
+unsafe fn turn(columns: *const u128, stride: usize, words: &mut [[u64; 8]; 32], out: *mut u128) {
+    // Byte j of eight columns, the last first as the product wants it, for j below 8; for those above 8 is added.
+    const SQUARES: [u8; 64] = {
+        let (mut all, mut at) = ([0; 64], 0);
+        while at < 64 {
+            all[at] = ((7 - at % 8) * 16 + at / 8) as u8;
+            at += 1;
+        }
+        all
+    };
+    // Bytes of eight words and eight more, of which byte i is for row i.
+    const ROWS: [u8; 64] = {
+        let (mut all, mut at) = ([0; 64], 0);
+        while at < 64 {
+            all[at] = (at % 16 * 8 + at / 16) as u8;
+            at += 1;
+        }
+        all
+    };
+    // SAFETY: 64 bytes each; the columns and `out` are the caller's.
+    unsafe {
+        let squares = _mm512_loadu_si512(SQUARES.as_ptr().cast());
+        let squares = [squares, _mm512_add_epi8(squares, _mm512_set1_epi8(8))];
+        let identity = _mm512_set1_epi64(0x8040_2010_0804_0201_u64 as i64);
+        for k in 0..16 {
+            let low = four(columns.add(8 * k * stride), stride);
+            let high = four(columns.add((8 * k + 4) * stride), stride);
+            for half in 0..2 {
+                let square = _mm512_permutex2var_epi8(low, squares[half], high);
+                let turned = _mm512_gf2p8affine_epi64_epi8::<0>(identity, square);
+                _mm512_storeu_si512(words[16 * half + k].as_mut_ptr().cast(), turned);
+            }
+        }
+        for half in 0..2 {
+            let (low, high) = words[16 * half..][..16].split_at(8);
+            let (low, high) = (turn_words(low), turn_words(high));
+            for j in 0..8 {
+                for part in 0..2 {
+                    let rows = _mm512_loadu_si512(ROWS.as_ptr().cast());
+                    let rows = _mm512_add_epi8(rows, _mm512_set1_epi8(4 * part as i8));
+                    let rows = _mm512_permutex2var_epi8(low[j], rows, high[j]);
+                    _mm512_storeu_si512(out.add(64 * half + 8 * j + 4 * part).cast(), rows);
+                }
+            }
+        }
+    }
+}
+
+/// A word of each of four columns.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn four(columns: *const u128, stride: usize) -> __m512i {
+    // SAFETY: the caller's words.
+    unsafe {
+        let x = _mm512_broadcast_i32x4(_mm_loadu_si128(columns.cast()));
+        let x = _mm512_mask_broadcast_i32x4(x, 0x00f0, _mm_loadu_si128(columns.add(stride).cast()));
+        let x = _mm512_mask_broadcast_i32x4(x, 0x0f00, _mm_loadu_si128(columns.add(2 * stride).cast()));
+        _mm512_mask_broadcast_i32x4(x, 0xf000, _mm_loadu_si128(columns.add(3 * stride).cast()))
+    }
+}
+
+/// Transposes 8 x 8 words of 64 bits.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn turn_words(x: &[[u64; 8]]) -> [__m512i; 8] {
+    let mut out = [_mm512_setzero_si512(); 8];
+    for odd in 0..2 {
+        let mut pairs = [_mm512_setzero_si512(); 4];
+        for (pair, x) in pairs.iter_mut().zip(x.chunks_exact(2)) {
+            // SAFETY: 64 bytes each, unaligned.
+            let (x, y) = unsafe {
+                (_mm512_loadu_si512(x[0].as_ptr().cast()), _mm512_loadu_si512(x[1].as_ptr().cast()))
+            };
+            *pair = if odd == 0 { _mm512_unpacklo_epi64(x, y) } else { _mm512_unpackhi_epi64(x, y) };
+        }
+        let [a, b, c, d] = pairs;
+        let (first, second) = (_mm512_shuffle_i64x2::<0x88>(a, b), _mm512_shuffle_i64x2::<0x88>(c, d));
+        out[odd] = _mm512_shuffle_i64x2::<0x88>(first, second);
+        out[odd + 4] = _mm512_shuffle_i64x2::<0xdd>(first, second);
+        let (first, second) = (_mm512_shuffle_i64x2::<0xdd>(a, b), _mm512_shuffle_i64x2::<0xdd>(c, d));
+        out[odd + 2] = _mm512_shuffle_i64x2::<0x88>(first, second);
+        out[odd + 6] = _mm512_shuffle_i64x2::<0xdd>(first, second);
+    }
+    out
 }

@@ -25,6 +25,12 @@ pub(crate) trait Blocks: Copy {
     unsafe fn store_pairs(self, other: Self, to: *mut Label);
     /// What [`Blocks::store_pairs`] stored.
     unsafe fn load_pairs(from: *const Label) -> (Self, Self);
+    /// Of four vectors the blocks `l`, one after the other, to `to[at[l]]` and what follows.
+    unsafe fn store_quads(quads: [Self; 4], to: *mut Label, at: [usize; 4]);
+    /// What [`Blocks::store_quads`] stored.
+    unsafe fn load_quads(from: *const Label, at: [usize; 4]) -> [Self; 4];
+    /// Asks for a line that will be read; any address will do.
+    unsafe fn prefetch(at: *const Label);
     /// One block: `out = a ^ b`.
     unsafe fn xor_one(out: *mut Label, a: *const Label, b: *const Label);
     unsafe fn xor(self, other: Self) -> Self;
@@ -37,11 +43,14 @@ pub(crate) trait Blocks: Copy {
 
 /// Where the blocks of a layer's vectors come from and go to.
 pub(crate) trait Places<B: Blocks>: Copy {
-    /// Operands and the tweak of the first hash, of vector `at`.
-    unsafe fn operands(&self, at: usize) -> (B, B, B);
+    /// Operands of vector `at`.
+    unsafe fn operands(&self, at: usize) -> (B, B);
+    /// The tweaks of its gates' first hashes.
+    unsafe fn tweaks(&self, at: usize) -> B;
     unsafe fn put_label(&self, at: usize, out: B);
-    unsafe fn put_rows(&self, at: usize, garblers: B, evaluators: B);
-    unsafe fn rows(&self, at: usize) -> (B, B);
+    /// The rows of `Q` vectors from `at` on.
+    unsafe fn put_rows<const Q: usize>(&self, at: usize, garblers: &[B; Q], evaluators: &[B; Q]);
+    unsafe fn rows<const Q: usize>(&self, at: usize) -> ([B; Q], [B; Q]);
     /// The gates' places in the tables, and how many there are; the last again where there are no more.
     fn places(&self, at: usize) -> ([usize; 4], usize);
 }
@@ -73,17 +82,37 @@ pub(crate) unsafe fn hash<B: Blocks, const K: usize, const Q: usize>(
 #[inline(always)]
 pub(crate) unsafe fn permute<B: Blocks, const K: usize, const Q: usize>(keys: &[B; 11], x: &mut [[B; Q]; K]) {
     // SAFETY: the caller has the instruction set.
+    unsafe { permute_both::<B, K, 0, Q>(keys, x, &mut []) }
+}
+
+/// The same of two arrays that have nothing to do with each other.
+#[inline(always)]
+pub(crate) unsafe fn permute_both<B: Blocks, const K: usize, const L: usize, const Q: usize>(
+    keys: &[B; 11],
+    x: &mut [[B; Q]; K],
+    y: &mut [[B; Q]; L],
+) {
+    // SAFETY: the caller has the instruction set.
     unsafe {
-        let x = x.as_flattened_mut();
+        let (x, y) = (x.as_flattened_mut(), y.as_flattened_mut());
         for v in &mut *x {
+            *v = v.xor(keys[0]);
+        }
+        for v in &mut *y {
             *v = v.xor(keys[0]);
         }
         for key in &keys[1..10] {
             for v in &mut *x {
                 *v = v.aes(*key);
             }
+            for v in &mut *y {
+                *v = v.aes(*key);
+            }
         }
         for v in x {
+            *v = v.aes_last(keys[10]);
+        }
+        for v in y {
             *v = v.aes_last(keys[10]);
         }
     }

@@ -108,71 +108,85 @@ impl<'a, B: Blocks, const SHIFT: u32> Neighbours<'a, B, SHIFT> {
         Self { labels: stream.labels, ands, rows, number, first_gate: job.first_gate, steps }
     }
 
-    /// The steps of vector `at`; the last is repeated where there are no more.
+    /// The gates of vector `at`, the last again where there are no more; and how many there are.
     #[inline(always)]
-    fn gates(&self, at: usize) -> ([Step; 4], usize) {
+    unsafe fn gates(&self, at: usize) -> ([&'a Step; 4], usize) {
         let first = at * B::N;
         let count = B::N.min(self.ands.len() - first);
-        let mut gates = [self.ands[first]; 4];
-        if count == B::N {
-            gates[..B::N].copy_from_slice(&self.ands[first..first + B::N]);
+        let gate = |l: usize| first + l.min(count - 1);
+        let at = if count == B::N && B::N == 4 {
+            [first, first + 1, first + 2, first + 3]
         } else {
-            for l in 1..B::N {
-                gates[l] = self.ands[first + l.min(count - 1)];
-            }
-        }
-        (gates, count)
+            [first, gate(1), gate(2), gate(3)]
+        };
+        // SAFETY: the vector has a gate at least, and none is past the last.
+        (at.map(|gate| unsafe { self.ands.get_unchecked(gate) }), count)
     }
 }
 
 impl<B: Blocks, const SHIFT: u32> Places<B> for Neighbours<'_, B, SHIFT> {
     #[inline(always)]
-    unsafe fn operands(&self, at: usize) -> (B, B, B) {
-        let ([g, h, i, j], _) = self.gates(at);
-        let tweak = (self.first_gate + (self.number + at * B::N) as u64) << SHIFT;
+    unsafe fn operands(&self, at: usize) -> (B, B) {
         // SAFETY: slots are in bounds.
         unsafe {
+            let ([g, h, i, j], _) = self.gates(at);
             let a = B::gather(self.labels, [g.a as usize, h.a as usize, i.a as usize, j.a as usize]);
             let b = B::gather(self.labels, [g.b as usize, h.b as usize, i.b as usize, j.b as usize]);
-            (a, b, self.steps.add_low(tweak))
+            (a, b)
         }
+    }
+
+    #[inline(always)]
+    unsafe fn tweaks(&self, at: usize) -> B {
+        // SAFETY: the caller's.
+        unsafe { self.steps.add_low((self.first_gate + (self.number + at * B::N) as u64) << SHIFT) }
     }
 
     #[inline(always)]
     unsafe fn put_label(&self, at: usize, out: B) {
-        let ([g, h, i, j], count) = self.gates(at);
-        let to = [g.out as usize, h.out as usize, i.out as usize, j.out as usize];
         // SAFETY: slots are in bounds and this thread's.
-        unsafe { out.scatter(self.labels, to, count) }
+        unsafe {
+            let ([g, h, i, j], count) = self.gates(at);
+            let to = [g.out as usize, h.out as usize, i.out as usize, j.out as usize];
+            out.scatter(self.labels, to, count);
+        }
     }
 
     #[inline(always)]
-    unsafe fn put_rows(&self, at: usize, garblers: B, evaluators: B) {
-        let (first, count) = (at * B::N, self.ands.len() - at * B::N);
-        // SAFETY: the rows of the gates that there are.
-        unsafe {
-            let rows = self.rows.add(2 * (self.number + first));
-            if count >= B::N {
-                garblers.store_pairs(evaluators, rows);
-            } else {
-                garblers.scatter(rows, [0, 2, 4, 6], count);
-                evaluators.scatter(rows, [1, 3, 5, 7], count);
+    unsafe fn put_rows<const Q: usize>(&self, at: usize, garblers: &[B; Q], evaluators: &[B; Q]) {
+        for q in 0..Q {
+            let first = (at + q) * B::N;
+            let count = self.ands.len() - first;
+            // SAFETY: the rows of the gates that there are.
+            unsafe {
+                let rows = self.rows.add(2 * (self.number + first));
+                if count >= B::N {
+                    garblers[q].store_pairs(evaluators[q], rows);
+                } else {
+                    garblers[q].scatter(rows, [0, 2, 4, 6], count);
+                    evaluators[q].scatter(rows, [1, 3, 5, 7], count);
+                }
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn rows(&self, at: usize) -> (B, B) {
-        let (first, count) = (at * B::N, self.ands.len() - at * B::N);
+    unsafe fn rows<const Q: usize>(&self, at: usize) -> ([B; Q], [B; Q]) {
         // SAFETY: the rows of the gates that there are, the last one again where there are no more.
         unsafe {
-            let rows = self.rows.add(2 * (self.number + first));
-            if count >= B::N {
-                B::load_pairs(rows)
-            } else {
-                let [w, x, y, z] = [0, 1, 2, 3].map(|l: usize| 2 * l.min(count - 1));
-                (B::gather(rows, [w, x, y, z]), B::gather(rows, [w + 1, x + 1, y + 1, z + 1]))
+            let mut out = ([B::zero(); Q], [B::zero(); Q]);
+            for q in 0..Q {
+                let first = (at + q) * B::N;
+                let count = self.ands.len() - first;
+                let rows = self.rows.add(2 * (self.number + first));
+                (out.0[q], out.1[q]) = if count >= B::N {
+                    B::load_pairs(rows)
+                } else {
+                    let [w, x, y, z] = [0, 1, 2, 3].map(|l: usize| 2 * l.min(count - 1));
+                    (B::gather(rows, [w, x, y, z]), B::gather(rows, [w + 1, x + 1, y + 1, z + 1]))
+                };
             }
+            out
         }
     }
 
@@ -184,7 +198,11 @@ impl<B: Blocks, const SHIFT: u32> Places<B> for Neighbours<'_, B, SHIFT> {
     }
 }
 
-/// Several instances: a vector holds `N` lanes of one gate in one stream; streams take turns. `SHIFT` as above.
+/// How far ahead an evaluator asks for rows of several instances, in blocks: eight lines. So many streams are more than what
+/// the processor foresees by itself.
+const AHEAD: usize = 32;
+
+/// Several instances: a vector holds `N` lanes of one gate in one stream; gates follow each other, then streams. `SHIFT` as above.
 #[derive(Clone, Copy)]
 struct Lanes<'a, B, const SHIFT: u32> {
     job: Job<'a>,
@@ -212,10 +230,18 @@ impl<'a, B: Blocks, const SHIFT: u32> Lanes<'a, B, SHIFT> {
 
     #[inline(always)]
     fn of(&self, at: usize) -> (Step, usize, Stream) {
-        // The number of streams is a power of two.
-        let (gate, stream) =
-            (at >> self.streams.len().trailing_zeros(), self.streams[at & (self.streams.len() - 1)]);
-        (self.ands[gate], self.before + gate, stream)
+        let (stream, gate) = match self.streams.len() {
+            1 => (0, at),
+            _ => (at as u32 / self.ands.len() as u32, (at as u32 % self.ands.len() as u32) as usize),
+        };
+        (self.ands[gate], self.before + gate, self.streams[stream as usize])
+    }
+
+    /// Whether the next vector is of the next gate, and both of as many instances as a vector has blocks: in every instance
+    /// the rows of both then follow each other, as much as a line of the cache.
+    #[inline(always)]
+    fn paired(&self, number: usize, stream: Stream) -> bool {
+        stream.lanes == B::N && number + 1 < self.before + self.ands.len()
     }
 
     /// Blocks from the beginning of the tables for each lane that is an instance, the last again for the others.
@@ -232,16 +258,22 @@ impl<'a, B: Blocks, const SHIFT: u32> Lanes<'a, B, SHIFT> {
 
 impl<B: Blocks, const SHIFT: u32> Places<B> for Lanes<'_, B, SHIFT> {
     #[inline(always)]
-    unsafe fn operands(&self, at: usize) -> (B, B, B) {
-        let (step, number, stream) = self.of(at);
-        let gate = stream.first * self.job.program.ands() + number;
-        let tweak = (self.job.first_gate + gate as u64) << SHIFT;
+    unsafe fn operands(&self, at: usize) -> (B, B) {
+        let (step, _, stream) = self.of(at);
         // SAFETY: slots are in bounds.
         unsafe {
             let a = B::load(stream.labels.add(step.a as usize * stream.stride));
             let b = B::load(stream.labels.add(step.b as usize * stream.stride));
-            (a, b, self.steps.add_low(tweak))
+            (a, b)
         }
+    }
+
+    #[inline(always)]
+    unsafe fn tweaks(&self, at: usize) -> B {
+        let (_, number, stream) = self.of(at);
+        let gate = stream.first * self.job.program.ands() + number;
+        // SAFETY: the caller's.
+        unsafe { self.steps.add_low((self.job.first_gate + gate as u64) << SHIFT) }
     }
 
     #[inline(always)]
@@ -252,22 +284,48 @@ impl<B: Blocks, const SHIFT: u32> Places<B> for Lanes<'_, B, SHIFT> {
     }
 
     #[inline(always)]
-    unsafe fn put_rows(&self, at: usize, garblers: B, evaluators: B) {
-        let (_, number, stream) = self.of(at);
-        let rows = self.row_of(number, stream);
-        // SAFETY: the rows of the lanes that are instances.
-        unsafe {
-            garblers.scatter(self.rows, rows, stream.lanes);
-            evaluators.scatter(self.rows.add(1), rows, stream.lanes);
+    unsafe fn put_rows<const Q: usize>(&self, at: usize, garblers: &[B; Q], evaluators: &[B; Q]) {
+        let mut q = 0;
+        while q < Q {
+            let (_, number, stream) = self.of(at + q);
+            let rows = self.row_of(number, stream);
+            // SAFETY: the rows of the lanes that are instances.
+            unsafe {
+                if q + 1 < Q && self.paired(number, stream) {
+                    let quads = [garblers[q], evaluators[q], garblers[q + 1], evaluators[q + 1]];
+                    B::store_quads(quads, self.rows, rows);
+                    q += 2;
+                } else {
+                    garblers[q].scatter(self.rows, rows, stream.lanes);
+                    evaluators[q].scatter(self.rows.add(1), rows, stream.lanes);
+                    q += 1;
+                }
+            }
         }
     }
 
     #[inline(always)]
-    unsafe fn rows(&self, at: usize) -> (B, B) {
-        let (_, number, stream) = self.of(at);
-        let rows = self.row_of(number, stream);
+    unsafe fn rows<const Q: usize>(&self, at: usize) -> ([B; Q], [B; Q]) {
         // SAFETY: the rows of the lanes that are instances.
-        unsafe { (B::gather(self.rows, rows), B::gather(self.rows.add(1), rows)) }
+        unsafe {
+            let mut out = ([B::zero(); Q], [B::zero(); Q]);
+            let mut q = 0;
+            while q < Q {
+                let (_, number, stream) = self.of(at + q);
+                let rows = self.row_of(number, stream);
+                if q + 1 < Q && self.paired(number, stream) {
+                    for lane in rows {
+                        B::prefetch(self.rows.wrapping_add(lane + AHEAD));
+                    }
+                    [out.0[q], out.1[q], out.0[q + 1], out.1[q + 1]] = B::load_quads(self.rows, rows);
+                    q += 2;
+                } else {
+                    (out.0[q], out.1[q]) = (B::gather(self.rows, rows), B::gather(self.rows.add(1), rows));
+                    q += 1;
+                }
+            }
+            out
+        }
     }
 
     #[inline(always)]

@@ -1,6 +1,10 @@
 //! Half gates (Zahur, Rosulek and Evans 2015), for any width of vector.
+//!
+//! A hash is two permutations, one after the other, and each waits for what it reads. So units of gates roll: the first
+//! permutation of one goes round by round with the second of the unit before it, and twice as many blocks are in flight as
+//! registers could hold of one permutation's gates.
 
-use super::blocks::{Blocks, Places, hash};
+use super::blocks::{Blocks, Places, permute, permute_both};
 use super::job::RawTables;
 
 /// All vectors of a layer.
@@ -13,135 +17,195 @@ pub(super) unsafe fn all<B: Blocks, P: Places<B>>(
 ) {
     // SAFETY: as of [`super::gates::run`].
     unsafe {
-        let mut at = 0;
         match tables {
             RawTables::Garble(offset, _) => {
-                let offset = B::splat(offset);
-                while at + 1 < vectors {
-                    garble_at::<B, P, 2>(keys, offset, places, at);
-                    at += 2;
-                }
-                if at < vectors {
-                    garble_at::<B, P, 1>(keys, offset, places, at);
-                }
+                let garbler = Garbler { offset: B::splat(offset) };
+                let at = match B::N {
+                    1 => roll::<B, P, _, 1, 4>(keys, &garbler, places, 0, vectors),
+                    _ => roll::<B, P, _, 2, 4>(keys, &garbler, places, 0, vectors),
+                };
+                roll::<B, P, _, 1, 4>(keys, &garbler, places, at, vectors);
             }
             RawTables::Evaluate(_) => {
-                while at + 3 < vectors {
-                    evaluate_at::<B, P, 4>(keys, places, at);
-                    at += 4;
-                }
-                if at + 1 < vectors {
-                    evaluate_at::<B, P, 2>(keys, places, at);
-                    at += 2;
-                }
-                if at < vectors {
-                    evaluate_at::<B, P, 1>(keys, places, at);
-                }
+                let at = match B::N {
+                    1 => roll::<B, P, _, 2, 2>(keys, &Evaluator, places, 0, vectors),
+                    _ => roll::<B, P, _, 4, 2>(keys, &Evaluator, places, 0, vectors),
+                };
+                roll::<B, P, _, 1, 2>(keys, &Evaluator, places, at, vectors);
             }
         }
     }
 }
 
+/// Units of `Q` vectors from `at` on, as many as there are whole ones; the first vector that is left.
 #[inline(always)]
-unsafe fn garble_at<B: Blocks, P: Places<B>, const Q: usize>(
+unsafe fn roll<B: Blocks, P: Places<B>, S: Side<B, Q, K>, const Q: usize, const K: usize>(
     keys: &[B; 11],
-    offset: B,
+    side: &S,
     places: P,
-    at: usize,
-) {
+    mut at: usize,
+    vectors: usize,
+) -> usize {
     // SAFETY: as of [`super::gates::run`].
     unsafe {
-        let (mut a, mut b, mut t) = ([B::zero(); Q], [B::zero(); Q], [B::zero(); Q]);
-        for q in 0..Q {
-            (a[q], b[q], t[q]) = places.operands(at + q);
+        if at + Q > vectors {
+            return at;
         }
-        let garbled = garble(keys, offset, &a, &b, &t);
-        for q in 0..Q {
-            places.put_label(at + q, garbled.out[q]);
-            places.put_rows(at + q, garbled.garblers[q], garbled.evaluators[q]);
+        let (mut outer, unit) = side.load(places, at);
+        permute(keys, &mut outer);
+        let mut unit = side.between(places, at, unit, &mut outer);
+        at += Q;
+        while at + Q <= vectors {
+            let (mut inner, next) = side.load(places, at);
+            permute_both(keys, &mut outer, &mut inner);
+            side.put(places, at - Q, unit, &outer);
+            unit = side.between(places, at, next, &mut inner);
+            outer = inner;
+            at += Q;
         }
+        permute(keys, &mut outer);
+        side.put(places, at - Q, unit, &outer);
+        at
     }
 }
 
-#[inline(always)]
-unsafe fn evaluate_at<B: Blocks, P: Places<B>, const Q: usize>(keys: &[B; 11], places: P, at: usize) {
-    // SAFETY: as of [`super::gates::run`].
-    unsafe {
-        let mut x = [[B::zero(); Q]; 4];
-        let mut t = [B::zero(); Q];
-        for q in 0..Q {
-            (x[0][q], x[1][q], t[q]) = places.operands(at + q);
-            (x[2][q], x[3][q]) = places.rows(at + q);
-        }
-        let out = evaluate(keys, &x, &t);
-        for q in 0..Q {
-            places.put_label(at + q, out[q]);
-        }
-    }
+/// What one of the sides does with a unit of `Q` vectors of gates, of `K` hashes each. It carries along as few vectors as
+/// it can: those that don't fit the registers have to be stored.
+///
+/// What is unsafe is as of [`Places`].
+trait Side<B: Blocks, const Q: usize, const K: usize> {
+    /// What is left of the operands during the first permutation, and what of all during the second.
+    type Loaded: Copy;
+    type Carried: Copy;
+    /// What is hashed.
+    unsafe fn load<P: Places<B>>(&self, places: P, at: usize) -> ([[B; Q]; K], Self::Loaded);
+    /// Makes the second permutation's blocks of what the first gave.
+    unsafe fn between<P: Places<B>>(
+        &self,
+        places: P,
+        at: usize,
+        loaded: Self::Loaded,
+        x: &mut [[B; Q]; K],
+    ) -> Self::Carried;
+    /// Ends the unit with what the second permutation gave.
+    unsafe fn put<P: Places<B>>(&self, places: P, at: usize, carried: Self::Carried, x: &[[B; Q]; K]);
 }
 
-/// `Q` vectors of gates, garbled.
-struct Garbled<B, const Q: usize> {
-    /// Labels of 0.
-    out: [B; Q],
-    garblers: [B; Q],
-    evaluators: [B; Q],
-}
-
-/// Half gates' garbling. `tweaks` are those of the gates' first hashes.
-#[inline(always)]
-unsafe fn garble<B: Blocks, const Q: usize>(
-    keys: &[B; 11],
+/// The garbler: four hashes a gate, of `a`, `a ^ offset`, `b` and `b ^ offset`.
+struct Garbler<B> {
     offset: B,
-    a: &[B; Q],
-    b: &[B; Q],
-    tweaks: &[B; Q],
-) -> Garbled<B, Q> {
-    // SAFETY: the caller has the instruction set.
-    unsafe {
-        let mut x = [*a, *a, *b, *b];
-        let mut t = [*tweaks; 4];
-        for q in 0..Q {
-            x[1][q] = a[q].xor(offset);
-            x[3][q] = b[q].xor(offset);
-            t[2][q] = tweaks[q].add_low(1);
-            t[3][q] = t[2][q];
+}
+
+impl<B: Blocks, const Q: usize> Side<B, Q, 4> for Garbler<B> {
+    type Loaded = [[B; Q]; 2];
+    /// Both operands; what the first permutation gives to the garbler's row, the evaluator's and the label.
+    type Carried = [[B; Q]; 5];
+
+    #[inline(always)]
+    unsafe fn load<P: Places<B>>(&self, places: P, at: usize) -> ([[B; Q]; 4], Self::Loaded) {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut x = [[B::zero(); Q]; 4];
+            for q in 0..Q {
+                let (a, b) = places.operands(at + q);
+                (x[0][q], x[1][q]) = (a, a.xor(self.offset));
+                (x[2][q], x[3][q]) = (b, b.xor(self.offset));
+            }
+            (x, [x[0], x[2]])
         }
-        let h = hash(keys, &x, &t);
-        let mut garbled = Garbled { out: *a, garblers: *a, evaluators: *a };
-        for q in 0..Q {
-            let (color_a, color_b) = (a[q].colors(), b[q].colors());
-            let garblers = h[0][q].xor(h[1][q]).xor(color_b.and(offset));
-            // The evaluator's half, before the label of a comes in.
-            let plain = h[2][q].xor(h[3][q]);
-            garbled.garblers[q] = garblers;
-            garbled.evaluators[q] = plain.xor(a[q]);
-            garbled.out[q] = h[0][q].xor(color_a.and(garblers)).xor(h[2][q]).xor(color_b.and(plain));
+    }
+
+    #[inline(always)]
+    unsafe fn between<P: Places<B>>(
+        &self,
+        places: P,
+        at: usize,
+        [a, b]: Self::Loaded,
+        x: &mut [[B; Q]; 4],
+    ) -> Self::Carried {
+        // SAFETY: the caller's.
+        unsafe {
+            let mut carried = [a, b, a, a, a];
+            for q in 0..Q {
+                carried[2][q] = x[0][q].xor(x[1][q]).xor(b[q].colors().and(self.offset));
+                carried[3][q] = x[2][q].xor(x[3][q]);
+                carried[4][q] = x[0][q].xor(x[2][q]);
+                let first = places.tweaks(at + q);
+                let second = first.add_low(1);
+                (x[0][q], x[1][q]) = (x[0][q].xor(first), x[1][q].xor(first));
+                (x[2][q], x[3][q]) = (x[2][q].xor(second), x[3][q].xor(second));
+            }
+            carried
         }
-        garbled
+    }
+
+    #[inline(always)]
+    unsafe fn put<P: Places<B>>(&self, places: P, at: usize, carried: Self::Carried, x: &[[B; Q]; 4]) {
+        // SAFETY: the caller's.
+        unsafe {
+            let [a, b, mut garblers, mut evaluators, out] = carried;
+            for q in 0..Q {
+                garblers[q] = garblers[q].xor(x[0][q]).xor(x[1][q]);
+                // The evaluator's half, before the label of a comes in.
+                let plain = evaluators[q].xor(x[2][q]).xor(x[3][q]);
+                evaluators[q] = plain.xor(a[q]);
+                let of_a = a[q].colors().and(garblers[q]);
+                let of_b = b[q].colors().and(plain);
+                places.put_label(at + q, out[q].xor(x[0][q]).xor(x[2][q]).xor(of_a).xor(of_b));
+            }
+            places.put_rows(at, &garblers, &evaluators);
+        }
     }
 }
 
-/// Half gates' evaluation.
-#[inline(always)]
-unsafe fn evaluate<B: Blocks, const Q: usize>(
-    keys: &[B; 11],
-    [a, b, garblers, evaluators]: &[[B; Q]; 4],
-    tweaks: &[B; Q],
-) -> [B; Q] {
-    // SAFETY: the caller has the instruction set.
-    unsafe {
-        let mut t = [*tweaks; 2];
-        for q in 0..Q {
-            t[1][q] = tweaks[q].add_low(1);
+/// The evaluator: two hashes a gate, of `a` and `b`.
+struct Evaluator;
+
+impl<B: Blocks, const Q: usize> Side<B, Q, 2> for Evaluator {
+    /// What the rows give to the label; with it what the first permutation does.
+    type Loaded = [B; Q];
+    type Carried = [B; Q];
+
+    #[inline(always)]
+    unsafe fn load<P: Places<B>>(&self, places: P, at: usize) -> ([[B; Q]; 2], Self::Loaded) {
+        // SAFETY: the caller's.
+        unsafe {
+            let (garblers, evaluators) = places.rows::<Q>(at);
+            let mut x = [garblers; 2];
+            let mut given = garblers;
+            for q in 0..Q {
+                let (a, b) = places.operands(at + q);
+                (x[0][q], x[1][q]) = (a, b);
+                given[q] = a.colors().and(garblers[q]).xor(b.colors().and(evaluators[q].xor(a)));
+            }
+            (x, given)
         }
-        let h = hash(keys, &[*a, *b], &t);
-        let mut out = *a;
+    }
+
+    #[inline(always)]
+    unsafe fn between<P: Places<B>>(
+        &self,
+        places: P,
+        at: usize,
+        mut given: Self::Loaded,
+        x: &mut [[B; Q]; 2],
+    ) -> Self::Carried {
         for q in 0..Q {
-            let of_a = a[q].colors().and(garblers[q]);
-            let of_b = b[q].colors().and(evaluators[q].xor(a[q]));
-            out[q] = h[0][q].xor(of_a).xor(h[1][q]).xor(of_b);
+            // SAFETY: the caller's.
+            unsafe {
+                given[q] = given[q].xor(x[0][q]).xor(x[1][q]);
+                let first = places.tweaks(at + q);
+                (x[0][q], x[1][q]) = (x[0][q].xor(first), x[1][q].xor(first.add_low(1)));
+            }
         }
-        out
+        given
+    }
+
+    #[inline(always)]
+    unsafe fn put<P: Places<B>>(&self, places: P, at: usize, given: Self::Carried, x: &[[B; Q]; 2]) {
+        for q in 0..Q {
+            // SAFETY: the caller's.
+            unsafe { places.put_label(at + q, given[q].xor(x[0][q]).xor(x[1][q])) }
+        }
     }
 }

@@ -44,8 +44,8 @@ impl Kernel {
             }
             #[cfg(target_arch = "x86_64")]
             Kernel::Vaes(token) => {
-                let rounds = blocks.div_ceil(32);
-                (rounds * 32, avx512::garble::encipher(token, key, rounds))
+                let rounds = blocks.div_ceil(64);
+                (rounds * 64, avx512::garble::encipher(token, key, rounds))
             }
         }
     }

@@ -174,7 +174,7 @@ unsafe fn garble_at<B: Halves, P: Places<B>, const Q: usize>(
         let mut colors = [[B::zero(); Q]; 2];
         let (mut x, mut t) = ([[B::zero(); Q]; 6], [[B::zero(); Q]; 6]);
         for q in 0..Q {
-            let (a, b, gate) = places.operands(at + q);
+            let ((a, b), gate) = (places.operands(at + q), places.tweaks(at + q));
             colors[0][q] = a.colors();
             colors[1][q] = b.colors();
             x[0][q] = a.xor(colors[0][q].and(offset));
@@ -240,7 +240,7 @@ unsafe fn evaluate_at<B: Halves, P: Places<B>, const Q: usize>(
     unsafe {
         let (mut x, mut t) = ([[B::zero(); Q]; 3], [[B::zero(); Q]; 3]);
         for q in 0..Q {
-            let (a, b, gate) = places.operands(at + q);
+            let ((a, b), gate) = (places.operands(at + q), places.tweaks(at + q));
             x[0][q] = a;
             x[1][q] = b;
             x[2][q] = a.xor(b);

@@ -1,0 +1,198 @@
+//! What oblivious transfer computes by the million: sums of pseudorandom streams, and matrices of bits turned over.
+
+use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::{Aes128Enc, Block};
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::arch;
+
+/// Numbered streams of pseudorandom words: AES-128 in counter mode, a stream a key. Wiped when dropped.
+///
+/// Word `c` of a stream is the cipher of the little-endian block `c`.
+pub struct Streams {
+    first: usize,
+    keys: Keys,
+}
+
+enum Keys {
+    Ciphers(Vec<Aes128Enc>),
+    #[cfg(target_arch = "x86_64")]
+    Vaes(crate::features::Vaes, Zeroizing<Vec<[u128; 11]>>),
+}
+
+impl Streams {
+    /// Streams of these keys, numbered from `first` on.
+    #[must_use]
+    pub fn new(first: usize, keys: &[u128]) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some((token, keys)) = arch::stream_keys(keys) {
+            return Self { first, keys: Keys::Vaes(token, keys) };
+        }
+        Self::portable(first, keys)
+    }
+
+    fn portable(first: usize, keys: &[u128]) -> Self {
+        let cipher = |key: &u128| Aes128Enc::new((&*Zeroizing::new(key.to_le_bytes())).into());
+        Self { first, keys: Keys::Ciphers(keys.iter().map(cipher).collect()) }
+    }
+
+    /// Bits of the last number.
+    #[must_use]
+    pub fn levels(&self) -> usize {
+        let count = match &self.keys {
+            Keys::Ciphers(ciphers) => ciphers.len(),
+            #[cfg(target_arch = "x86_64")]
+            Keys::Vaes(_, keys) => keys.len(),
+        };
+        (self.first + count).next_power_of_two().ilog2() as usize
+    }
+
+    /// XORs of words `counter..counter + total.len()`: of all streams to `total`; of those whose number has bit `l` to
+    /// `sums`, from word `l * stride` on.
+    ///
+    /// # Panics
+    /// `sums` is too short for [`Self::levels`].
+    pub fn sums(&self, counter: u64, total: &mut [u128], sums: &mut [u128], stride: usize) {
+        let (levels, words) = (self.levels(), total.len());
+        assert!(levels == 0 || sums.len() >= (levels - 1) * stride + words && stride >= words);
+        match &self.keys {
+            #[cfg(target_arch = "x86_64")]
+            Keys::Vaes(token, keys) => {
+                arch::stream_sums(*token, self.first, keys, counter, total, &mut sums[..], stride, levels);
+            }
+            Keys::Ciphers(ciphers) => {
+                total.fill(0);
+                (0..levels).for_each(|level| sums[level * stride..][..words].fill(0));
+                let mut stream = vec![Block::default(); words];
+                for (number, cipher) in (self.first..).zip(ciphers) {
+                    for (block, word) in stream.iter_mut().zip(u128::from(counter)..) {
+                        *block = word.to_le_bytes().into();
+                    }
+                    cipher.encrypt_blocks(&mut stream);
+                    add(total, &stream);
+                    for level in (0..levels).filter(|level| number >> level & 1 == 1) {
+                        add(&mut sums[level * stride..][..words], &stream);
+                    }
+                }
+                stream.iter_mut().for_each(|block| block.as_mut_slice().zeroize());
+            }
+        }
+    }
+}
+
+fn add(words: &mut [u128], blocks: &[Block]) {
+    for (sum, block) in words.iter_mut().zip(blocks) {
+        *sum ^= u128::from_le_bytes((*block).into());
+    }
+}
+
+/// Rows of a matrix of 128 columns: bit `i` of row `j` is bit `j % 128` of `columns[i * stride + j / 128]`.
+///
+/// # Panics
+/// There are not as many columns, or they are too short.
+pub fn rows(columns: &[u128], stride: usize, out: &mut [u128]) {
+    assert!(out.is_empty() || columns.len() > 127 * stride + (out.len() - 1) / 128);
+    if !arch::rows(columns, stride, out) {
+        rows_portable(columns, stride, out);
+    }
+}
+
+fn rows_portable(columns: &[u128], stride: usize, out: &mut [u128]) {
+    for (block, out) in out.chunks_mut(128).enumerate() {
+        let (mut low, mut high) = ([0; 128], [0; 128]);
+        for lane in 0..128 {
+            let word = columns[lane * stride + block];
+            low[lane] = word as u64;
+            high[lane] = (word >> 64) as u64;
+        }
+        transpose(&mut low, &mut high);
+        for ((out, low), high) in out.iter_mut().zip(low).zip(high) {
+            *out = u128::from(high) << 64 | u128::from(low);
+        }
+    }
+}
+
+/// Transposes 128 x 128 bits: bit `j` of word `i` becomes bit `i` of word `j`.
+///
+/// Seven rounds that swap ever smaller squares (Warren, Hacker's Delight, section 7-3), on two arrays of 64-bit words so
+/// that six of the rounds are plain vector code.
+fn transpose(low: &mut [u64; 128], high: &mut [u64; 128]) {
+    low[64..].swap_with_slice(&mut high[..64]);
+    for half in [low, high] {
+        swap_squares::<32>(half, 0x0000_0000_ffff_ffff);
+        swap_squares::<16>(half, 0x0000_ffff_0000_ffff);
+        swap_squares::<8>(half, 0x00ff_00ff_00ff_00ff);
+        swap_squares::<4>(half, 0x0f0f_0f0f_0f0f_0f0f);
+        swap_squares::<2>(half, 0x3333_3333_3333_3333);
+        swap_squares::<1>(half, 0x5555_5555_5555_5555);
+    }
+}
+
+#[inline(always)]
+fn swap_squares<const SIDE: usize>(words: &mut [u64; 128], mask: u64) {
+    for square in words.chunks_exact_mut(2 * SIDE) {
+        let (above, below) = square.split_at_mut(SIDE);
+        for (a, b) in above.iter_mut().zip(below) {
+            let differ = (*a >> SIDE ^ *b) & mask;
+            *b ^= differ;
+            *a ^= differ << SIDE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words that look random.
+    fn words(count: usize) -> Vec<u128> {
+        let mut x = 1u128;
+        let mut next = || {
+            x = x.wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645).wrapping_add(0x5851_f42d_4c95_7f2d);
+            x ^ x >> 61
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn every_kernel_sums_the_same_streams() {
+        for (first, count) in [(0, 2), (1, 1), (0, 4), (1, 3), (1, 7), (0, 16), (1, 15)] {
+            let keys = words(count);
+            let (fast, slow) = (Streams::new(first, &keys), Streams::portable(first, &keys));
+            assert_eq!(fast.levels(), (first + count).ilog2() as usize);
+            for blocks in [0, 1, 3, 4, 15, 16, 17, 35, 129] {
+                let stride = blocks + 3;
+                let run = |streams: &Streams| {
+                    let (mut total, mut sums) = (vec![7; blocks], vec![7; 4 * stride]);
+                    streams.sums(u64::from(u32::MAX) - 2, &mut total, &mut sums, stride);
+                    (total, sums)
+                };
+                assert!(run(&fast) == run(&slow), "{count} streams from {first}, {blocks} blocks");
+            }
+        }
+    }
+
+    #[test]
+    fn a_stream_is_aes_in_counter_mode() {
+        // FIPS 197, appendix B's key and cipher under another block: word 0 of stream 1 is the cipher of zeros.
+        let key = u128::from_le_bytes(0x2b7e_1516_28ae_d2a6_abf7_1588_09cf_4f3c_u128.to_be_bytes());
+        let mut total = [0];
+        Streams::new(1, &[key]).sums(0, &mut total, &mut [0], 1);
+        let want = 0x7df7_6b0c_1ab8_99b3_3e42_f047_b91b_546f_u128;
+        assert_eq!(total[0].to_le_bytes(), want.to_be_bytes());
+    }
+
+    #[test]
+    fn rows_are_what_their_definition_says() {
+        for count in [0, 1, 127, 128, 129, 1000] {
+            let stride = count / 128 + 2;
+            let columns = words(128 * stride);
+            let (mut fast, mut slow) = (vec![0; count], vec![0; count]);
+            rows(&columns, stride, &mut fast);
+            rows_portable(&columns, stride, &mut slow);
+            let bit = |i: usize, j: usize| columns[i * stride + j / 128] >> (j % 128) & 1;
+            let want = |j: usize| (0..128).fold(0, |row, i| row | bit(i, j) << i);
+            assert!((0..count).all(|j| slow[j] == want(j)) && fast == slow, "{count}");
+        }
+    }
+}
