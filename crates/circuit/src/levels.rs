@@ -48,6 +48,8 @@ pub(crate) struct Emitter {
     /// from 1.
     level: Vec<u32>,
     rank: Vec<u32>,
+    /// Whether the program is kept and run again, so that the best order of its XORs is worth the time to find it.
+    kept: bool,
     last: Vec<u32>,
     order: Vec<u32>,
     begins: Vec<u32>,
@@ -66,6 +68,7 @@ impl Emitter {
             retired: none(),
             next: first,
             level: none(),
+            kept: most == usize::MAX,
             rank: none(),
             last: none(),
             order: none(),
@@ -95,8 +98,10 @@ impl Emitter {
             layers = layers.max(level[gate as usize] + 1);
             last[gate as usize] = 0;
         }
-        put_off_xors(gates, part, layers, &mut level, &mut last);
-        rank_xors(gates, part, &level, &mut rank);
+        if self.kept {
+            put_off_xors(gates, part, layers, &mut level, &mut last);
+            rank_xors(gates, part, &level, &mut rank);
+        }
         // Counts of each layer's XORs and ANDs, then where they begin, then where they end.
         let bucket = |gate: u32| 2 * level[gate as usize] as usize + usize::from(gates[gate as usize].and);
         begins.resize(2 * layers as usize, 0);
@@ -113,7 +118,7 @@ impl Emitter {
             begins[bucket(gate)] += 1;
         }
         let mut begin = 0;
-        for [and_begin, end] in begins.as_chunks::<2>().0 {
+        for [and_begin, end] in begins.as_chunks::<2>().0.iter().filter(|_| self.kept) {
             order[begin..*and_begin as usize].sort_by_key(|gate| rank[*gate as usize]);
             begin = *end as usize;
         }

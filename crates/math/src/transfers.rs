@@ -22,8 +22,12 @@ enum Keys {
 
 impl Streams {
     /// Streams of these keys, numbered from `first` on.
+    ///
+    /// # Panics
+    /// A number is above fifteen, more than the deepest tree has.
     #[must_use]
     pub fn new(first: usize, keys: &[u128]) -> Self {
+        assert!(first + keys.len() <= 16, "streams are numbered up to 15");
         #[cfg(target_arch = "x86_64")]
         if let Some((token, keys)) = arch::stream_keys(keys) {
             return Self { first, keys: Keys::Vaes(token, keys) };
@@ -109,6 +113,8 @@ fn rows_portable(columns: &[u128], stride: usize, out: &mut [u128]) {
         for ((out, low), high) in out.iter_mut().zip(low).zip(high) {
             *out = u128::from(high) << 64 | u128::from(low);
         }
+        low.zeroize();
+        high.zeroize();
     }
 }
 

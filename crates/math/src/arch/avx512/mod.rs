@@ -1,6 +1,7 @@
 //! AVX-512: the Gaussian's table scan and the inner product, vectorised by the compiler, and the public matrix by VAES.
 
 use std::arch::x86_64::*;
+use zeroize::Zeroize;
 
 pub(super) mod elementwise;
 pub(super) mod ntt;
@@ -238,9 +239,11 @@ pub(super) fn rows(_: Gfni, columns: &[u128], stride: usize, out: &mut [u128]) {
                 let mut part = [0u128; 128];
                 turn(columns, stride, &mut words, part.as_mut_ptr());
                 out.copy_from_slice(&part[..out.len()]);
+                part.zeroize();
             }
         }
     }
+    words.zeroize();
 }
 
 /// Transposes 128 x 128 bits: eight by eight by a product of matrices, the squares among each other by bytes and words.
