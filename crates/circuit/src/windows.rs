@@ -8,10 +8,11 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, OnceLock};
 
-use blindcore_accel::garble::Program;
+use blindcore_accel::garble::{Program, Step};
 
 use crate::bits::Bits;
 use crate::levels::{DIES, Emitter, LIVES, Local, SLOT, WINDOW, parts};
@@ -84,7 +85,14 @@ pub(crate) struct Windows {
     pub(crate) output_slots: Vec<u32>,
     /// How many slots are enough.
     pub(crate) slots: usize,
+    /// Whether they were compiled before.
+    ran: AtomicBool,
+    /// All programs, once they were compiled for the second time.
+    kept: OnceLock<Vec<Arc<Program>>>,
 }
+
+/// Bytes of programs that are kept of gates that lie in memory, at most. Gates take two thirds of that anyway.
+const KEPT_BYTES: u64 = 1 << 30;
 
 impl Windows {
     /// The gates of a netlist.
@@ -124,7 +132,9 @@ impl Windows {
         own.sort_unstable();
         own.dedup();
         let (output_slots, slots) = (Vec::new(), 0);
-        let mut windows = Self { store, gates, ands, input_bits, outputs: own, output_slots, slots };
+        let (ran, kept) = (AtomicBool::new(false), OnceLock::new());
+        let mut windows =
+            Self { store, gates, ands, input_bits, outputs: own, output_slots, slots, ran, kept };
         windows.output_slots =
             outputs.iter().map(|wire| windows.fixed_slot(*wire).expect("theirs")).collect();
         let alive = windows.mark(wires)?;
@@ -250,19 +260,39 @@ impl Windows {
     }
 
     /// The programs in order, compiled by a thread that is a few of them ahead.
+    ///
+    /// Who runs a circuit once needs no program twice. Who runs it again runs it often, so from the second time on they are
+    /// kept, if gates lie in memory too.
     pub(crate) fn programs(self: &Arc<Self>) -> impl Iterator<Item = io::Result<Arc<Program>>> + use<> {
+        let windows = Arc::clone(self);
+        let kept = self.kept.get().is_some();
+        let kept = kept.then(|| (0..).map_while(move |i| windows.kept.get()?.get(i).cloned().map(Ok)));
+        let compiled = kept.is_none().then(|| self.compiled().into_iter());
+        kept.into_iter().flatten().chain(compiled.into_iter().flatten())
+    }
+
+    fn compiled(self: &Arc<Self>) -> Receiver<io::Result<Arc<Program>>> {
+        let small = self.gates * size_of::<Step>() as u64 <= KEPT_BYTES;
+        let keep = self.ran.swap(true, Ordering::Relaxed) && small && matches!(self.store, Store::Memory { .. });
         let (sender, receiver) = sync_channel(8);
         let windows = Arc::clone(self);
         // It ends when nobody takes what it makes.
         std::thread::spawn(move || {
             let mut programs = Programs::new(&windows);
+            let mut all = Vec::new();
             while let Some(program) = programs.next().transpose() {
-                if sender.send(program.map(Arc::new)).is_err() {
-                    break;
+                let program = program.map(Arc::new);
+                all.extend(program.as_ref().ok().filter(|_| keep).cloned());
+                if sender.send(program).is_err() {
+                    return;
                 }
             }
+            if keep {
+                // Another run may have been faster; its programs are the same.
+                let _ = windows.kept.set(all);
+            }
         });
-        receiver.into_iter()
+        receiver
     }
 
     /// All programs, now.
