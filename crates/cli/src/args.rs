@@ -376,27 +376,11 @@ pub(crate) struct Serve {
     /// Address and port [default: 127.0.0.1:7700]
     #[arg(long, env = "BLINDCORE_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// The server's certificate and those that lead from it to an authority, in PEM
-    #[arg(long, env = "BLINDCORE_TLS_CERT", value_name = "FILE")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// The certificate's private key, in PEM
-    #[arg(long, env = "BLINDCORE_TLS_KEY", value_name = "FILE")]
-    pub(crate) tls_key: Option<PathBuf>,
-    /// Listen beyond this machine without TLS; everybody on the way can then read and change the traffic
-    #[arg(long)]
-    pub(crate) plain_text: bool,
-    /// Answer only requests with a token from this file: lines of a name and a digest, as `blindcore token` prints them
-    #[arg(long, env = "BLINDCORE_TOKENS", value_name = "FILE")]
-    pub(crate) tokens: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) front: FrontArgs,
     /// Answer GET /metrics for Prometheus here, in plain text: a port of this machine, or an address and a port
     #[arg(long, env = "BLINDCORE_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
-    /// Most simultaneous connections [default: 1024]
-    #[arg(long, value_name = "N")]
-    pub(crate) connections: Option<usize>,
-    /// Most connections from one address, of IPv6 from one network of 64 bits [default: 64]
-    #[arg(long, value_name = "N")]
-    pub(crate) connections_per_client: Option<usize>,
     /// Most queries per minute of one client: a token or, without tokens, an address [default: any number]
     #[arg(long, value_name = "N")]
     pub(crate) queries_per_minute: Option<u64>,
@@ -411,11 +395,34 @@ pub(crate) struct Serve {
     /// Stream every database from disk, even if it fits in memory
     #[arg(long)]
     pub(crate) streamed: bool,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+}
+
+/// What all servers have in front.
+#[derive(clap::Args)]
+pub(crate) struct FrontArgs {
+    /// The server's certificate and those that lead from it to an authority, in PEM
+    #[arg(long, env = "BLINDCORE_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, env = "BLINDCORE_TLS_KEY", value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Listen beyond this machine without TLS; everybody on the way can then read and change the traffic
+    #[arg(long)]
+    pub(crate) plain_text: bool,
+    /// Answer only requests with a token from this file: lines of a name and a digest, as `blindcore token` prints them
+    #[arg(long, env = "BLINDCORE_TOKENS", value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
+    /// Most simultaneous connections [default: 1024]
+    #[arg(long, value_name = "N")]
+    pub(crate) connections: Option<usize>,
+    /// Most connections from one address, of IPv6 from one network of 64 bits [default: 64]
+    #[arg(long, value_name = "N")]
+    pub(crate) connections_per_client: Option<usize>,
     /// Log as JSON lines
     #[arg(long)]
     pub(crate) log_json: bool,
-    #[command(flatten)]
-    pub(crate) device: DeviceArgs,
 }
 
 #[derive(clap::Args)]

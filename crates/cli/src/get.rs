@@ -228,14 +228,14 @@ fn trust(config: &Config, pin: Option<[u8; 32]>, trust: Option<[u8; 32]>) -> any
     Ok(said.or(said_pin.map(Trust::Digest)).or(said_trust.map(Trust::Key)).unwrap_or_default())
 }
 
-fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
+pub(crate) fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
     args.server
         .clone()
         .or_else(|| config.server.clone())
         .context("no server is named; say --server http://127.0.0.1:7700 or set BLINDCORE_SERVER")
 }
 
-fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> {
+pub(crate) fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> {
     let ca = args.ca.clone().or_else(|| config.ca.clone());
     let variable =
         blindcore_units::text_variable("BLINDCORE_TOKEN").map_err(anyhow::Error::msg)?.map(Zeroizing::new);

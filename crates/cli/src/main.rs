@@ -18,6 +18,7 @@ mod sum;
 mod token;
 
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 use blindcore_circuit::session::SessionError;
 use blindcore_circuit::transport::TransportError;
@@ -54,7 +55,11 @@ fn main() -> ExitCode {
         Ok(Outcome::Faulty) => ExitCode::from(2),
         Ok(Outcome::Partly) => ExitCode::from(3),
         Err(e) => {
-            output::error(&e, code(&e), as_json);
+            if serving::LOGS_JSON.load(Ordering::Relaxed) {
+                tracing::error!("{}", output::Fault::of(&e));
+            } else {
+                output::error(&e, code(&e), as_json);
+            }
             ExitCode::from(2)
         }
     }
@@ -88,6 +93,15 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     // It works with settings that nothing else takes, and says what is wrong with them.
     if let Command::Doctor(args) = &args.command {
         return doctor::run(config, args);
+    }
+    let serves = match &args.command {
+        Command::Serve(args) => Some(args.front.log_json),
+        Command::Sum(sum::Sum::Serve(args)) => Some(args.front.log_json),
+        _ => None,
+    };
+    if let Some(json) = serves {
+        // First, so that whatever keeps a server from starting is a line of its log.
+        serving::log_to_stderr(json || config.as_ref().is_ok_and(|config| config.log_json))?;
     }
     let config = config?;
     if let (Some(file), false) = (config.found(), matches!(args.command, Command::Serve(_))) {

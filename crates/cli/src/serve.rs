@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_accel::Operation;
-use blindcore_server::{Config as ServerConfig, Host, HostBuilder, MemoryLimit, Reloader};
+use blindcore_server::{Config as ServerConfig, Host, HostBuilder, MemoryLimit};
 
-use crate::config::{Config, Limits};
+use crate::config::Config;
 use crate::output::Bar;
-use crate::serving::{address, log_to_stderr, shutdown};
+use crate::serving::{Hangup, address, front, mib, shutdown};
 use crate::{Outcome, args, device};
 
 /// Where a server listens unless told otherwise.
@@ -27,26 +27,14 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
 fn builder(config: &Config, args: &args::Serve) -> anyhow::Result<HostBuilder> {
     let listen = args.listen.as_deref().or(config.listen.as_deref()).unwrap_or(DEFAULT_LISTEN);
     let mut settings = ServerConfig { listen: address(listen)?, ..ServerConfig::default() };
-    settings.plain_text = args.plain_text || config.plain_text;
-    limit(&mut settings, args, &config.limits)?;
+    let files = front(&mut settings, &args.front, config)?;
+    settings.queries_per_minute = args.queries_per_minute.or(settings.queries_per_minute);
     let metrics = args.metrics.as_deref().or(config.metrics.as_deref());
     settings.metrics = metrics.map(metrics_address).transpose()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
     let memory = memory(args.memory.as_deref().or(config.memory.as_deref()))?;
-    let mut builder = Host::builder().config(settings).memory(memory).streamed(args.streamed);
-    let cert = args.tls_cert.as_ref().or(config.tls_cert.as_ref());
-    let key = args.tls_key.as_ref().or(config.tls_key.as_ref());
-    builder = match (cert, key) {
-        (Some(cert), Some(key)) => builder.tls_files(cert, key),
-        (None, None) => builder,
-        (Some(_), None) => anyhow::bail!("--tls-cert is of no use without its key; add --tls-key FILE"),
-        (None, Some(_)) => {
-            anyhow::bail!("--tls-key is of no use without its certificate; add --tls-cert FILE")
-        }
-    };
-    if let Some(tokens) = args.tokens.as_ref().or(config.tokens.as_ref()) {
-        builder = builder.tokens_file(tokens);
-    }
+    let builder = Host::builder().config(settings).memory(memory).streamed(args.streamed);
+    let mut builder = builder.access_files(files);
     if let Some(bytes) = mib("request_memory_mib", config.limits.request_memory_mib)? {
         builder = builder.request_memory(bytes);
     }
@@ -57,7 +45,6 @@ fn builder(config: &Config, args: &args::Serve) -> anyhow::Result<HostBuilder> {
 }
 
 pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome> {
-    log_to_stderr(args.log_json || config.log_json)?;
     let builder = builder(config, &args)?;
     let device = device::open_for(&args.device, config, &[Operation::Contract])?;
     let host = builder.device(device).progress(Bar::new()).open()?;
@@ -71,7 +58,7 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         let server = host.bind().await?;
         hangup.reload(server.reloader());
         let stats = server.stats();
-        let cut = server.run(stop).await;
+        server.run(stop).await;
         for (table, part, s) in stats.parts().filter(|(_, _, s)| s.requests > 0) {
             let mean_ms = s.pass_micros as f64 / 1e3 / s.passes.max(1) as f64;
             tracing::info!(
@@ -79,7 +66,6 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
                 mean_pass_ms = mean_ms, most_gathered = s.most_gathered, "served"
             );
         }
-        anyhow::ensure!(cut == 0, "{cut} connections did not finish in time and were cut");
         Ok(Outcome::Done)
     })
 }
@@ -96,38 +82,6 @@ fn memory(said: Option<&str>) -> anyhow::Result<MemoryLimit> {
     Ok(MemoryLimit::Set { bytes, by: "--memory" })
 }
 
-/// Mebibytes of the settings file, in bytes.
-fn mib(what: &str, n: Option<usize>) -> anyhow::Result<Option<usize>> {
-    let Some(n) = n else { return Ok(None) };
-    let bytes = n.checked_mul(1 << 20);
-    Ok(Some(bytes.with_context(|| format!("{what} is {n}, over what this machine has"))?))
-}
-
-/// What clients may take: flags over settings over defaults. The server checks the ranges.
-fn limit(settings: &mut ServerConfig, args: &args::Serve, limits: &Limits) -> anyhow::Result<()> {
-    fn set<T: Copy>(place: &mut T, values: [Option<T>; 2]) {
-        if let Some(value) = values.into_iter().flatten().next() {
-            *place = value;
-        }
-    }
-    let seconds = |n: Option<u64>| n.map(Duration::from_secs);
-    set(&mut settings.connections, [args.connections, limits.connections]);
-    set(&mut settings.connections_per_client, [args.connections_per_client, limits.connections_per_client]);
-    set(&mut settings.streams_per_connection, [None, limits.streams_per_connection]);
-    set(&mut settings.waiting_queries, [None, limits.waiting_queries]);
-    set(&mut settings.waiting_per_client, [None, limits.waiting_per_client]);
-    set(&mut settings.queries_per_request, [None, limits.queries_per_request]);
-    settings.queries_per_minute = args.queries_per_minute.or(limits.queries_per_minute);
-    settings.hint_bytes_per_minute = limits.hint_mib_per_minute.map(|n| n.saturating_mul(1 << 20));
-    set(&mut settings.request_bytes, [None, mib("request_mib", limits.request_mib)?]);
-    settings.memory_per_client = mib("memory_mib_per_client", limits.memory_mib_per_client)?;
-    set(&mut settings.header_timeout, [None, seconds(limits.header_seconds)]);
-    set(&mut settings.idle_timeout, [None, seconds(limits.idle_seconds)]);
-    set(&mut settings.drain_delay, [None, seconds(limits.drain_seconds)]);
-    set(&mut settings.grace, [None, seconds(limits.grace_seconds)]);
-    Ok(())
-}
-
 /// A port of this machine, or an address and a port.
 fn metrics_address(text: &str) -> anyhow::Result<SocketAddr> {
     if let Ok(port) = text.parse::<u16>() {
@@ -136,37 +90,6 @@ fn metrics_address(text: &str) -> anyhow::Result<SocketAddr> {
     text.parse().map_err(|_| {
         anyhow::anyhow!("--metrics {text:?} is neither a port nor an address; say 9100 or 127.0.0.1:9100")
     })
-}
-
-/// SIGHUP, caught from here on.
-struct Hangup(#[cfg(unix)] tokio::signal::unix::Signal);
-
-#[cfg(unix)]
-impl Hangup {
-    fn new() -> anyhow::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self(signal(SignalKind::hangup())?))
-    }
-
-    /// Has the server's files read again at each, on a thread that may block.
-    fn reload(mut self, reloader: Reloader) {
-        tokio::spawn(async move {
-            while self.0.recv().await.is_some() {
-                let reloader = reloader.clone();
-                // The log says what failed.
-                let _ = tokio::task::spawn_blocking(move || reloader.reload()).await;
-            }
-        });
-    }
-}
-
-#[cfg(not(unix))]
-impl Hangup {
-    fn new() -> anyhow::Result<Self> {
-        Ok(Self())
-    }
-
-    fn reload(self, _: Reloader) {}
 }
 
 #[cfg(test)]

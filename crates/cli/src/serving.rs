@@ -1,10 +1,30 @@
 //! What the command's servers share: an address, a log, an end.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
+use blindcore_server::{AccessFiles, Config as ServerConfig, Reloader};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
+
+use crate::args::FrontArgs;
+use crate::config::{Config, Limits};
+
+/// A server's settings from flags over the settings file, and the files that certificates and tokens are in.
+pub(crate) fn front(
+    settings: &mut ServerConfig,
+    args: &FrontArgs,
+    config: &Config,
+) -> anyhow::Result<AccessFiles> {
+    settings.plain_text = args.plain_text || config.plain_text;
+    limit(settings, args, &config.limits)?;
+    let file = |said: &Option<PathBuf>, set: &Option<PathBuf>| said.clone().or_else(|| set.clone());
+    let [cert, key] = [file(&args.tls_cert, &config.tls_cert), file(&args.tls_key, &config.tls_key)];
+    Ok(AccessFiles::new(cert, key, file(&args.tokens, &config.tokens))?)
+}
 
 pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
     let remedy = "give an address and a port, such as 127.0.0.1:7700";
@@ -13,6 +33,9 @@ pub(crate) fn address(text: &str) -> anyhow::Result<SocketAddr> {
         .next()
         .with_context(|| format!("--listen {text:?} names no address; {remedy}"))
 }
+
+/// Whether errors are lines of JSON, too.
+pub(crate) static LOGS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// What `BLINDCORE_LOG` asks for: levels, of all or of a part. A name alone would be read as a part's and log nothing else.
 fn filter() -> anyhow::Result<EnvFilter> {
@@ -39,6 +62,7 @@ pub(crate) fn log_to_stderr(json: bool) -> anyhow::Result<()> {
     } else {
         builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).with_target(false).init();
     }
+    LOGS_JSON.store(json, Ordering::Relaxed);
     Ok(())
 }
 
@@ -60,4 +84,67 @@ pub(crate) fn shutdown() -> anyhow::Result<impl Future<Output = ()>> {
     Ok(async {
         let _ = tokio::signal::ctrl_c().await;
     })
+}
+
+/// Mebibytes of the settings file, in bytes.
+pub(crate) fn mib(what: &str, n: Option<usize>) -> anyhow::Result<Option<usize>> {
+    let Some(n) = n else { return Ok(None) };
+    let bytes = n.checked_mul(1 << 20);
+    Ok(Some(bytes.with_context(|| format!("{what} is {n}, over what this machine has"))?))
+}
+
+/// What clients may take: flags over settings over defaults. The server checks the ranges.
+fn limit(settings: &mut ServerConfig, args: &FrontArgs, limits: &Limits) -> anyhow::Result<()> {
+    fn set<T: Copy>(place: &mut T, values: [Option<T>; 2]) {
+        if let Some(value) = values.into_iter().flatten().next() {
+            *place = value;
+        }
+    }
+    let seconds = |n: Option<u64>| n.map(Duration::from_secs);
+    set(&mut settings.connections, [args.connections, limits.connections]);
+    set(&mut settings.connections_per_client, [args.connections_per_client, limits.connections_per_client]);
+    set(&mut settings.streams_per_connection, [None, limits.streams_per_connection]);
+    set(&mut settings.waiting_queries, [None, limits.waiting_queries]);
+    set(&mut settings.waiting_per_client, [None, limits.waiting_per_client]);
+    set(&mut settings.queries_per_request, [None, limits.queries_per_request]);
+    settings.queries_per_minute = limits.queries_per_minute;
+    settings.hint_bytes_per_minute = limits.hint_mib_per_minute.map(|n| n.saturating_mul(1 << 20));
+    set(&mut settings.request_bytes, [None, mib("request_mib", limits.request_mib)?]);
+    settings.memory_per_client = mib("memory_mib_per_client", limits.memory_mib_per_client)?;
+    set(&mut settings.header_timeout, [None, seconds(limits.header_seconds)]);
+    set(&mut settings.idle_timeout, [None, seconds(limits.idle_seconds)]);
+    set(&mut settings.drain_delay, [None, seconds(limits.drain_seconds)]);
+    set(&mut settings.grace, [None, seconds(limits.grace_seconds)]);
+    Ok(())
+}
+
+/// SIGHUP, caught from here on.
+pub(crate) struct Hangup(#[cfg(unix)] tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Hangup {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self(signal(SignalKind::hangup())?))
+    }
+
+    /// Has the server's files read again at each, on a thread that may block.
+    pub(crate) fn reload(mut self, reloader: Reloader) {
+        tokio::spawn(async move {
+            while self.0.recv().await.is_some() {
+                let reloader = reloader.clone();
+                // The log says what failed.
+                let _ = tokio::task::spawn_blocking(move || reloader.reload()).await;
+            }
+        });
+    }
+}
+
+#[cfg(not(unix))]
+impl Hangup {
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Ok(Self())
+    }
+
+    pub(crate) fn reload(self, _: Reloader) {}
 }

@@ -27,7 +27,7 @@ pub(crate) fn without_user(url: &str) -> String {
 }
 
 /// The address in a URL, and whether it asks for TLS.
-fn parse(url: &str) -> Result<(Uri, bool), Error> {
+pub(crate) fn parse(url: &str) -> Result<(Uri, bool), Error> {
     let wrong = |why: &str| Error::Url { url: without_user(url), why: why.to_owned() };
     if url.contains('@') {
         return Err(wrong("it names a user, and a server knows its clients by tokens (--token-file)"));
@@ -74,7 +74,7 @@ impl Client {
     pub async fn connect_with(url: &str, options: Options) -> Result<Self, Error> {
         let (uri, encrypted) = parse(url)?;
         let server = uri.authority().map_or_else(String::new, ToString::to_string).into();
-        let connector = Connector::new(&uri, encrypted, &options)?;
+        let connector = Connector::new(&uri, encrypted, &options, b"h2")?;
         let limit = options.connect_timeout;
         // The connector does what `https` asks for: to tonic, whatever it was built with, it is any connection.
         let endpoint = Endpoint::from(Uri::from_static("http://blindcore.invalid"))

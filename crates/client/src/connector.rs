@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use blindcore_tls::{Fault, is_record, recipe};
@@ -27,6 +28,8 @@ pub(crate) struct Connector {
     port: u16,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     plain_text: bool,
+    /// Whether HTTP/1.1 is spoken.
+    web: bool,
     /// Whether requests show a token.
     token: bool,
 }
@@ -39,14 +42,17 @@ struct BeyondThisMachine {
 }
 
 impl Connector {
-    pub(crate) fn new(uri: &Uri, encrypted: bool, options: &Options) -> Result<Self, Error> {
+    /// To a server that speaks this protocol, by its name in TLS.
+    pub(crate) fn new(uri: &Uri, encrypted: bool, options: &Options, protocol: &[u8]) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Url { url: uri.to_string(), why: why.to_owned() };
         // An IPv6 address has brackets in a URL and nowhere else.
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let tls = if encrypted {
             let name = ServerName::try_from(host.clone());
             let name = name.map_err(|_| wrong("no certificate could have its host's name"))?;
-            Some((TlsConnector::from(blindcore_tls::client(options.ca.as_deref())?), name))
+            let mut config = blindcore_tls::client(options.ca.as_deref())?;
+            Arc::make_mut(&mut config).alpn_protocols = vec![protocol.to_vec()];
+            Some((TlsConnector::from(config), name))
         } else if options.ca.is_some() {
             return Err(wrong(
                 "http:// shows no certificate that an authority (--ca, BLINDCORE_CA) could have signed; ask for https://, or leave it out",
@@ -55,7 +61,8 @@ impl Connector {
             None
         };
         let port = uri.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
-        Ok(Self { host, port, tls, plain_text: options.plain_text, token: options.token.is_some() })
+        let web = protocol == b"http/1.1";
+        Ok(Self { host, port, tls, plain_text: options.plain_text, web, token: options.token.is_some() })
     }
 
     pub(crate) async fn connect(&self) -> io::Result<TokioIo<Pin<Box<dyn Stream>>>> {
@@ -63,8 +70,10 @@ impl Connector {
         stream.set_nodelay(true)?;
         let stream: Pin<Box<dyn Stream>> = match &self.tls {
             Some((tls, name)) => Box::pin(tls.connect(name.clone(), stream).await?),
-            None if stream.peer_addr()?.ip().to_canonical().is_loopback() => Box::pin(Plain::new(stream)),
-            None if self.plain_text && !self.token => Box::pin(Plain::new(stream)),
+            None if stream.peer_addr()?.ip().to_canonical().is_loopback() => {
+                Box::pin(Plain::new(stream, self.web))
+            }
+            None if self.plain_text && !self.token => Box::pin(Plain::new(stream, self.web)),
             None => return Err(io::Error::other(BeyondThisMachine { token: self.token })),
         };
         Ok(TokioIo::new(stream))
@@ -77,13 +86,14 @@ pub(crate) const SPEAKS_TLS: &str = "what answers there speaks TLS, and was aske
 /// The same of a server of web pages.
 const SPEAKS_HTTP1: &str = "what answers there speaks HTTP/1.1 alone, and no gRPC";
 
-/// What the first bytes of an answer speak instead of HTTP/2: TLS, or HTTP/1.1, in which servers say that they speak TLS.
-fn speaks(first: &[u8]) -> Option<&'static str> {
+/// What the first bytes of an answer speak instead of HTTP/2, or of HTTP/1.1 where that is spoken (`web`): TLS, or HTTP/1.1,
+/// in which servers say that they speak TLS.
+fn speaks(first: &[u8], web: bool) -> Option<&'static str> {
     match first {
         _ if is_record(first) => Some(SPEAKS_TLS),
         [b'H', b'T', b'T', b'P', b'/', ..] => {
             let says = |word: &[u8]| first.windows(word.len()).any(|bytes| bytes == word);
-            Some(if says(b"TLS") || says(b"HTTPS") { SPEAKS_TLS } else { SPEAKS_HTTP1 })
+            if says(b"TLS") || says(b"HTTPS") { Some(SPEAKS_TLS) } else { (!web).then_some(SPEAKS_HTTP1) }
         }
         _ => None,
     }
@@ -93,11 +103,12 @@ fn speaks(first: &[u8]) -> Option<&'static str> {
 struct Plain {
     stream: TcpStream,
     begun: bool,
+    web: bool,
 }
 
 impl Plain {
-    fn new(stream: TcpStream) -> Self {
-        Self { stream, begun: false }
+    fn new(stream: TcpStream, web: bool) -> Self {
+        Self { stream, begun: false, web }
     }
 }
 
@@ -112,7 +123,7 @@ impl AsyncRead for Plain {
         if std::mem::replace(&mut self.begun, true) {
             return Poll::Ready(Ok(()));
         }
-        Poll::Ready(match speaks(&buffer.filled()[start..]) {
+        Poll::Ready(match speaks(&buffer.filled()[start..], self.web) {
             Some(other) => Err(io::Error::other(other)),
             None => Ok(()),
         })

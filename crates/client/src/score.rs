@@ -1,16 +1,21 @@
 //! Scores of encrypted rows: a model's owner weighs them and never sees them.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::io;
+use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::file;
 use blindcore_sum::scheme::Encryptor;
 use bytes::Bytes;
-use http::header::HOST;
+use http::header::{AUTHORIZATION, HOST};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use hyper::client::conn::http1;
+use tokio::time::timeout;
+
+use crate::Options;
+use crate::connection::{parse, without_user};
+use crate::connector::{Connector, unreachable};
 
 /// The most bytes in an answer.
 const ANSWER_BYTES: usize = 1 << 30;
@@ -19,6 +24,9 @@ const ANSWER_BYTES: usize = 1 << 30;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScoreError {
+    /// The server can't be asked as its URL, certificate or token say.
+    #[error(transparent)]
+    Client(#[from] crate::Error),
     /// Not an address that can be asked.
     #[error("--server {url:?} {why}")]
     Address {
@@ -29,16 +37,16 @@ pub enum ScoreError {
     },
     /// Plain text would leave the machine.
     #[error(
-        "--server {url} is beyond this machine and the transport is plain text: tunnel it, or say --plain-text"
+        "--server {url} is beyond this machine and the transport is plain text: ask for https://, or say --plain-text"
     )]
     PlainText {
         /// What was given.
         url: String,
     },
     /// Nobody listens.
-    #[error("no service answers at http://{host}; start one with `blindcore sum serve`")]
+    #[error("no service answers at {host}; start one with `blindcore sum serve`")]
     Connect {
-        /// Host and port.
+        /// Its URL.
         host: String,
         /// Why not.
         source: Box<dyn std::error::Error + Send + Sync>,
@@ -85,32 +93,36 @@ pub struct Scored {
     pub received: usize,
 }
 
-/// A client of a scoring service, as `blindcore sum serve` runs it. TLS is not spoken yet.
-#[derive(Clone, Debug)]
+/// A client of a scoring service, as `blindcore sum serve` runs it.
+#[derive(Clone)]
 pub struct ScoreClient {
-    address: SocketAddr,
+    connector: Connector,
+    url: String,
     host: String,
-    timeout: Duration,
+    options: Options,
 }
 
 impl ScoreClient {
-    /// A client of the service at `url`, `http://ADDRESS:PORT`. Rows and scores are encrypted in any case, but a service
-    /// beyond this machine is refused unless `plain_text` says that everything else may be read on the way.
+    /// A client of the service at `url`, `https://HOST:PORT`, or `http://HOST:PORT` on this machine. Rows and scores are
+    /// encrypted in any case, but a service beyond this machine is refused without TLS unless [`Options::plain_text`]
+    /// says that everything else may be read on the way. The request as a whole has [`Options::request_timeout`].
     ///
     /// # Errors
-    /// The URL is not one, names no address, or is beyond this machine.
-    pub fn new(url: &str, plain_text: bool, timeout: Duration) -> Result<Self, ScoreError> {
-        let address = |why| ScoreError::Address { url: crate::connection::without_user(url), why };
-        let host = url.strip_prefix("http://").map(|host| host.trim_end_matches('/'));
-        let host =
-            host.ok_or_else(|| address("is not an http:// address; TLS is not spoken yet, so tunnel it"))?;
-        let found = host.to_socket_addrs().ok().and_then(|mut all| all.next());
-        let found =
-            found.ok_or_else(|| address("names no address and port; such as http://127.0.0.1:7710"))?;
-        if !found.ip().is_loopback() && !plain_text {
-            return Err(ScoreError::PlainText { url: url.to_owned() });
+    /// The URL is not one, names no address, or is beyond this machine; the file of authorities can't be used.
+    pub fn new(url: &str, options: Options) -> Result<Self, ScoreError> {
+        let (uri, encrypted) = parse(url)?;
+        let host = uri.authority().map_or_else(String::new, ToString::to_string);
+        if !encrypted {
+            let wrong = |why| ScoreError::Address { url: without_user(url), why };
+            let found = host.to_socket_addrs().ok().and_then(|mut all| all.next());
+            let found =
+                found.ok_or_else(|| wrong("names no address and port; such as http://127.0.0.1:7710"))?;
+            if !found.ip().is_loopback() && !options.plain_text {
+                return Err(ScoreError::PlainText { url: url.to_owned() });
+            }
         }
-        Ok(Self { address: found, host: host.to_owned(), timeout })
+        let connector = Connector::new(&uri, encrypted, &options, b"http/1.1")?;
+        Ok(Self { connector, url: url.to_owned(), host, options })
     }
 
     /// Has `rows` scored by a model. The last dimension of their shape is a row's terms.
@@ -127,8 +139,9 @@ impl ScoreClient {
         let file = file::write(Vec::new(), rows, encryptor).map_err(answer)?;
         let body = blindcore_wire::score::encode(&encryptor.public().to_bytes(), &file);
         let sent = body.len();
-        let asked = tokio::time::timeout(self.timeout, self.ask(model, body)).await;
-        let bytes = asked.map_err(|_| ScoreError::Timeout { after: self.timeout })??;
+        let after = self.options.request_timeout;
+        let asked = timeout(after, self.ask(model, body)).await;
+        let bytes = asked.map_err(|_| ScoreError::Timeout { after })??;
         let reader = file::Reader::new(&bytes[..], Some(bytes.len() as u64)).map_err(answer)?;
         let (form, shape) = (&reader.header().form, &rows.form().shape);
         let count: usize = shape[..shape.len().saturating_sub(1)].iter().product();
@@ -139,24 +152,31 @@ impl ScoreClient {
         Ok(Scored { scores, sent, received: bytes.len() })
     }
 
-    /// One request, to the address that was checked.
+    /// One request, on a connection of its own.
     async fn ask(&self, model: &str, body: Vec<u8>) -> Result<Bytes, ScoreError> {
+        let broken = |e: Box<dyn std::error::Error + Send + Sync>| ScoreError::Broken(e);
         let name: String = model.bytes().map(escape).collect();
-        let request = http::Request::post(format!("http://{}/v1/models/{name}/score", self.address))
-            .header(HOST, &self.host)
-            .body(Full::new(Bytes::from(body)))
-            .map_err(|e| ScoreError::Broken(Box::new(e)))?;
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        let response = client.request(request).await.map_err(|e| {
-            if e.is_connect() {
-                ScoreError::Connect { host: self.host.clone(), source: Box::new(e) }
-            } else {
-                ScoreError::Broken(Box::new(e))
+        let mut request = http::Request::post(format!("/v1/models/{name}/score")).header(HOST, &self.host);
+        if let Some(token) = &self.options.token {
+            request = request.header(AUTHORIZATION, token.header());
+        }
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|e| broken(e.into()))?;
+        let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+        let connected = timeout(self.options.connect_timeout, self.connector.connect()).await;
+        let stream = connected.map_err(late).and_then(|connected| connected);
+        let stream = stream.map_err(|error| match unreachable(&self.url, &error) {
+            crate::Error::Connect { .. } => {
+                ScoreError::Connect { host: self.url.clone(), source: Box::new(error) }
             }
+            other => other.into(),
         })?;
+        let (mut sender, connection) = http1::handshake(stream).await.map_err(|e| broken(e.into()))?;
+        let connection = tokio::spawn(connection);
+        let response = sender.send_request(request).await.map_err(|e| broken(e.into()))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES).collect().await;
         let body = body.map_err(ScoreError::Broken)?.to_bytes();
+        connection.abort();
         if status.is_success() {
             return Ok(body);
         }

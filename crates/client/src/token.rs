@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use http::HeaderValue;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::{Request, Status};
@@ -29,6 +30,14 @@ impl Token {
         } else {
             Err(Error::Token { limit: MAX_TOKEN })
         }
+    }
+
+    /// As HTTP's `Authorization` has it.
+    pub(crate) fn header(&self) -> HeaderValue {
+        let text = Zeroizing::new(format!("Bearer {}", self.0.as_str()));
+        let mut value = HeaderValue::try_from(text.as_str()).expect("visible characters");
+        value.set_sensitive(true);
+        value
     }
 
     pub(crate) fn metadata(&self) -> MetadataValue<Ascii> {

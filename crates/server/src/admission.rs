@@ -9,28 +9,28 @@ use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 
 use crate::clients::ClientId;
+use crate::front::Front;
 use crate::permit::MemoryPermit;
 use crate::refusal::Refusal;
-use crate::state::State;
 
 /// Where a request comes from.
 #[derive(Clone, Copy)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
 /// Lets a request through to the tables, or refuses it before anything of its body is read.
-pub(crate) async fn admit(Extract(state): Extract<Arc<State>>, mut request: Request, next: Next) -> Response {
-    match state.access.owner(&request) {
+pub(crate) async fn admit(Extract(front): Extract<Arc<Front>>, mut request: Request, next: Next) -> Response {
+    match front.access.owner(&request) {
         Ok(owner) => {
             let peer = request.extensions().get::<Peer>().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |p| p.0);
             let client = owner.map_or_else(|| ClientId::from(peer), ClientId::Token);
-            let client = state.clients.get(client);
+            let client = front.clients.get(client);
             if let Some(held) = request.extensions().get::<Arc<MemoryPermit>>() {
                 held.belongs_to(&client);
             }
             request.extensions_mut().insert(client);
             next.run(request).await
         }
-        Err(refusal) => answer(state.refused(refusal), is_grpc(&request)),
+        Err(refusal) => answer(front.refused(refusal), is_grpc(&request)),
     }
 }
 

@@ -4,6 +4,7 @@
 //! 64 bits, for its owner has all addresses in it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,20 @@ pub(crate) enum ClientId {
     Token(Arc<str>),
     V4(Ipv4Addr),
     V6([u8; 8]),
+}
+
+impl fmt::Display for ClientId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Token(name) => f.write_str(name),
+            Self::V4(address) => address.fmt(f),
+            Self::V6([a, b, c, d, e, f_, g, h]) => {
+                let [one, two, three, four] =
+                    [[*a, *b], [*c, *d], [*e, *f_], [*g, *h]].map(u16::from_be_bytes);
+                write!(f, "{one:x}:{two:x}:{three:x}:{four:x}::/64")
+            }
+        }
+    }
 }
 
 impl From<IpAddr> for ClientId {
@@ -75,6 +90,8 @@ impl Bucket {
 pub(crate) struct Client {
     /// Another for each.
     pub(crate) number: u64,
+    /// Its token's name, or its address, for a log.
+    pub(crate) name: String,
     waiting: AtomicUsize,
     waiting_limit: usize,
     memory: AtomicUsize,
@@ -213,6 +230,7 @@ impl Clients {
         }
         let client = Arc::new(Client {
             number: self.next.fetch_add(1, Ordering::Relaxed),
+            name: id.to_string(),
             waiting: AtomicUsize::new(0),
             waiting_limit: self.waiting_limit,
             memory: AtomicUsize::new(0),
@@ -258,7 +276,7 @@ pub(crate) struct Connections {
 /// Why a connection is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoPlace {
-    /// Its address has as many as it may have.
+    /// Its address has as many as it may have, and all of them wait for answers.
     Client,
     /// There are as many as there may be, and no address has more of them than this one.
     Server,
@@ -285,7 +303,8 @@ impl Connections {
         self.lock().count
     }
 
-    /// A place for a connection. Where none is free, the address that has most gives up the one that was quiet longest,
+    /// A place for a connection. Where its address has as many as it may have, the one of them that was quiet longest gives
+    /// way, if any waits for nothing from us. Where none is free at all, the address that has most gives up such a one,
     /// unless that would leave it with fewer than the newcomer's has.
     pub(crate) fn admit(
         self: &Arc<Self>,
@@ -295,25 +314,32 @@ impl Connections {
         let id = ClientId::from(address);
         let mut table = self.lock();
         let mine = table.by_client.get(&id).map_or(0, Vec::len);
-        if mine >= self.per_client {
-            return Err(NoPlace::Client);
-        }
-        let full = table.count >= self.limit;
-        if full {
+        let from = if mine >= self.per_client {
+            Some(id.clone())
+        } else if table.count >= self.limit {
             let most = table.by_client.iter().max_by_key(|(_, open)| open.len());
             let most = most.filter(|(_, open)| open.len() > mine + 1).map(|(id, _)| id.clone());
-            let most = most.ok_or(NoPlace::Server)?;
-            let open = table.by_client.get_mut(&most).expect("it was just there");
-            let quietest = (0..open.len()).max_by_key(|i| open[*i].activity.quiet()).expect("it has some");
+            Some(most.ok_or(NoPlace::Server)?)
+        } else {
+            None
+        };
+        if let Some(from) = &from {
+            let open = table.by_client.get_mut(from).expect("it was just there");
+            let idle = |i: &usize| (!open[*i].activity.owes(), open[*i].activity.quiet());
+            let quietest = (0..open.len()).max_by_key(idle).expect("it has some");
+            if *from == id && open[quietest].activity.owes() {
+                return Err(NoPlace::Client);
+            }
             open.swap_remove(quietest).cut.notify_one();
             table.count -= 1;
         }
+        let cut = from.is_some();
         table.count += 1;
         table.next += 1;
-        let (number, cut) = (table.next, Arc::new(Notify::new()));
-        table.by_client.entry(id.clone()).or_default().push(Open { number, activity, cut: cut.clone() });
+        let (number, told) = (table.next, Arc::new(Notify::new()));
+        table.by_client.entry(id.clone()).or_default().push(Open { number, activity, cut: told.clone() });
         drop(table);
-        Ok((Place { all: self.clone(), id, number, cut }, full))
+        Ok((Place { all: self.clone(), id, number, cut: told }, cut))
     }
 }
 
@@ -352,6 +378,7 @@ mod tests {
         let same = |a: &str, b: &str| ClientId::from(address(a)) == ClientId::from(address(b));
         assert!(same("2001:db8:1:2:3::1", "2001:db8:1:2:ffff:ffff:ffff:ffff"));
         assert!(!same("2001:db8:1:2::1", "2001:db8:1:3::1"));
+        assert_eq!(ClientId::from(address("2001:db8:1:2::1")).to_string(), "2001:db8:1:2::/64");
         assert!(same("::ffff:192.0.2.1", "192.0.2.1") && !same("192.0.2.1", "192.0.2.2"));
     }
 
@@ -418,7 +445,12 @@ mod tests {
         assert_eq!(all.sockets(), 7);
         let come = |who: &str| all.admit(address(who), Activity::new());
         let mut greedy: Vec<Place> = (0..5).map(|_| come("192.0.2.1").ok().unwrap().0).collect();
-        assert_eq!(come("192.0.2.1").err(), Some(NoPlace::Client));
+        // It may have no more than that: its next takes the place of its own first.
+        let (next, cut) = come("192.0.2.1").ok().unwrap();
+        assert!(cut && all.len() == 5);
+        drop(greedy.remove(0));
+        greedy.push(next);
+        assert_eq!(all.len(), 5);
         let other = come("192.0.2.2").ok().unwrap();
         assert!(!other.1 && all.len() == 6);
         // All are taken: newcomers get places of the greedy one, until it has no more than they.
@@ -435,6 +467,22 @@ mod tests {
         assert_eq!(all.len(), 5);
         drop((other, newcomers));
         assert_eq!(all.len(), 0);
+
+        // Whoever waits for an answer keeps its place.
+        let few = Connections::new(&Config { connections: 6, connections_per_client: 2, ..config.clone() });
+        let (working, idle) = (Activity::new(), Activity::new());
+        let owed = crate::activity::Owed::new(working.clone());
+        owed.due();
+        let mine = address("192.0.2.1");
+        let one = few.admit(mine, working.clone()).ok().unwrap().0;
+        let two = few.admit(mine, idle).ok().unwrap().0;
+        let three = few.admit(mine, working).ok().unwrap();
+        assert!(three.1, "the idle one gave way");
+        drop(two);
+        assert_eq!((few.len(), few.admit(mine, Activity::new()).err()), (2, Some(NoPlace::Client)));
+        drop(owed);
+        assert!(few.admit(mine, Activity::new()).is_ok());
+        drop((one, three));
 
         let alone = Config { connections: 6, connections_per_client: 6, ..config };
         assert_eq!(Connections::new(&alone).sockets(), 6);

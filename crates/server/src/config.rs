@@ -154,3 +154,35 @@ pub(crate) fn check(
 ) -> Result<(), Error> {
     if (min..=max).contains(&got) { Ok(()) } else { Err(Error::Range { what, got, min, max, remedy }) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the settings file's seconds, each that can be written: none wraps on its way to the limit.
+    #[test]
+    fn times_of_any_length_are_refused_with_their_limit() {
+        let limit = Duration::from_secs(1 << 20);
+        type Set = fn(&mut Config, Duration);
+        let times: [Set; 5] = [
+            |c, t| c.header_timeout = t,
+            |c, t| c.request_timeout = t,
+            |c, t| c.idle_timeout = t,
+            |c, t| c.drain_delay = t,
+            |c, t| c.grace = t,
+        ];
+        for set in times {
+            let with = |time| {
+                let mut config = Config::default();
+                set(&mut config, time);
+                config.check()
+            };
+            assert!(with(limit).is_ok());
+            // The last two wrap to little in 64 bits, as milliseconds.
+            for seconds in [(1 << 20) + 1, u64::MAX, u64::MAX / 1000 + 1, 18_446_744_073_709_552] {
+                let error = with(Duration::from_secs(seconds)).unwrap_err().to_string();
+                assert!(error.contains("_seconds") && error.contains("to 1048576"), "{error}");
+            }
+        }
+    }
+}

@@ -52,7 +52,7 @@ impl Grpc {
     /// What the request holds until its answer has left.
     fn held<T>(&self, request: &Request<T>) -> Arc<MemoryPermit> {
         let held = request.extensions().get::<Arc<MemoryPermit>>().cloned();
-        held.unwrap_or_else(|| MemoryPermit::new(self.0.budget.clone()))
+        held.unwrap_or_else(|| MemoryPermit::new(self.0.front.budget.clone()))
     }
 }
 
@@ -68,7 +68,7 @@ impl Lookup for Grpc {
         request: Request<proto::ListTablesRequest>,
     ) -> Result<Response<proto::ListTablesResponse>, Status> {
         let held = self.held(&request);
-        held.take(self.0.listing_bytes()).map_err(|r| self.0.refused(r).status())?;
+        held.take(self.0.listing_bytes()).map_err(|r| self.0.front.refused(r).status())?;
         let tables = self.0.newest().iter().map(|t| t.summary()).collect();
         Ok(Response::new(proto::ListTablesResponse { tables }))
     }
@@ -80,7 +80,7 @@ impl Lookup for Grpc {
         let held = self.held(&request);
         let table = self.0.table(&request.get_ref().name, None);
         let table = table.and_then(|t| held.take(t.description_bytes()).map(|()| t));
-        Ok(Response::new(table.map_err(|r| self.0.refused(r).status())?.to_proto()))
+        Ok(Response::new(table.map_err(|r| self.0.front.refused(r).status())?.to_proto()))
     }
 
     type GetHintStream = Pin<Box<dyn Stream<Item = Result<proto::HintChunk, Status>> + Send>>;
@@ -96,7 +96,7 @@ impl Lookup for Grpc {
             .may_fetch()
             .and_then(|()| held.take_for_hint(HINT_BUFFERS))
             .and_then(|()| self.0.hint(&table, Some(epoch), PartKind::from_proto(part), offset));
-        let (hint, range) = hint.map_err(|r| self.0.refused(r).status())?;
+        let (hint, range) = hint.map_err(|r| self.0.front.refused(r).status())?;
         let pieces = chunks(hint, range, client);
         let pieces = pieces.map(|piece| piece.map(|data| proto::HintChunk { data }).map_err(|r| r.status()));
         Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
@@ -109,6 +109,6 @@ impl Lookup for Grpc {
         let held = self.held(&request);
         let client = client(&request);
         let answer = self.0.query(request.into_inner(), &held, &client).await;
-        Ok(Response::new(answer.map_err(|r| self.0.refused(r).status())?))
+        Ok(Response::new(answer.map_err(|r| self.0.front.refused(r).status())?))
     }
 }

@@ -54,26 +54,21 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/v1/tables/{name}", get(table))
         .route("/v1/tables/{name}/{part}/hint", get(hint))
         .route("/v1/query", post(query))
-        .layer(from_fn_with_state(state.clone(), admit))
+        .layer(from_fn_with_state(state.front.clone(), admit))
         .layer(cors)
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .fallback(async || {
-            let mut response = Refusal::new(
-                Reason::Malformed,
-                "there is nothing here; GET /v1/tables lists the tables, and gRPC clients use \
-                 blindcore.lookup.v1.Lookup",
-            )
-            .into_response();
-            *response.status_mut() = StatusCode::NOT_FOUND;
-            response
+            let why = "there is nothing here; GET /v1/tables lists the tables, and gRPC clients use \
+                       blindcore.lookup.v1.Lookup";
+            Refusal::new(Reason::Malformed, why).with_status(StatusCode::NOT_FOUND)
         })
         .layer(map_response(refusal::in_json))
         .with_state(state)
 }
 
 async fn ready(Extract(state): Shared) -> Response {
-    if !state.ready.load(Ordering::Relaxed) {
+    if !state.front.ready.load(Ordering::Relaxed) {
         return Refusal::new(Reason::Draining, "the server is shutting down; use another one")
             .into_response();
     }
@@ -83,16 +78,14 @@ async fn ready(Extract(state): Shared) -> Response {
         return "ready\n".into_response();
     }
     let message = format!("tables that the server fails to serve: {failing}; its log names the files");
-    let mut response = Refusal::new(Reason::Internal, message).into_response();
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response
+    Refusal::new(Reason::Internal, message).with_status(StatusCode::SERVICE_UNAVAILABLE).into_response()
 }
 
 async fn list(
     Extract(state): Shared,
     Extension(held): Extension<Arc<MemoryPermit>>,
 ) -> Result<Json<JsonValue>, Refusal> {
-    held.take(state.listing_bytes()).map_err(|r| state.refused(r))?;
+    held.take(state.listing_bytes()).map_err(|r| state.front.refused(r))?;
     let tables: Vec<JsonValue> = state
         .newest()
         .iter()
@@ -111,7 +104,7 @@ async fn table(
 ) -> Result<Json<JsonValue>, Refusal> {
     let table = state.table(&name, None);
     let table = table.and_then(|t| held.take(t.description_bytes()).map(|()| t));
-    let table = table.map_err(|r| state.refused(r))?;
+    let table = table.map_err(|r| state.front.refused(r))?;
     let description = &table.description;
     Ok(Json(json!({
         "protocol_version": description.protocol_version(),
@@ -169,7 +162,7 @@ async fn hint(
         .may_fetch()
         .and_then(|()| held.take_for_hint(HINT_BUFFERS))
         .and_then(|()| hint_response(&state, &name, &part, query.as_deref(), &headers, client))
-        .map_err(|r| state.refused(r))
+        .map_err(|r| state.front.refused(r))
 }
 
 fn hint_response(
@@ -204,8 +197,8 @@ fn hint_response(
         }
         Some((start, _)) => {
             let message = format!("the range starts at {start}, past the {len} B of this hint; start at 0");
-            let mut response = Refusal::new(Reason::WrongSize, message).into_response();
-            *response.status_mut() = StatusCode::RANGE_NOT_SATISFIABLE;
+            let refusal = Refusal::new(Reason::WrongSize, message);
+            let mut response = refusal.with_status(StatusCode::RANGE_NOT_SATISFIABLE).into_response();
             let range = format!("bytes */{len}").parse().expect("is plain text");
             response.headers_mut().insert(CONTENT_RANGE, range);
             return Ok(response);
@@ -273,7 +266,7 @@ async fn query(
         })?;
         state.query(request, &held, &client).await
     };
-    let answer = answer.await.map_err(|r| state.refused(r))?;
+    let answer = answer.await.map_err(|r| state.front.refused(r))?;
     Ok(([(CONTENT_TYPE, "application/x-protobuf")], answer.encode_to_vec()).into_response())
 }
 

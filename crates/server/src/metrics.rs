@@ -79,14 +79,18 @@ impl Collector for Collected {
         out.0
             .encode_descriptor("blindcore_build", "What serves", None, MetricType::Info)?
             .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])?;
-        let ready = state.ready.load(Ordering::Relaxed) && state.failing() == 0;
+        let ready = state.front.ready.load(Ordering::Relaxed) && state.failing() == 0;
         out.gauge("blindcore_ready", "1 but where /readyz says no", ready.into())?;
 
         let stats = state.stats();
         let totals = stats.totals();
         let help = "Connections accepted";
         out.counter("blindcore_connections", help, totals.connections)?;
-        out.gauge("blindcore_connections_open", "Connections that are open", state.connections.len() as u64)?;
+        out.gauge(
+            "blindcore_connections_open",
+            "Connections that are open",
+            state.front.connections.len() as u64,
+        )?;
         let help = "Connections closed because they stood still";
         out.counter("blindcore_connections_stalled", help, totals.stalled)?;
         let help = "Connections closed for those of addresses that had fewer";
@@ -96,7 +100,7 @@ impl Collector for Collected {
         let help = "Connections whose TLS handshake failed or took too long";
         out.counter("blindcore_handshakes_failed", help, totals.handshakes_failed)?;
         let help = "Clients that are remembered, by token or address";
-        out.gauge("blindcore_clients", help, state.clients.len() as u64)?;
+        out.gauge("blindcore_clients", help, state.front.clients.len() as u64)?;
         let help = "Times that certificates, tokens or tables were read again";
         out.counter("blindcore_reloads", help, totals.reloads)?;
         let help = "Times that they could not be read, and stayed as they were";
@@ -107,7 +111,7 @@ impl Collector for Collected {
             count(refusals.encode_family(&[("reason", reason.as_str())])?, n)?;
         }
 
-        let (used, limit) = state.budget.used();
+        let (used, limit) = state.front.budget.used();
         let help = "Memory that requests and answers take";
         out.gauge("blindcore_request_memory_bytes", help, used as u64)?;
         let help = "Memory that requests and answers may take";

@@ -10,7 +10,7 @@ use blindcore_wire::Reason;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use crate::activity::Activity;
+use crate::activity::Owed;
 use crate::clients::Client;
 use crate::refusal::Refusal;
 
@@ -78,9 +78,17 @@ impl MemoryPermit {
         })
     }
 
-    /// As [`MemoryPermit::take`], for callers with a refusal of their own.
-    pub(crate) fn try_take(&self, bytes: usize) -> Result<(), String> {
-        self.try_take_within(bytes, self.budget.limit)
+    /// Gives back all but this much: what is left of a request is its answer.
+    pub(crate) fn keep(&self, bytes: usize) {
+        let held = self.bytes.fetch_min(bytes, Ordering::Relaxed);
+        self.give_back(held.saturating_sub(bytes));
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(client) = self.client.get() {
+            client.give_memory_back(bytes);
+        }
     }
 
     fn try_take_within(&self, bytes: usize, limit: usize) -> Result<(), String> {
@@ -102,11 +110,7 @@ impl MemoryPermit {
 
 impl Drop for MemoryPermit {
     fn drop(&mut self) {
-        let bytes = *self.bytes.get_mut();
-        self.budget.used.fetch_sub(bytes, Ordering::Relaxed);
-        if let Some(client) = self.client.get() {
-            client.give_memory_back(bytes);
-        }
+        self.give_back(self.bytes.load(Ordering::Relaxed));
     }
 }
 
@@ -115,19 +119,25 @@ impl Drop for MemoryPermit {
 pub(crate) struct Metered<B> {
     inner: B,
     held: Arc<MemoryPermit>,
-    activity: Arc<Activity>,
+    owed: Arc<Owed>,
     pays: bool,
 }
 
 impl<B> Metered<B> {
     /// A request's body.
-    pub(crate) fn request(inner: B, held: Arc<MemoryPermit>, activity: Arc<Activity>) -> Self {
-        Self { inner, held, activity, pays: true }
+    pub(crate) fn request(inner: B, held: Arc<MemoryPermit>, owed: Arc<Owed>) -> Self
+    where
+        B: Body,
+    {
+        if inner.is_end_stream() {
+            owed.due();
+        }
+        Self { inner, held, owed, pays: true }
     }
 
     /// An answer's body, whose memory was taken when the request was let in.
-    pub(crate) fn answer(inner: B, held: Arc<MemoryPermit>, activity: Arc<Activity>) -> Self {
-        Self { inner, held, activity, pays: false }
+    pub(crate) fn answer(inner: B, held: Arc<MemoryPermit>, owed: Arc<Owed>) -> Self {
+        Self { inner, held, owed, pays: false }
     }
 }
 
@@ -144,9 +154,12 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let frame = std::task::ready!(Pin::new(&mut self.inner).poll_frame(cx));
-        self.activity.touch();
+        self.owed.activity.touch();
         Poll::Ready(match frame {
-            None => None,
+            None => {
+                self.owed.due();
+                None
+            }
             Some(Err(error)) => Some(Err(error.into())),
             Some(Ok(frame)) => match frame.data_ref().filter(|_| self.pays) {
                 Some(data) => Some(self.held.take(data.len()).map(|()| frame).map_err(|r| r.status().into())),

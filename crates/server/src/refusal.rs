@@ -18,6 +18,8 @@ pub(crate) struct Refusal {
     message: String,
     /// Whole seconds after which asking again makes sense.
     retry_after: Option<u64>,
+    /// HTTP's status, where another than its reason's says more.
+    status: Option<StatusCode>,
 }
 
 pub(crate) const HEADER: HeaderName = HeaderName::from_static(REASON_HEADER);
@@ -25,7 +27,18 @@ pub(crate) const HEADER: HeaderName = HeaderName::from_static(REASON_HEADER);
 impl Refusal {
     pub(crate) fn new(reason: Reason, message: impl Into<String>) -> Self {
         let retry_after = matches!(reason, Reason::Busy | Reason::TooMany).then_some(1);
-        Self { reason, message: message.into(), retry_after }
+        Self { reason, message: message.into(), retry_after, status: None }
+    }
+
+    /// The same under this status of HTTP.
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// What it says.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     /// Says when asking again makes sense.
@@ -100,7 +113,7 @@ pub(crate) async fn in_json(response: Response) -> Response {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let body = Json(json!({ "error": self.message, "reason": self.reason.as_str() }));
-        let mut response = (self.code().1, body).into_response();
+        let mut response = (self.status.unwrap_or(self.code().1), body).into_response();
         response.headers_mut().insert(HEADER, HeaderValue::from_static(self.reason.as_str()));
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, seconds.into());

@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
 use blindcore_wire::{PartDescription, PartKind, Reason, TableDescription, proto};
 
-use crate::access::Access;
 use crate::batcher::{Batcher, Reply};
-use crate::clients::{Client, Clients, Connections};
+use crate::clients::Client;
 use crate::config::check;
-use crate::permit::{MemoryBudget, MemoryPermit};
+use crate::front::Front;
+use crate::permit::MemoryPermit;
 use crate::refusal::Refusal;
 use crate::sizes::REQUEST_SLACK;
-use crate::stats::{PartCounters, TotalCounters, add};
+use crate::stats::{PartCounters, add};
 use crate::{Config, Error, Hint, Part, Stats, Table};
 
 /// Tables whose listing fits [`blindcore_wire::MAX_LISTING_BYTES`], however long their names.
@@ -135,15 +135,9 @@ pub(crate) struct Epochs {
 
 pub(crate) struct State {
     tables: RwLock<BTreeMap<String, Hosted>>,
-    config: Config,
-    pub(crate) budget: Arc<MemoryBudget>,
+    pub(crate) front: Arc<Front>,
     /// The most bytes in any request.
     request_bytes: AtomicUsize,
-    pub(crate) ready: AtomicBool,
-    pub(crate) access: Access,
-    pub(crate) clients: Clients,
-    pub(crate) connections: Arc<Connections>,
-    pub(crate) totals: Arc<TotalCounters>,
     started: Instant,
 }
 
@@ -152,14 +146,8 @@ impl State {
         config.check()?;
         let state = Self {
             tables: RwLock::default(),
-            config: config.clone(),
-            budget: MemoryBudget::new(config.memory_bytes),
+            front: Front::new(config),
             request_bytes: AtomicUsize::new(REQUEST_SLACK),
-            ready: AtomicBool::new(true),
-            access: Access::new(config),
-            clients: Clients::new(config),
-            connections: Connections::new(config),
-            totals: Arc::default(),
             started: Instant::now(),
         };
         for table in tables {
@@ -204,7 +192,7 @@ impl State {
             let part = match given.remove(&kind) {
                 Some(part) => {
                     let counters = counters.entry(kind).or_default().clone();
-                    Arc::new(HostedPart::start(&name, part, says, &self.config, counters)?)
+                    Arc::new(HostedPart::start(&name, part, says, &self.front.config, counters)?)
                 }
                 None => {
                     let same = before.as_ref().and_then(|t| t.part(kind)).filter(|p| p.description == *says);
@@ -216,7 +204,7 @@ impl State {
                     })?
                 }
             };
-            let config = &self.config;
+            let config = &self.front.config;
             let (needed, memory) = (part.needed() as u64, config.memory_bytes as u64);
             check(
                 "memory for requests, in bytes,",
@@ -226,7 +214,7 @@ impl State {
                 "allow more: --memory, or request_memory_mib",
             )?;
             match config.memory_per_client {
-                None => self.clients.allow_memory(part.needed()),
+                None => self.front.clients.allow_memory(part.needed()),
                 Some(memory) => {
                     let what = "memory_mib_per_client, in bytes,";
                     check(what, memory as u64, needed, u64::MAX, "allow more memory")?;
@@ -252,7 +240,7 @@ impl State {
         // A table that was built again may count epochs from 1.
         hosted.epochs.retain(|t| t.description.epoch() != new.description.epoch());
         hosted.epochs.insert(0, new);
-        hosted.epochs.truncate(1 + self.config.old_epochs);
+        hosted.epochs.truncate(1 + self.front.config.old_epochs);
         drop(tables);
         self.forget();
         Ok(())
@@ -261,7 +249,7 @@ impl State {
     /// Lets epochs go that nobody asked for lately.
     pub(crate) fn forget(&self) {
         let now = self.now();
-        let linger = self.config.epoch_linger.as_millis() as u64;
+        let linger = self.front.config.epoch_linger.as_millis() as u64;
         let idle = |t: &HostedTable| now.saturating_sub(t.last_used.load(Ordering::Relaxed)) > linger;
         if !self.read().values().any(|h| h.epochs.iter().skip(1).any(|t| idle(t))) {
             return;
@@ -311,15 +299,7 @@ impl State {
                 parts.push((name.clone(), kind, hosted.counters.entry(kind).or_default().clone()));
             }
         }
-        Stats::new(parts, self.totals.clone())
-    }
-
-    /// Every request that is refused passes here once.
-    pub(crate) fn refused(&self, refusal: Refusal) -> Refusal {
-        add(&self.totals.refused, 1);
-        add(&self.totals.refusals[refusal.reason as usize], 1);
-        tracing::info!(reason = refusal.reason.as_str(), "refused");
-        refusal
+        Stats::new(parts, self.front.totals.clone())
     }
 
     /// Bytes that the list of tables takes while it is sent.

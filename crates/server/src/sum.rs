@@ -6,18 +6,17 @@
 //! | `POST /v1/models/NAME/score`   | body as in [`blindcore_wire::score`], answer a file of ciphertexts, rerandomised                |
 //! | `GET /livez`, `GET /readyz`    | 200; `/readyz` 503 while the server drains                                    |
 //!
-//! A refusal is `{"error": ...}` under 400, 404, 405, 408, 411, 413, 422 or 503. Plain text: numbers are encrypted, but the client's address and
-//! how much is not.
+//! A refusal is `{"error": ..., "reason": ...}` under 400, 401, 404, 405, 408, 411, 413, 422, 429, 500 or 503.
 //!
-//! What a client can take is bounded before it takes it: connections, the bytes of bodies and answers that are held at once
-//! (a body's count as they arrive, an answer's until they have left), the time that a body may take to arrive, an answer to
-//! go on and a request to be answered, the work of a request, jobs at once. A connection carries one request; once it is
-//! gone, its job ends with the block of results that it is at.
+//! In front is what every service of this crate has: TLS, tokens, shares of connections and memory for each client, time, an
+//! end that drains. Beyond it a body has to arrive steadily, a request's work is bounded, and it is computed in blocks of
+//! results that take turns with those of others (`turns.rs`). Once a connection is gone, its job ends with the block
+//! that it is at.
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -26,16 +25,17 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State as Extract};
-use axum::middleware::map_response;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use blindcore_accel::Device;
 use blindcore_sum::encoding::Form;
 use blindcore_sum::evaluate::Evaluator;
 use blindcore_sum::file;
 use blindcore_sum::keys::{KeyId, Mode, PublicKey};
 pub use blindcore_sum::model::Model;
+use blindcore_wire::Reason;
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
@@ -43,48 +43,45 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, interval, sleep, timeout, timeout_at};
+use tokio::time::timeout;
 
-use crate::activity::Activity;
-use crate::permit::{MemoryBudget, MemoryPermit, Metered};
-use crate::refusal;
-use crate::{Error, connection};
+use crate::admission::{Peer, admit};
+use crate::clients::Client;
+use crate::front::{self, Front};
+use crate::permit::MemoryPermit;
+use crate::refusal::{self, Refusal};
+use crate::serve::Bound;
+use crate::turns::{Turn, Turns};
+use crate::{AccessFiles, Config, Error, Reloader};
 
 /// Bytes of an answer that are handed over at a time.
 const PIECE: usize = 1 << 16;
-/// For the head of a request to arrive.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The work of a block of results, after which a job checks whether its client is still there: some tenths of a second.
+/// The work of a block of results, after which others have their turn: some tenths of a second.
 const BLOCK_WORK: u64 = 1 << 20;
 /// The most results of a block.
 const BLOCK_RESULTS: u64 = 1024;
+/// The most requests that are computed or wait for it: each that began has a thread of the runtime, which has 512.
+const MAX_WAITING: usize = 256;
 
 /// What a service may use.
 #[derive(Clone, Debug)]
 pub struct SumConfig {
-    /// Where it listens.
-    pub listen: SocketAddr,
-    /// Bytes of one request.
-    pub request_bytes: usize,
-    /// Bytes of all requests and answers that are held at once; at least four requests.
-    pub memory_bytes: usize,
+    /// Where it listens, its certificates and tokens, and what clients may take. Limits of queries are limits of requests here;
+    /// nothing is gathered, and there are no epochs.
+    pub server: Config,
     /// What one request may cost, in multiplications modulo the n^2 of a 2048-bit key, as estimated from its shape and the
     /// key: a core does some three million per second.
     pub request_work: u64,
-    /// Requests that are computed at once.
+    /// Blocks of results that are computed at once.
     pub jobs: usize,
-    /// Connections at once.
-    pub connections: usize,
     /// Keys whose tables are kept.
     pub keys: usize,
-    /// For a body to arrive, and for an answer to stand still.
+    /// For a body to arrive.
     pub body_timeout: Duration,
-    /// For a connection, from its beginning to its end.
-    pub timeout: Duration,
-    /// For requests to finish when the server stops.
-    pub grace: Duration,
+    /// For the next piece of a body to arrive: what stands still for longer gives its memory back.
+    pub body_stall: Duration,
     /// Takes keys of under 2048 bits.
     pub insecure_test_keys: bool,
 }
@@ -92,30 +89,32 @@ pub struct SumConfig {
 impl Default for SumConfig {
     fn default() -> Self {
         Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 7710)),
-            request_bytes: 64 << 20,
-            memory_bytes: 256 << 20,
+            server: Config {
+                listen: SocketAddr::from(([127, 0, 0, 1], 7710)),
+                waiting_queries: MAX_WAITING,
+                waiting_per_client: 32,
+                request_timeout: Duration::from_secs(300),
+                ..Config::default()
+            },
             request_work: 100_000_000,
             jobs: 2,
-            connections: 256,
             keys: 16,
             body_timeout: Duration::from_secs(30),
-            timeout: Duration::from_secs(300),
-            grace: Duration::from_secs(30),
+            body_stall: Duration::from_secs(5),
             insecure_test_keys: false,
         }
     }
 }
 
 struct State {
+    front: Arc<Front>,
     config: SumConfig,
     device: Device,
     models: Vec<Model>,
-    memory: Arc<MemoryBudget>,
-    jobs: Arc<Semaphore>,
+    turns: Arc<Turns>,
+    waiting: Arc<Semaphore>,
     /// Tables of keys, the last used at the end.
     evaluators: Mutex<VecDeque<(KeyId, Arc<Evaluator>)>>,
-    ready: AtomicBool,
 }
 
 /// A service that listens; [`SumServer::run`] makes it answer.
@@ -125,36 +124,43 @@ pub struct SumServer {
     state: Arc<State>,
 }
 
-struct Refusal(StatusCode, String);
-
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        tracing::info!(status = self.0.as_u16(), why = self.1, "refused");
-        (self.0, Json(json!({"error": self.1}))).into_response()
-    }
+/// A refusal that HTTP has a word of its own for.
+fn refuse<T>(reason: Reason, status: StatusCode, why: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::new(reason, why).with_status(status))
 }
 
-fn refuse<T>(status: StatusCode, why: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal(status, why.into()))
+/// What can't be read, or is not what it says.
+fn bad(why: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::Malformed, why)
+}
+
+/// What can be read and not be scored.
+fn unfit(why: impl Into<String>) -> Refusal {
+    Refusal::new(Reason::WrongSize, why).with_status(StatusCode::UNPROCESSABLE_ENTITY)
 }
 
 impl SumServer {
     /// Listens.
     ///
     /// # Errors
-    /// A setting is out of range, two models have one name, or the address can't be had.
+    /// A setting is out of range, two models have one name, the address can't be had, or plain text would leave the machine.
     pub async fn bind(config: SumConfig, device: Device, models: Vec<Model>) -> Result<Self, Error> {
         let setting = |what: &str| Err(Error::Setting(what.to_owned()));
-        if config.jobs == 0 || config.connections == 0 || config.keys == 0 {
-            return setting("jobs, connections and keys must be at least 1");
+        if config.jobs == 0 || config.keys == 0 {
+            return setting("jobs and keys must be at least 1");
         }
         let most = Semaphore::MAX_PERMITS;
-        if config.jobs > most || config.connections > most {
+        if config.jobs > most || config.server.connections > most {
             return setting(&format!("jobs and connections must be at most {most}"));
         }
+        config.server.check()?;
         // A body, its residues and its answer: so that the largest request can be served.
-        if config.request_bytes.checked_mul(4).is_none_or(|bytes| bytes > config.memory_bytes) {
-            return setting("a request may take at most a quarter of the memory for all of them");
+        let share = config.server.memory_of_client();
+        if config.server.request_bytes.checked_mul(4).is_none_or(|bytes| bytes > share) {
+            return setting(&format!(
+                "a request of {} B may take at most a quarter of a client's {share} B of memory; allow smaller requests",
+                config.server.request_bytes
+            ));
         }
         for (i, model) in models.iter().enumerate() {
             if models[..i].iter().any(|other| other.name == model.name) {
@@ -167,14 +173,15 @@ impl SumServer {
                 ));
             }
         }
-        let listen = |source| Error::Listen { address: config.listen, source };
-        let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
+        let listen = |source| Error::Listen { address: config.server.listen, source };
+        let listener = Bound::take(config.server.listen)?.listen()?;
         let address = listener.local_addr().map_err(listen)?;
+        front::announce(&config.server, address);
         let state = Arc::new(State {
-            memory: MemoryBudget::new(config.memory_bytes),
-            jobs: Arc::new(Semaphore::new(config.jobs)),
+            front: Front::new(&config.server),
+            turns: Turns::new(config.jobs),
+            waiting: Arc::new(Semaphore::new(config.server.waiting_queries.clamp(1, MAX_WAITING))),
             evaluators: Mutex::default(),
-            ready: AtomicBool::new(true),
             config,
             device,
             models,
@@ -188,78 +195,46 @@ impl SumServer {
         self.address
     }
 
-    /// Answers until `shutdown` is done, then lets requests finish. Returns how many were cut.
+    /// Has its certificates and tokens read again, from anywhere; they are those that the settings were
+    /// [loaded](AccessFiles::load) from.
+    #[must_use]
+    pub fn reloader(&self, files: AccessFiles) -> Reloader {
+        Reloader::new(files, self.state.front.clone(), None)
+    }
+
+    /// Answers until `shutdown` is done, then drains as [`Server::run`](crate::Server::run) does. Returns how many
+    /// connections were cut.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> usize {
         let Self { listener, state, .. } = self;
         let router = Router::new()
             .route("/v1/models", get(list))
             .route("/v1/models/{name}/score", post(score))
+            .layer(from_fn_with_state(state.front.clone(), admit))
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(ready))
             .fallback(async || {
-                Refusal(
-                    StatusCode::NOT_FOUND,
-                    "there is nothing here; GET /v1/models lists the models".into(),
-                )
+                let why = "there is nothing here; GET /v1/models lists the models";
+                Refusal::new(Reason::Malformed, why).with_status(StatusCode::NOT_FOUND)
             })
             .method_not_allowed_fallback(async || {
-                Refusal(
-                    StatusCode::METHOD_NOT_ALLOWED,
-                    "models are listed by GET /v1/models and asked by POST /v1/models/NAME/score".into(),
-                )
+                let why = "models are listed by GET /v1/models and asked by POST /v1/models/NAME/score";
+                Refusal::new(Reason::Malformed, why).with_status(StatusCode::METHOD_NOT_ALLOWED)
             })
             .layer(map_response(refusal::in_json))
             .with_state(state.clone());
-        let slots = Arc::new(Semaphore::new(state.config.connections));
-        let mut connections = JoinSet::new();
-        let mut shutdown = pin!(shutdown);
-        loop {
-            let accepted = tokio::select! {
-                () = &mut shutdown => break,
-                Some(_) = connections.join_next() => continue,
-                accepted = async {
-                    let slot = slots.clone().acquire_owned().await.ok();
-                    (slot, listener.accept().await)
-                } => accepted,
-            };
-            let (slot, Ok((stream, _))) = accepted else {
-                sleep(Duration::from_millis(50)).await;
-                continue;
-            };
-            let (router, limit, idle) = (router.clone(), state.config.timeout, state.config.body_timeout);
-            connections.spawn(async move {
-                let answering = Activity::new();
-                let served = connection::one_request(stream, router, HEADER_TIMEOUT, answering.clone());
-                let stands_still = async {
-                    let mut tick = interval((idle / 4).max(Duration::from_millis(10)));
-                    // Until an answer begins, other limits hold.
-                    while !answering.stalled(limit, idle) {
-                        tick.tick().await;
-                    }
-                };
-                tokio::select! {
-                    served = timeout(limit, served) => if served.is_err() {
-                        tracing::info!("a connection took longer than it may");
-                    },
-                    () = stands_still => tracing::info!("an answer was not read"),
-                }
-                drop(slot);
-            });
-        }
-        state.ready.store(false, Ordering::Relaxed);
-        drop(listener);
-        let end = Instant::now() + state.config.grace;
-        while let Ok(Some(_)) = timeout_at(end, connections.join_next()).await {}
-        let cut = connections.len();
-        connections.shutdown().await;
+        let cut = front::serve(&state.front, listener, router, shutdown).await;
+        tracing::info!(cut, "drained");
         cut
     }
 }
 
 type Shared = Extract<Arc<State>>;
 
-async fn ready(Extract(state): Shared) -> StatusCode {
-    if state.ready.load(Ordering::Relaxed) { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+async fn ready(Extract(state): Shared) -> Response {
+    if state.front.ready.load(Ordering::Relaxed) {
+        return "ready\n".into_response();
+    }
+    Refusal::new(Reason::Draining, "the server is shutting down; use another one").into_response()
 }
 
 async fn list(Extract(state): Shared) -> Response {
@@ -271,50 +246,70 @@ async fn list(Extract(state): Shared) -> Response {
     Json(json!({"models": models})).into_response()
 }
 
+/// Who asks, and from where.
+struct Asker {
+    client: Arc<Client>,
+    from: IpAddr,
+}
+
 async fn score(
     Extract(state): Shared,
+    Extension(held): Extension<Arc<MemoryPermit>>,
+    Extension(client): Extension<Arc<Client>>,
+    Extension(Peer(from)): Extension<Peer>,
     name: Result<Path<String>, PathRejection>,
     request: http::Request<Body>,
 ) -> Result<Response, Refusal> {
+    let asker = Arc::new(Asker { client, from });
     let model = name.ok().and_then(|Path(name)| state.models.iter().position(|m| m.name == name));
+    scored(&state, held, &asker, model, request).await.map_err(|refusal| {
+        tracing::info!(client = asker.client.name, %from, why = refusal.message(), "not scored");
+        state.front.refused(refusal)
+    })
+}
+
+async fn scored(
+    state: &Arc<State>,
+    held: Arc<MemoryPermit>,
+    asker: &Arc<Asker>,
+    model: Option<usize>,
+    request: http::Request<Body>,
+) -> Result<Response, Refusal> {
     let Some(model) = model else {
-        return refuse(StatusCode::NOT_FOUND, "there is no such model; GET /v1/models lists them");
+        let why = "there is no such model; GET /v1/models lists them";
+        return refuse(Reason::Malformed, StatusCode::NOT_FOUND, why);
     };
     let length = request.headers().get(CONTENT_LENGTH).and_then(|l| l.to_str().ok()?.parse::<usize>().ok());
     let Some(length) = length else {
-        return refuse(StatusCode::LENGTH_REQUIRED, "say how long the body is, in Content-Length");
+        let why = "say how long the body is, in Content-Length";
+        return refuse(Reason::Malformed, StatusCode::LENGTH_REQUIRED, why);
     };
-    let limit = state.config.request_bytes;
+    let limit = state.config.server.request_bytes;
     if length > limit {
         let why = format!("{length} bytes are over the {limit} of a request; send fewer rows");
-        return refuse(StatusCode::PAYLOAD_TOO_LARGE, why);
+        return Err(Refusal::new(Reason::TooLarge, why));
     }
-    let answering = request.extensions().get::<Arc<Activity>>().cloned().unwrap_or_else(Activity::new);
-    let held = MemoryPermit::new(state.memory.clone());
-    let body = timeout(state.config.body_timeout, collect(request.into_body(), length, &held));
-    let Ok(body) = body.await else {
-        return refuse(StatusCode::REQUEST_TIMEOUT, "the body took too long; send it faster");
+    let late = |_| Refusal::new(Reason::TimedOut, "the body took too long; send it faster");
+    let body = collect(request.into_body(), length, state.config.body_stall);
+    let body = timeout(state.config.body_timeout, body).await.map_err(late)??;
+    let waiting = asker.client.ask(1)?;
+    let Ok(place) = state.waiting.clone().try_acquire_owned() else {
+        return Err(Refusal::new(Reason::Busy, "as many requests wait as may; ask again later"));
     };
-    let body = body?;
-    let Ok(job) = state.jobs.clone().acquire_owned().await else {
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, "the server stops");
-    };
-    let worker = state.clone();
+    let turn = state.turns.wait(asker.client.number).await;
     let gone = Gone(Arc::new(AtomicBool::new(false)));
-    let stop = gone.0.clone();
+    let job = Job { state: state.clone(), asker: asker.clone(), model, held, stop: gone.0.clone() };
+    let runtime = Handle::current();
     let result = tokio::task::spawn_blocking(move || {
-        let _job = job;
-        answer(&worker, &worker.models[model], &body, &held, &stop)
+        let _while_it_runs = (waiting, place);
+        job.answer(&body, turn, &runtime)
     });
     match result.await {
         Ok(answer) => {
-            let answer = answer?;
-            let memory = answer.held.clone();
-            let pieces = Pieces(Bytes::from_owner(answer));
-            let body = Body::new(Metered::answer(pieces, memory, answering));
+            let body = Body::new(Pieces(answer?.into()));
             Ok(([(CONTENT_TYPE, "application/octet-stream")], body).into_response())
         }
-        Err(_) => refuse(StatusCode::INTERNAL_SERVER_ERROR, "the request failed; others go on"),
+        Err(_) => Err(Refusal::new(Reason::Internal, "the request failed; others go on")),
     }
 }
 
@@ -324,18 +319,6 @@ struct Gone(Arc<AtomicBool>);
 impl Drop for Gone {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-/// The bytes of an answer, and their share of the memory, which goes back when the last of them has left.
-struct Answer {
-    bytes: Vec<u8>,
-    held: Arc<MemoryPermit>,
-}
-
-impl AsRef<[u8]> for Answer {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
     }
 }
 
@@ -363,15 +346,19 @@ impl http_body::Body for Pieces {
     }
 }
 
-/// Reads a body of at most `length` bytes, each paid for before it is kept.
-async fn collect(mut body: Body, length: usize, held: &MemoryPermit) -> Result<Vec<u8>, Refusal> {
+/// Reads a body of at most `length` bytes; each was paid for when it came, and none may keep the others waiting.
+async fn collect(mut body: Body, length: usize, stall: Duration) -> Result<Vec<u8>, Refusal> {
     let mut out = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let data = frame.ok().and_then(|frame| frame.into_data().ok());
-        let Some(data) = data.filter(|data| out.len() + data.len() <= length) else {
-            return refuse(StatusCode::BAD_REQUEST, "the body broke off, or is longer than it said");
-        };
-        held.try_take(data.len()).map_err(|why| Refusal(StatusCode::SERVICE_UNAVAILABLE, why))?;
+    let still = |_| Refusal::new(Reason::TimedOut, "the body stood still; send it faster");
+    while let Some(frame) = timeout(stall, body.frame()).await.map_err(still)? {
+        let frame = frame.map_err(|error| {
+            let broken = || bad("the body broke off; send the request again");
+            Refusal::find(&error).unwrap_or_else(broken)
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        if out.len() + data.len() > length {
+            return Err(bad("the body is longer than it said"));
+        }
         out.extend_from_slice(&data);
     }
     Ok(out)
@@ -404,80 +391,92 @@ fn scaled(key: &PublicKey, multiplications: u64) -> u64 {
     u64::try_from((u128::from(multiplications) * square).div_ceil(2048 * 2048)).unwrap_or(u64::MAX)
 }
 
-/// Ciphertexts of the scores; nothing that anybody reads once `stop` is set.
-fn answer(
-    state: &State,
-    model: &Model,
-    body: &[u8],
-    held: &MemoryPermit,
-    stop: &AtomicBool,
-) -> Result<Answer, Refusal> {
-    let bad = |why: String| Refusal(StatusCode::BAD_REQUEST, why);
-    let unfit = |why: String| Refusal(StatusCode::UNPROCESSABLE_ENTITY, why);
-    let start = std::time::Instant::now();
-    let (key, ciphertexts) = blindcore_wire::score::decode(body).map_err(bad)?;
-    let key = PublicKey::from_bytes(key).map_err(|e| bad(e.to_string()))?;
-    if key.is_test_only() && !state.config.insecure_test_keys {
-        return Err(unfit(format!(
-            "a key of {} bits protects nothing; make one of 2048 or more",
-            key.bits()
-        )));
-    }
-    let evaluator = state.evaluator(&key).map_err(|e| bad(e.to_string()))?;
-    let reader =
-        file::Reader::new(ciphertexts, Some(ciphertexts.len() as u64)).map_err(|e| bad(e.to_string()))?;
-    if reader.header().form.shape.last() != Some(&model.terms()) {
-        let (got, want) = (&reader.header().form.shape, model.terms());
-        return Err(unfit(format!("rows of shape {got:?} where the model has {want} terms")));
-    }
-    let rows = reader.count() as usize / model.terms();
-    let answer_bytes = rows.saturating_mul(model.outputs()).saturating_mul(8 * key.ciphertext_words());
-    if answer_bytes > state.config.request_bytes {
-        let limit = state.config.request_bytes;
-        return Err(unfit(format!(
-            "{answer_bytes} bytes of scores are over the {limit} of an answer; send fewer rows"
-        )));
-    }
-    let each = result_work(&key, model, &reader.header().form).max(1);
-    let results = (rows as u64).saturating_mul(model.outputs() as u64);
-    // Checking a ciphertext takes about four.
-    let work = results.saturating_mul(each).saturating_add(scaled(&key, reader.count().saturating_mul(4)));
-    let limit = state.config.request_work;
-    if work > limit {
-        return Err(unfit(format!(
-            "{results} scores under this key take about {work} multiplications, over the {limit} of a request; send fewer \
-             rows, or use a key of another mode or of fewer bits"
-        )));
-    }
-    // What the ciphertexts take in the device's form, and the answer with its digests.
-    let busy = |why| Refusal(StatusCode::SERVICE_UNAVAILABLE, why);
-    held.try_take(ciphertexts.len() + ciphertexts.len() / 2).map_err(busy)?;
-    let kept = MemoryPermit::new(state.memory.clone());
-    let room = answer_bytes + answer_bytes / 64 + (1 << 10);
-    kept.try_take(room).map_err(busy)?;
+/// A request that is computed.
+struct Job {
+    state: Arc<State>,
+    asker: Arc<Asker>,
+    model: usize,
+    held: Arc<MemoryPermit>,
+    /// Set once nobody waits for it.
+    stop: Arc<AtomicBool>,
+}
 
-    let x = reader.read_all(evaluator.encryptor()).map_err(|e| unfit(e.to_string()))?;
-    let block = (BLOCK_WORK / each).clamp(1, BLOCK_RESULTS) as usize;
-    let (form, blocks) = evaluator
-        .weigh_in_blocks(&x, &model.weights, model.bias.as_ref(), block)
-        .map_err(|e| unfit(e.to_string()))?;
-    let header = file::Header { key: key.id(), key_bits: key.bits(), form };
-    let mut writer =
-        file::Writer::new(Vec::with_capacity(room), &header).map_err(|e| unfit(e.to_string()))?;
-    for numbers in blocks {
-        if stop.load(Ordering::Relaxed) {
-            tracing::info!(model = model.name, key = %key.id(), rows, "nobody waits any more");
-            return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, "the request was given up".into()));
+impl Job {
+    /// Ciphertexts of the scores, a block a turn; nothing that anybody reads once it is to stop.
+    fn answer(&self, body: &[u8], turn: Turn, runtime: &Handle) -> Result<Vec<u8>, Refusal> {
+        let Self { state, asker, model, held, stop } = self;
+        let (model, from, client) = (&state.models[*model], asker.from, &asker.client);
+        let start = std::time::Instant::now();
+        let (key, ciphertexts) = blindcore_wire::score::decode(body).map_err(bad)?;
+        let key = PublicKey::from_bytes(key).map_err(|e| bad(e.to_string()))?;
+        if key.is_test_only() && !state.config.insecure_test_keys {
+            return Err(unfit(format!(
+                "a key of {} bits protects nothing; make one of 2048 or more",
+                key.bits()
+            )));
         }
-        let numbers = numbers.map_err(|e| unfit(e.to_string()))?;
-        writer.write(&numbers).map_err(|e| unfit(e.to_string()))?;
+        let evaluator = state.evaluator(&key).map_err(|e| bad(e.to_string()))?;
+        let reader =
+            file::Reader::new(ciphertexts, Some(ciphertexts.len() as u64)).map_err(|e| bad(e.to_string()))?;
+        if reader.header().form.shape.last() != Some(&model.terms()) {
+            let (got, want) = (&reader.header().form.shape, model.terms());
+            return Err(unfit(format!("rows of shape {got:?} where the model has {want} terms")));
+        }
+        let rows = reader.count() as usize / model.terms();
+        let answer_bytes = rows.saturating_mul(model.outputs()).saturating_mul(8 * key.ciphertext_words());
+        if answer_bytes > state.config.server.request_bytes {
+            let limit = state.config.server.request_bytes;
+            return Err(unfit(format!(
+                "{answer_bytes} bytes of scores are over the {limit} of an answer; send fewer rows"
+            )));
+        }
+        let each = result_work(&key, model, &reader.header().form).max(1);
+        let results = (rows as u64).saturating_mul(model.outputs() as u64);
+        // Checking a ciphertext takes about four.
+        let work =
+            results.saturating_mul(each).saturating_add(scaled(&key, reader.count().saturating_mul(4)));
+        let limit = state.config.request_work;
+        if work > limit {
+            return Err(unfit(format!(
+                "{results} scores under this key take about {work} multiplications, over the {limit} of a request; send fewer \
+             rows, or use a key of another mode or of fewer bits"
+            )));
+        }
+        // What the ciphertexts take in the device's form, and the answer with its digests.
+        let room = answer_bytes + answer_bytes / 64 + (1 << 10);
+        held.take(ciphertexts.len() + ciphertexts.len() / 2)?;
+        held.take(room)?;
+
+        let x = reader.read_all(evaluator.encryptor()).map_err(|e| unfit(e.to_string()))?;
+        let block = (BLOCK_WORK / each).clamp(1, BLOCK_RESULTS) as usize;
+        let (form, mut blocks) = evaluator
+            .weigh_in_blocks(&x, &model.weights, model.bias.as_ref(), block)
+            .map_err(|e| unfit(e.to_string()))?;
+        let header = file::Header { key: key.id(), key_bits: key.bits(), form };
+        let mut writer =
+            file::Writer::new(Vec::with_capacity(room), &header).map_err(|e| unfit(e.to_string()))?;
+        let (mut turn, mut left) = (Some(turn), results);
+        while left > 0 {
+            turn.get_or_insert_with(|| runtime.block_on(state.turns.wait(client.number)));
+            if stop.load(Ordering::Relaxed) {
+                tracing::info!(client = client.name, %from, model = model.name, rows, "nobody waits any more");
+                return Err(Refusal::new(Reason::Busy, "the request was given up"));
+            }
+            let Some(numbers) = blocks.next() else { break };
+            turn = None;
+            left = left.saturating_sub(block as u64);
+            let numbers = numbers.map_err(|e| unfit(e.to_string()))?;
+            writer.write(&numbers).map_err(|e| unfit(e.to_string()))?;
+        }
+        let bytes = writer.finish().map_err(|e| unfit(e.to_string()))?;
+        tracing::info!(
+            client = client.name, %from, model = model.name, key = %key.id(), rows, bytes_in = body.len(), bytes_out = bytes.len(),
+            ms = start.elapsed().as_millis() as u64, "scored"
+        );
+        // What it was made from is gone.
+        held.keep(room);
+        Ok(bytes)
     }
-    let bytes = writer.finish().map_err(|e| unfit(e.to_string()))?;
-    tracing::info!(
-        model = model.name, key = %key.id(), rows, bytes_in = body.len(), bytes_out = bytes.len(),
-        ms = start.elapsed().as_millis() as u64, "scored"
-    );
-    Ok(Answer { bytes, held: kept })
 }
 
 impl State {

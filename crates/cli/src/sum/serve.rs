@@ -14,10 +14,11 @@ use serde_json::json;
 
 use super::files::{Force, TestKeys, check_numbers_output, numbers_path, secret_key};
 use super::numbers::{Range, Stages, read_numbers};
+use crate::args::{self, FrontArgs};
 use crate::config::Config;
 use crate::device::DeviceArgs;
-use crate::serving::{address, log_to_stderr, shutdown};
-use crate::{Outcome, device, output};
+use crate::serving::{Hangup, address, front, shutdown};
+use crate::{Outcome, device, get, output};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -25,8 +26,9 @@ Example:
   blindcore sum serve --model risk=weights.npy --bias risk=-1.5
   blindcore sum score --server http://127.0.0.1:7710 --model risk --key mine.key --in rows.csv     elsewhere
 
-A model is K weights, or a matrix M x K, in a .csv, .tsv, .npy or .parquet file, and a bias where one is given. The server never sees rows or scores. Requests are bounded in bytes and time, GET /v1/models lists models, /livez and
-/readyz are for operators, SIGTERM lets requests finish.")]
+A model is K weights, or a matrix M x K, in a .csv, .tsv, .npy or .parquet file, and a bias where one is given. The server
+never sees rows or scores. TLS, tokens and [limits] are those of `blindcore serve`; GET /v1/models lists models, /livez and
+/readyz are for operators, SIGTERM lets requests finish, SIGHUP reads certificates and tokens again.")]
 pub(crate) struct Serve {
     /// A model and its weights; given once for each
     #[arg(long = "model", value_name = "NAME=FILE", required = true)]
@@ -40,9 +42,8 @@ pub(crate) struct Serve {
     /// Address and port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7710")]
     listen: String,
-    /// Listen beyond this machine, though everything but the numbers is then readable on the way
-    #[arg(long)]
-    plain_text: bool,
+    #[command(flatten)]
+    pub(crate) front: FrontArgs,
     /// Megabytes of one request
     #[arg(long, value_name = "N", default_value_t = 64)]
     request_mib: usize,
@@ -50,12 +51,9 @@ pub(crate) struct Serve {
     /// second
     #[arg(long, value_name = "N", default_value_t = 100)]
     request_work: u32,
-    /// Requests that are computed at once
+    /// Blocks of results that are computed at once; requests take turns
     #[arg(long, value_name = "N", default_value_t = 2)]
     jobs: usize,
-    /// Log as JSON lines
-    #[arg(long)]
-    log_json: bool,
     #[command(flatten)]
     test_keys: TestKeys,
     #[command(flatten)]
@@ -65,11 +63,6 @@ pub(crate) struct Serve {
 pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
     let listen = address(&args.listen)?;
     anyhow::ensure!(
-        listen.ip().is_loopback() || args.plain_text,
-        "--listen {listen} is beyond this machine and the transport is plain text: put a proxy with TLS before it, or say \
-         --plain-text"
-    );
-    anyhow::ensure!(
         (1..=4096).contains(&args.request_mib),
         "--request-mib is {}, outside 1 to 4096",
         args.request_mib
@@ -78,25 +71,25 @@ pub(crate) fn serve(config: &Config, args: Serve) -> anyhow::Result<Outcome> {
     anyhow::ensure!(args.request_work > 0, "--request-work is 0, and no request is free; say 1 or more");
     let models =
         Model::read_all(&args.models, &args.biases, args.precision, &mut |note| output::note(&note))?;
-    log_to_stderr(args.log_json || config.log_json)?;
-    let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
-    let request_bytes = args.request_mib << 20;
-    let settings = SumConfig {
-        listen,
-        request_bytes,
-        memory_bytes: 4 * request_bytes,
+    let mut settings = SumConfig {
         request_work: 1_000_000 * u64::from(args.request_work),
         jobs: args.jobs,
         insecure_test_keys: args.test_keys.insecure_test_key,
         ..SumConfig::default()
     };
+    let server = &mut settings.server;
+    let files = front(server, &args.front, config)?;
+    (server.listen, server.request_bytes) = (listen, args.request_mib << 20);
+    // A body, its residues and its answer are four times a request; one client's are a quarter of all.
+    server.memory_bytes = 16 * server.request_bytes;
+    files.load(server)?;
+    let device = device::open_for(&args.device, config, &[Operation::Bigmod])?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
-        let stop = shutdown()?;
+        let (stop, hangup) = (shutdown()?, Hangup::new()?);
         let server = SumServer::bind(settings, device, models).await?;
-        tracing::info!("listening on http://{}", server.address());
-        let cut = server.run(stop).await;
-        anyhow::ensure!(cut == 0, "{cut} requests did not finish in time and were cut");
+        hangup.reload(server.reloader(files));
+        server.run(stop).await;
         Ok(Outcome::Done)
     });
     // Jobs of requests that were cut are not waited for.
@@ -111,9 +104,8 @@ Example:
 
 Rows are encrypted here, scored there, and the scores are decrypted here. The secret key stays here.")]
 pub(crate) struct Score {
-    /// Where the service is: http://ADDRESS:PORT
-    #[arg(long, value_name = "URL")]
-    server: String,
+    #[command(flatten)]
+    server: args::ServerArgs,
     /// Which model
     #[arg(long, value_name = "NAME")]
     model: String,
@@ -131,25 +123,20 @@ pub(crate) struct Score {
     out: PathBuf,
     #[command(flatten)]
     force: Force,
-    /// Ask a server beyond this machine, though everything but the numbers is then readable on the way
-    #[arg(long)]
-    plain_text: bool,
-    /// Seconds to wait for the answer
-    #[arg(long, value_name = "N", default_value_t = 300)]
-    timeout: u64,
     #[command(flatten)]
     test_keys: TestKeys,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Print scores as one JSON document
-    #[arg(long)]
-    json: bool,
 }
 
 pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
     check_numbers_output(&args.out, &args.force, &[numbers_path(&args.input), &args.key])?;
-    let service = ScoreClient::new(&args.server, args.plain_text, Duration::from_secs(args.timeout))?;
+    let (url, mut options) = (get::server(config, &args.server)?, get::options(config, &args.server)?);
+    if args.server.timeout.or(config.timeout).is_none() {
+        options.request_timeout = Duration::from_secs(300);
+    }
+    let service = ScoreClient::new(&url, options)?;
     let key = secret_key(&args.key, &args.test_keys)?;
     let source = args.range.source(&args.input)?;
     let mut values = read_numbers(&source)?;
@@ -176,7 +163,7 @@ pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     if args.out != Path::new("-") {
         scores.write(&args.out)?;
     }
-    if args.json {
+    if args.server.json {
         let mut document = json!({
             "model": args.model, "shape": scores.shape(), "bytes": {"up": sent, "down": received}, "ms": stages.json(),
         });

@@ -95,6 +95,7 @@ fn scores_are_those_of_the_plain_rows() {
         let (code, log) = server.terminate();
         assert_eq!(code, 0, "{log}");
         assert!(log.contains("scored") && !log.contains("2105273941"), "{log}");
+        assert!(log.contains("client=\"127.0.0.1\" from=127.0.0.1"), "{log}");
     }
 }
 
@@ -129,20 +130,11 @@ fn what_is_wrong_is_refused_and_the_server_lives_on() {
         &run(
             dir,
             &[
-                "sum",
-                "score",
-                TEST,
-                "--server",
-                "https://x",
-                "--model",
-                "m",
-                "--key",
-                "a.key",
-                "--in",
+                "sum", "score", TEST, "--server", "ftp://x", "--model", "m", "--key", "a.key", "--in",
                 "rows.csv",
             ],
         ),
-        &["TLS"],
+        &["http:// and https://"],
     );
     refused(
         &run(
@@ -321,7 +313,7 @@ fn bodies_that_do_not_come_hold_no_memory() {
 fn answers_that_nobody_reads_count() {
     let dir = folder();
     let dir = dir.path();
-    // Answers of 14 MiB where all may take 64 MiB.
+    // Answers of 14 MiB where one client's may take 64 MiB.
     let server = serve_wide(dir, 1000, &["--request-mib", "16"]);
     let body = body(dir, &["--bits", "512", TEST], 115);
     let mut unread = Vec::new();
@@ -337,7 +329,7 @@ fn answers_that_nobody_reads_count() {
     }
     let ask = || raw(&server, &post("wide", body.len()), &body);
     let refused = ask();
-    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("ask again later"), "{:.200}", refused);
+    assert!(refused.starts_with("HTTP/1.1 429") && refused.contains("and read them"), "{:.300}", refused);
     drop(unread);
     let start = std::time::Instant::now();
     let mut free = false;
@@ -402,6 +394,17 @@ fn refusals_are_json_and_name_the_option() {
     let serving = |more: &[&str]| run(dir, &[&["sum", "serve", "--model", "m=line.csv"], more].concat());
     refused(&serving(&["--jobs", "4611686018427387904"]), &["--jobs", "1 to 1024"]);
     refused(&serving(&["--request-work", "0"]), &["--request-work"]);
+    refused(&serving(&["--tls-cert", "a.crt"]), &["--tls-key FILE"]);
+    refused(&serving(&["--tokens", "nowhere"]), &["nowhere"]);
+    let at =
+        ["--server", &server.url, "--model", "m", "--key", "a.key", "--in", "rows.csv", "--timeout", "0"];
+    assert!(stderr(&run(dir, &[&["sum", "score"], &at[..]].concat())).contains("1 to 86400"));
+    // A start that fails is a line of the log, in the log's form.
+    let taken = server.url.strip_prefix("http://").unwrap();
+    let logged = serving(&["--listen", taken, "--log-json"]);
+    let line: serde_json::Value = serde_json::from_str(stderr(&logged).trim_end()).unwrap();
+    let said = line["fields"]["message"].as_str().unwrap();
+    assert!(code(&logged) == 2 && said.contains("can't listen on") && line["level"] == "ERROR", "{line}");
 }
 
 #[test]

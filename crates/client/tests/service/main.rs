@@ -11,6 +11,7 @@ mod limits;
 mod lookups;
 mod many;
 mod proofs;
+mod scores;
 mod shares;
 mod tls;
 mod tokens;

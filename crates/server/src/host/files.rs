@@ -6,20 +6,55 @@ use std::sync::Arc;
 use blindcore_files::secret;
 use blindcore_files::small::read_text;
 
-use crate::{HostError, Tokens};
+use crate::{Config, Error, HostError, Tokens};
 
 /// The most bytes in a file of tokens.
 const MAX_TOKENS_BYTES: u64 = 4 << 20;
 
 /// Certificates with their key, and tokens.
-#[derive(Clone, Default)]
-pub(super) struct AccessFiles {
-    /// The chain and the private key.
-    pub(super) tls: Option<(PathBuf, PathBuf)>,
-    pub(super) tokens: Option<PathBuf>,
+#[derive(Clone, Debug, Default)]
+pub struct AccessFiles {
+    /// The chain and the private key, in PEM.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Lines of tokens, as [`Tokens::parse`] reads them.
+    pub tokens: Option<PathBuf>,
 }
 
 impl AccessFiles {
+    /// A certificate chain with its key or neither, and tokens or none.
+    ///
+    /// # Errors
+    /// One of a certificate and its key is given without the other.
+    pub fn new(chain: Option<PathBuf>, key: Option<PathBuf>, tokens: Option<PathBuf>) -> Result<Self, Error> {
+        let alone =
+            |one: &str, other: &str| Err(Error::Setting(format!("--tls-{one} is of no use without {other}")));
+        let tls = match (chain, key) {
+            (Some(chain), Some(key)) => Some((chain, key)),
+            (None, None) => None,
+            (Some(_), None) => return alone("cert", "its key; add --tls-key FILE"),
+            (None, Some(_)) => return alone("key", "its certificate; add --tls-cert FILE"),
+        };
+        Ok(Self { tls, tokens })
+    }
+
+    /// Reads those that there are into the settings of a server that starts.
+    ///
+    /// # Errors
+    /// A file can't be read or used, or there are no tokens in theirs.
+    pub fn load(&self, config: &mut Config) -> Result<(), HostError> {
+        if let Some(tls) = self.read_tls()? {
+            config.tls = Some(tls);
+        }
+        if let Some(tokens) = self.read_tokens()? {
+            // While it runs an empty file revokes all; at the start it's a mistake.
+            if let (true, Some(path)) = (tokens.is_empty(), &self.tokens) {
+                return Err(HostError::NoTokens { path: path.clone() });
+            }
+            config.tokens = Some(tokens);
+        }
+        Ok(())
+    }
+
     pub(super) fn read_tls(&self) -> Result<Option<Arc<rustls::ServerConfig>>, HostError> {
         let load = |(chain, key): &(PathBuf, PathBuf)| {
             secret::exposed("private key", key).iter().for_each(|warning| tracing::warn!("{warning}"));

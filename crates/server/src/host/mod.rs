@@ -22,14 +22,16 @@ use blindcore_accel::Device;
 use blindcore_store::{Manifest, Stored};
 use blindcore_units::Progress;
 
-use crate::{Config, Error, Handle, Server, Stats, Table};
+use crate::front::{self, Front};
+use crate::serve::Sockets;
+use crate::{Config, Error, Server, Stats, Table};
 use epoch_watcher::EpochWatcher;
 use error::with_causes;
-use files::AccessFiles;
 use opener::{Hints, Opener, open_table};
 use residency::Placer;
 
 pub use error::HostError;
+pub use files::AccessFiles;
 pub use residency::MemoryLimit;
 
 /// A server of folders, opened and ready to listen.
@@ -48,6 +50,8 @@ pub use residency::MemoryLimit;
 /// ```
 pub struct Host {
     config: Config,
+    /// Taken before anything is loaded.
+    sockets: Sockets,
     files: AccessFiles,
     tables: Vec<Table>,
     watchers: Vec<EpochWatcher>,
@@ -92,10 +96,9 @@ impl Host {
     /// # Errors
     /// The address can't be had, a thread can't be started, or a limit is too small for a table.
     pub async fn bind(self) -> Result<BoundHost, HostError> {
-        let Self { config, files, tables, watchers, unchecked, opener, opened } = self;
-        let encrypted = config.tls.is_some();
+        let Self { config, sockets, files, tables, watchers, unchecked, opener, opened } = self;
         let described = opener.device.description();
-        let server = Server::bind(config, tables).await?;
+        let server = Server::listen(sockets, &config, tables)?;
         tracing::info!(
             device = described.name,
             threads = described.threads,
@@ -112,26 +115,17 @@ impl Host {
                 );
             }
         }
-        if !encrypted && !server.address().ip().is_loopback() {
-            tracing::warn!("the transport is plain text: everybody on the way can read and change it");
-        }
         if let Some(address) = server.metrics_address() {
             tracing::info!("metrics at http://{address}/metrics");
         }
-        let scheme = if encrypted { "https" } else { "http" };
-        tracing::info!("listening on {scheme}://{}", server.address());
+        front::announce(&config, server.address());
         let (wake, woken) = mpsc::channel();
         let handle = server.handle();
         std::thread::Builder::new()
             .name("blindcore-watch".into())
             .spawn(move || epoch_watcher::run(watchers, &handle, &opener, &unchecked, &woken))
             .map_err(HostError::Thread)?;
-        let reloader = Reloader(Arc::new(Reloading {
-            files,
-            handle: server.handle(),
-            wake: Mutex::new(Some(wake)),
-            one_at_a_time: Mutex::new(()),
-        }));
+        let reloader = Reloader::new(files, server.front(), Some(wake));
         Ok(BoundHost { server, reloader })
     }
 }
@@ -198,6 +192,12 @@ impl HostBuilder {
         Self { request_timeout: Some(timeout), ..self }
     }
 
+    /// Certificates and tokens from these files.
+    #[must_use]
+    pub fn access_files(self, files: AccessFiles) -> Self {
+        Self { files, ..self }
+    }
+
     /// Bytes of all requests and answers. Without this, what [`Config::memory_bytes`] says, or less where a quarter of
     /// the memory is less.
     #[must_use]
@@ -222,16 +222,7 @@ impl HostBuilder {
     /// The settings with all that certificates, tokens and the builder add to them.
     fn checked(&self) -> Result<Config, HostError> {
         let mut config = self.config.clone();
-        if let Some(tls) = self.files.read_tls()? {
-            config.tls = Some(tls);
-        }
-        if let Some(tokens) = self.files.read_tokens()? {
-            // While it runs an empty file revokes all; at the start it's a mistake.
-            if let (true, Some(path)) = (tokens.is_empty(), &self.files.tokens) {
-                return Err(HostError::NoTokens { path: path.clone() });
-            }
-            config.tokens = Some(tokens);
-        }
+        self.files.load(&mut config)?;
         config.request_timeout = self.request_timeout.unwrap_or(config.request_timeout);
         config.memory_bytes = self.request_memory.unwrap_or(config.memory_bytes);
         config.check()?;
@@ -265,6 +256,7 @@ impl HostBuilder {
         }
         // Again, before anything is placed in vain.
         config.check()?;
+        let sockets = Sockets::take(&config)?;
         let parts = stored.iter().flat_map(|s| s.parts().map(|(_, part)| part));
         let mut placer = Placer::new(parts, memory_now, streamed, &mut *progress);
         let (mut tables, mut unchecked) = (Vec::new(), Hints::new());
@@ -282,7 +274,7 @@ impl HostBuilder {
         let opened = stored.iter().map(|s| (s.manifest().clone(), database_bytes(s))).collect();
         let watchers = stored.iter().map(EpochWatcher::new).collect();
         let opener = Opener { device, memory, streamed };
-        Ok(Host { config, files, tables, watchers, unchecked, opener, opened })
+        Ok(Host { config, sockets, files, tables, watchers, unchecked, opener, opened })
     }
 }
 
@@ -326,19 +318,24 @@ impl BoundHost {
     }
 }
 
-/// Has a running [`BoundHost`] read its files again.
+/// Has a running [`BoundHost`] or [`SumServer`](crate::sum::SumServer) read its files again.
 #[derive(Clone)]
 pub struct Reloader(Arc<Reloading>);
 
 struct Reloading {
     files: AccessFiles,
-    handle: Handle,
-    /// Wakes the epoch watcher, until the host ends.
+    front: Arc<Front>,
+    /// Wakes the epoch watcher, if there is one, until the host ends.
     wake: Mutex<Option<mpsc::Sender<()>>>,
     one_at_a_time: Mutex<()>,
 }
 
 impl Reloader {
+    pub(crate) fn new(files: AccessFiles, front: Arc<Front>, wake: Option<mpsc::Sender<()>>) -> Self {
+        let (wake, one_at_a_time) = (Mutex::new(wake), Mutex::new(()));
+        Self(Arc::new(Reloading { files, front, wake, one_at_a_time }))
+    }
+
     /// Reads certificates and tokens again, each by itself, and has the epoch watcher open what fails. What can't be read
     /// stays as it was; the log says so, and each failure is counted. Tokens that are gone from their file are revoked,
     /// all of them where it is empty. Blocks while certificates and tokens are read.
@@ -346,19 +343,21 @@ impl Reloader {
     /// # Errors
     /// Certificates or tokens can't be used: the first of them. The others, and tables, are looked at all the same.
     pub fn reload(&self) -> Result<(), HostError> {
-        let Reloading { files, handle, wake, one_at_a_time } = &*self.0;
+        let Reloading { files, front, wake, one_at_a_time } = &*self.0;
         let _one = one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         // A broken certificate must not keep a token from being revoked, nor the other way round.
-        let tls = again(handle, "certificates", files.read_tls(), |tls| handle.set_tls(tls));
-        let tokens = again(handle, "tokens", files.read_tokens(), |tokens| {
+        let tls = again(front, "certificates", files.read_tls(), |tls| front.access.set_tls(tls));
+        let tokens = again(front, "tokens", files.read_tokens(), |tokens| {
             if tokens.is_empty() {
                 tracing::warn!("there are no tokens any more, so nobody is answered");
             }
-            handle.set_tokens(tokens);
+            front.access.set_tokens(tokens);
         });
         let done = tls.and(tokens);
         let woken = wake.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|wake| wake.send(()));
-        handle.reloaded(matches!(woken, Some(Ok(()))));
+        if let Some(woken) = woken {
+            front.reloaded(woken.is_ok());
+        }
         done
     }
 
@@ -369,7 +368,7 @@ impl Reloader {
 
 /// Takes up what was read again, if there is such a file, and says how that went.
 fn again<T>(
-    handle: &Handle,
+    front: &Front,
     what: &str,
     read: Result<Option<T>, HostError>,
     take: impl FnOnce(T),
@@ -378,12 +377,12 @@ fn again<T>(
         Ok(None) => Ok(()),
         Ok(Some(new)) => {
             take(new);
-            handle.reloaded(true);
+            front.reloaded(true);
             tracing::info!("{what} were read again");
             Ok(())
         }
         Err(error) => {
-            handle.reloaded(false);
+            front.reloaded(false);
             tracing::error!("{what} stay as they were: {}", with_causes(&error));
             Err(error)
         }

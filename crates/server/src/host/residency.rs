@@ -191,7 +191,8 @@ impl<'a> Placer<'a> {
             (true, _) => "it was asked for".into(),
             (false, None) => format!("{need} are needed, and this system doesn't say what is free"),
             (false, Some(memory)) => {
-                format!("{need} are needed, and of {memory} three quarters may be taken")
+                let most = blindcore_units::bytes(memory.for_databases());
+                format!("databases need {need} and may take {most}, three quarters of {memory}")
             }
         };
         let at_once = AT_ONCE;

@@ -8,6 +8,7 @@ use blindcore_accel::Device;
 use blindcore_accel_cpu::Cpu;
 use blindcore_server::{Host, HostError, MemoryLimit};
 use blindcore_store::{BuildOptions, SourceSpec, UpdateOptions, build, update};
+use blindcore_units::{Progress, Unit};
 
 fn device() -> Device {
     Cpu::with_threads("cpu", 1).unwrap()
@@ -65,6 +66,37 @@ async fn a_folder_is_served_and_its_next_epoch_is_taken_up() {
     .reload()
     .unwrap();
     assert_eq!(running.await.unwrap(), 0);
+}
+
+/// A port in use is noticed before the database is opened, and nobody gets in before it is.
+#[test]
+fn an_address_is_taken_before_anything_is_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    folder(dir.path());
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let open = |address: SocketAddr| {
+        let host = Host::builder().table_dir(dir.path().join("t.db")).device(device());
+        let loaded = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let host = host.listen(address).progress(Loads(loaded.clone())).open();
+        (host, loaded.load(std::sync::atomic::Ordering::Relaxed))
+    };
+    let (refused, loaded) = open(taken.local_addr().unwrap());
+    let refused = refused.map(drop).unwrap_err().to_string();
+    assert!(refused.contains("can't listen on 127.0.0.1:") && !loaded, "{refused}");
+    let address = taken.local_addr().unwrap();
+    drop(taken);
+    let (host, loaded) = open(address);
+    assert!(host.is_ok() && loaded);
+    assert!(TcpStream::connect(address).is_err(), "it does not listen yet");
+}
+
+/// Whether anything was loaded.
+struct Loads(std::sync::Arc<std::sync::atomic::AtomicBool>);
+
+impl Progress for Loads {
+    fn at(&mut self, _: &str, _: u64, _: Option<u64>, _: Unit) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
 }
 
 #[test]
