@@ -2,7 +2,6 @@
 //! time for each client, and an end that lets requests finish.
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,15 +68,6 @@ impl Front {
     pub(crate) fn reloaded(&self, done: bool) {
         add(if done { &self.totals.reloads } else { &self.totals.reloads_failed }, 1);
     }
-}
-
-/// Says in the log where it listens, and whether everybody on the way reads along.
-pub(crate) fn announce(config: &Config, address: SocketAddr) {
-    let encrypted = config.tls.is_some();
-    if !encrypted && !address.ip().is_loopback() {
-        tracing::warn!("the transport is plain text: everybody on the way can read and change it");
-    }
-    tracing::info!("listening on {}://{address}", if encrypted { "https" } else { "http" });
 }
 
 /// Answers with `router` until `shutdown` is done, then drains: `/readyz` says no for [`Config::drain_delay`], then new

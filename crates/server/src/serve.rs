@@ -58,6 +58,15 @@ impl Handle {
     }
 }
 
+/// Says in the log where it listens, and whether everybody on the way reads along.
+pub(crate) fn announce(config: &Config, address: SocketAddr) {
+    let encrypted = config.tls.is_some();
+    if !encrypted && !address.ip().is_loopback() {
+        tracing::warn!("the transport is plain text: everybody on the way can read and change it");
+    }
+    tracing::info!("listening on {}://{address}", if encrypted { "https" } else { "http" });
+}
+
 /// A server that listens; [`Server::run`] makes it answer.
 pub struct Server {
     listener: TcpListener,

@@ -52,7 +52,7 @@ use crate::clients::Client;
 use crate::front::{self, Front};
 use crate::permit::MemoryPermit;
 use crate::refusal::{self, Refusal};
-use crate::serve::Bound;
+use crate::serve::{self, Bound};
 use crate::turns::{Turn, Turns};
 use crate::{AccessFiles, Config, Error, Reloader};
 
@@ -176,7 +176,7 @@ impl SumServer {
         let listen = |source| Error::Listen { address: config.server.listen, source };
         let listener = Bound::take(config.server.listen)?.listen()?;
         let address = listener.local_addr().map_err(listen)?;
-        front::announce(&config.server, address);
+        serve::announce(&config.server, address);
         let state = Arc::new(State {
             front: Front::new(&config.server),
             turns: Turns::new(config.jobs),
@@ -464,8 +464,8 @@ impl Job {
             }
             let Some(numbers) = blocks.next() else { break };
             turn = None;
-            left = left.saturating_sub(block as u64);
             let numbers = numbers.map_err(|e| unfit(e.to_string()))?;
+            left = left.saturating_sub(numbers.len() as u64);
             writer.write(&numbers).map_err(|e| unfit(e.to_string()))?;
         }
         let bytes = writer.finish().map_err(|e| unfit(e.to_string()))?;

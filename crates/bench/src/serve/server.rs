@@ -33,7 +33,7 @@ impl Serving {
             .current_dir(dir)
             .args(["serve", "table.db", "--listen", "127.0.0.1:0", "--metrics", "0"])
             .args(["--tls-cert", "chain.pem", "--tls-key", "key.pem"])
-            .env("BLINDCORE_LOG", "warn,blindcore_server::host=info")
+            .env("BLINDCORE_LOG", "warn,blindcore_server::host=info,blindcore_server::serve=info")
             .env("NO_COLOR", "1")
             .stdin(Stdio::null())
             .stderr(Stdio::piped());

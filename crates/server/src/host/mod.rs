@@ -22,8 +22,8 @@ use blindcore_accel::Device;
 use blindcore_store::{Manifest, Stored};
 use blindcore_units::Progress;
 
-use crate::front::{self, Front};
-use crate::serve::Sockets;
+use crate::front::Front;
+use crate::serve::{self, Sockets};
 use crate::{Config, Error, Server, Stats, Table};
 use epoch_watcher::EpochWatcher;
 use error::with_causes;
@@ -118,7 +118,7 @@ impl Host {
         if let Some(address) = server.metrics_address() {
             tracing::info!("metrics at http://{address}/metrics");
         }
-        front::announce(&config, server.address());
+        serve::announce(&config, server.address());
         let (wake, woken) = mpsc::channel();
         let handle = server.handle();
         std::thread::Builder::new()
