@@ -99,11 +99,12 @@ fn scores_are_those_of_the_plain_rows() {
     }
 }
 
-/// Sends bytes, and reads what comes back until the server hangs up.
+/// Sends a request that asks for a connection of its own, and reads what comes back until the server hangs up.
 fn raw(server: &Serving, head: &str, body: &[u8]) -> String {
     let address = server.url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let head = head.replacen("Host: x\r\n", "Host: x\r\nConnection: close\r\n", 1);
     stream.write_all(head.as_bytes()).unwrap();
     // It may refuse before it has read all.
     let _ = stream.write_all(body);
