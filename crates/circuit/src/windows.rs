@@ -273,7 +273,8 @@ impl Windows {
 
     fn compiled(self: &Arc<Self>) -> Receiver<io::Result<Arc<Program>>> {
         let small = self.gates * size_of::<Step>() as u64 <= KEPT_BYTES;
-        let keep = self.ran.swap(true, Ordering::Relaxed) && small && matches!(self.store, Store::Memory { .. });
+        let keep =
+            self.ran.swap(true, Ordering::Relaxed) && small && matches!(self.store, Store::Memory { .. });
         let (sender, receiver) = sync_channel(8);
         let windows = Arc::clone(self);
         // It ends when nobody takes what it makes.

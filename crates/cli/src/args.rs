@@ -12,6 +12,7 @@ use crate::device::DeviceArgs;
 use crate::hw::circuit::HwCircuit;
 use crate::hw::sum::HwSum;
 use crate::output;
+use crate::outputs::Force;
 use crate::plan::Plan;
 use crate::repro::Repro;
 use crate::sum::Sum;
@@ -538,6 +539,8 @@ pub(crate) struct Get {
     /// with one column
     #[arg(long, value_name = "FILE", conflicts_with_all = ["keys_from", "json"])]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) replace: Force,
     /// Where hints are cached [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
     #[arg(long, env = "BLINDCORE_CACHE", value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,

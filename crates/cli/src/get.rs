@@ -18,6 +18,7 @@ use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::output::{self, Bar};
+use crate::outputs::check_output;
 use crate::{Outcome, args, token};
 
 /// How long a server that is busy or gone is waited for under --keys-from, each time.
@@ -40,6 +41,9 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     let cache = if args.no_cache { CacheDir::None } else { cache_dir(config, args.cache) };
     let trust = trust(config, args.pin, args.trust)?;
     let options = Options { trust, allow_rollback: args.allow_rollback, ..options(config, &args.server)? };
+    if let Some(out) = args.out.as_deref().filter(|out| *out != Path::new("-")) {
+        check_output(out, &args.replace, &[])?;
+    }
     let keys = args.keys_from.as_deref().map(Keys::open).transpose()?;
     let keys = keys.map(|keys| keys.written_in(args.keys_form.unwrap_or_default()));
     let resume = args.resume.as_deref().map(|path| Resume::open(path, &args.table)).transpose()?;

@@ -10,6 +10,7 @@ mod device;
 mod doctor;
 mod get;
 mod hw;
+mod outputs;
 mod plan;
 mod repro;
 mod serve;

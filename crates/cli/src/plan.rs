@@ -13,6 +13,7 @@ use blindcore_units::option;
 use crate::config::Config;
 use crate::device::DeviceArgs;
 use crate::output::{self, Bar};
+use crate::outputs::{Force, check_output_of};
 use crate::{Outcome, device};
 
 /// No file of rates is longer.
@@ -83,6 +84,8 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "FILE", conflicts_with = "rates")]
     save_rates: Option<PathBuf>,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     device: DeviceArgs,
     /// Print the result as one JSON document
     #[arg(long)]
@@ -98,6 +101,9 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
         question.key_bytes.is_some(),
         SchemeChoice::Auto,
     )?;
+    if let Some(path) = &args.save_rates {
+        check_output_of("--save-rates", path, &args.force, &[])?;
+    }
     let rates = match &args.rates {
         Some(path) => {
             anyhow::ensure!(

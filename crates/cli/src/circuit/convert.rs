@@ -6,7 +6,7 @@ use blindcore_circuit::formats;
 
 use super::make::{Format, write};
 use crate::Outcome;
-use crate::sum::files::{Force, check_output};
+use crate::outputs::{Force, check_output};
 
 #[derive(clap::Args)]
 #[command(after_help = "\

@@ -11,7 +11,7 @@ use blindcore_files::{Access, NewFile};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use crate::sum::files::{Force, check_output};
+use crate::outputs::{Force, check_output};
 use crate::{Outcome, output};
 
 #[derive(clap::Args)]

@@ -9,10 +9,11 @@ use blindcore_sum::disk;
 use blindcore_sum::evaluate::{Convolution, Evaluator, Weights};
 use serde_json::json;
 
-use super::files::{Force, TestKeys, check_output, numbers_path, public_key};
+use super::files::{TestKeys, numbers_path, public_key};
 use super::numbers::{Stages, describe, read_numbers};
 use crate::config::Config;
 use crate::device::DeviceArgs;
+use crate::outputs::{Force, check_output};
 use crate::{Outcome, device, output};
 
 /// A bound of numbers, checked also where the inputs say their own.

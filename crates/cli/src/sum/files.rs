@@ -1,12 +1,11 @@
-//! Where the command's files go: what it may read, make and replace, and what it says of keys.
+//! Files of keys and numbers: what may be read and made, and what is said of keys.
 
 use std::path::Path;
 
-use anyhow::Context;
-use blindcore_files::new_file::check_no_secret;
 use blindcore_sum::disk;
 use blindcore_sum::keys::{PublicKey, SecretKey};
 
+use crate::outputs::{Force, check_output};
 use crate::token;
 
 /// Leave to use a key that is too short to protect anything.
@@ -43,42 +42,6 @@ pub(crate) fn public_key(path: &Path, leave: &TestKeys) -> anyhow::Result<Public
     let key = disk::read_public_key(path)?;
     leave.check(&key, path)?;
     Ok(key)
-}
-
-/// That a file can be made here: before the work that fills it.
-pub(crate) fn check_place(out: &Path) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        out != Path::new("-"),
-        "--out - names no file, and this is not written to standard output; name a file"
-    );
-    let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    anyhow::ensure!(folder.is_dir(), "--out {}: there is no folder {}", out.display(), folder.display());
-    if let Ok(there) = std::fs::metadata(out) {
-        anyhow::ensure!(there.is_file(), "{} is there already and is not an ordinary file", out.display());
-    }
-    Ok(())
-}
-
-/// Leave to replace a file.
-#[derive(clap::Args)]
-pub(crate) struct Force {
-    /// Replace a file that is there
-    #[arg(long)]
-    force: bool,
-}
-
-/// That what is written has a place, and replaces nothing that is read, no secret key and, unless told, nothing at all.
-pub(crate) fn check_output(out: &Path, leave: &Force, inputs: &[&Path]) -> anyhow::Result<()> {
-    check_place(out)?;
-    let Ok(there) = out.canonicalize() else { return Ok(()) };
-    anyhow::ensure!(
-        !inputs.iter().any(|input| input.canonicalize().is_ok_and(|input| input == there)),
-        "--out {} is read by the same command; name another file",
-        out.display()
-    );
-    check_no_secret(out).context("--out")?;
-    anyhow::ensure!(leave.force, "{} is there already; name another file, or say --force", out.display());
-    Ok(())
 }
 
 /// As [`check_output`], for a file of numbers or, by `-`, standard output.

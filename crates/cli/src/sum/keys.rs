@@ -10,7 +10,8 @@ use blindcore_sum::keys::{KeySize, Mode, SecretKey};
 use clap::ValueEnum;
 use serde_json::json;
 
-use super::files::{Force, TestKeys, check_output, check_place, secret_key};
+use super::files::{TestKeys, secret_key};
+use crate::outputs::{Force, check_output, check_place};
 use crate::{Outcome, output};
 
 #[derive(Clone, Copy, ValueEnum)]

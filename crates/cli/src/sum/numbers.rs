@@ -12,12 +12,11 @@ use blindcore_sum::packing::Packing;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::{Value, json};
 
-use super::files::{
-    Force, TestKeys, check_numbers_output, check_output, numbers_path, public_key, secret_key,
-};
+use super::files::{TestKeys, check_numbers_output, numbers_path, public_key, secret_key};
 use crate::config::Config;
 use crate::device::DeviceArgs;
 use crate::output::Bar;
+use crate::outputs::{Force, check_output};
 use crate::{Outcome, device, output};
 
 /// Milliseconds by stage.

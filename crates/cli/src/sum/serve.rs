@@ -12,11 +12,12 @@ use blindcore_sum::evaluate::Evaluator;
 use blindcore_sum::scheme::Decryptor;
 use serde_json::json;
 
-use super::files::{Force, TestKeys, check_numbers_output, numbers_path, secret_key};
+use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
 use super::numbers::{Range, Stages, read_numbers};
 use crate::args::{self, FrontArgs};
 use crate::config::Config;
 use crate::device::DeviceArgs;
+use crate::outputs::Force;
 use crate::serving::{Hangup, address, front, shutdown};
 use crate::{Outcome, device, get, output};
 

@@ -167,9 +167,12 @@ fn a_file_of_a_folder_is_got_as_it_is() {
     std::fs::write(dir.join("files/empty"), "").unwrap();
     assert_eq!(code(&run(dir, &["db", "build", "dir:files", "--key", "name", "--out", "f.db"])), 0);
     let server = Serving::start(dir, &["f.db"]);
-    let get = |key: &str, out: &str| server.get(dir, &["--table", "files", "--key", key, "--out", out]);
+    let get =
+        |key: &str, out: &str| server.get(dir, &["--table", "files", "--key", key, "--force", "--out", out]);
     std::fs::write(dir.join("got"), "what was there").unwrap();
     assert_eq!(code(&get("gone", "got")), 1);
+    let unforced = server.get(dir, &["--table", "files", "--key", "noise", "--out", "got"]);
+    refused(&unforced, &["got is there already", "--force"]);
     assert_eq!(std::fs::read(dir.join("got")).unwrap(), b"what was there");
     for (key, want) in [("noise", &noise[..]), ("empty", b"")] {
         assert_eq!(code(&get(key, "got")), 0);

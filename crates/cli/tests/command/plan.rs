@@ -192,6 +192,10 @@ fn rates_are_measured_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let ask = ["plan", "--rows", "20000", "--record-bytes", "64", "--json"];
     let measured = json(&run(dir.path(), &[&ask[..], &["--save-rates", "kept.json"]].concat()));
+    refused(
+        &run(dir.path(), &[&ask[..], &["--save-rates", "kept.json"]].concat()),
+        &["kept.json is there already", "--force"],
+    );
     let again = json(&run(dir.path(), &[&ask[..], &["--rates", "kept.json"]].concat()));
     assert_eq!(measured["candidates"], again["candidates"]);
     assert!(measured["rates"]["device"].as_str().unwrap().starts_with("cpu:"));
