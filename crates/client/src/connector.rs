@@ -54,9 +54,9 @@ impl Connector {
             Arc::make_mut(&mut config).alpn_protocols = vec![protocol.to_vec()];
             Some((TlsConnector::from(config), name))
         } else if options.ca.is_some() {
-            return Err(wrong(
-                "http:// shows no certificate that an authority (--ca, BLINDCORE_CA) could have signed; ask for https://, or leave it out",
-            ));
+            let why = "http:// shows no certificate that an authority (--ca, BLINDCORE_CA) could have signed; ask for https://, or \
+                       leave the authority out";
+            return Err(Error::Tls { url: uri.to_string(), why: why.into() });
         } else {
             None
         };

@@ -47,7 +47,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::admission::{Peer, admit};
+use crate::admission::{self, Peer, admit, is_grpc};
 use crate::clients::Client;
 use crate::front::{self, Front};
 use crate::permit::MemoryPermit;
@@ -212,9 +212,16 @@ impl SumServer {
             .layer(from_fn_with_state(state.front.clone(), admit))
             .route("/livez", get(async || "ok\n"))
             .route("/readyz", get(ready))
-            .fallback(async || {
-                let why = "there is nothing here; GET /v1/models lists the models";
-                Refusal::new(Reason::Malformed, why).with_status(StatusCode::NOT_FOUND)
+            .fallback(async |request: http::Request<Body>| {
+                let grpc = is_grpc(&request);
+                let why = match grpc {
+                    true => "this service scores and has no tables; ask it with `blindcore sum score`",
+                    false => "there is nothing here; GET /v1/models lists the models",
+                };
+                admission::answer(
+                    Refusal::new(Reason::Malformed, why).with_status(StatusCode::NOT_FOUND),
+                    grpc,
+                )
             })
             .method_not_allowed_fallback(async || {
                 let why = "models are listed by GET /v1/models and asked by POST /v1/models/NAME/score";

@@ -408,6 +408,16 @@ fn refusals_are_json_and_name_the_option() {
     assert!(code(&logged) == 2 && said.contains("can't listen on") && line["level"] == "ERROR", "{line}");
 }
 
+/// Who mistakes the one service for the other is told so, in words of ours.
+#[test]
+fn lookups_of_a_scoring_service_are_refused() {
+    let dir = folder();
+    let server = serve(dir.path());
+    for ask in [&["get", "--table", "t", "--key", "k"][..], &["tables"]] {
+        refused(&run(dir.path(), &[ask, &["--server", &server.url]].concat()), &["no tables", "sum score"]);
+    }
+}
+
 #[test]
 fn models_have_floats_and_a_bias() {
     let dir = folder();
