@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::Options;
 use crate::connection::{parse, without_user};
-use crate::connector::{Connector, unreachable};
+use crate::connector::{Connector, SPEAKS_TLS, unreachable};
 
 /// The most bytes in an answer.
 const ANSWER_BYTES: usize = 1 << 30;
@@ -154,7 +154,16 @@ impl ScoreClient {
 
     /// One request, on a connection of its own.
     async fn ask(&self, model: &str, body: Vec<u8>) -> Result<Bytes, ScoreError> {
-        let broken = |e: Box<dyn std::error::Error + Send + Sync>| ScoreError::Broken(e);
+        let broken = |e: Box<dyn std::error::Error + Send + Sync>| {
+            let mut cause = Some(&*e as &dyn std::error::Error);
+            while let Some(this) = cause {
+                if this.to_string() == SPEAKS_TLS {
+                    return crate::Error::SpeaksTls { what: "scoring" }.into();
+                }
+                cause = this.source();
+            }
+            ScoreError::Broken(e)
+        };
         let name: String = model.bytes().map(escape).collect();
         let mut request = http::Request::post(format!("/v1/models/{name}/score")).header(HOST, &self.host);
         if let Some(token) = &self.options.token {
@@ -175,7 +184,7 @@ impl ScoreClient {
         let response = sender.send_request(request).await.map_err(|e| broken(e.into()))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES).collect().await;
-        let body = body.map_err(ScoreError::Broken)?.to_bytes();
+        let body = body.map_err(broken)?.to_bytes();
         connection.abort();
         if status.is_success() {
             return Ok(body);

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy, sink};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -16,6 +16,9 @@ const HANDSHAKE: u8 = 22;
 /// The answer to plain HTTP/1.1 on a TLS port.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\n\
     content-length: 78\r\n\r\n{\"error\":\"this port speaks TLS; ask for an https:// URL\",\"reason\":\"malformed\"}";
+
+/// The most that is read of what comes in plain text.
+const PLAIN_BYTES: u64 = 1 << 20;
 
 /// The handshake of one connection, which must be over within `limit`.
 pub(crate) async fn accept(
@@ -29,6 +32,8 @@ pub(crate) async fn accept(
             if first[0].is_ascii_uppercase() {
                 stream.write_all(PLAIN_HTTP).await?;
                 stream.shutdown().await?;
+                // What was sent is read until the other side ends, or else closing would take the answer back.
+                copy(&mut stream.take(PLAIN_BYTES), &mut sink()).await?;
             }
             return Err(io::Error::new(io::ErrorKind::InvalidData, "it does not start with a TLS handshake"));
         }

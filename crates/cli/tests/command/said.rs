@@ -186,6 +186,12 @@ fn every_mistake_of_the_page_is_said_so() {
         page.refused(what, &args, words);
     };
     let ca = ["--ca", "own.crt"];
+    ask(
+        "http:// at a port that speaks TLS",
+        format!("http://127.0.0.1:{port}"),
+        &[],
+        &["speaks TLS", "; ask for https://"],
+    );
     let other = url.replace("http://127.0.0.1", "https://localhost");
     ask("https:// at a port that does not", other, &ca, &["does not speak TLS", "; ask for http://"]);
     ask(
