@@ -1,0 +1,3 @@
+//! Ciphertexts over a ring: polynomials modulo X^d + 1 and a prime or a product of primes.
+//!
+//! Nothing here knows a lookup, a device or a connection.
