@@ -1,0 +1,121 @@
+//! The sums r_i = sum_j X^j tau^i(a_j) / count, as Fourier transforms across polynomials.
+//!
+//! At psi^e, r_i is sum_j psi^(e j) a_j(psi^(e g^i)) / count. With f = e g^i that is the polynomial P_f(Y) = sum_j a_j(psi^f) Y^j
+//! at Y = psi^e, and e = f g^-i runs through f + (2d / count) k for k = 0..count-1 as i runs through 0..count-1. So the `count`
+//! values that a slot f is part of are one cyclic transform of its `count` masks, twisted by psi^(f j).
+
+use blindcore_math::ntt::{Ntt, NttError, root};
+use blindcore_math::{Elementwise, Prime};
+
+/// Slots that are transformed at a time: with `count` polynomials they stay in the cache.
+const SLOTS: usize = 64;
+
+/// The roots of unity of the transform across polynomials.
+pub(super) struct Fourier {
+    count: usize,
+    degree: usize,
+    /// psi^f for each slot f in orbit order.
+    twist: Vec<u64>,
+    /// omega^k, k = 0..count/2-1, each [`SLOTS`] times.
+    roots: Vec<u64>,
+    /// 1 / count.
+    scale: u64,
+    /// f modulo `count` for each slot in orbit order.
+    slots: Vec<u32>,
+    /// For each i the u for which g^-i = 1 + (2d / count) u.
+    turns: Vec<u32>,
+}
+
+impl Fourier {
+    pub(super) fn new(ntt: &Ntt, count: usize, generator: usize) -> Result<Self, NttError> {
+        let (prime, degree) = (ntt.prime(), ntt.degree());
+        let order = 2 * degree;
+        let psi = root(prime, degree)?;
+        let powers: Vec<u64> =
+            std::iter::successors(Some(1), |x| Some(mul(prime, *x, psi))).take(order).collect();
+        // As `ntt::orbit` has them: 5^z, then -5^z.
+        let fives = || std::iter::successors(Some(1), move |x| Some(x * 5 % order)).take(degree / 2);
+        let exponents: Vec<usize> = fives().chain(fives().map(|x| order - x)).collect();
+        let roots = (0..count / 2).flat_map(|k| [powers[k * (order / count)]; SLOTS]).collect();
+        // g has order `count`, so g^-i = g^(count - i).
+        let inverses: Vec<usize> =
+            std::iter::successors(Some(1), |x| Some(x * generator % order)).take(count).collect();
+        let turns = (0..count).map(|i| ((inverses[(count - i) % count] - 1) / (order / count)) as u32);
+        let scale = (0..count.ilog2()).fold(1, |x, _| mul(prime, x, prime.value().div_ceil(2)));
+        Ok(Self {
+            count,
+            degree,
+            twist: exponents.iter().map(|f| powers[*f]).collect(),
+            roots,
+            scale,
+            slots: exponents.iter().map(|f| (f % count) as u32).collect(),
+            turns: turns.collect(),
+        })
+    }
+
+    /// Memory for a block of slots.
+    pub(super) fn block(&self) -> Vec<u64> {
+        vec![0; self.count * SLOTS]
+    }
+
+    /// r_i for i = 0..count-1, by values in orbit order, from masks by values in the transform's order.
+    pub(super) fn sums(
+        &self,
+        modulo: &Elementwise,
+        orbit: &[u32],
+        masks: &[u64],
+        block: &mut [u64],
+        sums: &mut [u64],
+    ) {
+        let (degree, half) = (self.degree, self.degree / 2);
+        let step = half / self.count;
+        for first in (0..degree).step_by(SLOTS) {
+            let from = &orbit[first..first + SLOTS];
+            let twist = &self.twist[first..first + SLOTS];
+            let mut power = [self.scale; SLOTS];
+            for (words, mask) in block.chunks_exact_mut(SLOTS).zip(masks.chunks_exact(degree)) {
+                for (word, from) in words.iter_mut().zip(from) {
+                    *word = mask[*from as usize];
+                }
+                modulo.multiply(words, &power);
+                modulo.multiply(&mut power, twist);
+            }
+            self.transform(modulo, block);
+            let (start, at) = (first / half * half, first % half);
+            for (i, (sums, turn)) in sums.chunks_exact_mut(degree).zip(&self.turns).enumerate() {
+                for (l, slot) in self.slots[first..first + SLOTS].iter().enumerate() {
+                    let k = slot.wrapping_mul(*turn) as usize & (self.count - 1);
+                    let row = k.reverse_bits() >> (usize::BITS - self.count.ilog2());
+                    sums[start + (at + l + half - i * step) % half] = block[row * SLOTS + l];
+                }
+            }
+        }
+    }
+
+    /// The cyclic transform down each column; its outputs' order is reversed bit by bit. Source: Gentleman and Sande 1966.
+    fn transform(&self, modulo: &Elementwise, block: &mut [u64]) {
+        let mut len = self.count / 2;
+        while len > 0 {
+            let stride = self.count / 2 / len;
+            for pair in block.chunks_exact_mut(2 * len * SLOTS) {
+                let (low, high) = pair.split_at_mut(len * SLOTS);
+                let rows = low.chunks_exact_mut(SLOTS).zip(high.chunks_exact_mut(SLOTS));
+                for (k, (low, high)) in rows.enumerate() {
+                    let mut difference = [0; SLOTS];
+                    difference.copy_from_slice(low);
+                    modulo.subtract(&mut difference, high);
+                    modulo.add(low, high);
+                    if k > 0 {
+                        modulo.multiply(&mut difference, &self.roots[k * stride * SLOTS..][..SLOTS]);
+                    }
+                    high.copy_from_slice(&difference);
+                }
+            }
+            len /= 2;
+        }
+    }
+}
+
+fn mul(prime: Prime, a: u64, b: u64) -> u64 {
+    prime.reduce(u128::from(a) * u128::from(b))
+}

@@ -1,0 +1,394 @@
+//! InspiRING: many ciphertexts of single numbers packed into one ring ciphertext, with everything that does not depend on the
+//! secret worked out beforehand.
+//!
+//! A ciphertext of a number under the ring's secret s is a pair (a_j, c_j): c_j less the constant coefficient of a_j s is the
+//! number and noise. `count` of them become one pair (a, b) where b - a s has number j as its coefficient j, for j below
+//! `count`; its other coefficients mean nothing.
+//!
+//! ```text
+//!   tau: X -> X^g, of order `count`          trace: sum of tau^i, keeps coefficients at multiples of `count`
+//!
+//!   sum_j X^j trace(a_j s) / count  =  sum_i r_i tau^i(s)      r_i = sum_j X^j tau^i(a_j) / count
+//!
+//!   from i = count - 1 down to 1:  digit t_i = round(r_i / 2^w),  r_(i-1) -= t_i tau^(i-1)(k)
+//!                                  tau^i(s) becomes tau^(i-1)(s): the key (k, y) has y = k s + e + 2^w tau(s)
+//!
+//!   beforehand: t_1..t_(count-1) and a = r_0       with a key:  b = sum_j c_j X^j - sum_i t_i tau^(i-1)(y)
+//! ```
+//!
+//! Digits are by values, in the ring's orbit order ([`blindcore_math::ntt::orbit`]): there tau^(i-1)(y) is y with each half
+//! turned to the left by (i - 1) [`Packing::step`] places, so that the sum over i is a sliding window over one polynomial.
+//! Source: InsPIRe (Mahdavi and others 2025, section on InspiRING), with one digit in place of three, whose low bits are dropped.
+
+mod fourier;
+
+use blindcore_math::ntt::{Automorphism, Ntt, NttError, orbit};
+use blindcore_math::{Elementwise, Prime};
+use fourier::Fourier;
+
+/// Why there is no packing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PackingError {
+    /// The ring has no transform.
+    #[error(transparent)]
+    Ring(#[from] NttError),
+    /// The count is not a power of two in range.
+    #[error("{count} ciphertexts can't be packed with one key; choose a power of two from 2 to {}", degree / 2)]
+    Count {
+        /// Ciphertexts to be packed.
+        count: usize,
+        /// The ring's degree.
+        degree: usize,
+    },
+    /// More bits are dropped than there are.
+    #[error("a digit can't drop {dropped} bits of a prime of {bits}; drop from 1 to {}", bits - 2)]
+    Dropped {
+        /// Bits to be dropped.
+        dropped: u32,
+        /// Bits of the prime.
+        bits: u32,
+    },
+}
+
+/// What packing takes that depends on the ring and the count alone.
+pub struct Packing {
+    ntt: Ntt,
+    modulo: Elementwise,
+    count: usize,
+    dropped: u32,
+    /// tau.
+    automorphism: Automorphism,
+    /// For each place of the orbit order, its place in the transform's order.
+    orbit: Vec<u32>,
+    fourier: Fourier,
+}
+
+/// The query-independent part of one packed ciphertext.
+///
+/// Memory for [`Packing::prepare`]; it is made once and used again.
+pub struct Scratch {
+    /// r_i, by values in orbit order.
+    sums: Vec<u64>,
+    polynomial: Vec<u64>,
+    block: Vec<u64>,
+}
+
+impl Packing {
+    /// Packs `count` ciphertexts of the ring of this prime and degree into one, by a digit that drops `dropped` bits.
+    ///
+    /// # Errors
+    /// The ring has no transform, the count is not a power of two from 2 to half the degree, or too many bits are dropped.
+    pub fn new(prime: Prime, degree: usize, count: usize, dropped: u32) -> Result<Self, PackingError> {
+        let ntt = Ntt::new(prime, degree)?;
+        if !count.is_power_of_two() || !(2..=degree / 2).contains(&count) {
+            return Err(PackingError::Count { count, degree });
+        }
+        let bits = prime.value().ilog2() + 1;
+        if !(1..=bits - 2).contains(&dropped) {
+            return Err(PackingError::Dropped { dropped, bits });
+        }
+        let order = 2 * degree;
+        let generator = (0..degree / 2 / count).fold(1, |power, _| power * 5 % order);
+        let automorphism = Automorphism::new(degree, generator)?;
+        let orbit = orbit(degree)?;
+        let fourier = Fourier::new(&ntt, count, generator)?;
+        Ok(Self { modulo: Elementwise::new(prime), ntt, count, dropped, automorphism, orbit, fourier })
+    }
+
+    /// Ciphertexts that are packed into one.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Coefficients of a polynomial.
+    #[must_use]
+    pub fn degree(&self) -> usize {
+        self.ntt.degree()
+    }
+
+    /// The transform of the ring.
+    #[must_use]
+    pub fn ntt(&self) -> &Ntt {
+        &self.ntt
+    }
+
+    /// w: the low bits that a digit drops.
+    #[must_use]
+    pub fn dropped(&self) -> u32 {
+        self.dropped
+    }
+
+    /// Places of the orbit order by which tau turns each half to the left.
+    #[must_use]
+    pub fn step(&self) -> usize {
+        self.degree() / 2 / self.count
+    }
+
+    /// 2^w tau(s), by values in the transform's order: what a packing key encrypts. `secret` is s by values.
+    ///
+    /// In constant time.
+    ///
+    /// # Panics
+    /// There are not as many values as the degree.
+    pub fn key_message(&self, secret: &[u64], out: &mut [u64]) {
+        self.automorphism.values(secret, out);
+        let factor = vec![self.ntt.prime().reduce(1 << self.dropped); out.len()];
+        self.modulo.multiply(out, &factor);
+    }
+
+    /// Values in the transform's order, brought to orbit order.
+    ///
+    /// # Panics
+    /// There are not as many values as the degree.
+    pub fn to_orbit(&self, values: &[u64], out: &mut [u64]) {
+        assert!(values.len() == self.degree() && out.len() == self.degree());
+        for (out, &from) in out.iter_mut().zip(&self.orbit) {
+            *out = values[from as usize];
+        }
+    }
+
+    /// Values in orbit order, brought back to the transform's order.
+    ///
+    /// # Panics
+    /// There are not as many values as the degree.
+    pub fn from_orbit(&self, values: &[u64], out: &mut [u64]) {
+        assert!(values.len() == self.degree() && out.len() == self.degree());
+        for (value, &to) in values.iter().zip(&self.orbit) {
+            out[to as usize] = *value;
+        }
+    }
+
+    /// tau^i(y) for i = 0..`count`-2, one after another, all in orbit order: what the digits are multiplied by.
+    ///
+    /// # Panics
+    /// A length is wrong.
+    pub fn windows(&self, key: &[u64], out: &mut [u64]) {
+        let (half, degree) = (self.degree() / 2, self.degree());
+        assert!(key.len() == degree && out.len() == (self.count - 1) * degree);
+        for (i, out) in out.chunks_exact_mut(degree).enumerate() {
+            for (out, key) in out.chunks_exact_mut(half).zip(key.chunks_exact(half)) {
+                let (wrapped, first) = key.split_at(i * self.step());
+                out[..first.len()].copy_from_slice(first);
+                out[first.len()..].copy_from_slice(wrapped);
+            }
+        }
+    }
+
+    /// Memory for [`Packing::prepare`].
+    #[must_use]
+    pub fn scratch(&self) -> Scratch {
+        let degree = self.degree();
+        Scratch {
+            sums: vec![0; self.count * degree],
+            polynomial: vec![0; degree],
+            block: self.fourier.block(),
+        }
+    }
+
+    /// Works out what does not depend on the secret.
+    ///
+    /// `masks` are the a_j, `count` polynomials by values in the transform's order; `key` is k, by values in orbit order.
+    /// `digit` is told i - 1 and t_i by values in orbit order, for i from `count` - 1 down to 1. Returned is a, by
+    /// coefficients.
+    ///
+    /// # Panics
+    /// A length is wrong.
+    pub fn prepare(
+        &self,
+        masks: &[u64],
+        key: &[u64],
+        scratch: &mut Scratch,
+        mut digit: impl FnMut(usize, &[u64]),
+    ) -> Vec<u64> {
+        let degree = self.degree();
+        assert!(masks.len() == self.count * degree && key.len() == degree, "as many masks as are packed");
+        let Scratch { sums, polynomial, block } = scratch;
+        self.fourier.sums(&self.modulo, &self.orbit, masks, block, sums);
+        let mut digits = vec![0; degree];
+        for i in (1..self.count).rev() {
+            let (before, this) = sums[(i - 1) * degree..].split_at_mut(degree);
+            self.from_orbit(&this[..degree], polynomial);
+            self.ntt.inverse(polynomial);
+            round_digits(self.ntt.prime(), self.dropped, polynomial);
+            self.ntt.forward(polynomial);
+            self.to_orbit(polynomial, &mut digits);
+            digit(i - 1, &digits);
+            // r_(i-1) -= t_i tau^(i-1)(k), half by half and each in two runs.
+            let (half, turn) = (degree / 2, (i - 1) * self.step());
+            for ((before, digits), key) in
+                before.chunks_exact_mut(half).zip(digits.chunks_exact_mut(half)).zip(key.chunks_exact(half))
+            {
+                let (head, tail) = digits.split_at_mut(half - turn);
+                self.modulo.multiply(head, &key[turn..]);
+                self.modulo.multiply(tail, &key[..turn]);
+                self.modulo.subtract(before, digits);
+            }
+        }
+        let mut mask = vec![0; degree];
+        self.from_orbit(&sums[..degree], &mut mask);
+        self.ntt.inverse(&mut mask);
+        mask
+    }
+}
+
+/// Coefficients x to round(x / 2^w), signed, as residues; in constant time.
+pub fn round_digits(prime: Prime, dropped: u32, coefficients: &mut [u64]) {
+    let q = prime.value();
+    // Above q / 2 a residue stands for x - q. 2^63 keeps what is shifted positive.
+    let (half, offset) = (q / 2, 1u64 << 62);
+    let shifted = offset >> dropped;
+    for x in coefficients {
+        let negative = (half.wrapping_sub(*x) as i64 >> 63) as u64; // all ones above q / 2
+        let signed = x.wrapping_sub(q & negative);
+        let rounded = signed.wrapping_add(offset).wrapping_add(1 << (dropped - 1)) >> dropped;
+        let digit = rounded.wrapping_sub(shifted);
+        let negative = (digit as i64 >> 63) as u64;
+        *x = digit.wrapping_add(q & negative);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use blindcore_math::ntt::primes;
+
+    /// A stream of small numbers that is the same each time.
+    struct Numbers(u64);
+
+    impl Numbers {
+        fn next(&mut self) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 >> 16
+        }
+
+        fn residues(&mut self, prime: Prime, count: usize) -> Vec<u64> {
+            (0..count)
+                .map(|_| prime.reduce(u128::from(self.next()) << 32 | u128::from(self.next())))
+                .collect()
+        }
+
+        /// Coefficients from -`most` to `most`.
+        fn small(&mut self, prime: Prime, most: u64, count: usize) -> Vec<u64> {
+            (0..count)
+                .map(|_| (prime.value() + self.next() % (2 * most + 1) - most) % prime.value())
+                .collect()
+        }
+    }
+
+    fn centred(prime: Prime, x: u64) -> i64 {
+        if x > prime.value() / 2 { x as i64 - prime.value() as i64 } else { x as i64 }
+    }
+
+    /// Packs numbers and compares what comes out with them; returns the noise's greatest share of the bound that `bound` gives.
+    fn packs(degree: usize, count: usize, dropped: u32) {
+        let prime = primes(48, degree).unwrap().next().unwrap();
+        let packing = Packing::new(prime, degree, count, dropped).unwrap();
+        let (ntt, modulo) = (packing.ntt(), Elementwise::new(prime));
+        let mut numbers = Numbers(7 + count as u64);
+        let mut secret = numbers.small(prime, 1, degree);
+        ntt.forward(&mut secret);
+        let masks = numbers.residues(prime, count * degree);
+        // c_j: the constant coefficient of a_j s, and a number far above noise.
+        let wanted: Vec<u64> = (0..count as u64).map(|j| (j % 256) << 40).collect();
+        let bodies: Vec<u64> = masks
+            .chunks_exact(degree)
+            .zip(&wanted)
+            .map(|(mask, wanted)| {
+                let mut product = mask.to_vec();
+                modulo.multiply(&mut product, &secret);
+                ntt.inverse(&mut product);
+                (product[0] + wanted) % prime.value()
+            })
+            .collect();
+        // The key.
+        let key_mask = numbers.residues(prime, degree);
+        let mut key = numbers.small(prime, 3, degree);
+        ntt.forward(&mut key);
+        modulo.multiply_add(&mut key, &key_mask, &secret);
+        let mut message = vec![0; degree];
+        packing.key_message(&secret, &mut message);
+        modulo.add(&mut key, &message);
+        let orbit = |values: &[u64]| {
+            let mut out = vec![0; degree];
+            packing.to_orbit(values, &mut out);
+            out
+        };
+        let mut digits = vec![0; (count - 1) * degree];
+        let mask = packing.prepare(&masks, &orbit(&key_mask), &mut packing.scratch(), |i, digit| {
+            digits[i * degree..][..degree].copy_from_slice(digit);
+        });
+        let mut windows = vec![0; (count - 1) * degree];
+        packing.windows(&orbit(&key), &mut windows);
+        let mut sum = vec![0; degree];
+        for (digit, window) in digits.chunks_exact(degree).zip(windows.chunks_exact(degree)) {
+            modulo.multiply_add(&mut sum, digit, window);
+        }
+        // The phase: bodies - sum - mask s.
+        let mut values = vec![0; degree];
+        packing.from_orbit(&sum, &mut values);
+        let mut product = mask;
+        ntt.forward(&mut product);
+        modulo.multiply_add(&mut values, &product, &secret);
+        ntt.inverse(&mut values);
+        // Deviation of the noise: key errors (variance 4) and dropped bits, over count - 1 switches.
+        let digit = (prime.value() as f64 / f64::from(dropped).exp2()).powi(2) / 12.0;
+        let rest = f64::from(dropped).exp2().powi(2) / 12.0;
+        let variance = (count - 1) as f64 * degree as f64 * (digit * 4.0 + rest * 2.0 / 3.0);
+        for j in 0..count {
+            let phase = modulo_difference(prime, bodies[j], values[j]);
+            let noise = centred(prime, modulo_difference(prime, phase, wanted[j])) as f64;
+            assert!(noise.abs() < 6.5 * variance.sqrt(), "{degree} {count}: {j} is off by {noise}");
+        }
+    }
+
+    fn modulo_difference(prime: Prime, a: u64, b: u64) -> u64 {
+        (prime.value() + a - b) % prime.value()
+    }
+
+    #[test]
+    fn numbers_are_packed() {
+        for (degree, count) in
+            [(128, 2), (128, 64), (256, 16), (2048, 256), (2048, 64), (2048, 1024), (1024, 512)]
+        {
+            packs(degree, count, 25);
+        }
+    }
+
+    #[test]
+    fn digits_are_the_nearest() {
+        let prime = primes(48, 2048).unwrap().next().unwrap();
+        let q = prime.value();
+        for dropped in [1, 7, 25, 46] {
+            for x in [
+                0,
+                1,
+                q - 1,
+                q / 2,
+                q / 2 + 1,
+                1 << (dropped - 1),
+                (1 << (dropped - 1)) - 1,
+                q - (1 << (dropped - 1)),
+            ] {
+                let mut word = [x];
+                round_digits(prime, dropped, &mut word);
+                let off =
+                    i128::from(centred(prime, word[0])) * (1 << dropped) - i128::from(centred(prime, x));
+                assert!(off.abs() <= 1 << (dropped - 1), "{x} by {dropped}: {}", word[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_cant_be_packed_is_refused() {
+        let prime = primes(48, 128).unwrap().next().unwrap();
+        for count in [0, 1, 3, 128] {
+            assert_eq!(
+                Packing::new(prime, 128, count, 25).err(),
+                Some(PackingError::Count { count, degree: 128 })
+            );
+        }
+        assert!(Packing::new(prime, 128, 64, 0).is_err() && Packing::new(prime, 128, 64, 47).is_err());
+        assert!(Packing::new(prime, 100, 2, 25).is_err());
+    }
+}
