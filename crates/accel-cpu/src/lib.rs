@@ -285,6 +285,10 @@ impl Placed for CpuPlaced {
         &self.shape
     }
 
+    fn stripes(&self, take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        self.pieces.iter().try_for_each(|piece| take((**piece).as_ref()))
+    }
+
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
         let mut pass = CpuPass::begin(&self.cpu, &self.shape, self.layout, query)?;
         for piece in &self.pieces {

@@ -53,4 +53,6 @@ pub use error::Error;
 pub use params::{Geometry, MAX_BLOCKS, MAX_GATHER, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
 pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan, plan_blocks};
 pub use schemes::{InsecurePlain, Scheme, SchemeRef};
-pub use server::{PREPARING, Preprocessing, SchemeServer, Server, pack_group, preprocess, preprocess_placed};
+pub use server::{
+    OperandBytes, PREPARING, Preprocessing, SchemeServer, Server, pack_group, preprocess, preprocess_placed,
+};

@@ -100,6 +100,42 @@ fn check_shape(operand: &Operand, gather: usize, placed: &dyn Placed) -> Result<
 /// What a [`Progress`] is told that the passes do which make a hint, counted in passes.
 pub const PREPARING: &str = "preparing";
 
+/// Memory that an operand is made in: a vector, or a file that is mapped.
+pub struct OperandBytes(Box<dyn Bytes>);
+
+/// What [`OperandBytes`] may be.
+trait Bytes: AsRef<[u8]> + AsMut<[u8]> + Send + Sync {}
+
+impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> Bytes for T {}
+
+impl OperandBytes {
+    /// This memory.
+    #[must_use]
+    pub fn new(memory: impl AsRef<[u8]> + AsMut<[u8]> + Send + Sync + 'static) -> Self {
+        Self(Box::new(memory))
+    }
+}
+
+impl std::ops::Deref for OperandBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+impl std::ops::DerefMut for OperandBytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        (*self.0).as_mut()
+    }
+}
+
+impl AsRef<[u8]> for OperandBytes {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 /// What preprocessing makes of a database, some or all of its passes done.
 ///
 /// Whoever stops it may keep [`Preprocessing::derived`], [`Preprocessing::done`] and the hint, and go on later from
@@ -108,7 +144,7 @@ pub struct Preprocessing<'a> {
     /// The hint that clients fetch.
     pub hint: &'a mut [u8],
     /// Operands that the server keeps beside the records, in their order.
-    pub derived: Vec<Vec<u8>>,
+    pub derived: Vec<OperandBytes>,
     /// Passes that are done.
     pub done: u64,
 }
@@ -119,18 +155,18 @@ impl<'a> Preprocessing<'a> {
     /// # Errors
     /// The hint has another length.
     pub fn new(params: &Params, hint: &'a mut [u8]) -> Result<Self, Error> {
-        let derived = params.stored_operands().skip(1).map(|operand| vec![0; operand.bytes()]).collect();
-        Self::resume(params, hint, derived, 0)
+        let zeroed = |operand: Operand| OperandBytes::new(vec![0; operand.bytes()]);
+        Self::resume(params, hint, params.stored_operands().skip(1).map(zeroed).collect(), 0)
     }
 
-    /// What an earlier run left, by passes over a matrix of the same shape.
+    /// What an earlier run left, by passes over a matrix of the same shape; or zeros in memory of one's own, where none was made.
     ///
     /// # Errors
     /// Hint or operands have another length than the parameters make.
     pub fn resume(
         params: &Params,
         hint: &'a mut [u8],
-        derived: Vec<Vec<u8>>,
+        derived: Vec<OperandBytes>,
         done: u64,
     ) -> Result<Self, Error> {
         let check = |what, got: usize, want: usize| {
@@ -180,7 +216,7 @@ pub fn preprocess(
     database: Vec<SharedBytes>,
     hint: &mut [u8],
     progress: &mut dyn Progress,
-) -> Result<Vec<Vec<u8>>, Error> {
+) -> Result<Vec<OperandBytes>, Error> {
     let records = matrix::place(device, &params.records(), database)?;
     preprocess_placed(params, device, &*records, hint, progress)
 }
@@ -195,7 +231,7 @@ pub fn preprocess_placed(
     records: &dyn Placed,
     hint: &mut [u8],
     progress: &mut dyn Progress,
-) -> Result<Vec<Vec<u8>>, Error> {
+) -> Result<Vec<OperandBytes>, Error> {
     let mut made = Preprocessing::new(params, hint)?;
     made.run(params, device, records, progress)?;
     Ok(made.derived)

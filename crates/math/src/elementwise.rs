@@ -18,7 +18,7 @@ use crate::features::{Ifma, Level, within};
 #[derive(Clone, Copy, Debug)]
 pub struct Elementwise {
     prime: Prime,
-    ifma: Option<Ifma>,
+    fast: Option<arch::Residues>,
 }
 
 impl Elementwise {
@@ -31,7 +31,7 @@ impl Elementwise {
     /// As [`Self::new`], by IFMA where its token is given and the prime is odd and below 2^50, else portable.
     #[must_use]
     pub fn with(prime: Prime, ifma: Option<Ifma>) -> Self {
-        Self { prime, ifma: ifma.filter(|_| (3..1 << 50).contains(&prime.value())) }
+        Self { prime, fast: ifma.and_then(|token| arch::Residues::new(token, prime)) }
     }
 
     /// q.
@@ -46,10 +46,9 @@ impl Elementwise {
     /// The lengths differ.
     pub fn add(&self, a: &mut [u64], b: &[u64]) {
         self.check(a, &[b]);
-        let q = self.prime.value();
-        for (a, b) in a.iter_mut().zip(b) {
-            let sum = *a + b;
-            *a = sum.min(sum.wrapping_sub(q));
+        let done = self.fast.map_or(0, |fast| fast.add(a, b));
+        for (a, b) in a.iter_mut().zip(b).skip(done) {
+            *a = self.sum(*a, *b);
         }
     }
 
@@ -59,10 +58,9 @@ impl Elementwise {
     /// The lengths differ.
     pub fn subtract(&self, a: &mut [u64], b: &[u64]) {
         self.check(a, &[b]);
-        let q = self.prime.value();
-        for (a, b) in a.iter_mut().zip(b) {
-            let difference = a.wrapping_sub(*b);
-            *a = difference.min(difference.wrapping_add(q));
+        let done = self.fast.map_or(0, |fast| fast.subtract(a, b));
+        for (a, b) in a.iter_mut().zip(b).skip(done) {
+            *a = self.difference(*a, *b);
         }
     }
 
@@ -72,7 +70,10 @@ impl Elementwise {
     /// The lengths differ.
     pub fn multiply(&self, a: &mut [u64], b: &[u64]) {
         self.check(a, &[b]);
-        arch::elementwise(self.prime, self.ifma, arch::Products::Replace, a, b);
+        let done = self.fast.map_or(0, |fast| fast.multiply(None, a, b));
+        for (a, b) in a.iter_mut().zip(b).skip(done) {
+            *a = self.prime.reduce(u128::from(*a) * u128::from(*b));
+        }
     }
 
     /// `sums[i]` += `a[i]` `b[i]`.
@@ -81,7 +82,35 @@ impl Elementwise {
     /// The lengths differ.
     pub fn multiply_add(&self, sums: &mut [u64], a: &[u64], b: &[u64]) {
         self.check(sums, &[a, b]);
-        arch::elementwise(self.prime, self.ifma, arch::Products::Add(a), sums, b);
+        let done = self.fast.map_or(0, |fast| fast.multiply(Some(a), sums, b));
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b).skip(done) {
+            *sum = self.prime.reduce(u128::from(*a) * u128::from(*b) + u128::from(*sum));
+        }
+    }
+
+    /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factor`): Gentleman and Sande's butterfly,
+    /// as a transform across polynomials takes it.
+    ///
+    /// # Panics
+    /// The lengths differ.
+    pub fn butterflies(&self, low: &mut [u64], high: &mut [u64], factor: u64) {
+        self.check(low, &[high]);
+        let done = self.fast.map_or(0, |fast| fast.butterflies(low, high, factor));
+        for (low, high) in low.iter_mut().zip(high).skip(done) {
+            let difference = self.difference(*low, *high);
+            *low = self.sum(*low, *high);
+            *high = self.prime.reduce(u128::from(difference) * u128::from(factor));
+        }
+    }
+
+    fn sum(&self, a: u64, b: u64) -> u64 {
+        let sum = a + b;
+        sum.min(sum.wrapping_sub(self.prime.value()))
+    }
+
+    fn difference(&self, a: u64, b: u64) -> u64 {
+        let difference = a.wrapping_sub(b);
+        difference.min(difference.wrapping_add(self.prime.value()))
     }
 
     fn check(&self, out: &[u64], others: &[&[u64]]) {
@@ -141,6 +170,21 @@ mod tests {
                 is("difference", &|a| modulo.subtract(a, &b), &|a, b, _| a + q - b);
                 is("product", &|a| modulo.multiply(a, &b), &|a, b, _| a * b);
                 is("sum of a product", &|a| modulo.multiply_add(a, &b, &c), &|a, b, c| a + b * c);
+                for factor in [0, 1, q / 2, q - 1] {
+                    let factor = (factor % q) as u64;
+                    is(
+                        "sum of a butterfly",
+                        &|a| modulo.butterflies(a, &mut b.clone(), factor),
+                        &|a, b, _| a + b,
+                    );
+                    let swapped = |b: &mut [u64]| modulo.butterflies(&mut a.clone(), b, factor);
+                    let mut high = b.clone();
+                    swapped(&mut high);
+                    for (i, high) in high.into_iter().enumerate() {
+                        let want = (u128::from(a[i]) + q - u128::from(b[i])) * u128::from(factor) % q;
+                        assert_eq!(u128::from(high), want, "butterfly {i} by {factor} modulo {q}");
+                    }
+                }
             }
         }
     }

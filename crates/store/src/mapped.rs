@@ -94,6 +94,30 @@ pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// A file's bytes from `start` on, mapped for writing.
+pub(crate) struct Payload {
+    map: MmapMut,
+    start: usize,
+}
+
+impl Payload {
+    pub(crate) fn new(map: MmapMut, start: usize) -> Self {
+        Self { map, start }
+    }
+}
+
+impl AsRef<[u8]> for Payload {
+    fn as_ref(&self) -> &[u8] {
+        &self.map[self.start..]
+    }
+}
+
+impl AsMut<[u8]> for Payload {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.map[self.start..]
+    }
+}
+
 /// Maps the first `len` bytes of a file for writing.
 pub(crate) fn map_mut(file: &File, len: usize) -> io::Result<MmapMut> {
     // SAFETY: the file lies in this build's own temporary folder, or has no name; nobody else writes to it.

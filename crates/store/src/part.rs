@@ -1,11 +1,12 @@
 //! A part of a table: its matrix laid out, its hint computed, its files written.
 
 use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use blindcore_accel::{Database, Placed};
-use blindcore_lookup::{Geometry, Params, preprocess_placed};
+use blindcore_lookup::{Geometry, OperandBytes, Params, Preprocessing};
 use blindcore_units::{Progress, Unit};
 use blindcore_wire::proof::{NODE_BYTES, Proofs};
 
@@ -176,7 +177,16 @@ impl Build<'_> {
         let proofs = wanted.depth.map(|depth| Proofs { depth, chunks });
         stages::at(progress, PREPARING, 0, None, Unit::Items)?;
         let digest = params.digest();
-        let mut derived = Vec::new();
+        // Large ones are made in their files, whose pages the system writes while others are made.
+        let derived: Vec<(PathBuf, u64)> = params
+            .stored_operands()
+            .skip(1)
+            .enumerate()
+            .map(|(i, operand)| {
+                let name = if i == 0 { format!("{prefix}.state") } else { format!("{prefix}.{i}.state") };
+                (self.dir.join(name), operand.bytes() as u64)
+            })
+            .collect();
         let header = |kind, payload_bytes| Header {
             kind: kind as u32,
             params_digest: digest,
@@ -195,14 +205,15 @@ impl Build<'_> {
                     return Ok(());
                 }
                 let records = self.place(params, &shards, &sums)?;
-                derived =
-                    preprocess_placed(params, self.device, &*records, hint, progress).map_err(
-                        |e| match e {
-                            blindcore_lookup::Error::Stopped => StoreError::Interrupted,
-                            error => error.into(),
-                        },
-                    )?;
-                Ok::<(), StoreError>(())
+                let memory = derived
+                    .iter()
+                    .map(|(path, bytes)| Ok(OperandBytes::new(section::create_mapped(path, *bytes)?)))
+                    .collect::<Result<_, StoreError>>()?;
+                let mut made = Preprocessing::resume(params, hint, memory, 0)?;
+                made.run(params, self.device, &*records, progress).map_err(|e| match e {
+                    blindcore_lookup::Error::Stopped => StoreError::Interrupted,
+                    error => error.into(),
+                })
             })?;
         let hint = entry(&path, &made);
         let write = |kind: Kind, suffix: &str, bytes: Vec<u8>| {
@@ -212,10 +223,10 @@ impl Build<'_> {
             let (path, header) = writer.finish()?;
             Ok::<FileEntry, StoreError>(entry(&path, &header))
         };
-        let mut derived = derived.into_iter().enumerate().map(|(i, operand)| match i {
-            0 => write(Kind::State, "state", operand),
-            _ => write(Kind::State, &format!("{i}.state"), operand),
-        });
+        let sealed = |(path, bytes): &(PathBuf, u64)| {
+            Ok::<FileEntry, StoreError>(entry(path, &section::seal(path, header(Kind::State, *bytes))?))
+        };
+        let mut derived = derived.iter().map(sealed);
         let state = derived.next().transpose()?;
         Ok(PartManifest {
             scheme: params.scheme.name().into(),

@@ -170,6 +170,29 @@ pub(crate) fn write_mapped<E: From<StoreError>>(
     Ok(header)
 }
 
+/// Makes a file for a payload of this many bytes, which are zeros, and maps them. [`seal`] ends it.
+pub(crate) fn create_mapped(path: &Path, payload_bytes: u64) -> Result<mapped::Payload, StoreError> {
+    let io = |e| StoreError::io(path, "written", e);
+    let len = HEADER + usize::try_from(payload_bytes).expect("addressable");
+    let file = File::options().read(true).write(true).create_new(true).open(path).map_err(io)?;
+    mapped::reserve(&file, len as u64).map_err(io)?;
+    Ok(mapped::Payload::new(mapped::map_mut(&file, len).map_err(io)?, HEADER))
+}
+
+/// Ends a file whose payload was written through a mapping that is gone.
+pub(crate) fn seal(path: &Path, mut header: Header) -> Result<Header, StoreError> {
+    let io = |e| StoreError::io(path, "written", e);
+    let mut file = File::options().read(true).write(true).open(path).map_err(io)?;
+    file.seek(SeekFrom::Start(HEADER as u64)).map_err(io)?;
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(&mut file).map_err(io)?;
+    header.payload_digest = *hasher.finalize().as_bytes();
+    file.seek(SeekFrom::Start(0)).map_err(io)?;
+    file.write_all(&header.encode()).map_err(io)?;
+    file.sync_all().map_err(io)?;
+    Ok(header)
+}
+
 /// Opens a file, checks everything but its payload's digest, and maps the payload.
 pub(crate) fn open(path: &Path, expected: &Header) -> Result<SharedBytes, StoreError> {
     let file = open_file(path, expected)?;

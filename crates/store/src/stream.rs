@@ -325,6 +325,10 @@ impl Placed for Streamed {
         &self.shape
     }
 
+    fn stripes(&self, take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        self.scan(take)
+    }
+
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
         let start = Instant::now();
         let streaming = self.contract.streaming().expect("checked when it was opened");

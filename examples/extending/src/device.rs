@@ -125,6 +125,10 @@ impl Placed for InPlace {
         &self.shape
     }
 
+    fn stripes(&self, take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        take(&Layout::for_shape(&self.shape).pack(&self.shape, &self.words))
+    }
+
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
         let start = Instant::now();
         let answer = contract::reference(&self.shape, query, &self.words)?;

@@ -146,6 +146,13 @@ impl Placed for ChipPlaced {
         &self.shape
     }
 
+    /// The chip's order of use is not a layout.
+    fn stripes(&self, _: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        let why =
+            "the chip keeps its database in its own order; read it from a device of the processor".into();
+        Err(Error::Shape { shape: self.shape.to_string(), why })
+    }
+
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
         let queries = self.shape.check_query(query)?;
         let start = Instant::now();

@@ -156,4 +156,11 @@ pub trait Placed: Send + Sync {
     /// # Errors
     /// The query has the wrong width or length, or holds a word that is not a residue.
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error>;
+
+    /// Gives the database as it lies, in its [`Layout`], in order, piece by piece, each of whole stripes: for what is made of a
+    /// database beside its operation.
+    ///
+    /// # Errors
+    /// What `take` returns, where nothing more is given; the database can't be read; or the device keeps it in another form.
+    fn stripes(&self, take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error>;
 }

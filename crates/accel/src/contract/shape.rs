@@ -148,7 +148,7 @@ impl Shape {
             let want = format!("1 to {} times {part}", self.m);
             return Err(Error::Length { what: "query", got: query.len(), want, unit: "words" });
         }
-        self.check_residues("query", query)?;
+        self.check_residues("query", query, query.word().max())?;
         Ok(m)
     }
 
@@ -157,25 +157,26 @@ impl Shape {
     /// # Errors
     /// Wrong width or length, or a word that is not a residue.
     pub fn check_database(&self, database: &Words) -> Result<(), Error> {
-        if database.word() != self.database {
-            return Err(Error::WordWidth { what: "database", got: database.word(), want: self.database });
+        let want = self.database.canonical();
+        if database.word() != want {
+            return Err(Error::WordWidth { what: "database", got: database.word(), want });
         }
         let want = self.database_len();
         if database.len() != want {
             let want = want.to_string();
             return Err(Error::Length { what: "database", got: database.len(), want, unit: "words" });
         }
-        self.check_residues("database", database)
+        self.check_residues("database", database, self.database.max())
     }
 
-    /// Both operands end in the indices c, d.
-    fn check_residues(&self, what: &'static str, words: &Words) -> Result<(), Error> {
-        if self.moduli.iter().all(|m| m.max_residue() >= words.word().max()) {
+    /// Both operands end in the indices c, d. No word may be over `most` either.
+    fn check_residues(&self, what: &'static str, words: &Words, most: u64) -> Result<(), Error> {
+        if most == words.word().max() && self.moduli.iter().all(|m| m.max_residue() >= most) {
             return Ok(());
         }
         for i in 0..words.len() {
             let modulus = self.moduli[i / self.d % self.c()];
-            if words.get(i) > modulus.max_residue() {
+            if words.get(i) > modulus.max_residue().min(most) {
                 let modulus = modulus.to_string();
                 return Err(Error::Residue { what, value: words.get(i), position: i, modulus });
             }

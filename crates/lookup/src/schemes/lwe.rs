@@ -17,6 +17,7 @@ use crate::{Error, MAX_GATHER, PREPARING, Params, Progress, constant_time};
 pub(crate) const SIGMA: u32 = 11;
 pub(crate) const SECURITY: Security = Security {
     bits: 128.4,
+    quantum_bits: None,
     estimator: "lattice-estimator 27a581b, default cost model, least of usvp, bdd and dual_hybrid (November 2026)",
 };
 /// p: an entry is one byte, so nothing is ever unpacked.

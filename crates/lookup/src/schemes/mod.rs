@@ -16,6 +16,7 @@ use std::sync::{PoisonError, RwLock};
 use crate::Error;
 
 mod double;
+mod hintless;
 pub(crate) mod lwe;
 pub(crate) mod matrix;
 mod plain;
@@ -34,7 +35,7 @@ impl std::str::FromStr for SchemeRef {
 }
 
 /// The schemes of this crate, in the order in which they are offered.
-static BUILT_IN: [&dyn Scheme; 2] = [&simple::Simple, &double::Double];
+static BUILT_IN: [&dyn Scheme; 3] = [&simple::Simple, &double::Double, &hintless::Hintless];
 /// Those that were registered since.
 static REGISTERED: RwLock<Vec<&'static dyn Scheme>> = RwLock::new(Vec::new());
 

@@ -144,8 +144,10 @@ pub struct About {
 /// An estimate of security.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Security {
-    /// Bits, today.
+    /// Bits against today's computers.
     pub bits: f64,
+    /// Bits against a quantum computer, where they were estimated.
+    pub quantum_bits: Option<f64>,
     /// What made the estimate, with its version.
     pub estimator: &'static str,
 }

@@ -61,33 +61,59 @@ pub(crate) fn public_matrix_mul(
     false
 }
 
-/// What becomes of products, word by word.
-pub(crate) enum Products<'a> {
-    /// The first factors are replaced.
-    Replace,
-    /// These are the first factors, and the products are added.
-    Add(&'a [u64]),
+/// Arithmetic on residues modulo a prime, by the fastest kernel that takes it. Each function returns how many words of the
+/// beginning are done; the others are the caller's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Residues {
+    #[cfg(target_arch = "x86_64")]
+    ifma: avx512::elementwise::Residues,
 }
 
-/// Products modulo a prime, of residues and of one length.
-pub(crate) fn elementwise(
-    prime: Prime,
-    ifma: Option<Ifma>,
-    products: Products<'_>,
-    out: &mut [u64],
-    b: &[u64],
-) {
-    let add = match products {
-        Products::Replace => None,
-        Products::Add(a) => Some(a),
-    };
-    #[cfg(target_arch = "x86_64")]
-    let done = ifma.map_or(0, |token| avx512::elementwise::products(token, prime, add, out, b));
-    #[cfg(not(target_arch = "x86_64"))]
-    let done = ifma.map_or(0, |_| 0);
-    for at in done..out.len() {
-        let (a, before) = add.map_or((out[at], 0), |a| (a[at], out[at]));
-        out[at] = prime.reduce(u128::from(a) * u128::from(b[at]) + u128::from(before));
+#[cfg(target_arch = "x86_64")]
+impl Residues {
+    /// `None` where no kernel takes the prime.
+    pub(crate) fn new(token: Ifma, prime: Prime) -> Option<Self> {
+        Some(Self { ifma: avx512::elementwise::Residues::new(token, prime)? })
+    }
+
+    pub(crate) fn add(self, out: &mut [u64], b: &[u64]) -> usize {
+        self.ifma.add(out, b)
+    }
+
+    pub(crate) fn subtract(self, out: &mut [u64], b: &[u64]) -> usize {
+        self.ifma.subtract(out, b)
+    }
+
+    /// `out[i]` = `add[i]` + `a[i]` `b[i]`; without `add`, `out[i]` *= `b[i]`.
+    pub(crate) fn multiply(self, add: Option<&[u64]>, out: &mut [u64], b: &[u64]) -> usize {
+        self.ifma.multiply(add, out, b)
+    }
+
+    pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factor: u64) -> usize {
+        self.ifma.butterflies(low, high, factor)
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Residues {
+    pub(crate) fn new(_: Ifma, _: Prime) -> Option<Self> {
+        None
+    }
+
+    pub(crate) fn add(self, _: &mut [u64], _: &[u64]) -> usize {
+        0
+    }
+
+    pub(crate) fn subtract(self, _: &mut [u64], _: &[u64]) -> usize {
+        0
+    }
+
+    pub(crate) fn multiply(self, _: Option<&[u64]>, _: &mut [u64], _: &[u64]) -> usize {
+        0
+    }
+
+    pub(crate) fn butterflies(self, _: &mut [u64], _: &mut [u64], _: u64) -> usize {
+        0
     }
 }
 

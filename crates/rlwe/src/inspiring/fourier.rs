@@ -16,7 +16,7 @@ pub(super) struct Fourier {
     degree: usize,
     /// psi^f for each slot f in orbit order.
     twist: Vec<u64>,
-    /// omega^k, k = 0..count/2-1, each [`SLOTS`] times.
+    /// omega^k, k = 0..count/2-1.
     roots: Vec<u64>,
     /// 1 / count.
     scale: u64,
@@ -36,7 +36,7 @@ impl Fourier {
         // As `ntt::orbit` has them: 5^z, then -5^z.
         let fives = || std::iter::successors(Some(1), move |x| Some(x * 5 % order)).take(degree / 2);
         let exponents: Vec<usize> = fives().chain(fives().map(|x| order - x)).collect();
-        let roots = (0..count / 2).flat_map(|k| [powers[k * (order / count)]; SLOTS]).collect();
+        let roots = (0..count / 2).map(|k| powers[k * (order / count)]).collect();
         // g has order `count`, so g^-i = g^(count - i).
         let inverses: Vec<usize> =
             std::iter::successors(Some(1), |x| Some(x * generator % order)).take(count).collect();
@@ -100,15 +100,8 @@ impl Fourier {
             for pair in block.chunks_exact_mut(2 * len * SLOTS) {
                 let (low, high) = pair.split_at_mut(len * SLOTS);
                 let rows = low.chunks_exact_mut(SLOTS).zip(high.chunks_exact_mut(SLOTS));
-                for (k, (low, high)) in rows.enumerate() {
-                    let mut difference = [0; SLOTS];
-                    difference.copy_from_slice(low);
-                    modulo.subtract(&mut difference, high);
-                    modulo.add(low, high);
-                    if k > 0 {
-                        modulo.multiply(&mut difference, &self.roots[k * stride * SLOTS..][..SLOTS]);
-                    }
-                    high.copy_from_slice(&difference);
+                for ((low, high), root) in rows.zip(self.roots.iter().step_by(stride)) {
+                    modulo.butterflies(low, high, *root);
                 }
             }
             len /= 2;

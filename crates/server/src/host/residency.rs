@@ -427,6 +427,14 @@ impl Placed for Loading {
         let _ = self.passes.send(());
         answer
     }
+
+    fn stripes(
+        &self,
+        take: &mut dyn FnMut(&[u8]) -> Result<(), blindcore_accel::Error>,
+    ) -> Result<(), blindcore_accel::Error> {
+        let matrix = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        matrix.stripes(take)
+    }
 }
 
 fn matrix_bytes(part: &StoredPart) -> u64 {

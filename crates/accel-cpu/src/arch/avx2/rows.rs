@@ -83,6 +83,7 @@ fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
         Word::U8 => words::<METHOD, 1>(block, sums),
         Word::U16 => words::<METHOD, 2>(block, sums),
         Word::U32 => words::<METHOD, 4>(block, sums),
+        Word::U48 => words::<METHOD, 6>(block, sums),
         Word::U64 => words::<METHOD, 8>(block, sums),
     }
 }
@@ -180,6 +181,15 @@ unsafe fn load<const BYTES: usize>(at: *const u8) -> __m256i {
             1 => _mm256_cvtepu8_epi64(_mm_loadu_si32(at)),
             2 => _mm256_cvtepu16_epi64(_mm_loadl_epi64(at.cast())),
             4 => _mm256_cvtepu32_epi64(_mm_loadu_si128(at.cast())),
+            6 => {
+                // Bytes 0 to 15 and 8 to 23: each half has its two words.
+                let (low, high) = (_mm_loadu_si128(at.cast()), _mm_loadu_si128(at.add(8).cast()));
+                let spread = _mm256_setr_epi8(
+                    0, 1, 2, 3, 4, 5, -1, -1, 6, 7, 8, 9, 10, 11, -1, -1, // low
+                    4, 5, 6, 7, 8, 9, -1, -1, 10, 11, 12, 13, 14, 15, -1, -1, // high
+                );
+                _mm256_shuffle_epi8(_mm256_set_m128i(high, low), spread)
+            }
             _ => _mm256_loadu_si256(at.cast()),
         }
     }

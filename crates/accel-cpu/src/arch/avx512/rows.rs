@@ -58,7 +58,7 @@ fn run<const METHOD: usize>(_: Ifma, block: &Block<'_>, sums: &mut [u64]) {
     unsafe { dispatch::<METHOD>(block, sums) }
 }
 
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
 fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
     match (block.word, block.queries.len()) {
         (Word::U8, 1) => lines::<METHOD, 1, 1>(block, sums),
@@ -67,6 +67,8 @@ fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
         (Word::U16, _) => lines::<METHOD, 2, 2>(block, sums),
         (Word::U32, 1) => lines::<METHOD, 4, 1>(block, sums),
         (Word::U32, _) => lines::<METHOD, 4, 2>(block, sums),
+        (Word::U48, 1) => lines::<METHOD, 6, 1>(block, sums),
+        (Word::U48, _) => lines::<METHOD, 6, 2>(block, sums),
         (Word::U64, 1) => lines::<METHOD, 8, 1>(block, sums),
         (Word::U64, _) => lines::<METHOD, 8, 2>(block, sums),
     }
@@ -77,7 +79,7 @@ fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
 /// In: residues of the method's modulus. Out: exact sums (modulo 2^64 for those that may wrap), added in
 /// halves. Cost: a register of words takes one load, and for each query one load and the method's
 /// instructions.
-#[target_feature(enable = "avx512f,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
 fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &Block<'_>, sums: &mut [u64]) {
     let accumulators = accumulators(METHOD);
     block.check(accumulators, sums);
@@ -131,14 +133,30 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
 /// # Safety
 /// Eight words of `BYTES` bytes lie at `at`.
 #[inline]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn load<const BYTES: usize>(at: *const u8) -> __m512i {
+    // Three words of 16 bits and a zero, eight times.
+    const SPREAD: [u16; 32] = {
+        let mut from = [0; 32];
+        let mut i = 0;
+        while i < 32 {
+            from[i] = (i / 4 * 3 + i % 4) as u16;
+            i += 1;
+        }
+        from
+    };
     // SAFETY: promised by the caller.
     unsafe {
         match BYTES {
             1 => _mm512_cvtepu8_epi64(_mm_loadl_epi64(at.cast())),
             2 => _mm512_cvtepu16_epi64(_mm_loadu_si128(at.cast())),
             4 => _mm512_cvtepu32_epi64(_mm256_loadu_si256(at.cast())),
+            6 => {
+                let spread = _mm512_loadu_si512(SPREAD.as_ptr().cast());
+                // Of the register only these 48 bytes are read.
+                let words = _mm512_maskz_loadu_epi16(0x00ff_ffff, at.cast());
+                _mm512_maskz_permutexvar_epi16(0x7777_7777, spread, words)
+            }
             _ => _mm512_loadu_si512(at.cast()),
         }
     }

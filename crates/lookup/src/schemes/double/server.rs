@@ -9,7 +9,7 @@ use super::params::{DIGITS, DIGITS_OF_HINT, PLANES};
 use crate::schemes::lwe::{self, Passes, shorten};
 use crate::schemes::matrix;
 use crate::schemes::scheme::Operand;
-use crate::{Error, MAX_GATHER, Params, Preprocessing, Progress, SchemeServer};
+use crate::{Error, MAX_GATHER, OperandBytes, Params, Preprocessing, Progress, SchemeServer};
 
 /// The matrix of records, the server's second matrix and the second public matrix, placed.
 pub(super) struct DoubleServer {
@@ -112,7 +112,7 @@ pub(super) fn preprocess(
     lwe::times_public_matrix(params, 0, records, &mut passes, |first, columns| {
         fill_second(params, operand, first, columns, digits);
     })?;
-    let shared = Arc::new(std::mem::take(digits));
+    let shared = Arc::new(std::mem::replace(digits, OperandBytes::new([])));
     let multiplied = matrix::place(device, operand, vec![shared.clone()]).and_then(|placed| {
         lwe::times_public_matrix(params, 1, &*placed, &mut passes, |first, columns| {
             lwe::scatter(first, columns, hint);

@@ -1,39 +1,150 @@
-//! Products modulo a prime by IFMA, eight at a time.
+//! Sums, differences and products modulo a prime by IFMA, eight at a time.
 
 use std::arch::x86_64::*;
 
 use crate::Prime;
 use crate::features::Ifma;
 
-/// `out[i]` = `add[i]` + `a[i]` `b[i]` for the whole vectors of eight words that there are; `a` is `out` where none is given, and
-/// nothing is added then. Returns how many words are done.
+/// Arithmetic modulo an odd prime below 2^50.
 ///
-/// With k the bits of q, the product p is at most 100 bits, t = floor(p / 2^(k-1)) and m = floor(2^(k+51) / q) are below 2^52,
-/// and floor(t m / 2^52) is at most two short of floor(p / q). Source: Barrett 1986.
-pub(crate) fn products(_: Ifma, prime: Prime, add: Option<&[u64]>, out: &mut [u64], b: &[u64]) -> usize {
-    assert!(
-        (3..1 << 50).contains(&prime.value())
-            && b.len() == out.len()
-            && add.is_none_or(|a| a.len() == out.len())
-    );
-    // SAFETY: the token stands for these features.
-    unsafe {
-        match add {
-            None => compute::<false>(prime.value(), out, b, b),
-            Some(a) => compute::<true>(prime.value(), out, a, b),
+/// Each function does the whole vectors of eight words that there are, and returns how many words are done. In: residues.
+/// Out: residues.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Residues {
+    _token: Ifma,
+    q: u64,
+    /// floor(2^(k+51) / q), k the bits of q.
+    inverse: u64,
+}
+
+impl Residues {
+    /// `None` where the kernel does not take the prime.
+    pub(crate) fn new(token: Ifma, prime: Prime) -> Option<Self> {
+        let q = prime.value();
+        let inverse = ((1u128 << (q.ilog2() + 52)) / u128::from(q)) as u64;
+        (3..1 << 50).contains(&q).then_some(Self { _token: token, q, inverse })
+    }
+
+    /// `out[i]` += `b[i]`.
+    pub(crate) fn add(self, out: &mut [u64], b: &[u64]) -> usize {
+        assert!(b.len() == out.len());
+        // SAFETY: the token stands for these features.
+        unsafe { sums::<true>(self.q, out, b) }
+    }
+
+    /// `out[i]` -= `b[i]`.
+    pub(crate) fn subtract(self, out: &mut [u64], b: &[u64]) -> usize {
+        assert!(b.len() == out.len());
+        // SAFETY: the token stands for these features.
+        unsafe { sums::<false>(self.q, out, b) }
+    }
+
+    /// `out[i]` = `add[i]` + `a[i]` `b[i]`; `a` is `out` where none is given, and nothing is added then.
+    ///
+    /// The product p is at most 100 bits, t = floor(p / 2^(k-1)) and the inverse are below 2^52, and
+    /// floor(t inverse / 2^52) is at most two short of floor(p / q). Source: Barrett 1986.
+    pub(crate) fn multiply(self, add: Option<&[u64]>, out: &mut [u64], b: &[u64]) -> usize {
+        assert!(b.len() == out.len() && add.is_none_or(|a| a.len() == out.len()));
+        // SAFETY: the token stands for these features.
+        unsafe {
+            match add {
+                None => products::<false>(self, out, b, b),
+                Some(a) => products::<true>(self, out, a, b),
+            }
         }
+    }
+
+    /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factor`).
+    pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factor: u64) -> usize {
+        assert!(low.len() == high.len());
+        // SAFETY: the token stands for these features.
+        unsafe { butterflies(self, low, high, factor) }
     }
 }
 
-/// As [`products`]: `ADD` multiplies `a` by `b` and adds to `out`, else `out` is multiplied by `b`. All are of one length.
+#[target_feature(enable = "avx512f")]
+fn sums<const PLUS: bool>(q: u64, out: &mut [u64], b: &[u64]) -> usize {
+    let modulus = _mm512_set1_epi64(q as i64);
+    let whole = out.len() / 8 * 8;
+    for at in (0..whole).step_by(8) {
+        // SAFETY: eight words from `at` on lie within both.
+        unsafe {
+            let a = _mm512_loadu_si512(out.as_ptr().add(at).cast());
+            let b = _mm512_loadu_si512(b.as_ptr().add(at).cast());
+            _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), sum::<PLUS>(modulus, a, b));
+        }
+    }
+    whole
+}
+
+/// a + b or a - b: of what it is and what it is with a modulus less or more, the lesser is right.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn sum<const PLUS: bool>(modulus: __m512i, a: __m512i, b: __m512i) -> __m512i {
+    if PLUS {
+        let sum = _mm512_add_epi64(a, b);
+        _mm512_min_epu64(sum, _mm512_sub_epi64(sum, modulus))
+    } else {
+        let difference = _mm512_sub_epi64(a, b);
+        _mm512_min_epu64(difference, _mm512_add_epi64(difference, modulus))
+    }
+}
+
+/// What a reduction takes, in registers.
+struct Reduction {
+    modulus: __m512i,
+    twice: __m512i,
+    minus: __m512i,
+    inverse: __m512i,
+    mask: __m512i,
+    left: __m128i,
+    right: __m128i,
+}
+
+impl Reduction {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn new(residues: Residues) -> Self {
+        let Residues { q, inverse, .. } = residues;
+        let bits = q.ilog2() + 1;
+        let all = |x: u64| _mm512_set1_epi64(x as i64);
+        Self {
+            modulus: all(q),
+            twice: all(2 * q),
+            minus: all((1 << 52) - q),
+            inverse: all(inverse),
+            mask: all((1 << 52) - 1),
+            left: _mm_cvtsi64_si128(i64::from(53 - bits)),
+            right: _mm_cvtsi64_si128(i64::from(bits - 1)),
+        }
+    }
+
+    /// a b, below 3q.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512ifma")]
+    fn product(&self, a: __m512i, b: __m512i) -> __m512i {
+        let zero = _mm512_setzero_si512();
+        let low = _mm512_madd52lo_epu64(zero, a, b);
+        let high = _mm512_madd52hi_epu64(zero, a, b);
+        let t = _mm512_or_si512(_mm512_sll_epi64(high, self.left), _mm512_srl_epi64(low, self.right));
+        let quotient = _mm512_madd52hi_epu64(zero, t, self.inverse);
+        _mm512_and_si512(_mm512_madd52lo_epu64(low, quotient, self.minus), self.mask)
+    }
+
+    /// x, which is below 4q.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn whole(&self, x: __m512i) -> __m512i {
+        let x = _mm512_min_epu64(x, _mm512_sub_epi64(x, self.twice));
+        _mm512_min_epu64(x, _mm512_sub_epi64(x, self.modulus))
+    }
+}
+
+/// As [`Residues::multiply`]: `ADD` multiplies `a` by `b` and adds to `out`, else `out` is multiplied by `b`. All are of one
+/// length.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn compute<const ADD: bool>(q: u64, out: &mut [u64], a: &[u64], b: &[u64]) -> usize {
-    let bits = q.ilog2() + 1;
-    let all = |x: u64| _mm512_set1_epi64(x as i64);
-    let zero = _mm512_setzero_si512();
-    let (modulus, twice, minus) = (all(q), all(2 * q), all((1 << 52) - q));
-    let (inverse, mask) = (all(((1u128 << (bits + 51)) / u128::from(q)) as u64), all((1 << 52) - 1));
-    let (left, right) = (_mm_cvtsi64_si128(i64::from(53 - bits)), _mm_cvtsi64_si128(i64::from(bits - 1)));
+fn products<const ADD: bool>(residues: Residues, out: &mut [u64], a: &[u64], b: &[u64]) -> usize {
+    let reduction = Reduction::new(residues);
     let whole = out.len() / 8 * 8;
     for at in (0..whole).step_by(8) {
         // SAFETY: eight words from `at` on lie within all three.
@@ -41,16 +152,29 @@ fn compute<const ADD: bool>(q: u64, out: &mut [u64], a: &[u64], b: &[u64]) -> us
             let before = _mm512_loadu_si512(out.as_ptr().add(at).cast());
             let factor = _mm512_loadu_si512(b.as_ptr().add(at).cast());
             let other = if ADD { _mm512_loadu_si512(a.as_ptr().add(at).cast()) } else { before };
-            let low = _mm512_madd52lo_epu64(zero, other, factor);
-            let high = _mm512_madd52hi_epu64(zero, other, factor);
-            let t = _mm512_or_si512(_mm512_sll_epi64(high, left), _mm512_srl_epi64(low, right));
-            let quotient = _mm512_madd52hi_epu64(zero, t, inverse);
-            let rest = _mm512_and_si512(_mm512_madd52lo_epu64(low, quotient, minus), mask);
-            // Below 3q; with what was there, below 4q.
-            let sum = if ADD { _mm512_add_epi64(rest, before) } else { rest };
-            let sum = _mm512_min_epu64(sum, _mm512_sub_epi64(sum, twice));
-            let sum = _mm512_min_epu64(sum, _mm512_sub_epi64(sum, modulus));
-            _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), sum);
+            let product = reduction.product(other, factor);
+            let sum = if ADD { _mm512_add_epi64(product, before) } else { product };
+            _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), reduction.whole(sum));
+        }
+    }
+    whole
+}
+
+/// As [`Residues::butterflies`].
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn butterflies(residues: Residues, low: &mut [u64], high: &mut [u64], factor: u64) -> usize {
+    let reduction = Reduction::new(residues);
+    let factor = _mm512_set1_epi64(factor as i64);
+    let whole = low.len() / 8 * 8;
+    for at in (0..whole).step_by(8) {
+        // SAFETY: eight words from `at` on lie within both.
+        unsafe {
+            let a = _mm512_loadu_si512(low.as_ptr().add(at).cast());
+            let b = _mm512_loadu_si512(high.as_ptr().add(at).cast());
+            let difference = sum::<false>(reduction.modulus, a, b);
+            let product = reduction.whole(reduction.product(difference, factor));
+            _mm512_storeu_si512(low.as_mut_ptr().add(at).cast(), sum::<true>(reduction.modulus, a, b));
+            _mm512_storeu_si512(high.as_mut_ptr().add(at).cast(), product);
         }
     }
     whole

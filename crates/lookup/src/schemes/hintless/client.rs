@@ -1,0 +1,268 @@
+//! The client's half. Constant time: no branch, index or division that a selection, a secret or a message decides.
+
+use blindcore_math::ntt::Ntt;
+use blindcore_math::{Elementwise, MaskSeed, RandomnessError, SecretRng};
+use blindcore_rlwe::inspiring::Packing;
+use blindcore_rlwe::rounding::{Rounding, pack, packed_bytes, unpack};
+use zeroize::Zeroizing;
+
+use super::params::{
+    BODY_BITS, DEGREE, ERROR_PAIRS, MASK_BITS, PICKING_DROPPED, Packed, RESIDUE_BYTES, SEED_BYTES, blocks,
+    delta, prime, query_bits, reach,
+};
+use super::prepare::{self, Public};
+use crate::{Decoded, Error, Params, SchemeClient, Selection, constant_time};
+
+/// Words are secret until they are sent.
+type Secret<T> = Zeroizing<Vec<T>>;
+
+pub(super) struct HintlessClient {
+    params: Params,
+    packed: Packed,
+    seed: [u8; SEED_BYTES],
+    public: Public,
+    packing: Packing,
+}
+
+/// Encryptions of nothing under a secret of their own, but for the packing key, which is whole.
+pub(super) struct Prepared {
+    /// s, by values.
+    secret: Secret<u64>,
+    /// (A_k s)(X^-1) + e, by coefficients.
+    first: Secret<u64>,
+    key: Vec<u8>,
+    /// For picking: the masks' seed, and a_i s + e by values.
+    picking: Option<([u8; SEED_BYTES], [Secret<u64>; 2])>,
+}
+
+pub(super) struct Pending {
+    secret: Secret<u64>,
+    group: Zeroizing<u32>,
+    /// How many columns were picked: as many for every key.
+    picked: usize,
+}
+
+impl HintlessClient {
+    pub(super) fn new(params: &Params, seed: [u8; SEED_BYTES]) -> Self {
+        let packed = Packed::new(&params.geometry);
+        let public = Public::new(&seed, params.geometry.columns);
+        Self { params: *params, packed, seed, public, packing: prepare::packing(packed.count) }
+    }
+
+    fn ntt(&self) -> &Ntt {
+        self.packing.ntt()
+    }
+
+    /// The group's ciphertext among the choices, and its place among the groups of a ciphertext.
+    fn place(&self, group: u32) -> (u32, u32) {
+        let (choice, place) = constant_time::divide(group.into(), self.packed.groups as u64);
+        (choice as u32, place as u32)
+    }
+
+    /// 2^w z^`choice`, by coefficients.
+    fn monomial(&self, choice: u32, picks: usize) -> Secret<u64> {
+        let power = choice.wrapping_mul((2 * DEGREE / picks) as u32);
+        let (one, minus) = (1u64 << PICKING_DROPPED, prime().value() - (1 << PICKING_DROPPED));
+        let mut out = Zeroizing::new(vec![0; DEGREE]);
+        for (i, out) in (0u32..).zip(out.iter_mut()) {
+            // X^d = -1.
+            let here = wide(constant_time::equal_mask(i, power));
+            let beyond = wide(constant_time::equal_mask(i + DEGREE as u32, power));
+            *out = (one & here) | (minus & beyond);
+        }
+        out
+    }
+}
+
+impl SchemeClient for HintlessClient {
+    type Prepared = Prepared;
+    type Pending = Pending;
+
+    fn prepare(&self) -> Result<Prepared, Error> {
+        let mut rng = SecretRng::from_os()?;
+        let mut draws = Draws::new(&mut rng, self.ntt());
+        let secret = draws.secret();
+        let columns = self.params.geometry.columns;
+        let mut first = Zeroizing::new(vec![0; blocks(columns) * DEGREE]);
+        for (out, mask) in first.chunks_exact_mut(DEGREE).zip(self.public.matrix.chunks_exact(DEGREE)) {
+            out.copy_from_slice(mask);
+            draws.modulo.multiply(out, &secret);
+            self.ntt().inverse(out);
+            invert(out);
+            let errors = draws.errors();
+            draws.modulo.add(out, &errors);
+        }
+        let mut key = draws.encryption(&self.public.key, &secret);
+        let mut message = Zeroizing::new(vec![0; DEGREE]);
+        self.packing.key_message(&secret, &mut message);
+        draws.modulo.add(&mut key, &message);
+        let mut packed = Vec::with_capacity(DEGREE * RESIDUE_BYTES);
+        pack(&key, 8 * RESIDUE_BYTES as u32, &mut packed);
+        let picking = match self.packed.picks {
+            None => None,
+            Some(_) => {
+                // The seed is sent. It is drawn apart, so that it says nothing of the stream that secrets are drawn from.
+                let mut seed = [0; SEED_BYTES];
+                SecretRng::from_os().map_err(RandomnessError::from)?.fill(&mut seed);
+                let mut row = |number| {
+                    let mut mask = vec![0; DEGREE];
+                    MaskSeed(seed).polynomial(number, prime(), &mut mask);
+                    draws.encryption(&mask, &secret)
+                };
+                let rows = [row(0), row(1)];
+                Some((seed, rows))
+            }
+        };
+        Ok(Prepared { secret, first, key: packed, picking })
+    }
+
+    fn query(&self, prepared: Prepared, selection: &Selection) -> (Vec<u8>, Pending) {
+        let Prepared { secret, mut first, key, picking } = prepared;
+        let columns = self.params.geometry.columns;
+        let (q, delta) = (prime().value(), delta());
+        let mut query = Vec::with_capacity(self.params.query_bytes());
+        let rounding = Rounding::new(prime(), query_bits(columns));
+        for (i, word) in (0u32..).zip(first.iter_mut().take(columns)) {
+            for column in selection.columns() {
+                let sum = *word + (delta & wide(constant_time::equal_mask(i, *column)));
+                *word = sum.min(sum.wrapping_sub(q));
+            }
+            *word = rounding.down(*word);
+        }
+        pack(&first[..columns], rounding.bits(), &mut query);
+        query.extend(key);
+        if let (Some(picks), Some((seed, mut rows))) = (self.packed.picks, picking) {
+            let modulo = Elementwise::new(prime());
+            let (choice, _) = self.place(selection.group());
+            let mut message = self.monomial(choice, picks);
+            self.ntt().forward(&mut message);
+            modulo.add(&mut rows[0], &message);
+            modulo.multiply(&mut message, &secret);
+            modulo.subtract(&mut rows[1], &message);
+            query.extend(seed);
+            for row in &rows {
+                pack(row, 8 * RESIDUE_BYTES as u32, &mut query);
+            }
+        }
+        let picked = selection.columns().len();
+        (query, Pending { secret, group: Zeroizing::new(selection.group()), picked })
+    }
+
+    fn decode(&self, pending: Pending, answer: &[u8]) -> Decoded {
+        let Packed { count, groups, parts, picks, .. } = self.packed;
+        let record_bytes = self.params.geometry.record_bytes;
+        let (choice, place) = self.place(*pending.group);
+        let (reach, mut outside) = (reach(&self.params.geometry), 0);
+        let mut slot = Zeroizing::new(vec![0u8; record_bytes]);
+        let modulo = Elementwise::new(prime());
+        let offset = (128 * pending.picked) as u8;
+        for (i, ciphertext) in answer.chunks_exact(self.packed.sent_bytes()).enumerate() {
+            let (mask, body) = ciphertext.split_at(packed_bytes(DEGREE, MASK_BITS));
+            let mut product: Secret<u64> = Zeroizing::new(unpack(mask, MASK_BITS).take(DEGREE).collect());
+            self.ntt().forward(&mut product);
+            modulo.multiply(&mut product, &pending.secret);
+            self.ntt().inverse(&mut product);
+            let bytes: Secret<u8> = Zeroizing::new(
+                unpack(body, BODY_BITS)
+                    .take(count)
+                    .zip(product.iter())
+                    .map(|(body, product)| {
+                        let phase = (body << (MASK_BITS - BODY_BITS)).wrapping_sub(signed(*product));
+                        let (byte, noise) = round(phase);
+                        outside |= reach.wrapping_sub(noise);
+                        byte.wrapping_add(offset)
+                    })
+                    .collect(),
+            );
+            // Of all that were sent the choice's counts; of a picked one's, all do.
+            let (this, part) = if picks.is_some() { (choice, i) } else { ((i / parts) as u32, i % parts) };
+            let chosen = constant_time::equal_mask(this, choice) as u8;
+            if parts > 1 {
+                let here = &mut slot[part * count..record_bytes.min((part + 1) * count)];
+                here.iter_mut().zip(bytes.iter()).for_each(|(slot, byte)| *slot |= byte & chosen);
+            } else {
+                for (group, bytes) in (0u32..).zip(bytes.chunks_exact(record_bytes).take(groups)) {
+                    let chosen = chosen & constant_time::equal_mask(group, place) as u8;
+                    slot.iter_mut().zip(bytes).for_each(|(slot, byte)| *slot |= byte & chosen);
+                }
+            }
+        }
+        Decoded { slot, damaged: outside >> 63 == 1 }
+    }
+
+    fn expand(&self) {
+        std::hint::black_box(Public::new(&self.seed, self.params.geometry.columns));
+    }
+}
+
+/// What is drawn for a query.
+struct Draws<'a> {
+    rng: &'a mut SecretRng,
+    ntt: &'a Ntt,
+    modulo: Elementwise,
+}
+
+impl<'a> Draws<'a> {
+    fn new(rng: &'a mut SecretRng, ntt: &'a Ntt) -> Self {
+        Self { rng, ntt, modulo: Elementwise::new(ntt.prime()) }
+    }
+
+    /// A ternary secret, by values.
+    fn secret(&mut self) -> Secret<u64> {
+        let mut small = Zeroizing::new(vec![0; DEGREE]);
+        self.rng.fill_ternary(&mut small);
+        let mut out = self.residues(&small);
+        self.ntt.forward(&mut out);
+        out
+    }
+
+    /// Errors, by coefficients.
+    fn errors(&mut self) -> Secret<u64> {
+        let mut small = Zeroizing::new(vec![0; DEGREE]);
+        self.rng.fill_centred_binomial(ERROR_PAIRS, &mut small);
+        self.residues(&small)
+    }
+
+    /// `mask` times `secret` and errors, by values.
+    fn encryption(&mut self, mask: &[u64], secret: &[u64]) -> Secret<u64> {
+        let mut out = self.errors();
+        self.ntt.forward(&mut out);
+        self.modulo.multiply_add(&mut out, mask, secret);
+        out
+    }
+
+    fn residues(&self, small: &[i8]) -> Secret<u64> {
+        let q = self.ntt.prime().value();
+        Zeroizing::new(small.iter().map(|x| (*x as u64).wrapping_add(q & (*x >> 7) as u64)).collect())
+    }
+}
+
+/// a(X^-1), by coefficients.
+fn invert(a: &mut [u64]) {
+    let q = prime().value();
+    a[1..].reverse();
+    for x in &mut a[1..] {
+        let negated = q - *x;
+        *x = negated.min(negated.wrapping_sub(q));
+    }
+}
+
+/// A mask of 32 bits, of 64.
+fn wide(mask: u32) -> u64 {
+    mask as i32 as u64
+}
+
+/// A residue as a number, negative above half of Q, modulo 2^64.
+fn signed(residue: u64) -> u64 {
+    let q = prime().value();
+    let negative = ((q / 2).wrapping_sub(residue) as i64 >> 63) as u64;
+    residue.wrapping_sub(q & negative)
+}
+
+/// The byte that a phase, of [`MASK_BITS`] bits, rounds to, and how far it is from it, as a count.
+fn round(phase: u64) -> (u8, u64) {
+    const STEP: u32 = MASK_BITS - 8;
+    let rounded = phase.wrapping_add(1 << (STEP - 1));
+    let off = (rounded & ((1 << STEP) - 1)) as i64 - (1 << (STEP - 1));
+    ((rounded >> STEP) as u8, off.unsigned_abs())
+}

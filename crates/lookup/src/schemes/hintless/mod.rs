@@ -1,0 +1,105 @@
+//! The scheme without a hint: a client fetches nothing first, sends about 100 KB and receives about 5 KB.
+//!
+//! ```text
+//!  client                                  server
+//!  fresh s, b = A s + e + Delta u   ──▶   scan: for each row, the sum over columns of byte * b     modulo 2^32
+//!    top 26 bits of b                      pack: gamma rows become one ring ciphertext              tables, made beforehand
+//!    packing key   12 KB                   pick: one of t ciphertexts, by Horner's rule at z^k
+//!    z^k           25 KB            ◀──   round: mask to 17 bits, body to 11: 4.7 KB
+//! ```
+//!
+//! Ring: degree 2048 modulo a prime of 48 bits, ternary secret, centred binomial errors. Secret and keys are fresh in each
+//! query: A is the same for all, so two queries under one secret would show what is asked for. Sources: SimplePIR (Henzinger
+//! and others 2023) for the scan, over a ring as in HintlessPIR (Li and others 2024); InsPIRe (Mahdavi and others 2025) for
+//! packing and for picking by interpolation, here of the packed ciphertexts, so that records stay bytes.
+//!
+//! What a client is told of a table is 32 bytes: the seed of A and of the packing key's mask, drawn when the records are fixed.
+
+use std::sync::Arc;
+
+use blindcore_accel::{Device, Placed, SharedBytes};
+
+use super::scheme::{About, ClientWork, Keeps, Operand, Run, Scheme};
+use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
+
+mod client;
+mod params;
+mod picking;
+mod prepare;
+mod server;
+
+use params::SEED_BYTES;
+
+pub(crate) struct Hintless;
+
+impl Scheme for Hintless {
+    fn about(&self) -> &'static About {
+        &params::ABOUT
+    }
+
+    fn check(&self, geometry: &Geometry) -> Result<(), Error> {
+        params::check(geometry)
+    }
+
+    fn failure_log2(&self, geometry: &Geometry) -> f64 {
+        params::failure_log2(geometry)
+    }
+
+    fn keeps(&self, _: &Geometry) -> Keeps {
+        Keeps::Hint { bytes: SEED_BYTES as u64 }
+    }
+
+    fn query_bytes(&self, geometry: &Geometry) -> usize {
+        params::query_bytes(geometry)
+    }
+
+    fn answer_bytes(&self, geometry: &Geometry) -> usize {
+        params::answer_bytes(geometry)
+    }
+
+    fn operands(&self, geometry: &Geometry) -> Vec<Operand> {
+        params::operands(geometry)
+    }
+
+    fn preprocessing(&self, geometry: &Geometry) -> Vec<Run> {
+        let passes = prepare::steps(&params::Packed::new(geometry));
+        vec![Run { operand: params::RECORDS, queries: 1, passes }]
+    }
+
+    fn answering(&self, _: &Geometry, queries: usize) -> Vec<Run> {
+        params::answering(queries)
+    }
+
+    fn client_work(&self, geometry: &Geometry) -> ClientWork {
+        params::client_work(geometry)
+    }
+
+    fn groups(&self, records: u64, slot_bytes: usize) -> u64 {
+        params::groups(records, slot_bytes)
+    }
+
+    fn preprocess(
+        &self,
+        params: &Params,
+        device: &Device,
+        records: &dyn Placed,
+        into: &mut Preprocessing<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Error> {
+        prepare::preprocess(params, device, records, into, progress)
+    }
+
+    fn server(
+        &self,
+        params: &Params,
+        device: &Device,
+        operands: Vec<Arc<dyn Placed>>,
+    ) -> Result<Box<dyn SchemeServer>, Error> {
+        Ok(Box::new(server::HintlessServer::new(params, device, operands)?))
+    }
+
+    fn client(&self, params: &Params, hint: SharedBytes) -> Result<Client, Error> {
+        let seed = (*hint).as_ref().try_into().expect("its length was checked");
+        Ok(Client::of(*params, client::HintlessClient::new(params, seed)))
+    }
+}

@@ -1,0 +1,288 @@
+//! Preprocessing: what of packing depends on the records and the public masks alone.
+//!
+//! ```text
+//!   records ──rows──▶ polynomials f_jk ──transform──▶ a_j = sum_k A_k f_jk ──Packing──▶ tables, mask
+//!           untiled   of 2048 columns each                                              a ciphertext at a time
+//! ```
+//!
+//! A query's first part is A_k(X^-1) s(X^-1) and errors, so that its product with a row's entries is the constant coefficient of
+//! A_k f_jk s and errors. Entries count less 128 each, which takes the same polynomial off each a_j.
+//!
+//! The mask of each ciphertext, by coefficients, is kept beside the tables; where the server picks one of them, the
+//! polynomial through all of them is.
+
+use std::thread;
+
+use blindcore_accel::{Device, Placed};
+use blindcore_math::{Elementwise, MaskSeed, SecretRng};
+use blindcore_rlwe::inspiring::{Packing, Scratch};
+use blindcore_units::Unit;
+
+use super::params::{DEGREE, PACKING_DROPPED, Packed, RECORDS, RESIDUE_BYTES, SEED_BYTES, blocks, prime};
+use super::picking;
+use crate::{Error, PREPARING, Params, Preprocessing, Progress};
+
+/// The number of the packing key's mask under a table's seed; polynomial k of the public matrix has number k + 1.
+const KEY_MASK: u64 = 0;
+
+/// The public polynomials that a table's seed stands for, by values in the transform's order.
+pub(super) struct Public {
+    /// k, the mask of packing keys.
+    pub(super) key: Vec<u64>,
+    /// A_k, one for each 2048 columns, one after another.
+    pub(super) matrix: Vec<u64>,
+}
+
+impl Public {
+    pub(super) fn new(seed: &[u8; SEED_BYTES], columns: usize) -> Self {
+        let seed = MaskSeed(*seed);
+        let polynomial = |number, out: &mut [u64]| seed.polynomial(number, prime(), out);
+        let mut key = vec![0; DEGREE];
+        polynomial(KEY_MASK, &mut key);
+        let mut matrix = vec![0; blocks(columns) * DEGREE];
+        for (number, out) in (KEY_MASK + 1..).zip(matrix.chunks_exact_mut(DEGREE)) {
+            polynomial(number, out);
+        }
+        Self { key, matrix }
+    }
+}
+
+/// Packing for this many rows a ciphertext.
+pub(super) fn packing(count: usize) -> Packing {
+    Packing::new(prime(), DEGREE, count, PACKING_DROPPED)
+        .expect("counts are powers of two below half the degree")
+}
+
+/// Passes of preprocessing: a ciphertext is one, and so is the polynomial through the masks.
+pub(super) fn steps(packed: &Packed) -> u64 {
+    packed.ciphertexts() as u64 + u64::from(packed.picks.is_some())
+}
+
+/// Makes packing tables and masks of the ciphertexts that are not done.
+pub(super) fn preprocess(
+    params: &Params,
+    device: &Device,
+    records: &dyn Placed,
+    into: &mut Preprocessing<'_>,
+    progress: &mut dyn Progress,
+) -> Result<(), Error> {
+    let (geometry, packed) = (&params.geometry, Packed::new(&params.geometry));
+    let seed: &mut [u8; SEED_BYTES] = into.hint.try_into().expect("the hint is the seed");
+    if into.done == 0 {
+        // Once the records are fixed, so that whoever wrote them can't have aimed at it.
+        SecretRng::from_os()?.fill(seed);
+    }
+    let public = Public::new(seed, geometry.columns);
+    let packing = packing(packed.count);
+    let mut key = vec![0; DEGREE];
+    packing.to_orbit(&public.key, &mut key);
+    let centring = centring(&packing, &public, geometry.columns);
+    let worker =
+        Worker { packed, columns: geometry.columns, packing: &packing, public: &public, key: &key, centring };
+    let [tables, masks] = &mut into.derived[..] else { unreachable!("two operands are derived") };
+    let total = steps(&packed);
+    let mut tell = |done: u64| {
+        progress.at(PREPARING, done, Some(total), Unit::Items);
+        if progress.stopped() { Err(Error::Stopped) } else { Ok(()) }
+    };
+    if into.done < packed.ciphertexts() as u64 {
+        let threads = device.description().threads.max(1);
+        let mut scratches: Vec<Memory> =
+            (0..threads.min(packed.ciphertexts())).map(|_| worker.memory()).collect();
+        let table_bytes = (packed.count - 1) * DEGREE * RESIDUE_BYTES;
+        let mask_bytes = DEGREE * RESIDUE_BYTES;
+        // Those whose rows have come, `scratches[..ready]`, and the number of the first of them.
+        let mut first = usize::try_from(into.done).expect("fewer than rows");
+        let mut pack = |first: usize, memory: &mut [Memory], done: &mut u64| {
+            (0..memory.len() as u64).try_for_each(|i| tell(*done + i))?;
+            let tables = tables[first * table_bytes..].chunks_exact_mut(table_bytes);
+            let masks = masks[first * mask_bytes..].chunks_exact_mut(mask_bytes);
+            thread::scope(|scope| {
+                let mut work = memory.iter_mut().zip(tables.zip(masks));
+                let last = work.next_back();
+                for (memory, (table, mask)) in work {
+                    scope.spawn(|| worker.pack(memory, table, mask));
+                }
+                if let Some((memory, (table, mask))) = last {
+                    worker.pack(memory, table, mask);
+                }
+            });
+            *done += memory.len() as u64;
+            Ok::<(), Error>(())
+        };
+        let (mut row, mut failed) = (0, None);
+        let operand = params.records();
+        let mut rows = Rows::new(geometry.columns);
+        records.stripes(&mut |stripes| {
+            for stripe in stripes.chunks_exact(operand.stripe_bytes()) {
+                let here = Rows::HEIGHT.min(geometry.rows() - row);
+                let (last, _) = packed.place(geometry, row + here - 1);
+                if failed.is_none() && last >= first {
+                    rows.take(stripe);
+                    for i in 0..here {
+                        let (ciphertext, at) = packed.place(geometry, row + i);
+                        if ciphertext < first {
+                            continue;
+                        }
+                        if ciphertext == first + scratches.len() {
+                            if let Err(error) = pack(first, &mut scratches, &mut into.done) {
+                                failed = Some(error);
+                                break;
+                            }
+                            first = ciphertext;
+                            scratches.iter_mut().for_each(Memory::clear);
+                        }
+                        scratches[ciphertext - first].row(at, rows.row(i));
+                    }
+                }
+                row += here;
+            }
+            Ok(())
+        })?;
+        failed.map_or(Ok(()), Err)?;
+        let left = packed.ciphertexts() - first;
+        pack(first, &mut scratches[..left], &mut into.done)?;
+    }
+    if let Some(picks) = packed.picks {
+        tell(into.done)?;
+        let mut polynomials = words(masks);
+        for polynomials in picking::parts(&mut polynomials, &packed, picks) {
+            picking::interpolate(prime(), picks, polynomials);
+        }
+        write(&polynomials, masks);
+        into.done = total;
+    }
+    debug_assert_eq!(RECORDS, 0);
+    Ok(())
+}
+
+/// What entries of 128 add to a row's polynomial.
+fn centring(packing: &Packing, public: &Public, columns: usize) -> Vec<u64> {
+    let (modulo, ntt) = (Elementwise::new(prime()), packing.ntt());
+    let mut sum = vec![0; DEGREE];
+    for (i, public) in public.matrix.chunks_exact(DEGREE).enumerate() {
+        let mut polynomial = vec![0; DEGREE];
+        polynomial[..DEGREE.min(columns - i * DEGREE)].fill(128);
+        ntt.forward(&mut polynomial);
+        modulo.multiply_add(&mut sum, &polynomial, public);
+    }
+    sum
+}
+
+/// What packs a ciphertext.
+struct Worker<'a> {
+    packed: Packed,
+    columns: usize,
+    packing: &'a Packing,
+    public: &'a Public,
+    /// The key's mask in orbit order.
+    key: &'a [u64],
+    /// 128 times the a of a row of ones.
+    centring: Vec<u64>,
+}
+
+/// A ciphertext's rows, and memory to pack it with.
+struct Memory {
+    rows: Vec<u8>,
+    columns: usize,
+    /// Which rows there are.
+    filled: Vec<bool>,
+    /// a_j.
+    masks: Vec<u64>,
+    polynomial: Vec<u64>,
+    scratch: Scratch,
+}
+
+impl Memory {
+    fn clear(&mut self) {
+        self.filled.fill(false);
+    }
+
+    fn row(&mut self, at: usize, row: &[u8]) {
+        self.rows[at * self.columns..][..self.columns].copy_from_slice(row);
+        self.filled[at] = true;
+    }
+}
+
+impl Worker<'_> {
+    fn memory(&self) -> Memory {
+        let count = self.packed.count;
+        Memory {
+            rows: vec![0; count * self.columns],
+            columns: self.columns,
+            filled: vec![false; count],
+            masks: vec![0; count * DEGREE],
+            polynomial: vec![0; DEGREE],
+            scratch: self.packing.scratch(),
+        }
+    }
+
+    /// Makes the table and the mask of the ciphertext whose rows are there.
+    fn pack(&self, memory: &mut Memory, table: &mut [u8], mask: &mut [u8]) {
+        let (modulo, ntt) = (Elementwise::new(prime()), self.packing.ntt());
+        let Memory { rows, filled, masks, polynomial, scratch, .. } = memory;
+        masks.fill(0);
+        let rows = rows.chunks_exact(self.columns).zip(filled.iter());
+        for (mask, (row, _)) in masks.chunks_exact_mut(DEGREE).zip(rows).filter(|(_, (_, filled))| **filled) {
+            for (entries, public) in row.chunks(DEGREE).zip(self.public.matrix.chunks_exact(DEGREE)) {
+                let (there, beyond) = polynomial.split_at_mut(entries.len());
+                there.iter_mut().zip(entries).for_each(|(word, entry)| *word = u64::from(*entry));
+                beyond.fill(0);
+                ntt.forward(polynomial);
+                modulo.multiply_add(mask, polynomial, public);
+            }
+            modulo.subtract(mask, &self.centring);
+        }
+        let whole = self.packing.prepare(masks, self.key, scratch, |i, digits| {
+            write(digits, &mut table[i * DEGREE * RESIDUE_BYTES..][..DEGREE * RESIDUE_BYTES]);
+        });
+        write(&whole, mask);
+    }
+}
+
+/// Residues of six bytes.
+pub(super) fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.as_chunks::<RESIDUE_BYTES>().0.iter().map(word).collect()
+}
+
+pub(super) fn word(bytes: &[u8; RESIDUE_BYTES]) -> u64 {
+    let [a, b, c, d, e, f] = *bytes;
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+}
+
+/// Residues to six bytes each.
+fn write(words: &[u64], out: &mut [u8]) {
+    for (out, word) in out.as_chunks_mut::<RESIDUE_BYTES>().0.iter_mut().zip(words) {
+        out.copy_from_slice(&word.to_le_bytes()[..RESIDUE_BYTES]);
+    }
+}
+
+/// Rows of a stripe, one after another.
+struct Rows {
+    padded: usize,
+    columns: usize,
+    bytes: Vec<u8>,
+}
+
+impl Rows {
+    /// Rows of a stripe.
+    const HEIGHT: usize = 16;
+
+    fn new(columns: usize) -> Self {
+        let padded = columns.next_multiple_of(4);
+        Self { padded, columns, bytes: vec![0; Self::HEIGHT * padded] }
+    }
+
+    /// Brings a stripe's bytes into rows.
+    fn take(&mut self, stripe: &[u8]) {
+        for (at, line) in (0..self.padded).step_by(4).zip(stripe.as_chunks::<64>().0) {
+            for (row, four) in line.as_chunks::<4>().0.iter().enumerate() {
+                self.bytes[row * self.padded + at..][..4].copy_from_slice(four);
+            }
+        }
+    }
+
+    fn row(&self, i: usize) -> &[u8] {
+        &self.bytes[i * self.padded..][..self.columns]
+    }
+}

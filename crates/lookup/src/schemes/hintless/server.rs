@@ -1,0 +1,181 @@
+//! The server's half: scan, pack, pick, round.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use blindcore_accel::{Cost, Device, Placed, Words};
+use blindcore_math::{Elementwise, MaskSeed};
+use blindcore_rlwe::inspiring::Packing;
+use blindcore_rlwe::rounding::{Rounding, pack, unpack};
+
+use super::params::{
+    BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, RESIDUE_BYTES, SEED_BYTES, TABLES, first_bytes, prime,
+    query_bits,
+};
+use super::picking::{self, Picker};
+use super::prepare;
+use crate::schemes::matrix;
+use crate::{Error, Params, SchemeServer};
+
+pub(super) struct HintlessServer {
+    params: Params,
+    packed: Packed,
+    packing: Packing,
+    operands: Vec<Arc<dyn Placed>>,
+    /// By coefficients: of each ciphertext, or, where one is picked, of the polynomial through them, `[part][t]`.
+    masks: Vec<u64>,
+    threads: usize,
+}
+
+/// A query, taken apart.
+struct Query {
+    /// The words that the records are multiplied by.
+    first: Vec<u32>,
+    /// The packing key, by values in orbit order.
+    key: Vec<u64>,
+    picker: Option<Picker>,
+}
+
+impl HintlessServer {
+    pub(super) fn new(
+        params: &Params,
+        device: &Device,
+        mut operands: Vec<Arc<dyn Placed>>,
+    ) -> Result<Self, Error> {
+        let packed = Packed::new(&params.geometry);
+        let mut masks = Vec::new();
+        operands.pop().expect("operands were counted").stripes(&mut |stripes| {
+            masks.extend(prepare::words(stripes));
+            Ok(())
+        })?;
+        let packing = prepare::packing(packed.count);
+        let threads = device.description().threads.max(1);
+        Ok(Self { params: *params, packed, packing, operands, masks, threads })
+    }
+
+    /// Whatever the bytes of a query are, they are words and residues.
+    fn query(&self, bytes: &[u8]) -> Query {
+        let columns = self.params.geometry.columns;
+        let (first, rest) = bytes.split_at(first_bytes(&self.params.geometry));
+        let bits = query_bits(columns);
+        let first = unpack(first, bits).take(columns).map(|word| (word as u32) << (32 - bits)).collect();
+        let (key, rest) = rest.split_at(DEGREE * RESIDUE_BYTES);
+        let mut orbit = vec![0; DEGREE];
+        self.packing.to_orbit(&residues(key), &mut orbit);
+        let picker = self.packed.picks.map(|_| {
+            let (seed, rows) = rest.split_at(SEED_BYTES);
+            let seed = MaskSeed(seed.try_into().expect("it was cut so"));
+            let mask = |number| {
+                let mut mask = vec![0; DEGREE];
+                seed.polynomial(number, prime(), &mut mask);
+                mask
+            };
+            let (one, two) = rows.split_at(DEGREE * RESIDUE_BYTES);
+            Picker { masks: [mask(0), mask(1)], bodies: [residues(one), residues(two)] }
+        });
+        Query { first, key: orbit, picker }
+    }
+
+    /// The answer, from a query's product with the records and its products with the packing tables.
+    fn answer_one(&self, query: &Query, scanned: &[u32], products: &[u64]) -> Vec<u8> {
+        let (geometry, packed) = (&self.params.geometry, &self.packed);
+        let modulo = Elementwise::new(prime());
+        // Entries are centred: less 128 times the query's sum. A word's upper bits count, so 2^32 stands for Q.
+        let centring = query.first.iter().fold(0u32, |sum, word| sum.wrapping_add(*word)).wrapping_mul(128);
+        let up = Rounding::new(prime(), 32);
+        let mut bodies = vec![0; packed.ciphertexts() * DEGREE];
+        for (row, word) in scanned[..geometry.rows()].iter().enumerate() {
+            let (ciphertext, at) = packed.place(geometry, row);
+            bodies[ciphertext * DEGREE + at] = up.up(u64::from(word.wrapping_sub(centring)));
+        }
+        let mut values = vec![0; DEGREE];
+        for (body, product) in bodies.chunks_exact_mut(DEGREE).zip(products.chunks_exact(DEGREE)) {
+            self.packing.from_orbit(product, &mut values);
+            self.packing.ntt().inverse(&mut values);
+            modulo.subtract(body, &values);
+        }
+        let mut answer = Vec::with_capacity(self.params.answer_bytes());
+        match (packed.picks, &query.picker) {
+            (Some(picks), Some(picker)) => {
+                bodies.resize(packed.parts * picks * DEGREE, 0);
+                let masks = self.masks.chunks_exact(picks * DEGREE);
+                for (bodies, masks) in picking::parts(&mut bodies, packed, picks).zip(masks) {
+                    picking::interpolate(prime(), picks, bodies);
+                    let [mask, body] = picker.pick(self.packing.ntt(), masks, bodies);
+                    self.round(&mask, &body, &mut answer);
+                }
+            }
+            _ => {
+                for (mask, body) in self.masks.chunks_exact(DEGREE).zip(bodies.chunks_exact(DEGREE)) {
+                    self.round(mask, body, &mut answer);
+                }
+            }
+        }
+        answer
+    }
+
+    /// A ciphertext, as it is sent: of the body only what is packed.
+    fn round(&self, mask: &[u64], body: &[u64], answer: &mut Vec<u8>) {
+        let down = |bits, words: &[u64]| {
+            let rounding = Rounding::new(prime(), bits);
+            words.iter().map(|word| rounding.down(*word)).collect::<Vec<_>>()
+        };
+        pack(&down(MASK_BITS, mask), MASK_BITS, answer);
+        pack(&down(BODY_BITS, &body[..self.packed.count]), BODY_BITS, answer);
+    }
+}
+
+impl SchemeServer for HintlessServer {
+    fn answer(&self, queries: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
+        let parsed = self.each(queries, |query| self.query(query));
+        let mut cost = Cost::default();
+        let first: Vec<&[u32]> = parsed.iter().map(|query| query.first.as_slice()).collect();
+        let scanned = matrix::run_gathered(&*self.operands[RECORDS], &first, &mut cost)?;
+        let window = (self.packed.count - 1) * DEGREE;
+        let mut windows = vec![0; queries.len() * window];
+        for (query, out) in parsed.iter().zip(windows.chunks_exact_mut(window)) {
+            self.packing.windows(&query.key, out);
+        }
+        let (products, this) = self.operands[TABLES].run(&Words::U64(windows))?;
+        cost.time += this.time;
+        cost.database_bytes += this.database_bytes;
+        let products = products.into_u64()?;
+        let products: Vec<&[u64]> = products.chunks_exact(products.len() / queries.len()).collect();
+        let work: Vec<_> = parsed.iter().zip(&scanned).zip(products).collect();
+        let answers =
+            self.each(&work, |&((query, scanned), products)| self.answer_one(query, scanned, products));
+        Ok((answers, cost))
+    }
+}
+
+impl HintlessServer {
+    /// Does something for each, on as many threads as the device has.
+    fn each<T: Sync, U: Send>(&self, of: &[T], work: impl Fn(&T) -> U + Sync) -> Vec<U> {
+        let threads = self.threads.min(of.len());
+        if threads <= 1 {
+            return of.iter().map(work).collect();
+        }
+        let next = Mutex::new(of.iter().enumerate());
+        let done = Mutex::new(Vec::with_capacity(of.len()));
+        let take = || loop {
+            let next = next.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((i, one)) = next else { return };
+            let made = work(one);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((i, made));
+        };
+        thread::scope(|scope| {
+            (1..threads).for_each(|_| drop(scope.spawn(take)));
+            take();
+        });
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.sort_by_key(|(i, _)| *i);
+        done.into_iter().map(|(_, made)| made).collect()
+    }
+}
+
+/// Words of six bytes as residues: those of Q or more, which are a stranger's, less Q.
+fn residues(bytes: &[u8]) -> Vec<u64> {
+    let q = prime().value();
+    let words = bytes.as_chunks::<RESIDUE_BYTES>().0.iter().map(prepare::word);
+    words.map(|word| if word >= q { word - q } else { word }).collect()
+}
