@@ -9,8 +9,8 @@
 //! # Ok::<(), blindcore_accel::Error>(())
 //! ```
 //!
-//! The contract operation has two families of kernels, one a layout: `tiles` for bytes modulo 2^32, `rows` for
-//! everything else. Each has its driver and its portable kernel in one file here and its fast kernels in
+//! The contract operation has three families of kernels, one a layout: `tiles` for bytes modulo 2^32, `windows` for queries
+//! that are a window, `rows` for everything else. Each has its driver and its portable kernel in one file here and its fast kernels in
 //! `arch/<isa>`, made from the token of the instruction set. The transform operation shares out the kernels of
 //! [`blindcore_math::ntt`]. The bigmod operation is in `bigmod`, the garble operation in `garble`; what of their kernels is the same for any width of vector is in `arch/vector`.
 
@@ -23,6 +23,7 @@ mod memory;
 mod rows;
 mod tiles;
 mod transform;
+mod windows;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -141,7 +142,7 @@ pub(crate) struct Engine {
 impl ContractSlot for Engine {
     fn capabilities(&self) -> ContractCapabilities {
         ContractCapabilities {
-            layouts: vec![Layout::Tiles16x64, Layout::Rows],
+            layouts: vec![Layout::Tiles16x64, Layout::Rows, Layout::Lanes32],
             moduli: None,
             channels: usize::MAX,
             row_depth: rows::MAX_DEPTH,
@@ -232,7 +233,7 @@ impl Contract for CpuContract {
     fn gathered(&self) -> usize {
         match self.layout {
             Layout::Tiles16x64 => tiles::gathered(&self.cpu.features, self.shape.m, self.shape.p),
-            Layout::Rows => self.shape.m,
+            Layout::Rows | Layout::Lanes32 => self.shape.m,
         }
     }
 
@@ -261,7 +262,7 @@ impl CpuContract {
             let want = total.to_string();
             return Err(Error::Length { what: "packed database", got, want, unit: "bytes" });
         }
-        if self.layout == Layout::Rows {
+        if self.layout != Layout::Tiles16x64 {
             let mut position = 0;
             for piece in pieces {
                 let piece = (**piece).as_ref();
@@ -313,6 +314,7 @@ struct CpuPass<'a> {
 enum Work {
     Tiles(tiles::Pass),
     Rows(rows::Pass),
+    Windows(windows::Pass),
 }
 
 impl<'a> CpuPass<'a> {
@@ -322,6 +324,7 @@ impl<'a> CpuPass<'a> {
         let work = cpu.pool.install(|| match layout {
             Layout::Tiles16x64 => Work::Tiles(tiles::Pass::new(&cpu.features, shape, query, queries)),
             Layout::Rows => Work::Rows(rows::Pass::new(&cpu.features, shape, query, queries)),
+            Layout::Lanes32 => Work::Windows(windows::Pass::new(&cpu.features, shape, query, queries)),
         });
         let total = layout.stripe_bytes(shape) * layout.stripes(shape);
         Ok(Self { cpu, shape, layout, work, taken: 0, total, time: start.elapsed() })
@@ -334,6 +337,7 @@ impl<'a> CpuPass<'a> {
         self.cpu.pool.install(|| match work {
             Work::Tiles(pass) => pass.take(stripes),
             Work::Rows(pass) => pass.take(stripes),
+            Work::Windows(pass) => pass.take(stripes),
         });
         self.taken += stripes.len();
         self.time += start.elapsed();
@@ -351,6 +355,7 @@ impl<'a> CpuPass<'a> {
                 (pass.finish(), passes)
             }
             Work::Rows(pass) => (pass.finish(), 1),
+            Work::Windows(pass) => (pass.finish(), 1),
         };
         let cost = Cost {
             time: self.time + start.elapsed(),
@@ -371,7 +376,7 @@ impl Pass for CpuPass<'_> {
             let want = format!("a multiple of its stripe, {stripe}, and at most the {left} that are left");
             return Err(Error::Length { what: "a piece of the packed database", got, want, unit: "bytes" });
         }
-        if self.layout == Layout::Rows {
+        if self.layout != Layout::Tiles16x64 {
             rows::check_packed(self.shape, stripes, self.taken / self.shape.database.bytes())?;
         }
         self.compute(stripes);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::contract::Shape;
+use crate::contract::{Shape, Window};
 use crate::{Word, Words, arch};
 
 /// How a database's words lie in memory and on disk.
@@ -26,6 +26,9 @@ pub enum Layout {
     /// Word-aligned rows for every other shape: `[n, q][c][j, k][d]`, so that a row's channel is one
     /// contiguous block of `j * k` by `d` words. A stripe is one row.
     Rows,
+    /// For shapes with a window: `[n, q][c][d / 32][j][32]`, so that the sums of 32 coefficients stay in registers while
+    /// a row goes by in order. A stripe is one row.
+    Lanes32,
 }
 
 /// Rows in a stripe of [`Layout::Tiles16x64`].
@@ -40,12 +43,16 @@ impl Layout {
         match self {
             Layout::Tiles16x64 => "tiles16x64",
             Layout::Rows => "rows",
+            Layout::Lanes32 => "lanes32",
         }
     }
 
     /// The layout that CPU devices use for a shape.
     #[must_use]
     pub fn for_shape(shape: &Shape) -> Self {
+        if shape.window.is_some() {
+            return Layout::Lanes32;
+        }
         let bytes_mod_2_32 = shape.database == Word::U8 && shape.moduli == [blindcore_math::Modulus::Pow2_32];
         if bytes_mod_2_32 && shape.d == 1 { Layout::Tiles16x64 } else { Layout::Rows }
     }
@@ -55,7 +62,7 @@ impl Layout {
     pub const fn stripe_rows(self) -> usize {
         match self {
             Layout::Tiles16x64 => TILE_ROWS,
-            Layout::Rows => 1,
+            Layout::Rows | Layout::Lanes32 => 1,
         }
     }
 
@@ -70,7 +77,7 @@ impl Layout {
     pub fn stripe_bytes(self, shape: &Shape) -> usize {
         match self {
             Layout::Tiles16x64 => TILE_ROWS * shape.depth().next_multiple_of(TILE_COLUMNS),
-            Layout::Rows => shape.c() * shape.depth() * shape.d * shape.database.bytes(),
+            Layout::Rows | Layout::Lanes32 => shape.c() * shape.depth() * shape.d * shape.database.bytes(),
         }
     }
 
@@ -104,16 +111,20 @@ impl Layout {
                 Self::pack_tiles(&row_major, depth, out);
             }
             (Layout::Tiles16x64, _) => panic!("tiles hold bytes"),
-            (Layout::Rows, words) => {
+            (Layout::Rows | Layout::Lanes32, words) => {
                 let (n, q) = (stripe / shape.q, stripe % shape.q);
                 let width = shape.database.bytes();
+                // Coefficients that lie together.
+                let run = if self == Layout::Rows { shape.d } else { Window::LANES };
                 let mut out = out.chunks_exact_mut(width);
                 for c in 0..shape.c() {
-                    for jk in 0..shape.depth() {
-                        for d in 0..shape.d {
-                            let at = shape.database_index([jk / shape.k, n, jk % shape.k, q, c, d]);
-                            let slot = out.next().expect("a stripe holds every word of its row");
-                            slot.copy_from_slice(&words.get(at).to_le_bytes()[..width]);
+                    for first in (0..shape.d).step_by(run) {
+                        for jk in 0..shape.depth() {
+                            for d in first..first + run {
+                                let at = shape.database_index([jk / shape.k, n, jk % shape.k, q, c, d]);
+                                let slot = out.next().expect("a stripe holds every word of its row");
+                                slot.copy_from_slice(&words.get(at).to_le_bytes()[..width]);
+                            }
                         }
                     }
                 }
@@ -193,7 +204,8 @@ impl Layout {
         let stripe = row / self.stripe_rows() * self.stripe_bytes(shape);
         match self {
             Layout::Tiles16x64 => stripe + Self::tile_index(row % TILE_ROWS, column),
-            Layout::Rows => stripe + column * shape.database.bytes(),
+            // With d = 1 there is no window.
+            Layout::Rows | Layout::Lanes32 => stripe + column * shape.database.bytes(),
         }
     }
 
@@ -203,8 +215,8 @@ impl Layout {
             Layout::Tiles16x64 => {
                 stripe.chunks_exact_mut(TILE_COLUMNS).for_each(|line| line[4 * row..].fill(0));
             }
-            Layout::Rows if row == 0 => stripe.fill(0),
-            Layout::Rows => {}
+            Layout::Rows | Layout::Lanes32 if row == 0 => stripe.fill(0),
+            Layout::Rows | Layout::Lanes32 => {}
         }
     }
 

@@ -29,6 +29,8 @@ fn main() {
     let groups = [
         ["simple index 0000", "simple index 0129", "simple index 1023"],
         ["double index 0000", "double index 0129", "double index 1023"],
+        ["hintless index 0000", "hintless index 0129", "hintless index 1023"],
+        ["hintless key aaaa", "hintless key zzzz", "hintless key \u{1}\u{2}\u{3}\u{4}"],
         ["simple key aaaa", "simple key zzzz", "simple key \u{1}\u{2}\u{3}\u{4}"],
     ];
     for group in groups {
@@ -94,8 +96,13 @@ fn work(target: &str) {
         return leaks(leak);
     }
     let (scheme, target) = target.split_once(' ').expect("scheme, way, target");
-    let record_bytes = if scheme == "simple" { 8 } else { 1 };
-    let geometry = Geometry { record_bytes, groups: 16, columns: 64 };
+    // With so many rows, the scheme without a hint picks one of forty ciphertexts.
+    let (record_bytes, groups) = match scheme {
+        "simple" => (8, 16),
+        "double" => (1, 16),
+        _ => (250, 40),
+    };
+    let geometry = Geometry { record_bytes, groups, columns: 64 };
     let params = Params::new(schemes::find(scheme).expect("a scheme"), geometry).expect("in range");
     let hint = vec![0u8; params.hint_bytes() as usize];
     let client = Client::new(params, Arc::new(hint)).expect("zeros are a hint");
@@ -106,7 +113,7 @@ fn work(target: &str) {
             (Selection::index(&geometry, index).expect("inside"), None)
         }
         (_, key) => {
-            let index = Index::new(geometry, [7; 32], (0..16).collect()).expect("a seed a group");
+            let index = Index::new(geometry, [7; 32], (0..groups as u8).collect()).expect("a seed a group");
             let (selection, fingerprint) = index.select(key.as_bytes());
             (selection, Some(fingerprint))
         }

@@ -6,7 +6,7 @@ use blindcore_math::Modulus;
 
 use super::Random;
 use crate::contract::ContractSlot;
-use crate::contract::{self, Shape};
+use crate::contract::{self, Shape, Window};
 use crate::{Database, Device, Layout, SharedBytes, Word, Words};
 
 /// Primes at the edges of what kernels treat alike: 17 bits, just below 2^30, 2^31, 2^32, 2^48, 2^50, 2^60,
@@ -113,6 +113,40 @@ fn edge_shapes() -> Vec<Shape> {
     // A packing pass in small.
     let below = Modulus::prime((1 << 48) - 59).expect("prime");
     shapes.push(Shape { m: 3, n: 2, j: 31, d: 2048, ..Shape::new(Word::U48, vec![below]) });
+    for (word, modulus) in
+        [(Word::U48, below), (Word::U48, moduli[1]), (Word::U64, moduli[7]), (Word::U32, Modulus::Pow2_32)]
+    {
+        for (j, d, window) in [
+            (1, 32, Window { period: 32, step: 0 }),
+            (7, 64, Window { period: 64, step: 9 }),
+            (63, 128, Window { period: 64, step: 1 }),
+            (255, 512, Window { period: 256, step: 1 }),
+            (130, 96, Window { period: 96, step: 95 }),
+        ] {
+            for m in [1, 2, 3, 7] {
+                let shape = Shape { n: 2, m, j, d, window: Some(window), ..Shape::new(word, vec![modulus]) };
+                shapes.push(shape);
+            }
+        }
+    }
+    let window = Some(Window { period: 64, step: 4 });
+    shapes.push(Shape {
+        n: 2,
+        p: 2,
+        q: 3,
+        m: 2,
+        j: 15,
+        d: 128,
+        window,
+        ..Shape::new(Word::U48, vec![below, moduli[1]])
+    });
+    shapes.push(Shape {
+        n: 1,
+        j: 9000,
+        d: 32,
+        window: Some(Window { period: 32, step: 5 }),
+        ..Shape::new(Word::U48, vec![below])
+    });
     let all = moduli.into_iter().chain([Modulus::Pow2_32, Modulus::Pow2_64]).collect();
     shapes.push(Shape { m: 2, n: 3, p: 2, q: 3, j: 3, k: 2, d: 9, ..Shape::new(Word::U64, all) });
     shapes
@@ -132,7 +166,7 @@ fn random_shape(random: &mut Random) -> Shape {
             i => Modulus::prime(PRIMES[i - 4]).expect("prime"),
         })
         .collect();
-    Shape { m, n, p, q, j, k, d, moduli, database: word }
+    Shape { m, n, p, q, j, k, d, ..Shape::new(word, moduli) }
 }
 
 fn operand(shape: &Shape, word: Word, len: usize, fill: Fill, random: &mut Random) -> Words {

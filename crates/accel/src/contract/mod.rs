@@ -15,4 +15,4 @@ mod shape;
 pub use operation::{
     Contract, ContractCapabilities, ContractSlot, Database, Pass, Placed, SharedBytes, Streaming,
 };
-pub use shape::{Shape, reference};
+pub use shape::{Shape, Window, reference};

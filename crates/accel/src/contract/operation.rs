@@ -51,7 +51,15 @@ impl ContractCapabilities {
                 self.channels
             ));
         }
-        if Layout::for_shape(shape) == Layout::Rows && shape.depth() > self.row_depth {
+        let layout = Layout::for_shape(shape);
+        if !self.layouts.contains(&layout) {
+            let known = self.layouts.iter().map(|layout| layout.name()).collect::<Vec<_>>().join(", ");
+            return refuse(format!(
+                "this device lays databases out as {known}, and not as {}",
+                layout.name()
+            ));
+        }
+        if layout == Layout::Rows && shape.depth() > self.row_depth {
             return refuse(format!("j * k is over the {} that sums are kept exact for", self.row_depth));
         }
         Ok(())

@@ -40,13 +40,43 @@ pub struct Shape {
     pub moduli: Vec<Modulus>,
     /// The database's word.
     pub database: Word,
+    /// Where the query's sub-rows are one that is turned; none: each is its own.
+    pub window: Option<Window>,
+}
+
+/// A query whose sub-rows are one sub-row, seen through a window that slides.
+///
+/// ```text
+///   A[m,j,p,k,c,d] = y[m,p,k,c,d'], where the `period` coefficients from a multiple of it on are turned to the left by
+///   j * `step` places:  d = b * period + z,  d' = b * period + (z + j * step) mod period
+/// ```
+///
+/// So powers of a ring's automorphism act on values in orbit order ([`blindcore_math::ntt::orbit`]). The query is y: `j` times
+/// shorter, and short enough for a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Coefficients that are turned together: it divides `d`, and is a multiple of [`Window::LANES`].
+    pub period: usize,
+    /// Places from one sub-row to the next, below `period`.
+    pub step: usize,
+}
+
+impl Window {
+    /// What the period is a multiple of.
+    pub const LANES: usize = 32;
+
+    /// Where coefficient `d` of sub-row `j` stands in y.
+    #[must_use]
+    pub fn place(self, j: usize, d: usize) -> usize {
+        d / self.period * self.period + (d + j * self.step) % self.period
+    }
 }
 
 impl Shape {
     /// All dimensions one; set the others with struct update syntax.
     #[must_use]
     pub fn new(database: Word, moduli: Vec<Modulus>) -> Self {
-        Self { m: 1, n: 1, p: 1, q: 1, j: 1, k: 1, d: 1, moduli, database }
+        Self { m: 1, n: 1, p: 1, q: 1, j: 1, k: 1, d: 1, moduli, database, window: None }
     }
 
     /// The number of moduli.
@@ -76,7 +106,8 @@ impl Shape {
     /// Words in a query of `m` gathered parts.
     #[must_use]
     pub fn query_len(&self, m: usize) -> usize {
-        m * self.depth() * self.p * self.c() * self.d
+        let sub_rows = if self.window.is_some() { self.k } else { self.depth() };
+        m * sub_rows * self.p * self.c() * self.d
     }
 
     /// Words in the database.
@@ -94,6 +125,9 @@ impl Shape {
     /// Position of `A[m,j,p,k,c,d]`.
     #[must_use]
     pub fn query_index(&self, [m, j, p, k, c, d]: [usize; 6]) -> usize {
+        if let Some(window) = self.window {
+            return (((m * self.p + p) * self.k + k) * self.c() + c) * self.d + window.place(j, d);
+        }
         ((((m * self.j + j) * self.p + p) * self.k + k) * self.c() + c) * self.d + d
     }
 
@@ -118,6 +152,17 @@ impl Shape {
         let dimensions = [self.m, self.n, self.p, self.q, self.j, self.k, self.d, self.c()];
         if dimensions.contains(&0) {
             return refuse("every dimension must be at least 1");
+        }
+        if let Some(Window { period, step }) = self.window
+            && (self.k != 1
+                || period == 0
+                || !period.is_multiple_of(Window::LANES)
+                || !self.d.is_multiple_of(period)
+                || step >= period)
+        {
+            return refuse(
+                "a window has k = 1, a period that divides d and is a multiple of 32, and a step below it",
+            );
         }
         let product = |factors: &[usize]| {
             factors.iter().try_fold(1usize, |a, b| a.checked_mul(*b)).filter(|p| *p as u64 <= 1 << 48)
@@ -195,7 +240,11 @@ impl fmt::Display for Shape {
         for (i, modulus) in self.moduli.iter().enumerate() {
             write!(f, "{}{modulus}", if i == 0 { "" } else { ", " })?;
         }
-        f.write_str("]")
+        f.write_str("]")?;
+        match self.window {
+            Some(Window { period, step }) => write!(f, ", a window of period {period} and step {step}"),
+            None => Ok(()),
+        }
     }
 }
 

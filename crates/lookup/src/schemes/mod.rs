@@ -122,9 +122,9 @@ mod tests {
             assert_eq!(find_by_wire_id(scheme.wire_id(), scheme.wire_name()).unwrap(), scheme);
             assert!(find_by_wire_id(scheme.wire_id(), "another").is_err());
         }
-        assert_eq!(offered_names(), "simple, double");
+        assert_eq!(offered_names(), "simple, double, hintless");
         let names: Vec<_> = offered().iter().map(|s| (s.wire_id(), s.wire_name())).collect();
-        assert_eq!(names, [(1, ""), (2, "")], "messages stay as they were");
+        assert_eq!(names, [(1, ""), (2, ""), (3, "hintless")], "messages stay as they were");
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         let error = find("fo\u{1b}o").unwrap_err().to_string();
         assert_eq!(
             error,
-            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double; update it"
+            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless; update it"
         );
         let error = find_by_wire_id(77, "").unwrap_err().to_string();
         assert!(error.starts_with("scheme `number 77` is not known"), "{error}");

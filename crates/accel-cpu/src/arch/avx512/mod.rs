@@ -5,3 +5,4 @@ pub(crate) mod garble;
 pub(crate) mod measure;
 pub(crate) mod rows;
 pub(crate) mod tiles;
+pub(crate) mod windows;

@@ -9,11 +9,11 @@ use blindcore_math::features::Ifma;
 use crate::rows::kernel::{Block, BlockFn, Kernel, MAX_LINES, Reduce, UNIT};
 
 /// 64-bit lanes in a register.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 /// Registers in a unit.
 const REGISTERS: usize = UNIT / LANES;
 /// Bits of what `vpmadd52` multiplies.
-const LIMB: u32 = 52;
+pub(super) const LIMB: u32 = 52;
 
 /// Modulo 2^32: the low 52 bits of each product, one instruction. Accumulators may wrap.
 const WRAP32: usize = 0;
@@ -134,7 +134,7 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
 /// Eight words of `BYTES` bytes lie at `at`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-unsafe fn load<const BYTES: usize>(at: *const u8) -> __m512i {
+pub(super) unsafe fn load<const BYTES: usize>(at: *const u8) -> __m512i {
     // Three words of 16 bits and a zero, eight times.
     const SPREAD: [u16; 32] = {
         let mut from = [0; 32];
@@ -200,7 +200,7 @@ struct Reduction {
 
 /// For primes below 2^51, so that twice the prime fits a limb, and up to 2^20 products, each of which adds
 /// less than 2^32 to a sum.
-fn reduction(token: Ifma, modulus: Modulus, depth: usize) -> Option<Reduce> {
+pub(super) fn reduction(token: Ifma, modulus: Modulus, depth: usize) -> Option<Reduce> {
     let Modulus::Prime(p) = modulus else { return None };
     if p.value() >= 1 << (LIMB - 1) || depth > 1 << (LIMB - 32) {
         return None;

@@ -1,7 +1,7 @@
 //! The client's half. Constant time: no branch, index or division that a selection, a secret or a message decides.
 
 use blindcore_math::ntt::Ntt;
-use blindcore_math::{Elementwise, MaskSeed, RandomnessError, SecretRng};
+use blindcore_math::{Elementwise, MaskSeed, SecretRng};
 use blindcore_rlwe::inspiring::Packing;
 use blindcore_rlwe::rounding::{Rounding, pack, packed_bytes, unpack};
 use zeroize::Zeroizing;
@@ -103,7 +103,7 @@ impl SchemeClient for HintlessClient {
             Some(_) => {
                 // The seed is sent. It is drawn apart, so that it says nothing of the stream that secrets are drawn from.
                 let mut seed = [0; SEED_BYTES];
-                SecretRng::from_os().map_err(RandomnessError::from)?.fill(&mut seed);
+                SecretRng::from_os()?.fill(&mut seed);
                 let mut row = |number| {
                     let mut mask = vec![0; DEGREE];
                     MaskSeed(seed).polynomial(number, prime(), &mut mask);

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use blindcore_accel::contract::Shape;
+use blindcore_accel::contract::{Shape, Window};
 use blindcore_accel::{Layout, Word};
 use blindcore_math::ntt::primes;
 use blindcore_math::{Modulus, Prime};
@@ -58,7 +58,7 @@ const MAX_PICKS: usize = 2 * DEGREE;
 /// The most columns: what noise leaves room for.
 const MAX_COLUMNS: u64 = 1 << 20;
 /// The most bytes of packing tables: so many, and so many times the records. A table of few columns would have far longer ones.
-const SMALL_TABLES: u64 = 64 << 20;
+const SMALL_TABLES: u64 = 128 << 20;
 const TABLES_SHARE: u64 = 2;
 /// Traffic, in bytes, that is worth a byte of packing tables read in each pass.
 const TABLE_WEIGHT: f64 = 6.6e-5;
@@ -118,14 +118,11 @@ impl Packed {
             let picks = (!sent).then(|| choices.next_power_of_two());
             Self { count, groups: per, parts, choices, picks }
         };
-        // Larger ones only where they take less room by a twentieth: a pass over few rows has less to arrange.
+        let cost = |packed: &Self| {
+            TABLE_WEIGHT * packed.table_bytes() as f64 + (packed.sent() * packed.sent_bytes()) as f64
+        };
         let [first, others @ ..] = COUNTS.map(of);
-        others.into_iter().fold(
-            first,
-            |best, this| {
-                if this.rows() * 20 < best.rows() * 19 { this } else { best }
-            },
-        )
+        others.into_iter().fold(first, |best, this| if cost(&this) < cost(&best) { this } else { best })
     }
 
     /// Ciphertexts in all.
@@ -207,18 +204,20 @@ pub(super) fn answer_bytes(geometry: &Geometry) -> usize {
 
 pub(super) fn operands(geometry: &Geometry) -> Vec<Operand> {
     let packed = Packed::new(geometry);
-    let residues = |name, n, j| {
+    let residues = |name, n, j, window| {
         let words = Shape::new(Word::U48, vec![Modulus::Prime(prime())]);
-        let shape = Shape { m: crate::MAX_GATHER, n, j, d: DEGREE, ..words };
+        let shape = Shape { m: crate::MAX_GATHER, n, j, d: DEGREE, window, ..words };
         Operand { name, layout: Layout::for_shape(&shape), shape, origin: Origin::Preprocessed }
     };
+    // As `Packing::step` has it.
+    let window = Window { period: DEGREE / 2, step: DEGREE / 2 / packed.count };
     let masks = packed.picks.unwrap_or(packed.choices) * packed.parts;
     vec![
         matrix::operand("records", geometry.rows(), geometry.columns, Origin::Slots),
         // t_i for each ciphertext and i.
-        residues("packing tables", packed.ciphertexts(), packed.count - 1),
+        residues("packing tables", packed.ciphertexts(), packed.count - 1, Some(window)),
         // Coefficients; where one is picked, of the polynomial that goes through them all.
-        residues("masks", masks, 1),
+        residues("masks", masks, 1, None),
     ]
 }
 

@@ -13,6 +13,7 @@
 
 use std::thread;
 
+use blindcore_accel::contract::Window;
 use blindcore_accel::{Device, Placed};
 use blindcore_math::{Elementwise, MaskSeed, SecretRng};
 use blindcore_rlwe::inspiring::{Packing, Scratch};
@@ -24,6 +25,9 @@ use crate::{Error, PREPARING, Params, Preprocessing, Progress};
 
 /// The number of the packing key's mask under a table's seed; polynomial k of the public matrix has number k + 1.
 const KEY_MASK: u64 = 0;
+
+/// Bytes of the words of a polynomial that lie together in a table.
+const LANE_BYTES: usize = Window::LANES * RESIDUE_BYTES;
 
 /// The public polynomials that a table's seed stands for, by values in the transform's order.
 pub(super) struct Public {
@@ -234,7 +238,11 @@ impl Worker<'_> {
             modulo.subtract(mask, &self.centring);
         }
         let whole = self.packing.prepare(masks, self.key, scratch, |i, digits| {
-            write(digits, &mut table[i * DEGREE * RESIDUE_BYTES..][..DEGREE * RESIDUE_BYTES]);
+            // As `Layout::Lanes32` has them: 32 of each polynomial together.
+            let lanes = table.chunks_exact_mut((self.packed.count - 1) * LANE_BYTES);
+            for (digits, lanes) in digits.chunks_exact(Window::LANES).zip(lanes) {
+                write(digits, &mut lanes[i * LANE_BYTES..][..LANE_BYTES]);
+            }
         });
         write(&whole, mask);
     }

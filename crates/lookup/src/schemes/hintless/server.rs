@@ -131,12 +131,8 @@ impl SchemeServer for HintlessServer {
         let mut cost = Cost::default();
         let first: Vec<&[u32]> = parsed.iter().map(|query| query.first.as_slice()).collect();
         let scanned = matrix::run_gathered(&*self.operands[RECORDS], &first, &mut cost)?;
-        let window = (self.packed.count - 1) * DEGREE;
-        let mut windows = vec![0; queries.len() * window];
-        for (query, out) in parsed.iter().zip(windows.chunks_exact_mut(window)) {
-            self.packing.windows(&query.key, out);
-        }
-        let (products, this) = self.operands[TABLES].run(&Words::U64(windows))?;
+        let keys: Vec<u64> = parsed.iter().flat_map(|query| query.key.iter().copied()).collect();
+        let (products, this) = self.operands[TABLES].run(&Words::U64(keys))?;
         cost.time += this.time;
         cost.database_bytes += this.database_bytes;
         let products = products.into_u64()?;
