@@ -6,11 +6,13 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use blindcore_accel::{Device, SharedBytes};
-use blindcore_lookup::schemes::yardstick;
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Database, Device, Placed, SharedBytes, Words};
+use blindcore_lookup::schemes::{self, yardstick};
 use blindcore_lookup::{Client, Geometry, MAX_GATHER, Params, Selection, Server, preprocess};
 use blindcore_math::SecretRng;
-use blindcore_model::rates::{ClientRates, Curve, Ingest, Pass, PerRow, Rates, VERSION};
+use blindcore_math::ntt::{Ntt, primes};
+use blindcore_model::rates::{ClientRates, Curve, Ingest, Pass, PerRow, Rates, RingRates, VERSION};
 use blindcore_store::{BuildOptions, SourceSpec, build, stages};
 use blindcore_units::{Progress, Unit};
 
@@ -18,6 +20,10 @@ use crate::{Samples, machine, noise};
 
 /// Sides of the square matrices that are measured: 256 KiB to 1 GiB, for a small table stays in the caches.
 const SIDES: [usize; 6] = [512, 2048, 4096, 8192, 16_384, 32_768];
+/// Bytes of the packing tables that are measured, about.
+const PACKING: [u64; 3] = [6 << 20, 96 << 20, 768 << 20];
+/// Columns of the table that a ring's client is measured with.
+const RING_COLUMNS: usize = 16_384;
 /// Queries in the passes that are measured.
 const GATHERED: [usize; 4] = [1, 8, 16, MAX_GATHER];
 /// Rows of the hints that a client is measured with: 4 to 128 MiB.
@@ -53,6 +59,8 @@ pub fn measure(device: &Device, progress: &mut dyn Progress) -> anyhow::Result<R
     let mut steps = Steps { progress, done: 0 };
     let most = machine::memory_bytes().map_or(u64::MAX, |bytes| bytes / 8);
     let mut matrices: Vec<Matrix> = Vec::new();
+    let mut packing: Vec<Packing> = Vec::new();
+    let mut ring = Ring::new()?;
     // A table of few rows, then tables of few columns.
     let mut clients = vec![Asking::new(FEW, COLUMNS)?];
     for rows in HINT_ROWS {
@@ -68,6 +76,17 @@ pub fn measure(device: &Device, progress: &mut dyn Progress) -> anyhow::Result<R
                 matrix.measure(device, sweep)?;
             }
         }
+        for (i, bytes) in PACKING.into_iter().enumerate() {
+            steps.next("a packing pass");
+            if sweep == 0 && bytes <= most && packing.len() == i {
+                packing.extend(Packing::after(packing.last(), device, &ring.params, bytes)?);
+            }
+            if let Some(tables) = packing.get_mut(i) {
+                tables.measure(sweep)?;
+            }
+        }
+        steps.next("a ring");
+        ring.measure(sweep)?;
         for client in &mut clients {
             steps.next("a client");
             client.measure(sweep)?;
@@ -76,18 +95,25 @@ pub fn measure(device: &Device, progress: &mut dyn Progress) -> anyhow::Result<R
     let passes = GATHERED.into_iter().enumerate();
     let passes = passes.map(|(i, queries)| Pass { queries, seconds: curve(&matrices, |m| m.passes.get(i)) });
     let (passes, hint) = (passes.collect(), curve(&matrices, |m| m.hint.as_ref()));
+    let of =
+        |i: usize| packing.iter().filter_map(move |p| Some((p.bytes as f64, p.passes.get(i)?.seconds())));
+    let packing_passes = GATHERED.into_iter().enumerate();
+    let packing_passes = packing_passes.map(|(i, queries)| Pass { queries, seconds: Curve(of(i).collect()) });
+    let packing_passes = packing_passes.filter(|pass| !pass.seconds.0.is_empty()).collect();
+    let ring = ring.rates();
     let column = clients[0].prepare.seconds() / COLUMNS as f64;
     let rows = |c: &Asking| (c.rows as f64, (c.prepare.seconds() - column * FEW as f64).max(1e-9));
     let answer_byte = clients.iter().map(Asking::decode_byte).fold(f64::INFINITY, f64::min);
     let client = ClientRates { column, rows: Curve(clients[1..].iter().map(rows).collect()), answer_byte };
-    drop((matrices, clients));
+    drop((matrices, clients, packing));
     steps.next("a build");
     let dense = measure_build(device, false)?;
     steps.next("a build");
     let keyed = measure_build(device, true)?;
     let (version, processor, threads) = (VERSION, described.hardware.clone(), described.threads);
     let device = described.name.clone();
-    Ok(Rates { version, processor, device, threads, passes, hint, client, dense, keyed })
+    let packing = packing_passes;
+    Ok(Rates { version, processor, device, threads, passes, packing, ring, hint, client, dense, keyed })
 }
 
 /// How far measuring is.
@@ -98,7 +124,7 @@ struct Steps<'a> {
 
 impl Steps<'_> {
     fn next(&mut self, what: &str) {
-        const ALL: u64 = SWEEPS as u64 * (SIDES.len() + 1 + HINT_ROWS.len()) as u64 + 2;
+        const ALL: u64 = SWEEPS as u64 * (SIDES.len() + PACKING.len() + 2 + HINT_ROWS.len()) as u64 + 2;
         self.progress.at(&format!("measuring {what}"), self.done, Some(ALL), Unit::Items);
         self.done += 1;
     }
@@ -203,6 +229,111 @@ impl Matrix {
             samples.time(|| preprocess(params, device, pieces, &mut words, &mut ()))?;
             Ok(())
         })
+    }
+}
+
+/// The scheme that rings are measured by.
+fn ring_params() -> anyhow::Result<Params> {
+    let geometry = Geometry { record_bytes: 256, groups: 16, columns: RING_COLUMNS };
+    let of = |scheme| Params::new(scheme, geometry).ok().filter(|p| p.ring_work().encrypted > 0.0);
+    schemes::offered().into_iter().find_map(of).context("no scheme of this build works on a ring")
+}
+
+/// Packing tables of random residues, placed.
+struct Packing {
+    bytes: usize,
+    placed: Arc<dyn Placed>,
+    /// Windows of [`MAX_GATHER`] queries.
+    queries: Vec<u64>,
+    passes: Vec<Figure>,
+}
+
+impl Packing {
+    /// Tables of about this many bytes; none where even a query takes too long, as the ones `before` tell.
+    fn after(
+        before: Option<&Self>,
+        device: &Device,
+        params: &Params,
+        bytes: u64,
+    ) -> anyhow::Result<Option<Self>> {
+        let operand = params.operands().into_iter().find(|o| o.shape.window.is_some());
+        let operand = operand.context("a ring's scheme has packing tables")?;
+        let n = (bytes as usize / operand.stripe_bytes()).max(1);
+        let shape = Shape { n, ..operand.shape };
+        let bytes = n * operand.layout.stripe_bytes(&shape);
+        let times = before.map_or(1.0, |b| bytes as f64 / b.bytes as f64);
+        let affordable = |figure: &&Figure| figure.seconds() * times <= LONGEST;
+        let passes = before.map_or(GATHERED.len(), |b| b.passes.iter().take_while(affordable).count());
+        if passes == 0 {
+            return Ok(None);
+        }
+        let mut tables = noise(bytes)?;
+        // Below 2^47, and so below the prime.
+        tables.as_mut().iter_mut().skip(5).step_by(6).for_each(|byte| *byte &= 0x7f);
+        let placed = device.contract(&shape)?.place(Database::Packed(vec![Arc::new(tables)]))?;
+        let mut words = vec![0u8; 8 * shape.query_len(MAX_GATHER)];
+        SecretRng::from_os()?.fill(&mut words);
+        let words = words.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word) >> 17);
+        let passes = (0..passes).map(|_| Figure::new()).collect();
+        Ok(Some(Self { bytes, placed, queries: words.collect(), passes }))
+    }
+
+    fn measure(&mut self, sweep: u32) -> anyhow::Result<()> {
+        let Self { placed, queries, passes, .. } = self;
+        let each = queries.len() / MAX_GATHER;
+        for (gathered, figure) in GATHERED.into_iter().zip(passes) {
+            let query = Words::U64(queries[..gathered * each].to_vec());
+            figure.measure(sweep, |samples| {
+                if gathered == 1 {
+                    idle();
+                }
+                samples.time(|| placed.run(&query).map(|a| drop(black_box(a))))?;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A ring's transform, and a client that encrypts polynomials.
+struct Ring {
+    params: Params,
+    client: Client,
+    ntt: Ntt,
+    polynomial: Vec<u64>,
+    transform: Figure,
+    query: Figure,
+}
+
+impl Ring {
+    fn new() -> anyhow::Result<Self> {
+        let params = ring_params()?;
+        let client = Client::new(params, Arc::new(noise(params.hint_bytes() as usize)?))?;
+        let prime = primes(48, 2048)?.next().context("there are primes of 48 bits")?;
+        let ntt = Ntt::new(prime, 2048)?;
+        let polynomial = (0..2048u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 17).collect();
+        Ok(Self { params, client, ntt, polynomial, transform: Figure::new(), query: Figure::new() })
+    }
+
+    fn measure(&mut self, sweep: u32) -> anyhow::Result<()> {
+        let Self { client, ntt, polynomial, transform, query, .. } = self;
+        transform.measure(sweep, |samples| {
+            samples.time_for(Duration::from_micros(100), || {
+                ntt.forward(polynomial);
+                black_box(&polynomial);
+                anyhow::Ok(())
+            })
+        })?;
+        let selection = Selection::index(&client.params().geometry, 1)?;
+        query.measure(sweep, |samples| {
+            samples.time(|| client.query(client.prepare()?, &selection).map(|q| drop(black_box(q.0))))?;
+            Ok(())
+        })
+    }
+
+    fn rates(&self) -> RingRates {
+        let encrypted = self.query.seconds() / self.params.ring_work().encrypted;
+        RingRates { transform: self.transform.seconds(), encrypted }
     }
 }
 

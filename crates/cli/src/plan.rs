@@ -25,10 +25,12 @@ Examples:
   blindcore plan --rows 10000000 --record-bytes 256
   blindcore plan --rows 1000 --record-bytes 3MB --queries 5 --down 500
   blindcore plan --rows 10000000 --record-bytes 1KiB --clients 50000 --epoch 6h --changed 0.5 --json
+  blindcore plan --rows 1e7 --record-bytes 256 --measure --save-rates server.json     with this machine's rates
   blindcore plan --rows 1e9 --record-bytes 32 --rates server.json     with rates that --save-rates kept elsewhere
 
-The scheme and the sizes are those that `db build` takes for such a table; the other scheme stands beside them. Times
-are from rates of this machine, measured in less than a minute: server and client are taken to be machines like it. Clients
+The scheme and the sizes are those that `db build` takes for such a table; the other schemes and sending the whole table
+stand beside them. Times are from rates of a machine: one whose rates come with blindcore, or with --measure this one, in less
+than a minute, or with --rates one that was measured before. Server and client are taken to be machines like it. Clients
 are taken to look up evenly over an epoch; each fetches the hint once in it. Numbers are decimal or 0x-hexadecimal, sizes in
 bytes or with kB, KiB, MB, MiB, GB or GiB, durations with s, m, h or d.")]
 pub(crate) struct Plan {
@@ -77,11 +79,14 @@ pub(crate) struct Plan {
     /// Price of a GB of traffic, either way
     #[arg(long, value_name = "PRICE", default_value = "0.05", allow_hyphen_values = true)]
     price_traffic: String,
-    /// Take rates from this file instead of measuring
+    /// Measure this machine first, in less than a minute
+    #[arg(long, conflicts_with = "rates")]
+    measure: bool,
+    /// Take rates from this file
     #[arg(long, value_name = "FILE")]
     rates: Option<PathBuf>,
     /// Keep the rates that were measured in this file
-    #[arg(long, value_name = "FILE", conflicts_with = "rates")]
+    #[arg(long, value_name = "FILE", requires = "measure")]
     save_rates: Option<PathBuf>,
     #[command(flatten)]
     force: Force,
@@ -104,14 +109,13 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
     if let Some(path) = &args.save_rates {
         check_output_of("--save-rates", path, &args.force, &[])?;
     }
+    anyhow::ensure!(
+        args.measure || (args.device.device.is_none() && args.device.threads.is_none()),
+        "--device and --threads say what is measured; add --measure, or leave them out"
+    );
     let rates = match &args.rates {
-        Some(path) => {
-            anyhow::ensure!(
-                args.device.device.is_none() && args.device.threads.is_none(),
-                "--rates says which device was measured, so --device and --threads have no say; leave one out"
-            );
-            read_rates(path)?
-        }
+        Some(path) => read_rates(path)?,
+        None if !args.measure => Rates::shipped(),
         None => {
             let device = device::open_for(&args.device, config, &[Operation::Contract])?;
             anyhow::ensure!(
@@ -131,7 +135,11 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
     if args.json {
         output::json(&plan.json())?;
     } else {
-        output::print(&plan.text())?;
+        let mut text = plan.text();
+        if !args.measure && args.rates.is_none() {
+            text += "rates are those that come with blindcore; --measure takes this machine's\n";
+        }
+        output::print(&text)?;
     }
     Ok(Outcome::Done)
 }

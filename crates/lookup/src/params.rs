@@ -5,7 +5,7 @@ use std::ops::Range;
 use blindcore_accel::contract::Shape;
 
 use crate::Error;
-use crate::schemes::scheme::{ClientWork, Keeps, Operand, Run, SchemeRef, Security};
+use crate::schemes::scheme::{ClientWork, Keeps, Operand, RingWork, Run, SchemeRef, Security};
 
 /// The most queries that one pass over a database gathers.
 pub const MAX_GATHER: usize = 64;
@@ -203,6 +203,12 @@ impl Params {
     #[must_use]
     pub fn client_work(&self) -> ClientWork {
         self.scheme.get().client_work(&self.geometry)
+    }
+
+    /// Work on polynomials beside that, none for a scheme without a ring.
+    #[must_use]
+    pub fn ring_work(&self) -> RingWork {
+        self.scheme.get().ring_work(&self.geometry)
     }
 
     /// Rows of the records' operand that a group takes.

@@ -178,6 +178,29 @@ pub struct Changes {
     pub bytes_anew: u64,
 }
 
+/// What it takes to send the whole table to each client once an epoch, and look nothing up: the server then learns nothing
+/// either.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Whole {
+    /// Bytes of all keys and records, as they are.
+    pub bytes: u64,
+    /// Seconds that fetching them takes.
+    pub seconds: f64,
+    /// What a million lookups cost in traffic.
+    pub million: f64,
+}
+
+impl Whole {
+    /// For this question.
+    #[must_use]
+    pub fn new(question: &Question) -> Self {
+        let row = question.record_bytes.saturating_add(question.key_bytes.unwrap_or(0) as u64);
+        let bytes = question.rows.saturating_mul(row);
+        let million = 1e6 * bytes as f64 / question.queries as f64 / 1e9 * question.prices.gb;
+        Self { bytes, seconds: 8.0 * bytes as f64 / question.down, million }
+    }
+}
+
 impl Table {
     /// The table that `db build` makes; a long record by key is cut into blocks.
     ///
@@ -361,15 +384,18 @@ fn preprocessing(rates: &Rates, params: &Params) -> f64 {
     let Ok(measured) = yardstick().representative(1 << 20) else { return 0.0 };
     let (operands, each) = (params.operands(), queries(&measured.preprocessing()));
     let seconds = |run: &Run| rates.hint.at(operands[run.operand].bytes() as f64) * queries(&[*run]) / each;
-    params.preprocessing().iter().map(seconds).sum()
+    let passes: f64 = params.preprocessing().iter().map(seconds).sum();
+    passes + params.ring_work().preparing * rates.ring.transform / rates.threads as f64
 }
 
 /// Seconds of a pass that answers `queries` queries, over all operands.
 fn pass(rates: &Rates, params: &Params, queries: usize) -> f64 {
     let operands = params.operands();
-    let seconds =
-        |run: &Run| run.passes as f64 * rates.pass(operands[run.operand].bytes() as u64, run.queries);
-    params.answering(queries).iter().map(seconds).sum()
+    let seconds = |run: &Run| run.passes as f64 * rates.pass_over(&operands[run.operand], run.queries);
+    let passes: f64 = params.answering(queries).iter().map(seconds).sum();
+    // Each query's on a thread.
+    let in_turn = queries.div_ceil(rates.threads) as f64;
+    passes + in_turn * params.ring_work().answering * rates.ring.transform
 }
 
 #[cfg(test)]

@@ -10,6 +10,6 @@ mod plan;
 pub mod rates;
 mod text;
 
-pub use cost::{Build, Changes, Costs, Load, Million, Prices, Question, Table};
+pub use cost::{Build, Changes, Costs, Load, Million, Prices, Question, Table, Whole};
 pub use plan::{Candidate, Plan};
 pub use rates::Rates;

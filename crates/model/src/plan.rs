@@ -4,7 +4,7 @@ use blindcore_lookup::{Error, QUERIES_PER_HINT, SchemeChoice, SchemeRef, schemes
 use blindcore_units::{bytes, count, figure, seconds};
 use serde_json::{Value, json};
 
-use crate::cost::{Costs, Question, Table};
+use crate::cost::{Costs, Question, Table, Whole};
 use crate::rates::Rates;
 
 /// A scheme for the table, with what it takes, or why it can't be.
@@ -81,14 +81,30 @@ impl Plan {
                 }
             })
             .collect();
+        let whole = bytes(Whole::new(&self.question).bytes / QUERIES_PER_HINT);
+        let because: Vec<String> = because
+            .into_iter()
+            .chain([format!("the whole table, sent once for {QUERIES_PER_HINT} lookups, is {whole} each")])
+            .collect();
         let name = table.records.scheme.title();
-        if because.is_empty() { name.to_owned() } else { format!("{name}, because {}", because.join("; ")) }
+        format!("{name}, because {}", because.join("; "))
     }
 
     /// What suits these clients better, if anything does.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         let (_, costs) = self.built();
+        let whole = Whole::new(&self.question);
+        if whole.seconds / (self.question.queries as f64) < 0.9 * costs.wait_seconds
+            && whole.million < costs.million.total
+        {
+            return Some(format!(
+                "for these clients no scheme is needed: the whole table is {}, fetched in {}; send it to each of them, and the \
+                 server learns nothing either",
+                bytes(whole.bytes),
+                seconds(whole.seconds)
+            ));
+        }
         let possible = self.others().filter_map(|other| Some((other.scheme, &other.of.as_ref().ok()?.1)));
         let (scheme, that) = possible.min_by(|a, b| a.1.wait_seconds.total_cmp(&b.1.wait_seconds))?;
         (that.wait_seconds < 0.9 * costs.wait_seconds).then(|| {
@@ -154,7 +170,8 @@ impl Plan {
                     "scheme": self.candidates[i].scheme, "chosen": i == self.chosen,
                     "blocks": table.blocks, "block_bytes": table.block_bytes,
                     "slot_bytes": g.record_bytes, "groups": g.groups, "rows": g.rows(), "columns": g.columns,
-                    "security_bits": table.records.security().map(|s| s.bits), "proofs": table.roots.is_some(),
+                    "security_bits": table.records.security().map(|s| s.bits),
+                    "quantum_bits": table.records.security().and_then(|s| s.quantum_bits), "proofs": table.roots.is_some(),
                 });
                 let costs = serde_json::to_value(costs).expect("numbers are JSON");
                 let fields = value.as_object_mut().expect("made as one");
@@ -171,6 +188,7 @@ impl Plan {
             "chosen": self.candidates[self.chosen].scheme,
             "reason": self.reason(),
             "advice": self.advice(),
+            "whole_table": Whole::new(&self.question),
             "changes": table.changes(&self.question),
             "notes": self.notes(),
         })

@@ -1,11 +1,11 @@
 //! What a machine does per second: the rates that costs are computed from, and their file format.
 
-use blindcore_lookup::schemes::ClientWork;
+use blindcore_lookup::schemes::{ClientWork, Operand};
 use blindcore_lookup::{MAX_GATHER, Params};
 use serde::{Deserialize, Serialize};
 
 /// Version of the file format of [`Rates`].
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What a machine does per second, measured or read from a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,10 @@ pub struct Rates {
     pub threads: usize,
     /// Seconds of a pass by bytes of the matrix, for rising numbers of queries, from 1 on.
     pub passes: Vec<Pass>,
+    /// Seconds of a pass over the packing tables of a scheme with a ring, as for `passes`.
+    pub packing: Vec<Pass>,
+    /// What work on polynomials takes.
+    pub ring: RingRates,
     /// Seconds to compute a hint, by bytes of the matrix.
     pub hint: Curve,
     /// What a client computes, on one thread.
@@ -39,6 +43,16 @@ pub struct Pass {
     pub queries: usize,
     /// Seconds by bytes.
     pub seconds: Curve,
+}
+
+/// What work on polynomials of 2048 coefficients takes, in seconds on one thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RingRates {
+    /// A transform.
+    pub transform: f64,
+    /// A polynomial of a query: its errors, its product and its rounding.
+    pub encrypted: f64,
 }
 
 /// What a client computes, in seconds on one thread.
@@ -125,19 +139,31 @@ impl PerRow {
     }
 }
 
+/// Seconds of a pass, from those that were measured.
+fn between(passes: &[Pass], bytes: u64, queries: usize) -> f64 {
+    let at = |pass: &Pass| pass.seconds.at(bytes as f64);
+    let last = &passes[passes.len() - 1];
+    if queries >= last.queries {
+        return at(last) * queries as f64 / last.queries as f64;
+    }
+    let i = passes.partition_point(|p| p.queries <= queries) - 1;
+    let (below, above) = (&passes[i], &passes[i + 1]);
+    let share = (queries - below.queries) as f64 / (above.queries - below.queries) as f64;
+    at(below) * (1.0 - share) + at(above) * share
+}
+
 impl Rates {
     /// Seconds of a pass over a matrix of `bytes` that answers `queries`, 1 to [`MAX_GATHER`].
     #[must_use]
     pub fn pass(&self, bytes: u64, queries: usize) -> f64 {
-        let at = |pass: &Pass| pass.seconds.at(bytes as f64);
-        let last = &self.passes[self.passes.len() - 1];
-        if queries >= last.queries {
-            return at(last) * queries as f64 / last.queries as f64;
-        }
-        let i = self.passes.partition_point(|p| p.queries <= queries) - 1;
-        let (below, above) = (&self.passes[i], &self.passes[i + 1]);
-        let share = (queries - below.queries) as f64 / (above.queries - below.queries) as f64;
-        at(below) * (1.0 - share) + at(above) * share
+        between(&self.passes, bytes, queries)
+    }
+
+    /// Seconds of a pass over an operand: of bytes, or of a ring's residues.
+    #[must_use]
+    pub fn pass_over(&self, operand: &Operand, queries: usize) -> f64 {
+        let passes = if operand.shape.window.is_some() { &self.packing } else { &self.passes };
+        between(passes, operand.bytes() as u64, queries)
     }
 
     /// What a client computes for a lookup: before its query is sent and once the answer is there.
@@ -145,7 +171,21 @@ impl Rates {
     pub fn client(&self, params: &Params) -> (f64, f64) {
         let ClientWork { masked, products, decoded } = params.client_work();
         let products = if products == 0 { 0.0 } else { self.client.rows.at(products as f64) };
-        (self.client.column * masked as f64 + products, self.client.answer_byte * decoded as f64)
+        let encrypted = params.ring_work().encrypted * self.ring.encrypted;
+        (self.client.column * masked as f64 + products + encrypted, self.client.answer_byte * decoded as f64)
+    }
+
+    /// Rates that come with this crate, of a server with two cores: good enough to compare schemes by.
+    ///
+    /// ```
+    /// assert!(blindcore_model::Rates::shipped().pass(1 << 30, 1) > 0.0);
+    /// ```
+    ///
+    /// # Panics
+    /// Never: a test reads them.
+    #[must_use]
+    pub fn shipped() -> Self {
+        Self::parse(include_str!("../rates.json")).expect("a test reads them")
     }
 
     /// Reads rates from JSON, which may come from anybody.
@@ -165,13 +205,18 @@ impl Rates {
             ));
         }
         let rates: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        let rising = rates.passes.first().is_some_and(|p| p.queries == 1)
-            && rates.passes.windows(2).all(|w| w[0].queries < w[1].queries)
-            && rates.passes.iter().all(|p| p.queries <= MAX_GATHER);
-        let mut curves = rates.passes.iter().map(|p| &p.seconds).chain([&rates.hint, &rates.client.rows]);
+        let rising = |passes: &[Pass]| {
+            passes.first().is_some_and(|p| p.queries == 1)
+                && passes.windows(2).all(|w| w[0].queries < w[1].queries)
+                && passes.iter().all(|p| p.queries <= MAX_GATHER)
+        };
+        let rising = rising(&rates.passes) && rising(&rates.packing);
+        let passes = rates.passes.iter().chain(&rates.packing).map(|p| &p.seconds);
+        let mut curves = passes.chain([&rates.hint, &rates.client.rows]);
         let ingests = [&rates.dense, &rates.keyed].map(|i| [&i.read, &i.fill]);
         let mut numbers: Vec<f64> = ingests.iter().flatten().flat_map(|p| [p.row, p.byte]).collect();
-        numbers.extend([rates.client.column, rates.client.answer_byte]);
+        let RingRates { transform, encrypted } = rates.ring;
+        numbers.extend([rates.client.column, rates.client.answer_byte, transform, encrypted]);
         let sound = rising
             && (1..=1024).contains(&rates.threads)
             && curves.all(Curve::check)
@@ -198,6 +243,8 @@ pub(crate) mod tests {
             device: "none".into(),
             threads: 2,
             passes: vec![pass(1, 1e10), pass(16, 1e11), pass(64, 1e11)],
+            packing: vec![pass(1, 1e10), pass(16, 5e10)],
+            ring: RingRates { transform: 1e-6, encrypted: 2e-5 },
             hint: Curve(vec![(1e6, 0.01), (1e9, 10.0)]),
             client: ClientRates {
                 column: 1e-6,
@@ -247,7 +294,7 @@ pub(crate) mod tests {
             let why = Rates::parse(&text.replacen(from, to, 1)).unwrap_err();
             assert!(why.contains(words), "{why}");
         };
-        refuse("\"version\":1", "\"version\":2", "version is 2");
+        refuse("\"version\":2", "\"version\":1", "version is 1");
         refuse("\"queries\":1,", "\"queries\":2,", "out of the range of measurements");
         refuse("\"queries\":16", "\"queries\":64", "out of the range of measurements");
         refuse("\"threads\":2", "\"threads\":0", "out of the range of measurements");

@@ -2,7 +2,7 @@
 
 use blindcore_units::{bytes, count, figure, seconds};
 
-use crate::cost::{Costs, Table};
+use crate::cost::{Costs, Table, Whole};
 use crate::plan::Plan;
 
 impl Plan {
@@ -57,7 +57,12 @@ impl Plan {
                 count(t.records.geometry.columns as u64)
             )
         });
-        row("security", &|t, _| format!("{} bits", t.records.security().map_or(0.0, |s| s.bits)));
+        row("security, quantum", &|t, _| {
+            let security = t.records.security();
+            let quantum =
+                security.and_then(|s| s.quantum_bits).map_or("not estimated".into(), |b| format!("{b} bits"));
+            format!("{} bits, {quantum}", security.map_or(0.0, |s| s.bits))
+        });
         row("a lookup fails", &|_, c| format!("less than once in 2^{}", c.failure_log2.min(128.0).floor()));
         row("hint, once an epoch", &|_, c| format!("{}, {}", bytes(c.hint_bytes), seconds(c.hint_seconds)));
         row("query", &|_, c| format!("{}, {}", bytes(c.query_bytes), seconds(c.query_seconds)));
@@ -80,7 +85,14 @@ impl Plan {
         row("  traffic, builds", &|_, c| {
             format!("{}, {}", figure(c.million.traffic), figure(c.million.builds))
         });
-        text += &format!("\n{}\n", self.reason());
+        let whole = Whole::new(q);
+        text += &format!(
+            "\nsending the whole table instead: {} once an epoch, {}; a million lookups cost {} in traffic\n\n{}\n",
+            bytes(whole.bytes),
+            seconds(whole.seconds),
+            figure(whole.million),
+            self.reason()
+        );
         for note in self.advice().into_iter().chain(self.notes()) {
             text += &format!("{note}\n");
         }

@@ -36,7 +36,11 @@ const ABOUT: About = About {
     title: "the whole table",
     suits: "for a few rows",
     wire_id: 1000,
-    security: Some(Security { bits: 1024.0, estimator: "none: a query holds no information" }),
+    security: Some(Security {
+        bits: 1024.0,
+        quantum_bits: None,
+        estimator: "none: a query holds no information",
+    }),
     constants: &[],
 };
 

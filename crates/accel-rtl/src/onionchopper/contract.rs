@@ -92,6 +92,7 @@ impl Contract for ChipContract {
                 word[..width].copy_from_slice(&packed[at..at + width]);
                 u64::from_le_bytes(word)
             }
+            Layout::Lanes32 => unreachable!("the chip's capabilities leave it out"),
         };
         // The chip flags what is not a residue; it is refused here, where it has a place to name.
         for channel in 0..shape.c() * shape.d {

@@ -24,7 +24,7 @@ pub(crate) mod scheme;
 mod simple;
 
 pub use plain::InsecurePlain;
-pub use scheme::{About, ClientWork, Keeps, Operand, Origin, Run, Scheme, SchemeRef, Security};
+pub use scheme::{About, ClientWork, Keeps, Operand, Origin, RingWork, Run, Scheme, SchemeRef, Security};
 
 impl std::str::FromStr for SchemeRef {
     type Err = Error;

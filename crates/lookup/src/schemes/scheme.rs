@@ -56,6 +56,12 @@ pub trait Scheme: Send + Sync {
     /// What a client computes for a lookup.
     fn client_work(&self, geometry: &Geometry) -> ClientWork;
 
+    /// Work on polynomials, none for a scheme without a ring.
+    fn ring_work(&self, geometry: &Geometry) -> RingWork {
+        let _ = geometry;
+        RingWork::default()
+    }
+
     /// How many groups balance what a client moves, for this many records in slots of this many bytes; at least 1.
     fn groups(&self, records: u64, slot_bytes: usize) -> u64;
 
@@ -253,6 +259,17 @@ pub struct ClientWork {
     pub products: usize,
     /// Bytes of an answer that it decodes.
     pub decoded: usize,
+}
+
+/// Work on polynomials of 2048 coefficients, in transforms that take as long.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RingWork {
+    /// Of preprocessing.
+    pub preparing: f64,
+    /// Of an answer, beside its passes.
+    pub answering: f64,
+    /// Polynomials that a query encrypts.
+    pub encrypted: f64,
 }
 
 /// A scheme that this build knows; compared by name.

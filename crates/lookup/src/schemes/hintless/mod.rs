@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use blindcore_accel::{Device, Placed, SharedBytes};
 
-use super::scheme::{About, ClientWork, Keeps, Operand, Run, Scheme};
+use super::scheme::{About, ClientWork, Keeps, Operand, RingWork, Run, Scheme};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;
@@ -63,7 +63,8 @@ impl Scheme for Hintless {
 
     fn preprocessing(&self, geometry: &Geometry) -> Vec<Run> {
         let passes = prepare::steps(&params::Packed::new(geometry));
-        vec![Run { operand: params::RECORDS, queries: 1, passes }]
+        // They are no passes of queries: what they take is the ring's work.
+        vec![Run { operand: params::RECORDS, queries: 0, passes }]
     }
 
     fn answering(&self, _: &Geometry, queries: usize) -> Vec<Run> {
@@ -72,6 +73,10 @@ impl Scheme for Hintless {
 
     fn client_work(&self, geometry: &Geometry) -> ClientWork {
         params::client_work(geometry)
+    }
+
+    fn ring_work(&self, geometry: &Geometry) -> RingWork {
+        params::ring_work(geometry)
     }
 
     fn groups(&self, records: u64, slot_bytes: usize) -> u64 {
@@ -87,6 +92,12 @@ impl Scheme for Hintless {
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
         prepare::preprocess(params, device, records, into, progress)
+    }
+
+    fn representative(&self, bytes: u64) -> Geometry {
+        let columns = ((bytes as f64).sqrt() as usize * 8).clamp(1, 1 << 14);
+        let record_bytes = (bytes as usize / columns).clamp(1, 256);
+        Geometry { record_bytes, groups: (bytes as usize / columns / record_bytes).max(1), columns }
     }
 
     fn server(

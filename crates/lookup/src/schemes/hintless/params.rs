@@ -9,13 +9,13 @@ use blindcore_math::{Modulus, Prime};
 use blindcore_rlwe::rounding::packed_bytes;
 
 use crate::schemes::matrix;
-use crate::schemes::scheme::{About, ClientWork, Operand, Origin, Run, Security};
+use crate::schemes::scheme::{About, ClientWork, Operand, Origin, RingWork, Run, Security};
 use crate::{Error, Geometry};
 
 /// Nothing is fetched before the first lookup, and answers have a few kilobytes.
 pub(super) const ABOUT: About = About {
     name: "hintless",
-    title: "the scheme without a hint",
+    title: "Hintless",
     suits: "",
     wire_id: 3,
     security: Some(Security { bits: 142.8, quantum_bits: Some(103.0), estimator: ESTIMATOR }),
@@ -225,8 +225,27 @@ pub(super) fn answering(queries: usize) -> Vec<Run> {
     [RECORDS, TABLES].map(|operand| Run { operand, queries, passes: 1 }).into()
 }
 
+/// A query's words are encrypted polynomial by polynomial ([`ring_work`]).
 pub(super) fn client_work(geometry: &Geometry) -> ClientWork {
-    ClientWork { masked: geometry.columns, products: 0, decoded: answer_bytes(geometry) }
+    ClientWork { masked: 0, products: 0, decoded: answer_bytes(geometry) }
+}
+
+/// Counted: a product with its sum takes a third of a transform, orders and rounding a half, a butterfly of polynomials as
+/// much.
+pub(super) fn ring_work(geometry: &Geometry) -> RingWork {
+    let packed = Packed::new(geometry);
+    let (rows, blocks) = (geometry.rows() as f64, blocks(geometry.columns) as f64);
+    let room = packed.rows() as f64;
+    let across = f64::from(packed.count.ilog2()) / 4.0;
+    let picking = packed.picks.map_or(0.0, |picks| {
+        let butterflies = picks as f64 * f64::from(picks.ilog2()) / 2.0;
+        packed.parts as f64 * ((picks - 1) as f64 * 6.0 + butterflies / 2.0)
+    });
+    RingWork {
+        preparing: rows * blocks * 1.4 + room * (across + 4.0),
+        answering: packed.ciphertexts() as f64 * 2.0 + picking,
+        encrypted: blocks + 1.0 + if packed.picks.is_some() { 3.0 } else { 0.0 },
+    }
 }
 
 /// The variance of the noise of a coefficient before the answer is rounded, for the worst data: each stage's. Source:
