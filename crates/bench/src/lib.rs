@@ -16,6 +16,7 @@
 pub mod circuit;
 pub mod lookup;
 pub mod machine;
+mod nohint;
 pub mod rates;
 mod report;
 mod samples;

@@ -23,7 +23,7 @@ use serde_json::json;
 use crate::table::table;
 use crate::{Report, Row, Samples, noise};
 
-const GATHERED: usize = 16;
+pub(crate) const GATHERED: usize = 16;
 /// Bytes of the CSV table that is built, at most.
 const MAX_TABLE_BYTES: f64 = 1e9;
 
@@ -53,6 +53,8 @@ pub enum Part {
     Client,
     /// Transforms of a ring.
     Ring,
+    /// A lookup without a hint.
+    NoHint,
     /// Building and updating a table.
     Table,
     /// Passes over a database on its disk.
@@ -61,7 +63,8 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Scan, Self::Hint, Self::Client, Self::Ring, Self::Table, Self::Disk];
+    pub const ALL: [Self; 7] =
+        [Self::Scan, Self::Hint, Self::Client, Self::Ring, Self::NoHint, Self::Table, Self::Disk];
 
     /// Its name.
     #[must_use]
@@ -71,6 +74,7 @@ impl Part {
             Self::Hint => "hint",
             Self::Client => "client",
             Self::Ring => "ring",
+            Self::NoHint => "nohint",
             Self::Table => "table",
             Self::Disk => "disk",
         }
@@ -121,6 +125,9 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     }
     if wanted(Part::Ring) {
         rows.extend(ring(args, &one, progress)?);
+    }
+    if wanted(Part::NoHint) {
+        rows.extend(crate::nohint::measure(args, &one, progress)?);
     }
     let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
     if wanted(Part::Table) {

@@ -15,7 +15,7 @@ pub const MAX_RECORD_BYTES: usize = 64 << 10;
 /// The most slots that a record takes.
 pub const MAX_BLOCKS: usize = 1 << 15;
 /// The longest slot: a record and what a table puts beside it.
-pub const MAX_SLOT_BYTES: usize = MAX_RECORD_BYTES + 64;
+pub const MAX_SLOT_BYTES: usize = MAX_RECORD_BYTES + 192;
 /// The most groups, and the most columns: what a 32-bit position holds with room to spare.
 pub(crate) const MAX_SIDE: u64 = 1 << 31;
 

@@ -12,11 +12,25 @@ pub enum SchemeChoice {
     /// The one of those offered that moves fewest bytes ([`bytes_moved`]) where a hint serves [`QUERIES_PER_HINT`] lookups.
     #[default]
     Auto,
+    /// The same for a table whose records take so many slots each, which are looked up together and share a hint.
+    AutoFor {
+        /// Slots of the longest record.
+        blocks: u64,
+    },
     /// This one.
     Only(SchemeRef),
 }
 
 impl SchemeChoice {
+    /// This choice for records that take so many slots each.
+    #[must_use]
+    pub fn with_blocks(self, blocks: u64) -> Self {
+        match self {
+            Self::Auto | Self::AutoFor { .. } => Self::AutoFor { blocks },
+            Self::Only(scheme) => Self::Only(scheme),
+        }
+    }
+
     /// For a part beside records of this scheme: what suits it best, unless records are of a scheme that is not offered, which
     /// then is that of all parts.
     #[must_use]
@@ -60,15 +74,15 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
     let of = |scheme| Params::new(scheme, geometry(records, slot, keyed, scheme));
     match choice {
         SchemeChoice::Only(scheme) => of(scheme),
-        SchemeChoice::Auto => {
+        SchemeChoice::Auto => plan(records, record_bytes, keyed, SchemeChoice::AutoFor { blocks: 1 }),
+        SchemeChoice::AutoFor { blocks } => {
+            let queries = QUERIES_PER_HINT.saturating_mul(blocks);
             let mut best: Option<Result<Params, Error>> = None;
             for scheme in schemes::offered() {
                 let this = of(scheme);
                 let better = match (&best, &this) {
                     (None, _) | (Some(Err(_)), Ok(_)) => true,
-                    (Some(Ok(best)), Ok(this)) => {
-                        bytes_moved(this, QUERIES_PER_HINT) < bytes_moved(best, QUERIES_PER_HINT)
-                    }
+                    (Some(Ok(best)), Ok(this)) => bytes_moved(this, queries) < bytes_moved(best, queries),
                     (_, Err(_)) => false,
                 };
                 if better {
@@ -89,8 +103,8 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
 pub fn plan_blocks(records: u64, total: u64, longest: usize) -> usize {
     let moved = |block: usize| {
         let slots = (total / block as u64 + records).min(1 << 40);
-        let params = plan(slots, block, true, SchemeChoice::Auto).ok()?;
         let blocks = longest.div_ceil(block);
+        let params = plan(slots, block, true, SchemeChoice::AutoFor { blocks: blocks as u64 }).ok()?;
         let lookup = blocks * (params.query_bytes() + params.answer_bytes());
         (blocks <= MAX_BLOCKS).then_some(params.hint_bytes() / QUERIES_PER_HINT + lookup as u64)
     };
@@ -172,7 +186,7 @@ mod tests {
         assert_eq!(plan_blocks(1000, 3_000_000_000, 3_000_000), 64 << 10);
         // A few long ones make none of a GiB of hint.
         let few = plan_blocks(10, 1_000_000, 300_000);
-        assert!((2 << 10..=8 << 10).contains(&few), "{few}");
+        assert!((2 << 10..=4 << 10).contains(&few), "{few}");
         assert_eq!(plan_blocks(1, 0, 0), 1);
         // Whatever is cut fits.
         assert!((64usize << 20).div_ceil(plan_blocks(1, 64 << 20, 64 << 20)) <= MAX_BLOCKS);

@@ -139,7 +139,7 @@ pub fn build(
         }
         Some(salt) => {
             (read.records, blocks) = cut(&dir, options.memory, read.records, &salt)?;
-            plan_keyed(&mut read.records, 1, options.scheme, proofs)?
+            plan_keyed(&mut read.records, 1, options.scheme.with_blocks(blocks as u64), proofs)?
         }
     };
     let wanted = Wanted { kind: PartKind::Records, prefix: "records", params, depth, keyed };

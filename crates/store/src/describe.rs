@@ -47,7 +47,7 @@ impl Stored {
             "key": manifest.key,
             "key_type": manifest.key_type,
             "values": manifest.values,
-            "security": security.map(|s| json!({"bits": s.bits, "estimator": s.estimator})),
+            "security": security.map(|s| json!({"bits": s.bits, "quantum_bits": s.quantum_bits, "estimator": s.estimator})),
             "records": part(&manifest.records)?,
             "keys": manifest.keys.as_ref().map(part).transpose()?,
             "changes": manifest.changes.as_ref().map(|c| part(&c.records)).transpose()?,
@@ -90,12 +90,16 @@ impl Stored {
         }
         let mut part = |title: &str, part: &PartManifest| -> Result<(), StoreError> {
             let params: Params = part.params()?;
-            let (scheme, bits) = (params.scheme.title(), params.security().map_or(0.0, |s| s.bits));
+            let scheme = params.scheme.title();
+            let bits = params.security().map_or("no security".into(), |s| match s.quantum_bits {
+                Some(quantum) => format!("{} bits, {quantum} against quantum computers", s.bits),
+                None => format!("{} bits", s.bits),
+            });
             let derived: u64 = part.derived().map(|s| s.bytes).sum();
             let database: u64 = part.shards.iter().map(|s| s.bytes).sum();
             let each = if blocks.is_empty() { "a lookup" } else { "a slot" };
             text += &format!(
-                "{title}\n  scheme           {scheme}, {bits} bits; a lookup fails less than once in 2^{}\n  \
+                "{title}\n  scheme           {scheme}, {bits}; a lookup fails less than once in 2^{}\n  \
              matrix           {} rows by {} columns of bytes: {} slots of {} B\n  \
              on the server    {} database{}\n  \
              a client fetches {} hint once an epoch, then {} up and {} down {each}\n",

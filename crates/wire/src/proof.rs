@@ -103,9 +103,15 @@ pub fn proof_bytes(depth: u8) -> usize {
 /// balance there.
 #[must_use]
 pub fn depth_for(rows: u64, hint_bytes: u64) -> u8 {
-    let roots = |depth: u8| NODE_BYTES as u64 * rows.div_ceil(1 << depth);
-    (0..MAX_DEPTH).find(|depth| roots(*depth) <= hint_bytes / 4).unwrap_or(MAX_DEPTH)
+    (0..MAX_DEPTH).find(|depth| root_bytes_at(rows, *depth) <= hint_bytes / 4).unwrap_or(MAX_DEPTH)
 }
+
+fn root_bytes_at(rows: u64, depth: u8) -> u64 {
+    NODE_BYTES as u64 * rows.div_ceil(1 << depth)
+}
+
+/// A hint of no more bytes is none to speak of: roots would be all that a client fetches before its first lookup.
+const NO_HINT: u64 = 1 << 10;
 
 /// Bytes of the roots of this many slots: exact where they lie one after another, and in keyed tables as they come to be
 /// in the mean.
@@ -135,12 +141,17 @@ pub fn plan(
     proofs: ProofChoice,
 ) -> Result<(Params, Option<u8>), Error> {
     let plain = blindcore_lookup::plan(rows, record_bytes, keyed, scheme)?;
-    let depth = depth_for(rows, plain.hint_bytes());
+    // Without a hint to speak of, roots may be as long as a query.
+    let (hint, query) = (plain.hint_bytes(), plain.query_bytes() as u64);
+    let depth = depth_for(rows, if hint > NO_HINT { hint } else { 4 * query });
     let bytes = proof_bytes(depth);
+    let first_fetch = hint <= NO_HINT && root_bytes_at(rows, depth) > query;
     let scheme = match proofs {
         ProofChoice::Without => return Ok((plain, None)),
         ProofChoice::With => scheme,
-        ProofChoice::Auto if plain.longer_slot_costs() || bytes > plain.geometry.record_bytes => {
+        ProofChoice::Auto
+            if plain.longer_slot_costs() || bytes > plain.geometry.record_bytes || first_fetch =>
+        {
             return Ok((plain, None));
         }
         ProofChoice::Auto => SchemeChoice::Only(plain.scheme),
@@ -285,22 +296,29 @@ mod tests {
     #[test]
     fn long_slots_have_proofs_of_themselves() {
         let with = |rows, bytes, keyed, scheme, proofs| plan(rows, bytes, keyed, scheme, proofs).unwrap();
-        let (auto, only) = (SchemeChoice::Auto, SchemeChoice::Only("double".parse().unwrap()));
-        let (params, depth) = with(10_000, 256, true, auto, ProofChoice::Auto);
+        let only = |name: &str| SchemeChoice::Only(name.parse().unwrap());
+        let (simple, double, hintless) = (only("simple"), only("double"), only("hintless"));
+        let (params, depth) = with(10_000, 256, true, simple, ProofChoice::Auto);
         assert_eq!((params.geometry.record_bytes, depth), (256 + 5 + 5, Some(0)));
         assert_eq!(
-            with(1_000_000, 8, true, auto, ProofChoice::Auto).1,
+            with(1_000_000, 8, true, simple, ProofChoice::Auto).1,
             None,
             "it would be five times as long"
         );
-        assert_eq!(with(1_000_000, 8, true, auto, ProofChoice::With).1, Some(3));
-        assert_eq!(with(10_000, 256, true, auto, ProofChoice::Without).1, None);
-        assert_eq!(with(10_000, 32, true, only, ProofChoice::Auto).1, None);
-        let (params, depth) = with(10_000, 32, true, only, ProofChoice::With);
+        assert_eq!(with(1_000_000, 8, true, simple, ProofChoice::With).1, Some(3));
+        assert_eq!(with(10_000, 256, true, simple, ProofChoice::Without).1, None);
+        assert_eq!(with(10_000, 32, true, double, ProofChoice::Auto).1, None);
+        let (params, depth) = with(10_000, 32, true, double, ProofChoice::With);
         assert!(params.scheme.name() == "double" && depth == Some(0));
+        // Without a hint, roots are about as long as a query, or there are none unless they are asked for.
+        let (params, depth) = with(10_000, 256, true, hintless, ProofChoice::Auto);
+        let roots = planned_root_bytes(10_000, &params, true, depth.unwrap());
+        assert!(roots <= params.query_bytes() as u64 && 4 * roots >= params.query_bytes() as u64, "{roots}");
+        assert_eq!(with(10_000_000, 256, true, hintless, ProofChoice::Auto).1, None);
+        assert_eq!(with(10_000_000, 256, true, hintless, ProofChoice::With).1, Some(MAX_DEPTH));
         // The longest record there can be, and what a table of changes puts before it.
         let longest = blindcore_lookup::MAX_RECORD_BYTES + 1;
-        assert_eq!(with(1_000_000, longest, true, auto, ProofChoice::Auto).1, Some(0));
+        assert_eq!(with(1_000_000, longest, true, simple, ProofChoice::Auto).1, Some(0));
     }
 
     /// The tree as it was first built.

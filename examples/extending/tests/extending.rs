@@ -94,7 +94,8 @@ fn rates() -> blindcore::model::Rates {
     let curve = serde_json::json!([[1e6, 1e-3], [1e9, 1.0]]);
     let text = serde_json::json!({
         "version": blindcore::model::rates::VERSION, "processor": "made up", "device": "definition", "threads": 1,
-        "passes": [{"queries": 1, "seconds": curve}], "hint": curve,
+        "passes": [{"queries": 1, "seconds": curve}], "packing": [{"queries": 1, "seconds": curve}], "hint": curve,
+        "ring": {"transform": 1e-6, "encrypted": 1e-5},
         "client": {"column": 1e-6, "rows": curve, "answer_byte": 1e-9},
         "dense": {"read": per_row, "fill": per_row}, "keyed": {"read": per_row, "fill": per_row},
     });

@@ -120,7 +120,7 @@ fn databases_are_streamed_from_their_disk() {
         (code(&found), json(&found)["value"]["phone"].as_str() == Some(&*(5_550_000 + i).to_string()))
     };
     // Asked for by name, and because there is no memory for it.
-    for flags in [&["--streamed"][..], &["--memory", "6MiB"]] {
+    for flags in [&["--streamed"][..], &["--memory", "7MiB"]] {
         let server = Serving::start(dir.path(), &[flags, &["book.db"]].concat());
         assert_eq!(phone(&server, 77), (0, true));
         assert_eq!(phone(&server, 19_999), (0, true));
@@ -129,7 +129,7 @@ fn databases_are_streamed_from_their_disk() {
         let lines: Vec<_> = server.started.iter().filter(|l| l.contains("streamed")).collect();
         assert!(lines.len() == 2 && lines.iter().all(|l| l.contains("reader=")), "{:?}", server.started);
         let why =
-            if flags.len() == 1 { "streamed: it was asked for" } else { "of 6.00 MiB that --memory allows" };
+            if flags.len() == 1 { "streamed: it was asked for" } else { "of 7.00 MiB that --memory allows" };
         assert!(lines[0].contains(why), "{lines:?}");
     }
 

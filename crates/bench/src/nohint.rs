@@ -1,0 +1,212 @@
+//! A lookup without a hint, end to end on the server and on the client, beside what reading memory allows.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use blindcore_accel::{Allocator, Device, Placed, SharedBytes, Words};
+use blindcore_accel_cpu::HugePages;
+use blindcore_accel_cpu::measure::{Streams, streaming_read};
+use blindcore_lookup::{
+    Client, OperandBytes, Params, Preprocessing, SchemeChoice, Selection, Server, pack_group, plan, schemes,
+};
+use blindcore_math::SecretRng;
+use blindcore_math::ntt::{Ntt, primes};
+use blindcore_units::{Progress, Unit};
+
+use crate::lookup::{GATHERED, Options};
+use crate::{Row, Samples, noise};
+
+/// Bytes of a record.
+const RECORD_BYTES: usize = 256;
+/// Groups of random records; the others repeat them.
+const DISTINCT: usize = 4;
+
+/// Measures rows `lookup.nohint.*`, over records of 256 bytes found by number.
+///
+/// # Errors
+/// No parameter set holds the table, the device or memory fails, or an answer doesn't decode to what was asked for.
+pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Result<Vec<Row>> {
+    let records = (args.gib * (1u64 << 30) as f64 / RECORD_BYTES as f64) as u64;
+    let params = plan(records.max(1), RECORD_BYTES, false, SchemeChoice::Only(schemes::find("hintless")?))?;
+    let geometry = params.geometry;
+    let slots =
+        (0..DISTINCT).map(|_| noise(geometry.columns * RECORD_BYTES)).collect::<Result<Vec<_>, _>>()?;
+    let mut database = HugePages.zeroed(params.database_bytes())?;
+    for group in 0..geometry.groups {
+        progress.at("laying out", group as u64, Some(geometry.groups as u64), Unit::Items);
+        pack_group(&params, group, slots[group % DISTINCT].as_ref(), database.as_mut());
+    }
+    let database: SharedBytes = Arc::new(database);
+    let operands: Vec<_> = params.stored_operands().collect();
+    let contract = one.contract(&operands[0].shape)?;
+    let records = contract.place(blindcore_accel::Database::Packed(vec![database.clone()]))?;
+
+    let mut seed = vec![0; params.hint_bytes() as usize];
+    let memory = |operand: &schemes::Operand| Ok(OperandBytes::new(HugePages.zeroed(operand.bytes())?));
+    let memory = operands[1..].iter().map(memory).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut made = Preprocessing::resume(&params, &mut seed, memory, 0)?;
+    let mut prepare = Samples::default();
+    prepare.time(|| made.run(&params, one, &*records, progress))?;
+    let derived: Vec<SharedBytes> = made.derived.into_iter().map(|operand| Arc::new(operand) as _).collect();
+    let place = |operand: &schemes::Operand, bytes: &SharedBytes| -> anyhow::Result<Arc<dyn Placed>> {
+        let contract = one.contract(&operand.shape)?;
+        Ok(contract.place(blindcore_accel::Database::Packed(vec![bytes.clone()]))?)
+    };
+    let mut placed = vec![records.clone()];
+    for (operand, bytes) in operands[1..].iter().zip(&derived) {
+        placed.push(place(operand, bytes)?);
+    }
+    let tables = placed[1].clone();
+    let server = Server::placed(params, one, placed)?;
+    let client = Client::new(params, Arc::new(seed))?;
+
+    let (read, tables_read) = ((*database).as_ref(), (*derived[0]).as_ref());
+    let prime = primes(48, 2048)?.next().expect("there are primes of 48 bits");
+    let ntt = Ntt::new(prime, 2048)?;
+    let mut polynomial: Vec<u64> = (0..2048u64).map(|i| i * i).collect();
+    let [mut single, mut many, mut reading, mut scan, mut pass, mut asked, mut transform]: [Samples; 7] =
+        Default::default();
+    let words = |len: usize| -> anyhow::Result<Words> {
+        let mut words = vec![0u32; len];
+        SecretRng::from_os()?.fill_u32(&mut words);
+        Ok(Words::U32(words))
+    };
+    let scanned = words(operands[0].shape.query_len(1))?;
+    let windows = Words::U64((0..operands[1].shape.query_len(1) as u64).map(|i| i * i).collect());
+    for i in 0..=args.repeat {
+        progress.at("looking up", i as u64, Some(args.repeat as u64 + 1), Unit::Items);
+        reading.time(|| {
+            std::hint::black_box(streaming_read(read, Streams::One));
+            std::hint::black_box(streaming_read(tables_read, Streams::One));
+        });
+        scan.time(|| records.run(&scanned))?;
+        pass.time(|| tables.run(&windows))?;
+        for (queries, samples) in [(1, &mut single), (GATHERED, &mut many)] {
+            let slot = |q: usize| (i * 7919 + q * 104_729) as u64 % geometry.slots();
+            let started = Instant::now();
+            let asking = (0..queries)
+                .map(|q| client.query(client.prepare()?, &Selection::index(&geometry, slot(q))?))
+                .collect::<Result<Vec<_>, _>>()?;
+            let made = started.elapsed().as_secs_f64();
+            let (queries, pending): (Vec<_>, Vec<_>) = asking.into_iter().unzip();
+            let borrowed: Vec<&[u8]> = queries.iter().map(Vec::as_slice).collect();
+            let (answers, _) = samples.time(|| server.answer(&borrowed))?;
+            let started = Instant::now();
+            for (q, (pending, answer)) in pending.into_iter().zip(&answers).enumerate() {
+                let decoded = client.decode(pending, answer)?;
+                let (group, column) =
+                    (slot(q) as usize / geometry.columns, slot(q) as usize % geometry.columns);
+                let want = &slots[group % DISTINCT].as_ref()[column * RECORD_BYTES..][..RECORD_BYTES];
+                anyhow::ensure!(decoded.slot.as_slice() == want, "an answer decoded to another record");
+            }
+            if queries.len() == 1 {
+                asked.0.push(made + started.elapsed().as_secs_f64());
+            }
+        }
+        transform.time(|| (0..100).for_each(|_| ntt.forward(std::hint::black_box(&mut polynomial))));
+        if i == 0 {
+            // The first round only warms up.
+            (single, many, reading, scan, pass, asked, transform) = Default::default();
+        }
+    }
+    Ok(rows(
+        &params,
+        read.len(),
+        tables_read.len(),
+        Measured { single, many, reading, scan, pass, asked, transform, prepare },
+    ))
+}
+
+/// Seconds of everything.
+struct Measured {
+    single: Samples,
+    many: Samples,
+    reading: Samples,
+    scan: Samples,
+    pass: Samples,
+    asked: Samples,
+    transform: Samples,
+    prepare: Samples,
+}
+
+fn rows(params: &Params, len: usize, tables: usize, of: Measured) -> Vec<Row> {
+    let (len, tables) = (len as f64, tables as f64);
+    let both = of.reading.map(|t| (len + tables) / t / 1e9).median();
+    let answer = of.single.map(|t| len / t / 1e9);
+    let answer_median = answer.median();
+    let row = |id: &'static str, what, unit, value, limit: &'static str, of_value| {
+        Row::new(id, what, unit, 1, value, limit, of_value)
+    };
+    let (work, transform) = (params.ring_work(), of.transform.map(|t| t / 100.0).median());
+    let moved = (params.hint_bytes() as usize + params.query_bytes() + params.answer_bytes()) as f64;
+    let kept: usize = params.operands().iter().map(schemes::Operand::bytes).sum();
+    let network = moved / 1e9 * 1e3;
+    vec![
+        row(
+            "lookup.nohint.answer.1q.1t",
+            "a lookup without a hint answered, all of it",
+            "GB/s",
+            answer,
+            "records and packing tables read once",
+            both * len / (len + tables),
+        ),
+        row(
+            "lookup.nohint.answer.16q.1t",
+            "16 of them in a pass",
+            "GB*query/s",
+            of.many.map(|t| GATHERED as f64 * len / t / 1e9),
+            "one query",
+            answer_median,
+        ),
+        row(
+            "lookup.nohint.scan.1t",
+            "its scan of the records alone",
+            "GB/s",
+            of.scan.map(|t| len / t / 1e9),
+            "streaming read",
+            both,
+        ),
+        row(
+            "lookup.nohint.packing.1t",
+            "its packing pass alone, bytes of the tables",
+            "GB/s",
+            of.pass.map(|t| tables / t / 1e9),
+            "streaming read",
+            both,
+        ),
+        row(
+            "lookup.nohint.prepare.1t",
+            "packing tables made, a byte of the records once",
+            "MB/s",
+            of.prepare.map(|t| len / t / 1e6),
+            "its transforms alone",
+            len / (work.preparing * transform) / 1e6,
+        ),
+        row(
+            "lookup.nohint.bytes",
+            "a fresh client's whole traffic",
+            "bytes",
+            Samples(vec![moved]),
+            "what it fetched before the first lookup",
+            params.hint_bytes() as f64,
+        ),
+        row(
+            "lookup.nohint.client",
+            "a query made and its answer decoded",
+            "ms",
+            of.asked.map(|t| t * 1e3),
+            "moving query and answer at 1 GB/s",
+            network,
+        ),
+        row(
+            "lookup.nohint.memory",
+            "the server's operands for a byte of the records",
+            "bytes",
+            Samples(vec![
+                kept as f64 / (params.geometry.slots() as f64 * params.geometry.record_bytes as f64),
+            ]),
+            "the records alone",
+            1.0,
+        ),
+    ]
+}
