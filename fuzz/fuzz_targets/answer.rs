@@ -1,19 +1,23 @@
-//! Queries that are anybody's bytes, to a server of either scheme.
+//! Queries that are anybody's bytes, to a server of each scheme.
 #![no_main]
 use std::sync::LazyLock;
 
-use blindcore_fuzz::{byte, tiny};
-use blindcore_lookup::Server;
+use blindcore_fuzz::{byte, small, tiny};
+use blindcore_lookup::{Geometry, Server};
 use libfuzzer_sys::fuzz_target;
 
-static SERVERS: LazyLock<[Server; 2]> = LazyLock::new(|| [tiny("simple").0, tiny("double").0]);
+static SERVERS: LazyLock<[Server; 4]> = LazyLock::new(|| {
+    // One ciphertext that is sent, and nine of which one is picked.
+    let picking = Geometry { record_bytes: 250, groups: 9, columns: 5 };
+    [tiny("simple").0, tiny("double").0, tiny("hintless").0, small("hintless", picking).0]
+});
 
 fuzz_target!(|data: &[u8]| {
     let (how, data) = byte(data);
-    let server = &SERVERS[usize::from(how & 1)];
+    let server = &SERVERS[usize::from(how & 3)];
     let params = server.params();
     // As they come, or cut to queries.
-    let size = if how & 2 == 0 { params.query_bytes() } else { 1 + usize::from(how >> 2) };
+    let size = if how & 4 == 0 { params.query_bytes() } else { 1 + usize::from(how >> 3) };
     let queries: Vec<&[u8]> = data.chunks(size).collect();
     let good = (1..=64).contains(&queries.len()) && queries.iter().all(|q| q.len() == params.query_bytes());
     match server.answer(&queries) {

@@ -1,14 +1,17 @@
-//! Answers and hints that are anybody's bytes, to a client of either scheme; what it decodes is then opened as
+//! Answers and hints that are anybody's bytes, to a client of each scheme; what it decodes is then opened as
 //! a keyword slot and read as a record.
 #![no_main]
 use std::sync::{Arc, LazyLock};
 
-use blindcore_fuzz::{byte, tiny};
+use blindcore_fuzz::{byte, small, tiny};
 use blindcore_lookup::{Client, Geometry, Params, Selection, keyword, schemes};
 use blindcore_wire::codec::decode_record;
 use libfuzzer_sys::fuzz_target;
 
-static DOUBLE: LazyLock<Client> = LazyLock::new(|| tiny("double").1);
+static OTHERS: LazyLock<[Client; 3]> = LazyLock::new(|| {
+    let picking = Geometry { record_bytes: 250, groups: 9, columns: 5 };
+    [tiny("double").1, tiny("hintless").1, small("hintless", picking).1]
+});
 
 fn decode(client: &Client, answer: &[u8], resize: bool) -> Option<Vec<u8>> {
     let params = client.params();
@@ -26,8 +29,8 @@ fn decode(client: &Client, answer: &[u8], resize: bool) -> Option<Vec<u8>> {
 fuzz_target!(|data: &[u8]| {
     let (how, data) = byte(data);
     let resize = how & 1 == 1;
-    if how & 2 == 2 {
-        decode(&DOUBLE, data, resize);
+    if let Some(client) = OTHERS.get(usize::from(how >> 1 & 3)) {
+        decode(client, data, resize);
         return;
     }
     let geometry = Geometry { record_bytes: 12, groups: 2, columns: 9 };

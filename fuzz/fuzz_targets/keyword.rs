@@ -5,15 +5,15 @@ use blindcore_lookup::{Client, Geometry, Params, schemes};
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
 
-fuzz_target!(|input: (bool, u32, u32, u32, [u8; 32], Vec<u8>, Vec<u8>)| {
-    let (double, record_bytes, groups, columns, salt, mut seeds, key) = input;
-    let scheme = schemes::find(if double { "double" } else { "simple" }).unwrap();
+fuzz_target!(|input: (u8, u32, u32, u32, [u8; 32], Vec<u8>, Vec<u8>)| {
+    let (scheme, record_bytes, groups, columns, salt, mut seeds, key) = input;
+    let scheme = schemes::find(["simple", "double", "hintless"][usize::from(scheme) % 3]).unwrap();
     let [record_bytes, groups, columns] = [record_bytes, groups, columns].map(|n| n as usize);
     let geometry = Geometry { record_bytes, groups, columns };
     let Ok(params) = Params::new(scheme, geometry) else { return };
     assert!(params.failure_log2() >= 40.0);
     let _ = params.digest();
-    assert!(params.query_bytes() >= 4 * columns && params.answer_bytes() > 0 && params.hint_bytes() > 0);
+    assert!(params.query_bytes() >= 3 * columns && params.answer_bytes() > 0 && params.hint_bytes() > 0);
     let _ = params.operands().iter().map(|operand| operand.bytes()).sum::<usize>();
     // Four columns are the fewest that hold a key.
     let fits = seeds.len() == groups && columns >= 4;

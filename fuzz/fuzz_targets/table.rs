@@ -7,7 +7,12 @@ use libfuzzer_sys::fuzz_target;
 use prost::Message;
 
 fn part(part: proto::Part) -> Option<PartDescription> {
-    let scheme = schemes::find(if part.scheme == 2 { "double" } else { "simple" }).ok()?;
+    let name = match part.scheme {
+        2 => "double",
+        3 => "hintless",
+        _ => "simple",
+    };
+    let scheme = schemes::find(name).ok()?;
     let size = |n: u64| usize::try_from(n).ok();
     let geometry = Geometry {
         record_bytes: size(part.record_bytes)?,

@@ -55,12 +55,18 @@ pub fn table(stored: &Stored) -> Option<blindcore_server::Table> {
     Some(blindcore_server::Table::new(description, parts).unwrap())
 }
 
-/// A table of 15 records of a byte: its parameters, its server and its hint.
+/// A table of 15 records of a byte, served, and a client of it.
 pub fn tiny(scheme: &str) -> (Server, Client) {
-    let params = Params::new(schemes::find(scheme).unwrap(), Geometry { record_bytes: 1, groups: 3, columns: 5 }).unwrap();
+    small(scheme, Geometry { record_bytes: 1, groups: 3, columns: 5 })
+}
+
+/// A table of these sizes, served, and a client of it.
+pub fn small(scheme: &str, geometry: Geometry) -> (Server, Client) {
+    let params = Params::new(schemes::find(scheme).unwrap(), geometry).unwrap();
     let mut database = params.database_buffer();
-    for group in 0..3 {
-        blindcore_lookup::pack_group(&params, group, b"abcde", &mut database);
+    let slots: Vec<u8> = (0..geometry.record_bytes * geometry.columns).map(|i| i as u8).collect();
+    for group in 0..geometry.groups {
+        blindcore_lookup::pack_group(&params, group, &slots, &mut database);
     }
     let database: Vec<SharedBytes> = vec![Arc::new(database)];
     let mut hint = vec![0u8; params.hint_bytes() as usize];
