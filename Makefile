@@ -82,6 +82,7 @@ larger-than-memory: tools-build
 
 constant-time: tools-build
 	cargo test --quiet --locked -p blindcore-cli -p blindcore-lookup --test constant_work
+	@cargo run --quiet --release --locked -p blindcore-lookup --example lookup_time
 	@cargo run --quiet --release --locked -p blindcore-sum --example decryption_time
 	@cargo run --quiet --release --locked -p blindcore-circuit --example garbling_time
 

@@ -7,8 +7,8 @@ use blindcore_lookup::{Geometry, Server};
 use libfuzzer_sys::fuzz_target;
 
 static SERVERS: LazyLock<[Server; 4]> = LazyLock::new(|| {
-    // One ciphertext that is sent, and nine of which one is picked.
-    let picking = Geometry { record_bytes: 250, groups: 9, columns: 5 };
+    // One ciphertext that is sent, and 33 of which one is picked.
+    let picking = Geometry { record_bytes: 250, groups: 33, columns: 5 };
     [tiny("simple").0, tiny("double").0, tiny("hintless").0, small("hintless", picking).0]
 });
 

@@ -9,7 +9,7 @@ use blindcore_wire::codec::decode_record;
 use libfuzzer_sys::fuzz_target;
 
 static OTHERS: LazyLock<[Client; 3]> = LazyLock::new(|| {
-    let picking = Geometry { record_bytes: 250, groups: 9, columns: 5 };
+    let picking = Geometry { record_bytes: 250, groups: 33, columns: 5 };
     [tiny("double").1, tiny("hintless").1, small("hintless", picking).1]
 });
 

@@ -103,7 +103,7 @@ fn every_index_comes_back() {
         ("hintless", 1, 1, 1),
         ("hintless", 3, 700, 2100),
         ("hintless", 260, 27, 50),
-        ("hintless", 256, 13, 50),
+        ("hintless", 256, 33, 50),
         ("hintless", 1500, 3, 50),
         ("plain", 1, 1, 1),
         ("plain", 3, 7, 100),

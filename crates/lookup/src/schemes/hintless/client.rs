@@ -59,6 +59,25 @@ impl HintlessClient {
         (choice as u32, place as u32)
     }
 
+    /// What each coefficient of an answer's ciphertexts is, with noise, modulo 2^17 ([`MASK_BITS`]) of the whole.
+    fn phases(&self, pending: &Pending, answer: &[u8]) -> Secret<u64> {
+        let modulo = Elementwise::new(prime());
+        let mut phases = Zeroizing::new(Vec::with_capacity(self.packed.sent() * self.packed.count));
+        for ciphertext in answer.chunks_exact(self.packed.sent_bytes()) {
+            let (mask, body) = ciphertext.split_at(packed_bytes(DEGREE, MASK_BITS));
+            let mut product: Secret<u64> = Zeroizing::new(unpack(mask, MASK_BITS).take(DEGREE).collect());
+            self.ntt().forward(&mut product);
+            modulo.multiply(&mut product, &pending.secret);
+            self.ntt().inverse(&mut product);
+            let bodies = unpack(body, BODY_BITS).take(self.packed.count);
+            let phase = |(body, product): (u64, &u64)| {
+                (body << (MASK_BITS - BODY_BITS)).wrapping_sub(signed(*product))
+            };
+            phases.extend(bodies.zip(product.iter()).map(phase));
+        }
+        phases
+    }
+
     /// 2^w z^`choice`, by coefficients.
     fn monomial(&self, choice: u32, picks: usize) -> Secret<u64> {
         let power = choice.wrapping_mul((2 * DEGREE / picks) as u32);
@@ -154,26 +173,14 @@ impl SchemeClient for HintlessClient {
         let (choice, place) = self.place(*pending.group);
         let (reach, mut outside) = (reach(&self.params.geometry), 0);
         let mut slot = Zeroizing::new(vec![0u8; record_bytes]);
-        let modulo = Elementwise::new(prime());
         let offset = (128 * pending.picked) as u8;
-        for (i, ciphertext) in answer.chunks_exact(self.packed.sent_bytes()).enumerate() {
-            let (mask, body) = ciphertext.split_at(packed_bytes(DEGREE, MASK_BITS));
-            let mut product: Secret<u64> = Zeroizing::new(unpack(mask, MASK_BITS).take(DEGREE).collect());
-            self.ntt().forward(&mut product);
-            modulo.multiply(&mut product, &pending.secret);
-            self.ntt().inverse(&mut product);
-            let bytes: Secret<u8> = Zeroizing::new(
-                unpack(body, BODY_BITS)
-                    .take(count)
-                    .zip(product.iter())
-                    .map(|(body, product)| {
-                        let phase = (body << (MASK_BITS - BODY_BITS)).wrapping_sub(signed(*product));
-                        let (byte, noise) = round(phase);
-                        outside |= reach.wrapping_sub(noise);
-                        byte.wrapping_add(offset)
-                    })
-                    .collect(),
-            );
+        for (i, phases) in self.phases(&pending, answer).chunks_exact(count).enumerate() {
+            let byte = |phase: &u64| {
+                let (byte, noise) = round(*phase);
+                outside |= reach.wrapping_sub(noise);
+                byte.wrapping_add(offset)
+            };
+            let bytes: Secret<u8> = Zeroizing::new(phases.iter().map(byte).collect());
             // Of all that were sent the choice's counts; of a picked one's, all do.
             let (this, part) = if picks.is_some() { (choice, i) } else { ((i / parts) as u32, i % parts) };
             let chosen = constant_time::equal_mask(this, choice) as u8;
@@ -265,4 +272,106 @@ fn round(phase: u64) -> (u8, u64) {
     let rounded = phase.wrapping_add(1 << (STEP - 1));
     let off = (rounded & ((1 << STEP) - 1)) as i64 - (1 << (STEP - 1));
     ((rounded >> STEP) as u8, off.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use blindcore_accel_cpu::Cpu;
+
+    use super::*;
+    use crate::schemes::hintless::params::{query_bits, variance};
+    use crate::{Client, Geometry, Server, pack_group, preprocess, schemes};
+
+    fn client(geometry: Geometry) -> HintlessClient {
+        let params = Params::new(schemes::find("hintless").unwrap(), geometry).unwrap();
+        HintlessClient::new(&params, [7; SEED_BYTES])
+    }
+
+    fn column(column: u32) -> Selection {
+        Selection::new(vec![column], 0)
+    }
+
+    fn first(query: &[u8], columns: usize) -> Vec<u64> {
+        unpack(query, query_bits(columns)).take(columns).collect()
+    }
+
+    /// What reuse would show, and why a query uses its preparation up: the difference of two queries under one secret is small
+    /// errors, but for the columns that they ask for.
+    #[test]
+    fn two_queries_under_one_secret_would_show_what_they_ask_for() {
+        let columns = 3000;
+        let client = client(Geometry { record_bytes: 8, groups: 1, columns });
+        let prepared = SchemeClient::prepare(&client).unwrap();
+        // A copy, which only this module can make; with errors of its own it would be as bad.
+        let copy = Prepared {
+            secret: prepared.secret.clone(),
+            first: prepared.first.clone(),
+            key: prepared.key.clone(),
+            picking: None,
+        };
+        let (a, _) = SchemeClient::query(&client, prepared, &column(17));
+        let (b, _) = SchemeClient::query(&client, copy, &column(2999));
+        let apart = |a: Vec<u64>, b: Vec<u64>| -> Vec<usize> {
+            (0..columns).filter(|i| a[*i].abs_diff(b[*i]) > 1 << 10).collect()
+        };
+        assert_eq!(apart(first(&a, columns), first(&b, columns)), [17, 2999]);
+        // As they are made, nearly all words differ, and the keys do.
+        let made = || SchemeClient::query(&client, SchemeClient::prepare(&client).unwrap(), &column(17)).0;
+        let (a, b) = (made(), made());
+        assert!(apart(first(&a, columns), first(&b, columns)).len() > columns * 9 / 10);
+        let keys = a.len() - DEGREE * RESIDUE_BYTES;
+        let same = a[keys..].iter().zip(&b[keys..]).filter(|(a, b)| a == b).count();
+        assert!(same < DEGREE * RESIDUE_BYTES / 100, "{same}");
+    }
+
+    /// The noise of every coefficient of every stage, for records at the edges and records that are one pattern in all rows: its
+    /// deviation is no larger than what parameters are sized by, and not far below for the worst of them.
+    #[test]
+    fn noise_is_what_parameters_are_sized_by() {
+        for (record_bytes, groups, columns) in [(256, 4, 4096), (256, 33, 2048)] {
+            let geometry = Geometry { record_bytes, groups, columns };
+            let params = Params::new(schemes::find("hintless").unwrap(), geometry).unwrap();
+            let predicted =
+                variance(&geometry).sqrt() / (prime().value() as f64 / f64::from(1u32 << MASK_BITS));
+            let mut largest: f64 = 0.0;
+            type Records = fn(usize) -> u8;
+            let records: [Records; 4] =
+                [|_| 0, |_| 255, |i| if i % 2 == 0 { 0 } else { 255 }, |i| (i * i / 7) as u8];
+            for bytes in records {
+                let device = Cpu::with_threads("cpu", 2).unwrap();
+                let mut database = params.database_buffer();
+                let slots: Vec<u8> = (0..columns * record_bytes).map(bytes).collect();
+                (0..groups).for_each(|group| pack_group(&params, group, &slots, &mut database));
+                let database = vec![Arc::new(database) as blindcore_accel::SharedBytes];
+                let mut hint = vec![0; params.hint_bytes() as usize];
+                let derived = preprocess(&params, &device, database.clone(), &mut hint, &mut ()).unwrap();
+                let derived = derived.into_iter().map(|d| vec![Arc::new(d) as blindcore_accel::SharedBytes]);
+                let server =
+                    Server::new(params, &device, [database].into_iter().chain(derived).collect()).unwrap();
+                let client = HintlessClient::new(&params, hint[..].try_into().unwrap());
+                let (mut squares, mut count) = (0.0, 0);
+                for slot in [0, geometry.slots() - 1] {
+                    let selection = Selection::index(&geometry, slot).unwrap();
+                    let (query, pending) =
+                        SchemeClient::query(&client, SchemeClient::prepare(&client).unwrap(), &selection);
+                    let answer = server.answer(&[&query]).unwrap().0.remove(0);
+                    let phases = client.phases(&pending, &answer);
+                    // Bodies are rounded by half a step at most, evenly.
+                    let step = f64::from(1u32 << (MASK_BITS - BODY_BITS));
+                    squares +=
+                        phases.iter().map(|p| (round(*p).1 as f64).powi(2) - step * step / 12.0).sum::<f64>();
+                    count += phases.len();
+                    let want: Vec<u8> =
+                        slots[slot as usize % columns * record_bytes..][..record_bytes].to_vec();
+                    assert_eq!(*SchemeClient::decode(&client, pending, &answer).slot, want);
+                }
+                largest = largest.max((squares / f64::from(count as u32)).max(0.0).sqrt());
+            }
+            assert!(largest < 1.15 * predicted, "{geometry:?}: {largest} and not {predicted}");
+            assert!(largest > 0.5 * predicted, "{geometry:?}: {largest} and not {predicted}");
+            drop(Client::of(params, client(geometry)));
+        }
+    }
 }

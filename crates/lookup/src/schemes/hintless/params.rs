@@ -119,7 +119,8 @@ impl Packed {
             Self { count, groups: per, parts, choices, picks }
         };
         let cost = |packed: &Self| {
-            TABLE_WEIGHT * packed.table_bytes() as f64 + (packed.sent() * packed.sent_bytes()) as f64
+            let traffic = packed.sent() * packed.sent_bytes() + packed.picking_bytes();
+            TABLE_WEIGHT * packed.table_bytes() as f64 + traffic as f64
         };
         let [first, others @ ..] = COUNTS.map(of);
         others.into_iter().fold(first, |best, this| if cost(&this) < cost(&best) { this } else { best })
@@ -133,6 +134,11 @@ impl Packed {
     /// Rows that there is room for.
     fn rows(&self) -> usize {
         self.ciphertexts() * self.count
+    }
+
+    /// Bytes of a query for picking: a seed and two rows.
+    fn picking_bytes(&self) -> usize {
+        if self.picks.is_some() { SEED_BYTES + 2 * DEGREE * RESIDUE_BYTES } else { 0 }
     }
 
     /// Bytes of the packing tables.
@@ -187,9 +193,7 @@ pub(super) fn check(geometry: &Geometry) -> Result<(), Error> {
 
 /// Bytes of a query: its first part, the packing key, and for picking a seed and two rows.
 pub(super) fn query_bytes(geometry: &Geometry) -> usize {
-    let picking =
-        if Packed::new(geometry).picks.is_some() { SEED_BYTES + 2 * DEGREE * RESIDUE_BYTES } else { 0 };
-    first_bytes(geometry) + DEGREE * RESIDUE_BYTES + picking
+    first_bytes(geometry) + DEGREE * RESIDUE_BYTES + Packed::new(geometry).picking_bytes()
 }
 
 /// Bytes of the part of a query that the records are multiplied by.
@@ -250,7 +254,7 @@ pub(super) fn ring_work(geometry: &Geometry) -> RingWork {
 
 /// The variance of the noise of a coefficient before the answer is rounded, for the worst data: each stage's. Source:
 /// InsPIRe's analysis, with 128 for a centred entry; digits' low bits are independent of the secrets.
-fn variance(geometry: &Geometry) -> f64 {
+pub(super) fn variance(geometry: &Geometry) -> f64 {
     let (q, d, packed) = (prime().value() as f64, DEGREE as f64, Packed::new(geometry));
     let power = |bits: u32| f64::from(bits).exp2();
     // A ternary coefficient's.
