@@ -5,20 +5,20 @@ use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 
 use blindcore_accel::Device;
-use blindcore_store::{BuildOptions, SourceSpec, StageTimes, UpdateOptions, build, update};
+use blindcore_store::{BuildOptions, SourceSpec, StageTimes, Stored, UpdateOptions, build, update};
 use blindcore_units::Progress;
 
 use crate::{Row, Samples};
 
-/// A CSV table read and laid out, its hint apart, beside reading the same file and nothing else; and an update of a
-/// thousandth of its rows beside building all of it.
+/// A CSV table read and laid out, its hint apart, beside reading the same file and nothing else; and updates of one of
+/// its rows and of a thousandth of them, beside building all of it. `db build` chooses the scheme.
 pub(super) fn table(
     disk: Option<&Path>,
     repeat: usize,
     bytes: usize,
     cpu: &Device,
     progress: &mut dyn Progress,
-) -> anyhow::Result<[Row; 2]> {
+) -> anyhow::Result<[Row; 4]> {
     let dir = match disk {
         Some(disk) => tempfile::tempdir_in(disk)?,
         None => tempfile::tempdir()?,
@@ -31,7 +31,7 @@ pub(super) fn table(
         force: true,
         ..BuildOptions::new(SourceSpec::parse(&path.to_string_lossy())?, dir.path().join("db"))
     };
-    let [mut built, mut read, mut whole, mut updated]: [Samples; 4] = Default::default();
+    let [mut built, mut read, mut whole, mut updated, mut single]: [Samples; 5] = Default::default();
     for _ in 0..repeat.min(3) {
         read.time(|| -> std::io::Result<()> {
             let (mut file, mut buffer) = (File::open(&path)?, vec![0; 1 << 20]);
@@ -45,11 +45,17 @@ pub(super) fn table(
         whole.0.push(reading + layout + hint);
     }
     let changes = dir.path().join("changes.csv");
-    for epoch in 1..=repeat.min(9) {
-        // The same rows each time, with other values: as many differ from the base in every epoch.
-        write_table(&changes, bytes, 1000, epoch as u64)?;
-        let options = UpdateOptions::new(&options.out, SourceSpec::parse(&changes.to_string_lossy())?);
-        updated.time(|| update(&options, cpu, &mut ()))?;
+    let mut share = f64::NAN;
+    // The same rows each time, with other values: as many differ from the base in every epoch.
+    for (each, updated) in [(u64::MAX, &mut single), (1000, &mut updated)] {
+        for epoch in 1..=repeat.min(9) {
+            write_table(&changes, bytes, each, epoch as u64)?;
+            let options = UpdateOptions::new(&options.out, SourceSpec::parse(&changes.to_string_lossy())?);
+            updated.time(|| update(&options, cpu, &mut ()))?;
+        }
+        if each == u64::MAX {
+            share = redone(&options.out)?;
+        }
     }
     let rate = |samples: &Samples| samples.map(|t| len as f64 / t / 1e6);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -71,7 +77,35 @@ pub(super) fn table(
         of: "building all of it".into(),
         of_value: 1e3 * whole.median(),
     };
-    Ok([build, update])
+    let single = Row {
+        id: "lookup.nohint.update".into(),
+        what: "one row changed",
+        unit: "ms",
+        threads,
+        value: single.map(|t| 1e3 * t),
+        of: "building all of it".into(),
+        of_value: 1e3 * whole.median(),
+    };
+    let share = Row {
+        id: "lookup.nohint.update.share".into(),
+        what: "of the table, what one changed row had made again",
+        unit: "%",
+        threads,
+        value: Samples(vec![100.0 * share]),
+        of: "all of it".into(),
+        of_value: 100.0,
+    };
+    Ok([build, update, single, share])
+}
+
+/// The share of a table's operands that stand for what changed since its base.
+fn redone(db: &Path) -> anyhow::Result<f64> {
+    let of = Stored::open(db)?.describe()?;
+    let bytes = |part: &str| {
+        let bytes = |field: &str| of[part][field].as_f64().unwrap_or_default();
+        bytes("database_bytes") + bytes("state_bytes")
+    };
+    Ok((bytes("changes") + bytes("new_keys")) / (bytes("records") + bytes("keys")))
 }
 
 /// Writes rows of some 250 bytes, as they are in an epoch, and of them one in `each`; returns how many bytes they have.

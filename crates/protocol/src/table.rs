@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use blindcore_lookup::keyword::Index;
 use blindcore_wire::codec::decode_record;
 use blindcore_wire::{
-    MAX_LISTING_BYTES, MAX_TABLE_BYTES, PartDescription, PartKind, PerPart, TableDescription, TableError,
-    Value, check_table_name, proto,
+    MAX_LISTING_BYTES, MAX_TABLE_BYTES, PartDescription, PartKind, PerPart, SHORT_HINT_BYTES,
+    TableDescription, TableError, Value, check_table_name, proto,
 };
 use prost::Message;
 
@@ -160,7 +160,8 @@ impl Table {
             changes_queries,
             new_keys_queries,
         } = response;
-        let table = table.ok_or_else(|| Error::Protocol { what: "it answers with no table".into() })?;
+        let mut table = table.ok_or_else(|| Error::Protocol { what: "it answers with no table".into() })?;
+        let short = PerPart::new(|kind| table.part_mut(kind).and_then(|part| part.hint.take()));
         let description = TableDescription::from_proto(table)
             .map_err(|source: TableError| Error::Table { table: line(name), source: Box::new(source) })?;
         if description.name() != name {
@@ -188,6 +189,16 @@ impl Table {
             let same = before.and_then(|b| b.part(kind));
             if let Some(same) = same.filter(|p| table.description.part(kind) == Some(&p.description)) {
                 let _ = table.parts[kind].set(same.clone());
+            }
+            // What came with the description need not be fetched.
+            if let (Some(hint), Some(part), None) =
+                (&short[kind], table.description.part(kind), table.part(kind))
+                && hint.len() <= SHORT_HINT_BYTES
+            {
+                let fetch = Fetch::new(&table.description, kind, *part);
+                let mut whole = Hint::default();
+                whole.push(hint);
+                table.keep(fetch.check(whole)?)?;
             }
         }
         Ok(table)

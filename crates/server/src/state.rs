@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
-use blindcore_wire::{PartDescription, PartKind, Reason, TableDescription, proto};
+use blindcore_wire::{PartDescription, PartKind, Reason, SHORT_HINT_BYTES, TableDescription, proto};
+use bytes::Bytes;
 
 use crate::batcher::{Batcher, Reply};
 use crate::clients::Client;
@@ -110,8 +111,23 @@ impl HostedTable {
 
     pub(crate) fn to_proto(&self) -> proto::GetTableResponse {
         let queries = |kind| self.part(kind).map_or(0, |p| p.most_queries as u32);
-        proto::GetTableResponse::new(self.description.to_proto(), queries)
+        let mut table = self.description.to_proto();
+        for kind in PartKind::ALL {
+            if let (Some(part), Some(hosted)) = (table.part_mut(kind), self.part(kind)) {
+                part.hint = short(&*hosted.hint);
+            }
+        }
+        proto::GetTableResponse::new(table, queries)
     }
+}
+
+/// A hint that is short enough to come with the description; none where it isn't, or can't be read, which who asks for it
+/// learns.
+fn short(hint: &dyn Hint) -> Option<Bytes> {
+    let mut bytes =
+        vec![0; usize::try_from(hint.bytes()).ok().filter(|len| (1..=SHORT_HINT_BYTES).contains(len))?];
+    hint.read_at(0, &mut bytes).ok()?;
+    Some(bytes.into())
 }
 
 /// A table at all its epochs that may still be asked for.

@@ -45,7 +45,7 @@ pub use codec::{CodecError, KeyError};
 pub use key_form::KeyForm;
 pub use key_type::KeyType;
 pub use kind::PartKind;
-pub use part::{PartDescription, PerPart};
+pub use part::{PartDescription, PerPart, SHORT_HINT_BYTES};
 pub use proof::{ProofChoice, Proofs};
 pub use reason::{REASON_HEADER, Reason};
 pub use slot::{Change, decode_key_slot, encode_key_slot};

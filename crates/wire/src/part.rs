@@ -34,6 +34,21 @@ impl<T> IndexMut<PartKind> for PerPart<T> {
     }
 }
 
+/// A hint of no more bytes comes with a table's description.
+pub const SHORT_HINT_BYTES: usize = 256;
+
+impl proto::Table {
+    /// The message of a part, if the table has it.
+    pub fn part_mut(&mut self, kind: PartKind) -> Option<&mut proto::Part> {
+        match kind {
+            PartKind::Records => self.records.as_mut(),
+            PartKind::Keys => self.keys.as_mut(),
+            PartKind::Changes => self.changes.as_mut()?.records.as_mut(),
+            PartKind::NewKeys => self.changes.as_mut()?.new_keys.as_mut(),
+        }
+    }
+}
+
 impl proto::GetTableResponse {
     /// A table, and the most queries of each part in a request; 0 for those that it has not.
     #[must_use]
@@ -95,6 +110,7 @@ impl PartDescription {
             hint_digest: Bytes::copy_from_slice(&self.hint_digest),
             hint_bytes: self.hint_bytes(),
             proofs: self.proofs.map(|p| proto::Proofs { depth: p.depth.into(), chunks: p.chunks }),
+            hint: None,
         }
     }
 

@@ -20,6 +20,23 @@ fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     all.filter(|f| f.extension().is_some_and(|e| e == ending)).collect()
 }
 
+/// A table without a hint to speak of is asked at once: what its client needs comes with the description.
+#[tokio::test]
+async fn a_short_hint_comes_with_the_description() {
+    let rows: Vec<Vec<Value>> = (0..200).map(|i| vec![Value::Int(i)]).collect();
+    let made = unkeyed("small", 1, "hintless".parse().unwrap(), &rows);
+    assert_eq!(made.hint_len(), 32);
+    let server = Running::start(&[&made]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let table = client_of(&server.url(), cache(folder.path())).await.table("small").await.unwrap();
+    for i in [0, 7, 199] {
+        assert_eq!(table.get_index(i).await.unwrap().found.unwrap().values[0].1, Value::Int(i as i64));
+    }
+    assert_eq!(table.hint_bytes_fetched(), 0);
+    assert_eq!(server.stats.part("small", PartKind::Records).hint_bytes, 0);
+    assert!(files(folder.path(), "hint").is_empty());
+}
+
 #[tokio::test]
 async fn a_hint_is_fetched_once() {
     let made = small(1);
