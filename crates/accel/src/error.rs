@@ -166,6 +166,9 @@ pub enum Error {
         /// What the system said.
         why: String,
     },
+    /// Whoever takes a database's stripes has had enough of them.
+    #[error("stopped")]
+    Stopped,
     /// Simulated hardware ended with its error register set.
     #[error("{device} stopped: {what} (error register {code}); {remedy}")]
     Hardware {

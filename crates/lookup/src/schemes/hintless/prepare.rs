@@ -19,7 +19,7 @@ use blindcore_math::{Elementwise, MaskSeed, SecretRng};
 use blindcore_rlwe::inspiring::{Packing, Scratch};
 use blindcore_units::Unit;
 
-use super::params::{DEGREE, PACKING_DROPPED, Packed, RECORDS, RESIDUE_BYTES, SEED_BYTES, blocks, prime};
+use super::params::{DEGREE, PACKING_DROPPED, Packed, RESIDUE_BYTES, SEED_BYTES, blocks, prime};
 use super::picking;
 use crate::{Error, PREPARING, Params, Preprocessing, Progress};
 
@@ -117,11 +117,11 @@ pub(super) fn preprocess(
         let (mut row, mut failed) = (0, None);
         let operand = params.records();
         let mut rows = Rows::new(geometry.columns);
-        records.stripes(&mut |stripes| {
+        let read = records.stripes(&mut |stripes| {
             for stripe in stripes.chunks_exact(operand.stripe_bytes()) {
                 let here = Rows::HEIGHT.min(geometry.rows() - row);
                 let (last, _) = packed.place(geometry, row + here - 1);
-                if failed.is_none() && last >= first {
+                if last >= first {
                     rows.take(stripe);
                     for i in 0..here {
                         let (ciphertext, at) = packed.place(geometry, row + i);
@@ -131,7 +131,7 @@ pub(super) fn preprocess(
                         if ciphertext == first + scratches.len() {
                             if let Err(error) = pack(first, &mut scratches, &mut into.done) {
                                 failed = Some(error);
-                                break;
+                                return Err(blindcore_accel::Error::Stopped);
                             }
                             first = ciphertext;
                             scratches.iter_mut().for_each(Memory::clear);
@@ -142,8 +142,9 @@ pub(super) fn preprocess(
                 row += here;
             }
             Ok(())
-        })?;
+        });
         failed.map_or(Ok(()), Err)?;
+        read?;
         let left = packed.ciphertexts() - first;
         pack(first, &mut scratches[..left], &mut into.done)?;
     }
@@ -156,7 +157,6 @@ pub(super) fn preprocess(
         write(&polynomials, masks);
         into.done = total;
     }
-    debug_assert_eq!(RECORDS, 0);
     Ok(())
 }
 
