@@ -89,8 +89,8 @@ impl Residues {
         self.ifma.multiply(add, out, b)
     }
 
-    pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factor: u64) -> usize {
-        self.ifma.butterflies(low, high, factor)
+    pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factors: &[u64]) -> usize {
+        self.ifma.butterflies(low, high, factors)
     }
 }
 
@@ -112,7 +112,7 @@ impl Residues {
         0
     }
 
-    pub(crate) fn butterflies(self, _: &mut [u64], _: &mut [u64], _: u64) -> usize {
+    pub(crate) fn butterflies(self, _: &mut [u64], _: &mut [u64], _: &[u64]) -> usize {
         0
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! At psi^e, r_i is sum_j psi^(e j) a_j(psi^(e g^i)) / count. With f = e g^i that is the polynomial P_f(Y) = sum_j a_j(psi^f) Y^j
 //! at Y = psi^e, and e = f g^-i runs through f + (2d / count) k for k = 0..count-1 as i runs through 0..count-1. So the `count`
-//! values that a slot f is part of are one cyclic transform of its `count` masks, twisted by psi^(f j).
+//! values that a slot f is part of are one cyclic transform of its `count` masks, twisted by psi^(f j). With g^-i = 1 + (2d / count) u,
+//! k is f u: a transform by omega^f, omega = psi^(2d / count), has the value of each i at the same place for all f.
 
 use blindcore_math::ntt::{Ntt, NttError, root};
 use blindcore_math::{Elementwise, Prime};
@@ -16,14 +17,12 @@ pub(super) struct Fourier {
     degree: usize,
     /// psi^f for each slot f in orbit order.
     twist: Vec<u64>,
-    /// omega^k, k = 0..count/2-1.
+    /// omega^(f k) for each block of slots f, in orbit order, and k = 0..count/2-1: `[block][k][slot]`.
     roots: Vec<u64>,
     /// 1 / count.
     scale: u64,
-    /// f modulo `count` for each slot in orbit order.
-    slots: Vec<u32>,
-    /// For each i the u for which g^-i = 1 + (2d / count) u.
-    turns: Vec<u32>,
+    /// For each i the row of a transformed block that has its values.
+    rows: Vec<u32>,
 }
 
 impl Fourier {
@@ -36,21 +35,19 @@ impl Fourier {
         // As `ntt::orbit` has them: 5^z, then -5^z.
         let fives = || std::iter::successors(Some(1), move |x| Some(x * 5 % order)).take(degree / 2);
         let exponents: Vec<usize> = fives().chain(fives().map(|x| order - x)).collect();
-        let roots = (0..count / 2).map(|k| powers[k * (order / count)]).collect();
+        let root = |f: usize, k: usize| powers[f * k % count * (order / count)];
+        let block = |slots: &[usize]| -> Vec<u64> {
+            (0..count / 2).flat_map(|k| slots.iter().map(move |f| (*f, k))).map(|(f, k)| root(f, k)).collect()
+        };
+        let roots = exponents.chunks_exact(SLOTS).flat_map(block).collect();
         // g has order `count`, so g^-i = g^(count - i).
         let inverses: Vec<usize> =
             std::iter::successors(Some(1), |x| Some(x * generator % order)).take(count).collect();
-        let turns = (0..count).map(|i| ((inverses[(count - i) % count] - 1) / (order / count)) as u32);
+        let turn = |i: usize| (inverses[(count - i) % count] - 1) / (order / count);
+        let rows = (0..count).map(|i| (turn(i).reverse_bits() >> (usize::BITS - count.ilog2())) as u32);
+        let rows = rows.collect();
         let scale = (0..count.ilog2()).fold(1, |x, _| mul(prime, x, prime.value().div_ceil(2)));
-        Ok(Self {
-            count,
-            degree,
-            twist: exponents.iter().map(|f| powers[*f]).collect(),
-            roots,
-            scale,
-            slots: exponents.iter().map(|f| (f % count) as u32).collect(),
-            turns: turns.collect(),
-        })
+        Ok(Self { count, degree, twist: exponents.iter().map(|f| powers[*f]).collect(), roots, scale, rows })
     }
 
     /// Memory for a block of slots.
@@ -80,28 +77,30 @@ impl Fourier {
                 modulo.multiply(words, &power);
                 modulo.multiply(&mut power, twist);
             }
-            self.transform(modulo, block);
+            let roots = self.count / 2 * SLOTS;
+            self.transform(modulo, &self.roots[first / SLOTS * roots..][..roots], block);
             let (start, at) = (first / half * half, first % half);
-            for (i, (sums, turn)) in sums.chunks_exact_mut(degree).zip(&self.turns).enumerate() {
-                for (l, slot) in self.slots[first..first + SLOTS].iter().enumerate() {
-                    let k = slot.wrapping_mul(*turn) as usize & (self.count - 1);
-                    let row = k.reverse_bits() >> (usize::BITS - self.count.ilog2());
-                    sums[start + (at + l + half - i * step) % half] = block[row * SLOTS + l];
-                }
+            for (i, (sums, row)) in sums.chunks_exact_mut(degree).zip(&self.rows).enumerate() {
+                let values = &block[*row as usize * SLOTS..][..SLOTS];
+                let to = (at + half - i * step) % half;
+                // They may wrap around.
+                let here = SLOTS.min(half - to);
+                sums[start + to..][..here].copy_from_slice(&values[..here]);
+                sums[start..][..SLOTS - here].copy_from_slice(&values[here..]);
             }
         }
     }
 
     /// The cyclic transform down each column; its outputs' order is reversed bit by bit. Source: Gentleman and Sande 1966.
-    fn transform(&self, modulo: &Elementwise, block: &mut [u64]) {
+    fn transform(&self, modulo: &Elementwise, roots: &[u64], block: &mut [u64]) {
         let mut len = self.count / 2;
         while len > 0 {
             let stride = self.count / 2 / len;
             for pair in block.chunks_exact_mut(2 * len * SLOTS) {
                 let (low, high) = pair.split_at_mut(len * SLOTS);
                 let rows = low.chunks_exact_mut(SLOTS).zip(high.chunks_exact_mut(SLOTS));
-                for ((low, high), root) in rows.zip(self.roots.iter().step_by(stride)) {
-                    modulo.butterflies(low, high, *root);
+                for ((low, high), roots) in rows.zip(roots.chunks_exact(SLOTS).step_by(stride)) {
+                    modulo.butterflies(low, high, roots);
                 }
             }
             len /= 2;

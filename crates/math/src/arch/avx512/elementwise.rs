@@ -54,11 +54,11 @@ impl Residues {
         }
     }
 
-    /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factor`).
-    pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factor: u64) -> usize {
-        assert!(low.len() == high.len());
+    /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factors[i]`).
+    pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factors: &[u64]) -> usize {
+        assert!(low.len() == high.len() && factors.len() == low.len());
         // SAFETY: the token stands for these features.
-        unsafe { butterflies(self, low, high, factor) }
+        unsafe { butterflies(self, low, high, factors) }
     }
 }
 
@@ -162,15 +162,15 @@ fn products<const ADD: bool>(residues: Residues, out: &mut [u64], a: &[u64], b: 
 
 /// As [`Residues::butterflies`].
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn butterflies(residues: Residues, low: &mut [u64], high: &mut [u64], factor: u64) -> usize {
+fn butterflies(residues: Residues, low: &mut [u64], high: &mut [u64], factors: &[u64]) -> usize {
     let reduction = Reduction::new(residues);
-    let factor = _mm512_set1_epi64(factor as i64);
     let whole = low.len() / 8 * 8;
     for at in (0..whole).step_by(8) {
-        // SAFETY: eight words from `at` on lie within both.
+        // SAFETY: eight words from `at` on lie within all three.
         unsafe {
             let a = _mm512_loadu_si512(low.as_ptr().add(at).cast());
             let b = _mm512_loadu_si512(high.as_ptr().add(at).cast());
+            let factor = _mm512_loadu_si512(factors.as_ptr().add(at).cast());
             let difference = sum::<false>(reduction.modulus, a, b);
             let product = reduction.whole(reduction.product(difference, factor));
             _mm512_storeu_si512(low.as_mut_ptr().add(at).cast(), sum::<true>(reduction.modulus, a, b));
