@@ -141,17 +141,17 @@ pub fn plan(
     proofs: ProofChoice,
 ) -> Result<(Params, Option<u8>), Error> {
     let plain = blindcore_lookup::plan(rows, record_bytes, keyed, scheme)?;
-    // Without a hint to speak of, roots may be as long as a query.
+    // Without a hint to speak of, roots may be as long as a query, and a proof takes half as much as the record at most: what
+    // lengthens a slot lengthens packing tables and queries too.
     let (hint, query) = (plain.hint_bytes(), plain.query_bytes() as u64);
     let depth = depth_for(rows, if hint > NO_HINT { hint } else { 4 * query });
     let bytes = proof_bytes(depth);
-    let first_fetch = hint <= NO_HINT && root_bytes_at(rows, depth) > query;
+    let costly =
+        hint <= NO_HINT && (root_bytes_at(rows, depth) > query || 2 * bytes > plain.geometry.record_bytes);
     let scheme = match proofs {
         ProofChoice::Without => return Ok((plain, None)),
         ProofChoice::With => scheme,
-        ProofChoice::Auto
-            if plain.longer_slot_costs() || bytes > plain.geometry.record_bytes || first_fetch =>
-        {
+        ProofChoice::Auto if plain.longer_slot_costs() || bytes > plain.geometry.record_bytes || costly => {
             return Ok((plain, None));
         }
         ProofChoice::Auto => SchemeChoice::Only(plain.scheme),
@@ -315,6 +315,7 @@ mod tests {
         let roots = planned_root_bytes(10_000, &params, true, depth.unwrap());
         assert!(roots <= params.query_bytes() as u64 && 4 * roots >= params.query_bytes() as u64, "{roots}");
         assert_eq!(with(10_000_000, 256, true, hintless, ProofChoice::Auto).1, None);
+        assert_eq!(with(10_000, 64, true, hintless, ProofChoice::Auto).1, None);
         assert_eq!(with(10_000_000, 256, true, hintless, ProofChoice::With).1, Some(MAX_DEPTH));
         // The longest record there can be, and what a table of changes puts before it.
         let longest = blindcore_lookup::MAX_RECORD_BYTES + 1;
