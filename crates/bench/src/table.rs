@@ -92,10 +92,15 @@ pub(super) fn table(
         unit: "%",
         threads,
         value: Samples(vec![100.0 * share]),
-        of: "all of it".into(),
-        of_value: 100.0,
+        of: "a row's share of it".into(),
+        of_value: 100.0 / rows_of(len),
     };
     Ok([build, update, single, share])
+}
+
+/// Rows of a table of so many bytes, about.
+fn rows_of(bytes: u64) -> f64 {
+    (bytes as f64 / 250.0).max(1.0)
 }
 
 /// The share of a table's operands that stand for what changed since its base.
