@@ -25,12 +25,19 @@ impl SecretRng {
         Ok(Self(chacha20::ChaCha20::new((&*key).into(), &[0u8; 12].into())))
     }
 
+    /// The stream of a key: whoever has the key has the stream. A key gives one stream, and what is secret under it is drawn from it
+    /// once. For tests that have to repeat, and for secrets that are derived from another one.
+    #[must_use]
+    pub fn from_key(key: &[u8; 32]) -> Self {
+        Self(chacha20::ChaCha20::new(key.into(), &[0u8; 12].into()))
+    }
+
     /// A stream that anyone can repeat.
     #[cfg(test)]
     fn from_test_seed(seed: u64) -> Self {
         let mut key = [0u8; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
-        Self(chacha20::ChaCha20::new(&key.into(), &[0u8; 12].into()))
+        Self::from_key(&key)
     }
 
     /// Fills `out` with uniform bytes. One stream carries 256 GiB; a query takes a few hundred KiB.
