@@ -103,6 +103,14 @@ impl Ciphertext {
         self.noise
     }
 
+    /// The same ciphertext with a bound that the caller can prove and this crate cannot: where errors are known to be independent, or an
+    /// average over coefficients is what counts.
+    #[must_use]
+    pub fn with_noise(mut self, noise: Noise) -> Self {
+        self.noisier("bound of the caller", noise);
+        self
+    }
+
     /// Bits that its noise may still grow by; below 0, the plaintext is at risk.
     #[must_use]
     pub fn budget(&self) -> f64 {

@@ -122,6 +122,32 @@ mod tests {
         assert!(keys.expand(&x, 0).is_err() && keys.expand(&x, 257).is_err());
     }
 
+    /// Leaves share errors, and a database may be aligned with them: each leaf is turned so that the errors meet, times the largest
+    /// plaintext that there is.
+    #[test]
+    fn a_database_aligned_with_the_leaves_stays_below_the_bound() {
+        for parameters in testing::all() {
+            let mut bench = Bench::new(&parameters, 64);
+            let count = 16;
+            let keys = keys(&mut bench, count);
+            let x = bench.encrypt(&Plaintext::scalar(&parameters, 1).unwrap());
+            let leaves = keys.expand(&x, count).unwrap();
+            let (low, _) = testing::edges(&parameters);
+            let factor = crate::Factor::new(parameters.ring(), &low);
+            let mut sum =
+                crate::Ciphertext::trivial(parameters.ring(), &Plaintext::new(&parameters, &[]).unwrap());
+            for (i, leaf) in leaves.iter().enumerate() {
+                let mut turned = leaf.clone();
+                // c + c(X^k) and c - c(X^k) have errors of opposite signs.
+                let sign = if i.count_ones() % 2 == 1 { parameters.degree() as isize } else { 0 };
+                turned.turn(i as isize - sign);
+                sum.multiply_plain_add(&turned, &factor);
+            }
+            // Alone the first leaf is not 0.
+            bench.check("aligned", &sum, &low, 8.0);
+        }
+    }
+
     /// OnionPIR's way to a factor: its rows are leaves of an expansion.
     #[test]
     fn leaves_become_a_factor() {

@@ -55,6 +55,8 @@ mod multiply;
 pub mod noise;
 mod params;
 mod poly;
+#[cfg(test)]
+mod properties;
 mod rgsw;
 mod ring;
 mod rns;

@@ -114,7 +114,13 @@ impl Ciphertext {
         };
         let mut body = round(&self.pair.body, body_bits);
         body.truncate(kept);
-        Ok(Answer { mask_bits, body_bits, mask: round(&self.pair.mask, mask_bits), body })
+        Ok(Answer {
+            ring: self.ring.clone(),
+            mask_bits,
+            body_bits,
+            mask: round(&self.pair.mask, mask_bits),
+            body,
+        })
     }
 }
 
@@ -151,6 +157,8 @@ fn drop_last(from: &Ring, to: &Ring, poly: Poly<Coefficients>) -> Poly<Coefficie
 /// A ciphertext rounded to powers of two: what a server sends.
 #[derive(Clone, Debug)]
 pub struct Answer {
+    /// Of one prime, above both widths.
+    pub(crate) ring: Arc<Ring>,
     pub(crate) mask_bits: u32,
     pub(crate) body_bits: u32,
     pub(crate) mask: Vec<u64>,
@@ -167,15 +175,9 @@ impl Answer {
 
     /// The ciphertext that it stands for, in the ring it came from; coefficients of the plaintext beyond those that were kept mean
     /// nothing. `noise` is what is known of the ciphertext before it was rounded.
-    ///
-    /// # Panics
-    /// The ring is not one of one prime that is larger than the answer's widths, or has another degree.
     #[must_use]
-    pub fn to_ciphertext(&self, parameters: &Parameters, ring: &Arc<Ring>, noise: Noise) -> Ciphertext {
-        assert!(
-            ring.primes().len() == 1 && self.mask.len() == ring.degree(),
-            "the ring that the answer came from"
-        );
+    pub fn to_ciphertext(&self, parameters: &Parameters, noise: Noise) -> Ciphertext {
+        let ring = &self.ring;
         let up = |words: &[u64], bits| {
             let rounding = Rounding::new(ring.primes()[0], bits);
             let mut all: Vec<u64> = words.iter().map(|word| rounding.up(*word)).collect();
@@ -223,9 +225,8 @@ mod tests {
             let last = parameters.rings().last().unwrap();
             let x = bench.encrypt(&message).switch_modulus(last).unwrap();
             let answer = x.to_answer(mask_bits, body_bits, parameters.degree()).unwrap();
-            bench.check("answer", &answer.to_ciphertext(&parameters, last, x.noise()), &message, 3.0);
-            let part =
-                x.to_answer(mask_bits, body_bits, 100).unwrap().to_ciphertext(&parameters, last, x.noise());
+            bench.check("answer", &answer.to_ciphertext(&parameters, x.noise()), &message, 3.0);
+            let part = x.to_answer(mask_bits, body_bits, 100).unwrap().to_ciphertext(&parameters, x.noise());
             assert_eq!(bench.secret.decrypt(&part).coefficients()[..100], message.coefficients()[..100]);
             assert!(x.to_answer(0, 11, 1).is_err() && x.to_answer(17, 58, 1).is_err());
         }

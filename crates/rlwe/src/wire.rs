@@ -6,9 +6,10 @@
 //!   1 ciphertext      seed (32)   body
 //!   2 public key      seed (32)   body
 //!   3 switching key   ring (1)  digits (1)  bits (1)  dropped (1)   seed (32)   a body for each digit
+//!   7 relinearisation key      as a switching key
 //!   4 Galois keys     ring (1)  count (2)      for each: exponent (4), then as a switching key
 //!   5 factor (RGSW)   ring (1)  sum of the message's magnitudes (8, a double)     two sets of rows as in a switching key
-//!   6 answer          mask bits (1)  body bits (1)  coefficients kept (4)     mask, body
+//!   6 answer          ring (1)  mask bits (1)  body bits (1)  coefficients kept (4)     mask, body
 //! ```
 //!
 //! A body is d residues for each prime of its ring, by values, each of as many bits as its prime has; `ring` is the place in
@@ -264,7 +265,11 @@ impl SwitchingKey {
     /// # Errors
     /// It belongs to other parameters.
     pub fn to_bytes(&self, parameters: &Parameters) -> Result<Vec<u8>, WireError> {
-        let mut out = header(parameters, 3);
+        self.write(parameters, 3)
+    }
+
+    fn write(&self, parameters: &Parameters, kind: u8) -> Result<Vec<u8>, WireError> {
+        let mut out = header(parameters, kind);
         write_ring(parameters, &self.ring, &mut out)?;
         write_rows(&self.ring, &self.rows, &mut out)?;
         Ok(out)
@@ -275,7 +280,11 @@ impl SwitchingKey {
     /// # Errors
     /// They are not such bytes, or of other parameters.
     pub fn from_bytes(parameters: &Arc<Parameters>, bytes: &[u8]) -> Result<Self, WireError> {
-        let mut reader = Reader::new(parameters, 3, bytes)?;
+        Self::read(parameters, bytes, 3)
+    }
+
+    fn read(parameters: &Arc<Parameters>, bytes: &[u8], kind: u8) -> Result<Self, WireError> {
+        let mut reader = Reader::new(parameters, kind, bytes)?;
         let ring = reader.ring(parameters)?.clone();
         let rows = reader.rows(&ring)?;
         reader.end()?;
@@ -285,12 +294,12 @@ impl SwitchingKey {
 }
 
 impl RelinearisationKey {
-    /// Its bytes: those of a switching key.
+    /// Its bytes.
     ///
     /// # Errors
     /// It belongs to other parameters.
     pub fn to_bytes(&self, parameters: &Parameters) -> Result<Vec<u8>, WireError> {
-        self.0.to_bytes(parameters)
+        self.0.write(parameters, 7)
     }
 
     /// From the bytes that [`Self::to_bytes`] gave.
@@ -298,7 +307,7 @@ impl RelinearisationKey {
     /// # Errors
     /// They are not such bytes, or of other parameters.
     pub fn from_bytes(parameters: &Arc<Parameters>, bytes: &[u8]) -> Result<Self, WireError> {
-        let mut key = SwitchingKey::from_bytes(parameters, bytes)?;
+        let mut key = SwitchingKey::read(parameters, bytes, 7)?;
         key.noise = Noise::of_relinearising(&key.ring, key.rows.gadget, parameters.error().variance());
         Ok(Self(key))
     }
@@ -382,14 +391,17 @@ impl Rgsw {
 
 impl Answer {
     /// Its bytes.
-    #[must_use]
-    pub fn to_bytes(&self, parameters: &Parameters) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// It belongs to other parameters.
+    pub fn to_bytes(&self, parameters: &Parameters) -> Result<Vec<u8>, WireError> {
         let mut out = header(parameters, 6);
+        write_ring(parameters, &self.ring, &mut out)?;
         out.extend([self.mask_bits as u8, self.body_bits as u8]);
         out.extend((self.body.len() as u32).to_le_bytes());
         pack(&self.mask, self.mask_bits, &mut out);
         pack(&self.body, self.body_bits, &mut out);
-        out
+        Ok(out)
     }
 
     /// From the bytes that [`Self::to_bytes`] gave.
@@ -398,9 +410,12 @@ impl Answer {
     /// They are not such bytes, or of other parameters.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader::new(parameters, 6, bytes)?;
+        let ring = reader.ring(parameters)?.clone();
+        let [prime] = ring.primes() else { return Err(WireError::Damaged("a ring's place")) };
+        let limit = prime.value().ilog2().min(57);
         let [mask_bits, body_bits] = reader.array()?.map(u32::from);
         let kept = u32::from_le_bytes(reader.array()?) as usize;
-        if [mask_bits, body_bits].iter().any(|bits| !(1..=57).contains(bits)) {
+        if [mask_bits, body_bits].iter().any(|bits| !(1..=limit).contains(bits)) {
             return Err(WireError::Damaged("a width"));
         }
         let degree = parameters.degree();
@@ -412,7 +427,7 @@ impl Answer {
         };
         let (mask, body) = (words(degree, mask_bits)?, words(kept, body_bits)?);
         reader.end()?;
-        Ok(Self { mask_bits, body_bits, mask, body })
+        Ok(Self { ring, mask_bits, body_bits, mask, body })
     }
 }
 
@@ -489,12 +504,10 @@ mod tests {
             let last = parameters.rings().last().unwrap();
             let low = x.switch_modulus(last).unwrap();
             let answer = low.to_answer(29, 29, 10).unwrap();
-            let answer_bytes = answer.to_bytes(&parameters);
-            let back = Answer::from_bytes(&parameters, &answer_bytes).unwrap().to_ciphertext(
-                &parameters,
-                last,
-                low.noise(),
-            );
+            let answer_bytes = answer.to_bytes(&parameters).unwrap();
+            let back = Answer::from_bytes(&parameters, &answer_bytes)
+                .unwrap()
+                .to_ciphertext(&parameters, low.noise());
             assert_eq!(bench.secret.decrypt(&back).coefficients()[..10], message.coefficients()[..10]);
 
             if small {
