@@ -112,12 +112,13 @@ impl Gadget {
     /// The digits of a polynomial, by values: least significant first. The time depends on the ring and the gadget alone.
     #[must_use]
     pub fn decompose(&self, ring: &Ring, polynomial: &Poly<Coefficients>) -> Vec<Poly<Values>> {
-        let centred = ring.centred(polynomial);
         // One prime is below 2^62, and rounding adds less than it.
-        if let [_] = ring.primes() {
-            self.split(ring, centred.iter().map(|x| *x as i64).collect())
+        if let [prime] = ring.primes() {
+            let q = prime.value() as i64;
+            let centre = |x: &u64| *x as i64 - (q & ((q / 2 - *x as i64) >> 63));
+            self.split(ring, polynomial.words().iter().map(centre).collect())
         } else {
-            self.split(ring, centred.to_vec())
+            self.split(ring, ring.centred_integers(polynomial).collect())
         }
     }
 

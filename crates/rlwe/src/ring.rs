@@ -313,21 +313,18 @@ impl Ring {
         (0..halvings).fold(1, |x, _| if x & 1 == 0 { x >> 1 } else { (x + q) >> 1 })
     }
 
-    /// The coefficients as integers below Q.
-    pub(crate) fn integers(&self, a: &Poly<Coefficients>) -> Zeroizing<Vec<u128>> {
-        let words = a.words();
-        let of = |at| self.garner.integer(|i| words[i * self.degree + at]);
-        Zeroizing::new((0..self.degree).map(of).collect())
+    /// The coefficients as integers from -Q/2 to Q/2, one after another.
+    pub(crate) fn centred_integers(&self, a: &Poly<Coefficients>) -> impl Iterator<Item = i128> {
+        let (words, degree, q) = (a.words(), self.degree, self.modulus() as i128);
+        (0..degree).map(move |at| {
+            let x = self.garner.integer(|i| words[i * degree + at]) as i128;
+            x - (q & ((q / 2 - x) >> 127))
+        })
     }
 
-    /// The coefficients as integers from -Q/2 to Q/2.
+    /// The coefficients as integers from -Q/2 to Q/2, wiped when they are dropped.
     pub(crate) fn centred(&self, a: &Poly<Coefficients>) -> Zeroizing<Vec<i128>> {
-        let q = self.modulus() as i128;
-        let centre = |x: &u128| {
-            let x = *x as i128;
-            x - (q & ((q / 2 - x) >> 127))
-        };
-        Zeroizing::new(self.integers(a).iter().map(centre).collect())
+        Zeroizing::new(self.centred_integers(a).collect())
     }
 
     fn each(&self, words: &mut [u64], mut work: impl FnMut(&Channel, &mut [u64])) {

@@ -109,8 +109,8 @@ impl Extension {
 #[derive(Clone)]
 pub(crate) struct Garner {
     primes: Vec<Prime>,
-    /// `inverses[i][j]` = q_j^-1 modulo q_i, j below i.
-    inverses: Vec<Vec<u64>>,
+    /// (q_0 ... q_(i-1))^-1 modulo q_i.
+    inverses: Vec<u64>,
     /// q_0 ... q_(i-1).
     weights: Vec<u128>,
     /// Q.
@@ -126,7 +126,7 @@ impl Garner {
             product = product.checked_mul(u128::from(q.value())).filter(|product| *product < 1 << 126)?;
         }
         let inverses = (0..primes.len())
-            .map(|i| primes[..i].iter().map(|q| inverse(primes[i], q.value())).collect())
+            .map(|i| inverse(primes[i], self::product(primes[i], primes[..i].iter().copied())))
             .collect();
         Some(Self { primes: primes.to_vec(), inverses, weights, product })
     }
@@ -137,15 +137,11 @@ impl Garner {
         let mut integer = 0u128;
         for (i, prime) in self.primes.iter().enumerate() {
             let mut digit = u128::from(residue(i));
-            // The digits before this one are subtracted, each divided out.
-            let mut before = integer;
+            // The digits before this one are subtracted, and their primes divided out.
             if i > 0 {
-                before = u128::from(prime.reduce(before));
-                digit = u128::from(prime.reduce(digit + u128::from(prime.value()) - before));
-                let inverse = self.inverses[i]
-                    .iter()
-                    .fold(1, |product, inverse| prime.reduce(u128::from(product) * u128::from(*inverse)));
-                digit = u128::from(prime.reduce(digit * u128::from(inverse)));
+                let before = u128::from(prime.reduce(integer));
+                let rest = prime.reduce(digit + u128::from(prime.value()) - before);
+                digit = u128::from(prime.reduce(u128::from(rest) * u128::from(self.inverses[i])));
             }
             integer += digit * self.weights[i];
         }
