@@ -16,7 +16,7 @@ use crate::{Error, Geometry};
 pub(super) const ABOUT: About = About {
     name: "hintless",
     title: "Hintless",
-    suits: "",
+    suits: "with nothing to fetch before the first lookup",
     wire_id: 3,
     security: Some(Security { bits: 142.8, quantum_bits: Some(103.0), estimator: ESTIMATOR }),
     constants: &[
