@@ -289,7 +289,11 @@ impl Parameters {
 impl std::fmt::Debug for Parameters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { name, plaintext, rings, .. } = self;
-        write!(f, "Parameters({name}: p = {plaintext}, {:?})", rings[0])
+        f.debug_struct("Parameters")
+            .field("name", name)
+            .field("plaintext", plaintext)
+            .field("ring", &rings[0])
+            .finish()
     }
 }
 

@@ -90,7 +90,7 @@ fn programs_on_ciphertexts_are_programs_on_plaintexts() {
                 }
             };
             if x.budget() > 0.0 {
-                bench.check(&format!("{step:?}"), &x, &plain, 40.0);
+                bench.check("a program's step", &x, &plain, 40.0);
             }
         }
         Ok(())

@@ -78,7 +78,7 @@ impl Eq for Ring {}
 
 impl std::fmt::Debug for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Ring(degree {}, modulo {:?})", self.degree, self.primes)
+        f.debug_struct("Ring").field("degree", &self.degree).field("primes", &self.primes).finish()
     }
 }
 
