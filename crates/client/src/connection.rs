@@ -14,8 +14,8 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
 use tower::service_fn;
 
-use crate::connector::{Connector, unreachable};
-use crate::error::{chain, refused};
+use crate::connector::{Connector, Said, unreachable};
+use crate::error::{chain, refused, spoke};
 use crate::token::Authorization;
 use crate::{Error, Options, Token};
 
@@ -55,6 +55,7 @@ pub struct Client {
     pub(crate) options: Arc<Options>,
     /// Host and port, for the names of cached hints.
     pub(crate) server: Arc<str>,
+    said: Said,
 }
 
 impl Client {
@@ -75,7 +76,7 @@ impl Client {
         let (uri, encrypted) = parse(url)?;
         let server = uri.authority().map_or_else(String::new, ToString::to_string).into();
         let connector = Connector::new(&uri, encrypted, &options, b"h2")?;
-        let limit = options.connect_timeout;
+        let (limit, said) = (options.connect_timeout, connector.said());
         // The connector does what `https` asks for: to tonic, whatever it was built with, it is any connection.
         let endpoint = Endpoint::from(Uri::from_static("http://blindcore.invalid"))
             .origin(uri)
@@ -95,7 +96,7 @@ impl Client {
         let channel = channel.map_err(|e| unreachable(url, &e))?;
         let shown = Authorization(options.token.as_ref().map(Token::metadata));
         let grpc = LookupClient::with_interceptor(channel, shown);
-        Ok(Self { grpc, options: Arc::new(options), server })
+        Ok(Self { grpc, options: Arc::new(options), server, said })
     }
 
     /// Whether a URL names a server, whether or not one answers there.
@@ -126,6 +127,7 @@ impl Client {
     ) -> Result<Result<T, Status>, Error> {
         let limit = self.options.request_timeout;
         match timeout(limit, answer).await {
+            Ok(Err(_)) if let Some(said) = self.said.get() => Err(spoke(said, what)),
             Ok(answer) => Ok(answer.map(Response::into_inner)),
             Err(_) => {
                 let why =

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use blindcore_tls::{Fault, is_record, recipe};
@@ -32,6 +32,23 @@ pub(crate) struct Connector {
     web: bool,
     /// Whether requests show a token.
     token: bool,
+    said: Said,
+}
+
+/// What the server of the last connection spoke instead, once that is known.
+///
+/// A connection ends by it, and a request that waits for that connection may learn of its end alone.
+#[derive(Clone, Default)]
+pub(crate) struct Said(Arc<Mutex<Option<&'static str>>>);
+
+impl Said {
+    pub(crate) fn get(&self) -> Option<&'static str> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, said: Option<&'static str>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    }
 }
 
 /// Plain text would leave the machine.
@@ -62,18 +79,32 @@ impl Connector {
         };
         let port = uri.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
         let web = protocol == b"http/1.1";
-        Ok(Self { host, port, tls, plain_text: options.plain_text, web, token: options.token.is_some() })
+        Ok(Self {
+            host,
+            port,
+            tls,
+            plain_text: options.plain_text,
+            web,
+            token: options.token.is_some(),
+            said: Said::default(),
+        })
+    }
+
+    /// What its servers spoke instead.
+    pub(crate) fn said(&self) -> Said {
+        self.said.clone()
     }
 
     pub(crate) async fn connect(&self) -> io::Result<TokioIo<Pin<Box<dyn Stream>>>> {
+        self.said.set(None);
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
         stream.set_nodelay(true)?;
         let stream: Pin<Box<dyn Stream>> = match &self.tls {
             Some((tls, name)) => Box::pin(tls.connect(name.clone(), stream).await?),
             None if stream.peer_addr()?.ip().to_canonical().is_loopback() => {
-                Box::pin(Plain::new(stream, self.web))
+                Box::pin(Plain::new(stream, self.web, self.said()))
             }
-            None if self.plain_text && !self.token => Box::pin(Plain::new(stream, self.web)),
+            None if self.plain_text && !self.token => Box::pin(Plain::new(stream, self.web, self.said())),
             None => return Err(io::Error::other(BeyondThisMachine { token: self.token })),
         };
         Ok(TokioIo::new(stream))
@@ -104,11 +135,12 @@ struct Plain {
     stream: TcpStream,
     begun: bool,
     web: bool,
+    said: Said,
 }
 
 impl Plain {
-    fn new(stream: TcpStream, web: bool) -> Self {
-        Self { stream, begun: false, web }
+    fn new(stream: TcpStream, web: bool, said: Said) -> Self {
+        Self { stream, begun: false, web, said }
     }
 }
 
@@ -124,7 +156,10 @@ impl AsyncRead for Plain {
             return Poll::Ready(Ok(()));
         }
         Poll::Ready(match speaks(&buffer.filled()[start..], self.web) {
-            Some(other) => Err(io::Error::other(other)),
+            Some(other) => {
+                self.said.set(Some(other));
+                Err(io::Error::other(other))
+            }
             None => Ok(()),
         })
     }

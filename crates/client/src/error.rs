@@ -135,6 +135,14 @@ fn cause(status: &Status) -> String {
     line(if text.is_empty() { status.code().description() } else { &text })
 }
 
+/// What it means that a server spoke something else.
+pub(crate) fn spoke(said: &'static str, what: &'static str) -> Error {
+    if said == crate::connector::SPEAKS_TLS {
+        return Error::SpeaksTls { what };
+    }
+    Error::Network { what, why: said.to_owned() }
+}
+
 /// What a status means to one who asked `what` of a table at an epoch.
 pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u64) -> Error {
     let word = status.metadata().get(REASON_HEADER).and_then(|w| w.to_str().ok());
@@ -148,10 +156,7 @@ pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u
         (
             None,
             Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded | Code::Internal,
-        ) => match cause(status) {
-            why if why.contains(crate::connector::SPEAKS_TLS) => Error::SpeaksTls { what },
-            why => Error::Network { what, why },
-        },
+        ) => Error::Network { what, why: cause(status) },
         (None, Code::OutOfRange | Code::ResourceExhausted) => refused(Some(Reason::TooLarge)),
         (None, Code::Unimplemented | Code::NotFound) => {
             let what = format!("it has no method for {what} ({})", line(status.message()));

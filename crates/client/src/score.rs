@@ -154,13 +154,10 @@ impl ScoreClient {
 
     /// One request, on a connection of its own.
     async fn ask(&self, model: &str, body: Vec<u8>) -> Result<Bytes, ScoreError> {
+        let said = self.connector.said();
         let broken = |e: Box<dyn std::error::Error + Send + Sync>| {
-            let mut cause = Some(&*e as &dyn std::error::Error);
-            while let Some(this) = cause {
-                if this.to_string() == SPEAKS_TLS {
-                    return crate::Error::SpeaksTls { what: "scoring" }.into();
-                }
-                cause = this.source();
+            if said.get() == Some(SPEAKS_TLS) {
+                return crate::Error::SpeaksTls { what: "scoring" }.into();
             }
             ScoreError::Broken(e)
         };
