@@ -174,11 +174,11 @@ impl SchemeClient for HintlessClient {
         let (reach, mut outside) = (reach(&self.params.geometry), 0);
         let mut slot = Zeroizing::new(vec![0u8; record_bytes]);
         let offset = (128 * pending.picked) as u8;
-        // A mask of zeros hides nothing and has no noise; no honest one is. It is the server's own, so a branch shows it nothing.
+        // A mask of zeros hides nothing and has no noise; no honest one is.
         let mask_bytes = packed_bytes(DEGREE, MASK_BITS);
-        let ciphertexts = answer.chunks_exact(self.packed.sent_bytes());
-        if ciphertexts.clone().any(|ciphertext| ciphertext[..mask_bytes].iter().all(|byte| *byte == 0)) {
-            outside = 1 << 63;
+        for ciphertext in answer.chunks_exact(self.packed.sent_bytes()) {
+            let any = ciphertext[..mask_bytes].iter().fold(0, |any, byte| any | byte);
+            outside |= u64::from(any == 0) << 63;
         }
         for (i, phases) in self.phases(&pending, answer).chunks_exact(count).enumerate() {
             let byte = |phase: &u64| {
