@@ -70,7 +70,13 @@ fn a_server_answers_from_the_chip() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..50).map(|i| format!("k{i},v{i}\n")).collect();
     std::fs::write(dir.path().join("t.csv"), format!("k,v\n{rows}")).unwrap();
-    assert_eq!(code(&run(dir.path(), &["db", "build", "t.csv", "--key", "k", "--out", "t.db"])), 0);
+    assert_eq!(
+        code(&run(
+            dir.path(),
+            &["db", "build", "t.csv", "--key", "k", "--scheme", "simple", "--out", "t.db"]
+        )),
+        0
+    );
     let server = Serving::start(dir.path(), &["t.db", "--device", "rtl:onionchopper-gathered"]);
     let got = json(&server.get(dir.path(), &["--table", "t", "--key", "k17", "--json"]));
     assert_eq!(got["value"], json!({"v": "v17"}));
