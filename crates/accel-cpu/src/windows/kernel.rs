@@ -5,22 +5,23 @@ use blindcore_accel::contract::Window;
 
 /// How one channel is computed: a pure function over slices. A fast one is made from the token of its instruction set.
 pub(crate) struct Kernel {
-    /// The most queries that it takes at once.
-    pub(crate) gather: usize,
+    /// The most tiles that it takes at once, for a single query: memory reads several streams faster than one.
+    pub(crate) tiles: usize,
     /// The most products of a sum.
     pub(crate) depth: usize,
-    /// Writes a tile's sums, residues, `[query][lane]`.
+    /// Writes the tiles' sums, residues, `[query][tile][lane]`.
     pub(crate) tile: TileFn,
 }
 
 pub(crate) type TileFn = Box<dyn Fn(&Tile<'_>, &mut [u64]) + Send + Sync>;
 
-/// Thirty-two coefficients of a row, and the windows of some queries over them.
+/// Thirty-two coefficients of a row, and the windows of all queries over them; or several such tiles side by side, and those of
+/// one query.
 pub(crate) struct Tile<'a> {
-    /// `[j][32]`, words as they lie.
-    pub(crate) words: &'a [u8],
+    /// For each tile `[j][32]`, words as they lie.
+    pub(crate) words: &'a [&'a [u8]],
     pub(crate) word: Word,
-    /// For each query its words from the first window on: window j begins at `j * step`.
+    /// For each query its words from the first window on: window j of tile i begins at `j * step + 32 * i`.
     pub(crate) queries: &'a [&'a [u64]],
     pub(crate) step: usize,
     /// Windows.
@@ -30,10 +31,12 @@ pub(crate) struct Tile<'a> {
 impl Tile<'_> {
     /// Panics unless every word that a kernel reads or writes lies in its slice.
     pub(crate) fn check(&self, sums: &[u64]) {
-        assert!(self.depth > 0);
-        assert!(self.words.len() >= self.depth * Window::LANES * self.word.bytes());
-        let reach = (self.depth - 1) * self.step + Window::LANES;
+        let tiles = self.words.len();
+        assert!(self.depth > 0 && tiles > 0 && (tiles == 1 || self.queries.len() == 1));
+        let bytes = self.depth * Window::LANES * self.word.bytes();
+        assert!(self.words.iter().all(|words| words.len() == bytes));
+        let reach = (self.depth - 1) * self.step + tiles * Window::LANES;
         assert!(self.queries.iter().all(|query| query.len() >= reach));
-        assert_eq!(sums.len(), self.queries.len() * Window::LANES);
+        assert_eq!(sums.len(), self.queries.len() * tiles * Window::LANES);
     }
 }

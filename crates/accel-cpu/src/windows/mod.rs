@@ -18,7 +18,7 @@ use blindcore_math::Modulus;
 use rayon::prelude::*;
 
 #[cfg(target_arch = "x86_64")]
-use crate::arch::avx512;
+use crate::arch::{avx2, avx512};
 use crate::isa::Features;
 use kernel::{Kernel, Tile};
 
@@ -34,8 +34,12 @@ fn choose(features: &Features, shape: &Shape, modulus: Modulus) -> Kernel {
     {
         return kernel;
     }
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = features.avx2 {
+        return avx2::windows::kernel(token, modulus, shape.database);
+    }
     let _ = (features, shape);
-    Kernel { gather: 1, depth: usize::MAX, tile: Box::new(move |tile, sums| portable(modulus, tile, sums)) }
+    Kernel { tiles: 1, depth: usize::MAX, tile: Box::new(move |tile, sums| portable(modulus, tile, sums)) }
 }
 
 /// The reference: whole products, added in 128 bits.
@@ -50,7 +54,7 @@ fn portable(modulus: Modulus, tile: &Tile<'_>, sums: &mut [u64]) {
             for first in (0..tile.depth).step_by(CAPACITY) {
                 let products = (first..tile.depth.min(first + CAPACITY)).map(|j| {
                     let mut word = [0; 8];
-                    word[..bytes].copy_from_slice(&tile.words[(j * LANES + lane) * bytes..][..bytes]);
+                    word[..bytes].copy_from_slice(&tile.words[0][(j * LANES + lane) * bytes..][..bytes]);
                     u128::from(u64::from_le_bytes(word)) * u128::from(query[j * tile.step + lane])
                 });
                 // Modulo a power of two it may wrap.
@@ -168,41 +172,47 @@ impl Windows {
         let Shape { j, .. } = self.shape;
         let (kernel, modulus) = (&self.kernels[task.channel], self.shape.moduli[task.channel]);
         let bytes = self.shape.database.bytes();
-        let mut sums = vec![0; kernel.gather * LANES];
-        for (i, words) in task.words.chunks_exact(tile_bytes).enumerate() {
-            let coefficient = task.first + i * LANES;
-            for part in (0..self.parts).step_by(kernel.gather) {
-                let queries = kernel.gather.min(self.parts - part);
-                let outputs = &mut task.outputs[part..part + queries];
-                let mut before = 0;
-                while before < j {
-                    let depth = kernel.depth.min(j - before);
-                    let views: Vec<&[u64]> = (part..part + queries)
-                        .map(|part| &self.query(part, task.channel, coefficient)[before * self.window.step..])
-                        .collect();
-                    let tile = Tile {
-                        words: &words[before * LANES * bytes..][..depth * LANES * bytes],
-                        word: self.shape.database,
-                        queries: &views,
-                        step: self.window.step,
-                        depth,
-                    };
-                    let sums = &mut sums[..queries * LANES];
-                    if before == 0 {
-                        (kernel.tile)(&tile, sums);
-                    } else {
-                        let kept = sums.to_vec();
-                        (kernel.tile)(&tile, sums);
-                        for (sum, kept) in sums.iter_mut().zip(kept) {
-                            *sum = modulus.reduce(u128::from(*sum) + u128::from(kept));
-                        }
+        let period = self.window.period;
+        let (mut first, most) = (task.first, if self.parts == 1 { kernel.tiles } else { 1 });
+        let (mut sums, mut rest) = (Vec::new(), task.words);
+        while !rest.is_empty() {
+            // Side by side as many tiles as there are in a period.
+            let tiles = most.min(rest.len() / tile_bytes).min((period - first % period) / LANES);
+            let (words, after) = rest.split_at(tiles * tile_bytes);
+            let (at, coefficient) = (first - task.first, first);
+            (first, rest) = (first + tiles * LANES, after);
+            sums.clear();
+            sums.resize(self.parts * tiles * LANES, 0);
+            let mut before = 0;
+            while before < j {
+                let depth = kernel.depth.min(j - before);
+                let views: Vec<&[u64]> = (0..self.parts)
+                    .map(|part| &self.query(part, task.channel, coefficient)[before * self.window.step..])
+                    .collect();
+                let here = before * LANES * bytes..(before + depth) * LANES * bytes;
+                let words: Vec<&[u8]> =
+                    words.chunks_exact(tile_bytes).map(|words| &words[here.clone()]).collect();
+                let tile = Tile {
+                    words: &words,
+                    word: self.shape.database,
+                    queries: &views,
+                    step: self.window.step,
+                    depth,
+                };
+                if before == 0 {
+                    (kernel.tile)(&tile, &mut sums);
+                } else {
+                    let kept = sums.clone();
+                    (kernel.tile)(&tile, &mut sums);
+                    for (sum, kept) in sums.iter_mut().zip(kept) {
+                        *sum = modulus.reduce(u128::from(*sum) + u128::from(kept));
                     }
-                    before += depth;
                 }
-                for (out, sums) in outputs.iter_mut().zip(sums.chunks_exact(LANES)) {
-                    for (out, sum) in out[i * LANES..].iter_mut().zip(sums) {
-                        *out = narrow(*sum);
-                    }
+                before += depth;
+            }
+            for (out, sums) in task.outputs.iter_mut().zip(sums.chunks_exact(tiles * LANES)) {
+                for (out, sum) in out[at..].iter_mut().zip(sums) {
+                    *out = narrow(*sum);
                 }
             }
         }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use blindcore_math::Modulus;
 
 use super::Random;
-use crate::contract::ContractSlot;
-use crate::contract::{self, Shape, Window};
-use crate::{Database, Device, Layout, SharedBytes, Word, Words};
+use crate::contract::{self, ContractSlot, Placed, Shape, Window};
+use crate::{Database, Device, Error, Layout, SharedBytes, Word, Words};
 
-/// Primes at the edges of what kernels treat alike: 17 bits, just below 2^30, 2^31, 2^32, 2^48, 2^50, 2^60,
+/// Primes at the edges of what kernels treat alike: 17 bits, just below 2^30, 2^31, 2^32, 2^47, 2^48, 2^50, 2^60,
 /// 2^62.
-const PRIMES: [u64; 8] = [
+const PRIMES: [u64; 9] = [
     65537,
     1_073_643_521,
     2_147_483_647,
     4_294_967_291,
+    140_737_488_355_213,
     281_474_976_710_597,
     1_125_899_906_826_241,
     1_152_921_504_606_830_593,
@@ -107,14 +107,14 @@ fn edge_shapes() -> Vec<Shape> {
         }
     }
     // SealPIR, FastPIR and OnionPIR in small (Table 3.2), and every kind of modulus at once.
-    let two = vec![moduli[1], moduli[5]];
+    let two = vec![moduli[1], moduli[6]];
     shapes.push(Shape { n: 3, p: 2, j: 5, d: 64, ..Shape::new(Word::U64, two.clone()) });
     shapes.push(Shape { n: 3, p: 2, j: 4, k: 6, d: 40, ..Shape::new(Word::U64, two) });
     // A packing pass in small.
     let below = Modulus::prime((1 << 48) - 59).expect("prime");
     shapes.push(Shape { m: 3, n: 2, j: 31, d: 2048, ..Shape::new(Word::U48, vec![below]) });
     for (word, modulus) in
-        [(Word::U48, below), (Word::U48, moduli[1]), (Word::U64, moduli[7]), (Word::U32, Modulus::Pow2_32)]
+        [(Word::U48, below), (Word::U48, moduli[1]), (Word::U64, moduli[8]), (Word::U32, Modulus::Pow2_32)]
     {
         for (j, d, window) in [
             (1, 32, Window { period: 32, step: 0 }),
@@ -128,6 +128,13 @@ fn edge_shapes() -> Vec<Shape> {
                 shapes.push(shape);
             }
         }
+    }
+    // Many queries, which kernels take in groups and see parts of a row in turn; tiles that no group fits.
+    for (word, modulus, m) in
+        [(Word::U48, moduli[4], 17), (Word::U32, moduli[2], 5), (Word::U8, Modulus::Pow2_64, 4)]
+    {
+        let window = Some(Window { period: 160, step: 3 });
+        shapes.push(Shape { n: 2, m, j: 150, d: 320, window, ..Shape::new(word, vec![modulus]) });
     }
     let window = Some(Window { period: 64, step: 4 });
     shapes.push(Shape {
@@ -185,7 +192,7 @@ fn operand(shape: &Shape, word: Word, len: usize, fill: Fill, random: &mut Rando
 
 fn check(device: &Device, shape: &Shape, fill: Fill, random: &mut Random) -> bool {
     let name = device.name();
-    let fail = |e: crate::Error| -> ! { panic!("{name}, {shape}, {fill:?}: {e}") };
+    let fail = |e: Error| -> ! { panic!("{name}, {shape}, {fill:?}: {e}") };
     let database = operand(shape, shape.database, shape.database_len(), fill, random);
     let contract = device.contract(shape).unwrap_or_else(|e| fail(e));
     let canonical = contract.place(Database::Canonical(&database)).unwrap_or_else(|e| fail(e));
@@ -198,6 +205,11 @@ fn check(device: &Device, shape: &Shape, fill: Fill, random: &mut Random) -> boo
     let pieces = [&packed[..cut], &packed[cut..]];
     let pieces = pieces.iter().filter(|p| !p.is_empty()).map(|p| aligned(p)).collect();
     let packed = contract.place(Database::Packed(pieces)).unwrap_or_else(|e| fail(e));
+
+    for placed in [&canonical, &packed] {
+        gives_back(&**placed, &layout.pack(shape, &database), layout.stripe_bytes(shape))
+            .unwrap_or_else(|why| panic!("{name}, {shape}, {fill:?}: {why}"));
+    }
 
     for m in [1, shape.m] {
         let query = operand(shape, shape.query_word(), shape.query_len(m), fill, random);
@@ -229,6 +241,30 @@ fn check(device: &Device, shape: &Shape, fill: Fill, random: &mut Random) -> boo
     true
 }
 
+/// That a database in place gives its stripes back as they lie, or none of them and an error; and stops when it is told to.
+fn gives_back(placed: &dyn Placed, want: &[u8], stripe_bytes: usize) -> Result<(), &'static str> {
+    let mut rest = want;
+    let given = placed.stripes(&mut |piece| {
+        assert!(!piece.is_empty() && piece.len().is_multiple_of(stripe_bytes), "stripes of another size");
+        let (head, tail) = rest.split_at_checked(piece.len()).expect("more than was placed");
+        assert!(head == piece, "stripes that are not those that were placed");
+        rest = tail;
+        Ok(())
+    });
+    if given.is_err() && rest.len() == want.len() {
+        return Ok(());
+    }
+    if given.is_err() || !rest.is_empty() {
+        return Err("it kept stripes back");
+    }
+    let mut pieces = 0;
+    let stopped = placed.stripes(&mut |_| {
+        pieces += 1;
+        Err(Error::Stopped)
+    });
+    if stopped != Err(Error::Stopped) || pieces != 1 { Err("it went on after an error") } else { Ok(()) }
+}
+
 /// What no device may take: it must refuse, and not panic.
 fn refusals(device: &Device, slot: &dyn ContractSlot) {
     let name = device.name();
@@ -240,6 +276,12 @@ fn refusals(device: &Device, slot: &dyn ContractSlot) {
     let prime = Shape { j: 3, ..Shape::new(Word::U64, vec![Modulus::prime(65537).expect("prime")]) };
     if takes(device, slot, &prime) {
         refusals_of_residues(device, &prime);
+    }
+    let narrow = Shape { j: 2, ..Shape::new(Word::U48, vec![Modulus::Pow2_64]) };
+    if takes(device, slot, &narrow) {
+        let contract = device.contract(&narrow).expect("an ordinary shape");
+        let wide = Words::U64(vec![7, 1 << 48]);
+        assert!(contract.place(Database::Canonical(&wide)).is_err(), "{name} took 49 bits for 48");
     }
 }
 

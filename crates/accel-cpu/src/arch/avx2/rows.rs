@@ -9,23 +9,23 @@ use blindcore_math::features::Avx2;
 use crate::rows::kernel::{Block, BlockFn, Kernel, UNIT};
 
 /// 64-bit lanes in a register.
-const LANES: usize = 4;
+pub(super) const LANES: usize = 4;
 
 /// Words below 2^32: one product. Modulo 2^32 the accumulator may wrap.
-const ONE_LIMB: usize = 0;
+pub(super) const ONE_LIMB: usize = 0;
 /// Modulo 2^64: three products, those that count 2^32 in an accumulator of their own. Both may wrap.
-const WRAP64: usize = 1;
+pub(super) const WRAP64: usize = 1;
 /// Words below 2^52, cut into two limbs of 26 bits: four products.
-const TWO_LIMBS: usize = 2;
+pub(super) const TWO_LIMBS: usize = 2;
 /// Words below 2^62, cut into two limbs of 32 bits: four products, each added to what the one below it
 /// carries.
-const CARRIED: usize = 3;
+pub(super) const CARRIED: usize = 3;
 
 /// Bits of a limb of [`TWO_LIMBS`].
-const LIMB: u32 = 26;
+pub(super) const LIMB: u32 = 26;
 
 /// Accumulators of a lane.
-const fn accumulators(method: usize) -> usize {
+pub(super) const fn accumulators(method: usize) -> usize {
     match method {
         ONE_LIMB => 1,
         WRAP64 => 2,
@@ -125,7 +125,8 @@ fn lines<const METHOD: usize, const REGISTERS: usize, const BYTES: usize, const 
             let mut registers = [[[_mm256_setzero_si256(); 3]; REGISTERS]; QUERIES];
             for line in first..end {
                 let at = line * block.stride + lane;
-                if (at * BYTES).is_multiple_of(64) {
+                // Six-byte words begin at a line's start once in three lines.
+                if BYTES == 6 || (at * BYTES).is_multiple_of(64) {
                     for i in 0..(REGISTERS * LANES * BYTES).div_ceil(64) {
                         let ahead = block.next.as_ptr().wrapping_add(at * BYTES + 64 * i);
                         _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
@@ -174,7 +175,7 @@ fn lines<const METHOD: usize, const REGISTERS: usize, const BYTES: usize, const 
 /// Four words of `BYTES` bytes lie at `at`.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn load<const BYTES: usize>(at: *const u8) -> __m256i {
+pub(super) unsafe fn load<const BYTES: usize>(at: *const u8) -> __m256i {
     // SAFETY: promised by the caller.
     unsafe {
         match BYTES {
@@ -198,7 +199,7 @@ unsafe fn load<const BYTES: usize>(at: *const u8) -> __m256i {
 /// Adds four products to the accumulators that the method has.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn multiply_add<const METHOD: usize>(sums: &mut [__m256i; 3], a: __m256i, b: __m256i) {
+pub(super) fn multiply_add<const METHOD: usize>(sums: &mut [__m256i; 3], a: __m256i, b: __m256i) {
     match METHOD {
         ONE_LIMB => sums[0] = _mm256_add_epi64(sums[0], _mm256_mul_epu32(a, b)),
         WRAP64 => {

@@ -11,7 +11,7 @@ use crate::rows::kernel::{Block, BlockFn, Kernel, MAX_LINES, Reduce, UNIT};
 /// 64-bit lanes in a register.
 pub(super) const LANES: usize = 8;
 /// Registers in a unit.
-const REGISTERS: usize = UNIT / LANES;
+pub(super) const REGISTERS: usize = UNIT / LANES;
 /// Bits of what `vpmadd52` multiplies.
 pub(super) const LIMB: u32 = 52;
 
@@ -85,7 +85,7 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
     block.check(accumulators, sums);
     let queries: [&[u64]; QUERIES] = block.queries.try_into().expect("as dispatched");
     assert_eq!(BYTES, block.word.bytes());
-    let low_half = _mm512_set1_epi64(0xffff_ffff);
+    let (low_half, spread) = (_mm512_set1_epi64(0xffff_ffff), Spread::new());
     for lane in (0..block.width).step_by(UNIT) {
         let mut registers = [[[_mm512_setzero_si512(); 3]; REGISTERS]; QUERIES];
         for line in 0..block.lines {
@@ -94,11 +94,11 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
                 let ahead = block.next.as_ptr().wrapping_add(at * BYTES + 64 * i);
                 _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
             }
-            for r in 0..REGISTERS {
-                // SAFETY: `block.check` holds a unit at (line, lane) within the row and every query.
-                let words = unsafe { load::<BYTES>(block.row.as_ptr().add((at + r * LANES) * BYTES)) };
+            // SAFETY: `block.check` holds a unit at (line, lane) within the row.
+            let unit = unsafe { load::<BYTES>(spread, block.row.as_ptr().add(at * BYTES)) };
+            for (r, words) in unit.into_iter().enumerate() {
                 for q in 0..QUERIES {
-                    // SAFETY: as above.
+                    // SAFETY: `block.check` holds a unit at (line, lane) within every query.
                     let query = unsafe {
                         _mm512_loadu_si512(
                             queries[q].as_ptr().add(line * block.width + lane + r * LANES).cast(),
@@ -128,38 +128,65 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
     }
 }
 
-/// Eight words, widened.
+/// Brings eight words of six bytes apart, by one `vpermw`: three parts of 16 bits and a zero, eight times.
+#[derive(Clone, Copy)]
+pub(super) struct Spread {
+    /// For words from the register's start on, and from its byte 16 on.
+    places: [__m512i; 2],
+    /// What is not zero.
+    held: __mmask32,
+}
+
+impl Spread {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn new() -> Self {
+        const fn places(first: u16) -> [u16; 32] {
+            let (mut places, mut i) = ([0; 32], 0);
+            while i < 32 {
+                places[i] = first + (i / 4 * 3 + i % 4) as u16;
+                i += 1;
+            }
+            places
+        }
+        const PLACES: [[u16; 32]; 2] = [places(0), places(8)];
+        // SAFETY: 64 bytes each.
+        let places = PLACES.map(|places| unsafe { _mm512_loadu_si512(places.as_ptr().cast()) });
+        // A compiler that knows the mask permutes first and then takes a second instruction for the zeros.
+        Self { places, held: std::hint::black_box(0x7777_7777) }
+    }
+}
+
+/// A unit of words, widened.
 ///
 /// # Safety
-/// Eight words of `BYTES` bytes lie at `at`.
+/// [`UNIT`] words of `BYTES` bytes lie at `at`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
-pub(super) unsafe fn load<const BYTES: usize>(at: *const u8) -> __m512i {
-    // Three words of 16 bits and a zero, eight times.
-    const SPREAD: [u16; 32] = {
-        let mut from = [0; 32];
-        let mut i = 0;
-        while i < 32 {
-            from[i] = (i / 4 * 3 + i % 4) as u16;
-            i += 1;
-        }
-        from
-    };
-    // SAFETY: promised by the caller.
-    unsafe {
-        match BYTES {
-            1 => _mm512_cvtepu8_epi64(_mm_loadl_epi64(at.cast())),
-            2 => _mm512_cvtepu16_epi64(_mm_loadu_si128(at.cast())),
-            4 => _mm512_cvtepu32_epi64(_mm256_loadu_si256(at.cast())),
-            6 => {
-                let spread = _mm512_loadu_si512(SPREAD.as_ptr().cast());
-                // Of the register only these 48 bytes are read.
-                let words = _mm512_maskz_loadu_epi16(0x00ff_ffff, at.cast());
-                _mm512_maskz_permutexvar_epi16(0x7777_7777, spread, words)
+pub(super) unsafe fn load<const BYTES: usize>(spread: Spread, at: *const u8) -> [__m512i; REGISTERS] {
+    let Spread { places: [start, end], held } = spread;
+    let mut unit = [_mm512_setzero_si512(); REGISTERS];
+    for (r, words) in unit.iter_mut().enumerate() {
+        let register = at.wrapping_add(r * LANES * BYTES);
+        // SAFETY: promised by the caller. Six-byte words are 48 of the 64 bytes that are read: 16 more bytes of the unit
+        // follow but for the last register, which are read before it.
+        *words = unsafe {
+            match BYTES {
+                1 => _mm512_cvtepu8_epi64(_mm_loadl_epi64(register.cast())),
+                2 => _mm512_cvtepu16_epi64(_mm_loadu_si128(register.cast())),
+                4 => _mm512_cvtepu32_epi64(_mm256_loadu_si256(register.cast())),
+                6 if r + 1 < REGISTERS => {
+                    _mm512_maskz_permutexvar_epi16(held, start, _mm512_loadu_si512(register.cast()))
+                }
+                6 => {
+                    let before = register.wrapping_sub(16);
+                    _mm512_maskz_permutexvar_epi16(held, end, _mm512_loadu_si512(before.cast()))
+                }
+                _ => _mm512_loadu_si512(register.cast()),
             }
-            _ => _mm512_loadu_si512(at.cast()),
-        }
+        };
     }
+    unit
 }
 
 /// Adds eight products to the accumulators that the method has.
