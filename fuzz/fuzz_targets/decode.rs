@@ -8,9 +8,9 @@ use blindcore_lookup::{Client, Geometry, Params, Selection, keyword, schemes};
 use blindcore_wire::codec::decode_record;
 use libfuzzer_sys::fuzz_target;
 
-static OTHERS: LazyLock<[Client; 3]> = LazyLock::new(|| {
+static OTHERS: LazyLock<[Client; 4]> = LazyLock::new(|| {
     let picking = Geometry { record_bytes: 250, groups: 33, columns: 5 };
-    [tiny("double").1, tiny("hintless").1, small("hintless", picking).1]
+    [tiny("double").1, tiny("hintless").1, small("hintless", picking).1, small("hintless-q128", picking).1]
 });
 
 fn decode(client: &Client, answer: &[u8], resize: bool) -> Option<Vec<u8>> {
@@ -29,7 +29,7 @@ fn decode(client: &Client, answer: &[u8], resize: bool) -> Option<Vec<u8>> {
 fuzz_target!(|data: &[u8]| {
     let (how, data) = byte(data);
     let resize = how & 1 == 1;
-    if let Some(client) = OTHERS.get(usize::from(how >> 1 & 3)) {
+    if let Some(client) = OTHERS.get(usize::from(how >> 1 & 7)) {
         decode(client, data, resize);
         return;
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 fuzz_target!(|input: (u8, u32, u32, u32, [u8; 32], Vec<u8>, Vec<u8>)| {
     let (scheme, record_bytes, groups, columns, salt, mut seeds, key) = input;
-    let scheme = schemes::find(["simple", "double", "hintless"][usize::from(scheme) % 3]).unwrap();
+    let scheme = schemes::find(["simple", "double", "hintless", "hintless-q128"][usize::from(scheme) % 4]).unwrap();
     let [record_bytes, groups, columns] = [record_bytes, groups, columns].map(|n| n as usize);
     let geometry = Geometry { record_bytes, groups, columns };
     let Ok(params) = Params::new(scheme, geometry) else { return };

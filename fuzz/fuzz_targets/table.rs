@@ -10,6 +10,7 @@ fn part(part: proto::Part) -> Option<PartDescription> {
     let name = match part.scheme {
         2 => "double",
         3 => "hintless",
+        4 => "hintless-q128",
         _ => "simple",
     };
     let scheme = schemes::find(name).ok()?;

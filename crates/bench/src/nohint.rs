@@ -21,13 +21,28 @@ const RECORD_BYTES: usize = 256;
 /// Groups of random records; the others repeat them.
 const DISTINCT: usize = 4;
 
-/// Measures rows `lookup.nohint.*`, over records of 256 bytes found by number.
+/// Measures rows `lookup.nohint.*`, over records of 256 bytes found by number, and some of them for the scheme that withstands quantum
+/// computers too.
 ///
 /// # Errors
 /// No parameter set holds the table, the device or memory fails, or an answer doesn't decode to what was asked for.
 pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Result<Vec<Row>> {
-    let records = (args.gib * (1u64 << 30) as f64 / RECORD_BYTES as f64) as u64;
-    let params = plan(records.max(1), RECORD_BYTES, false, SchemeChoice::Only(schemes::find("hintless")?))?;
+    let records = ((args.gib * (1u64 << 30) as f64 / RECORD_BYTES as f64) as u64).max(1);
+    let mut found = Vec::new();
+    let classical = SchemeChoice::Only(schemes::find("hintless")?);
+    for (choice, rows) in
+        [(Some(classical), rows as fn(&Of) -> Vec<Row>), (SchemeChoice::quantum(), quantum_rows)]
+    {
+        let Some(choice) = choice else { continue };
+        let params = plan(records, RECORD_BYTES, false, choice)?;
+        found.extend(rows(&of(&params, args, one, progress)?));
+    }
+    Ok(found)
+}
+
+/// Measures one scheme.
+fn of(params: &Params, args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Result<Of> {
+    let params = *params;
     let geometry = params.geometry;
     let slots =
         (0..DISTINCT).map(|_| noise(geometry.columns * RECORD_BYTES)).collect::<Result<Vec<_>, _>>()?;
@@ -56,11 +71,13 @@ pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress)
     for (operand, bytes) in operands[1..].iter().zip(&derived) {
         placed.push(place(operand, bytes)?);
     }
-    let tables = placed[1].clone();
+    let tables = placed[1..placed.len() - 1].to_vec();
     let server = Server::placed(params, one, placed)?;
     let client = Client::new(params, Arc::new(seed))?;
 
-    let (read, tables_read) = ((*database).as_ref(), (*derived[0]).as_ref());
+    let read = (*database).as_ref();
+    let tables_read: Vec<&[u8]> =
+        derived[..derived.len() - 1].iter().map(|bytes| (**bytes).as_ref()).collect();
     let prime = primes(48, 2048)?.next().expect("there are primes of 48 bits");
     let ntt = Ntt::new(prime, 2048)?;
     let mut polynomial: Vec<u64> = (0..2048u64).map(|i| i * i).collect();
@@ -77,10 +94,12 @@ pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress)
         progress.at("looking up", i as u64, Some(args.repeat as u64 + 1), Unit::Items);
         reading.time(|| {
             std::hint::black_box(streaming_read(read, Streams::One));
-            std::hint::black_box(streaming_read(tables_read, Streams::One));
+            for tables in &tables_read {
+                std::hint::black_box(streaming_read(tables, Streams::One));
+            }
         });
         scan.time(|| records.run(&scanned))?;
-        pass.time(|| tables.run(&windows))?;
+        pass.time(|| tables.iter().try_for_each(|tables| tables.run(&windows).map(drop)))?;
         for (queries, samples) in [(1, &mut single), (GATHERED, &mut many)] {
             let slot = |q: usize| (i * 7919 + q * 104_729) as u64 % geometry.slots();
             let started = Instant::now();
@@ -109,16 +128,27 @@ pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress)
             (single, many, reading, scan, pass, asked, transform) = Default::default();
         }
     }
-    Ok(rows(
-        &params,
-        read.len(),
-        tables_read.len(),
-        Measured { single, many, reading, scan, pass, asked, transform, prepare },
-    ))
+    let tables = tables_read.iter().map(|tables| tables.len()).sum();
+    Ok(Of {
+        params,
+        records: read.len(),
+        tables,
+        single,
+        many,
+        reading,
+        scan,
+        pass,
+        asked,
+        transform,
+        prepare,
+    })
 }
 
-/// Seconds of everything.
-struct Measured {
+/// What was measured of a scheme: bytes, and seconds of everything.
+struct Of {
+    params: Params,
+    records: usize,
+    tables: usize,
     single: Samples,
     many: Samples,
     reading: Samples,
@@ -129,17 +159,84 @@ struct Measured {
     prepare: Samples,
 }
 
-fn rows(params: &Params, len: usize, tables: usize, of: Measured) -> Vec<Row> {
-    let (len, tables) = (len as f64, tables as f64);
-    let both = of.reading.map(|t| (len + tables) / t / 1e9).median();
-    let answer = of.single.map(|t| len / t / 1e9);
+impl Of {
+    /// Records and tables read, in GB/s.
+    fn both(&self) -> f64 {
+        self.reading.map(|t| (self.records + self.tables) as f64 / t / 1e9).median()
+    }
+
+    fn answer(&self) -> Samples {
+        self.single.map(|t| self.records as f64 / t / 1e9)
+    }
+
+    /// Of a lookup that keeps nothing, in bytes.
+    fn moved(&self) -> f64 {
+        (self.params.hint_bytes() as usize + self.params.query_bytes() + self.params.answer_bytes()) as f64
+    }
+
+    /// The server's operands for a byte of the records.
+    fn kept(&self) -> f64 {
+        let kept: usize = self.params.operands().iter().map(schemes::Operand::bytes).sum();
+        kept as f64 / (self.params.geometry.slots() as f64 * self.params.geometry.record_bytes as f64)
+    }
+}
+
+fn row(
+    id: &'static str,
+    what: &'static str,
+    unit: &'static str,
+    value: Samples,
+    limit: &'static str,
+    of_value: f64,
+) -> Row {
+    Row::new(id, what, unit, 1, value, limit, of_value)
+}
+
+/// What strength against quantum computers costs.
+fn quantum_rows(of: &Of) -> Vec<Row> {
+    let (len, tables) = (of.records as f64, of.tables as f64);
+    vec![
+        row(
+            "lookup.nohint.quantum128.answer.1q.1t",
+            "a lookup without a hint, at 128 quantum bits",
+            "GB/s",
+            of.answer(),
+            "records and packing tables read once",
+            of.both() * len / (len + tables),
+        ),
+        row(
+            "lookup.nohint.quantum128.answer.16q.1t",
+            "16 of them in a pass",
+            "GB*query/s",
+            of.many.map(|t| GATHERED as f64 * len / t / 1e9),
+            "one query",
+            of.answer().median(),
+        ),
+        row(
+            "lookup.nohint.quantum128.bytes",
+            "a fresh client's whole traffic",
+            "bytes",
+            Samples(vec![of.moved()]),
+            "what it fetched before the first lookup",
+            of.params.hint_bytes() as f64,
+        ),
+        row(
+            "lookup.nohint.quantum128.memory",
+            "the server's operands for a byte of the records",
+            "bytes",
+            Samples(vec![of.kept()]),
+            "the records alone",
+            1.0,
+        ),
+    ]
+}
+
+fn rows(of: &Of) -> Vec<Row> {
+    let (len, tables, both) = (of.records as f64, of.tables as f64, of.both());
+    let answer = of.answer();
     let answer_median = answer.median();
-    let row = |id: &'static str, what, unit, value, limit: &'static str, of_value| {
-        Row::new(id, what, unit, 1, value, limit, of_value)
-    };
-    let (work, transform) = (params.ring_work(), of.transform.map(|t| t / 100.0).median());
-    let moved = (params.hint_bytes() as usize + params.query_bytes() + params.answer_bytes()) as f64;
-    let kept: usize = params.operands().iter().map(schemes::Operand::bytes).sum();
+    let (work, transform) = (of.params.ring_work(), of.transform.map(|t| t / 100.0).median());
+    let moved = of.moved();
     let network = moved / 1e9 * 1e3;
     vec![
         row(
@@ -188,7 +285,7 @@ fn rows(params: &Params, len: usize, tables: usize, of: Measured) -> Vec<Row> {
             "bytes",
             Samples(vec![moved]),
             "what it fetched before the first lookup",
-            params.hint_bytes() as f64,
+            of.params.hint_bytes() as f64,
         ),
         row(
             "lookup.nohint.client",
@@ -202,9 +299,7 @@ fn rows(params: &Params, len: usize, tables: usize, of: Measured) -> Vec<Row> {
             "lookup.nohint.memory",
             "the server's operands for a byte of the records",
             "bytes",
-            Samples(vec![
-                kept as f64 / (params.geometry.slots() as f64 * params.geometry.record_bytes as f64),
-            ]),
+            Samples(vec![of.kept()]),
             "the records alone",
             1.0,
         ),

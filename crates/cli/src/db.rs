@@ -24,6 +24,9 @@ use crate::{Outcome, args, device, token};
 
 pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcome> {
     let scheme = match args.scheme.as_str() {
+        _ if args.quantum128 => {
+            SchemeChoice::quantum().context("no scheme with 128 quantum bits is offered")?
+        }
         "auto" => SchemeChoice::Auto,
         name => {
             let unknown = || {

@@ -31,12 +31,32 @@ impl SchemeChoice {
         }
     }
 
-    /// For a part beside records of this scheme: what suits it best, unless records are of a scheme that is not offered, which
-    /// then is that of all parts.
+    /// A scheme with 128 bits against quantum computers too, if one is offered.
+    ///
+    /// ```
+    /// use blindcore_lookup::{SchemeChoice, plan};
+    ///
+    /// let params = plan(1 << 20, 256, true, SchemeChoice::quantum().unwrap())?;
+    /// assert!(params.security().unwrap().quantum_bits >= Some(128.0));
+    /// # Ok::<(), blindcore_lookup::Error>(())
+    /// ```
+    #[must_use]
+    pub fn quantum() -> Option<Self> {
+        schemes::offered().into_iter().find(|scheme| withstands_quantum(*scheme)).map(Self::Only)
+    }
+
+    /// For a part beside records of this scheme: what suits it best, unless records are of a scheme that is not offered, or has been
+    /// chosen for its strength against quantum computers, which then is that of all parts.
     #[must_use]
     pub fn beside(records: SchemeRef) -> Self {
-        if schemes::offered().contains(&records) { Self::Auto } else { Self::Only(records) }
+        let any = schemes::offered().contains(&records) && !withstands_quantum(records);
+        if any { Self::Auto } else { Self::Only(records) }
     }
+}
+
+/// Whether a scheme has 128 bits against quantum computers.
+fn withstands_quantum(scheme: SchemeRef) -> bool {
+    scheme.about().security.is_some_and(|security| security.quantum_bits >= Some(128.0))
 }
 
 /// The shortest blocks that records are cut into.

@@ -35,7 +35,8 @@ impl std::str::FromStr for SchemeRef {
 }
 
 /// The schemes of this crate, in the order in which they are offered.
-static BUILT_IN: [&dyn Scheme; 3] = [&simple::Simple, &double::Double, &hintless::Hintless];
+static BUILT_IN: [&dyn Scheme; 4] =
+    [&simple::Simple, &double::Double, &hintless::CLASSICAL, &hintless::QUANTUM];
 /// Those that were registered since.
 static REGISTERED: RwLock<Vec<&'static dyn Scheme>> = RwLock::new(Vec::new());
 
@@ -122,9 +123,11 @@ mod tests {
             assert_eq!(find_by_wire_id(scheme.wire_id(), scheme.wire_name()).unwrap(), scheme);
             assert!(find_by_wire_id(scheme.wire_id(), "another").is_err());
         }
-        assert_eq!(offered_names(), "simple, double, hintless");
+        assert_eq!(offered_names(), "simple, double, hintless, hintless-q128");
         let names: Vec<_> = offered().iter().map(|s| (s.wire_id(), s.wire_name())).collect();
-        assert_eq!(names, [(1, ""), (2, ""), (3, "hintless")], "messages stay as they were");
+        let later = [(3, "hintless"), (4, "hintless-q128")];
+        assert_eq!(names[..2], [(1, ""), (2, "")], "messages stay as they were");
+        assert_eq!(names[2..], later);
     }
 
     #[test]
@@ -132,7 +135,7 @@ mod tests {
         let error = find("fo\u{1b}o").unwrap_err().to_string();
         assert_eq!(
             error,
-            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless; update it"
+            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128; update it"
         );
         let error = find_by_wire_id(77, "").unwrap_err().to_string();
         assert!(error.starts_with("scheme `number 77` is not known"), "{error}");

@@ -16,6 +16,9 @@
 //!   beforehand: t_1..t_(count-1) and a = r_0       with a key:  b = sum_j c_j X^j - sum_i t_i tau^(i-1)(y)
 //! ```
 //!
+//! Where one digit would leave too much noise there are several, the highest first, each of what the one before it left, and a key
+//! for each.
+//!
 //! Digits are by values, in the ring's orbit order ([`blindcore_math::ntt::orbit`]): there tau^(i-1)(y) is y with each half
 //! turned to the left by (i - 1) [`Packing::step`] places, so that the sum over i is a sliding window over one polynomial.
 //! Source: InsPIRe (Mahdavi and others 2025, section on InspiRING), with one digit in place of three, whose low bits are dropped.
@@ -40,11 +43,11 @@ pub enum PackingError {
         /// The ring's degree.
         degree: usize,
     },
-    /// More bits are dropped than there are.
-    #[error("a digit can't drop {dropped} bits of a prime of {bits}; drop from 1 to {}", bits - 2)]
+    /// There is no digit, or one drops more bits than there are, or as many as the digit before it.
+    #[error("digits can't drop {dropped:?} bits of a prime of {bits}; drop from {} down to 1, fewer each time", bits - 2)]
     Dropped {
-        /// Bits to be dropped.
-        dropped: u32,
+        /// Bits to be dropped by each digit.
+        dropped: Vec<u32>,
         /// Bits of the prime.
         bits: u32,
     },
@@ -55,7 +58,8 @@ pub struct Packing {
     ntt: Ntt,
     modulo: Elementwise,
     count: usize,
-    dropped: u32,
+    /// For each digit, the highest first.
+    dropped: Vec<u32>,
     /// tau.
     automorphism: Automorphism,
     /// For each place of the orbit order, its place in the transform's order.
@@ -70,29 +74,33 @@ pub struct Scratch {
     /// r_i, by values in orbit order.
     sums: Vec<u64>,
     polynomial: Vec<u64>,
+    digit: Vec<u64>,
     block: Vec<u64>,
 }
 
 impl Packing {
-    /// Packs `count` ciphertexts of the ring of this prime and degree into one, by a digit that drops `dropped` bits.
+    /// Packs `count` ciphertexts of the ring of this prime and degree into one, by digits that drop so many low bits each, the
+    /// highest digit first.
     ///
     /// # Errors
-    /// The ring has no transform, the count is not a power of two from 2 to half the degree, or too many bits are dropped.
-    pub fn new(prime: Prime, degree: usize, count: usize, dropped: u32) -> Result<Self, PackingError> {
+    /// The ring has no transform, the count is not a power of two from 2 to half the degree, or the digits are none.
+    pub fn new(prime: Prime, degree: usize, count: usize, dropped: &[u32]) -> Result<Self, PackingError> {
         let ntt = Ntt::new(prime, degree)?;
         if !count.is_power_of_two() || !(2..=degree / 2).contains(&count) {
             return Err(PackingError::Count { count, degree });
         }
         let bits = prime.value().ilog2() + 1;
-        if !(1..=bits - 2).contains(&dropped) {
-            return Err(PackingError::Dropped { dropped, bits });
+        let in_range = dropped.iter().all(|dropped| (1..=bits - 2).contains(dropped));
+        if dropped.is_empty() || !in_range || !dropped.is_sorted_by(|high, low| high > low) {
+            return Err(PackingError::Dropped { dropped: dropped.to_vec(), bits });
         }
         let order = 2 * degree;
         let generator = (0..degree / 2 / count).fold(1, |power, _| power * 5 % order);
         let automorphism = Automorphism::new(degree, generator)?;
         let orbit = orbit(degree)?;
         let fourier = Fourier::new(&ntt, count, generator)?;
-        Ok(Self { modulo: Elementwise::new(prime), ntt, count, dropped, automorphism, orbit, fourier })
+        let (modulo, dropped) = (Elementwise::new(prime), dropped.to_vec());
+        Ok(Self { modulo, ntt, count, dropped, automorphism, orbit, fourier })
     }
 
     /// Ciphertexts that are packed into one.
@@ -113,10 +121,10 @@ impl Packing {
         &self.ntt
     }
 
-    /// w: the low bits that a digit drops.
+    /// w of each digit: the low bits that it drops.
     #[must_use]
-    pub fn dropped(&self) -> u32 {
-        self.dropped
+    pub fn dropped(&self) -> &[u32] {
+        &self.dropped
     }
 
     /// Places of the orbit order by which tau turns each half to the left.
@@ -125,15 +133,15 @@ impl Packing {
         self.degree() / 2 / self.count
     }
 
-    /// 2^w tau(s), by values in the transform's order: what a packing key encrypts. `secret` is s by values.
+    /// 2^w tau(s), by values in the transform's order: what the packing key of a digit encrypts. `secret` is s by values.
     ///
     /// In constant time.
     ///
     /// # Panics
-    /// There are not as many values as the degree.
-    pub fn key_message(&self, secret: &[u64], out: &mut [u64]) {
+    /// There are not as many values as the degree, or there is no such digit.
+    pub fn key_message(&self, digit: usize, secret: &[u64], out: &mut [u64]) {
         self.automorphism.values(secret, out);
-        let factor = vec![self.ntt.prime().reduce(1 << self.dropped); out.len()];
+        let factor = vec![self.ntt.prime().reduce(1 << self.dropped[digit]); out.len()];
         self.modulo.multiply(out, &factor);
     }
 
@@ -182,47 +190,53 @@ impl Packing {
         Scratch {
             sums: vec![0; self.count * degree],
             polynomial: vec![0; degree],
+            digit: vec![0; degree],
             block: self.fourier.block(),
         }
     }
 
     /// Works out what does not depend on the secret.
     ///
-    /// `masks` are the a_j, `count` polynomials by values in the transform's order; `key` is k, by values in orbit order.
-    /// `digit` is told i - 1 and t_i by values in orbit order, for i from `count` - 1 down to 1. Returned is a, by
-    /// coefficients.
+    /// `masks` are the a_j, `count` polynomials by values in the transform's order; `keys` are k of each digit, by values in orbit
+    /// order. `tell` is told i - 1, a digit's number and t_i by values in orbit order, for i from `count` - 1 down to 1. Returned
+    /// is a, by coefficients.
     ///
     /// # Panics
     /// A length is wrong.
     pub fn prepare(
         &self,
         masks: &[u64],
-        key: &[u64],
+        keys: &[Vec<u64>],
         scratch: &mut Scratch,
-        mut digit: impl FnMut(usize, &[u64]),
+        mut tell: impl FnMut(usize, usize, &[u64]),
     ) -> Vec<u64> {
         let degree = self.degree();
-        assert!(masks.len() == self.count * degree && key.len() == degree, "as many masks as are packed");
-        let Scratch { sums, polynomial, block } = scratch;
+        assert!(masks.len() == self.count * degree, "as many masks as are packed");
+        assert!(keys.len() == self.dropped.len() && keys.iter().all(|key| key.len() == degree));
+        let Scratch { sums, polynomial, digit, block } = scratch;
         self.fourier.sums(&self.modulo, &self.orbit, masks, block, sums);
         let mut digits = vec![0; degree];
         for i in (1..self.count).rev() {
             let (before, this) = sums[(i - 1) * degree..].split_at_mut(degree);
             self.from_orbit(&this[..degree], polynomial);
             self.ntt.inverse(polynomial);
-            round_digits(self.ntt.prime(), self.dropped, polynomial);
-            self.ntt.forward(polynomial);
-            self.to_orbit(polynomial, &mut digits);
-            digit(i - 1, &digits);
-            // r_(i-1) -= t_i tau^(i-1)(k), half by half and each in two runs.
-            let (half, turn) = (degree / 2, (i - 1) * self.step());
-            for ((before, digits), key) in
-                before.chunks_exact_mut(half).zip(digits.chunks_exact_mut(half)).zip(key.chunks_exact(half))
-            {
-                let (head, tail) = digits.split_at_mut(half - turn);
-                self.modulo.multiply(head, &key[turn..]);
-                self.modulo.multiply(tail, &key[..turn]);
-                self.modulo.subtract(before, digits);
+            for (number, key) in keys.iter().enumerate() {
+                split_digit(self.ntt.prime(), &self.dropped, number, polynomial, digit);
+                self.ntt.forward(digit);
+                self.to_orbit(digit, &mut digits);
+                tell(i - 1, number, &digits);
+                // r_(i-1) -= t_i tau^(i-1)(k), half by half and each in two runs.
+                let (half, turn) = (degree / 2, (i - 1) * self.step());
+                for ((before, digits), key) in before
+                    .chunks_exact_mut(half)
+                    .zip(digits.chunks_exact_mut(half))
+                    .zip(key.chunks_exact(half))
+                {
+                    let (head, tail) = digits.split_at_mut(half - turn);
+                    self.modulo.multiply(head, &key[turn..]);
+                    self.modulo.multiply(tail, &key[..turn]);
+                    self.modulo.subtract(before, digits);
+                }
             }
         }
         let mut mask = vec![0; degree];
@@ -232,20 +246,46 @@ impl Packing {
     }
 }
 
-/// Coefficients x to round(x / 2^w), signed, as residues; in constant time.
-pub fn round_digits(prime: Prime, dropped: u32, coefficients: &mut [u64]) {
-    let q = prime.value();
-    // Above q / 2 a residue stands for x - q. 2^63 keeps what is shifted positive.
-    let (half, offset) = (q / 2, 1u64 << 62);
-    let shifted = offset >> dropped;
-    for x in coefficients {
-        let negative = (half.wrapping_sub(*x) as i64 >> 63) as u64; // all ones above q / 2
-        let signed = x.wrapping_sub(q & negative);
-        let rounded = signed.wrapping_add(offset).wrapping_add(1 << (dropped - 1)) >> dropped;
-        let digit = rounded.wrapping_sub(shifted);
-        let negative = (digit as i64 >> 63) as u64;
-        *x = digit.wrapping_add(q & negative);
+/// Moves digit `number` of each coefficient of `rest` to `digit`: round(x / 2^w), signed, as a residue. What it leaves of x is in
+/// `rest`, but for the last digit, after which `rest` means nothing. In constant time.
+///
+/// # Panics
+/// There is no such digit, or lengths differ.
+pub fn split_digit(prime: Prime, dropped: &[u32], number: usize, rest: &mut Vec<u64>, digit: &mut Vec<u64>) {
+    assert_eq!(rest.len(), digit.len());
+    let (q, w) = (prime.value(), dropped[number]);
+    if number + 1 == dropped.len() {
+        std::mem::swap(rest, digit);
+        digit.iter_mut().for_each(|x| *x = residue(q, rounded(q, w, *x)));
+        return;
     }
+    for (rest, digit) in rest.iter_mut().zip(digit) {
+        let rounded = rounded(q, w, *rest);
+        *digit = residue(q, rounded);
+        *rest = residue(q, signed(q, *rest).wrapping_sub(rounded << w));
+    }
+}
+
+/// A residue as a signed number: above q / 2 it stands for x - q.
+#[inline]
+fn signed(q: u64, x: u64) -> i64 {
+    let negative = ((q / 2).wrapping_sub(x) as i64 >> 63) as u64; // all ones above q / 2
+    x.wrapping_sub(q & negative) as i64
+}
+
+/// round(x / 2^w), of a residue as a signed number.
+#[inline]
+fn rounded(q: u64, w: u32, x: u64) -> i64 {
+    // 2^62 keeps what is shifted positive.
+    let offset = 1u64 << 62;
+    let shifted = (signed(q, x) as u64).wrapping_add(offset).wrapping_add(1 << (w - 1)) >> w;
+    shifted.wrapping_sub(offset >> w) as i64
+}
+
+/// A signed number of less than q as a residue.
+#[inline]
+fn residue(q: u64, x: i64) -> u64 {
+    (x as u64).wrapping_add(q & (x >> 63) as u64)
 }
 
 #[cfg(test)]
@@ -280,9 +320,9 @@ mod tests {
         if x > prime.value() / 2 { x as i64 - prime.value() as i64 } else { x as i64 }
     }
 
-    /// Packs numbers and compares what comes out with them; returns the noise's greatest share of the bound that `bound` gives.
-    fn packs(degree: usize, count: usize, dropped: u32) {
-        let prime = primes(48, degree).unwrap().next().unwrap();
+    /// Packs numbers and compares what comes out with them.
+    fn packs(prime_bits: u32, degree: usize, count: usize, dropped: &[u32]) {
+        let prime = primes(prime_bits, degree).unwrap().next().unwrap();
         let packing = Packing::new(prime, degree, count, dropped).unwrap();
         let (ntt, modulo) = (packing.ntt(), Elementwise::new(prime));
         let mut numbers = Numbers(7 + count as u64);
@@ -290,7 +330,7 @@ mod tests {
         ntt.forward(&mut secret);
         let masks = numbers.residues(prime, count * degree);
         // c_j: the constant coefficient of a_j s, and a number far above noise.
-        let wanted: Vec<u64> = (0..count as u64).map(|j| (j % 256) << 40).collect();
+        let wanted: Vec<u64> = (0..count as u64).map(|j| (j % 256) << (prime_bits - 8)).collect();
         let bodies: Vec<u64> = masks
             .chunks_exact(degree)
             .zip(&wanted)
@@ -301,28 +341,35 @@ mod tests {
                 (product[0] + wanted) % prime.value()
             })
             .collect();
-        // The key.
-        let key_mask = numbers.residues(prime, degree);
-        let mut key = numbers.small(prime, 3, degree);
-        ntt.forward(&mut key);
-        modulo.multiply_add(&mut key, &key_mask, &secret);
-        let mut message = vec![0; degree];
-        packing.key_message(&secret, &mut message);
-        modulo.add(&mut key, &message);
+        // A key for each digit.
         let orbit = |values: &[u64]| {
             let mut out = vec![0; degree];
             packing.to_orbit(values, &mut out);
             out
         };
-        let mut digits = vec![0; (count - 1) * degree];
-        let mask = packing.prepare(&masks, &orbit(&key_mask), &mut packing.scratch(), |i, digit| {
-            digits[i * degree..][..degree].copy_from_slice(digit);
+        let (mut key_masks, mut keys) = (Vec::new(), Vec::new());
+        for digit in 0..dropped.len() {
+            let key_mask = numbers.residues(prime, degree);
+            let mut key = numbers.small(prime, 3, degree);
+            ntt.forward(&mut key);
+            modulo.multiply_add(&mut key, &key_mask, &secret);
+            let mut message = vec![0; degree];
+            packing.key_message(digit, &secret, &mut message);
+            modulo.add(&mut key, &message);
+            key_masks.push(orbit(&key_mask));
+            keys.push(orbit(&key));
+        }
+        let mut digits = vec![vec![0; (count - 1) * degree]; dropped.len()];
+        let mask = packing.prepare(&masks, &key_masks, &mut packing.scratch(), |i, number, digit| {
+            digits[number][i * degree..][..degree].copy_from_slice(digit);
         });
-        let mut windows = vec![0; (count - 1) * degree];
-        packing.windows(&orbit(&key), &mut windows);
         let mut sum = vec![0; degree];
-        for (digit, window) in digits.chunks_exact(degree).zip(windows.chunks_exact(degree)) {
-            modulo.multiply_add(&mut sum, digit, window);
+        for (digits, key) in digits.iter().zip(&keys) {
+            let mut windows = vec![0; (count - 1) * degree];
+            packing.windows(key, &mut windows);
+            for (digit, window) in digits.chunks_exact(degree).zip(windows.chunks_exact(degree)) {
+                modulo.multiply_add(&mut sum, digit, window);
+            }
         }
         // The phase: bodies - sum - mask s.
         let mut values = vec![0; degree];
@@ -332,9 +379,12 @@ mod tests {
         modulo.multiply_add(&mut values, &product, &secret);
         ntt.inverse(&mut values);
         // Deviation of the noise: key errors (variance 4) and dropped bits, over count - 1 switches.
-        let digit = (prime.value() as f64 / f64::from(dropped).exp2()).powi(2) / 12.0;
-        let rest = f64::from(dropped).exp2().powi(2) / 12.0;
-        let variance = (count - 1) as f64 * degree as f64 * (digit * 4.0 + rest * 2.0 / 3.0);
+        let (mut above, mut digit) = (prime.value() as f64, 0.0);
+        for dropped in dropped {
+            digit += (above / f64::from(*dropped).exp2()).powi(2) / 12.0;
+            above = f64::from(*dropped).exp2();
+        }
+        let variance = (count - 1) as f64 * degree as f64 * (digit * 4.0 + above.powi(2) / 12.0 * 2.0 / 3.0);
         for j in 0..count {
             let phase = modulo_difference(prime, bodies[j], values[j]);
             let noise = centred(prime, modulo_difference(prime, phase, wanted[j])) as f64;
@@ -351,7 +401,11 @@ mod tests {
         for (degree, count) in
             [(128, 2), (128, 64), (256, 16), (2048, 256), (2048, 64), (2048, 1024), (1024, 512)]
         {
-            packs(degree, count, 25);
+            packs(48, degree, count, &[25]);
+        }
+        for count in [2, 256, 1024] {
+            packs(40, 2048, count, &[27, 14]);
+            packs(48, 2048, count, &[34, 20, 8]);
         }
     }
 
@@ -360,7 +414,7 @@ mod tests {
         let prime = primes(48, 2048).unwrap().next().unwrap();
         let q = prime.value();
         for dropped in [1, 7, 25, 46] {
-            for x in [
+            let numbers = [
                 0,
                 1,
                 q - 1,
@@ -369,12 +423,21 @@ mod tests {
                 1 << (dropped - 1),
                 (1 << (dropped - 1)) - 1,
                 q - (1 << (dropped - 1)),
-            ] {
-                let mut word = [x];
-                round_digits(prime, dropped, &mut word);
-                let off =
-                    i128::from(centred(prime, word[0])) * (1 << dropped) - i128::from(centred(prime, x));
-                assert!(off.abs() <= 1 << (dropped - 1), "{x} by {dropped}: {}", word[0]);
+            ];
+            for below in [None, Some(dropped / 2).filter(|below| *below > 0)] {
+                let dropped: Vec<u32> = [dropped].into_iter().chain(below).collect();
+                let (mut rest, mut digit) = (numbers.to_vec(), vec![0; numbers.len()]);
+                let mut sums = vec![0; numbers.len()];
+                for (number, w) in dropped.iter().enumerate() {
+                    split_digit(prime, &dropped, number, &mut rest, &mut digit);
+                    for (sum, digit) in sums.iter_mut().zip(&digit) {
+                        *sum += i128::from(centred(prime, *digit)) << w;
+                    }
+                    for (sum, x) in sums.iter().zip(numbers) {
+                        let off = sum - i128::from(centred(prime, x));
+                        assert!(off.abs() <= 1 << (w - 1), "{x} by {dropped:?}: off by {off}");
+                    }
+                }
             }
         }
     }
@@ -384,11 +447,14 @@ mod tests {
         let prime = primes(48, 128).unwrap().next().unwrap();
         for count in [0, 1, 3, 128] {
             assert_eq!(
-                Packing::new(prime, 128, count, 25).err(),
+                Packing::new(prime, 128, count, &[25]).err(),
                 Some(PackingError::Count { count, degree: 128 })
             );
         }
-        assert!(Packing::new(prime, 128, 64, 0).is_err() && Packing::new(prime, 128, 64, 47).is_err());
-        assert!(Packing::new(prime, 100, 2, 25).is_err());
+        for dropped in [&[][..], &[0], &[47], &[25, 25], &[12, 25]] {
+            let refused = Packing::new(prime, 128, 64, dropped).err();
+            assert_eq!(refused, Some(PackingError::Dropped { dropped: dropped.to_vec(), bits: 48 }));
+        }
+        assert!(Packing::new(prime, 100, 2, &[25]).is_err());
     }
 }

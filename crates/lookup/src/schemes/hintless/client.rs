@@ -6,10 +6,7 @@ use blindcore_rlwe::inspiring::Packing;
 use blindcore_rlwe::rounding::{Rounding, pack, packed_bytes, unpack};
 use zeroize::Zeroizing;
 
-use super::params::{
-    BODY_BITS, DEGREE, ERROR_PAIRS, MASK_BITS, PICKING_DROPPED, Packed, RESIDUE_BYTES, SEED_BYTES, blocks,
-    delta, prime, query_bits, reach,
-};
+use super::params::{BODY_BITS, DEGREE, ERROR_PAIRS, MASK_BITS, Packed, SEED_BYTES, Set, blocks, query_bits};
 use super::prepare::{self, Public};
 use crate::{Decoded, Error, Params, SchemeClient, Selection, constant_time};
 
@@ -30,9 +27,10 @@ pub(super) struct Prepared {
     secret: Secret<u64>,
     /// (A_k s)(X^-1) + e, by coefficients.
     first: Secret<u64>,
-    key: Vec<u8>,
+    /// The packing keys.
+    keys: Vec<u8>,
     /// For picking: the masks' seed, and a_i s + e by values.
-    picking: Option<([u8; SEED_BYTES], [Secret<u64>; 2])>,
+    picking: Option<([u8; SEED_BYTES], Vec<Secret<u64>>)>,
 }
 
 pub(super) struct Pending {
@@ -43,10 +41,14 @@ pub(super) struct Pending {
 }
 
 impl HintlessClient {
-    pub(super) fn new(params: &Params, seed: [u8; SEED_BYTES]) -> Self {
-        let packed = Packed::new(&params.geometry);
-        let public = Public::new(&seed, params.geometry.columns);
-        Self { params: *params, packed, seed, public, packing: prepare::packing(packed.count) }
+    pub(super) fn new(set: &'static Set, params: &Params, seed: [u8; SEED_BYTES]) -> Self {
+        let packed = Packed::new(set, &params.geometry);
+        let public = Public::new(set, &seed, params.geometry.columns);
+        Self { params: *params, packed, seed, public, packing: prepare::packing(&packed) }
+    }
+
+    fn set(&self) -> &'static Set {
+        self.packed.set
     }
 
     fn ntt(&self) -> &Ntt {
@@ -61,7 +63,7 @@ impl HintlessClient {
 
     /// What each coefficient of an answer's ciphertexts is, with noise, modulo 2^17 ([`MASK_BITS`]) of the whole.
     fn phases(&self, pending: &Pending, answer: &[u8]) -> Secret<u64> {
-        let modulo = Elementwise::new(prime());
+        let (modulo, q) = (Elementwise::new(self.set().prime()), self.set().prime().value());
         let mut phases = Zeroizing::new(Vec::with_capacity(self.packed.sent() * self.packed.count));
         for ciphertext in answer.chunks_exact(self.packed.sent_bytes()) {
             let (mask, body) = ciphertext.split_at(packed_bytes(DEGREE, MASK_BITS));
@@ -71,17 +73,17 @@ impl HintlessClient {
             self.ntt().inverse(&mut product);
             let bodies = unpack(body, BODY_BITS).take(self.packed.count);
             let phase = |(body, product): (u64, &u64)| {
-                (body << (MASK_BITS - BODY_BITS)).wrapping_sub(signed(*product))
+                (body << (MASK_BITS - BODY_BITS)).wrapping_sub(signed(q, *product))
             };
             phases.extend(bodies.zip(product.iter()).map(phase));
         }
         phases
     }
 
-    /// 2^w z^`choice`, by coefficients.
-    fn monomial(&self, choice: u32, picks: usize) -> Secret<u64> {
+    /// 2^`w` z^`choice`, by coefficients.
+    fn monomial(&self, w: u32, choice: u32, picks: usize) -> Secret<u64> {
         let power = choice.wrapping_mul((2 * DEGREE / picks) as u32);
-        let (one, minus) = (1u64 << PICKING_DROPPED, prime().value() - (1 << PICKING_DROPPED));
+        let (one, minus) = (1u64 << w, self.set().prime().value() - (1 << w));
         let mut out = Zeroizing::new(vec![0; DEGREE]);
         for (i, out) in (0u32..).zip(out.iter_mut()) {
             // X^d = -1.
@@ -107,16 +109,18 @@ impl SchemeClient for HintlessClient {
             out.copy_from_slice(mask);
             draws.modulo.multiply(out, &secret);
             self.ntt().inverse(out);
-            invert(out);
+            invert(self.set().prime().value(), out);
             let errors = draws.errors();
             draws.modulo.add(out, &errors);
         }
-        let mut key = draws.encryption(&self.public.key, &secret);
+        let mut keys = Vec::with_capacity(self.public.keys.len() * self.set().polynomial_bytes());
         let mut message = Zeroizing::new(vec![0; DEGREE]);
-        self.packing.key_message(&secret, &mut message);
-        draws.modulo.add(&mut key, &message);
-        let mut packed = Vec::with_capacity(DEGREE * RESIDUE_BYTES);
-        pack(&key, 8 * RESIDUE_BYTES as u32, &mut packed);
+        for (digit, mask) in self.public.keys.iter().enumerate() {
+            let mut key = draws.encryption(mask, &secret);
+            self.packing.key_message(digit, &secret, &mut message);
+            draws.modulo.add(&mut key, &message);
+            pack(&key, self.set().residue_bits(), &mut keys);
+        }
         let picking = match self.packed.picks {
             None => None,
             Some(_) => {
@@ -125,22 +129,23 @@ impl SchemeClient for HintlessClient {
                 SecretRng::from_os()?.fill(&mut seed);
                 let mut row = |number| {
                     let mut mask = vec![0; DEGREE];
-                    MaskSeed(seed).polynomial(number, prime(), &mut mask);
+                    MaskSeed(seed).polynomial(number, self.set().prime(), &mut mask);
                     draws.encryption(&mask, &secret)
                 };
-                let rows = [row(0), row(1)];
+                let rows = (0..2 * self.set().picking.len() as u64).map(&mut row).collect();
                 Some((seed, rows))
             }
         };
-        Ok(Prepared { secret, first, key: packed, picking })
+        Ok(Prepared { secret, first, keys, picking })
     }
 
     fn query(&self, prepared: Prepared, selection: &Selection) -> (Vec<u8>, Pending) {
-        let Prepared { secret, mut first, key, picking } = prepared;
+        let Prepared { secret, mut first, keys, picking } = prepared;
         let columns = self.params.geometry.columns;
-        let (q, delta) = (prime().value(), delta());
+        let (set, prime) = (self.set(), self.set().prime());
+        let (q, delta) = (prime.value(), set.delta());
         let mut query = Vec::with_capacity(self.params.query_bytes());
-        let rounding = Rounding::new(prime(), query_bits(columns));
+        let rounding = Rounding::new(prime, query_bits(columns));
         for (i, word) in (0u32..).zip(first.iter_mut().take(columns)) {
             for column in selection.columns() {
                 let sum = *word + (delta & wide(constant_time::equal_mask(i, *column)));
@@ -149,18 +154,18 @@ impl SchemeClient for HintlessClient {
             *word = rounding.down(*word);
         }
         pack(&first[..columns], rounding.bits(), &mut query);
-        query.extend(key);
+        query.extend(keys);
         if let (Some(picks), Some((seed, mut rows))) = (self.packed.picks, picking) {
-            let modulo = Elementwise::new(prime());
+            let modulo = Elementwise::new(prime);
             let (choice, _) = self.place(selection.group());
-            let mut message = self.monomial(choice, picks);
-            self.ntt().forward(&mut message);
-            modulo.add(&mut rows[0], &message);
-            modulo.multiply(&mut message, &secret);
-            modulo.subtract(&mut rows[1], &message);
             query.extend(seed);
-            for row in &rows {
-                pack(row, 8 * RESIDUE_BYTES as u32, &mut query);
+            for (w, rows) in set.picking.iter().zip(rows.chunks_exact_mut(2)) {
+                let mut message = self.monomial(*w, choice, picks);
+                self.ntt().forward(&mut message);
+                modulo.add(&mut rows[0], &message);
+                modulo.multiply(&mut message, &secret);
+                modulo.subtract(&mut rows[1], &message);
+                rows.iter().for_each(|row| pack(row, set.residue_bits(), &mut query));
             }
         }
         let picked = selection.columns().len();
@@ -171,7 +176,7 @@ impl SchemeClient for HintlessClient {
         let Packed { count, groups, parts, picks, .. } = self.packed;
         let record_bytes = self.params.geometry.record_bytes;
         let (choice, place) = self.place(*pending.group);
-        let (reach, mut outside) = (reach(&self.params.geometry), 0);
+        let (reach, mut outside) = (self.set().reach(&self.params.geometry), 0);
         let mut slot = Zeroizing::new(vec![0u8; record_bytes]);
         let offset = (128 * pending.picked) as u8;
         // A mask of zeros hides nothing and has no noise; no honest one is.
@@ -204,7 +209,7 @@ impl SchemeClient for HintlessClient {
     }
 
     fn expand(&self) {
-        std::hint::black_box(Public::new(&self.seed, self.params.geometry.columns));
+        std::hint::black_box(Public::new(self.set(), &self.seed, self.params.geometry.columns));
     }
 }
 
@@ -251,8 +256,7 @@ impl<'a> Draws<'a> {
 }
 
 /// a(X^-1), by coefficients.
-fn invert(a: &mut [u64]) {
-    let q = prime().value();
+fn invert(q: u64, a: &mut [u64]) {
     a[1..].reverse();
     for x in &mut a[1..] {
         let negated = q - *x;
@@ -266,8 +270,7 @@ fn wide(mask: u32) -> u64 {
 }
 
 /// A residue as a number, negative above half of Q, modulo 2^64.
-fn signed(residue: u64) -> u64 {
-    let q = prime().value();
+fn signed(q: u64, residue: u64) -> u64 {
     let negative = ((q / 2).wrapping_sub(residue) as i64 >> 63) as u64;
     residue.wrapping_sub(q & negative)
 }
@@ -287,12 +290,12 @@ mod tests {
     use blindcore_accel_cpu::Cpu;
 
     use super::*;
-    use crate::schemes::hintless::params::{query_bits, variance};
+    use crate::schemes::hintless::params::{CLASSICAL, QUANTUM, query_bits};
     use crate::{Client, Geometry, Server, pack_group, preprocess, schemes};
 
     fn client(geometry: Geometry) -> HintlessClient {
-        let params = Params::new(schemes::find("hintless").unwrap(), geometry).unwrap();
-        HintlessClient::new(&params, [7; SEED_BYTES])
+        let params = Params::new(schemes::find(CLASSICAL.about.name).unwrap(), geometry).unwrap();
+        HintlessClient::new(&CLASSICAL, &params, [7; SEED_BYTES])
     }
 
     fn column(column: u32) -> Selection {
@@ -314,7 +317,7 @@ mod tests {
         let copy = Prepared {
             secret: prepared.secret.clone(),
             first: prepared.first.clone(),
-            key: prepared.key.clone(),
+            keys: prepared.keys.clone(),
             picking: None,
         };
         let (a, _) = SchemeClient::query(&client, prepared, &column(17));
@@ -327,20 +330,22 @@ mod tests {
         let made = || SchemeClient::query(&client, SchemeClient::prepare(&client).unwrap(), &column(17)).0;
         let (a, b) = (made(), made());
         assert!(apart(first(&a, columns), first(&b, columns)).len() > columns * 9 / 10);
-        let keys = a.len() - DEGREE * RESIDUE_BYTES;
+        let keys = a.len() - CLASSICAL.polynomial_bytes();
         let same = a[keys..].iter().zip(&b[keys..]).filter(|(a, b)| a == b).count();
-        assert!(same < DEGREE * RESIDUE_BYTES / 100, "{same}");
+        assert!(same < CLASSICAL.polynomial_bytes() / 100, "{same}");
     }
 
     /// The noise of every coefficient of every stage, for records at the edges and records that are one pattern in all rows: its
     /// deviation is no larger than what parameters are sized by, and not far below for the worst of them.
     #[test]
     fn noise_is_what_parameters_are_sized_by() {
-        for (record_bytes, groups, columns) in [(256, 4, 4096), (256, 33, 2048)] {
+        let sizes = [(256, 4, 4096), (256, 33, 2048)];
+        let all = [&CLASSICAL, &QUANTUM].into_iter().flat_map(|set| sizes.map(|sizes| (set, sizes)));
+        for (set, (record_bytes, groups, columns)) in all {
             let geometry = Geometry { record_bytes, groups, columns };
-            let params = Params::new(schemes::find("hintless").unwrap(), geometry).unwrap();
+            let params = Params::new(schemes::find(set.about.name).unwrap(), geometry).unwrap();
             let predicted =
-                variance(&geometry).sqrt() / (prime().value() as f64 / f64::from(1u32 << MASK_BITS));
+                set.variance(&geometry).sqrt() / (set.prime().value() as f64 / f64::from(1u32 << MASK_BITS));
             let mut largest: f64 = 0.0;
             type Records = fn(usize) -> u8;
             let records: [Records; 4] =
@@ -356,7 +361,7 @@ mod tests {
                 let derived = derived.into_iter().map(|d| vec![Arc::new(d) as blindcore_accel::SharedBytes]);
                 let server =
                     Server::new(params, &device, [database].into_iter().chain(derived).collect()).unwrap();
-                let client = HintlessClient::new(&params, hint[..].try_into().unwrap());
+                let client = HintlessClient::new(set, &params, hint[..].try_into().unwrap());
                 let (mut squares, mut count) = (0.0, 0);
                 for slot in [0, geometry.slots() - 1] {
                     let selection = Selection::index(&geometry, slot).unwrap();

@@ -8,7 +8,8 @@
 //!    z^k           25 KB            ◀──   round: mask to 17 bits, body to 11: 4.7 KB
 //! ```
 //!
-//! Ring: degree 2048 modulo a prime of 48 bits, ternary secret, centred binomial errors. Secret and keys are fresh in each
+//! Ring: degree 2048 modulo a prime of 48 bits, ternary secret, centred binomial errors; a second set, of 40 bits, has 128 bits
+//! against quantum computers. Secret and keys are fresh in each
 //! query: A is the same for all, so two queries under one secret would show what is asked for. Sources: SimplePIR (Henzinger
 //! and others 2023) for the scan, over a ring as in HintlessPIR (Li and others 2024); InsPIRe (Mahdavi and others 2025) for
 //! packing and for picking by interpolation, here of the packed ciphertexts, so that records stay bytes.
@@ -30,19 +31,23 @@ mod server;
 
 use params::SEED_BYTES;
 
-pub(crate) struct Hintless;
+/// The scheme by one of its sets of parameters.
+pub(crate) struct Hintless(&'static params::Set);
+
+pub(crate) static CLASSICAL: Hintless = Hintless(&params::CLASSICAL);
+pub(crate) static QUANTUM: Hintless = Hintless(&params::QUANTUM);
 
 impl Scheme for Hintless {
     fn about(&self) -> &'static About {
-        &params::ABOUT
+        &self.0.about
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Error> {
-        params::check(geometry)
+        self.0.check(geometry)
     }
 
     fn failure_log2(&self, geometry: &Geometry) -> f64 {
-        params::failure_log2(geometry)
+        self.0.failure_log2(geometry)
     }
 
     fn keeps(&self, _: &Geometry) -> Keeps {
@@ -50,37 +55,37 @@ impl Scheme for Hintless {
     }
 
     fn query_bytes(&self, geometry: &Geometry) -> usize {
-        params::query_bytes(geometry)
+        self.0.query_bytes(geometry)
     }
 
     fn answer_bytes(&self, geometry: &Geometry) -> usize {
-        params::answer_bytes(geometry)
+        self.0.answer_bytes(geometry)
     }
 
     fn operands(&self, geometry: &Geometry) -> Vec<Operand> {
-        params::operands(geometry)
+        self.0.operands(geometry)
     }
 
     fn preprocessing(&self, geometry: &Geometry) -> Vec<Run> {
-        let passes = prepare::steps(&params::Packed::new(geometry));
+        let passes = prepare::steps(&params::Packed::new(self.0, geometry));
         // They are no passes of queries: what they take is the ring's work.
         vec![Run { operand: params::RECORDS, queries: 0, passes }]
     }
 
     fn answering(&self, _: &Geometry, queries: usize) -> Vec<Run> {
-        params::answering(queries)
+        self.0.answering(queries)
     }
 
     fn client_work(&self, geometry: &Geometry) -> ClientWork {
-        params::client_work(geometry)
+        self.0.client_work(geometry)
     }
 
     fn ring_work(&self, geometry: &Geometry) -> RingWork {
-        params::ring_work(geometry)
+        self.0.ring_work(geometry)
     }
 
     fn groups(&self, records: u64, slot_bytes: usize) -> u64 {
-        params::groups(records, slot_bytes)
+        self.0.groups(records, slot_bytes)
     }
 
     fn preprocess(
@@ -91,7 +96,7 @@ impl Scheme for Hintless {
         into: &mut Preprocessing<'_>,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        prepare::preprocess(params, device, records, into, progress)
+        prepare::preprocess(self.0, params, device, records, into, progress)
     }
 
     fn representative(&self, bytes: u64) -> Geometry {
@@ -106,11 +111,11 @@ impl Scheme for Hintless {
         device: &Device,
         operands: Vec<Arc<dyn Placed>>,
     ) -> Result<Box<dyn SchemeServer>, Error> {
-        Ok(Box::new(server::HintlessServer::new(params, device, operands)?))
+        Ok(Box::new(server::HintlessServer::new(self.0, params, device, operands)?))
     }
 
     fn client(&self, params: &Params, hint: SharedBytes) -> Result<Client, Error> {
         let seed = (*hint).as_ref().try_into().expect("its length was checked");
-        Ok(Client::of(*params, client::HintlessClient::new(params, seed)))
+        Ok(Client::of(*params, client::HintlessClient::new(self.0, params, seed)))
     }
 }

@@ -11,9 +11,9 @@
 
 use blindcore_math::ntt::Ntt;
 use blindcore_math::{Elementwise, Prime};
-use blindcore_rlwe::inspiring::round_digits;
+use blindcore_rlwe::inspiring::split_digit;
 
-use super::params::{DEGREE, PICKING_DROPPED, Packed};
+use super::params::{DEGREE, Packed};
 
 /// Polynomials of all ciphertexts `[choice][part]`, each part's by themselves: `[part][choice]`, with zeros up to t, in place.
 /// There is room for t times the parts.
@@ -87,10 +87,12 @@ fn rotate(prime: Prime, power: usize, a: &[u64], out: &mut [u64]) {
     }
 }
 
-/// What the client sends for picking, by values: rows that encrypt 2^w z^k and -2^w z^k s, each a mask and a body.
+/// What the client sends for picking, by values: for each digit rows that encrypt 2^w z^k and -2^w z^k s, each a mask and a body.
 pub(super) struct Picker {
-    pub(super) masks: [Vec<u64>; 2],
-    pub(super) bodies: [Vec<u64>; 2],
+    /// For each digit, the highest first.
+    pub(super) dropped: &'static [u32],
+    pub(super) masks: Vec<Vec<u64>>,
+    pub(super) bodies: Vec<Vec<u64>>,
 }
 
 impl Picker {
@@ -100,22 +102,25 @@ impl Picker {
         let mut terms = masks.chunks_exact(DEGREE).zip(bodies.chunks_exact(DEGREE)).rev();
         let (mask, body) = terms.next().expect("there is one at least");
         let mut sum = [mask.to_vec(), body.to_vec()];
+        // As the rows lie: the body's digits meet those of z^k, the mask's those of -z^k s.
+        let mut digits = vec![vec![0; DEGREE]; self.masks.len()];
         for (mask, body) in terms {
-            // The body's digit meets the row of z^k, the mask's that of -z^k s.
-            for half in &mut sum {
-                round_digits(ntt.prime(), PICKING_DROPPED, half);
-                ntt.forward(half);
+            for (half, sum) in sum.iter_mut().rev().enumerate() {
+                for number in 0..self.dropped.len() {
+                    let digit = &mut digits[2 * number + half];
+                    split_digit(ntt.prime(), self.dropped, number, sum, digit);
+                    ntt.forward(digit);
+                }
             }
-            let [of_mask, of_body] = sum;
-            let product = |rows: &[Vec<u64>; 2], add: &[u64]| {
-                let mut out = rows[0].clone();
-                modulo.multiply(&mut out, &of_body);
-                modulo.multiply_add(&mut out, &rows[1], &of_mask);
-                ntt.inverse(&mut out);
-                modulo.add(&mut out, add);
-                out
-            };
-            sum = [product(&self.masks, mask), product(&self.bodies, body)];
+            for (sum, (rows, add)) in sum.iter_mut().zip([(&self.masks, mask), (&self.bodies, body)]) {
+                let mut products = digits.iter().zip(rows);
+                let (digit, row) = products.next().expect("there are two rows at least");
+                sum.copy_from_slice(digit);
+                modulo.multiply(sum, row);
+                products.for_each(|(digit, row)| modulo.multiply_add(sum, digit, row));
+                ntt.inverse(sum);
+                modulo.add(sum, add);
+            }
         }
         sum
     }
@@ -124,10 +129,11 @@ impl Picker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schemes::hintless::params::prime;
+    use crate::schemes::hintless::params::CLASSICAL;
 
     #[test]
     fn the_polynomial_goes_through_the_ciphertexts() {
+        let prime = || CLASSICAL.prime();
         for picks in [2usize, 4, 16, 64] {
             let wanted: Vec<u64> =
                 (0..picks * DEGREE).map(|i| prime().reduce((i as u128 + 7).pow(7))).collect();

@@ -19,41 +19,44 @@ use blindcore_math::{Elementwise, MaskSeed, SecretRng};
 use blindcore_rlwe::inspiring::{Packing, Scratch};
 use blindcore_units::Unit;
 
-use super::params::{DEGREE, PACKING_DROPPED, Packed, RESIDUE_BYTES, SEED_BYTES, blocks, prime};
+use super::params::{DEGREE, Packed, RESIDUE_BYTES, SEED_BYTES, Set, blocks};
 use super::picking;
 use crate::{Error, PREPARING, Params, Preprocessing, Progress};
 
-/// The number of the packing key's mask under a table's seed; polynomial k of the public matrix has number k + 1.
-const KEY_MASK: u64 = 0;
+/// The number under a table's seed of the mask of a digit's packing key: 0 for the first, 2^64 - 1 for the next. Polynomial k of the
+/// public matrix has number k + 1.
+fn key_number(digit: usize) -> u64 {
+    0u64.wrapping_sub(digit as u64)
+}
 
 /// Bytes of the words of a polynomial that lie together in a table.
 const LANE_BYTES: usize = Window::LANES * RESIDUE_BYTES;
 
 /// The public polynomials that a table's seed stands for, by values in the transform's order.
 pub(super) struct Public {
-    /// k, the mask of packing keys.
-    pub(super) key: Vec<u64>,
+    /// k of each digit, the masks of packing keys.
+    pub(super) keys: Vec<Vec<u64>>,
     /// A_k, one for each 2048 columns, one after another.
     pub(super) matrix: Vec<u64>,
 }
 
 impl Public {
-    pub(super) fn new(seed: &[u8; SEED_BYTES], columns: usize) -> Self {
+    pub(super) fn new(set: &Set, seed: &[u8; SEED_BYTES], columns: usize) -> Self {
         let seed = MaskSeed(*seed);
-        let polynomial = |number, out: &mut [u64]| seed.polynomial(number, prime(), out);
-        let mut key = vec![0; DEGREE];
-        polynomial(KEY_MASK, &mut key);
+        let polynomial = |number, out: &mut [u64]| seed.polynomial(number, set.prime(), out);
+        let mut keys = vec![vec![0; DEGREE]; set.packing.len()];
+        keys.iter_mut().enumerate().for_each(|(digit, key)| polynomial(key_number(digit), key));
         let mut matrix = vec![0; blocks(columns) * DEGREE];
-        for (number, out) in (KEY_MASK + 1..).zip(matrix.chunks_exact_mut(DEGREE)) {
+        for (number, out) in (1..).zip(matrix.chunks_exact_mut(DEGREE)) {
             polynomial(number, out);
         }
-        Self { key, matrix }
+        Self { keys, matrix }
     }
 }
 
-/// Packing for this many rows a ciphertext.
-pub(super) fn packing(count: usize) -> Packing {
-    Packing::new(prime(), DEGREE, count, PACKING_DROPPED)
+/// What packs rows so.
+pub(super) fn packing(packed: &Packed) -> Packing {
+    Packing::new(packed.set.prime(), DEGREE, packed.count, packed.set.packing)
         .expect("counts are powers of two below half the degree")
 }
 
@@ -64,26 +67,37 @@ pub(super) fn steps(packed: &Packed) -> u64 {
 
 /// Makes packing tables and masks of the ciphertexts that are not done.
 pub(super) fn preprocess(
+    set: &'static Set,
     params: &Params,
     device: &Device,
     records: &dyn Placed,
     into: &mut Preprocessing<'_>,
     progress: &mut dyn Progress,
 ) -> Result<(), Error> {
-    let (geometry, packed) = (&params.geometry, Packed::new(&params.geometry));
+    let (geometry, packed) = (&params.geometry, Packed::new(set, &params.geometry));
     let seed: &mut [u8; SEED_BYTES] = into.hint.try_into().expect("the hint is the seed");
     if into.done == 0 {
         // Once the records are fixed, so that whoever wrote them can't have aimed at it.
         SecretRng::from_os()?.fill(seed);
     }
-    let public = Public::new(seed, geometry.columns);
-    let packing = packing(packed.count);
-    let mut key = vec![0; DEGREE];
-    packing.to_orbit(&public.key, &mut key);
+    let public = Public::new(set, seed, geometry.columns);
+    let packing = packing(&packed);
+    let orbit = |key: &Vec<u64>| {
+        let mut out = vec![0; DEGREE];
+        packing.to_orbit(key, &mut out);
+        out
+    };
+    let keys: Vec<_> = public.keys.iter().map(orbit).collect();
     let centring = centring(&packing, &public, geometry.columns);
-    let worker =
-        Worker { packed, columns: geometry.columns, packing: &packing, public: &public, key: &key, centring };
-    let [tables, masks] = &mut into.derived[..] else { unreachable!("two operands are derived") };
+    let worker = &Worker {
+        packed,
+        columns: geometry.columns,
+        packing: &packing,
+        public: &public,
+        keys: &keys,
+        centring,
+    };
+    let (masks, tables) = into.derived.split_last_mut().expect("masks are derived last");
     let total = steps(&packed);
     let mut tell = |done: u64| {
         progress.at(PREPARING, done, Some(total), Unit::Items);
@@ -99,16 +113,20 @@ pub(super) fn preprocess(
         let mut first = usize::try_from(into.done).expect("fewer than rows");
         let mut pack = |first: usize, memory: &mut [Memory], done: &mut u64| {
             (0..memory.len() as u64).try_for_each(|i| tell(*done + i))?;
-            let tables = tables[first * table_bytes..].chunks_exact_mut(table_bytes);
+            // A ciphertext's tables, digit by digit.
+            let mut digits: Vec<_> =
+                tables.iter_mut().map(|t| t[first * table_bytes..].chunks_exact_mut(table_bytes)).collect();
+            let tables: Vec<Vec<&mut [u8]>> =
+                memory.iter().map(|_| digits.iter_mut().filter_map(Iterator::next).collect()).collect();
             let masks = masks[first * mask_bytes..].chunks_exact_mut(mask_bytes);
             thread::scope(|scope| {
-                let mut work = memory.iter_mut().zip(tables.zip(masks));
+                let mut work = memory.iter_mut().zip(tables.into_iter().zip(masks));
                 let last = work.next_back();
-                for (memory, (table, mask)) in work {
-                    scope.spawn(|| worker.pack(memory, table, mask));
+                for (memory, (mut tables, mask)) in work {
+                    scope.spawn(move || worker.pack(memory, &mut tables, mask));
                 }
-                if let Some((memory, (table, mask))) = last {
-                    worker.pack(memory, table, mask);
+                if let Some((memory, (mut tables, mask))) = last {
+                    worker.pack(memory, &mut tables, mask);
                 }
             });
             *done += memory.len() as u64;
@@ -152,7 +170,7 @@ pub(super) fn preprocess(
         tell(into.done)?;
         let mut polynomials = words(masks);
         for polynomials in picking::parts(&mut polynomials, &packed, picks) {
-            picking::interpolate(prime(), picks, polynomials);
+            picking::interpolate(set.prime(), picks, polynomials);
         }
         write(&polynomials, masks);
         into.done = total;
@@ -162,7 +180,7 @@ pub(super) fn preprocess(
 
 /// What entries of 128 add to a row's polynomial.
 fn centring(packing: &Packing, public: &Public, columns: usize) -> Vec<u64> {
-    let (modulo, ntt) = (Elementwise::new(prime()), packing.ntt());
+    let (modulo, ntt) = (Elementwise::new(packing.ntt().prime()), packing.ntt());
     let mut sum = vec![0; DEGREE];
     for (i, public) in public.matrix.chunks_exact(DEGREE).enumerate() {
         let mut polynomial = vec![0; DEGREE];
@@ -179,8 +197,8 @@ struct Worker<'a> {
     columns: usize,
     packing: &'a Packing,
     public: &'a Public,
-    /// The key's mask in orbit order.
-    key: &'a [u64],
+    /// The keys' masks in orbit order.
+    keys: &'a [Vec<u64>],
     /// 128 times the a of a row of ones.
     centring: Vec<u64>,
 }
@@ -221,9 +239,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Makes the table and the mask of the ciphertext whose rows are there.
-    fn pack(&self, memory: &mut Memory, table: &mut [u8], mask: &mut [u8]) {
-        let (modulo, ntt) = (Elementwise::new(prime()), self.packing.ntt());
+    /// Makes the tables, one for each digit, and the mask of the ciphertext whose rows are there.
+    fn pack(&self, memory: &mut Memory, tables: &mut [&mut [u8]], mask: &mut [u8]) {
+        let ntt = self.packing.ntt();
+        let modulo = Elementwise::new(ntt.prime());
         let Memory { rows, filled, masks, polynomial, scratch, .. } = memory;
         masks.fill(0);
         let rows = rows.chunks_exact(self.columns).zip(filled.iter());
@@ -237,9 +256,9 @@ impl Worker<'_> {
             }
             modulo.subtract(mask, &self.centring);
         }
-        let whole = self.packing.prepare(masks, self.key, scratch, |i, digits| {
+        let whole = self.packing.prepare(masks, self.keys, scratch, |i, number, digits| {
             // As `Layout::Lanes32` has them: 32 of each polynomial together.
-            let lanes = table.chunks_exact_mut((self.packed.count - 1) * LANE_BYTES);
+            let lanes = tables[number].chunks_exact_mut((self.packed.count - 1) * LANE_BYTES);
             for (digits, lanes) in digits.chunks_exact(Window::LANES).zip(lanes) {
                 write(digits, &mut lanes[i * LANE_BYTES..][..LANE_BYTES]);
             }

@@ -8,10 +8,7 @@ use blindcore_math::{Elementwise, MaskSeed};
 use blindcore_rlwe::inspiring::Packing;
 use blindcore_rlwe::rounding::{Rounding, pack, unpack};
 
-use super::params::{
-    BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, RESIDUE_BYTES, SEED_BYTES, TABLES, first_bytes, prime,
-    query_bits,
-};
+use super::params::{BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, SEED_BYTES, Set, TABLES, query_bits};
 use super::picking::{self, Picker};
 use super::prepare;
 use crate::schemes::matrix;
@@ -31,58 +28,63 @@ pub(super) struct HintlessServer {
 struct Query {
     /// The words that the records are multiplied by.
     first: Vec<u32>,
-    /// The packing key, by values in orbit order.
-    key: Vec<u64>,
+    /// The packing key of each digit, by values in orbit order.
+    keys: Vec<Vec<u64>>,
     picker: Option<Picker>,
 }
 
 impl HintlessServer {
     pub(super) fn new(
+        set: &'static Set,
         params: &Params,
         device: &Device,
         mut operands: Vec<Arc<dyn Placed>>,
     ) -> Result<Self, Error> {
-        let packed = Packed::new(&params.geometry);
+        let packed = Packed::new(set, &params.geometry);
         let mut masks = Vec::new();
         operands.pop().expect("operands were counted").stripes(&mut |stripes| {
             masks.extend(prepare::words(stripes));
             Ok(())
         })?;
-        let packing = prepare::packing(packed.count);
+        let packing = prepare::packing(&packed);
         let threads = device.description().threads.max(1);
         Ok(Self { params: *params, packed, packing, operands, masks, threads })
     }
 
     /// Whatever the bytes of a query are, they are words and residues.
     fn query(&self, bytes: &[u8]) -> Query {
-        let columns = self.params.geometry.columns;
-        let (first, rest) = bytes.split_at(first_bytes(&self.params.geometry));
+        let (set, columns) = (self.packed.set, self.params.geometry.columns);
+        let (first, rest) = bytes.split_at(set.first_bytes(&self.params.geometry));
         let bits = query_bits(columns);
         let first = unpack(first, bits).take(columns).map(|word| (word as u32) << (32 - bits)).collect();
-        let (key, rest) = rest.split_at(DEGREE * RESIDUE_BYTES);
-        let mut orbit = vec![0; DEGREE];
-        self.packing.to_orbit(&residues(key), &mut orbit);
+        let (keys, rest) = rest.split_at(set.packing.len() * set.polynomial_bytes());
+        let orbit = |key: Vec<u64>| {
+            let mut orbit = vec![0; DEGREE];
+            self.packing.to_orbit(&key, &mut orbit);
+            orbit
+        };
+        let keys = residues(set, keys).map(orbit).collect();
         let picker = self.packed.picks.map(|_| {
             let (seed, rows) = rest.split_at(SEED_BYTES);
             let seed = MaskSeed(seed.try_into().expect("it was cut so"));
             let mask = |number| {
                 let mut mask = vec![0; DEGREE];
-                seed.polynomial(number, prime(), &mut mask);
+                seed.polynomial(number, set.prime(), &mut mask);
                 mask
             };
-            let (one, two) = rows.split_at(DEGREE * RESIDUE_BYTES);
-            Picker { masks: [mask(0), mask(1)], bodies: [residues(one), residues(two)] }
+            let bodies: Vec<_> = residues(set, rows).collect();
+            Picker { dropped: set.picking, masks: (0..bodies.len() as u64).map(mask).collect(), bodies }
         });
-        Query { first, key: orbit, picker }
+        Query { first, keys, picker }
     }
 
     /// The answer, from a query's product with the records and its products with the packing tables.
     fn answer_one(&self, query: &Query, scanned: &[u32], products: &[u64]) -> Vec<u8> {
-        let (geometry, packed) = (&self.params.geometry, &self.packed);
-        let modulo = Elementwise::new(prime());
+        let (geometry, packed, prime) = (&self.params.geometry, &self.packed, self.packed.set.prime());
+        let modulo = Elementwise::new(prime);
         // Entries are centred: less 128 times the query's sum. A word's upper bits count, so 2^32 stands for Q.
         let centring = query.first.iter().fold(0u32, |sum, word| sum.wrapping_add(*word)).wrapping_mul(128);
-        let up = Rounding::new(prime(), 32);
+        let up = Rounding::new(prime, 32);
         let mut bodies = vec![0; packed.ciphertexts() * DEGREE];
         for (row, word) in scanned[..geometry.rows()].iter().enumerate() {
             let (ciphertext, at) = packed.place(geometry, row);
@@ -100,7 +102,7 @@ impl HintlessServer {
                 bodies.resize(packed.parts * picks * DEGREE, 0);
                 let masks = self.masks.chunks_exact(picks * DEGREE);
                 for (bodies, masks) in picking::parts(&mut bodies, packed, picks).zip(masks) {
-                    picking::interpolate(prime(), picks, bodies);
+                    picking::interpolate(prime, picks, bodies);
                     let [mask, body] = picker.pick(self.packing.ntt(), masks, bodies);
                     self.round(&mask, &body, &mut answer);
                 }
@@ -117,7 +119,7 @@ impl HintlessServer {
     /// A ciphertext, as it is sent: of the body only what is packed.
     fn round(&self, mask: &[u64], body: &[u64], answer: &mut Vec<u8>) {
         let down = |bits, words: &[u64]| {
-            let rounding = Rounding::new(prime(), bits);
+            let rounding = Rounding::new(self.packed.set.prime(), bits);
             words.iter().map(|word| rounding.down(*word)).collect::<Vec<_>>()
         };
         pack(&down(MASK_BITS, mask), MASK_BITS, answer);
@@ -131,11 +133,20 @@ impl SchemeServer for HintlessServer {
         let mut cost = Cost::default();
         let first: Vec<&[u32]> = parsed.iter().map(|query| query.first.as_slice()).collect();
         let scanned = matrix::run_gathered(&*self.operands[RECORDS], &first, &mut cost)?;
-        let keys: Vec<u64> = parsed.iter().flat_map(|query| query.key.iter().copied()).collect();
-        let (products, this) = self.operands[TABLES].run(&Words::U64(keys))?;
-        cost.time += this.time;
-        cost.database_bytes += this.database_bytes;
-        let products = products.into_u64()?;
+        let modulo = Elementwise::new(self.packed.set.prime());
+        let mut products = Vec::new();
+        for (digit, tables) in self.operands[TABLES..].iter().enumerate() {
+            let keys: Vec<u64> = parsed.iter().flat_map(|query| query.keys[digit].iter().copied()).collect();
+            let (these, this) = tables.run(&Words::U64(keys))?;
+            cost.time += this.time;
+            cost.database_bytes += this.database_bytes;
+            let these = these.into_u64()?;
+            if digit == 0 {
+                products = these;
+            } else {
+                modulo.add(&mut products, &these);
+            }
+        }
         let products: Vec<&[u64]> = products.chunks_exact(products.len() / queries.len()).collect();
         let work: Vec<_> = parsed.iter().zip(&scanned).zip(products).collect();
         let answers =
@@ -169,9 +180,11 @@ impl HintlessServer {
     }
 }
 
-/// Words of six bytes as residues: those of Q or more, which are a stranger's, less Q.
-fn residues(bytes: &[u8]) -> Vec<u64> {
-    let q = prime().value();
-    let words = bytes.as_chunks::<RESIDUE_BYTES>().0.iter().map(prepare::word);
-    words.map(|word| if word >= q { word - q } else { word }).collect()
+/// Polynomials of a query: of their words those of Q or more, which are a stranger's, less Q.
+fn residues(set: &Set, bytes: &[u8]) -> impl Iterator<Item = Vec<u64>> {
+    let q = set.prime().value();
+    bytes.chunks_exact(set.polynomial_bytes()).map(move |bytes| {
+        let words = unpack(bytes, set.residue_bits()).take(DEGREE);
+        words.map(|word| if word >= q { word - q } else { word }).collect()
+    })
 }
