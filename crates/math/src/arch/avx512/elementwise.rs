@@ -3,6 +3,8 @@
 use std::arch::x86_64::*;
 
 use crate::Prime;
+use crate::arch::portable;
+use crate::elementwise::Digits;
 use crate::features::Ifma;
 
 /// Arithmetic modulo an odd prime below 2^50.
@@ -53,6 +55,33 @@ impl Residues {
             }
         }
     }
+
+    /// As [`Digits::cut`], the first of it in place.
+    pub(crate) fn round(self, digits: Digits, words: &mut [u64]) -> usize {
+        // SAFETY: the token stands for these features.
+        unsafe { round(digits, words) }
+        words.len()
+    }
+
+    /// As [`Digits::cut`]: the first of it to `out`, the second in place.
+    pub(crate) fn split(self, digits: Digits, rest: &mut [u64], out: &mut [u64]) -> usize {
+        // SAFETY: the token stands for these features.
+        unsafe { split(digits, rest, out) }
+        rest.len()
+    }
+
+    /// `out[i]` += the sum over k of `a[k n + i]` `b[k n + i]`, for n words of `out` and at most [`Self::TERMS`] terms.
+    pub(crate) fn inner_products(self, out: &mut [u64], a: &[u64], b: &[u64]) -> usize {
+        assert!(
+            a.len() == b.len() && a.len() <= Self::TERMS * out.len() && a.len().is_multiple_of(out.len())
+        );
+        // SAFETY: the token stands for these features.
+        unsafe { inner_products(self, out, a, b) }
+    }
+
+    /// The most terms of an inner product: the sum of so many products' upper halves is below 2^51, for the largest prime below 2^50
+    /// is 27 below.
+    pub(crate) const TERMS: usize = 8;
 
     /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factors[i]`).
     pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factors: &[u64]) -> usize {
@@ -119,7 +148,7 @@ impl Reduction {
         }
     }
 
-    /// a b, below 3q.
+    /// a b, below 3q, for a b below 2^(k+51).
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn product(&self, a: __m512i, b: __m512i) -> __m512i {
@@ -154,6 +183,51 @@ fn products<const ADD: bool>(residues: Residues, out: &mut [u64], a: &[u64], b: 
             let other = if ADD { _mm512_loadu_si512(a.as_ptr().add(at).cast()) } else { before };
             let product = reduction.product(other, factor);
             let sum = if ADD { _mm512_add_epi64(product, before) } else { product };
+            _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), reduction.whole(sum));
+        }
+    }
+    whole
+}
+
+/// The portable code, as the compiler makes vectors of it.
+#[target_feature(enable = "avx512f,avx512dq")]
+fn round(digits: Digits, words: &mut [u64]) {
+    portable::round(digits, words);
+}
+
+/// As [`round`].
+#[target_feature(enable = "avx512f,avx512dq")]
+fn split(digits: Digits, rest: &mut [u64], out: &mut [u64]) {
+    portable::split(digits, rest, out);
+}
+
+/// As [`Residues::inner_products`]. Halves of products are summed by themselves and reduced once.
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn inner_products(residues: Residues, out: &mut [u64], a: &[u64], b: &[u64]) -> usize {
+    let (reduction, n) = (Reduction::new(residues), out.len());
+    let (zero, one) = (_mm512_setzero_si512(), _mm512_set1_epi64(1));
+    // 2^52 modulo q.
+    let upper = _mm512_set1_epi64(((1u64 << 52) % residues.q) as i64);
+    let whole = n / 8 * 8;
+    for at in (0..whole).step_by(8) {
+        let (mut low, mut high) = (zero, zero);
+        for term in (at..a.len()).step_by(n) {
+            // SAFETY: eight words from `term` on lie within both: `at` is at most n - 8, and both are runs of n words.
+            unsafe {
+                let a = _mm512_loadu_si512(a.as_ptr().add(term).cast());
+                let b = _mm512_loadu_si512(b.as_ptr().add(term).cast());
+                low = _mm512_madd52lo_epu64(low, a, b);
+                high = _mm512_madd52hi_epu64(high, a, b);
+            }
+        }
+        let high = _mm512_add_epi64(high, _mm512_srli_epi64::<52>(low));
+        let low = _mm512_and_si512(low, reduction.mask);
+        let high = reduction.whole(reduction.product(high, upper));
+        let low = reduction.whole(reduction.product(low, one));
+        // SAFETY: eight words from `at` on lie within.
+        unsafe {
+            let before = _mm512_loadu_si512(out.as_ptr().add(at).cast());
+            let sum = _mm512_add_epi64(_mm512_add_epi64(low, high), before);
             _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), reduction.whole(sum));
         }
     }
