@@ -34,6 +34,15 @@ pub(crate) fn invert_cumulative(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], o
     invert_cumulative_generic(cumulative, uniform, out);
 }
 
+/// Bytes as words, and zeros beyond them.
+pub(crate) fn widen(bytes: &[u8], words: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Avx512::new) {
+        return avx512::widen(token, bytes, words);
+    }
+    portable::widen(bytes, words);
+}
+
 /// Inner product modulo 2^32.
 pub(crate) fn dot(a: &[u32], b: &[u32]) -> u32 {
     #[cfg(target_arch = "x86_64")]

@@ -262,10 +262,8 @@ impl Worker<'_> {
             let public = self.public.matrix.chunks(AT_ONCE * DEGREE);
             for (entries, public) in row.chunks(AT_ONCE * DEGREE).zip(public) {
                 let polynomials = &mut polynomials[..public.len()];
-                let (there, beyond) = polynomials.split_at_mut(entries.len());
-                there.iter_mut().zip(entries).for_each(|(word, entry)| *word = u64::from(*entry));
-                beyond.fill(0);
-                polynomials.chunks_exact_mut(DEGREE).for_each(|polynomial| ntt.forward(polynomial));
+                let each = polynomials.chunks_exact_mut(DEGREE).zip(entries.chunks(DEGREE));
+                each.for_each(|(polynomial, entries)| ntt.forward_bytes(entries, polynomial));
                 modulo.inner_products(sum, polynomials, public);
             }
             self.packing.to_orbit(sum, mask);

@@ -6,7 +6,7 @@ use zeroize::Zeroize;
 pub(super) mod elementwise;
 pub(super) mod ntt;
 
-use super::portable::{dot_generic, invert_cumulative_generic};
+use super::portable::{self, dot_generic, invert_cumulative_generic};
 use crate::features::{Avx512, Gfni, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
 
@@ -26,6 +26,15 @@ pub(super) fn dot(_: Avx512, a: &[u32], b: &[u32]) -> u32 {
     }
     // SAFETY: the token stands for these features.
     unsafe { compiled(a, b) }
+}
+
+pub(super) fn widen(_: Avx512, bytes: &[u8], words: &mut [u64]) {
+    #[target_feature(enable = "avx512f")]
+    fn compiled(bytes: &[u8], words: &mut [u64]) {
+        portable::widen(bytes, words);
+    }
+    // SAFETY: the token stands for these features.
+    unsafe { compiled(bytes, words) }
 }
 
 /// Rows of the public matrix times the secret.

@@ -4,6 +4,14 @@ pub(super) mod ntt;
 
 use crate::elementwise::Digits;
 
+/// Bytes as words, and zeros beyond them.
+#[inline(always)]
+pub(crate) fn widen(bytes: &[u8], words: &mut [u64]) {
+    let (there, beyond) = words.split_at_mut(bytes.len());
+    there.iter_mut().zip(bytes).for_each(|(word, byte)| *word = u64::from(*byte));
+    beyond.fill(0);
+}
+
 /// As [`Digits::cut`], the first of it in place.
 #[inline(always)]
 pub(crate) fn round(digits: Digits, words: &mut [u64]) {
