@@ -88,6 +88,20 @@ impl Elementwise {
         }
     }
 
+    /// `sums[i]` += the sum of `a[i]` `b[i]` over all pairs `[a, b]`: less work than one after another.
+    ///
+    /// # Panics
+    /// The lengths differ.
+    pub fn multiply_sum(&self, sums: &mut [u64], pairs: &[[&[u64]; 2]]) {
+        pairs.iter().for_each(|pair| self.check(sums, pair));
+        let done = self.fast.map_or(0, |fast| fast.multiply_sum(sums, pairs));
+        for (i, sum) in sums.iter_mut().enumerate().skip(done) {
+            for [a, b] in pairs {
+                *sum = self.prime.reduce(u128::from(a[i]) * u128::from(b[i]) + u128::from(*sum));
+            }
+        }
+    }
+
     /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factors[i]`): Gentleman and Sande's
     /// butterfly, as a transform across polynomials takes it.
     ///
@@ -170,6 +184,14 @@ mod tests {
                 is("difference", &|a| modulo.subtract(a, &b), &|a, b, _| a + q - b);
                 is("product", &|a| modulo.multiply(a, &b), &|a, b, _| a * b);
                 is("sum of a product", &|a| modulo.multiply_add(a, &b, &c), &|a, b, c| a + b * c);
+                let many = |pairs: usize| -> Vec<[&[u64]; 2]> {
+                    (0..pairs).map(|i| if i % 2 == 0 { [&b[..], &c[..]] } else { [&c[..], &c[..]] }).collect()
+                };
+                for pairs in [0, 1, 2, 14, 15, 16, 41] {
+                    let work = |a: &mut [u64]| modulo.multiply_sum(a, &many(pairs));
+                    let (even, odd) = (pairs.div_ceil(2) as u128, (pairs / 2) as u128);
+                    is("sum of products", &work, &|a, b, c| a + even * (b * c % q) + odd * (c * c % q));
+                }
                 is("sum of a butterfly", &|a| modulo.butterflies(a, &mut b.clone(), &c), &|a, b, _| a + b);
                 let mut high = b.clone();
                 modulo.butterflies(&mut a.clone(), &mut high, &c);

@@ -272,6 +272,20 @@ impl Ring {
         }
     }
 
+    /// `sum` += the sum of `a` `b` over all pairs `[a, b]`: less work than one after another.
+    pub fn multiply_sum(&self, sum: &mut Poly<Values>, pairs: &[[&Poly<Values>; 2]]) {
+        let d = self.degree;
+        assert!(
+            pairs.iter().flatten().all(|side| side.words().len() == self.words()),
+            "polynomials of this ring"
+        );
+        for (i, (sum, channel)) in sum.words_mut().chunks_exact_mut(d).zip(&self.channels).enumerate() {
+            let pairs: Vec<[&[u64]; 2]> =
+                pairs.iter().map(|pair| pair.map(|side| &side.words()[i * d..(i + 1) * d])).collect();
+            channel.modulo.multiply_sum(sum, &pairs);
+        }
+    }
+
     /// `a` times an integer, which is public.
     pub fn scale<F: Form>(&self, a: &mut Poly<F>, factor: u128) {
         self.each(a.words_mut(), |channel, words| {

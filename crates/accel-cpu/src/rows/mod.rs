@@ -65,6 +65,7 @@ fn portable(block: &Block<'_>, sums: &mut [u64]) {
         Word::U8 => portable_words::<1>(block, sums),
         Word::U16 => portable_words::<2>(block, sums),
         Word::U32 => portable_words::<4>(block, sums),
+        Word::U40 => portable_words::<5>(block, sums),
         Word::U48 => portable_words::<6>(block, sums),
         Word::U64 => portable_words::<8>(block, sums),
     }
@@ -98,7 +99,7 @@ fn portable_words<const BYTES: usize>(block: &Block<'_>, sums: &mut [u64]) {
 pub(crate) fn check_packed(shape: &Shape, bytes: &[u8], mut position: usize) -> Result<(), Error> {
     let width = shape.database.bytes();
     let channel = shape.depth() * shape.d;
-    // Words of six bytes are put together, so they may lie anywhere.
+    // Words of five and six bytes are put together, so they may lie anywhere.
     let align = if width.is_power_of_two() { width } else { 1 };
     if bytes.as_ptr().align_offset(align) != 0 {
         let want = format!("{align}-byte aligned");
@@ -527,7 +528,7 @@ mod tests {
     fn no_accumulator_overflows_at_any_width_of_prime() {
         for bits in 2..=62 {
             let prime = largest_prime_below(1 << bits);
-            for word in [Word::U8, Word::U16, Word::U32, Word::U48, Word::U64] {
+            for word in [Word::U8, Word::U16, Word::U32, Word::U40, Word::U48, Word::U64] {
                 for (depth, d) in [(2 * MAX_LINES + 3, 1), (300, UNIT), (5, 3)] {
                     check_largest(prime, word, depth, d);
                 }
@@ -539,7 +540,7 @@ mod tests {
     fn no_sum_overflows_at_depth_70000() {
         for bits in [30, 31, 32, 50, 51, 52, 53, 62] {
             let prime = largest_prime_below(1 << bits);
-            for word in [Word::U32, Word::U48, Word::U64] {
+            for word in [Word::U32, Word::U40, Word::U48, Word::U64] {
                 check_largest(prime, word, 70_000, 1);
                 check_largest(prime, word, 70_000, UNIT);
             }

@@ -9,13 +9,14 @@ mod avx2;
 mod avx512;
 mod portable;
 
-use crate::Prime;
 use crate::features::Ifma;
 #[cfg(target_arch = "x86_64")]
 use crate::features::{Avx2, Avx512, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
+use crate::{Digits, Prime};
 use crate::row::LWE_DIMENSION;
 pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
+use portable::digits::split_generic;
 use portable::{dot_generic, invert_cumulative_generic};
 
 /// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 127 bits of `uniform[i]`, its sign the
@@ -30,6 +31,15 @@ pub(crate) fn invert_cumulative(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], o
         return avx2::invert_cumulative(token, cumulative, uniform, out);
     }
     invert_cumulative_generic(cumulative, uniform, out);
+}
+
+/// Signed digits of residues.
+pub(crate) fn split_digits(digits: &Digits, residues: &[u64], out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Avx512::new) {
+        return avx512::split_digits(token, digits, residues, out);
+    }
+    split_generic(digits, residues, out);
 }
 
 /// Inner product modulo 2^32.
@@ -89,6 +99,11 @@ impl Residues {
         self.ifma.multiply(add, out, b)
     }
 
+    /// `out[i]` += the sum of `a[i]` `b[i]` over all pairs.
+    pub(crate) fn multiply_sum(self, out: &mut [u64], pairs: &[[&[u64]; 2]]) -> usize {
+        self.ifma.multiply_sum(out, pairs)
+    }
+
     pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factors: &[u64]) -> usize {
         self.ifma.butterflies(low, high, factors)
     }
@@ -109,6 +124,10 @@ impl Residues {
     }
 
     pub(crate) fn multiply(self, _: Option<&[u64]>, _: &mut [u64], _: &[u64]) -> usize {
+        0
+    }
+
+    pub(crate) fn multiply_sum(self, _: &mut [u64], _: &[[&[u64]; 2]]) -> usize {
         0
     }
 

@@ -67,6 +67,8 @@ fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
         (Word::U16, _) => lines::<METHOD, 2, 2>(block, sums),
         (Word::U32, 1) => lines::<METHOD, 4, 1>(block, sums),
         (Word::U32, _) => lines::<METHOD, 4, 2>(block, sums),
+        (Word::U40, 1) => lines::<METHOD, 5, 1>(block, sums),
+        (Word::U40, _) => lines::<METHOD, 5, 2>(block, sums),
         (Word::U48, 1) => lines::<METHOD, 6, 1>(block, sums),
         (Word::U48, _) => lines::<METHOD, 6, 2>(block, sums),
         (Word::U64, 1) => lines::<METHOD, 8, 1>(block, sums),
@@ -85,7 +87,7 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
     block.check(accumulators, sums);
     let queries: [&[u64]; QUERIES] = block.queries.try_into().expect("as dispatched");
     assert_eq!(BYTES, block.word.bytes());
-    let (low_half, spread) = (_mm512_set1_epi64(0xffff_ffff), Spread::new());
+    let (low_half, spread) = (_mm512_set1_epi64(0xffff_ffff), Spread::new(BYTES));
     for lane in (0..block.width).step_by(UNIT) {
         let mut registers = [[[_mm512_setzero_si512(); 3]; REGISTERS]; QUERIES];
         for line in 0..block.lines {
@@ -128,32 +130,55 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
     }
 }
 
-/// Brings eight words of six bytes apart, by one `vpermw`: three parts of 16 bits and a zero, eight times.
+/// Brings eight words of five or six bytes apart: one `vpermw` takes the three parts of 16 bits that each lies in, and a zero. Words
+/// of five bytes begin at every other part's second byte, and are shifted.
 #[derive(Clone, Copy)]
 pub(super) struct Spread {
-    /// For words from the register's start on, and from its byte 16 on.
+    /// For words from the register's start on, and for those that end where the register does.
     places: [__m512i; 2],
     /// What is not zero.
     held: __mmask32,
+    /// Bits before and behind a word of five bytes.
+    outside: [__m512i; 2],
 }
 
 impl Spread {
+    /// For words of this many bytes.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(super) fn new() -> Self {
-        const fn places(first: u16) -> [u16; 32] {
+    pub(super) fn new(bytes: usize) -> Self {
+        const fn places(bytes: usize, first: usize) -> [u16; 32] {
             let (mut places, mut i) = ([0; 32], 0);
             while i < 32 {
-                places[i] = first + (i / 4 * 3 + i % 4) as u16;
+                places[i] = ((first + i / 4 * bytes) / 2 + i % 4) as u16;
                 i += 1;
             }
             places
         }
-        const PLACES: [[u16; 32]; 2] = [places(0), places(8)];
+        const FIVE: [[u16; 32]; 2] = [places(5, 0), places(5, 24)];
+        const SIX: [[u16; 32]; 2] = [places(6, 0), places(6, 16)];
+        const BEHIND: [u64; 8] = [24, 16, 24, 16, 24, 16, 24, 16];
+        let places = if bytes == 5 { FIVE } else { SIX };
         // SAFETY: 64 bytes each.
-        let places = PLACES.map(|places| unsafe { _mm512_loadu_si512(places.as_ptr().cast()) });
+        let (places, behind) = unsafe {
+            let behind = _mm512_loadu_si512(BEHIND.as_ptr().cast());
+            (places.map(|places| _mm512_loadu_si512(places.as_ptr().cast())), behind)
+        };
         // A compiler that knows the mask permutes first and then takes a second instruction for the zeros.
-        Self { places, held: std::hint::black_box(0x7777_7777) }
+        Self { places, held: std::hint::black_box(0x7777_7777), outside: [_mm512_set1_epi64(24), behind] }
+    }
+
+    /// Eight words of the register, at its start or at its end.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn apart<const BYTES: usize>(self, register: __m512i, end: bool) -> __m512i {
+        let places = self.places[usize::from(end)];
+        if BYTES == 6 {
+            return _mm512_maskz_permutexvar_epi16(self.held, places, register);
+        }
+        let parts = _mm512_permutexvar_epi16(places, register);
+        let [whole, behind] = self.outside;
+        _mm512_srlv_epi64(_mm512_sllv_epi64(parts, behind), whole)
     }
 }
 
@@ -164,23 +189,21 @@ impl Spread {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) unsafe fn load<const BYTES: usize>(spread: Spread, at: *const u8) -> [__m512i; REGISTERS] {
-    let Spread { places: [start, end], held } = spread;
     let mut unit = [_mm512_setzero_si512(); REGISTERS];
     for (r, words) in unit.iter_mut().enumerate() {
         let register = at.wrapping_add(r * LANES * BYTES);
-        // SAFETY: promised by the caller. Six-byte words are 48 of the 64 bytes that are read: 16 more bytes of the unit
-        // follow but for the last register, which are read before it.
+        // SAFETY: promised by the caller. Words of five and six bytes are 40 or 48 of the 64 bytes that are read: as many more
+        // bytes of the unit follow but for the last register, which is read so that it ends where they do.
         *words = unsafe {
             match BYTES {
                 1 => _mm512_cvtepu8_epi64(_mm_loadl_epi64(register.cast())),
                 2 => _mm512_cvtepu16_epi64(_mm_loadu_si128(register.cast())),
                 4 => _mm512_cvtepu32_epi64(_mm256_loadu_si256(register.cast())),
-                6 if r + 1 < REGISTERS => {
-                    _mm512_maskz_permutexvar_epi16(held, start, _mm512_loadu_si512(register.cast()))
-                }
-                6 => {
-                    let before = register.wrapping_sub(16);
-                    _mm512_maskz_permutexvar_epi16(held, end, _mm512_loadu_si512(before.cast()))
+                5 | 6 => {
+                    let end = r + 1 == REGISTERS;
+                    let before = if end { 64 - LANES * BYTES } else { 0 };
+                    let register = register.wrapping_sub(before);
+                    spread.apart::<BYTES>(_mm512_loadu_si512(register.cast()), end)
                 }
                 _ => _mm512_loadu_si512(register.cast()),
             }

@@ -32,9 +32,9 @@ type Sums = [[__m512i; REGISTERS]; 2];
 // SAFETY: of zeros any register can be made.
 const EMPTY: Sums = unsafe { std::mem::zeroed() };
 
-/// The kernel for a prime below 2^51 and words of 32, 48 or 64 bits; there is none for others.
+/// The kernel for a prime below 2^51 and words of 32 to 64 bits; there is none for others.
 pub(crate) fn kernel(token: Ifma, modulus: Modulus, word: Word) -> Option<Kernel> {
-    if !matches!(word, Word::U32 | Word::U48 | Word::U64) {
+    if !matches!(word, Word::U32 | Word::U40 | Word::U48 | Word::U64) {
         return None;
     }
     let reduce = reduction(token, modulus, DEPTH)?;
@@ -48,6 +48,7 @@ fn run(_: Ifma, reduce: &Reduce, tile: &Tile<'_>, sums: &mut [u64]) {
     unsafe {
         match tile.word {
             Word::U32 => lanes::<4>(reduce, tile, sums),
+            Word::U40 => lanes::<5>(reduce, tile, sums),
             Word::U48 => lanes::<6>(reduce, tile, sums),
             _ => lanes::<8>(reduce, tile, sums),
         }
@@ -115,7 +116,7 @@ fn products<const BYTES: usize, const TILES: usize, const QUERIES: usize, const 
     step: usize,
     sums: &mut [Sums],
 ) {
-    let (width, spread) = (Window::LANES * BYTES, Spread::new());
+    let (width, spread) = (Window::LANES * BYTES, Spread::new(BYTES));
     let depth = words[0].len() / width;
     let reach = (depth - 1) * step + TILES * Window::LANES;
     assert!(words.iter().all(|words| words.len() == depth * width));

@@ -54,6 +54,15 @@ impl Residues {
         }
     }
 
+    /// `out[i]` += the sum of `a[i]` `b[i]` over all pairs.
+    ///
+    /// Low and high halves of products are added up by themselves, [`TOGETHER`] of them, and reduced then.
+    pub(crate) fn multiply_sum(self, out: &mut [u64], pairs: &[[&[u64]; 2]]) -> usize {
+        assert!(pairs.iter().flatten().all(|side| side.len() == out.len()));
+        // SAFETY: the token stands for these features.
+        unsafe { products_summed(self, out, pairs) }
+    }
+
     /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factors[i]`).
     pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factors: &[u64]) -> usize {
         assert!(low.len() == high.len() && factors.len() == low.len());
@@ -155,6 +164,62 @@ fn products<const ADD: bool>(residues: Residues, out: &mut [u64], a: &[u64], b: 
             let product = reduction.product(other, factor);
             let sum = if ADD { _mm512_add_epi64(product, before) } else { product };
             _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), reduction.whole(sum));
+        }
+    }
+    whole
+}
+
+/// Products whose halves are summed before they are reduced: the high ones stay below 15 * 2^48 + 2^12, which is below 2^52.
+const TOGETHER: usize = 15;
+/// Vectors that are summed side by side.
+const SIDE: usize = 4;
+
+/// As [`Residues::multiply_sum`].
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn products_summed(residues: Residues, out: &mut [u64], pairs: &[[&[u64]; 2]]) -> usize {
+    let (reduction, q) = (Reduction::new(residues), u128::from(residues.q));
+    let all = |x: u128| _mm512_set1_epi64(x as i64);
+    // 2^52 modulo q with its quotient (Shoup), and floor(2^52 / q).
+    let power = (1u128 << 52) % q;
+    let [power, quotient, inverse] = [all(power), all((power << 52) / q), all((1 << 52) / q)];
+    let zero = _mm512_setzero_si512();
+    let whole = out.len() / (8 * SIDE) * (8 * SIDE);
+    for at in (0..whole).step_by(8 * SIDE) {
+        for pairs in pairs.chunks(TOGETHER) {
+            let (mut low, mut high) = ([zero; SIDE], [zero; SIDE]);
+            for [a, b] in pairs {
+                for i in 0..SIDE {
+                    // SAFETY: as many words as are summed side by side lie within both from `at` on.
+                    let (a, b) = unsafe {
+                        let at = at + 8 * i;
+                        (
+                            _mm512_loadu_si512(a.as_ptr().add(at).cast()),
+                            _mm512_loadu_si512(b.as_ptr().add(at).cast()),
+                        )
+                    };
+                    low[i] = _mm512_madd52lo_epu64(low[i], a, b);
+                    high[i] = _mm512_madd52hi_epu64(high[i], a, b);
+                }
+            }
+            for i in 0..SIDE {
+                let high = _mm512_add_epi64(high[i], _mm512_srli_epi64::<52>(low[i]));
+                let low = _mm512_and_si512(low[i], reduction.mask);
+                let times = _mm512_madd52hi_epu64(zero, high, quotient);
+                let high =
+                    _mm512_madd52lo_epu64(_mm512_madd52lo_epu64(zero, high, power), times, reduction.minus);
+                let times = _mm512_madd52hi_epu64(zero, low, inverse);
+                let low = _mm512_madd52lo_epu64(low, times, reduction.minus);
+                // Each is below 2q.
+                let [low, high] =
+                    [_mm512_and_si512(low, reduction.mask), _mm512_and_si512(high, reduction.mask)];
+                let sum = reduction.whole(_mm512_add_epi64(low, high));
+                // SAFETY: eight words of `out`.
+                unsafe {
+                    let out: *mut __m512i = out.as_mut_ptr().add(at + 8 * i).cast();
+                    let before = _mm512_loadu_si512(out.cast_const());
+                    _mm512_storeu_si512(out, self::sum::<true>(reduction.modulus, before, sum));
+                }
+            }
         }
     }
     whole

@@ -1,5 +1,6 @@
 //! Plain Rust.
 
+pub(super) mod digits;
 pub(super) mod ntt;
 
 /// Written so that the compiler vectorises it for whichever instruction set it is inlined into.
