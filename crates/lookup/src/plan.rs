@@ -65,11 +65,12 @@ const MIN_BLOCK_BYTES: usize = 2 << 10;
 /// A client fetches a hint once and asks this many queries of it, as far as choosing goes.
 pub const QUERIES_PER_HINT: u64 = 100;
 
-/// Bytes that a lookup moves: a query, an answer and its share of a hint that serves `queries` lookups, at least
-/// one.
+/// Bytes that a lookup moves: a query, an answer and its share of a hint and of registered keys that serve `queries`
+/// lookups, at least one.
 #[must_use]
 pub fn bytes_moved(params: &Params, queries: u64) -> u64 {
-    params.hint_bytes() / queries.max(1) + (params.query_bytes() + params.answer_bytes()) as u64
+    let once = params.hint_bytes() + params.registered_bytes() as u64;
+    once / queries.max(1) + (params.query_bytes() + params.answer_bytes()) as u64
 }
 
 /// The parameters of a table of `records` records of up to `record_bytes` bytes, found by key or by index: 1 to

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Layout, Placed, SharedBytes};
 
+use crate::registration::Registration;
 use crate::{Client, Error, Geometry, MAX_GATHER, Params, Preprocessing, Progress, SchemeServer};
 
 /// A scheme: how records are asked for so that the server doesn't learn which.
@@ -31,6 +32,11 @@ pub trait Scheme: Send + Sync {
 
     /// What a client keeps between lookups.
     fn keeps(&self, geometry: &Geometry) -> Keeps;
+
+    /// How keys are made and read, where [`Scheme::keeps`] says [`Keeps::RegisteredKeys`].
+    fn registration(&self) -> Option<&dyn Registration> {
+        None
+    }
 
     /// Bytes of a query, with the keys that come with each, if any do.
     fn query_bytes(&self, geometry: &Geometry) -> usize;
@@ -169,10 +175,12 @@ pub enum Keeps {
         /// Its bytes.
         bytes: u64,
     },
-    /// Keys that it makes and registers with the server once.
+    /// Keys that it makes and registers with the server once: see [`Registration`].
     RegisteredKeys {
         /// Their bytes.
         bytes: u64,
+        /// Bytes of a hint that it fetches beside them once an epoch, such as a seed; 0 for none.
+        hint: u64,
     },
     /// Keys that it sends with each query.
     QueryKeys {
@@ -185,7 +193,10 @@ impl Keeps {
     /// Bytes that a client fetches once an epoch.
     #[must_use]
     pub fn hint_bytes(self) -> u64 {
-        if let Self::Hint { bytes } = self { bytes } else { 0 }
+        match self {
+            Self::Hint { bytes } | Self::RegisteredKeys { hint: bytes, .. } => bytes,
+            Self::Nothing | Self::QueryKeys { .. } => 0,
+        }
     }
 }
 

@@ -96,10 +96,11 @@ impl HintlessClient {
 }
 
 impl SchemeClient for HintlessClient {
+    type Keys = ();
     type Prepared = Prepared;
     type Pending = Pending;
 
-    fn prepare(&self) -> Result<Prepared, Error> {
+    fn prepare(&self, (): &()) -> Result<Prepared, Error> {
         let mut rng = SecretRng::from_os()?;
         let mut draws = Draws::new(&mut rng, self.ntt());
         let secret = draws.secret();
@@ -312,7 +313,7 @@ mod tests {
     fn two_queries_under_one_secret_would_show_what_they_ask_for() {
         let columns = 3000;
         let client = client(Geometry { record_bytes: 8, groups: 1, columns });
-        let prepared = SchemeClient::prepare(&client).unwrap();
+        let prepared = SchemeClient::prepare(&client, &()).unwrap();
         // A copy, which only this module can make; with errors of its own it would be as bad.
         let copy = Prepared {
             secret: prepared.secret.clone(),
@@ -327,7 +328,8 @@ mod tests {
         };
         assert_eq!(apart(first(&a, columns), first(&b, columns)), [17, 2999]);
         // As they are made, nearly all words differ, and the keys do.
-        let made = || SchemeClient::query(&client, SchemeClient::prepare(&client).unwrap(), &column(17)).0;
+        let made =
+            || SchemeClient::query(&client, SchemeClient::prepare(&client, &()).unwrap(), &column(17)).0;
         let (a, b) = (made(), made());
         assert!(apart(first(&a, columns), first(&b, columns)).len() > columns * 9 / 10);
         let keys = a.len() - CLASSICAL.polynomial_bytes();
@@ -365,8 +367,11 @@ mod tests {
                 let (mut squares, mut count) = (0.0, 0);
                 for slot in [0, geometry.slots() - 1] {
                     let selection = Selection::index(&geometry, slot).unwrap();
-                    let (query, pending) =
-                        SchemeClient::query(&client, SchemeClient::prepare(&client).unwrap(), &selection);
+                    let (query, pending) = SchemeClient::query(
+                        &client,
+                        SchemeClient::prepare(&client, &()).unwrap(),
+                        &selection,
+                    );
                     let answer = server.answer(&[&query]).unwrap().0.remove(0);
                     let phases = client.phases(&pending, &answer);
                     // Bodies are rounded by half a step at most, evenly.

@@ -12,7 +12,7 @@ use super::params::{BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, SEED_BYTES, S
 use super::picking::{self, Picker};
 use super::prepare;
 use crate::schemes::matrix;
-use crate::{Error, Params, SchemeServer};
+use crate::{Error, Params, RegisteredKeys, SchemeServer};
 
 pub(super) struct HintlessServer {
     params: Params,
@@ -128,7 +128,7 @@ impl HintlessServer {
 }
 
 impl SchemeServer for HintlessServer {
-    fn answer(&self, queries: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
+    fn answer(&self, queries: &[&[u8]], _: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
         let parsed = self.each(queries, |query| self.query(query));
         let mut cost = Cost::default();
         let first: Vec<&[u32]> = parsed.iter().map(|query| query.first.as_slice()).collect();
