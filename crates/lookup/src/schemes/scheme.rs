@@ -7,6 +7,7 @@ use std::sync::Arc;
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Layout, Placed, SharedBytes};
 
+use crate::keyword::Lanes;
 use crate::registration::Registration;
 use crate::{Client, Error, Geometry, MAX_GATHER, Params, Preprocessing, Progress, SchemeServer};
 
@@ -50,6 +51,11 @@ pub trait Scheme: Send + Sync {
         false
     }
 
+    /// Bits of the lanes by which picked slots add up: see [`crate::keyword::Lanes`].
+    fn lane_bits(&self) -> u32 {
+        8
+    }
+
     /// The databases that the server works on. The first one is laid out from the slots, group after group.
     fn operands(&self, geometry: &Geometry) -> Vec<Operand>;
 
@@ -70,6 +76,11 @@ pub trait Scheme: Send + Sync {
 
     /// How many groups balance what a client moves, for this many records in slots of this many bytes; at least 1.
     fn groups(&self, records: u64, slot_bytes: usize) -> u64;
+
+    /// The same where records are found by key: groups are then unequally full, the more so the fewer columns they have.
+    fn groups_by_key(&self, records: u64, slot_bytes: usize) -> u64 {
+        self.groups(records, slot_bytes)
+    }
 
     /// A small instance of about this many bytes, to measure this scheme by.
     fn representative(&self, bytes: u64) -> Geometry {
@@ -308,6 +319,18 @@ impl SchemeRef {
     #[must_use]
     pub fn title(self) -> &'static str {
         self.about().title
+    }
+
+    /// Whether every query is under keys that a client registered.
+    #[must_use]
+    pub fn registers_keys(self) -> bool {
+        self.0.registration().is_some()
+    }
+
+    /// How picked slots add up.
+    #[must_use]
+    pub fn lanes(self) -> Lanes {
+        Lanes(self.0.lane_bits())
     }
 
     /// Small parameters of about this many bytes, to measure it by.

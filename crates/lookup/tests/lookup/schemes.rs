@@ -141,6 +141,11 @@ fn every_index_comes_back() {
         ("hintless", 1500, 3, 50),
         ("hintless-q128", 3, 7, 2100),
         ("hintless-q128", 256, 17, 50),
+        ("onionpir2", 1, 1, 1),
+        ("onionpir2", 3, 700, 100),
+        ("onionpir2", 256, 23, 9),
+        ("onionpir2", 300, 3, 300),
+        ("onionpir2", 4096, 3, 5),
         ("plain", 1, 1, 1),
         ("plain", 3, 7, 100),
         ("plain", 700, 2, 9),
@@ -172,6 +177,8 @@ fn keys_come_back_and_others_do_not() {
         ("hintless", 9, 5),
         ("hintless", 300, 12),
         ("hintless-q128", 300, 12),
+        ("onionpir2", 9, 5),
+        ("onionpir2", 300, 1),
         ("plain", 9, 5),
     ] {
         let salt = [3u8; 32];
@@ -185,11 +192,12 @@ fn keys_come_back_and_others_do_not() {
         }
         let fullest = buckets.iter().map(|b| b.0.len()).max().unwrap();
         let columns = keyword::columns_for(fullest);
+        let lanes = scheme(name).lanes();
         let (seeds, cells): (Vec<u8>, Vec<Vec<u8>>) = buckets
             .iter()
             .map(|(hashes, slots)| {
                 let mut cells = vec![0u8; columns * record_bytes];
-                (keyword::solve(hashes, slots, columns, record_bytes, &mut cells).unwrap(), cells)
+                (keyword::solve(hashes, slots, columns, record_bytes, lanes, &mut cells).unwrap(), cells)
             })
             .unzip();
         let geometry = Geometry { record_bytes, groups, columns };
@@ -294,7 +302,7 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn any_query_is_answered() {
     let geometry = Geometry { record_bytes: 2, groups: 2, columns: 3 };
-    for name in ["simple", "double", "hintless", "hintless-q128", "plain", "plain-registered"] {
+    for name in ["simple", "double", "hintless", "hintless-q128", "onionpir2", "plain", "plain-registered"] {
         let params = Params::new(scheme(name), geometry).unwrap();
         let table = table(params, &[vec![1; 6], vec![2; 6]]);
         for byte in [0, 1, 2, 0x80, 0xff] {

@@ -13,10 +13,10 @@ use crate::features::Ifma;
 #[cfg(target_arch = "x86_64")]
 use crate::features::{Avx2, Avx512, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
-use crate::{Digits, Prime};
 use crate::row::LWE_DIMENSION;
-pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
+use crate::{Digits, Prime};
 use portable::digits::split_generic;
+pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
 use portable::{dot_generic, invert_cumulative_generic};
 
 /// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 127 bits of `uniform[i]`, its sign the
