@@ -80,6 +80,20 @@ impl Words {
         }
     }
 
+    /// The largest of some words, widened; 0 of none.
+    ///
+    /// # Panics
+    /// The range reaches over the words.
+    #[must_use]
+    pub(crate) fn largest(&self, range: std::ops::Range<usize>) -> u64 {
+        match self {
+            Words::U8(v) => v[range].iter().max().map_or(0, |word| u64::from(*word)),
+            Words::U16(v) => v[range].iter().max().map_or(0, |word| u64::from(*word)),
+            Words::U32(v) => v[range].iter().max().map_or(0, |word| u64::from(*word)),
+            Words::U64(v) => v[range].iter().max().copied().unwrap_or(0),
+        }
+    }
+
     /// The 32-bit words.
     ///
     /// # Errors

@@ -155,7 +155,10 @@ fn stored<T: AsRef<[u8]>>(
     let operands: Vec<_> = params.stored_operands().collect();
     let contract = one.contract(&operands[0].shape)?;
     let records = contract.place(blindcore_accel::Database::Packed(vec![database.clone()]))?;
-    let memory = vec![OperandBytes::new(HugePages.zeroed(operands[1].bytes())?)];
+    let mut memory = HugePages.zeroed(operands[1].bytes())?;
+    // What the system takes to give the pages is not the scheme's.
+    memory.as_mut().fill(0);
+    let memory = vec![OperandBytes::new(memory)];
     let mut made = Preprocessing::resume(params, seed, memory, 0)?;
     prepare.time(|| made.run(params, one, &*records, progress))?;
     let derived = made.derived.into_iter().map(|operand| Arc::new(operand) as SharedBytes);

@@ -167,11 +167,11 @@ impl Rgsw {
         self.body.gadget
     }
 
-    fn multiply_pair(&self, pair: &Pair) -> Pair {
+    /// Adds the product to `sum`.
+    fn multiply_add(&self, pair: Pair, mut sum: Pair) -> Pair {
         let ring = &self.ring;
-        let mut sum = Pair::zero(ring);
-        self.body.apply(ring, &ring.inverse(pair.body.clone()), &mut sum);
-        self.mask.apply(ring, &ring.inverse(pair.mask.clone()), &mut sum);
+        self.body.apply(ring, &ring.inverse(pair.body), &mut sum);
+        self.mask.apply(ring, &ring.inverse(pair.mask), &mut sum);
         sum
     }
 
@@ -183,7 +183,7 @@ impl Rgsw {
     pub fn multiply(&self, ciphertext: &Ciphertext) -> Ciphertext {
         ciphertext.check(&self.ring);
         let noise = ciphertext.noise.times(self.sum).plus(self.added);
-        let pair = self.multiply_pair(&ciphertext.pair);
+        let pair = self.multiply_add(ciphertext.pair.clone(), Pair::zero(&self.ring));
         Ciphertext::made("external product", &self.ring, ciphertext.plaintext, pair, noise)
     }
 
@@ -199,8 +199,7 @@ impl Rgsw {
         assert_eq!(zero.plaintext, one.plaintext, "ciphertexts of one plaintext modulus");
         let mut difference = one.pair.clone();
         difference.subtract(&self.ring, &zero.pair);
-        let mut pair = self.multiply_pair(&difference);
-        pair.add(&self.ring, &zero.pair);
+        let pair = self.multiply_add(difference, zero.pair.clone());
         let noise = zero.noise.max(one.noise).plus(self.added);
         Ciphertext::made("choose", &self.ring, zero.plaintext, pair, noise)
     }

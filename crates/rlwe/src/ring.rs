@@ -306,21 +306,6 @@ impl Ring {
         out
     }
 
-    /// `a`(X^k), by coefficients.
-    #[must_use]
-    pub(crate) fn automorphism_of_coefficients(
-        &self,
-        k: &Automorphism,
-        a: &Poly<Coefficients>,
-    ) -> Poly<Coefficients> {
-        let mut out = self.zero();
-        let words = out.words_mut().chunks_exact_mut(self.degree).zip(a.words().chunks_exact(self.degree));
-        for ((out, a), prime) in words.zip(&self.primes) {
-            k.coefficients(*prime, a, out);
-        }
-        out
-    }
-
     /// 2^-`halvings` modulo Q.
     pub(crate) fn inverse_power_of_two(&self, halvings: u32) -> u128 {
         let q = self.modulus();

@@ -58,7 +58,7 @@ fn run<const METHOD: usize>(_: Ifma, block: &Block<'_>, sums: &mut [u64]) {
     unsafe { dispatch::<METHOD>(block, sums) }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
     match (block.word, block.queries.len()) {
         (Word::U8, 1) => lines::<METHOD, 1, 1>(block, sums),
@@ -81,7 +81,7 @@ fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
 /// In: residues of the method's modulus. Out: exact sums (modulo 2^64 for those that may wrap), added in
 /// halves. Cost: a register of words takes one load, and for each query one load and the method's
 /// instructions.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &Block<'_>, sums: &mut [u64]) {
     let accumulators = accumulators(METHOD);
     block.check(accumulators, sums);
@@ -130,16 +130,13 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
     }
 }
 
-/// Brings eight words of five or six bytes apart: one `vpermw` takes the three parts of 16 bits that each lies in, and a zero. Words
-/// of five bytes begin at every other part's second byte, and are shifted.
+/// Brings eight words of five or six bytes apart, by one `vpermb`.
 #[derive(Clone, Copy)]
 pub(super) struct Spread {
     /// For words from the register's start on, and for those that end where the register does.
     places: [__m512i; 2],
     /// What is not zero.
-    held: __mmask32,
-    /// Bits before and behind a word of five bytes.
-    outside: [__m512i; 2],
+    held: __mmask64,
 }
 
 impl Spread {
@@ -147,38 +144,22 @@ impl Spread {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn new(bytes: usize) -> Self {
-        const fn places(bytes: usize, first: usize) -> [u16; 32] {
-            let (mut places, mut i) = ([0; 32], 0);
-            while i < 32 {
-                places[i] = ((first + i / 4 * bytes) / 2 + i % 4) as u16;
+        const fn places(bytes: usize, first: usize) -> [u8; 64] {
+            let (mut places, mut i) = ([0; 64], 0);
+            while i < 64 {
+                places[i] = ((first + i / 8 * bytes + i % 8) % 64) as u8;
                 i += 1;
             }
             places
         }
-        const FIVE: [[u16; 32]; 2] = [places(5, 0), places(5, 24)];
-        const SIX: [[u16; 32]; 2] = [places(6, 0), places(6, 16)];
-        const BEHIND: [u64; 8] = [24, 16, 24, 16, 24, 16, 24, 16];
-        let places = if bytes == 5 { FIVE } else { SIX };
+        const FIVE: [[u8; 64]; 2] = [places(5, 0), places(5, 64 - 5 * LANES)];
+        const SIX: [[u8; 64]; 2] = [places(6, 0), places(6, 64 - 6 * LANES)];
+        let (places, held) =
+            if bytes == 5 { (FIVE, 0x1f1f_1f1f_1f1f_1f1f) } else { (SIX, 0x3f3f_3f3f_3f3f_3f3f) };
         // SAFETY: 64 bytes each.
-        let (places, behind) = unsafe {
-            let behind = _mm512_loadu_si512(BEHIND.as_ptr().cast());
-            (places.map(|places| _mm512_loadu_si512(places.as_ptr().cast())), behind)
-        };
+        let places = places.map(|places| unsafe { _mm512_loadu_si512(places.as_ptr().cast()) });
         // A compiler that knows the mask permutes first and then takes a second instruction for the zeros.
-        Self { places, held: std::hint::black_box(0x7777_7777), outside: [_mm512_set1_epi64(24), behind] }
-    }
-
-    /// Eight words of the register, at its start or at its end.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512bw")]
-    fn apart<const BYTES: usize>(self, register: __m512i, end: bool) -> __m512i {
-        let places = self.places[usize::from(end)];
-        if BYTES == 6 {
-            return _mm512_maskz_permutexvar_epi16(self.held, places, register);
-        }
-        let parts = _mm512_permutexvar_epi16(places, register);
-        let [whole, behind] = self.outside;
-        _mm512_srlv_epi64(_mm512_sllv_epi64(parts, behind), whole)
+        Self { places, held: std::hint::black_box(held) }
     }
 }
 
@@ -187,7 +168,7 @@ impl Spread {
 /// # Safety
 /// [`UNIT`] words of `BYTES` bytes lie at `at`.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 pub(super) unsafe fn load<const BYTES: usize>(spread: Spread, at: *const u8) -> [__m512i; REGISTERS] {
     let mut unit = [_mm512_setzero_si512(); REGISTERS];
     for (r, words) in unit.iter_mut().enumerate() {
@@ -203,7 +184,8 @@ pub(super) unsafe fn load<const BYTES: usize>(spread: Spread, at: *const u8) -> 
                     let end = r + 1 == REGISTERS;
                     let before = if end { 64 - LANES * BYTES } else { 0 };
                     let register = register.wrapping_sub(before);
-                    spread.apart::<BYTES>(_mm512_loadu_si512(register.cast()), end)
+                    let places = spread.places[usize::from(end)];
+                    _mm512_maskz_permutexvar_epi8(spread.held, places, _mm512_loadu_si512(register.cast()))
                 }
                 _ => _mm512_loadu_si512(register.cast()),
             }

@@ -58,7 +58,7 @@ fn run(_: Ifma, reduce: &Reduce, tile: &Tile<'_>, sums: &mut [u64]) {
 /// Tiles for one query, or a tile for several, which stays in the first level's cache, chunk after chunk, while groups of queries see it.
 ///
 /// In: residues below 2^51, at most [`DEPTH`] windows, a tile that was checked. Out: residues.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn lanes<const BYTES: usize>(reduce: &Reduce, tile: &Tile<'_>, out: &mut [u64]) {
     assert!(tile.word.bytes() == BYTES && tile.depth <= DEPTH);
     if let [query] = tile.queries {
@@ -109,7 +109,7 @@ fn lanes<const BYTES: usize>(reduce: &Reduce, tile: &Tile<'_>, out: &mut [u64]) 
 ///
 /// Cost: a load and a permutation for eight words, and for each query a load and two `vpmadd52`.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn products<const BYTES: usize, const TILES: usize, const QUERIES: usize, const ALONE: bool>(
     words: [&[u8]; TILES],
     queries: [&[u64]; QUERIES],
@@ -151,7 +151,7 @@ fn products<const BYTES: usize, const TILES: usize, const QUERIES: usize, const 
 }
 
 /// Reduces sums, of which each has 32 words of `out`.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn finish(reduce: &Reduce, sums: &[Sums], out: &mut [u64]) {
     let half = _mm512_set1_epi64(0xffff_ffff);
     for (sums, out) in sums.iter().zip(out.chunks_exact_mut(Window::LANES)) {

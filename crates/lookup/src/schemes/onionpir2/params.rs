@@ -28,6 +28,8 @@ const LARGE_BITS: u32 = 50;
 const SMALL_BITS: u32 = 40;
 /// Bytes of a residue of a stored polynomial.
 pub(super) const RESIDUE_BYTES: usize = 5;
+/// Values that lie together in a stored polynomial: `[output][part][run][row][32]`.
+pub(super) const RUN: usize = 32;
 /// Bits of a word of a query: of its body the low ten are cut off.
 pub(super) const QUERY_BITS: u32 = 40;
 /// Bits of an answer's mask and body.
@@ -270,9 +272,12 @@ pub(super) fn answer_bytes(geometry: &Geometry) -> usize {
 
 pub(super) fn operands(geometry: &Geometry) -> Vec<Operand> {
     let places = Places::new(geometry);
-    let residues = Shape::new(Word::U40, vec![Modulus::Prime(Rings::get().small().primes()[0])]);
+    let q = Modulus::Prime(Rings::get().small().primes()[0]);
     let (n, j) = (places.polynomials(), places.rows);
-    let shape = Shape { m: MAX_GATHER, n, p: 2, j, d: DEGREE, ..residues };
+    // Values are independent of each other. As runs of 32, each a channel of its own, they lie so that a run's sums stay in
+    // registers while an output's rows go by in order.
+    let runs = Shape::new(Word::U40, vec![q; DEGREE / RUN]);
+    let shape = Shape { m: MAX_GATHER, n, p: 2, j, d: RUN, ..runs };
     vec![
         matrix::operand("records", geometry.rows(), geometry.columns, Origin::Slots),
         Operand {

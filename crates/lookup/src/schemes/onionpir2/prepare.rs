@@ -12,7 +12,7 @@ use blindcore_math::ntt::Ntt;
 use blindcore_units::Unit;
 
 use super::lanes::{LANE, Pads, spread};
-use super::params::{DEGREE, LANE_BITS, Places, RESIDUE_BYTES, Rings, SEED_BYTES};
+use super::params::{DEGREE, LANE_BITS, Places, RESIDUE_BYTES, RUN, Rings, SEED_BYTES};
 use crate::{Error, Geometry, PREPARING, Params, Preprocessing, Progress};
 
 /// Rows of a stripe of the records, and columns of a line of it.
@@ -164,13 +164,14 @@ impl Worker {
     fn output(&self, output: usize, slots: &Slots, out: &mut [u8]) {
         let (mut lanes, mut words) = ([0; DEGREE], vec![0; DEGREE]);
         let mut part_lanes = vec![0; self.places.width];
-        for (i, out) in out.chunks_exact_mut(DEGREE * RESIDUE_BYTES).enumerate() {
-            let (part, row) = (i / self.places.rows, i % self.places.rows);
-            let number = output * self.places.parts * self.places.rows + i;
+        let rows = self.places.rows;
+        for i in 0..self.places.parts * rows {
+            let (part, row) = (i / rows, i % rows);
+            let number = output * self.places.parts * rows + i;
             self.pads.of(number as u64, &mut lanes);
             for coarse in 0..self.places.coarse {
                 for fine in 0..self.places.fine {
-                    let Some(slot) = slots.slot(fine, coarse * self.places.rows + row) else { continue };
+                    let Some(slot) = slots.slot(fine, coarse * rows + row) else { continue };
                     let from = (part * self.places.part_bytes).min(slot.len());
                     let to = (from + self.places.part_bytes).min(slot.len());
                     spread(&slot[from..to], &mut part_lanes);
@@ -181,9 +182,14 @@ impl Worker {
                 }
             }
             self.values(&lanes, &mut words);
-            for (out, word) in out.as_chunks_mut::<RESIDUE_BYTES>().0.iter_mut().zip(&words) {
-                let [a, b, c, d, e, ..] = word.to_le_bytes();
-                *out = [a, b, c, d, e];
+            let out = &mut out[part * rows * DEGREE * RESIDUE_BYTES..][..rows * DEGREE * RESIDUE_BYTES];
+            let runs = out.chunks_exact_mut(rows * RUN * RESIDUE_BYTES).zip(words.chunks_exact(RUN));
+            for (out, words) in runs {
+                let out = &mut out[row * RUN * RESIDUE_BYTES..][..RUN * RESIDUE_BYTES];
+                for (out, word) in out.as_chunks_mut::<RESIDUE_BYTES>().0.iter_mut().zip(words) {
+                    let [a, b, c, d, e, ..] = word.to_le_bytes();
+                    *out = [a, b, c, d, e];
+                }
             }
         }
     }

@@ -39,8 +39,10 @@ impl OnionServer {
 
     /// Answers as many queries as a pass has room for.
     fn pass(&self, work: &[(&[u8], &Registered)], cost: &mut Cost) -> Result<Vec<Vec<u8>>, Error> {
-        let expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys));
-        let first: Vec<u64> = expanded.iter().flat_map(|query| query.first.iter().copied()).collect();
+        let mut expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys));
+        let mut first: Vec<Vec<u64>> =
+            expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
+        let first = if let [one] = &mut first[..] { std::mem::take(one) } else { first.concat() };
         let (outputs, this) = self.polynomials.run(&Words::U64(first))?;
         cost.time += this.time;
         cost.database_bytes += this.database_bytes;
