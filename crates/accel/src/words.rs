@@ -23,17 +23,17 @@ impl Words {
             Word::U8 => Words::U8(vec![0; len]),
             Word::U16 => Words::U16(vec![0; len]),
             Word::U32 => Words::U32(vec![0; len]),
-            Word::U48 | Word::U64 => Words::U64(vec![0; len]),
+            Word::U40 | Word::U48 | Word::U64 => Words::U64(vec![0; len]),
         }
     }
 
-    /// Words made one by one; values are truncated to the width. Those of 48 bits are held in 64.
+    /// Words made one by one; values are truncated to the width. Those of 40 and 48 bits are held in 64.
     pub fn from_fn(word: Word, len: usize, mut f: impl FnMut(usize) -> u64) -> Self {
         match word {
             Word::U8 => Words::U8((0..len).map(|i| f(i) as u8).collect()),
             Word::U16 => Words::U16((0..len).map(|i| f(i) as u16).collect()),
             Word::U32 => Words::U32((0..len).map(|i| f(i) as u32).collect()),
-            Word::U48 => Words::U64((0..len).map(|i| f(i) & word.max()).collect()),
+            Word::U40 | Word::U48 => Words::U64((0..len).map(|i| f(i) & word.max()).collect()),
             Word::U64 => Words::U64((0..len).map(f).collect()),
         }
     }
@@ -77,6 +77,20 @@ impl Words {
             Words::U16(v) => v[i].into(),
             Words::U32(v) => v[i].into(),
             Words::U64(v) => v[i],
+        }
+    }
+
+    /// The largest of some words, widened; 0 of none.
+    ///
+    /// # Panics
+    /// The range reaches over the words.
+    #[must_use]
+    pub(crate) fn largest(&self, range: std::ops::Range<usize>) -> u64 {
+        match self {
+            Words::U8(v) => v[range].iter().max().map_or(0, |word| u64::from(*word)),
+            Words::U16(v) => v[range].iter().max().map_or(0, |word| u64::from(*word)),
+            Words::U32(v) => v[range].iter().max().map_or(0, |word| u64::from(*word)),
+            Words::U64(v) => v[range].iter().max().copied().unwrap_or(0),
         }
     }
 

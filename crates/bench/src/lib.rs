@@ -18,6 +18,7 @@ pub mod lookup;
 pub mod machine;
 mod nohint;
 pub mod rates;
+mod registered;
 mod report;
 mod samples;
 pub mod schemes;

@@ -55,6 +55,8 @@ pub enum Part {
     Ring,
     /// A lookup without a hint.
     NoHint,
+    /// A lookup under registered keys.
+    Registered,
     /// Building and updating a table.
     Table,
     /// Passes over a database on its disk.
@@ -63,8 +65,16 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Scan, Self::Hint, Self::Client, Self::Ring, Self::NoHint, Self::Table, Self::Disk];
+    pub const ALL: [Self; 8] = [
+        Self::Scan,
+        Self::Hint,
+        Self::Client,
+        Self::Ring,
+        Self::NoHint,
+        Self::Registered,
+        Self::Table,
+        Self::Disk,
+    ];
 
     /// Its name.
     #[must_use]
@@ -75,6 +85,7 @@ impl Part {
             Self::Client => "client",
             Self::Ring => "ring",
             Self::NoHint => "nohint",
+            Self::Registered => "onionpir2",
             Self::Table => "table",
             Self::Disk => "disk",
         }
@@ -128,6 +139,9 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     }
     if wanted(Part::NoHint) {
         rows.extend(crate::nohint::measure(args, &one, progress)?);
+    }
+    if wanted(Part::Registered) {
+        rows.extend(crate::registered::measure(args, &one, progress)?);
     }
     let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
     if wanted(Part::Table) {

@@ -6,12 +6,16 @@ use blindcore_accel::SharedBytes;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use crate::params::{Geometry, Params};
+use crate::registration::SecretKeys;
 use crate::{Error, constant_time};
 
 /// A scheme's half of a client.
 ///
 /// No branch, index or division may be decided by a selection, or by what an answer decodes to.
 pub trait SchemeClient: Send + Sync + 'static {
+    /// The secret of registered keys, as [`crate::Registration::secret`] makes it, cheap to keep a share of; `()` where the
+    /// scheme has none.
+    type Keys: Send + Sync + 'static;
     /// The part of a query that no lookup's target enters. Its secrets are wiped on drop.
     type Prepared: Send + 'static;
     /// What decoding needs of a query. Its secrets are wiped on drop.
@@ -21,7 +25,7 @@ pub trait SchemeClient: Send + Sync + 'static {
     ///
     /// # Errors
     /// The operating system gives no randomness.
-    fn prepare(&self) -> Result<Self::Prepared, Error>;
+    fn prepare(&self, keys: &Self::Keys) -> Result<Self::Prepared, Error>;
 
     /// Turns it into a query, of [`Params::query_bytes`]. The selection lies inside the geometry.
     fn query(&self, prepared: Self::Prepared, selection: &Selection) -> (Vec<u8>, Self::Pending);
@@ -35,15 +39,17 @@ pub trait SchemeClient: Send + Sync + 'static {
 
 /// [`SchemeClient`] with its types erased.
 trait Half: Send + Sync {
-    fn prepare(&self) -> Result<Prepared, Error>;
+    fn prepare(&self, keys: &SecretKeys) -> Option<Result<Prepared, Error>>;
     fn query(&self, prepared: Prepared, selection: &Selection) -> Result<(Vec<u8>, Pending), Error>;
     fn decode(&self, pending: Pending, answer: &[u8]) -> Result<Decoded, Error>;
     fn expand(&self);
 }
 
 impl<T: SchemeClient> Half for T {
-    fn prepare(&self) -> Result<Prepared, Error> {
-        Ok(Prepared(Box::new(SchemeClient::prepare(self)?)))
+    /// Nothing where the keys are of another type.
+    fn prepare(&self, keys: &SecretKeys) -> Option<Result<Prepared, Error>> {
+        let prepared = SchemeClient::prepare(self, keys.get::<T::Keys>()?);
+        Some(prepared.map(|prepared| Prepared(Box::new(prepared))))
     }
 
     fn query(&self, prepared: Prepared, selection: &Selection) -> Result<(Vec<u8>, Pending), Error> {
@@ -73,7 +79,8 @@ pub struct Decoded {
     /// The slot: [`Geometry::record_bytes`] bytes, whatever the answer.
     pub slot: Zeroizing<Vec<u8>>,
     /// Whether the answer is none that an honest server gives: its noise passes a bound that an honest answer passes once in
-    /// 2^40 lookups. Where this is false the answer may be wrong all the same, by whole bytes.
+    /// 2^40 lookups. Where this is false the answer may be wrong all the same, by whole bytes. It is always false under
+    /// registered keys: it would be a bit of a secret that stays.
     pub damaged: bool,
 }
 
@@ -153,9 +160,24 @@ impl Client {
     /// This is the client's work; it can be done while nobody waits.
     ///
     /// # Errors
-    /// The operating system gives no randomness.
+    /// The operating system gives no randomness, or queries of this scheme are under registered keys.
     pub fn prepare(&self) -> Result<Prepared, Error> {
-        self.half.prepare()
+        let missing = Error::OtherKeys { scheme: self.params.scheme.name(), got: "missing" };
+        self.half.prepare(&SecretKeys::none()).ok_or(missing)?
+    }
+
+    /// The same under the secret of keys that this client registers: it serves for as many queries as its owner wants.
+    ///
+    /// # Errors
+    /// The operating system gives no randomness, or the keys are of other parameters.
+    pub fn prepare_under(&self, keys: &SecretKeys) -> Result<Prepared, Error> {
+        let (ours, scheme) = (self.params.keys_digest(), self.params.scheme.name());
+        let ours = ours.ok_or(Error::NoRegisteredKeys { scheme })?;
+        let other = Error::OtherKeys { scheme, got: "of other parameters" };
+        if *keys.params_digest() != ours {
+            return Err(other);
+        }
+        self.half.prepare(keys).ok_or(other)?
     }
 
     /// Turns a prepared query into one for `selection`. The bytes are [`Params::query_bytes`] long and
@@ -187,7 +209,10 @@ impl Client {
             let remedy = "the server does not follow the protocol; don't ask it again";
             return Err(Error::Length { what: "answer", got, want, remedy });
         }
-        self.half.decode(pending, answer)
+        let shows = !self.params.registers_keys();
+        let decoded = self.half.decode(pending, answer)?;
+        // Under a secret that stays, a failure that shows is a bit of it.
+        Ok(Decoded { damaged: decoded.damaged & shows, ..decoded })
     }
 
     /// Expands what a query takes of public randomness, and nothing else: for benchmarks, the least that preparing takes.

@@ -43,6 +43,30 @@ pub enum Error {
     /// A prepared or pending query of a client of another scheme.
     #[error("a query was prepared by another client; use it with the client that made it")]
     Foreign,
+    /// Registered keys of a scheme that has none.
+    #[error("scheme {scheme} has no registered keys; ask its queries without them")]
+    NoRegisteredKeys {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// Registered keys of other parameters, or none where there have to be some.
+    #[error(
+        "queries of scheme {scheme} are under a client's registered keys, and these are {got}; make keys with this table's parameters"
+    )]
+    OtherKeys {
+        /// The scheme.
+        scheme: &'static str,
+        /// What there is.
+        got: &'static str,
+    },
+    /// Bytes that are no keys.
+    #[error("{what} can't be used: {why}; make keys with this table's parameters")]
+    KeyBytes {
+        /// Which bytes.
+        what: &'static str,
+        /// What is wrong with them.
+        why: String,
+    },
     /// Progress was told to stop.
     #[error("stopped")]
     Stopped,

@@ -1,7 +1,7 @@
 //! Lookup by key: a binary fuse filter in every group of the matrix.
 //!
 //! A key's hash names its group and, within it, four columns; the table is filled so that the four slots add
-//! up, byte by byte modulo 256, to the key's fingerprint and record. One query picks four columns as cheaply
+//! up, lane by lane ([`Lanes`]), to the key's fingerprint and record. One query picks four columns as cheaply
 //! as one, so a key costs what an index costs, and a key that is not there costs and looks the same: its four
 //! slots add up to a fingerprint that doesn't match.
 //!
@@ -184,6 +184,61 @@ pub fn columns_for(keys: usize) -> usize {
     columns.next_multiple_of(Fuse::segment_length(columns))
 }
 
+/// How slots add up: their bytes are one number, least significant byte first, cut into lanes of this many bits, 8 to 16, each of
+/// which counts modulo its own power of two. A scheme's plaintexts say how many ([`crate::Params::lanes`]); with eight a lane is a
+/// byte.
+///
+/// ```
+/// use blindcore_lookup::keyword::Lanes;
+///
+/// // 255 + 1 carries into the next byte, but not out of the lane.
+/// let mut lanes = Lanes(11).sums();
+/// assert_eq!((lanes.next(&[255, 1], &[]), lanes.next(&[7, 0], &[])), (0, 0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lanes(pub u32);
+
+impl Lanes {
+    /// Sums of slots from their first byte on.
+    #[must_use]
+    pub fn sums(self) -> Sums {
+        Sums { lane: self.0, bit: 0, carry: 0 }
+    }
+}
+
+/// Sums of slots, byte after byte.
+#[derive(Clone, Debug)]
+pub struct Sums {
+    lane: u32,
+    /// Where in its lane the next byte begins.
+    bit: u32,
+    carry: i32,
+}
+
+impl Sums {
+    /// The next byte of the sum of `plus` less `minus`, which have the next byte of each slot. The time depends on their number alone.
+    pub fn next(&mut self, plus: &[u8], minus: &[u8]) -> u8 {
+        // Bits of this byte that belong to the lane before the next one begins.
+        let low = (self.lane - self.bit).min(8);
+        let mask = (1i32 << low) - 1;
+        let (mut below, mut above) = (self.carry, 0);
+        for (sign, bytes) in [(1, plus), (-1, minus)] {
+            for byte in bytes {
+                below += sign * (i32::from(*byte) & mask);
+                above += sign * (i32::from(*byte) >> low);
+            }
+        }
+        self.carry = if low == 8 { below >> 8 } else { above >> (8 - low) };
+        self.bit += 8;
+        if self.bit >= self.lane {
+            self.bit -= self.lane;
+            // What a lane carries where it ends with its byte is lost.
+            self.carry = if self.bit == 0 { 0 } else { self.carry };
+        }
+        ((below & mask) | (above << low)) as u8
+    }
+}
+
 /// Solves a bucket: fills `cells`, `columns` of `record_bytes`, such that each key's four cells add up to its
 /// slot, and returns the seed. `slots` has `record_bytes` for each hash.
 ///
@@ -197,6 +252,7 @@ pub fn solve(
     slots: &[u8],
     columns: usize,
     record_bytes: usize,
+    lanes: Lanes,
     cells: &mut [u8],
 ) -> Result<u8, Error> {
     assert_eq!(slots.len(), hashes.len() * record_bytes);
@@ -229,9 +285,15 @@ pub fn solve(
                 std::array::from_fn(|_| others.next().expect("four columns, one of them its own"));
             let [out, a, b, c] =
                 cells.get_disjoint_mut([cell(*own), a, b, c]).expect("four different columns");
-            let others = a.iter().zip(b).zip(c).map(|((a, b), c)| a.wrapping_add(*b).wrapping_add(*c));
-            for ((out, slot), others) in out.iter_mut().zip(slot).zip(others) {
-                *out = slot.wrapping_sub(others);
+            let others = a.iter().zip(b).zip(c);
+            let bytes = out.iter_mut().zip(slot).zip(others);
+            if lanes == Lanes(8) {
+                bytes.for_each(|((out, slot), ((a, b), c))| {
+                    *out = slot.wrapping_sub(a.wrapping_add(*b).wrapping_add(*c));
+                });
+            } else {
+                let mut sums = lanes.sums();
+                bytes.for_each(|((out, slot), ((a, b), c))| *out = sums.next(&[*slot], &[*a, *b, *c]));
             }
         }
         return Ok(seed as u8);
@@ -365,17 +427,22 @@ mod tests {
                 let slots: Vec<u8> = (0..keys * 3).map(|i| (i * 7 % 251) as u8).collect();
                 let columns = columns_for(keys);
                 let mut cells = vec![0u8; 3 * columns];
-                let seed = solve(&hashes, &slots, columns, 3, &mut cells).unwrap();
+                let lanes = Lanes(if salt == 1 { 11 } else { 8 });
+                let seed = solve(&hashes, &slots, columns, 3, lanes, &mut cells).unwrap();
                 // What was in the cells before leaves no trace.
                 let mut used = vec![0xa5; 3 * columns];
-                assert_eq!(solve(&hashes, &slots, columns, 3, &mut used).unwrap(), seed);
+                assert_eq!(solve(&hashes, &slots, columns, 3, lanes, &mut used).unwrap(), seed);
                 assert!(used == cells, "{keys} keys");
                 let fuse = Fuse::new(columns);
                 for (hash, slot) in hashes.iter().zip(slots.chunks_exact(3)) {
-                    let sum = fuse.positions(hash.position, seed).iter().fold([0u8; 3], |sum, c| {
-                        std::array::from_fn(|i| sum[i].wrapping_add(cells[*c as usize * 3 + i]))
-                    });
-                    assert_eq!(sum, slot);
+                    // By the definition: lanes of one number of 24 bits.
+                    let number = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]);
+                    let found = fuse.positions(hash.position, seed).map(|c| number(&cells[c as usize * 3..]));
+                    for bit in (0..24).step_by(lanes.0 as usize) {
+                        let mask = (1 << lanes.0.min(24 - bit)) - 1;
+                        let sum = found.iter().fold(0u32, |sum, cell| sum.wrapping_add(cell >> bit));
+                        assert_eq!(sum & mask, number(slot) >> bit & mask);
+                    }
                 }
             }
         }
@@ -385,13 +452,13 @@ mod tests {
     fn equal_keys_are_found() {
         let mut hashes = bucket(10, 0);
         hashes.push(hashes[4]);
-        let error = solve(&hashes, &[0; 11], 30, 1, &mut [0; 30]).unwrap_err();
+        let error = solve(&hashes, &[0; 11], 30, 1, Lanes(8), &mut [0; 30]).unwrap_err();
         assert!(matches!(error, Error::DuplicateKey { first: 4, second: 10 }), "{error}");
     }
 
     #[test]
     fn a_bucket_too_small_says_so() {
-        let result = solve(&bucket(100, 0), &[0; 100], 90, 1, &mut [0; 90]);
+        let result = solve(&bucket(100, 0), &[0; 100], 90, 1, Lanes(8), &mut [0; 90]);
         assert!(matches!(result, Err(Error::Bucket { .. })));
     }
 }

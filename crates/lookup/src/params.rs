@@ -5,6 +5,7 @@ use std::ops::Range;
 use blindcore_accel::contract::Shape;
 
 use crate::Error;
+use crate::keyword::Lanes;
 use crate::schemes::scheme::{ClientWork, Keeps, Operand, RingWork, Run, SchemeRef, Security};
 
 /// The most queries that one pass over a database gathers.
@@ -150,6 +151,12 @@ impl Params {
     #[must_use]
     pub fn longer_slot_costs(&self) -> bool {
         self.scheme.get().longer_slot_costs()
+    }
+
+    /// How picked slots add up.
+    #[must_use]
+    pub fn lanes(&self) -> Lanes {
+        self.scheme.lanes()
     }
 
     /// The databases that the server works on; the first is that of the records.

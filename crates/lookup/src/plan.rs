@@ -9,7 +9,9 @@ use crate::schemes::{self};
 /// Which scheme a table is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SchemeChoice {
-    /// The one of those offered that moves fewest bytes ([`bytes_moved`]) where a hint serves [`QUERIES_PER_HINT`] lookups.
+    /// The one of those offered that moves fewest bytes ([`bytes_moved`]) where a hint serves [`QUERIES_PER_HINT`] lookups. Schemes
+    /// whose clients register keys are left out, and taken by name alone: they are for a service that knows its clients, and their
+    /// server keeps several times as much for each byte of a record.
     #[default]
     Auto,
     /// The same for a table whose records take so many slots each, which are looked up together and share a hint.
@@ -65,11 +67,12 @@ const MIN_BLOCK_BYTES: usize = 2 << 10;
 /// A client fetches a hint once and asks this many queries of it, as far as choosing goes.
 pub const QUERIES_PER_HINT: u64 = 100;
 
-/// Bytes that a lookup moves: a query, an answer and its share of a hint that serves `queries` lookups, at least
-/// one.
+/// Bytes that a lookup moves: a query, an answer and its share of a hint and of registered keys that serve `queries`
+/// lookups, at least one.
 #[must_use]
 pub fn bytes_moved(params: &Params, queries: u64) -> u64 {
-    params.hint_bytes() / queries.max(1) + (params.query_bytes() + params.answer_bytes()) as u64
+    let once = params.hint_bytes() + params.registered_bytes() as u64;
+    once / queries.max(1) + (params.query_bytes() + params.answer_bytes()) as u64
 }
 
 /// The parameters of a table of `records` records of up to `record_bytes` bytes, found by key or by index: 1 to
@@ -98,7 +101,7 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
         SchemeChoice::AutoFor { blocks } => {
             let queries = QUERIES_PER_HINT.saturating_mul(blocks);
             let mut best: Option<Result<Params, Error>> = None;
-            for scheme in schemes::offered() {
+            for scheme in schemes::offered().into_iter().filter(|scheme| !scheme.registers_keys()) {
                 let this = of(scheme);
                 let better = match (&best, &this) {
                     (None, _) | (Some(Err(_)), Ok(_)) => true,
@@ -137,7 +140,9 @@ pub fn plan_blocks(records: u64, total: u64, longest: usize) -> usize {
 
 fn geometry(records: u64, slot: usize, keyed: bool, scheme: SchemeRef) -> Geometry {
     // Groups first: columns then hold the fullest group.
-    let groups = scheme.get().groups(records, slot).max(1);
+    let scheme = scheme.get();
+    let groups = if keyed { scheme.groups_by_key(records, slot) } else { scheme.groups(records, slot) };
+    let groups = groups.max(1);
     let groups = groups.min(records) as usize;
     if keyed {
         Geometry {
@@ -153,7 +158,7 @@ fn geometry(records: u64, slot: usize, keyed: bool, scheme: SchemeRef) -> Geomet
 
 /// Keys that the fullest of `groups` random groups holds, but for one table in a thousand: the mean and the
 /// deviations that a Poisson maximum needs. A builder counts, and takes more columns where it must.
-fn fullest(records: u64, groups: usize) -> usize {
+pub(crate) fn fullest(records: u64, groups: usize) -> usize {
     if groups == 1 {
         return records as usize;
     }

@@ -7,16 +7,17 @@ use blindcore_units::Unit;
 
 use crate::schemes::matrix;
 use crate::schemes::scheme::Operand;
-use crate::{Error, MAX_GATHER, Params, Progress};
+use crate::{Error, MAX_GATHER, Params, Progress, RegisteredKeys};
 
 /// A scheme's half of a server: what [`crate::Scheme::server`] makes.
 pub trait SchemeServer: Send + Sync {
     /// Answers queries, 1 to [`MAX_GATHER`] of the right length, in one pass over the operands. Their bytes are a
-    /// stranger's.
+    /// stranger's. `keys` has those that each is under, one a query, which [`crate::Registration::registered`] read; it is empty
+    /// where the scheme registers none.
     ///
     /// # Errors
     /// The device refuses.
-    fn answer(&self, queries: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Cost), Error>;
+    fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error>;
 }
 
 /// A table's operands, placed on a device, answering queries.
@@ -65,6 +66,19 @@ impl Server {
     /// # Errors
     /// No query or too many, or one of the wrong length; nothing was computed then.
     pub fn answer(&self, queries: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
+        self.answer_under(queries, &[])
+    }
+
+    /// The same where each query is under keys that its client registered: as many as queries, of these parameters, in the
+    /// order of the queries. Those of different clients are answered in one pass.
+    ///
+    /// # Errors
+    /// As [`Server::answer`]; or keys are missing, are of other parameters, or the scheme has none.
+    pub fn answer_under(
+        &self,
+        queries: &[&[u8]],
+        keys: &[&RegisteredKeys],
+    ) -> Result<(Vec<Vec<u8>>, Cost), Error> {
         let (got, max) = (queries.len() as u64, MAX_GATHER as u64);
         if !(1..=max).contains(&got) {
             let remedy = "gather fewer at a time";
@@ -75,7 +89,19 @@ impl Server {
             let remedy = "make the query with this table's parameters";
             return Err(Error::Length { what: "query", got: query.len(), want, remedy });
         }
-        self.half.answer(queries)
+        let scheme = self.params.scheme.name();
+        match self.params.keys_digest() {
+            None if keys.is_empty() => {}
+            None => return Err(Error::NoRegisteredKeys { scheme }),
+            Some(_) if keys.len() != queries.len() => {
+                return Err(Error::OtherKeys { scheme, got: "not as many as queries" });
+            }
+            Some(ours) if keys.iter().any(|keys| *keys.params_digest() != ours) => {
+                return Err(Error::OtherKeys { scheme, got: "of other parameters" });
+            }
+            Some(_) => {}
+        }
+        self.half.answer(queries, keys)
     }
 }
 

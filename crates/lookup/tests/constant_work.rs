@@ -30,6 +30,8 @@ fn main() {
         ["simple index 0000", "simple index 0129", "simple index 1023"],
         ["double index 0000", "double index 0129", "double index 1023"],
         ["hintless index 0000", "hintless index 0129", "hintless index 1023"],
+        ["onionpir2 index 0000", "onionpir2 index 0129", "onionpir2 index 1023"],
+        ["onionpir2 key aaaa", "onionpir2 key zzzz", "onionpir2 key \u{1}\u{2}\u{3}\u{4}"],
         ["hintless key aaaa", "hintless key zzzz", "hintless key \u{1}\u{2}\u{3}\u{4}"],
         ["simple key aaaa", "simple key zzzz", "simple key \u{1}\u{2}\u{3}\u{4}"],
     ];
@@ -106,7 +108,13 @@ fn work(target: &str) {
     let params = Params::new(schemes::find(scheme).expect("a scheme"), geometry).expect("in range");
     let hint = vec![0u8; params.hint_bytes() as usize];
     let client = Client::new(params, Arc::new(hint)).expect("zeros are a hint");
-    let prepared = client.prepare().expect("randomness");
+    let prepared = if params.registers_keys() {
+        // What a client keeps is read in the same time whatever it is.
+        let secret = params.open_secret(&vec![5; params.secret_bytes()]).expect("a seed");
+        client.prepare_under(&secret).expect("randomness")
+    } else {
+        client.prepare().expect("randomness")
+    };
     let (selection, fingerprint) = match target.split_once(' ').expect("way, target") {
         ("index", index) => {
             let index = index.bytes().fold(0u64, |n, d| 10 * n + u64::from(d - b'0'));

@@ -60,8 +60,8 @@ token! {
     Vnni: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni"
 }
 token! {
-    /// AVX-512 with products of 52 bits (Ice Lake, Zen 4).
-    Ifma: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512ifma"
+    /// AVX-512 with products of 52 bits and permutations of bytes (Ice Lake, Zen 4).
+    Ifma: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512ifma", "avx512vbmi"
 }
 token! {
     /// AES instructions on one block (Westmere, Zen).

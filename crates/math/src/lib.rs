@@ -17,6 +17,7 @@
 //! ```
 
 mod arch;
+mod digits;
 mod elementwise;
 pub mod features;
 mod mask;
@@ -27,6 +28,7 @@ mod row;
 mod sampler;
 pub mod transfers;
 
+pub use digits::Digits;
 pub use elementwise::Elementwise;
 pub use mask::MaskSeed;
 pub use modulus::{Modulus, ModulusError, Prime};

@@ -23,14 +23,24 @@ use crate::Prime;
 pub struct MaskSeed(pub [u8; 32]);
 
 impl MaskSeed {
+    /// Fills `out` with the bytes that number `number` stands for: the keystream itself, for who wants no residues.
+    pub fn bytes(&self, number: u64, out: &mut [u8]) {
+        out.fill(0);
+        self.stream(number).apply_keystream(out);
+    }
+
+    fn stream(&self, number: u64) -> chacha20::ChaCha20 {
+        let mut nonce = [0; 12];
+        nonce[..8].copy_from_slice(&number.to_le_bytes());
+        chacha20::ChaCha20::new(&self.0.into(), &nonce.into())
+    }
+
     /// Fills `out` with the residues of polynomial `number`: its coefficients or its values, which are uniform alike. Two
     /// ciphertexts of one secret need two numbers or two seeds.
     pub fn polynomial(&self, number: u64, prime: Prime, out: &mut [u64]) {
         /// Bytes that are expanded at a time.
         const CHUNK: usize = 4096;
-        let mut nonce = [0; 12];
-        nonce[..8].copy_from_slice(&number.to_le_bytes());
-        let mut stream = chacha20::ChaCha20::new(&self.0.into(), &nonce.into());
+        let mut stream = self.stream(number);
         let bits = u64::MAX >> (prime.value() - 1).leading_zeros();
         let (mut filled, mut bytes) = (0, [0; CHUNK]);
         while filled < out.len() {
@@ -59,6 +69,9 @@ mod tests {
                 nonce[..8].copy_from_slice(&number.to_le_bytes());
                 let mut bytes = vec![0; 64_000];
                 chacha20::ChaCha20::new(&seed.0.into(), &nonce.into()).apply_keystream(&mut bytes);
+                let mut same = vec![1; 999];
+                seed.bytes(number, &mut same);
+                assert!(same == bytes[..999]);
                 let mask = if q == 2 { 1 } else { (1 << (64 - (q - 1).leading_zeros())) - 1 };
                 let all = bytes.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()) & mask);
                 let want: Vec<u64> = all.filter(|&word| word < q).take(2500).collect();

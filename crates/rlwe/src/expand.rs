@@ -33,12 +33,33 @@ impl GaloisKeys {
     /// # Panics
     /// The ciphertext is of another ring.
     pub fn expand(&self, ciphertext: &Ciphertext, count: usize) -> Result<Vec<Ciphertext>, MissingKey> {
-        let added = self.expansion_noise(count)?;
+        self.expand_by(ciphertext, Self::levels(count), count)
+    }
+
+    /// The same by a tree of more levels than the leaves take: leaf i has coefficients i, i + 2^`levels`, i + 2 * 2^`levels`, ... at
+    /// multiples of 2^`levels`.
+    ///
+    /// # Errors
+    /// A key is missing, or `count` is not from 1 to 2^`levels`, which is d at most.
+    ///
+    /// # Panics
+    /// The ciphertext is of another ring.
+    pub fn expand_by(
+        &self,
+        ciphertext: &Ciphertext,
+        levels: u32,
+        count: usize,
+    ) -> Result<Vec<Ciphertext>, MissingKey> {
+        let limit = 1usize.checked_shl(levels).unwrap_or(usize::MAX).min(self.ring.degree());
+        if !(1..=limit).contains(&count) {
+            return Err(MissingKey::Count { count, limit });
+        }
+        let added = self.expansion_noise(limit)?;
         let leaf = |pair| {
             let noise = ciphertext.noise.plus(added);
             Ciphertext::made("expand", &self.ring, ciphertext.plaintext, pair, noise)
         };
-        Ok(self.expand_pairs(ciphertext, count)?.into_iter().map(leaf).collect())
+        Ok(self.expand_pairs(ciphertext, limit.ilog2(), count)?.into_iter().map(leaf).collect())
     }
 
     /// What an expansion to `count` leaves adds to the noise.
@@ -55,14 +76,19 @@ impl GaloisKeys {
             .try_fold(Noise::NONE, |added, k| Ok(added.times(2.0).plus(self.get(k)?.key.noise)))
     }
 
-    fn expand_pairs(&self, ciphertext: &Ciphertext, count: usize) -> Result<Vec<Pair>, MissingKey> {
+    fn expand_pairs(
+        &self,
+        ciphertext: &Ciphertext,
+        levels: u32,
+        count: usize,
+    ) -> Result<Vec<Pair>, MissingKey> {
         ciphertext.check(&self.ring);
         let ring = &self.ring;
         let mut root = ciphertext.clone();
-        root.prescale(ring.inverse_power_of_two(Self::levels(count)));
+        root.prescale(ring.inverse_power_of_two(levels));
         // Node r of a level leads to the leaves that are r modulo its width.
         let mut nodes = vec![root];
-        for (j, exponent) in tree_exponents(ring.degree()).take(Self::levels(count) as usize).enumerate() {
+        for (j, exponent) in tree_exponents(ring.degree()).take(levels as usize).enumerate() {
             let (key, width) = (self.get(exponent)?, 1usize << j);
             let back: Poly<Values> = ring.monomial(-(width as isize));
             let mut odd = Vec::new();
@@ -120,6 +146,25 @@ mod tests {
             (keys(&mut bench, 4), Bench::new(&parameters, 62).encrypt(&testing::message(&parameters, 1)));
         assert_eq!(keys.expand(&x, 8).err(), Some(MissingKey::Exponent(65)));
         assert!(keys.expand(&x, 0).is_err() && keys.expand(&x, 257).is_err());
+        assert!(keys.expand_by(&x, 1, 3).is_err() && keys.expand_by(&x, 64, 0).is_err());
+    }
+
+    #[test]
+    fn a_taller_tree_leaves_monomials() {
+        for parameters in testing::all() {
+            let mut bench = Bench::new(&parameters, 65);
+            let keys = keys(&mut bench, 8);
+            let p = parameters.plaintext();
+            let numbers: Vec<u64> = testing::numbers(5).take(parameters.degree()).map(|x| x % p).collect();
+            let x = bench.encrypt(&Plaintext::new(&parameters, &numbers).unwrap());
+            let leaves = keys.expand_by(&x, 3, 3).unwrap();
+            assert_eq!(leaves.len(), 3);
+            for (i, leaf) in leaves.iter().enumerate() {
+                let mut wanted = vec![0; parameters.degree()];
+                wanted.iter_mut().step_by(8).zip(numbers[i..].iter().step_by(8)).for_each(|(to, x)| *to = *x);
+                bench.check("monomials", leaf, &Plaintext::new(&parameters, &wanted).unwrap(), 4.0);
+            }
+        }
     }
 
     /// Leaves share errors, and a database may be aligned with them: each leaf is turned so that the errors meet, times the largest
@@ -178,7 +223,7 @@ mod tests {
                 let leaves = keys.expand(&query, 4).unwrap();
                 let noise = leaves[0].noise();
                 let rows = leaves.into_iter().map(|leaf| leaf.pair().clone()).collect();
-                let factor = Rgsw::from_rows(&key, rows, gadget, noise, 1.0);
+                let factor = Rgsw::from_rows(&key, &ring, rows, gadget, noise, 1.0).unwrap();
                 let want = testing::each(&message, &message, |m, _| m * bit as u64);
                 bench.check("expanded factor", &factor.multiply(&x), &want, 6.0);
             }

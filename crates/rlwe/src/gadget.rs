@@ -3,7 +3,7 @@
 //! x modulo Q, centred, is about sum_i t_i B^i 2^w, with B = 2^b and w dropped low bits. Digits but the last lie from -B/2 to
 //! B/2 - 1; the last one takes what is left. The error is at most 2^(w-1), and none where w is 0.
 
-use blindcore_math::{MaskSeed, SecretRng};
+use blindcore_math::{Digits, MaskSeed, SecretRng};
 
 use crate::Ring;
 use crate::ciphertext::Pair;
@@ -112,27 +112,25 @@ impl Gadget {
     /// The digits of a polynomial, by values: least significant first. The time depends on the ring and the gadget alone.
     #[must_use]
     pub fn decompose(&self, ring: &Ring, polynomial: &Poly<Coefficients>) -> Vec<Poly<Values>> {
-        // One prime is below 2^62, and rounding adds less than it.
         if let [prime] = ring.primes() {
-            let q = prime.value() as i64;
-            let centre = |x: &u64| *x as i64 - (q & ((q / 2 - *x as i64) >> 63));
-            self.split(ring, polynomial.words().iter().map(centre).collect())
-        } else {
-            self.split(ring, ring.centred_integers(polynomial).collect())
+            let digits = Digits { prime: *prime, count: self.digits, bits: self.bits, dropped: self.dropped };
+            let mut words = vec![0; self.digits * ring.degree()];
+            digits.split(polynomial.words(), &mut words);
+            let digits = words.chunks_exact(ring.degree());
+            return digits.map(|digit| ring.forward(Poly::from_words(digit.to_vec()))).collect();
         }
-    }
-
-    fn split<T: Integer>(&self, ring: &Ring, mut rest: Vec<T>) -> Vec<Poly<Values>> {
+        let mut rest: Vec<i128> = ring.centred_integers(polynomial).collect();
         if self.dropped > 0 {
-            rest.iter_mut().for_each(|x| *x = (*x + (T::from(1) << (self.dropped - 1))) >> self.dropped);
+            rest.iter_mut().for_each(|x| *x = (*x + (1 << (self.dropped - 1))) >> self.dropped);
         }
         let (half, mask) = (1i64 << (self.bits - 1), (1i64 << self.bits) - 1);
         let mut digits = vec![0i64; rest.len()];
         let digit = |i: usize| {
             let last = i + 1 == self.digits;
             for (digit, x) in digits.iter_mut().zip(&mut rest) {
-                *digit = if last { x.low() } else { ((x.low().wrapping_add(half)) & mask) - half };
-                *x = (*x - T::from(*digit)) >> self.bits;
+                let low = *x as i64;
+                *digit = if last { low } else { ((low.wrapping_add(half)) & mask) - half };
+                *x = (*x - i128::from(*digit)) >> self.bits;
             }
             ring.forward(ring.signed(digits.iter().copied()))
         };
@@ -161,31 +159,6 @@ impl Gadget {
     /// The most that rounding loses of a coefficient.
     pub(crate) fn lost(&self) -> f64 {
         if self.dropped == 0 { 0.0 } else { f64::from(self.dropped - 1).exp2() }
-    }
-}
-
-/// i64 or i128.
-trait Integer:
-    Copy
-    + From<i64>
-    + std::ops::Add<Output = Self>
-    + std::ops::Sub<Output = Self>
-    + std::ops::Shl<u32, Output = Self>
-    + std::ops::Shr<u32, Output = Self>
-{
-    /// The low 64 bits.
-    fn low(self) -> i64;
-}
-
-impl Integer for i64 {
-    fn low(self) -> i64 {
-        self
-    }
-}
-
-impl Integer for i128 {
-    fn low(self) -> i64 {
-        self as i64
     }
 }
 
@@ -220,10 +193,12 @@ impl Rows {
 
     /// Adds the sum of the polynomial's digits times the rows to `sum`, whose phase grows by polynomial times message.
     pub(crate) fn apply(&self, ring: &Ring, polynomial: &Poly<Coefficients>, sum: &mut Pair) {
-        for (digit, row) in self.gadget.decompose(ring, polynomial).iter().zip(&self.rows) {
-            ring.multiply_add(&mut sum.mask, digit, &row.mask);
-            ring.multiply_add(&mut sum.body, digit, &row.body);
-        }
+        let digits = self.gadget.decompose(ring, polynomial);
+        let pairs = |half: fn(&Pair) -> &Poly<Values>| -> Vec<[&Poly<Values>; 2]> {
+            digits.iter().zip(&self.rows).map(|(digit, row)| [digit, half(row)]).collect()
+        };
+        ring.multiply_sum(&mut sum.mask, &pairs(|row| &row.mask));
+        ring.multiply_sum(&mut sum.body, &pairs(|row| &row.body));
     }
 
     /// The gadget.

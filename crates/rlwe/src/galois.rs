@@ -65,8 +65,7 @@ impl GaloisKey {
     pub fn apply(&self, ciphertext: &Ciphertext) -> Ciphertext {
         let ring = &self.key.ring;
         ciphertext.check(ring);
-        let mask = ring.inverse(ciphertext.pair.mask.clone());
-        let mask = ring.automorphism_of_coefficients(&self.automorphism, &mask);
+        let mask = ring.inverse(ring.automorphism(&self.automorphism, &ciphertext.pair.mask));
         let body = ring.automorphism(&self.automorphism, &ciphertext.pair.body);
         let pair = self.key.switch_pair(&mask, body);
         let noise = ciphertext.noise.plus_independent(self.key.noise);

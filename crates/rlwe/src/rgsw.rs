@@ -18,6 +18,7 @@ use crate::Ring;
 use crate::ciphertext::{Ciphertext, Pair};
 use crate::gadget::{Gadget, Rows};
 use crate::keys::SecretKey;
+use crate::modulus::ModulusSwitchError;
 use crate::noise::{Noise, TERNARY, secret_weight};
 use crate::poly::{Poly, Values};
 use crate::switching::RelinearisationKey;
@@ -44,6 +45,9 @@ impl Noise {
         half(rows[0]).plus(half(rows[1])).plus(lost)
     }
 }
+
+/// Rows encrypt no plaintext of any modulus; where one is shown beside noise, it is this.
+const ROW: u64 = 2;
 
 /// An encrypted factor: a bit, a monomial, or another short polynomial.
 #[derive(Clone)]
@@ -121,27 +125,40 @@ impl Rgsw {
         Self { ring, body, mask, sum, added }
     }
 
-    /// From encryptions of m times each weight of a gadget (their phases are m B^i 2^w), of noise `noise` each, and a key for
-    /// s^2: the other half is worked out from them. The result's mask rows have the noise s e, some 37 times as large.
+    /// From encryptions of m times each weight of a gadget (their phases are m B^i 2^w Q / q) and a key for s^2: the other half is
+    /// worked out from them, and both are brought to the ring `to` of modulus q, which the gadget is of. `noise` is that of the rows as
+    /// they come. The result's mask rows have the noise s e, some 37 times as large.
+    ///
+    /// # Errors
+    /// The ring can't be reached from the key's.
     ///
     /// # Panics
     /// There are not as many rows as digits.
-    #[must_use]
     pub fn from_rows(
         key: &RelinearisationKey,
+        to: &Arc<Ring>,
         rows: Vec<Pair>,
         gadget: Gadget,
         noise: Noise,
         sum: f64,
-    ) -> Self {
+    ) -> Result<Self, ModulusSwitchError> {
         assert_eq!(rows.len(), gadget.digits(), "a row for each digit");
-        let ring = key.0.ring.clone();
+        let (ring, degree) = (&key.0.ring, to.degree());
         let masks = rows.iter().map(|row| key.times_secret(row)).collect();
-        let degree = ring.degree();
         let second = noise.times_polynomial(secret_weight(degree).sqrt(), degree as f64).plus(key.0.noise);
-        let added = Noise::of_external_product(&ring, gadget, [noise, second], false, sum);
-        let of = |rows| Rows { gadget, rows, seed: None };
-        Self { body: of(rows), mask: of(masks), ring, sum, added }
+        let of = |rows: Vec<Pair>, noise: Noise| {
+            let (mut switched, mut worst) = (Vec::with_capacity(rows.len()), Noise::NONE);
+            for pair in rows {
+                let row =
+                    Ciphertext { ring: ring.clone(), plaintext: ROW, pair, noise }.switch_modulus(to)?;
+                worst = worst.max(row.noise);
+                switched.push(row.pair);
+            }
+            Ok((Rows { gadget, rows: switched, seed: None }, worst))
+        };
+        let ((body, first), (mask, second)) = (of(rows, noise)?, of(masks, second)?);
+        let added = Noise::of_external_product(to, gadget, [first, second], false, sum);
+        Ok(Self { body, mask, ring: to.clone(), sum, added })
     }
 
     /// The gadget.
@@ -150,11 +167,11 @@ impl Rgsw {
         self.body.gadget
     }
 
-    fn multiply_pair(&self, pair: &Pair) -> Pair {
+    /// Adds the product to `sum`.
+    fn multiply_add(&self, pair: Pair, mut sum: Pair) -> Pair {
         let ring = &self.ring;
-        let mut sum = Pair::zero(ring);
-        self.body.apply(ring, &ring.inverse(pair.body.clone()), &mut sum);
-        self.mask.apply(ring, &ring.inverse(pair.mask.clone()), &mut sum);
+        self.body.apply(ring, &ring.inverse(pair.body), &mut sum);
+        self.mask.apply(ring, &ring.inverse(pair.mask), &mut sum);
         sum
     }
 
@@ -166,7 +183,7 @@ impl Rgsw {
     pub fn multiply(&self, ciphertext: &Ciphertext) -> Ciphertext {
         ciphertext.check(&self.ring);
         let noise = ciphertext.noise.times(self.sum).plus(self.added);
-        let pair = self.multiply_pair(&ciphertext.pair);
+        let pair = self.multiply_add(ciphertext.pair.clone(), Pair::zero(&self.ring));
         Ciphertext::made("external product", &self.ring, ciphertext.plaintext, pair, noise)
     }
 
@@ -182,8 +199,7 @@ impl Rgsw {
         assert_eq!(zero.plaintext, one.plaintext, "ciphertexts of one plaintext modulus");
         let mut difference = one.pair.clone();
         difference.subtract(&self.ring, &zero.pair);
-        let mut pair = self.multiply_pair(&difference);
-        pair.add(&self.ring, &zero.pair);
+        let pair = self.multiply_add(difference, zero.pair.clone());
         let noise = zero.noise.max(one.noise).plus(self.added);
         Ciphertext::made("choose", &self.ring, zero.plaintext, pair, noise)
     }

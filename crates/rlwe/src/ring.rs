@@ -272,6 +272,20 @@ impl Ring {
         }
     }
 
+    /// `sum` += the sum of `a` `b` over all pairs `[a, b]`: less work than one after another.
+    pub fn multiply_sum(&self, sum: &mut Poly<Values>, pairs: &[[&Poly<Values>; 2]]) {
+        let d = self.degree;
+        assert!(
+            pairs.iter().flatten().all(|side| side.words().len() == self.words()),
+            "polynomials of this ring"
+        );
+        for (i, (sum, channel)) in sum.words_mut().chunks_exact_mut(d).zip(&self.channels).enumerate() {
+            let pairs: Vec<[&[u64]; 2]> =
+                pairs.iter().map(|pair| pair.map(|side| &side.words()[i * d..(i + 1) * d])).collect();
+            channel.modulo.multiply_sum(sum, &pairs);
+        }
+    }
+
     /// `a` times an integer, which is public.
     pub fn scale<F: Form>(&self, a: &mut Poly<F>, factor: u128) {
         self.each(a.words_mut(), |channel, words| {
@@ -288,21 +302,6 @@ impl Ring {
         for (out, a) in out.words_mut().chunks_exact_mut(self.degree).zip(a.words().chunks_exact(self.degree))
         {
             k.values(a, out);
-        }
-        out
-    }
-
-    /// `a`(X^k), by coefficients.
-    #[must_use]
-    pub(crate) fn automorphism_of_coefficients(
-        &self,
-        k: &Automorphism,
-        a: &Poly<Coefficients>,
-    ) -> Poly<Coefficients> {
-        let mut out = self.zero();
-        let words = out.words_mut().chunks_exact_mut(self.degree).zip(a.words().chunks_exact(self.degree));
-        for ((out, a), prime) in words.zip(&self.primes) {
-            k.coefficients(*prime, a, out);
         }
         out
     }

@@ -125,6 +125,12 @@ impl RelinearisationKey {
         self.0.gadget()
     }
 
+    /// The ring of the key.
+    #[must_use]
+    pub fn ring(&self) -> &Arc<Ring> {
+        &self.0.ring
+    }
+
     /// A pair whose phase is -s times that of `pair`: what the second half of RGSW rows encrypts. With phase b - a s, the mask b and
     /// body 0 give -b s, and the rest is a s^2.
     pub(crate) fn times_secret(&self, pair: &Pair) -> Pair {

@@ -81,8 +81,9 @@ impl Bucket {
         }
         let Geometry { record_bytes, columns, .. } = params.geometry;
         let slots = &self.slots.bytes()[..self.hashes.len() * record_bytes];
-        keyword::solve(&self.hashes, slots, columns, record_bytes, cells.bytes()).map_err(|error| match error
-        {
+        let solved =
+            keyword::solve(&self.hashes, slots, columns, record_bytes, params.lanes(), cells.bytes());
+        solved.map_err(|error| match error {
             blindcore_lookup::Error::DuplicateKey { first, second } => {
                 let (first, second) = (self.lines[first], self.lines[second]);
                 let (first, second) = (first.min(second), first.max(second));

@@ -479,16 +479,17 @@ impl StoredPart {
         let first = group * self.params.group_rows();
         // The tile that each column was last read from, and its number.
         let mut tiles = [(usize::MAX, [0; TILE]); N];
+        let mut sums = self.params.lanes().sums();
         (first..first + self.describe().content_bytes()).map(move |row| {
-            let mut sum = 0u8;
-            for ((number, tile), column) in tiles.iter_mut().zip(columns) {
+            let mut bytes = [0; N];
+            for (((number, tile), column), byte) in tiles.iter_mut().zip(columns).zip(&mut bytes) {
                 let at = records.position(row, column);
                 if *number != at / TILE {
                     (*number, *tile) = (at / TILE, self.tile(at / TILE)?);
                 }
-                sum = sum.wrapping_add(tile[at % TILE]);
+                *byte = tile[at % TILE];
             }
-            Ok(sum)
+            Ok(sums.next(&bytes, &[]))
         })
     }
 

@@ -8,8 +8,8 @@ use blindcore::lookup::schemes::schemes::{
     self, About, ClientWork, Keeps, Operand, Origin, Run, Scheme, SchemeRef, Security,
 };
 use blindcore::lookup::schemes::{
-    Client, Decoded, Error, Geometry, MAX_GATHER, Params, Preprocessing, Progress, SchemeClient,
-    SchemeServer, Selection,
+    Client, Decoded, Error, Geometry, MAX_GATHER, Params, Preprocessing, Progress, RegisteredKeys,
+    SchemeClient, SchemeServer, Selection,
 };
 use zeroize::Zeroizing;
 
@@ -120,7 +120,7 @@ struct Everything {
 }
 
 impl SchemeServer for Everything {
-    fn answer(&self, queries: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
+    fn answer(&self, queries: &[&[u8]], _: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
         let (mut table, mut cost) = (Vec::new(), Cost::default());
         for first in (0..self.columns).step_by(MAX_GATHER) {
             let columns = MAX_GATHER.min(self.columns - first);
@@ -141,10 +141,11 @@ impl SchemeServer for Everything {
 struct Picks(Geometry);
 
 impl SchemeClient for Picks {
+    type Keys = ();
     type Prepared = ();
     type Pending = Selection;
 
-    fn prepare(&self) -> Result<(), Error> {
+    fn prepare(&self, (): &()) -> Result<(), Error> {
         Ok(())
     }
 

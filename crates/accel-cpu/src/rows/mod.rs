@@ -41,6 +41,9 @@ use kernel::{BLOCK, Block, GROUP, Kernel, UNIT, WIDTH};
 
 /// Words of all queries in a block, and sums of all rows of a task: what should stay in the L2 cache.
 const CACHED: usize = 1 << 16;
+/// Words of a group's queries in a block of narrow lines, 16 KiB, and as few lines at least.
+const NEAR: usize = 1 << 11;
+const LEAST_LINES: usize = 16;
 /// The deepest contraction: what the split sums hold.
 pub(crate) const MAX_DEPTH: usize = 1 << 32;
 
@@ -65,6 +68,7 @@ fn portable(block: &Block<'_>, sums: &mut [u64]) {
         Word::U8 => portable_words::<1>(block, sums),
         Word::U16 => portable_words::<2>(block, sums),
         Word::U32 => portable_words::<4>(block, sums),
+        Word::U40 => portable_words::<5>(block, sums),
         Word::U48 => portable_words::<6>(block, sums),
         Word::U64 => portable_words::<8>(block, sums),
     }
@@ -98,7 +102,7 @@ fn portable_words<const BYTES: usize>(block: &Block<'_>, sums: &mut [u64]) {
 pub(crate) fn check_packed(shape: &Shape, bytes: &[u8], mut position: usize) -> Result<(), Error> {
     let width = shape.database.bytes();
     let channel = shape.depth() * shape.d;
-    // Words of six bytes are put together, so they may lie anywhere.
+    // Words of five and six bytes are put together, so they may lie anywhere.
     let align = if width.is_power_of_two() { width } else { 1 };
     if bytes.as_ptr().align_offset(align) != 0 {
         let want = format!("{align}-byte aligned");
@@ -202,17 +206,17 @@ impl Lines {
     }
 
     /// Brings a query from canonical order to `[m, p][c][width][line]`, so that a block's words lie together.
-    fn arrange_query(self, shape: &Shape, query: &Words, queries: usize) -> Vec<u64> {
+    fn arrange_query(self, shape: &Shape, query: &Words, queries: usize) -> Aligned {
         let (c, d) = (shape.c(), shape.d);
         let channel = self.all * self.words;
-        let mut out = vec![0; queries * shape.p * c * channel];
+        let mut out = Aligned::zeroed(queries * shape.p * c * channel);
         // A run of words that lie together in canonical order.
         let together = match (c, shape.p) {
             (1, 1) => shape.depth() * d,
             (1, _) => shape.k * d,
             _ => d,
         };
-        out.par_chunks_exact_mut(channel).enumerate().for_each(|(at, out)| {
+        out.words_mut().par_chunks_exact_mut(channel).enumerate().for_each(|(at, out)| {
             let (at, c) = (at / c, at % c);
             let (m, p) = (at / shape.p, at % shape.p);
             let mut at = 0;
@@ -237,12 +241,36 @@ impl Lines {
     }
 }
 
+/// Words from a cache line's start on, so that no vector of them crosses one.
+struct Aligned {
+    words: Vec<u64>,
+    start: usize,
+    len: usize,
+}
+
+impl Aligned {
+    fn zeroed(len: usize) -> Self {
+        const LINE: usize = 64;
+        let words = vec![0; len + LINE / 8];
+        let start = words.as_ptr().align_offset(LINE).min(LINE / 8);
+        Self { words, start, len }
+    }
+
+    fn words(&self) -> &[u64] {
+        &self.words[self.start..self.start + self.len]
+    }
+
+    fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words[self.start..self.start + self.len]
+    }
+}
+
 /// What the tasks of a run share.
 struct Rows {
     shape: Shape,
     kernels: Vec<Kernel>,
     /// `[m, p][c][width][line]`.
-    query: Vec<u64>,
+    query: Aligned,
     lines: Lines,
     /// Queries: m times p.
     parts: usize,
@@ -362,23 +390,29 @@ impl Rows {
             sums.clear();
             sums.resize(outputs * halves * width, 0);
             let lines = (BLOCK / width).min(CACHED / (self.parts * width)).max(8);
+            // Narrow lines lie together, and a block of them is high: no higher than that its queries stay in the L1 cache.
+            let near = NEAR / (GROUP.min(self.parts) * width);
+            let lines = if near >= LEAST_LINES { lines.min(near) } else { lines };
             for first in (0..full).step_by(lines) {
                 let place = Place { c, first, lines: lines.min(full - first), lane, width };
                 let from = |row: usize, first: usize| &rows[row][(first * words + lane) * bytes..];
-                for (row, sums) in sums.chunks_exact_mut(self.parts * halves * width).enumerate() {
-                    let next = match row + 1 {
-                        next if next < rows.len() => from(next, first),
-                        _ if first + lines < full => from(0, first + lines),
-                        _ => from(row, first),
-                    };
-                    self.block(&place, from(row, first), next, sums);
+                for part in (0..self.parts).step_by(GROUP) {
+                    for row in 0..rows.len() {
+                        let next = match row + 1 {
+                            next if next < rows.len() => from(next, first),
+                            _ if first + lines < full => from(0, first + lines),
+                            _ => from(row, first),
+                        };
+                        self.block(&place, [from(row, first), next], row, part, sums);
+                    }
                 }
             }
             if all > full {
                 let place = Place { c, first: full, lines: 1, lane, width };
-                let rows = tails.chunks_exact(words * bytes).map(|tail| &tail[lane * bytes..]);
-                for (row, sums) in rows.zip(sums.chunks_exact_mut(self.parts * halves * width)) {
-                    self.block(&place, row, row, sums);
+                for (row, tail) in tails.chunks_exact(words * bytes).enumerate() {
+                    for part in (0..self.parts).step_by(GROUP) {
+                        self.block(&place, [&tail[lane * bytes..]; 2], row, part, sums);
+                    }
                 }
             }
             for (output, sums) in sums.chunks_exact(halves * width).enumerate() {
@@ -401,30 +435,28 @@ impl Rows {
         }
     }
 
-    /// One block of one row by every query.
-    fn block(&self, place: &Place, row: &[u8], next: &[u8], sums: &mut [u64]) {
+    /// One block of row `number` by the group of queries from `part` on; `sums` are those of all rows and queries.
+    fn block(&self, place: &Place, [row, next]: [&[u8]; 2], number: usize, part: usize, sums: &mut [u64]) {
         let kernel = &self.kernels[place.c];
         let Lines { words: stride, all, .. } = self.lines;
         let query = |part: usize| {
             let channel = part * self.shape.c() + place.c;
             let start = (channel * stride + place.lane) * all + place.first * place.width;
-            &self.query[start..][..place.lines * place.width]
+            &self.query.words()[start..][..place.lines * place.width]
         };
-        let sums = sums.chunks_mut(GROUP * kernel.weights.len() * 2 * place.width);
-        for (part, sums) in (0..self.parts).step_by(GROUP).zip(sums) {
-            let queries = [query(part), query(self.parts.min(part + GROUP) - 1)];
-            let block = Block {
-                row,
-                next: if part == 0 { next } else { row },
-                queries: &queries[..GROUP.min(self.parts - part)],
-                word: self.shape.database,
-                stride,
-                lines: place.lines,
-                width: place.width,
-                capacity: kernel.capacity,
-            };
-            (kernel.block)(&block, sums);
-        }
+        let (group, one) = (GROUP.min(self.parts - part), kernel.weights.len() * 2 * place.width);
+        let queries = [query(part), query(part + group - 1)];
+        let block = Block {
+            row,
+            next: if part == 0 { next } else { row },
+            queries: &queries[..group],
+            word: self.shape.database,
+            stride,
+            lines: place.lines,
+            width: place.width,
+            capacity: kernel.capacity,
+        };
+        (kernel.block)(&block, &mut sums[(number * self.parts + part) * one..][..group * one]);
     }
 
     /// Reduces the sums, `[accumulator][low, high half][coefficient]`, of some coefficients.
@@ -527,7 +559,7 @@ mod tests {
     fn no_accumulator_overflows_at_any_width_of_prime() {
         for bits in 2..=62 {
             let prime = largest_prime_below(1 << bits);
-            for word in [Word::U8, Word::U16, Word::U32, Word::U48, Word::U64] {
+            for word in [Word::U8, Word::U16, Word::U32, Word::U40, Word::U48, Word::U64] {
                 for (depth, d) in [(2 * MAX_LINES + 3, 1), (300, UNIT), (5, 3)] {
                     check_largest(prime, word, depth, d);
                 }
@@ -539,7 +571,7 @@ mod tests {
     fn no_sum_overflows_at_depth_70000() {
         for bits in [30, 31, 32, 50, 51, 52, 53, 62] {
             let prime = largest_prime_below(1 << bits);
-            for word in [Word::U32, Word::U48, Word::U64] {
+            for word in [Word::U32, Word::U40, Word::U48, Word::U64] {
                 check_largest(prime, word, 70_000, 1);
                 check_largest(prime, word, 70_000, UNIT);
             }

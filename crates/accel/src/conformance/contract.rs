@@ -100,7 +100,7 @@ fn edge_shapes() -> Vec<Shape> {
     ];
     let moduli = PRIMES.map(|p| Modulus::prime(p).expect("prime"));
     for modulus in moduli.into_iter().chain([Modulus::Pow2_32, Modulus::Pow2_64]) {
-        for word in [Word::U8, Word::U16, Word::U32, Word::U48, Word::U64] {
+        for word in [Word::U8, Word::U16, Word::U32, Word::U40, Word::U48, Word::U64] {
             for (j, d) in [(1, 1), (67, 1), (3, 8), (5, 37), (70, 16)] {
                 shapes.push(Shape { n: 3, m: 2, j, d, ..Shape::new(word, vec![modulus]) });
             }
@@ -110,12 +110,19 @@ fn edge_shapes() -> Vec<Shape> {
     let two = vec![moduli[1], moduli[6]];
     shapes.push(Shape { n: 3, p: 2, j: 5, d: 64, ..Shape::new(Word::U64, two.clone()) });
     shapes.push(Shape { n: 3, p: 2, j: 4, k: 6, d: 40, ..Shape::new(Word::U64, two) });
+    // A scan of a lookup with registered keys in small.
+    let short = Modulus::prime((1 << 40) - 87).expect("prime");
+    shapes.push(Shape { m: 2, n: 5, p: 2, j: 21, d: 2048, ..Shape::new(Word::U40, vec![short]) });
     // A packing pass in small.
     let below = Modulus::prime((1 << 48) - 59).expect("prime");
     shapes.push(Shape { m: 3, n: 2, j: 31, d: 2048, ..Shape::new(Word::U48, vec![below]) });
-    for (word, modulus) in
-        [(Word::U48, below), (Word::U48, moduli[1]), (Word::U64, moduli[8]), (Word::U32, Modulus::Pow2_32)]
-    {
+    for (word, modulus) in [
+        (Word::U48, below),
+        (Word::U48, moduli[1]),
+        (Word::U40, moduli[1]),
+        (Word::U64, moduli[8]),
+        (Word::U32, Modulus::Pow2_32),
+    ] {
         for (j, d, window) in [
             (1, 32, Window { period: 32, step: 0 }),
             (7, 64, Window { period: 64, step: 9 }),
@@ -165,7 +172,7 @@ fn random_shape(random: &mut Random) -> Shape {
         (dimension(5), dimension(20), dimension(3), dimension(3), dimension(40), dimension(3));
     let d = if dimension(2) == 1 { 1 } else { dimension(33) };
     let kinds = dimension(3);
-    let word = [Word::U8, Word::U8, Word::U16, Word::U32, Word::U48, Word::U64][dimension(6) - 1];
+    let word = [Word::U8, Word::U8, Word::U16, Word::U32, Word::U40, Word::U48, Word::U64][dimension(7) - 1];
     let moduli = (0..kinds)
         .map(|_| match random.below(PRIMES.len() + 4) {
             0 | 1 => Modulus::Pow2_32,

@@ -219,11 +219,14 @@ impl Shape {
         if most == words.word().max() && self.moduli.iter().all(|m| m.max_residue() >= most) {
             return Ok(());
         }
-        for i in 0..words.len() {
-            let modulus = self.moduli[i / self.d % self.c()];
-            if words.get(i) > modulus.max_residue().min(most) {
-                let modulus = modulus.to_string();
-                return Err(Error::Residue { what, value: words.get(i), position: i, modulus });
+        // Polynomial after polynomial: a query has some million words, and is checked in each pass.
+        let polynomials = (0..words.len()).step_by(self.d).zip(self.moduli.iter().cycle());
+        for (first, modulus) in polynomials {
+            let (here, most) = (first..first + self.d, modulus.max_residue().min(most));
+            if words.largest(here.clone()) > most {
+                let position = here.clone().find(|i| words.get(*i) > most).unwrap_or(first);
+                let (value, modulus) = (words.get(position), modulus.to_string());
+                return Err(Error::Residue { what, value, position, modulus });
             }
         }
         Ok(())

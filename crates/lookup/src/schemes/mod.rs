@@ -19,6 +19,8 @@ mod double;
 mod hintless;
 pub(crate) mod lwe;
 pub(crate) mod matrix;
+mod onionpir2;
+mod parallel;
 mod plain;
 pub(crate) mod scheme;
 mod simple;
@@ -35,8 +37,8 @@ impl std::str::FromStr for SchemeRef {
 }
 
 /// The schemes of this crate, in the order in which they are offered.
-static BUILT_IN: [&dyn Scheme; 4] =
-    [&simple::Simple, &double::Double, &hintless::CLASSICAL, &hintless::QUANTUM];
+static BUILT_IN: [&dyn Scheme; 5] =
+    [&simple::Simple, &double::Double, &hintless::CLASSICAL, &hintless::QUANTUM, &onionpir2::OnionPir2];
 /// Those that were registered since.
 static REGISTERED: RwLock<Vec<&'static dyn Scheme>> = RwLock::new(Vec::new());
 
@@ -123,9 +125,9 @@ mod tests {
             assert_eq!(find_by_wire_id(scheme.wire_id(), scheme.wire_name()).unwrap(), scheme);
             assert!(find_by_wire_id(scheme.wire_id(), "another").is_err());
         }
-        assert_eq!(offered_names(), "simple, double, hintless, hintless-q128");
+        assert_eq!(offered_names(), "simple, double, hintless, hintless-q128, onionpir2");
         let names: Vec<_> = offered().iter().map(|s| (s.wire_id(), s.wire_name())).collect();
-        let later = [(3, "hintless"), (4, "hintless-q128")];
+        let later = [(3, "hintless"), (4, "hintless-q128"), (5, "onionpir2")];
         assert_eq!(names[..2], [(1, ""), (2, "")], "messages stay as they were");
         assert_eq!(names[2..], later);
     }
@@ -135,7 +137,7 @@ mod tests {
         let error = find("fo\u{1b}o").unwrap_err().to_string();
         assert_eq!(
             error,
-            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128; update it"
+            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2; update it"
         );
         let error = find_by_wire_id(77, "").unwrap_err().to_string();
         assert!(error.starts_with("scheme `number 77` is not known"), "{error}");

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Layout, Placed, SharedBytes};
 
+use crate::keyword::Lanes;
+use crate::registration::Registration;
 use crate::{Client, Error, Geometry, MAX_GATHER, Params, Preprocessing, Progress, SchemeServer};
 
 /// A scheme: how records are asked for so that the server doesn't learn which.
@@ -32,6 +34,11 @@ pub trait Scheme: Send + Sync {
     /// What a client keeps between lookups.
     fn keeps(&self, geometry: &Geometry) -> Keeps;
 
+    /// How keys are made and read, where [`Scheme::keeps`] says [`Keeps::RegisteredKeys`].
+    fn registration(&self) -> Option<&dyn Registration> {
+        None
+    }
+
     /// Bytes of a query, with the keys that come with each, if any do.
     fn query_bytes(&self, geometry: &Geometry) -> usize;
 
@@ -42,6 +49,11 @@ pub trait Scheme: Send + Sync {
     /// record.
     fn longer_slot_costs(&self) -> bool {
         false
+    }
+
+    /// Bits of the lanes by which picked slots add up: see [`crate::keyword::Lanes`].
+    fn lane_bits(&self) -> u32 {
+        8
     }
 
     /// The databases that the server works on. The first one is laid out from the slots, group after group.
@@ -64,6 +76,11 @@ pub trait Scheme: Send + Sync {
 
     /// How many groups balance what a client moves, for this many records in slots of this many bytes; at least 1.
     fn groups(&self, records: u64, slot_bytes: usize) -> u64;
+
+    /// The same where records are found by key: groups are then unequally full, the more so the fewer columns they have.
+    fn groups_by_key(&self, records: u64, slot_bytes: usize) -> u64 {
+        self.groups(records, slot_bytes)
+    }
 
     /// A small instance of about this many bytes, to measure this scheme by.
     fn representative(&self, bytes: u64) -> Geometry {
@@ -169,10 +186,12 @@ pub enum Keeps {
         /// Its bytes.
         bytes: u64,
     },
-    /// Keys that it makes and registers with the server once.
+    /// Keys that it makes and registers with the server once: see [`Registration`].
     RegisteredKeys {
         /// Their bytes.
         bytes: u64,
+        /// Bytes of a hint that it fetches beside them once an epoch, such as a seed; 0 for none.
+        hint: u64,
     },
     /// Keys that it sends with each query.
     QueryKeys {
@@ -185,7 +204,10 @@ impl Keeps {
     /// Bytes that a client fetches once an epoch.
     #[must_use]
     pub fn hint_bytes(self) -> u64 {
-        if let Self::Hint { bytes } = self { bytes } else { 0 }
+        match self {
+            Self::Hint { bytes } | Self::RegisteredKeys { hint: bytes, .. } => bytes,
+            Self::Nothing | Self::QueryKeys { .. } => 0,
+        }
     }
 }
 
@@ -297,6 +319,18 @@ impl SchemeRef {
     #[must_use]
     pub fn title(self) -> &'static str {
         self.about().title
+    }
+
+    /// Whether every query is under keys that a client registered.
+    #[must_use]
+    pub fn registers_keys(self) -> bool {
+        self.0.registration().is_some()
+    }
+
+    /// How picked slots add up.
+    #[must_use]
+    pub fn lanes(self) -> Lanes {
+        Lanes(self.0.lane_bits())
     }
 
     /// Small parameters of about this many bytes, to measure it by.

@@ -7,14 +7,32 @@ use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, Index, KeyHash};
 use blindcore_lookup::{
-    Client, Decoded, Error, Geometry, InsecurePlain, Params, Preprocessing, Progress, SchemeRef, Selection,
-    Server, pack_group, preprocess, schemes,
+    Client, Decoded, Error, Geometry, InsecurePlain, Params, Prepared, Preprocessing, Progress,
+    RegisteredKeys, SchemeRef, SecretKeys, Selection, Server, pack_group, preprocess, schemes,
 };
 use blindcore_units::Unit;
 
 struct Table {
     server: Server,
     client: Client,
+    keys: Option<Keys>,
+}
+
+/// A client's keys, on both sides.
+struct Keys {
+    secret: SecretKeys,
+    registered: RegisteredKeys,
+}
+
+impl Keys {
+    fn fresh(params: &Params) -> Self {
+        let made = params.make_keys().unwrap();
+        assert_eq!(made.public.len(), params.registered_bytes());
+        Self {
+            secret: params.open_secret(&made.secret).unwrap(),
+            registered: params.open_registered(&made.public).unwrap(),
+        }
+    }
 }
 
 /// Stops preprocessing once `passes` passes are done.
@@ -59,21 +77,37 @@ fn table(params: Params, groups: &[Vec<u8>]) -> Table {
     assert_eq!(derived.iter().map(|d| d.len()).collect::<Vec<_>>(), stored);
     let derived = derived.into_iter().map(|d| vec![Arc::new(d) as SharedBytes]);
     let server = Server::new(params, &device, [database].into_iter().chain(derived).collect()).unwrap();
-    Table { server, client: Client::new(params, Arc::new(hint)).unwrap() }
+    let keys = params.registers_keys().then(|| Keys::fresh(&params));
+    Table { server, client: Client::new(params, Arc::new(hint)).unwrap(), keys }
 }
 
 fn scheme(name: &str) -> SchemeRef {
-    if name == "plain" { InsecurePlain::for_tests().scheme() } else { schemes::find(name).unwrap() }
+    match name {
+        "plain" => InsecurePlain::for_tests().scheme(),
+        "plain-registered" => InsecurePlain::registered_for_tests().scheme(),
+        name => schemes::find(name).unwrap(),
+    }
 }
 
 impl Table {
+    fn prepare(&self) -> Prepared {
+        match &self.keys {
+            None => self.client.prepare().unwrap(),
+            Some(keys) => self.client.prepare_under(&keys.secret).unwrap(),
+        }
+    }
+
     fn fetch(&self, selections: &[Selection]) -> Vec<Vec<u8>> {
         let (queries, pending): (Vec<_>, Vec<_>) =
-            selections.iter().map(|s| self.client.query(self.client.prepare().unwrap(), s).unwrap()).unzip();
+            selections.iter().map(|s| self.client.query(self.prepare(), s).unwrap()).unzip();
         let params = self.client.params();
         assert!(queries.iter().all(|q| q.len() == params.query_bytes()));
         let borrowed: Vec<&[u8]> = queries.iter().map(Vec::as_slice).collect();
-        let (answers, cost) = self.server.answer(&borrowed).unwrap();
+        let registered: Vec<&RegisteredKeys> = match &self.keys {
+            None => Vec::new(),
+            Some(keys) => vec![&keys.registered; borrowed.len()],
+        };
+        let (answers, cost) = self.server.answer_under(&borrowed, &registered).unwrap();
         assert!(cost.database_bytes >= params.geometry.slots() * params.geometry.record_bytes as u64);
         assert!(answers.iter().all(|a| a.len() == params.answer_bytes()));
         let decoded = pending.into_iter().zip(answers).map(|(p, a)| self.client.decode(p, &a).unwrap());
@@ -107,9 +141,16 @@ fn every_index_comes_back() {
         ("hintless", 1500, 3, 50),
         ("hintless-q128", 3, 7, 2100),
         ("hintless-q128", 256, 17, 50),
+        ("onionpir2", 1, 1, 1),
+        ("onionpir2", 3, 700, 100),
+        ("onionpir2", 256, 23, 9),
+        ("onionpir2", 300, 3, 300),
+        ("onionpir2", 4096, 3, 5),
         ("plain", 1, 1, 1),
         ("plain", 3, 7, 100),
         ("plain", 700, 2, 9),
+        ("plain-registered", 1, 1, 1),
+        ("plain-registered", 3, 7, 100),
     ] {
         let geometry = Geometry { record_bytes, groups, columns };
         let params = Params::new(scheme(name), geometry).unwrap();
@@ -136,6 +177,8 @@ fn keys_come_back_and_others_do_not() {
         ("hintless", 9, 5),
         ("hintless", 300, 12),
         ("hintless-q128", 300, 12),
+        ("onionpir2", 9, 5),
+        ("onionpir2", 300, 1),
         ("plain", 9, 5),
     ] {
         let salt = [3u8; 32];
@@ -149,11 +192,12 @@ fn keys_come_back_and_others_do_not() {
         }
         let fullest = buckets.iter().map(|b| b.0.len()).max().unwrap();
         let columns = keyword::columns_for(fullest);
+        let lanes = scheme(name).lanes();
         let (seeds, cells): (Vec<u8>, Vec<Vec<u8>>) = buckets
             .iter()
             .map(|(hashes, slots)| {
                 let mut cells = vec![0u8; columns * record_bytes];
-                (keyword::solve(hashes, slots, columns, record_bytes, &mut cells).unwrap(), cells)
+                (keyword::solve(hashes, slots, columns, record_bytes, lanes, &mut cells).unwrap(), cells)
             })
             .unzip();
         let geometry = Geometry { record_bytes, groups, columns };
@@ -258,11 +302,13 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn any_query_is_answered() {
     let geometry = Geometry { record_bytes: 2, groups: 2, columns: 3 };
-    for name in ["simple", "double", "hintless", "hintless-q128", "plain"] {
+    for name in ["simple", "double", "hintless", "hintless-q128", "onionpir2", "plain", "plain-registered"] {
         let params = Params::new(scheme(name), geometry).unwrap();
         let table = table(params, &[vec![1; 6], vec![2; 6]]);
         for byte in [0, 1, 2, 0x80, 0xff] {
-            let (answers, _) = table.server.answer(&[&vec![byte; params.query_bytes()]]).unwrap();
+            let keys: Vec<&RegisteredKeys> = table.keys.iter().map(|keys| &keys.registered).collect();
+            let query = vec![byte; params.query_bytes()];
+            let (answers, _) = table.server.answer_under(&[&query], &keys).unwrap();
             assert_eq!(answers[0].len(), params.answer_bytes());
         }
     }
@@ -342,7 +388,7 @@ fn packing_goes_on_from_where_it_was_stopped() {
     assert!(stops >= 1, "{stops}");
     let derived = derived.into_iter().map(|d| vec![Arc::new(d) as SharedBytes]);
     let server = Server::new(params, &device, [database].into_iter().chain(derived).collect()).unwrap();
-    let table = Table { server, client: Client::new(params, Arc::new(hint)).unwrap() };
+    let table = Table { server, client: Client::new(params, Arc::new(hint)).unwrap(), keys: None };
     for slot in [0, 399, 799] {
         let selection = Selection::index(&geometry, slot as u64).unwrap();
         assert_eq!(table.fetch(&[selection]), [record(slot)], "{slot}");

@@ -9,16 +9,15 @@ mod avx2;
 mod avx512;
 mod portable;
 
-use crate::Prime;
-use crate::elementwise::Digits;
 use crate::features::Ifma;
 #[cfg(target_arch = "x86_64")]
 use crate::features::{Avx2, Avx512, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
 use crate::row::LWE_DIMENSION;
+use crate::{Digits, Prime};
+use portable::digits::split_generic;
 pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
 use portable::{dot_generic, invert_cumulative_generic};
-pub(crate) use portable::{round, split};
 
 /// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 127 bits of `uniform[i]`, its sign the
 /// lowest bit. All are pairs of upper and lower words.
@@ -32,6 +31,15 @@ pub(crate) fn invert_cumulative(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], o
         return avx2::invert_cumulative(token, cumulative, uniform, out);
     }
     invert_cumulative_generic(cumulative, uniform, out);
+}
+
+/// Signed digits of residues.
+pub(crate) fn split_digits(digits: &Digits, residues: &[u64], out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Avx512::new) {
+        return avx512::split_digits(token, digits, residues, out);
+    }
+    split_generic(digits, residues, out);
 }
 
 /// Bytes as words, and zeros beyond them.
@@ -100,23 +108,13 @@ impl Residues {
         self.ifma.multiply(add, out, b)
     }
 
+    /// `out[i]` += the sum of `a[i]` `b[i]` over all pairs.
+    pub(crate) fn multiply_sum(self, out: &mut [u64], pairs: &[[&[u64]; 2]]) -> usize {
+        self.ifma.multiply_sum(out, pairs)
+    }
+
     pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factors: &[u64]) -> usize {
         self.ifma.butterflies(low, high, factors)
-    }
-
-    pub(crate) fn round(self, digits: Digits, words: &mut [u64]) -> usize {
-        self.ifma.round(digits, words)
-    }
-
-    pub(crate) fn split(self, digits: Digits, rest: &mut [u64], out: &mut [u64]) -> usize {
-        self.ifma.split(digits, rest, out)
-    }
-
-    /// The most terms of an inner product.
-    pub(crate) const TERMS: usize = avx512::elementwise::Residues::TERMS;
-
-    pub(crate) fn inner_products(self, out: &mut [u64], a: &[u64], b: &[u64]) -> usize {
-        self.ifma.inner_products(out, a, b)
     }
 }
 
@@ -138,21 +136,11 @@ impl Residues {
         0
     }
 
+    pub(crate) fn multiply_sum(self, _: &mut [u64], _: &[[&[u64]; 2]]) -> usize {
+        0
+    }
+
     pub(crate) fn butterflies(self, _: &mut [u64], _: &mut [u64], _: &[u64]) -> usize {
-        0
-    }
-
-    pub(crate) fn round(self, _: Digits, _: &mut [u64]) -> usize {
-        0
-    }
-
-    pub(crate) fn split(self, _: Digits, _: &mut [u64], _: &mut [u64]) -> usize {
-        0
-    }
-
-    pub(crate) const TERMS: usize = 1;
-
-    pub(crate) fn inner_products(self, _: &mut [u64], _: &[u64], _: &[u64]) -> usize {
         0
     }
 }

@@ -225,7 +225,7 @@ fn by_key(
             roots.extend(seal(kind, depth, roots.len() as u32, &ids, slots));
         }
         let mut group = vec![0; columns * len];
-        seeds.push(solve(hashes, slots, columns, len, &mut group).unwrap());
+        seeds.push(solve(hashes, slots, columns, len, scheme.lanes(), &mut group).unwrap());
         cells.push(group);
     }
     let geometry = Geometry { record_bytes: len, groups, columns };

@@ -83,6 +83,7 @@ fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
         Word::U8 => words::<METHOD, 1>(block, sums),
         Word::U16 => words::<METHOD, 2>(block, sums),
         Word::U32 => words::<METHOD, 4>(block, sums),
+        Word::U40 => words::<METHOD, 5>(block, sums),
         Word::U48 => words::<METHOD, 6>(block, sums),
         Word::U64 => words::<METHOD, 8>(block, sums),
     }
@@ -125,8 +126,8 @@ fn lines<const METHOD: usize, const REGISTERS: usize, const BYTES: usize, const 
             let mut registers = [[[_mm256_setzero_si256(); 3]; REGISTERS]; QUERIES];
             for line in first..end {
                 let at = line * block.stride + lane;
-                // Six-byte words begin at a line's start once in three lines.
-                if BYTES == 6 || (at * BYTES).is_multiple_of(64) {
+                // Five- and six-byte words seldom begin at a line's start.
+                if BYTES == 5 || BYTES == 6 || (at * BYTES).is_multiple_of(64) {
                     for i in 0..(REGISTERS * LANES * BYTES).div_ceil(64) {
                         let ahead = block.next.as_ptr().wrapping_add(at * BYTES + 64 * i);
                         _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
@@ -182,6 +183,15 @@ pub(super) unsafe fn load<const BYTES: usize>(at: *const u8) -> __m256i {
             1 => _mm256_cvtepu8_epi64(_mm_loadu_si32(at)),
             2 => _mm256_cvtepu16_epi64(_mm_loadl_epi64(at.cast())),
             4 => _mm256_cvtepu32_epi64(_mm_loadu_si128(at.cast())),
+            5 => {
+                // Bytes 0 to 15 and 4 to 19: each half has its two words.
+                let (low, high) = (_mm_loadu_si128(at.cast()), _mm_loadu_si128(at.add(4).cast()));
+                let spread = _mm256_setr_epi8(
+                    0, 1, 2, 3, 4, -1, -1, -1, 5, 6, 7, 8, 9, -1, -1, -1, // low
+                    6, 7, 8, 9, 10, -1, -1, -1, 11, 12, 13, 14, 15, -1, -1, -1, // high
+                );
+                _mm256_shuffle_epi8(_mm256_set_m128i(high, low), spread)
+            }
             6 => {
                 // Bytes 0 to 15 and 8 to 23: each half has its two words.
                 let (low, high) = (_mm_loadu_si128(at.cast()), _mm_loadu_si128(at.add(8).cast()));

@@ -51,6 +51,7 @@ fn run<const METHOD: usize>(_: Avx2, modulus: Modulus, tile: &Tile<'_>, sums: &m
             Word::U8 => lanes::<METHOD, 1>(modulus, tile, sums),
             Word::U16 => lanes::<METHOD, 2>(modulus, tile, sums),
             Word::U32 => lanes::<METHOD, 4>(modulus, tile, sums),
+            Word::U40 => lanes::<METHOD, 5>(modulus, tile, sums),
             Word::U48 => lanes::<METHOD, 6>(modulus, tile, sums),
             Word::U64 => lanes::<METHOD, 8>(modulus, tile, sums),
         }

@@ -58,7 +58,7 @@ fn run<const METHOD: usize>(_: Ifma, block: &Block<'_>, sums: &mut [u64]) {
     unsafe { dispatch::<METHOD>(block, sums) }
 }
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
     match (block.word, block.queries.len()) {
         (Word::U8, 1) => lines::<METHOD, 1, 1>(block, sums),
@@ -67,6 +67,8 @@ fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
         (Word::U16, _) => lines::<METHOD, 2, 2>(block, sums),
         (Word::U32, 1) => lines::<METHOD, 4, 1>(block, sums),
         (Word::U32, _) => lines::<METHOD, 4, 2>(block, sums),
+        (Word::U40, 1) => lines::<METHOD, 5, 1>(block, sums),
+        (Word::U40, _) => lines::<METHOD, 5, 2>(block, sums),
         (Word::U48, 1) => lines::<METHOD, 6, 1>(block, sums),
         (Word::U48, _) => lines::<METHOD, 6, 2>(block, sums),
         (Word::U64, 1) => lines::<METHOD, 8, 1>(block, sums),
@@ -79,13 +81,13 @@ fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
 /// In: residues of the method's modulus. Out: exact sums (modulo 2^64 for those that may wrap), added in
 /// halves. Cost: a register of words takes one load, and for each query one load and the method's
 /// instructions.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &Block<'_>, sums: &mut [u64]) {
     let accumulators = accumulators(METHOD);
     block.check(accumulators, sums);
     let queries: [&[u64]; QUERIES] = block.queries.try_into().expect("as dispatched");
     assert_eq!(BYTES, block.word.bytes());
-    let (low_half, spread) = (_mm512_set1_epi64(0xffff_ffff), Spread::new());
+    let (low_half, spread) = (_mm512_set1_epi64(0xffff_ffff), Spread::new(BYTES));
     for lane in (0..block.width).step_by(UNIT) {
         let mut registers = [[[_mm512_setzero_si512(); 3]; REGISTERS]; QUERIES];
         for line in 0..block.lines {
@@ -128,32 +130,36 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
     }
 }
 
-/// Brings eight words of six bytes apart, by one `vpermw`: three parts of 16 bits and a zero, eight times.
+/// Brings eight words of five or six bytes apart, by one `vpermb`.
 #[derive(Clone, Copy)]
 pub(super) struct Spread {
-    /// For words from the register's start on, and from its byte 16 on.
+    /// For words from the register's start on, and for those that end where the register does.
     places: [__m512i; 2],
     /// What is not zero.
-    held: __mmask32,
+    held: __mmask64,
 }
 
 impl Spread {
+    /// For words of this many bytes.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(super) fn new() -> Self {
-        const fn places(first: u16) -> [u16; 32] {
-            let (mut places, mut i) = ([0; 32], 0);
-            while i < 32 {
-                places[i] = first + (i / 4 * 3 + i % 4) as u16;
+    pub(super) fn new(bytes: usize) -> Self {
+        const fn places(bytes: usize, first: usize) -> [u8; 64] {
+            let (mut places, mut i) = ([0; 64], 0);
+            while i < 64 {
+                places[i] = ((first + i / 8 * bytes + i % 8) % 64) as u8;
                 i += 1;
             }
             places
         }
-        const PLACES: [[u16; 32]; 2] = [places(0), places(8)];
+        const FIVE: [[u8; 64]; 2] = [places(5, 0), places(5, 64 - 5 * LANES)];
+        const SIX: [[u8; 64]; 2] = [places(6, 0), places(6, 64 - 6 * LANES)];
+        let (places, held) =
+            if bytes == 5 { (FIVE, 0x1f1f_1f1f_1f1f_1f1f) } else { (SIX, 0x3f3f_3f3f_3f3f_3f3f) };
         // SAFETY: 64 bytes each.
-        let places = PLACES.map(|places| unsafe { _mm512_loadu_si512(places.as_ptr().cast()) });
+        let places = places.map(|places| unsafe { _mm512_loadu_si512(places.as_ptr().cast()) });
         // A compiler that knows the mask permutes first and then takes a second instruction for the zeros.
-        Self { places, held: std::hint::black_box(0x7777_7777) }
+        Self { places, held: std::hint::black_box(held) }
     }
 }
 
@@ -162,25 +168,24 @@ impl Spread {
 /// # Safety
 /// [`UNIT`] words of `BYTES` bytes lie at `at`.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 pub(super) unsafe fn load<const BYTES: usize>(spread: Spread, at: *const u8) -> [__m512i; REGISTERS] {
-    let Spread { places: [start, end], held } = spread;
     let mut unit = [_mm512_setzero_si512(); REGISTERS];
     for (r, words) in unit.iter_mut().enumerate() {
         let register = at.wrapping_add(r * LANES * BYTES);
-        // SAFETY: promised by the caller. Six-byte words are 48 of the 64 bytes that are read: 16 more bytes of the unit
-        // follow but for the last register, which are read before it.
+        // SAFETY: promised by the caller. Words of five and six bytes are 40 or 48 of the 64 bytes that are read: as many more
+        // bytes of the unit follow but for the last register, which is read so that it ends where they do.
         *words = unsafe {
             match BYTES {
                 1 => _mm512_cvtepu8_epi64(_mm_loadl_epi64(register.cast())),
                 2 => _mm512_cvtepu16_epi64(_mm_loadu_si128(register.cast())),
                 4 => _mm512_cvtepu32_epi64(_mm256_loadu_si256(register.cast())),
-                6 if r + 1 < REGISTERS => {
-                    _mm512_maskz_permutexvar_epi16(held, start, _mm512_loadu_si512(register.cast()))
-                }
-                6 => {
-                    let before = register.wrapping_sub(16);
-                    _mm512_maskz_permutexvar_epi16(held, end, _mm512_loadu_si512(before.cast()))
+                5 | 6 => {
+                    let end = r + 1 == REGISTERS;
+                    let before = if end { 64 - LANES * BYTES } else { 0 };
+                    let register = register.wrapping_sub(before);
+                    let places = spread.places[usize::from(end)];
+                    _mm512_maskz_permutexvar_epi8(spread.held, places, _mm512_loadu_si512(register.cast()))
                 }
                 _ => _mm512_loadu_si512(register.cast()),
             }

@@ -32,9 +32,9 @@ type Sums = [[__m512i; REGISTERS]; 2];
 // SAFETY: of zeros any register can be made.
 const EMPTY: Sums = unsafe { std::mem::zeroed() };
 
-/// The kernel for a prime below 2^51 and words of 32, 48 or 64 bits; there is none for others.
+/// The kernel for a prime below 2^51 and words of 32 to 64 bits; there is none for others.
 pub(crate) fn kernel(token: Ifma, modulus: Modulus, word: Word) -> Option<Kernel> {
-    if !matches!(word, Word::U32 | Word::U48 | Word::U64) {
+    if !matches!(word, Word::U32 | Word::U40 | Word::U48 | Word::U64) {
         return None;
     }
     let reduce = reduction(token, modulus, DEPTH)?;
@@ -48,6 +48,7 @@ fn run(_: Ifma, reduce: &Reduce, tile: &Tile<'_>, sums: &mut [u64]) {
     unsafe {
         match tile.word {
             Word::U32 => lanes::<4>(reduce, tile, sums),
+            Word::U40 => lanes::<5>(reduce, tile, sums),
             Word::U48 => lanes::<6>(reduce, tile, sums),
             _ => lanes::<8>(reduce, tile, sums),
         }
@@ -57,7 +58,7 @@ fn run(_: Ifma, reduce: &Reduce, tile: &Tile<'_>, sums: &mut [u64]) {
 /// Tiles for one query, or a tile for several, which stays in the first level's cache, chunk after chunk, while groups of queries see it.
 ///
 /// In: residues below 2^51, at most [`DEPTH`] windows, a tile that was checked. Out: residues.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn lanes<const BYTES: usize>(reduce: &Reduce, tile: &Tile<'_>, out: &mut [u64]) {
     assert!(tile.word.bytes() == BYTES && tile.depth <= DEPTH);
     if let [query] = tile.queries {
@@ -108,14 +109,14 @@ fn lanes<const BYTES: usize>(reduce: &Reduce, tile: &Tile<'_>, out: &mut [u64]) 
 ///
 /// Cost: a load and a permutation for eight words, and for each query a load and two `vpmadd52`.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn products<const BYTES: usize, const TILES: usize, const QUERIES: usize, const ALONE: bool>(
     words: [&[u8]; TILES],
     queries: [&[u64]; QUERIES],
     step: usize,
     sums: &mut [Sums],
 ) {
-    let (width, spread) = (Window::LANES * BYTES, Spread::new());
+    let (width, spread) = (Window::LANES * BYTES, Spread::new(BYTES));
     let depth = words[0].len() / width;
     let reach = (depth - 1) * step + TILES * Window::LANES;
     assert!(words.iter().all(|words| words.len() == depth * width));
@@ -150,7 +151,7 @@ fn products<const BYTES: usize, const TILES: usize, const QUERIES: usize, const 
 }
 
 /// Reduces sums, of which each has 32 words of `out`.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn finish(reduce: &Reduce, sums: &[Sums], out: &mut [u64]) {
     let half = _mm512_set1_epi64(0xffff_ffff);
     for (sums, out) in sums.iter().zip(out.chunks_exact_mut(Window::LANES)) {

@@ -13,10 +13,11 @@ pub(super) struct DoubleClient {
 }
 
 impl SchemeClient for DoubleClient {
+    type Keys = ();
     type Prepared = Prepared;
     type Pending = Pending;
 
-    fn prepare(&self) -> Result<Prepared, Error> {
+    fn prepare(&self, (): &()) -> Result<Prepared, Error> {
         let geometry = &self.params.geometry;
         lwe::prepare(&self.params, &[geometry.columns, geometry.groups], &self.hint)
     }

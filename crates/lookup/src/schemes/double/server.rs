@@ -9,7 +9,7 @@ use super::params::{DIGITS, DIGITS_OF_HINT, PLANES};
 use crate::schemes::lwe::{self, Passes, shorten};
 use crate::schemes::matrix;
 use crate::schemes::scheme::Operand;
-use crate::{Error, MAX_GATHER, OperandBytes, Params, Preprocessing, Progress, SchemeServer};
+use crate::{Error, MAX_GATHER, OperandBytes, Params, Preprocessing, Progress, RegisteredKeys, SchemeServer};
 
 /// The matrix of records, the server's second matrix and the second public matrix, placed.
 pub(super) struct DoubleServer {
@@ -84,7 +84,7 @@ impl DoubleServer {
 }
 
 impl SchemeServer for DoubleServer {
-    fn answer(&self, queries: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
+    fn answer(&self, queries: &[&[u8]], _: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
         let columns = self.params.geometry.columns;
         let words: Vec<Vec<u32>> = queries.iter().map(|query| matrix::words(query)).collect();
         let (first, second): (Vec<&[u32]>, Vec<&[u32]>) = words.iter().map(|w| w.split_at(columns)).unzip();

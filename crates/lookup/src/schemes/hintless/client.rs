@@ -96,10 +96,11 @@ impl HintlessClient {
 }
 
 impl SchemeClient for HintlessClient {
+    type Keys = ();
     type Prepared = Prepared;
     type Pending = Pending;
 
-    fn prepare(&self) -> Result<Prepared, Error> {
+    fn prepare(&self, (): &()) -> Result<Prepared, Error> {
         let mut rng = SecretRng::from_os()?;
         let mut draws = Draws::new(&mut rng, self.ntt());
         let secret = draws.secret();
@@ -132,7 +133,7 @@ impl SchemeClient for HintlessClient {
                     MaskSeed(seed).polynomial(number, self.set().prime(), &mut mask);
                     draws.encryption(&mask, &secret)
                 };
-                let rows = (0..2 * self.set().picking.len() as u64).map(&mut row).collect();
+                let rows = (0..2 * self.set().picking.count as u64).map(&mut row).collect();
                 Some((seed, rows))
             }
         };
@@ -159,8 +160,9 @@ impl SchemeClient for HintlessClient {
             let modulo = Elementwise::new(prime);
             let (choice, _) = self.place(selection.group());
             query.extend(seed);
-            for (w, rows) in set.picking.iter().zip(rows.chunks_exact_mut(2)) {
-                let mut message = self.monomial(*w, choice, picks);
+            let digits = set.picking.digits(prime);
+            for (digit, rows) in rows.chunks_exact_mut(2).enumerate() {
+                let mut message = self.monomial(digits.weight(digit), choice, picks);
                 self.ntt().forward(&mut message);
                 modulo.add(&mut rows[0], &message);
                 modulo.multiply(&mut message, &secret);
@@ -312,7 +314,7 @@ mod tests {
     fn two_queries_under_one_secret_would_show_what_they_ask_for() {
         let columns = 3000;
         let client = client(Geometry { record_bytes: 8, groups: 1, columns });
-        let prepared = SchemeClient::prepare(&client).unwrap();
+        let prepared = SchemeClient::prepare(&client, &()).unwrap();
         // A copy, which only this module can make; with errors of its own it would be as bad.
         let copy = Prepared {
             secret: prepared.secret.clone(),
@@ -327,7 +329,8 @@ mod tests {
         };
         assert_eq!(apart(first(&a, columns), first(&b, columns)), [17, 2999]);
         // As they are made, nearly all words differ, and the keys do.
-        let made = || SchemeClient::query(&client, SchemeClient::prepare(&client).unwrap(), &column(17)).0;
+        let made =
+            || SchemeClient::query(&client, SchemeClient::prepare(&client, &()).unwrap(), &column(17)).0;
         let (a, b) = (made(), made());
         assert!(apart(first(&a, columns), first(&b, columns)).len() > columns * 9 / 10);
         let keys = a.len() - CLASSICAL.polynomial_bytes();
@@ -370,8 +373,11 @@ mod tests {
                 let (mut squares, mut count, mut largest) = (0.0, 0, 0);
                 for slot in [0, geometry.slots() - 1] {
                     let selection = Selection::index(&geometry, slot).unwrap();
-                    let (query, pending) =
-                        SchemeClient::query(&client, SchemeClient::prepare(&client).unwrap(), &selection);
+                    let (query, pending) = SchemeClient::query(
+                        &client,
+                        SchemeClient::prepare(&client, &()).unwrap(),
+                        &selection,
+                    );
                     let answer = server.answer(&[&query]).unwrap().0.remove(0);
                     let phases = client.phases(&pending, &answer);
                     // Bodies are rounded by half a step at most, evenly.

@@ -12,7 +12,7 @@ use super::params::{BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, SEED_BYTES, S
 use super::picking::{self, Picker};
 use super::prepare;
 use crate::schemes::matrix;
-use crate::{Error, Params, SchemeServer};
+use crate::{Error, Params, RegisteredKeys, SchemeServer};
 
 pub(super) struct HintlessServer {
     params: Params,
@@ -57,7 +57,7 @@ impl HintlessServer {
         let (first, rest) = bytes.split_at(set.first_bytes(&self.params.geometry));
         let bits = query_bits(columns);
         let first = unpack(first, bits).take(columns).map(|word| (word as u32) << (32 - bits)).collect();
-        let (keys, rest) = rest.split_at(set.packing.len() * set.polynomial_bytes());
+        let (keys, rest) = rest.split_at(set.packing.count * set.polynomial_bytes());
         let orbit = |key: Vec<u64>| {
             let mut orbit = vec![0; DEGREE];
             self.packing.to_orbit(&key, &mut orbit);
@@ -73,7 +73,11 @@ impl HintlessServer {
                 mask
             };
             let bodies: Vec<_> = residues(set, rows).collect();
-            Picker { dropped: set.picking, masks: (0..bodies.len() as u64).map(mask).collect(), bodies }
+            Picker {
+                digits: set.picking.digits(set.prime()),
+                masks: (0..bodies.len() as u64).map(mask).collect(),
+                bodies,
+            }
         });
         Query { first, keys, picker }
     }
@@ -128,7 +132,7 @@ impl HintlessServer {
 }
 
 impl SchemeServer for HintlessServer {
-    fn answer(&self, queries: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
+    fn answer(&self, queries: &[&[u8]], _: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
         let parsed = self.each(queries, |query| self.query(query));
         let mut cost = Cost::default();
         let first: Vec<&[u32]> = parsed.iter().map(|query| query.first.as_slice()).collect();

@@ -1,18 +1,19 @@
 //! No cryptography: a query says in the clear which columns and which group are wanted.
 //!
 //! Everything else is as with other schemes: the server multiplies the matrix of records by the columns that were picked, on
-//! its device, and gathers queries. So whatever stores, serves, asks for and checks tables is tested in no time.
+//! its device, and gathers queries. So whatever stores, serves, asks for and checks tables is tested in no time. A second scheme,
+//! `plain-registered`, is the same under keys that a client registers.
 
 use std::sync::Arc;
 
 use blindcore_accel::{Device, Placed, SharedBytes};
-use zeroize::Zeroizing;
 
 use super::matrix;
 use super::scheme::{About, ClientWork, Keeps, Operand, Origin, Run, Scheme, SchemeRef};
-use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
+use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, Registration, SchemeServer};
 
 mod client;
+mod keys;
 mod server;
 
 const ABOUT: About = About {
@@ -23,18 +24,27 @@ const ABOUT: About = About {
     security: None,
     constants: &[],
 };
+/// The same under registered keys.
+const REGISTERED: About = About {
+    name: "plain-registered",
+    title: "plain text under registered keys, insecure",
+    wire_id: 998,
+    ..ABOUT
+};
 /// Columns that a query picks, at most, each a 32-bit number; then the group.
 const PICKED: usize = crate::keyword::ARITY;
 /// No column.
 const NONE: u32 = u32::MAX;
 
-/// Leave to use the scheme `plain`, which hides nothing: for tests.
+/// Leave to use the scheme `plain` or `plain-registered`, which hide nothing: for tests.
 ///
-/// No build knows it before a test asks for it here, and it is never offered: a table of it is refused by name.
+/// No build knows either before a test asks for it here, and none is ever offered: a table of it is refused by name.
 ///
 /// ```
-/// let scheme = blindcore_lookup::InsecurePlain::for_tests().scheme();
-/// assert!(!blindcore_lookup::schemes::offered().contains(&scheme));
+/// use blindcore_lookup::{InsecurePlain, schemes};
+///
+/// let schemes = [InsecurePlain::for_tests().scheme(), InsecurePlain::registered_for_tests().scheme()];
+/// assert!(schemes.iter().all(|scheme| !schemes::offered().contains(scheme)));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct InsecurePlain(SchemeRef);
@@ -43,7 +53,13 @@ impl InsecurePlain {
     /// Has this process know the scheme.
     #[must_use]
     pub fn for_tests() -> Self {
-        Self(super::register(&Plain).expect("its name and number are its own"))
+        Self(super::register(&PLAIN).expect("its name and number are its own"))
+    }
+
+    /// Has this process know the scheme whose queries are under registered keys.
+    #[must_use]
+    pub fn registered_for_tests() -> Self {
+        Self(super::register(&PLAIN_REGISTERED).expect("its name and number are its own"))
     }
 
     /// The scheme.
@@ -53,11 +69,18 @@ impl InsecurePlain {
     }
 }
 
-struct Plain;
+struct Plain {
+    about: &'static About,
+    /// How keys are made and read, where queries are under some.
+    registration: Option<keys::PlainRegistration>,
+}
+
+static PLAIN: Plain = Plain { about: &ABOUT, registration: None };
+static PLAIN_REGISTERED: Plain = Plain { about: &REGISTERED, registration: Some(keys::PlainRegistration) };
 
 impl Scheme for Plain {
     fn about(&self) -> &'static About {
-        &ABOUT
+        self.about
     }
 
     fn failure_log2(&self, _: &Geometry) -> f64 {
@@ -65,7 +88,14 @@ impl Scheme for Plain {
     }
 
     fn keeps(&self, _: &Geometry) -> Keeps {
-        Keeps::Nothing
+        match self.registration {
+            None => Keeps::Nothing,
+            Some(_) => Keeps::RegisteredKeys { bytes: keys::PUBLIC as u64, hint: 0 },
+        }
+    }
+
+    fn registration(&self) -> Option<&dyn Registration> {
+        self.registration.as_ref().map(|registration| registration as &dyn Registration)
     }
 
     fn query_bytes(&self, _: &Geometry) -> usize {
@@ -117,11 +147,9 @@ impl Scheme for Plain {
     }
 
     fn client(&self, params: &Params, _: SharedBytes) -> Result<Client, Error> {
-        Ok(Client::of(*params, client::PlainClient))
+        Ok(match self.registration {
+            None => Client::of(*params, client::PlainClient),
+            Some(_) => Client::of(*params, client::RegisteredClient),
+        })
     }
-}
-
-/// A slot, as it comes.
-fn whole(answer: &[u8]) -> Zeroizing<Vec<u8>> {
-    Zeroizing::new(answer.to_vec())
 }

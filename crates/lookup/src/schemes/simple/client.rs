@@ -12,10 +12,11 @@ pub(super) struct SimpleClient {
 }
 
 impl SchemeClient for SimpleClient {
+    type Keys = ();
     type Prepared = Prepared;
     type Pending = Pending;
 
-    fn prepare(&self) -> Result<Prepared, Error> {
+    fn prepare(&self, (): &()) -> Result<Prepared, Error> {
         lwe::prepare(&self.params, &[self.params.geometry.columns], &self.hint)
     }
 

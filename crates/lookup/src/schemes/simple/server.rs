@@ -6,7 +6,7 @@ use blindcore_accel::{Cost, Placed};
 
 use crate::schemes::lwe::{self, Passes, shorten};
 use crate::schemes::matrix;
-use crate::{Error, Params, Preprocessing, Progress, SchemeServer};
+use crate::{Error, Params, Preprocessing, Progress, RegisteredKeys, SchemeServer};
 
 pub(super) struct SimpleServer {
     records: Arc<dyn Placed>,
@@ -19,7 +19,7 @@ impl SimpleServer {
 }
 
 impl SchemeServer for SimpleServer {
-    fn answer(&self, queries: &[&[u8]]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
+    fn answer(&self, queries: &[&[u8]], _: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
         let words: Vec<Vec<u32>> = queries.iter().map(|query| matrix::words(query)).collect();
         let words: Vec<&[u32]> = words.iter().map(Vec::as_slice).collect();
         let mut cost = Cost::default();

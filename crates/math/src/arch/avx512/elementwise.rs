@@ -3,8 +3,6 @@
 use std::arch::x86_64::*;
 
 use crate::Prime;
-use crate::arch::portable;
-use crate::elementwise::Digits;
 use crate::features::Ifma;
 
 /// Arithmetic modulo an odd prime below 2^50.
@@ -56,32 +54,14 @@ impl Residues {
         }
     }
 
-    /// As [`Digits::cut`], the first of it in place.
-    pub(crate) fn round(self, digits: Digits, words: &mut [u64]) -> usize {
+    /// `out[i]` += the sum of `a[i]` `b[i]` over all pairs.
+    ///
+    /// Low and high halves of products are added up by themselves, [`TOGETHER`] of them, and reduced then.
+    pub(crate) fn multiply_sum(self, out: &mut [u64], pairs: &[[&[u64]; 2]]) -> usize {
+        assert!(pairs.iter().flatten().all(|side| side.len() == out.len()));
         // SAFETY: the token stands for these features.
-        unsafe { round(digits, words) }
-        words.len()
+        unsafe { products_summed(self, out, pairs) }
     }
-
-    /// As [`Digits::cut`]: the first of it to `out`, the second in place.
-    pub(crate) fn split(self, digits: Digits, rest: &mut [u64], out: &mut [u64]) -> usize {
-        // SAFETY: the token stands for these features.
-        unsafe { split(digits, rest, out) }
-        rest.len()
-    }
-
-    /// `out[i]` += the sum over k of `a[k n + i]` `b[k n + i]`, for n words of `out` and at most [`Self::TERMS`] terms.
-    pub(crate) fn inner_products(self, out: &mut [u64], a: &[u64], b: &[u64]) -> usize {
-        assert!(
-            a.len() == b.len() && a.len() <= Self::TERMS * out.len() && a.len().is_multiple_of(out.len())
-        );
-        // SAFETY: the token stands for these features.
-        unsafe { inner_products(self, out, a, b) }
-    }
-
-    /// The most terms of an inner product: the sum of so many products' upper halves is below 2^51, for the largest prime below 2^50
-    /// is 27 below.
-    pub(crate) const TERMS: usize = 8;
 
     /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factors[i]`).
     pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factors: &[u64]) -> usize {
@@ -148,7 +128,7 @@ impl Reduction {
         }
     }
 
-    /// a b, below 3q, for a b below 2^(k+51).
+    /// a b, below 3q.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn product(&self, a: __m512i, b: __m512i) -> __m512i {
@@ -189,46 +169,57 @@ fn products<const ADD: bool>(residues: Residues, out: &mut [u64], a: &[u64], b: 
     whole
 }
 
-/// The portable code, as the compiler makes vectors of it.
-#[target_feature(enable = "avx512f,avx512dq")]
-fn round(digits: Digits, words: &mut [u64]) {
-    portable::round(digits, words);
-}
+/// Products whose halves are summed before they are reduced: the high ones stay below 15 * 2^48 + 2^12, which is below 2^52.
+const TOGETHER: usize = 15;
+/// Vectors that are summed side by side.
+const SIDE: usize = 4;
 
-/// As [`round`].
-#[target_feature(enable = "avx512f,avx512dq")]
-fn split(digits: Digits, rest: &mut [u64], out: &mut [u64]) {
-    portable::split(digits, rest, out);
-}
-
-/// As [`Residues::inner_products`]. Halves of products are summed by themselves and reduced once.
+/// As [`Residues::multiply_sum`].
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn inner_products(residues: Residues, out: &mut [u64], a: &[u64], b: &[u64]) -> usize {
-    let (reduction, n) = (Reduction::new(residues), out.len());
-    let (zero, one) = (_mm512_setzero_si512(), _mm512_set1_epi64(1));
-    // 2^52 modulo q.
-    let upper = _mm512_set1_epi64(((1u64 << 52) % residues.q) as i64);
-    let whole = n / 8 * 8;
-    for at in (0..whole).step_by(8) {
-        let (mut low, mut high) = (zero, zero);
-        for term in (at..a.len()).step_by(n) {
-            // SAFETY: eight words from `term` on lie within both: `at` is at most n - 8, and both are runs of n words.
-            unsafe {
-                let a = _mm512_loadu_si512(a.as_ptr().add(term).cast());
-                let b = _mm512_loadu_si512(b.as_ptr().add(term).cast());
-                low = _mm512_madd52lo_epu64(low, a, b);
-                high = _mm512_madd52hi_epu64(high, a, b);
+fn products_summed(residues: Residues, out: &mut [u64], pairs: &[[&[u64]; 2]]) -> usize {
+    let (reduction, q) = (Reduction::new(residues), u128::from(residues.q));
+    let all = |x: u128| _mm512_set1_epi64(x as i64);
+    // 2^52 modulo q with its quotient (Shoup), and floor(2^52 / q).
+    let power = (1u128 << 52) % q;
+    let [power, quotient, inverse] = [all(power), all((power << 52) / q), all((1 << 52) / q)];
+    let zero = _mm512_setzero_si512();
+    let whole = out.len() / (8 * SIDE) * (8 * SIDE);
+    for at in (0..whole).step_by(8 * SIDE) {
+        for pairs in pairs.chunks(TOGETHER) {
+            let (mut low, mut high) = ([zero; SIDE], [zero; SIDE]);
+            for [a, b] in pairs {
+                for i in 0..SIDE {
+                    // SAFETY: as many words as are summed side by side lie within both from `at` on.
+                    let (a, b) = unsafe {
+                        let at = at + 8 * i;
+                        (
+                            _mm512_loadu_si512(a.as_ptr().add(at).cast()),
+                            _mm512_loadu_si512(b.as_ptr().add(at).cast()),
+                        )
+                    };
+                    low[i] = _mm512_madd52lo_epu64(low[i], a, b);
+                    high[i] = _mm512_madd52hi_epu64(high[i], a, b);
+                }
             }
-        }
-        let high = _mm512_add_epi64(high, _mm512_srli_epi64::<52>(low));
-        let low = _mm512_and_si512(low, reduction.mask);
-        let high = reduction.whole(reduction.product(high, upper));
-        let low = reduction.whole(reduction.product(low, one));
-        // SAFETY: eight words from `at` on lie within.
-        unsafe {
-            let before = _mm512_loadu_si512(out.as_ptr().add(at).cast());
-            let sum = _mm512_add_epi64(_mm512_add_epi64(low, high), before);
-            _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), reduction.whole(sum));
+            for i in 0..SIDE {
+                let high = _mm512_add_epi64(high[i], _mm512_srli_epi64::<52>(low[i]));
+                let low = _mm512_and_si512(low[i], reduction.mask);
+                let times = _mm512_madd52hi_epu64(zero, high, quotient);
+                let high =
+                    _mm512_madd52lo_epu64(_mm512_madd52lo_epu64(zero, high, power), times, reduction.minus);
+                let times = _mm512_madd52hi_epu64(zero, low, inverse);
+                let low = _mm512_madd52lo_epu64(low, times, reduction.minus);
+                // Each is below 2q.
+                let [low, high] =
+                    [_mm512_and_si512(low, reduction.mask), _mm512_and_si512(high, reduction.mask)];
+                let sum = reduction.whole(_mm512_add_epi64(low, high));
+                // SAFETY: eight words of `out`.
+                unsafe {
+                    let out: *mut __m512i = out.as_mut_ptr().add(at + 8 * i).cast();
+                    let before = _mm512_loadu_si512(out.cast_const());
+                    _mm512_storeu_si512(out, self::sum::<true>(reduction.modulus, before, sum));
+                }
+            }
         }
     }
     whole

@@ -6,7 +6,9 @@ use zeroize::Zeroize;
 pub(super) mod elementwise;
 pub(super) mod ntt;
 
+use super::portable::digits::split_generic;
 use super::portable::{self, dot_generic, invert_cumulative_generic};
+use crate::Digits;
 use crate::features::{Avx512, Gfni, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
 
@@ -26,6 +28,15 @@ pub(super) fn dot(_: Avx512, a: &[u32], b: &[u32]) -> u32 {
     }
     // SAFETY: the token stands for these features.
     unsafe { compiled(a, b) }
+}
+
+pub(super) fn split_digits(_: Avx512, digits: &Digits, residues: &[u64], out: &mut [u64]) {
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn compiled(digits: &Digits, residues: &[u64], out: &mut [u64]) {
+        split_generic(digits, residues, out);
+    }
+    // SAFETY: the token stands for these features.
+    unsafe { compiled(digits, residues, out) }
 }
 
 pub(super) fn widen(_: Avx512, bytes: &[u8], words: &mut [u64]) {

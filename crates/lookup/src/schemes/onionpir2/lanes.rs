@@ -1,0 +1,105 @@
+//! Lanes of eleven bits: how a slot's bytes become coefficients, and the pad over them.
+//!
+//! ```text
+//!   bytes  0        1        2        ...      10        as one number, least significant byte first
+//!   lanes  [ 0: bits 0 to 10 ][ 1: bits 11 to 21 ] ... [ 7: bits 77 to 87 ]
+//! ```
+
+use blindcore_math::MaskSeed;
+
+use super::params::{DEGREE, EIGHT_LANES, LANE_BITS};
+
+/// A lane's largest number, as a mask.
+pub(super) const LANE: u16 = (1 << LANE_BITS) - 1;
+
+/// Lanes of a slot's part or of a pad, as many as `out` takes; beyond the bytes they are zeros.
+pub(super) fn spread(bytes: &[u8], out: &mut [u16]) {
+    let (whole, rest) = bytes.as_chunks::<EIGHT_LANES>();
+    let mut out = out.chunks_mut(8);
+    let take = |eleven: &[u8; EIGHT_LANES], out: Option<&mut [u16]>| {
+        let Some(out) = out else { return };
+        let [a, b, c, d, e, f, g, h, i, j, k] = *eleven;
+        let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        // From bit 24 on.
+        let high = u64::from_le_bytes([d, e, f, g, h, i, j, k]);
+        let lane = |word: u64, bit: u32| (word >> bit) as u16 & LANE;
+        let lanes = [
+            lane(low, 0),
+            lane(low, 11),
+            lane(low, 22),
+            lane(low, 33),
+            lane(low, 44),
+            lane(high, 31),
+            lane(high, 42),
+            lane(high, 53),
+        ];
+        out.copy_from_slice(&lanes[..out.len()]);
+    };
+    whole.iter().for_each(|eleven| take(eleven, out.next()));
+    if !rest.is_empty() {
+        let mut eleven = [0; EIGHT_LANES];
+        eleven[..rest.len()].copy_from_slice(rest);
+        take(&eleven, out.next());
+    }
+    out.for_each(|out| out.fill(0));
+}
+
+/// The pad of a stored polynomial: uniform lanes that whoever has the seed can repeat. The seed is public; it is drawn when the
+/// records are fixed, so that none can have been aimed at what the polynomials become.
+pub(super) struct Pads(MaskSeed);
+
+impl Pads {
+    pub(super) fn new(seed: [u8; 32]) -> Self {
+        Self(MaskSeed(seed))
+    }
+
+    /// The pad of polynomial `number`: of a row of a part of an output, counted as they lie. The time depends on nothing.
+    pub(super) fn of(&self, number: u64, out: &mut [u16; DEGREE]) {
+        let mut bytes = [0; DEGREE / 8 * EIGHT_LANES];
+        self.0.bytes(number, &mut bytes);
+        spread(&bytes, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blindcore_rlwe::rounding::{pack, packed_bytes, unpack};
+
+    use super::*;
+
+    #[test]
+    fn lanes_are_those_that_pack_into_the_bytes() {
+        for length in [0usize, 1, 2, 10, 11, 12, 23, 256, 261] {
+            let bytes: Vec<u8> = (0..length).map(|i| (i * 37 + 11) as u8).collect();
+            let count = (8 * length).div_ceil(LANE_BITS as usize);
+            for room in [count, count + 9] {
+                let mut lanes = vec![7; room];
+                spread(&bytes, &mut lanes);
+                let words: Vec<u64> = lanes.iter().map(|lane| u64::from(*lane)).collect();
+                let mut back = Vec::new();
+                pack(&words[..count], LANE_BITS, &mut back);
+                assert_eq!(back.len(), packed_bytes(count, LANE_BITS));
+                assert!(
+                    back[..length] == bytes[..] && back[length..].iter().all(|byte| *byte == 0),
+                    "{length}"
+                );
+                assert!(lanes[count..].iter().all(|lane| *lane == 0));
+            }
+        }
+    }
+
+    #[test]
+    fn pads_are_those_of_their_number() {
+        let pads = Pads::new([5; 32]);
+        let [mut a, mut b] = [[0; DEGREE]; 2];
+        pads.of(3, &mut a);
+        pads.of(4, &mut b);
+        assert!(a != b && a.iter().all(|lane| *lane <= LANE));
+        let mut bytes = [0; DEGREE / 8 * EIGHT_LANES];
+        MaskSeed([5; 32]).bytes(3, &mut bytes);
+        assert!(unpack(&bytes, LANE_BITS).take(DEGREE).eq(a.iter().map(|lane| u64::from(*lane))));
+        // Lanes are used alike.
+        let mean = a.iter().chain(&b).map(|lane| f64::from(*lane)).sum::<f64>() / (2.0 * DEGREE as f64);
+        assert!((mean - 1023.5).abs() < 60.0, "{mean}");
+    }
+}
