@@ -46,12 +46,24 @@ pub fn measure(
     let operands = [vec![database]].into_iter().chain(derived).collect();
     let server = Server::new(params, device, operands)?;
     let client = Client::new(params, Arc::new(hint))?;
+    // A client's keys, where queries are under some.
+    let keys = if params.registers_keys() {
+        let made = params.make_keys()?;
+        Some((params.open_secret(&made.secret)?, params.open_registered(&made.public)?))
+    } else {
+        None
+    };
+    let prepare = || match &keys {
+        Some((secret, _)) => client.prepare_under(secret),
+        None => client.prepare(),
+    };
+    let registered: Vec<_> = keys.iter().map(|(_, registered)| registered).collect();
     for i in 0..repeat {
         progress.at("looking up", i as u64, Some(repeat as u64), Unit::Items);
         let column = i % geometry.columns;
         let selection = Selection::index(&geometry, column as u64)?;
-        let ((query, pending), made) = timed(|| client.query(client.prepare()?, &selection))?;
-        let (answers, _cost) = answered.time(|| server.answer(&[&query]))?;
+        let ((query, pending), made) = timed(|| client.query(prepare()?, &selection))?;
+        let (answers, _cost) = answered.time(|| server.answer_under(&[&query], &registered))?;
         let (record, decoded) = timed(|| client.decode(pending, &answers[0]))?;
         asked.0.push(made + decoded);
         let want = &slots.as_ref()[column * geometry.record_bytes..][..geometry.record_bytes];
