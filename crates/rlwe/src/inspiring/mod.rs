@@ -19,7 +19,7 @@
 //! Where one digit would leave too much noise there are several, the highest first, each of what the one before it left, and a key
 //! for each.
 //!
-//! Digits are by values, in the ring's orbit order ([`blindcore_math::ntt::orbit`]): there tau^(i-1)(y) is y with each half
+//! SignedDigits are by values, in the ring's orbit order ([`blindcore_math::ntt::orbit`]): there tau^(i-1)(y) is y with each half
 //! turned to the left by (i - 1) [`Packing::step`] places, so that the sum over i is a sliding window over one polynomial.
 //! Source: InsPIRe (Mahdavi and others 2025, section on InspiRING), with one digit in place of three, whose low bits are dropped.
 
