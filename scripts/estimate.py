@@ -2,7 +2,8 @@
 """Estimates the security of every parameter set again, and compares with what the sources say.
 
     python3 -m venv venv
-    venv/bin/pip install passagemath-standard-no-symbolics==10.8.13 passagemath-symbolics==10.8.13
+    venv/bin/pip install passagemath-standard-no-symbolics==10.8.13 passagemath-symbolics==10.8.13 \
+        passagemath-maxima==10.8.13
     git clone https://github.com/malb/lattice-estimator; git -C lattice-estimator checkout 27a581b
     venv/bin/python scripts/estimate.py lattice-estimator [DEGREE,BITS ...]
 

@@ -57,7 +57,12 @@ fn of(params: &Params, args: &Options, one: &Device, progress: &mut dyn Progress
     let records = contract.place(blindcore_accel::Database::Packed(vec![database.clone()]))?;
 
     let mut seed = vec![0; params.hint_bytes() as usize];
-    let memory = |operand: &schemes::Operand| Ok(OperandBytes::new(HugePages.zeroed(operand.bytes())?));
+    // Written once before: what the system takes to find memory is not preparing.
+    let memory = |operand: &schemes::Operand| {
+        let mut memory = HugePages.zeroed(operand.bytes())?;
+        memory.as_mut().fill(0);
+        Ok(OperandBytes::new(memory))
+    };
     let memory = operands[1..].iter().map(memory).collect::<anyhow::Result<Vec<_>>>()?;
     let mut made = Preprocessing::resume(&params, &mut seed, memory, 0)?;
     let mut prepare = Samples::default();

@@ -589,6 +589,15 @@ Examples:
 Cycles are measured when it is asked, in simulation, and are exact. Clocks and areas are those that
 `make -C hw syn` left in --results: before layout, in the libraries that they name.")]
     Report(HwReport),
+    /// Machines compared: the best mapping of every point of a sweep, by a model of memories and lanes
+    #[command(after_help = "\
+Examples:
+  blindcore hw explore --preset thesis-initial --out DIR    4,896 machines: CSV, Parquet and plots in DIR
+  blindcore hw explore my-sweep.toml --out DIR              a sweep of one's own; it goes on where it was stopped
+  blindcore hw explore my-sweep.toml --json                 nothing kept; every point as JSON
+
+The best mapping is exact: all that can be best is tried. docs/how-to/explore.md has the keys of sweeps and machines.")]
+    Explore(HwExplore),
 }
 
 #[derive(Subcommand)]
@@ -646,6 +655,25 @@ pub(crate) struct HwReport {
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
     /// Print the rows as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct HwExplore {
+    /// A file with machine, axes, problems and constraints
+    #[arg(required_unless_present = "preset", conflicts_with = "preset")]
+    pub(crate) sweep: Option<PathBuf>,
+    /// One of the thesis's sweeps
+    #[arg(long, value_parser = blindcore_explore::sweep::PRESETS.map(|(name, _)| name))]
+    pub(crate) preset: Option<String>,
+    /// Folder for finished points, results and plots; without it nothing is kept
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// Print every point as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }

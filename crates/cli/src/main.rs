@@ -130,5 +130,6 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Hw(Hw::Run(HwRun::Sum(args))) => hw::sum::run(&args),
         Command::Repro(command) => repro::run(&command),
         Command::Hw(Hw::Report(args)) => hw::report(&args),
+        Command::Hw(Hw::Explore(args)) => hw::explore(&args),
     }
 }

@@ -1,7 +1,7 @@
 //! `blindcore repro`: a paper's figures, made again beside those that it published.
 
 use blindcore_repro::phepu::Figure;
-use blindcore_repro::{Table, half_gates_table, phepu, sifo};
+use blindcore_repro::{Table, half_gates_table, onionchopper, phepu, sifo};
 use clap::builder::PossibleValue;
 use clap::{Subcommand, ValueEnum};
 
@@ -33,6 +33,14 @@ Examples:
 Clocks are the simulated hardware's own, at 4096 bits, and exact; times are at 500 MHz. The CPU's rates are measured on
 this machine in the same run. Areas are those that `make -C hw syn` left in hw/syn/results.")]
     Phepu(Phepu),
+    /// Table 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by the model and its sweeps
+    #[command(after_help = "\
+Examples:
+  blindcore repro onionchopper                          tables in Markdown, in a minute or two
+  blindcore repro onionchopper --no-cpu --pictures DIR  the same on every machine; the figures as SVG and PNG
+
+Joules that are called calibrated are fitted to the published shares. `hw report` has the simulated chip's clocks.")]
+    Onionchopper(Onionchopper),
 }
 
 #[derive(clap::Args)]
@@ -59,6 +67,19 @@ pub(crate) struct Phepu {
     /// Leave the CPU out: what is left is the same on every machine
     #[arg(long)]
     no_cpu: bool,
+    /// Print the rows as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Onionchopper {
+    /// Leave the CPU out: what is left is the same on every machine
+    #[arg(long)]
+    no_cpu: bool,
+    /// Draw the figures into this folder
+    #[arg(long, value_name = "DIR")]
+    pictures: Option<std::path::PathBuf>,
     /// Print the rows as one JSON document
     #[arg(long)]
     json: bool,
@@ -95,6 +116,10 @@ pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
         Repro::Phepu(args) => {
             let figures = args.figures.iter().map(|figure| figure.0).collect();
             (phepu::make(&phepu::Options { figures, no_cpu: args.no_cpu }, bar)?, args.json)
+        }
+        Repro::Onionchopper(args) => {
+            let (no_cpu, pictures) = (args.no_cpu, args.pictures.clone());
+            (onionchopper::make(&onionchopper::Options { no_cpu, pictures }, bar)?, args.json)
         }
     };
     drop(progress);

@@ -4,7 +4,10 @@
 //!   Question (a table, its clients, prices) ─┐
 //!   Rates (measured by blindcore-bench) ─────┴─▶ Plan: each scheme's Costs, and which one `db build` takes
 //! ```
+//!
+//! [`chip`] is what an operation costs on a machine that is described level by level, and the mapping that it costs least with.
 
+pub mod chip;
 mod cost;
 mod plan;
 pub mod rates;

@@ -7,6 +7,7 @@
 //! | [`half_gates`] | a real circuit on the half-gates overlay |
 //! | [`sum`] | a convolution of encrypted numbers on PH-EPU |
 //! | [`report`] | what was measured and synthesised of OnionChopper, beside the thesis |
+//! | [`onionchopper`] | Table 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by the model |
 //! | [`sifo`], [`half_gates_table`] | Tables 5 to 11 of SIFO (2019), and the half-gates overlay beside them |
 //! | [`phepu`] | Figures 15.4.5 to 15.4.7 of PH-EPU (2023) |
 //!
@@ -23,6 +24,7 @@ pub mod half_gates_table;
 mod jobs;
 mod labels;
 pub mod lookup;
+pub mod onionchopper;
 pub mod overlay;
 pub mod phepu;
 pub mod report;

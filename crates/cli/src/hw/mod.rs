@@ -6,6 +6,8 @@ pub(crate) mod sum;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use anyhow::Context;
+use blindcore_explore::Sweep;
 use blindcore_repro::lookup::{self, LookupJob};
 use blindcore_repro::report;
 use blindcore_units::{Progress, Unit};
@@ -50,6 +52,30 @@ pub(crate) fn report(args: &args::HwReport) -> anyhow::Result<Outcome> {
         output::json(&report.document())?
     } else {
         output::print(&report.text())?
+    }
+    Ok(Outcome::Done)
+}
+
+/// `blindcore hw explore`.
+pub(crate) fn explore(args: &args::HwExplore) -> anyhow::Result<Outcome> {
+    let preset = args.preset.as_deref().and_then(Sweep::preset);
+    let sweep = match &args.sweep {
+        Some(file) => Sweep::read(file)?,
+        None => preset.context("there is no such preset")?,
+    };
+    let options =
+        blindcore_explore::Options { threads: args.threads.map(usize::from), folder: args.out.clone() };
+    let results = blindcore_explore::run(&sweep, &options, &mut Bar::new())?;
+    if results.resumed > 0 {
+        output::note(&format!("{} of its points were finished before", results.resumed));
+    }
+    if let Some(folder) = &args.out {
+        blindcore_explore::keep(&sweep, &results, folder)?;
+    }
+    if args.json {
+        output::json(&blindcore_explore::document(&sweep, &results))?
+    } else {
+        output::print(&blindcore_explore::text(&sweep, &results))?
     }
     Ok(Outcome::Done)
 }

@@ -6,6 +6,7 @@ mod circuit;
 mod circuit_run;
 mod common;
 mod epochs;
+mod explore;
 mod hardware;
 mod hw_circuit;
 mod hw_sum;

@@ -143,6 +143,15 @@ impl Ntt {
         }
     }
 
+    /// Takes coefficients that are bytes, and zeros beyond them, to values.
+    ///
+    /// # Panics
+    /// There is not room for [`Self::degree`] values, or there are more bytes.
+    pub fn forward_bytes(&self, coefficients: &[u8], values: &mut [u64]) {
+        arch::widen(coefficients, values);
+        self.forward(values);
+    }
+
     /// Takes values back to coefficients, in place. Residues in, residues out; the time depends on the length alone.
     ///
     /// # Panics
@@ -216,6 +225,21 @@ mod tests {
                         .fold(0, |sum, &c| q.reduce(u128::from(mul(sum, point)) + u128::from(c)));
                     assert_eq!(values[i], value, "value {i} of {d} modulo {q:?}");
                 }
+            }
+        });
+    }
+
+    #[test]
+    fn bytes_are_coefficients() {
+        each(|ntt| {
+            for len in [0, 1, 77, ntt.degree()] {
+                let bytes: Vec<u8> = (0..len).map(|i| (i * i / 3) as u8).collect();
+                let mut values = vec![5; ntt.degree()];
+                ntt.forward_bytes(&bytes, &mut values);
+                let mut want: Vec<u64> = bytes.iter().map(|byte| u64::from(*byte)).collect();
+                want.resize(ntt.degree(), 0);
+                ntt.forward(&mut want);
+                assert!(values == want, "{len} of {} modulo {:?}", ntt.degree(), ntt.prime());
             }
         });
     }

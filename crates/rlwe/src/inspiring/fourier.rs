@@ -55,25 +55,15 @@ impl Fourier {
         vec![0; self.count * SLOTS]
     }
 
-    /// r_i for i = 0..count-1, by values in orbit order, from masks by values in the transform's order.
-    pub(super) fn sums(
-        &self,
-        modulo: &Elementwise,
-        orbit: &[u32],
-        masks: &[u64],
-        block: &mut [u64],
-        sums: &mut [u64],
-    ) {
+    /// r_i for i = 0..count-1 from the masks, all by values in orbit order.
+    pub(super) fn sums(&self, modulo: &Elementwise, masks: &[u64], block: &mut [u64], sums: &mut [u64]) {
         let (degree, half) = (self.degree, self.degree / 2);
         let step = half / self.count;
         for first in (0..degree).step_by(SLOTS) {
-            let from = &orbit[first..first + SLOTS];
             let twist = &self.twist[first..first + SLOTS];
             let mut power = [self.scale; SLOTS];
             for (words, mask) in block.chunks_exact_mut(SLOTS).zip(masks.chunks_exact(degree)) {
-                for (word, from) in words.iter_mut().zip(from) {
-                    *word = mask[*from as usize];
-                }
+                words.copy_from_slice(&mask[first..first + SLOTS]);
                 modulo.multiply(words, &power);
                 modulo.multiply(&mut power, twist);
             }

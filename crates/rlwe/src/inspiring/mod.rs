@@ -197,8 +197,7 @@ impl Packing {
 
     /// Works out what does not depend on the secret.
     ///
-    /// `masks` are the a_j, `count` polynomials by values in the transform's order; `keys` are k of each digit, by values in orbit
-    /// order. `tell` is told i - 1, a digit's number and t_i by values in orbit order, for i from `count` - 1 down to 1. Returned
+    /// `masks` are the a_j, `count` polynomials by values in orbit order, as `keys` are, k of each digit. `tell` is told i - 1, a digit's number and t_i by values in orbit order, for i from `count` - 1 down to 1. Returned
     /// is a, by coefficients.
     ///
     /// # Panics
@@ -214,14 +213,14 @@ impl Packing {
         assert!(masks.len() == self.count * degree, "as many masks as are packed");
         assert!(keys.len() == self.dropped.len() && keys.iter().all(|key| key.len() == degree));
         let Scratch { sums, polynomial, digit, block } = scratch;
-        self.fourier.sums(&self.modulo, &self.orbit, masks, block, sums);
+        self.fourier.sums(&self.modulo, masks, block, sums);
         let mut digits = vec![0; degree];
         for i in (1..self.count).rev() {
             let (before, this) = sums[(i - 1) * degree..].split_at_mut(degree);
             self.from_orbit(&this[..degree], polynomial);
             self.ntt.inverse(polynomial);
             for (number, key) in keys.iter().enumerate() {
-                split_digit(self.ntt.prime(), &self.dropped, number, polynomial, digit);
+                split_digit(&self.modulo, &self.dropped, number, polynomial, digit);
                 self.ntt.forward(digit);
                 self.to_orbit(digit, &mut digits);
                 tell(i - 1, number, &digits);
@@ -251,41 +250,19 @@ impl Packing {
 ///
 /// # Panics
 /// There is no such digit, or lengths differ.
-pub fn split_digit(prime: Prime, dropped: &[u32], number: usize, rest: &mut Vec<u64>, digit: &mut Vec<u64>) {
-    assert_eq!(rest.len(), digit.len());
-    let (q, w) = (prime.value(), dropped[number]);
-    if number + 1 == dropped.len() {
+pub fn split_digit(
+    modulo: &Elementwise,
+    dropped: &[u32],
+    number: usize,
+    rest: &mut Vec<u64>,
+    digit: &mut Vec<u64>,
+) {
+    if number + 1 < dropped.len() {
+        modulo.split(dropped[number], rest, digit);
+    } else {
         std::mem::swap(rest, digit);
-        digit.iter_mut().for_each(|x| *x = residue(q, rounded(q, w, *x)));
-        return;
+        modulo.round(dropped[number], digit);
     }
-    for (rest, digit) in rest.iter_mut().zip(digit) {
-        let rounded = rounded(q, w, *rest);
-        *digit = residue(q, rounded);
-        *rest = residue(q, signed(q, *rest).wrapping_sub(rounded << w));
-    }
-}
-
-/// A residue as a signed number: above q / 2 it stands for x - q.
-#[inline]
-fn signed(q: u64, x: u64) -> i64 {
-    let negative = ((q / 2).wrapping_sub(x) as i64 >> 63) as u64; // all ones above q / 2
-    x.wrapping_sub(q & negative) as i64
-}
-
-/// round(x / 2^w), of a residue as a signed number.
-#[inline]
-fn rounded(q: u64, w: u32, x: u64) -> i64 {
-    // 2^62 keeps what is shifted positive.
-    let offset = 1u64 << 62;
-    let shifted = (signed(q, x) as u64).wrapping_add(offset).wrapping_add(1 << (w - 1)) >> w;
-    shifted.wrapping_sub(offset >> w) as i64
-}
-
-/// A signed number of less than q as a residue.
-#[inline]
-fn residue(q: u64, x: i64) -> u64 {
-    (x as u64).wrapping_add(q & (x >> 63) as u64)
 }
 
 #[cfg(test)]
@@ -360,6 +337,7 @@ mod tests {
             keys.push(orbit(&key));
         }
         let mut digits = vec![vec![0; (count - 1) * degree]; dropped.len()];
+        let masks: Vec<u64> = masks.chunks_exact(degree).flat_map(orbit).collect();
         let mask = packing.prepare(&masks, &key_masks, &mut packing.scratch(), |i, number, digit| {
             digits[number][i * degree..][..degree].copy_from_slice(digit);
         });
@@ -429,7 +407,7 @@ mod tests {
                 let (mut rest, mut digit) = (numbers.to_vec(), vec![0; numbers.len()]);
                 let mut sums = vec![0; numbers.len()];
                 for (number, w) in dropped.iter().enumerate() {
-                    split_digit(prime, &dropped, number, &mut rest, &mut digit);
+                    split_digit(&Elementwise::new(prime), &dropped, number, &mut rest, &mut digit);
                     for (sum, digit) in sums.iter_mut().zip(&digit) {
                         *sum += i128::from(centred(prime, *digit)) << w;
                     }

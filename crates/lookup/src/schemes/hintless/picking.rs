@@ -108,7 +108,7 @@ impl Picker {
             for (half, sum) in sum.iter_mut().rev().enumerate() {
                 for number in 0..self.dropped.len() {
                     let digit = &mut digits[2 * number + half];
-                    split_digit(ntt.prime(), self.dropped, number, sum, digit);
+                    split_digit(&modulo, self.dropped, number, sum, digit);
                     ntt.forward(digit);
                 }
             }

@@ -29,6 +29,9 @@ fn key_number(digit: usize) -> u64 {
     0u64.wrapping_sub(digit as u64)
 }
 
+/// Polynomials of a row that are multiplied at once: the kernels sum so many products before they reduce.
+const AT_ONCE: usize = 8;
+
 /// Bytes of the words of a polynomial that lie together in a table.
 const LANE_BYTES: usize = Window::LANES * RESIDUE_BYTES;
 
@@ -178,7 +181,7 @@ pub(super) fn preprocess(
     Ok(())
 }
 
-/// What entries of 128 add to a row's polynomial.
+/// What entries that count less 128 each take off a row's polynomial: all rows' a begin with it.
 fn centring(packing: &Packing, public: &Public, columns: usize) -> Vec<u64> {
     let (modulo, ntt) = (Elementwise::new(packing.ntt().prime()), packing.ntt());
     let mut sum = vec![0; DEGREE];
@@ -188,7 +191,9 @@ fn centring(packing: &Packing, public: &Public, columns: usize) -> Vec<u64> {
         ntt.forward(&mut polynomial);
         modulo.multiply_add(&mut sum, &polynomial, public);
     }
-    sum
+    let mut negated = vec![0; DEGREE];
+    modulo.subtract(&mut negated, &sum);
+    negated
 }
 
 /// What packs a ciphertext.
@@ -199,7 +204,7 @@ struct Worker<'a> {
     public: &'a Public,
     /// The keys' masks in orbit order.
     keys: &'a [Vec<u64>],
-    /// 128 times the a of a row of ones.
+    /// What a row of 128s takes off its a.
     centring: Vec<u64>,
 }
 
@@ -209,9 +214,11 @@ struct Memory {
     columns: usize,
     /// Which rows there are.
     filled: Vec<bool>,
-    /// a_j.
+    /// a_j, in orbit order.
     masks: Vec<u64>,
-    polynomial: Vec<u64>,
+    /// One of them, in the transform's order.
+    sum: Vec<u64>,
+    polynomials: Vec<u64>,
     scratch: Scratch,
 }
 
@@ -234,7 +241,8 @@ impl Worker<'_> {
             columns: self.columns,
             filled: vec![false; count],
             masks: vec![0; count * DEGREE],
-            polynomial: vec![0; DEGREE],
+            sum: vec![0; DEGREE],
+            polynomials: vec![0; AT_ONCE * DEGREE],
             scratch: self.packing.scratch(),
         }
     }
@@ -243,18 +251,22 @@ impl Worker<'_> {
     fn pack(&self, memory: &mut Memory, tables: &mut [&mut [u8]], mask: &mut [u8]) {
         let ntt = self.packing.ntt();
         let modulo = Elementwise::new(ntt.prime());
-        let Memory { rows, filled, masks, polynomial, scratch, .. } = memory;
-        masks.fill(0);
+        let Memory { rows, filled, masks, sum, polynomials, scratch, .. } = memory;
         let rows = rows.chunks_exact(self.columns).zip(filled.iter());
-        for (mask, (row, _)) in masks.chunks_exact_mut(DEGREE).zip(rows).filter(|(_, (_, filled))| **filled) {
-            for (entries, public) in row.chunks(DEGREE).zip(self.public.matrix.chunks_exact(DEGREE)) {
-                let (there, beyond) = polynomial.split_at_mut(entries.len());
-                there.iter_mut().zip(entries).for_each(|(word, entry)| *word = u64::from(*entry));
-                beyond.fill(0);
-                ntt.forward(polynomial);
-                modulo.multiply_add(mask, polynomial, public);
+        for (mask, (row, filled)) in masks.chunks_exact_mut(DEGREE).zip(rows) {
+            if !filled {
+                mask.fill(0);
+                continue;
             }
-            modulo.subtract(mask, &self.centring);
+            sum.copy_from_slice(&self.centring);
+            let public = self.public.matrix.chunks(AT_ONCE * DEGREE);
+            for (entries, public) in row.chunks(AT_ONCE * DEGREE).zip(public) {
+                let polynomials = &mut polynomials[..public.len()];
+                let each = polynomials.chunks_exact_mut(DEGREE).zip(entries.chunks(DEGREE));
+                each.for_each(|(polynomial, entries)| ntt.forward_bytes(entries, polynomial));
+                modulo.inner_products(sum, polynomials, public);
+            }
+            self.packing.to_orbit(sum, mask);
         }
         let whole = self.packing.prepare(masks, self.keys, scratch, |i, number, digits| {
             // As `Layout::Lanes32` has them: 32 of each polynomial together.

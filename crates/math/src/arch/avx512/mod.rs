@@ -7,7 +7,7 @@ pub(super) mod elementwise;
 pub(super) mod ntt;
 
 use super::portable::digits::split_generic;
-use super::portable::{dot_generic, invert_cumulative_generic};
+use super::portable::{self, dot_generic, invert_cumulative_generic};
 use crate::SignedDigits;
 use crate::features::{Avx512, Gfni, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
@@ -37,6 +37,15 @@ pub(super) fn split_digits(_: Avx512, digits: &SignedDigits, residues: &[u64], o
     }
     // SAFETY: the token stands for these features.
     unsafe { compiled(digits, residues, out) }
+}
+
+pub(super) fn widen(_: Avx512, bytes: &[u8], words: &mut [u64]) {
+    #[target_feature(enable = "avx512f")]
+    fn compiled(bytes: &[u8], words: &mut [u64]) {
+        portable::widen(bytes, words);
+    }
+    // SAFETY: the token stands for these features.
+    unsafe { compiled(bytes, words) }
 }
 
 /// Rows of the public matrix times the secret.

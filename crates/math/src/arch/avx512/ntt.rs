@@ -20,6 +20,8 @@ const BLOCK: usize = 128;
 const VECTORS: usize = BLOCK / LANES;
 /// Below this, words may grow through all layers and stay below 2^52: 2 * 15 + 1 times the prime.
 const GROWING: u64 = (1 << 52) / 31;
+/// Below this, words below twice the prime may grow through the last seven layers: to 2 * 7 + 2 times the prime.
+const GROWING_BY_PASS: u64 = 1 << 48;
 /// Below this, four times the prime is below 2^52.
 const LIMIT: u64 = 1 << 50;
 
@@ -90,9 +92,11 @@ impl Transform {
         // SAFETY: the token stands for these features, and there are `degree` words.
         unsafe {
             if self.prime < GROWING {
-                forward::<true>(self, words);
+                forward::<true, false>(self, words);
+            } else if self.prime < GROWING_BY_PASS {
+                forward::<true, true>(self, words);
             } else {
-                forward::<false>(self, words);
+                forward::<false, false>(self, words);
             }
         }
     }
@@ -193,6 +197,15 @@ fn reduce(x: __m512i, n: __m512i) -> __m512i {
     _mm512_min_epu64(x, _mm512_sub_epi64(x, n))
 }
 
+/// `x` below 2q, for `x` below 2^52.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn below_twice(c: &Constants, x: __m512i) -> __m512i {
+    // At most one short of x / q.
+    let quotient = _mm512_madd52hi_epu64(_mm512_setzero_si512(), x, c.inverse);
+    _mm512_and_si512(_mm512_madd52lo_epu64(x, quotient, c.minus), c.mask)
+}
+
 /// Two words of a layer of the forward transform. Words stay below 4q, or grow by 2q a layer.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
@@ -258,13 +271,7 @@ fn lanes<const GROW: bool>(c: &Constants, factors: &[[[u64; LANES]; 2]; 7], v: [
         [v[2 * i], v[2 * i + 1]] = butterfly::<GROW>(c, v[2 * i], v[2 * i + 1], each_lane(&factors[3 + i]));
     }
     for x in &mut v {
-        let once = if GROW {
-            // At most one short of x / q: below 2q.
-            let quotient = _mm512_madd52hi_epu64(_mm512_setzero_si512(), *x, c.inverse);
-            _mm512_and_si512(_mm512_madd52lo_epu64(*x, quotient, c.minus), c.mask)
-        } else {
-            reduce(*x, c.twice)
-        };
+        let once = if GROW { below_twice(c, *x) } else { reduce(*x, c.twice) };
         *x = reduce(once, c.q);
     }
     transpose(v)
@@ -366,10 +373,10 @@ macro_rules! layers_back {
     }};
 }
 
-/// A pass over all words: the layers that begin with `blocks` blocks.
+/// A pass over all words: the layers that begin with `blocks` blocks. `REDUCE`: words are brought below 2q before.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn pass<const R: usize, const GROW: bool>(
+fn pass<const R: usize, const GROW: bool, const REDUCE: bool>(
     c: &Constants,
     transform: &Transform,
     words: &mut [u64],
@@ -382,6 +389,11 @@ fn pass<const R: usize, const GROW: bool>(
             // SAFETY: `R` strides of words, of which a vector lies within each.
             unsafe {
                 let mut v = load::<R>(at, stride);
+                if REDUCE && blocks > 1 {
+                    for x in &mut v {
+                        *x = below_twice(c, *x);
+                    }
+                }
                 layers!(c, v, R, GROW, transform.forward.whole, blocks + block);
                 store(at, stride, &v);
             }
@@ -411,17 +423,17 @@ fn pass_back<const R: usize, const LAST: bool>(
     }
 }
 
-/// In: residues. Out: residues.
+/// In: residues. Out: residues. `GROW`: words grow from layer to layer; `REDUCE`: through a pass.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn forward<const GROW: bool>(transform: &Transform, words: &mut [u64]) {
+fn forward<const GROW: bool, const REDUCE: bool>(transform: &Transform, words: &mut [u64]) {
     let c = &constants(transform.prime);
     let mut blocks = 1;
     for layers in passes(transform.degree) {
         match layers {
-            1 => pass::<2, GROW>(c, transform, words, blocks),
-            2 => pass::<4, GROW>(c, transform, words, blocks),
-            3 => pass::<8, GROW>(c, transform, words, blocks),
-            _ => pass::<16, GROW>(c, transform, words, blocks),
+            1 => pass::<2, GROW, REDUCE>(c, transform, words, blocks),
+            2 => pass::<4, GROW, REDUCE>(c, transform, words, blocks),
+            3 => pass::<8, GROW, REDUCE>(c, transform, words, blocks),
+            _ => pass::<16, GROW, REDUCE>(c, transform, words, blocks),
         }
         blocks <<= layers;
     }
@@ -429,6 +441,11 @@ fn forward<const GROW: bool>(transform: &Transform, words: &mut [u64]) {
         // SAFETY: a block of sixteen vectors, of two times eight.
         unsafe {
             let mut v = load::<VECTORS>(words.as_ptr(), LANES);
+            if REDUCE {
+                for x in &mut v {
+                    *x = below_twice(c, *x);
+                }
+            }
             layers!(c, v, VECTORS, GROW, transform.forward.whole, blocks + block);
             store(words.as_mut_ptr(), LANES, &v);
         }

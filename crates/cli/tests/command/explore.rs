@@ -1,0 +1,101 @@
+//! `blindcore hw explore`: sweeps, resumed, refused.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::common::{blindcore, code, json, refused, run, stderr, stdout};
+
+const SWEEP: &str = "name = 'few'\nabout = 'a few machines'\nmachine = 'thesis'\nconstraints = ['registers * 8 <= sram_bytes']\n\
+    [[problem]]\nname = 'OnionPIR'\nscheme = 'onionpir'\ngib = [1]\n\
+    [[axis]]\nname = 'registers'\nset = ['RF.size']\nscale = 8\nfrom = 4\nto = 4096\ntimes = 2\n\
+    [[axis]]\nname = 'sram_bytes'\nset = ['SRAM.size']\nvalues = ['2 KiB', '4 KiB', '8 KiB']\n";
+
+fn kept() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../repro/onionchopper")
+}
+
+#[test]
+fn a_sweep_that_was_killed_goes_on_and_gives_the_same_files() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("few.toml"), SWEEP).unwrap();
+    let whole = run(dir.path(), &["hw", "explore", "few.toml", "--out", "whole"]);
+    assert_eq!(code(&whole), 0, "{}", stderr(&whole));
+    assert!(stdout(&whole).contains("212,845,278 cycles, held by SSD read"), "{}", stdout(&whole));
+    let mut child = blindcore(dir.path())
+        .args(["hw", "explore", "few.toml", "--out", "killed", "--threads", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    // Wherever the kill comes, also behind the end, the files are the same.
+    let lines =
+        || std::fs::read_to_string(dir.path().join("killed/points.part")).map_or(0, |t| t.lines().count());
+    while lines() < 3 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let again = run(dir.path(), &["hw", "explore", "few.toml", "--out", "killed"]);
+    assert!(stderr(&again).contains("were finished before"), "{}", stderr(&again));
+    for file in ["results.parquet", "results.csv", "few-cycles.svg", "few-area-energy.png"] {
+        let read = |folder: &str| std::fs::read(dir.path().join(folder).join(file)).unwrap();
+        assert_eq!(read("whole"), read("killed"), "{file}");
+    }
+    let points = json(&run(dir.path(), &["hw", "explore", "few.toml", "--json"]));
+    let points = points["points"].as_array().unwrap();
+    assert_eq!(points.len(), 7 + 8 + 9);
+    assert!(
+        points.iter().all(|p| p["cycles"].as_u64() >= Some(212_845_278) && p["misfit"].is_null()),
+        "{points:?}"
+    );
+    assert!(points.iter().any(|p| p["front"] == 1));
+}
+
+/// What repro/onionchopper keeps is what the command gives.
+#[test]
+fn the_kept_sweeps_are_todays() {
+    let dir = tempfile::tempdir().unwrap();
+    for preset in ["thesis-refined", "thesis-sizes"] {
+        let output = run(dir.path(), &["hw", "explore", "--preset", preset, "--out", preset]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let today = std::fs::read(dir.path().join(preset).join("results.parquet")).unwrap();
+        let kept = std::fs::read(kept().join(format!("{preset}.parquet"))).unwrap();
+        assert!(today == kept, "{preset}: make the files of repro/onionchopper again, as its README.md says");
+    }
+}
+
+#[test]
+fn what_is_no_sweep_is_refused_in_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("bad.toml");
+    let explore = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        run(dir.path(), &["hw", "explore", "bad.toml", "--out", "out"])
+    };
+    let changed = |from: &str, to: &str| {
+        assert!(SWEEP.contains(from));
+        explore(&SWEEP.replace(from, to))
+    };
+    refused(&changed("machine = ", "machne = "), &["bad.toml", "line 3", "unknown key", "machne"]);
+    refused(
+        &changed("registers * 8 <= sram_bytes", "registers < 1"),
+        &["bad.toml", "none of its 33 points", "loosen"],
+    );
+    refused(&changed("'RF.size'", "'RF.sise'"), &["bad.toml", "axis registers", "RF.sise can't be set"]);
+    refused(&changed("'thesis'", "'mine.toml'"), &["bad.toml", "mine.toml", "no file"]);
+    let mine = "name = 'mine'\nabout = 'x'\nclock = 1e9\n[[level]]\nname = 'memory'\nsize = 0\nwidth = 64\n[lanes]\ncount = 1\ncontract = 1\n";
+    std::fs::write(dir.path().join("mine.toml"), mine).unwrap();
+    refused(&changed("'thesis'", "'mine.toml'"), &["mine.toml", "level memory: size is 0; say bytes"]);
+    refused(&run(dir.path(), &["hw", "explore", "none.toml"]), &["none.toml"]);
+    refused(
+        &run(dir.path(), &["hw", "explore", "--preset", "thesis-none"]),
+        &["thesis-none", "thesis-initial"],
+    );
+    refused(&run(dir.path(), &["hw", "explore"]), &["SWEEP"]);
+    assert!(!dir.path().join("out").exists(), "nothing is made");
+    // Another sweep's folder is left alone.
+    std::fs::create_dir(dir.path().join("out")).unwrap();
+    std::fs::write(dir.path().join("out/points.part"), "mine\n").unwrap();
+    refused(&explore(SWEEP), &["points.part", "not of this sweep", "--out"]);
+}

@@ -1,0 +1,32 @@
+//! Sweeps over machines: which one, with which mapping, computes a problem in the fewest clocks and with the fewest joules.
+//!
+//! ```text
+//!   sweep.toml ─▶ Sweep: a machine, axes, constraints, problems ─▶ points ─▶ run(): all cores, journal ─▶ Table ─▶ CSV, Parquet,
+//!                                                                                                        fronts, plots
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`sweep`] | a file of axes and problems, its points, and the thesis's three sweeps |
+//! | [`expression`] | constraints, such as `srams <= register_files` |
+//! | [`run()`] | all points on all cores; what is finished survives a kill and a full disk |
+//! | [`table`] | columns as CSV, Parquet and JSON |
+//! | [`front`] | which points no other beats |
+//! | [`plot`] | scatter plots and curves as SVG and PNG |
+//!
+//! Costs themselves are [`blindcore_model::chip`]'s.
+
+pub mod expression;
+pub mod front;
+mod journal;
+pub mod plot;
+mod point;
+mod run;
+pub mod sweep;
+pub mod table;
+mod views;
+
+pub use point::{Outcome, columns};
+pub use run::{Options, Results, run};
+pub use sweep::Sweep;
+pub use views::{document, keep, plots, text};

@@ -1,0 +1,208 @@
+//! A machine: levels of memory, lanes, a clock.
+
+use std::fmt;
+
+use super::problem::Operation;
+
+/// Something for each clock, as a fraction that is exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// So many, at least 1.
+    pub num: u64,
+    /// In so many clocks, at least 1.
+    pub den: u64,
+}
+
+impl Rate {
+    /// A whole number each clock.
+    #[must_use]
+    pub fn whole(num: u64) -> Self {
+        Self { num, den: 1 }
+    }
+
+    /// As a float.
+    #[must_use]
+    pub fn per_clock(self) -> f64 {
+        self.num as f64 / self.den as f64
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.den == 1 { write!(f, "{}", self.num) } else { write!(f, "{}/{}", self.num, self.den) }
+    }
+}
+
+/// The most levels of a machine.
+pub(super) const MAX_LEVELS: usize = 8;
+
+/// The ports of one memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ports {
+    /// Ports to read and ports to write, which work at the same time.
+    Separate {
+        /// Ports to read, at least 1.
+        read: u64,
+        /// Ports to write, at least 1.
+        write: u64,
+    },
+    /// Ports that do either.
+    Shared(u64),
+}
+
+/// A level of memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Level {
+    /// What it is called: `SSD`.
+    pub name: String,
+    /// Bytes of one; none: unlimited.
+    pub bytes: Option<u64>,
+    /// How many there are, in all: a multiple of the level above.
+    pub count: u64,
+    /// Bits that a port moves.
+    pub port: Rate,
+    /// Its ports.
+    pub ports: Ports,
+    /// Copies of each tile that it has room for: 2 where double buffers are counted, else 1.
+    pub buffers: u64,
+    /// Its name in tables of energy and area.
+    pub part: String,
+}
+
+/// What computes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lanes {
+    /// How many there are, in all: a multiple of the innermost level.
+    pub count: u64,
+    /// What one does each clock, by operation; none: nothing of it.
+    pub rates: [Option<Rate>; 4],
+    /// Whether an operand that the next point needs too stays in the lane.
+    pub latched: bool,
+    /// Clocks from the first operand to the first result, which a run loses once.
+    pub fill: u64,
+    /// Their name in tables of energy and area.
+    pub part: String,
+}
+
+impl Lanes {
+    /// What one does of an operation each clock.
+    #[must_use]
+    pub fn rate(&self, operation: Operation) -> Option<Rate> {
+        self.rates[operation as usize]
+    }
+}
+
+/// What selects the modulus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moduli {
+    /// How many it holds; none: as many as there are.
+    pub held: Option<u64>,
+    /// Clocks that a change takes.
+    pub change: u64,
+}
+
+/// A machine. [`machine_from_toml`](super::machine_from_toml) reads one and checks it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// Its name.
+    pub name: String,
+    /// What it is, and where its figures are from.
+    pub about: String,
+    /// Clocks a second.
+    pub clock: f64,
+    /// Bits of the word that ports' rates are given in.
+    pub word: u64,
+    /// Its levels, the outermost first, one at least.
+    pub levels: Vec<Level>,
+    /// Its lanes.
+    pub lanes: Lanes,
+    /// Its moduli.
+    pub moduli: Moduli,
+}
+
+impl Machine {
+    /// How many memories of the next level, or lanes, one of level `at` serves.
+    #[must_use]
+    pub fn fan_out(&self, at: usize) -> u64 {
+        let below = self.levels.get(at + 1).map_or(self.lanes.count, |level| level.count);
+        below / self.levels[at].count
+    }
+
+    /// What is wrong with it, as key, value and remedy.
+    ///
+    /// # Errors
+    /// The first thing that is.
+    pub fn check(&self) -> Result<(), String> {
+        if !(1..=MAX_LEVELS).contains(&self.levels.len()) {
+            let n = self.levels.len();
+            return Err(format!(
+                "there are {n} [[level]]; list 1 to {MAX_LEVELS} levels of memory, the outermost first"
+            ));
+        }
+        if !(self.clock.is_finite() && self.clock > 0.0) {
+            return Err(format!("clock is {}; say clocks a second, such as 2e9", self.clock));
+        }
+        if !(1..=4096).contains(&self.word) {
+            return Err(format!("word is {}; say 1 to 4096 bits", self.word));
+        }
+        let mut above = ("the machine", 1);
+        for level in &self.levels {
+            let refuse = |key: &str, value: &dyn fmt::Display, remedy: &str| {
+                Err(format!("level {}: {key} is {value}; {remedy}", level.name))
+            };
+            if level.bytes == Some(0) {
+                return refuse("size", &0, "say bytes, such as \"4 KiB\", or \"unlimited\"");
+            }
+            if !(1..=1 << 20).contains(&level.count) || level.count % above.1 != 0 {
+                let remedy = format!("say a multiple of the {} of {} above it, up to 2^20", above.1, above.0);
+                return refuse("count", &level.count, &remedy);
+            }
+            if level.port.num == 0
+                || level.port.den == 0
+                || level.port.num > 1 << 24
+                || level.port.den > 1 << 24
+            {
+                return refuse("rate", &level.port, "say words a clock above 0, such as 2 or \"67/100\"");
+            }
+            let ports = match level.ports {
+                Ports::Separate { read, write } => [read, write],
+                Ports::Shared(shared) => [shared, shared],
+            };
+            if ports.iter().any(|n| !(1..=1024).contains(n)) {
+                return refuse("ports", &ports[0].min(ports[1]), "say 1 to 1024 of each kind");
+            }
+            if !(1..=2).contains(&level.buffers) {
+                return refuse(
+                    "buffers",
+                    &level.buffers,
+                    "say 1, or 2 where double buffers are to be counted",
+                );
+            }
+            above = (&level.name, level.count);
+        }
+        let lanes = &self.lanes;
+        if !(1..=1 << 20).contains(&lanes.count) || lanes.count % above.1 != 0 {
+            let (name, count) = above;
+            return Err(format!(
+                "lanes: count is {}; say a multiple of the {count} of {name} above them, up to 2^20",
+                lanes.count
+            ));
+        }
+        if lanes.rates.iter().all(Option::is_none) {
+            let names = Operation::ALL.map(Operation::name).join(", ");
+            return Err(format!(
+                "lanes: no operation has a rate; say what a lane does a clock of one of {names}"
+            ));
+        }
+        if let Some(rate) = lanes.rates.iter().flatten().find(|r| r.num == 0 || r.den == 0 || r.den > 1 << 24)
+        {
+            return Err(format!(
+                "lanes: a rate is {rate}; say what a lane does a clock, such as 1 or \"1/6\""
+            ));
+        }
+        if self.moduli.held == Some(0) {
+            return Err("moduli: held is 0; say how many moduli there is room for".into());
+        }
+        Ok(())
+    }
+}
