@@ -5,23 +5,23 @@ use crate::arch;
 
 /// Residues modulo a prime, centred, as digits of few bits: x is about the sum of t_i B^i 2^w, with B = 2^b and w dropped low bits.
 ///
-/// Digits but the last lie from -B/2 to B/2 - 1; the last one takes what is left. They come as residues. The time depends on the
+/// SignedDigits but the last lie from -B/2 to B/2 - 1; the last one takes what is left. They come as residues. The time depends on the
 /// lengths alone.
 ///
 /// ```
-/// use blindcore_math::{Digits, Prime};
+/// use blindcore_math::{SignedDigits, Prime};
 ///
-/// let digits = Digits { prime: Prime::new(65_537)?, count: 2, bits: 8, dropped: 1 };
+/// let digits = SignedDigits { prime: Prime::new(65_537)?, count: 2, bits: 8, dropped: 1 };
 /// let mut out = [0; 2];
 /// digits.split(&[1000], &mut out); // 500 = -12 + 2 * 256
 /// assert_eq!(out, [65_525, 2]);
 /// # Ok::<(), blindcore_math::ModulusError>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct Digits {
+pub struct SignedDigits {
     /// The residues' prime.
     pub prime: Prime,
-    /// Digits of each.
+    /// SignedDigits of each.
     pub count: usize,
     /// b, at least 1; digits are smaller than the prime.
     pub bits: u32,
@@ -29,7 +29,7 @@ pub struct Digits {
     pub dropped: u32,
 }
 
-impl Digits {
+impl SignedDigits {
     /// log2 of what a digit counts: B^`digit` 2^w.
     #[must_use]
     pub fn weight(&self, digit: usize) -> u32 {
@@ -61,7 +61,7 @@ mod tests {
                 edges.into_iter().chain((0..500).map(|i| i * (q / 503) + i * i % 7)).map(|x| x % q).collect();
             for (bits, dropped) in [(1, 0), (2, 2), (5, 5), (8, 0), (8, 3)] {
                 let count = (size as u32 - dropped).div_ceil(bits) as usize;
-                let digits = Digits { prime, count, bits, dropped };
+                let digits = SignedDigits { prime, count, bits, dropped };
                 let mut out = vec![0; residues.len() * count];
                 digits.split(&residues, &mut out);
                 let centred = |x: u64| if x > q / 2 { i128::from(x) - i128::from(q) } else { i128::from(x) };

@@ -28,7 +28,7 @@ mod row;
 mod sampler;
 pub mod transfers;
 
-pub use digits::Digits;
+pub use digits::SignedDigits;
 pub use elementwise::Elementwise;
 pub use mask::MaskSeed;
 pub use modulus::{Modulus, ModulusError, Prime};

@@ -71,8 +71,13 @@ impl Plan {
             .map(|other| match &other.of {
                 Err(why) => format!("{} can't be: {why}", other.scheme.title()),
                 Ok((that, _)) => {
-                    let would =
-                        format!("{} would move {}", other.scheme.title(), bytes(that.bytes_to_choose_by()));
+                    let by_name = if other.scheme.registers_keys() {
+                        " with a client's keys, which the server has to keep, and is taken by name alone"
+                    } else {
+                        ""
+                    };
+                    let moved = bytes(that.bytes_to_choose_by());
+                    let would = format!("{} would move {moved}{by_name}", other.scheme.title());
                     if std::mem::replace(&mut moves, true) {
                         return would;
                     }

@@ -1,9 +1,9 @@
 //! Gadgets: polynomials taken apart into signed digits, and rows of encryptions that the digits are multiplied with.
 //!
-//! x modulo Q, centred, is about sum_i t_i B^i 2^w, with B = 2^b and w dropped low bits. Digits but the last lie from -B/2 to
+//! x modulo Q, centred, is about sum_i t_i B^i 2^w, with B = 2^b and w dropped low bits. SignedDigits but the last lie from -B/2 to
 //! B/2 - 1; the last one takes what is left. The error is at most 2^(w-1), and none where w is 0.
 
-use blindcore_math::{Digits, MaskSeed, SecretRng};
+use blindcore_math::{MaskSeed, SecretRng, SignedDigits};
 
 use crate::Ring;
 use crate::ciphertext::Pair;
@@ -22,10 +22,10 @@ pub enum GadgetError {
         /// The most.
         limit: u32,
     },
-    /// Digits don't reach over the modulus, or reach beyond.
+    /// SignedDigits don't reach over the modulus, or reach beyond.
     #[error("{digits} digits of {bits} bits above {dropped} dropped ones don't fit a modulus of {modulus} bits; {}", remedy(*.digits, *.bits, *.dropped, *.modulus))]
     Reach {
-        /// Digits.
+        /// SignedDigits.
         digits: usize,
         /// Bits of each.
         bits: u32,
@@ -78,7 +78,7 @@ impl Gadget {
         Self::new(ring, ring.bits().div_ceil(bits.max(1)) as usize, bits, 0)
     }
 
-    /// Digits of a polynomial.
+    /// SignedDigits of a polynomial.
     #[must_use]
     pub fn digits(&self) -> usize {
         self.digits
@@ -113,7 +113,8 @@ impl Gadget {
     #[must_use]
     pub fn decompose(&self, ring: &Ring, polynomial: &Poly<Coefficients>) -> Vec<Poly<Values>> {
         if let [prime] = ring.primes() {
-            let digits = Digits { prime: *prime, count: self.digits, bits: self.bits, dropped: self.dropped };
+            let digits =
+                SignedDigits { prime: *prime, count: self.digits, bits: self.bits, dropped: self.dropped };
             let mut words = vec![0; self.digits * ring.degree()];
             digits.split(polynomial.words(), &mut words);
             let digits = words.chunks_exact(ring.degree());

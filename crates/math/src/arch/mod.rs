@@ -14,7 +14,7 @@ use crate::features::Ifma;
 use crate::features::{Avx2, Avx512, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
 use crate::row::LWE_DIMENSION;
-use crate::{Digits, Prime};
+use crate::{Prime, SignedDigits};
 use portable::digits::split_generic;
 pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
 use portable::{dot_generic, invert_cumulative_generic};
@@ -34,7 +34,7 @@ pub(crate) fn invert_cumulative(cumulative: &[[u64; 2]], uniform: &[[u64; 2]], o
 }
 
 /// Signed digits of residues.
-pub(crate) fn split_digits(digits: &Digits, residues: &[u64], out: &mut [u64]) {
+pub(crate) fn split_digits(digits: &SignedDigits, residues: &[u64], out: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
     if let Some(token) = within(Level::Avx512, Avx512::new) {
         return avx512::split_digits(token, digits, residues, out);

@@ -16,16 +16,16 @@
 //!   beforehand: t_1..t_(count-1) and a = r_0       with a key:  b = sum_j c_j X^j - sum_i t_i tau^(i-1)(y)
 //! ```
 //!
-//! Where one digit would leave too much noise there are several ([`Digits`]), the lowest first, and a key for each.
+//! Where one digit would leave too much noise there are several ([`SignedDigits`]), the lowest first, and a key for each.
 //!
-//! Digits are by values, in the ring's orbit order ([`blindcore_math::ntt::orbit`]): there tau^(i-1)(y) is y with each half
+//! SignedDigits are by values, in the ring's orbit order ([`blindcore_math::ntt::orbit`]): there tau^(i-1)(y) is y with each half
 //! turned to the left by (i - 1) [`Packing::step`] places, so that the sum over i is a sliding window over one polynomial.
 //! Source: InsPIRe (Mahdavi and others 2025, section on InspiRING), with one digit in place of three, whose low bits are dropped.
 
 mod fourier;
 
 use blindcore_math::ntt::{Automorphism, Ntt, NttError, orbit};
-use blindcore_math::{Digits, Elementwise};
+use blindcore_math::{Elementwise, SignedDigits};
 use fourier::Fourier;
 
 /// Why there is no packing.
@@ -64,7 +64,7 @@ pub struct Packing {
     ntt: Ntt,
     modulo: Elementwise,
     count: usize,
-    digits: Digits,
+    digits: SignedDigits,
     /// tau.
     automorphism: Automorphism,
     /// For each place of the orbit order, its place in the transform's order.
@@ -89,7 +89,7 @@ impl Packing {
     /// # Errors
     /// The ring has no transform, the count is not a power of two from 2 to half the degree, or the digits don't reach over the
     /// modulus, or reach beyond.
-    pub fn new(degree: usize, count: usize, digits: Digits) -> Result<Self, PackingError> {
+    pub fn new(degree: usize, count: usize, digits: SignedDigits) -> Result<Self, PackingError> {
         let ntt = Ntt::new(digits.prime, degree)?;
         if !count.is_power_of_two() || !(2..=degree / 2).contains(&count) {
             return Err(PackingError::Count { count, degree });
@@ -100,7 +100,7 @@ impl Packing {
         });
         let fits = |below| below < u64::from(prime) && below + u64::from(digits.bits) >= u64::from(prime);
         if !(1..prime).contains(&digits.bits) || !below.is_some_and(fits) {
-            let Digits { count, bits, dropped, .. } = digits;
+            let SignedDigits { count, bits, dropped, .. } = digits;
             return Err(PackingError::Digits { count, bits, dropped, prime });
         }
         let order = 2 * degree;
@@ -132,7 +132,7 @@ impl Packing {
 
     /// How polynomials are taken apart.
     #[must_use]
-    pub fn digits(&self) -> Digits {
+    pub fn digits(&self) -> SignedDigits {
         self.digits
     }
 
@@ -291,7 +291,7 @@ mod tests {
     /// Packs numbers and compares what comes out with them.
     fn packs(prime_bits: u32, degree: usize, count: usize, [digit_count, bits, dropped]: [u32; 3]) {
         let prime = primes(prime_bits, degree).unwrap().next().unwrap();
-        let cut = Digits { prime, count: digit_count as usize, bits, dropped };
+        let cut = SignedDigits { prime, count: digit_count as usize, bits, dropped };
         let packing = Packing::new(degree, count, cut).unwrap();
         let (ntt, modulo) = (packing.ntt(), Elementwise::new(prime));
         let mut numbers = Numbers(7 + count as u64);
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn what_cant_be_packed_is_refused() {
         let prime = primes(48, 128).unwrap().next().unwrap();
-        let cut = |count, bits, dropped| Digits { prime, count, bits, dropped };
+        let cut = |count, bits, dropped| SignedDigits { prime, count, bits, dropped };
         for count in [0, 1, 3, 128] {
             assert_eq!(
                 Packing::new(128, count, cut(1, 23, 25)).err(),

@@ -319,21 +319,32 @@ fn lookups_in_a_streamed_database() {
         let part = Stored::open(&options.out).unwrap().records;
         let memory = Server::new(part.params, device(), part.operands()).unwrap();
         let client = Client::new(part.params, part.hint.clone()).unwrap();
+        let keys = part.params.registers_keys().then(|| {
+            let made = part.params.make_keys().unwrap();
+            let secret = part.params.open_secret(&made.secret).unwrap();
+            (secret, part.params.open_registered(&made.public).unwrap())
+        });
+        let under =
+            |queries: usize| keys.iter().map(|(_, keys)| keys).cycle().take(queries).collect::<Vec<_>>();
         let asked: Vec<_> = [0u64, 1234, 3999]
             .map(|i| {
                 let selection = Selection::index(&part.params.geometry, i).unwrap();
-                client.query(client.prepare().unwrap(), &selection).unwrap()
+                let prepared = match &keys {
+                    Some((secret, _)) => client.prepare_under(secret),
+                    None => client.prepare(),
+                };
+                client.query(prepared.unwrap(), &selection).unwrap()
             })
             .into();
         let queries: Vec<&[u8]> = asked.iter().map(|(query, _)| &query[..]).collect();
-        let want = memory.answer(&queries).unwrap().0;
+        let want = memory.answer_under(&queries, &under(3)).unwrap().0;
         for options in ways() {
             let mut operands = vec![part.stream(device(), options).unwrap()];
             operands.extend(part.stream_derived(device(), options).unwrap());
             let operands = operands.into_iter().map(|operand| Arc::new(operand) as _).collect();
             let server = Server::placed(part.params, device(), operands).unwrap();
-            assert!(server.answer(&queries).unwrap().0 == want);
-            assert!(server.answer(&queries[1..2]).unwrap().0 == want[1..2]);
+            assert!(server.answer_under(&queries, &under(3)).unwrap().0 == want);
+            assert!(server.answer_under(&queries[1..2], &under(1)).unwrap().0 == want[1..2]);
         }
         // The hint that was made is that of passes of 64 columns over the disk, and of 192 over memory.
         let streamed = part.stream(device(), StreamOptions::default()).unwrap();

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use blindcore_accel::contract::{Shape, Window};
 use blindcore_accel::{Layout, Word};
 use blindcore_math::ntt::primes;
-use blindcore_math::{Digits, Modulus, Prime};
+use blindcore_math::{Modulus, Prime, SignedDigits};
 use blindcore_rlwe::rounding::packed_bytes;
 
 use crate::schemes::matrix;
@@ -33,9 +33,9 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    pub(super) fn digits(self, prime: Prime) -> Digits {
+    pub(super) fn digits(self, prime: Prime) -> SignedDigits {
         let Self { count, bits, dropped } = self;
-        Digits { prime, count, bits, dropped }
+        SignedDigits { prime, count, bits, dropped }
     }
 
     /// The variances of all digits together, and of what is dropped: the highest is uniform below Q / B^i 2^w, the others below B.

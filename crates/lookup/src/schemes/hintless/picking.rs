@@ -10,7 +10,7 @@
 //! in the same way; to interpolate the packed ciphertexts keeps its bytes as they are.
 
 use blindcore_math::ntt::Ntt;
-use blindcore_math::{Digits, Elementwise, Prime};
+use blindcore_math::{Elementwise, Prime, SignedDigits};
 
 use super::params::{DEGREE, Packed};
 
@@ -88,7 +88,7 @@ fn rotate(prime: Prime, power: usize, a: &[u64], out: &mut [u64]) {
 
 /// What the client sends for picking, by values: for digit i rows that encrypt B^i 2^w z^k and -B^i 2^w z^k s, each a mask and a body.
 pub(super) struct Picker {
-    pub(super) digits: Digits,
+    pub(super) digits: SignedDigits,
     pub(super) masks: Vec<Vec<u64>>,
     pub(super) bodies: Vec<Vec<u64>>,
 }

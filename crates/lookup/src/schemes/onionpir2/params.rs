@@ -214,7 +214,7 @@ impl Places {
 
     /// Where a fine place begins in what is sent of a body, after the query's monomial has turned it.
     pub(super) fn offset(&self, fine: usize) -> usize {
-        fine * self.width & ((1 << self.height) - 1)
+        (fine * self.width) & ((1 << self.height) - 1)
     }
 
     /// Coefficients that are sent of a body: whatever the place, its own are among them.

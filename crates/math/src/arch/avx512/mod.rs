@@ -8,7 +8,7 @@ pub(super) mod ntt;
 
 use super::portable::digits::split_generic;
 use super::portable::{self, dot_generic, invert_cumulative_generic};
-use crate::Digits;
+use crate::SignedDigits;
 use crate::features::{Avx512, Gfni, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
 
@@ -30,9 +30,9 @@ pub(super) fn dot(_: Avx512, a: &[u32], b: &[u32]) -> u32 {
     unsafe { compiled(a, b) }
 }
 
-pub(super) fn split_digits(_: Avx512, digits: &Digits, residues: &[u64], out: &mut [u64]) {
+pub(super) fn split_digits(_: Avx512, digits: &SignedDigits, residues: &[u64], out: &mut [u64]) {
     #[target_feature(enable = "avx512f,avx512dq")]
-    fn compiled(digits: &Digits, residues: &[u64], out: &mut [u64]) {
+    fn compiled(digits: &SignedDigits, residues: &[u64], out: &mut [u64]) {
         split_generic(digits, residues, out);
     }
     // SAFETY: the token stands for these features.

@@ -1,14 +1,14 @@
 //! Signed digits, for the compiler to vectorise.
 
-use crate::Digits;
+use crate::SignedDigits;
 
 /// Residues at a time: what stays in registers or the first cache.
 const RUN: usize = 64;
 
 /// Written so that the compiler vectorises it for whichever instruction set it is inlined into.
 #[inline(always)]
-pub(crate) fn split_generic(digits: &Digits, residues: &[u64], out: &mut [u64]) {
-    let Digits { prime, count, bits, dropped } = *digits;
+pub(crate) fn split_generic(digits: &SignedDigits, residues: &[u64], out: &mut [u64]) {
+    let SignedDigits { prime, count, bits, dropped } = *digits;
     let q = prime.value();
     let (half, mask) = (1i64 << (bits - 1), (1i64 << bits) - 1);
     let rounding = if dropped > 0 { 1i64 << (dropped - 1) } else { 0 };
