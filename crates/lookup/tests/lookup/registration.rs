@@ -6,8 +6,8 @@ use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::schemes::Keeps;
 use blindcore_lookup::{
-    Client, Error, Geometry, InsecurePlain, Params, RegisteredKeys, SecretKeys, Selection, Server,
-    pack_group, schemes,
+    Client, Decoded, Error, Geometry, InsecurePlain, Params, RegisteredKeys, SchemeClient, SecretKeys,
+    Selection, Server, pack_group, schemes,
 };
 
 const GEOMETRY: Geometry = Geometry { record_bytes: 8, groups: 2, columns: 3 };
