@@ -23,10 +23,8 @@ impl Journal {
     /// that a kill or a full disk cut short is taken away.
     pub(crate) fn open(path: &Path, digest: &str, width: usize) -> anyhow::Result<(Self, Vec<Outcome>)> {
         let shown = path.display();
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let file =
-            file.as_mut().map_err(|e| anyhow::anyhow!("{shown} can't be opened: {e}; name another --out"))?;
-        let mut file = file.try_clone()?;
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let mut file = opened.with_context(|| format!("{shown} can't be opened; name another --out"))?;
         if file.try_lock().is_err() {
             bail!("{shown} is in use by another run; wait for it, or name another --out");
         }

@@ -190,7 +190,7 @@ mod tests {
         assert_eq!((whole.table.rows.len(), whole.resumed), (18, 0));
         let misfit = whole.table.texts("misfit");
         assert!(misfit[0].contains("no mapping fits"), "two registers hold no A, B and C: {}", misfit[0]);
-        assert!(whole.table.numbers("front").iter().any(|on| *on == Some(1.0)));
+        assert!(whole.table.numbers("front").contains(&Some(1.0)));
         let folder = tempfile::tempdir().unwrap();
         let options = Options { threads: Some(2), folder: Some(folder.path().join("out")) };
         let stopped = run(&sweep, &options, &mut After(1)).unwrap_err().to_string();

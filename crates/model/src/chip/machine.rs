@@ -145,7 +145,7 @@ impl Machine {
         if !(1..=4096).contains(&self.word) {
             return Err(format!("word is {}; say 1 to 4096 bits", self.word));
         }
-        let mut above = ("the machine", 1);
+        let mut above = ("the machine", 1u64);
         for level in &self.levels {
             let refuse = |key: &str, value: &dyn fmt::Display, remedy: &str| {
                 Err(format!("level {}: {key} is {value}; {remedy}", level.name))
@@ -153,7 +153,7 @@ impl Machine {
             if level.bytes == Some(0) {
                 return refuse("size", &0, "say bytes, such as \"4 KiB\", or \"unlimited\"");
             }
-            if !(1..=1 << 20).contains(&level.count) || level.count % above.1 != 0 {
+            if !(1..=1 << 20).contains(&level.count) || !level.count.is_multiple_of(above.1) {
                 let remedy = format!("say a multiple of the {} of {} above it, up to 2^20", above.1, above.0);
                 return refuse("count", &level.count, &remedy);
             }
@@ -181,7 +181,7 @@ impl Machine {
             above = (&level.name, level.count);
         }
         let lanes = &self.lanes;
-        if !(1..=1 << 20).contains(&lanes.count) || lanes.count % above.1 != 0 {
+        if !(1..=1 << 20).contains(&lanes.count) || !lanes.count.is_multiple_of(above.1) {
             let (name, count) = above;
             return Err(format!(
                 "lanes: count is {}; say a multiple of the {count} of {name} above them, up to 2^20",

@@ -197,11 +197,9 @@ pub fn cost(
                 .filter(|l| l.1 > 1)
                 .collect();
             // The tile stays where it is while loops turn that do not index it.
-            while !to_lanes || machine.lanes.latched {
-                match loops.last() {
-                    Some((d, _)) if !tensor.has(*d) => loops.pop(),
-                    _ => break,
-                };
+            if !to_lanes || machine.lanes.latched {
+                let kept = loops.iter().rposition(|(d, _)| tensor.has(*d)).map_or(0, |last| last + 1);
+                loops.truncate(kept);
             }
             let visits: u128 = loops.iter().map(|(_, f)| u128::from(*f)).product();
             let first: u128 =

@@ -78,7 +78,7 @@ impl Draw {
     }
 
     fn below(&mut self, n: usize) -> usize {
-        (u128::from(self.next()) * n as u128 >> 64) as usize
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
     /// Some prime factors of bounds spread over each level's memories or lanes, as many as there is room for; every other to the loops

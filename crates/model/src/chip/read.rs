@@ -196,7 +196,7 @@ fn level_of(level: &LevelFile, word: u64) -> Result<Level, String> {
         format!("level {name}: size is {}; say bytes, such as \"4 KiB\", or \"unlimited\"", level.size)
     })?;
     let port = match (level.width, &level.rate) {
-        (Some(width), None) if word > 0 && width % word == 0 => Rate::whole(width),
+        (Some(width), None) if word > 0 && width.is_multiple_of(word) => Rate::whole(width),
         (Some(width), None) => {
             let remedy = "say a multiple of it, or rate in words a clock";
             return Err(format!("level {name}: width is {width} bits, and a word has {word}; {remedy}"));

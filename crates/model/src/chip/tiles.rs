@@ -68,7 +68,7 @@ mod tests {
                         [2, 3].into_iter().any(|p| {
                             let mut u = t;
                             u[i] *= p;
-                            shape[i] % u[i] == 0 && fits(u)
+                            shape[i].is_multiple_of(u[i]) && fits(u)
                         })
                     });
                     assert_eq!(found.contains(&t), fits(t) && !grows, "{t:?}");
