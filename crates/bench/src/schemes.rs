@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use blindcore_accel::{Device, SharedBytes};
 use blindcore_accel_cpu::measure::{Streams, streaming_read};
-use blindcore_lookup::{Client, SchemeRef, Selection, Server, preprocess};
+use blindcore_lookup::{Client, RegisteredKeys, SchemeRef, Selection, Server, preprocess};
 use blindcore_units::{Progress, Unit};
 
 use crate::{Row, Samples, noise};
@@ -46,24 +46,21 @@ pub fn measure(
     let operands = [vec![database]].into_iter().chain(derived).collect();
     let server = Server::new(params, device, operands)?;
     let client = Client::new(params, Arc::new(hint))?;
-    // A client's keys, where queries are under some.
-    let keys = if params.registers_keys() {
-        let made = params.make_keys()?;
-        Some((params.open_secret(&made.secret)?, params.open_registered(&made.public)?))
-    } else {
-        None
-    };
-    let prepare = || match &keys {
-        Some((secret, _)) => client.prepare_under(secret),
-        None => client.prepare(),
-    };
-    let registered: Vec<_> = keys.iter().map(|(_, registered)| registered).collect();
+    // Made and registered once, and no part of a lookup.
+    let keys = params.registers_keys().then(|| params.make_keys()).transpose()?;
+    let secret = keys.as_ref().map(|keys| params.open_secret(&keys.secret)).transpose()?;
+    let registered = keys.as_ref().map(|keys| params.open_registered(&keys.public)).transpose()?;
+    let under: Vec<&RegisteredKeys> = registered.iter().collect();
     for i in 0..repeat {
         progress.at("looking up", i as u64, Some(repeat as u64), Unit::Items);
         let column = i % geometry.columns;
         let selection = Selection::index(&geometry, column as u64)?;
-        let ((query, pending), made) = timed(|| client.query(prepare()?, &selection))?;
-        let (answers, _cost) = answered.time(|| server.answer_under(&[&query], &registered))?;
+        let ((query, pending), made) = timed(|| {
+            let prepared =
+                secret.as_ref().map_or_else(|| client.prepare(), |keys| client.prepare_under(keys))?;
+            client.query(prepared, &selection)
+        })?;
+        let (answers, _cost) = answered.time(|| server.answer_under(&[&query], &under))?;
         let (record, decoded) = timed(|| client.decode(pending, &answers[0]))?;
         asked.0.push(made + decoded);
         let want = &slots.as_ref()[column * geometry.record_bytes..][..geometry.record_bytes];

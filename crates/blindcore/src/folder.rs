@@ -1,11 +1,13 @@
 //! A database in a folder, looked up by the process that opens it.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use blindcore_accel::{Device, SharedBytes};
-use blindcore_lookup::Server;
-use blindcore_protocol::{Hint, Lookup, Policy, Record, Step, Table};
+use blindcore_lookup::{RegisteredKeys, Server};
+use blindcore_protocol::{ClientKeys, Grant, Hint, KeyNeed, Lookup, Policy, Record, Rotation, Step, Table};
 use blindcore_store::{BuildOptions, Payload, SourceSpec, StoreError, Stored};
 use blindcore_wire::{PartKind, proto};
 
@@ -30,6 +32,8 @@ use blindcore_wire::{PartKind, proto};
 pub struct Folder {
     table: Arc<Table>,
     servers: Vec<(PartKind, Server)>,
+    /// Keys of both sides, by the digest of their parameters, where a scheme has such.
+    keys: Mutex<HashMap<[u8; 32], (ClientKeys, RegisteredKeys)>>,
 }
 
 /// Why a folder can't be opened or looked up in.
@@ -82,7 +86,7 @@ impl Folder {
                 table.keep(fetch.check(hint)?)?;
             }
         }
-        Ok(Self { table: Arc::new(table), servers })
+        Ok(Self { table: Arc::new(table), servers, keys: Mutex::default() })
     }
 
     /// Looks a key up; none where it is not there.
@@ -110,13 +114,17 @@ impl Folder {
     fn run(&self, mut lookup: Lookup) -> Result<Option<Record>, FolderError> {
         loop {
             match lookup.step()? {
+                Step::Keys(need) => lookup.take_keys(self.keys(&need)?.0),
                 Step::Send(request) => {
                     let message = request.message();
                     let kind = PartKind::from_proto(message.part).expect("a part that was asked for");
                     let (_, server) = self.servers.iter().find(|(k, _)| *k == kind).expect("every part");
                     let queries: Vec<&[u8]> =
                         message.queries.chunks_exact(server.params().query_bytes()).collect();
-                    let (answers, _cost) = server.answer(&queries)?;
+                    let under = server.params().keys_digest().and_then(|digest| self.kept(&digest));
+                    let keys: Vec<&RegisteredKeys> =
+                        under.iter().flat_map(|(_, keys)| queries.iter().map(move |_| keys)).collect();
+                    let (answers, _cost) = server.answer_under(&queries, &keys)?;
                     let response =
                         proto::QueryResponse { answers: answers.concat().into(), server_micros: 0 };
                     lookup.receive(&prost::Message::encode_to_vec(&response))?;
@@ -127,6 +135,25 @@ impl Folder {
                 _ => unreachable!("everything is kept, and every request is answered at once"),
             }
         }
+    }
+}
+
+impl Folder {
+    fn kept(&self, params: &[u8; 32]) -> Option<(ClientKeys, RegisteredKeys)> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(params).cloned()
+    }
+
+    /// Keys for a request: made once, for both sides are this process.
+    fn keys(&self, need: &KeyNeed) -> Result<(ClientKeys, RegisteredKeys), FolderError> {
+        if let Some(kept) = self.kept(need.params_digest()) {
+            return Ok(kept);
+        }
+        let never = Rotation { queries: u64::MAX, age: Duration::MAX };
+        let Grant { keys, made, .. } = need.grant(None, &never, 0)?;
+        let (_, server) = self.servers.iter().find(|(kind, _)| *kind == need.kind()).expect("every part");
+        let registered = server.params().open_registered(&made.expect("there were none"))?;
+        let mut all = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(all.entry(*need.params_digest()).or_insert((keys, registered)).clone())
     }
 }
 

@@ -28,8 +28,8 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org
 
 Exit codes: 0 done or found, 1 not there, 2 error. Data goes to stdout, everything else to stderr.
---device, --threads, --server, --ca, --timeout, --cache, --listen, --tls-cert, --tls-key, --tokens, --metrics, --memory and --gather
-can also be set by BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.
+--device, --threads, --server, --ca, --timeout, --cache, --listen, --tls-cert, --tls-key, --tokens, --metrics, --memory, --gather
+and --keys-dir can also be set by BLINDCORE_DEVICE and so on, or in blindcore.toml; the flag wins, then the variable.
 BLINDCORE_LOG sets what servers log: error, warn, info (the default), debug or trace, or a level for each part, such as
 BLINDCORE_LOG=warn,blindcore_server::host=info.")]
 pub(crate) struct Args {
@@ -372,7 +372,17 @@ blindcore.toml sets these, shown with their defaults; leave out the two per-minu
   request_seconds = 60
   idle_seconds = 120
   drain_seconds = 0
-  grace_seconds = 30")]
+  grace_seconds = 30
+  keys_mib = 4096                keys that clients register: on the disk, and how many sets
+  keys_count = 65536
+  keys_mib_per_client = 1024
+  keys_count_per_client = 16384
+  keys_memory_mib = 512
+  registrations_per_minute = 60
+
+Some schemes have clients register keys once, which their queries are then under. They are kept in --keys-dir and outlive a
+restart. Where its place is full, keys go first that nothing was asked under, then those that were used least lately; their
+clients register them again by themselves.")]
 pub(crate) struct Serve {
     /// The databases' folders
     #[arg(required = true, value_name = "DIR")]
@@ -399,6 +409,12 @@ pub(crate) struct Serve {
     /// Stream every database from disk, even if it fits in memory
     #[arg(long)]
     pub(crate) streamed: bool,
+    /// Folder for keys that clients register [default: the first such database's, with .keys at its end]
+    #[arg(long, env = "BLINDCORE_KEYS_DIR", value_name = "DIR")]
+    pub(crate) keys_dir: Option<PathBuf>,
+    /// Forget keys that nothing is asked under for this long, such as 12h or 90d [default: 30d]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) keys_expire: Option<String>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
 }
@@ -456,9 +472,9 @@ pub(crate) struct ServerArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum Cache {
-    /// List hints, and the epochs of trusted tables that were seen (`epochs/`)
+    /// List hints, registered keys (`keys/`), and the epochs of trusted tables that were seen (`epochs/`)
     List(CacheArgs),
-    /// Remove hints that no lookup is fetching
+    /// Remove hints and registered keys that no lookup is fetching or using; the next lookups make others
     Clear {
         /// Forget seen epochs too: an older table that was signed is accepted then
         #[arg(long)]
@@ -544,12 +560,16 @@ pub(crate) struct Get {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) replace: Force,
-    /// Where hints are cached [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
+    /// Where hints and registered keys are cached [default: $XDG_CACHE_HOME/blindcore or ~/.cache/blindcore]
     #[arg(long, env = "BLINDCORE_CACHE", value_name = "DIR")]
     pub(crate) cache: Option<PathBuf>,
-    /// Do not cache hints
+    /// Do not cache hints and registered keys
     #[arg(long, conflicts_with = "cache")]
     pub(crate) no_cache: bool,
+    /// Register other keys after so many queries, such as 4096, or so much time, such as 7d, or both, separated by a comma; for
+    /// tables whose queries are under registered keys [default: 4096,7d]
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) rotate_after: Option<String>,
 }
 
 /// Seconds of a timeout.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_client::{
-    Answer, CacheDir, Client, Counts, Error, Keys, Lookup, LookupError, Options, Reason, Resume, TableClient,
-    Timings, Token, Traffic, Trust,
+    Answer, CacheDir, Client, Counts, Error, Keys, Lookup, LookupError, Options, Reason, Resume, Rotation,
+    TableClient, Timings, Token, Traffic, Trust,
 };
 use blindcore_files::{Access, NewFile};
 use blindcore_units::{Progress, Unit};
@@ -40,7 +40,14 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     };
     let cache = if args.no_cache { CacheDir::None } else { cache_dir(config, args.cache) };
     let trust = trust(config, args.pin, args.trust)?;
-    let options = Options { trust, allow_rollback: args.allow_rollback, ..options(config, &args.server)? };
+    let rotate_after = args.rotate_after.or_else(|| config.rotate_after.clone());
+    let rotate_after = rotate_after.as_deref().map_or_else(|| Ok(Rotation::default()), rotation)?;
+    let options = Options {
+        trust,
+        allow_rollback: args.allow_rollback,
+        rotate_after,
+        ..options(config, &args.server)?
+    };
     if let Some(out) = args.out.as_deref().filter(|out| *out != Path::new("-")) {
         check_output(out, &args.replace, &[])?;
     }
@@ -157,9 +164,31 @@ async fn many(
     })
 }
 
+/// What `--rotate-after` says: queries, a time, or both.
+fn rotation(said: &str) -> anyhow::Result<Rotation> {
+    const MOST: u64 = 1 << 40;
+    let never = Rotation { queries: MOST, age: Duration::from_secs(u64::MAX) };
+    said.split(',').map(str::trim).try_fold(never, |rotation, when| {
+        let timed = when.ends_with(|c: char| "smhd".contains(c));
+        let read = if timed {
+            let age = blindcore_units::option::seconds("--rotate-after", when);
+            age.map(|seconds| Rotation { age: Duration::from_secs_f64(seconds), ..rotation })
+        } else {
+            let remedy = "say queries such as 4096, a time such as 7d, or both: 4096,7d";
+            let queries = blindcore_units::option::whole("--rotate-after", when, MOST, remedy);
+            queries.map(|queries| Rotation { queries, ..rotation })
+        };
+        read.map_err(anyhow::Error::msg)
+    })
+}
+
 fn traffic(bytes: Traffic, started: Instant) {
-    let [up, down, hint] = [bytes.up, bytes.down, bytes.hint].map(output::bytes);
-    output::note(&format!("{up} up, {down} down, {hint} of hints; {} ms", started.elapsed().as_millis()));
+    let [up, down, hint, keys] = [bytes.up, bytes.down, bytes.hint, bytes.keys].map(output::bytes);
+    let keys = if bytes.keys > 0 { format!(", {keys} of registered keys") } else { String::new() };
+    output::note(&format!(
+        "{up} up, {down} down, {hint} of hints{keys}; {} ms",
+        started.elapsed().as_millis()
+    ));
 }
 
 pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outcome> {
@@ -209,6 +238,7 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
         Ok(args::Command::Tables(args)) => {
             options(config, &args.server)?;
             trust(config, None, None)?;
+            config.rotate_after.as_deref().map(rotation).transpose()?;
             let url = args.server.server.or_else(|| config.server.clone());
             url.map_or(Ok(()), |url| Ok(Client::check_url(&url)?))
         }
@@ -321,7 +351,10 @@ fn describe(asked: &Value, lookup: &Lookup, table: &TableClient) -> Value {
     out.insert("value".into(), json!(value));
     let round = |x: f64| (x * 1000.0).round() / 1000.0;
     let (bytes, ms) = (lookup.bytes, lookup.ms);
-    out.insert("bytes".into(), json!({"up": bytes.up, "down": bytes.down, "hint": bytes.hint}));
+    out.insert(
+        "bytes".into(),
+        json!({"up": bytes.up, "down": bytes.down, "hint": bytes.hint, "keys": bytes.keys}),
+    );
     out.insert(
         "ms".into(),
         json!({
@@ -354,4 +387,23 @@ fn for_people(asked: &Value, lookup: &Lookup, many: bool) -> String {
         text += "  there\n";
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotation_is_queries_or_a_time_or_both() {
+        let week = Duration::from_secs(7 * 86_400);
+        assert_eq!(rotation("4096,7d").unwrap(), Rotation { queries: 4096, age: week });
+        assert_eq!(rotation("7d, 100").unwrap(), Rotation { queries: 100, age: week });
+        assert_eq!(rotation("1e3").unwrap().queries, 1000);
+        assert!(rotation("1e3").unwrap().age > 1000 * week);
+        assert!(rotation("12h").unwrap().queries > 1 << 32);
+        for bad in ["", "0", "-1", "x", "7w", "0s", "5,", "1.5"] {
+            let error = rotation(bad).unwrap_err().to_string();
+            assert!(error.contains("--rotate-after"), "{bad}: {error}");
+        }
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_accel::Operation;
-use blindcore_server::{Config as ServerConfig, Host, HostBuilder, MemoryLimit};
+use blindcore_server::{Config as ServerConfig, Host, HostBuilder, KeysConfig, MemoryLimit};
 
 use crate::config::Config;
 use crate::output::Bar;
@@ -29,6 +29,7 @@ fn builder(config: &Config, args: &args::Serve) -> anyhow::Result<HostBuilder> {
     let mut settings = ServerConfig { listen: address(listen)?, ..ServerConfig::default() };
     let files = front(&mut settings, &args.front, config)?;
     settings.queries_per_minute = args.queries_per_minute.or(settings.queries_per_minute);
+    keys(&mut settings.keys, args, config)?;
     let metrics = args.metrics.as_deref().or(config.metrics.as_deref());
     settings.metrics = metrics.map(metrics_address).transpose()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
@@ -68,6 +69,24 @@ pub(crate) fn run(config: &Config, args: args::Serve) -> anyhow::Result<Outcome>
         }
         Ok(Outcome::Done)
     })
+}
+
+/// What is kept of registered keys: flags over settings over defaults. The server checks the ranges.
+fn keys(keys: &mut KeysConfig, args: &args::Serve, config: &Config) -> anyhow::Result<()> {
+    let limits = &config.limits;
+    keys.folder = args.keys_dir.clone().or_else(|| config.keys_dir.clone());
+    if let Some(said) = args.keys_expire.as_deref().or(config.keys_expire.as_deref()) {
+        let seconds = blindcore_units::option::seconds("--keys-expire", said).map_err(anyhow::Error::msg)?;
+        keys.expire = Duration::from_secs_f64(seconds);
+    }
+    let bytes = |mib: Option<u64>| mib.map(|n| n.saturating_mul(1 << 20));
+    keys.bytes = bytes(limits.keys_mib).unwrap_or(keys.bytes);
+    keys.bytes_per_client = bytes(limits.keys_mib_per_client);
+    keys.count = limits.keys_count.unwrap_or(keys.count);
+    keys.count_per_client = limits.keys_count_per_client;
+    keys.memory_bytes = mib("keys_memory_mib", limits.keys_memory_mib)?.unwrap_or(keys.memory_bytes);
+    keys.per_minute = limits.registrations_per_minute.or(keys.per_minute);
+    Ok(())
 }
 
 /// What `--memory` says.

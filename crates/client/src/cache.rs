@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use blindcore_files::private;
 use blindcore_protocol::{CacheEntry, HEADER_BYTES, Hint, Kept};
 
-use crate::Error;
+use crate::{Error, registered};
 
 /// Where hints are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub struct Cached {
 const ENDINGS: [&str; 3] = [".hint", ".part", ".lock"];
 
 impl CacheDir {
-    /// The hints in the cache, whole or broken off, and the epochs of signed tables that were seen, by name.
+    /// The hints in the cache, whole or broken off, registered keys, and the epochs of signed tables that were seen, by name.
     ///
     /// # Errors
     /// The folder can't be read.
@@ -64,13 +64,17 @@ impl CacheDir {
         let Some(folder) = self.path()? else { return Ok(Vec::new()) };
         let mut all = files(&folder, "")?;
         all.retain(|file| ENDINGS[..2].iter().any(|ending| file.name.ends_with(ending)));
+        let mut keys = files(&folder, registered::FOLDER)?;
+        keys.retain(|file| file.name.ends_with(registered::ENDING));
+        all.extend(keys);
         all.extend(files(&folder, crate::epochs::FOLDER)?);
         all.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(all)
     }
 
-    /// Removes the hints from the cache, but for those that a client is fetching, and gives what is gone. With `epochs`
-    /// which epochs of signed tables were seen is forgotten too: older ones are taken then.
+    /// Removes the hints and the registered keys from the cache, but for those that a client is fetching or registering, and
+    /// gives what is gone. Keys are overwritten first; the next lookup registers others. With `epochs` which epochs of signed
+    /// tables were seen is forgotten too: older ones are taken then.
     ///
     /// # Errors
     /// Others can write to the folder, or the system refuses.
@@ -94,6 +98,12 @@ impl CacheDir {
             std::fs::remove_file(&path).map_err(HintFile::error(&path))?;
         }
         gone.retain(|file| !file.name.ends_with(".lock"));
+        for file in files(&folder, registered::FOLDER)? {
+            let path = folder.join(&file.name);
+            let removed = file.name.ends_with(registered::ENDING)
+                && registered::remove(&path).map_err(HintFile::error(&path))?;
+            gone.extend(removed.then_some(file));
+        }
         Ok(gone)
     }
 }

@@ -16,6 +16,7 @@ use tower::service_fn;
 
 use crate::connector::{Connector, Said, unreachable};
 use crate::error::{chain, refused, spoke};
+use crate::registered::KeysInUse;
 use crate::token::Authorization;
 use crate::{Error, Options, Token};
 
@@ -55,6 +56,7 @@ pub struct Client {
     pub(crate) options: Arc<Options>,
     /// Host and port, for the names of cached hints.
     pub(crate) server: Arc<str>,
+    pub(crate) keys: Arc<KeysInUse>,
     said: Said,
 }
 
@@ -96,7 +98,8 @@ impl Client {
         let channel = channel.map_err(|e| unreachable(url, &e))?;
         let shown = Authorization(options.token.as_ref().map(Token::metadata));
         let grpc = LookupClient::with_interceptor(channel, shown);
-        Ok(Self { grpc, options: Arc::new(options), server, said })
+        let keys = Arc::default();
+        Ok(Self { grpc, options: Arc::new(options), server, keys, said })
     }
 
     /// Whether a URL names a server, whether or not one answers there.

@@ -39,12 +39,13 @@ mod hint;
 mod keys;
 mod many;
 mod options;
+mod registered;
 mod score;
 mod table;
 mod token;
 mod waiting;
 
-pub use blindcore_protocol::{Error as LookupError, Record, Trust};
+pub use blindcore_protocol::{Error as LookupError, Record, Rotation, Trust};
 pub use blindcore_units::{Progress, SharedProgress, Unit};
 pub use blindcore_wire::{PartKind, Reason, TableDescription, Value, proto::TableSummary};
 pub use cache::{CacheDir, Cached};

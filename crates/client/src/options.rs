@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use blindcore_protocol::Trust;
+use blindcore_protocol::{Rotation, Trust};
 
 use crate::cache::CacheDir;
 use crate::token::Token;
@@ -11,7 +11,7 @@ use crate::token::Token;
 /// How a client behaves.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where hints are kept: by default in the user's cache, `~/.cache/blindcore`, a file for each content of a table's part.
+    /// Where hints and registered keys are kept: by default in the user's cache, `~/.cache/blindcore`, a file for each content of a table's part.
     pub cache: CacheDir,
     /// A PEM file of authorities that may sign the server's certificate, beside Mozilla's list.
     pub ca: Option<PathBuf>,
@@ -35,6 +35,8 @@ pub struct Options {
     /// How long a server is waited for that is busy or gone, each time: what it refused is asked again in queries of their own.
     /// By default not at all. What an answer decodes to never has anything asked again.
     pub patience: Duration,
+    /// When other keys are registered, where a table's queries are under such: whatever came of its lookups.
+    pub rotate_after: Rotation,
     /// The largest hint that is fetched, in bytes. It is held in memory.
     pub hint_bytes: u64,
     /// The most queries in a request, whatever the server allows: they and their answers are held in memory.
@@ -55,6 +57,7 @@ impl Default for Options {
             hint_timeout: Duration::from_secs(3600),
             idle_timeout: Duration::from_secs(30),
             patience: Duration::ZERO,
+            rotate_after: Rotation::default(),
             hint_bytes: 4 << 30,
             queries_per_request: 64,
         }

@@ -1,20 +1,23 @@
 //! Lookups in one table.
 
 use std::num::NonZero;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use blindcore_protocol::{
-    self as protocol, Error as LookupError, Outcome, Policy, Record, Request, Step, Table, Workers,
+    self as protocol, ClientKeys, Error as LookupError, KeyNeed, Outcome, Policy, Record, Request, Step,
+    Table, Workers,
 };
 use blindcore_units::SharedProgress;
-use blindcore_wire::{MAX_TABLE_BYTES, PartKind, TableDescription, proto};
+use blindcore_wire::{MAX_TABLE_BYTES, PartKind, Reason, TableDescription, proto};
 use prost::Message;
 use tokio::sync::OnceCell;
 
 use crate::epochs::Epochs;
 use crate::error::refused;
 use crate::hint::{Fetching, blocking};
+use crate::registered::Registering;
 use crate::waiting::Waiting;
 use crate::{Client, Error, Options};
 
@@ -27,6 +30,8 @@ pub struct TableClient {
     table: Arc<Table>,
     /// By kind of part: the bytes that were fetched of its hint, once it is there.
     fetched: [OnceCell<u64>; PartKind::ALL.len()],
+    /// Bytes of keys that were registered.
+    registered: AtomicU64,
     progress: Option<SharedProgress>,
 }
 
@@ -52,6 +57,8 @@ pub struct Traffic {
     pub down: u64,
     /// Of hints, when the table was opened; 0 where they were cached.
     pub hint: u64,
+    /// Of keys that were registered since the table was opened; 0 where the server had them.
+    pub keys: u64,
 }
 
 /// Milliseconds that a lookup took.
@@ -148,7 +155,8 @@ impl TableClient {
         table: Table,
         progress: Option<SharedProgress>,
     ) -> Result<Self, Error> {
-        let this = Self { client, table: Arc::new(table), fetched: Default::default(), progress };
+        let (fetched, registered) = Default::default();
+        let this = Self { client, table: Arc::new(table), fetched, registered, progress };
         for kind in this.table.always_asked() {
             this.fetch(kind).await?;
         }
@@ -178,6 +186,12 @@ impl TableClient {
     #[must_use]
     pub fn hint_bytes_fetched(&self) -> u64 {
         self.fetched.iter().filter_map(OnceCell::get).sum()
+    }
+
+    /// Bytes of keys that were registered since the table was opened; 0 where its scheme has none, or the server had them.
+    #[must_use]
+    pub fn key_bytes_registered(&self) -> u64 {
+        self.registered.load(Ordering::Relaxed)
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -272,11 +286,22 @@ impl TableClient {
             lookup = back;
             match step {
                 Step::Need(fetch) => self.fetch(fetch.kind()).await?,
+                Step::Keys(need) => match self.keys(need).await {
+                    Ok(keys) => lookup.take_keys(keys),
+                    Err(error) => waiting.after(error).await?,
+                },
                 Step::Send(request) => {
                     let (response, traffic, timings) = match self.send(request).await {
                         Ok(answered) => answered,
                         // The server knows of it. Each query stays one that was sent once.
                         Err(error @ Error::Lookup(LookupError::StaleEpoch { .. })) => return Err(error),
+                        // It went by the keys' digest alone, so that what is asked next tells nothing.
+                        Err(Error::Lookup(
+                            refusal @ LookupError::Refused { reason: Some(Reason::UnknownKeys), .. },
+                        )) => {
+                            lookup.forgotten(refusal)?;
+                            continue;
+                        }
                         Err(error) => {
                             waiting.after(error).await?;
                             lookup.again();
@@ -304,6 +329,14 @@ impl TableClient {
         }
     }
 
+    /// Keys for one request, which the server has.
+    async fn keys(&self, need: KeyNeed) -> Result<ClientKeys, Error> {
+        let (client, table, progress) = (&self.client, self.description().name(), self.progress.as_ref());
+        let (keys, sent) = Registering { client, table, need, progress }.run().await?;
+        self.registered.fetch_add(sent, Ordering::Relaxed);
+        Ok(keys)
+    }
+
     /// Sends a request, once. Gives its response, and what each of its queries cost.
     async fn send(&self, request: Request) -> Result<(proto::QueryResponse, Traffic, Timings), Error> {
         const WHAT: &str = "a query";
@@ -318,11 +351,16 @@ impl TableClient {
         let query = ms(sent.elapsed());
         let down = (response.encoded_len() + FRAME_BYTES) as u64 / count;
         let server = response.server_micros as f64 / 1e3;
-        Ok((response, Traffic { up, down, hint: 0 }, Timings { query, server, ..Timings::default() }))
+        Ok((
+            response,
+            Traffic { up, down, ..Traffic::default() },
+            Timings { query, server, ..Timings::default() },
+        ))
     }
 
     fn lookup(&self, outcome: Outcome, costs: &[(Traffic, Timings)]) -> Result<Lookup, Error> {
-        let mut bytes = Traffic { hint: self.hint_bytes_fetched(), ..Traffic::default() };
+        let (hint, keys) = (self.hint_bytes_fetched(), self.key_bytes_registered());
+        let mut bytes = Traffic { hint, keys, ..Traffic::default() };
         let mut ms = Timings::default();
         for query in outcome.queries.into_iter().flatten() {
             let (traffic, timings) = costs[query as usize];

@@ -1,13 +1,15 @@
 //! The headers of binary formats: magic, version, fields at fixed places, perhaps a digest of all before it.
 //!
 //! Formats were made at different times and differ in where their fields lie. A [`Layout`] and some [`Field`]s say so
-//! as data; one reader and one writer serve all, except a client's hint, which the protocol crate reads without files.
+//! as data; one reader and one writer serve all, except a client's hint and its keys, which the protocol crate reads without files.
 //! Numbers are little-endian.
 //!
 //! | format                       | magic              | version at | header's bytes | digest                        |
 //! |------------------------------|--------------------|------------|----------------|-------------------------------|
 //! | a database's file            | `BLINDCOR`         | 8, u32     | 4096           | at 96, then zeros             |
 //! | a client's hint              | `BLNDHINT`         | 8, u32     | 96             | of the payload alone          |
+//! | a client's keys              | `BLNDKEYS`         | 8, u32     | 160            | of the fixed part and a secret |
+//! | keys on a server             | `BLNDREGK`         | 8, u32     | 128            | its name, of the payload      |
 //! | ciphertexts                  | `BLNDCIPH`         | 8, u32     | 88 and a shape | at its end, in a context      |
 //! | a Paillier key               | `bcsumpub`, `bcsumsec` | 8, u16 | 16             | at the end of the file        |
 //! | transfers' greeting          | `bcot`             | 4, u8      | 24             | none: a message               |

@@ -17,6 +17,10 @@ pub const MAX_RECORD_BYTES: usize = 64 << 10;
 pub const MAX_BLOCKS: usize = 1 << 15;
 /// The longest slot: a record and what a table puts beside it.
 pub const MAX_SLOT_BYTES: usize = MAX_RECORD_BYTES + 192;
+/// The most bytes of a client's registered keys, or of their secret: a table's description may be a stranger's.
+const MAX_KEYS_BYTES: u64 = 64 << 20;
+/// The most memory that such keys take on a server.
+const MAX_PARSED_BYTES: u64 = 256 << 20;
 /// The most groups, and the most columns: what a 32-bit position holds with room to spare.
 pub(crate) const MAX_SIDE: u64 = 1 << 31;
 
@@ -88,6 +92,12 @@ impl Params {
         check("number of rows", record_bytes as u64 * groups as u64, side, "split the table")?;
         scheme.get().check(&geometry)?;
         let params = Self { scheme, geometry };
+        if params.registers_keys() {
+            let remedy = "choose another scheme";
+            check("size of registered keys", params.registered_bytes() as u64, MAX_KEYS_BYTES, remedy)?;
+            check("size of a secret", params.secret_bytes() as u64, MAX_KEYS_BYTES, remedy)?;
+            check("memory for registered keys", params.parsed_key_bytes() as u64, MAX_PARSED_BYTES, remedy)?;
+        }
         let failure = params.failure_log2();
         if failure < FAILURE_LIMIT_LOG2 {
             return Err(Error::Failure { failure, limit: FAILURE_LIMIT_LOG2 });

@@ -32,10 +32,10 @@ pub trait Registration: Send + Sync {
         [record_bytes, groups, columns].map(|number| number as u64).to_vec()
     }
 
-    /// Bytes of [`KeySet::secret`].
+    /// Bytes of [`KeySet::secret`], 1 to 64 MiB, as registered keys have.
     fn secret_bytes(&self, geometry: &Geometry) -> usize;
 
-    /// Bytes of memory that [`RegisteredKeys`] take once they are parsed, at most.
+    /// Bytes of memory that [`RegisteredKeys`] take once they are parsed, at most: 1 to 256 MiB.
     fn parsed_bytes(&self, geometry: &Geometry) -> usize;
 
     /// Makes a secret from the operating system's randomness, and the keys of it that a server needs.

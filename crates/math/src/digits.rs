@@ -30,6 +30,12 @@ pub struct SignedDigits {
 }
 
 impl SignedDigits {
+    /// log2 of what a digit counts: B^`digit` 2^w.
+    #[must_use]
+    pub fn weight(&self, digit: usize) -> u32 {
+        self.dropped + digit as u32 * self.bits
+    }
+
     /// Takes residues apart: `out` has the lowest digit of all of them, then the next.
     ///
     /// # Panics

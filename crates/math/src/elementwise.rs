@@ -14,29 +14,6 @@ use crate::Prime;
 use crate::arch;
 use crate::features::{Ifma, Level, within};
 
-/// How residues, as signed numbers, are rounded.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Digits {
-    q: u64,
-    w: u32,
-}
-
-impl Digits {
-    fn new(prime: Prime, w: u32) -> Self {
-        assert!((1..62).contains(&w), "bits that are rounded away");
-        Self { q: prime.value(), w }
-    }
-
-    /// round(x / 2^w), as a residue, and x less 2^w times it, as a residue.
-    #[inline(always)]
-    pub(crate) fn cut(self, x: u64) -> [u64; 2] {
-        let Self { q, w } = self;
-        let x = x.wrapping_sub(q & ((q / 2).wrapping_sub(x) as i64 >> 63) as u64) as i64;
-        let rounded = x.wrapping_add(1 << (w - 1)) >> w;
-        [rounded, x.wrapping_sub(rounded << w)].map(|x| (x as u64).wrapping_add(q & (x >> 63) as u64))
-    }
-}
-
 /// Arithmetic modulo a prime on vectors of its residues, in a time that depends on their length alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Elementwise {
@@ -123,40 +100,6 @@ impl Elementwise {
                 *sum = self.prime.reduce(u128::from(a[i]) * u128::from(b[i]) + u128::from(*sum));
             }
         }
-    }
-
-    /// `sums[i]` += the sum over k of `a[k n + i]` `b[k n + i]`, for n words of `sums`: an inner product of two runs of polynomials, which
-    /// costs half of so many calls of [`Self::multiply_add`].
-    ///
-    /// # Panics
-    /// The lengths of `a` and `b` differ, or are no multiples of that of `sums`.
-    pub fn inner_products(&self, sums: &mut [u64], a: &[u64], b: &[u64]) {
-        let n = sums.len().max(1);
-        assert!(a.len() == b.len() && a.len().is_multiple_of(n), "runs of vectors of one length");
-        let pairs: Vec<[&[u64]; 2]> = a.chunks_exact(n).zip(b.chunks_exact(n)).map(|(a, b)| [a, b]).collect();
-        self.multiply_sum(sums, &pairs);
-    }
-
-    /// `a[i]` becomes round(x / 2^`w`) for the x congruent to it that is nearest to 0, as a residue.
-    ///
-    /// # Panics
-    /// `w` is 0, or 62 or more.
-    pub fn round(&self, w: u32, a: &mut [u64]) {
-        let digits = Digits::new(self.prime, w);
-        self.check(a, &[]);
-        let done = self.fast.map_or(0, |fast| fast.round(digits, a));
-        arch::round(digits, &mut a[done..]);
-    }
-
-    /// As [`Self::round`], into `digits`; in `rest`, whose words are rounded, stays what was rounded away: round(x / 2^`w`) 2^`w` less.
-    ///
-    /// # Panics
-    /// `w` is 0, or 62 or more; or the lengths differ.
-    pub fn split(&self, w: u32, rest: &mut [u64], digits: &mut [u64]) {
-        let cut = Digits::new(self.prime, w);
-        self.check(rest, &[digits]);
-        let done = self.fast.map_or(0, |fast| fast.split(cut, rest, digits));
-        arch::split(cut, &mut rest[done..], &mut digits[done..]);
     }
 
     /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factors[i]`): Gentleman and Sande's
@@ -250,42 +193,6 @@ mod tests {
                     is("sum of products", &work, &|a, b, c| a + even * (b * c % q) + odd * (c * c % q));
                 }
                 is("sum of a butterfly", &|a| modulo.butterflies(a, &mut b.clone(), &c), &|a, b, _| a + b);
-                for w in [1, 7, 25, 45] {
-                    let cut = |x: u64| {
-                        let x = if u128::from(x) > q / 2 { x as i128 - q as i128 } else { x as i128 };
-                        let rounded = (x + (1 << (w - 1))).div_euclid(1 << w);
-                        [rounded, x - (rounded << w)].map(|x| x.rem_euclid(q as i128) as u64)
-                    };
-                    let (mut rounded, mut rest, mut digits) = (a.clone(), a.clone(), a.clone());
-                    modulo.round(w, &mut rounded);
-                    modulo.split(w, &mut rest, &mut digits);
-                    for (i, a) in a.iter().enumerate() {
-                        assert_eq!([digits[i], rest[i]], cut(*a), "{a} by 2^{w} modulo {q}");
-                        assert_eq!(rounded[i], digits[i], "{a} by 2^{w} modulo {q}");
-                    }
-                }
-                // Three, eight and nine terms, of the largest residues too.
-                for terms in [3, 8, 9] {
-                    let runs =
-                        |x: &[u64]| x.iter().copied().cycle().take(terms * x.len()).collect::<Vec<_>>();
-                    let largest = vec![(q - 1) as u64; terms * a.len()];
-                    for (x, y) in [(runs(&b), runs(&c)), (largest.clone(), largest)] {
-                        let wanted = |i: usize| {
-                            let products = (0..terms).map(|k| k * a.len() + i);
-                            products.map(|i| u128::from(x[i]) * u128::from(y[i]) % q).sum::<u128>()
-                        };
-                        let mut out = a.clone();
-                        modulo.inner_products(&mut out, &x, &y);
-                        for (i, out) in out.into_iter().enumerate() {
-                            let want = (u128::from(a[i]) + wanted(i)) % q;
-                            assert_eq!(
-                                u128::from(out),
-                                want,
-                                "inner product {i} of {terms} terms modulo {q}"
-                            );
-                        }
-                    }
-                }
                 let mut high = b.clone();
                 modulo.butterflies(&mut a.clone(), &mut high, &c);
                 for (i, high) in high.into_iter().enumerate() {

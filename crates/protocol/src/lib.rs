@@ -11,6 +11,7 @@
 //!                          ▼
 //!        ┌──────────▶ Lookup::step
 //!        │                 ├── Need(fetch) ─────▶ a cache, or GetHint ──▶ Table::keep ──┐
+//!        │                 ├── Keys(need) ──────▶ a cache, or RegisterKeys ──▶ Lookup::take_keys ─────┤
 //!        │                 ├── Send(request) ───▶ Query ──▶ Lookup::receive ────────────┤
 //!        │                 └── Done(outcomes)                                           │
 //!        └──────────────────────────────────────────────────────────────────────────────┘
@@ -96,6 +97,7 @@ mod error;
 mod hint;
 mod kept;
 mod lookup;
+mod registered;
 mod table;
 mod trust;
 mod workers;
@@ -105,6 +107,7 @@ pub use error::{Error, line};
 pub use hint::{Download, Fetch};
 pub use kept::{Hint, Kept};
 pub use lookup::{Lookup, Outcome, Request, Step};
+pub use registered::{ClientKeys, Grant, KEY_HEADER_BYTES, KeyEntry, KeyNeed, Rotation};
 pub use table::{Policy, Record, Table, check_listing, listing};
 pub use trust::{SeenEpochs, Trust};
 pub use workers::{OneThread, Workers};

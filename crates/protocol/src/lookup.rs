@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, Index};
 use blindcore_lookup::{Decoded, Pending, Selection};
 use blindcore_wire::codec::MAX_KEY_BYTES;
-use blindcore_wire::{Change, KeyError, PartKind, decode_key_slot, proto};
+use blindcore_wire::{Change, KeyError, PartKind, Reason, decode_key_slot, proto};
 use bytes::Bytes;
 use prost::Message;
 use zeroize::Zeroizing;
 
+use crate::registered::{ClientKeys, KeyNeed};
 use crate::table::{Part, decode};
 use crate::workers::spread;
 use crate::{Error, Fetch, OneThread, Record, Table, Workers};
@@ -25,6 +26,9 @@ type Key = Zeroizing<Vec<u8>>;
 pub enum Step {
     /// Get this from a cache or from the server, and give it to [`Table::keep`].
     Need(Fetch),
+    /// Get these keys from a cache, or have others registered, and give them to [`Lookup::take_keys`]: the next request is under
+    /// them, and under them alone.
+    Keys(KeyNeed),
     /// Send this, once, and give the response to [`Lookup::receive`].
     Send(Request),
     /// Nothing but give the response to the last request.
@@ -100,7 +104,8 @@ pub struct Outcome {
 ///              of another table:  records, then changes
 /// ```
 ///
-/// Changes and new keys are asked where the table has them.
+/// Changes and new keys are asked where the table has them. Where a part's queries are under registered keys, each request is
+/// made under those that its driver gives it; once in a lookup a server may have forgotten them.
 pub struct Lookup {
     targets: Targets,
     asks: Vec<Ask>,
@@ -109,6 +114,12 @@ pub struct Lookup {
     /// The ask that is under way.
     at: usize,
     awaited: Option<Vec<Pending>>,
+    /// Keys for the next request.
+    granted: Option<ClientKeys>,
+    /// Keys that the last request was under.
+    under: Option<[u8; 32]>,
+    /// Keys that the server said it doesn't know.
+    unknown: Option<[u8; 32]>,
     over: bool,
 }
 
@@ -235,7 +246,17 @@ impl Lookup {
             asks.push(Ask { kind, each: table.blocks(kind), first, slots: Vec::new() });
         }
         let targets = Targets { table: table.clone(), count, rows, keys };
-        Self { targets, asks, directory: directory.len(), at: 0, awaited: None, over: false }
+        Self {
+            targets,
+            asks,
+            directory: directory.len(),
+            at: 0,
+            awaited: None,
+            granted: None,
+            under: None,
+            unknown: None,
+            over: false,
+        }
     }
 
     /// The table.
@@ -278,7 +299,27 @@ impl Lookup {
             }
             let most = self.targets.table.most_queries(kind);
             let queries = usize::try_from(left).unwrap_or(most).min(most);
-            return self.request(kind, done, queries, workers).map(Step::Send);
+            let params = self.targets.table.part(kind).map(|part| *part.client.params());
+            let keys = params.and_then(|params| Some((params, params.keys_digest()?)));
+            let granted = self.granted.take();
+            let under = match keys {
+                None => None,
+                Some((params, digest)) => match granted.filter(|keys| keys.serves(&digest)) {
+                    Some(keys) => Some(keys),
+                    None => {
+                        let name = self.targets.table.description().name();
+                        return Ok(Step::Keys(KeyNeed::new(
+                            name,
+                            kind,
+                            params,
+                            digest,
+                            queries,
+                            self.unknown,
+                        )));
+                    }
+                },
+            };
+            return self.request(kind, done, queries, under.as_ref(), workers).map(Step::Send);
         }
         self.over = true;
         Ok(Step::Done(self.outcomes()))
@@ -290,13 +331,18 @@ impl Lookup {
         kind: PartKind,
         done: u64,
         queries: usize,
+        under: Option<&ClientKeys>,
         workers: &dyn Workers,
     ) -> Result<Request, Error> {
         let targets = &self.targets;
         let part = targets.table.part(kind).expect("nothing of it is missing");
         let made = spread(workers, queries, |i| {
             let selection = targets.selection(kind, part, done + i as u64)?;
-            part.client.query(part.client.prepare()?, &selection)
+            let prepared = match under {
+                None => part.client.prepare()?,
+                Some(keys) => part.client.prepare_under(keys.opened())?,
+            };
+            part.client.query(prepared, &selection)
         });
         let params = part.client.params();
         let answer_bytes = params.answer_bytes();
@@ -308,6 +354,7 @@ impl Lookup {
             pending.push(rest);
         }
         self.awaited = Some(pending);
+        self.under = under.map(|keys| *keys.digest());
         let description = self.targets.table.description();
         let message = proto::QueryRequest {
             table: description.name().to_owned(),
@@ -315,6 +362,7 @@ impl Lookup {
             part: kind.to_proto().into(),
             table_digest: Bytes::copy_from_slice(description.digest()),
             queries: bytes.into(),
+            keys: self.under.map_or_else(Bytes::new, |digest| Bytes::copy_from_slice(&digest)),
         };
         Ok(Request { message, queries, answer_bytes })
     }
@@ -375,6 +423,27 @@ impl Lookup {
     /// happened, and never after a response.
     pub fn again(&mut self) {
         self.awaited = None;
+    }
+
+    /// Takes the keys that the next request is under, as [`Step::Keys`] needs them.
+    pub fn take_keys(&mut self, keys: ClientKeys) {
+        self.granted = Some(keys);
+    }
+
+    /// Gives the last request up, which the server refused with [`Reason::UnknownKeys`]: the next [`Lookup::step`] needs keys
+    /// that are registered again, and asks the same once more, in queries of their own.
+    ///
+    /// # Errors
+    /// The refusal itself, where it is another one, or the server said so before: nothing goes round in circles.
+    pub fn forgotten(&mut self, refusal: Error) -> Result<(), Error> {
+        let of_keys = matches!(refusal, Error::Refused { reason: Some(Reason::UnknownKeys), .. });
+        let under = self.under.take().filter(|_| of_keys && self.unknown.is_none() && self.awaited.is_some());
+        let Some(digest) = under else {
+            self.over = true;
+            return Err(refusal);
+        };
+        (self.unknown, self.awaited) = (Some(digest), None);
+        Ok(())
     }
 
     fn asking(&self) -> Option<&Part> {

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
 
+use blindcore_lookup::RegisteredKeys;
 use blindcore_wire::Reason;
 use bytes::Bytes;
 use tokio::sync::oneshot;
@@ -24,6 +25,7 @@ use tokio::sync::oneshot;
 use crate::clients::Waiting;
 use crate::permit::MemoryPermit;
 use crate::refusal::Refusal;
+use crate::registered::ReadyKeys;
 use crate::stats::{PartCounters, add};
 
 /// The answers to a request.
@@ -41,6 +43,8 @@ pub(crate) struct Reply {
 struct Job {
     client: u64,
     queries: VecDeque<Bytes>,
+    /// What all of them are under, where the scheme has registered keys.
+    keys: Option<ReadyKeys>,
     /// The request's memory is held as long as its queries are here, even if the client went away.
     _guard: Option<Guard>,
     reply: oneshot::Sender<Result<Reply, Refusal>>,
@@ -89,8 +93,8 @@ impl Queue {
         self.jobs.insert(self.next, job);
     }
 
-    /// The next query and its request, if any waits.
-    fn pick(&mut self, counters: &PartCounters) -> Option<(u64, Bytes)> {
+    /// The next query, its request and the keys that it is under, if any waits.
+    fn pick(&mut self, counters: &PartCounters) -> Option<(u64, Bytes, Option<ReadyKeys>)> {
         while let Some(client) = self.turns.pop_front() {
             let turn = self.clients.get_mut(&client).expect("it has its turn");
             let Some(id) = turn.jobs.pop_front() else {
@@ -111,6 +115,7 @@ impl Queue {
                 continue;
             }
             let query = job.queries.pop_front().expect("only requests with queries wait");
+            let keys = job.keys.clone();
             if !std::mem::replace(&mut job.started, true) {
                 counters.wait_time.observe(job.asked.elapsed().as_micros() as u64);
             }
@@ -124,7 +129,7 @@ impl Queue {
             } else {
                 self.turns.push_back(client);
             }
-            return Some((id, query));
+            return Some((id, query, keys));
         }
         None
     }
@@ -177,8 +182,8 @@ impl Shared {
     }
 }
 
-/// What computes a pass: [`blindcore_lookup::Server::answer`], or a test's stand-in.
-pub(crate) type Answer = Box<dyn Fn(&[&[u8]]) -> Result<Vec<Vec<u8>>, String> + Send>;
+/// What computes a pass: [`blindcore_lookup::Server::answer_under`], or a test's stand-in. Keys are one a query, or none at all.
+pub(crate) type Answer = Box<dyn Fn(&[&[u8]], &[&RegisteredKeys]) -> Result<Vec<Vec<u8>>, String> + Send>;
 
 /// The queue and the worker of one part.
 pub(crate) struct Batcher {
@@ -211,6 +216,7 @@ impl Batcher {
         &self,
         client: u64,
         queries: impl ExactSizeIterator<Item = Bytes>,
+        keys: Option<ReadyKeys>,
         guard: Option<Guard>,
     ) -> Result<oneshot::Receiver<Result<Reply, Refusal>>, Refusal> {
         let (reply, receiver) = oneshot::channel();
@@ -218,6 +224,7 @@ impl Batcher {
         let job = Job {
             client,
             queries: queries.collect(),
+            keys,
             _guard: guard,
             reply,
             asked: Instant::now(),
@@ -266,6 +273,7 @@ fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
     let counters = &shared.counters;
     // The requests of this pass, in the order of its queries.
     let (mut ids, mut queries) = (Vec::with_capacity(gather), Vec::with_capacity(gather));
+    let mut keys: Vec<ReadyKeys> = Vec::new();
     {
         let mut queue = shared.lock();
         while queue.turns.is_empty() {
@@ -275,9 +283,10 @@ fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
             queue = shared.wake.wait(queue).unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         while queries.len() < gather {
-            let Some((id, query)) = queue.pick(counters) else { break };
+            let Some((id, query, under)) = queue.pick(counters) else { break };
             ids.push(id);
             queries.push(query);
+            keys.extend(under);
         }
         shared.tell(&queue);
     }
@@ -286,7 +295,8 @@ fn pass(shared: &Shared, answer: &Answer, gather: usize) -> bool {
     }
     let started = Instant::now();
     let views: Vec<&[u8]> = queries.iter().map(|q| &**q).collect();
-    let answers = std::panic::catch_unwind(AssertUnwindSafe(|| answer(&views)))
+    let under: Vec<&RegisteredKeys> = keys.iter().map(|keys| &**keys).collect();
+    let answers = std::panic::catch_unwind(AssertUnwindSafe(|| answer(&views, &under)))
         .unwrap_or_else(|_| Err("the device panicked".into()));
     let micros = started.elapsed().as_micros() as u64;
     add(&counters.passes, 1);
@@ -367,7 +377,7 @@ mod tests {
         fn new(gather: usize, capacity: usize) -> Self {
             let (go, wait) = mpsc::channel();
             let (tell, seen) = mpsc::channel();
-            let answer = move |queries: &[&[u8]]| {
+            let answer = move |queries: &[&[u8]], _: &[&RegisteredKeys]| {
                 tell.send(queries.iter().map(|q| q[0]).collect()).unwrap();
                 let _ = wait.recv();
                 if queries.iter().any(|q| q[0] == b'!') {
@@ -390,6 +400,7 @@ mod tests {
                 client,
                 (0..queries.len()).map(|i| Bytes::from_static(&queries.as_bytes()[i..=i])),
                 None,
+                None,
             )
         }
 
@@ -402,6 +413,31 @@ mod tests {
 
     fn text(answered: Answered) -> String {
         String::from_utf8(answered.blocking_recv().unwrap().unwrap().answers).unwrap()
+    }
+
+    #[test]
+    fn each_query_comes_with_the_keys_that_it_is_under() {
+        let (go, wait) = mpsc::channel::<()>();
+        let (tell, seen) = mpsc::channel();
+        let answer = move |queries: &[&[u8]], keys: &[&RegisteredKeys]| {
+            let under = keys.iter().map(|keys| *keys.get::<u8>().unwrap());
+            tell.send(queries.iter().map(|q| q[0]).zip(under).collect::<Vec<_>>()).unwrap();
+            let _ = wait.recv();
+            Ok(queries.iter().map(|q| q.to_vec()).collect())
+        };
+        let batcher = Batcher::start(Box::new(answer), 8, 100, Arc::default()).unwrap();
+        let ask = |client: u8, queries: &'static [u8]| {
+            let each = (0..queries.len()).map(|i| Bytes::from_static(&queries[i..=i]));
+            let keys = Some(Arc::new(RegisteredKeys::new(client)));
+            batcher.ask(client.into(), each, keys, None).unwrap()
+        };
+        let first = ask(9, b"x");
+        assert_eq!(seen.recv().unwrap(), [(b'x', 9)]);
+        let (one, two) = (ask(1, b"abc"), ask(2, b"AB"));
+        go.send(()).unwrap();
+        assert_eq!(seen.recv().unwrap(), [(b'a', 1), (b'A', 2), (b'b', 1), (b'B', 2), (b'c', 1)]);
+        drop(go);
+        assert_eq!((text(first), text(one), text(two)), ("x".into(), "abc".into(), "AB".into()));
     }
 
     #[test]

@@ -96,12 +96,13 @@ pub(crate) struct Client {
     waiting_limit: usize,
     memory: AtomicUsize,
     memory_limit: Arc<AtomicUsize>,
-    buckets: Mutex<[Option<Bucket>; 2]>,
+    buckets: Mutex<[Option<Bucket>; 3]>,
 }
 
 /// What there is a bucket of.
 const QUERIES: usize = 0;
 const HINT_BYTES: usize = 1;
+const REGISTRATIONS: usize = 2;
 
 /// Queries that a client has waiting, until they are answered or gone.
 pub(crate) struct Waiting(Arc<Client>, usize);
@@ -113,7 +114,7 @@ impl Drop for Waiting {
 }
 
 impl Client {
-    fn buckets(&self) -> MutexGuard<'_, [Option<Bucket>; 2]> {
+    fn buckets(&self) -> MutexGuard<'_, [Option<Bucket>; 3]> {
         self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -165,6 +166,13 @@ impl Client {
         self.charge(HINT_BYTES, bytes);
     }
 
+    /// Lets a registration of keys in.
+    pub(crate) fn may_register(&self) -> Result<(), Refusal> {
+        self.check(REGISTRATIONS, "registrations of keys")?;
+        self.charge(REGISTRATIONS, 1);
+        Ok(())
+    }
+
     fn check(&self, which: usize, what: &str) -> Result<(), Refusal> {
         let wait =
             self.buckets()[which].as_mut().and_then(|b| b.wait(Instant::now()).map(|w| (w, b.per_second)));
@@ -192,7 +200,7 @@ impl Client {
 pub(crate) struct Clients {
     waiting_limit: usize,
     memory_limit: Arc<AtomicUsize>,
-    per_minute: [Option<u64>; 2],
+    per_minute: [Option<u64>; 3],
     next: AtomicU64,
     all: Mutex<HashMap<ClientId, Arc<Client>>>,
 }
@@ -206,7 +214,7 @@ impl Clients {
                 all if all >= config.memory_bytes => usize::MAX,
                 some => some,
             })),
-            per_minute: [config.queries_per_minute, config.hint_bytes_per_minute],
+            per_minute: [config.queries_per_minute, config.hint_bytes_per_minute, config.keys.per_minute],
             next: AtomicU64::new(0),
             all: Mutex::default(),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sizes::HINT_BUFFERS;
-use crate::{Error, Tokens};
+use crate::{Error, KeysConfig, Tokens};
 
 /// What a server allows. Every limit is checked before the memory that it bounds is taken.
 #[derive(Clone, Debug)]
@@ -61,6 +61,8 @@ pub struct Config {
     pub drain_delay: Duration,
     /// How long requests may take to finish once connections are refused.
     pub grace: Duration,
+    /// What is kept of keys that clients register.
+    pub keys: KeysConfig,
 }
 
 impl Default for Config {
@@ -90,6 +92,7 @@ impl Default for Config {
             old_epochs: 8,
             drain_delay: Duration::ZERO,
             grace: Duration::from_secs(30),
+            keys: KeysConfig::default(),
         }
     }
 }
@@ -140,7 +143,7 @@ impl Config {
         let remedy = "allow more memory";
         let (memory, least) = (self.memory_bytes as u64, HINT_BUFFERS as u64);
         check("memory for requests (request_memory_mib, here in bytes)", memory, least, u64::MAX, remedy)?;
-        Ok(())
+        self.keys.check()
     }
 }
 

@@ -47,6 +47,14 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// The folder of registered keys can't be used.
+    #[error("registered keys can't be kept in {}: {source}; name another folder: --keys-dir", path.display())]
+    Keys {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// Two tables of one name.
     #[error("two tables are called {name}; rename one or serve it elsewhere")]
     DuplicateTable {

@@ -102,6 +102,15 @@ impl Lookup for Grpc {
         Ok(Response::new(Box::pin(tokio_stream::iter(pieces))))
     }
 
+    async fn register_keys(
+        &self,
+        request: Request<proto::RegisterKeysRequest>,
+    ) -> Result<Response<proto::RegisterKeysResponse>, Status> {
+        let client = client(&request);
+        let kept = self.0.register(request.into_inner(), &client).await;
+        Ok(Response::new(kept.map_err(|r| self.0.front.refused(r).status())?))
+    }
+
     async fn query(
         &self,
         request: Request<proto::QueryRequest>,

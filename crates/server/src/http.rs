@@ -5,6 +5,7 @@
 //! | `GET /v1/tables`                              | `{"tables": [...]}`: name, epoch, rows, keyed               |
 //! | `GET /v1/tables/NAME`                         | a table: digests and salt in hex, seeds in base64           |
 //! | `GET /v1/tables/NAME/PART/hint?epoch=EPOCH`   | the hint; `Range: bytes=N-` and `If-None-Match` work        |
+//! | `POST /v1/keys`                               | body a `RegisterKeysRequest`; see [`crate::KeysConfig`]     |
 //! | `POST /v1/query`                              | body a `QueryRequest`, answer a `QueryResponse`             |
 //! | `GET /livez`, `GET /readyz`                   | 200; `/readyz` 503 while the server drains, or fails to     |
 //! |                                               | serve a table                                               |
@@ -53,6 +54,7 @@ pub(crate) fn router(state: Arc<State>) -> Router {
         .route("/v1/tables", get(list))
         .route("/v1/tables/{name}", get(table))
         .route("/v1/tables/{name}/{part}/hint", get(hint))
+        .route("/v1/keys", post(keys))
         .route("/v1/query", post(query))
         .layer(from_fn_with_state(state.front.clone(), admit))
         .layer(cors)
@@ -144,6 +146,8 @@ fn part_json(table: &HostedTable, kind: PartKind) -> JsonValue {
         "hint_digest": hex(&description.hint_digest),
         "hint_bytes": description.hint_bytes(),
         "proofs": description.proofs,
+        "keys_bytes": params.registered_bytes(),
+        "keys_params": params.keys_digest().map(|digest| hex(&digest)),
         "query_bytes": params.query_bytes(),
         "answer_bytes": params.answer_bytes(),
         "queries_per_request": part.most_queries,
@@ -227,6 +231,20 @@ fn parse_range(range: &str) -> Option<(u64, Option<u64>)> {
     }
 }
 
+async fn keys(
+    Extract(state): Shared,
+    Extension(client): Extension<Arc<Client>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let answer = async {
+        let request = read(&state, &headers, body, "RegisterKeysRequest").await?;
+        state.register(request, &client).await
+    };
+    let answer = answer.await.map_err(|r| state.front.refused(r))?;
+    Ok(([(CONTENT_TYPE, "application/x-protobuf")], answer.encode_to_vec()).into_response())
+}
+
 async fn query(
     Extract(state): Shared,
     Extension(held): Extension<Arc<MemoryPermit>>,
@@ -235,39 +253,42 @@ async fn query(
     body: Body,
 ) -> Result<Response, Refusal> {
     let answer = async {
-        let limit = state.request_bytes();
-        let too_large = |got: &str| {
-            let remedy = "send fewer queries in a request";
-            Refusal::new(
-                Reason::TooLarge,
-                format!("a body of {got} B is over the limit of {limit} B; {remedy}"),
-            )
-        };
-        let length = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok());
-        if length.is_some_and(|l| l.parse().is_ok_and(|l: usize| l > limit)) {
-            return Err(too_large(length.unwrap_or_default()));
-        }
-        let body = axum::body::to_bytes(body, limit).await.map_err(|error| {
-            Refusal::find(&error).unwrap_or_else(|| {
-                if std::error::Error::source(&error)
-                    .is_some_and(|e| e.is::<http_body_util::LengthLimitError>())
-                {
-                    too_large("more")
-                } else {
-                    Refusal::new(Reason::Malformed, "the body broke off; send the request again")
-                }
-            })
-        })?;
-        let request = proto::QueryRequest::decode(body).map_err(|_| {
-            Refusal::new(
-                Reason::Malformed,
-                "the body is not a blindcore.lookup.v1.QueryRequest; encode one with protobuf",
-            )
-        })?;
+        let request = read(&state, &headers, body, "QueryRequest").await?;
         state.query(request, &held, &client).await
     };
     let answer = answer.await.map_err(|r| state.front.refused(r))?;
     Ok(([(CONTENT_TYPE, "application/x-protobuf")], answer.encode_to_vec()).into_response())
+}
+
+/// The message that a body is. What comes of it is paid for as it comes.
+async fn read<M: Message + Default>(
+    state: &State,
+    headers: &HeaderMap,
+    body: Body,
+    name: &str,
+) -> Result<M, Refusal> {
+    let limit = state.request_bytes();
+    let too_large = |got: &str| {
+        let remedy = "send fewer queries in a request";
+        Refusal::new(Reason::TooLarge, format!("a body of {got} B is over the limit of {limit} B; {remedy}"))
+    };
+    let length = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok());
+    if length.is_some_and(|l| l.parse().is_ok_and(|l: usize| l > limit)) {
+        return Err(too_large(length.unwrap_or_default()));
+    }
+    let body = axum::body::to_bytes(body, limit).await.map_err(|error| {
+        Refusal::find(&error).unwrap_or_else(|| {
+            if std::error::Error::source(&error).is_some_and(|e| e.is::<http_body_util::LengthLimitError>()) {
+                too_large("more")
+            } else {
+                Refusal::new(Reason::Malformed, "the body broke off; send the request again")
+            }
+        })
+    })?;
+    M::decode(body).map_err(|_| {
+        let message = format!("the body is not a blindcore.lookup.v1.{name}; encode one with protobuf");
+        Refusal::new(Reason::Malformed, message)
+    })
 }
 
 fn hex(bytes: &[u8]) -> String {

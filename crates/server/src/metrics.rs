@@ -111,6 +111,23 @@ impl Collector for Collected {
             count(refusals.encode_family(&[("reason", reason.as_str())])?, n)?;
         }
 
+        let keys = stats.keys();
+        for (name, help, n) in [
+            ("blindcore_keys_registered", "Sets of keys that clients registered", keys.registered),
+            ("blindcore_keys_registered_again", "Registrations of keys that were there already", keys.again),
+            ("blindcore_keys_evicted", "Sets of keys that went because others came", keys.evicted),
+            ("blindcore_keys_expired", "Sets of keys that went because nobody used them", keys.expired),
+            ("blindcore_keys_refused", "Registrations refused, because what came was no keys", keys.refused),
+            ("blindcore_keys_damaged", "Sets of keys that could not be read any more", keys.damaged),
+            ("blindcore_keys_unknown", "Requests refused for keys that are not there", keys.unknown),
+        ] {
+            out.counter(name, help, n)?;
+        }
+        out.gauge("blindcore_keys", "Sets of registered keys", keys.sets)?;
+        out.gauge("blindcore_keys_bytes", "Bytes of registered keys", keys.bytes)?;
+        let help = "Memory of registered keys that are ready for use";
+        out.gauge("blindcore_keys_ready_bytes", help, keys.ready_bytes)?;
+
         let (used, limit) = state.front.budget.used();
         let help = "Memory that requests and answers take";
         out.gauge("blindcore_request_memory_bytes", help, used as u64)?;

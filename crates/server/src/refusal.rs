@@ -50,8 +50,12 @@ impl Refusal {
     fn code(&self) -> (Code, StatusCode) {
         match self.reason {
             Reason::UnknownTable | Reason::UnknownPart => (Code::NotFound, StatusCode::NOT_FOUND),
-            Reason::StaleEpoch | Reason::WrongParameters => (Code::FailedPrecondition, StatusCode::CONFLICT),
-            Reason::WrongSize | Reason::Malformed => (Code::InvalidArgument, StatusCode::BAD_REQUEST),
+            Reason::StaleEpoch | Reason::WrongParameters | Reason::UnknownKeys => {
+                (Code::FailedPrecondition, StatusCode::CONFLICT)
+            }
+            Reason::WrongSize | Reason::Malformed | Reason::WrongKeys => {
+                (Code::InvalidArgument, StatusCode::BAD_REQUEST)
+            }
             Reason::TooLarge => (Code::OutOfRange, StatusCode::PAYLOAD_TOO_LARGE),
             Reason::Unauthorized => (Code::Unauthenticated, StatusCode::UNAUTHORIZED),
             Reason::Busy | Reason::TooMany => (Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS),

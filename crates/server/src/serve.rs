@@ -136,6 +136,7 @@ impl Server {
             loop {
                 forgetting.tick().await;
                 state.forget();
+                state.expire_keys().await;
             }
         };
         let cut = tokio::select! {

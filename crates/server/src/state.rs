@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
+use blindcore_lookup::RegisteredKeys;
 use blindcore_wire::{PartDescription, PartKind, Reason, SHORT_HINT_BYTES, TableDescription, proto};
 use bytes::Bytes;
 
@@ -15,8 +16,9 @@ use crate::config::check;
 use crate::front::Front;
 use crate::permit::MemoryPermit;
 use crate::refusal::Refusal;
+use crate::registered::Registered;
 use crate::sizes::REQUEST_SLACK;
-use crate::stats::{PartCounters, add};
+use crate::stats::{KeyCounters, PartCounters, add};
 use crate::{Config, Error, Hint, Part, Stats, Table};
 
 /// Tables whose listing fits [`blindcore_wire::MAX_LISTING_BYTES`], however long their names.
@@ -30,6 +32,8 @@ pub(crate) struct HostedPart {
     pub(crate) most_queries: usize,
     query_bytes: usize,
     answer_bytes: usize,
+    /// Bytes of keys that clients register for it; 0 where its scheme has none.
+    keys_bytes: usize,
     batcher: Batcher,
     pub(crate) counters: Arc<PartCounters>,
 }
@@ -47,8 +51,8 @@ impl HostedPart {
         let (query_bytes, answer_bytes) = (params.query_bytes(), params.answer_bytes());
         let fits = config.request_bytes / query_bytes.max(answer_bytes);
         let server = part.server;
-        let answer = move |queries: &[&[u8]]| {
-            server.answer(queries).map(|(answers, _)| answers).map_err(|e| e.to_string())
+        let answer = move |queries: &[&[u8]], keys: &[&RegisteredKeys]| {
+            server.answer_under(queries, keys).map(|(answers, _)| answers).map_err(|e| e.to_string())
         };
         let batcher =
             Batcher::start(Box::new(answer), config.gather, config.waiting_queries, counters.clone())
@@ -59,6 +63,7 @@ impl HostedPart {
             most_queries: config.queries_per_request.min(fits).max(1),
             query_bytes,
             answer_bytes,
+            keys_bytes: params.registered_bytes(),
             batcher,
             counters,
         })
@@ -71,7 +76,12 @@ impl HostedPart {
 
     /// Bytes that a request and its answer may take.
     fn needed(&self) -> usize {
-        self.most_queries * (self.query_bytes + self.answer_bytes) + REQUEST_SLACK
+        (self.most_queries * (self.query_bytes + self.answer_bytes)).max(self.keys_bytes) + REQUEST_SLACK
+    }
+
+    /// Bytes of the longest request of it.
+    fn request_bytes(&self) -> usize {
+        (self.most_queries * self.query_bytes).max(self.keys_bytes) + REQUEST_SLACK
     }
 }
 
@@ -152,6 +162,8 @@ pub(crate) struct Epochs {
 pub(crate) struct State {
     tables: RwLock<BTreeMap<String, Hosted>>,
     pub(crate) front: Arc<Front>,
+    keys: Registered,
+    key_counters: Arc<KeyCounters>,
     /// The most bytes in any request.
     request_bytes: AtomicUsize,
     started: Instant,
@@ -160,9 +172,12 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(config: &Config, tables: Vec<Table>) -> Result<Self, Error> {
         config.check()?;
+        let key_counters = Arc::<KeyCounters>::default();
         let state = Self {
             tables: RwLock::default(),
             front: Front::new(config),
+            keys: Registered::new(&config.keys, key_counters.clone())?,
+            key_counters,
             request_bytes: AtomicUsize::new(REQUEST_SLACK),
             started: Instant::now(),
         };
@@ -221,6 +236,7 @@ impl State {
                 }
             };
             let config = &self.front.config;
+            config.keys.allows(&says.params)?;
             let (needed, memory) = (part.needed() as u64, config.memory_bytes as u64);
             check(
                 "memory for requests, in bytes,",
@@ -243,7 +259,7 @@ impl State {
             check("waiting_per_client", waiting, least, u64::MAX, remedy)?;
             parts.insert(kind, part);
         }
-        let request_bytes = parts.values().map(|p| p.most_queries * p.query_bytes + REQUEST_SLACK).max();
+        let request_bytes = parts.values().map(|part| part.request_bytes()).max();
         self.request_bytes.fetch_max(request_bytes.unwrap_or(0), Ordering::Relaxed);
         let last_used = AtomicU64::new(self.now());
         let new = Arc::new(HostedTable { description, rows, parts, last_used });
@@ -315,7 +331,7 @@ impl State {
                 parts.push((name.clone(), kind, hosted.counters.entry(kind).or_default().clone()));
             }
         }
-        Stats::new(parts, self.front.totals.clone())
+        Stats::new(parts, self.front.totals.clone(), self.key_counters.clone())
     }
 
     /// Bytes that the list of tables takes while it is sent.
@@ -400,6 +416,36 @@ impl State {
         Ok((part.hint.clone(), offset..len))
     }
 
+    /// Lets registered keys go that nobody used for long.
+    pub(crate) async fn expire_keys(&self) {
+        self.keys.expire().await;
+    }
+
+    /// Keeps keys that a client registers.
+    pub(crate) async fn register(
+        &self,
+        request: proto::RegisterKeysRequest,
+        client: &Arc<Client>,
+    ) -> Result<proto::RegisterKeysResponse, Refusal> {
+        let proto::RegisterKeysRequest { table: name, part, keys_params, keys } = request;
+        let (_, kind, part) = self.part(&name, None, PartKind::from_proto(part))?;
+        let params = part.description.params;
+        let Some(digest) = params.keys_digest() else {
+            let message =
+                format!("queries of table {name}, part {kind}, are under no keys; ask them without");
+            return Err(Refusal::new(Reason::WrongKeys, message));
+        };
+        if keys_params != digest[..] {
+            let message = format!(
+                "the keys were made with other parameters than those of table {name}, part {kind}; open the table again"
+            );
+            return Err(Refusal::new(Reason::WrongParameters, message));
+        }
+        client.may_register()?;
+        self.keys.register(params, keys, &client.name).await?;
+        Ok(proto::RegisterKeysResponse {})
+    }
+
     /// Answers queries. What is checked is public: names, numbers and lengths.
     pub(crate) async fn query(
         &self,
@@ -408,7 +454,7 @@ impl State {
         client: &Arc<Client>,
     ) -> Result<proto::QueryResponse, Refusal> {
         let started = Instant::now();
-        let proto::QueryRequest { table: name, epoch, part, table_digest, queries } = request;
+        let proto::QueryRequest { table: name, epoch, part, table_digest, queries, keys } = request;
         let (table, kind, part) = self.part(&name, Some(epoch), PartKind::from_proto(part))?;
         if table_digest != table.description.digest()[..] {
             return Err(Refusal::new(
@@ -436,10 +482,20 @@ impl State {
                 format!("{count} queries in a request are over the limit of {limit}; send several requests"),
             ));
         }
+        let params = part.description.params;
+        let under = match params.registers_keys() {
+            true => Some(self.keys.get(&keys, &params).await?),
+            false if keys.is_empty() => None,
+            false => {
+                let message =
+                    format!("queries of table {name}, part {kind}, are under no keys; ask them without");
+                return Err(Refusal::new(Reason::WrongKeys, message));
+            }
+        };
         held.take(count * part.answer_bytes)?;
         let guard = (client.ask(count)?, held.clone());
         let queries = (0..count).map(|i| queries.slice(i * size..(i + 1) * size));
-        let queue = part.batcher.ask(client.number, queries, Some(guard))?;
+        let queue = part.batcher.ask(client.number, queries, under, Some(guard))?;
         let Reply { answers, pass_micros, passes, gathered } = queue.await.unwrap_or_else(|_| {
             Err(Refusal::new(Reason::Draining, "the server is shutting down; ask another one, or later"))
         })?;

@@ -87,6 +87,40 @@ counters! {
     refusals: [AtomicU64; Reason::ALL.len()],
 }
 
+counters! {
+    /// What a server did with keys that clients register, since the start.
+    KeyStats / KeyCounters:
+    /// Sets of keys that were registered.
+    registered,
+    /// Registrations of keys that were there already.
+    again,
+    /// Sets that went because others came.
+    evicted,
+    /// Sets that went because nobody used them.
+    expired,
+    /// Registrations refused, because what came was no keys.
+    refused,
+    /// Sets that could not be read from the disk any more.
+    damaged,
+    /// Queries refused, because they were under keys that are not there.
+    unknown,
+    /// Sets that are there now.
+    sets,
+    /// Bytes of them.
+    bytes,
+    /// Bytes of memory that those take which are ready for use.
+    ready_bytes,
+}
+
+impl KeyCounters {
+    /// What there is now.
+    pub(crate) fn held(&self, sets: u64, bytes: u64, ready_bytes: u64) {
+        self.sets.store(sets, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+        self.ready_bytes.store(ready_bytes, Ordering::Relaxed);
+    }
+}
+
 /// Adds to a counter.
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
     counter.fetch_add(n, Ordering::Relaxed);
@@ -117,6 +151,7 @@ impl<const UNIT: u64> Histogram<UNIT> {
 struct Inner {
     parts: Vec<(String, PartKind, Arc<PartCounters>)>,
     totals: Arc<TotalCounters>,
+    keys: Arc<KeyCounters>,
 }
 
 /// A handle on a server's counters.
@@ -124,8 +159,18 @@ struct Inner {
 pub struct Stats(Arc<Inner>);
 
 impl Stats {
-    pub(crate) fn new(parts: Vec<(String, PartKind, Arc<PartCounters>)>, totals: Arc<TotalCounters>) -> Self {
-        Self(Arc::new(Inner { parts, totals }))
+    pub(crate) fn new(
+        parts: Vec<(String, PartKind, Arc<PartCounters>)>,
+        totals: Arc<TotalCounters>,
+        keys: Arc<KeyCounters>,
+    ) -> Self {
+        Self(Arc::new(Inner { parts, totals, keys }))
+    }
+
+    /// Keys that clients register.
+    #[must_use]
+    pub fn keys(&self) -> KeyStats {
+        self.0.keys.snapshot()
     }
 
     /// Every part of every table, in order of their names.

@@ -48,6 +48,12 @@ pub struct Config {
     pub limits: Limits,
     /// As `--gather`.
     pub gather: Option<usize>,
+    /// As `--keys-dir`.
+    pub keys_dir: Option<PathBuf>,
+    /// As `--keys-expire`.
+    pub keys_expire: Option<String>,
+    /// As `--rotate-after`.
+    pub rotate_after: Option<String>,
     /// The file, if there is one.
     #[serde(skip)]
     pub file: Option<PathBuf>,
@@ -92,6 +98,18 @@ pub struct Limits {
     pub drain_seconds: Option<u64>,
     /// Seconds for requests to finish at the end.
     pub grace_seconds: Option<u64>,
+    /// Mebibytes of registered keys.
+    pub keys_mib: Option<u64>,
+    /// Sets of registered keys.
+    pub keys_count: Option<usize>,
+    /// Mebibytes of one client's registered keys.
+    pub keys_mib_per_client: Option<u64>,
+    /// Sets of one client's registered keys.
+    pub keys_count_per_client: Option<usize>,
+    /// Mebibytes of memory for registered keys that are ready for use.
+    pub keys_memory_mib: Option<usize>,
+    /// Registrations of keys of one client in a minute.
+    pub registrations_per_minute: Option<u64>,
 }
 
 /// Read where no file is named.

@@ -40,6 +40,10 @@ reasons! {
     StaleEpoch = "stale-epoch",
     /// The query was made with other parameters.
     WrongParameters = "wrong-parameters",
+    /// The server has no registered keys of this digest: register them, and ask in a query of its own.
+    UnknownKeys = "unknown-keys",
+    /// What was to be registered is no keys that the part takes.
+    WrongKeys = "wrong-keys",
     /// Something has the wrong length, or an offset lies outside.
     WrongSize = "wrong-size",
     /// More queries in a request than the server takes, or a body over its limit.

@@ -84,6 +84,7 @@ impl Target {
                 part: proto::PartKind::Records.into(),
                 table_digest: digest.clone(),
                 queries: bytemuck::cast_slice::<u32, u8>(&words).to_vec().into(),
+                keys: Bytes::new(),
             };
             Bytes::from(request.encode_to_vec())
         };

@@ -99,3 +99,28 @@ fn what_is_no_sweep_is_refused_in_a_line() {
     std::fs::write(dir.path().join("out/points.part"), "mine\n").unwrap();
     refused(&explore(SWEEP), &["points.part", "not of this sweep", "--out"]);
 }
+
+/// The thesis's figures that repro/onionchopper keeps are today's, and nearly all are near the published ones.
+#[test]
+fn the_thesis_figures_stand_beside_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let today =
+        json(&run(dir.path(), &["repro", "onionchopper", "--no-cpu", "--pictures", "figures", "--json"]));
+    let kept: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(self::kept().join("figures.json")).unwrap()).unwrap();
+    let rows = |of: &serde_json::Value| of["rows"].as_array().unwrap().clone();
+    assert_eq!(rows(&today).len(), rows(&kept).len());
+    for (today, kept) in rows(&today).iter().zip(&rows(&kept)) {
+        assert_eq!(today, kept, "make the files of repro/onionchopper again, as its README.md says");
+    }
+    let row = |id: &str| rows(&today).into_iter().find(|row| row["id"] == id).unwrap();
+    assert_eq!(row("onionchopper.6.4.cycles")["value"], 12_833_318_209.0);
+    assert_eq!(row("onionchopper.6-1.points")["value"], 4896.0);
+    let (all, near) = (today["compared"].as_u64().unwrap(), today["within_15_percent"].as_u64().unwrap());
+    assert!(near >= 59 && near + 2 >= all, "{near} of {all}");
+    for figure in ["6-1", "6-5", "6-13"] {
+        let png = std::fs::read(dir.path().join(format!("figures/figure-{figure}.png"))).unwrap();
+        assert!(png.starts_with(b"\x89PNG"));
+    }
+    assert!(!dir.path().join("figures/figure-6-8.png").exists(), "without the CPU there is no such figure");
+}

@@ -29,6 +29,7 @@ fn request(made: &Made, queries: usize) -> proto::QueryRequest {
         part: proto::PartKind::Records.into(),
         table_digest: Bytes::copy_from_slice(made.place().description().digest()),
         queries: vec![7; queries * params.query_bytes()].into(),
+        keys: Bytes::new(),
     }
 }
 

@@ -11,6 +11,7 @@ mod limits;
 mod lookups;
 mod many;
 mod proofs;
+mod registered;
 mod scores;
 mod shares;
 mod tls;

@@ -104,6 +104,7 @@ async fn who_holds_memory_holds_its_own() {
         part: proto::PartKind::Records.into(),
         table_digest: made.description.digest().to_vec().into(),
         queries: vec![7; 64 * made.description.records().params.query_bytes()].into(),
+        keys: Default::default(),
     };
     let body = query.encode_to_vec();
     // Requests of one client that lack their last byte, until no other of it fits.
@@ -183,6 +184,7 @@ async fn who_floods_keeps_nobody_from_being_answered() {
         part: proto::PartKind::Records.into(),
         table_digest: made.description.digest().to_vec().into(),
         queries: vec![7; n * params.query_bytes()].into(),
+        keys: Default::default(),
     };
     let (flood, one) = (Arc::new(query(32).encode_to_vec()), Arc::new(query(1).encode_to_vec()));
     let (done, refused) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));

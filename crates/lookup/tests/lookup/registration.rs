@@ -6,8 +6,8 @@ use blindcore_accel::SharedBytes;
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::schemes::Keeps;
 use blindcore_lookup::{
-    Client, Error, Geometry, InsecurePlain, Params, RegisteredKeys, SecretKeys, Selection, Server,
-    pack_group, schemes,
+    Client, Decoded, Error, Geometry, InsecurePlain, Params, RegisteredKeys, SchemeClient, SecretKeys,
+    Selection, Server, pack_group, schemes,
 };
 
 const GEOMETRY: Geometry = Geometry { record_bytes: 8, groups: 2, columns: 3 };
@@ -118,4 +118,38 @@ fn keys_that_are_none_are_refused() {
     // What no params opened is of none.
     let foreign = RegisteredKeys::new(());
     assert!(matches!(server.answer_under(&[&query], &[&foreign]), Err(Error::OtherKeys { .. })));
+}
+
+/// A client that takes every answer for noise.
+struct Noisy(usize);
+
+impl SchemeClient for Noisy {
+    type Keys = ();
+    type Prepared = ();
+    type Pending = ();
+
+    fn prepare(&self, (): &()) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn query(&self, (): (), _: &Selection) -> (Vec<u8>, ()) {
+        (vec![0; self.0], ())
+    }
+
+    fn decode(&self, (): (), answer: &[u8]) -> Decoded {
+        Decoded { slot: answer.to_vec().into(), damaged: true }
+    }
+}
+
+/// What would be a bit of a secret that stays is said by no scheme with registered keys, whatever its client says.
+#[test]
+fn noise_is_not_said_under_registered_keys() {
+    for (scheme, said) in [(InsecurePlain::for_tests(), true), (InsecurePlain::registered_for_tests(), false)]
+    {
+        let params = Params::new(scheme.scheme(), GEOMETRY).unwrap();
+        let client = Client::of(params, Noisy(params.query_bytes()));
+        let selection = Selection::index(&GEOMETRY, 0).unwrap();
+        let (_, pending) = client.query(client.prepare().unwrap(), &selection).unwrap();
+        assert_eq!(client.decode(pending, &[0; 8]).unwrap().damaged, said);
+    }
 }

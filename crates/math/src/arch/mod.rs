@@ -9,7 +9,6 @@ mod avx2;
 mod avx512;
 mod portable;
 
-use crate::elementwise::Digits;
 use crate::features::Ifma;
 #[cfg(target_arch = "x86_64")]
 use crate::features::{Avx2, Avx512, Gfni, Level, Vaes, within};
@@ -19,7 +18,6 @@ use crate::{Prime, SignedDigits};
 use portable::digits::split_generic;
 pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
 use portable::{dot_generic, invert_cumulative_generic};
-pub(crate) use portable::{round, split};
 
 /// `out[i]` = the magnitude whose interval of `cumulative` holds the upper 127 bits of `uniform[i]`, its sign the
 /// lowest bit. All are pairs of upper and lower words.
@@ -118,14 +116,6 @@ impl Residues {
     pub(crate) fn butterflies(self, low: &mut [u64], high: &mut [u64], factors: &[u64]) -> usize {
         self.ifma.butterflies(low, high, factors)
     }
-
-    pub(crate) fn round(self, digits: Digits, words: &mut [u64]) -> usize {
-        self.ifma.round(digits, words)
-    }
-
-    pub(crate) fn split(self, digits: Digits, rest: &mut [u64], out: &mut [u64]) -> usize {
-        self.ifma.split(digits, rest, out)
-    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -151,14 +141,6 @@ impl Residues {
     }
 
     pub(crate) fn butterflies(self, _: &mut [u64], _: &mut [u64], _: &[u64]) -> usize {
-        0
-    }
-
-    pub(crate) fn round(self, _: Digits, _: &mut [u64]) -> usize {
-        0
-    }
-
-    pub(crate) fn split(self, _: Digits, _: &mut [u64], _: &mut [u64]) -> usize {
         0
     }
 }

@@ -40,17 +40,16 @@ pub fn random(
 ) -> Result<Found, Misfit> {
     can(problem, machine)?;
     let mut draw = Draw(tries.seed);
-    let primes: Vec<(Dim, Vec<u64>)> = Dim::ALL.iter().map(|d| (*d, primes(problem.bound(*d)))).collect();
-    let slots: Vec<(usize, bool)> = (0..machine.levels.len())
-        .flat_map(|at| [(at, false), (at, true)])
-        .filter(|(at, spatial)| !spatial || machine.fan_out(*at) > 1)
+    let primes: Vec<(Dim, u64)> = Dim::ALL
+        .iter()
+        .flat_map(|d| primes(problem.bound(*d)).into_iter().map(|prime| (*d, prime)))
         .collect();
     let (mut best, mut valid, mut in_a_row): (Option<Found>, u64, u64) = (None, 0, 0);
     for _ in 0..tries.most {
         if in_a_row == tries.failures {
             break;
         }
-        let mapping = draw.mapping(machine, &primes, &slots);
+        let mapping = draw.mapping(machine, &primes);
         let Ok(cost) = cost(problem, machine, &mapping, &tables[..tables.len().min(1)]) else { continue };
         valid += 1;
         in_a_row += 1;
@@ -82,25 +81,41 @@ impl Draw {
         (u128::from(self.next()) * n as u128 >> 64) as usize
     }
 
-    /// Every prime factor of every bound to some level, every level's loops in some order.
-    fn mapping(&mut self, machine: &Machine, primes: &[(Dim, Vec<u64>)], slots: &[(usize, bool)]) -> Mapping {
+    /// Some prime factors of bounds spread over each level's memories or lanes, as many as there is room for; every other to the loops
+    /// of some level; every level's loops in some order.
+    fn mapping(&mut self, machine: &Machine, primes: &[(Dim, u64)]) -> Mapping {
         let mut levels = vec![Nest::new(&[], &[]); machine.levels.len()];
-        for (dim, primes) in primes {
-            for prime in primes {
-                let (at, spatial) = slots[self.below(slots.len())];
-                let loops = if spatial { &mut levels[at].spatial } else { &mut levels[at].temporal };
-                match loops.iter_mut().find(|(d, _)| d == dim) {
-                    Some((_, factor)) => *factor *= prime,
-                    None => loops.push((*dim, *prime)),
-                }
+        let mut primes = primes.to_vec();
+        self.shuffle(&mut primes);
+        let add = |loops: &mut Vec<(Dim, u64)>, (dim, prime): (Dim, u64)| match loops
+            .iter_mut()
+            .find(|(d, _)| *d == dim)
+        {
+            Some((_, factor)) => *factor *= prime,
+            None => loops.push((dim, prime)),
+        };
+        for (at, nest) in levels.iter_mut().enumerate() {
+            let mut room = machine.fan_out(at);
+            while let Some(last) = primes.iter().rposition(|(_, prime)| *prime <= room) {
+                let prime = primes.remove(last);
+                room /= prime.1;
+                add(&mut nest.spatial, prime);
             }
+        }
+        for prime in primes {
+            let at = self.below(levels.len());
+            add(&mut levels[at].temporal, prime);
         }
         for nest in &mut levels {
-            for i in (1..nest.temporal.len()).rev() {
-                nest.temporal.swap(i, self.below(i + 1));
-            }
+            self.shuffle(&mut nest.temporal);
         }
         Mapping { levels }
+    }
+
+    fn shuffle<T>(&mut self, all: &mut [T]) {
+        for i in (1..all.len()).rev() {
+            all.swap(i, self.below(i + 1));
+        }
     }
 }
 

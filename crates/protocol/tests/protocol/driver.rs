@@ -1,9 +1,14 @@
 //! A driver without sockets, and servers in the same process.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
 
-use blindcore_protocol::{Error, Fetch, Hint, Lookup, Outcome, Policy, Record, Step, Table};
+use blindcore_lookup::Server;
+use blindcore_protocol::{
+    Error, Fetch, Grant, Hint, KeyNeed, Lookup, Outcome, Policy, Record, Rotation, Step, Table,
+};
 use blindcore_wire::{PartKind, Value, proto};
+use bytes::Bytes;
 use prost::Message;
 
 use crate::made::Made;
@@ -33,12 +38,32 @@ pub(crate) fn open(made: &Made, policy: &Policy, before: Option<&Table>) -> Resu
 
 /// Answers as an honest server does.
 pub(crate) fn honest(made: &Made) -> impl Fn(&proto::QueryRequest) -> proto::QueryResponse {
-    |request| {
-        let server = made.part(PartKind::from_proto(request.part).unwrap()).unwrap().server();
-        let queries: Vec<&[u8]> = request.queries.chunks(server.params().query_bytes()).collect();
-        let (answers, _) = server.answer(&queries).unwrap();
-        proto::QueryResponse { answers: answers.concat().into(), server_micros: 1 }
-    }
+    |request| answer(&made.part(PartKind::from_proto(request.part).unwrap()).unwrap().server(), request)
+}
+
+/// Keys that servers of this process were given, by their digest: they are the same for all of them.
+static REGISTERED: LazyLock<Mutex<HashMap<Vec<u8>, Bytes>>> = LazyLock::new(Mutex::default);
+
+/// Has the servers keep keys, as an honest one does.
+pub(crate) fn register(need: &KeyNeed, public: Bytes) {
+    let message = proto::RegisterKeysRequest::decode(&*need.encode(public)).unwrap();
+    assert_eq!(message.keys_params[..], *need.params_digest());
+    REGISTERED.lock().unwrap().insert(blake3::hash(&message.keys).as_bytes().to_vec(), message.keys);
+}
+
+/// What a server answers.
+pub(crate) fn answer(server: &Server, request: &proto::QueryRequest) -> proto::QueryResponse {
+    let queries: Vec<&[u8]> = request.queries.chunks(server.params().query_bytes()).collect();
+    let public = REGISTERED.lock().unwrap().get(&request.keys[..]).cloned();
+    let keys = public.map(|public| server.params().open_registered(&public).expect("they were made so"));
+    assert_eq!(
+        keys.is_some(),
+        server.params().registers_keys(),
+        "nothing is asked under keys that it has not"
+    );
+    let keys = keys.iter().cycle().take(if keys.is_some() { queries.len() } else { 0 });
+    let (answers, _) = server.answer_under(&queries, &keys.collect::<Vec<_>>()).unwrap();
+    proto::QueryResponse { answers: answers.concat().into(), server_micros: 1 }
 }
 
 /// Brings a hint, a piece at a time.
@@ -60,13 +85,24 @@ pub(crate) fn drive(
     made: &Made,
     answer: Answer,
 ) -> (Result<Vec<Outcome>, Error>, Vec<Seen>) {
-    let mut seen = Vec::new();
+    let (mut seen, mut kept) = (Vec::new(), None);
     let mut run = || {
         loop {
             match lookup.step()? {
                 Step::Need(fetch) => {
                     let kept = fetch.check(fetched(made, &fetch))?;
                     lookup.table().keep(kept)?;
+                }
+                Step::Keys(need) => {
+                    let Grant { mut keys, made, register } =
+                        need.grant(kept.take(), &Rotation::default(), 1)?;
+                    assert_eq!(made.is_some(), register, "new ones are registered");
+                    if let Some(public) = made {
+                        self::register(&need, public);
+                        keys.registered();
+                    }
+                    kept = Some(keys.clone());
+                    lookup.take_keys(keys);
                 }
                 Step::Send(request) => {
                     assert!(matches!(lookup.step()?, Step::Wait), "one request at a time");

@@ -4,12 +4,15 @@
 //! digest is pinned.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
-use blindcore_lookup::{Geometry, Params, Server};
-use blindcore_protocol::{Error, Fetch, Hint, Lookup, Policy, Step, Table, Trust, listing};
+use blindcore_lookup::{Geometry, Params, SchemeRef, Server};
+use blindcore_protocol::{
+    ClientKeys, Error, Fetch, Grant, Hint, KeyNeed, Lookup, Policy, Rotation, Step, Table, Trust, listing,
+};
 use blindcore_wire::{
-    ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription, Value,
-    proto,
+    ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, Reason, TableContent, TableDescription,
+    Value, proto,
 };
 use prost::Message;
 
@@ -58,14 +61,20 @@ struct World {
     servers: Vec<(PartKind, Server)>,
 }
 
-static WORLD: LazyLock<World> = LazyLock::new(|| {
-    let base = keyed_with("people", 1, crate::made::simple(), 2, &people(12), Some(1));
-    let rows: [(&[u8], _); 3] = [(b"key-7", row("changed")), (b"key-8", None), (b"late", row("added"))];
-    let made = base.changed(2, &rows, &[b"late"]);
-    let parts = PartKind::ALL.into_iter();
-    let servers = parts.map(|kind| (kind, made.part(kind).unwrap().server())).collect();
-    World { table: crate::driver::described(&made), made, servers }
-});
+static WORLD: LazyLock<World> = LazyLock::new(|| World::of(crate::made::simple()));
+/// The same under keys that clients register.
+static REGISTERED: LazyLock<World> = LazyLock::new(|| World::of(crate::made::registered()));
+
+impl World {
+    fn of(scheme: SchemeRef) -> Self {
+        let base = keyed_with("people", 1, scheme, 2, &people(12), Some(1));
+        let rows: [(&[u8], _); 3] = [(b"key-7", row("changed")), (b"key-8", None), (b"late", row("added"))];
+        let made = base.changed(2, &rows, &[b"late"]);
+        let parts = PartKind::ALL.into_iter();
+        let servers = parts.map(|kind| (kind, made.part(kind).unwrap().server())).collect();
+        Self { table: crate::driver::described(&made), made, servers }
+    }
+}
 
 /// The first value of the row of a key, if it is there.
 fn truth(key: &[u8]) -> Option<Value> {
@@ -88,7 +97,8 @@ pub(crate) fn run(data: &[u8]) {
     match choices.byte() % 4 {
         0 => anything(&mut choices),
         1 => invented(&mut choices),
-        _ => pinned(&mut choices),
+        2 => pinned(&mut choices, &WORLD),
+        _ => pinned(&mut choices, &REGISTERED),
     }
 }
 
@@ -225,8 +235,8 @@ fn invent(choices: &mut Choices) -> Option<(proto::GetTableResponse, Vec<u8>)> {
 }
 
 /// A table that is pinned: whatever the server says of it, no record comes out that is not in it.
-fn pinned(choices: &mut Choices) {
-    let world = &*WORLD;
+fn pinned(choices: &mut Choices, world: &World) {
+    let mut forgot = false;
     let mut response = world.table.encode_to_vec();
     if choices.byte() % 4 == 1 {
         flip(choices, &mut response);
@@ -246,9 +256,23 @@ fn pinned(choices: &mut Choices) {
         }
         match lookup.step() {
             Ok(Step::Need(fetch)) => {
-                if let Some(hint) = hint(choices, &fetch, how) {
+                if let Some(hint) = hint(choices, world, &fetch, how) {
                     table.keep(hint).expect("it is the table's");
                 }
+            }
+            Ok(Step::Keys(need)) => lookup.take_keys(keys(choices, &need, how)),
+            // It says that it forgot keys, or that there are none where there are no keys.
+            Ok(Step::Send(request)) if how & 0x38 == 0x38 => {
+                let under = !request.message().keys.is_empty();
+                let refusal = Error::refused("a query", Some(Reason::UnknownKeys), None, "", "people", 2);
+                let again = lookup.forgotten(refusal);
+                assert_eq!(again.is_ok(), under && !forgot, "once, and where there are keys");
+                forgot = true;
+                if again.is_err() {
+                    assert!(matches!(lookup.step(), Err(Error::Over)));
+                    return;
+                }
+                assert!(matches!(lookup.step(), Ok(Step::Keys(_))));
             }
             Ok(Step::Send(request)) => {
                 let message = request.message();
@@ -298,8 +322,8 @@ fn pinned(choices: &mut Choices) {
 }
 
 /// What comes of a fetch, if it is believed: then it is right.
-fn hint(choices: &mut Choices, fetch: &Fetch, how: u8) -> Option<blindcore_protocol::Kept> {
-    let right = WORLD.made.part(fetch.kind()).unwrap().hint();
+fn hint(choices: &mut Choices, world: &World, fetch: &Fetch, how: u8) -> Option<blindcore_protocol::Kept> {
+    let right = world.made.part(fetch.kind()).unwrap().hint();
     let mut download = fetch.download(u64::from(how >> 4));
     let _ = (download.request(), download.receive(choices.some()), download.broke());
     assert!(download.have() <= download.total());
@@ -322,6 +346,41 @@ fn hint(choices: &mut Choices, fetch: &Fetch, how: u8) -> Option<blindcore_proto
     kept.ok()
 }
 
+/// Keys for a request, of a cache whose entry is damaged or of other times as bytes decide; registered.
+fn keys(choices: &mut Choices, need: &KeyNeed, how: u8) -> ClientKeys {
+    let rotation = Rotation { queries: choices.byte().into(), age: Duration::from_secs(10) };
+    let entry = need.cached("host:1");
+    let Grant { keys, made, register } = need.grant(None, &rotation, 5).expect("there is randomness");
+    let (start, public) = (entry.start(&keys), made.expect("there were none"));
+    assert!(register && entry.is_public(&keys, &public));
+    assert_eq!((start.len(), start.len() + public.len()), (entry.start_bytes(), entry.bytes()));
+    crate::driver::register(need, public.clone());
+    let mut bytes = start.to_vec();
+    if how & 1 == 1 {
+        flip(choices, &mut bytes);
+    }
+    let length = if how & 2 == 2 { choices.byte().into() } else { entry.bytes() as u64 };
+    let known = (how & 4 == 4).then_some(&keys);
+    let Ok(read) = entry.read(length, &bytes, known) else {
+        assert!(bytes != *start || length != entry.bytes() as u64, "what was written is read");
+        return keys;
+    };
+    assert_eq!(read.digest(), keys.digest(), "no damage goes unseen but of how far they are used");
+    let (used, now) = (read.used(), u64::from(choices.byte()));
+    let grant = need.grant(Some(read), &rotation, now).expect("there is randomness");
+    let stays =
+        now.saturating_sub(5) < 10 && (used == 0 || used.saturating_add(need.queries()) <= rotation.queries);
+    assert_eq!(grant.made.is_none(), stays);
+    match grant.made {
+        None => assert_eq!(grant.keys.digest(), keys.digest()),
+        Some(public) => {
+            assert_ne!(grant.keys.digest(), keys.digest());
+            crate::driver::register(need, public);
+        }
+    }
+    grant.keys
+}
+
 /// Flips a bit.
 fn flip(choices: &mut Choices, bytes: &mut [u8]) {
     let (high, low) = (usize::from(choices.byte()), usize::from(choices.byte()));
@@ -334,7 +393,5 @@ fn flip(choices: &mut Choices, bytes: &mut [u8]) {
 fn answer(world: &World, request: &proto::QueryRequest) -> proto::QueryResponse {
     let kind = PartKind::from_proto(request.part).expect("the client says which part");
     let (_, server) = world.servers.iter().find(|(k, _)| *k == kind).expect("every part is served");
-    let queries: Vec<&[u8]> = request.queries.chunks(server.params().query_bytes()).collect();
-    let (answers, _) = server.answer(&queries).expect("the queries are whole");
-    proto::QueryResponse { answers: answers.concat().into(), server_micros: 1 }
+    crate::driver::answer(server, request)
 }

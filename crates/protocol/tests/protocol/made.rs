@@ -47,6 +47,12 @@ pub(crate) fn plain() -> SchemeRef {
     InsecurePlain::for_tests().scheme()
 }
 
+/// The same under keys that clients register.
+#[allow(dead_code, reason = "two programs of tests make tables, and one of them needs no such")]
+pub(crate) fn registered() -> SchemeRef {
+    InsecurePlain::registered_for_tests().scheme()
+}
+
 /// The scheme of what lies beside records of this one.
 fn beside(scheme: SchemeRef) -> SchemeRef {
     if scheme == double() { simple() } else { scheme }

@@ -4,6 +4,7 @@ mod driver;
 mod hostile;
 mod lookups;
 mod made;
+mod registered;
 
 mod properties {
     use proptest::prelude::*;

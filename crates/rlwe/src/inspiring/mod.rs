@@ -16,8 +16,7 @@
 //!   beforehand: t_1..t_(count-1) and a = r_0       with a key:  b = sum_j c_j X^j - sum_i t_i tau^(i-1)(y)
 //! ```
 //!
-//! Where one digit would leave too much noise there are several, the highest first, each of what the one before it left, and a key
-//! for each.
+//! Where one digit would leave too much noise there are several ([`SignedDigits`]), the lowest first, and a key for each.
 //!
 //! SignedDigits are by values, in the ring's orbit order ([`blindcore_math::ntt::orbit`]): there tau^(i-1)(y) is y with each half
 //! turned to the left by (i - 1) [`Packing::step`] places, so that the sum over i is a sliding window over one polynomial.
@@ -26,7 +25,7 @@
 mod fourier;
 
 use blindcore_math::ntt::{Automorphism, Ntt, NttError, orbit};
-use blindcore_math::{Elementwise, Prime};
+use blindcore_math::{Elementwise, SignedDigits};
 use fourier::Fourier;
 
 /// Why there is no packing.
@@ -43,13 +42,20 @@ pub enum PackingError {
         /// The ring's degree.
         degree: usize,
     },
-    /// There is no digit, or one drops more bits than there are, or as many as the digit before it.
-    #[error("digits can't drop {dropped:?} bits of a prime of {bits}; drop from {} down to 1, fewer each time", bits - 2)]
-    Dropped {
-        /// Bits to be dropped by each digit.
-        dropped: Vec<u32>,
-        /// Bits of the prime.
+    /// Digits don't reach over the modulus, or reach beyond.
+    #[error(
+        "{count} digits of {bits} bits above {dropped} dropped ones don't fit a prime of {prime} bits; from their sum take less \
+         than a digit off to be below it"
+    )]
+    Digits {
+        /// Digits.
+        count: usize,
+        /// Bits of each.
         bits: u32,
+        /// Low bits that are dropped.
+        dropped: u32,
+        /// Bits of the prime.
+        prime: u32,
     },
 }
 
@@ -58,8 +64,7 @@ pub struct Packing {
     ntt: Ntt,
     modulo: Elementwise,
     count: usize,
-    /// For each digit, the highest first.
-    dropped: Vec<u32>,
+    digits: SignedDigits,
     /// tau.
     automorphism: Automorphism,
     /// For each place of the orbit order, its place in the transform's order.
@@ -74,33 +79,37 @@ pub struct Scratch {
     /// r_i, by values in orbit order.
     sums: Vec<u64>,
     polynomial: Vec<u64>,
-    digit: Vec<u64>,
+    digits: Vec<u64>,
     block: Vec<u64>,
 }
 
 impl Packing {
-    /// Packs `count` ciphertexts of the ring of this prime and degree into one, by digits that drop so many low bits each, the
-    /// highest digit first.
+    /// Packs `count` ciphertexts of the ring of this degree and the digits' prime into one.
     ///
     /// # Errors
-    /// The ring has no transform, the count is not a power of two from 2 to half the degree, or the digits are none.
-    pub fn new(prime: Prime, degree: usize, count: usize, dropped: &[u32]) -> Result<Self, PackingError> {
-        let ntt = Ntt::new(prime, degree)?;
+    /// The ring has no transform, the count is not a power of two from 2 to half the degree, or the digits don't reach over the
+    /// modulus, or reach beyond.
+    pub fn new(degree: usize, count: usize, digits: SignedDigits) -> Result<Self, PackingError> {
+        let ntt = Ntt::new(digits.prime, degree)?;
         if !count.is_power_of_two() || !(2..=degree / 2).contains(&count) {
             return Err(PackingError::Count { count, degree });
         }
-        let bits = prime.value().ilog2() + 1;
-        let in_range = dropped.iter().all(|dropped| (1..=bits - 2).contains(dropped));
-        if dropped.is_empty() || !in_range || !dropped.is_sorted_by(|high, low| high > low) {
-            return Err(PackingError::Dropped { dropped: dropped.to_vec(), bits });
+        let prime = digits.prime.value().ilog2() + 1;
+        let below = digits.count.checked_sub(1).map(|below| {
+            u64::from(digits.dropped).saturating_add((below as u64).saturating_mul(digits.bits.into()))
+        });
+        let fits = |below| below < u64::from(prime) && below + u64::from(digits.bits) >= u64::from(prime);
+        if !(1..prime).contains(&digits.bits) || !below.is_some_and(fits) {
+            let SignedDigits { count, bits, dropped, .. } = digits;
+            return Err(PackingError::Digits { count, bits, dropped, prime });
         }
         let order = 2 * degree;
         let generator = (0..degree / 2 / count).fold(1, |power, _| power * 5 % order);
         let automorphism = Automorphism::new(degree, generator)?;
         let orbit = orbit(degree)?;
         let fourier = Fourier::new(&ntt, count, generator)?;
-        let (modulo, dropped) = (Elementwise::new(prime), dropped.to_vec());
-        Ok(Self { modulo, ntt, count, dropped, automorphism, orbit, fourier })
+        let modulo = Elementwise::new(digits.prime);
+        Ok(Self { modulo, ntt, count, digits, automorphism, orbit, fourier })
     }
 
     /// Ciphertexts that are packed into one.
@@ -121,10 +130,10 @@ impl Packing {
         &self.ntt
     }
 
-    /// w of each digit: the low bits that it drops.
+    /// How polynomials are taken apart.
     #[must_use]
-    pub fn dropped(&self) -> &[u32] {
-        &self.dropped
+    pub fn digits(&self) -> SignedDigits {
+        self.digits
     }
 
     /// Places of the orbit order by which tau turns each half to the left.
@@ -133,7 +142,7 @@ impl Packing {
         self.degree() / 2 / self.count
     }
 
-    /// 2^w tau(s), by values in the transform's order: what the packing key of a digit encrypts. `secret` is s by values.
+    /// B^i 2^w tau(s) for digit i, by values in the transform's order: what the packing key of a digit encrypts. `secret` is s by values.
     ///
     /// In constant time.
     ///
@@ -141,7 +150,8 @@ impl Packing {
     /// There are not as many values as the degree, or there is no such digit.
     pub fn key_message(&self, digit: usize, secret: &[u64], out: &mut [u64]) {
         self.automorphism.values(secret, out);
-        let factor = vec![self.ntt.prime().reduce(1 << self.dropped[digit]); out.len()];
+        assert!(digit < self.digits.count);
+        let factor = vec![self.ntt.prime().reduce(1 << self.digits.weight(digit)); out.len()];
         self.modulo.multiply(out, &factor);
     }
 
@@ -190,7 +200,7 @@ impl Packing {
         Scratch {
             sums: vec![0; self.count * degree],
             polynomial: vec![0; degree],
-            digit: vec![0; degree],
+            digits: vec![0; self.digits.count * degree],
             block: self.fourier.block(),
         }
     }
@@ -211,24 +221,24 @@ impl Packing {
     ) -> Vec<u64> {
         let degree = self.degree();
         assert!(masks.len() == self.count * degree, "as many masks as are packed");
-        assert!(keys.len() == self.dropped.len() && keys.iter().all(|key| key.len() == degree));
-        let Scratch { sums, polynomial, digit, block } = scratch;
+        assert!(keys.len() == self.digits.count && keys.iter().all(|key| key.len() == degree));
+        let Scratch { sums, polynomial, digits, block } = scratch;
         self.fourier.sums(&self.modulo, masks, block, sums);
-        let mut digits = vec![0; degree];
+        let mut orbit = vec![0; degree];
         for i in (1..self.count).rev() {
             let (before, this) = sums[(i - 1) * degree..].split_at_mut(degree);
             self.from_orbit(&this[..degree], polynomial);
             self.ntt.inverse(polynomial);
-            for (number, key) in keys.iter().enumerate() {
-                split_digit(&self.modulo, &self.dropped, number, polynomial, digit);
+            self.digits.split(polynomial, digits);
+            for (number, (digit, key)) in digits.chunks_exact_mut(degree).zip(keys).enumerate() {
                 self.ntt.forward(digit);
-                self.to_orbit(digit, &mut digits);
-                tell(i - 1, number, &digits);
+                self.to_orbit(digit, &mut orbit);
+                tell(i - 1, number, &orbit);
                 // r_(i-1) -= t_i tau^(i-1)(k), half by half and each in two runs.
                 let (half, turn) = (degree / 2, (i - 1) * self.step());
                 for ((before, digits), key) in before
                     .chunks_exact_mut(half)
-                    .zip(digits.chunks_exact_mut(half))
+                    .zip(orbit.chunks_exact_mut(half))
                     .zip(key.chunks_exact(half))
                 {
                     let (head, tail) = digits.split_at_mut(half - turn);
@@ -245,29 +255,10 @@ impl Packing {
     }
 }
 
-/// Moves digit `number` of each coefficient of `rest` to `digit`: round(x / 2^w), signed, as a residue. What it leaves of x is in
-/// `rest`, but for the last digit, after which `rest` means nothing. In constant time.
-///
-/// # Panics
-/// There is no such digit, or lengths differ.
-pub fn split_digit(
-    modulo: &Elementwise,
-    dropped: &[u32],
-    number: usize,
-    rest: &mut Vec<u64>,
-    digit: &mut Vec<u64>,
-) {
-    if number + 1 < dropped.len() {
-        modulo.split(dropped[number], rest, digit);
-    } else {
-        std::mem::swap(rest, digit);
-        modulo.round(dropped[number], digit);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use blindcore_math::Prime;
     use blindcore_math::ntt::primes;
 
     /// A stream of small numbers that is the same each time.
@@ -298,9 +289,10 @@ mod tests {
     }
 
     /// Packs numbers and compares what comes out with them.
-    fn packs(prime_bits: u32, degree: usize, count: usize, dropped: &[u32]) {
+    fn packs(prime_bits: u32, degree: usize, count: usize, [digit_count, bits, dropped]: [u32; 3]) {
         let prime = primes(prime_bits, degree).unwrap().next().unwrap();
-        let packing = Packing::new(prime, degree, count, dropped).unwrap();
+        let cut = SignedDigits { prime, count: digit_count as usize, bits, dropped };
+        let packing = Packing::new(degree, count, cut).unwrap();
         let (ntt, modulo) = (packing.ntt(), Elementwise::new(prime));
         let mut numbers = Numbers(7 + count as u64);
         let mut secret = numbers.small(prime, 1, degree);
@@ -325,7 +317,7 @@ mod tests {
             out
         };
         let (mut key_masks, mut keys) = (Vec::new(), Vec::new());
-        for digit in 0..dropped.len() {
+        for digit in 0..cut.count {
             let key_mask = numbers.residues(prime, degree);
             let mut key = numbers.small(prime, 3, degree);
             ntt.forward(&mut key);
@@ -336,7 +328,7 @@ mod tests {
             key_masks.push(orbit(&key_mask));
             keys.push(orbit(&key));
         }
-        let mut digits = vec![vec![0; (count - 1) * degree]; dropped.len()];
+        let mut digits = vec![vec![0; (count - 1) * degree]; cut.count];
         let masks: Vec<u64> = masks.chunks_exact(degree).flat_map(orbit).collect();
         let mask = packing.prepare(&masks, &key_masks, &mut packing.scratch(), |i, number, digit| {
             digits[number][i * degree..][..degree].copy_from_slice(digit);
@@ -357,11 +349,10 @@ mod tests {
         modulo.multiply_add(&mut values, &product, &secret);
         ntt.inverse(&mut values);
         // Deviation of the noise: key errors (variance 4) and dropped bits, over count - 1 switches.
-        let (mut above, mut digit) = (prime.value() as f64, 0.0);
-        for dropped in dropped {
-            digit += (above / f64::from(*dropped).exp2()).powi(2) / 12.0;
-            above = f64::from(*dropped).exp2();
-        }
+        let power = |bits: u32| f64::from(bits).exp2();
+        let top = prime.value() as f64 / power(cut.weight(cut.count - 1));
+        let digit = (top.powi(2) + f64::from(digit_count - 1) * power(bits).powi(2)) / 12.0;
+        let above = power(dropped);
         let variance = (count - 1) as f64 * degree as f64 * (digit * 4.0 + above.powi(2) / 12.0 * 2.0 / 3.0);
         for j in 0..count {
             let phase = modulo_difference(prime, bodies[j], values[j]);
@@ -379,60 +370,30 @@ mod tests {
         for (degree, count) in
             [(128, 2), (128, 64), (256, 16), (2048, 256), (2048, 64), (2048, 1024), (1024, 512)]
         {
-            packs(48, degree, count, &[25]);
+            packs(48, degree, count, [1, 23, 25]);
         }
         for count in [2, 256, 1024] {
-            packs(40, 2048, count, &[27, 14]);
-            packs(48, 2048, count, &[34, 20, 8]);
-        }
-    }
-
-    #[test]
-    fn digits_are_the_nearest() {
-        let prime = primes(48, 2048).unwrap().next().unwrap();
-        let q = prime.value();
-        for dropped in [1, 7, 25, 46] {
-            let numbers = [
-                0,
-                1,
-                q - 1,
-                q / 2,
-                q / 2 + 1,
-                1 << (dropped - 1),
-                (1 << (dropped - 1)) - 1,
-                q - (1 << (dropped - 1)),
-            ];
-            for below in [None, Some(dropped / 2).filter(|below| *below > 0)] {
-                let dropped: Vec<u32> = [dropped].into_iter().chain(below).collect();
-                let (mut rest, mut digit) = (numbers.to_vec(), vec![0; numbers.len()]);
-                let mut sums = vec![0; numbers.len()];
-                for (number, w) in dropped.iter().enumerate() {
-                    split_digit(&Elementwise::new(prime), &dropped, number, &mut rest, &mut digit);
-                    for (sum, digit) in sums.iter_mut().zip(&digit) {
-                        *sum += i128::from(centred(prime, *digit)) << w;
-                    }
-                    for (sum, x) in sums.iter().zip(numbers) {
-                        let off = sum - i128::from(centred(prime, x));
-                        assert!(off.abs() <= 1 << (w - 1), "{x} by {dropped:?}: off by {off}");
-                    }
-                }
-            }
+            packs(40, 2048, count, [2, 13, 14]);
+            packs(48, 2048, count, [3, 14, 8]);
         }
     }
 
     #[test]
     fn what_cant_be_packed_is_refused() {
         let prime = primes(48, 128).unwrap().next().unwrap();
+        let cut = |count, bits, dropped| SignedDigits { prime, count, bits, dropped };
         for count in [0, 1, 3, 128] {
             assert_eq!(
-                Packing::new(prime, 128, count, &[25]).err(),
+                Packing::new(128, count, cut(1, 23, 25)).err(),
                 Some(PackingError::Count { count, degree: 128 })
             );
         }
-        for dropped in [&[][..], &[0], &[47], &[25, 25], &[12, 25]] {
-            let refused = Packing::new(prime, 128, 64, dropped).err();
-            assert_eq!(refused, Some(PackingError::Dropped { dropped: dropped.to_vec(), bits: 48 }));
+        for (count, bits, dropped) in
+            [(0, 23, 25), (1, 0, 47), (1, 22, 25), (2, 23, 25), (1, 48, 0), (usize::MAX, u32::MAX, 1)]
+        {
+            let refused = Packing::new(128, 64, cut(count, bits, dropped)).err();
+            assert_eq!(refused, Some(PackingError::Digits { count, bits, dropped, prime: 48 }));
         }
-        assert!(Packing::new(prime, 100, 2, &[25]).is_err());
+        assert!(Packing::new(100, 2, cut(1, 23, 25)).is_err());
     }
 }

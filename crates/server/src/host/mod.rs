@@ -14,7 +14,7 @@ mod residency;
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -254,6 +254,15 @@ impl HostBuilder {
         if let (Some(memory), None) = (memory_now, request_memory) {
             config.memory_bytes = config.memory_bytes.min(memory.for_requests());
         }
+        let registers = |s: &Stored| s.parts().any(|(_, part)| part.params.registers_keys());
+        if let Some(first) = stored.iter().find(|s| registers(s)) {
+            // Beside the table, as there is nowhere else that is said to be this server's.
+            config.keys.folder.get_or_insert_with(|| keys_beside(first.dir()));
+            if memory_now.is_some() {
+                config.keys.memory_bytes = config.keys.memory_bytes.min(config.memory_bytes / 2);
+                config.memory_bytes -= config.keys.memory_bytes;
+            }
+        }
         // Again, before anything is placed in vain.
         config.check()?;
         let sockets = Sockets::take(&config)?;
@@ -387,6 +396,13 @@ fn again<T>(
             Err(error)
         }
     }
+}
+
+/// Where keys of a folder's clients are kept unless it is said: `people.db.keys` beside `people.db`.
+fn keys_beside(dir: &Path) -> PathBuf {
+    let mut name = dir.file_name().unwrap_or_default().to_owned();
+    name.push(".keys");
+    dir.with_file_name(name)
 }
 
 fn database_bytes(stored: &Stored) -> u64 {

@@ -44,6 +44,8 @@ pub(crate) struct Fake {
     pub(crate) offsets: Mutex<Vec<u64>>,
     /// Part and bytes of each request.
     pub(crate) queries: Mutex<Vec<(i32, usize)>>,
+    /// Keys that were registered.
+    pub(crate) registrations: Mutex<Vec<Bytes>>,
 }
 
 impl Fake {
@@ -64,6 +66,7 @@ impl Fake {
             then: Then::Pieces,
             offsets: Mutex::default(),
             queries: Mutex::default(),
+            registrations: Mutex::default(),
         }
     }
 
@@ -133,6 +136,14 @@ impl Lookup for Fake {
             pieces.push(Err(Status::unavailable("the cable was pulled")));
         }
         Ok(Response::new(Box::pin(iter(pieces))))
+    }
+
+    async fn register_keys(
+        &self,
+        request: Request<proto::RegisterKeysRequest>,
+    ) -> Result<Response<proto::RegisterKeysResponse>, Status> {
+        self.registrations.lock().unwrap().push(request.into_inner().keys);
+        Ok(Response::new(proto::RegisterKeysResponse {}))
     }
 
     async fn query(

@@ -133,7 +133,7 @@ impl SchemeClient for HintlessClient {
                     MaskSeed(seed).polynomial(number, self.set().prime(), &mut mask);
                     draws.encryption(&mask, &secret)
                 };
-                let rows = (0..2 * self.set().picking.len() as u64).map(&mut row).collect();
+                let rows = (0..2 * self.set().picking.count as u64).map(&mut row).collect();
                 Some((seed, rows))
             }
         };
@@ -160,8 +160,9 @@ impl SchemeClient for HintlessClient {
             let modulo = Elementwise::new(prime);
             let (choice, _) = self.place(selection.group());
             query.extend(seed);
-            for (w, rows) in set.picking.iter().zip(rows.chunks_exact_mut(2)) {
-                let mut message = self.monomial(*w, choice, picks);
+            let digits = set.picking.digits(prime);
+            for (digit, rows) in rows.chunks_exact_mut(2).enumerate() {
+                let mut message = self.monomial(digits.weight(digit), choice, picks);
                 self.ntt().forward(&mut message);
                 modulo.add(&mut rows[0], &message);
                 modulo.multiply(&mut message, &secret);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use blindcore_accel::contract::{Shape, Window};
 use blindcore_accel::{Layout, Word};
 use blindcore_math::ntt::primes;
-use blindcore_math::{Modulus, Prime};
+use blindcore_math::{Modulus, Prime, SignedDigits};
 use blindcore_rlwe::rounding::packed_bytes;
 
 use crate::schemes::matrix;
@@ -18,10 +18,34 @@ pub(super) struct Set {
     /// Q is the largest prime of this many bits for which 2d divides Q - 1.
     prime_bits: u32,
     prime: OnceLock<Prime>,
-    /// Low bits that each digit of packing drops, the highest digit first.
-    pub(super) packing: &'static [u32],
-    /// The same of picking.
-    pub(super) picking: &'static [u32],
+    /// How packing takes polynomials apart.
+    pub(super) packing: Cut,
+    /// How picking does.
+    pub(super) picking: Cut,
+}
+
+/// Digits of so many bits, above so many that are dropped.
+#[derive(Clone, Copy)]
+pub(super) struct Cut {
+    pub(super) count: usize,
+    bits: u32,
+    dropped: u32,
+}
+
+impl Cut {
+    pub(super) fn digits(self, prime: Prime) -> SignedDigits {
+        let Self { count, bits, dropped } = self;
+        SignedDigits { prime, count, bits, dropped }
+    }
+
+    /// The variances of all digits together, and of what is dropped: the highest is uniform below Q / B^i 2^w, the others below B.
+    fn variances(self, prime: Prime) -> (f64, f64) {
+        let uniform = |below: f64| below.powi(2) / 12.0;
+        let power = |bits: u32| f64::from(bits).exp2();
+        let highest = prime.value() as f64 / power(self.digits(prime).weight(self.count - 1));
+        let others = (self.count - 1) as f64 * uniform(power(self.bits));
+        (uniform(highest) + others, uniform(power(self.dropped)))
+    }
 }
 
 /// Nothing is fetched before the first lookup, and answers have a few kilobytes.
@@ -36,8 +60,8 @@ pub(super) static CLASSICAL: Set = Set {
     },
     prime_bits: 48,
     prime: OnceLock::new(),
-    packing: &[25],
-    picking: &[25],
+    packing: Cut { count: 1, bits: 23, dropped: 25 },
+    picking: Cut { count: 1, bits: 23, dropped: 25 },
 };
 
 /// The same for whoever fears quantum computers: a smaller modulus leaves less room for noise, so that packing and picking take two
@@ -53,9 +77,11 @@ pub(super) static QUANTUM: Set = Set {
             DEGREE as u64,
             40,
             ERROR_PAIRS as u64,
-            27,
+            2,
+            13,
             14,
-            27,
+            2,
+            13,
             14,
             MASK_BITS as u64,
             BODY_BITS as u64,
@@ -63,8 +89,8 @@ pub(super) static QUANTUM: Set = Set {
     },
     prime_bits: 40,
     prime: OnceLock::new(),
-    packing: &[27, 14],
-    picking: &[27, 14],
+    packing: Cut { count: 2, bits: 13, dropped: 14 },
+    picking: Cut { count: 2, bits: 13, dropped: 14 },
 };
 const ESTIMATOR: &str = blindcore_rlwe::security::ESTIMATOR;
 
@@ -155,7 +181,7 @@ impl Packed {
     /// Bytes of a query for picking: a seed, and two rows for each digit.
     fn picking_bytes(&self) -> usize {
         if self.picks.is_some() {
-            SEED_BYTES + 2 * self.set.picking.len() * self.set.polynomial_bytes()
+            SEED_BYTES + 2 * self.set.picking.count * self.set.polynomial_bytes()
         } else {
             0
         }
@@ -163,7 +189,7 @@ impl Packed {
 
     /// Bytes of the packing tables.
     fn table_bytes(&self) -> usize {
-        self.rows().saturating_mul(self.set.packing.len() * DEGREE * RESIDUE_BYTES)
+        self.rows().saturating_mul(self.set.packing.count * DEGREE * RESIDUE_BYTES)
     }
 
     /// The ciphertext of a row of the records, and its place in it. Rows that follow each other never go back.
@@ -237,14 +263,14 @@ impl Set {
             "use fewer groups of more columns",
         )?;
         let most = SMALL_TABLES + TABLES_SHARE * geometry.rows() as u64 * geometry.columns as u64;
-        let most = self.packing.len() as u64 * most;
+        let most = self.packing.count as u64 * most;
         let remedy = "use more columns, cut records into shorter blocks, or choose another scheme";
         range("packing tables in bytes", packed.table_bytes(), most, remedy)
     }
 
     /// Bytes of a query: its first part, the packing key of each digit, and for picking a seed and rows.
     pub(super) fn query_bytes(&'static self, geometry: &Geometry) -> usize {
-        let keys = self.packing.len() * self.polynomial_bytes();
+        let keys = self.packing.count * self.polynomial_bytes();
         self.first_bytes(geometry) + keys + Packed::new(self, geometry).picking_bytes()
     }
 
@@ -272,14 +298,14 @@ impl Set {
         let mut operands = vec![matrix::operand("records", geometry.rows(), geometry.columns, Origin::Slots)];
         // t_i for each ciphertext and i, digit by digit.
         let tables = residues("packing tables", packed.ciphertexts(), packed.count - 1, Some(window));
-        operands.extend(std::iter::repeat_n(tables, self.packing.len()));
+        operands.extend(std::iter::repeat_n(tables, self.packing.count));
         // Coefficients; where one is picked, of the polynomial that goes through them all.
         operands.push(residues("masks", masks, 1, None));
         operands
     }
 
     pub(super) fn answering(&'static self, queries: usize) -> Vec<Run> {
-        (RECORDS..TABLES + self.packing.len()).map(|operand| Run { operand, queries, passes: 1 }).collect()
+        (RECORDS..TABLES + self.packing.count).map(|operand| Run { operand, queries, passes: 1 }).collect()
     }
 
     /// A query's words are encrypted polynomial by polynomial ([`Self::ring_work`]).
@@ -294,7 +320,7 @@ impl Set {
         let (rows, blocks) = (geometry.rows() as f64, blocks(geometry.columns) as f64);
         let room = packed.rows() as f64;
         let across = f64::from(packed.count.ilog2()) / 4.0;
-        let [packing, picking_digits] = [self.packing, self.picking].map(|digits| digits.len() as f64);
+        let [packing, picking_digits] = [self.packing, self.picking].map(|cut| cut.count as f64);
         let picking = packed.picks.map_or(0.0, |picks| {
             let butterflies = picks as f64 * f64::from(picks.ilog2()) / 2.0;
             packed.parts as f64 * ((picks - 1) as f64 * (2.0 + 4.0 * picking_digits) + butterflies / 2.0)
@@ -317,19 +343,11 @@ impl Set {
         let secret = 2.0 / 3.0;
         let rounded = (q / power(query_bits(geometry.columns))).powi(2) / 12.0;
         let scan = geometry.columns as f64 * 128.0 * 128.0 * (ERROR_VARIANCE + rounded);
-        // The variances of all digits together, and of what the last one drops. The first is uniform below q / 2^w, each other one
-        // below 2^(w before it - w).
-        let digits = |dropped: &[u32]| {
-            dropped
-                .iter()
-                .fold((0.0, q), |(sum, above), w| (sum + (above / power(*w)).powi(2) / 12.0, power(*w)))
-        };
-        let rest = |above: f64| above.powi(2) / 12.0;
-        let (sum, last) = digits(self.packing);
-        let switched = d * (sum * ERROR_VARIANCE + rest(last) * secret);
+        let (digits, rest) = self.packing.variances(self.prime());
+        let switched = d * (digits * ERROR_VARIANCE + rest * secret);
         let packing = (packed.count - 1) as f64 * switched;
-        let (sum, last) = digits(self.picking);
-        let product = 2.0 * d * sum * ERROR_VARIANCE + rest(last) * (1.0 + d * secret);
+        let (digits, rest) = self.picking.variances(self.prime());
+        let product = 2.0 * d * digits * ERROR_VARIANCE + rest * (1.0 + d * secret);
         let picking = (packed.picks.unwrap_or(1) - 1) as f64 * product;
         let sent = (q / power(MASK_BITS)).powi(2) / 12.0 * d * secret;
         scan + packing + picking + sent

@@ -10,8 +10,7 @@
 //! in the same way; to interpolate the packed ciphertexts keeps its bytes as they are.
 
 use blindcore_math::ntt::Ntt;
-use blindcore_math::{Elementwise, Prime};
-use blindcore_rlwe::inspiring::split_digit;
+use blindcore_math::{Elementwise, Prime, SignedDigits};
 
 use super::params::{DEGREE, Packed};
 
@@ -87,10 +86,9 @@ fn rotate(prime: Prime, power: usize, a: &[u64], out: &mut [u64]) {
     }
 }
 
-/// What the client sends for picking, by values: for each digit rows that encrypt 2^w z^k and -2^w z^k s, each a mask and a body.
+/// What the client sends for picking, by values: for digit i rows that encrypt B^i 2^w z^k and -B^i 2^w z^k s, each a mask and a body.
 pub(super) struct Picker {
-    /// For each digit, the highest first.
-    pub(super) dropped: &'static [u32],
+    pub(super) digits: SignedDigits,
     pub(super) masks: Vec<Vec<u64>>,
     pub(super) bodies: Vec<Vec<u64>>,
 }
@@ -103,21 +101,21 @@ impl Picker {
         let (mask, body) = terms.next().expect("there is one at least");
         let mut sum = [mask.to_vec(), body.to_vec()];
         // As the rows lie: the body's digits meet those of z^k, the mask's those of -z^k s.
+        let mut split = vec![0; self.digits.count * DEGREE];
         let mut digits = vec![vec![0; DEGREE]; self.masks.len()];
         for (mask, body) in terms {
-            for (half, sum) in sum.iter_mut().rev().enumerate() {
-                for number in 0..self.dropped.len() {
-                    let digit = &mut digits[2 * number + half];
-                    split_digit(&modulo, self.dropped, number, sum, digit);
-                    ntt.forward(digit);
+            for (half, sum) in sum.iter().rev().enumerate() {
+                self.digits.split(sum, &mut split);
+                for (number, split) in split.chunks_exact_mut(DEGREE).enumerate() {
+                    ntt.forward(split);
+                    digits[2 * number + half].copy_from_slice(split);
                 }
             }
             for (sum, (rows, add)) in sum.iter_mut().zip([(&self.masks, mask), (&self.bodies, body)]) {
-                let mut products = digits.iter().zip(rows);
-                let (digit, row) = products.next().expect("there are two rows at least");
-                sum.copy_from_slice(digit);
-                modulo.multiply(sum, row);
-                products.for_each(|(digit, row)| modulo.multiply_add(sum, digit, row));
+                let pairs: Vec<_> =
+                    digits.iter().zip(rows).map(|(digit, row)| [&digit[..], &row[..]]).collect();
+                sum.fill(0);
+                modulo.multiply_sum(sum, &pairs);
                 ntt.inverse(sum);
                 modulo.add(sum, add);
             }

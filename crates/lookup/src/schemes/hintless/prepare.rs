@@ -47,7 +47,7 @@ impl Public {
     pub(super) fn new(set: &Set, seed: &[u8; SEED_BYTES], columns: usize) -> Self {
         let seed = MaskSeed(*seed);
         let polynomial = |number, out: &mut [u64]| seed.polynomial(number, set.prime(), out);
-        let mut keys = vec![vec![0; DEGREE]; set.packing.len()];
+        let mut keys = vec![vec![0; DEGREE]; set.packing.count];
         keys.iter_mut().enumerate().for_each(|(digit, key)| polynomial(key_number(digit), key));
         let mut matrix = vec![0; blocks(columns) * DEGREE];
         for (number, out) in (1..).zip(matrix.chunks_exact_mut(DEGREE)) {
@@ -59,7 +59,7 @@ impl Public {
 
 /// What packs rows so.
 pub(super) fn packing(packed: &Packed) -> Packing {
-    Packing::new(packed.set.prime(), DEGREE, packed.count, packed.set.packing)
+    Packing::new(DEGREE, packed.count, packed.set.packing.digits(packed.set.prime()))
         .expect("counts are powers of two below half the degree")
 }
 
@@ -264,7 +264,9 @@ impl Worker<'_> {
                 let polynomials = &mut polynomials[..public.len()];
                 let each = polynomials.chunks_exact_mut(DEGREE).zip(entries.chunks(DEGREE));
                 each.for_each(|(polynomial, entries)| ntt.forward_bytes(entries, polynomial));
-                modulo.inner_products(sum, polynomials, public);
+                let pairs = polynomials.chunks_exact(DEGREE).zip(public.chunks_exact(DEGREE));
+                let pairs: Vec<_> = pairs.map(|(polynomial, public)| [polynomial, public]).collect();
+                modulo.multiply_sum(sum, &pairs);
             }
             self.packing.to_orbit(sum, mask);
         }

@@ -57,7 +57,7 @@ impl HintlessServer {
         let (first, rest) = bytes.split_at(set.first_bytes(&self.params.geometry));
         let bits = query_bits(columns);
         let first = unpack(first, bits).take(columns).map(|word| (word as u32) << (32 - bits)).collect();
-        let (keys, rest) = rest.split_at(set.packing.len() * set.polynomial_bytes());
+        let (keys, rest) = rest.split_at(set.packing.count * set.polynomial_bytes());
         let orbit = |key: Vec<u64>| {
             let mut orbit = vec![0; DEGREE];
             self.packing.to_orbit(&key, &mut orbit);
@@ -73,7 +73,11 @@ impl HintlessServer {
                 mask
             };
             let bodies: Vec<_> = residues(set, rows).collect();
-            Picker { dropped: set.picking, masks: (0..bodies.len() as u64).map(mask).collect(), bodies }
+            Picker {
+                digits: set.picking.digits(set.prime()),
+                masks: (0..bodies.len() as u64).map(mask).collect(),
+                bodies,
+            }
         });
         Query { first, keys, picker }
     }

@@ -3,8 +3,6 @@
 use std::arch::x86_64::*;
 
 use crate::Prime;
-use crate::arch::portable;
-use crate::elementwise::Digits;
 use crate::features::Ifma;
 
 /// Arithmetic modulo an odd prime below 2^50.
@@ -63,20 +61,6 @@ impl Residues {
         assert!(pairs.iter().flatten().all(|side| side.len() == out.len()));
         // SAFETY: the token stands for these features.
         unsafe { products_summed(self, out, pairs) }
-    }
-
-    /// As [`Digits::cut`], the first of it in place.
-    pub(crate) fn round(self, digits: Digits, words: &mut [u64]) -> usize {
-        // SAFETY: the token stands for these features.
-        unsafe { round(digits, words) }
-        words.len()
-    }
-
-    /// As [`Digits::cut`]: the first of it to `out`, the second in place.
-    pub(crate) fn split(self, digits: Digits, rest: &mut [u64], out: &mut [u64]) -> usize {
-        // SAFETY: the token stands for these features.
-        unsafe { split(digits, rest, out) }
-        rest.len()
     }
 
     /// (`low[i]`, `high[i]`) become (`low[i]` + `high[i]`, (`low[i]` - `high[i]`) `factors[i]`).
@@ -144,7 +128,7 @@ impl Reduction {
         }
     }
 
-    /// a b, below 3q, for a b below 2^(k+51).
+    /// a b, below 3q.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn product(&self, a: __m512i, b: __m512i) -> __m512i {
@@ -183,18 +167,6 @@ fn products<const ADD: bool>(residues: Residues, out: &mut [u64], a: &[u64], b: 
         }
     }
     whole
-}
-
-/// The portable code, as the compiler makes vectors of it.
-#[target_feature(enable = "avx512f,avx512dq")]
-fn round(digits: Digits, words: &mut [u64]) {
-    portable::round(digits, words);
-}
-
-/// As [`round`].
-#[target_feature(enable = "avx512f,avx512dq")]
-fn split(digits: Digits, rest: &mut [u64], out: &mut [u64]) {
-    portable::split(digits, rest, out);
 }
 
 /// Products whose halves are summed before they are reduced: the high ones stay below 15 * 2^48 + 2^12, which is below 2^52.

@@ -3,30 +3,12 @@
 pub(super) mod digits;
 pub(super) mod ntt;
 
-use crate::elementwise::Digits;
-
 /// Bytes as words, and zeros beyond them.
 #[inline(always)]
 pub(crate) fn widen(bytes: &[u8], words: &mut [u64]) {
     let (there, beyond) = words.split_at_mut(bytes.len());
     there.iter_mut().zip(bytes).for_each(|(word, byte)| *word = u64::from(*byte));
     beyond.fill(0);
-}
-
-/// As [`Digits::cut`], the first of it in place.
-#[inline(always)]
-pub(crate) fn round(digits: Digits, words: &mut [u64]) {
-    for word in words {
-        [*word, _] = digits.cut(*word);
-    }
-}
-
-/// As [`Digits::cut`]: the first of it to `out`, the second in place.
-#[inline(always)]
-pub(crate) fn split(digits: Digits, rest: &mut [u64], out: &mut [u64]) {
-    for (rest, out) in rest.iter_mut().zip(out) {
-        [*out, *rest] = digits.cut(*rest);
-    }
 }
 
 /// Written so that the compiler vectorises it for whichever instruction set it is inlined into.

@@ -1,0 +1,327 @@
+//! A client's registered keys: in the cache's folder `keys`, a file for each table and server, or in memory.
+//!
+//! A file holds a secret, so only its user may read it, and it is overwritten before other keys take its place. Whoever uses
+//! it holds a lock beside it until the server has the keys: clients beside one another count their queries together, and one
+//! of them registers.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use blindcore_files::{Access, NewFile, private};
+use blindcore_protocol::{ClientKeys, Grant, KeyEntry, KeyNeed};
+use blindcore_units::SharedProgress;
+use bytes::Bytes;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
+use zeroize::Zeroizing;
+
+use crate::error::refused;
+use crate::hint::blocking;
+use crate::{Client, Error};
+
+/// The folder within the cache.
+pub(crate) const FOLDER: &str = "keys";
+/// What the names of files of keys end in.
+pub(crate) const ENDING: &str = ".keys";
+/// How often a lock is tried that another client holds.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Keys that this process has, by the names of their entries.
+#[derive(Default)]
+pub(crate) struct KeysInUse(SyncMutex<HashMap<String, Arc<Mutex<Slot>>>>);
+
+/// Keys of one table.
+#[derive(Default)]
+struct Slot {
+    keys: Option<ClientKeys>,
+    /// Where they are in no file: what the server has to be given again if it forgets them.
+    public: Option<Bytes>,
+}
+
+impl KeysInUse {
+    fn slot(&self, name: &str) -> Arc<Mutex<Slot>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(name.to_owned()).or_default().clone()
+    }
+}
+
+/// The file of one table's keys.
+#[derive(Clone)]
+struct KeyFile {
+    path: PathBuf,
+    entry: KeyEntry,
+}
+
+/// Its holder uses the keys.
+struct Lock {
+    _file: File,
+}
+
+impl KeyFile {
+    /// In the cache of this folder, which is made where it is missing.
+    fn open(cache: &Path, entry: KeyEntry) -> Result<Self, Error> {
+        let folder = cache.join(FOLDER);
+        for path in [cache, &folder] {
+            private::folder(path).map_err(|source| Error::Cache { path: path.into(), source })?;
+        }
+        Ok(Self { path: folder.join(format!("{}{ENDING}", entry.name())), entry })
+    }
+
+    fn error(&self, source: io::Error) -> Error {
+        Error::Cache { path: self.path.clone(), source }
+    }
+
+    /// Waits until nobody else uses the keys; nothing where that takes longer than `limit`.
+    async fn lock(&self, limit: Duration) -> Result<Option<Lock>, Error> {
+        let until = Instant::now() + limit;
+        loop {
+            match try_lock(&self.path).map_err(|source| self.error(source))? {
+                None if Instant::now() < until => sleep(POLL).await,
+                lock => return Ok(lock),
+            }
+        }
+    }
+
+    /// The keys in the file, or why there are none that can be used.
+    fn read(&self, known: Option<&ClientKeys>) -> Result<Result<Option<ClientKeys>, String>, Error> {
+        let read = || {
+            let mut file = private::open(&self.path, OpenOptions::new().read(true))?;
+            let bytes = file.metadata()?.len();
+            let mut start = Zeroizing::new(vec![0; self.entry.start_bytes()]);
+            if bytes >= start.len() as u64 {
+                file.read_exact(&mut start)?;
+            }
+            Ok::<_, io::Error>(self.entry.read(bytes, &start, known))
+        };
+        match read() {
+            Ok(keys) => Ok(keys.map(Some)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Ok(None)),
+            Err(error) if error.kind() == ErrorKind::InvalidData => Ok(Err(error.to_string())),
+            Err(source) => Err(self.error(source)),
+        }
+    }
+
+    /// The public keys behind the secret; nothing where they are not what the header says.
+    fn public(&self, keys: &ClientKeys) -> Result<Option<Bytes>, Error> {
+        let read = || {
+            let mut file = private::open(&self.path, OpenOptions::new().read(true))?;
+            file.seek(SeekFrom::Start(self.entry.start_bytes() as u64))?;
+            let mut public = Vec::with_capacity(self.entry.bytes() - self.entry.start_bytes());
+            file.take(self.entry.bytes() as u64).read_to_end(&mut public)?;
+            Ok::<_, io::Error>(public)
+        };
+        let public = read().map_err(|source| self.error(source))?;
+        Ok(self.entry.is_public(keys, &public).then(|| public.into()))
+    }
+
+    /// Writes keys that were made just now, over zeros where others were.
+    fn replace(&self, keys: &ClientKeys, public: &[u8]) -> Result<(), Error> {
+        wipe(&self.path).map_err(|source| self.error(source))?;
+        let write = || {
+            let mut file = NewFile::create(&self.path, Access::Owner)?;
+            let mut put = |bytes: &[u8]| file.write_all(bytes);
+            let put = put(&self.entry.start(keys)).and_then(|()| put(public));
+            put.map_err(|error| blindcore_files::new_file::NewFileError::Io {
+                path: self.path.clone(),
+                error,
+            })?;
+            file.replace()
+        };
+        write().map(drop).map_err(|error| self.error(io::Error::other(error)))
+    }
+
+    /// Writes how far keys are used.
+    fn update(&self, keys: &ClientKeys) -> Result<(), Error> {
+        let write = || {
+            let mut file = private::open(&self.path, OpenOptions::new().write(true))?;
+            file.write_all(&self.entry.start(keys)[..blindcore_protocol::KEY_HEADER_BYTES])
+        };
+        write().map_err(|source| self.error(source))
+    }
+}
+
+/// The lock beside a file of keys; nothing while another holds it.
+fn try_lock(keys: &Path) -> io::Result<Option<Lock>> {
+    let path = keys.with_extension("lock");
+    loop {
+        let file = private::open(&path, OpenOptions::new().create(true).truncate(false).write(true))?;
+        match file.try_lock() {
+            // Its last holder may have removed it, and another may have made the one that is there now.
+            Ok(()) if is_at(&file, &path)? => return Ok(Some(Lock { _file: file })),
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
+/// Whether a file is the one at this path.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let there = match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            there => there?,
+        };
+        let this = file.metadata()?;
+        Ok((this.dev(), this.ino()) == (there.dev(), there.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (file, path);
+        Ok(true)
+    }
+}
+
+/// Removes a file of keys, overwritten, and its lock; unless a client uses it.
+pub(crate) fn remove(keys: &Path) -> io::Result<bool> {
+    let Some(_lock) = try_lock(keys)? else { return Ok(false) };
+    wipe(keys)?;
+    for path in [keys, &keys.with_extension("lock")] {
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(true)
+}
+
+/// Overwrites a file of keys with zeros, where there is one. What is there instead of a file is removed.
+pub(crate) fn wipe(path: &Path) -> io::Result<()> {
+    let mut file = match private::open(path, OpenOptions::new().write(true)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::InvalidData => return std::fs::remove_file(path),
+        file => file?,
+    };
+    let bytes = file.metadata()?.len();
+    let zeros = [0; 4096];
+    for at in (0..bytes).step_by(zeros.len()) {
+        file.write_all(&zeros[..zeros.len().min((bytes - at) as usize)])?;
+    }
+    file.sync_all()
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// What a client needs to have keys registered.
+pub(crate) struct Registering<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) table: &'a str,
+    pub(crate) need: KeyNeed,
+    pub(crate) progress: Option<&'a SharedProgress>,
+}
+
+impl Registering<'_> {
+    /// Keys for one request, which the server has; and how many bytes of keys were sent for that.
+    pub(crate) async fn run(&self) -> Result<(ClientKeys, u64), Error> {
+        let entry = self.need.cached(&self.client.server);
+        let slot = self.client.keys.slot(entry.name());
+        let mut slot = slot.lock().await;
+        let Some(cache) = self.client.options.cache.path()? else { return self.in_memory(&mut slot).await };
+        let file = KeyFile::open(&cache, entry)?;
+        // As long as another's registration may take.
+        let Some(lock) = file.lock(self.client.options.request_timeout).await? else {
+            self.note("another client uses those in the cache and does not get on; this one has its own");
+            return self.in_memory(&mut slot).await;
+        };
+        slot.public = None;
+        let done = self.in_file(&file, slot.keys.take()).await;
+        drop(lock);
+        let (keys, sent) = done?;
+        slot.keys = Some(keys.clone());
+        Ok((keys, sent))
+    }
+
+    async fn in_memory(&self, slot: &mut Slot) -> Result<(ClientKeys, u64), Error> {
+        // Keys of a file have their public part there.
+        let kept = slot.keys.take().filter(|_| slot.public.is_some());
+        let Grant { mut keys, made, register } = self.grant(kept).await?;
+        slot.public = made.or(slot.public.take());
+        slot.keys = Some(keys.clone());
+        let sent = match slot.public.clone().filter(|_| register) {
+            None => 0,
+            Some(public) => self.register(public).await?,
+        };
+        keys.registered();
+        slot.keys = Some(keys.clone());
+        Ok((keys, sent))
+    }
+
+    async fn in_file(&self, file: &KeyFile, known: Option<ClientKeys>) -> Result<(ClientKeys, u64), Error> {
+        let from = file.clone();
+        let mut kept = match blocking(move || from.read(known.as_ref())).await? {
+            Ok(kept) => kept,
+            Err(why) => {
+                self.damaged(file, &why);
+                None
+            }
+        };
+        loop {
+            let Grant { mut keys, made, register } = self.grant(kept.take()).await?;
+            let (to, these) = (file.clone(), keys.clone());
+            let public = blocking(move || {
+                match &made {
+                    Some(public) => to.replace(&these, public)?,
+                    None => to.update(&these)?,
+                }
+                match made {
+                    None if register => to.public(&these),
+                    made => Ok(made),
+                }
+            });
+            let public = public.await?;
+            let sent = match (register, public) {
+                (false, _) => 0,
+                (true, Some(public)) => self.register(public).await?,
+                // Others are made, which are what their header says.
+                (true, None) => {
+                    self.damaged(file, "its public keys are not what its digest says");
+                    continue;
+                }
+            };
+            if register {
+                keys.registered();
+                let (to, these) = (file.clone(), keys.clone());
+                blocking(move || to.update(&these)).await?;
+            }
+            return Ok((keys, sent));
+        }
+    }
+
+    /// Making keys computes.
+    async fn grant(&self, kept: Option<ClientKeys>) -> Result<Grant, Error> {
+        let (need, rotation) = (self.need.clone(), self.client.options.rotate_after);
+        blocking(move || Ok(need.grant(kept, &rotation, now())?)).await
+    }
+
+    /// Has the server keep keys. Gives how many bytes that took.
+    async fn register(&self, public: Bytes) -> Result<u64, Error> {
+        const WHAT: &str = "a registration of keys";
+        let bytes = public.len() as u64;
+        let mut grpc = self.client.grpc.clone().max_encoding_message_size(usize::MAX);
+        let answer = self.client.within(WHAT, grpc.register_keys(self.need.request(public))).await?;
+        answer.map_err(|status| refused(&status, WHAT, self.table, 0))?;
+        tracing::debug!(table = self.table, bytes, "keys are registered");
+        Ok(bytes)
+    }
+
+    fn damaged(&self, file: &KeyFile, why: &str) {
+        tracing::warn!(path = %file.path.display(), why, "cached keys are refused and others made");
+        self.note(&format!("those in the cache are damaged ({why})"));
+    }
+
+    /// Says why keys are made that were there.
+    fn note(&self, why: &str) {
+        if let Some(progress) = self.progress {
+            let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+            progress.note(&format!("keys of table {} are made: {why}", self.table));
+        }
+    }
+}
