@@ -1,4 +1,5 @@
-# What `blindcore bench sum --peers target/peers` measures itself against; benches/peers/README.md says what they do.
+# What `blindcore bench sum --peers target/peers` and `blindcore bench circuit --peers target/peers/circuit` measure themselves
+# against; benches/peers/README.md says what they do.
 
 .PHONY: peers
 
@@ -18,6 +19,14 @@ peers: tools-peers
 	    cp benches/peers/phe/requirements.txt $(PEERS_TOOLS)/venv/; }
 	@cmp -s benches/peers/phe/run.sh $(PEERS)/phe || cp benches/peers/phe/run.sh $(PEERS)/phe
 	@chmod +x $(PEERS)/phe
+
+# emp-toolkit, where its libraries are built: make peers-emp EMP=FOLDER
+.PHONY: peers-emp
+peers-emp:
+	@test -n "$(EMP)" || { echo "say where emp-toolkit is built: make peers-emp EMP=FOLDER" >&2; exit 1; }
+	@sh benches/peers/emp/build.sh "$(EMP)" $(PEERS_TOOLS)/emp
+	@mkdir -p $(PEERS)/circuit
+	@cmp -s $(PEERS_TOOLS)/emp/emp $(PEERS)/circuit/emp || cp $(PEERS_TOOLS)/emp/emp $(PEERS)/circuit/emp
 
 .PHONY: tools-peers
 tools-peers:

@@ -19,7 +19,7 @@ use blindcore_circuit::transport::{self, Connection, Security, Timeouts, Tls};
 use blindcore_units::{Progress, Unit};
 use serde_json::json;
 
-use crate::{Report, Row, Samples};
+use crate::{Report, Row, Samples, peers};
 
 /// Problems, their instances side by side, and the ids of garbling and evaluation.
 const PROBLEMS: [(&str, usize, &str, &str); 6] = [
@@ -32,6 +32,8 @@ const PROBLEMS: [(&str, usize, &str, &str); 6] = [
 ];
 /// What sessions are measured with: five million ANDs.
 const SESSION: &str = "matmul20x20x32";
+/// How often AES is chained in a session: 25 million ANDs.
+const AES_ROUNDS: u64 = 4000;
 /// What is built.
 const BUILT: &str = "matmul10x10x32";
 /// Transfers of a measurement.
@@ -49,6 +51,8 @@ pub struct Options {
     /// A program that prints [`stream_alone`]'s document when it is called with `bench circuit --stream-alone --device
     /// NAME`: a process of its own, whose memory is measured.
     pub program: PathBuf,
+    /// Folder of programs that measure peers and print rows of the same ids, in millions per second.
+    pub peers: Option<PathBuf>,
 }
 
 /// Measures rows `circuit.*`.
@@ -67,7 +71,8 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     bench.sessions(&cpu)?;
     bench.building()?;
     bench.streaming(args)?;
-    let Bench { rows, notes, .. } = bench;
+    let Bench { mut rows, notes, progress, .. } = bench;
+    peers::beside(&mut rows, &peers::all(args.peers.as_deref(), progress)?);
     let settings = json!({
         "device": cpu.name(), "repeat": args.repeat, "scheme": "half gates, TMMO", "session": SESSION,
         "transfers": TRANSFERS, "streamed_gates": STREAMED,
@@ -282,22 +287,33 @@ impl Bench<'_> {
     /// Both parties over loopback, a core each.
     fn sessions(&mut self, cpu: &Device) -> anyhow::Result<()> {
         let once = Circuit::new(&problems::make(SESSION)?);
+        let aes = Circuit::new(&problems::make("aes128")?);
         let folder = tempfile::tempdir()?;
-        for (rounds, tls, id, what) in [
+        for (once, rounds, tls, id, what) in [
             (
+                &aes,
+                AES_ROUNDS,
+                false,
+                "circuit.e2e.aes128x4000",
+                "both parties over loopback with transfers, AES-128 chained 4,000 times",
+            ),
+            (&aes, AES_ROUNDS, true, "circuit.e2e.aes128x4000.tls", "the same through TLS 1.3"),
+            (
+                &once,
                 1,
                 false,
                 "circuit.e2e.matmul20x20x32",
                 "both parties over loopback with transfers, a core each",
             ),
-            (1, true, "circuit.e2e.matmul20x20x32.tls", "the same through TLS 1.3"),
+            (&once, 1, true, "circuit.e2e.matmul20x20x32.tls", "the same through TLS 1.3"),
             (
+                &once,
                 16,
                 false,
                 "circuit.e2e.matmul20x20x32x16",
                 "both parties over loopback, sixteen times as large",
             ),
-            (16, true, "circuit.e2e.matmul20x20x32x16.tls", "the same through TLS 1.3"),
+            (&once, 16, true, "circuit.e2e.matmul20x20x32x16.tls", "the same through TLS 1.3"),
         ] {
             let circuit = once.clone().in_rounds(rounds)?;
             let security = |name: &str| -> anyhow::Result<Security> {

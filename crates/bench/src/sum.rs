@@ -1,9 +1,7 @@
 //! Encrypted sums on one core: modular arithmetic, encryption, decryption, dot products, beside their limits and peers.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
-use anyhow::Context;
 use blindcore_accel::Device;
 use blindcore_accel::bigmod::{BigModulus, Exponents, Method, MultiExp, Numbers, Residues};
 use blindcore_accel_cpu::{Cpu, Isa, kernel_rates};
@@ -14,7 +12,7 @@ use blindcore_sum::scheme::{Decryptor, Encryptor};
 use blindcore_units::{Progress, Unit};
 use serde_json::json;
 
-use crate::{Report, Row, Samples};
+use crate::{Report, Row, Samples, peers};
 
 /// Inputs of a dot product: a 3 x 3 x 64 convolution.
 const TERMS: usize = 576;
@@ -45,65 +43,18 @@ pub struct Options {
 pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report> {
     anyhow::ensure!((1..=1000).contains(&args.repeat), "--repeat is {}, outside 1 to 1000", args.repeat);
     let cpu = Cpu::with_threads(&args.device, 1)?;
-    let peers = args.peers.as_deref().map(|folder| peers(folder, progress)).transpose()?.unwrap_or_default();
+    let peers = peers::all(args.peers.as_deref(), progress)?;
     let mut bench = Bench { repeat: args.repeat, progress, rows: Vec::new() };
     bench.kernels(Isa::named(cpu.name())?)?;
     bench.scheme(&cpu)?;
     bench.dot_products(&cpu)?;
     let mut rows = bench.rows;
-    beside_peers(&mut rows, &peers);
+    peers::beside(&mut rows, &peers);
     let settings = json!({
         "device": cpu.name(), "repeat": args.repeat, "batch": BATCH, "terms": TERMS, "outputs": OUTPUTS,
         "exponent_bits": 1024,
     });
     Ok(Report { rows, settings, notes: Vec::new() })
-}
-
-/// What a peer measured: its name, an id, operations per second.
-type Peer = (String, String, f64);
-
-/// Runs every program in `folder`; each prints `{"peer": name, "rows": [{"id": ..., "value": ...}]}`.
-fn peers(folder: &Path, progress: &mut dyn Progress) -> anyhow::Result<Vec<Peer>> {
-    let mut programs: Vec<_> = std::fs::read_dir(folder)
-        .with_context(|| format!("--peers {}: build them with `make peers`", folder.display()))?
-        .filter_map(|entry| Some(entry.ok()?.path()).filter(|path| path.is_file()))
-        .collect();
-    programs.sort();
-    let mut out = Vec::new();
-    for (i, program) in programs.iter().enumerate() {
-        progress.at("peers", i as u64, Some(programs.len() as u64), Unit::Items);
-        let output =
-            Command::new(program).output().with_context(|| format!("{} can't be run", program.display()))?;
-        anyhow::ensure!(output.status.success(), "{} failed: {}", program.display(), output.status);
-        let document: serde_json::Value = serde_json::from_slice(&output.stdout)
-            .with_context(|| format!("{} printed no JSON document", program.display()))?;
-        let name = document["peer"].as_str().unwrap_or("peer").to_owned();
-        for row in document["rows"].as_array().into_iter().flatten() {
-            if let (Some(id), Some(value)) = (row["id"].as_str(), row["value"].as_f64()) {
-                out.push((name.clone(), id.to_owned(), value));
-            }
-        }
-    }
-    Ok(out)
-}
-
-/// A row for every row of ours that a peer has a figure for.
-fn beside_peers(rows: &mut Vec<Row>, peers: &[Peer]) {
-    for (name, id, value) in peers {
-        let Some(ours) = rows.iter().find(|row| row.id == *id) else { continue };
-        let short = name.split_whitespace().next().unwrap_or("peer").to_lowercase();
-        let scale = if ours.unit == "M/s" { 1e6 } else { 1.0 };
-        let row = Row {
-            id: format!("{id}.{short}").into(),
-            what: ours.what,
-            unit: ours.unit,
-            threads: 1,
-            value: ours.value.clone(),
-            of: name.clone().into(),
-            of_value: value / scale,
-        };
-        rows.push(row);
-    }
 }
 
 struct Bench<'a> {

@@ -171,6 +171,8 @@ impl Builder {
             kept += 1;
         }
         self.gates.truncate(kept);
+        // What growing took beside them, and what no output needs.
+        self.gates.shrink_to_fit();
         self.outputs.iter_mut().flat_map(|p| &mut p.wires).for_each(|w| *w = rename(*w));
         let [inputs_are, outputs_are] = self.forms;
         Ok(Netlist::new(self.inputs, self.gates, self.outputs)?.with_forms(inputs_are, outputs_are))

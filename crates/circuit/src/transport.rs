@@ -14,6 +14,7 @@ mod listener;
 
 use std::io::{self, BufWriter, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,11 +22,12 @@ use std::time::{Duration, Instant};
 use blindcore_files::new_file::NewFileError;
 use blindcore_files::{Access, NewFile};
 use blindcore_tls::{Fault, recipe};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{
-    ClientConfig, ClientConnection, ConnectionCommon, RootCertStore, ServerConfig, ServerConnection,
-    StreamOwned,
+    CipherSuite, ClientConfig, ClientConnection, ConnectionCommon, RootCertStore, ServerConfig,
+    ServerConnection, StreamOwned,
 };
 use zeroize::Zeroizing;
 
@@ -209,7 +211,10 @@ impl Tls {
             roots.add(root).map_err(|e| file("trusted certificate", trust, e.to_string()))?;
         }
         let roots = Arc::new(roots);
-        let provider = blindcore_tls::provider();
+        let mut provider = CryptoProvider::clone(&blindcore_tls::provider());
+        // Labels have 128 bits, so more in the cipher protects nothing, and AES-256 takes fourteen rounds to its ten.
+        provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
+        let provider = Arc::new(provider);
         let versions = &[&rustls::version::TLS13];
         let own = |e: rustls::Error| file("certificate and key", certificate, e.to_string());
         let client = ClientConfig::builder_with_provider(provider.clone())
@@ -372,6 +377,10 @@ pub struct Socket {
     given_up: bool,
     read: Patience,
     written: Patience,
+    /// What was read ahead, and which part of it nobody has taken yet: TLS asks for a quarter of a record at a time. Empty
+    /// without TLS, whose readers have room for whole messages.
+    ahead: Vec<u8>,
+    unread: Range<usize>,
 }
 
 /// What was waited for a peer in one direction, and what came of it.
@@ -404,7 +413,8 @@ impl Socket {
         stream.set_nodelay(true)?;
         let (read, written) = (Patience::default(), Patience::default());
         let silence = timeouts.peer;
-        let socket = Self { stream, silence, handshake: None, given_up: false, read, written };
+        let (ahead, unread) = (Vec::new(), 0..0);
+        let socket = Self { stream, silence, handshake: None, given_up: false, read, written, ahead, unread };
         socket.set_timeouts(timeouts.peer)?;
         Ok(socket)
     }
@@ -417,6 +427,22 @@ impl Socket {
     /// The handshake has this time as a whole; afterwards each message has its own.
     fn begin_handshake(&mut self, time: Duration) {
         self.handshake = Some(Instant::now() + time);
+    }
+
+    /// The same, reading ahead from now on.
+    fn reading_ahead(mut self) -> Self {
+        self.ahead.resize(AHEAD, 0);
+        self
+    }
+
+    /// Reads from the peer.
+    fn receive(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.check(&self.read)?;
+        let start = Instant::now();
+        let read = self.stream.read(bytes);
+        self.read.add(start, &read);
+        self.given_up |= read.as_ref().is_err_and(is_silence);
+        read
     }
 
     fn end_handshake(&mut self) -> io::Result<()> {
@@ -450,12 +476,19 @@ impl Socket {
 
 impl Read for Socket {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.check(&self.read)?;
-        let start = Instant::now();
-        let read = self.stream.read(bytes);
-        self.read.add(start, &read);
-        self.given_up |= read.as_ref().is_err_and(is_silence);
-        read
+        if self.unread.is_empty() {
+            if bytes.len() >= self.ahead.len() {
+                return self.receive(bytes);
+            }
+            let mut ahead = std::mem::take(&mut self.ahead);
+            let read = self.receive(&mut ahead);
+            self.ahead = ahead;
+            self.unread = 0..read?;
+        }
+        let taken = bytes.len().min(self.unread.len());
+        bytes[..taken].copy_from_slice(&self.ahead[self.unread.start..][..taken]);
+        self.unread.start += taken;
+        Ok(taken)
     }
 }
 
@@ -507,6 +540,8 @@ fn part(mut stream: &TcpStream) {
 
 /// What is gathered before it is sent on.
 const BUFFER: usize = 1 << 16;
+/// What TLS reads ahead: several records.
+const AHEAD: usize = 1 << 17;
 
 impl Connection {
     fn socket(&mut self) -> &mut Socket {
@@ -534,6 +569,19 @@ impl Write for Connection {
             Connection::Plain(c) => c.write(bytes),
             Connection::Client(c) => c.write(bytes),
             Connection::Server(c) => c.write(bytes),
+        }
+    }
+
+    /// A large message goes out whole, past the buffer.
+    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        if parts.iter().map(|part| part.len()).sum::<usize>() < BUFFER {
+            return parts.iter().find(|part| !part.is_empty()).map_or(Ok(0), |part| self.write(part));
+        }
+        self.flush()?;
+        match self {
+            Connection::Plain(c) => c.get_mut().write_vectored(parts),
+            Connection::Client(c) => c.get_mut().write_vectored(parts),
+            Connection::Server(c) => c.get_mut().write_vectored(parts),
         }
     }
 
@@ -592,7 +640,7 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
     let shake = || {
         socket.begin_handshake(timeouts.handshake);
         let connection = ClientConnection::new(tls.client.clone(), name).map_err(io::Error::other)?;
-        let mut tls = StreamOwned::new(connection, socket);
+        let mut tls = StreamOwned::new(connection, socket.reading_ahead());
         shake_hands(&mut tls.conn, &mut tls.sock)?;
         tls.sock.end_handshake()?;
         Ok::<_, io::Error>(tls)

@@ -34,8 +34,9 @@ multiplies digits when it does nothing else; of everything else it is the multip
     Serve(BenchServe),
     /// Measure garbled circuits, one core a party: garbling, evaluation, transfers, whole sessions
     #[command(after_help = "\
-Example:
+Examples:
   blindcore bench circuit --json
+  blindcore bench circuit --peers target/peers/circuit   beside emp-toolkit, which `make peers-emp` builds
 
 Each row is measured n times and the medians are shown. The limit of garbling and evaluation is what AES alone does on
 this core: eight blocks a gate that is garbled, four a gate that is evaluated.")]
@@ -50,6 +51,9 @@ pub(crate) struct BenchCircuit {
     /// Instruction set: cpu, cpu:portable, cpu:avx2 or cpu:avx512
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     device: String,
+    /// Folder of programs that measure peers and print rows of the same ids
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
     /// Only the streamed computation, in this process: what the bench starts to measure memory
     #[arg(long, hide = true)]
     stream_alone: bool,
@@ -148,8 +152,8 @@ pub(crate) fn run(command: Bench) -> anyhow::Result<Outcome> {
             output::json(&circuit::stream_alone(&device)?)?;
             return Ok(Outcome::Done);
         }
-        Bench::Circuit(BenchCircuit { repeat, device, json, .. }) => {
-            (circuit::run(&circuit::Options { repeat, device, program }, &mut bar)?, json)
+        Bench::Circuit(BenchCircuit { repeat, device, json, peers, .. }) => {
+            (circuit::run(&circuit::Options { repeat, device, program, peers }, &mut bar)?, json)
         }
     };
     drop(bar);

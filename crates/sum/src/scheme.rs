@@ -194,7 +194,9 @@ struct Half {
     modulus: Arc<dyn Bigmod>,
     reduce: Reduce,
     reduce_prime: Reduce,
-    /// 1 / (exponent * other prime) modulo the prime, and what it is the inverse of.
+    /// What [`Reduce`] divides by, modulo the prime's square.
+    shift: Residues,
+    /// 1 / (exponent * other prime) modulo the prime; and what it is the inverse of, times what [`Reduce`] divides by.
     factor: Residues,
     back: Residues,
     /// The logarithm of the mask.
@@ -230,7 +232,8 @@ impl Half {
             Option::<BoxedMontyForm>::from(back.invert()).expect("neither is a multiple of the prime");
         let bigmod = device.bigmod(&BigModulus::odd(prime)?)?;
         let place = |x: &BoxedMontyForm| bigmod.place(&Numbers::from_words(words, [x.retrieve().as_words()]));
-        let (factor, back) = (place(&factor)?, place(&back)?);
+        let shift = BoxedMontyForm::new(BoxedMontyForm::one(&params).as_montgomery().clone(), &params);
+        let (factor, back) = (place(&factor)?, place(&back.mul(&shift))?);
         let square = BigModulus::square_of(prime)?;
         let (inverse, _) = value.invert_mod2k(64 * words as u32);
         let numbers = HalfNumbers {
@@ -240,12 +243,17 @@ impl Half {
             inverse: inverse.as_words().to_vec(),
         };
         let reduce = Reduce::new(square.value());
+        let params = BoxedMontyParams::new(Odd::new(uint(square.value())).expect("a prime is odd"));
+        let shift = Zeroizing::new(BoxedMontyForm::one(&params).as_montgomery().clone());
+        let square = device.bigmod(&square)?;
+        let shift = square.place(&Numbers::from_words(square.modulus().words(), [shift.as_words()]))?;
         let mut half = Self {
             numbers,
-            square: device.bigmod(&square)?,
+            square,
             modulus: bigmod,
             reduce,
             reduce_prime: Reduce::new(prime),
+            shift,
             factor,
             back,
             mask: Numbers::zeroed(1, words),
@@ -264,7 +272,7 @@ impl Half {
         for (i, c) in ciphertexts.iter().chain(all.iter()).enumerate() {
             self.reduce.reduce(c, reduced.get_mut(i));
         }
-        let placed = self.square.place(&reduced)?;
+        let (placed, _) = self.square.multiply(&self.square.place(&reduced)?, &self.shift)?;
         let (powers, _) = self.square.power(&placed, &Exponents::Shared(exponent, *bits))?;
         let powers = self.square.read(&powers)?;
         let (mut out, mut rest) = (Numbers::zeroed(count, words), Numbers::zeroed(1, words));
@@ -444,41 +452,30 @@ fn product(bigmod: &dyn Bigmod, mut residues: Residues) -> Result<Residues, Pail
     Ok(residues)
 }
 
-/// Takes numbers modulo an odd secret one, in constant time: by Montgomery's reduction, in words.
+/// Takes numbers over 2^(64 words) modulo an odd secret one of that many words, in constant time: Montgomery's reduction. The
+/// factor goes into the next product, on a device.
 #[derive(Zeroize, ZeroizeOnDrop)]
 struct Reduce {
     modulus: Vec<u64>,
     /// -1 / modulus modulo 2^64.
     inverse: u64,
-    /// 2^(128 words) modulo the modulus.
-    square: Vec<u64>,
 }
 
 impl Reduce {
     fn new(modulus: &[u64]) -> Self {
-        let words = modulus.len();
-        let params = BoxedMontyParams::new(Odd::new(uint(modulus)).expect("odd"));
-        // One in Montgomery's form is 2^(64 words); in that form again, its square.
-        let one = Zeroizing::new(BoxedMontyForm::one(&params).as_montgomery().clone());
-        let square = Zeroizing::new(BoxedMontyForm::new((*one).clone(), &params).as_montgomery().clone());
         let mut inverse = modulus[0]; // right in three bits, twice as many a step
         for _ in 0..5 {
             inverse = inverse.wrapping_mul(2u64.wrapping_sub(modulus[0].wrapping_mul(inverse)));
         }
-        let mut square = square.as_words().to_vec();
-        square.resize(words, 0);
-        Self { modulus: modulus.to_vec(), inverse: inverse.wrapping_neg(), square }
+        Self { modulus: modulus.to_vec(), inverse: inverse.wrapping_neg() }
     }
 
-    /// `x` modulo the modulus, for x below modulus * 2^(64 words).
+    /// `x / 2^(64 words)` modulo the modulus, for x below modulus * 2^(64 words).
     fn reduce(&self, x: &[u64], out: &mut [u64]) {
         let words = self.modulus.len();
         let mut wide = Zeroizing::new(vec![0; 2 * words]);
         let len = x.len().min(2 * words);
         wide[..len].copy_from_slice(&x[..len]);
-        // Over 2^(64 words), times its square, over it again.
-        self.montgomery(&mut wide, out);
-        multiply(out, &self.square, &mut wide);
         self.montgomery(&mut wide, out);
     }
 

@@ -110,7 +110,12 @@ pub(crate) fn to_digits(words: &[u64], bits: u32, count: usize) -> Vec<u64> {
 /// A digit of a number.
 #[inline]
 pub(crate) fn digit(words: &[u64], bits: u32, at: usize) -> u64 {
-    let first = at * bits as usize;
+    bits_at(words, bits, at * bits as usize)
+}
+
+/// The `bits` bits of a number from bit `first` on, fewer than 64.
+#[inline]
+pub(crate) fn bits_at(words: &[u64], bits: u32, first: usize) -> u64 {
     let (word, shift) = (first / 64, first as u32 % 64);
     let low = words.get(word).map_or(0, |w| w >> shift);
     let high = if shift + bits > 64 { words.get(word + 1).map_or(0, |w| w << (64 - shift)) } else { 0 };

@@ -37,6 +37,11 @@ pub(crate) trait Engine: Send + Sync {
     /// Rows that are worked on at once; fewer cost as much.
     fn lanes(&self) -> usize;
 
+    /// Bits of an exponent that [`Engine::power`] takes at once.
+    fn window(&self) -> u32 {
+        WINDOW
+    }
+
     /// Takes numbers below the modulus into rows.
     fn enter(&self, numbers: &[&[u64]], out: &mut [Line]);
 
@@ -157,10 +162,15 @@ impl CpuBigmod {
         Residues::new(&self.modulus, rows)
     }
 
-    /// Rows that a thread takes at once: whole groups of lanes, a few pieces a thread where there are enough.
+    /// Rows that a thread takes at once: whole groups of lanes, a few pieces a thread where there are enough and several
+    /// threads.
     fn piece(&self, count: usize) -> usize {
         let lanes = self.engine.lanes();
-        count.div_ceil(4 * self.pool.current_num_threads()).next_multiple_of(lanes).min(16 * lanes)
+        let pieces = match self.pool.current_num_threads() {
+            1 => 1,
+            threads => 4 * threads,
+        };
+        count.div_ceil(pieces).next_multiple_of(lanes).min(16 * lanes)
     }
 
     /// Whether `count` times `products` multiplications are too few to wake other threads for.
@@ -300,7 +310,7 @@ impl Bigmod for CpuBigmod {
             };
             self.engine.power(&x, &exponents, bits, lines);
         });
-        let (products, squares) = (bits.div_ceil(WINDOW) as usize, bits as usize);
+        let (products, squares) = (bits.div_ceil(self.engine.window()) as usize, bits as usize);
         Ok((self.residues(out), self.cost(start, x.len() * products, x.len() * squares)))
     }
 
@@ -384,7 +394,7 @@ pub fn kernel_rates(isa: Isa, modulus: &BigModulus, times: u32) -> KernelRates {
     }
 }
 
-/// Bits of an exponent that are taken at once.
+/// Bits of an exponent that are taken at once, at most.
 pub(crate) const WINDOW: u32 = 5;
 
 /// Whether `x < y`, for as many words, in time that shows neither.

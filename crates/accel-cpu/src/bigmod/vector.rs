@@ -12,14 +12,16 @@
 use std::sync::Arc;
 
 use blindcore_accel::Line;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
-use super::field::{Field, digit};
+use super::field::{Field, bits_at, digit};
 use super::{Engine, Table, WINDOW};
 use crate::arch::vector::bigmod::{Kernel, Scratch, enter, multiply, square};
 
-/// Groups that share one pass over a fixed base's tables.
-const SHARED: usize = 8;
+/// Groups that share one pass over a fixed base's tables: each pass brings them from the L2 or further.
+const SHARED: usize = 16;
+/// Bytes of a table of powers that stay in the L1 while it is looked through.
+const NEAR: usize = 40 << 10;
 /// Squarings of a power of a fixed base: its tables take as much memory as there are columns over this.
 const SQUARINGS: usize = 16;
 
@@ -178,6 +180,12 @@ impl<K: Kernel> Engine for VectorEngine<K> {
         K::LANES
     }
 
+    fn window(&self) -> u32 {
+        // Looking through a table that has left the L1 takes as long as a product.
+        let entry = self.field.row_digits() * K::LANES * size_of::<u64>();
+        if entry << WINDOW <= NEAR { WINDOW } else { WINDOW - 1 }
+    }
+
     fn enter(&self, numbers: &[&[u64]], out: &mut [Line]) {
         let (f, part) = (&self.field, self.field.digits * K::LANES);
         let mut groups = self.groups(5);
@@ -325,41 +333,45 @@ impl<K: Kernel> Engine for VectorEngine<K> {
     }
 
     fn power(&self, x: &[&[Line]], exponents: &[&[u64]], bits: u32, out: &mut [Line]) {
-        const ENTRIES: usize = 1 << WINDOW;
         let f = &self.field;
+        let window_bits = self.window();
+        let entries = 1usize << window_bits;
         // Powers of x from 0 on, then one that is chosen and two to work on.
-        let mut groups = self.groups(ENTRIES + 3);
-        let (chosen, work) = (ENTRIES, [ENTRIES + 1, ENTRIES + 2]);
-        // A table's groups lie as close as `select` asks.
-        let entry = f.row_digits() * K::LANES;
-        let mut table = vec![Line([0; 8]); (ENTRIES * entry).div_ceil(8)];
+        let mut groups = self.groups(entries + 3);
+        let (chosen, work) = (entries, [entries + 1, entries + 2]);
+        // A table lies as `select` asks.
+        let (entry, block) = (f.row_digits() * K::LANES, K::TILE * K::LANES);
+        let mut table = vec![Line([0; 8]); (entries * entry).div_ceil(8)];
         let mut index = Line([0; 8]);
         for piece in self.pieces(x.len()) {
             self.splat(&f.one, groups.get_mut(0));
             self.gather(&x[piece.clone()], groups.get_mut(1));
-            for e in 2..ENTRIES {
+            for e in 2..entries {
                 if e % 2 == 0 {
                     self.square_group(&mut groups, e / 2, e);
                 } else {
                     self.multiply_groups(&mut groups, e - 1, 1, e);
                 }
             }
-            for e in 0..ENTRIES {
-                bytemuck::cast_slice_mut::<Line, u64>(&mut table)[e * entry..][..entry]
-                    .copy_from_slice(&groups.get_mut(e)[..entry]);
+            let all = bytemuck::cast_slice_mut::<Line, u64>(&mut table);
+            for e in 0..entries {
+                let blocks = groups.get(e)[..entry].chunks_exact(block);
+                for (to, from) in all[e * block..].chunks_mut(entries * block).zip(blocks) {
+                    to[..block].copy_from_slice(from);
+                }
             }
             let mut at = 0;
-            let windows = bits.div_ceil(WINDOW);
+            let windows = bits.div_ceil(window_bits);
             for window in (0..windows).rev() {
                 for lane in 0..K::LANES {
                     let exponent = exponents.get(piece.start + lane).unwrap_or(&exponents[piece.start]);
-                    index.0[lane] = digit(exponent, WINDOW, window as usize);
+                    index.0[lane] = digit(exponent, window_bits, window as usize);
                 }
                 let to = if window + 1 == windows { work[at] } else { chosen };
-                let table = &bytemuck::cast_slice(&table)[..ENTRIES * entry];
+                let table = &bytemuck::cast_slice(&table)[..entries * entry];
                 K::select(self.token, table, f.row_digits(), &index.0, groups.get_mut(to));
                 if window + 1 < windows {
-                    for _ in 0..WINDOW {
+                    for _ in 0..window_bits {
                         self.square_group(&mut groups, work[at], work[1 - at]);
                         at = 1 - at;
                     }
@@ -427,6 +439,17 @@ fn multiply_add(x: &[u64], y: &[u64], n: &[u64], out: &mut [u64]) {
     }
 }
 
+/// Eight by eight bits, rows and columns swapped (Warren, Hacker's Delight, section 7-3).
+fn turned(mut x: u64) -> u64 {
+    for (shift, mask) in
+        [(7, 0x00aa_00aa_00aa_00aa), (14, 0x0000_cccc_0000_cccc), (28, 0x0000_0000_f0f0_f0f0)]
+    {
+        let differ = (x ^ x >> shift) & mask;
+        x ^= differ ^ differ << shift;
+    }
+    x
+}
+
 /// Lim and Lee's comb: the exponent in [`Kernel::TEETH`] rows of `columns` bits, a column looked up at once; columns
 /// are cut into blocks with a table each, so that there are as many squarings as a block has columns.
 struct Comb<K: Kernel> {
@@ -487,13 +510,22 @@ impl<K: Kernel> Comb<K> {
         Self { engine, bits, columns, block, words, tables }
     }
 
-    /// The bits of a column, a tooth each.
-    fn column(&self, exponent: &[u64], column: usize) -> u64 {
-        (0..K::TEETH as usize).fold(0, |index, tooth| {
-            let at = tooth * self.columns + column;
-            let bit = if at < self.bits as usize { digit(exponent, 1, at) } else { 0 };
-            index | bit << tooth
-        })
+    /// The bits of all columns, a tooth each, `step` bytes from one column to the next.
+    fn indices(&self, exponent: &[u64], step: usize, out: &mut [u8]) {
+        for first in (0..self.columns).step_by(8) {
+            // Of each tooth the bits of eight columns.
+            let mut square = 0;
+            for tooth in 0..K::TEETH as usize {
+                let at = tooth * self.columns + first;
+                let left = (self.bits as usize).saturating_sub(at).min(8);
+                let bits = bits_at(exponent, 8, at) & ((1 << left) - 1);
+                square |= bits << (8 * tooth);
+            }
+            let columns = turned(square).to_le_bytes();
+            for (out, column) in out[first * step..].iter_mut().step_by(step).zip(columns) {
+                *out = column;
+            }
+        }
     }
 }
 
@@ -501,15 +533,21 @@ impl<K: Kernel> Table for Comb<K> {
     fn power(&self, exponents: &[&[u64]], out: &mut [Line]) {
         let engine = &*self.engine;
         let (f, digits) = (&engine.field, engine.field.row_digits());
-        let mut sums = engine.groups(2 * SHARED);
-        let mut found = vec![Line([0; 8]); (SHARED * digits * K::LANES).div_ceil(8)];
-        let mut index = vec![Line([0; 8]); SHARED];
         let pieces: Vec<_> = engine.pieces(exponents.len()).collect();
+        let groups = pieces.len().min(SHARED);
+        let mut sums = engine.groups(2 * groups);
+        let mut found = vec![Line([0; 8]); (groups * digits * K::LANES).div_ceil(8)];
+        let together = groups * K::LANES;
+        let mut indices = Zeroizing::new(vec![0u8; self.columns * together]);
         for pieces in pieces.chunks(SHARED) {
-            for group in 0..pieces.len() {
-                engine.splat(&f.one, sums.get_mut(2 * group));
+            let first = pieces[0].start;
+            for lane in 0..pieces.len() * K::LANES {
+                // Lanes that are left repeat another.
+                let exponent = exponents.get(first + lane).unwrap_or(&exponents[first]);
+                self.indices(exponent, together, &mut indices[lane..]);
             }
             let mut at = vec![0; pieces.len()];
+            let mut begun = false;
             for step in (0..self.block).rev() {
                 if step + 1 < self.block {
                     for (group, at) in at.iter_mut().enumerate() {
@@ -521,25 +559,22 @@ impl<K: Kernel> Table for Comb<K> {
                 let columns = (step..self.columns).step_by(self.block);
                 let tables = bytemuck::cast_slice::<Line, u64>(&self.tables).chunks_exact(self.words);
                 for (column, table) in columns.zip(tables) {
-                    let indices = bytemuck::cast_slice_mut::<Line, u64>(&mut index);
-                    for (group, piece) in pieces.iter().enumerate() {
-                        for lane in 0..K::LANES {
-                            let exponent =
-                                exponents.get(piece.start + lane).unwrap_or(&exponents[piece.start]);
-                            indices[group * K::LANES + lane] = self.column(exponent, column);
-                        }
-                    }
-                    let index = bytemuck::cast_slice(&index);
+                    let index = &indices[column * together..][..together];
                     let found = bytemuck::cast_slice_mut::<Line, u64>(&mut found);
                     K::look_up(engine.token, table, digits, index, pieces.len(), found);
                     for (found, (group, at)) in
                         found.chunks_exact(digits * K::LANES).zip(at.iter_mut().enumerate())
                     {
+                        if !begun {
+                            sums.get_mut(2 * group)[..found.len()].copy_from_slice(found);
+                            continue;
+                        }
                         let from = 2 * group + *at;
                         *at = 1 - *at;
                         let ([x], out, scratch) = sums.split([from], 2 * group + *at);
                         multiply::<K>(engine.token, f, x, found, out, scratch);
                     }
+                    begun = true;
                 }
             }
             for (group, piece) in pieces.iter().enumerate() {
@@ -547,7 +582,6 @@ impl<K: Kernel> Table for Comb<K> {
             }
         }
         wipe(&mut found);
-        wipe(&mut index);
     }
 
     fn bytes(&self) -> usize {

@@ -1,6 +1,6 @@
 //! Messages: a kind, a length and bytes. Both sides know every length beforehand, so none is taken from a peer.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 
 use super::SessionError;
 
@@ -59,16 +59,21 @@ impl Message {
 /// Bytes before a message's own.
 const HEADER: usize = 5;
 
-/// Sends a message; it is on its way when [`flush`] returns.
+/// Sends a message; it is on its way when [`flush`] returns. Its header goes with it, not before it.
 pub(super) fn send<C: Write>(channel: &mut C, message: Message, bytes: &[u8]) -> Result<(), SessionError> {
     let mut header = [message as u8; HEADER];
     let length = u32::try_from(bytes.len()).expect("messages are shorter than 4 GiB");
     header[1..].copy_from_slice(&length.to_le_bytes());
-    let mut write = || {
-        channel.write_all(&header)?;
-        channel.write_all(bytes)
-    };
-    write().map_err(|e| SessionError::io(message.during(), e))
+    let mut left = &mut [IoSlice::new(&header), IoSlice::new(bytes)][..];
+    while left.iter().any(|part| !part.is_empty()) {
+        match channel.write_vectored(left) {
+            Ok(0) => return Err(SessionError::io(message.during(), ErrorKind::WriteZero.into())),
+            Ok(written) => IoSlice::advance_slices(&mut left, written),
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(SessionError::io(message.during(), e)),
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn flush<C: Write>(channel: &mut C, message: Message) -> Result<(), SessionError> {

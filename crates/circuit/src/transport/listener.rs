@@ -195,7 +195,7 @@ impl Listener {
                 return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, socket)));
             };
             let connection = ServerConnection::new(tls.server.clone()).map_err(io::Error::other)?;
-            let mut tls = StreamOwned::new(connection, socket);
+            let mut tls = StreamOwned::new(connection, socket.reading_ahead());
             shake_hands(&mut tls.conn, &mut tls.sock)?;
             Ok(Connection::Server(Box::new(BufWriter::with_capacity(BUFFER, tls))))
         };

@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use blindcore_accel::Line;
 use blindcore_math::features;
+use zeroize::Zeroize;
 
 use crate::arch::vector::bigmod::{Kernel, Vector, scans};
 use crate::bigmod::field::Field;
@@ -120,24 +121,28 @@ impl Kernel for Avx2 {
         unsafe { select::<false>(table, digits, index, out) }
     }
 
-    /// Entry by entry.
+    /// As tables of groups lie: block by block, every entry's.
     fn lay_out(rows: &[&[u64]], digits: usize) -> Vec<u64> {
-        rows.iter().flat_map(|row| row[..digits].iter().copied()).collect()
+        let blocks = (0..digits).step_by(Self::TILE);
+        blocks.flat_map(|d| rows.iter().flat_map(move |row| row[d..][..Self::TILE].iter().copied())).collect()
     }
 
     fn look_up(
         _: features::Avx2,
         table: &[u64],
         digits: usize,
-        index: &[u64],
+        index: &[u8],
         groups: usize,
         out: &mut [u64],
     ) {
         assert_eq!(table.len(), digits << Self::TEETH);
         let group = digits * LANES;
         for (index, out) in index.chunks_exact(LANES).zip(out.chunks_exact_mut(group)).take(groups) {
+            let mut lanes = Line([0; 8]);
+            lanes.0.iter_mut().zip(index).for_each(|(lane, index)| *lane = u64::from(*index));
             // SAFETY: see `gather`.
-            unsafe { select::<true>(table, digits, index, out) }
+            unsafe { select::<true>(table, digits, &lanes.0, out) }
+            lanes.0.zeroize();
         }
     }
 }
@@ -197,7 +202,7 @@ unsafe fn scatter(group: &[u64], lines: usize, rows: &[*mut u64]) {
 /// Chooses among entries that are groups, or `SHARED` by all lanes.
 #[target_feature(enable = "avx2")]
 fn select<const SHARED: bool>(table: &[u64], digits: usize, index: &[u64], out: &mut [u64]) {
-    const TOGETHER: usize = 4;
+    const TOGETHER: usize = Avx2::TILE;
     assert!(digits.is_multiple_of(TOGETHER));
     let entry_words = if SHARED { digits } else { digits * LANES };
     let entries = table.len() / entry_words;
@@ -213,7 +218,7 @@ fn select<const SHARED: bool>(table: &[u64], digits: usize, index: &[u64], out: 
             for entry in 0..entries {
                 let here = _mm256_cmpeq_epi64(index, _mm256_set1_epi64x(entry as i64));
                 for (i, sum) in sum.iter_mut().enumerate() {
-                    let at = entry * digits + d + i;
+                    let at = d * entries + entry * TOGETHER + i;
                     let digit = if SHARED {
                         _mm256_set1_epi64x(*table.add(at) as i64)
                     } else {

@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 
 use blindcore_accel::Line;
 use blindcore_math::features::Ifma;
+use zeroize::Zeroize;
 
 use crate::arch::vector::bigmod::{Kernel, Scans, Vector, scans};
 use crate::bigmod::field::Field;
@@ -119,12 +120,18 @@ where
         unsafe { select::<TILE>(table, digits, index, out) }
     }
 
-    /// Digit by digit, every entry's.
+    /// Digit by digit, the lower halves of every entry's, then the upper ones.
     fn lay_out(rows: &[&[u64]], digits: usize) -> Vec<u64> {
-        (0..digits).flat_map(|d| rows.iter().map(move |row| row[d])).collect()
+        let half = |d: usize, shift: u32| {
+            rows.chunks_exact(2).map(move |two| {
+                let [low, high] = [two[0], two[1]].map(|row| row[d] >> shift & 0xffff_ffff);
+                low | high << 32
+            })
+        };
+        (0..digits).flat_map(|d| half(d, 0).chain(half(d, 32))).collect()
     }
 
-    fn look_up(_: Ifma, table: &[u64], digits: usize, index: &[u64], groups: usize, out: &mut [u64]) {
+    fn look_up(_: Ifma, table: &[u64], digits: usize, index: &[u8], groups: usize, out: &mut [u64]) {
         // SAFETY: see `gather`.
         unsafe { look_up(table, digits, index, groups, out) }
     }
@@ -203,7 +210,7 @@ fn select<const TOGETHER: usize>(table: &[u64], digits: usize, index: &[u64], ou
             let mut sum = [_mm512_setzero_si512(); TOGETHER];
             for entry in 0..entries {
                 let here = _mm512_cmpeq_epi64_mask(index, _mm512_set1_epi64(entry as i64));
-                let at = table.add((entry * digits + d) * LANES);
+                let at = table.add((d * entries + entry * TOGETHER) * LANES);
                 for (i, sum) in sum.iter_mut().enumerate() {
                     *sum = _mm512_mask_mov_epi64(*sum, here, _mm512_load_si512(at.add(i * LANES).cast()));
                 }
@@ -215,36 +222,75 @@ fn select<const TOGETHER: usize>(table: &[u64], digits: usize, index: &[u64], ou
     }
 }
 
-/// Every entry is read for every digit; the index chooses by permutations (its low four bits, of sixteen entries in
-/// two registers) and by masks (the rest), so no address depends on it.
-#[target_feature(enable = "avx512f")]
-fn look_up(table: &[u64], digits: usize, index: &[u64], groups: usize, out: &mut [u64]) {
+/// Every entry is read for every digit; the index chooses by permutations (its low five bits, of the halves of 32 digits in
+/// two registers) and by masks (the rest), so no address depends on it. Two groups at a time, their halves side by side.
+#[target_feature(enable = "avx512f,avx512bw")]
+fn look_up(table: &[u64], digits: usize, index: &[u8], groups: usize, out: &mut [u64]) {
+    /// Words of a digit of 256 entries.
     const ENTRIES: usize = 256;
+    /// Groups that are looked up at once, two by two.
+    const MOST: usize = 16;
     check(table, digits * ENTRIES);
-    check(index, groups * LANES);
     check(out, groups * digits * LANES);
-    let (table, indices, out) = (table.as_ptr(), index.as_ptr(), out.as_mut_ptr());
-    // SAFETY: a table of 256 words a digit; `groups` indices and groups: asserted above.
+    assert!(index.len() >= groups * LANES && groups <= MOST);
+    // Of two groups the lanes in the order in which unpacking puts them.
+    let mut indices = [_mm512_setzero_si512(); MOST / 2];
+    for (at, index) in index[..groups * LANES].chunks(2 * LANES).enumerate() {
+        let mut lanes = [0i32; 2 * LANES];
+        for (place, lane) in lanes.iter_mut().enumerate() {
+            let (four, i) = (place / 4, place % 4);
+            *lane = i32::from(*index.get(i / 2 * LANES + four * 2 + i % 2).unwrap_or(&0));
+        }
+        // SAFETY: sixteen words of 32 bits.
+        indices[at] = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
+        lanes.zeroize();
+    }
+    let pairs = groups.div_ceil(2);
+    let (table, out) = (table.as_ptr(), out.as_mut_ptr());
+    // SAFETY: a table of 256 words a digit; `groups` groups: asserted above.
     unsafe {
         for d in 0..digits {
             let at = table.add(d * ENTRIES);
-            for group in 0..groups {
-                let index = _mm512_load_si512(indices.add(group * LANES).cast());
-                let mut found: [__m512i; 16] = std::array::from_fn(|i| {
-                    let low = _mm512_load_si512(at.add(i * 16).cast());
-                    let high = _mm512_load_si512(at.add(i * 16 + 8).cast());
-                    _mm512_permutex2var_epi64(low, index, high)
-                });
-                let mut left = 8;
-                for bit in 4..8 {
-                    let set = _mm512_test_epi64_mask(index, _mm512_set1_epi64(1 << bit));
-                    for i in 0..left {
-                        found[i] = _mm512_mask_mov_epi64(found[2 * i], set, found[2 * i + 1]);
-                    }
-                    left /= 2;
+            // Those of the digit after the next; past the end it is a hint alone.
+            for line in 0..ENTRIES / 8 {
+                _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(2 * ENTRIES + line * 8).cast());
+            }
+            for (pair, index) in indices[..pairs].iter().enumerate() {
+                let low = half(at, *index);
+                let high = half(at.add(ENTRIES / 2), *index);
+                let group = out.add((2 * pair * digits + d) * LANES);
+                _mm512_store_si512(group.cast(), _mm512_unpacklo_epi32(low, high));
+                if 2 * pair + 1 < groups {
+                    let group = group.add(digits * LANES);
+                    _mm512_store_si512(group.cast(), _mm512_unpackhi_epi32(low, high));
                 }
-                _mm512_store_si512(out.add((group * digits + d) * LANES).cast(), found[0]);
             }
         }
+    }
+}
+
+/// Of 256 halves of digits those that sixteen lanes ask for.
+///
+/// # Safety
+/// There are 256 halves.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn half(table: *const u64, index: __m512i) -> __m512i {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut found: [__m512i; 8] = std::array::from_fn(|i| {
+            let low = _mm512_load_si512(table.add(i * 16).cast());
+            let high = _mm512_load_si512(table.add(i * 16 + 8).cast());
+            _mm512_permutex2var_epi32(low, index, high)
+        });
+        let mut left = 4;
+        for bit in 5..8 {
+            let set = _mm512_test_epi32_mask(index, _mm512_set1_epi32(1 << bit));
+            for i in 0..left {
+                found[i] = _mm512_mask_mov_epi32(found[2 * i], set, found[2 * i + 1]);
+            }
+            left /= 2;
+        }
+        found[0]
     }
 }

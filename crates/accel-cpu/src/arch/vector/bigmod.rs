@@ -353,14 +353,15 @@ pub(crate) trait Kernel: Scans + Send + Sync + 'static {
         starts: impl Iterator<Item = usize>,
     );
 
-    /// For every lane the group `index[lane]` of a table of as many as fill it, looking at all of them.
+    /// For every lane the group `index[lane]` of a table of as many as fill it, looking at all of them. Of the table comes the
+    /// first block of every group, then the second: so it is read from its beginning to its end.
     fn select(_: Self::Token, table: &[u64], digits: usize, index: &[u64], out: &mut [u64]);
 
     /// Lays out the rows of one table of 2^[`Kernel::TEETH`] entries as [`Kernel::look_up`] wants them.
     fn lay_out(rows: &[&[u64]], digits: usize) -> Vec<u64>;
 
     /// For every lane of `groups` groups the entry `index[group][lane]` of a table, looking at all of them.
-    fn look_up(_: Self::Token, table: &[u64], digits: usize, index: &[u64], groups: usize, out: &mut [u64]);
+    fn look_up(_: Self::Token, table: &[u64], digits: usize, index: &[u8], groups: usize, out: &mut [u64]);
 }
 
 /// Room for the digits by which n is added, a part for each half of a product.
