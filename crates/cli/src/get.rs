@@ -41,7 +41,7 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     let cache = if args.no_cache { CacheDir::None } else { cache_dir(config, args.cache) };
     let trust = trust(config, args.pin, args.trust)?;
     let rotate_after = args.rotate_after.or_else(|| config.rotate_after.clone());
-    let rotate_after = rotate_after.as_deref().map_or_else(|| Ok(Rotation::default()), rotation)?;
+    let rotate_after = rotate_after.as_deref().map(rotation).transpose()?.unwrap_or_default();
     let options = Options {
         trust,
         allow_rollback: args.allow_rollback,
@@ -164,22 +164,9 @@ async fn many(
     })
 }
 
-/// What `--rotate-after` says: queries, a time, or both.
+/// What `--rotate-after` says.
 fn rotation(said: &str) -> anyhow::Result<Rotation> {
-    const MOST: u64 = 1 << 40;
-    let never = Rotation { queries: MOST, age: Duration::from_secs(u64::MAX) };
-    said.split(',').map(str::trim).try_fold(never, |rotation, when| {
-        let timed = when.ends_with(|c: char| "smhd".contains(c));
-        let read = if timed {
-            let age = blindcore_units::option::seconds("--rotate-after", when);
-            age.map(|seconds| Rotation { age: Duration::from_secs_f64(seconds), ..rotation })
-        } else {
-            let remedy = "say queries such as 4096, a time such as 7d, or both: 4096,7d";
-            let queries = blindcore_units::option::whole("--rotate-after", when, MOST, remedy);
-            queries.map(|queries| Rotation { queries, ..rotation })
-        };
-        read.map_err(anyhow::Error::msg)
-    })
+    blindcore_client::rotation("--rotate-after", said).map_err(anyhow::Error::msg)
 }
 
 fn traffic(bytes: Traffic, started: Instant) {
@@ -387,23 +374,4 @@ fn for_people(asked: &Value, lookup: &Lookup, many: bool) -> String {
         text += "  there\n";
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rotation_is_queries_or_a_time_or_both() {
-        let week = Duration::from_secs(7 * 86_400);
-        assert_eq!(rotation("4096,7d").unwrap(), Rotation { queries: 4096, age: week });
-        assert_eq!(rotation("7d, 100").unwrap(), Rotation { queries: 100, age: week });
-        assert_eq!(rotation("1e3").unwrap().queries, 1000);
-        assert!(rotation("1e3").unwrap().age > 1000 * week);
-        assert!(rotation("12h").unwrap().queries > 1 << 32);
-        for bad in ["", "0", "-1", "x", "7w", "0s", "5,", "1.5"] {
-            let error = rotation(bad).unwrap_err().to_string();
-            assert!(error.contains("--rotate-after"), "{bad}: {error}");
-        }
-    }
 }

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::Context;
 use blindcore_accel::Operation;
 use blindcore_server::{Config as ServerConfig, Host, HostBuilder, KeysConfig, MemoryLimit};
 
@@ -33,7 +32,8 @@ fn builder(config: &Config, args: &args::Serve) -> anyhow::Result<HostBuilder> {
     let metrics = args.metrics.as_deref().or(config.metrics.as_deref());
     settings.metrics = metrics.map(metrics_address).transpose()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
-    let memory = memory(args.memory.as_deref().or(config.memory.as_deref()))?;
+    let memory = MemoryLimit::parse("--memory", args.memory.as_deref().or(config.memory.as_deref()))
+        .map_err(anyhow::Error::msg)?;
     let builder = Host::builder().config(settings).memory(memory).streamed(args.streamed);
     let mut builder = builder.access_files(files);
     if let Some(bytes) = mib("request_memory_mib", config.limits.request_memory_mib)? {
@@ -89,18 +89,6 @@ fn keys(keys: &mut KeysConfig, args: &args::Serve, config: &Config) -> anyhow::R
     Ok(())
 }
 
-/// What `--memory` says.
-fn memory(said: Option<&str>) -> anyhow::Result<MemoryLimit> {
-    let Some(said) = said.filter(|said| *said != "auto") else { return Ok(MemoryLimit::Auto) };
-    let bytes = blindcore_units::size(said).filter(|bytes| *bytes > 0);
-    let bytes = bytes.with_context(|| {
-        format!(
-            "--memory {said:?} is not a size; say auto, or a number with B, KiB, MiB, GiB or TiB such as 8GiB"
-        )
-    })?;
-    Ok(MemoryLimit::Set { bytes, by: "--memory" })
-}
-
 /// A port of this machine, or an address and a port.
 fn metrics_address(text: &str) -> anyhow::Result<SocketAddr> {
     if let Ok(port) = text.parse::<u16>() {
@@ -109,35 +97,4 @@ fn metrics_address(text: &str) -> anyhow::Result<SocketAddr> {
     text.parse().map_err(|_| {
         anyhow::anyhow!("--metrics {text:?} is neither a port nor an address; say 9100 or 127.0.0.1:9100")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_is_a_size_or_auto() {
-        let bytes = |text| match memory(Some(text)).unwrap() {
-            MemoryLimit::Set { bytes, .. } => bytes,
-            MemoryLimit::Auto => panic!("{text}"),
-        };
-        for (text, want) in [
-            ("1", 1),
-            ("17B", 17),
-            ("3KiB", 3 << 10),
-            ("512MiB", 512 << 20),
-            ("8 GiB", 8 << 30),
-            ("2TiB", 2 << 40),
-        ] {
-            assert_eq!(bytes(text), want, "{text}");
-        }
-        assert_eq!(
-            (memory(None).unwrap(), memory(Some("auto")).unwrap()),
-            (MemoryLimit::Auto, MemoryLimit::Auto)
-        );
-        for text in ["", "0", "8G", "GiB", "-1", "1.3B", "99999999999999999999", "18446744073709551615KiB"] {
-            let error = memory(Some(text)).unwrap_err().to_string();
-            assert!(error.contains("--memory") && error.contains("8GiB"), "{error}");
-        }
-    }
 }

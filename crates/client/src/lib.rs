@@ -53,7 +53,7 @@ pub use connection::Client;
 pub use error::Error;
 pub use keys::{Counts, KeyLine, Keys, KeysError, Resume};
 pub use many::Answer;
-pub use options::Options;
+pub use options::{Options, rotation};
 pub use score::{ScoreClient, ScoreError, Scored};
 pub use table::{Lookup, TableClient, Timings, Traffic};
 pub use token::Token;

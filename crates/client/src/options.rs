@@ -63,3 +63,47 @@ impl Default for Options {
         }
     }
 }
+
+/// When keys are replaced, as an option says it: queries, a time, or both, separated by a comma.
+///
+/// ```
+/// let rotation = blindcore_client::rotation("--rotate-after", "4096,7d")?;
+/// assert_eq!((rotation.queries, rotation.age.as_secs()), (4096, 7 * 86_400));
+/// # Ok::<(), String>(())
+/// ```
+///
+/// # Errors
+/// One line on what is wrong with it, which names the option.
+pub fn rotation(option: &str, said: &str) -> Result<Rotation, String> {
+    const MOST: u64 = 1 << 40;
+    let never = Rotation { queries: MOST, age: Duration::from_secs(u64::MAX) };
+    said.split(',').map(str::trim).try_fold(never, |rotation, when| {
+        if when.ends_with(|c: char| "smhd".contains(c)) {
+            let seconds = blindcore_units::option::seconds(option, when)?;
+            Ok(Rotation { age: Duration::from_secs_f64(seconds), ..rotation })
+        } else {
+            let remedy = "say queries such as 4096, a time such as 7d, or both: 4096,7d";
+            Ok(Rotation { queries: blindcore_units::option::whole(option, when, MOST, remedy)?, ..rotation })
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotation_is_queries_or_a_time_or_both() {
+        let rotation = |said| rotation("--rotate-after", said);
+        let week = Duration::from_secs(7 * 86_400);
+        assert_eq!(rotation("4096,7d").unwrap(), Rotation { queries: 4096, age: week });
+        assert_eq!(rotation("7d, 100").unwrap(), Rotation { queries: 100, age: week });
+        assert_eq!(rotation("1e3").unwrap().queries, 1000);
+        assert!(rotation("1e3").unwrap().age > 1000 * week);
+        assert!(rotation("12h").unwrap().queries > 1 << 32);
+        for bad in ["", "0", "-1", "x", "7w", "0s", "5,", "1.5"] {
+            let error = rotation(bad).unwrap_err();
+            assert!(error.contains("--rotate-after"), "{bad}: {error}");
+        }
+    }
+}

@@ -32,7 +32,7 @@ pub struct Results {
     pub resumed: usize,
 }
 
-/// Computes all points of a sweep that are not finished yet.
+/// Computes all points of a sweep that are not finished yet, and writes results and plots where there is a folder.
 ///
 /// # Errors
 /// The journal can't be opened or takes no more, or the progress stops it: what is finished is kept.
@@ -82,7 +82,11 @@ pub fn run(sweep: &Sweep, options: &Options, progress: &mut dyn Progress) -> any
         outcomes.into_iter().collect::<Option<Vec<_>>>().context("a thread ended early; report this")?;
     let mut table = Table { columns, rows };
     mark(&mut table, &points, sweep);
-    Ok(Results { table, resumed })
+    let results = Results { table, resumed };
+    if let Some(folder) = &options.folder {
+        crate::keep(sweep, &results, folder)?;
+    }
+    Ok(results)
 }
 
 /// Computes points on threads, and hands them over in batches of what is finished.

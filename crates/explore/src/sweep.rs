@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::Context;
 use blindcore_model::chip::{
     Machine, Misfit, Problem, Rate, Space, Splits, Tables, Tries, Wrong, machine, machine_from_toml,
     machines, one_line,
@@ -178,6 +179,17 @@ impl Sweep {
     pub fn preset(name: &str) -> Option<Self> {
         let (name, text) = PRESETS.iter().find(|(n, _)| *n == name)?;
         Some(Self::from_toml(Path::new(name), text).expect("presets are read by a test"))
+    }
+
+    /// A file's sweep, or where there is none that of this name.
+    ///
+    /// # Errors
+    /// As [`Self::read`]; or there is no such sweep.
+    pub fn open(file: Option<&Path>, preset: Option<&str>) -> anyhow::Result<Self> {
+        match file {
+            Some(file) => Self::read(file),
+            None => preset.and_then(Self::preset).context("there is no such preset"),
+        }
     }
 
     /// Reads a file.

@@ -45,7 +45,6 @@ struct Line {
 struct Lines(Vec<Line>);
 
 impl Lines {
-    #[expect(clippy::too_many_arguments, reason = "a line of a table has as many cells")]
     fn add(
         &mut self,
         of: &'static str,

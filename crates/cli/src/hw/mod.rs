@@ -6,7 +6,6 @@ pub(crate) mod sum;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use anyhow::Context;
 use blindcore_explore::Sweep;
 use blindcore_repro::lookup::{self, LookupJob};
 use blindcore_repro::report;
@@ -58,19 +57,12 @@ pub(crate) fn report(args: &args::HwReport) -> anyhow::Result<Outcome> {
 
 /// `blindcore hw explore`.
 pub(crate) fn explore(args: &args::HwExplore) -> anyhow::Result<Outcome> {
-    let preset = args.preset.as_deref().and_then(Sweep::preset);
-    let sweep = match &args.sweep {
-        Some(file) => Sweep::read(file)?,
-        None => preset.context("there is no such preset")?,
-    };
+    let sweep = Sweep::open(args.sweep.as_deref(), args.preset.as_deref())?;
     let options =
         blindcore_explore::Options { threads: args.threads.map(usize::from), folder: args.out.clone() };
     let results = blindcore_explore::run(&sweep, &options, &mut Bar::new())?;
     if results.resumed > 0 {
         output::note(&format!("{} of its points were finished before", results.resumed));
-    }
-    if let Some(folder) = &args.out {
-        blindcore_explore::keep(&sweep, &results, folder)?;
     }
     if args.json {
         output::json(&blindcore_explore::document(&sweep, &results))?

@@ -58,6 +58,21 @@ pub enum MemoryLimit {
     },
 }
 
+impl MemoryLimit {
+    /// What an option says: `auto`, as nothing does, or a size.
+    ///
+    /// # Errors
+    /// One line on what is wrong with it, which names the option.
+    pub fn parse(option: &'static str, said: Option<&str>) -> Result<Self, String> {
+        let Some(said) = said.filter(|said| *said != "auto") else { return Ok(Self::Auto) };
+        let bytes = blindcore_units::size(said).filter(|bytes| *bytes > 0);
+        let units = "B, KiB, MiB, GiB or TiB such as 8GiB";
+        let bytes = bytes
+            .ok_or_else(|| format!("{option} {said:?} is not a size; say auto, or a number with {units}"))?;
+        Ok(Self::Set { bytes, by: option })
+    }
+}
+
 /// Memory that a host may have at a moment, and what limits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Memory {
@@ -458,6 +473,26 @@ mod tests {
 
     const COPIED: Residency = Residency::Copied;
     const STREAMED: Residency = Residency::Streamed;
+
+    #[test]
+    fn a_limit_is_a_size_or_auto() {
+        let limit = |text| MemoryLimit::parse("--memory", text);
+        for (text, bytes) in [
+            ("1", 1),
+            ("17B", 17),
+            ("3KiB", 3 << 10),
+            ("512MiB", 512 << 20),
+            ("8 GiB", 8 << 30),
+            ("2TiB", 2 << 40),
+        ] {
+            assert_eq!(limit(Some(text)), Ok(MemoryLimit::Set { bytes, by: "--memory" }), "{text}");
+        }
+        assert_eq!((limit(None), limit(Some("auto"))), (Ok(MemoryLimit::Auto), Ok(MemoryLimit::Auto)));
+        for text in ["", "0", "8G", "GiB", "-1", "1.3B", "99999999999999999999", "18446744073709551615KiB"] {
+            let error = limit(Some(text)).unwrap_err();
+            assert!(error.contains("--memory") && error.contains("8GiB"), "{error}");
+        }
+    }
 
     #[test]
     fn matrices_are_copied_while_there_is_memory() {
