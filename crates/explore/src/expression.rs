@@ -77,10 +77,8 @@ impl Expression {
         reader.binary(1)?;
         reader.blanks();
         if !reader.rest.is_empty() {
-            return Err(format!(
-                "{:?} is not understood; operators are || && == != <= >= < > + - * / %",
-                reader.rest
-            ));
+            let text = reader.rest;
+            return Err(format!("{text:?} is not understood; operators are || && == != <= >= < > + - * / %"));
         }
         Ok(Self { text: text.to_owned(), steps: reader.steps })
     }
@@ -201,16 +199,18 @@ impl Reader<'_> {
         } else {
             let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
             let end = self.rest.find(|c| !word(c)).unwrap_or(self.rest.len());
-            let (token, rest) = self.rest.split_at(end);
-            let here =
-                || if self.rest.is_empty() { "at the end".into() } else { format!("before {:?}", self.rest) };
-            self.steps.push(match token.chars().next() {
+            let (word, rest) = self.rest.split_at(end);
+            let here = || match self.rest {
+                "" => "at the end".into(),
+                text => format!("before {text:?}"),
+            };
+            self.steps.push(match word.chars().next() {
                 None => return Err(format!("a number or a name is missing {}", here())),
                 Some(c) if c.is_ascii_digit() || c == '.' => {
-                    let number = token.parse().map_err(|_| format!("{token:?} is not a number"))?;
+                    let number = word.parse().map_err(|_| format!("{word:?} is not a number"))?;
                     Step::Number(number)
                 }
-                Some(_) => Step::Name(token.to_owned()),
+                Some(_) => Step::Name(word.to_owned()),
             });
             self.rest = rest;
         }

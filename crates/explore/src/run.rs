@@ -47,7 +47,7 @@ pub fn run(sweep: &Sweep, options: &Options, progress: &mut dyn Progress) -> any
     if let Some(folder) = &options.folder {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("--out {}: the folder can't be made; name another", folder.display()))?;
-        let digest = blake3::hash(format!("{sweep:?}").as_bytes()).to_hex();
+        let digest = blake3::hash(format!("{:?}", sweep).as_bytes()).to_hex();
         let (opened, finished) = Journal::open(&folder.join("points.part"), &digest, columns.len())?;
         for outcome in finished {
             let number = outcome[0].parse::<usize>().ok().filter(|number| *number < points.len());

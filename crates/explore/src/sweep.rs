@@ -473,7 +473,7 @@ fn cases(file: &ProblemFile) -> Result<Vec<Case>, String> {
         }
         return Ok(vec![Case { name: name.clone(), gib: None, problem }]);
     }
-    let scheme = file.scheme.as_deref().unwrap_or_default();
+    let said = file.scheme.as_deref().unwrap_or_default();
     let sizes = file.gib.clone().unwrap_or_default();
     if let Some(gib) = sizes.iter().find(|g| !(g.is_finite() && (1.0 / 1024.0..=65_536.0).contains(*g))) {
         return Err(format!("problem {name}: gib has {gib}; say sizes from 0.001 to 65536"));
@@ -485,7 +485,7 @@ fn cases(file: &ProblemFile) -> Result<Vec<Case>, String> {
     if rows == 0 || rows > 1 << 30 {
         return Err(format!("problem {name}: rows is {rows}; say 1 to 2^30 plaintexts a column"));
     }
-    let one = |gib: f64| match scheme {
+    let one = |gib: f64| match said {
         "onionpir" => Some(Problem::onionpir(gib)),
         "sealpir" => Some(Problem::sealpir(gib)),
         "simplepir" => Some(Problem::simplepir(gib)),
@@ -494,7 +494,7 @@ fn cases(file: &ProblemFile) -> Result<Vec<Case>, String> {
     };
     let case = |gib: &f64| {
         let problem = one(*gib).ok_or_else(|| {
-            format!("problem {name}: scheme is {scheme:?}; say onionpir, sealpir, simplepir or fastpir, or give a contract")
+            format!("problem {name}: scheme is {said:?}; say onionpir, sealpir, simplepir or fastpir, or give a contract")
         })?;
         Ok(Case { name: name.clone(), gib: Some(*gib), problem })
     };

@@ -283,8 +283,9 @@ const QUOTED: [&str; 33] = [
     "model", "name", "number", "other", "output", "input", "part", "s", "said", "shape", "sign", "spec",
     "start", "table", "text", "url", "v", "want", "wanted", "weights", "wire", "word",
 ];
-/// What says that a `{:?}` is a text or a shape, in the same statement.
-const PLACED: [&str; 13] = [
+/// What says that a `{:?}` is a text or a shape, or is hashed and shown to nobody, in the same statement.
+const PLACED: [&str; 14] = [
+    "blake3::hash(",
     ".name",
     "from_utf8_lossy",
     "shape",

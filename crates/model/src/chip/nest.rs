@@ -50,7 +50,7 @@ impl Mapping {
                 .iter()
                 .zip(nest.kept)
                 .filter(|(_, kept)| !kept)
-                .map(|(t, _)| format!("{t:?}"))
+                .map(|(tensor, _)| tensor.name())
                 .collect();
             if !passed.is_empty() {
                 text += &format!(", without {}", passed.join(" and "));

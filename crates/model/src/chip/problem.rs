@@ -80,6 +80,16 @@ impl Tensor {
     /// All of them, in the order in which words are counted.
     pub const ALL: [Self; 3] = [Self::A, Self::B, Self::C];
 
+    /// Its letter.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+            Self::C => "C",
+        }
+    }
+
     /// Whether it has this index.
     #[must_use]
     pub fn has(self, dim: Dim) -> bool {
