@@ -54,6 +54,8 @@ test-repeat: tools-build
 lint: tools-lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	@! command -v rustup >/dev/null || rustup target list --installed | grep -q wasm32-unknown-unknown || \
+	    rustup target add wasm32-unknown-unknown
 	cargo check -p blindcore-protocol --locked --target wasm32-unknown-unknown
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	test -x $(TOOLS)/bin/cargo-deny || cargo install --quiet --locked --debug cargo-deny --root $(TOOLS)
