@@ -207,7 +207,7 @@ pub(crate) struct Build {
     pub(crate) out: PathBuf,
     #[arg(long, value_name = "SCHEME", default_value = "auto", help = scheme_help())]
     pub(crate) scheme: String,
-    /// Take a scheme with 128 bits against quantum computers too: its queries are a third longer, and packing tables twice as long
+    /// Take a scheme with 128 bits against quantum computers too: its queries are half as long again, and it answers more slowly
     #[arg(long, conflicts_with = "scheme")]
     pub(crate) quantum128: bool,
     /// Let clients detect wrong answers, however much longer slots become [default: where slots become at most twice as
