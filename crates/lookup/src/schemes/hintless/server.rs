@@ -1,7 +1,6 @@
 //! The server's half: scan, pack, pick, round.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
 use blindcore_accel::{Cost, Device, Placed, Words};
 use blindcore_math::{Elementwise, MaskSeed};
@@ -12,6 +11,7 @@ use super::params::{BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, SEED_BYTES, S
 use super::picking::{self, Picker};
 use super::prepare;
 use crate::schemes::matrix;
+use crate::schemes::parallel::each;
 use crate::{Error, Params, RegisteredKeys, SchemeServer};
 
 pub(super) struct HintlessServer {
@@ -133,7 +133,7 @@ impl HintlessServer {
 
 impl SchemeServer for HintlessServer {
     fn answer(&self, queries: &[&[u8]], _: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
-        let parsed = self.each(queries, |query| self.query(query));
+        let parsed = each(self.threads, queries, |query| self.query(query));
         let mut cost = Cost::default();
         let first: Vec<&[u32]> = parsed.iter().map(|query| query.first.as_slice()).collect();
         let scanned = matrix::run_gathered(&*self.operands[RECORDS], &first, &mut cost)?;
@@ -153,34 +153,10 @@ impl SchemeServer for HintlessServer {
         }
         let products: Vec<&[u64]> = products.chunks_exact(products.len() / queries.len()).collect();
         let work: Vec<_> = parsed.iter().zip(&scanned).zip(products).collect();
-        let answers =
-            self.each(&work, |&((query, scanned), products)| self.answer_one(query, scanned, products));
-        Ok((answers, cost))
-    }
-}
-
-impl HintlessServer {
-    /// Does something for each, on as many threads as the device has.
-    fn each<T: Sync, U: Send>(&self, of: &[T], work: impl Fn(&T) -> U + Sync) -> Vec<U> {
-        let threads = self.threads.min(of.len());
-        if threads <= 1 {
-            return of.iter().map(work).collect();
-        }
-        let next = Mutex::new(of.iter().enumerate());
-        let done = Mutex::new(Vec::with_capacity(of.len()));
-        let take = || loop {
-            let next = next.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((i, one)) = next else { return };
-            let made = work(one);
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((i, made));
-        };
-        thread::scope(|scope| {
-            (1..threads).for_each(|_| drop(scope.spawn(take)));
-            take();
+        let answers = each(self.threads, &work, |&((query, scanned), products)| {
+            self.answer_one(query, scanned, products)
         });
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        done.sort_by_key(|(i, _)| *i);
-        done.into_iter().map(|(_, made)| made).collect()
+        Ok((answers, cost))
     }
 }
 
