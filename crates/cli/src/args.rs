@@ -566,7 +566,7 @@ pub(crate) struct Get {
     /// Do not cache hints and registered keys
     #[arg(long, conflicts_with = "cache")]
     pub(crate) no_cache: bool,
-    /// Register other keys after so many queries, such as 4096, or so much time, such as 7d, or both, separated by a comma; for
+    /// Replace registered keys after this number of queries, such as 4096, or this time, such as 7d, or both, separated by a comma; for
     /// tables whose queries are under registered keys [default: 4096,7d]
     #[arg(long, value_name = "WHEN")]
     pub(crate) rotate_after: Option<String>,

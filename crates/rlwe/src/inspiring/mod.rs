@@ -72,8 +72,6 @@ pub struct Packing {
     fourier: Fourier,
 }
 
-/// The query-independent part of one packed ciphertext.
-///
 /// Memory for [`Packing::prepare`]; it is made once and used again.
 pub struct Scratch {
     /// r_i, by values in orbit order.
