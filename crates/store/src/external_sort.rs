@@ -60,8 +60,10 @@ pub struct ExternalSort {
     runs: Vec<Run>,
     /// For [`Order::Arrival`] the run that all buffers go to, once there is one.
     open: Option<RunWriter>,
-    /// How many entries in runs have each upper [`CELL_BITS`] of a hash, or nothing where nobody asks. It is
-    /// counted in that order: at random it would miss every cache.
+    /// Whether entries are counted for [`ExternalSort::fullest`].
+    counted: bool,
+    /// How many entries in runs have each upper [`CELL_BITS`] of a hash; nothing where there are no runs or nobody asks. It
+    /// is counted in that order: at random it would miss every cache.
     cells: Vec<u32>,
     count: u64,
     max_payload: usize,
@@ -84,6 +86,7 @@ impl ExternalSort {
             writing,
             runs: Vec::new(),
             open: None,
+            counted: false,
             cells: Vec::new(),
             count: 0,
             max_payload: 0,
@@ -93,7 +96,7 @@ impl ExternalSort {
 
     /// Counts entries for [`ExternalSort::fullest`].
     pub(crate) fn counted(mut self) -> Self {
-        self.cells = vec![0; 1 << CELL_BITS];
+        self.counted = true;
         self
     }
 
@@ -204,6 +207,9 @@ impl ExternalSort {
         let emptied = self.settle()?;
         let mut buffer = std::mem::replace(&mut self.buffer, emptied);
         let mut cells = std::mem::take(&mut self.cells);
+        if self.counted && cells.is_empty() {
+            cells = vec![0; 1 << CELL_BITS];
+        }
         let (order, dir) = (self.order, self.dir.clone());
         let open = self.open.take();
         let write = move || {
