@@ -122,6 +122,11 @@ def check_targets():
                 if name not in targets[file] and not name.startswith("-"):
                     wrong.append(f"{page}: make {hw}{name} is not a target of {file}")
 
+    for path in [ROOT / file for file in targets]:
+        for crate, example in re.findall(r"-p blindcore-(\S+) --example (\S+)", path.read_text()):
+            if not (ROOT / f"crates/{crate}/examples/{example}.rs").exists():
+                wrong.append(f"{path.relative_to(ROOT)}: crates/{crate} has no example {example}")
+
 
 def imports():
     """What each crate of the workspace imports of the others; tests and examples may import more."""
