@@ -8,20 +8,6 @@ use crate::arch;
 use crate::arch::vector::measure::packed_product_generic;
 use crate::isa::Features;
 
-/// In how many places at once a streaming read goes through memory: which is faster depends on the processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Streams {
-    /// From the first byte to the last.
-    One,
-    /// Four quarters of each 4 MiB side by side.
-    Four,
-}
-
-impl Streams {
-    /// All there are. The physical limit that a database scan is measured against is the fastest of them.
-    pub const ALL: [Self; 2] = [Self::One, Self::Four];
-}
-
 /// Reads `bytes` once, as fast as this machine can in this way, and returns the wrapping sum of its 64-bit words
 /// (a tail of less than 8 bytes is left out).
 #[must_use]
@@ -57,7 +43,7 @@ pub fn aes_blocks(blocks: usize) -> Option<(usize, u128)> {
     crate::garble::kernel(&features).map(|kernel| kernel.encipher(&[0x5a; 16], blocks))
 }
 
-pub use arch::vector::measure::PACKED_BITS;
+pub use arch::vector::measure::{PACKED_BITS, Streams};
 
 /// A matrix of three 10-bit entries a 32-bit word times a vector, modulo 2^32, eight rows at a time: the way
 /// SimplePIR's own code works (Henzinger et al. 2023, section 6), left to the compiler to vectorise for this

@@ -17,6 +17,7 @@ pub mod circuit;
 pub mod lookup;
 pub mod machine;
 mod nohint;
+mod options;
 mod peers;
 pub mod rates;
 mod registered;

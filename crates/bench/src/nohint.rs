@@ -13,7 +13,7 @@ use blindcore_math::SecretRng;
 use blindcore_math::ntt::{Ntt, primes};
 use blindcore_units::{Progress, Unit};
 
-use crate::lookup::{GATHERED, Options};
+use crate::options::{GATHERED, Options};
 use crate::{Row, Samples, noise};
 
 /// Bytes of a record.

@@ -8,6 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::bench::Bench;
 use crate::circuit::Circuit;
+use crate::connecting::ServerArgs;
 use crate::device::DeviceArgs;
 use crate::hw::circuit::HwCircuit;
 use crate::hw::sum::HwSum;
@@ -15,6 +16,7 @@ use crate::output;
 use crate::outputs::Force;
 use crate::plan::Plan;
 use crate::repro::Repro;
+use crate::serving::FrontArgs;
 use crate::sum::Sum;
 use crate::token::Token;
 
@@ -419,57 +421,6 @@ pub(crate) struct Serve {
     pub(crate) device: DeviceArgs,
 }
 
-/// What all servers have in front.
-#[derive(clap::Args)]
-pub(crate) struct FrontArgs {
-    /// The server's certificate and those that lead from it to an authority, in PEM
-    #[arg(long, env = "BLINDCORE_TLS_CERT", value_name = "FILE")]
-    pub(crate) tls_cert: Option<PathBuf>,
-    /// The certificate's private key, in PEM
-    #[arg(long, env = "BLINDCORE_TLS_KEY", value_name = "FILE")]
-    pub(crate) tls_key: Option<PathBuf>,
-    /// Listen beyond this machine without TLS; everybody on the way can then read and change the traffic
-    #[arg(long)]
-    pub(crate) plain_text: bool,
-    /// Answer only requests with a token from this file: lines of a name and a digest, as `blindcore token` prints them
-    #[arg(long, env = "BLINDCORE_TOKENS", value_name = "FILE")]
-    pub(crate) tokens: Option<PathBuf>,
-    /// Most simultaneous connections [default: 1024]
-    #[arg(long, value_name = "N")]
-    pub(crate) connections: Option<usize>,
-    /// Most connections from one address, of IPv6 from one network of 64 bits [default: 64]
-    #[arg(long, value_name = "N")]
-    pub(crate) connections_per_client: Option<usize>,
-    /// Log as JSON lines
-    #[arg(long)]
-    pub(crate) log_json: bool,
-}
-
-#[derive(clap::Args)]
-pub(crate) struct ServerArgs {
-    /// The server: https://HOST:PORT, or http://127.0.0.1:7700 and the like on this machine
-    #[arg(long, env = "BLINDCORE_SERVER", value_name = "URL")]
-    pub(crate) server: Option<String>,
-    /// Authorities that may sign the server's certificate, in PEM, in addition to Mozilla's list
-    #[arg(long, env = "BLINDCORE_CA", value_name = "FILE")]
-    pub(crate) ca: Option<PathBuf>,
-    /// File of the token that identifies this client; BLINDCORE_TOKEN can hold the token itself
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<PathBuf>,
-    /// Seconds that a whole request may take, 1 to 86400 [default: 120, or 3600 where it is a hint's]
-    #[arg(long, env = "BLINDCORE_TIMEOUT", value_name = "SECONDS", value_parser = parse_timeout, allow_hyphen_values = true)]
-    pub(crate) timeout: Option<u64>,
-    /// Seconds in which a hint's download may bring nothing, or less than 64 KiB [default: 30]
-    #[arg(long, value_name = "SECONDS", value_parser = parse_timeout, allow_hyphen_values = true)]
-    pub(crate) idle_timeout: Option<u64>,
-    /// Ask a server beyond this machine over http://; everybody on the way can then read and change the traffic
-    #[arg(long)]
-    pub(crate) plain_text: bool,
-    /// Print the result as one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 #[derive(Subcommand)]
 pub(crate) enum Cache {
     /// List hints, registered keys (`keys/`), and the epochs of trusted tables that were seen (`epochs/`)
@@ -571,15 +522,6 @@ pub(crate) struct Get {
     #[arg(long, value_name = "WHEN")]
     pub(crate) rotate_after: Option<String>,
 }
-
-/// Seconds of a timeout.
-fn parse_timeout(text: &str) -> Result<u64, String> {
-    let seconds = text.parse().ok().filter(|seconds| TIMEOUTS.contains(seconds));
-    seconds.ok_or_else(|| format!("{text:?} is not a whole number of seconds from 1 to 86400"))
-}
-
-/// Seconds that may be waited for an answer.
-pub(crate) const TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=86_400;
 
 /// 32 bytes in hexadecimal.
 pub(crate) fn parse_32(text: &str) -> Result<[u8; 32], String> {

@@ -8,24 +8,23 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use blindcore_client::{
     Answer, CacheDir, Client, Counts, Error, Keys, Lookup, LookupError, Options, Reason, Resume, Rotation,
-    TableClient, Timings, Token, Traffic, Trust,
+    TableClient, Timings, Traffic, Trust,
 };
 use blindcore_files::{Access, NewFile};
 use blindcore_units::{Progress, Unit};
 use blindcore_wire::KeyForm;
 use serde_json::{Map, Value, json};
-use zeroize::Zeroizing;
 
 use crate::config::Config;
 use crate::output::{self, Bar};
 use crate::outputs::check_output;
-use crate::{Outcome, args, token};
+use crate::{Outcome, args};
 
 /// How long a server that is busy or gone is waited for under --keys-from, each time.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
-    let url = server(config, &args.server)?;
+    let url = args.server.url(config)?;
     blindcore_wire::check_table_name(&args.table)
         .map_err(|e| anyhow::anyhow!("--table: {e}; `blindcore tables` lists what a server has"))?;
     let forms = [
@@ -42,12 +41,8 @@ pub(crate) fn get(config: &Config, args: args::Get) -> anyhow::Result<Outcome> {
     let trust = trust(config, args.pin, args.trust)?;
     let rotate_after = args.rotate_after.or_else(|| config.rotate_after.clone());
     let rotate_after = rotate_after.as_deref().map(rotation).transpose()?.unwrap_or_default();
-    let options = Options {
-        trust,
-        allow_rollback: args.allow_rollback,
-        rotate_after,
-        ..options(config, &args.server)?
-    };
+    let options =
+        Options { trust, allow_rollback: args.allow_rollback, rotate_after, ..args.server.options(config)? };
     if let Some(out) = args.out.as_deref().filter(|out| *out != Path::new("-")) {
         check_output(out, &args.replace, &[])?;
     }
@@ -179,9 +174,9 @@ fn traffic(bytes: Traffic, started: Instant) {
 }
 
 pub(crate) fn tables(config: &Config, args: args::Tables) -> anyhow::Result<Outcome> {
-    let url = server(config, &args.server)?;
+    let url = args.server.url(config)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let options = options(config, &args.server)?;
+    let options = args.server.options(config)?;
     let tables = runtime.block_on(async { Client::connect_with(&url, options).await?.tables().await })?;
     if args.server.json {
         let list: Vec<Value> =
@@ -223,7 +218,7 @@ pub(crate) fn cache(config: &Config, command: args::Cache) -> anyhow::Result<Out
 pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
     match args::parse_from(["blindcore", "tables"]).1.map(|args| args.command) {
         Ok(args::Command::Tables(args)) => {
-            options(config, &args.server)?;
+            args.server.options(config)?;
             trust(config, None, None)?;
             config.rotate_after.as_deref().map(rotation).transpose()?;
             let url = args.server.server.or_else(|| config.server.clone());
@@ -247,47 +242,6 @@ fn trust(config: &Config, pin: Option<[u8; 32]>, trust: Option<[u8; 32]>) -> any
     );
     let said = pin.map(Trust::Digest).or(trust.map(Trust::Key));
     Ok(said.or(said_pin.map(Trust::Digest)).or(said_trust.map(Trust::Key)).unwrap_or_default())
-}
-
-pub(crate) fn server(config: &Config, args: &args::ServerArgs) -> anyhow::Result<String> {
-    args.server
-        .clone()
-        .or_else(|| config.server.clone())
-        .context("no server is named; say --server http://127.0.0.1:7700 or set BLINDCORE_SERVER")
-}
-
-pub(crate) fn options(config: &Config, args: &args::ServerArgs) -> anyhow::Result<Options> {
-    let ca = args.ca.clone().or_else(|| config.ca.clone());
-    let variable =
-        blindcore_units::text_variable("BLINDCORE_TOKEN").map_err(anyhow::Error::msg)?.map(Zeroizing::new);
-    let own = args.token_file.is_some() || variable.is_some();
-    let token = match (&args.token_file, variable, &config.token_file) {
-        (Some(path), ..) | (None, None, Some(path)) => Some(token::read(path)?),
-        (None, Some(token), _) => Some(Token::new(&token).context("BLINDCORE_TOKEN")?),
-        (None, None, None) => None,
-    };
-    // A file that merely lies in the folder, which may be anybody's, doesn't decide who gets a person's token.
-    if let (Some(file), true, None, Some(_)) =
-        (config.found(), own, args.server.as_ref().filter(|s| !s.is_empty()), &config.server)
-    {
-        let file = file.display();
-        anyhow::bail!(
-            "the server is named by {file} alone, which lies in this folder, and a token goes to a server that you name: \
-             say --server, or --config {file} if that is yours"
-        );
-    }
-    let mut options =
-        Options { ca, token, plain_text: args.plain_text || config.plain_text, ..Options::default() };
-    if let Some(seconds) = args.timeout.or(config.timeout) {
-        anyhow::ensure!(
-            args::TIMEOUTS.contains(&seconds),
-            "timeout of the settings file is {seconds} s, outside 1 to 86400"
-        );
-        options.request_timeout = Duration::from_secs(seconds);
-        options.hint_timeout = options.request_timeout;
-    }
-    options.idle_timeout = args.idle_timeout.map_or(options.idle_timeout, Duration::from_secs);
-    Ok(options)
 }
 
 /// Writes a record's only value, as it is where that is text or bytes.

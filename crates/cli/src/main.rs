@@ -5,6 +5,7 @@
 mod args;
 mod bench;
 mod circuit;
+mod connecting;
 mod db;
 mod device;
 mod doctor;

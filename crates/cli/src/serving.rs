@@ -10,8 +10,33 @@ use blindcore_server::{AccessFiles, Config as ServerConfig, Reloader};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::args::FrontArgs;
 use crate::config::{Config, Limits};
+
+/// What all servers have in front.
+#[derive(clap::Args)]
+pub(crate) struct FrontArgs {
+    /// The server's certificate and those that lead from it to an authority, in PEM
+    #[arg(long, env = "BLINDCORE_TLS_CERT", value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, in PEM
+    #[arg(long, env = "BLINDCORE_TLS_KEY", value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Listen beyond this machine without TLS; everybody on the way can then read and change the traffic
+    #[arg(long)]
+    pub(crate) plain_text: bool,
+    /// Answer only requests with a token from this file: lines of a name and a digest, as `blindcore token` prints them
+    #[arg(long, env = "BLINDCORE_TOKENS", value_name = "FILE")]
+    pub(crate) tokens: Option<PathBuf>,
+    /// Most simultaneous connections [default: 1024]
+    #[arg(long, value_name = "N")]
+    pub(crate) connections: Option<usize>,
+    /// Most connections from one address, of IPv6 from one network of 64 bits [default: 64]
+    #[arg(long, value_name = "N")]
+    pub(crate) connections_per_client: Option<usize>,
+    /// Log as JSON lines
+    #[arg(long)]
+    pub(crate) log_json: bool,
+}
 
 /// A server's settings from flags over the settings file, and the files that certificates and tokens are in.
 pub(crate) fn front(

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
+use crate::background::blocking;
 use crate::cache::{Found, HintFile, Lock};
-use crate::error::{chain, refused};
+use crate::error::refused;
 use crate::{Client, Error};
 
 /// Bytes that must come in [`crate::Options::idle_timeout`], or the download has stalled.
@@ -223,16 +224,5 @@ impl Fetching<'_> {
             self.tell(download.have());
         }
         Ok(())
-    }
-}
-
-/// Runs work that computes or waits for a disk where it holds nobody up.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(error) => Err(Error::Network { what: "a lookup", why: chain(&error) }),
     }
 }

@@ -29,6 +29,7 @@
 //! [`blindcore_protocol`] decides what is asked and what is believed; this crate drives it: connections, TLS, tokens, the
 //! cache's files, threads.
 
+mod background;
 pub mod blocking;
 mod cache;
 mod connection;
@@ -53,7 +54,7 @@ pub use connection::Client;
 pub use error::Error;
 pub use keys::{Counts, KeyLine, Keys, KeysError, Resume};
 pub use many::Answer;
-pub use options::{Options, rotation};
+pub use options::{Options, TIMEOUTS, rotation, timeout_seconds};
 pub use score::{ScoreClient, ScoreError, Scored};
 pub use table::{Lookup, TableClient, Timings, Traffic};
 pub use token::Token;

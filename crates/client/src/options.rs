@@ -88,6 +88,18 @@ pub fn rotation(option: &str, said: &str) -> Result<Rotation, String> {
     })
 }
 
+/// Seconds that a request may take: 1 to 86400, a day.
+pub const TIMEOUTS: std::ops::RangeInclusive<u64> = 1..=86_400;
+
+/// Seconds of a timeout as a person gives them, within [`TIMEOUTS`].
+///
+/// # Errors
+/// They are not a whole number in that range.
+pub fn timeout_seconds(text: &str) -> Result<u64, String> {
+    let seconds = text.parse().ok().filter(|seconds| TIMEOUTS.contains(seconds));
+    seconds.ok_or_else(|| format!("{text:?} is not a whole number of seconds from 1 to 86400"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

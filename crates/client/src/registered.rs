@@ -19,8 +19,8 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
+use crate::background::blocking;
 use crate::error::refused;
-use crate::hint::blocking;
 use crate::{Client, Error};
 
 /// The folder within the cache.

@@ -14,9 +14,10 @@ use blindcore_wire::{MAX_TABLE_BYTES, PartKind, Reason, TableDescription, proto}
 use prost::Message;
 use tokio::sync::OnceCell;
 
+use crate::background::blocking;
 use crate::epochs::Epochs;
 use crate::error::refused;
-use crate::hint::{Fetching, blocking};
+use crate::hint::Fetching;
 use crate::registered::Registering;
 use crate::waiting::Waiting;
 use crate::{Client, Error, Options};

@@ -14,12 +14,12 @@ use serde_json::json;
 
 use super::files::{TestKeys, check_numbers_output, numbers_path, secret_key};
 use super::numbers::{Range, Stages, read_numbers};
-use crate::args::{self, FrontArgs};
 use crate::config::Config;
+use crate::connecting::ServerArgs;
 use crate::device::DeviceArgs;
 use crate::outputs::Force;
-use crate::serving::{Hangup, address, front, shutdown};
-use crate::{Outcome, device, get, output};
+use crate::serving::{FrontArgs, Hangup, address, front, shutdown};
+use crate::{Outcome, device, output};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -106,7 +106,7 @@ Example:
 Rows are encrypted here, scored there, and the scores are decrypted here. The secret key stays here.")]
 pub(crate) struct Score {
     #[command(flatten)]
-    server: args::ServerArgs,
+    server: ServerArgs,
     /// Which model
     #[arg(long, value_name = "NAME")]
     model: String,
@@ -133,7 +133,7 @@ pub(crate) struct Score {
 pub(crate) fn score(config: &Config, args: Score) -> anyhow::Result<Outcome> {
     let mut stages = Stages::new();
     check_numbers_output(&args.out, &args.force, &[numbers_path(&args.input), &args.key])?;
-    let (url, mut options) = (get::server(config, &args.server)?, get::options(config, &args.server)?);
+    let (url, mut options) = (args.server.url(config)?, args.server.options(config)?);
     if args.server.timeout.or(config.timeout).is_none() {
         options.request_timeout = Duration::from_secs(300);
     }

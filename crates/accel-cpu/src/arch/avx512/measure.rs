@@ -4,8 +4,7 @@ use std::arch::x86_64::*;
 
 use blindcore_math::features::{Avx512, Ifma};
 
-use crate::arch::vector::measure::packed_product_generic;
-use crate::measure::Streams;
+use crate::arch::vector::measure::{Streams, packed_product_generic};
 
 /// How far ahead a line is fetched, in bytes: as the kernel for one query does.
 const AHEAD: usize = super::tiles::AHEAD;

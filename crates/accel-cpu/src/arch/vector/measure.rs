@@ -1,4 +1,18 @@
-//! The plain loop of a peer.
+//! What measurements share for every instruction set: how a read goes through memory, and the plain loop of a peer.
+
+/// In how many places at once a streaming read goes through memory: which is faster depends on the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// From the first byte to the last.
+    One,
+    /// Four quarters of each 4 MiB side by side.
+    Four,
+}
+
+impl Streams {
+    /// All there are. The physical limit that a database scan is measured against is the fastest of them.
+    pub const ALL: [Self; 2] = [Self::One, Self::Four];
+}
 
 /// Bits of an entry in [`crate::measure::packed_product`], three to a word.
 pub const PACKED_BITS: u32 = 10;
