@@ -13,6 +13,7 @@ use blindcore_accel::prefetch;
 use zeroize::Zeroizing;
 
 use crate::constant_time::equal_mask;
+pub use crate::lanes::{Lanes, Sums};
 use crate::params::Geometry;
 use crate::{Error, Selection};
 
@@ -170,6 +171,17 @@ pub fn open<'a>(slot: &'a [u8], fingerprint: &[u8; FINGERPRINT_BYTES]) -> Option
     (difference == 0).then_some(record)
 }
 
+/// Keys that the fullest of `groups` random groups holds, but for one table in a thousand: the mean and the
+/// deviations that a Poisson maximum needs. A builder counts, and takes more columns where it must.
+pub(crate) fn fullest(records: u64, groups: usize) -> usize {
+    if groups == 1 {
+        return records as usize;
+    }
+    let mean = records as f64 / groups as f64;
+    let spread = (2.0 * mean * (1000.0 * groups as f64).ln()).sqrt();
+    ((mean + spread).ceil() as u64).min(records) as usize
+}
+
 /// Columns that hold a bucket of `keys` keys: what nearly every seed solves from 4,000 keys on, and some seed
 /// nearly always below.
 #[must_use]
@@ -182,61 +194,6 @@ pub fn columns_for(keys: usize) -> usize {
     let factor = (0.77 + 0.305 * 600_000f64.ln() / n.ln()).clamp(1.075, 1.5);
     let columns = (n * factor).ceil() as usize + 8;
     columns.next_multiple_of(Fuse::segment_length(columns))
-}
-
-/// How slots add up: their bytes are one number, least significant byte first, cut into lanes of this many bits, 8 to 16, each of
-/// which counts modulo its own power of two. A scheme's plaintexts say how many ([`crate::Params::lanes`]); with eight a lane is a
-/// byte.
-///
-/// ```
-/// use blindcore_lookup::keyword::Lanes;
-///
-/// // 255 + 1 carries into the next byte, but not out of the lane.
-/// let mut lanes = Lanes(11).sums();
-/// assert_eq!((lanes.next(&[255, 1], &[]), lanes.next(&[7, 0], &[])), (0, 0));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lanes(pub u32);
-
-impl Lanes {
-    /// Sums of slots from their first byte on.
-    #[must_use]
-    pub fn sums(self) -> Sums {
-        Sums { lane: self.0, bit: 0, carry: 0 }
-    }
-}
-
-/// Sums of slots, byte after byte.
-#[derive(Clone, Debug)]
-pub struct Sums {
-    lane: u32,
-    /// Where in its lane the next byte begins.
-    bit: u32,
-    carry: i32,
-}
-
-impl Sums {
-    /// The next byte of the sum of `plus` less `minus`, which have the next byte of each slot. The time depends on their number alone.
-    pub fn next(&mut self, plus: &[u8], minus: &[u8]) -> u8 {
-        // Bits of this byte that belong to the lane before the next one begins.
-        let low = (self.lane - self.bit).min(8);
-        let mask = (1i32 << low) - 1;
-        let (mut below, mut above) = (self.carry, 0);
-        for (sign, bytes) in [(1, plus), (-1, minus)] {
-            for byte in bytes {
-                below += sign * (i32::from(*byte) & mask);
-                above += sign * (i32::from(*byte) >> low);
-            }
-        }
-        self.carry = if low == 8 { below >> 8 } else { above >> (8 - low) };
-        self.bit += 8;
-        if self.bit >= self.lane {
-            self.bit -= self.lane;
-            // What a lane carries where it ends with its byte is lost.
-            self.carry = if self.bit == 0 { 0 } else { self.carry };
-        }
-        ((below & mask) | (above << low)) as u8
-    }
 }
 
 /// Solves a bucket: fills `cells`, `columns` of `record_bytes`, such that each key's four cells add up to its

@@ -42,6 +42,7 @@ mod client;
 mod constant_time;
 mod error;
 pub mod keyword;
+mod lanes;
 mod params;
 mod plan;
 mod registration;

@@ -5,8 +5,9 @@ use std::ops::Range;
 use blindcore_accel::contract::Shape;
 
 use crate::Error;
-use crate::keyword::Lanes;
-use crate::schemes::scheme::{ClientWork, Keeps, Operand, RingWork, Run, SchemeRef, Security};
+use crate::lanes::Lanes;
+use crate::schemes::keeps::Keeps;
+use crate::schemes::scheme::{ClientWork, Operand, RingWork, Run, SchemeRef, Security};
 
 /// The most queries that one pass over a database gathers.
 pub const MAX_GATHER: usize = 64;

@@ -1,7 +1,7 @@
 //! Parameters from rows and record size.
 
 use crate::Error;
-use crate::keyword::{FINGERPRINT_BYTES, MIN_COLUMNS, columns_for};
+use crate::keyword::{FINGERPRINT_BYTES, MIN_COLUMNS, columns_for, fullest};
 use crate::params::{Geometry, MAX_BLOCKS, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
 use crate::schemes::scheme::SchemeRef;
 use crate::schemes::{self};
@@ -154,17 +154,6 @@ fn geometry(records: u64, slot: usize, keyed: bool, scheme: SchemeRef) -> Geomet
         let columns = records.div_ceil(groups as u64) as usize;
         Geometry { record_bytes: slot, groups: records.div_ceil(columns as u64) as usize, columns }
     }
-}
-
-/// Keys that the fullest of `groups` random groups holds, but for one table in a thousand: the mean and the
-/// deviations that a Poisson maximum needs. A builder counts, and takes more columns where it must.
-pub(crate) fn fullest(records: u64, groups: usize) -> usize {
-    if groups == 1 {
-        return records as usize;
-    }
-    let mean = records as f64 / groups as f64;
-    let spread = (2.0 * mean * (1000.0 * groups as f64).ln()).sqrt();
-    ((mean + spread).ceil() as u64).min(records) as usize
 }
 
 #[cfg(test)]

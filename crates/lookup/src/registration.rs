@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use crate::schemes::scheme::Keeps;
+use crate::schemes::keeps::Keeps;
 use crate::{Error, Geometry, Params};
 
 /// What a scheme answers whose clients register keys ([`Keeps::RegisteredKeys`]), beside [`crate::Scheme`].

@@ -18,6 +18,10 @@ use crate::activity::Activity;
 use crate::refusal::Refusal;
 use crate::sizes::{HINT_BUFFERS, REQUEST_SLACK};
 
+/// Where a request comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
 /// Clients that are remembered though nothing of theirs is under way.
 const MAX_AT_REST: usize = 1 << 16;
 

@@ -25,10 +25,11 @@ use tower::ServiceExt;
 
 use crate::access::Access;
 use crate::activity::{Activity, Owed};
-use crate::admission::{self, Peer, is_grpc};
+use crate::clients::Peer;
 use crate::clients::{Clients, Connections};
 use crate::permit::{MemoryBudget, MemoryPermit, Metered};
 use crate::refusal::Refusal;
+use crate::refusal::{answer, is_grpc};
 use crate::stats::{TotalCounters, add};
 use crate::{Config, connection, tls};
 
@@ -233,7 +234,7 @@ async fn metered(
             Reason::TimedOut,
             format!("the request took longer than {} ms; send it faster, or ask later", limit.as_millis()),
         ));
-        admission::answer(refusal, grpc)
+        answer(refusal, grpc)
     });
     owed.due();
     response.map(|body| Body::new(Metered::answer(body, held, owed)))

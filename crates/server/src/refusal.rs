@@ -128,3 +128,17 @@ impl IntoResponse for Refusal {
         response
     }
 }
+
+/// Whether it is to be answered in the words of gRPC.
+pub(crate) fn is_grpc<B>(request: &http::Request<B>) -> bool {
+    request.headers().get(CONTENT_TYPE).is_some_and(|t| t.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// A refusal in the protocol of its request.
+pub(crate) fn answer(refusal: Refusal, grpc: bool) -> Response {
+    if grpc {
+        refusal.status().into_http::<tonic::body::Body>().map(axum::body::Body::new)
+    } else {
+        refusal.into_response()
+    }
+}

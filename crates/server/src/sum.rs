@@ -47,11 +47,13 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use crate::admission::{self, Peer, admit, is_grpc};
+use crate::admission::admit;
 use crate::clients::Client;
+use crate::clients::Peer;
 use crate::front::{self, Front};
 use crate::permit::MemoryPermit;
 use crate::refusal::{self, Refusal};
+use crate::refusal::{answer, is_grpc};
 use crate::serve::{self, Bound};
 use crate::turns::{Turn, Turns};
 use crate::{AccessFiles, Config, Error, Reloader};
@@ -218,10 +220,7 @@ impl SumServer {
                     true => "this service scores and has no tables; ask it with `blindcore sum score`",
                     false => "there is nothing here; GET /v1/models lists the models",
                 };
-                admission::answer(
-                    Refusal::new(Reason::Malformed, why).with_status(StatusCode::NOT_FOUND),
-                    grpc,
-                )
+                answer(Refusal::new(Reason::Malformed, why).with_status(StatusCode::NOT_FOUND), grpc)
             })
             .method_not_allowed_fallback(async || {
                 let why = "models are listed by GET /v1/models and asked by POST /v1/models/NAME/score";

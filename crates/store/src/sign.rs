@@ -6,7 +6,7 @@ use blindcore_wire::signature::{SigningKey, verify};
 
 use crate::folder::lock;
 use crate::manifest::{Manifest, from_hex, to_hex};
-use crate::update::{Work, sweep, write_manifest};
+use crate::update::work::{Work, sweep, write_manifest};
 use crate::{StoreError, Stored};
 
 /// Signs the database in a folder as it stands: its epoch and its digest stay, and running servers take the signature up.

@@ -17,6 +17,7 @@ use crate::Error;
 
 mod double;
 mod hintless;
+pub(crate) mod keeps;
 pub(crate) mod lwe;
 pub(crate) mod matrix;
 mod onionpir2;
@@ -25,8 +26,9 @@ mod plain;
 pub(crate) mod scheme;
 mod simple;
 
+pub use keeps::Keeps;
 pub use plain::InsecurePlain;
-pub use scheme::{About, ClientWork, Keeps, Operand, Origin, RingWork, Run, Scheme, SchemeRef, Security};
+pub use scheme::{About, ClientWork, Operand, Origin, RingWork, Run, Scheme, SchemeRef, Security};
 
 impl std::str::FromStr for SchemeRef {
     type Err = Error;

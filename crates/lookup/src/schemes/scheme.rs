@@ -7,7 +7,8 @@ use std::sync::Arc;
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Layout, Placed, SharedBytes};
 
-use crate::keyword::Lanes;
+use super::keeps::Keeps;
+use crate::lanes::Lanes;
 use crate::registration::Registration;
 use crate::{Client, Error, Geometry, MAX_GATHER, Params, Preprocessing, Progress, SchemeServer};
 
@@ -173,42 +174,6 @@ pub struct Security {
     pub quantum_bits: Option<f64>,
     /// What made the estimate, with its version.
     pub estimator: &'static str,
-}
-
-/// What a client keeps between lookups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Keeps {
-    /// Nothing.
-    Nothing,
-    /// A hint that it fetches once an epoch.
-    Hint {
-        /// Its bytes.
-        bytes: u64,
-    },
-    /// Keys that it makes and registers with the server once: see [`Registration`].
-    RegisteredKeys {
-        /// Their bytes.
-        bytes: u64,
-        /// Bytes of a hint that it fetches beside them once an epoch, such as a seed; 0 for none.
-        hint: u64,
-    },
-    /// Keys that it sends with each query.
-    QueryKeys {
-        /// Their bytes, which are among those of a query.
-        bytes: u64,
-    },
-}
-
-impl Keeps {
-    /// Bytes that a client fetches once an epoch.
-    #[must_use]
-    pub fn hint_bytes(self) -> u64 {
-        match self {
-            Self::Hint { bytes } | Self::RegisteredKeys { hint: bytes, .. } => bytes,
-            Self::Nothing | Self::QueryKeys { .. } => 0,
-        }
-    }
 }
 
 /// A database that the server works on.

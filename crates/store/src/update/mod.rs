@@ -14,11 +14,12 @@ mod changes;
 mod entry;
 mod merge;
 mod shape;
+pub(crate) mod work;
 
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::Device;
-use blindcore_files::new_file::{self, sync_folder};
+
 use blindcore_lookup::{Params, SchemeChoice};
 use blindcore_units::Progress;
 use blindcore_wire::signature::SigningKey;
@@ -28,10 +29,11 @@ use serde_json::json;
 use self::changes::{Changes, Read};
 use self::merge::{Said, merge};
 use self::shape::Shape;
+use self::work::{Work, sweep, write_manifest};
 use crate::build::{as_records_do, cut, new_salt, plan_keyed};
-use crate::folder::{WORK, lock};
+use crate::folder::lock;
 use crate::job::{Build, Wanted, entry};
-use crate::manifest::{ChangesManifest, FileEntry, Follow, MANIFEST, Manifest, some_blocks, to_hex};
+use crate::manifest::{ChangesManifest, FileEntry, Follow, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
 use crate::sign::{check_proofs, check_signer};
 use crate::{ExternalSort, Overlap, SourceSpec, StoreError, Stored, build};
@@ -162,12 +164,12 @@ pub fn update(
         )));
     }
     let shape = Shape::of(&stored, options.changes.is_text())?;
-    let mut changes = Changes::open(&stored, &shape, options, &work.0)?;
+    let mut changes = Changes::open(&stored, &shape, options, work.path())?;
     let Read { sorted, reached } = changes.read(progress)?;
     let notes = notes(options, &changes, reached.unplaced);
     let salt = new_salt()?;
     let said = Said { sorted, origin: &changes.origin, shape: &shape };
-    let merged = merge(&stored, options, &work.0, said, old.rows, &salt)?;
+    let merged = merge(&stored, options, work.path(), said, old.rows, &salt)?;
     let counts = merged.counts;
     let follow = options.follow.clone().zip(reached.last);
     let follow = follow.map(|(column, last)| Follow { column, last: last.to_json() });
@@ -176,19 +178,19 @@ pub fn update(
         // How far a source was read is kept; no reader of the table sees that, and the epoch stays.
         let manifest = Manifest { follow, ..old.clone() }.sealed();
         if manifest != *old {
-            write_manifest(dir, &work.0, &manifest)?;
+            write_manifest(dir, work.path(), &manifest)?;
         }
         return Ok(counts.outcome(manifest, false, old.changes.as_ref().map_or(0, |_| merged.count), notes));
     }
 
-    let build = Build { dir: &work.0, device, origin: options.changes.to_string(), epoch };
+    let build = Build { dir: work.path(), device, origin: options.changes.to_string(), epoch };
     let base_rows = old.base_rows();
     let changes = if merged.count == 0 {
         None
     } else {
         let proofs = as_records_do(old.records.proofs.is_some());
         let beside = SchemeChoice::beside(stored.records.params.scheme);
-        let (mut records, blocks) = cut(&work.0, options.memory, merged.records, &salt)?;
+        let (mut records, blocks) = cut(work.path(), options.memory, merged.records, &salt)?;
         let (params, depth) = plan_keyed(&mut records, 2, beside, proofs)?;
         let prefix = format!("changes-{epoch}");
         let wanted = Wanted { kind: PartKind::Changes, prefix: &prefix, params, depth, keyed: true };
@@ -204,7 +206,7 @@ pub fn update(
             let wanted = Wanted { kind: PartKind::NewKeys, prefix: &prefix, params, depth, keyed: false };
             Some(build.part(&wanted, merged.keys.finish()?, added, progress)?)
         };
-        let log = write_log(&work.0, &params, epoch, &mut merged.log.finish()?)?;
+        let log = write_log(work.path(), &params, epoch, &mut merged.log.finish()?)?;
         let salt = to_hex(&salt);
         let blocks = some_blocks(blocks);
         Some(ChangesManifest { base_rows, removed: merged.removed, blocks, salt, records, keys, log })
@@ -220,45 +222,9 @@ pub fn update(
         ..old.clone()
     };
     let manifest = manifest.sealed();
-    let manifest = publish(dir, &work.0, manifest, options.sign.as_ref())?;
+    let manifest = publish(dir, work.path(), manifest, options.sign.as_ref())?;
     sweep(dir, &manifest);
     Ok(counts.outcome(manifest, true, merged.count, notes))
-}
-
-/// The folder within a database that a change to it works in, removed when this is dropped.
-pub(crate) struct Work(PathBuf);
-
-impl Work {
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub(crate) fn create(dir: &Path) -> Result<Self, StoreError> {
-        let path = dir.join(WORK);
-        std::fs::create_dir(&path).map_err(|e| StoreError::io(&path, "made", e))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Work {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Removes what killed updates left, and the changes of epochs before this one.
-pub(crate) fn sweep(dir: &Path, manifest: &Manifest) {
-    let _ = std::fs::remove_dir_all(dir.join(WORK));
-    // Of a build that was killed once its database stood.
-    let _ = std::fs::remove_file(dir.join(crate::folder::LOCK));
-    let known: std::collections::HashSet<&str> = manifest.files().map(|f| f.file.as_str()).collect();
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with("changes-") && !known.contains(&*name) {
-            let _ = std::fs::remove_file(entry.path());
-        }
-    }
 }
 
 /// Moves the new files beside the others, signs the manifest if there is a signer, and replaces the one before.
@@ -278,17 +244,6 @@ fn publish(
     let manifest = build::signed(dir, manifest, by)?;
     write_manifest(dir, work, &manifest)?;
     Ok(manifest)
-}
-
-/// Replaces the manifest in one step.
-pub(crate) fn write_manifest(dir: &Path, work: &Path, manifest: &Manifest) -> Result<(), StoreError> {
-    let new = work.join(MANIFEST);
-    let write = || {
-        std::fs::write(&new, manifest.to_json())?;
-        sync_folder(dir)?;
-        new_file::publish(&new, &dir.join(MANIFEST))
-    };
-    write().map_err(|e| StoreError::io(&dir.join(MANIFEST), "written", e))
 }
 
 /// What should be said of CHANGES that were read.

@@ -6,9 +6,10 @@ use zeroize::Zeroizing;
 
 use super::bound::Bound;
 use super::error::EncodingError;
-use super::exponent::{Lowering, float_parts};
+use super::exponent::float_parts;
 use super::float::{BASE_LOG2, integer_parts};
 use super::form::Form;
+use super::lowering::Lowering;
 use super::values::Encoding;
 use super::words::{add_masked, bit_length, centre, negate_if, reduce_once, shift_left, window};
 use crate::keys::{KeyId, PublicKey};

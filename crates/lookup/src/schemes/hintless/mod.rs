@@ -20,7 +20,8 @@ use std::sync::Arc;
 
 use blindcore_accel::{Device, Placed, SharedBytes};
 
-use super::scheme::{About, ClientWork, Keeps, Operand, RingWork, Run, Scheme};
+use super::keeps::Keeps;
+use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;

@@ -24,7 +24,8 @@ use std::sync::Arc;
 use blindcore_accel::{Device, Placed, SharedBytes};
 use blindcore_rlwe::security::ESTIMATOR;
 
-use super::scheme::{About, ClientWork, Keeps, Operand, RingWork, Run, Scheme, Security};
+use super::keeps::Keeps;
+use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme, Security};
 use crate::registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 

@@ -9,8 +9,7 @@ use blindcore_rlwe::galois::tree_exponents;
 use blindcore_rlwe::rounding::packed_bytes;
 use blindcore_rlwe::{Gadget, Parameters, Ring, sets};
 
-use crate::keyword::columns_for;
-use crate::plan::fullest;
+use crate::keyword::{columns_for, fullest};
 use crate::schemes::matrix;
 use crate::schemes::scheme::{ClientWork, Operand, Origin, RingWork, Run};
 use crate::{Error, Geometry, MAX_GATHER};

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use blindcore_accel::{Device, Placed, SharedBytes};
 
+use super::keeps::Keeps;
 use super::matrix;
-use super::scheme::{About, ClientWork, Keeps, Operand, Origin, Run, Scheme, SchemeRef};
+use super::scheme::{About, ClientWork, Operand, Origin, Run, Scheme, SchemeRef};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, Registration, SchemeServer};
 
 mod client;

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Device, Placed, SharedBytes};
 
+use super::keeps::Keeps;
 use super::lwe;
-use super::scheme::{About, ClientWork, Keeps, Operand, Run, Scheme};
+use super::scheme::{About, ClientWork, Operand, Run, Scheme};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;
