@@ -9,11 +9,14 @@
 //!   SSD ─beats─▶ DRAM's port ─reads─▶ SRAM halves ─tiles─▶ registers ─runs─▶ lanes ─rows─▶ SRAM ─▶ out, or DRAM again
 //! ```
 
+mod walk;
+
 use std::collections::VecDeque;
 
 use super::machine::{Machine, Pipeline};
 use super::nest::{Mapping, Misfit, check};
 use super::problem::{Dim, Problem, Tensor};
+use walk::Walk;
 
 /// Tiles of registers that are computed one by one; of more, the outermost loop's turns are counted on.
 const MOST: u128 = 1 << 21;
@@ -204,62 +207,6 @@ impl Chip {
             sums,
             drain,
         })
-    }
-}
-
-/// A loop nest that is walked.
-struct Walk {
-    loops: Vec<(Dim, u64)>,
-    index: Vec<u64>,
-}
-
-impl Walk {
-    fn new(loops: &[(Dim, u64)]) -> Self {
-        Self { loops: loops.to_vec(), index: vec![0; loops.len()] }
-    }
-
-    fn moves(&self, at: usize, tensor: Tensor) -> bool {
-        tensor.has(self.loops[at].0) && self.loops[at].1 > 1
-    }
-
-    fn at_end(&self, at: usize) -> bool {
-        self.index[at] + 1 == self.loops[at].1
-    }
-
-    /// Which operands the next step moves; all at the last one.
-    fn ends(&self) -> [bool; 3] {
-        Tensor::ALL.map(|tensor| {
-            let inner = (0..self.loops.len()).rev().take_while(|at| !self.moves(*at, tensor));
-            inner.fold(true, |all, at| all && self.at_end(at))
-        })
-    }
-
-    /// Whether an operand's tile is visited for the first time, and for the last.
-    fn visit(&self, tensor: Tensor) -> (bool, bool) {
-        let others = (0..self.loops.len()).filter(|at| !self.moves(*at, tensor));
-        others.fold((true, true), |(first, last), at| (first && self.index[at] == 0, last && self.at_end(at)))
-    }
-
-    fn is_last(&self) -> bool {
-        (0..self.loops.len()).all(|at| self.at_end(at))
-    }
-
-    /// The number of the operand's tile.
-    fn at(&self, tensor: Tensor) -> usize {
-        let mine = (0..self.loops.len()).filter(|at| tensor.has(self.loops[*at].0));
-        mine.fold(0, |sum, at| sum * self.loops[at].1 as usize + self.index[at] as usize)
-    }
-
-    /// The next step; no: that was the last.
-    fn step(&mut self) -> bool {
-        for at in (0..self.loops.len()).rev() {
-            if !self.at_end(at) {
-                self.index[at] += 1;
-                return true;
-            }
-            self.index[at] = 0;
-        }
-        false
     }
 }
 
