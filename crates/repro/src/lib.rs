@@ -6,6 +6,7 @@
 //! | [`overlay`], [`boards`] | a real circuit on one of SIFO's boards, or on several |
 //! | [`half_gates`] | a real circuit on the half-gates overlay |
 //! | [`sum`] | a convolution of encrypted numbers on PH-EPU |
+//! | [`agreement`] | the model's clocks beside those of simulated OnionChoppers |
 //! | [`report`] | what was measured and synthesised of OnionChopper, beside the thesis |
 //! | [`onionchopper`] | Table 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by the model |
 //! | [`sifo`], [`half_gates_table`] | Tables 5 to 11 of SIFO (2019), and the half-gates overlay beside them |
@@ -17,6 +18,7 @@
 //!
 //! Errors are for whoever runs a measurement: one line with a remedy, not kinds to match on.
 
+pub mod agreement;
 pub mod boards;
 pub mod figures;
 pub mod half_gates;

@@ -9,6 +9,7 @@ use blindcore_math::Modulus;
 use super::board::{Board, Build};
 use super::chip::Chip;
 use super::contract::{ChipContract, MAX_WORDS};
+use super::mapping::{Cut, Mapping, Plan};
 use super::options::Options;
 use crate::library::find;
 
@@ -106,6 +107,16 @@ impl OnionChopper {
             why: "asked for by name".into(),
         };
         Device::new(description, Slots { contract: Some(Arc::new(self.clone())), ..Slots::default() })
+    }
+
+    /// How a shape is cut, all its queries gathered in one pass.
+    ///
+    /// # Errors
+    /// The shape, or so many queries, do not fit the chip.
+    pub fn cut(&self, shape: &Shape) -> Result<Cut, Error> {
+        self.capabilities().check(shape)?;
+        let mapping = self.options.mapping.unwrap_or_else(|| Mapping::for_shape(shape, &self.chip.build));
+        Ok(Plan::new(shape, &self.chip.build, mapping)?.loops())
     }
 
     fn prepared(&self, shape: &Shape) -> Result<ChipContract, Error> {

@@ -81,6 +81,39 @@ pub(crate) fn groups(build: &Build) -> usize {
     build.lanes / inner(build)
 }
 
+/// What a loop of a cut turns over: rows of the query are M and P, columns of the database N and Q, depth J and K.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// Moduli.
+    Modulus,
+    /// Coefficients.
+    Coefficient,
+    /// What is summed over.
+    Depth,
+    /// Columns of the database.
+    Columns,
+    /// Rows of the query.
+    Rows,
+}
+
+/// A shape as loops of a chip: what each turns over and how often, the outermost first; with what is padded, so products may be
+/// over the shape's bounds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Over tiles of the SSD.
+    pub ssd: Vec<(Index, usize)>,
+    /// Over tiles of the SRAMs.
+    pub dram: Vec<(Index, usize)>,
+    /// Over lanes, at the same time.
+    pub lanes: Vec<(Index, usize)>,
+    /// Over tiles of the registers.
+    pub sram: Vec<(Index, usize)>,
+    /// Over multiply-accumulates.
+    pub registers: Vec<(Index, usize)>,
+    /// Bits of a word.
+    pub word: usize,
+}
+
 /// A shape cut for a build: the descriptor, and where each word goes.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -251,6 +284,26 @@ impl Plan {
         };
         let (shape, word) = (shape.clone(), build.word);
         Ok(Self { descriptor, mapping, shape, word, groups, inner, nr, dc, d_chunks, nc, n_chunks, jn, rn })
+    }
+
+    /// The loops.
+    pub(crate) fn loops(&self) -> Cut {
+        use Index::{Coefficient, Columns, Depth, Modulus, Rows};
+        let Mapping { jr, js, ns, ps, order, literal } = self.mapping;
+        let (depth, columns, rows) = ((Depth, self.jn), (Columns, self.nc), (Rows, self.rn));
+        let inner = match order {
+            Order::InputStationary => [depth, columns, rows],
+            Order::OutputStationary => [columns, rows, depth],
+        };
+        let (deep, wide) = ((Depth, jr), (Columns, self.nr));
+        Cut {
+            ssd: vec![(Columns, self.n_chunks), (Coefficient, self.d_chunks)],
+            dram: [(Modulus, self.shape.c()), (Coefficient, self.dc)].into_iter().chain(inner).collect(),
+            lanes: vec![(Rows, self.groups), (Depth, self.inner)],
+            sram: vec![(Depth, js), (Columns, ns), (Rows, ps)],
+            registers: if literal { vec![deep, wide] } else { vec![wide, deep] },
+            word: self.word,
+        }
     }
 
     /// 64-bit words of the SSD's stream.

@@ -20,6 +20,12 @@ pub fn moduli() -> Vec<Modulus> {
     [1_152_921_504_606_830_593, 1_125_899_906_826_241].map(|p| Modulus::prime(p).expect("prime")).to_vec()
 }
 
+/// The modulus of 32-bit words.
+#[must_use]
+pub fn pow2_32() -> Modulus {
+    Modulus::Pow2_32
+}
+
 /// OnionPIR's first dimension in small: 2^20 multiply-accumulates.
 #[must_use]
 pub fn million() -> Shape {

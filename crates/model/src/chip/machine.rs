@@ -101,6 +101,21 @@ pub struct Moduli {
     pub change: u64,
 }
 
+/// How units between levels wait for each other; see [`pipelined`](super::pipelined).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// Clocks from a request to the DRAM to its answer.
+    pub latency: u64,
+    /// Reads of the DRAM that may be under way.
+    pub reads: u64,
+    /// Tiles of the SRAMs that may be asked for before they are taken.
+    pub tiles: u64,
+    /// Tiles of the registers that may wait to be computed.
+    pub waiting: u64,
+    /// Tiles of sums that may wait to leave the SRAMs.
+    pub leaving: u64,
+}
+
 /// A machine. [`machine_from_toml`](super::machine_from_toml) reads one and checks it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
@@ -118,6 +133,8 @@ pub struct Machine {
     pub lanes: Lanes,
     /// Its moduli.
     pub moduli: Moduli,
+    /// How its units wait for each other; none: only bounds are known.
+    pub pipeline: Option<Pipeline>,
 }
 
 impl Machine {
@@ -199,6 +216,24 @@ impl Machine {
             return Err(format!(
                 "lanes: a rate is {rate}; say what a lane does a clock, such as 1 or \"1/6\""
             ));
+        }
+        if let Some(Pipeline { latency, reads, tiles, waiting, leaving }) = self.pipeline {
+            let keys = [
+                ("latency", latency),
+                ("reads", reads),
+                ("tiles", tiles),
+                ("waiting", waiting),
+                ("leaving", leaving),
+            ];
+            if let Some((key, value)) = keys.into_iter().find(|(_, n)| !(1..=1 << 20).contains(n)) {
+                return Err(format!("pipeline: {key} is {value}; say 1 to 2^20"));
+            }
+            if self.levels.len() != 4 {
+                return Err(format!(
+                    "pipeline: the machine has {} levels; a pipeline has four",
+                    self.levels.len()
+                ));
+            }
         }
         if self.moduli.held == Some(0) {
             return Err("moduli: held is 0; say how many moduli there is room for".into());

@@ -29,6 +29,7 @@
 
 mod machine;
 mod nest;
+mod pipeline;
 mod problem;
 mod random;
 mod read;
@@ -37,8 +38,9 @@ mod shipped;
 mod tables;
 mod tiles;
 
-pub use machine::{Lanes, Level, Machine, Moduli, Ports, Rate};
+pub use machine::{Lanes, Level, Machine, Moduli, Pipeline, Ports, Rate};
 pub use nest::{Bound, Cost, Mapping, Misfit, Nest, Traffic, cost, thesis_mapping};
+pub use pipeline::pipelined;
 pub use problem::{Dim, Operation, Problem, Tensor};
 pub use random::{THESIS_FAILURES, Tries, random};
 pub use read::{Wrong, machine_from_toml, one_line};

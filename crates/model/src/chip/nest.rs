@@ -267,7 +267,7 @@ fn changes(mapping: &Mapping) -> u64 {
 }
 
 /// That the nest is this problem's and spreads over no more than there is.
-fn check(problem: &Problem, machine: &Machine, mapping: &Mapping) -> Result<(), Misfit> {
+pub(super) fn check(problem: &Problem, machine: &Machine, mapping: &Mapping) -> Result<(), Misfit> {
     let no = |why: String| Err(Misfit(why));
     can(problem, machine)?;
     if mapping.levels.len() != machine.levels.len() {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::machine::{Lanes, Level, Machine, Moduli, Ports, Rate};
+use super::machine::{Lanes, Level, Machine, Moduli, Pipeline, Ports, Rate};
 use super::problem::Operation;
 
 /// What is wrong with a file, in a line: the file, the key, the value, the remedy.
@@ -91,6 +91,7 @@ struct MachineFile {
     lanes: LanesFile,
     #[serde(default)]
     moduli: ModuliFile,
+    pipeline: Option<PipelineFile>,
 }
 
 fn word() -> u64 {
@@ -144,6 +145,16 @@ struct ModuliFile {
     change: u64,
 }
 
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PipelineFile {
+    latency: u64,
+    reads: u64,
+    tiles: u64,
+    waiting: u64,
+    leaving: u64,
+}
+
 /// Reads a machine and checks it; `file` names it in what is refused.
 ///
 /// ```
@@ -177,15 +188,19 @@ pub fn machine_from_toml(file: &str, text: &str) -> Result<Machine, Wrong> {
         }
     }
     let LanesFile { count, latched, fill, part, .. } = read.lanes;
-    let machine = Machine {
-        name: read.name,
-        about: read.about,
-        clock: read.clock,
-        word: read.word,
-        levels: levels.map_err(wrong)?,
-        lanes: Lanes { count, rates: of, latched, fill, part },
-        moduli: Moduli { held: read.moduli.held, change: read.moduli.change },
-    };
+    let machine =
+        Machine {
+            name: read.name,
+            about: read.about,
+            clock: read.clock,
+            word: read.word,
+            levels: levels.map_err(wrong)?,
+            lanes: Lanes { count, rates: of, latched, fill, part },
+            moduli: Moduli { held: read.moduli.held, change: read.moduli.change },
+            pipeline: read.pipeline.map(|PipelineFile { latency, reads, tiles, waiting, leaving }| {
+                Pipeline { latency, reads, tiles, waiting, leaving }
+            }),
+        };
     machine.check().map_err(wrong)?;
     Ok(machine)
 }
@@ -251,6 +266,22 @@ mod tests {
         [[level]]\nname = 'SSD'\nsize = 'unlimited'\nrate = '67/100'\n\
         [[level]]\nname = 'SRAM'\nsize = '4 KiB'\nwidth = 256\ncount = 2\nshared_ports = 1\n\
         [lanes]\ncount = 4\ncontract = 1\ngarble = '1/6'\n";
+
+    #[test]
+    fn a_pipeline_is_four_levels_with_room_for_one_of_each() {
+        let good = include_str!("../../machines/onionchopper.toml");
+        for (from, to, part) in [
+            ("reads = 64", "reads = 0", "pipeline: reads is 0; say 1 to 2^20"),
+            ("reads = 64", "reads = 64\nread = 1", "unknown key `read`"),
+            ("latency = 30", "", "missing key `latency`"),
+        ] {
+            let error = machine_from_toml("bad.toml", &good.replace(from, to)).unwrap_err().to_string();
+            assert!(error.starts_with("bad.toml: ") && error.contains(part), "{error}, not {part}");
+        }
+        let two = format!("{GOOD}[pipeline]\nlatency = 1\nreads = 1\ntiles = 1\nwaiting = 1\nleaving = 1\n");
+        let error = machine_from_toml("bad.toml", &two).unwrap_err().to_string();
+        assert!(error.contains("pipeline: the machine has 2 levels; a pipeline has four"), "{error}");
+    }
 
     #[test]
     fn a_wrong_file_is_one_line_with_file_key_value_and_remedy() {

@@ -78,6 +78,7 @@ fn case(draw: &mut Draw) -> (Machine, Problem, Tables) {
         levels,
         lanes,
         moduli: Moduli { held: None, change: 0 },
+        pipeline: None,
     };
     let tables = Tables { name: "t".into(), kind: Kind::Tables, source: String::new(), beside: None, parts };
     (chip, problem, tables)
