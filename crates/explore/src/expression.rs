@@ -113,7 +113,7 @@ impl Expression {
             let mut pop = || stack.pop().unwrap_or(0.0);
             let result = match step {
                 Step::Number(x) => *x,
-                Step::Name(name) => value(name).ok_or_else(|| format!("{name} is no axis"))?,
+                Step::Name(name) => value(name).ok_or_else(|| format!("{name} is not an axis"))?,
                 Step::Not => f64::from(pop() == 0.0),
                 Step::Negate => -pop(),
                 Step::Two(two) => {
@@ -241,7 +241,7 @@ mod tests {
             assert!(holds(yes), "{yes}");
         }
         assert!(!holds("x > 7") && !holds("0"));
-        assert_eq!(Expression::parse("y > 1").unwrap().holds(&value).unwrap_err(), "y is no axis");
+        assert_eq!(Expression::parse("y > 1").unwrap().holds(&value).unwrap_err(), "y is not an axis");
         for bad in ["", "x +", "(x", "x 3", "3x == x", "x = 7", ")", "x && && x", &"(".repeat(99)] {
             assert!(Expression::parse(bad).is_err(), "{bad}");
         }

@@ -29,7 +29,7 @@ impl Journal {
             bail!("{shown} is in use by another run; wait for it, or name another --out");
         }
         if file.metadata()?.len() > MAX_BYTES {
-            bail!("{shown} has over {MAX_BYTES} bytes and is no journal of a sweep; name another --out");
+            bail!("{shown} has over {MAX_BYTES} bytes and is not a journal of a sweep; name another --out");
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).with_context(|| format!("{shown} can't be read"))?;

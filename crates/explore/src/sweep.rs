@@ -195,7 +195,7 @@ impl Sweep {
     /// Reads a file.
     ///
     /// # Errors
-    /// It can't be read or is no sweep: one line with file, key, value and remedy.
+    /// It can't be read or is not a sweep: one line with file, key, value and remedy.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = blindcore_files::small::read_text(path, MAX_BYTES)?;
         Ok(Self::from_toml(path, &text)?)
@@ -204,7 +204,7 @@ impl Sweep {
     /// Reads a sweep's text. Machines and tables that it names are those that come with the engine, or files beside `path`.
     ///
     /// # Errors
-    /// It is no sweep: one line with file, key, value and remedy.
+    /// It is not a sweep: one line with file, key, value and remedy.
     pub fn from_toml(path: &Path, text: &str) -> Result<Self, Wrong> {
         let file = path.display().to_string();
         let wrong = |why: String| Wrong { file: file.clone(), why };
@@ -215,7 +215,7 @@ impl Sweep {
             text.map(|text| (place.display().to_string(), text)).map_err(|e| {
                 let known = machines().collect::<Vec<_>>().join(", ");
                 wrong(format!(
-                    "{name:?} is no file and comes with no engine ({e}); name a file, or one of {known}"
+                    "{name:?} is not a file and comes with no engine ({e}); name a file, or one of {known}"
                 ))
             })
         };
@@ -256,7 +256,7 @@ impl Sweep {
                 Some(name) => {
                     let names: Vec<_> = axes.iter().map(|a| a.name.as_str()).chain(["gib"]).collect();
                     Err(wrong(format!(
-                        "constraint {text:?}: {name} is no axis; axes are {}",
+                        "constraint {text:?}: {name} is not an axis; axes are {}",
                         names.join(", ")
                     )))
                 }
@@ -401,7 +401,7 @@ fn axis(file: &AxisFile) -> Result<Axis, String> {
     }
     let number = |said: &Said, key: &str| {
         said.number().ok_or_else(|| {
-            format!("axis {name}: {key} is no whole number; say one, or a size such as \"4 KiB\"")
+            format!("axis {name}: {key} is not a whole number; say one, or a size such as \"4 KiB\"")
         })
     };
     let values = match (&file.values, &file.from, &file.to) {
@@ -436,7 +436,7 @@ fn axis(file: &AxisFile) -> Result<Axis, String> {
 fn list_of(points: &[toml::Table], axes: &[Axis]) -> Result<Vec<Vec<u64>>, String> {
     let one = |(number, point): (usize, &toml::Table)| {
         if let Some(key) = point.keys().find(|key| axes.iter().all(|axis| axis.name != **key)) {
-            return Err(format!("point {}: {key} is no axis; list it as one", number + 1));
+            return Err(format!("point {}: {key} is not an axis; list it as one", number + 1));
         }
         let value = |axis: &Axis| {
             let said = point.get(&axis.name);
@@ -536,10 +536,14 @@ mod tests {
         let read = |text: &str| Sweep::from_toml(Path::new("s.toml"), text);
         assert_eq!(read(GOOD).unwrap().points().unwrap().len(), 2);
         for (from, to, parts) in [
-            ("machine = 'thesis'", "machine = 'none'", "\"none\" is no file"),
+            ("machine = 'thesis'", "machine = 'none'", "\"none\" is not a file"),
             ("machine = 'thesis'", "machne = 'thesis'", "line 3: unknown key `machne`"),
             ("srams <= 2", "srams < 1", "its constraints leave none of its 3 points"),
-            ("srams <= 2", "lanes <= 2", "constraint \"lanes <= 2\": lanes is no axis; axes are srams, gib"),
+            (
+                "srams <= 2",
+                "lanes <= 2",
+                "constraint \"lanes <= 2\": lanes is not an axis; axes are srams, gib",
+            ),
             ("srams <= 2", "srams <=", "constraint \"srams <=\": a number or a name is missing at the end"),
             ("'SRAM.count'", "'SRAM.colour'", "axis srams: SRAM.colour can't be set"),
             ("'SRAM.count'", "'L9.count'", "axis srams: L9.count can't be set; say size, count"),
@@ -550,7 +554,7 @@ mod tests {
                 "from = 1\nto = 99999999\nstep = 1",
                 "axis srams: it has over 100000 values",
             ),
-            ("values = [1, 2, 4]", "values = ['x']", "axis srams: a value is no whole number"),
+            ("values = [1, 2, 4]", "values = ['x']", "axis srams: a value is not a whole number"),
             ("name = 'srams'", "name = 'a b'", "axis \"a b\": its name"),
             ("'onionpir'", "'mulpir'", "problem OnionPIR: scheme is \"mulpir\"; say onionpir"),
             ("gib = [1]", "gib = []", "problem OnionPIR: it has no gib"),
@@ -570,6 +574,6 @@ mod tests {
         let read = |text: &str| Sweep::from_toml(Path::new("s.toml"), text);
         assert_eq!(read(&list).unwrap().points().unwrap(), [Point { case: 0, values: vec![2] }]);
         let error = read(&list.replace("srams = 4", "lanes = 4")).unwrap_err().to_string();
-        assert!(error.contains("point 2: lanes is no axis"), "{error}");
+        assert!(error.contains("point 2: lanes is not an axis"), "{error}");
     }
 }

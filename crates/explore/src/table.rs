@@ -72,7 +72,7 @@ impl Table {
     /// As Parquet: one group of rows, zstd.
     ///
     /// # Errors
-    /// A cell is no number of its column.
+    /// A cell is not a number of its column.
     pub fn parquet(&self) -> anyhow::Result<Vec<u8>> {
         let field = |(name, kind): &(String, Kind)| {
             let (physical, converted) = match kind {

@@ -37,9 +37,10 @@ mod search;
 mod shipped;
 mod tables;
 mod tiles;
+mod traffic;
 
 pub use machine::{Lanes, Level, Machine, Moduli, Pipeline, Ports, Rate};
-pub use nest::{Bound, Cost, Mapping, Misfit, Nest, Traffic, cost, thesis_mapping};
+pub use nest::{Bound, Cost, Mapping, Misfit, Nest, cost, thesis_mapping};
 pub use pipeline::pipelined;
 pub use problem::{Dim, Operation, Problem, Tensor};
 pub use random::{THESIS_FAILURES, Tries, random};
@@ -47,3 +48,4 @@ pub use read::{Wrong, machine_from_toml, one_line};
 pub use search::{Found, Space, Splits, search};
 pub use shipped::{machine, machines};
 pub use tables::{Kind, Part, Point, Price, Priced, Tables};
+pub use traffic::Traffic;

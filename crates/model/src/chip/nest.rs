@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::machine::{Machine, Ports, Rate};
 use super::problem::{Dim, Problem, Tensor};
 use super::tables::{Price, Tables};
+use super::traffic::Traffic;
 
 /// What a level does with its tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,19 +94,6 @@ pub struct Bound {
     pub what: String,
     /// Clocks.
     pub cycles: u64,
-}
-
-/// What moves at a level, in words of each tensor, of all its memories together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Traffic {
-    /// The level.
-    pub level: String,
-    /// Words of A, B and C that are read.
-    pub read: [u128; 3],
-    /// Words that are written.
-    pub written: [u128; 3],
-    /// Words of a tile in one memory.
-    pub tile: [u128; 3],
 }
 
 /// What a mapping costs.

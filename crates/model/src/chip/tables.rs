@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::machine::Machine;
-use super::nest::Traffic;
 use super::problem::Problem;
 use super::read::{Wrong, from_toml};
+use super::traffic::Traffic;
 
 /// Where a table's figures come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

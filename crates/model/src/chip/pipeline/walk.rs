@@ -24,8 +24,8 @@ impl Walk {
     /// Which operands the next step moves; all at the last one.
     pub(super) fn ends(&self) -> [bool; 3] {
         Tensor::ALL.map(|tensor| {
-            let inner = (0..self.loops.len()).rev().take_while(|at| !self.moves(*at, tensor));
-            inner.fold(true, |all, at| all && self.at_end(at))
+            let mut inner = (0..self.loops.len()).rev().take_while(|at| !self.moves(*at, tensor));
+            inner.all(|at| self.at_end(at))
         })
     }
 
