@@ -219,16 +219,8 @@ def run(options):
               f"served with a peak of {peak / gib:.2f} GiB with the page cache, the process alone {resident / gib:.2f} GiB")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gib", type=float, default=4.0, metavar="N", help="size of the table; a quarter is memory [4]")
-    parser.add_argument("--lookups", type=int, default=12, metavar="N", help="lookups to compare [12]")
-    parser.add_argument("--dir", type=Path, default=None, help="where three times the table's size is free [the system's]")
-    parser.add_argument("--binary", type=Path, default=None, help="this blindcore instead of one built here")
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON document")
-    options = parser.parse_args()
-    if not 1 / 16 <= options.gib <= 4096 or options.lookups < 1:
-        parser.error("--gib is 1/16 or more, --lookups 1 or more")
+def ended(run, options):
+    """Runs it and returns the exit code; a signal ends it with its folders gone."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda got, _: sys.exit(128 + got))
     try:
@@ -238,9 +230,27 @@ def main():
     except Skipped as why:
         print(f"skipped: {why}", file=sys.stderr)
     except (Failed, subprocess.CalledProcessError, OSError) as error:
-        print(f"larger_than_memory: {error}", file=sys.stderr)
+        print(f"{Path(sys.argv[0]).stem}: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def common(parser):
+    """Options that both scripts have."""
+    parser.add_argument("--binary", type=Path, default=None, help="this blindcore instead of one built here")
+    parser.add_argument("--json", action="store_true", help="print the result as one JSON document")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gib", type=float, default=4.0, metavar="N", help="size of the table; a quarter is memory [4]")
+    parser.add_argument("--lookups", type=int, default=12, metavar="N", help="lookups to compare [12]")
+    parser.add_argument("--dir", type=Path, default=None, help="where three times the table's size is free [the system's]")
+    common(parser)
+    options = parser.parse_args()
+    if not 1 / 16 <= options.gib <= 4096 or options.lookups < 1:
+        parser.error("--gib is 1/16 or more, --lookups 1 or more")
+    return ended(run, options)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import json
 import os
 import random
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -21,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from larger_than_memory import ROOT, Failed, Server
+from larger_than_memory import ROOT, Failed, Server, common, ended
 
 # Bytes of a record.
 RECORD = 256
@@ -117,21 +116,11 @@ def main():
     parser.add_argument("--gib", type=float, default=1.0, metavar="N", help="size of the records [1]")
     parser.add_argument("--lookups", type=int, default=100_000, metavar="N", help="lookups to compare [100000]")
     parser.add_argument("--dir", type=Path, default=None, help="where four times the table's size is free [the system's]")
-    parser.add_argument("--binary", type=Path, default=None, help="this blindcore instead of one built here")
-    parser.add_argument("--json", action="store_true", help="print the result as one JSON document")
+    common(parser)
     options = parser.parse_args()
     if not 1 / 1024 <= options.gib <= 4096 or options.lookups < 1:
         parser.error("--gib is 1/1024 to 4096, --lookups 1 or more")
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda got, _: sys.exit(128 + got))
-    try:
-        run(options)
-    except KeyboardInterrupt:
-        return 130
-    except (Failed, subprocess.CalledProcessError, OSError) as error:
-        print(f"failed: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return ended(run, options)
 
 
 if __name__ == "__main__":
