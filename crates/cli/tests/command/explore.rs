@@ -82,7 +82,7 @@ fn what_is_no_sweep_is_refused_in_a_line() {
         &["bad.toml", "none of its 33 points", "loosen"],
     );
     refused(&changed("'RF.size'", "'RF.sise'"), &["bad.toml", "axis registers", "RF.sise can't be set"]);
-    refused(&changed("'thesis'", "'mine.toml'"), &["bad.toml", "mine.toml", "no file"]);
+    refused(&changed("'thesis'", "'mine.toml'"), &["bad.toml", "mine.toml", "not a file"]);
     let mine = "name = 'mine'\nabout = 'x'\nclock = 1e9\n[[level]]\nname = 'memory'\nsize = 0\nwidth = 64\n[lanes]\ncount = 1\ncontract = 1\n";
     std::fs::write(dir.path().join("mine.toml"), mine).unwrap();
     refused(&changed("'thesis'", "'mine.toml'"), &["mine.toml", "level memory: size is 0; say bytes"]);
