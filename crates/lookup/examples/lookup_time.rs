@@ -84,8 +84,8 @@ fn main() -> Result<ExitCode, Failure> {
     report("decoding, one slot or others", found);
 
     // Honest answers, and the same with half a byte's step added to each coefficient, whose noise is outside. Both look random.
-    // (Answers of zeros are decoded in another time where memory is scarce: some processors write back lines of zeros for
-    // less. The server chooses them, and no secret enters what they decode to.)
+    // (Answers of zeros took another time than random ones on a busy machine, for a reason that was not found. The server
+    // chooses them, and no secret enters what a mask of zeros decodes to.)
     let found = welch(time, &[vec![0u8], vec![1]], choose, |damaged| {
         let (query, pending) = client.query(client.prepare()?, &selection(&5)?)?;
         let mut answer = server.answer(&[&query])?.0.remove(0);
