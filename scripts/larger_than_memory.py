@@ -25,6 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Bytes of a record; more is not needed for a table of any size.
 RECORD = 1000
+# GiB of a table, at least: `db build` sorts in 128 MiB, and needs more than that in all.
+LEAST = 1
 # Lookups at a time, which the server gathers into one pass.
 TOGETHER = 4
 
@@ -96,10 +98,12 @@ def build(blindcore, rows, folder, group):
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter
     )
     try:
-        for first in range(0, rows, 1000):
-            lines = (f'{{"note":"{record(i)}"}}\n' for i in range(first, min(rows, first + 1000)))
-            process.stdin.write("".join(lines).encode())
-        process.stdin.close()
+        # A build that ends early says why by its exit code.
+        with contextlib.suppress(BrokenPipeError):
+            for first in range(0, rows, 1000):
+                lines = (f'{{"note":"{record(i)}"}}\n' for i in range(first, min(rows, first + 1000)))
+                process.stdin.write("".join(lines).encode())
+            process.stdin.close()
         said = process.stdout.read()
         if process.wait() != 0:
             raise Failed(f"blindcore db build ended with {process.returncode}")
@@ -235,22 +239,24 @@ def ended(run, options):
     return 0
 
 
-def common(parser):
-    """Options that both scripts have."""
+def options(about, gib, least, lookups, room):
+    """What a script is asked for: a table's size, lookups, a folder with room for `room` times the size, a program, how to print."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gib", type=float, default=gib, metavar="N", help=f"size of the table [{gib:g}]")
+    parser.add_argument("--lookups", type=int, default=lookups, metavar="N", help=f"lookups to compare [{lookups}]")
+    parser.add_argument("--dir", type=Path, default=None, help=f"where {room} times the table's size is free [the system's]")
     parser.add_argument("--binary", type=Path, default=None, help="this blindcore instead of one built here")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON document")
+    asked = parser.parse_args()
+    if not least <= asked.gib <= 4096:
+        parser.error(f"--gib is {asked.gib:g}; say {least:g} to 4096")
+    if asked.lookups < 1:
+        parser.error(f"--lookups is {asked.lookups}; say 1 or more")
+    return asked
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--gib", type=float, default=4.0, metavar="N", help="size of the table; a quarter is memory [4]")
-    parser.add_argument("--lookups", type=int, default=12, metavar="N", help="lookups to compare [12]")
-    parser.add_argument("--dir", type=Path, default=None, help="where three times the table's size is free [the system's]")
-    common(parser)
-    options = parser.parse_args()
-    if not 1 / 16 <= options.gib <= 4096 or options.lookups < 1:
-        parser.error("--gib is 1/16 or more, --lookups 1 or more")
-    return ended(run, options)
+    return ended(run, options(__doc__, gib=4, least=LEAST, lookups=12, room="three"))
 
 
 if __name__ == "__main__":

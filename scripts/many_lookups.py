@@ -7,7 +7,6 @@ Prints how many were right, how many a pass answered and what one moved. A wrong
     python3 scripts/many_lookups.py --gib 1 --lookups 100000
 """
 
-import argparse
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from larger_than_memory import ROOT, Failed, Server, common, ended
+from larger_than_memory import ROOT, Failed, Server, ended, options
 
 # Bytes of a record.
 RECORD = 256
@@ -112,15 +111,7 @@ def run(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gib", type=float, default=1.0, metavar="N", help="size of the records [1]")
-    parser.add_argument("--lookups", type=int, default=100_000, metavar="N", help="lookups to compare [100000]")
-    parser.add_argument("--dir", type=Path, default=None, help="where four times the table's size is free [the system's]")
-    common(parser)
-    options = parser.parse_args()
-    if not 1 / 1024 <= options.gib <= 4096 or options.lookups < 1:
-        parser.error("--gib is 1/1024 to 4096, --lookups 1 or more")
-    return ended(run, options)
+    return ended(run, options(__doc__, gib=1, least=1 / 1024, lookups=100_000, room="four"))
 
 
 if __name__ == "__main__":

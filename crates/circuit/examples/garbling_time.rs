@@ -5,8 +5,8 @@
 //! cargo run --release -p blindcore-circuit --example garbling_time [DEVICE] [SECONDS]
 //! ```
 //!
-//! Prints a line a test with its largest |t| over crops of the slowest samples, and exits with 1 if one is over 10,
-//! which the paper's tool calls a definite leak; under 4.5 there is no evidence of one.
+//! Prints a line a test with its largest |t| over crops of the slowest samples, and exits with 1 if one is over 10.
+//! The tool of that paper takes a value over 10 for a definite leak, and a value below 4.5 for no evidence of one.
 
 #![allow(clippy::print_stdout)]
 

@@ -112,7 +112,7 @@ impl OnionChopper {
     /// How a shape is cut, all its queries gathered in one pass.
     ///
     /// # Errors
-    /// The shape, or so many queries, do not fit the chip.
+    /// The shape does not fit the chip, or has more queries than a pass takes.
     pub fn cut(&self, shape: &Shape) -> Result<Cut, Error> {
         self.capabilities().check(shape)?;
         let mapping = self.options.mapping.unwrap_or_else(|| Mapping::for_shape(shape, &self.chip.build));

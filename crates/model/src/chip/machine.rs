@@ -7,9 +7,9 @@ use super::problem::Operation;
 /// Something for each clock, as a fraction that is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// So many, at least 1.
+    /// The numerator, at least 1.
     pub num: u64,
-    /// In so many clocks, at least 1.
+    /// The denominator, in clocks, at least 1.
     pub den: u64,
 }
 

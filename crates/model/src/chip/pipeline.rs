@@ -79,7 +79,7 @@ struct Sum {
 /// A problem as it is mapped, in beats and rows.
 struct Chip {
     pipeline: Pipeline,
-    /// The stream, as words of 64 bits in so many clocks.
+    /// The stream: words of 64 bits, and the clocks in which they come.
     rate: (u64, u64),
     resident: bool,
     /// From a multiply-accumulate to its sum in the registers.

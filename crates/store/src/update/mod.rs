@@ -19,7 +19,6 @@ pub(crate) mod work;
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::Device;
-
 use blindcore_lookup::{Params, SchemeChoice};
 use blindcore_units::Progress;
 use blindcore_wire::signature::SigningKey;
