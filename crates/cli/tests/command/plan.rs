@@ -77,9 +77,13 @@ fn what_is_planned_is_what_db_build_makes() {
     let built = &build(&["--key", "k"])["records"];
     let planned = json(&plan(dir.path(), &[&ask[..], &["--key-bytes", "8"]].concat()));
     let planned = chosen(&planned);
-    for field in ["scheme", "groups", "rows", "hint_bytes", "answer_bytes"] {
+    for field in ["scheme", "groups", "rows", "answer_bytes"] {
         assert_eq!(planned[field], built[field], "{field}");
     }
+    // How many roots of proofs there are depends on how hashes fall: each group's last chunk may be cut short. What is planned is
+    // the mean, less than a root of 16 bytes for each group away from any.
+    let [made, mean] = [built, planned].map(|of| of["hint_bytes"].as_i64().unwrap());
+    assert!((made - mean).abs() < 16 * planned["groups"].as_i64().unwrap(), "{built} {planned}");
     let columns = |of: &Value| of["columns"].as_f64().unwrap();
     assert!((0.8..1.05).contains(&(columns(built) / columns(planned))), "{built} {planned}");
     let disk = planned["disk_bytes"].as_f64().unwrap();
