@@ -9,7 +9,7 @@
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 
 use blindcore_lookup::keyword::{Index, open};
@@ -60,22 +60,25 @@ fn trace(target: &str) -> (u64, u64) {
     let this = std::env::current_exe().expect("a test knows its path");
     // Valgrind's debug server maps a file named by its process number, and libc reads the list of mappings before
     // `main`: a number with more digits would be another trace, so there is no debug server.
-    let mut child = Command::new("valgrind")
-        .args(["--tool=lackey", "--trace-mem=yes", "--log-fd=1", "--vgdb=no"])
+    // Valgrind writes each line by itself. Into a pipe that takes four times as long as into a file: each wakes its reader.
+    let log = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder to write to");
+    let ended = Command::new("valgrind")
+        .args(["--tool=lackey", "--trace-mem=yes", "--vgdb=no"])
+        .arg(format!("--log-file={}", log.path().display()))
         .arg(this)
         .env(WORKER, target)
-        .stdout(Stdio::piped())
-        .spawn()
+        .status()
         .expect("valgrind was there before");
+    assert!(ended.success(), "{target} under valgrind");
     let mut hasher = DefaultHasher::new();
     let mut steps = 0;
-    let mut lines = BufReader::new(child.stdout.take().expect("piped"));
+    let mut lines = BufReader::with_capacity(1 << 20, log);
     let mut line = Vec::new();
     // The dynamic loader draws numbers of its own before this program starts: its megabyte of addresses, which
     // the first instruction lies in, is left out until another is entered.
     let mut loader = None;
     let mut started = false;
-    while lines.read_until(b'\n', &mut line).expect("a pipe") > 0 {
+    while lines.read_until(b'\n', &mut line).expect("a file") > 0 {
         if line.starts_with(b"I  ") && !started {
             let end = line.iter().position(|b| *b == b',').expect("an address, a size");
             let place = line[3..end - 5].to_vec();
@@ -88,7 +91,6 @@ fn trace(target: &str) -> (u64, u64) {
         }
         line.clear();
     }
-    assert!(child.wait().expect("it ends").success(), "{target} under valgrind");
     (steps, hasher.finish())
 }
 

@@ -125,14 +125,28 @@ impl<'a> Reader<'a> {
         Ok(self.take(1)?[0])
     }
 
+    /// Packed words; what fills their last byte is zeros, so that words have one form.
+    fn words(&mut self, count: usize, width: u32) -> Result<impl Iterator<Item = u64>, WireError> {
+        let bytes = self.take(packed_bytes(count, width))?;
+        let filled = 8 * bytes.len() - count * width as usize;
+        let zeros = bytes.last().is_none_or(|last| last.leading_zeros() as usize >= filled);
+        if zeros {
+            Ok(unpack(bytes, width).take(count))
+        } else {
+            Err(WireError::Damaged("what fills the last byte"))
+        }
+    }
+
     fn body(&mut self, ring: &Ring) -> Result<Poly<Values>, WireError> {
-        let bytes = self.take(body_bytes(ring))?;
-        let (mut words, mut at) = (Vec::with_capacity(ring.words()), 0);
+        // Before memory is taken for what they stand for.
+        let wanted = self.whole - self.rest.len() + body_bytes(ring);
+        if wanted > self.whole {
+            return Err(WireError::Length { got: self.whole, wanted });
+        }
+        let mut words = Vec::with_capacity(ring.words());
         for prime in ring.primes() {
             for (part, count) in parts(ring.degree(), width(prime.value())) {
-                let length = packed_bytes(count, part);
-                words.extend(unpack(&bytes[at..at + length], part).take(count));
-                at += length;
+                words.extend(self.words(count, part)?);
             }
             join(&mut words, ring.degree(), width(prime.value()));
         }
@@ -422,10 +436,8 @@ impl Answer {
         if kept > degree {
             return Err(WireError::Damaged("the count of coefficients"));
         }
-        let mut words = |count, bits| -> Result<Vec<u64>, WireError> {
-            Ok(unpack(reader.take(packed_bytes(count, bits))?, bits).take(count).collect())
-        };
-        let (mask, body) = (words(degree, mask_bits)?, words(kept, body_bits)?);
+        let mask = reader.words(degree, mask_bits)?.collect();
+        let body = reader.words(kept, body_bits)?.collect();
         reader.end()?;
         Ok(Self { ring, mask_bits, body_bits, mask, body })
     }
@@ -509,6 +521,11 @@ mod tests {
                 .unwrap()
                 .to_ciphertext(&parameters, low.noise());
             assert_eq!(bench.secret.decrypt(&back).coefficients()[..10], message.coefficients()[..10]);
+            // Ten words of 29 bits leave six bits of the last byte.
+            let mut filled = answer_bytes.clone();
+            *filled.last_mut().unwrap() |= 1 << 2;
+            let refused = Answer::from_bytes(&parameters, &filled).err();
+            assert_eq!(refused, Some(WireError::Damaged("what fills the last byte")));
 
             if small {
                 refuses(&bytes, |bytes| SeededCiphertext::from_bytes(&parameters, bytes).map(drop));

@@ -5,7 +5,7 @@
 //! values that a slot f is part of are one cyclic transform of its `count` masks, twisted by psi^(f j). With g^-i = 1 + (2d / count) u,
 //! k is f u: a transform by omega^f, omega = psi^(2d / count), has the value of each i at the same place for all f.
 
-use blindcore_math::ntt::{Ntt, NttError, root};
+use blindcore_math::ntt::{Ntt, root};
 use blindcore_math::{Elementwise, Prime};
 
 /// Slots that are transformed at a time: with `count` polynomials they stay in the cache.
@@ -26,10 +26,10 @@ pub(super) struct Fourier {
 }
 
 impl Fourier {
-    pub(super) fn new(ntt: &Ntt, count: usize, generator: usize) -> Result<Self, NttError> {
+    pub(super) fn new(ntt: &Ntt, count: usize, generator: usize) -> Self {
         let (prime, degree) = (ntt.prime(), ntt.degree());
         let order = 2 * degree;
-        let psi = root(prime, degree)?;
+        let psi = root(prime, degree).expect("a ring with a transform has a root");
         let powers: Vec<u64> =
             std::iter::successors(Some(1), |x| Some(mul(prime, *x, psi))).take(order).collect();
         // As `ntt::orbit` has them: 5^z, then -5^z.
@@ -47,7 +47,7 @@ impl Fourier {
         let rows = (0..count).map(|i| (turn(i).reverse_bits() >> (usize::BITS - count.ilog2())) as u32);
         let rows = rows.collect();
         let scale = (0..count.ilog2()).fold(1, |x, _| mul(prime, x, prime.value().div_ceil(2)));
-        Ok(Self { count, degree, twist: exponents.iter().map(|f| powers[*f]).collect(), roots, scale, rows })
+        Self { count, degree, twist: exponents.iter().map(|f| powers[*f]).collect(), roots, scale, rows }
     }
 
     /// Memory for a block of slots.

@@ -24,6 +24,8 @@
 
 mod fourier;
 
+use std::sync::OnceLock;
+
 use blindcore_math::ntt::{Automorphism, Ntt, NttError, orbit};
 use blindcore_math::{Elementwise, SignedDigits};
 use fourier::Fourier;
@@ -69,7 +71,9 @@ pub struct Packing {
     automorphism: Automorphism,
     /// For each place of the orbit order, its place in the transform's order.
     orbit: Vec<u32>,
-    fourier: Fourier,
+    generator: usize,
+    /// Of as many megabytes, and of use to [`Packing::prepare`] alone: clients never make it.
+    fourier: OnceLock<Fourier>,
 }
 
 /// Memory for [`Packing::prepare`]; it is made once and used again.
@@ -105,9 +109,9 @@ impl Packing {
         let generator = (0..degree / 2 / count).fold(1, |power, _| power * 5 % order);
         let automorphism = Automorphism::new(degree, generator)?;
         let orbit = orbit(degree)?;
-        let fourier = Fourier::new(&ntt, count, generator)?;
+        let fourier = OnceLock::new();
         let modulo = Elementwise::new(digits.prime);
-        Ok(Self { modulo, ntt, count, digits, automorphism, orbit, fourier })
+        Ok(Self { modulo, ntt, count, digits, automorphism, orbit, generator, fourier })
     }
 
     /// Ciphertexts that are packed into one.
@@ -191,6 +195,10 @@ impl Packing {
         }
     }
 
+    fn fourier(&self) -> &Fourier {
+        self.fourier.get_or_init(|| Fourier::new(&self.ntt, self.count, self.generator))
+    }
+
     /// Memory for [`Packing::prepare`].
     #[must_use]
     pub fn scratch(&self) -> Scratch {
@@ -199,7 +207,7 @@ impl Packing {
             sums: vec![0; self.count * degree],
             polynomial: vec![0; degree],
             digits: vec![0; self.digits.count * degree],
-            block: self.fourier.block(),
+            block: self.fourier().block(),
         }
     }
 
@@ -221,7 +229,7 @@ impl Packing {
         assert!(masks.len() == self.count * degree, "as many masks as are packed");
         assert!(keys.len() == self.digits.count && keys.iter().all(|key| key.len() == degree));
         let Scratch { sums, polynomial, digits, block } = scratch;
-        self.fourier.sums(&self.modulo, masks, block, sums);
+        self.fourier().sums(&self.modulo, masks, block, sums);
         let mut orbit = vec![0; degree];
         for i in (1..self.count).rev() {
             let (before, this) = sums[(i - 1) * degree..].split_at_mut(degree);
