@@ -23,6 +23,7 @@ pub(crate) mod matrix;
 mod onionpir2;
 mod parallel;
 mod plain;
+mod rings;
 pub(crate) mod scheme;
 mod simple;
 

@@ -5,11 +5,8 @@ use blindcore_rlwe::fresh_seed;
 use blindcore_rlwe::rounding::{Rounding, pack, packed_bytes, unpack};
 use zeroize::Zeroizing;
 
-use super::keys::Secret;
-use super::lanes::{LANE, Pads};
-use super::params::{
-    BIT_LEAVES, BODY_BITS, DEGREE, LANE_BITS, MASK_BITS, Places, QUERY_BITS, Rings, SEED_BYTES,
-};
+use super::params::{BIT_LEAVES, BODY_BITS, DEGREE, MASK_BITS, Places, QUERY_BITS, Rings};
+use crate::schemes::rings::{LANE, LANE_BITS, Pads, SEED_BYTES, Secret};
 use crate::{Decoded, Error, Params, SchemeClient, Selection, constant_time};
 
 pub(super) struct OnionClient {
@@ -143,7 +140,7 @@ impl OnionClient {
             for column in pending.selection.columns() {
                 let Place { row, coarse, output, fine } = self.place(*column, group);
                 let polynomial = u64::from(output) * places.parts as u64 + part as u64;
-                self.pads.of(polynomial * places.rows as u64 + u64::from(row), &mut pad);
+                self.pads.of(polynomial * places.rows as u64 + u64::from(row), &mut pad[..]);
                 for (this_coarse, this_fine) in
                     (0..places.coarse).flat_map(|coarse| (0..places.fine).map(move |fine| (coarse, fine)))
                 {

@@ -1,47 +1,24 @@
 //! A client's keys: what it keeps, and what the server expands its queries with.
 
-use std::sync::Arc;
-
 use blindcore_math::SecretRng;
-use blindcore_rlwe::{GaloisKeys, Poly, RelinearisationKey, Ring, SecretKey, Values, WireError};
+use blindcore_rlwe::{GaloisKeys, RelinearisationKey, Ring, WireError};
 use zeroize::Zeroizing;
 
-use super::params::{Rings, SEED_BYTES};
+use super::params::Rings;
 use crate::Error;
 use crate::registration::KeySet;
-
-/// What a client keeps: the secret that all of its queries are under.
-#[derive(Clone)]
-pub(super) struct Secret(Arc<Inner>);
-
-struct Inner {
-    key: SecretKey,
-    values: Zeroizing<Poly<Values>>,
-}
-
-impl Secret {
-    /// The secret that a seed stands for.
-    pub(super) fn new(seed: &[u8; SEED_BYTES]) -> Self {
-        let rings = Rings::get();
-        let key = SecretKey::generate(&rings.parameters, &mut SecretRng::from_key(seed));
-        let values = key.values(rings.large());
-        Self(Arc::new(Inner { key, values }))
-    }
-
-    pub(super) fn key(&self) -> &SecretKey {
-        &self.0.key
-    }
-
-    /// s by values, modulo Q.
-    pub(super) fn values(&self) -> &Poly<Values> {
-        &self.0.values
-    }
-}
+use crate::schemes::rings::{SEED_BYTES, Secret};
 
 /// What a client registers: a key for each level of the tree, whichever tables it looks into, and one for s^2.
 pub(super) struct Registered {
     pub(super) tree: GaloisKeys,
     pub(super) square: RelinearisationKey,
+}
+
+/// The secret that a seed stands for.
+pub(super) fn secret(seed: &[u8; SEED_BYTES]) -> Secret {
+    let rings = Rings::get();
+    Secret::new(&rings.parameters, rings.large(), seed)
 }
 
 /// Bytes of the keys of the tree, and of both.
@@ -73,7 +50,7 @@ pub(super) fn make() -> Result<KeySet, Error> {
     let mut seed = Zeroizing::new([0; SEED_BYTES]);
     let mut rng = SecretRng::from_os()?;
     rng.fill(&mut *seed);
-    let (rings, secret) = (Rings::get(), Secret::new(&seed));
+    let (rings, secret) = (Rings::get(), secret(&seed));
     // Seeds of masks are sent. They come from a stream of their own, which says nothing of the secret's.
     let mut rng = SecretRng::from_os()?;
     let tree = GaloisKeys::new(secret.key(), rings.large(), rings.tree.iter().copied(), &mut rng)

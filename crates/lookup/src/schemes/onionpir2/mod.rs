@@ -27,18 +27,16 @@ use blindcore_rlwe::security::ESTIMATOR;
 use super::keeps::Keeps;
 use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme, Security};
 use crate::registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
+use crate::schemes::rings::{self, LANE_BITS, SEED_BYTES};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;
 mod keys;
-mod lanes;
 mod params;
 mod prepare;
 mod server;
 #[cfg(test)]
 mod tests;
-
-use params::SEED_BYTES;
 
 /// The scheme.
 pub(crate) struct OnionPir2;
@@ -82,7 +80,7 @@ impl Scheme for OnionPir2 {
     }
 
     fn lane_bits(&self) -> u32 {
-        params::LANE_BITS
+        LANE_BITS
     }
 
     fn operands(&self, geometry: &Geometry) -> Vec<Operand> {
@@ -130,7 +128,9 @@ impl Scheme for OnionPir2 {
         into: &mut Preprocessing<'_>,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        prepare::preprocess(params, device, records, into, progress)
+        let places = params::Places::new(&params.geometry);
+        let maker = |seed| prepare::Worker::new(places, seed);
+        rings::preprocess(params, device, records, into, progress, maker)
     }
 
     fn server(
@@ -167,7 +167,7 @@ impl Registration for OnionPir2 {
     }
 
     fn secret(&self, _: &Geometry, bytes: &[u8]) -> Result<SecretKeys, Error> {
-        Ok(SecretKeys::new(keys::Secret::new(bytes.try_into().expect("its length was checked"))))
+        Ok(SecretKeys::new(keys::secret(bytes.try_into().expect("its length was checked"))))
     }
 
     fn registered(&self, _: &Geometry, bytes: &[u8]) -> Result<RegisteredKeys, Error> {

@@ -11,15 +11,12 @@ use blindcore_rlwe::{Gadget, Parameters, Ring, sets};
 
 use crate::keyword::{columns_for, fullest};
 use crate::schemes::matrix;
+use crate::schemes::rings::{EIGHT_LANES, LANE_BITS, SEED_BYTES};
 use crate::schemes::scheme::{ClientWork, Operand, Origin, RingWork, Run};
 use crate::{Error, Geometry, MAX_GATHER};
 
 /// d: coefficients of a polynomial.
 pub(super) const DEGREE: usize = 2048;
-/// Bits of a coefficient of the plaintext: p = 2^11. Slots that lie in lanes of so many bits add up lane by lane.
-pub(super) const LANE_BITS: u32 = 11;
-/// Bytes that eight lanes fill.
-pub(super) const EIGHT_LANES: usize = LANE_BITS as usize;
 /// Levels of the tallest tree: 256 leaves.
 pub(super) const HEIGHT: u32 = 8;
 /// Bits of a residue modulo Q and q.
@@ -34,8 +31,6 @@ pub(super) const QUERY_BITS: u32 = 40;
 /// Bits of an answer's mask and body.
 pub(super) const MASK_BITS: u32 = 20;
 pub(super) const BODY_BITS: u32 = 14;
-/// Bytes of a seed.
-pub(super) const SEED_BYTES: usize = 32;
 
 /// Digits and their bits for each level of the tree, from the root on: what switching adds at a level is doubled by each level after
 /// it, so that fine digits are few and far up.

@@ -9,11 +9,11 @@ use blindcore_rlwe::{Ciphertext, Noise, Pair, Rgsw, Ring};
 
 use super::keys::Registered;
 use super::params::{
-    BIT_LEAVES, BODY_BITS, DEGREE, MASK_BITS, POLYNOMIALS, Places, QUERY_BITS, Rings, SEED_BYTES,
-    pass_queries,
+    BIT_LEAVES, BODY_BITS, DEGREE, MASK_BITS, POLYNOMIALS, Places, QUERY_BITS, Rings, pass_queries,
 };
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
+use crate::schemes::rings::SEED_BYTES;
 use crate::{Error, Params, SchemeServer};
 
 pub(super) struct OnionServer {

@@ -8,9 +8,10 @@ use blindcore_accel_cpu::Cpu;
 use blindcore_rlwe::{Ciphertext, Noise, Pair, Plaintext, Ring};
 
 use super::client::OnionClient;
-use super::keys::{self, Registered, Secret};
-use super::params::{BIT_LEAVES, DEGREE, LANE_BITS, Places, Rings, SEED_BYTES, Stages};
+use super::keys::{self, Registered};
+use super::params::{BIT_LEAVES, DEGREE, Places, Rings, Stages};
 use super::server::{self, Expanded};
+use crate::schemes::rings::{LANE_BITS, SEED_BYTES, Secret};
 use crate::{Geometry, OperandBytes, Params, Preprocessing, Selection, pack_group, preprocess, schemes};
 
 /// A table in place, and a client with its keys.
@@ -26,7 +27,7 @@ struct Table {
 fn keys() -> (Secret, Registered) {
     let made = keys::make().unwrap();
     let seed: &[u8; SEED_BYTES] = made.secret[..].try_into().unwrap();
-    (Secret::new(seed), Registered::new(&made.public).unwrap())
+    (keys::secret(seed), Registered::new(&made.public).unwrap())
 }
 
 fn device() -> Device {

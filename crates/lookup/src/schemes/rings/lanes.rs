@@ -7,13 +7,16 @@
 
 use blindcore_math::MaskSeed;
 
-use super::params::{DEGREE, EIGHT_LANES, LANE_BITS};
+/// Bits of a coefficient of the plaintext: p = 2^11, or more. Slots that lie in lanes of so many bits add up lane by lane.
+pub(in crate::schemes) const LANE_BITS: u32 = 11;
+/// Bytes that eight lanes fill.
+pub(in crate::schemes) const EIGHT_LANES: usize = LANE_BITS as usize;
 
 /// A lane's largest number, as a mask.
-pub(super) const LANE: u16 = (1 << LANE_BITS) - 1;
+pub(in crate::schemes) const LANE: u16 = (1 << LANE_BITS) - 1;
 
 /// Lanes of a slot's part or of a pad, as many as `out` takes; beyond the bytes they are zeros.
-pub(super) fn spread(bytes: &[u8], out: &mut [u16]) {
+pub(in crate::schemes) fn spread(bytes: &[u8], out: &mut [u16]) {
     let (whole, rest) = bytes.as_chunks::<EIGHT_LANES>();
     let mut out = out.chunks_mut(8);
     let take = |eleven: &[u8; EIGHT_LANES], out: Option<&mut [u16]>| {
@@ -46,18 +49,19 @@ pub(super) fn spread(bytes: &[u8], out: &mut [u16]) {
 
 /// The pad of a stored polynomial: uniform lanes that whoever has the seed can repeat. The seed is public; it is drawn when the
 /// records are fixed, so that none can have been aimed at what the polynomials become.
-pub(super) struct Pads(MaskSeed);
+pub(in crate::schemes) struct Pads(MaskSeed);
 
 impl Pads {
-    pub(super) fn new(seed: [u8; 32]) -> Self {
+    pub(in crate::schemes) fn new(seed: [u8; 32]) -> Self {
         Self(MaskSeed(seed))
     }
 
-    /// The pad of polynomial `number`: of a row of a part of an output, counted as they lie. The time depends on nothing.
-    pub(super) fn of(&self, number: u64, out: &mut [u16; DEGREE]) {
-        let mut bytes = [0; DEGREE / 8 * EIGHT_LANES];
-        self.0.bytes(number, &mut bytes);
-        spread(&bytes, out);
+    /// The pad of polynomial `number`, of as many coefficients as `out` takes: 4096 at most. The time depends on nothing else.
+    pub(in crate::schemes) fn of(&self, number: u64, out: &mut [u16]) {
+        let mut bytes = [0; 4096 / 8 * EIGHT_LANES];
+        let bytes = &mut bytes[..out.len() / 8 * EIGHT_LANES];
+        self.0.bytes(number, bytes);
+        spread(bytes, out);
     }
 }
 
@@ -66,6 +70,8 @@ mod tests {
     use blindcore_rlwe::rounding::{pack, packed_bytes, unpack};
 
     use super::*;
+
+    const DEGREE: usize = 2048;
 
     #[test]
     fn lanes_are_those_that_pack_into_the_bytes() {

@@ -1,0 +1,151 @@
+//! From records as they lie to outputs of slots, in bounded memory and on all threads.
+
+use std::thread;
+
+use blindcore_accel::{Device, Placed};
+use blindcore_math::SecretRng;
+use blindcore_units::Unit;
+
+use super::SEED_BYTES;
+use crate::{Error, Geometry, PREPARING, Params, Preprocessing, Progress};
+
+/// Rows of a stripe of the records, and columns of a line of it.
+const HEIGHT: usize = 16;
+const LINE_COLUMNS: usize = 4;
+
+/// What makes outputs: each of some groups of slots that follow each other, and all of as many bytes.
+pub(in crate::schemes) trait Make: Sync {
+    /// Groups of an output.
+    fn groups(&self) -> usize;
+
+    /// Writes all of an output, whose bytes were zeros.
+    fn output(&self, output: usize, slots: &Slots, out: &mut [u8]);
+}
+
+/// Makes the outputs that are not done, `threads` at a time, by reading the records once.
+///
+/// The hint is a seed, which is drawn here once the records are fixed, so that whoever wrote them can't have aimed at it.
+pub(in crate::schemes) fn preprocess<M: Make>(
+    params: &Params,
+    device: &Device,
+    records: &dyn Placed,
+    into: &mut Preprocessing<'_>,
+    progress: &mut dyn Progress,
+    maker: impl FnOnce([u8; SEED_BYTES]) -> M,
+) -> Result<(), Error> {
+    let seed: &mut [u8; SEED_BYTES] = into.hint.try_into().expect("the hint is the seed");
+    if into.done == 0 {
+        SecretRng::from_os()?.fill(seed);
+    }
+    let maker = &maker(*seed);
+    let (groups, outputs) = (maker.groups(), params.geometry.groups.div_ceil(maker.groups()));
+    let (total, threads) = (outputs as u64, device.description().threads.max(1));
+    let mut tell = |done: u64| {
+        progress.at(PREPARING, done, Some(total), Unit::Items);
+        if progress.stopped() { Err(Error::Stopped) } else { Ok(()) }
+    };
+    let polynomials = &mut into.derived[0];
+    let output_bytes = polynomials.len() / outputs;
+    let mut first = usize::try_from(into.done).expect("fewer than groups");
+    // Outputs whose slots have come, or are coming.
+    let mut slots: Vec<Slots> = (0..threads.min(outputs - first.min(outputs)))
+        .map(|_| Slots::new(&params.geometry, groups))
+        .collect();
+    let mut make = |first: usize, slots: &mut [Slots], done: &mut u64| {
+        (0..slots.len() as u64).try_for_each(|i| tell(*done + i))?;
+        let outputs = polynomials[first * output_bytes..].chunks_exact_mut(output_bytes);
+        thread::scope(|scope| {
+            let mut work = slots.iter().zip(outputs).enumerate();
+            let last = work.next_back();
+            for (i, (slots, out)) in work {
+                scope.spawn(move || maker.output(first + i, slots, out));
+            }
+            if let Some((i, (slots, out))) = last {
+                maker.output(first + i, slots, out);
+            }
+        });
+        *done += slots.len() as u64;
+        Ok::<(), Error>(())
+    };
+    let (operand, output_rows) = (params.records(), groups * params.geometry.record_bytes);
+    let (mut row, mut failed, mut done) = (0, None, into.done);
+    let read = records.stripes(&mut |stripes| {
+        for stripe in stripes.chunks_exact(operand.stripe_bytes()) {
+            let end = params.geometry.rows().min(row + HEIGHT);
+            // A stripe's rows may be those of several outputs.
+            while row < end {
+                let output = row / output_rows;
+                let here = end.min((output + 1) * output_rows) - row;
+                if output >= first {
+                    if output == first + slots.len() {
+                        if let Err(error) = make(first, &mut slots, &mut done) {
+                            failed = Some(error);
+                            return Err(blindcore_accel::Error::Stopped);
+                        }
+                        first = output;
+                        slots.iter_mut().for_each(Slots::clear);
+                    }
+                    slots[output - first].take(stripe, row % HEIGHT, row - output * output_rows, here);
+                }
+                row += here;
+            }
+        }
+        Ok(())
+    });
+    let finished = match (failed, read) {
+        (Some(error), _) => Err(error),
+        (None, Err(error)) => Err(error.into()),
+        (None, Ok(())) => {
+            let left = outputs - first.min(outputs);
+            make(first, &mut slots[..left], &mut done)
+        }
+    };
+    into.done = done;
+    finished
+}
+
+/// The slots of an output, `[group][column]`, each with room to whole lanes of eleven bytes.
+pub(in crate::schemes) struct Slots {
+    bytes: Vec<u8>,
+    record_bytes: usize,
+    columns: usize,
+    filled: usize,
+}
+
+impl Slots {
+    fn new(geometry: &Geometry, groups: usize) -> Self {
+        let Geometry { record_bytes, columns, .. } = *geometry;
+        Self { bytes: vec![0; groups * columns * record_bytes], record_bytes, columns, filled: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.filled = 0;
+    }
+
+    /// Takes `count` rows of a stripe from row `from` on: rows of this output from `to` on.
+    fn take(&mut self, stripe: &[u8], from: usize, to: usize, count: usize) {
+        let Self { record_bytes, columns, .. } = *self;
+        let mut done = 0;
+        while done < count {
+            let (group, byte) = ((to + done) / record_bytes, (to + done) % record_bytes);
+            let run = (count - done).min(record_bytes - byte);
+            let slots = &mut self.bytes[group * columns * record_bytes..][..columns * record_bytes];
+            let lines = stripe.as_chunks::<{ HEIGHT * LINE_COLUMNS }>().0;
+            for (four, line) in slots.chunks_mut(LINE_COLUMNS * record_bytes).zip(lines) {
+                for (column, slot) in four.chunks_exact_mut(record_bytes).enumerate() {
+                    let words =
+                        line[LINE_COLUMNS * (from + done)..].iter().skip(column).step_by(LINE_COLUMNS);
+                    slot[byte..byte + run].iter_mut().zip(words).for_each(|(out, byte)| *out = *byte);
+                }
+            }
+            done += run;
+        }
+        self.filled = to + count;
+    }
+
+    /// The slot of a group and a column, if there is one.
+    pub(in crate::schemes) fn slot(&self, group: usize, column: usize) -> Option<&[u8]> {
+        let there = column < self.columns && group * self.record_bytes < self.filled;
+        there.then(|| &self.bytes[(group * self.columns + column) * self.record_bytes..][..self.record_bytes])
+    }
+}
