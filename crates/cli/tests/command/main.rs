@@ -18,6 +18,7 @@ mod proofs;
 mod real_table;
 mod repro;
 mod said;
+mod schemes;
 mod secured;
 mod sum;
 mod sum_serve;
