@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,26 @@ const IDLE: Duration = Duration::from_millis(20);
 const BUSY: Duration = Duration::from_millis(12);
 /// A pass or a hint that would take more seconds is followed from a smaller one.
 const LONGEST: f64 = 0.4;
+
+/// No file of rates is longer.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Reads a file of rates, which may be anybody's.
+///
+/// # Errors
+/// It can't be read, or holds no rates.
+pub fn read(path: &Path) -> anyhow::Result<Rates> {
+    let named = path.display();
+    let unread = || format!("{named} can't be read");
+    let meta = std::fs::metadata(path).with_context(unread)?;
+    anyhow::ensure!(
+        meta.is_file() && meta.len() <= MAX_BYTES,
+        "{named} is not a file of rates; make one with `blindcore plan --measure --save-rates FILE`"
+    );
+    let text = std::fs::read_to_string(path).with_context(unread)?;
+    let remedy = "make it with `blindcore plan --measure --save-rates FILE`";
+    Rates::parse(&text).map_err(|why| anyhow::anyhow!("{named} holds no rates: {why}; {remedy}"))
+}
 
 /// Measures this machine with `device`, which must compute on it rather than be simulated.
 ///

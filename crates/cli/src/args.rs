@@ -188,7 +188,8 @@ fn scheme_help() -> String {
         let suits = scheme.about().suits;
         format!("{scheme} ({}{}{suits})", scheme.title(), if suits.is_empty() { "" } else { ", " })
     });
-    format!("auto, or one of {}", schemes.collect::<Vec<_>>().join(", "))
+    let known = "known (as auto, and clients may register keys: for a service that knows them)";
+    format!("auto, {known}, or one of {}", schemes.collect::<Vec<_>>().join(", "))
 }
 
 #[derive(clap::Args)]

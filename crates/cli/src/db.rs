@@ -28,10 +28,11 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
             SchemeChoice::quantum().context("no scheme with 128 quantum bits is offered")?
         }
         "auto" => SchemeChoice::Auto,
+        "known" => SchemeChoice::known(),
         name => {
             let unknown = || {
                 let names = schemes::offered_names();
-                anyhow::anyhow!("--scheme {name:?} is not offered; use auto, or one of {names}")
+                anyhow::anyhow!("--scheme {name:?} is not offered; use auto, known, or one of {names}")
             };
             let offered = schemes::offered().into_iter().find(|scheme| scheme.name() == name);
             SchemeChoice::Only(offered.ok_or_else(unknown)?)

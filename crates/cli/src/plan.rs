@@ -6,7 +6,7 @@ use anyhow::Context;
 use blindcore_accel::Operation;
 use blindcore_bench::machine;
 use blindcore_files::Access;
-use blindcore_lookup::{MAX_GATHER, SchemeChoice};
+use blindcore_lookup::{MAX_GATHER, SchemeChoice, schemes};
 use blindcore_model::{Prices, Question, Rates};
 use blindcore_units::option;
 
@@ -15,9 +15,6 @@ use crate::device::DeviceArgs;
 use crate::output::{self, Bar};
 use crate::outputs::{Force, check_output_of};
 use crate::{Outcome, device};
-
-/// No file of rates is longer.
-const MAX_RATES_BYTES: u64 = 1 << 20;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -79,6 +76,9 @@ pub(crate) struct Plan {
     /// Price of a GB of traffic, either way
     #[arg(long, value_name = "PRICE", default_value = "0.05", allow_hyphen_values = true)]
     price_traffic: String,
+    /// The schemes that are there for comparison, too
+    #[arg(long)]
+    compare: bool,
     /// Measure this machine first, in less than a minute
     #[arg(long, conflicts_with = "rates")]
     measure: bool,
@@ -114,7 +114,7 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
         "--device and --threads say what is measured; add --measure, or leave them out"
     );
     let rates = match &args.rates {
-        Some(path) => read_rates(path)?,
+        Some(path) => blindcore_bench::rates::read(path).context("--rates")?,
         None if !args.measure => Rates::shipped(),
         None => {
             let device = device::open_for(&args.device, config, &[Operation::Contract])?;
@@ -131,7 +131,8 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
     }
     // Only this machine's memory is known.
     let memory = if rates.processor == machine::processor() { machine::memory_bytes() } else { None };
-    let plan = blindcore_model::Plan::new(question, rates, memory)?;
+    let compared = if args.compare { schemes::offered() } else { schemes::usual() };
+    let plan = blindcore_model::Plan::under(compared, question, rates, memory)?;
     if args.json {
         output::json(&plan.json())?;
     } else {
@@ -195,19 +196,6 @@ impl Plan {
             },
         })
     }
-}
-
-/// Reads a file of rates, which may be anybody's.
-fn read_rates(path: &Path) -> anyhow::Result<Rates> {
-    let named = path.display();
-    let meta = std::fs::metadata(path).with_context(|| format!("--rates {named} can't be read"))?;
-    anyhow::ensure!(
-        meta.is_file() && meta.len() <= MAX_RATES_BYTES,
-        "--rates {named} is not a file of rates; make one with --save-rates"
-    );
-    let text = std::fs::read_to_string(path).with_context(|| format!("--rates {named} can't be read"))?;
-    Rates::parse(&text)
-        .map_err(|why| anyhow::anyhow!("--rates {named} holds no rates: {why}; make it with --save-rates"))
 }
 
 /// Writes them to a file that is made whole.

@@ -9,15 +9,17 @@ use crate::schemes::{self};
 /// Which scheme a table is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SchemeChoice {
-    /// The one of those offered that moves fewest bytes ([`bytes_moved`]) where a hint serves [`QUERIES_PER_HINT`] lookups. Schemes
-    /// whose clients register keys are left out, and taken by name alone: they are for a service that knows its clients, and their
-    /// server keeps several times as much for each byte of a record.
+    /// The one of the usual ones ([`schemes::usual`]) that moves fewest bytes ([`bytes_moved`]) where a hint serves
+    /// [`QUERIES_PER_HINT`] lookups. Schemes whose clients register keys are left out: they are for a service that knows its clients
+    /// ([`SchemeChoice::known`]), and their server keeps several times as much for each byte of a record.
     #[default]
     Auto,
     /// The same for a table whose records take so many slots each, which are looked up together and share a hint.
     AutoFor {
         /// Slots of the longest record.
         blocks: u64,
+        /// Whether schemes whose clients register keys are among those that are chosen from.
+        known: bool,
     },
     /// This one.
     Only(SchemeRef),
@@ -28,9 +30,24 @@ impl SchemeChoice {
     #[must_use]
     pub fn with_blocks(self, blocks: u64) -> Self {
         match self {
-            Self::Auto | Self::AutoFor { .. } => Self::AutoFor { blocks },
+            Self::Auto => Self::AutoFor { blocks, known: false },
+            Self::AutoFor { known, .. } => Self::AutoFor { blocks, known },
             Self::Only(scheme) => Self::Only(scheme),
         }
+    }
+
+    /// For a service that knows its clients: they may register keys, which serve as many lookups as a hint does.
+    ///
+    /// ```
+    /// use blindcore_lookup::{SchemeChoice, plan};
+    ///
+    /// let [any, known] = [SchemeChoice::Auto, SchemeChoice::known()].map(|choice| plan(1 << 20, 256, true, choice));
+    /// assert!(!any?.registers_keys() && known?.registers_keys());
+    /// # Ok::<(), blindcore_lookup::Error>(())
+    /// ```
+    #[must_use]
+    pub fn known() -> Self {
+        Self::AutoFor { blocks: 1, known: true }
     }
 
     /// A scheme with 128 bits against quantum computers too, if one is offered.
@@ -97,11 +114,11 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
     let of = |scheme| Params::new(scheme, geometry(records, slot, keyed, scheme));
     match choice {
         SchemeChoice::Only(scheme) => of(scheme),
-        SchemeChoice::Auto => plan(records, record_bytes, keyed, SchemeChoice::AutoFor { blocks: 1 }),
-        SchemeChoice::AutoFor { blocks } => {
+        SchemeChoice::Auto => plan(records, record_bytes, keyed, choice.with_blocks(1)),
+        SchemeChoice::AutoFor { blocks, known } => {
             let queries = QUERIES_PER_HINT.saturating_mul(blocks);
             let mut best: Option<Result<Params, Error>> = None;
-            for scheme in schemes::offered().into_iter().filter(|scheme| !scheme.registers_keys()) {
+            for scheme in schemes::usual().into_iter().filter(|scheme| known || !scheme.registers_keys()) {
                 let this = of(scheme);
                 let better = match (&best, &this) {
                     (None, _) | (Some(Err(_)), Ok(_)) => true,
@@ -127,7 +144,7 @@ pub fn plan_blocks(records: u64, total: u64, longest: usize) -> usize {
     let moved = |block: usize| {
         let slots = (total / block as u64 + records).min(1 << 40);
         let blocks = longest.div_ceil(block);
-        let params = plan(slots, block, true, SchemeChoice::AutoFor { blocks: blocks as u64 }).ok()?;
+        let params = plan(slots, block, true, SchemeChoice::Auto.with_blocks(blocks as u64)).ok()?;
         let lookup = blocks * (params.query_bytes() + params.answer_bytes());
         (blocks <= MAX_BLOCKS).then_some(params.hint_bytes() / QUERIES_PER_HINT + lookup as u64)
     };

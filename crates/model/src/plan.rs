@@ -32,12 +32,26 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans a table for a machine with these rates. `memory_bytes` is that machine's memory, if it is known.
+    /// Plans a table for a machine with these rates under the schemes that a service would choose between. `memory_bytes` is that
+    /// machine's memory, if it is known.
     ///
     /// # Errors
     /// No scheme holds such a table.
     pub fn new(question: Question, rates: Rates, memory_bytes: Option<u64>) -> Result<Self, Error> {
-        let candidates = schemes::offered().into_iter().map(|scheme| Candidate {
+        Self::under(schemes::usual(), question, rates, memory_bytes)
+    }
+
+    /// The same under these schemes; what `db build` takes must be among them.
+    ///
+    /// # Errors
+    /// No scheme holds such a table.
+    pub fn under(
+        schemes: Vec<SchemeRef>,
+        question: Question,
+        rates: Rates,
+        memory_bytes: Option<u64>,
+    ) -> Result<Self, Error> {
+        let candidates = schemes.into_iter().map(|scheme| Candidate {
             scheme,
             of: Table::new(&question, SchemeChoice::Only(scheme))
                 .map(|table| (table, table.costs(&question, &rates)))
@@ -72,7 +86,7 @@ impl Plan {
                 Err(why) => format!("{} can't be: {why}", other.scheme.title()),
                 Ok((that, _)) => {
                     let by_name = if other.scheme.registers_keys() {
-                        " with a client's keys, which the server has to keep, and is taken by name alone"
+                        " with a client's keys, which the server has to keep, and is taken where clients are known (--scheme known)"
                     } else {
                         ""
                     };

@@ -57,6 +57,12 @@ pub fn offered() -> Vec<SchemeRef> {
     known().into_iter().filter(|scheme| scheme.about().security.is_some()).collect()
 }
 
+/// Those of [`offered`] that a service would choose between: the others are there for comparison.
+#[must_use]
+pub fn usual() -> Vec<SchemeRef> {
+    offered().into_iter().filter(|scheme| !scheme.for_comparison()).collect()
+}
+
 /// Names of the offered schemes, for messages.
 #[must_use]
 pub fn offered_names() -> String {

@@ -40,6 +40,11 @@ pub trait Scheme: Send + Sync {
         None
     }
 
+    /// Whether it is there to be measured beside others, and taken by name alone.
+    fn for_comparison(&self) -> bool {
+        false
+    }
+
     /// Bytes of a query, with the keys that come with each, if any do.
     fn query_bytes(&self, geometry: &Geometry) -> usize;
 
@@ -290,6 +295,12 @@ impl SchemeRef {
     #[must_use]
     pub fn registers_keys(self) -> bool {
         self.0.registration().is_some()
+    }
+
+    /// Whether it is there to be measured beside others, and taken by name alone.
+    #[must_use]
+    pub fn for_comparison(self) -> bool {
+        self.0.for_comparison()
     }
 
     /// How picked slots add up.
