@@ -32,8 +32,8 @@ impl FromStr for Part {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let names = || Self::ALL.map(Self::name).join(", ");
-        Self::ALL
+        let names = || Self::all().into_iter().map(Self::name).collect::<Vec<_>>().join(", ");
+        Self::all()
             .into_iter()
             .find(|part| part.name() == name)
             .ok_or_else(|| format!("choose one of {}", names()))
@@ -56,7 +56,7 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     let one = Cpu::with_threads(&args.device, 1)?;
     let two = Cpu::with_threads(&args.device, 2)?;
 
-    let wanted = |what| args.only.is_none_or(|only| only == what);
+    let wanted = |what: Part| args.only.map_or(what.is_usual(), |only| only == what);
     let mut rows = Vec::new();
     // A hint is compared with the loop that the scan measures.
     if wanted(Part::Scan) || wanted(Part::Hint) {
@@ -76,8 +76,12 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
     if wanted(Part::NoHint) {
         rows.extend(crate::nohint::measure(args, &one, progress)?);
     }
-    if wanted(Part::Registered) {
-        rows.extend(crate::registered::measure(args, &one, progress)?);
+    for part in Part::all() {
+        if let Part::Registered(scheme) = part
+            && wanted(part)
+        {
+            rows.extend(crate::registered::measure(args, scheme, &one, progress)?);
+        }
     }
     let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
     if wanted(Part::Table) {

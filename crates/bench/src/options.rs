@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use blindcore_lookup::{SchemeRef, schemes};
+
 /// Queries of a gathered pass.
 pub(crate) const GATHERED: usize = 16;
 
@@ -12,7 +14,7 @@ pub struct Options {
     pub gib: f64,
     /// Times that each figure is measured, 1 to 1000.
     pub repeat: usize,
-    /// Measure only this; everything if `None`.
+    /// Measure only this; if `None` everything but schemes that are there for comparison.
     pub only: Option<Part>,
     /// A folder on the disk to measure; a file of the database's size is in it meanwhile.
     pub disk: Option<PathBuf>,
@@ -33,8 +35,8 @@ pub enum Part {
     Ring,
     /// A lookup without a hint.
     NoHint,
-    /// A lookup under registered keys.
-    Registered,
+    /// A lookup under registered keys by this scheme.
+    Registered(SchemeRef),
     /// Building and updating a table.
     Table,
     /// Passes over a database on its disk.
@@ -43,16 +45,17 @@ pub enum Part {
 
 impl Part {
     /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Scan,
-        Self::Hint,
-        Self::Client,
-        Self::Ring,
-        Self::NoHint,
-        Self::Registered,
-        Self::Table,
-        Self::Disk,
-    ];
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let keyed = schemes::offered().into_iter().filter(|scheme| scheme.registers_keys());
+        let before = [Self::Scan, Self::Hint, Self::Client, Self::Ring, Self::NoHint];
+        before.into_iter().chain(keyed.map(Self::Registered)).chain([Self::Table, Self::Disk]).collect()
+    }
+
+    /// Whether it is measured where nothing is asked for by name.
+    pub(crate) fn is_usual(self) -> bool {
+        !matches!(self, Self::Registered(scheme) if scheme.for_comparison())
+    }
 
     /// Its name.
     #[must_use]
@@ -63,7 +66,7 @@ impl Part {
             Self::Client => "client",
             Self::Ring => "ring",
             Self::NoHint => "nohint",
-            Self::Registered => "onionpir2",
+            Self::Registered(scheme) => scheme.name(),
             Self::Table => "table",
             Self::Disk => "disk",
         }

@@ -6,7 +6,8 @@ use blindcore_accel::{Allocator, Device, SharedBytes, Words};
 use blindcore_accel_cpu::HugePages;
 use blindcore_accel_cpu::measure::{Streams, streaming_read};
 use blindcore_lookup::{
-    Client, OperandBytes, Params, Preprocessing, SchemeChoice, Selection, Server, pack_group, plan, schemes,
+    Client, OperandBytes, Params, Preprocessing, SchemeChoice, SchemeRef, Selection, Server, pack_group,
+    plan, schemes,
 };
 use blindcore_math::ntt::{Ntt, primes};
 use blindcore_units::{Progress, Unit};
@@ -21,13 +22,18 @@ const DISTINCT: usize = 4;
 /// Bits of the prime that polynomials are stored modulo.
 const STORED_BITS: u32 = 40;
 
-/// Measures rows `lookup.onionpir2.*`, over records of 256 bytes found by number.
+/// Measures rows `lookup.SCHEME.*`, over records of 256 bytes found by number.
 ///
 /// # Errors
 /// No parameter set holds the table, the device or memory fails, or an answer doesn't decode to what was asked for.
-pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure(
+    args: &Options,
+    scheme: SchemeRef,
+    one: &Device,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Vec<Row>> {
     let records = ((args.gib * (1u64 << 30) as f64 / RECORD_BYTES as f64) as u64).max(1);
-    let params = plan(records, RECORD_BYTES, false, SchemeChoice::Only(schemes::find("onionpir2")?))?;
+    let params = plan(records, RECORD_BYTES, false, SchemeChoice::Only(scheme))?;
     let geometry = params.geometry;
     let slots =
         (0..DISTINCT).map(|_| noise(geometry.columns * RECORD_BYTES)).collect::<Result<Vec<_>, _>>()?;
@@ -83,10 +89,13 @@ pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress)
     let answer = single.map(|t| len / t / 1e9);
     let one_query = answer.median();
     let transforms = params.ring_work().preparing * transform.map(|t| t / 100.0).median();
-    let row = |id, what, unit, value, limit, of_value| Row::new(id, what, unit, 1, value, limit, of_value);
+    let row = |what: &str, text, unit, value, limit, of_value| {
+        let id = format!("lookup.{scheme}.{what}");
+        Row::new(id, text, unit, 1, value, limit, of_value)
+    };
     Ok(vec![
         row(
-            "lookup.onionpir2.answer.1q.1t",
+            "answer.1q.1t",
             "a lookup under registered keys answered, all of it",
             "GB/s",
             answer,
@@ -94,7 +103,7 @@ pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress)
             read * len / kept,
         ),
         row(
-            "lookup.onionpir2.16q.1t",
+            "16q.1t",
             "16 of them gathered",
             "GB*query/s",
             many.map(|t| GATHERED as f64 * len / t / 1e9),
@@ -102,7 +111,7 @@ pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress)
             one_query,
         ),
         row(
-            "lookup.onionpir2.scan.1t",
+            "scan.1t",
             "its pass alone, bytes of the polynomials",
             "GB/s",
             pass.map(|t| kept / t / 1e9),
@@ -110,7 +119,7 @@ pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress)
             read,
         ),
         row(
-            "lookup.onionpir2.prepare.1t",
+            "prepare.1t",
             "polynomials made, a byte of the records once",
             "MB/s",
             prepare.map(|t| len / t / 1e6),
@@ -118,7 +127,7 @@ pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress)
             len / transforms / 1e6,
         ),
         row(
-            "lookup.onionpir2.bytes",
+            "bytes",
             "query and answer",
             "bytes",
             Samples(vec![(params.query_bytes() + params.answer_bytes()) as f64]),
@@ -126,7 +135,7 @@ pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress)
             params.registered_bytes() as f64,
         ),
         row(
-            "lookup.onionpir2.memory",
+            "memory",
             "the server's polynomials for a byte of the records",
             "bytes",
             Samples(vec![kept / len]),

@@ -27,7 +27,7 @@ pub struct Row {
 
 impl Row {
     pub(crate) fn new(
-        id: &'static str,
+        id: impl Into<String>,
         what: &'static str,
         unit: &'static str,
         threads: usize,

@@ -86,7 +86,7 @@ pub(crate) struct BenchLookup {
     /// Times that each figure is measured
     #[arg(long, value_name = "N", default_value_t = 9)]
     repeat: usize,
-    /// Measure only scan, hint, client, ring, nohint, onionpir2, table or disk
+    /// Measure only scan, hint, client, ring, nohint, table, disk, or a scheme with registered keys by its name, such as onionpir2
     #[arg(long, value_name = "PART")]
     only: Option<lookup::Part>,
     /// Stream a database of that size from a file in this folder, too; the file is gone when the command is
