@@ -27,7 +27,7 @@ pub struct Row {
 
 impl Row {
     pub(crate) fn new(
-        id: impl Into<String>,
+        id: impl Into<std::borrow::Cow<'static, str>>,
         what: &'static str,
         unit: &'static str,
         threads: usize,
