@@ -38,6 +38,7 @@ this machine in the same run. Areas are those that `make -C hw syn` left in hw/s
 Examples:
   blindcore repro onionchopper                          tables in Markdown, in a minute or two
   blindcore repro onionchopper --no-cpu --pictures DIR  the same on every machine; the figures as SVG and PNG
+  blindcore repro onionchopper --table 3.2              the operation that schemes share, counted
 
 Joules that are called calibrated are fitted to the published shares. `hw report` has the simulated chip's clocks.")]
     Onionchopper(Onionchopper),
@@ -74,6 +75,9 @@ pub(crate) struct Phepu {
 
 #[derive(clap::Args)]
 pub(crate) struct Onionchopper {
+    /// Instead: this table alone, counted from real queries of every scheme
+    #[arg(long, value_name = "N", value_parser = ["3.2"], conflicts_with_all = ["no_cpu", "pictures"])]
+    table: Option<String>,
     /// Leave the CPU out: what is left is the same on every machine
     #[arg(long)]
     no_cpu: bool,
@@ -116,6 +120,9 @@ pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
         Repro::Phepu(args) => {
             let figures = args.figures.iter().map(|figure| figure.0).collect();
             (phepu::make(&phepu::Options { figures, no_cpu: args.no_cpu }, bar)?, args.json)
+        }
+        Repro::Onionchopper(args) if args.table.is_some() => {
+            (onionchopper::operation::table(bar)?, args.json)
         }
         Repro::Onionchopper(args) => {
             let (no_cpu, pictures) = (args.no_cpu, args.pictures.clone());

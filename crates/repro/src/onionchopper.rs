@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::table::Table;
 
 mod cpu;
+pub mod operation;
 mod pictures;
 
 /// What is made.

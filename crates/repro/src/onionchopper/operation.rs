@@ -1,0 +1,229 @@
+//! The operation that schemes share (Table 3.2): its dimensions, as real queries pass them to `contract`.
+//!
+//! Nothing is typed in: a small table is built under each scheme that is offered, and a query answered and decoded, on a device that
+//! notes each pass. C and D are printed as passes have them: values of a polynomial are independent of each other, so that some
+//! schemes have them lie as runs of a few values, each run a channel of its own; C times D is what compares.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context;
+use blindcore_accel::contract::{Contract, ContractCapabilities, ContractSlot, Placed, Shape, Streaming};
+use blindcore_accel::{Cost, Database, Device, Error, Layout, SharedBytes, Slots, Words};
+use blindcore_accel_cpu::Cpu;
+use blindcore_lookup::schemes::offered;
+use blindcore_lookup::{
+    Client, Params, SchemeChoice, SchemeRef, Selection, Server, pack_group, plan, preprocess,
+};
+use blindcore_units::{Progress, Unit};
+use serde_json::{Value, json};
+
+use crate::table::Table;
+
+/// Records of the tables, and bytes of each.
+const RECORDS: u64 = 20_000;
+const RECORD_BYTES: usize = 64;
+
+/// Table 3.2's rows, by our schemes' names: M, N, P, Q, J, K, C, D.
+const THESIS: [(&str, &str, [&str; 8]); 4] = [
+    ("onionpir", "OnionPIR", ["1", "8 per GB 4^i", "2", "1", "256", "2", "2", "4096"]),
+    ("sealpir", "SEALPIR", ["1", "sqrt(records)", "2", "1", "sqrt(records)", "1", "2", "4096"]),
+    ("simple", "SimplePIR", ["sqrt(records)", "1", "1", "1", "sqrt(records)", "1", "1", "1"]),
+    ("fastpir", "FastPIR", ["1", "columns", "2", "1", "plaintexts / column", "1", "2", "4096"]),
+];
+
+/// A pass, as the device was asked for it.
+#[derive(Clone)]
+struct Seen {
+    shape: Shape,
+    queries: usize,
+}
+
+/// What a device was asked for.
+type Notes = Arc<Mutex<Vec<Seen>>>;
+
+/// A slot that notes each pass of another.
+struct Noted {
+    slot: Arc<dyn ContractSlot>,
+    notes: Notes,
+}
+
+/// The CPU, and what it is asked for.
+fn noted() -> anyhow::Result<(Device, Notes)> {
+    let cpu = Cpu::open("cpu")?;
+    let slot = cpu.slots().contract.clone().context("the CPU has no contract; report this")?;
+    let notes = Notes::default();
+    let contract: Arc<dyn ContractSlot> = Arc::new(Noted { slot, notes: notes.clone() });
+    let slots = Slots { contract: Some(contract), ..cpu.slots().clone() };
+    Ok((Device::new(cpu.description().clone(), slots), notes))
+}
+
+impl ContractSlot for Noted {
+    fn capabilities(&self) -> ContractCapabilities {
+        self.slot.capabilities()
+    }
+
+    fn prepare(&self, shape: &Shape) -> Result<Arc<dyn Contract>, Error> {
+        Ok(Arc::new(NotedContract { contract: self.slot.prepare(shape)?, notes: self.notes.clone() }))
+    }
+}
+
+struct NotedContract {
+    contract: Arc<dyn Contract>,
+    notes: Notes,
+}
+
+impl Contract for NotedContract {
+    fn layout(&self) -> Layout {
+        self.contract.layout()
+    }
+
+    fn gathered(&self) -> usize {
+        self.contract.gathered()
+    }
+
+    fn place(&self, database: Database<'_>) -> Result<Arc<dyn Placed>, Error> {
+        Ok(Arc::new(NotedPlaced { placed: self.contract.place(database)?, notes: self.notes.clone() }))
+    }
+
+    fn streaming(&self) -> Option<&dyn Streaming> {
+        self.contract.streaming()
+    }
+}
+
+struct NotedPlaced {
+    placed: Arc<dyn Placed>,
+    notes: Notes,
+}
+
+impl Placed for NotedPlaced {
+    fn shape(&self) -> &Shape {
+        self.placed.shape()
+    }
+
+    fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
+        let shape = self.shape().clone();
+        let queries = query.len() / shape.query_len(1);
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(Seen { shape, queries });
+        self.placed.run(query)
+    }
+
+    fn stripes(&self, take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        self.placed.stripes(take)
+    }
+}
+
+/// The passes of a lookup under a scheme, which has to find the record that was asked for.
+fn passes(scheme: SchemeRef) -> anyhow::Result<(Params, Vec<Seen>)> {
+    let (device, notes) = noted()?;
+    let params = plan(RECORDS, RECORD_BYTES, false, SchemeChoice::Only(scheme))?;
+    let geometry = params.geometry;
+    let mut database = params.database_buffer();
+    let mut slots = vec![0; geometry.columns * geometry.record_bytes];
+    // Any records do, as long as no two are alike.
+    let record = |slot: u64| -> Vec<u8> {
+        (0..RECORD_BYTES as u64)
+            .map(|i| (slot.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 57)) as u8)
+            .collect()
+    };
+    for group in 0..geometry.groups {
+        for (column, slot) in slots.chunks_exact_mut(geometry.record_bytes).enumerate() {
+            slot.copy_from_slice(&record((group * geometry.columns + column) as u64));
+        }
+        pack_group(&params, group, &slots, &mut database);
+    }
+    let first: Vec<SharedBytes> = vec![Arc::new(database)];
+    let mut hint = vec![0; params.hint_bytes() as usize];
+    let derived = preprocess(&params, &device, first.clone(), &mut hint, &mut ())?;
+    let derived = derived.into_iter().map(|operand| vec![Arc::new(operand) as SharedBytes]);
+    let server = Server::new(params, &device, [first].into_iter().chain(derived).collect())?;
+    let client = Client::new(params, Arc::new(hint))?;
+    // What preparing passed is not of the query.
+    notes.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    let slot = geometry.slots() / 3;
+    let selection = Selection::index(&geometry, slot)?;
+    let (pending, answer) = if params.registers_keys() {
+        let made = params.make_keys()?;
+        let (secret, keys) = (params.open_secret(&made.secret)?, params.open_registered(&made.public)?);
+        let (query, pending) = client.query(client.prepare_under(&secret)?, &selection)?;
+        (pending, server.answer_under(&[&query], &[&keys])?.0.remove(0))
+    } else {
+        let (query, pending) = client.query(client.prepare()?, &selection)?;
+        (pending, server.answer(&[&query])?.0.remove(0))
+    };
+    let found = client.decode(pending, &answer)?;
+    anyhow::ensure!(found.slot.as_slice() == record(slot), "{scheme}: an answer decoded to another record");
+    let seen = notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok((params, seen))
+}
+
+/// Which of the table's operands a pass went over.
+fn operand(params: &Params, seen: &Seen) -> &'static str {
+    params.operands().iter().find(|operand| operand.shape == seen.shape).map_or("", |operand| operand.name)
+}
+
+/// Table 3.2, counted.
+///
+/// # Errors
+/// A scheme can't hold the table, or a lookup finds another record: both are faults of this program.
+pub fn table(progress: &mut dyn Progress) -> anyhow::Result<Table> {
+    let schemes = offered();
+    let names = ["M", "N", "P", "Q", "J", "K", "C", "D"];
+    let mut text = format!(
+        "# Table 3.2 of OnionChopper (Shay 2023): the operation that schemes share\n\n{RECORDS} records of {RECORD_BYTES} bytes; one real query of \
+         each scheme, as it was passed to `contract`.\n\n| scheme | over | {} | C x D | products |\n|---|---|{}---|---|\n",
+        names.join(" | "),
+        "---|".repeat(names.len())
+    );
+    let mut rows = Vec::new();
+    for (at, scheme) in schemes.iter().enumerate() {
+        progress.at("looking up", at as u64, Some(schemes.len() as u64), Unit::Items);
+        let (params, seen) = passes(*scheme).with_context(|| format!("{scheme}"))?;
+        for seen in &seen {
+            let (shape, over) = (&seen.shape, operand(&params, seen));
+            let dimensions = [seen.queries, shape.n, shape.p, shape.q, shape.j, shape.k, shape.c(), shape.d];
+            let products: u128 = dimensions.iter().map(|bound| *bound as u128).product();
+            let shown = dimensions.map(|bound| bound.to_string()).join(" | ");
+            text += &format!("| {scheme} | {over} | {shown} | {} | {products} |\n", shape.c() * shape.d);
+            let named: serde_json::Map<String, Value> = names
+                .iter()
+                .zip(dimensions)
+                .map(|(name, bound)| ((*name).to_owned(), bound.into()))
+                .collect();
+            rows.push(json!({
+                "scheme": scheme, "over": over, "dimensions": named, "products": products as f64,
+                "thesis": THESIS.iter().find(|row| row.0 == scheme.name()).map(|row| row.2),
+            }));
+        }
+    }
+    text += &format!("\n| thesis | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+    for (_, title, formulas) in THESIS {
+        text += &format!("| {title} | {} |\n", formulas.join(" | "));
+    }
+    text += "| MulPIR | not this operation: relinearisation |||||||\n\n";
+    let notes = [
+        "M counts gathered queries, of which there is one; the thesis has SimplePIR's database as A, so its M is our N.",
+        "Words that lie as runs are channels of a few values each: C x D is the polynomial's values for all its primes.",
+        "What follows a first dimension (folding, the second dimension, rotations, products of ciphertexts) is no contract here.",
+    ];
+    notes.iter().for_each(|note| text += &format!("- {note}\n"));
+    Ok(Table { document: json!({"rows": rows, "notes": notes}), text, notes: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_scheme_passes_an_operation_over_what_it_keeps() {
+        let table = table(&mut ()).unwrap();
+        for scheme in offered() {
+            let rows = table.document["rows"].as_array().unwrap();
+            let of: Vec<_> = rows.iter().filter(|row| row["scheme"] == scheme.name()).collect();
+            assert!(!of.is_empty(), "{scheme}");
+            for row in of {
+                // It is an operation over an operand that the scheme names, and no smaller than the records.
+                assert!(row["over"] != "" && row["products"].as_f64().unwrap() >= 1000.0, "{row}");
+            }
+        }
+    }
+}
