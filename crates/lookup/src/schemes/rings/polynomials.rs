@@ -1,16 +1,49 @@
-//! Preprocessing: slots become polynomials, by values modulo q, under their pads.
+//! Stored polynomials: slots become polynomials, by values modulo q, under their pads.
 //!
 //! ```text
 //!   records ──groups of an output──▶ slots ──lanes──▶ coefficients + pad, centred ──transform──▶ five bytes a value
 //! ```
 
+use blindcore_accel::contract::Shape;
+use blindcore_accel::{Layout, Word};
+use blindcore_math::Modulus;
 use blindcore_math::ntt::Ntt;
 
-use super::params::{DEGREE, Places, RESIDUE_BYTES, RUN, Rings};
-use crate::schemes::rings::{LANE, LANE_BITS, Make, Pads, SEED_BYTES, Slots, spread};
+use super::tree::{DEGREE, Tree};
+use super::{LANE, LANE_BITS, Make, Pads, Places, SEED_BYTES, Slots, spread};
+use crate::schemes::matrix;
+use crate::schemes::scheme::{Operand, Origin};
+use crate::{Geometry, MAX_GATHER};
+
+/// Bytes of a residue of a stored polynomial.
+pub(in crate::schemes) const RESIDUE_BYTES: usize = 5;
+/// Values that lie together in a stored polynomial: `[output][part][run][row][32]`.
+const RUN: usize = 32;
+
+/// The operands' places: the records, and the polynomials that a query's first dimension picks from.
+pub(in crate::schemes) const POLYNOMIALS: usize = 1;
+
+/// The records, and the polynomials made of them.
+pub(in crate::schemes) fn operands(geometry: &Geometry, places: &Places) -> Vec<Operand> {
+    let q = Modulus::Prime(Tree::get().small().primes()[0]);
+    let (n, j) = (places.polynomials(), places.rows);
+    // Values are independent of each other. As runs of 32, each a channel of its own, they lie so that a run's sums stay in
+    // registers while an output's rows go by in order.
+    let runs = Shape::new(Word::U40, vec![q; DEGREE / RUN]);
+    let shape = Shape { m: MAX_GATHER, n, p: 2, j, d: RUN, ..runs };
+    vec![
+        matrix::operand("records", geometry.rows(), geometry.columns, Origin::Slots),
+        Operand {
+            name: "polynomials",
+            layout: Layout::for_shape(&shape),
+            shape,
+            origin: Origin::Preprocessed,
+        },
+    ]
+}
 
 /// What makes an output's polynomials.
-pub(super) struct Worker {
+pub(in crate::schemes) struct Worker {
     places: Places,
     pads: Pads,
     ntt: Ntt,
@@ -18,22 +51,25 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(places: Places, seed: [u8; SEED_BYTES]) -> Self {
-        let prime = Rings::get().small().primes()[0];
+    pub(in crate::schemes) fn new(places: Places, seed: [u8; SEED_BYTES]) -> Self {
+        let prime = Tree::get().small().primes()[0];
         let ntt = Ntt::new(prime, DEGREE).expect("a ring's prime");
         Self { places, pads: Pads::new(seed), ntt, q: prime.value() }
     }
 
     /// Centred lanes, by values.
-    pub(super) fn values(&self, lanes: &[u16; DEGREE], words: &mut [u64]) {
+    fn values(&self, lanes: &[u16; DEGREE], words: &mut [u64]) {
         for (word, lane) in words.iter_mut().zip(lanes) {
-            // From -p/2 to p/2 - 1.
-            let lane = lane & LANE;
-            let negative = u64::from(lane >> (LANE_BITS - 1)).wrapping_neg();
-            *word = u64::from(lane).wrapping_add(negative & (self.q - (1 << LANE_BITS)));
+            *word = centred(self.q, LANE_BITS, u64::from(lane & LANE));
         }
         self.ntt.forward(words);
     }
+}
+
+/// A number of so many bits as a residue modulo q, from -2^(`bits` - 1) to 2^(`bits` - 1) - 1.
+pub(in crate::schemes) fn centred(q: u64, bits: u32, number: u64) -> u64 {
+    let negative = (number >> (bits - 1)).wrapping_neg();
+    number.wrapping_add(negative & (q - (1 << bits)))
 }
 
 impl Make for Worker {
