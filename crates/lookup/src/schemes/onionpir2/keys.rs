@@ -1,13 +1,10 @@
 //! A client's keys: what it keeps, and what the server expands its queries with.
 
-use blindcore_math::SecretRng;
 use blindcore_rlwe::{GaloisKeys, RelinearisationKey};
-use zeroize::Zeroizing;
 
 use super::params::Gadgets;
 use crate::Error;
 use crate::registration::KeySet;
-use crate::schemes::rings::SEED_BYTES;
 use crate::schemes::rings::tree::{KEY_HEADER, OTHER_GADGETS, Tree};
 
 /// What a client registers: a key for each level of the tree, whichever tables it looks into, and one for s^2.
@@ -33,17 +30,11 @@ pub(super) fn parsed_bytes() -> usize {
 
 /// Makes keys: a seed of a secret, and what is registered.
 pub(super) fn make() -> Result<KeySet, Error> {
-    let mut seed = Zeroizing::new([0; SEED_BYTES]);
-    let mut rng = SecretRng::from_os()?;
-    rng.fill(&mut *seed);
     let tree = Tree::get();
-    let secret = tree.secret(&seed);
-    // Seeds of masks are sent. They come from a stream of their own, which says nothing of the secret's.
-    let mut rng = SecretRng::from_os()?;
-    let mut public = tree.make_keys(&secret, &mut rng);
-    let square = RelinearisationKey::new(secret.key(), tree.large(), Gadgets::get().square, &mut rng);
-    public.extend(square.to_bytes(&tree.parameters).expect("a key of these parameters"));
-    Ok(KeySet { secret: Zeroizing::new(seed.to_vec()), public })
+    tree.make(|secret, rng| {
+        let square = RelinearisationKey::new(secret.key(), tree.large(), Gadgets::get().square, rng);
+        square.to_bytes(&tree.parameters).expect("a key of these parameters")
+    })
 }
 
 impl Registered {
@@ -68,6 +59,7 @@ impl Registered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schemes::rings::SEED_BYTES;
 
     #[test]
     fn keys_have_the_bytes_that_are_said_and_come_back() {

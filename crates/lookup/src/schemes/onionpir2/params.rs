@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 
 use blindcore_rlwe::Gadget;
 
-use crate::keyword::{columns_for, fullest};
 use crate::schemes::rings::tree::{
     self, DEGREE, HEIGHT, LARGE_BITS, QUERY_BITS, SMALL_BITS, TERNARY, TREE, Tree,
 };
@@ -216,32 +215,20 @@ const LEAF_WEIGHT: f64 = 1.5;
 
 /// The groups for which the server does least beside its pass: more columns make a taller tree, more groups more outputs to fold.
 pub(super) fn groups(records: u64, slot_bytes: usize, keyed: bool) -> u64 {
-    let cost = |groups: u64| {
-        let count = usize::try_from(groups).ok()?;
-        let columns = if keyed {
-            columns_for(fullest(records, count))
-        } else {
-            usize::try_from(records.div_ceil(groups)).ok()?
-        };
-        let geometry = Geometry { record_bytes: slot_bytes, groups: count, columns };
-        // The fullest group may turn out to be fuller.
-        let spare = if keyed { columns / 16 } else { 0 };
-        check(&Geometry { columns: columns + spare, ..geometry }).ok()?;
-        let places = places(&geometry);
+    let cost = |geometry: &Geometry| {
+        let places = places(geometry);
         let nodes = (1u64 << places.height) as f64;
         // Polynomials are read in the pass: those of a table by key are the more the fewer columns there are.
         let read = (places.polynomials() * places.rows) as f64 / 20.0;
-        Some((LEAF_WEIGHT * nodes + places.polynomials() as f64 + read, groups))
+        LEAF_WEIGHT * nodes + places.polynomials() as f64 + read
     };
-    // A sixteenth more each time: the least number that fits is among the first, and few more are worth a look.
-    let next = |groups: &u64| Some(groups + groups.div_ceil(16)).filter(|next| *next <= records);
-    let costs = std::iter::successors(Some(1u64), next).chain([records]).filter_map(cost);
-    costs.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(records, |(_, groups)| groups).max(1)
+    rings::groups(records, slot_bytes, keyed, |geometry| check(geometry).is_ok(), cost)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keyword::{columns_for, fullest};
 
     fn geometry(record_bytes: usize, groups: usize, columns: usize) -> Geometry {
         Geometry { record_bytes, groups, columns }

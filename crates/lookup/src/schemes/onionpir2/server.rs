@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Cost, Device, Placed, Words};
+use blindcore_accel::{Cost, Device, Placed};
 use blindcore_rlwe::{Ciphertext, Noise, Pair, Rgsw, Ring};
 
 use super::keys::Registered;
 use super::params::{BIT_LEAVES, Gadgets, folds, pass_queries, places, sent};
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
-use crate::schemes::rings::polynomials::POLYNOMIALS;
 use crate::schemes::rings::tree::{DEGREE, Tree};
-use crate::schemes::rings::{Places, queries};
+use crate::schemes::rings::{Places, polynomials, queries};
 use crate::{Error, Params, SchemeServer};
 
 pub(super) struct OnionServer {
@@ -31,21 +30,15 @@ pub(super) struct Expanded {
 impl OnionServer {
     pub(super) fn new(params: &Params, device: &Device, mut operands: Vec<Arc<dyn Placed>>) -> Self {
         let threads = device.description().threads.max(1);
-        let polynomials = operands.swap_remove(POLYNOMIALS);
+        let polynomials = operands.swap_remove(polynomials::POLYNOMIALS);
         Self { places: places(&params.geometry), polynomials, threads }
     }
 
     /// Answers as many queries as a pass has room for.
     fn pass(&self, work: &[(&[u8], &Registered)], cost: &mut Cost) -> Result<Vec<Vec<u8>>, Error> {
         let mut expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys));
-        let mut first: Vec<Vec<u64>> =
-            expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
-        let first = if let [one] = &mut first[..] { std::mem::take(one) } else { first.concat() };
-        let (outputs, this) = self.polynomials.run(&Words::U64(first))?;
-        cost.time += this.time;
-        cost.database_bytes += this.database_bytes;
-        cost.threads = this.threads;
-        let outputs = outputs.into_u64()?;
+        let first = expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
+        let outputs = polynomials::scan(&*self.polynomials, first, cost)?;
         let folding: Vec<(&Expanded, &[u64])> =
             expanded.iter().zip(outputs.chunks_exact(outputs.len() / work.len())).collect();
         // A single query's subtrees are shared out; of several queries each is.

@@ -11,10 +11,10 @@ use super::{LANE, LANE_BITS, Pads, Place, Places, Secret};
 use crate::{Selection, constant_time};
 
 /// The first `kept` coefficients of a polynomial modulo q, rounded to `bits`.
-pub(in crate::schemes) fn rounded(half: &Poly<Values>, bits: u32, kept: usize) -> Vec<u64> {
+pub(in crate::schemes) fn rounded(half: Poly<Values>, bits: u32, kept: usize) -> Vec<u64> {
     let ring = Tree::get().small();
     let rounding = Rounding::new(ring.primes()[0], bits);
-    let half = ring.inverse(half.clone());
+    let half = ring.inverse(half);
     half.words()[..kept].iter().map(|word| rounding.down(*word)).collect()
 }
 
@@ -33,8 +33,8 @@ impl Sent {
 
     /// Appends the bytes of a ciphertext.
     pub(in crate::schemes) fn write(&self, pair: &blindcore_rlwe::Pair, answer: &mut Vec<u8>) {
-        pack(&rounded(&pair.mask, self.mask_bits, DEGREE), self.mask_bits, answer);
-        pack(&rounded(&pair.body, self.body_bits, self.kept), self.body_bits, answer);
+        pack(&rounded(pair.mask.clone(), self.mask_bits, DEGREE), self.mask_bits, answer);
+        pack(&rounded(pair.body.clone(), self.body_bits, self.kept), self.body_bits, answer);
     }
 
     /// What each coefficient is, with noise, modulo 2^`mask_bits` of the whole.

@@ -17,6 +17,6 @@ pub(super) mod testing;
 pub(super) mod tree;
 
 pub(super) use lanes::{EIGHT_LANES, LANE, LANE_BITS, Pads, spread};
-pub(super) use places::{MAX_COARSE, Place, Places, levels};
+pub(super) use places::{MAX_COARSE, Place, Places, groups, levels, width};
 pub(super) use secret::{SEED_BYTES, Secret};
 pub(super) use slots::{Make, Slots, preprocess};

@@ -2,6 +2,7 @@
 
 use super::tree::{DEGREE, HEIGHT};
 use super::{EIGHT_LANES, LANE_BITS};
+use crate::keyword::{columns_for, fullest};
 use crate::{Geometry, constant_time};
 
 /// Where the slots of a table lie among the polynomials.
@@ -117,6 +118,38 @@ pub(in crate::schemes) fn levels(leaves: usize) -> u32 {
     leaves.next_power_of_two().ilog2()
 }
 
+/// Coefficients that a part of a slot takes.
+pub(in crate::schemes) fn width(record_bytes: usize) -> usize {
+    cut(record_bytes).2
+}
+
+/// The groups that cost least, of those whose geometry `fits`, for this many records in slots of this many bytes; as many as there are
+/// records where none does.
+pub(in crate::schemes) fn groups(
+    records: u64,
+    slot_bytes: usize,
+    keyed: bool,
+    fits: impl Fn(&Geometry) -> bool,
+    cost: impl Fn(&Geometry) -> f64,
+) -> u64 {
+    let cost = |groups: u64| {
+        let count = usize::try_from(groups).ok()?;
+        let columns = if keyed {
+            columns_for(fullest(records, count))
+        } else {
+            usize::try_from(records.div_ceil(groups)).ok()?
+        };
+        let geometry = Geometry { record_bytes: slot_bytes, groups: count, columns };
+        // The fullest group may turn out to be fuller.
+        let spare = if keyed { columns / 16 } else { 0 };
+        fits(&Geometry { columns: columns + spare, ..geometry }).then(|| (cost(&geometry), groups))
+    };
+    // A sixteenth more each time: the least number that fits is among the first, and few more are worth a look.
+    let next = |groups: &u64| Some(groups + groups.div_ceil(16)).filter(|next| *next <= records);
+    let costs = std::iter::successors(Some(1u64), next).chain([records]).filter_map(cost);
+    costs.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(records, |(_, groups)| groups).max(1)
+}
+
 /// Parts of a slot, the bytes of each, and its coefficients.
 fn cut(record_bytes: usize) -> (usize, usize, usize) {
     const POLYNOMIAL: usize = DEGREE / 8 * EIGHT_LANES;
@@ -145,7 +178,7 @@ mod tests {
             (2816, 3, 9),
         ] {
             let geometry = Geometry { record_bytes, groups, columns };
-            for coarse in [1, 2, 4, 8].into_iter().filter(|coarse| cut(record_bytes).2 <= DEGREE / coarse) {
+            for coarse in [1, 2, 4, 8].into_iter().filter(|coarse| width(record_bytes) <= DEGREE / coarse) {
                 let places = Places::new(&geometry, coarse, |rows, outputs| rows + outputs);
                 let mut taken = vec![false; DEGREE];
                 for (coarse, fine) in

@@ -5,7 +5,7 @@
 //! ```
 
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Layout, Word};
+use blindcore_accel::{Cost, Layout, Placed, Word, Words};
 use blindcore_math::Modulus;
 use blindcore_math::ntt::Ntt;
 
@@ -13,7 +13,7 @@ use super::tree::{DEGREE, Tree};
 use super::{LANE, LANE_BITS, Make, Pads, Places, SEED_BYTES, Slots, spread};
 use crate::schemes::matrix;
 use crate::schemes::scheme::{Operand, Origin};
-use crate::{Geometry, MAX_GATHER};
+use crate::{Error, Geometry, MAX_GATHER};
 
 /// Bytes of a residue of a stored polynomial.
 pub(in crate::schemes) const RESIDUE_BYTES: usize = 5;
@@ -40,6 +40,23 @@ pub(in crate::schemes) fn operands(geometry: &Geometry, places: &Places) -> Vec<
             origin: Origin::Preprocessed,
         },
     ]
+}
+
+/// A pass of gathered queries: of each its leaves modulo q, by values, a mask and a body for each row. Gives what a query's outputs are,
+/// one query after another: of each output and part a mask and a body.
+///
+/// # Errors
+/// The device refuses.
+pub(in crate::schemes) fn scan(
+    polynomials: &dyn Placed,
+    mut queries: Vec<Vec<u64>>,
+    cost: &mut Cost,
+) -> Result<Vec<u64>, Error> {
+    let first = if let [one] = &mut queries[..] { std::mem::take(one) } else { queries.concat() };
+    drop(queries);
+    let (outputs, this) = polynomials.run(&Words::U64(first))?;
+    matrix::add_cost(cost, &this);
+    Ok(outputs.into_u64()?)
 }
 
 /// What makes an output's polynomials.

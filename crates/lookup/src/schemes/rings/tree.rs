@@ -10,8 +10,11 @@ use blindcore_math::SecretRng;
 use blindcore_rlwe::galois::tree_exponents;
 use blindcore_rlwe::rounding::packed_bytes;
 use blindcore_rlwe::{Gadget, GaloisKeys, Parameters, Ring, sets};
+use zeroize::Zeroizing;
 
 use super::{SEED_BYTES, Secret};
+use crate::Error;
+use crate::registration::KeySet;
 
 /// d: coefficients of a polynomial.
 pub(in crate::schemes) const DEGREE: usize = 2048;
@@ -72,12 +75,25 @@ impl Tree {
         Secret::new(&self.parameters, self.large(), seed)
     }
 
-    /// Makes the keys of the tree, whichever tables are looked into, in bytes.
-    pub(in crate::schemes) fn make_keys(&self, secret: &Secret, rng: &mut SecretRng) -> Vec<u8> {
+    /// Makes a seed of a secret, and what is registered: the tree's keys, whichever tables are looked into, and what `more` makes.
+    ///
+    /// # Errors
+    /// The operating system gives no randomness.
+    pub(in crate::schemes) fn make(
+        &self,
+        more: impl FnOnce(&Secret, &mut SecretRng) -> Vec<u8>,
+    ) -> Result<KeySet, Error> {
+        let mut seed = Zeroizing::new([0; SEED_BYTES]);
+        SecretRng::from_os()?.fill(&mut *seed);
+        let secret = self.secret(&seed);
+        // Seeds of masks are sent. They come from a stream of their own, which says nothing of the secret's.
+        let mut rng = SecretRng::from_os()?;
         let levels = self.levels.iter().copied();
-        let keys =
-            GaloisKeys::new(secret.key(), self.large(), levels, rng).expect("exponents of a tree are odd");
-        keys.to_bytes(&self.parameters).expect("keys of these parameters")
+        let keys = GaloisKeys::new(secret.key(), self.large(), levels, &mut rng)
+            .expect("exponents of a tree are odd");
+        let mut public = keys.to_bytes(&self.parameters).expect("keys of these parameters");
+        public.extend(more(&secret, &mut rng));
+        Ok(KeySet { secret: Zeroizing::new(seed.to_vec()), public })
     }
 
     /// Bytes of the tree's keys: a header and a count, then for each key its exponent and its rows.
