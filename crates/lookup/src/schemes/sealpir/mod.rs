@@ -1,26 +1,25 @@
-//! SealPIR with registered keys: a client registers some 1.7 MB once; then a lookup in a gibibyte sends about 50 KB and receives
-//! about 17 KB.
+//! SealPIR with registered keys: a client registers some 1.7 MB once; then a lookup in a gibibyte sends about 52 KB and receives about
+//! 23 KB.
 //!
 //! ```text
-//!  client                                        server
-//!  seed, bodies of 40-bit words     ──▶   expand: a tree of 8 levels for each ciphertext, 256 leaves           modulo Q, 50 bits
+//!  client                                      server
+//!  seed, bodies of 40-bit words     ──▶   expand: a tree of 8 levels for each ciphertext, of 256 leaves     modulo Q, 50 bits
 //!  10 KB for each 256 leaves                      │ leaves: a row each of the first dimension, then an output each of the second
-//!                                          switch                                                              to q, 40 bits
+//!                                          switch                                                            to q, 40 bits
 //!                                          first:  for each output, the sum over rows of leaf * polynomial
-//!                                          digits: round a result to 20 bits, of its body what the slot lies in; cut into 10 and 10
+//!                                          digits: round this to 20 bits, of the body what the slot lies in; cut into 10 and 10
 //!                                          second: for each of 3 or 4 pieces, the sum over outputs of leaf * digits
-//!                                   ◀──   round:  masks to 18 bits, bodies to 13: some 5 KB a piece
-//!
-//!  decrypt the pieces, put the result of one output together, decrypt that
+//!                                   ◀──   round:  masks to 19 bits, bodies to 13: up to 8 KB a piece
+//!  decrypt the pieces, put the result of one output together, and decrypt that
 //! ```
 //!
 //! The second dimension's plaintexts are the first one's ciphertexts, so nobody multiplies ciphertexts, and no key for s^2 is
-//! registered. A result has about 48,000 bits where it is rounded as an answer is, and so it takes three plaintexts
-//! of 2048 coefficients of ten bits, or four where slots are long.
+//! registered. A result is rounded as an answer would be, to some 49,000 bits, before it is taken apart: it then takes three
+//! plaintexts of 2048 coefficients of ten bits, or four where slots are longer than half a polynomial.
 //!
-//! Stored polynomials, their public pad, places of slots and the tree are those of `onionpir2`. Sources: Angel, Chen, Laine and Setty 2018
-//! (SealPIR), sections 3.2 to 3.4, Figures 3 to 5, for queries, their expansion and two dimensions; Stern 1998 for ciphertexts as plaintexts. Ours:
-//! no special prime, rounding before results are taken apart, and one list of leaves for both dimensions.
+//! Stored polynomials, their public pad, places of slots and the tree are `onionpir2`'s. Sources: Angel, Chen, Laine and Setty 2018
+//! (SealPIR), section 3, for compressed queries, their oblivious expansion (Figure 3) and two dimensions; Stern 1998 for ciphertexts as
+//! plaintexts. Ours: no special prime, rounding before results are taken apart, and one list of leaves for both dimensions.
 
 use std::sync::Arc;
 

@@ -1,16 +1,18 @@
 //! The whole lookup at full ring size: what comes back, and its noise at each stage.
+#![allow(clippy::print_stderr, reason = "noise is shown beside what it is sized by")]
 
 use std::sync::Arc;
 
-use blindcore_rlwe::{Ciphertext, GaloisKeys, Ring};
+use blindcore_rlwe::rounding::unpack;
+use blindcore_rlwe::{Ciphertext, GaloisKeys, Pair, Poly, Ring, Values};
 
 use super::client::{Pending, SealClient};
-use super::params::{DIGIT_BITS, MASK_BITS, ROUNDED_BITS, Stages, digits, pieces, places, sent};
+use super::params::{BODY_BITS, DIGIT_BITS, MASK_BITS, ROUNDED_BITS, Stages, digits, pieces, places, sent};
 use super::server::{self, Expanded};
 use crate::schemes::rings::testing::{self, Stored, byte, near, square};
 use crate::schemes::rings::tree::{DEGREE, Tree};
 use crate::schemes::rings::{LANE_BITS, Places, SEED_BYTES, Secret, queries};
-use crate::{Geometry, SchemeClient, Selection};
+use crate::{Geometry, Params, SchemeClient, Selection, schemes};
 
 /// A table in place, and a client with its keys.
 struct Table {
@@ -254,7 +256,7 @@ fn noise_is_what_parameters_are_sized_by() {
             }));
             rest = after;
         }
-        let body = (q as f64 / f64::from(13).exp2()).powi(2) / 12.0;
+        let body = (q as f64 / f64::from(BODY_BITS).exp2()).powi(2) / 12.0;
         near("answer", square(&off), stages.second + stages.sent + body);
         let result = table.client.result(&table.secret, &answer);
         let unit = q as f64 / f64::from(ROUNDED_BITS).exp2();
@@ -272,4 +274,49 @@ fn noise_is_what_parameters_are_sized_by() {
         // What comes back is right, and so is the pad of it.
         assert!(table.client.read(&pending, &answer).to_vec() == records(group as usize, column as usize));
     }
+}
+
+/// Nobody can choose what the second dimension's plaintexts are. If they were aligned with the errors that leaves share, a digit would come
+/// out all the same.
+#[test]
+fn digits_that_are_aligned_with_the_tree_come_out() {
+    let geometry = Geometry { record_bytes: 2816, groups: 255, columns: 1 };
+    let (secret, keys) = keys();
+    let params = Params::new(schemes::find("sealpir").unwrap(), geometry).unwrap();
+    let places = places(&geometry);
+    assert_eq!((places.height, places.rows, places.outputs), (8, 1, 255));
+    let client = SealClient::new(&params, [0; SEED_BYTES]);
+    let group = 77;
+    let (query, _) = client.make_query(client.prepare(&secret).unwrap(), &Selection::new(vec![0], group));
+    let expanded = server::expand(&places, &[(&query, &keys)], 2).remove(0);
+    let small = Tree::get().small();
+    let (q, half) = (small.modulus() as u64, 1u64 << (DIGIT_BITS - 1));
+    // The leaf of the first dimension's one row comes before them.
+    let digits: Vec<Vec<bool>> = testing::aligned(256)[1..]
+        .iter()
+        .map(|record| {
+            unpack(record, LANE_BITS).take(DEGREE).map(|lane| lane >> (LANE_BITS - 1) == 1).collect()
+        })
+        .collect();
+    let plain: Vec<Poly<Values>> = digits
+        .iter()
+        .map(|digits| {
+            let words = digits.iter().map(|negative| if *negative { q - half } else { half - 1 });
+            small.forward(small.polynomial(words.collect()).unwrap())
+        })
+        .collect();
+    let mut sum = Pair { mask: small.zero(), body: small.zero() };
+    for (leaf, plain) in expanded.second.iter().zip(&plain) {
+        small.multiply_add(&mut sum.mask, &leaf.mask, plain);
+        small.multiply_add(&mut sum.body, &leaf.body, plain);
+    }
+    let noise = testing::noise(small, &secret, &sum, &|i| {
+        let digit = if digits[group as usize][i] { -i128::from(half) } else { i128::from(half) - 1 };
+        (digit * i128::from(q)) >> DIGIT_BITS
+    });
+    let stages = Stages::new(&places);
+    let most = noise.iter().fold(0.0, |most: f64, off| most.max(off.abs()));
+    eprintln!("aligned digits: {:.1} deviations", most / stages.second.sqrt());
+    let room = Tree::get().margin(DIGIT_BITS, BODY_BITS) - 7.0 * stages.sent.sqrt();
+    assert!(most < room, "{most} of {room}");
 }
