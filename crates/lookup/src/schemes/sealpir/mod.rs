@@ -56,6 +56,10 @@ impl Scheme for SealPir {
         &ABOUT
     }
 
+    fn for_comparison(&self) -> bool {
+        true
+    }
+
     fn check(&self, geometry: &Geometry) -> Result<(), Error> {
         params::check(geometry)
     }
