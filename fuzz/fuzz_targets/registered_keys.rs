@@ -14,16 +14,19 @@ struct Table {
     keys: RegisteredKeys,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let (server, client) = small("onionpir2", Geometry { record_bytes: 300, groups: 3, columns: 2 });
-    let made = server.params().make_keys().unwrap();
-    let secret = server.params().open_secret(&made.secret).unwrap();
-    let keys = server.params().open_registered(&made.public).unwrap();
-    Table { server, client, made, secret, keys }
+static TABLES: LazyLock<[Table; 2]> = LazyLock::new(|| {
+    ["onionpir2", "sealpir"].map(|scheme| {
+        let (server, client) = small(scheme, Geometry { record_bytes: 300, groups: 3, columns: 2 });
+        let made = server.params().make_keys().unwrap();
+        let secret = server.params().open_secret(&made.secret).unwrap();
+        let keys = server.params().open_registered(&made.public).unwrap();
+        Table { server, client, made, secret, keys }
+    })
 });
 
 fuzz_target!(|data: &[u8]| {
-    let Table { server, client, made, secret, keys } = &*TABLE;
+    let (how, data) = byte(data);
+    let Table { server, client, made, secret, keys } = &TABLES[usize::from(how >> 2) % TABLES.len()];
     let params = server.params();
     let ask = || {
         let selection = Selection::index(&params.geometry, 3).unwrap();
@@ -33,7 +36,6 @@ fuzz_target!(|data: &[u8]| {
     let filled = |bytes: usize, data: &[u8]| -> Vec<u8> {
         if data.is_empty() { vec![0; bytes] } else { data.iter().copied().cycle().take(bytes).collect() }
     };
-    let (how, data) = byte(data);
     match how & 3 {
         // Keys as they come, which have another length.
         0 => assert!(params.open_registered(data).is_err()),

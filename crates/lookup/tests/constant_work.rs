@@ -32,6 +32,7 @@ fn main() {
         ["hintless index 0000", "hintless index 0129", "hintless index 1023"],
         ["onionpir2 index 0000", "onionpir2 index 0129", "onionpir2 index 1023"],
         ["onionpir2 key aaaa", "onionpir2 key zzzz", "onionpir2 key \u{1}\u{2}\u{3}\u{4}"],
+        ["sealpir key aaaa", "sealpir key zzzz", "sealpir key \u{1}\u{2}\u{3}\u{4}"],
         ["hintless key aaaa", "hintless key zzzz", "hintless key \u{1}\u{2}\u{3}\u{4}"],
         ["simple key aaaa", "simple key zzzz", "simple key \u{1}\u{2}\u{3}\u{4}"],
     ];

@@ -39,6 +39,12 @@ pub(crate) fn run_gathered(
     cost: &mut Cost,
 ) -> Result<Vec<Vec<u32>>, Error> {
     let (answer, this) = matrix.run(&Words::U32(queries.concat()))?;
+    add_cost(cost, &this);
+    split(answer, queries.len())
+}
+
+/// Adds what a run cost.
+pub(crate) fn add_cost(cost: &mut Cost, this: &Cost) {
     cost.time += this.time;
     cost.database_bytes += this.database_bytes;
     cost.threads = this.threads;
@@ -46,7 +52,6 @@ pub(crate) fn run_gathered(
         (Some(before), Some(this)) => Some(before + this),
         (before, this) => before.or(this),
     };
-    split(answer, queries.len())
 }
 
 /// The answers of a run, one for each query.

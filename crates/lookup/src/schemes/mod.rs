@@ -25,6 +25,7 @@ mod parallel;
 mod plain;
 mod rings;
 pub(crate) mod scheme;
+mod sealpir;
 mod simple;
 
 pub use keeps::Keeps;
@@ -40,8 +41,14 @@ impl std::str::FromStr for SchemeRef {
 }
 
 /// The schemes of this crate, in the order in which they are offered.
-static BUILT_IN: [&dyn Scheme; 5] =
-    [&simple::Simple, &double::Double, &hintless::CLASSICAL, &hintless::QUANTUM, &onionpir2::OnionPir2];
+static BUILT_IN: [&dyn Scheme; 6] = [
+    &simple::Simple,
+    &double::Double,
+    &hintless::CLASSICAL,
+    &hintless::QUANTUM,
+    &onionpir2::OnionPir2,
+    &sealpir::SealPir,
+];
 /// Those that were registered since.
 static REGISTERED: RwLock<Vec<&'static dyn Scheme>> = RwLock::new(Vec::new());
 
@@ -134,9 +141,9 @@ mod tests {
             assert_eq!(find_by_wire_id(scheme.wire_id(), scheme.wire_name()).unwrap(), scheme);
             assert!(find_by_wire_id(scheme.wire_id(), "another").is_err());
         }
-        assert_eq!(offered_names(), "simple, double, hintless, hintless-q128, onionpir2");
+        assert_eq!(offered_names(), "simple, double, hintless, hintless-q128, onionpir2, sealpir");
         let names: Vec<_> = offered().iter().map(|s| (s.wire_id(), s.wire_name())).collect();
-        let later = [(3, "hintless"), (4, "hintless-q128"), (5, "onionpir2")];
+        let later = [(3, "hintless"), (4, "hintless-q128"), (5, "onionpir2"), (6, "sealpir")];
         assert_eq!(names[..2], [(1, ""), (2, "")], "messages stay as they were");
         assert_eq!(names[2..], later);
     }
@@ -146,12 +153,12 @@ mod tests {
         let error = find("fo\u{1b}o").unwrap_err().to_string();
         assert_eq!(
             error,
-            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2; update it"
+            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2, sealpir; update it"
         );
         let error = find_by_wire_id(77, "").unwrap_err().to_string();
         assert!(error.starts_with("scheme `number 77` is not known"), "{error}");
         let error = find_by_wire_id(77, "newer").unwrap_err().to_string();
         assert!(error.starts_with("scheme `newer` is not known"), "{error}");
-        assert!(find(&"x".repeat(1000)).unwrap_err().to_string().len() < 200);
+        assert!(find(&"x".repeat(1000)).unwrap_err().to_string().len() < 300);
     }
 }

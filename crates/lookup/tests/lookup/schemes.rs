@@ -146,6 +146,11 @@ fn every_index_comes_back() {
         ("onionpir2", 256, 23, 9),
         ("onionpir2", 300, 3, 300),
         ("onionpir2", 4096, 3, 5),
+        ("sealpir", 1, 1, 1),
+        ("sealpir", 3, 700, 100),
+        ("sealpir", 256, 23, 9),
+        ("sealpir", 300, 3, 300),
+        ("sealpir", 4096, 3, 5),
         ("plain", 1, 1, 1),
         ("plain", 3, 7, 100),
         ("plain", 700, 2, 9),
@@ -179,6 +184,8 @@ fn keys_come_back_and_others_do_not() {
         ("hintless-q128", 300, 12),
         ("onionpir2", 9, 5),
         ("onionpir2", 300, 1),
+        ("sealpir", 9, 5),
+        ("sealpir", 300, 1),
         ("plain", 9, 5),
     ] {
         let salt = [3u8; 32];
@@ -302,7 +309,9 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn any_query_is_answered() {
     let geometry = Geometry { record_bytes: 2, groups: 2, columns: 3 };
-    for name in ["simple", "double", "hintless", "hintless-q128", "onionpir2", "plain", "plain-registered"] {
+    for name in
+        ["simple", "double", "hintless", "hintless-q128", "onionpir2", "sealpir", "plain", "plain-registered"]
+    {
         let params = Params::new(scheme(name), geometry).unwrap();
         let table = table(params, &[vec![1; 6], vec![2; 6]]);
         for byte in [0, 1, 2, 0x80, 0xff] {

@@ -1,13 +1,11 @@
 //! A client's keys: what it keeps, and what the server expands its queries with.
 
-use blindcore_math::SecretRng;
-use blindcore_rlwe::{GaloisKeys, RelinearisationKey, Ring, WireError};
-use zeroize::Zeroizing;
+use blindcore_rlwe::{GaloisKeys, RelinearisationKey};
 
-use super::params::Rings;
+use super::params::Gadgets;
 use crate::Error;
 use crate::registration::KeySet;
-use crate::schemes::rings::{SEED_BYTES, Secret};
+use crate::schemes::rings::tree::{KEY_HEADER, OTHER_GADGETS, Tree};
 
 /// What a client registers: a key for each level of the tree, whichever tables it looks into, and one for s^2.
 pub(super) struct Registered {
@@ -15,79 +13,45 @@ pub(super) struct Registered {
     pub(super) square: RelinearisationKey,
 }
 
-/// The secret that a seed stands for.
-pub(super) fn secret(seed: &[u8; SEED_BYTES]) -> Secret {
-    let rings = Rings::get();
-    Secret::new(&rings.parameters, rings.large(), seed)
-}
-
 /// Bytes of the keys of the tree, and of both.
 pub(super) fn public_bytes() -> [usize; 2] {
     static BYTES: std::sync::OnceLock<[usize; 2]> = std::sync::OnceLock::new();
     *BYTES.get_or_init(|| {
-        let rings = Rings::get();
-        let row = blindcore_rlwe::rounding::packed_bytes(rings.large().degree(), rings.large().bits());
-        // As `blindcore_rlwe::wire` has it: a header, then for each key its gadget, its seed and its bodies.
-        let rows = |digits: usize| 3 + SEED_BYTES + digits * row;
-        let tree: usize = rings.tree.iter().map(|(_, gadget)| 4 + rows(gadget.digits())).sum();
-        let tree = HEADER + 1 + 2 + tree;
-        [tree, tree + HEADER + 1 + rows(rings.square.digits())]
+        let tree = Tree::get();
+        let square = KEY_HEADER + 1 + tree.rows_bytes(Gadgets::get().square.digits());
+        [tree.key_bytes(), tree.key_bytes() + square]
     })
 }
 
-/// Bytes before a key: magic, version, kind and the parameters' digest.
-const HEADER: usize = 16;
-
-/// Bytes of [`Registered`] in memory: each row's mask and body in words.
+/// Bytes of [`Registered`] in memory.
 pub(super) fn parsed_bytes() -> usize {
-    let rings = Rings::get();
-    let rows: usize = rings.tree.iter().map(|(_, gadget)| gadget.digits()).sum();
-    (rows + rings.square.digits()) * 2 * 8 * rings.large().words()
+    Tree::get().parsed_bytes(Gadgets::get().square.digits())
 }
 
 /// Makes keys: a seed of a secret, and what is registered.
 pub(super) fn make() -> Result<KeySet, Error> {
-    let mut seed = Zeroizing::new([0; SEED_BYTES]);
-    let mut rng = SecretRng::from_os()?;
-    rng.fill(&mut *seed);
-    let (rings, secret) = (Rings::get(), secret(&seed));
-    // Seeds of masks are sent. They come from a stream of their own, which says nothing of the secret's.
-    let mut rng = SecretRng::from_os()?;
-    let tree = GaloisKeys::new(secret.key(), rings.large(), rings.tree.iter().copied(), &mut rng)
-        .expect("exponents of a tree are odd");
-    let square = RelinearisationKey::new(secret.key(), rings.large(), rings.square, &mut rng);
-    let of = |bytes: Result<Vec<u8>, WireError>| bytes.expect("keys of these parameters");
-    let public = [of(tree.to_bytes(&rings.parameters)), of(square.to_bytes(&rings.parameters))].concat();
-    Ok(KeySet { secret: Zeroizing::new(seed.to_vec()), public })
+    let tree = Tree::get();
+    tree.make(|secret, rng| {
+        let square = RelinearisationKey::new(secret.key(), tree.large(), Gadgets::get().square, rng);
+        square.to_bytes(&tree.parameters).expect("a key of these parameters")
+    })
 }
 
 impl Registered {
     /// Reads what a stranger registers, of the right length.
     ///
     /// # Errors
-    /// Says what is not as such keys are.
+    /// Says what is not as such keys are. Those of other gadgets, exponents or rings are refused: noise is bounded for these.
     pub(super) fn new(bytes: &[u8]) -> Result<Self, String> {
-        let (rings, [tree, _]) = (Rings::get(), public_bytes());
+        let (rings, [tree, _]) = (Tree::get(), public_bytes());
         let (tree, square) = bytes.split_at(tree.min(bytes.len()));
-        let tree = GaloisKeys::from_bytes(&rings.parameters, tree).map_err(|e| e.to_string())?;
+        let tree = rings.read_keys(tree)?;
         let square = RelinearisationKey::from_bytes(&rings.parameters, square).map_err(|e| e.to_string())?;
-        let keys = Self { tree, square };
-        keys.check(rings)?;
-        Ok(keys)
-    }
-
-    /// Refuses keys of other gadgets, exponents or rings: noise is bounded for these.
-    fn check(&self, rings: &Rings) -> Result<(), String> {
-        let large: &Ring = rings.large();
-        let of_tree = rings
-            .tree
-            .iter()
-            .all(|(exponent, gadget)| self.tree.get(*exponent).is_ok_and(|key| key.gadget() == *gadget));
-        let of_rings = **self.tree.ring() == *large && **self.square.ring() == *large;
-        if of_tree && of_rings && self.square.gadget() == rings.square {
-            Ok(())
+        let of_ring = **square.ring() == **rings.large();
+        if of_ring && square.gadget() == Gadgets::get().square {
+            Ok(Self { tree, square })
         } else {
-            Err("they are not of this scheme's gadgets".into())
+            Err(OTHER_GADGETS.into())
         }
     }
 }
@@ -95,6 +59,7 @@ impl Registered {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schemes::rings::SEED_BYTES;
 
     #[test]
     fn keys_have_the_bytes_that_are_said_and_come_back() {

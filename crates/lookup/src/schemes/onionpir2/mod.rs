@@ -27,13 +27,13 @@ use blindcore_rlwe::security::ESTIMATOR;
 use super::keeps::Keeps;
 use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme, Security};
 use crate::registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
-use crate::schemes::rings::{self, LANE_BITS, SEED_BYTES};
+use crate::schemes::rings::tree::Tree;
+use crate::schemes::rings::{self, LANE_BITS, SEED_BYTES, polynomials};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;
 mod keys;
 mod params;
-mod prepare;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -88,7 +88,7 @@ impl Scheme for OnionPir2 {
     }
 
     fn preprocessing(&self, geometry: &Geometry) -> Vec<Run> {
-        let passes = params::Places::new(geometry).outputs as u64;
+        let passes = params::places(geometry).outputs as u64;
         // They are no passes of queries: what they take is the ring's work.
         vec![Run { operand: 0, queries: 0, passes }]
     }
@@ -128,8 +128,8 @@ impl Scheme for OnionPir2 {
         into: &mut Preprocessing<'_>,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        let places = params::Places::new(&params.geometry);
-        let maker = |seed| prepare::Worker::new(places, seed);
+        let places = params::places(&params.geometry);
+        let maker = |seed| polynomials::Worker::new(places, seed);
         rings::preprocess(params, device, records, into, progress, maker)
     }
 
@@ -167,7 +167,7 @@ impl Registration for OnionPir2 {
     }
 
     fn secret(&self, _: &Geometry, bytes: &[u8]) -> Result<SecretKeys, Error> {
-        Ok(SecretKeys::new(keys::secret(bytes.try_into().expect("its length was checked"))))
+        Ok(SecretKeys::new(Tree::get().secret(bytes.try_into().expect("its length was checked"))))
     }
 
     fn registered(&self, _: &Geometry, bytes: &[u8]) -> Result<RegisteredKeys, Error> {

@@ -1,9 +1,22 @@
 //! What schemes share whose databases are polynomials and whose clients register keys.
+//!
+//! ```text
+//!   lanes, slots, secret                         whatever the ring
+//!   tree ◀─ places, polynomials, queries, answers      degree 2048, keys and queries at 50 bits, polynomials stored at 40
+//! ```
 
+pub(super) mod answers;
 mod lanes;
+mod places;
+pub(super) mod polynomials;
+pub(super) mod queries;
 mod secret;
 mod slots;
+#[cfg(test)]
+pub(super) mod testing;
+pub(super) mod tree;
 
 pub(super) use lanes::{EIGHT_LANES, LANE, LANE_BITS, Pads, spread};
+pub(super) use places::{MAX_COARSE, Place, Places, groups, levels, width};
 pub(super) use secret::{SEED_BYTES, Secret};
 pub(super) use slots::{Make, Slots, preprocess};

@@ -1,0 +1,166 @@
+//! The server's half: expand, scan, take the results apart, and sum up.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use blindcore_accel::{Cost, Device, Placed};
+use blindcore_rlwe::{Ciphertext, GaloisKeys, Pair, Poly, Values};
+
+use super::params::{DIGIT_BITS, DIGITS, ROUNDED_BITS, part_bytes, pass_queries, pieces, places, sent};
+use crate::registration::RegisteredKeys;
+use crate::schemes::parallel::each;
+use crate::schemes::rings::answers::rounded;
+use crate::schemes::rings::tree::{DEGREE, Tree};
+use crate::schemes::rings::{Places, polynomials, queries};
+use crate::{Error, Params, SchemeServer};
+
+/// Results that are taken apart before they are summed up: their plaintexts stay in the second level's cache, and a sum is reduced
+/// once for all of them.
+const BLOCK: usize = 8;
+
+pub(super) struct SealServer {
+    places: Places,
+    polynomials: Arc<dyn Placed>,
+    threads: usize,
+}
+
+/// A query, expanded, modulo q and by values.
+pub(super) struct Expanded {
+    /// The first dimension: a mask and a body for each row.
+    pub(super) first: Vec<u64>,
+    /// The second: a leaf for each output.
+    pub(super) second: Vec<Pair>,
+}
+
+impl SealServer {
+    pub(super) fn new(params: &Params, device: &Device, mut operands: Vec<Arc<dyn Placed>>) -> Self {
+        let threads = device.description().threads.max(1);
+        let polynomials = operands.swap_remove(polynomials::POLYNOMIALS);
+        Self { places: places(&params.geometry), polynomials, threads }
+    }
+
+    /// Answers as many queries as a pass has room for.
+    fn pass(&self, work: &[(&[u8], &GaloisKeys)], cost: &mut Cost) -> Result<Vec<Vec<u8>>, Error> {
+        let mut expanded = expand(&self.places, work, self.threads);
+        let first = expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
+        let outputs = polynomials::scan(&*self.polynomials, first, cost)?;
+        let results: Vec<(&Expanded, &[u64])> =
+            expanded.iter().zip(outputs.chunks_exact(outputs.len() / work.len())).collect();
+        // A single query's results are shared out; of several queries each is.
+        let inner = self.threads.div_ceil(work.len());
+        Ok(each(self.threads, &results, |(query, outputs)| {
+            answer(&self.places, &query.second, outputs, inner)
+        }))
+    }
+}
+
+impl SchemeServer for SealServer {
+    fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
+        let keys = keys.iter().filter_map(|keys| keys.get::<GaloisKeys>());
+        let work: Vec<(&[u8], &GaloisKeys)> = queries.iter().copied().zip(keys).collect();
+        let mut cost = Cost::default();
+        let passes = work.chunks(pass_queries(&self.places)).map(|work| self.pass(work, &mut cost));
+        let answers = passes.collect::<Result<Vec<_>, _>>()?;
+        Ok((answers.concat(), cost))
+    }
+}
+
+/// Expands queries, ciphertext by ciphertext on all threads. Whatever their bytes, they are seeds and words.
+pub(super) fn expand(places: &Places, work: &[(&[u8], &GaloisKeys)], threads: usize) -> Vec<Expanded> {
+    let (small, trees) = (Tree::get().small(), places.ciphertexts());
+    let all: Vec<usize> = (0..work.len() * trees).collect();
+    let leaves: Vec<Vec<Ciphertext>> = each(threads, &all, |i| {
+        let (query, keys) = work[i / trees];
+        let leaves = queries::leaves(places, query, i % trees, keys).into_iter();
+        leaves.map(|leaf| leaf.switch_modulus(small).expect("a smaller prime of the same degree")).collect()
+    });
+    let of_query = |leaves: &[Vec<Ciphertext>]| {
+        let mut leaves = leaves.iter().flatten().map(Ciphertext::pair);
+        let mut first = Vec::with_capacity(places.rows * 2 * DEGREE);
+        for leaf in leaves.by_ref().take(places.rows) {
+            first.extend(leaf.mask.words());
+            first.extend(leaf.body.words());
+        }
+        Expanded { first, second: leaves.cloned().collect() }
+    };
+    leaves.chunks_exact(trees).map(of_query).collect()
+}
+
+/// The answer from what a pass gave for a query.
+pub(super) fn answer(places: &Places, leaves: &[Pair], outputs: &[u64], threads: usize) -> Vec<u8> {
+    let mut answer = Vec::with_capacity(places.parts * part_bytes(places));
+    for part in 0..places.parts {
+        let sums = second(places, leaves, outputs, part, threads);
+        sent(places).zip(&sums).for_each(|(sent, sum)| sent.write(sum, &mut answer));
+    }
+    answer
+}
+
+/// The second dimension of a part: for each piece, the sum over outputs of a leaf times the piece of the output's result.
+pub(super) fn second(
+    places: &Places,
+    leaves: &[Pair],
+    outputs: &[u64],
+    part: usize,
+    threads: usize,
+) -> Vec<Pair> {
+    // Several ranges for each thread.
+    let length = places.outputs.div_ceil(4 * threads).next_multiple_of(BLOCK);
+    let ranges: Vec<Range<usize>> =
+        (0..places.outputs).step_by(length).map(|from| from..places.outputs.min(from + length)).collect();
+    let sums = each(threads, &ranges, |range| sum(places, leaves, outputs, part, range.clone()));
+    let ring = Tree::get().small();
+    let add = |mut all: Vec<Pair>, these: Vec<Pair>| {
+        for (all, this) in all.iter_mut().zip(&these) {
+            ring.add(&mut all.mask, &this.mask);
+            ring.add(&mut all.body, &this.body);
+        }
+        all
+    };
+    sums.into_iter().reduce(add).expect("a table has an output")
+}
+
+fn sum(places: &Places, leaves: &[Pair], outputs: &[u64], part: usize, range: Range<usize>) -> Vec<Pair> {
+    let ring = Tree::get().small();
+    let mut sums: Vec<Pair> =
+        (0..pieces(places)).map(|_| Pair { mask: ring.zero(), body: ring.zero() }).collect();
+    for from in range.clone().step_by(BLOCK) {
+        let block = from..range.end.min(from + BLOCK);
+        let plain: Vec<Vec<Poly<Values>>> = block
+            .clone()
+            .map(|at| plaintexts(places, &outputs[(at * places.parts + part) * 2 * DEGREE..][..2 * DEGREE]))
+            .collect();
+        for (piece, sum) in sums.iter_mut().enumerate() {
+            let pairs = |half: fn(&Pair) -> &Poly<Values>| -> Vec<[&Poly<Values>; 2]> {
+                leaves[block.clone()]
+                    .iter()
+                    .map(half)
+                    .zip(plain.iter().map(|plain| &plain[piece]))
+                    .map(<[_; 2]>::from)
+                    .collect()
+            };
+            ring.multiply_sum(&mut sum.mask, &pairs(|leaf| &leaf.mask));
+            ring.multiply_sum(&mut sum.body, &pairs(|leaf| &leaf.body));
+        }
+    }
+    sums
+}
+
+/// A result of the first dimension, a mask and a body, as plaintexts of the second: the low digits of the rounded mask and its
+/// high ones, then those of what is kept of the body, centred.
+pub(super) fn plaintexts(places: &Places, result: &[u64]) -> Vec<Poly<Values>> {
+    let ring = Tree::get().small();
+    let q = ring.modulus() as u64;
+    let mut words = Vec::with_capacity(pieces(places) * DEGREE);
+    for (half, kept) in result.chunks_exact(DEGREE).zip([DEGREE, places.window()]) {
+        let half = ring.polynomial(half.to_vec()).expect("a device gives residues");
+        let half = rounded(half, ROUNDED_BITS, kept);
+        for digit in 0..DIGITS as u32 {
+            let digits = half.iter().map(|word| word >> (digit * DIGIT_BITS) & ((1 << DIGIT_BITS) - 1));
+            words.extend(digits.map(|digit| polynomials::centred(q, DIGIT_BITS, digit)));
+        }
+    }
+    words.resize(pieces(places) * DEGREE, 0);
+    let plaintext = |words: &[u64]| ring.polynomial(words.to_vec()).expect("digits are residues");
+    words.chunks_exact(DEGREE).map(|words| ring.forward(plaintext(words))).collect()
+}
