@@ -49,7 +49,7 @@ impl KeyForm {
             data_encoding::DecodeKind::Symbol => {
                 format!("character {} is no digit of {form}; give {form} alone", error.position + 1)
             }
-            _ => format!("it is no whole number of bytes in {form}; it may be cut short"),
+            _ => format!("its {form} ends in the middle of a byte; it may be cut short"),
         };
         match self {
             KeyForm::Text => Ok(text.as_bytes().to_vec()),
@@ -115,7 +115,7 @@ mod tests {
             (KeyForm::Hex, "0xab", "character 2 is no digit of hexadecimal digits"),
             (KeyForm::Base64, "AP+h=", "character 5"),
             (KeyForm::Base64, "A", "cut short"),
-            (KeyForm::Base64, "AB", "no whole number"),
+            (KeyForm::Base64, "AB", "in the middle of a byte"),
             (KeyForm::Base64, "AA AA", "character 3"),
         ] {
             let said = form.key(text).unwrap_err();
