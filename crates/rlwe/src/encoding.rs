@@ -94,8 +94,9 @@ impl Plaintext {
         self.modulus
     }
 
-    /// round(Q m / p), in constant time: what is added to a phase.
-    pub(crate) fn scaled_up(&self, ring: &Ring) -> Zeroizing<Poly<Values>> {
+    /// round(Q m / p) by values in a ring, in constant time: what is added to a phase.
+    #[must_use]
+    pub fn scaled_up(&self, ring: &Ring) -> Zeroizing<Poly<Values>> {
         let p = self.modulus;
         let (quotient, rest) = (ring.modulus() / u128::from(p), (ring.modulus() % u128::from(p)) as u64);
         let by = Divider::new(p);

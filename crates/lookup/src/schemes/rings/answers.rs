@@ -3,9 +3,10 @@
 //! The client's side is constant time: no branch, index or division that a selection, a secret or a message decides.
 
 use blindcore_rlwe::rounding::{Rounding, pack, packed_bytes, unpack};
-use blindcore_rlwe::{Poly, Values};
+use blindcore_rlwe::{Poly, Ring, Values};
 use zeroize::Zeroizing;
 
+use super::residues::signed;
 use super::tree::{DEGREE, Tree};
 use super::{LANE, LANE_BITS, Pads, Place, Places, Secret};
 use crate::{Selection, constant_time};
@@ -53,15 +54,24 @@ pub(in crate::schemes) fn phases(
     kept: usize,
     body: impl Iterator<Item = u64>,
 ) -> Zeroizing<Vec<u64>> {
-    let ring = Tree::get().large();
+    phases_at(Tree::get().large(), secret, mask, 0..kept, body)
+}
+
+/// The same of coefficients `at`, in a ring of keys.
+pub(in crate::schemes) fn phases_at(
+    ring: &Ring,
+    secret: &Secret,
+    mask: Vec<u64>,
+    at: impl ExactSizeIterator<Item = usize>,
+    body: impl Iterator<Item = u64>,
+) -> Zeroizing<Vec<u64>> {
     let q = ring.modulus() as u64;
     let mut product = Zeroizing::new(ring.forward(ring.polynomial(mask).expect("words of a few bits")));
     ring.multiply(&mut product, secret.values());
     let product = Zeroizing::new(ring.inverse(std::mem::replace(&mut *product, ring.zero())));
     // A sum of 2048 words of 22 bits is far below Q / 2. All room is taken at once, so that nothing is left where it grew.
-    let mut phases = Zeroizing::new(Vec::with_capacity(kept));
-    let body = body.take(kept).zip(product.words());
-    phases.extend(body.map(|(body, product)| body.wrapping_sub(signed(q, *product))));
+    let mut phases = Zeroizing::new(Vec::with_capacity(at.len()));
+    phases.extend(at.zip(body).map(|(at, body)| body.wrapping_sub(signed(q, product.words()[at]))));
     phases
 }
 
@@ -118,10 +128,4 @@ pub(in crate::schemes) fn read(
     }
     slot.truncate(record_bytes);
     slot
-}
-
-/// A residue as a number, negative above half of q, modulo 2^64.
-fn signed(q: u64, residue: u64) -> u64 {
-    let negative = ((q / 2).wrapping_sub(residue) as i64 >> 63) as u64;
-    residue.wrapping_sub(q & negative)
 }

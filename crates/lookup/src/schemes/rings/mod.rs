@@ -10,6 +10,7 @@ mod lanes;
 mod places;
 pub(super) mod polynomials;
 pub(super) mod queries;
+mod residues;
 mod secret;
 mod slots;
 #[cfg(test)]
@@ -17,6 +18,7 @@ pub(super) mod testing;
 pub(super) mod tree;
 
 pub(super) use lanes::{EIGHT_LANES, LANE, LANE_BITS, Pads, spread};
-pub(super) use places::{MAX_COARSE, Place, Places, groups, levels, width};
+pub(super) use places::{MAX_COARSE, Place, Places, cheapest, cut, groups, levels, width};
+pub(super) use residues::{plus, wide};
 pub(super) use secret::{SEED_BYTES, Secret};
-pub(super) use slots::{Make, Slots, preprocess};
+pub(super) use slots::{HEIGHT, Make, Slots, pad_seed, preprocess};

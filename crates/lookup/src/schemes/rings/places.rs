@@ -132,6 +132,20 @@ pub(in crate::schemes) fn groups(
     fits: impl Fn(&Geometry) -> bool,
     cost: impl Fn(&Geometry) -> f64,
 ) -> u64 {
+    // A sixteenth more each time: the least number that fits is among the first, and few more are worth a look.
+    let next = |groups: &u64| Some(groups + groups.div_ceil(16)).filter(|next| *next <= records);
+    cheapest(std::iter::successors(Some(1u64), next), records, slot_bytes, keyed, fits, cost)
+}
+
+/// The same of some numbers of groups, and of as many as there are records.
+pub(in crate::schemes) fn cheapest(
+    numbers: impl Iterator<Item = u64>,
+    records: u64,
+    slot_bytes: usize,
+    keyed: bool,
+    fits: impl Fn(&Geometry) -> bool,
+    cost: impl Fn(&Geometry) -> f64,
+) -> u64 {
     let cost = |groups: u64| {
         let count = usize::try_from(groups).ok()?;
         let columns = if keyed {
@@ -144,14 +158,12 @@ pub(in crate::schemes) fn groups(
         let spare = if keyed { columns / 16 } else { 0 };
         fits(&Geometry { columns: columns + spare, ..geometry }).then(|| (cost(&geometry), groups))
     };
-    // A sixteenth more each time: the least number that fits is among the first, and few more are worth a look.
-    let next = |groups: &u64| Some(groups + groups.div_ceil(16)).filter(|next| *next <= records);
-    let costs = std::iter::successors(Some(1u64), next).chain([records]).filter_map(cost);
+    let costs = numbers.chain([records]).filter_map(cost);
     costs.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(records, |(_, groups)| groups).max(1)
 }
 
-/// Parts of a slot, the bytes of each, and its coefficients.
-fn cut(record_bytes: usize) -> (usize, usize, usize) {
+/// Parts of a slot, the bytes of each but the last, which may be shorter, and its coefficients.
+pub(in crate::schemes) fn cut(record_bytes: usize) -> (usize, usize, usize) {
     const POLYNOMIAL: usize = DEGREE / 8 * EIGHT_LANES;
     let parts = record_bytes.div_ceil(POLYNOMIAL);
     if parts == 1 {

@@ -14,7 +14,7 @@ use blindcore_rlwe::{Ciphertext, GaloisKeys, Noise, Pair, fresh_seed};
 use zeroize::Zeroizing;
 
 use super::tree::{DEGREE, QUERY_BITS, Tree};
-use super::{Place, Places, SEED_BYTES, Secret};
+use super::{Place, Places, SEED_BYTES, Secret, plus, wide};
 use crate::{Error, constant_time};
 
 /// Encryptions of nothing: the seed of their masks, and their bodies by coefficients, one after another.
@@ -119,15 +119,4 @@ pub(in crate::schemes) fn leaves(
     let pair = Pair { mask: ring.uniform(seed, ciphertext as u64), body };
     let query = Ciphertext::from_pair(&tree.parameters, ring, pair, Noise::NONE);
     keys.expand_by(&query, places.height, count).expect("keys and sizes were checked")
-}
-
-/// a + b modulo q, for residues.
-fn plus(q: u64, a: u64, b: u64) -> u64 {
-    let sum = a + b;
-    sum.min(sum.wrapping_sub(q))
-}
-
-/// A mask of 32 bits, of 64.
-fn wide(mask: u32) -> u64 {
-    mask as i32 as u64
 }

@@ -9,8 +9,9 @@ use blindcore_units::Unit;
 use super::SEED_BYTES;
 use crate::{Error, Geometry, PREPARING, Params, Preprocessing, Progress};
 
-/// Rows of a stripe of the records, and columns of a line of it.
-const HEIGHT: usize = 16;
+/// Rows of a stripe of the records.
+pub(in crate::schemes) const HEIGHT: usize = 16;
+/// Columns of a line of it.
 const LINE_COLUMNS: usize = 4;
 
 /// What makes outputs: each of some groups of slots that follow each other, and all of as many bytes.
@@ -22,9 +23,17 @@ pub(in crate::schemes) trait Make: Sync {
     fn output(&self, output: usize, slots: &Slots, out: &mut [u8]);
 }
 
+/// The seed of pads, which is the hint: drawn where nothing is done, so when the records are fixed, and whoever wrote them can't have
+/// aimed at it.
+pub(in crate::schemes) fn pad_seed(into: &mut Preprocessing<'_>) -> Result<[u8; SEED_BYTES], Error> {
+    let seed: &mut [u8; SEED_BYTES] = into.hint.try_into().expect("the hint is the seed");
+    if into.done == 0 {
+        SecretRng::from_os()?.fill(seed);
+    }
+    Ok(*seed)
+}
+
 /// Makes the outputs that are not done, `threads` at a time, by reading the records once.
-///
-/// The hint is a seed, which is drawn here once the records are fixed, so that whoever wrote them can't have aimed at it.
 pub(in crate::schemes) fn preprocess<M: Make>(
     params: &Params,
     device: &Device,
@@ -33,11 +42,7 @@ pub(in crate::schemes) fn preprocess<M: Make>(
     progress: &mut dyn Progress,
     maker: impl FnOnce([u8; SEED_BYTES]) -> M,
 ) -> Result<(), Error> {
-    let seed: &mut [u8; SEED_BYTES] = into.hint.try_into().expect("the hint is the seed");
-    if into.done == 0 {
-        SecretRng::from_os()?.fill(seed);
-    }
-    let maker = &maker(*seed);
+    let maker = &maker(pad_seed(into)?);
     let (groups, outputs) = (maker.groups(), params.geometry.groups.div_ceil(maker.groups()));
     let (total, threads) = (outputs as u64, device.description().threads.max(1));
     let mut tell = |done: u64| {
@@ -113,7 +118,7 @@ pub(in crate::schemes) struct Slots {
 }
 
 impl Slots {
-    fn new(geometry: &Geometry, groups: usize) -> Self {
+    pub(in crate::schemes) fn new(geometry: &Geometry, groups: usize) -> Self {
         let Geometry { record_bytes, columns, .. } = *geometry;
         Self { bytes: vec![0; groups * columns * record_bytes], record_bytes, columns, filled: 0 }
     }
@@ -123,7 +128,7 @@ impl Slots {
     }
 
     /// Takes `count` rows of a stripe from row `from` on: rows of this output from `to` on.
-    fn take(&mut self, stripe: &[u8], from: usize, to: usize, count: usize) {
+    pub(in crate::schemes) fn take(&mut self, stripe: &[u8], from: usize, to: usize, count: usize) {
         let Self { record_bytes, columns, .. } = *self;
         let mut done = 0;
         while done < count {

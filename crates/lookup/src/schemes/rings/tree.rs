@@ -102,9 +102,9 @@ impl Tree {
         KEY_HEADER + 1 + 2 + keys
     }
 
-    /// Bytes of a key's rows, as `blindcore_rlwe::wire` has them: its gadget, its seed and its bodies.
+    /// Bytes of a key's rows.
     pub(in crate::schemes) fn rows_bytes(&self, digits: usize) -> usize {
-        3 + SEED_BYTES + digits * packed_bytes(DEGREE, self.large().bits())
+        rows_bytes(self.large(), digits)
     }
 
     /// Bytes in memory of the tree's keys and of `more` rows: each row's mask and body in words.
@@ -176,6 +176,11 @@ impl Tree {
     pub(in crate::schemes) fn margin(&self, bits: u32, body_bits: u32) -> f64 {
         self.small().modulus() as f64 * (0.5 / power(bits) - 0.5 / power(body_bits)) - power(bits)
     }
+}
+
+/// Bytes of the rows of a key of a ring, as `blindcore_rlwe::wire` has them: its gadget, its seed and its bodies.
+pub(in crate::schemes) fn rows_bytes(ring: &Ring, digits: usize) -> usize {
+    3 + SEED_BYTES + digits * packed_bytes(ring.degree(), ring.bits())
 }
 
 /// Why keys that can be read are refused.
