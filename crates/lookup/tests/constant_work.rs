@@ -33,6 +33,7 @@ fn main() {
         ["onionpir2 index 0000", "onionpir2 index 0129", "onionpir2 index 1023"],
         ["onionpir2 key aaaa", "onionpir2 key zzzz", "onionpir2 key \u{1}\u{2}\u{3}\u{4}"],
         ["sealpir key aaaa", "sealpir key zzzz", "sealpir key \u{1}\u{2}\u{3}\u{4}"],
+        ["fastpir key aaaa", "fastpir key zzzz", "fastpir key \u{1}\u{2}\u{3}\u{4}"],
         ["hintless key aaaa", "hintless key zzzz", "hintless key \u{1}\u{2}\u{3}\u{4}"],
         ["simple key aaaa", "simple key zzzz", "simple key \u{1}\u{2}\u{3}\u{4}"],
     ];
@@ -101,13 +102,15 @@ fn work(target: &str) {
         return leaks(leak);
     }
     let (scheme, target) = target.split_once(' ').expect("scheme, way, target");
-    // With so many rows, the scheme without a hint picks one of forty ciphertexts.
-    let (record_bytes, groups) = match scheme {
-        "simple" => (8, 16),
-        "double" => (1, 16),
-        _ => (250, 40),
+    // With so many rows, the scheme without a hint picks one of forty ciphertexts; so many groups share the slots of fastpir, whose
+    // clients encrypt a polynomial for each column.
+    let (record_bytes, groups, columns) = match scheme {
+        "simple" => (8, 16, 64),
+        "double" => (1, 16, 64),
+        "fastpir" => (6, 2100, 8),
+        _ => (250, 40, 64),
     };
-    let geometry = Geometry { record_bytes, groups, columns: 64 };
+    let geometry = Geometry { record_bytes, groups, columns };
     let params = Params::new(schemes::find(scheme).expect("a scheme"), geometry).expect("in range");
     let hint = vec![0u8; params.hint_bytes() as usize];
     let client = Client::new(params, Arc::new(hint)).expect("zeros are a hint");
@@ -124,7 +127,8 @@ fn work(target: &str) {
             (Selection::index(&geometry, index).expect("inside"), None)
         }
         (_, key) => {
-            let index = Index::new(geometry, [7; 32], (0..groups as u8).collect()).expect("a seed a group");
+            let index = Index::new(geometry, [7; 32], (0..groups).map(|group| group as u8).collect())
+                .expect("a seed a group");
             let (selection, fingerprint) = index.select(key.as_bytes());
             (selection, Some(fingerprint))
         }
