@@ -1,9 +1,9 @@
-//! Registered keys, queries under good ones, and answers to them, that are anybody's bytes.
+//! Registered keys, queries under good ones, and answers to them, that are anybody's bytes, of each scheme that has such.
 #![no_main]
 use std::sync::LazyLock;
 
 use blindcore_fuzz::{byte, small};
-use blindcore_lookup::{Client, Geometry, KeySet, RegisteredKeys, SecretKeys, Selection, Server};
+use blindcore_lookup::{Client, Geometry, KeySet, RegisteredKeys, SecretKeys, Selection, Server, schemes};
 use libfuzzer_sys::fuzz_target;
 
 struct Table {
@@ -14,14 +14,16 @@ struct Table {
     keys: RegisteredKeys,
 }
 
-static TABLES: LazyLock<[Table; 2]> = LazyLock::new(|| {
-    ["onionpir2", "sealpir"].map(|scheme| {
-        let (server, client) = small(scheme, Geometry { record_bytes: 300, groups: 3, columns: 2 });
+static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+    let table = |name: &str| {
+        let (server, client) = small(name, Geometry { record_bytes: 300, groups: 3, columns: 2 });
         let made = server.params().make_keys().unwrap();
         let secret = server.params().open_secret(&made.secret).unwrap();
         let keys = server.params().open_registered(&made.public).unwrap();
         Table { server, client, made, secret, keys }
-    })
+    };
+    let all = schemes::offered().into_iter().filter(|scheme| scheme.registers_keys());
+    all.map(|scheme| table(scheme.name())).collect()
 });
 
 fuzz_target!(|data: &[u8]| {

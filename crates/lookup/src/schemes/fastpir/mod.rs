@@ -15,8 +15,8 @@
 //! group takes several of each polynomial; where it has more, groups share a slot, in outputs of their own, and the client takes
 //! its own of what comes.
 //!
-//! A query is linear in the table: that is the class. Its columns are fewer the more groups share a slot, each of which takes rotations and
-//! room in the answer: [`params`] weighs them. A gibibyte of 256-byte records takes 1.5 MB up, 20 KB down and 270 KB of keys.
+//! A query has 11 KB for each column: that is the class. Columns are fewer the more groups share a slot, each of which takes rotations and
+//! room in the answer: [`params::groups`] weighs them. A gibibyte of 256-byte records takes 1.4 MB up, 20 KB down and 271 KB of keys.
 //!
 //! Sources: FastPIR (Ahmad, Yang, Agrawal, El Abbadi and Gupta 2021, section 4: Addra) for one-hot rows, columns and rotations; INSPIRE
 //! (Lin and others 2022) for gathering in a tree, with a key for each level and noise that adds once. Ours: no special prime, lanes in both rows,
