@@ -322,7 +322,8 @@ impl Ring {
     }
 
     /// The coefficients as integers from -Q/2 to Q/2, wiped when they are dropped.
-    pub(crate) fn centred(&self, a: &Poly<Coefficients>) -> Zeroizing<Vec<i128>> {
+    #[must_use]
+    pub fn centred(&self, a: &Poly<Coefficients>) -> Zeroizing<Vec<i128>> {
         Zeroizing::new(self.centred_integers(a).collect())
     }
 

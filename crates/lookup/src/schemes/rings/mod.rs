@@ -15,8 +15,10 @@ mod slots;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod tree;
+mod wide;
 
 pub(super) use lanes::{EIGHT_LANES, LANE, LANE_BITS, Pads, spread};
 pub(super) use places::{MAX_COARSE, Place, Places, groups, levels, width};
 pub(super) use secret::{SEED_BYTES, Secret};
 pub(super) use slots::{Make, Slots, preprocess};
+pub(super) use wide::WidePads;
