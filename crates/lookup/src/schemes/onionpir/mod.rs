@@ -37,6 +37,8 @@ mod keys;
 mod params;
 mod prepare;
 mod server;
+#[cfg(test)]
+mod tests;
 
 use params::{Places, Set};
 

@@ -545,3 +545,105 @@ pub(super) fn groups(sizes: &Sizes, records: u64, slot_bytes: usize, keyed: bool
     let published = if keyed { None } else { cost(records.div_ceil(FIRST as u64).max(1)) };
     published.filter(|(cost, _)| *cost < least * PUBLISHED).map_or(best, |(_, groups)| groups).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometry(record_bytes: usize, groups: usize, columns: usize) -> Geometry {
+        Geometry { record_bytes, groups, columns }
+    }
+
+    #[test]
+    fn slots_lie_apart_and_within_their_polynomial() {
+        let sizes = &CLASSICAL.sizes;
+        for (record_bytes, groups, columns) in [
+            (1, 1, 1),
+            (1, 5000, 200),
+            (64, 100, 300),
+            (256, 3000, 256),
+            (261, 300, 1500),
+            (4096, 9, 200),
+            (15_360, 3, 9),
+            (15_361, 3, 9),
+        ] {
+            let geometry = geometry(record_bytes, groups, columns);
+            check(sizes, &geometry).unwrap();
+            let places = Places::new(sizes, &geometry);
+            let mut taken = vec![false; DEGREE];
+            for coarse in 0..places.coarse {
+                for fine in 0..places.fine {
+                    let at = places.position(coarse, fine);
+                    let here = &mut taken[at..at + places.width];
+                    assert!(here.iter().all(|taken| !taken), "{places:?}");
+                    here.fill(true);
+                    // Turned by multiples of 2^h it lies where it is looked for.
+                    assert_eq!(at & ((1 << places.height) - 1), places.offset(fine));
+                }
+            }
+            assert!(places.window() <= DEGREE && places.leaves() <= 1 << places.height);
+            assert!(places.rows * places.coarse >= columns && places.outputs * places.fine >= groups);
+            assert!(places.parts * places.part_bytes >= record_bytes);
+            assert!(8 * places.part_bytes <= places.width * sizes.lane_bits as usize);
+        }
+    }
+
+    #[test]
+    fn later_dimensions_are_of_four_but_the_last() {
+        for (outputs, levels, factors) in
+            [(1, 0, 0), (2, 1, 1), (4, 1, 3), (5, 2, 4), (16, 2, 6), (17, 3, 7), (273, 5, 13)]
+        {
+            let places = Places::new(&CLASSICAL.sizes, &geometry(15_360, outputs, 5));
+            assert_eq!((places.levels, places.factors()), (levels, factors), "{outputs}");
+            assert!((1..=levels).all(|level| places.choices(level - 1) >= 2));
+        }
+    }
+
+    #[test]
+    fn a_gibibyte_has_the_published_shape() {
+        let set = &CLASSICAL;
+        let groups = groups(&set.sizes, 1 << 22, 256, false);
+        let geometry = geometry(256, groups as usize, (1u64 << 22).div_ceil(groups) as usize);
+        check(&set.sizes, &geometry).unwrap();
+        let places = Places::new(&set.sizes, &geometry);
+        assert_eq!((places.height, places.rows, places.fine, places.levels), (9, 256, 59, 5), "{places:?}");
+        let [up, down] = [query_bytes(&set.sizes, &geometry), answer_bytes(&set.sizes, &geometry)];
+        assert!(up <= 23_000 && down <= 22_500, "{up} {down}");
+        assert!(failure_log2(set, &geometry) > 90.0, "{}", failure_log2(set, &geometry));
+        let shape = operands(set, &geometry).remove(POLYNOMIALS).shape;
+        assert_eq!((shape.m, shape.p, shape.q, shape.j, shape.k), (MAX_GATHER, 2, 1, 256, 1));
+        assert_eq!(shape.c() * shape.d, 2 * DEGREE);
+        let kept = operands(set, &geometry)[POLYNOMIALS].bytes() as f64;
+        assert!(kept < 2.8 * f64::from(1 << 30), "{kept}");
+    }
+
+    #[test]
+    fn tables_of_every_size_have_a_plan() {
+        let set = &CLASSICAL;
+        for keyed in [false, true] {
+            for records in [1u64, 2, 10, 1000, 50_000, 1_000_000, 100_000_000] {
+                for slot_bytes in [1, 6, 64, 256, 261, 4096, 65_536] {
+                    let groups = groups(&set.sizes, records, slot_bytes, keyed);
+                    let columns = if keyed {
+                        columns_for(fullest(records, groups as usize))
+                    } else {
+                        records.div_ceil(groups) as usize
+                    };
+                    let geometry = geometry(slot_bytes, groups as usize, columns);
+                    check(&set.sizes, &geometry)
+                        .unwrap_or_else(|e| panic!("{records} x {slot_bytes}, {keyed}: {e}"));
+                    let failure = failure_log2(set, &geometry);
+                    assert!(failure > 40.0, "{geometry:?}: {failure}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_has_no_row_is_refused() {
+        let check = |geometry: Geometry| check(&CLASSICAL.sizes, &geometry);
+        let error = check(geometry(256, 1, 3000)).unwrap_err().to_string();
+        assert!(error.contains("number of columns is 3000, outside 1 to 2048; use more groups"), "{error}");
+        assert!(check(geometry(2000, 100, 300)).is_err(), "a long record has no coarse places");
+    }
+}

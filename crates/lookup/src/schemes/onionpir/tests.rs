@@ -3,19 +3,20 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Device, SharedBytes};
+use blindcore_accel::{Device, SharedBytes, Words};
 use blindcore_accel_cpu::Cpu;
 use blindcore_rlwe::{Ciphertext, Noise, Pair, Plaintext, Ring};
 
 use super::client::OnionClient;
 use super::keys::{self, Registered};
-use super::params::{BIT_LEAVES, DEGREE, Places, Rings, Stages};
+use super::params::{CLASSICAL, DEGREE, Places, Set, Stages};
 use super::server::{self, Expanded};
-use crate::schemes::rings::{LANE_BITS, SEED_BYTES, Secret};
+use crate::schemes::rings::{SEED_BYTES, Secret};
 use crate::{Geometry, OperandBytes, Params, Preprocessing, Selection, pack_group, preprocess, schemes};
 
 /// A table in place, and a client with its keys.
 struct Table {
+    set: &'static Set,
     params: Params,
     places: Places,
     client: OnionClient,
@@ -24,20 +25,14 @@ struct Table {
     polynomials: Arc<dyn blindcore_accel::Placed>,
 }
 
-fn keys() -> (Secret, Registered) {
-    let made = keys::make().unwrap();
-    let seed: &[u8; SEED_BYTES] = made.secret[..].try_into().unwrap();
-    (keys::secret(seed), Registered::new(&made.public).unwrap())
-}
-
 fn device() -> Device {
     Cpu::with_threads("cpu", 2).unwrap()
 }
 
 impl Table {
     /// `slot(group, column)` is what lies there.
-    fn new(geometry: Geometry, slot: impl Fn(usize, usize) -> Vec<u8>) -> Self {
-        let params = Params::new(schemes::find("onionpir").unwrap(), geometry).unwrap();
+    fn new(set: &'static Set, geometry: Geometry, slot: impl Fn(usize, usize) -> Vec<u8>) -> Self {
+        let params = Params::new(schemes::find(set.about.name).unwrap(), geometry).unwrap();
         let mut database = params.database_buffer();
         for group in 0..geometry.groups {
             let slots: Vec<u8> = (0..geometry.columns).flat_map(|column| slot(group, column)).collect();
@@ -49,9 +44,12 @@ impl Table {
         let contract = device.contract(&params.operands()[1].shape).unwrap();
         let bytes: SharedBytes = Arc::new(derived.remove(0));
         let polynomials = contract.place(blindcore_accel::Database::Packed(vec![bytes])).unwrap();
-        let (secret, keys) = keys();
-        let client = OnionClient::new(&params, hint[..].try_into().unwrap());
-        Self { params, places: Places::new(&geometry), client, secret, keys, polynomials }
+        let made = keys::make(set).unwrap();
+        let secret = keys::secret(set, made.secret[..].try_into().unwrap());
+        let keys = Registered::new(set, &made.public).unwrap();
+        let client = OnionClient::new(set, &params, hint[..].try_into().unwrap());
+        let places = Places::new(&set.sizes, &geometry);
+        Self { set, params, places, client, secret, keys, polynomials }
     }
 
     fn ask(&self, selection: &Selection) -> (Vec<u8>, super::client::Pending) {
@@ -61,20 +59,28 @@ impl Table {
         (query, pending)
     }
 
-    fn scan(&self, query: &Expanded) -> Vec<u64> {
-        self.polynomials.run(&blindcore_accel::Words::U64(query.first.clone())).unwrap().0.into_u64().unwrap()
+    fn expand(&self, query: &[u8], threads: usize) -> Expanded {
+        server::expand(self.set, &self.places, query, &self.keys, threads)
+    }
+
+    fn scan(&self, first: Vec<u64>) -> Vec<u64> {
+        self.polynomials.run(&Words::U64(first)).unwrap().0.into_u64().unwrap()
+    }
+
+    fn left(&self, query: &Expanded, outputs: &[u64], part: usize, threads: usize) -> Ciphertext {
+        server::later_dimensions(self.set, &self.places, query, outputs, part, threads)
     }
 
     fn fetch(&self, selection: &Selection) -> Vec<u8> {
         let (query, pending) = self.ask(selection);
-        let expanded = server::expand(&self.places, &query, &self.keys);
-        let outputs = self.scan(&expanded);
+        let expanded = self.expand(&query, 2);
+        assert!(expanded.first == self.expand(&query, 1).first, "threads decide nothing");
+        let outputs = self.scan(expanded.first.clone());
         let mut answer = Vec::new();
         for part in 0..self.places.parts {
-            let whole = server::fold(&self.places, &expanded, &outputs, part, 2);
-            let alone = server::fold(&self.places, &expanded, &outputs, part, 1);
-            assert!(whole.body.words() == alone.body.words(), "threads decide nothing");
-            server::round(&self.places, &whole, &mut answer);
+            let [alone, whole] = [1, 3].map(|threads| self.left(&expanded, &outputs, part, threads));
+            assert!(whole.pair().body.words() == alone.pair().body.words(), "threads decide nothing");
+            server::round(self.set, &self.places, &whole, &mut answer);
         }
         assert_eq!(answer.len(), self.params.answer_bytes());
         self.client.read(&pending, &answer).to_vec()
@@ -88,13 +94,13 @@ fn byte(i: usize) -> u8 {
 #[test]
 fn slots_come_back_wherever_they_lie() {
     for (record_bytes, groups, columns) in
-        [(1, 1, 1), (5, 700, 9), (256, 23, 12), (64, 9, 300), (4096, 3, 5), (6000, 1, 2)]
+        [(1, 1, 1), (5, 3000, 9), (256, 130, 12), (64, 9, 300), (3000, 100, 2), (20_000, 3, 2)]
     {
         let geometry = Geometry { record_bytes, groups, columns };
         let slot = |group: usize, column: usize| -> Vec<u8> {
             (0..record_bytes).map(|i| byte((group * columns + column) * record_bytes + i)).collect()
         };
-        let table = Table::new(geometry, slot);
+        let table = Table::new(&CLASSICAL, geometry, slot);
         let slots = geometry.slots() as usize;
         for index in [0, 1, slots / 2, slots * 2 / 3, slots - 1].map(|index| index.min(slots - 1)) {
             let selection = Selection::index(&geometry, index as u64).unwrap();
@@ -111,7 +117,7 @@ fn picked_columns_add_up_lane_by_lane() {
         let slot = |group: usize, column: usize| -> Vec<u8> {
             (0..100).map(|i| byte((group * columns + column) * 100 + i)).collect()
         };
-        let table = Table::new(geometry, slot);
+        let table = Table::new(&CLASSICAL, geometry, slot);
         let picked = [0, 7, columns as u32 / 2, columns as u32 - 1];
         let mut sums = table.params.lanes().sums();
         let all = picked.map(|column| slot(3, column as usize));
@@ -131,11 +137,11 @@ fn a_stopped_build_goes_on_and_keeps_its_seed() {
             self.1 >= self.0
         }
     }
-    let geometry = Geometry { record_bytes: 300, groups: 50, columns: 6 };
-    let params = Params::new(schemes::find("onionpir").unwrap(), geometry).unwrap();
+    let geometry = Geometry { record_bytes: 1500, groups: 50, columns: 3 };
+    let params = Params::new(schemes::find(CLASSICAL.about.name).unwrap(), geometry).unwrap();
     let mut database = params.database_buffer();
     for group in 0..50 {
-        let slots: Vec<u8> = (0..1800).map(|i| byte(group * 1800 + i)).collect();
+        let slots: Vec<u8> = (0..4500).map(|i| byte(group * 4500 + i)).collect();
         pack_group(&params, group, &slots, &mut database);
     }
     let device = device();
@@ -171,7 +177,7 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// The mean square of the noise of a pair of a ring, of which `message` is what it encrypts, as residues.
+    /// The mean square of the noise of a pair of a ring, of which `message` is what it encrypts.
     fn square(&self, ring: &Arc<Ring>, pair: &Pair, message: &dyn Fn(usize) -> i128) -> f64 {
         let noise = self.noise(ring, pair, message);
         noise.iter().map(|off| off * off).sum::<f64>() / DEGREE as f64
@@ -183,13 +189,12 @@ impl Meter<'_> {
         ring.multiply(&mut phase, &self.table.secret.key().values(ring));
         ring.negate(&mut phase);
         ring.add(&mut phase, &pair.body);
-        let phase = ring.inverse(phase);
-        let q = ring.modulus() as i128;
-        let off = |(i, word): (usize, &u64)| {
-            let off = (i128::from(*word) - message(i)).rem_euclid(q);
+        let (phase, q) = (ring.centred(&ring.inverse(phase)), ring.modulus() as i128);
+        let off = |(i, phase): (usize, &i128)| {
+            let off = (phase - message(i)).rem_euclid(q);
             if off > q / 2 { off - q } else { off }
         };
-        phase.words().iter().enumerate().map(|word| off(word) as f64).collect()
+        phase.iter().enumerate().map(|phase| off(phase) as f64).collect()
     }
 }
 
@@ -197,153 +202,139 @@ impl Meter<'_> {
 /// pattern, and for records that are aligned with the tree, so that without their pad the errors that leaves share would meet.
 #[test]
 fn noise_is_what_parameters_are_sized_by() {
+    noise_is_what_a_set_is_sized_by(&CLASSICAL, 9);
+}
+
+fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32) {
+    let (lane, rows) = (set.sizes.lane_bits, 256);
     // All of a polynomial, so that a record decides each of its coefficients.
-    let geometry = Geometry { record_bytes: 2816, groups: 5, columns: 240 };
-    let aligned = aligned(240);
+    let record_bytes = DEGREE / 8 * lane as usize;
+    let geometry = Geometry { record_bytes, groups: 5, columns: rows };
+    let aligned = aligned(height, rows, lane);
     type Records<'a> = &'a dyn Fn(usize, usize) -> Vec<u8>;
     let all: [(&str, Records<'_>); 3] = [
-        ("random", &|group, column| (0..2816).map(|i| byte((group * 240 + column) * 2816 + i)).collect()),
-        ("one pattern", &|_, _| [0, 4, 32, 0, 1, 8, 64, 0, 2, 16, 128].repeat(256)),
+        ("random", &|group, column| {
+            (0..record_bytes).map(|i| byte((group * rows + column) * record_bytes + i)).collect()
+        }),
+        ("one pattern", &|_, _| (0..record_bytes).map(|i| 1 << (i % 8)).collect()),
         ("aligned", &|_, column| aligned[column].clone()),
     ];
     for (what, records) in all {
-        let table = Table::new(geometry, records);
+        let table = Table::new(set, geometry, records);
         let (places, meter) = (table.places, Meter { table: &table });
-        assert_eq!((places.height, places.rows, places.folds), (8, 240, 3));
-        let stages = Stages::new(&places);
-        let rings = Rings::get();
-        let (large, small) = (rings.large(), rings.small());
+        assert_eq!((places.height, places.rows, places.levels, places.factors()), (height, rows, 2, 4));
+        let (stages, rings) = (Stages::new(set, &places), set.rings());
+        let (large, small, last) = (rings.large(), rings.small(), rings.last());
         let (group, column) = (3u32, 201u32);
         let (query, pending) = table.ask(&Selection::new(vec![column], group));
         let near = |stage: &str, measured: f64, predicted: f64| {
             let (measured, predicted) = (measured.log2() / 2.0, predicted.log2() / 2.0);
             eprintln!("{what:12} {stage:24} 2^{measured:.2}, sized by 2^{predicted:.2}");
-            assert!(
-                measured < predicted + 0.2,
-                "{what}, {stage}: 2^{measured:.2}, sized by 2^{predicted:.2}"
-            );
-            assert!(
-                measured > predicted - 0.6,
-                "{what}, {stage}: 2^{measured:.2}, sized by 2^{predicted:.2}"
-            );
+            let what = format!("{what}, {stage}: 2^{measured:.2}, sized by 2^{predicted:.2}");
+            assert!(measured < predicted + 0.2 && measured > predicted - 0.6, "{what}");
         };
         let mean = |squares: Vec<f64>| squares.iter().sum::<f64>() / squares.len() as f64;
 
-        let leaves = server::leaves(&places, &query, &table.keys);
-        let bit = |leaf: usize| {
-            let (fold, digit) = ((leaf - places.rows) / BIT_LEAVES, (leaf - places.rows) % BIT_LEAVES);
-            i128::from(group >> fold & 1) * i128::from(rings.weight(digit))
-        };
+        let leaves = server::leaves(set, &places, &query, &table.keys, 2);
+        // In what a leaf carries modulo q: a picked row's pieces, and of the factors of group 3 the third one of the first level.
+        let picked = column as usize * set.sizes.pieces;
         let constant = |leaf: usize| {
-            if leaf < places.rows {
-                i128::from(leaf == column as usize) * i128::from(rings.delta())
+            let digit = leaf.wrapping_sub(places.picking() + 2 * rings.fold.digits());
+            let piece = leaf.wrapping_sub(picked);
+            if piece < set.sizes.pieces {
+                rings.delta() << (piece as u32 * set.sizes.piece_bits())
+            } else if digit < rings.fold.digits() {
+                rings.weight(digit)
             } else {
-                bit(leaf)
+                0
             }
         };
-        let squares = leaves
-            .iter()
-            .enumerate()
-            .map(|(leaf, c)| meter.square(large, c.pair(), &|i| if i == 0 { constant(leaf) } else { 0 }));
+        let lifted = (large.modulus() / small.modulus()) as i128;
+        let squares = leaves.iter().enumerate().map(|(leaf, c)| {
+            meter.square(large, c.pair(), &|i| if i == 0 { constant(leaf) as i128 * lifted } else { 0 })
+        });
         near("leaves", mean(squares.collect()), stages.leaf);
-
-        let p = 1i128 << LANE_BITS;
-        let step = small.modulus() as i128;
-        let switched: Vec<Ciphertext> =
-            leaves.iter().map(|leaf| leaf.switch_modulus(small).unwrap()).collect();
-        let squares = switched[..places.rows].iter().enumerate().map(|(leaf, c)| {
-            let here = i128::from(leaf == column as usize) * ((step + p / 2) / p);
-            meter.square(small, c.pair(), &|i| if i == 0 { here } else { 0 })
+        let squares = leaves.iter().enumerate().take(places.picking()).map(|(leaf, c)| {
+            let switched = c.switch_modulus(small).unwrap();
+            meter.square(small, switched.pair(), &|i| if i == 0 { constant(leaf) as i128 } else { 0 })
         });
         near("leaves, switched", mean(squares.collect()), stages.switched);
 
-        let expanded = server::expand(&places, &query, &table.keys);
-        let outputs = table.scan(&expanded);
-        // What lies in a row of an output: a product with an encryption of 1 without noise or mask shows it.
-        let mut picking = expanded.first.clone();
-        picking.fill(0);
-        picking[(2 * column as usize + 1) * DEGREE..][..DEGREE].fill(1);
-        let plain =
-            table.polynomials.run(&blindcore_accel::Words::U64(picking)).unwrap().0.into_u64().unwrap();
-        let stored = |output: usize| -> Vec<i128> {
-            let values = small.polynomial(plain[(2 * output + 1) * DEGREE..][..DEGREE].to_vec()).unwrap();
-            let lanes = small.inverse(values);
-            let centred =
-                |x: &u64| if i128::from(*x) > step / 2 { i128::from(*x) - step } else { i128::from(*x) };
-            lanes.words().iter().map(centred).collect()
-        };
-        let scaled = |lane: i128| (lane * step + (p / 2) * lane.signum()) / p;
-        let pair = |output: usize| {
-            let words = &outputs[output * 2 * DEGREE..][..2 * DEGREE];
-            let [mask, body] =
-                [&words[..DEGREE], &words[DEGREE..]].map(|w| small.polynomial(w.to_vec()).unwrap());
+        let expanded = table.expand(&query, 2);
+        let outputs = table.scan(expanded.first.clone());
+        let pair = |outputs: &[u64], output: usize| {
+            let words = &outputs[output * 2 * small.words()..][..2 * small.words()];
+            let (mask, body) = words.split_at(small.words());
+            let [mask, body] = [mask, body].map(|words| small.polynomial(words.to_vec()).unwrap());
             Pair { mask, body }
         };
+        // What lies in a row of an output: a product with an encryption of 1 without noise or mask shows it, of each piece its weight.
+        let mut picking = vec![0; expanded.first.len()];
+        let words = set.sizes.pieces * small.words();
+        let bodies = &mut picking[(2 * column as usize + 1) * words..][..words];
+        for (piece, body) in bodies.chunks_exact_mut(small.words()).enumerate() {
+            for (q, body) in small.primes().iter().zip(body.chunks_exact_mut(DEGREE)) {
+                body.fill(q.reduce(1 << (piece as u32 * set.sizes.piece_bits())));
+            }
+        }
+        let plain = table.scan(picking);
+        let stored = |output: usize| small.centred(&small.inverse(pair(&plain, output).body));
+        let scaled = |lane: i128| lane * rings.delta() as i128;
         let squares = (0..places.outputs).map(|output| {
             let lanes = stored(output);
-            meter.square(small, &pair(output), &|i| scaled(lanes[i]))
+            let noise = meter.noise(small, &pair(&outputs, output), &|i| scaled(lanes[i]));
+            // No coefficient is singled out, as the constant one would be where records without a pad are aligned: of 20,480 one
+            // passes seven deviations once in ten million.
+            let most = noise.iter().fold(0.0, |most: f64, off| most.max(off.abs()));
+            assert!(most < 7.0 * stages.first.sqrt(), "{what}: {most} of {}", stages.first.sqrt());
+            noise.iter().map(|off| off * off).sum::<f64>() / DEGREE as f64
         });
         near("outputs", mean(squares.collect()), stages.first);
-        // No coefficient is singled out, as the constant one would be where records without a pad are aligned: of 10,240 one
-        // passes six and a half deviations once in a million.
-        for output in 0..places.outputs {
-            let lanes = stored(output);
-            let noise = meter.noise(small, &pair(output), &|i| scaled(lanes[i]));
-            let most = noise.iter().fold(0.0, |most: f64, off| most.max(off.abs()));
-            assert!(most < 6.5 * stages.first.sqrt(), "{what}: {most} of {}", stages.first.sqrt());
-        }
 
-        // Factors, by what a product adds to a ciphertext without noise.
-        let zero = Ciphertext::trivial(small, &Plaintext::new(&rings.parameters, &[]).unwrap());
-        let folded = server::fold(&places, &expanded, &outputs, 0, 1);
+        let left = table.left(&expanded, &outputs, 0, 1);
         let lanes = stored(group as usize);
-        let all = meter.square(small, &folded, &|i| scaled(lanes[i]));
-        near("folded", all, stages.first + f64::from(places.folds) * stages.fold);
-        let first = Ciphertext::from_pair(&rings.parameters, small, pair(1), Noise::NONE);
-        let product = expanded.bits[1].choose(&first, &zero);
-        let added = {
-            // The bit is 1 for group 3: the choice is the zero, and noise.
-            meter.square(small, product.pair(), &|_| 0)
-        };
-        near("a choice", added, stages.fold);
+        let all = meter.square(small, left.pair(), &|i| scaled(lanes[i]));
+        near("left", all, stages.first + places.factors() as f64 * stages.product);
+        // What a product adds: the factor is 1, so the choice is the zero, and noise.
+        let zero = Ciphertext::trivial(small, &Plaintext::new(&rings.parameters, &[]).unwrap());
+        let first = Ciphertext::from_pair(&rings.parameters, small, pair(&outputs, 1), Noise::NONE);
+        let product = expanded.factors[2].choose(&first, &zero);
+        near("a product", meter.square(small, product.pair(), &|_| 0), stages.product);
 
         // What comes back is right, and so is the pad of it.
+        let one_prime = left.switch_modulus(last).unwrap();
+        let (q, p) = (last.modulus() as i128, 1i128 << lane);
+        let at_last = |lane: i128| (lane * q + (p / 2) * lane.signum()) / p;
+        near("one prime", meter.square(last, one_prime.pair(), &|i| at_last(lanes[i])), stages.last);
         let mut answer = Vec::new();
-        server::round(&places, &folded, &mut answer);
+        server::round(set, &places, &left, &mut answer);
         assert!(table.client.read(&pending, &answer).to_vec() == records(group as usize, column as usize));
     }
 }
 
 /// Records whose lanes have the signs of what each leaf makes of one error at the root, turned round: their products add up in the
 /// constant coefficient.
-fn aligned(rows: usize) -> Vec<Vec<u8>> {
+fn aligned(height: u32, rows: usize, lane_bits: u32) -> Vec<Vec<u8>> {
     let d = DEGREE as i64;
-    let automorphism = |x: &[i64], k: i64| {
+    // Coefficient i of `x` goes to place `to(i)`, modulo X^d + 1.
+    let moved = |x: &[i64], to: &dyn Fn(i64) -> i64| {
         let mut out = vec![0; DEGREE];
         for (i, x) in (0i64..).zip(x) {
-            let to = i * k % (2 * d);
-            out[(to % d) as usize] = if to < d { *x } else { -*x };
-        }
-        out
-    };
-    let turned = |x: &[i64], power: i64| {
-        let mut out = vec![0; DEGREE];
-        for (i, x) in (0i64..).zip(x) {
-            let to = (i + power).rem_euclid(2 * d);
+            let to = to(i).rem_euclid(2 * d);
             out[(to % d) as usize] = if to < d { *x } else { -*x };
         }
         out
     };
     // A key's error at the root goes to the even leaf, and with the other sign, turned, to the odd one.
     let error: Vec<i64> = (0..DEGREE).map(|i| i64::from(byte(i)) - 128).collect();
-    let mut nodes = vec![error.clone(), turned(&error, -1).iter().map(|x| -x).collect()];
-    for level in 1..8 {
+    let mut nodes = vec![error.clone(), moved(&error, &|i| i - 1).iter().map(|x| -x).collect()];
+    for level in 1..height {
         let (width, k) = (1i64 << level, d / (1 << level) + 1);
         let mut odd = Vec::new();
         for node in &mut nodes {
-            let image = automorphism(node, k);
+            let image = moved(node, &|i| i * k);
             let difference: Vec<i64> = node.iter().zip(&image).map(|(a, b)| a - b).collect();
-            odd.push(turned(&difference, -width));
+            odd.push(moved(&difference, &|i| i - width));
             node.iter_mut().zip(&image).for_each(|(a, b)| *a += b);
         }
         nodes.extend(odd);
@@ -352,10 +343,10 @@ fn aligned(rows: usize) -> Vec<Vec<u8>> {
         // The product's constant coefficient has coefficient i of one meet -(d - i) of the other.
         let lane = |i: usize| {
             let meets = if i == 0 { node[0] } else { -node[DEGREE - i] };
-            if meets > 0 { (1u64 << (LANE_BITS - 1)) - 1 } else { 1 << (LANE_BITS - 1) }
+            if meets > 0 { (1u64 << (lane_bits - 1)) - 1 } else { 1 << (lane_bits - 1) }
         };
         let mut bytes = Vec::new();
-        blindcore_rlwe::rounding::pack(&(0..DEGREE).map(lane).collect::<Vec<_>>(), LANE_BITS, &mut bytes);
+        blindcore_rlwe::rounding::pack(&(0..DEGREE).map(lane).collect::<Vec<_>>(), lane_bits, &mut bytes);
         bytes
     };
     nodes[..rows].iter().map(record).collect()
