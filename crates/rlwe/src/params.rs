@@ -332,6 +332,12 @@ pub mod sets {
     /// All sets that have 128 bits.
     pub const ALL: [Literal<'static>; 4] = [N2048, N2048_ONION, N4096, N4096_ONION];
 
+    /// What OnionPIR's authors had in 2021, but for a prime more in its keys: 4096 coefficients under two primes of 61 bits, which are the
+    /// largest that there are here, and messages in digits of 24 bits. 109 bits of strength at most: for measurements of what was published. It needs
+    /// an [`super::Insecure`].
+    pub const ONIONPIR_2021: Literal<'static> =
+        Literal { name: "ONIONPIR_2021", degree: 4096, chain: &[61, 61], plaintext: 1 << 24, ..BASE };
+
     /// 256 coefficients under two primes of 48 bits, and 256 slots modulo 7681: protects nothing, and is for tests that have to be fast.
     /// It needs an [`super::Insecure`].
     pub const TOY: Literal<'static> =
@@ -359,9 +365,12 @@ mod tests {
     #[test]
     fn what_is_weak_needs_the_token() {
         let why = "a test of the token";
-        for weak in
-            [sets::TOY, Literal { chain: &[56], ..sets::N2048 }, Literal { reduced: &[55], ..sets::N2048 }]
-        {
+        for weak in [
+            sets::TOY,
+            sets::ONIONPIR_2021,
+            Literal { chain: &[56], ..sets::N2048 },
+            Literal { reduced: &[55], ..sets::N2048 },
+        ] {
             assert!(matches!(weak.check(), Err(ParametersError::Weak { .. })));
             assert!(weak.check_insecure(Insecure::because(why)).is_ok());
         }

@@ -30,6 +30,7 @@ mod sealpir;
 mod simple;
 
 pub use keeps::Keeps;
+pub use onionpir::InsecureOnionPir2021;
 pub use plain::InsecurePlain;
 pub use scheme::{About, ClientWork, Operand, Origin, RingWork, Run, Scheme, SchemeRef, Security};
 

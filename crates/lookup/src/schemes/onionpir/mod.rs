@@ -27,7 +27,7 @@ use std::sync::Arc;
 use blindcore_accel::{Device, Placed, SharedBytes};
 
 use super::keeps::Keeps;
-use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme};
+use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme, SchemeRef};
 use crate::registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
 use crate::schemes::rings::{self, SEED_BYTES};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
@@ -46,6 +46,36 @@ use params::{Places, Set};
 pub(crate) struct OnionPir(&'static Set);
 
 pub(crate) static CLASSICAL: OnionPir = OnionPir(&params::CLASSICAL);
+
+static PUBLISHED: OnionPir = OnionPir(&params::PUBLISHED);
+
+/// Leave to use the scheme `onionpir-2021`: OnionPIR with the sizes that were published, of which 109 bits of strength are left. For
+/// measurements.
+///
+/// No build knows it before it is asked for here, and it is never offered: a table of it is refused by name.
+///
+/// ```
+/// use blindcore_lookup::{InsecureOnionPir2021, schemes};
+///
+/// let published = InsecureOnionPir2021::for_measurements().scheme();
+/// assert!(published.about().security.is_none() && !schemes::offered().contains(&published));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct InsecureOnionPir2021(SchemeRef);
+
+impl InsecureOnionPir2021 {
+    /// Has this process know the scheme.
+    #[must_use]
+    pub fn for_measurements() -> Self {
+        Self(super::register(&PUBLISHED).expect("its name and number are its own"))
+    }
+
+    /// The scheme.
+    #[must_use]
+    pub fn scheme(self) -> SchemeRef {
+        self.0
+    }
+}
 
 impl Scheme for OnionPir {
     fn about(&self) -> &'static About {

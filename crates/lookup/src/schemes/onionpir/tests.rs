@@ -7,9 +7,10 @@ use blindcore_accel::{Device, SharedBytes, Words};
 use blindcore_accel_cpu::Cpu;
 use blindcore_rlwe::{Ciphertext, Noise, Pair, Plaintext, Ring};
 
+use super::InsecureOnionPir2021;
 use super::client::OnionClient;
 use super::keys::{self, Registered};
-use super::params::{CLASSICAL, DEGREE, Places, Set, Stages};
+use super::params::{CLASSICAL, DEGREE, PUBLISHED, Places, Set, Stages};
 use super::server::{self, Expanded};
 use crate::schemes::rings::{SEED_BYTES, Secret};
 use crate::{Geometry, OperandBytes, Params, Preprocessing, Selection, pack_group, preprocess, schemes};
@@ -96,17 +97,21 @@ fn slots_come_back_wherever_they_lie() {
     for (record_bytes, groups, columns) in
         [(1, 1, 1), (5, 3000, 9), (256, 130, 12), (64, 9, 300), (3000, 100, 2), (20_000, 3, 2)]
     {
-        let geometry = Geometry { record_bytes, groups, columns };
-        let slot = |group: usize, column: usize| -> Vec<u8> {
-            (0..record_bytes).map(|i| byte((group * columns + column) * record_bytes + i)).collect()
-        };
-        let table = Table::new(&CLASSICAL, geometry, slot);
-        let slots = geometry.slots() as usize;
-        for index in [0, 1, slots / 2, slots * 2 / 3, slots - 1].map(|index| index.min(slots - 1)) {
-            let selection = Selection::index(&geometry, index as u64).unwrap();
-            let want = slot(index / columns, index % columns);
-            assert!(table.fetch(&selection) == want, "{geometry:?}, slot {index}");
-        }
+        slots_come_back(&CLASSICAL, Geometry { record_bytes, groups, columns });
+    }
+}
+
+fn slots_come_back(set: &'static Set, geometry: Geometry) {
+    let Geometry { record_bytes, columns, .. } = geometry;
+    let slot = |group: usize, column: usize| -> Vec<u8> {
+        (0..record_bytes).map(|i| byte((group * columns + column) * record_bytes + i)).collect()
+    };
+    let table = Table::new(set, geometry, slot);
+    let slots = geometry.slots() as usize;
+    for index in [0, 1, slots / 2, slots * 2 / 3, slots - 1].map(|index| index.min(slots - 1)) {
+        let selection = Selection::index(&geometry, index as u64).unwrap();
+        let want = slot(index / columns, index % columns);
+        assert!(table.fetch(&selection) == want, "{geometry:?}, slot {index}");
     }
 }
 
@@ -202,11 +207,19 @@ impl Meter<'_> {
 /// pattern, and for records that are aligned with the tree, so that without their pad the errors that leaves share would meet.
 #[test]
 fn noise_is_what_parameters_are_sized_by() {
-    noise_is_what_a_set_is_sized_by(&CLASSICAL, 9);
+    noise_is_what_a_set_is_sized_by(&CLASSICAL, 9, 256, &["random", "one pattern", "aligned"]);
 }
 
-fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32) {
-    let (lane, rows) = (set.sizes.lane_bits, 256);
+/// With split polynomials, and no prime to drop.
+#[test]
+fn the_published_sizes_answer_right_and_are_sized_alike() {
+    assert_eq!(InsecureOnionPir2021::for_measurements().scheme().name(), PUBLISHED.about.name);
+    noise_is_what_a_set_is_sized_by(&PUBLISHED, 6, 20, &["aligned"]);
+    slots_come_back(&PUBLISHED, Geometry { record_bytes: 30_000, groups: 3, columns: 2 });
+}
+
+fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32, rows: usize, kinds: &[&str]) {
+    let lane = set.sizes.lane_bits;
     // All of a polynomial, so that a record decides each of its coefficients.
     let record_bytes = DEGREE / 8 * lane as usize;
     let geometry = Geometry { record_bytes, groups: 5, columns: rows };
@@ -219,19 +232,19 @@ fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32) {
         ("one pattern", &|_, _| (0..record_bytes).map(|i| 1 << (i % 8)).collect()),
         ("aligned", &|_, column| aligned[column].clone()),
     ];
-    for (what, records) in all {
+    for (what, records) in all.into_iter().filter(|(what, _)| kinds.contains(what)) {
         let table = Table::new(set, geometry, records);
         let (places, meter) = (table.places, Meter { table: &table });
         assert_eq!((places.height, places.rows, places.levels, places.factors()), (height, rows, 2, 4));
         let (stages, rings) = (Stages::new(set, &places), set.rings());
         let (large, small, last) = (rings.large(), rings.small(), rings.last());
-        let (group, column) = (3u32, 201u32);
+        let (group, column) = (3u32, rows as u32 * 3 / 4);
         let (query, pending) = table.ask(&Selection::new(vec![column], group));
         let near = |stage: &str, measured: f64, predicted: f64| {
             let (measured, predicted) = (measured.log2() / 2.0, predicted.log2() / 2.0);
             eprintln!("{what:12} {stage:24} 2^{measured:.2}, sized by 2^{predicted:.2}");
             let what = format!("{what}, {stage}: 2^{measured:.2}, sized by 2^{predicted:.2}");
-            assert!(measured < predicted + 0.2 && measured > predicted - 0.6, "{what}");
+            assert!(measured < predicted + 0.35 && measured > predicted - 0.6, "{what}");
         };
         let mean = |squares: Vec<f64>| squares.iter().sum::<f64>() / squares.len() as f64;
 
