@@ -33,6 +33,7 @@ fn main() {
         ["onionpir2 index 0000", "onionpir2 index 0129", "onionpir2 index 1023"],
         ["onionpir2 key aaaa", "onionpir2 key zzzz", "onionpir2 key \u{1}\u{2}\u{3}\u{4}"],
         ["sealpir key aaaa", "sealpir key zzzz", "sealpir key \u{1}\u{2}\u{3}\u{4}"],
+        ["onionpir key aaaa", "onionpir key zzzz", "onionpir key \u{1}\u{2}\u{3}\u{4}"],
         ["hintless key aaaa", "hintless key zzzz", "hintless key \u{1}\u{2}\u{3}\u{4}"],
         ["simple key aaaa", "simple key zzzz", "simple key \u{1}\u{2}\u{3}\u{4}"],
     ];
@@ -105,6 +106,8 @@ fn work(target: &str) {
     let (record_bytes, groups) = match scheme {
         "simple" => (8, 16),
         "double" => (1, 16),
+        // Several outputs to choose from.
+        "onionpir" => (2000, 40),
         _ => (250, 40),
     };
     let geometry = Geometry { record_bytes, groups, columns: 64 };

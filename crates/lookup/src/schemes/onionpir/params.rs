@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Layout, Word};
-use blindcore_math::Modulus;
+use blindcore_math::{Modulus, Prime};
 use blindcore_rlwe::galois::tree_exponents;
 use blindcore_rlwe::rounding::packed_bytes;
 use blindcore_rlwe::security::ESTIMATOR;
@@ -22,12 +22,10 @@ pub(super) const DEGREE: usize = 4096;
 pub(super) const FIRST: usize = 256;
 /// Ciphertexts of which a later dimension leaves one.
 pub(super) const LATER: usize = 4;
-/// Values that lie together in a stored polynomial: `[output][part][prime][run][row][piece][32]`.
-pub(super) const RUN: usize = 32;
 /// The operands' places.
 pub(super) const POLYNOMIALS: usize = 1;
-/// The most bytes of a pass's result: more queries are several passes.
-const RESULT_BYTES: usize = 512 << 20;
+/// The most bytes of a pass's expanded queries, and of its result: more queries are several passes.
+const PASS_BYTES: usize = 512 << 20;
 
 /// What one set of parameters says; all else follows.
 pub(super) struct Sizes {
@@ -41,6 +39,9 @@ pub(super) struct Sizes {
     pub(super) pieces: usize,
     /// A residue of a stored polynomial and of a query.
     word: Word,
+    /// Values that lie together in a stored polynomial, `[output][part][prime][run][row][piece][value]`, each run a channel of the contract: values are
+    /// independent of each other, and the sums of 32 stay in registers while an output's rows go by in order.
+    pub(super) run: usize,
     /// Digits and their bits for each level of the tree, from the root on: what switching adds at a level is doubled by each level
     /// after it, so that digits are finest where nodes are few.
     tree: &'static [(usize, u32)],
@@ -59,6 +60,7 @@ const CLASSICAL_SIZES: Sizes = Sizes {
     lane_bits: 30,
     pieces: 1,
     word: Word::U40,
+    run: 32,
     tree: &[(6, 15), (6, 15), (6, 15), (6, 15), (5, 18), (5, 18), (5, 18), (4, 21), (4, 21)],
     square: (4, 21),
     fold: (2, 27),
@@ -72,6 +74,7 @@ const PUBLISHED_SIZES: Sizes = Sizes {
     lane_bits: 48,
     pieces: 2,
     word: Word::U64,
+    run: DEGREE,
     tree: &[(16, 8); 10],
     square: (16, 8),
     fold: (5, 16),
@@ -90,7 +93,7 @@ impl Sizes {
         out[4] = (self.square.0 as u64) << 32 | self.square.1 as u64;
         out[5] = (self.fold.0 as u64) << 32 | self.fold.1 as u64;
         out[6] = self.mask_bits as u64;
-        out[7] = self.body_bits as u64;
+        out[7] = (self.body_bits as u64) << 32 | self.run as u64;
         let mut i = 0;
         while i < self.literal.chain.len() {
             out[8 + i] = self.literal.chain[i] as u64;
@@ -400,12 +403,10 @@ pub(super) fn answer_bytes(sizes: &Sizes, geometry: &Geometry) -> usize {
 
 pub(super) fn operands(set: &Set, geometry: &Geometry) -> Vec<Operand> {
     let (sizes, places) = (&set.sizes, Places::new(&set.sizes, geometry));
-    // Values are independent of each other. As runs of 32, each a channel of its own, they lie so that a run's sums stay in
-    // registers while an output's rows go by in order.
-    let runs = |q: &blindcore_math::Prime| [Modulus::Prime(*q); DEGREE / RUN];
+    let runs = |q: &Prime| vec![Modulus::Prime(*q); DEGREE / sizes.run];
     let moduli = set.rings().small().primes().iter().flat_map(runs).collect();
     let (n, j, k) = (places.polynomials(), places.rows, sizes.pieces);
-    let shape = Shape { m: MAX_GATHER, n, p: 2, j, k, d: RUN, ..Shape::new(sizes.word, moduli) };
+    let shape = Shape { m: MAX_GATHER, n, p: 2, j, k, d: sizes.run, ..Shape::new(sizes.word, moduli) };
     vec![
         matrix::operand("records", geometry.rows(), geometry.columns, Origin::Slots),
         Operand {
@@ -417,9 +418,10 @@ pub(super) fn operands(set: &Set, geometry: &Geometry) -> Vec<Operand> {
     ]
 }
 
-/// Queries of a pass: as many as a result has room for.
+/// Queries of a pass: as many as there is room for.
 pub(super) fn pass_queries(sizes: &Sizes, places: &Places) -> usize {
-    (RESULT_BYTES / (places.polynomials() * 2 * sizes.primes() * DEGREE * 8)).clamp(1, MAX_GATHER)
+    (PASS_BYTES / (places.polynomials().max(places.picking()) * 2 * sizes.primes() * DEGREE * 8))
+        .clamp(1, MAX_GATHER)
 }
 
 pub(super) fn answering(sizes: &Sizes, geometry: &Geometry, queries: usize) -> Vec<Run> {
@@ -644,6 +646,10 @@ mod tests {
         assert_eq!(shape.c() * shape.d, 2 * DEGREE);
         let kept = operands(set, &geometry)[POLYNOMIALS].bytes() as f64;
         assert!(kept < 2.8 * f64::from(1 << 30), "{kept}");
+        // The sizes that were published have the operation that the thesis counts: J = 256, K = 2.
+        let shape = operands(&PUBLISHED, &geometry).remove(POLYNOMIALS).shape;
+        assert_eq!((shape.p, shape.q, shape.j, shape.k, shape.c(), shape.d), (2, 1, 256, 2, 2, DEGREE));
+        assert!(failure_log2(&PUBLISHED, &geometry) > 90.0, "{}", failure_log2(&PUBLISHED, &geometry));
     }
 
     #[test]

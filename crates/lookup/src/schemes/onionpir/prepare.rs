@@ -7,7 +7,7 @@
 use blindcore_math::Prime;
 use blindcore_math::ntt::Ntt;
 
-use super::params::{DEGREE, Places, RUN, Set};
+use super::params::{DEGREE, Places, Set};
 use crate::schemes::rings::{Make, SEED_BYTES, Slots, WidePads};
 
 /// What makes an output's polynomials.
@@ -20,6 +20,7 @@ pub(super) struct Worker {
     piece_bits: u32,
     pieces: usize,
     residue_bytes: usize,
+    run: usize,
 }
 
 impl Worker {
@@ -34,6 +35,7 @@ impl Worker {
             piece_bits: sizes.piece_bits(),
             pieces: sizes.pieces,
             residue_bytes: sizes.residue_bytes(),
+            run: sizes.run,
         }
     }
 
@@ -58,12 +60,12 @@ impl Make for Worker {
 
     /// Part after part, row after row.
     fn output(&self, output: usize, slots: &Slots, out: &mut [u8]) {
-        let Self { places, residue_bytes, pieces, .. } = self;
+        let Self { places, residue_bytes, pieces, run, .. } = self;
         let (mut lanes, mut words) = (vec![0u64; DEGREE], vec![0u64; DEGREE]);
         let (mut coefficients, mut piece) = (vec![0i64; DEGREE], vec![0i64; DEGREE]);
         let mut part_lanes = vec![0u64; places.width];
         let rows = places.rows;
-        let run_bytes = RUN * residue_bytes;
+        let run_bytes = run * residue_bytes;
         // Bytes of a run of each row, and of all runs of one prime.
         let (channel, prime_bytes) = (rows * pieces * run_bytes, rows * pieces * DEGREE * residue_bytes);
         for i in 0..places.parts * rows {
@@ -92,7 +94,7 @@ impl Make for Worker {
                         *word = (*x as u64).wrapping_add(q.value() & (x >> 63) as u64);
                     }
                     ntt.forward(&mut words);
-                    for (out, words) in out.chunks_exact_mut(channel).zip(words.chunks_exact(RUN)) {
+                    for (out, words) in out.chunks_exact_mut(channel).zip(words.chunks_exact(*run)) {
                         let out = &mut out[(row * pieces + k) * run_bytes..][..run_bytes];
                         for (out, word) in out.chunks_exact_mut(*residue_bytes).zip(words) {
                             out.copy_from_slice(&word.to_le_bytes()[..*residue_bytes]);
