@@ -115,4 +115,5 @@ schemes! {
     hintless: "hintless",
     hintless_quantum: "hintless-q128",
     onionpir2: "onionpir2",
+    onionpir: "onionpir",
 }
