@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use blindcore_fuzz::{byte, small};
-use blindcore_lookup::{Client, Geometry, KeySet, RegisteredKeys, SecretKeys, Selection, Server};
+use blindcore_lookup::{Client, Geometry, KeySet, RegisteredKeys, SecretKeys, Selection, Server, schemes};
 use libfuzzer_sys::fuzz_target;
 
 struct Table {
@@ -16,12 +16,18 @@ struct Table {
 
 static TABLES: LazyLock<[Table; 2]> = LazyLock::new(|| {
     ["onionpir2", "sealpir"].map(|scheme| {
+/// One of each scheme that has registered keys.
+static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+    let table = |scheme: &str| {
         let (server, client) = small(scheme, Geometry { record_bytes: 300, groups: 3, columns: 2 });
         let made = server.params().make_keys().unwrap();
         let secret = server.params().open_secret(&made.secret).unwrap();
         let keys = server.params().open_registered(&made.public).unwrap();
         Table { server, client, made, secret, keys }
     })
+    };
+    let registered = schemes::offered().into_iter().filter(|scheme| scheme.registers_keys());
+    registered.map(|scheme| table(scheme.name())).collect()
 });
 
 fuzz_target!(|data: &[u8]| {
