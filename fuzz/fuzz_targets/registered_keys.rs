@@ -14,8 +14,6 @@ struct Table {
     keys: RegisteredKeys,
 }
 
-static TABLES: LazyLock<[Table; 2]> = LazyLock::new(|| {
-    ["onionpir2", "sealpir"].map(|scheme| {
 /// One of each scheme that has registered keys.
 static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
     let table = |scheme: &str| {
@@ -24,7 +22,6 @@ static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
         let secret = server.params().open_secret(&made.secret).unwrap();
         let keys = server.params().open_registered(&made.public).unwrap();
         Table { server, client, made, secret, keys }
-    })
     };
     let registered = schemes::offered().into_iter().filter(|scheme| scheme.registers_keys());
     registered.map(|scheme| table(scheme.name())).collect()

@@ -115,5 +115,6 @@ schemes! {
     hintless: "hintless",
     hintless_quantum: "hintless-q128",
     onionpir2: "onionpir2",
+    sealpir: "sealpir",
     onionpir: "onionpir",
 }

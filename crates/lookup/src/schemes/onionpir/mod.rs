@@ -82,6 +82,10 @@ impl Scheme for OnionPir {
         &self.0.about
     }
 
+    fn for_comparison(&self) -> bool {
+        true
+    }
+
     fn check(&self, geometry: &Geometry) -> Result<(), Error> {
         params::check(&self.0.sizes, geometry)
     }
