@@ -465,4 +465,44 @@ mod tests {
             Err(RingError::TooFew { bits: 20, wanted: 3, .. })
         ));
     }
+
+    /// Whatever the sizes of the primes, the last of which may be smaller or larger than the others.
+    #[test]
+    fn a_dropped_prime_divides_and_rounds() {
+        for bits in [&[40, 40, 24][..], &[24, 40, 50], &[48, 48], &[50, 30]] {
+            let ring = Ring::of_bits(256, bits).unwrap();
+            let to = ring.without_last().unwrap();
+            let (q, last) = (ring.modulus(), u128::from(ring.primes()[bits.len() - 1].value()));
+            let edges = [0, 1, last / 2, last / 2 + 1, last - 1, last, q / 2, q / 2 + 1, q - last / 2, q - 1];
+            let integers: Vec<u128> =
+                edges.into_iter().chain((1u128..).map(|i| i * (q / 257) + i)).take(256).collect();
+            let words =
+                ring.primes().iter().flat_map(|prime| integers.iter().map(|x| prime.reduce(*x))).collect();
+            let dropped = to.inverse(ring.drop_last(&to, &ring.forward(ring.polynomial(words).unwrap())));
+            for (words, prime) in dropped.words().chunks_exact(256).zip(to.primes()) {
+                let want = integers.iter().map(|x| prime.reduce((x + last / 2) / last));
+                assert!(words.iter().copied().eq(want), "{bits:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn limbs_are_the_centred_integers() {
+        for bits in [&[48][..], &[50, 50], &[40, 40, 24], &[61, 61]] {
+            let ring = Ring::of_bits(256, bits).unwrap();
+            let q = ring.modulus();
+            let edges = [0, 1, q / 2 - (q >> 45), q / 2 + (q >> 45), q - 1];
+            let integers: Vec<u128> =
+                edges.into_iter().chain((1u128..).map(|i| i * (q / 257) + i)).take(256).collect();
+            let words =
+                ring.primes().iter().flat_map(|prime| integers.iter().map(|x| prime.reduce(*x))).collect();
+            let polynomial = ring.polynomial(words).unwrap();
+            let [low, high] = ring.limbs(&polynomial, 1 << 70);
+            let centred = ring.centred(&polynomial);
+            for ((low, high), centred) in low.iter().zip(&high).zip(centred.iter()) {
+                let sum = u128::from(*high) << 64 | u128::from(*low);
+                assert_eq!(sum as i128 - (1 << 70), *centred, "{bits:?}");
+            }
+        }
+    }
 }
