@@ -14,16 +14,17 @@ struct Table {
     keys: RegisteredKeys,
 }
 
+/// One of each scheme that has registered keys.
 static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
-    let table = |name: &str| {
-        let (server, client) = small(name, Geometry { record_bytes: 300, groups: 3, columns: 2 });
+    let table = |scheme: &str| {
+        let (server, client) = small(scheme, Geometry { record_bytes: 300, groups: 3, columns: 2 });
         let made = server.params().make_keys().unwrap();
         let secret = server.params().open_secret(&made.secret).unwrap();
         let keys = server.params().open_registered(&made.public).unwrap();
         Table { server, client, made, secret, keys }
     };
-    let all = schemes::offered().into_iter().filter(|scheme| scheme.registers_keys());
-    all.map(|scheme| table(scheme.name())).collect()
+    let registered = schemes::offered().into_iter().filter(|scheme| scheme.registers_keys());
+    registered.map(|scheme| table(scheme.name())).collect()
 });
 
 fuzz_target!(|data: &[u8]| {

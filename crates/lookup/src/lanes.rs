@@ -1,6 +1,6 @@
 //! How slots add up.
 
-/// How slots add up: their bytes are one number, least significant byte first, cut into lanes of this many bits, 8 to 16, each of
+/// How slots add up: their bytes are one number, least significant byte first, cut into lanes of this many bits, 8 at least, each of
 /// which counts modulo its own power of two. A scheme's plaintexts say how many ([`crate::Params::lanes`]); with eight a lane is a
 /// byte.
 ///

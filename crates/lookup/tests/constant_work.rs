@@ -34,6 +34,7 @@ fn main() {
         ["onionpir2 key aaaa", "onionpir2 key zzzz", "onionpir2 key \u{1}\u{2}\u{3}\u{4}"],
         ["sealpir key aaaa", "sealpir key zzzz", "sealpir key \u{1}\u{2}\u{3}\u{4}"],
         ["fastpir key aaaa", "fastpir key zzzz", "fastpir key \u{1}\u{2}\u{3}\u{4}"],
+        ["onionpir key aaaa", "onionpir key zzzz", "onionpir key \u{1}\u{2}\u{3}\u{4}"],
         ["hintless key aaaa", "hintless key zzzz", "hintless key \u{1}\u{2}\u{3}\u{4}"],
         ["simple key aaaa", "simple key zzzz", "simple key \u{1}\u{2}\u{3}\u{4}"],
     ];
@@ -107,6 +108,8 @@ fn work(target: &str) {
     let (record_bytes, groups, columns) = match scheme {
         "simple" => (8, 16, 64),
         "double" => (1, 16, 64),
+        // Several outputs to choose from.
+        "onionpir" => (2000, 40, 64),
         "fastpir" => (6, 2100, 8),
         _ => (250, 40, 64),
     };

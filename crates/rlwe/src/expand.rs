@@ -9,7 +9,7 @@
 //! 3); pruned as in OnionPIRv2.
 
 use crate::ciphertext::{Ciphertext, Pair};
-use crate::galois::{GaloisKeys, MissingKey, tree_exponents};
+use crate::galois::{GaloisKey, GaloisKeys, MissingKey, tree_exponents};
 use crate::noise::Noise;
 use crate::poly::{Poly, Values};
 
@@ -83,28 +83,60 @@ impl GaloisKeys {
         count: usize,
     ) -> Result<Vec<Pair>, MissingKey> {
         ciphertext.check(&self.ring);
-        let ring = &self.ring;
         let mut root = ciphertext.clone();
-        root.prescale(ring.inverse_power_of_two(levels));
+        root.prescale(self.ring.inverse_power_of_two(levels));
         // Node r of a level leads to the leaves that are r modulo its width.
         let mut nodes = vec![root];
-        for (j, exponent) in tree_exponents(ring.degree()).take(levels as usize).enumerate() {
-            let (key, width) = (self.get(exponent)?, 1usize << j);
-            let back: Poly<Values> = ring.monomial(-(width as isize));
+        for j in 0..levels {
+            let (level, width) = (self.level(j)?, nodes.len());
             let mut odd = Vec::new();
             for (r, node) in nodes.iter_mut().enumerate() {
-                let turned = key.apply(node).pair;
-                if r + width < count {
-                    let mut difference = node.clone();
-                    difference.pair.subtract(ring, &turned);
-                    difference.pair.multiply(ring, &back);
-                    odd.push(difference);
-                }
-                node.pair.add(ring, &turned);
+                let (even, other) = level.split(node, r + width < count);
+                *node = even;
+                odd.extend(other);
             }
             nodes.extend(odd);
         }
         Ok(nodes.into_iter().map(|node| node.pair).collect())
+    }
+
+    /// A level of the tree, from 0 at the root on, for those who share its nodes out to threads. They divide the root by two for each
+    /// level themselves, and know the noise.
+    ///
+    /// # Errors
+    /// There is no key for it.
+    ///
+    /// # Panics
+    /// A tree has not so many levels.
+    pub fn level(&self, level: u32) -> Result<Level<'_>, MissingKey> {
+        let exponent = tree_exponents(self.ring.degree()).nth(level as usize).expect("a level of a tree");
+        Ok(Level { key: self.get(exponent)?, back: self.ring.monomial(-(1 << level)) })
+    }
+}
+
+/// What splits the nodes of a level: [`GaloisKeys::level`].
+pub struct Level<'a> {
+    key: &'a GaloisKey,
+    /// X^-(2^j).
+    back: Poly<Values>,
+}
+
+impl Level<'_> {
+    /// The two nodes below one, or where `both` is not so the first alone: c + c(X^k), and X^-(2^j) (c - c(X^k)).
+    ///
+    /// # Panics
+    /// The ciphertext is of another ring than the keys.
+    #[must_use]
+    pub fn split(&self, node: &Ciphertext, both: bool) -> (Ciphertext, Option<Ciphertext>) {
+        let (ring, mut turned) = (&node.ring, self.key.apply(node));
+        let odd = both.then(|| {
+            let mut odd = node.clone();
+            odd.pair.subtract(ring, &turned.pair);
+            odd.pair.multiply(ring, &self.back);
+            odd
+        });
+        turned.pair.add(ring, &node.pair);
+        (turned, odd)
     }
 }
 

@@ -120,19 +120,22 @@ impl Gadget {
             let digits = words.chunks_exact(ring.degree());
             return digits.map(|digit| ring.forward(Poly::from_words(digit.to_vec()))).collect();
         }
-        let mut rest: Vec<i128> = ring.centred_integers(polynomial).collect();
-        if self.dropped > 0 {
-            rest.iter_mut().for_each(|x| *x = (*x + (1 << (self.dropped - 1))) >> self.dropped);
-        }
+        // With half of B added at each digit but the last, no digit carries: each is cut out of the sum, and lies half too high.
         let (half, mask) = (1i64 << (self.bits - 1), (1i64 << self.bits) - 1);
-        let mut digits = vec![0i64; rest.len()];
+        let halves: u128 = (1..self.digits).map(|i| self.weight(i) >> 1).sum();
+        let rounding = if self.dropped == 0 { 0 } else { 1 << (self.dropped - 1) };
+        let [low, high] = ring.limbs(polynomial, halves + rounding);
         let digit = |i: usize| {
-            let last = i + 1 == self.digits;
-            for (digit, x) in digits.iter_mut().zip(&mut rest) {
-                let low = *x as i64;
-                *digit = if last { low } else { ((low.wrapping_add(half)) & mask) - half };
-                *x = (*x - i128::from(*digit)) >> self.bits;
-            }
+            let shift = self.dropped + i as u32 * self.bits;
+            let (mask, half) = if i + 1 == self.digits { (-1, 0) } else { (mask, half) };
+            let limbs = low.iter().zip(&high);
+            let digits: Vec<i64> = if shift >= 64 {
+                limbs.map(|(_, high)| ((*high as i64 >> (shift - 64)) & mask) - half).collect()
+            } else {
+                // In two steps: a shift by 64 is none.
+                let cut = |(low, high): (&u64, &u64)| (low >> shift | high << (63 - shift) << 1) as i64;
+                limbs.map(|limbs| (cut(limbs) & mask) - half).collect()
+            };
             ring.forward(ring.signed(digits.iter().copied()))
         };
         (0..self.digits).map(digit).collect()

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crate::ciphertext::{Ciphertext, Pair};
 use crate::noise::{Noise, TERNARY};
 use crate::poly::{Coefficients, Poly, Values};
-use crate::rns::inverse;
 use crate::rounding::Rounding;
 use crate::{Parameters, Ring};
 
@@ -65,23 +64,24 @@ impl Ciphertext {
                 if target.value() >= prime.value() {
                     return Err(unreachable);
                 }
-                out = out.rounded(ring, &|from, poly| to_prime(from, ring, poly));
+                out = out.rounded(ring, &|from, values| {
+                    ring.forward(to_prime(from, ring, from.inverse(values.clone())))
+                });
             } else {
-                let next = out.ring.without_last().map(Arc::new).ok_or(unreachable)?;
-                out = out.rounded(&next, &|from, poly| drop_last(from, &next, poly));
+                let next = match primes.split_last() {
+                    Some((_, others)) if others == ring.primes() => ring.clone(),
+                    _ => out.ring.without_last().map(Arc::new).ok_or(unreachable)?,
+                };
+                out = out.rounded(&next, &|from, values| from.drop_last(&next, values));
             }
         }
         out.ring = ring.clone();
         Ok(out)
     }
 
-    fn rounded(
-        &self,
-        to: &Arc<Ring>,
-        round: &dyn Fn(&Ring, Poly<Coefficients>) -> Poly<Coefficients>,
-    ) -> Self {
-        let part = |part: &Poly<Values>| to.forward(round(&self.ring, self.ring.inverse(part.clone())));
-        let pair = Pair { mask: part(&self.pair.mask), body: part(&self.pair.body) };
+    fn rounded(&self, to: &Arc<Ring>, round: &dyn Fn(&Ring, &Poly<Values>) -> Poly<Values>) -> Self {
+        let pair =
+            Pair { mask: round(&self.ring, &self.pair.mask), body: round(&self.ring, &self.pair.body) };
         let factor = to.modulus() as f64 / self.ring.modulus() as f64;
         let noise = self.noise.switched(self.ring.degree(), factor, 0.501, 0.501);
         Self::made("switch modulus", to, self.plaintext, pair, noise)
@@ -133,25 +133,6 @@ fn to_prime(from: &Ring, to: &Ring, poly: Poly<Coefficients>) -> Poly<Coefficien
         y.min(y.wrapping_sub(target))
     };
     Poly::from_words(poly.words().iter().map(round).collect())
-}
-
-/// round(x / q) for the last prime q, modulo the others: (x - r) / q with r the centred residue.
-fn drop_last(from: &Ring, to: &Ring, poly: Poly<Coefficients>) -> Poly<Coefficients> {
-    let degree = from.degree();
-    let (words, last) = poly.words().split_at(to.words());
-    let q = from.primes()[from.primes().len() - 1].value();
-    let mut out = Vec::with_capacity(to.words());
-    for (words, prime) in words.chunks_exact(degree).zip(to.primes()) {
-        let factor = u128::from(inverse(*prime, prime.reduce(u128::from(q))));
-        let modulus = prime.reduce(u128::from(q));
-        out.extend(words.iter().zip(last).map(|(x, r)| {
-            // Above q / 2 the residue stands for r - q.
-            let negative = ((q / 2).wrapping_sub(*r) as i64 >> 63) as u64;
-            let rest = prime.value() - prime.reduce(u128::from(*r)) + (modulus & negative);
-            prime.reduce(u128::from(*x + rest) * factor)
-        }));
-    }
-    Poly::from_words(out)
 }
 
 /// A ciphertext rounded to powers of two: what a server sends.

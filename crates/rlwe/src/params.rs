@@ -328,8 +328,19 @@ pub mod sets {
     pub const N4096: Literal<'static> =
         Literal { name: "N4096", degree: 4096, chain: &[50, 50], plaintext: 65_537, ..BASE };
 
+    /// Two primes of 40 bits, which are five bytes, and one of 24 that is dropped before a scan, which IFMA takes, and messages of 30 bits:
+    /// 131.5 classical bits, 90 quantum. For OnionPIR as published.
+    pub const N4096_ONION: Literal<'static> =
+        Literal { name: "N4096_ONION", degree: 4096, chain: &[40, 40, 24], plaintext: 1 << 30, ..BASE };
+
     /// All sets that have 128 bits.
-    pub const ALL: [Literal<'static>; 4] = [N2048, N2048_SLOTS, N2048_ONION, N4096];
+    pub const ALL: [Literal<'static>; 5] = [N2048, N2048_SLOTS, N2048_ONION, N4096, N4096_ONION];
+
+    /// What OnionPIR's authors had in 2021, but for a prime more in its keys: 4096 coefficients under two primes of 61 bits, which are the
+    /// largest that there are here, and messages in digits of 24 bits. 109 bits of strength at most: for measurements of what was published. It needs
+    /// an [`super::Insecure`].
+    pub const ONIONPIR_2021: Literal<'static> =
+        Literal { name: "ONIONPIR_2021", degree: 4096, chain: &[61, 61], plaintext: 1 << 24, ..BASE };
 
     /// 256 coefficients under two primes of 48 bits, and 256 slots modulo 7681: protects nothing, and is for tests that have to be fast.
     /// It needs an [`super::Insecure`].
@@ -343,7 +354,7 @@ mod tests {
 
     #[test]
     fn shipped_sets_have_their_bits_under_every_modulus() {
-        for (set, classical) in sets::ALL.iter().zip([142.8, 142.8, 137.1, 131.5]) {
+        for (set, classical) in sets::ALL.iter().zip([142.8, 142.8, 137.1, 131.5, 131.5]) {
             let parameters = set.check().unwrap();
             assert_eq!(parameters.strength().classical, classical, "{}", set.name);
             assert_eq!(parameters.security().len(), parameters.rings().len());
@@ -351,14 +362,19 @@ mod tests {
         let onion = sets::N2048_ONION.check().unwrap();
         assert_eq!(onion.reduced(0).bits(), 40);
         assert_eq!(onion.security()[1].unwrap().classical, 173.1);
+        let onion = sets::N4096_ONION.check().unwrap();
+        assert_eq!([0, 1, 2].map(|dropped| onion.level(dropped).bits()), [104, 80, 40]);
     }
 
     #[test]
     fn what_is_weak_needs_the_token() {
         let why = "a test of the token";
-        for weak in
-            [sets::TOY, Literal { chain: &[56], ..sets::N2048 }, Literal { reduced: &[55], ..sets::N2048 }]
-        {
+        for weak in [
+            sets::TOY,
+            sets::ONIONPIR_2021,
+            Literal { chain: &[56], ..sets::N2048 },
+            Literal { reduced: &[55], ..sets::N2048 },
+        ] {
             assert!(matches!(weak.check(), Err(ParametersError::Weak { .. })));
             assert!(weak.check_insecure(Insecure::because(why)).is_ok());
         }

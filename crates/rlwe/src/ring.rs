@@ -7,7 +7,7 @@ use blindcore_math::{Elementwise, MaskSeed, Prime};
 use zeroize::Zeroizing;
 
 use crate::poly::{Coefficients, Form, Poly, Values};
-use crate::rns::{Fractions, Garner};
+use crate::rns::{Fractions, Garner, inverse};
 
 /// Why there is no ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -322,8 +322,65 @@ impl Ring {
     }
 
     /// The coefficients as integers from -Q/2 to Q/2, wiped when they are dropped.
-    pub(crate) fn centred(&self, a: &Poly<Coefficients>) -> Zeroizing<Vec<i128>> {
+    #[must_use]
+    pub fn centred(&self, a: &Poly<Coefficients>) -> Zeroizing<Vec<i128>> {
         Zeroizing::new(self.centred_integers(a).collect())
+    }
+
+    /// The coefficients as integers of 128 bits, centred, plus one that is public, modulo 2^128: their low and their high halves. Where a
+    /// coefficient lies within 2^-48 Q of Q / 2 it may be taken for one near -Q / 2, or the other way round.
+    pub(crate) fn limbs(&self, a: &Poly<Coefficients>, plus: u128) -> [Vec<u64>; 2] {
+        let (degree, q) = (self.degree, self.modulus());
+        let mut shares = a.words().to_vec();
+        // x is the sum of y_i Q / q_i less as many times Q as the sum of y_i / q_i is when it is rounded.
+        let mut others = Vec::with_capacity(self.primes.len());
+        for (i, (shares, channel)) in shares.chunks_exact_mut(degree).zip(&self.channels).enumerate() {
+            channel.modulo.multiply(shares, &vec![self.fractions.inverse(i); degree]);
+            let prime = self.primes[i].value();
+            others.push((q / u128::from(prime), 1.0 / prime as f64));
+        }
+        let (mut low, mut high) = (Vec::with_capacity(degree), Vec::with_capacity(degree));
+        for at in 0..degree {
+            let (mut sum, mut turns) = (plus, 0.5);
+            for (i, (other, reciprocal)) in others.iter().enumerate() {
+                let share = shares[i * degree + at];
+                sum = sum.wrapping_add(other.wrapping_mul(u128::from(share)));
+                turns += share as i64 as f64 * reciprocal;
+            }
+            let sum = sum.wrapping_sub(q.wrapping_mul(turns as i64 as u128));
+            low.push(sum as u64);
+            high.push((sum >> 64) as u64);
+        }
+        [low, high]
+    }
+
+    /// round(x / q) for the last prime q, in the ring `to` of the others: (x - r) / q with r the centred residue. Only what is subtracted is
+    /// transformed. The time depends on the rings alone.
+    pub(crate) fn drop_last(&self, to: &Self, values: &Poly<Values>) -> Poly<Values> {
+        let degree = self.degree;
+        let (words, last) = values.words().split_at(to.words());
+        let channel = &self.channels[to.channels.len()];
+        let (q, mut rest) = (channel.ntt.prime().value(), last.to_vec());
+        channel.ntt.inverse(&mut rest);
+        let mut out = words.to_vec();
+        for (out, channel) in out.chunks_exact_mut(degree).zip(&to.channels) {
+            let prime = channel.ntt.prime();
+            let whole = prime.reduce(u128::from(q));
+            // Above q / 2 the residue stands for r - q.
+            let residue = |r: &u64| {
+                let negative = ((q / 2).wrapping_sub(*r) as i64 >> 63) as u64;
+                if q / 2 < prime.value() {
+                    return r.wrapping_sub(q & negative).wrapping_add(prime.value() & negative);
+                }
+                let rest = prime.reduce(u128::from(*r)) + prime.value() - (whole & negative);
+                rest.min(rest.wrapping_sub(prime.value()))
+            };
+            let mut rest: Vec<u64> = rest.iter().map(residue).collect();
+            channel.ntt.forward(&mut rest);
+            channel.modulo.subtract(out, &rest);
+            channel.modulo.multiply(out, &vec![inverse(prime, whole); degree]);
+        }
+        Poly::from_words(out)
     }
 
     fn each(&self, words: &mut [u64], mut work: impl FnMut(&Channel, &mut [u64])) {
@@ -407,5 +464,45 @@ mod tests {
             Ring::of_bits(32768, &[20, 20, 20]),
             Err(RingError::TooFew { bits: 20, wanted: 3, .. })
         ));
+    }
+
+    /// Whatever the sizes of the primes, the last of which may be smaller or larger than the others.
+    #[test]
+    fn a_dropped_prime_divides_and_rounds() {
+        for bits in [&[40, 40, 24][..], &[24, 40, 50], &[48, 48], &[50, 30]] {
+            let ring = Ring::of_bits(256, bits).unwrap();
+            let to = ring.without_last().unwrap();
+            let (q, last) = (ring.modulus(), u128::from(ring.primes()[bits.len() - 1].value()));
+            let edges = [0, 1, last / 2, last / 2 + 1, last - 1, last, q / 2, q / 2 + 1, q - last / 2, q - 1];
+            let integers: Vec<u128> =
+                edges.into_iter().chain((1u128..).map(|i| i * (q / 257) + i)).take(256).collect();
+            let words =
+                ring.primes().iter().flat_map(|prime| integers.iter().map(|x| prime.reduce(*x))).collect();
+            let dropped = to.inverse(ring.drop_last(&to, &ring.forward(ring.polynomial(words).unwrap())));
+            for (words, prime) in dropped.words().chunks_exact(256).zip(to.primes()) {
+                let want = integers.iter().map(|x| prime.reduce((x + last / 2) / last));
+                assert!(words.iter().copied().eq(want), "{bits:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn limbs_are_the_centred_integers() {
+        for bits in [&[48][..], &[50, 50], &[40, 40, 24], &[61, 61]] {
+            let ring = Ring::of_bits(256, bits).unwrap();
+            let q = ring.modulus();
+            let edges = [0, 1, q / 2 - (q >> 45), q / 2 + (q >> 45), q - 1];
+            let integers: Vec<u128> =
+                edges.into_iter().chain((1u128..).map(|i| i * (q / 257) + i)).take(256).collect();
+            let words =
+                ring.primes().iter().flat_map(|prime| integers.iter().map(|x| prime.reduce(*x))).collect();
+            let polynomial = ring.polynomial(words).unwrap();
+            let [low, high] = ring.limbs(&polynomial, 1 << 70);
+            let centred = ring.centred(&polynomial);
+            for ((low, high), centred) in low.iter().zip(&high).zip(centred.iter()) {
+                let sum = u128::from(*high) << 64 | u128::from(*low);
+                assert_eq!(sum as i128 - (1 << 70), *centred, "{bits:?}");
+            }
+        }
     }
 }

@@ -48,6 +48,11 @@ impl Fractions {
         Self { primes: primes.iter().enumerate().map(of).collect() }
     }
 
+    /// (Q / q_i)^-1 modulo q_i.
+    pub(crate) fn inverse(&self, i: usize) -> u64 {
+        self.primes[i].1
+    }
+
     /// y_i.
     #[inline]
     pub(crate) fn share(&self, i: usize, residue: u64) -> u64 {

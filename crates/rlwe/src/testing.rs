@@ -20,7 +20,12 @@ pub(crate) fn n2048() -> Arc<Parameters> {
 
 /// All shipped sets, and the toy.
 pub(crate) fn all() -> Vec<Arc<Parameters>> {
-    sets::ALL.iter().map(|set| set.check().unwrap()).chain([toy()]).collect()
+    sets::ALL
+        .iter()
+        .filter(|set| set.plaintext <= 65_537)
+        .map(|set| set.check().unwrap())
+        .chain([toy()])
+        .collect()
 }
 
 /// Numbers that are the same each time.

@@ -21,6 +21,7 @@ mod hintless;
 pub(crate) mod keeps;
 pub(crate) mod lwe;
 pub(crate) mod matrix;
+mod onionpir;
 mod onionpir2;
 mod parallel;
 mod plain;
@@ -30,6 +31,7 @@ mod sealpir;
 mod simple;
 
 pub use keeps::Keeps;
+pub use onionpir::InsecureOnionPir2021;
 pub use plain::InsecurePlain;
 pub use scheme::{About, ClientWork, Operand, Origin, RingWork, Run, Scheme, SchemeRef, Security};
 
@@ -42,7 +44,7 @@ impl std::str::FromStr for SchemeRef {
 }
 
 /// The schemes of this crate, in the order in which they are offered.
-static BUILT_IN: [&dyn Scheme; 7] = [
+static BUILT_IN: [&dyn Scheme; 8] = [
     &simple::Simple,
     &double::Double,
     &hintless::CLASSICAL,
@@ -50,6 +52,7 @@ static BUILT_IN: [&dyn Scheme; 7] = [
     &onionpir2::OnionPir2,
     &sealpir::SealPir,
     &fastpir::FastPir,
+    &onionpir::CLASSICAL,
 ];
 /// Those that were registered since.
 static REGISTERED: RwLock<Vec<&'static dyn Scheme>> = RwLock::new(Vec::new());
@@ -143,9 +146,19 @@ mod tests {
             assert_eq!(find_by_wire_id(scheme.wire_id(), scheme.wire_name()).unwrap(), scheme);
             assert!(find_by_wire_id(scheme.wire_id(), "another").is_err());
         }
-        assert_eq!(offered_names(), "simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir");
+        assert_eq!(
+            offered_names(),
+            "simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir, onionpir"
+        );
         let names: Vec<_> = offered().iter().map(|s| (s.wire_id(), s.wire_name())).collect();
-        let later = [(3, "hintless"), (4, "hintless-q128"), (5, "onionpir2"), (6, "sealpir"), (7, "fastpir")];
+        let later = [
+            (3, "hintless"),
+            (4, "hintless-q128"),
+            (5, "onionpir2"),
+            (6, "sealpir"),
+            (7, "fastpir"),
+            (9, "onionpir"),
+        ];
         assert_eq!(names[..2], [(1, ""), (2, "")], "messages stay as they were");
         assert_eq!(names[2..], later);
     }
@@ -155,7 +168,7 @@ mod tests {
         let error = find("fo\u{1b}o").unwrap_err().to_string();
         assert_eq!(
             error,
-            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir; update it"
+            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir, onionpir; update it"
         );
         let error = find_by_wire_id(77, "").unwrap_err().to_string();
         assert!(error.starts_with("scheme `number 77` is not known"), "{error}");

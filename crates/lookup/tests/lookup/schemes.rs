@@ -156,6 +156,11 @@ fn every_index_comes_back() {
         ("fastpir", 256, 23, 3),
         ("fastpir", 40, 6000, 1),
         ("fastpir", 4096, 3, 2),
+        ("onionpir", 1, 1, 1),
+        ("onionpir", 3, 700, 100),
+        ("onionpir", 300, 250, 9),
+        ("onionpir", 300, 3, 300),
+        ("onionpir", 20_000, 3, 2),
         ("plain", 1, 1, 1),
         ("plain", 3, 7, 100),
         ("plain", 700, 2, 9),
@@ -193,6 +198,8 @@ fn keys_come_back_and_others_do_not() {
         ("sealpir", 300, 1),
         ("fastpir", 9, 5),
         ("fastpir", 300, 1),
+        ("onionpir", 9, 5),
+        ("onionpir", 300, 1),
         ("plain", 9, 5),
     ] {
         let salt = [3u8; 32];
@@ -324,6 +331,7 @@ fn any_query_is_answered() {
         "onionpir2",
         "sealpir",
         "fastpir",
+        "onionpir",
         "plain",
         "plain-registered",
     ] {

@@ -16,9 +16,11 @@ mod slots;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod tree;
+mod wide;
 
 pub(super) use lanes::{EIGHT_LANES, LANE, LANE_BITS, Pads, spread};
 pub(super) use places::{MAX_COARSE, Place, Places, cheapest, cut, groups, levels, width};
 pub(super) use residues::{plus, wide};
 pub(super) use secret::{SEED_BYTES, Secret};
 pub(super) use slots::{HEIGHT, Make, Slots, pad_seed, preprocess};
+pub(super) use wide::WidePads;

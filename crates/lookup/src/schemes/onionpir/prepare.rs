@@ -1,0 +1,107 @@
+//! Preprocessing: slots become polynomials, by values modulo each prime of q, under their pads.
+//!
+//! ```text
+//!   records ──groups of an output──▶ slots ──lanes──▶ coefficients + pad, centred ──pieces──▶ transform ──▶ bytes of a residue
+//! ```
+
+use blindcore_math::Prime;
+use blindcore_math::ntt::Ntt;
+
+use super::params::{DEGREE, Places, Set};
+use crate::schemes::rings::{Make, SEED_BYTES, Slots, WidePads};
+
+/// What makes an output's polynomials.
+pub(super) struct Worker {
+    places: Places,
+    pads: WidePads,
+    /// For each prime.
+    transforms: Vec<(Prime, Ntt)>,
+    lane_bits: u32,
+    piece_bits: u32,
+    pieces: usize,
+    residue_bytes: usize,
+    run: usize,
+}
+
+impl Worker {
+    pub(super) fn new(set: &Set, places: Places, seed: [u8; SEED_BYTES]) -> Self {
+        let sizes = &set.sizes;
+        let transform = |q: &Prime| (*q, Ntt::new(*q, DEGREE).expect("a ring's prime"));
+        Self {
+            places,
+            pads: WidePads::new(seed, sizes.lane_bits),
+            transforms: set.rings().small().primes().iter().map(transform).collect(),
+            lane_bits: sizes.lane_bits,
+            piece_bits: sizes.piece_bits(),
+            pieces: sizes.pieces,
+            residue_bytes: sizes.residue_bytes(),
+            run: sizes.run,
+        }
+    }
+
+    /// Takes the lowest piece off each coefficient; the last one takes what is left.
+    fn piece(&self, piece: usize, coefficients: &mut [i64], out: &mut [i64]) {
+        if piece + 1 == self.pieces {
+            out.copy_from_slice(coefficients);
+            return;
+        }
+        let half = 1i64 << (self.piece_bits - 1);
+        for (out, x) in out.iter_mut().zip(coefficients) {
+            *out = ((*x + half) & (2 * half - 1)) - half;
+            *x = (*x - *out) >> self.piece_bits;
+        }
+    }
+}
+
+impl Make for Worker {
+    fn groups(&self) -> usize {
+        self.places.fine
+    }
+
+    /// Part after part, row after row.
+    fn output(&self, output: usize, slots: &Slots, out: &mut [u8]) {
+        let Self { places, residue_bytes, pieces, run, .. } = self;
+        let (mut lanes, mut words) = (vec![0u64; DEGREE], vec![0u64; DEGREE]);
+        let (mut coefficients, mut piece) = (vec![0i64; DEGREE], vec![0i64; DEGREE]);
+        let mut part_lanes = vec![0u64; places.width];
+        let rows = places.rows;
+        let run_bytes = run * residue_bytes;
+        // Bytes of a run of each row, and of all runs of one prime.
+        let (channel, prime_bytes) = (rows * pieces * run_bytes, rows * pieces * DEGREE * residue_bytes);
+        for i in 0..places.parts * rows {
+            let (part, row) = (i / rows, i % rows);
+            self.pads.of((output * places.parts * rows + i) as u64, &mut lanes);
+            for coarse in 0..places.coarse {
+                for fine in 0..places.fine {
+                    let Some(slot) = slots.slot(fine, coarse * rows + row) else { continue };
+                    let from = (part * places.part_bytes).min(slot.len());
+                    let to = (from + places.part_bytes).min(slot.len());
+                    self.pads.spread(&slot[from..to], &mut part_lanes);
+                    let here = &mut lanes[places.position(coarse, fine)..][..places.width];
+                    here.iter_mut().zip(&part_lanes).for_each(|(lane, part)| *lane += part);
+                }
+            }
+            // From -p/2 to p/2 - 1.
+            let above = 64 - self.lane_bits;
+            for (x, lane) in coefficients.iter_mut().zip(&lanes) {
+                *x = ((lane << above) as i64) >> above;
+            }
+            let out = &mut out[part * self.transforms.len() * prime_bytes..];
+            for k in 0..*pieces {
+                self.piece(k, &mut coefficients, &mut piece);
+                for ((q, ntt), out) in self.transforms.iter().zip(out.chunks_exact_mut(prime_bytes)) {
+                    for (word, x) in words.iter_mut().zip(&piece) {
+                        *word = (*x as u64).wrapping_add(q.value() & (x >> 63) as u64);
+                    }
+                    ntt.forward(&mut words);
+                    for (out, words) in out.chunks_exact_mut(channel).zip(words.chunks_exact(*run)) {
+                        let out = &mut out[(row * pieces + k) * run_bytes..][..run_bytes];
+                        for (out, word) in out.chunks_exact_mut(*residue_bytes).zip(words) {
+                            out.copy_from_slice(&word.to_le_bytes()[..*residue_bytes]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
