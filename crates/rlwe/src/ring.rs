@@ -286,6 +286,19 @@ impl Ring {
         }
     }
 
+    /// (`low`, `high`) become (`low` + `high`, (`low` - `high`) `factor`).
+    pub(crate) fn butterflies(&self, low: &mut Poly<Values>, high: &mut Poly<Values>, factor: &Poly<Values>) {
+        let d = self.degree;
+        let all = [low.words().len(), high.words().len(), factor.words().len()];
+        assert!(all == [self.words(); 3], "polynomials of this ring");
+        let pairs = low.words_mut().chunks_exact_mut(d).zip(high.words_mut().chunks_exact_mut(d));
+        for ((channel, (low, high)), factor) in
+            self.channels.iter().zip(pairs).zip(factor.words().chunks_exact(d))
+        {
+            channel.modulo.butterflies(low, high, factor);
+        }
+    }
+
     /// `a` times an integer, which is public.
     pub fn scale<F: Form>(&self, a: &mut Poly<F>, factor: u128) {
         self.each(a.words_mut(), |channel, words| {
@@ -322,7 +335,8 @@ impl Ring {
     }
 
     /// The coefficients as integers from -Q/2 to Q/2, wiped when they are dropped.
-    pub(crate) fn centred(&self, a: &Poly<Coefficients>) -> Zeroizing<Vec<i128>> {
+    #[must_use]
+    pub fn centred(&self, a: &Poly<Coefficients>) -> Zeroizing<Vec<i128>> {
         Zeroizing::new(self.centred_integers(a).collect())
     }
 
