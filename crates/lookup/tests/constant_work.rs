@@ -33,6 +33,8 @@ fn main() {
         ["onionpir2 index 0000", "onionpir2 index 0129", "onionpir2 index 1023"],
         ["onionpir2 key aaaa", "onionpir2 key zzzz", "onionpir2 key \u{1}\u{2}\u{3}\u{4}"],
         ["sealpir key aaaa", "sealpir key zzzz", "sealpir key \u{1}\u{2}\u{3}\u{4}"],
+        ["mulpir index 0000", "mulpir index 0129", "mulpir index 1023"],
+        ["mulpir key aaaa", "mulpir key zzzz", "mulpir key \u{1}\u{2}\u{3}\u{4}"],
         ["hintless key aaaa", "hintless key zzzz", "hintless key \u{1}\u{2}\u{3}\u{4}"],
         ["simple key aaaa", "simple key zzzz", "simple key \u{1}\u{2}\u{3}\u{4}"],
     ];

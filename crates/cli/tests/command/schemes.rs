@@ -115,4 +115,6 @@ schemes! {
     hintless: "hintless",
     hintless_quantum: "hintless-q128",
     onionpir2: "onionpir2",
+    sealpir: "sealpir",
+    mulpir: "mulpir",
 }

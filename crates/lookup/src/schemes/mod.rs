@@ -20,6 +20,7 @@ mod hintless;
 pub(crate) mod keeps;
 pub(crate) mod lwe;
 pub(crate) mod matrix;
+mod mulpir;
 mod onionpir2;
 mod parallel;
 mod plain;
@@ -41,13 +42,14 @@ impl std::str::FromStr for SchemeRef {
 }
 
 /// The schemes of this crate, in the order in which they are offered.
-static BUILT_IN: [&dyn Scheme; 6] = [
+static BUILT_IN: [&dyn Scheme; 7] = [
     &simple::Simple,
     &double::Double,
     &hintless::CLASSICAL,
     &hintless::QUANTUM,
     &onionpir2::OnionPir2,
     &sealpir::SealPir,
+    &mulpir::MulPir,
 ];
 /// Those that were registered since.
 static REGISTERED: RwLock<Vec<&'static dyn Scheme>> = RwLock::new(Vec::new());
@@ -141,9 +143,9 @@ mod tests {
             assert_eq!(find_by_wire_id(scheme.wire_id(), scheme.wire_name()).unwrap(), scheme);
             assert!(find_by_wire_id(scheme.wire_id(), "another").is_err());
         }
-        assert_eq!(offered_names(), "simple, double, hintless, hintless-q128, onionpir2, sealpir");
+        assert_eq!(offered_names(), "simple, double, hintless, hintless-q128, onionpir2, sealpir, mulpir");
         let names: Vec<_> = offered().iter().map(|s| (s.wire_id(), s.wire_name())).collect();
-        let later = [(3, "hintless"), (4, "hintless-q128"), (5, "onionpir2"), (6, "sealpir")];
+        let later = [(3, "hintless"), (4, "hintless-q128"), (5, "onionpir2"), (6, "sealpir"), (8, "mulpir")];
         assert_eq!(names[..2], [(1, ""), (2, "")], "messages stay as they were");
         assert_eq!(names[2..], later);
     }
@@ -153,7 +155,7 @@ mod tests {
         let error = find("fo\u{1b}o").unwrap_err().to_string();
         assert_eq!(
             error,
-            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2, sealpir; update it"
+            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2, sealpir, mulpir; update it"
         );
         let error = find_by_wire_id(77, "").unwrap_err().to_string();
         assert!(error.starts_with("scheme `number 77` is not known"), "{error}");

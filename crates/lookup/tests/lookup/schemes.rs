@@ -151,6 +151,11 @@ fn every_index_comes_back() {
         ("sealpir", 256, 23, 9),
         ("sealpir", 300, 3, 300),
         ("sealpir", 4096, 3, 5),
+        ("mulpir", 1, 1, 1),
+        ("mulpir", 3, 700, 100),
+        ("mulpir", 256, 40, 9),
+        ("mulpir", 300, 3, 300),
+        ("mulpir", 6000, 3, 5),
         ("plain", 1, 1, 1),
         ("plain", 3, 7, 100),
         ("plain", 700, 2, 9),
@@ -186,6 +191,8 @@ fn keys_come_back_and_others_do_not() {
         ("onionpir2", 300, 1),
         ("sealpir", 9, 5),
         ("sealpir", 300, 1),
+        ("mulpir", 9, 5),
+        ("mulpir", 300, 3),
         ("plain", 9, 5),
     ] {
         let salt = [3u8; 32];
@@ -309,9 +316,17 @@ fn what_does_not_fit_is_refused() {
 #[test]
 fn any_query_is_answered() {
     let geometry = Geometry { record_bytes: 2, groups: 2, columns: 3 };
-    for name in
-        ["simple", "double", "hintless", "hintless-q128", "onionpir2", "sealpir", "plain", "plain-registered"]
-    {
+    for name in [
+        "simple",
+        "double",
+        "hintless",
+        "hintless-q128",
+        "onionpir2",
+        "sealpir",
+        "mulpir",
+        "plain",
+        "plain-registered",
+    ] {
         let params = Params::new(scheme(name), geometry).unwrap();
         let table = table(params, &[vec![1; 6], vec![2; 6]]);
         for byte in [0, 1, 2, 0x80, 0xff] {

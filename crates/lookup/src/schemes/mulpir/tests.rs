@@ -1,0 +1,242 @@
+//! The whole lookup at full ring size: what comes back, and its noise at each stage.
+
+use std::sync::Arc;
+
+use super::client::MulClient;
+use super::keys::{self, Registered};
+use super::params::{DEGREE, Places, Rings, Stages};
+use super::server::{self, Expanded};
+use crate::schemes::rings::measured::{aligned, near, noise, square};
+use crate::schemes::rings::{LANE_BITS, SEED_BYTES, Secret};
+use crate::{Geometry, OperandBytes, Params, Preprocessing, Selection, pack_group, preprocess, schemes};
+use blindcore_accel::{Device, SharedBytes};
+use blindcore_accel_cpu::Cpu;
+use blindcore_rlwe::{Pair, Ring};
+
+/// A table in place, and a client with its keys.
+struct Table {
+    params: Params,
+    places: Places,
+    client: MulClient,
+    secret: Secret,
+    keys: Registered,
+    polynomials: Arc<dyn blindcore_accel::Placed>,
+}
+
+fn keys() -> (Secret, Registered) {
+    let made = keys::make().unwrap();
+    let seed: &[u8; SEED_BYTES] = made.secret[..].try_into().unwrap();
+    (keys::secret(seed), Registered::new(&made.public).unwrap())
+}
+
+fn device() -> Device {
+    Cpu::with_threads("cpu", 2).unwrap()
+}
+
+impl Table {
+    /// `slot(group, column)` is what lies there.
+    fn new(geometry: Geometry, slot: impl Fn(usize, usize) -> Vec<u8>) -> Self {
+        let params = Params::new(schemes::find("mulpir").unwrap(), geometry).unwrap();
+        let mut database = params.database_buffer();
+        for group in 0..geometry.groups {
+            let slots: Vec<u8> = (0..geometry.columns).flat_map(|column| slot(group, column)).collect();
+            pack_group(&params, group, &slots, &mut database);
+        }
+        let (device, mut hint) = (device(), vec![0; params.hint_bytes() as usize]);
+        let database: Vec<SharedBytes> = vec![Arc::new(database)];
+        let mut derived = preprocess(&params, &device, database, &mut hint, &mut ()).unwrap();
+        let contract = device.contract(&params.operands()[1].shape).unwrap();
+        let bytes: SharedBytes = Arc::new(derived.remove(0));
+        let polynomials = contract.place(blindcore_accel::Database::Packed(vec![bytes])).unwrap();
+        let (secret, keys) = keys();
+        let client = MulClient::new(&params, hint[..].try_into().unwrap());
+        Self { params, places: Places::new(&geometry), client, secret, keys, polynomials }
+    }
+
+    fn ask(&self, selection: &Selection) -> (Vec<u8>, super::client::Pending) {
+        let (query, pending) =
+            self.client.make_query(self.client.prepare_under(&self.secret).unwrap(), selection);
+        assert_eq!(query.len(), self.params.query_bytes());
+        (query, pending)
+    }
+
+    fn scan(&self, query: &Expanded) -> Vec<u64> {
+        self.polynomials.run(&blindcore_accel::Words::U64(query.first.clone())).unwrap().0.into_u64().unwrap()
+    }
+
+    fn fetch(&self, selection: &Selection) -> Vec<u8> {
+        let (query, pending) = self.ask(selection);
+        let expanded = server::expand(&self.places, &query, &self.keys, 2);
+        let outputs = self.scan(&expanded);
+        let mut answer = Vec::new();
+        for picked in server::pick(&self.places, &self.keys, &expanded.second, &outputs, 2) {
+            server::round(&self.places, &picked, &mut answer);
+        }
+        assert_eq!(answer.len(), self.params.answer_bytes());
+        self.client.read(&pending, &answer).to_vec()
+    }
+}
+
+fn byte(i: usize) -> u8 {
+    (i.wrapping_mul(0x9e37_79b1) >> 13) as u8
+}
+
+#[test]
+fn slots_come_back_wherever_they_lie() {
+    for (record_bytes, groups, columns) in
+        [(1, 1, 1), (5, 700, 9), (256, 23, 12), (64, 9, 300), (4096, 3, 5), (6000, 1, 2)]
+    {
+        let geometry = Geometry { record_bytes, groups, columns };
+        let slot = |group: usize, column: usize| -> Vec<u8> {
+            (0..record_bytes).map(|i| byte((group * columns + column) * record_bytes + i)).collect()
+        };
+        let table = Table::new(geometry, slot);
+        let slots = geometry.slots() as usize;
+        for index in [0, 1, slots / 2, slots * 2 / 3, slots - 1].map(|index| index.min(slots - 1)) {
+            let selection = Selection::index(&geometry, index as u64).unwrap();
+            let want = slot(index / columns, index % columns);
+            assert!(table.fetch(&selection) == want, "{geometry:?}, slot {index}");
+        }
+    }
+}
+
+#[test]
+fn picked_columns_add_up_lane_by_lane() {
+    for columns in [40, 300] {
+        let geometry = Geometry { record_bytes: 100, groups: 5, columns };
+        let slot = |group: usize, column: usize| -> Vec<u8> {
+            (0..100).map(|i| byte((group * columns + column) * 100 + i)).collect()
+        };
+        let table = Table::new(geometry, slot);
+        let picked = [0, 7, columns as u32 / 2, columns as u32 - 1];
+        let mut sums = table.params.lanes().sums();
+        let all = picked.map(|column| slot(3, column as usize));
+        let want: Vec<u8> = (0..100).map(|i| sums.next(&all.each_ref().map(|slot| slot[i]), &[])).collect();
+        assert!(table.fetch(&Selection::new(picked.to_vec(), 3)) == want, "{columns}");
+    }
+}
+
+#[test]
+fn a_stopped_build_goes_on_and_keeps_its_seed() {
+    struct UpTo(u64, u64);
+    impl crate::Progress for UpTo {
+        fn at(&mut self, _: &str, done: u64, _: Option<u64>, _: blindcore_units::Unit) {
+            self.1 = done;
+        }
+        fn stopped(&self) -> bool {
+            self.1 >= self.0
+        }
+    }
+    let geometry = Geometry { record_bytes: 300, groups: 150, columns: 6 };
+    let params = Params::new(schemes::find("mulpir").unwrap(), geometry).unwrap();
+    let mut database = params.database_buffer();
+    for group in 0..150 {
+        let slots: Vec<u8> = (0..1800).map(|i| byte(group * 1800 + i)).collect();
+        pack_group(&params, group, &slots, &mut database);
+    }
+    let device = device();
+    let records = schemes::matrix::place(&device, &params.records(), vec![Arc::new(database)]).unwrap();
+    let mut hint = vec![0; SEED_BYTES];
+    let (mut derived, mut done, mut seeds) = (None, 0, Vec::new());
+    let outputs = loop {
+        let memory =
+            derived.take().unwrap_or_else(|| vec![OperandBytes::new(vec![0; params.operands()[1].bytes()])]);
+        let mut made = Preprocessing::resume(&params, &mut hint, memory, done).unwrap();
+        let ran = made.run(&params, &device, &*records, &mut UpTo(done + 2, done));
+        let Preprocessing { derived: so_far, done: passes, .. } = made;
+        seeds.push(hint.clone());
+        match ran {
+            Ok(()) => break so_far,
+            Err(crate::Error::Stopped) => (derived, done) = (Some(so_far), passes),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(seeds.len() < 20, "it goes on");
+    };
+    assert!(seeds.len() > 2 && seeds.windows(2).all(|pair| pair[0] == pair[1]));
+    // As made in one go under the same seed: `done` of 0 would draw another, so all but the first output are made again.
+    let memory = vec![OperandBytes::new(vec![0; params.operands()[1].bytes()])];
+    let mut again = Preprocessing::resume(&params, &mut hint, memory, 1).unwrap();
+    again.run(&params, &device, &*records, &mut ()).unwrap();
+    let output = params.operands()[1].stripe_bytes();
+    assert!(again.derived[0][output..] == outputs[0][output..]);
+}
+
+/// Each stage's noise is what parameters are sized by, at the full height of the tree and with a long second dimension: for random
+/// records, for records that are one pattern, and for records that are aligned with the tree, so that without their pad the errors
+/// that leaves share would meet.
+#[test]
+fn noise_is_what_parameters_are_sized_by() {
+    /// Bytes of all of a polynomial, so that a record decides each of its coefficients.
+    const WHOLE: usize = DEGREE / 8 * 11;
+    type Records<'a> = &'a dyn Fn(usize, usize) -> Vec<u8>;
+    let aligned = aligned(DEGREE, 10, 520);
+    let random = |group: usize, column: usize| -> Vec<u8> {
+        (0..WHOLE).map(|i| byte((group * 520 + column) * WHOLE + i)).collect()
+    };
+    let pattern = |_: usize, _: usize| [0, 4, 32, 0, 1, 8, 64, 0, 2, 16, 128].repeat(WHOLE / 11);
+    let all: [(&str, usize, usize, Records<'_>); 3] = [
+        ("random", 2, 520, &random),
+        ("one pattern", 60, 8, &pattern),
+        ("aligned", 2, 520, &|_, column| aligned[column].clone()),
+    ];
+    for (what, groups, columns, records) in all {
+        measure(what, Geometry { record_bytes: WHOLE, groups, columns }, records);
+    }
+}
+
+fn measure(what: &str, geometry: Geometry, records: &dyn Fn(usize, usize) -> Vec<u8>) {
+    let table = Table::new(geometry, records);
+    let places = table.places;
+    let Geometry { groups, columns, .. } = geometry;
+    assert_eq!((places.0.rows, places.0.outputs, places.ciphertexts()), (columns, groups, 1));
+    let (stages, rings) = (Stages::new(&places), Rings::get());
+    let (large, small) = (rings.large(), rings.small());
+    let (group, column) = (groups - 1, columns / 3 * 2);
+    let (query, pending) = table.ask(&Selection::new(vec![column as u32], group as u32));
+    let of = |ring: &Ring, pair: &Pair, message: &dyn Fn(usize) -> i128| {
+        square(&noise(&table.secret, ring, pair, message))
+    };
+    let mean = |squares: Vec<f64>| squares.iter().sum::<f64>() / squares.len() as f64;
+    let p = 1i128 << LANE_BITS;
+    let scaled = |ring: &Ring, lane: i128| (lane * ring.modulus() as i128 + p / 2 * lane.signum()) / p;
+
+    let expanded = server::expand(&places, &query, &table.keys, 1);
+    let squares = server::leaves(&places, &query, &table.keys, 1).into_iter().enumerate().map(|(leaf, c)| {
+        let here = i128::from(leaf == column || leaf == columns + group) * scaled(large, 1);
+        of(large, c.pair(), &|i| if i == 0 { here } else { 0 })
+    });
+    near(what, "leaves", mean(squares.collect()), stages.leaf);
+
+    let outputs = table.scan(&expanded);
+    // What lies in a row of an output: a product with an encryption of 1 without noise or mask shows it.
+    let mut picking = expanded.first.clone();
+    picking.fill(0);
+    picking[(2 * column + 1) * large.words()..][..large.words()].fill(1);
+    let plain = table.polynomials.run(&blindcore_accel::Words::U64(picking)).unwrap().0.into_u64().unwrap();
+    let stored = |output: usize| -> Vec<i128> {
+        large.centred(&large.inverse(server::output(&plain, output).pair().body.clone())).to_vec()
+    };
+    let firsts: Vec<Vec<f64>> = (0..groups)
+        .map(|output| {
+            let lanes = stored(output);
+            let first = server::output(&outputs, output);
+            noise(&table.secret, large, first.pair(), &|i| scaled(large, lanes[i]))
+        })
+        .collect();
+    near(what, "first dimension", mean(firsts.iter().map(|noise| square(noise)).collect()), stages.first);
+    // No coefficient is singled out, as the constant one would be where records without a pad are aligned: of some 200,000 one
+    // passes seven deviations once in a million.
+    let most = firsts.iter().flatten().fold(0.0, |most: f64, off| most.max(off.abs()));
+    assert!(most < 7.0 * stages.first.sqrt(), "{what}: {most} of {}", stages.first.sqrt());
+
+    let picked = server::pick(&places, &table.keys, &expanded.second, &outputs, 2).remove(0);
+    let lanes = stored(group);
+    near(what, "products", of(large, picked.pair(), &|i| scaled(large, lanes[i])), stages.product);
+    let switched = server::switched(&picked);
+    near(what, "one prime", of(small, switched.pair(), &|i| scaled(small, lanes[i])), stages.switched);
+
+    // What comes back is right, and so is the pad of it.
+    let mut answer = Vec::new();
+    server::round(&places, &picked, &mut answer);
+    assert!(table.client.read(&pending, &answer).to_vec() == records(group, column), "{what}");
+}
