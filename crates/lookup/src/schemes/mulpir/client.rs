@@ -4,8 +4,8 @@ use blindcore_math::{MaskSeed, SecretRng};
 use blindcore_rlwe::fresh_seed;
 use zeroize::Zeroizing;
 
-use super::params::{DEGREE, Places, QUERY_BYTES, QUERY_CUT, Rings, WIDTHS};
-use crate::schemes::rings::{Pads, SEED_BYTES, Secret};
+use super::params::{self, DEGREE, MASK_BITS, QUERY_BYTES, QUERY_CUT, Rings};
+use crate::schemes::rings::{Pads, Places, SEED_BYTES, Secret, answers};
 use crate::{Decoded, Error, Params, SchemeClient, Selection, constant_time};
 
 pub(super) struct MulClient {
@@ -28,12 +28,12 @@ pub(super) struct Pending {
 
 impl MulClient {
     pub(super) fn new(params: &Params, seed: [u8; SEED_BYTES]) -> Self {
-        Self { params: *params, places: Places::new(&params.geometry), pads: Pads::new(seed) }
+        Self { params: *params, places: params::places(&params.geometry), pads: Pads::new(seed) }
     }
 
     /// Adds Q / p, with a minus where `minus` is all ones, to encryptions of nothing: X^(`turn` 2^h) for a leaf.
     fn ask(&self, bodies: &mut [u64], leaf: u32, turn: u32, minus: u64) {
-        let (rings, height) = (Rings::get(), self.places.0.height);
+        let (rings, height) = (Rings::get(), self.places.height);
         let ciphertext = leaf >> height;
         let at = (leaf & ((1 << height) - 1)) + (turn << height);
         let whole = bodies.chunks_exact_mut(rings.large().words());
@@ -67,14 +67,14 @@ impl MulClient {
 
     pub(super) fn make_query(&self, prepared: Prepared, selection: &Selection) -> (Vec<u8>, Pending) {
         let Prepared { secret, seed, mut bodies } = prepared;
-        let (rings, grid) = (Rings::get(), &self.places.0);
+        let (rings, places) = (Rings::get(), &self.places);
         for column in selection.columns() {
-            let place = grid.place(*column, selection.group());
-            let (turn, minus) = grid.turn(&place);
+            let place = places.place(*column, selection.group());
+            let (turn, minus) = places.turn(&place);
             self.ask(&mut bodies, place.row, turn, minus);
         }
-        let output = grid.place(0, selection.group()).output;
-        self.ask(&mut bodies, grid.rows as u32 + output, 0, 0);
+        let output = places.place(0, selection.group()).output;
+        self.ask(&mut bodies, places.rows as u32 + output, 0, 0);
         let mut query = Vec::with_capacity(self.params.query_bytes());
         query.extend(seed.0);
         let ring = rings.large();
@@ -82,8 +82,8 @@ impl MulClient {
             let body = Zeroizing::new(ring.polynomial(body.to_vec()).expect("residues"));
             // Coefficients that lead to no leaf are left out.
             let integers = ring.centred(&body);
-            let runs = integers.chunks_exact(1 << grid.height);
-            for integer in runs.flat_map(|run| &run[..self.places.leaves_of(i)]) {
+            let runs = integers.chunks_exact(1 << places.height);
+            for integer in runs.flat_map(|run| &run[..places.leaves_of(i)]) {
                 let rounded = (integer + (1 << (QUERY_CUT - 1))) >> QUERY_CUT;
                 query.extend(&rounded.to_le_bytes()[..QUERY_BYTES]);
             }
@@ -92,13 +92,14 @@ impl MulClient {
     }
 
     pub(super) fn read(&self, pending: &Pending, answer: &[u8]) -> Zeroizing<Vec<u8>> {
-        let (ring, grid) = (Rings::get().small(), &self.places.0);
-        let window = grid.window();
-        let mut sent = Zeroizing::new(Vec::with_capacity(grid.parts * window));
-        for part in answer.chunks_exact(WIDTHS.bytes(DEGREE, window)) {
-            sent.extend(&*WIDTHS.lanes(ring, &pending.secret, part, window));
-        }
-        grid.read(&self.pads, &pending.selection, self.params.geometry.record_bytes, &sent)
+        let (ring, places) = (Rings::get().small(), &self.places);
+        let sent = params::sent(places);
+        let part = |part: usize| {
+            let bytes = sent.bytes_of(DEGREE);
+            sent.phases_in(ring, &pending.secret, &answer[part * bytes..][..bytes])
+        };
+        let record_bytes = self.params.geometry.record_bytes;
+        answers::read(places, &self.pads, &pending.selection, record_bytes, MASK_BITS, part)
     }
 }
 

@@ -28,7 +28,8 @@ use blindcore_rlwe::security::ESTIMATOR;
 use super::keeps::Keeps;
 use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme, Security};
 use crate::registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
-use crate::schemes::rings::{self, LANE_BITS, Polynomials, SEED_BYTES};
+use crate::schemes::rings::polynomials::Worker;
+use crate::schemes::rings::{self, LANE_BITS, SEED_BYTES};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;
@@ -92,7 +93,7 @@ impl Scheme for MulPir {
     }
 
     fn preprocessing(&self, geometry: &Geometry) -> Vec<Run> {
-        let passes = params::Places::new(geometry).0.outputs as u64;
+        let passes = params::places(geometry).outputs as u64;
         // They are no passes of queries: what they take is the ring's work.
         vec![Run { operand: 0, queries: 0, passes }]
     }
@@ -132,9 +133,9 @@ impl Scheme for MulPir {
         into: &mut Preprocessing<'_>,
         progress: &mut dyn Progress,
     ) -> Result<(), Error> {
-        let places = params::Places::new(&params.geometry);
+        let places = params::places(&params.geometry);
         let ring = params::Rings::get().large();
-        let maker = |seed| Polynomials::new(places.0, ring, params::RUN, params::STORED, seed);
+        let maker = |seed| Worker::within(ring, params::STORED, places, seed);
         rings::preprocess(params, device, records, into, progress, maker)
     }
 

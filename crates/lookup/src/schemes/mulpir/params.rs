@@ -2,16 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use blindcore_accel::contract::Shape;
-use blindcore_accel::{Layout, Word};
-use blindcore_math::Modulus;
+use blindcore_accel::Word;
 use blindcore_rlwe::galois::tree_exponents;
 use blindcore_rlwe::{Gadget, Multiplier, Parameters, Ring, sets};
 
-use crate::keyword::{columns_for, fullest};
-use crate::schemes::matrix;
-use crate::schemes::rings::{Grid, LANE_BITS, SEED_BYTES, Widths};
-use crate::schemes::scheme::{ClientWork, Operand, Origin, RingWork, Run};
+use crate::schemes::rings::answers::Sent;
+use crate::schemes::rings::{self, LANE_BITS, Places, SEED_BYTES, polynomials};
+use crate::schemes::scheme::{ClientWork, Operand, RingWork, Run};
 use crate::{Error, Geometry, MAX_GATHER};
 
 /// d: coefficients of a polynomial.
@@ -29,10 +26,9 @@ pub(super) const QUERY_BYTES: usize = 9;
 pub(super) const QUERY_CUT: u32 = 24;
 /// The word of a residue of a stored polynomial.
 pub(super) const STORED: Word = Word::U48;
-/// Values that lie together in a stored polynomial: `[output][part][prime][run][row][32]`.
-pub(super) const RUN: usize = 32;
-/// What is sent of an answer.
-pub(super) const WIDTHS: Widths = Widths { mask: 20, body: 14 };
+/// Bits of an answer's mask and body.
+pub(super) const MASK_BITS: u32 = 20;
+const BODY_BITS: u32 = 14;
 
 /// Digits and their bits for each level of the tree, from the root on: what switching adds at a level is doubled by each level after
 /// it, so that fine digits are few and far up.
@@ -41,8 +37,6 @@ const TREE: [(usize, u32); HEIGHT as usize] =
 /// Digits and bits of the key for s^2.
 const SQUARE: (usize, u32) = (4, 19);
 
-/// The operands' places.
-pub(super) const POLYNOMIALS: usize = 1;
 /// The most bytes of a pass's result: more queries are several passes.
 const RESULT_BYTES: usize = 512 << 20;
 
@@ -60,8 +54,8 @@ pub(super) const CONSTANTS: &[u64] = &[
     SQUARE.0 as u64,
     SQUARE.1 as u64,
     QUERY_CUT as u64,
-    WIDTHS.mask as u64,
-    WIDTHS.body as u64,
+    MASK_BITS as u64,
+    BODY_BITS as u64,
 ];
 
 /// The rings, and how polynomials are taken apart.
@@ -113,51 +107,29 @@ impl Rings {
     }
 }
 
-/// Where the slots of a table lie, and which leaves of a query pick them: a row each, then an output each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places(pub(super) Grid);
+/// Where the slots of a geometry lie, which need not fit ([`check`]): of the arrangements that do, the one that takes the server least. A
+/// query's leaves are a row each, then an output each.
+pub(super) fn places(geometry: &Geometry) -> Places {
+    let with = |tallest: u32, coarse| {
+        Places::within(DEGREE, tallest, geometry, coarse, |rows, outputs| rows + outputs)
+    };
+    let dense = with(HEIGHT, 1);
+    let turned = (1..=HEIGHT).filter(|height| dense.width <= 1 << height);
+    let turned = turned.map(|height| with(height, DEGREE >> height));
+    let fitting = std::iter::once(dense).chain(turned).filter(fits);
+    fitting.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or(dense)
+}
 
-impl Places {
-    /// Of a geometry, which need not fit: [`check`]. Of the arrangements that do, the one that takes the server least.
-    pub(super) fn new(geometry: &Geometry) -> Self {
-        let dense = Self::dense(geometry);
-        let turned = (1..=HEIGHT).filter_map(|height| Grid::turned(DEGREE, geometry, height)).map(Self);
-        let fitting = std::iter::once(dense).chain(turned).filter(Self::fits);
-        fitting.min_by(|a, b| a.cost().total_cmp(&b.cost())).unwrap_or(dense)
-    }
+fn fits(places: &Places) -> bool {
+    places.ciphertexts() == 1 || (places.height == HEIGHT && places.leaves <= MOST_LEAVES)
+}
 
-    fn dense(geometry: &Geometry) -> Self {
-        let grid = Grid::dense(DEGREE, geometry, HEIGHT);
-        let height = (grid.rows + grid.outputs).next_power_of_two().ilog2().min(HEIGHT);
-        Self(Grid { height, ..grid })
-    }
-
-    fn fits(&self) -> bool {
-        self.ciphertexts() == 1 || (self.0.height == HEIGHT && self.leaves() <= MOST_LEAVES)
-    }
-
-    /// Leaves of a query: the rows, then the outputs.
-    pub(super) fn leaves(&self) -> usize {
-        self.0.rows + self.0.outputs
-    }
-
-    /// Ciphertexts of a query, each with 2^h leaves but the last, which may have fewer.
-    pub(super) fn ciphertexts(&self) -> usize {
-        self.leaves().div_ceil(1 << self.0.height)
-    }
-
-    /// Leaves of a ciphertext of a query.
-    pub(super) fn leaves_of(&self, ciphertext: usize) -> usize {
-        (self.leaves() - (ciphertext << self.0.height)).min(1 << self.0.height)
-    }
-
-    /// What a query takes of a server, in polynomials of the pass.
-    fn cost(&self) -> f64 {
-        let lifted = self.0.outputs * (1 + self.0.parts);
-        LEAF_WEIGHT * self.leaves() as f64
-            + LIFT_WEIGHT * lifted as f64
-            + (self.0.polynomials() * self.0.rows) as f64
-    }
+/// What a query takes of a server, in polynomials of the pass.
+fn cost(places: &Places) -> f64 {
+    let lifted = places.outputs * (1 + places.parts);
+    LEAF_WEIGHT * places.leaves as f64
+        + LIFT_WEIGHT * lifted as f64
+        + (places.polynomials() * places.rows) as f64
 }
 
 /// What a leaf, and bringing a ciphertext to the further primes, take, in polynomials of the pass.
@@ -166,11 +138,11 @@ const LIFT_WEIGHT: f64 = 17.0;
 
 /// Refuses a table that the scheme does not suit.
 pub(super) fn check(geometry: &Geometry) -> Result<(), Error> {
-    let places = Places::new(geometry);
-    if places.fits() {
+    let places = places(geometry);
+    if fits(&places) {
         return Ok(());
     }
-    let Grid { rows, outputs, fine, coarse, .. } = places.0;
+    let Places { rows, outputs, fine, coarse, .. } = places;
     if rows > outputs {
         let max = (MOST_LEAVES.saturating_sub(outputs).max(1) * coarse) as u64;
         let got = geometry.columns as u64;
@@ -183,43 +155,31 @@ pub(super) fn check(geometry: &Geometry) -> Result<(), Error> {
 
 /// A seed, and of the ciphertexts' bodies the coefficients that lead to a leaf.
 pub(super) fn query_bytes(geometry: &Geometry) -> usize {
-    let places = Places::new(geometry);
-    let asked = places.leaves() << (DEGREE.ilog2() - places.0.height);
-    SEED_BYTES + asked * QUERY_BYTES
+    SEED_BYTES + places(geometry).asked() * QUERY_BYTES
+}
+
+/// How a part of an answer is sent.
+pub(super) fn sent(places: &Places) -> Sent {
+    Sent { mask_bits: MASK_BITS, body_bits: BODY_BITS, kept: places.window() }
 }
 
 pub(super) fn answer_bytes(geometry: &Geometry) -> usize {
-    let Places(grid) = Places::new(geometry);
-    grid.parts * WIDTHS.bytes(DEGREE, grid.window())
+    let places = places(geometry);
+    places.parts * sent(&places).bytes_of(DEGREE)
 }
 
 pub(super) fn operands(geometry: &Geometry) -> Vec<Operand> {
-    let Places(grid) = Places::new(geometry);
-    // Values are independent of each other. As runs of 32, each a channel of its own, they lie so that a run's sums stay in
-    // registers while an output's rows go by in order.
-    let primes = Rings::get().large().primes();
-    let moduli = primes.iter().flat_map(|prime| [Modulus::Prime(*prime); DEGREE / RUN]).collect();
-    let runs = Shape::new(STORED, moduli);
-    let shape = Shape { m: MAX_GATHER, n: grid.polynomials(), p: 2, j: grid.rows, d: RUN, ..runs };
-    vec![
-        matrix::operand("records", geometry.rows(), geometry.columns, Origin::Slots),
-        Operand {
-            name: "polynomials",
-            layout: Layout::for_shape(&shape),
-            shape,
-            origin: Origin::Preprocessed,
-        },
-    ]
+    polynomials::operands_in(Rings::get().large(), STORED, geometry, &places(geometry))
 }
 
 /// Queries of a pass: as many as a result has room for.
 pub(super) fn pass_queries(places: &Places) -> usize {
-    (RESULT_BYTES / (places.0.polynomials() * 2 * PRIMES * DEGREE * 8)).clamp(1, MAX_GATHER)
+    (RESULT_BYTES / (places.polynomials() * 2 * PRIMES * DEGREE * 8)).clamp(1, MAX_GATHER)
 }
 
 pub(super) fn answering(geometry: &Geometry, queries: usize) -> Vec<Run> {
-    let most = pass_queries(&Places::new(geometry));
-    let run = |queries, passes| Run { operand: POLYNOMIALS, queries, passes };
+    let most = pass_queries(&places(geometry));
+    let run = |queries, passes| Run { operand: polynomials::POLYNOMIALS, queries, passes };
     let (full, rest) = (run(most, (queries / most) as u64), run(queries % most, 1));
     [full, rest].into_iter().filter(|run| run.queries > 0 && run.passes > 0).collect()
 }
@@ -231,20 +191,19 @@ pub(super) fn client_work(geometry: &Geometry) -> ClientWork {
 /// Counted in transforms of 2048 coefficients, of which one of 4096 takes somewhat more than two.
 pub(super) fn ring_work(geometry: &Geometry) -> RingWork {
     const TRANSFORM: f64 = 2.2;
-    let Places(grid) = Places::new(geometry);
-    let places = Places(grid);
+    let places = places(geometry);
     // A digit's transform and its two products; a node's own is an order, its integers and two sums.
     let switching = |digits: usize| (digits * PRIMES) as f64 * (TRANSFORM + 1.3) + 20.0;
     let further = 3;
     // Of both halves: coefficients, residues modulo further primes, values.
     let lift = 2.0 * ((PRIMES + further) as f64 * TRANSFORM + 10.0);
     let tensor = 4.0 * (PRIMES + further) as f64;
-    let (outputs, parts) = (grid.outputs as f64, grid.parts as f64);
-    let polynomials = (grid.polynomials() * grid.rows) as f64;
+    let (outputs, parts) = (places.outputs as f64, places.parts as f64);
+    let polynomials = (places.polynomials() * places.rows) as f64;
     let encrypted = (places.ciphertexts() * PRIMES) as f64 * TRANSFORM;
     RingWork {
         preparing: polynomials * PRIMES as f64 * 2.5,
-        answering: places.leaves() as f64 * switching(TREE[HEIGHT as usize - 1].0)
+        answering: places.leaves as f64 * switching(TREE[HEIGHT as usize - 1].0)
             + outputs * (1.0 + parts) * lift
             + outputs * parts * tensor
             + parts * (switching(SQUARE.0) + 60.0),
@@ -279,33 +238,33 @@ const TERNARY: f64 = 2.0 / 3.0;
 
 impl Stages {
     pub(super) fn new(places: &Places) -> Self {
-        let (rings, grid) = (Rings::get(), &places.0);
+        let rings = Rings::get();
         let (d, error) = (DEGREE as f64, rings.parameters.error().variance());
         let (large, small) = (rings.large().modulus() as f64, rings.small().modulus() as f64);
         let power = |bits: u32| f64::from(bits).exp2();
         // Of a digit, and of what is dropped below all digits.
         let digits = |gadget: &Gadget| gadget.digits() as f64 * (power(2 * gadget.bits()) + 2.0) / 12.0;
         let dropped = |gadget: &Gadget| power(2 * gadget.dropped()) / 12.0;
-        let height = grid.height as usize;
+        let height = places.height as usize;
         let level = |(level, (_, gadget)): (usize, &(usize, Gadget))| {
             let switching = d * (digits(gadget) * error + dropped(gadget) * TERNARY);
             power((height - 1 - level) as u32) * switching
         };
         let switching: f64 = rings.tree.iter().take(height).enumerate().map(level).sum();
         let cut = power(2 * QUERY_CUT) / 12.0;
-        let leaf = switching + power(grid.height) * (error + cut);
+        let leaf = switching + power(places.height) * (error + cut);
         let lanes = power(2 * LANE_BITS) / 12.0;
-        let first = grid.rows as f64 * d * lanes * leaf;
+        let first = places.rows as f64 * d * lanes * leaf;
         // A phase over the integers, times p / Q: its message and the multiple of Q that it lies above or below.
         let whole = power(2 * LANE_BITS) * (1.0 + d * TERNARY) / 12.0;
-        let products = grid.outputs as f64 * d * whole * (first + leaf);
+        let products = places.outputs as f64 * d * whole * (first + leaf);
         // s^2 meets what is dropped and what rounding loses.
         let relinearising =
             d * (digits(&rings.square) * error + dropped(&rings.square) * d * TERNARY * TERNARY);
         let rounding = (1.0 + d * TERNARY) / 12.0;
         let product = products + relinearising + rounding + (d * TERNARY).powi(2) / 12.0;
         let switched = (small / large).powi(2) * product + rounding;
-        let sent = (small / power(WIDTHS.mask)).powi(2) / 12.0 * d * TERNARY;
+        let sent = (small / power(MASK_BITS)).powi(2) / 12.0 * d * TERNARY;
         Self { leaf, first, product, switched, sent }
     }
 
@@ -318,40 +277,26 @@ impl Stages {
 /// Half of the distance between two lanes, less the rounding of an answer's body and of Q / p.
 fn margin() -> f64 {
     let p = f64::from(LANE_BITS).exp2();
-    Rings::get().small().modulus() as f64 * (0.5 / p - 0.5 / f64::from(WIDTHS.body).exp2()) - p
+    Rings::get().small().modulus() as f64 * (0.5 / p - 0.5 / f64::from(BODY_BITS).exp2()) - p
 }
 
 /// -log2 of a bound on the probability that a record decodes wrongly: the noise of each of its lanes is subgaussian.
 pub(super) fn failure_log2(geometry: &Geometry) -> f64 {
-    let places = Places::new(geometry);
+    let places = places(geometry);
     let exponent = margin().powi(2) / (2.0 * Stages::new(&places).all());
-    exponent * std::f64::consts::LOG2_E - 1.0 - ((places.0.parts * places.0.width) as f64).log2()
+    exponent * std::f64::consts::LOG2_E - 1.0 - ((places.parts * places.width) as f64).log2()
 }
 
 /// The groups for which the server does least: more columns make a longer first dimension, more groups a longer second one.
 pub(super) fn groups(records: u64, slot_bytes: usize, keyed: bool) -> u64 {
-    let cost = |groups: u64| {
-        let count = usize::try_from(groups).ok()?;
-        let columns = if keyed {
-            columns_for(fullest(records, count))
-        } else {
-            usize::try_from(records.div_ceil(groups)).ok()?
-        };
-        let geometry = Geometry { record_bytes: slot_bytes, groups: count, columns };
-        // The fullest group may turn out to be fuller.
-        let spare = if keyed { columns / 16 } else { 0 };
-        check(&Geometry { columns: columns + spare, ..geometry }).ok()?;
-        Some((Places::new(&geometry).cost(), groups))
-    };
-    // A sixteenth more each time: the least number that fits is among the first, and few more are worth a look.
-    let next = |groups: &u64| Some(groups + groups.div_ceil(16)).filter(|next| *next <= records);
-    let costs = std::iter::successors(Some(1u64), next).chain([records]).filter_map(cost);
-    costs.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(records, |(_, groups)| groups).max(1)
+    let fits = |geometry: &Geometry| check(geometry).is_ok();
+    rings::groups(records, slot_bytes, keyed, fits, |geometry| cost(&places(geometry)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keyword::{columns_for, fullest};
 
     fn geometry(record_bytes: usize, groups: usize, columns: usize) -> Geometry {
         Geometry { record_bytes, groups, columns }
@@ -362,11 +307,11 @@ mod tests {
         let groups = groups(1 << 22, 256, false);
         let geometry = geometry(256, groups as usize, (1u64 << 22).div_ceil(groups) as usize);
         check(&geometry).unwrap();
-        let places = Places::new(&geometry);
-        assert_eq!((places.0.height, places.ciphertexts()), (10, 1), "{places:?}");
+        let places = places(&geometry);
+        assert_eq!((places.height, places.ciphertexts()), (10, 1), "{places:?}");
         assert!(query_bytes(&geometry) <= 37_000 && answer_bytes(&geometry) <= 12_500);
         assert!(failure_log2(&geometry) > 90.0, "{}", failure_log2(&geometry));
-        let kept = operands(&geometry)[POLYNOMIALS].bytes() as f64;
+        let kept = operands(&geometry)[polynomials::POLYNOMIALS].bytes() as f64;
         assert!(kept < 9.6 * f64::from(1 << 30), "{kept}");
     }
 

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Cost, Device, Placed, Words};
+use blindcore_accel::{Cost, Device, Placed};
 use blindcore_math::{MaskSeed, Prime};
 use blindcore_rlwe::{Ciphertext, Expansion, Lifted, Noise, Pair, Products};
 
 use super::keys::Registered;
-use super::params::{DEGREE, POLYNOMIALS, Places, QUERY_BYTES, QUERY_CUT, Rings, WIDTHS, pass_queries};
+use super::params::{self, DEGREE, QUERY_BYTES, QUERY_CUT, Rings, pass_queries};
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
-use crate::schemes::rings::SEED_BYTES;
+use crate::schemes::rings::{Places, SEED_BYTES, polynomials};
 use crate::{Error, Params, SchemeServer};
 
 pub(super) struct MulServer {
@@ -30,8 +30,8 @@ pub(super) struct Expanded {
 impl MulServer {
     pub(super) fn new(params: &Params, device: &Device, mut operands: Vec<Arc<dyn Placed>>) -> Self {
         let threads = device.description().threads.max(1);
-        let polynomials = operands.swap_remove(POLYNOMIALS);
-        Self { places: Places::new(&params.geometry), polynomials, threads }
+        let polynomials = operands.swap_remove(polynomials::POLYNOMIALS);
+        Self { places: params::places(&params.geometry), polynomials, threads }
     }
 
     /// Answers as many queries as a pass has room for.
@@ -39,14 +39,8 @@ impl MulServer {
         // A single query is shared out; of several queries each is.
         let inner = self.threads.div_ceil(work.len());
         let mut expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys, inner));
-        let mut first: Vec<Vec<u64>> =
-            expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
-        let first = if let [one] = &mut first[..] { std::mem::take(one) } else { first.concat() };
-        let (outputs, this) = self.polynomials.run(&Words::U64(first))?;
-        cost.time += this.time;
-        cost.database_bytes += this.database_bytes;
-        cost.threads = this.threads;
-        let outputs = outputs.into_u64()?;
+        let first = expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
+        let outputs = polynomials::scan(&*self.polynomials, first, cost)?;
         let picking: Vec<_> = work
             .iter()
             .zip(&expanded)
@@ -77,7 +71,7 @@ impl SchemeServer for MulServer {
 /// Expands a query. Whatever its bytes, they are a seed and words.
 pub(super) fn expand(places: &Places, query: &[u8], keys: &Registered, threads: usize) -> Expanded {
     let mut leaves = leaves(places, query, keys, threads);
-    let second = leaves.split_off(places.0.rows);
+    let second = leaves.split_off(places.rows);
     let mut first = Vec::with_capacity(leaves.len() * 2 * Rings::get().large().words());
     for leaf in leaves {
         first.extend(leaf.pair().mask.words());
@@ -89,7 +83,7 @@ pub(super) fn expand(places: &Places, query: &[u8], keys: &Registered, threads: 
 /// The leaves of a query.
 pub(super) fn leaves(places: &Places, query: &[u8], keys: &Registered, threads: usize) -> Vec<Ciphertext> {
     let rings = Rings::get();
-    let (ring, height) = (rings.large(), places.0.height);
+    let (ring, height) = (rings.large(), places.height);
     let (seed, bodies) = query.split_at(SEED_BYTES);
     let seed = MaskSeed(seed.try_into().expect("it was cut so"));
     let mut sent = bodies.as_chunks::<QUERY_BYTES>().0.iter().map(integer);
@@ -117,7 +111,7 @@ pub(super) fn leaves(places: &Places, query: &[u8], keys: &Registered, threads: 
         branches.extend(expansion.branches(&query, depth).into_iter().map(|branch| (i, branch)));
     }
     let grown = each(threads, &branches, |(i, branch)| expansions[*i].leaves(branch));
-    let mut leaves: Vec<(usize, Ciphertext)> = Vec::with_capacity(places.leaves());
+    let mut leaves: Vec<(usize, Ciphertext)> = Vec::with_capacity(places.leaves);
     for ((i, _), grown) in branches.iter().zip(grown) {
         leaves.extend(grown.into_iter().map(|(leaf, made)| ((i << height) + leaf, made)));
     }
@@ -169,7 +163,7 @@ pub(super) fn pick(
 /// The products of some outputs, from output `first` on, summed up for each part.
 fn products(places: &Places, second: &[Ciphertext], first: usize, outputs: &[u64]) -> Vec<Products> {
     let multiplier = Rings::get().multiplier();
-    let parts = places.0.parts;
+    let parts = places.parts;
     let mut sums: Vec<Products> = Vec::with_capacity(parts);
     for (batch, second) in second.chunks(TOGETHER).enumerate() {
         let at = first + batch * TOGETHER;
@@ -206,6 +200,5 @@ pub(super) fn switched(picked: &Ciphertext) -> Ciphertext {
 
 /// A part of an answer as it is sent.
 pub(super) fn round(places: &Places, picked: &Ciphertext, answer: &mut Vec<u8>) {
-    let (small, picked) = (Rings::get().small(), switched(picked));
-    WIDTHS.round(small, picked.pair(), places.0.window(), answer);
+    params::sent(places).write_in(Rings::get().small(), switched(picked).pair(), answer);
 }

@@ -2,83 +2,54 @@
 
 use std::sync::Arc;
 
-use super::client::MulClient;
-use super::keys::{self, Registered};
-use super::params::{DEGREE, Places, Rings, Stages};
-use super::server::{self, Expanded};
-use crate::schemes::rings::measured::{aligned, near, noise, square};
-use crate::schemes::rings::{LANE_BITS, SEED_BYTES, Secret};
-use crate::{Geometry, OperandBytes, Params, Preprocessing, Selection, pack_group, preprocess, schemes};
-use blindcore_accel::{Device, SharedBytes};
-use blindcore_accel_cpu::Cpu;
 use blindcore_rlwe::{Pair, Ring};
+
+use super::client::{MulClient, Pending};
+use super::keys::{self, Registered};
+use super::params::{DEGREE, Rings, Stages, places};
+use super::server;
+use crate::schemes::rings::testing::{self, Stored, byte, near, square};
+use crate::schemes::rings::{LANE_BITS, Places, Secret};
+use crate::{Geometry, Selection};
 
 /// A table in place, and a client with its keys.
 struct Table {
-    params: Params,
+    stored: Stored,
     places: Places,
     client: MulClient,
     secret: Secret,
     keys: Registered,
-    polynomials: Arc<dyn blindcore_accel::Placed>,
-}
-
-fn keys() -> (Secret, Registered) {
-    let made = keys::make().unwrap();
-    let seed: &[u8; SEED_BYTES] = made.secret[..].try_into().unwrap();
-    (keys::secret(seed), Registered::new(&made.public).unwrap())
-}
-
-fn device() -> Device {
-    Cpu::with_threads("cpu", 2).unwrap()
 }
 
 impl Table {
     /// `slot(group, column)` is what lies there.
     fn new(geometry: Geometry, slot: impl Fn(usize, usize) -> Vec<u8>) -> Self {
-        let params = Params::new(schemes::find("mulpir").unwrap(), geometry).unwrap();
-        let mut database = params.database_buffer();
-        for group in 0..geometry.groups {
-            let slots: Vec<u8> = (0..geometry.columns).flat_map(|column| slot(group, column)).collect();
-            pack_group(&params, group, &slots, &mut database);
-        }
-        let (device, mut hint) = (device(), vec![0; params.hint_bytes() as usize]);
-        let database: Vec<SharedBytes> = vec![Arc::new(database)];
-        let mut derived = preprocess(&params, &device, database, &mut hint, &mut ()).unwrap();
-        let contract = device.contract(&params.operands()[1].shape).unwrap();
-        let bytes: SharedBytes = Arc::new(derived.remove(0));
-        let polynomials = contract.place(blindcore_accel::Database::Packed(vec![bytes])).unwrap();
-        let (secret, keys) = keys();
-        let client = MulClient::new(&params, hint[..].try_into().unwrap());
-        Self { params, places: Places::new(&geometry), client, secret, keys, polynomials }
+        let stored = Stored::new("mulpir", geometry, slot);
+        let made = keys::make().unwrap();
+        let secret = keys::secret(made.secret[..].try_into().unwrap());
+        let keys = Registered::new(&made.public).unwrap();
+        let client = MulClient::new(&stored.params, stored.seed);
+        Self { stored, places: places(&geometry), client, secret, keys }
     }
 
-    fn ask(&self, selection: &Selection) -> (Vec<u8>, super::client::Pending) {
+    fn ask(&self, selection: &Selection) -> (Vec<u8>, Pending) {
         let (query, pending) =
             self.client.make_query(self.client.prepare_under(&self.secret).unwrap(), selection);
-        assert_eq!(query.len(), self.params.query_bytes());
+        assert_eq!(query.len(), self.stored.params.query_bytes());
         (query, pending)
-    }
-
-    fn scan(&self, query: &Expanded) -> Vec<u64> {
-        self.polynomials.run(&blindcore_accel::Words::U64(query.first.clone())).unwrap().0.into_u64().unwrap()
     }
 
     fn fetch(&self, selection: &Selection) -> Vec<u8> {
         let (query, pending) = self.ask(selection);
         let expanded = server::expand(&self.places, &query, &self.keys, 2);
-        let outputs = self.scan(&expanded);
+        let outputs = self.stored.scan(&expanded.first);
         let mut answer = Vec::new();
         for picked in server::pick(&self.places, &self.keys, &expanded.second, &outputs, 2) {
             server::round(&self.places, &picked, &mut answer);
         }
-        assert_eq!(answer.len(), self.params.answer_bytes());
+        assert_eq!(answer.len(), self.stored.params.answer_bytes());
         self.client.read(&pending, &answer).to_vec()
     }
-}
-
-fn byte(i: usize) -> u8 {
-    (i.wrapping_mul(0x9e37_79b1) >> 13) as u8
 }
 
 #[test]
@@ -109,7 +80,7 @@ fn picked_columns_add_up_lane_by_lane() {
         };
         let table = Table::new(geometry, slot);
         let picked = [0, 7, columns as u32 / 2, columns as u32 - 1];
-        let mut sums = table.params.lanes().sums();
+        let mut sums = table.stored.params.lanes().sums();
         let all = picked.map(|column| slot(3, column as usize));
         let want: Vec<u8> = (0..100).map(|i| sums.next(&all.each_ref().map(|slot| slot[i]), &[])).collect();
         assert!(table.fetch(&Selection::new(picked.to_vec(), 3)) == want, "{columns}");
@@ -118,47 +89,7 @@ fn picked_columns_add_up_lane_by_lane() {
 
 #[test]
 fn a_stopped_build_goes_on_and_keeps_its_seed() {
-    struct UpTo(u64, u64);
-    impl crate::Progress for UpTo {
-        fn at(&mut self, _: &str, done: u64, _: Option<u64>, _: blindcore_units::Unit) {
-            self.1 = done;
-        }
-        fn stopped(&self) -> bool {
-            self.1 >= self.0
-        }
-    }
-    let geometry = Geometry { record_bytes: 300, groups: 150, columns: 6 };
-    let params = Params::new(schemes::find("mulpir").unwrap(), geometry).unwrap();
-    let mut database = params.database_buffer();
-    for group in 0..150 {
-        let slots: Vec<u8> = (0..1800).map(|i| byte(group * 1800 + i)).collect();
-        pack_group(&params, group, &slots, &mut database);
-    }
-    let device = device();
-    let records = schemes::matrix::place(&device, &params.records(), vec![Arc::new(database)]).unwrap();
-    let mut hint = vec![0; SEED_BYTES];
-    let (mut derived, mut done, mut seeds) = (None, 0, Vec::new());
-    let outputs = loop {
-        let memory =
-            derived.take().unwrap_or_else(|| vec![OperandBytes::new(vec![0; params.operands()[1].bytes()])]);
-        let mut made = Preprocessing::resume(&params, &mut hint, memory, done).unwrap();
-        let ran = made.run(&params, &device, &*records, &mut UpTo(done + 2, done));
-        let Preprocessing { derived: so_far, done: passes, .. } = made;
-        seeds.push(hint.clone());
-        match ran {
-            Ok(()) => break so_far,
-            Err(crate::Error::Stopped) => (derived, done) = (Some(so_far), passes),
-            Err(error) => panic!("{error}"),
-        }
-        assert!(seeds.len() < 20, "it goes on");
-    };
-    assert!(seeds.len() > 2 && seeds.windows(2).all(|pair| pair[0] == pair[1]));
-    // As made in one go under the same seed: `done` of 0 would draw another, so all but the first output are made again.
-    let memory = vec![OperandBytes::new(vec![0; params.operands()[1].bytes()])];
-    let mut again = Preprocessing::resume(&params, &mut hint, memory, 1).unwrap();
-    again.run(&params, &device, &*records, &mut ()).unwrap();
-    let output = params.operands()[1].stripe_bytes();
-    assert!(again.derived[0][output..] == outputs[0][output..]);
+    testing::a_stopped_build_goes_on("mulpir");
 }
 
 /// Each stage's noise is what parameters are sized by, at the full height of the tree and with a long second dimension: for random
@@ -169,7 +100,7 @@ fn noise_is_what_parameters_are_sized_by() {
     /// Bytes of all of a polynomial, so that a record decides each of its coefficients.
     const WHOLE: usize = DEGREE / 8 * 11;
     type Records<'a> = &'a dyn Fn(usize, usize) -> Vec<u8>;
-    let aligned = aligned(DEGREE, 10, 520);
+    let aligned = testing::aligned_with(DEGREE, 10, 520);
     let random = |group: usize, column: usize| -> Vec<u8> {
         (0..WHOLE).map(|i| byte((group * 520 + column) * WHOLE + i)).collect()
     };
@@ -188,13 +119,13 @@ fn measure(what: &str, geometry: Geometry, records: &dyn Fn(usize, usize) -> Vec
     let table = Table::new(geometry, records);
     let places = table.places;
     let Geometry { groups, columns, .. } = geometry;
-    assert_eq!((places.0.rows, places.0.outputs, places.ciphertexts()), (columns, groups, 1));
+    assert_eq!((places.rows, places.outputs, places.ciphertexts()), (columns, groups, 1));
     let (stages, rings) = (Stages::new(&places), Rings::get());
     let (large, small) = (rings.large(), rings.small());
     let (group, column) = (groups - 1, columns / 3 * 2);
     let (query, pending) = table.ask(&Selection::new(vec![column as u32], group as u32));
-    let of = |ring: &Ring, pair: &Pair, message: &dyn Fn(usize) -> i128| {
-        square(&noise(&table.secret, ring, pair, message))
+    let of = |ring: &Arc<Ring>, pair: &Pair, message: &dyn Fn(usize) -> i128| {
+        square(&testing::noise(ring, &table.secret, pair, message))
     };
     let mean = |squares: Vec<f64>| squares.iter().sum::<f64>() / squares.len() as f64;
     let p = 1i128 << LANE_BITS;
@@ -207,12 +138,12 @@ fn measure(what: &str, geometry: Geometry, records: &dyn Fn(usize, usize) -> Vec
     });
     near(what, "leaves", mean(squares.collect()), stages.leaf);
 
-    let outputs = table.scan(&expanded);
+    let outputs = table.stored.scan(&expanded.first);
     // What lies in a row of an output: a product with an encryption of 1 without noise or mask shows it.
     let mut picking = expanded.first.clone();
     picking.fill(0);
     picking[(2 * column + 1) * large.words()..][..large.words()].fill(1);
-    let plain = table.polynomials.run(&blindcore_accel::Words::U64(picking)).unwrap().0.into_u64().unwrap();
+    let plain = table.stored.scan(&picking);
     let stored = |output: usize| -> Vec<i128> {
         large.centred(&large.inverse(server::output(&plain, output).pair().body.clone())).to_vec()
     };
@@ -220,7 +151,7 @@ fn measure(what: &str, geometry: Geometry, records: &dyn Fn(usize, usize) -> Vec
         .map(|output| {
             let lanes = stored(output);
             let first = server::output(&outputs, output);
-            noise(&table.secret, large, first.pair(), &|i| scaled(large, lanes[i]))
+            testing::noise(large, &table.secret, first.pair(), &|i| scaled(large, lanes[i]))
         })
         .collect();
     near(what, "first dimension", mean(firsts.iter().map(|noise| square(noise)).collect()), stages.first);

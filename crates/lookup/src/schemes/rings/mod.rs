@@ -2,29 +2,21 @@
 //!
 //! ```text
 //!   lanes, slots, secret                         whatever the ring
-//!   tree ◀─ places, polynomials, queries, answers      degree 2048, keys and queries at 50 bits, polynomials stored at 40
+//!   tree ◀─ places, polynomials, queries, answers      by default degree 2048, keys and queries at 50 bits, polynomials stored at 40
 //! ```
 
 pub(super) mod answers;
-mod grid;
 mod lanes;
-#[cfg(test)]
-pub(super) mod measured;
 mod places;
 pub(super) mod polynomials;
 pub(super) mod queries;
 mod secret;
 mod slots;
-mod stored;
 #[cfg(test)]
 pub(super) mod testing;
 pub(super) mod tree;
-mod widths;
 
-pub(super) use grid::Grid;
 pub(super) use lanes::{EIGHT_LANES, LANE, LANE_BITS, Pads, spread};
 pub(super) use places::{MAX_COARSE, Place, Places, groups, levels, width};
 pub(super) use secret::{SEED_BYTES, Secret};
 pub(super) use slots::{Make, Slots, preprocess};
-pub(super) use stored::Polynomials;
-pub(super) use widths::Widths;
