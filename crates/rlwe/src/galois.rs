@@ -284,7 +284,8 @@ mod tests {
                     want[j * parameters.degree() / messages.len()] = message.coefficients()[0];
                 }
                 let x = keys.pack(&ciphertexts).unwrap();
-                bench.check("pack", &x, &Plaintext::of(want, parameters.plaintext()), 5.0);
+                // The last steps double the errors of few coefficients, and which size these have is luck.
+                bench.check("pack", &x, &Plaintext::of(want, parameters.plaintext()), 6.0);
             }
         }
     }

@@ -9,7 +9,7 @@
 //!     encrypt │ └─▶ PublicKey, SwitchingKey, RelinearisationKey, GaloisKeys, Rgsw        keys and factors: seeds and bodies
 //!             ▼
 //!   Plaintext ─▶ Ciphertext ─▶ add, multiply_plain, turn          linear
-//!    (scalar,         │        Multiplier::multiply               ciphertext by ciphertext
+//!    (scalar,         │        Multiplier                         ciphertext by ciphertext, and sums of such products
 //!     slots)          │        GaloisKeys: trace, pack, expand    automorphisms
 //!                     │        Rgsw: multiply, choose             encrypted bits and monomials
 //!                     └──────▶ switch_modulus, to_answer          fewer bits to send
@@ -69,12 +69,12 @@ pub mod wire;
 
 pub use ciphertext::{Ciphertext, Pair};
 pub use encoding::{EncodingError, Factor, NoSlots, Plaintext, Slots};
-pub use expand::Level;
+pub use expand::{Branch, Expansion, Level};
 pub use gadget::{Gadget, GadgetError};
 pub use galois::{GaloisKey, GaloisKeys};
 pub use keys::{PublicKey, SecretKey, SeededCiphertext, fresh_seed};
 pub use modulus::{Answer, ModulusSwitchError};
-pub use multiply::Multiplier;
+pub use multiply::{Lifted, Multiplier, Products};
 pub use noise::Noise;
 pub use params::{ErrorKind, Found, Literal, Parameters, ParametersError, SecretKind, sets};
 pub use poly::{Coefficients, Form, Poly, Values};

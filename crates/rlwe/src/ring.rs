@@ -286,6 +286,19 @@ impl Ring {
         }
     }
 
+    /// (`low`, `high`) become (`low` + `high`, (`low` - `high`) `factor`).
+    pub(crate) fn butterflies(&self, low: &mut Poly<Values>, high: &mut Poly<Values>, factor: &Poly<Values>) {
+        let d = self.degree;
+        let all = [low.words().len(), high.words().len(), factor.words().len()];
+        assert!(all == [self.words(); 3], "polynomials of this ring");
+        let pairs = low.words_mut().chunks_exact_mut(d).zip(high.words_mut().chunks_exact_mut(d));
+        for ((channel, (low, high)), factor) in
+            self.channels.iter().zip(pairs).zip(factor.words().chunks_exact(d))
+        {
+            channel.modulo.butterflies(low, high, factor);
+        }
+    }
+
     /// `a` times an integer, which is public.
     pub fn scale<F: Form>(&self, a: &mut Poly<F>, factor: u128) {
         self.each(a.words_mut(), |channel, words| {

@@ -4,7 +4,7 @@
 //! of the fractions y_i / q_i rounded. A fraction is kept in 64 bits, so that v is right unless x lies within some 2^-60 Q of
 //! halfway between two multiples of Q. Source: Halevi, Polyakov and Shoup 2018 (section 2.2), in fixed point.
 
-use blindcore_math::Prime;
+use blindcore_math::{Elementwise, Prime};
 
 /// `a` to the power `exponent` modulo `prime`.
 pub(crate) fn power(prime: Prime, a: u64, exponent: u64) -> u64 {
@@ -72,39 +72,108 @@ impl Fractions {
 /// Takes residues modulo some primes to the residues of the same integer, centred, modulo others.
 pub(crate) struct Extension {
     fractions: Fractions,
-    /// For each prime of the target: itself, Q modulo it, and Q / q_i modulo it.
-    to: Vec<(Prime, u64, Vec<u64>)>,
+    from: Vec<Source>,
+    to: Vec<Target>,
+}
+
+/// Coefficients that are worked on together: what they take, and constants as often, stay in a near cache.
+const BLOCK: usize = 256;
+
+/// A prime that residues are given of.
+struct Source {
+    modulo: Elementwise,
+    /// (Q / q_i)^-1 modulo it.
+    inverse: [u64; BLOCK],
+}
+
+/// A prime that residues are wanted of.
+struct Target {
+    modulo: Elementwise,
+    /// -Q modulo it.
+    negative: [u64; BLOCK],
+    /// For each prime of Q: Q / q_i modulo this one, and how often this one fits into it.
+    factors: Vec<([u64; BLOCK], u64)>,
 }
 
 impl Extension {
     pub(crate) fn new(from: &[Prime], to: &[Prime]) -> Self {
-        let target = |prime: &Prime| {
-            let others = |i: usize| from.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, q)| *q);
-            let shares = (0..from.len()).map(|i| product(*prime, others(i))).collect();
-            (*prime, product(*prime, from.iter().copied()), shares)
+        let others = |i: usize| from.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, q)| *q);
+        let source = |(i, prime): (usize, &Prime)| {
+            let inverse = inverse(*prime, product(*prime, others(i)));
+            Source { modulo: Elementwise::new(*prime), inverse: [inverse; BLOCK] }
         };
-        Self { fractions: Fractions::new(from), to: to.iter().map(target).collect() }
+        let target = |prime: &Prime| {
+            let factor =
+                |(i, q): (usize, &Prime)| ([product(*prime, others(i)); BLOCK], q.value() / prime.value());
+            let negative = prime.value() - product(*prime, from.iter().copied());
+            Target {
+                modulo: Elementwise::new(*prime),
+                negative: [prime.reduce(negative.into()); BLOCK],
+                factors: from.iter().enumerate().map(factor).collect(),
+            }
+        };
+        Self {
+            fractions: Fractions::new(from),
+            from: from.iter().enumerate().map(source).collect(),
+            to: to.iter().map(target).collect(),
+        }
     }
 
     /// The residues of as many integers as `degree`; the words of both lie prime after prime.
     pub(crate) fn extend(&self, degree: usize, words: &[u64]) -> Vec<u64> {
         let mut out = vec![0; self.to.len() * degree];
-        let mut shares = vec![0; words.len() / degree];
-        for at in 0..degree {
+        let mut shares = vec![[0; BLOCK]; self.from.len()];
+        for at in (0..degree).step_by(BLOCK) {
+            let count = BLOCK.min(degree - at);
             // Each fraction is below one, so their sum has few bits above 2^64; a half rounds it.
-            let mut sum = 1u128 << 63;
-            for (i, share) in shares.iter_mut().enumerate() {
-                *share = self.fractions.share(i, words[i * degree + at]);
-                sum += u128::from(self.fractions.fraction(i, *share));
+            let (mut fractions, mut turns) = ([1u64 << 63; BLOCK], [0; BLOCK]);
+            for (i, (source, shares)) in self.from.iter().zip(&mut shares).enumerate() {
+                let shares = &mut shares[..count];
+                shares.copy_from_slice(&words[i * degree + at..][..count]);
+                source.modulo.multiply(shares, &source.inverse[..count]);
+                for ((share, sum), turns) in shares.iter().zip(&mut fractions).zip(&mut turns) {
+                    let over;
+                    (*sum, over) = sum.overflowing_add(self.fractions.fraction(i, *share));
+                    *turns += u64::from(over);
+                }
             }
-            let turns = (sum >> 64) as u64;
-            for (out, (prime, modulus, factors)) in out.chunks_exact_mut(degree).zip(&self.to) {
-                let negative = u128::from(prime.value() - modulus) * u128::from(turns);
-                let total = factors.iter().zip(&shares).fold(negative, |total, (factor, share)| {
-                    total + u128::from(prime.reduce(u128::from(*factor) * u128::from(*share)))
-                });
-                out[at] = prime.reduce(total);
+            for (target, out) in self.to.iter().zip(out.chunks_exact_mut(degree)) {
+                target.sum(&shares, &turns, &mut out[at..at + count]);
             }
+        }
+        out
+    }
+}
+
+impl Target {
+    /// The sum of shares times factors, less Q as often as `turns` say, modulo this prime.
+    fn sum(&self, shares: &[[u64; BLOCK]], turns: &[u64; BLOCK], out: &mut [u64]) {
+        let mut reduced = Vec::new();
+        let shares = if self.factors.iter().all(|(_, fits)| *fits == 0) {
+            shares
+        } else {
+            reduced.extend(
+                shares.iter().zip(&self.factors).map(|(share, (_, fits))| self.reduced(share, *fits)),
+            );
+            &reduced
+        };
+        let products = shares.iter().zip(&self.factors).map(|(share, (factor, _))| [share, factor]);
+        let pairs: Vec<[&[u64]; 2]> = products
+            .chain([[turns, &self.negative]])
+            .map(|pair| pair.map(|side| &side[..out.len()]))
+            .collect();
+        self.modulo.multiply_sum(out, &pairs);
+    }
+
+    /// Residues of another prime, into which this one fits so often, modulo this one.
+    fn reduced(&self, residues: &[u64; BLOCK], fits: u64) -> [u64; BLOCK] {
+        let (mut out, prime) = (*residues, self.modulo.prime());
+        if fits < 8 {
+            for _ in 0..fits {
+                out.iter_mut().for_each(|x| *x = (*x).min(x.wrapping_sub(prime.value())));
+            }
+        } else {
+            out.iter_mut().for_each(|x| *x = prime.reduce((*x).into()));
         }
         out
     }

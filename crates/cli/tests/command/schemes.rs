@@ -116,5 +116,6 @@ schemes! {
     hintless_quantum: "hintless-q128",
     onionpir2: "onionpir2",
     sealpir: "sealpir",
+    mulpir: "mulpir",
     onionpir: "onionpir",
 }

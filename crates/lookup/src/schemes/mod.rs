@@ -21,6 +21,7 @@ mod hintless;
 pub(crate) mod keeps;
 pub(crate) mod lwe;
 pub(crate) mod matrix;
+mod mulpir;
 mod onionpir;
 mod onionpir2;
 mod parallel;
@@ -44,7 +45,7 @@ impl std::str::FromStr for SchemeRef {
 }
 
 /// The schemes of this crate, in the order in which they are offered.
-static BUILT_IN: [&dyn Scheme; 8] = [
+static BUILT_IN: [&dyn Scheme; 9] = [
     &simple::Simple,
     &double::Double,
     &hintless::CLASSICAL,
@@ -52,6 +53,7 @@ static BUILT_IN: [&dyn Scheme; 8] = [
     &onionpir2::OnionPir2,
     &sealpir::SealPir,
     &fastpir::FastPir,
+    &mulpir::MulPir,
     &onionpir::CLASSICAL,
 ];
 /// Those that were registered since.
@@ -148,7 +150,7 @@ mod tests {
         }
         assert_eq!(
             offered_names(),
-            "simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir, onionpir"
+            "simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir, mulpir, onionpir"
         );
         let names: Vec<_> = offered().iter().map(|s| (s.wire_id(), s.wire_name())).collect();
         let later = [
@@ -157,6 +159,7 @@ mod tests {
             (5, "onionpir2"),
             (6, "sealpir"),
             (7, "fastpir"),
+            (8, "mulpir"),
             (9, "onionpir"),
         ];
         assert_eq!(names[..2], [(1, ""), (2, "")], "messages stay as they were");
@@ -168,7 +171,7 @@ mod tests {
         let error = find("fo\u{1b}o").unwrap_err().to_string();
         assert_eq!(
             error,
-            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir, onionpir; update it"
+            "scheme `foo` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir, mulpir, onionpir; update it"
         );
         let error = find_by_wire_id(77, "").unwrap_err().to_string();
         assert!(error.starts_with("scheme `number 77` is not known"), "{error}");

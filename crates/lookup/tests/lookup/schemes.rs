@@ -161,6 +161,11 @@ fn every_index_comes_back() {
         ("onionpir", 300, 250, 9),
         ("onionpir", 300, 3, 300),
         ("onionpir", 20_000, 3, 2),
+        ("mulpir", 1, 1, 1),
+        ("mulpir", 3, 700, 100),
+        ("mulpir", 256, 40, 9),
+        ("mulpir", 300, 3, 300),
+        ("mulpir", 6000, 3, 5),
         ("plain", 1, 1, 1),
         ("plain", 3, 7, 100),
         ("plain", 700, 2, 9),
@@ -200,6 +205,8 @@ fn keys_come_back_and_others_do_not() {
         ("fastpir", 300, 1),
         ("onionpir", 9, 5),
         ("onionpir", 300, 1),
+        ("mulpir", 9, 5),
+        ("mulpir", 300, 3),
         ("plain", 9, 5),
     ] {
         let salt = [3u8; 32];
@@ -332,6 +339,7 @@ fn any_query_is_answered() {
         "sealpir",
         "fastpir",
         "onionpir",
+        "mulpir",
         "plain",
         "plain-registered",
     ] {

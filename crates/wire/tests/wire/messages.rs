@@ -293,7 +293,7 @@ fn what_does_not_fit_is_refused_by_name() {
         ),
         ("scheme `double` is not known", |t| t.records.as_mut().unwrap().scheme_name = "double".into()),
         (
-            "scheme `plain` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir, onionpir; update it",
+            "scheme `plain` is not known to this build (blindcore 0.1.0), which knows simple, double, hintless, hintless-q128, onionpir2, sealpir, fastpir, mulpir, onionpir; update it",
             |t| {
                 let part = t.records.as_mut().unwrap();
                 (part.scheme, part.scheme_name) = (999, "plain".into());

@@ -139,7 +139,7 @@ impl Places {
     /// Of a geometry, which need not fit: [`check`].
     pub(super) fn new(geometry: &Geometry) -> Self {
         let Geometry { record_bytes, groups, columns } = *geometry;
-        let (parts, part_bytes, width) = cut(record_bytes);
+        let (parts, part_bytes, width) = cut(DEGREE, record_bytes);
         let cells = groups.div_ceil(groups.div_ceil(DEGREE));
         let shares = groups.div_ceil(cells);
         // Room that few cells leave is their slots', of which a record fills at most half of what its lanes are gathered to.

@@ -3,7 +3,7 @@
 //! The client's side is constant time: no branch, index or division that a selection, a secret or a message decides.
 
 use blindcore_rlwe::rounding::{Rounding, pack, packed_bytes, unpack};
-use blindcore_rlwe::{Poly, Ring, Values};
+use blindcore_rlwe::{Pair, Poly, Ring, Values};
 use zeroize::Zeroizing;
 
 use super::residues::signed;
@@ -13,7 +13,11 @@ use crate::{Selection, constant_time};
 
 /// The first `kept` coefficients of a polynomial modulo q, rounded to `bits`.
 pub(in crate::schemes) fn rounded(half: Poly<Values>, bits: u32, kept: usize) -> Vec<u64> {
-    let ring = Tree::get().small();
+    rounded_in(Tree::get().small(), half, bits, kept)
+}
+
+/// The same in another ring, of one prime.
+fn rounded_in(ring: &Ring, half: Poly<Values>, bits: u32, kept: usize) -> Vec<u64> {
     let rounding = Rounding::new(ring.primes()[0], bits);
     let half = ring.inverse(half);
     half.words()[..kept].iter().map(|word| rounding.down(*word)).collect()
@@ -29,21 +33,42 @@ pub(in crate::schemes) struct Sent {
 
 impl Sent {
     pub(in crate::schemes) fn bytes(&self) -> usize {
-        packed_bytes(DEGREE, self.mask_bits) + packed_bytes(self.kept, self.body_bits)
+        self.bytes_of(DEGREE)
+    }
+
+    /// The same for a ciphertext of another degree.
+    pub(in crate::schemes) fn bytes_of(&self, degree: usize) -> usize {
+        packed_bytes(degree, self.mask_bits) + packed_bytes(self.kept, self.body_bits)
     }
 
     /// Appends the bytes of a ciphertext.
-    pub(in crate::schemes) fn write(&self, pair: &blindcore_rlwe::Pair, answer: &mut Vec<u8>) {
-        pack(&rounded(pair.mask.clone(), self.mask_bits, DEGREE), self.mask_bits, answer);
-        pack(&rounded(pair.body.clone(), self.body_bits, self.kept), self.body_bits, answer);
+    pub(in crate::schemes) fn write(&self, pair: &Pair, answer: &mut Vec<u8>) {
+        self.write_in(Tree::get().small(), pair, answer);
+    }
+
+    /// The same for a ciphertext in another ring, of one prime.
+    pub(in crate::schemes) fn write_in(&self, ring: &Ring, pair: &Pair, answer: &mut Vec<u8>) {
+        let mask = rounded_in(ring, pair.mask.clone(), self.mask_bits, ring.degree());
+        pack(&mask, self.mask_bits, answer);
+        pack(&rounded_in(ring, pair.body.clone(), self.body_bits, self.kept), self.body_bits, answer);
     }
 
     /// What each coefficient is, with noise, modulo 2^`mask_bits` of the whole.
     pub(in crate::schemes) fn phases(&self, secret: &Secret, bytes: &[u8]) -> Zeroizing<Vec<u64>> {
-        let (mask, body) = bytes.split_at(packed_bytes(DEGREE, self.mask_bits));
-        let mask = unpack(mask, self.mask_bits).take(DEGREE).collect();
+        self.phases_in(Tree::get().large(), secret, bytes)
+    }
+
+    /// The same where the secret's values are in another ring, of one prime.
+    pub(in crate::schemes) fn phases_in(
+        &self,
+        ring: &Ring,
+        secret: &Secret,
+        bytes: &[u8],
+    ) -> Zeroizing<Vec<u64>> {
+        let (mask, body) = bytes.split_at(packed_bytes(ring.degree(), self.mask_bits));
+        let mask = unpack(mask, self.mask_bits).take(ring.degree()).collect();
         let body = unpack(body, self.body_bits).map(|body| body << (self.mask_bits - self.body_bits));
-        phases(secret, mask, self.kept, body)
+        phases_at(ring, secret, mask, 0..self.kept, body)
     }
 }
 
@@ -69,7 +94,7 @@ pub(in crate::schemes) fn phases_at(
     let mut product = Zeroizing::new(ring.forward(ring.polynomial(mask).expect("words of a few bits")));
     ring.multiply(&mut product, secret.values());
     let product = Zeroizing::new(ring.inverse(std::mem::replace(&mut *product, ring.zero())));
-    // A sum of 2048 words of 22 bits is far below Q / 2. All room is taken at once, so that nothing is left where it grew.
+    // A sum of 4096 words of 22 bits is far below q / 2. All room is taken at once, so that nothing is left where it grew.
     let mut phases = Zeroizing::new(Vec::with_capacity(at.len()));
     phases.extend(at.zip(body).map(|(at, body)| body.wrapping_sub(signed(q, product.words()[at]))));
     phases
@@ -93,7 +118,7 @@ pub(in crate::schemes) fn read(
     let group = selection.group();
     let mut slot = Zeroizing::new(Vec::with_capacity(places.parts * places.part_bytes + 8));
     let mut lanes = Zeroizing::new(vec![0u16; places.width]);
-    let mut pad = Zeroizing::new([0; DEGREE]);
+    let mut pad = Zeroizing::new(vec![0; places.degree]);
     for number in 0..places.parts {
         let phases = part(number);
         let Place { fine, .. } = places.place(0, group);

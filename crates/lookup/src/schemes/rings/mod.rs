@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   lanes, slots, secret                         whatever the ring
-//!   tree ◀─ places, polynomials, queries, answers      degree 2048, keys and queries at 50 bits, polynomials stored at 40
+//!   tree ◀─ places, polynomials, queries, answers      by default degree 2048, keys and queries at 50 bits, polynomials stored at 40
 //! ```
 
 pub(super) mod answers;

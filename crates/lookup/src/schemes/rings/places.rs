@@ -1,6 +1,6 @@
 //! Where the slots of a table lie among stored polynomials.
 
-use super::tree::{DEGREE, HEIGHT};
+use super::tree::{self, HEIGHT};
 use super::{EIGHT_LANES, LANE_BITS};
 use crate::keyword::{columns_for, fullest};
 use crate::{Geometry, constant_time};
@@ -19,6 +19,8 @@ use crate::{Geometry, constant_time};
 /// columns of a group, of which a key takes four, differ by rows and by coarse places, and their sum lies where each of them does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::schemes) struct Places {
+    /// d: coefficients of a polynomial.
+    pub(in crate::schemes) degree: usize,
     /// Coefficients of a part of a slot.
     pub(in crate::schemes) width: usize,
     /// Polynomials that a slot takes a part of each.
@@ -49,7 +51,7 @@ pub(in crate::schemes) struct Place {
 }
 
 /// The most coarse places: a tree of the most levels turns by no less than what lies between them.
-pub(in crate::schemes) const MAX_COARSE: usize = DEGREE >> HEIGHT;
+pub(in crate::schemes) const MAX_COARSE: usize = tree::DEGREE >> HEIGHT;
 
 impl Places {
     /// Of a geometry, with a power of two of coarse places, up to [`MAX_COARSE`], each of which has room for a part.
@@ -60,14 +62,25 @@ impl Places {
         coarse: usize,
         leaves: impl FnOnce(usize, usize) -> usize,
     ) -> Self {
+        Self::within(tree::DEGREE, HEIGHT, geometry, coarse, leaves)
+    }
+
+    /// The same for polynomials of another degree, and trees of up to `tallest` levels.
+    pub(in crate::schemes) fn within(
+        degree: usize,
+        tallest: u32,
+        geometry: &Geometry,
+        coarse: usize,
+        leaves: impl FnOnce(usize, usize) -> usize,
+    ) -> Self {
         let Geometry { record_bytes, groups, columns } = *geometry;
-        let (parts, part_bytes, width) = cut(record_bytes);
-        let fine = DEGREE / coarse / width;
+        let (parts, part_bytes, width) = cut(degree, record_bytes);
+        let fine = degree / coarse / width;
         let (rows, outputs) = (columns.div_ceil(coarse), groups.div_ceil(fine));
         let leaves = leaves(rows, outputs);
         // Coarse places are as far apart as the tallest tree turns.
-        let height = if coarse == 1 { levels(leaves).min(HEIGHT) } else { HEIGHT };
-        Self { width, parts, part_bytes, coarse, fine, rows, outputs, leaves, height }
+        let height = if coarse == 1 { levels(leaves).min(tallest) } else { tallest };
+        Self { degree, width, parts, part_bytes, coarse, fine, rows, outputs, leaves, height }
     }
 
     /// Ciphertexts of a query.
@@ -82,7 +95,7 @@ impl Places {
 
     /// Coefficients of bodies that a query has: those that lead to a leaf.
     pub(in crate::schemes) fn asked(&self) -> usize {
-        self.leaves << (DEGREE.ilog2() - self.height)
+        self.leaves << (self.degree.ilog2() - self.height)
     }
 
     /// Polynomials of a database: outputs and parts.
@@ -92,7 +105,7 @@ impl Places {
 
     /// The first coefficient of a place.
     pub(in crate::schemes) fn position(&self, coarse: usize, fine: usize) -> usize {
-        coarse * (DEGREE / self.coarse) + fine * self.width
+        coarse * (self.degree / self.coarse) + fine * self.width
     }
 
     /// Where a fine place begins in what is kept of a body, after the query's monomial has turned it.
@@ -111,6 +124,16 @@ impl Places {
         let (output, fine) = constant_time::divide(group.into(), self.fine as u64);
         Place { row: row as u32, coarse: coarse as u32, output: output as u32, fine: fine as u32 }
     }
+
+    /// The monomial that brings a place within 2^h coefficients of its polynomial's start, in constant time: t for the factor
+    /// X^(t 2^h), and all ones where its sign is a minus. X^d = -1.
+    pub(in crate::schemes) fn turn(&self, place: &Place) -> (u32, u64) {
+        let turns = (self.degree >> self.height) as u32;
+        let position = self.position(0, 1) as u32 * place.fine + self.position(1, 0) as u32 * place.coarse;
+        let turn = position >> self.height;
+        let minus = !(constant_time::equal_mask(turn, 0) as i32 as u64);
+        (turns.wrapping_sub(turn) & (turns - 1), minus)
+    }
 }
 
 /// Levels of a binary tree.
@@ -120,7 +143,7 @@ pub(in crate::schemes) fn levels(leaves: usize) -> u32 {
 
 /// Coefficients that a part of a slot takes.
 pub(in crate::schemes) fn width(record_bytes: usize) -> usize {
-    cut(record_bytes).2
+    cut(tree::DEGREE, record_bytes).2
 }
 
 /// The groups that cost least, of those whose geometry `fits`, for this many records in slots of this many bytes; as many as there are
@@ -162,10 +185,9 @@ pub(in crate::schemes) fn cheapest(
     costs.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(records, |(_, groups)| groups).max(1)
 }
 
-/// Parts of a slot, the bytes of each but the last, which may be shorter, and its coefficients.
-pub(in crate::schemes) fn cut(record_bytes: usize) -> (usize, usize, usize) {
-    const POLYNOMIAL: usize = DEGREE / 8 * EIGHT_LANES;
-    let parts = record_bytes.div_ceil(POLYNOMIAL);
+/// Parts of a slot, the bytes of each, and its coefficients.
+pub(in crate::schemes) fn cut(degree: usize, record_bytes: usize) -> (usize, usize, usize) {
+    let parts = record_bytes.div_ceil(degree / 8 * EIGHT_LANES);
     if parts == 1 {
         return (1, record_bytes, (8 * record_bytes).div_ceil(LANE_BITS as usize));
     }
@@ -176,6 +198,7 @@ pub(in crate::schemes) fn cut(record_bytes: usize) -> (usize, usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use super::tree::DEGREE;
     use super::*;
 
     #[test]
@@ -202,6 +225,10 @@ mod tests {
                     here.fill(true);
                     // Turned by multiples of 2^h it lies where it is looked for.
                     assert_eq!(at & ((1 << places.height) - 1), places.offset(fine));
+                    let place = Place { row: 0, coarse: coarse as u32, output: 0, fine: fine as u32 };
+                    let (turn, minus) = places.turn(&place);
+                    let to = at + ((turn as usize) << places.height);
+                    assert_eq!((to % DEGREE, minus == 0), (places.offset(fine), to < DEGREE), "X^d = -1");
                 }
                 assert!(places.window() <= DEGREE);
                 assert!(places.rows * coarse >= columns && places.outputs * places.fine >= groups);

@@ -1,23 +1,22 @@
-//! Stored polynomials: slots become polynomials, by values modulo q, under their pads.
+//! Stored polynomials: slots become polynomials, by values modulo each prime, under their pads.
 //!
 //! ```text
-//!   records ──groups of an output──▶ slots ──lanes──▶ coefficients + pad, centred ──transform──▶ five bytes a value
+//!   records ──groups of an output──▶ slots ──lanes──▶ coefficients + pad, centred ──transform──▶ five or six bytes a value
 //! ```
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Cost, Layout, Placed, Word, Words};
 use blindcore_math::Modulus;
 use blindcore_math::ntt::Ntt;
+use blindcore_rlwe::Ring;
 
-use super::tree::{DEGREE, Tree};
+use super::tree::Tree;
 use super::{LANE, LANE_BITS, Make, Pads, Places, SEED_BYTES, Slots, spread};
 use crate::schemes::matrix;
 use crate::schemes::scheme::{Operand, Origin};
 use crate::{Error, Geometry, MAX_GATHER};
 
-/// Bytes of a residue of a stored polynomial.
-pub(in crate::schemes) const RESIDUE_BYTES: usize = 5;
-/// Values that lie together in a stored polynomial: `[output][part][run][row][32]`.
+/// Values that lie together in a stored polynomial: `[output][part][prime][run][row][32]`.
 const RUN: usize = 32;
 
 /// The operands' places: the records, and the polynomials that a query's first dimension picks from.
@@ -25,12 +24,21 @@ pub(in crate::schemes) const POLYNOMIALS: usize = 1;
 
 /// The records, and the polynomials made of them.
 pub(in crate::schemes) fn operands(geometry: &Geometry, places: &Places) -> Vec<Operand> {
-    let q = Modulus::Prime(Tree::get().small().primes()[0]);
+    operands_in(Tree::get().small(), Word::U40, geometry, places)
+}
+
+/// The same in another ring, whose primes fit `word`.
+pub(in crate::schemes) fn operands_in(
+    ring: &Ring,
+    word: Word,
+    geometry: &Geometry,
+    places: &Places,
+) -> Vec<Operand> {
     let (n, j) = (places.polynomials(), places.rows);
     // Values are independent of each other. As runs of 32, each a channel of its own, they lie so that a run's sums stay in
     // registers while an output's rows go by in order.
-    let runs = Shape::new(Word::U40, vec![q; DEGREE / RUN]);
-    let shape = Shape { m: MAX_GATHER, n, p: 2, j, d: RUN, ..runs };
+    let moduli = ring.primes().iter().flat_map(|q| vec![Modulus::Prime(*q); ring.degree() / RUN]).collect();
+    let shape = Shape { m: MAX_GATHER, n, p: 2, j, d: RUN, ..Shape::new(word, moduli) };
     vec![
         matrix::operand("records", geometry.rows(), geometry.columns, Origin::Slots),
         Operand {
@@ -62,24 +70,43 @@ pub(in crate::schemes) fn scan(
 /// What makes an output's polynomials.
 pub(in crate::schemes) struct Worker {
     places: Places,
+    word: Word,
     pads: Pads,
-    ntt: Ntt,
-    q: u64,
+    ntts: Vec<Ntt>,
 }
 
 impl Worker {
     pub(in crate::schemes) fn new(places: Places, seed: [u8; SEED_BYTES]) -> Self {
-        let prime = Tree::get().small().primes()[0];
-        let ntt = Ntt::new(prime, DEGREE).expect("a ring's prime");
-        Self { places, pads: Pads::new(seed), ntt, q: prime.value() }
+        Self::within(Tree::get().small(), Word::U40, places, seed)
     }
 
-    /// Centred lanes, by values.
-    fn values(&self, lanes: &[u16; DEGREE], words: &mut [u64]) {
-        for (word, lane) in words.iter_mut().zip(lanes) {
-            *word = centred(self.q, LANE_BITS, u64::from(lane & LANE));
+    /// The same in another ring, whose primes fit `word`.
+    pub(in crate::schemes) fn within(
+        ring: &Ring,
+        word: Word,
+        places: Places,
+        seed: [u8; SEED_BYTES],
+    ) -> Self {
+        let ntt = |prime: &_| Ntt::new(*prime, ring.degree()).expect("a ring's prime");
+        Self { places, word, pads: Pads::new(seed), ntts: ring.primes().iter().map(ntt).collect() }
+    }
+
+    /// The lanes of a stored polynomial: its pad, and what lies there.
+    fn lanes(&self, output: usize, part: usize, row: usize, slots: &Slots, lanes: &mut [u16]) {
+        let places = &self.places;
+        let mut part_lanes = vec![0; places.width];
+        let number = (output * places.parts + part) * places.rows + row;
+        self.pads.of(number as u64, lanes);
+        for coarse in 0..places.coarse {
+            for fine in 0..places.fine {
+                let Some(slot) = slots.slot(fine, coarse * places.rows + row) else { continue };
+                let from = (part * places.part_bytes).min(slot.len());
+                let to = (from + places.part_bytes).min(slot.len());
+                spread(&slot[from..to], &mut part_lanes);
+                let here = &mut lanes[places.position(coarse, fine)..][..places.width];
+                here.iter_mut().zip(&part_lanes).for_each(|(lane, part)| *lane = lane.wrapping_add(*part));
+            }
         }
-        self.ntt.forward(words);
     }
 }
 
@@ -94,37 +121,37 @@ impl Make for Worker {
         self.places.fine
     }
 
-    /// Part after part, row after row.
+    /// Part after part, prime after prime, row after row.
     fn output(&self, output: usize, slots: &Slots, out: &mut [u8]) {
-        let (mut lanes, mut words) = ([0; DEGREE], vec![0; DEGREE]);
-        let mut part_lanes = vec![0; self.places.width];
-        let rows = self.places.rows;
-        for i in 0..self.places.parts * rows {
-            let (part, row) = (i / rows, i % rows);
-            let number = output * self.places.parts * rows + i;
-            self.pads.of(number as u64, &mut lanes);
-            for coarse in 0..self.places.coarse {
-                for fine in 0..self.places.fine {
-                    let Some(slot) = slots.slot(fine, coarse * rows + row) else { continue };
-                    let from = (part * self.places.part_bytes).min(slot.len());
-                    let to = (from + self.places.part_bytes).min(slot.len());
-                    spread(&slot[from..to], &mut part_lanes);
-                    let here = &mut lanes[self.places.position(coarse, fine)..][..self.places.width];
-                    here.iter_mut()
-                        .zip(&part_lanes)
-                        .for_each(|(lane, part)| *lane = lane.wrapping_add(*part));
-                }
-            }
-            self.values(&lanes, &mut words);
-            let out = &mut out[part * rows * DEGREE * RESIDUE_BYTES..][..rows * DEGREE * RESIDUE_BYTES];
-            let runs = out.chunks_exact_mut(rows * RUN * RESIDUE_BYTES).zip(words.chunks_exact(RUN));
-            for (out, words) in runs {
-                let out = &mut out[row * RUN * RESIDUE_BYTES..][..RUN * RESIDUE_BYTES];
-                for (out, word) in out.as_chunks_mut::<RESIDUE_BYTES>().0.iter_mut().zip(words) {
-                    let [a, b, c, d, e, ..] = word.to_le_bytes();
-                    *out = [a, b, c, d, e];
+        let Places { degree, rows, parts, .. } = self.places;
+        let (mut lanes, mut words) = (vec![0; degree], vec![0; degree]);
+        let bytes = self.word.bytes();
+        for (part, out) in out.chunks_exact_mut(out.len() / parts).enumerate() {
+            for row in 0..rows {
+                self.lanes(output, part, row, slots, &mut lanes);
+                for (ntt, out) in self.ntts.iter().zip(out.chunks_exact_mut(rows * degree * bytes)) {
+                    let q = ntt.prime().value();
+                    let lanes = lanes.iter().map(|lane| centred(q, LANE_BITS, u64::from(lane & LANE)));
+                    words.iter_mut().zip(lanes).for_each(|(word, lane)| *word = lane);
+                    ntt.forward(&mut words);
+                    let runs = out.chunks_exact_mut(rows * RUN * bytes).zip(words.chunks_exact(RUN));
+                    for (out, words) in runs {
+                        let out = &mut out[row * RUN * bytes..][..RUN * bytes];
+                        match self.word {
+                            Word::U40 => store::<5>(words, out),
+                            Word::U48 => store::<6>(words, out),
+                            _ => store::<8>(words, out),
+                        }
+                    }
                 }
             }
         }
+    }
+}
+
+/// The low bytes of words.
+fn store<const BYTES: usize>(words: &[u64], out: &mut [u8]) {
+    for (out, word) in out.as_chunks_mut::<BYTES>().0.iter_mut().zip(words) {
+        out.copy_from_slice(&word.to_le_bytes()[..BYTES]);
     }
 }

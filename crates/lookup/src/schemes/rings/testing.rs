@@ -85,13 +85,12 @@ pub(in crate::schemes) fn noise(
     ring.multiply(&mut phase, &secret.key().values(ring));
     ring.negate(&mut phase);
     ring.add(&mut phase, &pair.body);
-    let phase = ring.inverse(phase);
-    let q = ring.modulus() as i128;
-    let off = |(i, word): (usize, &u64)| {
-        let off = (i128::from(*word) - message(i)).rem_euclid(q);
+    let (phase, q) = (ring.inverse(phase), ring.modulus() as i128);
+    let off = |(i, phase): (usize, &i128)| {
+        let off = (phase - message(i)).rem_euclid(q);
         if off > q / 2 { off - q } else { off }
     };
-    phase.words().iter().enumerate().map(|word| off(word) as f64).collect()
+    ring.centred(&phase).iter().enumerate().map(|phase| off(phase) as f64).collect()
 }
 
 /// A mean of squares.
@@ -119,10 +118,10 @@ pub(in crate::schemes) fn a_stopped_build_goes_on(scheme: &str) {
             self.1 >= self.0
         }
     }
-    let geometry = Geometry { record_bytes: 300, groups: 50, columns: 6 };
+    let geometry = Geometry { record_bytes: 300, groups: 150, columns: 6 };
     let params = Params::new(schemes::find(scheme).unwrap(), geometry).unwrap();
     let mut database = params.database_buffer();
-    for group in 0..50 {
+    for group in 0..150 {
         let slots: Vec<u8> = (0..1800).map(|i| byte(group * 1800 + i)).collect();
         pack_group(&params, group, &slots, &mut database);
     }
@@ -156,9 +155,14 @@ pub(in crate::schemes) fn a_stopped_build_goes_on(scheme: &str) {
 /// Records whose lanes have the signs of what each leaf makes of one error at the root, turned round: their products add up in the
 /// constant coefficient.
 pub(in crate::schemes) fn aligned(rows: usize) -> Vec<Vec<u8>> {
-    let d = DEGREE as i64;
+    aligned_with(DEGREE, 8, rows)
+}
+
+/// The same for another degree and a tree of so many levels.
+pub(in crate::schemes) fn aligned_with(degree: usize, height: u32, rows: usize) -> Vec<Vec<u8>> {
+    let d = degree as i64;
     let automorphism = |x: &[i64], k: i64| {
-        let mut out = vec![0; DEGREE];
+        let mut out = vec![0; degree];
         for (i, x) in (0i64..).zip(x) {
             let to = i * k % (2 * d);
             out[(to % d) as usize] = if to < d { *x } else { -*x };
@@ -166,7 +170,7 @@ pub(in crate::schemes) fn aligned(rows: usize) -> Vec<Vec<u8>> {
         out
     };
     let turned = |x: &[i64], power: i64| {
-        let mut out = vec![0; DEGREE];
+        let mut out = vec![0; degree];
         for (i, x) in (0i64..).zip(x) {
             let to = (i + power).rem_euclid(2 * d);
             out[(to % d) as usize] = if to < d { *x } else { -*x };
@@ -174,9 +178,9 @@ pub(in crate::schemes) fn aligned(rows: usize) -> Vec<Vec<u8>> {
         out
     };
     // A key's error at the root goes to the even leaf, and with the other sign, turned, to the odd one.
-    let error: Vec<i64> = (0..DEGREE).map(|i| i64::from(byte(i)) - 128).collect();
+    let error: Vec<i64> = (0..degree).map(|i| i64::from(byte(i)) - 128).collect();
     let mut nodes = vec![error.clone(), turned(&error, -1).iter().map(|x| -x).collect()];
-    for level in 1..8 {
+    for level in 1..height {
         let (width, k) = (1i64 << level, d / (1 << level) + 1);
         let mut odd = Vec::new();
         for node in &mut nodes {
@@ -190,11 +194,11 @@ pub(in crate::schemes) fn aligned(rows: usize) -> Vec<Vec<u8>> {
     let record = |node: &Vec<i64>| {
         // The product's constant coefficient has coefficient i of one meet -(d - i) of the other.
         let lane = |i: usize| {
-            let meets = if i == 0 { node[0] } else { -node[DEGREE - i] };
+            let meets = if i == 0 { node[0] } else { -node[degree - i] };
             if meets > 0 { (1u64 << (LANE_BITS - 1)) - 1 } else { 1 << (LANE_BITS - 1) }
         };
         let mut bytes = Vec::new();
-        blindcore_rlwe::rounding::pack(&(0..DEGREE).map(lane).collect::<Vec<_>>(), LANE_BITS, &mut bytes);
+        blindcore_rlwe::rounding::pack(&(0..degree).map(lane).collect::<Vec<_>>(), LANE_BITS, &mut bytes);
         bytes
     };
     nodes[..rows].iter().map(record).collect()
