@@ -116,4 +116,5 @@ schemes! {
     hintless_quantum: "hintless-q128",
     onionpir2: "onionpir2",
     sealpir: "sealpir",
+    fastpir: "fastpir",
 }
