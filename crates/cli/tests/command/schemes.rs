@@ -116,6 +116,7 @@ schemes! {
     hintless_quantum: "hintless-q128",
     onionpir2: "onionpir2",
     sealpir: "sealpir",
+    fastpir: "fastpir",
     mulpir: "mulpir",
     onionpir: "onionpir",
 }
