@@ -12,7 +12,8 @@ use blindcore_accel::{Cost, Database, Device, Error, Layout, SharedBytes, Slots,
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::schemes::offered;
 use blindcore_lookup::{
-    Client, Params, SchemeChoice, SchemeRef, Selection, Server, pack_group, plan, preprocess,
+    Client, Geometry, InsecureOnionPir2021, Params, SchemeChoice, SchemeRef, Selection, Server, pack_group,
+    plan, preprocess,
 };
 use blindcore_units::{Progress, Unit};
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ const RECORD_BYTES: usize = 64;
 
 /// Table 3.2's rows, by our schemes' names: M, N, P, Q, J, K, C, D.
 const THESIS: [(&str, &str, [&str; 8]); 4] = [
-    ("onionpir", "OnionPIR", ["1", "8 per GB 4^i", "2", "1", "256", "2", "2", "4096"]),
+    ("onionpir", "OnionPIR", ["1", "32 a GB", "2", "1", "256", "2", "2", "4096"]),
     ("sealpir", "SEALPIR", ["1", "sqrt(records)", "2", "1", "sqrt(records)", "1", "2", "4096"]),
     ("simple", "SimplePIR", ["sqrt(records)", "1", "1", "1", "sqrt(records)", "1", "1", "1"]),
     ("fastpir", "FastPIR", ["1", "columns", "2", "1", "plaintexts / column", "1", "2", "4096"]),
@@ -112,48 +113,101 @@ impl Placed for NotedPlaced {
     }
 }
 
+/// A small table under a scheme: what is stored of it, and a client.
+struct Small {
+    params: Params,
+    stored: Vec<SharedBytes>,
+    client: Client,
+}
+
+impl Small {
+    fn new(params: Params, device: &Device) -> anyhow::Result<Self> {
+        let geometry = params.geometry;
+        let mut database = params.database_buffer();
+        let mut slots = vec![0; geometry.columns * geometry.record_bytes];
+        for group in 0..geometry.groups {
+            for (column, slot) in slots.chunks_exact_mut(geometry.record_bytes).enumerate() {
+                slot.copy_from_slice(&Self::record(&params, (group * geometry.columns + column) as u64));
+            }
+            pack_group(&params, group, &slots, &mut database);
+        }
+        let first: SharedBytes = Arc::new(database);
+        let mut hint = vec![0; params.hint_bytes() as usize];
+        let derived = preprocess(&params, device, vec![first.clone()], &mut hint, &mut ())?;
+        let derived = derived.into_iter().map(|operand| Arc::new(operand) as SharedBytes);
+        let stored = [first].into_iter().chain(derived).collect();
+        Ok(Self { params, stored, client: Client::new(params, Arc::new(hint))? })
+    }
+
+    /// Any records do, as long as no two are alike.
+    fn record(params: &Params, slot: u64) -> Vec<u8> {
+        let number = slot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (0..params.geometry.record_bytes as u64).map(|i| (number >> (i % 57)) as u8).collect()
+    }
+
+    /// A server whose operands lie where `device` says for each.
+    fn server<'a>(&self, device: &Device, on: impl Fn(usize) -> &'a Device) -> anyhow::Result<Server> {
+        let place = |(at, (operand, bytes)): (usize, (_, &SharedBytes))| {
+            let operand: blindcore_lookup::schemes::Operand = operand;
+            on(at).contract(&operand.shape)?.place(Database::Packed(vec![bytes.clone()]))
+        };
+        let operands = self.params.stored_operands().zip(&self.stored).enumerate();
+        Ok(Server::placed(self.params, device, operands.map(place).collect::<Result<_, _>>()?)?)
+    }
+
+    /// One lookup, by a real query that all of the servers answer: they have to answer it alike, with the record that was asked for.
+    fn look_up(&self, servers: &[&Server]) -> anyhow::Result<()> {
+        let (params, client) = (&self.params, &self.client);
+        let slot = params.geometry.slots() / 3;
+        let selection = Selection::index(&params.geometry, slot)?;
+        let keys = params.registers_keys().then(|| params.make_keys()).transpose()?;
+        let (prepared, keys) = match &keys {
+            Some(made) => {
+                let secret = params.open_secret(&made.secret)?;
+                (client.prepare_under(&secret)?, Some(params.open_registered(&made.public)?))
+            }
+            None => (client.prepare()?, None),
+        };
+        let (query, pending) = client.query(prepared, &selection)?;
+        let answers = servers.iter().map(|server| match &keys {
+            Some(keys) => server.answer_under(&[&query], &[keys]),
+            None => server.answer(&[&query]),
+        });
+        let answers = answers.map(|answer| Ok(answer?.0.remove(0))).collect::<anyhow::Result<Vec<_>>>()?;
+        anyhow::ensure!(answers.iter().all(|answer| *answer == answers[0]), "devices answer differently");
+        let found = client.decode(pending, &answers[0])?;
+        anyhow::ensure!(*found.slot == Self::record(params, slot), "an answer decoded to another record");
+        Ok(())
+    }
+}
+
 /// The passes of a lookup under a scheme, which has to find the record that was asked for.
 fn passes(scheme: SchemeRef) -> anyhow::Result<(Params, Vec<Seen>)> {
     let (device, notes) = noted()?;
     let params = plan(RECORDS, RECORD_BYTES, false, SchemeChoice::Only(scheme))?;
-    let geometry = params.geometry;
-    let mut database = params.database_buffer();
-    let mut slots = vec![0; geometry.columns * geometry.record_bytes];
-    // Any records do, as long as no two are alike.
-    let record = |slot: u64| -> Vec<u8> {
-        (0..RECORD_BYTES as u64)
-            .map(|i| (slot.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 57)) as u8)
-            .collect()
-    };
-    for group in 0..geometry.groups {
-        for (column, slot) in slots.chunks_exact_mut(geometry.record_bytes).enumerate() {
-            slot.copy_from_slice(&record((group * geometry.columns + column) as u64));
-        }
-        pack_group(&params, group, &slots, &mut database);
-    }
-    let first: Vec<SharedBytes> = vec![Arc::new(database)];
-    let mut hint = vec![0; params.hint_bytes() as usize];
-    let derived = preprocess(&params, &device, first.clone(), &mut hint, &mut ())?;
-    let derived = derived.into_iter().map(|operand| vec![Arc::new(operand) as SharedBytes]);
-    let server = Server::new(params, &device, [first].into_iter().chain(derived).collect())?;
-    let client = Client::new(params, Arc::new(hint))?;
+    let table = Small::new(params, &device)?;
+    let server = table.server(&device, |_| &device)?;
     // What preparing passed is not of the query.
     notes.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    let slot = geometry.slots() / 3;
-    let selection = Selection::index(&geometry, slot)?;
-    let (pending, answer) = if params.registers_keys() {
-        let made = params.make_keys()?;
-        let (secret, keys) = (params.open_secret(&made.secret)?, params.open_registered(&made.public)?);
-        let (query, pending) = client.query(client.prepare_under(&secret)?, &selection)?;
-        (pending, server.answer_under(&[&query], &[&keys])?.0.remove(0))
-    } else {
-        let (query, pending) = client.query(client.prepare()?, &selection)?;
-        (pending, server.answer(&[&query])?.0.remove(0))
-    };
-    let found = client.decode(pending, &answer)?;
-    anyhow::ensure!(found.slot.as_slice() == record(slot), "{scheme}: an answer decoded to another record");
+    table.look_up(&[&server])?;
     let seen = notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok((params, seen))
+}
+
+/// A query of OnionPIR as it was published, whose first dimension a chip works out, and the CPU too: both answers have to be the same,
+/// and decode to the record.
+///
+/// # Errors
+/// The chip refuses the operation, or answers otherwise.
+pub fn query_on(chip: &Device) -> anyhow::Result<()> {
+    let cpu = Cpu::open("cpu")?;
+    let scheme = InsecureOnionPir2021::for_measurements().scheme();
+    let params = Params::new(scheme, Geometry { record_bytes: 64, groups: 2, columns: 4 })?;
+    let table = Small::new(params, &cpu)?;
+    // Records are there to be read again, and no query goes over them.
+    let on_chip = table.server(&cpu, |operand| if operand == 0 { &cpu } else { chip })?;
+    let on_cpu = table.server(&cpu, |_| &cpu)?;
+    table.look_up(&[&on_chip, &on_cpu])
 }
 
 /// Which of the table's operands a pass went over.
@@ -211,7 +265,22 @@ pub fn table(progress: &mut dyn Progress) -> anyhow::Result<Table> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
+
+    use blindcore_accel_rtl::onionchopper::OnionChopper;
+
     use super::*;
+
+    #[test]
+    fn a_query_of_onionpir_is_answered_by_the_chip() {
+        match OnionChopper::open("rtl:onionchopper") {
+            Ok(chip) => query_on(&chip.device()).unwrap(),
+            Err(e) => {
+                assert!(std::env::var_os("BLINDCORE_RTL").is_none(), "{e}");
+                eprintln!("skipped: {e}");
+            }
+        }
+    }
 
     #[test]
     fn every_scheme_passes_an_operation_over_what_it_keeps() {
