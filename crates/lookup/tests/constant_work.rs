@@ -35,7 +35,6 @@ fn main() {
         ["sealpir key aaaa", "sealpir key zzzz", "sealpir key \u{1}\u{2}\u{3}\u{4}"],
         ["fastpir key aaaa", "fastpir key zzzz", "fastpir key \u{1}\u{2}\u{3}\u{4}"],
         ["onionpir key aaaa", "onionpir key zzzz", "onionpir key \u{1}\u{2}\u{3}\u{4}"],
-        ["mulpir index 0000", "mulpir index 0129", "mulpir index 1023"],
         ["mulpir key aaaa", "mulpir key zzzz", "mulpir key \u{1}\u{2}\u{3}\u{4}"],
         ["hintless key aaaa", "hintless key zzzz", "hintless key \u{1}\u{2}\u{3}\u{4}"],
         ["simple key aaaa", "simple key zzzz", "simple key \u{1}\u{2}\u{3}\u{4}"],

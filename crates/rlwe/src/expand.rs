@@ -277,7 +277,8 @@ mod tests {
     /// plaintext that there is.
     #[test]
     fn a_database_aligned_with_the_leaves_stays_below_the_bound() {
-        for parameters in testing::all() {
+        // One prime and messages of 14 bits leave no room for it: that set is not for expansions.
+        for parameters in testing::all().into_iter().filter(|set| set.name() != "N2048_SLOTS") {
             let mut bench = Bench::new(&parameters, 64);
             let count = 16;
             let keys = keys(&mut bench, count);
