@@ -64,7 +64,7 @@ fn a_table_without_secrecy_is_refused_by_name() {
         );
     }
     let built = run(dir.path(), &["db", "build", "t.csv", "--scheme", "plain", "--out", "u.db"]);
-    refused(&built, &["--scheme \"plain\" is not offered", "auto, or one of simple, double"]);
+    refused(&built, &["--scheme \"plain\" is not offered", "auto, known, or one of simple, double"]);
 }
 
 #[test]

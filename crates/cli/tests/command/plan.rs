@@ -217,3 +217,24 @@ fn rates_are_measured_and_kept() {
     assert_eq!(passes.iter().map(|p| p["queries"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 8, 16, 64]);
     assert!(chosen(&measured)["server_seconds"].as_f64().unwrap() > 0.0);
 }
+
+#[test]
+fn known_clients_may_register_keys_and_schemes_for_comparison_stand_aside() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::write(dir.join("t.csv"), "k,v\na,1\nb,2\n").unwrap();
+    let build = ["db", "build", "t.csv", "--key", "k", "--out", "t.db", "--scheme", "known", "--json"];
+    assert_eq!(json(&run(dir, &build))["records"]["scheme"], "onionpir2");
+
+    let ask = ["plan", "--rows", "1000000", "--record-bytes", "64", "--json"];
+    let schemes = |more: &[&str]| -> Vec<String> {
+        let plan = json(&run(dir, &[&ask[..], more].concat()));
+        let candidates = plan["candidates"].as_array().unwrap();
+        assert!(plan["reason"].as_str().unwrap().contains("--scheme known"), "{plan}");
+        candidates.iter().map(|c| c["scheme"].as_str().unwrap().to_owned()).collect()
+    };
+    let usual = schemes(&[]);
+    assert_eq!(usual, ["simple", "double", "hintless", "hintless-q128", "onionpir2"]);
+    let all = schemes(&["--compare"]);
+    assert_eq!(all.join(", "), blindcore_lookup::schemes::offered_names());
+}
