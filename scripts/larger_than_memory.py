@@ -91,9 +91,9 @@ def record(index):
     return seed * (RECORD // len(seed))
 
 
-def build(blindcore, rows, folder, group):
+def build(blindcore, rows, folder, group, scheme):
     """Rows go in as JSON lines, so that the table lies nowhere but in the database."""
-    command = [blindcore, "db", "build", "-", "--name", "big", "--out", folder, "--json"]
+    command = [blindcore, "db", "build", "-", "--name", "big", "--out", folder, "--scheme", scheme, "--json"]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, preexec_fn=group.enter
     )
@@ -174,7 +174,7 @@ def run(options):
             blindcore = options.binary or ROOT / target / "release/blindcore"
             rows = int(options.gib * (1 << 30)) // RECORD
             print(f"building a table of {rows:,} records of {RECORD} bytes", file=sys.stderr)
-            build(blindcore, rows, work / "big.db", built)
+            build(blindcore, rows, work / "big.db", built, options.scheme)
             matrix = sum(f.stat().st_size for f in (work / "big.db").glob("*.shard"))
             # What building left in the page cache was counted where it was built: out with it.
             subprocess.run(["sync"], check=True)
@@ -244,6 +244,7 @@ def options(about, gib, least, lookups, room):
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gib", type=float, default=gib, metavar="N", help=f"size of the table [{gib:g}]")
     parser.add_argument("--lookups", type=int, default=lookups, metavar="N", help=f"lookups to compare [{lookups}]")
+    parser.add_argument("--scheme", default="auto", help="what `db build --scheme` takes [auto]")
     parser.add_argument("--dir", type=Path, default=None, help=f"where {room} times the table's size is free [the system's]")
     parser.add_argument("--binary", type=Path, default=None, help="this blindcore instead of one built here")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON document")

@@ -39,8 +39,8 @@ def record(index):
     return hashlib.blake2b(index.to_bytes(8, "little"), digest_size=32).hexdigest() * (RECORD // 64)
 
 
-def build(blindcore, rows, folder):
-    command = [blindcore, "db", "build", "-", "--name", "many", "--key", "key", "--out", folder, "--quiet"]
+def build(blindcore, rows, folder, scheme):
+    command = [blindcore, "db", "build", "-", "--name", "many", "--key", "key", "--out", folder, "--quiet", "--scheme", scheme]
     process = subprocess.Popen(command, stdin=subprocess.PIPE)
     for first in range(0, rows, 1000):
         lines = (f'{{"key":"k{i}","note":"{record(i)}"}}\n' for i in range(first, min(rows, first + 1000)))
@@ -91,7 +91,7 @@ def run(options):
         blindcore = options.binary or ROOT / target / "release/blindcore"
         rows = int(options.gib * (1 << 30)) // RECORD
         print(f"building a table of {rows:,} records of {RECORD} bytes", file=sys.stderr)
-        build(blindcore, rows, work / "many.db")
+        build(blindcore, rows, work / "many.db", options.scheme)
         server = Server(blindcore, work / "many.db", Anywhere, work / "server.log")
         try:
             result = look(blindcore, server.wait(), work, rows, options.lookups)
