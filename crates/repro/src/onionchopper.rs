@@ -70,7 +70,7 @@ struct Sweeps {
 
 /// What the text leaves out or contradicts, a line each.
 const MISSING: [&str; 9] = [
-    "Table 3.1 waits for OnionPIR: it is a profile of its code, and no model gives it.",
+    "Table 3.1 is a profile of OnionPIR's code, which no model gives; it is not made here yet.",
     "Figures 6-1 to 6-5, 6-7 to 6-13: axes, ticks and single points can't be read from the text; what is compared is what it says of them.",
     "6.1 prints 12,862,500,500 cycles as the SSD's bound, whose own formula gives 12,862,500,000; section 6.4's cycles lie below it, since \
      they leave C out and round the rate to 0.67 words.",
