@@ -50,10 +50,10 @@ static BUILT_IN: [&dyn Scheme; 9] = [
     &double::Double,
     &hintless::CLASSICAL,
     &hintless::QUANTUM,
-    &onionpir2::OnionPir2,
-    &sealpir::SealPir,
-    &fastpir::FastPir,
-    &mulpir::MulPir,
+    &onionpir2::SCHEME,
+    &sealpir::SCHEME,
+    &fastpir::SCHEME,
+    &mulpir::SCHEME,
     &onionpir::CLASSICAL,
 ];
 /// Those that were registered since.

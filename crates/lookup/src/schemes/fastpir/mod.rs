@@ -24,13 +24,12 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Device, Placed, SharedBytes};
+use blindcore_accel::{Device, Placed};
 use blindcore_rlwe::security::ESTIMATOR;
 
-use super::keeps::Keeps;
-use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme, Security};
-use crate::registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
-use crate::schemes::rings::{LANE_BITS, SEED_BYTES};
+use super::scheme::{About, ClientWork, Operand, RingWork, Run, Security};
+use crate::registration::{KeySet, RegisteredKeys};
+use crate::schemes::rings::{Keyed, Of, SEED_BYTES, Secret};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;
@@ -41,8 +40,10 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub(super) struct FastPir;
+
 /// The scheme.
-pub(crate) struct FastPir;
+pub(super) static SCHEME: Of<FastPir> = Of(FastPir);
 
 static ABOUT: About = About {
     name: "fastpir",
@@ -53,13 +54,9 @@ static ABOUT: About = About {
     constants: params::CONSTANTS,
 };
 
-impl Scheme for FastPir {
+impl Keyed for FastPir {
     fn about(&self) -> &'static About {
         &ABOUT
-    }
-
-    fn for_comparison(&self) -> bool {
-        true
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Error> {
@@ -70,14 +67,6 @@ impl Scheme for FastPir {
         params::failure_log2(geometry)
     }
 
-    fn keeps(&self, _: &Geometry) -> Keeps {
-        Keeps::RegisteredKeys { bytes: keys::public_bytes() as u64, hint: SEED_BYTES as u64 }
-    }
-
-    fn registration(&self) -> Option<&dyn Registration> {
-        Some(self)
-    }
-
     fn query_bytes(&self, geometry: &Geometry) -> usize {
         params::query_bytes(geometry)
     }
@@ -86,18 +75,13 @@ impl Scheme for FastPir {
         params::answer_bytes(geometry)
     }
 
-    fn lane_bits(&self) -> u32 {
-        LANE_BITS
-    }
-
     fn operands(&self, geometry: &Geometry) -> Vec<Operand> {
         params::operands(geometry)
     }
 
-    fn preprocessing(&self, geometry: &Geometry) -> Vec<Run> {
+    fn outputs(&self, geometry: &Geometry) -> usize {
         let places = params::Places::new(geometry);
-        // They are no passes of queries: what they take is the ring's work.
-        vec![Run { operand: 0, queries: 0, passes: (places.pieces() * places.units()) as u64 }]
+        places.pieces() * places.units()
     }
 
     fn answering(&self, geometry: &Geometry, queries: usize) -> Vec<Run> {
@@ -112,19 +96,8 @@ impl Scheme for FastPir {
         params::ring_work(geometry)
     }
 
-    fn groups(&self, records: u64, slot_bytes: usize) -> u64 {
-        params::groups(records, slot_bytes, false)
-    }
-
-    fn groups_by_key(&self, records: u64, slot_bytes: usize) -> u64 {
-        params::groups(records, slot_bytes, true)
-    }
-
-    fn representative(&self, bytes: u64) -> Geometry {
-        let record_bytes = (bytes as usize).clamp(1, 256);
-        let records = (bytes / record_bytes as u64).max(1);
-        let groups = params::groups(records, record_bytes, false);
-        Geometry { record_bytes, groups: groups as usize, columns: records.div_ceil(groups) as usize }
+    fn groups(&self, records: u64, slot_bytes: usize, keyed: bool) -> u64 {
+        params::groups(records, slot_bytes, keyed)
     }
 
     fn preprocess(
@@ -143,41 +116,31 @@ impl Scheme for FastPir {
         params: &Params,
         device: &Device,
         operands: Vec<Arc<dyn Placed>>,
-    ) -> Result<Box<dyn SchemeServer>, Error> {
-        Ok(Box::new(server::FastServer::new(params, device, operands)))
+    ) -> Box<dyn SchemeServer> {
+        Box::new(server::FastServer::new(params, device, operands))
     }
 
-    fn client(&self, params: &Params, hint: SharedBytes) -> Result<Client, Error> {
-        let seed = (*hint).as_ref().try_into().expect("its length was checked");
-        Ok(Client::of(*params, client::FastClient::new(params, seed)))
-    }
-}
-
-impl Registration for FastPir {
-    /// The same turns serve tables of every geometry.
-    fn shape(&self, _: &Geometry) -> Vec<u64> {
-        Vec::new()
+    fn client(&self, params: &Params, seed: [u8; SEED_BYTES]) -> Client {
+        Client::of(*params, client::FastClient::new(params, seed))
     }
 
-    fn secret_bytes(&self, _: &Geometry) -> usize {
-        SEED_BYTES
+    fn key_bytes(&self) -> usize {
+        keys::public_bytes()
     }
 
-    fn parsed_bytes(&self, _: &Geometry) -> usize {
+    fn parsed_bytes(&self) -> usize {
         keys::parsed_bytes()
     }
 
-    fn make(&self, _: &Geometry) -> Result<KeySet, Error> {
+    fn make(&self) -> Result<KeySet, Error> {
         keys::make()
     }
 
-    fn secret(&self, _: &Geometry, bytes: &[u8]) -> Result<SecretKeys, Error> {
-        Ok(SecretKeys::new(keys::secret(bytes.try_into().expect("its length was checked"))))
+    fn secret(&self, seed: &[u8; SEED_BYTES]) -> Secret {
+        keys::secret(seed)
     }
 
-    fn registered(&self, _: &Geometry, bytes: &[u8]) -> Result<RegisteredKeys, Error> {
-        let keys =
-            keys::Registered::new(bytes).map_err(|why| Error::KeyBytes { what: "registered keys", why })?;
-        Ok(RegisteredKeys::new(keys))
+    fn registered(&self, bytes: &[u8]) -> Result<RegisteredKeys, String> {
+        Ok(RegisteredKeys::new(keys::Registered::new(bytes)?))
     }
 }

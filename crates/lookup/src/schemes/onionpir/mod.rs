@@ -24,12 +24,11 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Device, Placed, SharedBytes};
+use blindcore_accel::{Device, Placed};
 
-use super::keeps::Keeps;
-use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme, SchemeRef};
-use crate::registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
-use crate::schemes::rings::{self, SEED_BYTES};
+use super::scheme::{About, ClientWork, Operand, RingWork, Run, SchemeRef};
+use crate::registration::{KeySet, RegisteredKeys};
+use crate::schemes::rings::{self, Keyed, Of, SEED_BYTES, Secret};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;
@@ -43,11 +42,11 @@ mod tests;
 use params::{Places, Set};
 
 /// The scheme by one of its sets of parameters.
-pub(crate) struct OnionPir(&'static Set);
+pub(super) struct OnionPir(&'static Set);
 
-pub(crate) static CLASSICAL: OnionPir = OnionPir(&params::CLASSICAL);
+pub(super) static CLASSICAL: Of<OnionPir> = Of(OnionPir(&params::CLASSICAL));
 
-static PUBLISHED: OnionPir = OnionPir(&params::PUBLISHED);
+static PUBLISHED: Of<OnionPir> = Of(OnionPir(&params::PUBLISHED));
 
 /// Leave to use the scheme `onionpir-2021`: OnionPIR with the sizes that were published, of which 109 bits of strength are left. For
 /// measurements.
@@ -77,13 +76,9 @@ impl InsecureOnionPir2021 {
     }
 }
 
-impl Scheme for OnionPir {
+impl Keyed for OnionPir {
     fn about(&self) -> &'static About {
         &self.0.about
-    }
-
-    fn for_comparison(&self) -> bool {
-        true
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Error> {
@@ -92,14 +87,6 @@ impl Scheme for OnionPir {
 
     fn failure_log2(&self, geometry: &Geometry) -> f64 {
         params::failure_log2(self.0, geometry)
-    }
-
-    fn keeps(&self, _: &Geometry) -> Keeps {
-        Keeps::RegisteredKeys { bytes: keys::public_bytes(self.0)[1] as u64, hint: SEED_BYTES as u64 }
-    }
-
-    fn registration(&self) -> Option<&dyn Registration> {
-        Some(self)
     }
 
     fn query_bytes(&self, geometry: &Geometry) -> usize {
@@ -118,10 +105,8 @@ impl Scheme for OnionPir {
         params::operands(self.0, geometry)
     }
 
-    fn preprocessing(&self, geometry: &Geometry) -> Vec<Run> {
-        let passes = Places::new(&self.0.sizes, geometry).outputs as u64;
-        // They are no passes of queries: what they take is the ring's work.
-        vec![Run { operand: 0, queries: 0, passes }]
+    fn outputs(&self, geometry: &Geometry) -> usize {
+        Places::new(&self.0.sizes, geometry).outputs
     }
 
     fn answering(&self, geometry: &Geometry, queries: usize) -> Vec<Run> {
@@ -136,19 +121,8 @@ impl Scheme for OnionPir {
         params::ring_work(&self.0.sizes, geometry)
     }
 
-    fn groups(&self, records: u64, slot_bytes: usize) -> u64 {
-        params::groups(&self.0.sizes, records, slot_bytes, false)
-    }
-
-    fn groups_by_key(&self, records: u64, slot_bytes: usize) -> u64 {
-        params::groups(&self.0.sizes, records, slot_bytes, true)
-    }
-
-    fn representative(&self, bytes: u64) -> Geometry {
-        let record_bytes = (bytes as usize).clamp(1, 256);
-        let records = (bytes / record_bytes as u64).max(1);
-        let groups = self.groups(records, record_bytes);
-        Geometry { record_bytes, groups: groups as usize, columns: records.div_ceil(groups) as usize }
+    fn groups(&self, records: u64, slot_bytes: usize, keyed: bool) -> u64 {
+        params::groups(&self.0.sizes, records, slot_bytes, keyed)
     }
 
     fn preprocess(
@@ -169,41 +143,31 @@ impl Scheme for OnionPir {
         params: &Params,
         device: &Device,
         operands: Vec<Arc<dyn Placed>>,
-    ) -> Result<Box<dyn SchemeServer>, Error> {
-        Ok(Box::new(server::OnionServer::new(self.0, params, device, operands)))
+    ) -> Box<dyn SchemeServer> {
+        Box::new(server::OnionServer::new(self.0, params, device, operands))
     }
 
-    fn client(&self, params: &Params, hint: SharedBytes) -> Result<Client, Error> {
-        let seed = (*hint).as_ref().try_into().expect("its length was checked");
-        Ok(Client::of(*params, client::OnionClient::new(self.0, params, seed)))
-    }
-}
-
-impl Registration for OnionPir {
-    /// The tree's keys serve tables of every geometry.
-    fn shape(&self, _: &Geometry) -> Vec<u64> {
-        Vec::new()
+    fn client(&self, params: &Params, seed: [u8; SEED_BYTES]) -> Client {
+        Client::of(*params, client::OnionClient::new(self.0, params, seed))
     }
 
-    fn secret_bytes(&self, _: &Geometry) -> usize {
-        SEED_BYTES
+    fn key_bytes(&self) -> usize {
+        keys::public_bytes(self.0)[1]
     }
 
-    fn parsed_bytes(&self, _: &Geometry) -> usize {
+    fn parsed_bytes(&self) -> usize {
         keys::parsed_bytes(self.0)
     }
 
-    fn make(&self, _: &Geometry) -> Result<KeySet, Error> {
+    fn make(&self) -> Result<KeySet, Error> {
         keys::make(self.0)
     }
 
-    fn secret(&self, _: &Geometry, bytes: &[u8]) -> Result<SecretKeys, Error> {
-        Ok(SecretKeys::new(keys::secret(self.0, bytes.try_into().expect("its length was checked"))))
+    fn secret(&self, seed: &[u8; SEED_BYTES]) -> Secret {
+        keys::secret(self.0, seed)
     }
 
-    fn registered(&self, _: &Geometry, bytes: &[u8]) -> Result<RegisteredKeys, Error> {
-        let keys = keys::Registered::new(self.0, bytes)
-            .map_err(|why| Error::KeyBytes { what: "registered keys", why })?;
-        Ok(RegisteredKeys::new(keys))
+    fn registered(&self, bytes: &[u8]) -> Result<RegisteredKeys, String> {
+        Ok(RegisteredKeys::new(keys::Registered::new(self.0, bytes)?))
     }
 }

@@ -21,14 +21,13 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Device, Placed, SharedBytes};
+use blindcore_accel::{Device, Placed};
 use blindcore_rlwe::security::ESTIMATOR;
 
-use super::keeps::Keeps;
-use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme, Security};
-use crate::registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
+use super::scheme::{About, ClientWork, Operand, RingWork, Run, Security};
+use crate::registration::{KeySet, RegisteredKeys};
 use crate::schemes::rings::tree::Tree;
-use crate::schemes::rings::{self, LANE_BITS, SEED_BYTES, polynomials};
+use crate::schemes::rings::{self, Keyed, Of, SEED_BYTES, Secret, polynomials};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;
@@ -38,8 +37,10 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub(super) struct OnionPir2;
+
 /// The scheme.
-pub(crate) struct OnionPir2;
+pub(super) static SCHEME: Of<OnionPir2> = Of(OnionPir2);
 
 static ABOUT: About = About {
     name: "onionpir2",
@@ -50,9 +51,13 @@ static ABOUT: About = About {
     constants: params::CONSTANTS,
 };
 
-impl Scheme for OnionPir2 {
+impl Keyed for OnionPir2 {
     fn about(&self) -> &'static About {
         &ABOUT
+    }
+
+    fn for_comparison(&self) -> bool {
+        false
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Error> {
@@ -63,14 +68,6 @@ impl Scheme for OnionPir2 {
         params::failure_log2(geometry)
     }
 
-    fn keeps(&self, _: &Geometry) -> Keeps {
-        Keeps::RegisteredKeys { bytes: keys::public_bytes()[1] as u64, hint: SEED_BYTES as u64 }
-    }
-
-    fn registration(&self) -> Option<&dyn Registration> {
-        Some(self)
-    }
-
     fn query_bytes(&self, geometry: &Geometry) -> usize {
         params::query_bytes(geometry)
     }
@@ -79,18 +76,12 @@ impl Scheme for OnionPir2 {
         params::answer_bytes(geometry)
     }
 
-    fn lane_bits(&self) -> u32 {
-        LANE_BITS
-    }
-
     fn operands(&self, geometry: &Geometry) -> Vec<Operand> {
         params::operands(geometry)
     }
 
-    fn preprocessing(&self, geometry: &Geometry) -> Vec<Run> {
-        let passes = params::places(geometry).outputs as u64;
-        // They are no passes of queries: what they take is the ring's work.
-        vec![Run { operand: 0, queries: 0, passes }]
+    fn outputs(&self, geometry: &Geometry) -> usize {
+        params::places(geometry).outputs
     }
 
     fn answering(&self, geometry: &Geometry, queries: usize) -> Vec<Run> {
@@ -105,19 +96,8 @@ impl Scheme for OnionPir2 {
         params::ring_work(geometry)
     }
 
-    fn groups(&self, records: u64, slot_bytes: usize) -> u64 {
-        params::groups(records, slot_bytes, false)
-    }
-
-    fn groups_by_key(&self, records: u64, slot_bytes: usize) -> u64 {
-        params::groups(records, slot_bytes, true)
-    }
-
-    fn representative(&self, bytes: u64) -> Geometry {
-        let record_bytes = (bytes as usize).clamp(1, 256);
-        let groups = params::groups((bytes / record_bytes as u64).max(1), record_bytes, false);
-        let columns = (bytes / record_bytes as u64).max(1).div_ceil(groups) as usize;
-        Geometry { record_bytes, groups: groups as usize, columns }
+    fn groups(&self, records: u64, slot_bytes: usize, keyed: bool) -> u64 {
+        params::groups(records, slot_bytes, keyed)
     }
 
     fn preprocess(
@@ -138,41 +118,31 @@ impl Scheme for OnionPir2 {
         params: &Params,
         device: &Device,
         operands: Vec<Arc<dyn Placed>>,
-    ) -> Result<Box<dyn SchemeServer>, Error> {
-        Ok(Box::new(server::OnionServer::new(params, device, operands)))
+    ) -> Box<dyn SchemeServer> {
+        Box::new(server::OnionServer::new(params, device, operands))
     }
 
-    fn client(&self, params: &Params, hint: SharedBytes) -> Result<Client, Error> {
-        let seed = (*hint).as_ref().try_into().expect("its length was checked");
-        Ok(Client::of(*params, client::OnionClient::new(params, seed)))
-    }
-}
-
-impl Registration for OnionPir2 {
-    /// The tree's keys serve tables of every geometry.
-    fn shape(&self, _: &Geometry) -> Vec<u64> {
-        Vec::new()
+    fn client(&self, params: &Params, seed: [u8; SEED_BYTES]) -> Client {
+        Client::of(*params, client::OnionClient::new(params, seed))
     }
 
-    fn secret_bytes(&self, _: &Geometry) -> usize {
-        SEED_BYTES
+    fn key_bytes(&self) -> usize {
+        keys::public_bytes()[1]
     }
 
-    fn parsed_bytes(&self, _: &Geometry) -> usize {
+    fn parsed_bytes(&self) -> usize {
         keys::parsed_bytes()
     }
 
-    fn make(&self, _: &Geometry) -> Result<KeySet, Error> {
+    fn make(&self) -> Result<KeySet, Error> {
         keys::make()
     }
 
-    fn secret(&self, _: &Geometry, bytes: &[u8]) -> Result<SecretKeys, Error> {
-        Ok(SecretKeys::new(Tree::get().secret(bytes.try_into().expect("its length was checked"))))
+    fn secret(&self, seed: &[u8; SEED_BYTES]) -> Secret {
+        Tree::get().secret(seed)
     }
 
-    fn registered(&self, _: &Geometry, bytes: &[u8]) -> Result<RegisteredKeys, Error> {
-        let keys =
-            keys::Registered::new(bytes).map_err(|why| Error::KeyBytes { what: "registered keys", why })?;
-        Ok(RegisteredKeys::new(keys))
+    fn registered(&self, bytes: &[u8]) -> Result<RegisteredKeys, String> {
+        Ok(RegisteredKeys::new(keys::Registered::new(bytes)?))
     }
 }

@@ -1,11 +1,13 @@
 //! What schemes share whose databases are polynomials and whose clients register keys.
 //!
 //! ```text
+//!   keyed                                        what a scheme says, and the scheme that it makes
 //!   lanes, slots, secret                         whatever the ring
 //!   tree ◀─ places, polynomials, queries, answers      by default degree 2048, keys and queries at 50 bits, polynomials stored at 40
 //! ```
 
 pub(super) mod answers;
+mod keyed;
 mod lanes;
 mod places;
 pub(super) mod polynomials;
@@ -18,6 +20,7 @@ pub(super) mod testing;
 pub(super) mod tree;
 mod wide;
 
+pub(super) use keyed::{Keyed, Of};
 pub(super) use lanes::{EIGHT_LANES, LANE, LANE_BITS, Pads, spread};
 pub(super) use places::{MAX_COARSE, Place, Places, cheapest, cut, groups, levels, width};
 pub(super) use residues::{plus, wide};

@@ -23,14 +23,13 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Device, Placed, SharedBytes};
+use blindcore_accel::{Device, Placed};
 use blindcore_rlwe::security::ESTIMATOR;
 
-use super::keeps::Keeps;
-use super::scheme::{About, ClientWork, Operand, RingWork, Run, Scheme, Security};
-use crate::registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
+use super::scheme::{About, ClientWork, Operand, RingWork, Run, Security};
+use crate::registration::{KeySet, RegisteredKeys};
 use crate::schemes::rings::tree::Tree;
-use crate::schemes::rings::{self, LANE_BITS, SEED_BYTES, polynomials};
+use crate::schemes::rings::{self, Keyed, Of, SEED_BYTES, Secret, polynomials};
 use crate::{Client, Error, Geometry, Params, Preprocessing, Progress, SchemeServer};
 
 mod client;
@@ -39,8 +38,10 @@ mod server;
 #[cfg(test)]
 mod tests;
 
+pub(super) struct SealPir;
+
 /// The scheme.
-pub(crate) struct SealPir;
+pub(super) static SCHEME: Of<SealPir> = Of(SealPir);
 
 static ABOUT: About = About {
     name: "sealpir",
@@ -51,13 +52,9 @@ static ABOUT: About = About {
     constants: params::CONSTANTS,
 };
 
-impl Scheme for SealPir {
+impl Keyed for SealPir {
     fn about(&self) -> &'static About {
         &ABOUT
-    }
-
-    fn for_comparison(&self) -> bool {
-        true
     }
 
     fn check(&self, geometry: &Geometry) -> Result<(), Error> {
@@ -68,14 +65,6 @@ impl Scheme for SealPir {
         params::failure_log2(geometry)
     }
 
-    fn keeps(&self, _: &Geometry) -> Keeps {
-        Keeps::RegisteredKeys { bytes: Tree::get().key_bytes() as u64, hint: SEED_BYTES as u64 }
-    }
-
-    fn registration(&self) -> Option<&dyn Registration> {
-        Some(self)
-    }
-
     fn query_bytes(&self, geometry: &Geometry) -> usize {
         params::query_bytes(geometry)
     }
@@ -84,18 +73,12 @@ impl Scheme for SealPir {
         params::answer_bytes(geometry)
     }
 
-    fn lane_bits(&self) -> u32 {
-        LANE_BITS
-    }
-
     fn operands(&self, geometry: &Geometry) -> Vec<Operand> {
         params::operands(geometry)
     }
 
-    fn preprocessing(&self, geometry: &Geometry) -> Vec<Run> {
-        let passes = params::places(geometry).outputs as u64;
-        // They are no passes of queries: what they take is the ring's work.
-        vec![Run { operand: 0, queries: 0, passes }]
+    fn outputs(&self, geometry: &Geometry) -> usize {
+        params::places(geometry).outputs
     }
 
     fn answering(&self, geometry: &Geometry, queries: usize) -> Vec<Run> {
@@ -110,19 +93,8 @@ impl Scheme for SealPir {
         params::ring_work(geometry)
     }
 
-    fn groups(&self, records: u64, slot_bytes: usize) -> u64 {
-        params::groups(records, slot_bytes, false)
-    }
-
-    fn groups_by_key(&self, records: u64, slot_bytes: usize) -> u64 {
-        params::groups(records, slot_bytes, true)
-    }
-
-    fn representative(&self, bytes: u64) -> Geometry {
-        let record_bytes = (bytes as usize).clamp(1, 256);
-        let groups = params::groups((bytes / record_bytes as u64).max(1), record_bytes, false);
-        let columns = (bytes / record_bytes as u64).max(1).div_ceil(groups) as usize;
-        Geometry { record_bytes, groups: groups as usize, columns }
+    fn groups(&self, records: u64, slot_bytes: usize, keyed: bool) -> u64 {
+        params::groups(records, slot_bytes, keyed)
     }
 
     fn preprocess(
@@ -143,41 +115,31 @@ impl Scheme for SealPir {
         params: &Params,
         device: &Device,
         operands: Vec<Arc<dyn Placed>>,
-    ) -> Result<Box<dyn SchemeServer>, Error> {
-        Ok(Box::new(server::SealServer::new(params, device, operands)))
+    ) -> Box<dyn SchemeServer> {
+        Box::new(server::SealServer::new(params, device, operands))
     }
 
-    fn client(&self, params: &Params, hint: SharedBytes) -> Result<Client, Error> {
-        let seed = (*hint).as_ref().try_into().expect("its length was checked");
-        Ok(Client::of(*params, client::SealClient::new(params, seed)))
-    }
-}
-
-impl Registration for SealPir {
-    /// The tree's keys serve tables of every geometry.
-    fn shape(&self, _: &Geometry) -> Vec<u64> {
-        Vec::new()
+    fn client(&self, params: &Params, seed: [u8; SEED_BYTES]) -> Client {
+        Client::of(*params, client::SealClient::new(params, seed))
     }
 
-    fn secret_bytes(&self, _: &Geometry) -> usize {
-        SEED_BYTES
+    fn key_bytes(&self) -> usize {
+        Tree::get().key_bytes()
     }
 
-    fn parsed_bytes(&self, _: &Geometry) -> usize {
+    fn parsed_bytes(&self) -> usize {
         Tree::get().parsed_bytes(0)
     }
 
-    fn make(&self, _: &Geometry) -> Result<KeySet, Error> {
+    fn make(&self) -> Result<KeySet, Error> {
         Tree::get().make(|_, _| Vec::new())
     }
 
-    fn secret(&self, _: &Geometry, bytes: &[u8]) -> Result<SecretKeys, Error> {
-        Ok(SecretKeys::new(Tree::get().secret(bytes.try_into().expect("its length was checked"))))
+    fn secret(&self, seed: &[u8; SEED_BYTES]) -> Secret {
+        Tree::get().secret(seed)
     }
 
-    fn registered(&self, _: &Geometry, bytes: &[u8]) -> Result<RegisteredKeys, Error> {
-        let keys =
-            Tree::get().read_keys(bytes).map_err(|why| Error::KeyBytes { what: "registered keys", why })?;
-        Ok(RegisteredKeys::new(keys))
+    fn registered(&self, bytes: &[u8]) -> Result<RegisteredKeys, String> {
+        Ok(RegisteredKeys::new(Tree::get().read_keys(bytes)?))
     }
 }
