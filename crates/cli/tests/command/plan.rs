@@ -222,7 +222,9 @@ fn rates_are_measured_and_kept() {
 fn known_clients_may_register_keys_and_schemes_for_comparison_stand_aside() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    std::fs::write(dir.join("t.csv"), "k,v\na,1\nb,2\n").unwrap();
+    // Of a smaller table a hint would move fewer bytes than keys.
+    let rows: String = (0..50_000).map(|i| format!("{i},{}\n", "x".repeat(200))).collect();
+    std::fs::write(dir.join("t.csv"), format!("k,v\n{rows}")).unwrap();
     let build = ["db", "build", "t.csv", "--key", "k", "--out", "t.db", "--scheme", "known", "--json"];
     assert_eq!(json(&run(dir, &build))["records"]["scheme"], "onionpir2");
 
