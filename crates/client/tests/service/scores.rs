@@ -187,24 +187,30 @@ async fn a_small_request_does_not_wait_for_large_ones() {
     let service = Service::start(SumConfig { jobs: 1, ..config() }).await;
     let (large, small) = (Arc::new(Rows::new(20_000).request()), Rows::new(1).request());
     let at = service.address;
-    let working: Vec<JoinHandle<String>> = (0..2)
-        .map(|_| {
-            let large = large.clone();
-            tokio::spawn(async move { say(2, at, &large).await })
-        })
-        .collect();
-    // So that they are at work, most likely; what is asserted holds if they are not.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    let unfinished = working.iter().filter(|job| !job.is_finished()).count();
-    for last in [2, 3] {
-        let scored = say(last, at, &small).await;
-        assert!(scored.starts_with("HTTP/1.1 200"), "{scored:.300}");
-    }
-    let after = working.iter().filter(|job| !job.is_finished()).count();
-    // At most the one whose last pieces they were.
-    assert!(after + 1 >= unfinished, "{after} of {unfinished} were still at work");
-    for job in working {
-        assert!(job.await.unwrap().starts_with("HTTP/1.1 200"));
+    // A machine that has other work may let large ones end first, once: a server that makes small ones wait does so each time.
+    for attempt in 1.. {
+        let working: Vec<JoinHandle<String>> = (0..2)
+            .map(|_| {
+                let large = large.clone();
+                tokio::spawn(async move { say(2, at, &large).await })
+            })
+            .collect();
+        // So that they are at work, most likely; what is asserted holds if they are not.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let unfinished = working.iter().filter(|job| !job.is_finished()).count();
+        for last in [2, 3] {
+            let scored = say(last, at, &small).await;
+            assert!(scored.starts_with("HTTP/1.1 200"), "{scored:.300}");
+        }
+        let after = working.iter().filter(|job| !job.is_finished()).count();
+        for job in working {
+            assert!(job.await.unwrap().starts_with("HTTP/1.1 200"));
+        }
+        // At most the one whose last pieces they were.
+        if after + 1 >= unfinished {
+            break;
+        }
+        assert!(attempt < 5, "{after} of {unfinished} were still at work");
     }
     service.stop().await;
 }
