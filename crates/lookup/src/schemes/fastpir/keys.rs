@@ -82,7 +82,7 @@ mod tests {
         assert!(keys.public.len() < 300_000, "{}", keys.public.len());
         assert_eq!(keys.secret.len(), SEED_BYTES);
         Registered::new(&keys.public).unwrap();
-        // A damaged magic, another ring, count, exponent or gadget; whatever else, it is no panic.
+        // A damaged magic, another ring, count, exponent or gadget. Whatever a byte is, nothing panics.
         for at in [0, 5, 8, 16, 17, 19, 20, 23, 24, 25] {
             let mut bytes = keys.public.clone();
             bytes[at] ^= 0x55;

@@ -7,7 +7,7 @@ use super::client::{FastClient, Pending};
 use super::keys::{self, Registered};
 use super::params::{BODY_BITS, DEGREE, MASK_BITS, Places, ROW, Rings, Stages};
 use super::server;
-use crate::schemes::rings::testing::{self, Stored, byte, near, square};
+use crate::schemes::rings::testing::{self, Fetch, Slot, Stored, byte, near, square};
 use crate::schemes::rings::{LANE, Pads, Secret, spread};
 use crate::{Geometry, Selection};
 
@@ -59,10 +59,16 @@ impl Table {
     }
 }
 
+/// What finds slots in such a table.
+fn fetching(geometry: Geometry, slot: Slot<'_>) -> Fetch {
+    let table = Table::new(geometry, slot);
+    Box::new(move |selection| table.fetch(selection))
+}
+
 #[test]
 fn slots_come_back_wherever_they_lie() {
     // A cell of many slots, of one, and of two; shares in one answer and in several; parts.
-    for (record_bytes, groups, columns) in [
+    let sizes = [
         (1, 1, 1),
         (2816, 1, 2),
         (5, 700, 3),
@@ -72,38 +78,13 @@ fn slots_come_back_wherever_they_lie() {
         (2000, 2500, 1),
         (4096, 30, 2),
         (6000, 2, 1),
-    ] {
-        let geometry = Geometry { record_bytes, groups, columns };
-        let slot = |group: usize, column: usize| -> Vec<u8> {
-            (0..record_bytes).map(|i| byte((group * columns + column) * record_bytes + i)).collect()
-        };
-        let table = Table::new(geometry, slot);
-        let slots = geometry.slots() as usize;
-        for index in [0, slots / 2, slots - 1].map(|index| index.min(slots - 1)) {
-            let selection = Selection::index(&geometry, index as u64).unwrap();
-            let want = slot(index / columns, index % columns);
-            assert!(table.fetch(&selection) == want, "{geometry:?}, slot {index}");
-        }
-    }
+    ];
+    testing::slots_come_back(sizes, fetching);
 }
 
 #[test]
 fn picked_columns_add_up_lane_by_lane() {
-    for groups in [5, 2100] {
-        let geometry = Geometry { record_bytes: 20, groups, columns: 9 };
-        let slot = |group: usize, column: usize| -> Vec<u8> {
-            (0..20).map(|i| byte((group * 9 + column) * 20 + i)).collect()
-        };
-        let table = Table::new(geometry, slot);
-        // The same column twice counts twice.
-        for picked in [[0, 3, 7, 8], [4, 4, 4, 4]] {
-            let mut sums = table.stored.params.lanes().sums();
-            let all = picked.map(|column| slot(3, column as usize));
-            let want: Vec<u8> =
-                (0..20).map(|i| sums.next(&all.each_ref().map(|slot| slot[i]), &[])).collect();
-            assert!(table.fetch(&Selection::new(picked.to_vec(), 3)) == want, "{groups}, {picked:?}");
-        }
-    }
+    testing::picked_columns_add_up("fastpir", [(20, 5, 9), (20, 2100, 9)], fetching);
 }
 
 #[test]

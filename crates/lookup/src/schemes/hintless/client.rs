@@ -338,8 +338,8 @@ mod tests {
         assert!(same < CLASSICAL.polynomial_bytes() / 100, "{same}");
     }
 
-    /// The noise of every coefficient after every stage. Of random records its deviation is what parameters are sized by. All coefficients
-    /// share a key's errors, so that from key to key it strays by 6 %: six times that is let pass. Records at the edges are one pattern in all rows, which then share most of their noise: no deviation can be
+    /// The noise of every coefficient after every stage. Of random records its deviation is no larger than what parameters are sized by,
+    /// and not far below. All coefficients share a key's errors, so that from key to key it strays by 8 %: it is measured over sixteen. Records at the edges are one pattern in all rows, which then share most of their noise: no deviation can be
     /// told from them, but no coefficient is eight of those that parameters are sized by away, but once in 2^49 times.
     #[test]
     fn noise_is_what_parameters_are_sized_by() {
@@ -371,7 +371,9 @@ mod tests {
                     Server::new(params, &device, [database].into_iter().chain(derived).collect()).unwrap();
                 let client = HintlessClient::new(set, &params, hint[..].try_into().unwrap());
                 let (mut squares, mut count, mut largest) = (0.0, 0, 0);
-                for slot in [0, geometry.slots() - 1] {
+                let is_random = std::ptr::fn_addr_eq(bytes, scattered);
+                let lookups = if is_random { 16 } else { 2 };
+                for slot in (0..lookups).map(|i| i * (geometry.slots() - 1) / (lookups - 1)) {
                     let selection = Selection::index(&geometry, slot).unwrap();
                     let (query, pending) = SchemeClient::query(
                         &client,
@@ -393,8 +395,8 @@ mod tests {
                 let limit = 8.0 * predicted + f64::from(1u32 << (MASK_BITS - BODY_BITS - 1));
                 assert!((largest as f64) < limit, "{geometry:?}: {largest} and not {limit}");
                 let measured = (squares / f64::from(count as u32)).max(0.0).sqrt();
-                if std::ptr::fn_addr_eq(bytes, scattered) {
-                    let all = 0.45 * predicted..1.36 * predicted;
+                if is_random {
+                    let all = 0.45 * predicted..1.1 * predicted;
                     assert!(all.contains(&measured), "{geometry:?}: {measured} and not {predicted}");
                 }
             }

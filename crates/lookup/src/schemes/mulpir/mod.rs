@@ -13,7 +13,7 @@
 //!
 //! A stored polynomial has 4096 coefficients of 11 bits, by values modulo both primes in six bytes each, under a public pad
 //! as in `onionpir2`. Each output of the scan is a ciphertext of a polynomial that is picked from its column, and one of them is picked
-//! by the second dimension. The message's modulus p = 2^11 is no prime: nothing here takes slots.
+//! by the second dimension. The message's modulus p = 2^11 is not a prime, for nothing here takes slots.
 //!
 //! No key has a special prime: all live modulo Q, for whose 96 bits strength is counted. Source: MulPIR (Ali, Lepoint, Patel,
 //! Raykova, Schoppmann, Seth and Yeo 2021: symmetric queries under a seed, expansion, products, modulus switching); SealPIR (Angel

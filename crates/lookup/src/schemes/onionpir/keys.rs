@@ -104,7 +104,7 @@ mod tests {
         assert!(keys.public.len() < 3_000_000, "{}", keys.public.len());
         assert_eq!(keys.secret.len(), SEED_BYTES);
         Registered::new(set, &keys.public).unwrap();
-        // Another gadget, a damaged magic, an exponent of no tree; whatever else, it is no panic.
+        // Another gadget, a damaged magic, an exponent of no tree. Whatever a byte is, nothing panics.
         for at in [0, 5, 8, 16, 19, 23, 24, 25, public_bytes(set)[0], public_bytes(set)[0] + 17] {
             let mut bytes = keys.public.clone();
             bytes[at] ^= 0x55;

@@ -201,8 +201,8 @@ struct Choosing<'a> {
 }
 
 impl Choosing<'_> {
-    /// What is left of the outputs from `at` 4^`level` on, as many, after so many levels: depth first, so that what was left last is in
-    /// the cache.
+    /// The one that `level` levels leave of 4^`level` outputs, of which the first is `at` 4^`level`. It goes depth first, so that what it
+    /// chose last is still in the cache.
     fn tree(&self, at: usize, level: u32) -> Ciphertext {
         let Some(below) = level.checked_sub(1) else { return self.output(at) };
         let there = self.places.outputs.div_ceil(LATER.pow(below));

@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Device, SharedBytes, Words};
-use blindcore_accel_cpu::Cpu;
 use blindcore_rlwe::{Ciphertext, Noise, Pair, Plaintext, Ring};
 
 use super::InsecureOnionPir2021;
@@ -12,60 +10,40 @@ use super::client::OnionClient;
 use super::keys::{self, Registered};
 use super::params::{CLASSICAL, DEGREE, PUBLISHED, Places, Set, Stages};
 use super::server::{self, Expanded};
-use crate::schemes::rings::{SEED_BYTES, Secret};
-use crate::{Geometry, OperandBytes, Params, Preprocessing, Selection, pack_group, preprocess, schemes};
+use crate::schemes::rings::Secret;
+use crate::schemes::rings::testing::{self, Fetch, Slot, Stored, byte, square};
+use crate::{Geometry, Selection};
 
 /// A table in place, and a client with its keys.
 struct Table {
     set: &'static Set,
-    params: Params,
+    stored: Stored,
     places: Places,
     client: OnionClient,
     secret: Secret,
     keys: Registered,
-    polynomials: Arc<dyn blindcore_accel::Placed>,
-}
-
-fn device() -> Device {
-    Cpu::with_threads("cpu", 2).unwrap()
 }
 
 impl Table {
     /// `slot(group, column)` is what lies there.
     fn new(set: &'static Set, geometry: Geometry, slot: impl Fn(usize, usize) -> Vec<u8>) -> Self {
-        let params = Params::new(schemes::find(set.about.name).unwrap(), geometry).unwrap();
-        let mut database = params.database_buffer();
-        for group in 0..geometry.groups {
-            let slots: Vec<u8> = (0..geometry.columns).flat_map(|column| slot(group, column)).collect();
-            pack_group(&params, group, &slots, &mut database);
-        }
-        let (device, mut hint) = (device(), vec![0; params.hint_bytes() as usize]);
-        let database: Vec<SharedBytes> = vec![Arc::new(database)];
-        let mut derived = preprocess(&params, &device, database, &mut hint, &mut ()).unwrap();
-        let contract = device.contract(&params.operands()[1].shape).unwrap();
-        let bytes: SharedBytes = Arc::new(derived.remove(0));
-        let polynomials = contract.place(blindcore_accel::Database::Packed(vec![bytes])).unwrap();
+        let stored = Stored::new(set.about.name, geometry, slot);
         let made = keys::make(set).unwrap();
         let secret = keys::secret(set, made.secret[..].try_into().unwrap());
         let keys = Registered::new(set, &made.public).unwrap();
-        let client = OnionClient::new(set, &params, hint[..].try_into().unwrap());
-        let places = Places::new(&set.sizes, &geometry);
-        Self { set, params, places, client, secret, keys, polynomials }
+        let client = OnionClient::new(set, &stored.params, stored.seed);
+        Self { set, places: Places::new(&set.sizes, &geometry), stored, client, secret, keys }
     }
 
     fn ask(&self, selection: &Selection) -> (Vec<u8>, super::client::Pending) {
         let (query, pending) =
             self.client.make_query(self.client.prepare_under(&self.secret).unwrap(), selection);
-        assert_eq!(query.len(), self.params.query_bytes());
+        assert_eq!(query.len(), self.stored.params.query_bytes());
         (query, pending)
     }
 
     fn expand(&self, query: &[u8], threads: usize) -> Expanded {
         server::expand(self.set, &self.places, query, &self.keys, threads)
-    }
-
-    fn scan(&self, first: Vec<u64>) -> Vec<u64> {
-        self.polynomials.run(&Words::U64(first)).unwrap().0.into_u64().unwrap()
     }
 
     fn left(&self, query: &Expanded, outputs: &[u64], part: usize, threads: usize) -> Ciphertext {
@@ -76,131 +54,41 @@ impl Table {
         let (query, pending) = self.ask(selection);
         let expanded = self.expand(&query, 2);
         assert!(expanded.first == self.expand(&query, 1).first, "threads decide nothing");
-        let outputs = self.scan(expanded.first.clone());
+        let outputs = self.stored.scan(&expanded.first);
         let mut answer = Vec::new();
         for part in 0..self.places.parts {
             let [alone, whole] = [1, 3].map(|threads| self.left(&expanded, &outputs, part, threads));
             assert!(whole.pair().body.words() == alone.pair().body.words(), "threads decide nothing");
             server::round(self.set, &self.places, &whole, &mut answer);
         }
-        assert_eq!(answer.len(), self.params.answer_bytes());
+        assert_eq!(answer.len(), self.stored.params.answer_bytes());
         self.client.read(&pending, &answer).to_vec()
     }
 }
 
-fn byte(i: usize) -> u8 {
-    (i.wrapping_mul(0x9e37_79b1) >> 13) as u8
+/// What finds slots in such a table.
+fn fetching(set: &'static Set) -> impl Fn(Geometry, Slot<'_>) -> Fetch {
+    move |geometry, slot| {
+        let table = Table::new(set, geometry, slot);
+        Box::new(move |selection| table.fetch(selection))
+    }
 }
 
 #[test]
 fn slots_come_back_wherever_they_lie() {
-    for (record_bytes, groups, columns) in
-        [(1, 1, 1), (5, 3000, 9), (256, 130, 12), (64, 9, 300), (3000, 100, 2), (20_000, 3, 2)]
-    {
-        slots_come_back(&CLASSICAL, Geometry { record_bytes, groups, columns });
-    }
-}
-
-fn slots_come_back(set: &'static Set, geometry: Geometry) {
-    let Geometry { record_bytes, columns, .. } = geometry;
-    let slot = |group: usize, column: usize| -> Vec<u8> {
-        (0..record_bytes).map(|i| byte((group * columns + column) * record_bytes + i)).collect()
-    };
-    let table = Table::new(set, geometry, slot);
-    let slots = geometry.slots() as usize;
-    for index in [0, 1, slots / 2, slots * 2 / 3, slots - 1].map(|index| index.min(slots - 1)) {
-        let selection = Selection::index(&geometry, index as u64).unwrap();
-        let want = slot(index / columns, index % columns);
-        assert!(table.fetch(&selection) == want, "{geometry:?}, slot {index}");
-    }
+    let sizes = [(1, 1, 1), (5, 3000, 9), (256, 130, 12), (64, 9, 300), (3000, 100, 2), (20_000, 3, 2)];
+    testing::slots_come_back(sizes, fetching(&CLASSICAL));
 }
 
 #[test]
 fn picked_columns_add_up_lane_by_lane() {
-    for columns in [40, 300] {
-        let geometry = Geometry { record_bytes: 100, groups: 5, columns };
-        let slot = |group: usize, column: usize| -> Vec<u8> {
-            (0..100).map(|i| byte((group * columns + column) * 100 + i)).collect()
-        };
-        let table = Table::new(&CLASSICAL, geometry, slot);
-        let picked = [0, 7, columns as u32 / 2, columns as u32 - 1];
-        let mut sums = table.params.lanes().sums();
-        let all = picked.map(|column| slot(3, column as usize));
-        let want: Vec<u8> = (0..100).map(|i| sums.next(&all.each_ref().map(|slot| slot[i]), &[])).collect();
-        assert!(table.fetch(&Selection::new(picked.to_vec(), 3)) == want, "{columns}");
-    }
+    testing::picked_columns_add_up("onionpir", [(100, 5, 40), (100, 5, 300)], fetching(&CLASSICAL));
 }
 
 #[test]
 fn a_stopped_build_goes_on_and_keeps_its_seed() {
-    struct UpTo(u64, u64);
-    impl crate::Progress for UpTo {
-        fn at(&mut self, _: &str, done: u64, _: Option<u64>, _: blindcore_units::Unit) {
-            self.1 = done;
-        }
-        fn stopped(&self) -> bool {
-            self.1 >= self.0
-        }
-    }
     let geometry = Geometry { record_bytes: 1500, groups: 50, columns: 3 };
-    let params = Params::new(schemes::find(CLASSICAL.about.name).unwrap(), geometry).unwrap();
-    let mut database = params.database_buffer();
-    for group in 0..50 {
-        let slots: Vec<u8> = (0..4500).map(|i| byte(group * 4500 + i)).collect();
-        pack_group(&params, group, &slots, &mut database);
-    }
-    let device = device();
-    let records = schemes::matrix::place(&device, &params.records(), vec![Arc::new(database)]).unwrap();
-    let mut hint = vec![0; SEED_BYTES];
-    let (mut derived, mut done, mut seeds) = (None, 0, Vec::new());
-    let outputs = loop {
-        let memory =
-            derived.take().unwrap_or_else(|| vec![OperandBytes::new(vec![0; params.operands()[1].bytes()])]);
-        let mut made = Preprocessing::resume(&params, &mut hint, memory, done).unwrap();
-        let ran = made.run(&params, &device, &*records, &mut UpTo(done + 2, done));
-        let Preprocessing { derived: so_far, done: passes, .. } = made;
-        seeds.push(hint.clone());
-        match ran {
-            Ok(()) => break so_far,
-            Err(crate::Error::Stopped) => (derived, done) = (Some(so_far), passes),
-            Err(error) => panic!("{error}"),
-        }
-        assert!(seeds.len() < 20, "it goes on");
-    };
-    assert!(seeds.len() > 2 && seeds.windows(2).all(|pair| pair[0] == pair[1]));
-    // As made in one go under the same seed: `done` of 0 would draw another, so all but the first output are made again.
-    let memory = vec![OperandBytes::new(vec![0; params.operands()[1].bytes()])];
-    let mut again = Preprocessing::resume(&params, &mut hint, memory, 1).unwrap();
-    again.run(&params, &device, &*records, &mut ()).unwrap();
-    let output = params.operands()[1].stripe_bytes();
-    assert!(again.derived[0][output..] == outputs[0][output..]);
-}
-
-/// What the noise of ciphertexts is: their phases less what they encrypt.
-struct Meter<'a> {
-    table: &'a Table,
-}
-
-impl Meter<'_> {
-    /// The mean square of the noise of a pair of a ring, of which `message` is what it encrypts.
-    fn square(&self, ring: &Arc<Ring>, pair: &Pair, message: &dyn Fn(usize) -> i128) -> f64 {
-        let noise = self.noise(ring, pair, message);
-        noise.iter().map(|off| off * off).sum::<f64>() / DEGREE as f64
-    }
-
-    /// The noise of each coefficient.
-    fn noise(&self, ring: &Arc<Ring>, pair: &Pair, message: &dyn Fn(usize) -> i128) -> Vec<f64> {
-        let mut phase = pair.mask.clone();
-        ring.multiply(&mut phase, &self.table.secret.key().values(ring));
-        ring.negate(&mut phase);
-        ring.add(&mut phase, &pair.body);
-        let (phase, q) = (ring.centred(&ring.inverse(phase)), ring.modulus() as i128);
-        let off = |(i, phase): (usize, &i128)| {
-            let off = (phase - message(i)).rem_euclid(q);
-            if off > q / 2 { off - q } else { off }
-        };
-        phase.iter().enumerate().map(|phase| off(phase) as f64).collect()
-    }
+    testing::a_stopped_build_of_goes_on("onionpir", geometry);
 }
 
 /// At the full height of the tree, each stage's noise is what parameters are sized by: for random records, for records that are one
@@ -215,7 +103,7 @@ fn noise_is_what_parameters_are_sized_by() {
 fn the_published_sizes_answer_right_and_are_sized_alike() {
     assert_eq!(InsecureOnionPir2021::for_measurements().scheme().name(), PUBLISHED.about.name);
     noise_is_what_a_set_is_sized_by(&PUBLISHED, 6, 20, &["aligned"]);
-    slots_come_back(&PUBLISHED, Geometry { record_bytes: 30_000, groups: 3, columns: 2 });
+    testing::slots_come_back([(30_000, 3, 2)], fetching(&PUBLISHED));
 }
 
 fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32, rows: usize, kinds: &[&str]) {
@@ -223,7 +111,7 @@ fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32, rows: usize, 
     // All of a polynomial, so that a record decides each of its coefficients.
     let record_bytes = DEGREE / 8 * lane as usize;
     let geometry = Geometry { record_bytes, groups: 5, columns: rows };
-    let aligned = aligned(height, rows, lane);
+    let aligned = testing::aligned_with(DEGREE, height, rows, lane);
     type Records<'a> = &'a dyn Fn(usize, usize) -> Vec<u8>;
     let all: [(&str, Records<'_>); 3] = [
         ("random", &|group, column| {
@@ -234,7 +122,10 @@ fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32, rows: usize, 
     ];
     for (what, records) in all.into_iter().filter(|(what, _)| kinds.contains(what)) {
         let table = Table::new(set, geometry, records);
-        let (places, meter) = (table.places, Meter { table: &table });
+        let places = table.places;
+        let noise = |ring: &Arc<Ring>, pair: &Pair, message: &dyn Fn(usize) -> i128| {
+            testing::noise(ring, &table.secret, pair, message)
+        };
         assert_eq!((places.height, places.rows, places.levels, places.factors()), (height, rows, 2, 4));
         let (stages, rings) = (Stages::new(set, &places), set.rings());
         let (large, small, last) = (rings.large(), rings.small(), rings.last());
@@ -264,17 +155,17 @@ fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32, rows: usize, 
         };
         let lifted = (large.modulus() / small.modulus()) as i128;
         let squares = leaves.iter().enumerate().map(|(leaf, c)| {
-            meter.square(large, c.pair(), &|i| if i == 0 { constant(leaf) as i128 * lifted } else { 0 })
+            square(&noise(large, c.pair(), &|i| if i == 0 { constant(leaf) as i128 * lifted } else { 0 }))
         });
         near("leaves", mean(squares.collect()), stages.leaf);
         let squares = leaves.iter().enumerate().take(places.picking()).map(|(leaf, c)| {
             let switched = c.switch_modulus(small).unwrap();
-            meter.square(small, switched.pair(), &|i| if i == 0 { constant(leaf) as i128 } else { 0 })
+            square(&noise(small, switched.pair(), &|i| if i == 0 { constant(leaf) as i128 } else { 0 }))
         });
         near("leaves, switched", mean(squares.collect()), stages.switched);
 
         let expanded = table.expand(&query, 2);
-        let outputs = table.scan(expanded.first.clone());
+        let outputs = table.stored.scan(&expanded.first);
         let pair = |outputs: &[u64], output: usize| {
             let words = &outputs[output * 2 * small.words()..][..2 * small.words()];
             let (mask, body) = words.split_at(small.words());
@@ -290,77 +181,37 @@ fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32, rows: usize, 
                 body.fill(q.reduce(1 << (piece as u32 * set.sizes.piece_bits())));
             }
         }
-        let plain = table.scan(picking);
+        let plain = table.stored.scan(&picking);
         let stored = |output: usize| small.centred(&small.inverse(pair(&plain, output).body));
         let scaled = |lane: i128| lane * rings.delta() as i128;
         let squares = (0..places.outputs).map(|output| {
             let lanes = stored(output);
-            let noise = meter.noise(small, &pair(&outputs, output), &|i| scaled(lanes[i]));
+            let noise = noise(small, &pair(&outputs, output), &|i| scaled(lanes[i]));
             // No coefficient is singled out, as the constant one would be where records without a pad are aligned: of 20,480 one
             // passes seven deviations once in ten million.
             let most = noise.iter().fold(0.0, |most: f64, off| most.max(off.abs()));
             assert!(most < 7.0 * stages.first.sqrt(), "{what}: {most} of {}", stages.first.sqrt());
-            noise.iter().map(|off| off * off).sum::<f64>() / DEGREE as f64
+            square(&noise)
         });
         near("outputs", mean(squares.collect()), stages.first);
 
         let left = table.left(&expanded, &outputs, 0, 1);
         let lanes = stored(group as usize);
-        let all = meter.square(small, left.pair(), &|i| scaled(lanes[i]));
+        let all = square(&noise(small, left.pair(), &|i| scaled(lanes[i])));
         near("left", all, stages.first + places.factors() as f64 * stages.product);
         // What a product adds: the factor is 1, so the choice is the zero, and noise.
         let zero = Ciphertext::trivial(small, &Plaintext::new(&rings.parameters, &[]).unwrap());
         let first = Ciphertext::from_pair(&rings.parameters, small, pair(&outputs, 1), Noise::NONE);
         let product = expanded.factors[2].choose(&first, &zero);
-        near("a product", meter.square(small, product.pair(), &|_| 0), stages.product);
+        near("a product", square(&noise(small, product.pair(), &|_| 0)), stages.product);
 
         // What comes back is right, and so is the pad of it.
         let one_prime = left.switch_modulus(last).unwrap();
         let (q, p) = (last.modulus() as i128, 1i128 << lane);
         let at_last = |lane: i128| (lane * q + (p / 2) * lane.signum()) / p;
-        near("one prime", meter.square(last, one_prime.pair(), &|i| at_last(lanes[i])), stages.last);
+        near("one prime", square(&noise(last, one_prime.pair(), &|i| at_last(lanes[i]))), stages.last);
         let mut answer = Vec::new();
         server::round(set, &places, &left, &mut answer);
         assert!(table.client.read(&pending, &answer).to_vec() == records(group as usize, column as usize));
     }
-}
-
-/// Records whose lanes have the signs of what each leaf makes of one error at the root, turned round: their products add up in the
-/// constant coefficient.
-fn aligned(height: u32, rows: usize, lane_bits: u32) -> Vec<Vec<u8>> {
-    let d = DEGREE as i64;
-    // Coefficient i of `x` goes to place `to(i)`, modulo X^d + 1.
-    let moved = |x: &[i64], to: &dyn Fn(i64) -> i64| {
-        let mut out = vec![0; DEGREE];
-        for (i, x) in (0i64..).zip(x) {
-            let to = to(i).rem_euclid(2 * d);
-            out[(to % d) as usize] = if to < d { *x } else { -*x };
-        }
-        out
-    };
-    // A key's error at the root goes to the even leaf, and with the other sign, turned, to the odd one.
-    let error: Vec<i64> = (0..DEGREE).map(|i| i64::from(byte(i)) - 128).collect();
-    let mut nodes = vec![error.clone(), moved(&error, &|i| i - 1).iter().map(|x| -x).collect()];
-    for level in 1..height {
-        let (width, k) = (1i64 << level, d / (1 << level) + 1);
-        let mut odd = Vec::new();
-        for node in &mut nodes {
-            let image = moved(node, &|i| i * k);
-            let difference: Vec<i64> = node.iter().zip(&image).map(|(a, b)| a - b).collect();
-            odd.push(moved(&difference, &|i| i - width));
-            node.iter_mut().zip(&image).for_each(|(a, b)| *a += b);
-        }
-        nodes.extend(odd);
-    }
-    let record = |node: &Vec<i64>| {
-        // The product's constant coefficient has coefficient i of one meet -(d - i) of the other.
-        let lane = |i: usize| {
-            let meets = if i == 0 { node[0] } else { -node[DEGREE - i] };
-            if meets > 0 { (1u64 << (lane_bits - 1)) - 1 } else { 1 << (lane_bits - 1) }
-        };
-        let mut bytes = Vec::new();
-        blindcore_rlwe::rounding::pack(&(0..DEGREE).map(lane).collect::<Vec<_>>(), lane_bits, &mut bytes);
-        bytes
-    };
-    nodes[..rows].iter().map(record).collect()
 }

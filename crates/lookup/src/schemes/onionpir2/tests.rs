@@ -6,7 +6,7 @@ use super::client::{OnionClient, Pending};
 use super::keys::{self, Registered};
 use super::params::{BIT_LEAVES, Gadgets, Stages, folds, places, sent};
 use super::server;
-use crate::schemes::rings::testing::{self, Stored, byte, near, square};
+use crate::schemes::rings::testing::{self, Fetch, Slot, Stored, byte, near, square};
 use crate::schemes::rings::tree::Tree;
 use crate::schemes::rings::{LANE_BITS, Places, Secret, queries};
 use crate::{Geometry, SchemeClient, Selection};
@@ -53,39 +53,21 @@ impl Table {
     }
 }
 
+/// What finds slots in such a table.
+fn fetching(geometry: Geometry, slot: Slot<'_>) -> Fetch {
+    let table = Table::new(geometry, slot);
+    Box::new(move |selection| table.fetch(selection))
+}
+
 #[test]
 fn slots_come_back_wherever_they_lie() {
-    for (record_bytes, groups, columns) in
-        [(1, 1, 1), (5, 700, 9), (256, 23, 12), (64, 9, 300), (4096, 3, 5), (6000, 1, 2)]
-    {
-        let geometry = Geometry { record_bytes, groups, columns };
-        let slot = |group: usize, column: usize| -> Vec<u8> {
-            (0..record_bytes).map(|i| byte((group * columns + column) * record_bytes + i)).collect()
-        };
-        let table = Table::new(geometry, slot);
-        let slots = geometry.slots() as usize;
-        for index in [0, 1, slots / 2, slots * 2 / 3, slots - 1].map(|index| index.min(slots - 1)) {
-            let selection = Selection::index(&geometry, index as u64).unwrap();
-            let want = slot(index / columns, index % columns);
-            assert!(table.fetch(&selection) == want, "{geometry:?}, slot {index}");
-        }
-    }
+    let sizes = [(1, 1, 1), (5, 700, 9), (256, 23, 12), (64, 9, 300), (4096, 3, 5), (6000, 1, 2)];
+    testing::slots_come_back(sizes, fetching);
 }
 
 #[test]
 fn picked_columns_add_up_lane_by_lane() {
-    for columns in [40, 300] {
-        let geometry = Geometry { record_bytes: 100, groups: 5, columns };
-        let slot = |group: usize, column: usize| -> Vec<u8> {
-            (0..100).map(|i| byte((group * columns + column) * 100 + i)).collect()
-        };
-        let table = Table::new(geometry, slot);
-        let picked = [0, 7, columns as u32 / 2, columns as u32 - 1];
-        let mut sums = table.stored.params.lanes().sums();
-        let all = picked.map(|column| slot(3, column as usize));
-        let want: Vec<u8> = (0..100).map(|i| sums.next(&all.each_ref().map(|slot| slot[i]), &[])).collect();
-        assert!(table.fetch(&Selection::new(picked.to_vec(), 3)) == want, "{columns}");
-    }
+    testing::picked_columns_add_up("onionpir2", [(100, 5, 40), (100, 5, 300)], fetching);
 }
 
 #[test]

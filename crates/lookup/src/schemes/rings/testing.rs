@@ -8,7 +8,7 @@ use blindcore_rlwe::{Pair, Ring};
 
 use super::tree::{DEGREE, Tree};
 use super::{LANE_BITS, SEED_BYTES, Secret};
-use crate::{Geometry, OperandBytes, Params, Preprocessing, pack_group, preprocess, schemes};
+use crate::{Geometry, OperandBytes, Params, Preprocessing, Selection, pack_group, preprocess, schemes};
 
 pub(in crate::schemes) fn device() -> Device {
     Cpu::with_threads("cpu", 2).unwrap()
@@ -16,6 +16,55 @@ pub(in crate::schemes) fn device() -> Device {
 
 pub(in crate::schemes) fn byte(i: usize) -> u8 {
     (i.wrapping_mul(0x9e37_79b1) >> 13) as u8
+}
+
+/// Of a table: the slot of a group and a column.
+pub(in crate::schemes) type Slot<'a> = &'a dyn Fn(usize, usize) -> Vec<u8>;
+
+/// What finds slots in a table: the whole way from a query to what it asked for.
+pub(in crate::schemes) type Fetch = Box<dyn Fn(&Selection) -> Vec<u8>>;
+
+/// Slots of some tables, of so many bytes, groups and columns, come back wherever they lie.
+pub(in crate::schemes) fn slots_come_back(
+    sizes: impl IntoIterator<Item = (usize, usize, usize)>,
+    table: impl Fn(Geometry, Slot<'_>) -> Fetch,
+) {
+    for (record_bytes, groups, columns) in sizes {
+        let geometry = Geometry { record_bytes, groups, columns };
+        let slot = |group: usize, column: usize| -> Vec<u8> {
+            (0..record_bytes).map(|i| byte((group * columns + column) * record_bytes + i)).collect()
+        };
+        let fetch = table(geometry, &slot);
+        let slots = geometry.slots() as usize;
+        for index in [0, 1, slots / 2, slots * 2 / 3, slots - 1].map(|index| index.min(slots - 1)) {
+            let selection = Selection::index(&geometry, index as u64).unwrap();
+            let want = slot(index / columns, index % columns);
+            assert!(fetch(&selection) == want, "{geometry:?}, slot {index}");
+        }
+    }
+}
+
+/// Columns that are picked together add up lane by lane, and one that is picked again counts again.
+pub(in crate::schemes) fn picked_columns_add_up(
+    scheme: &str,
+    sizes: impl IntoIterator<Item = (usize, usize, usize)>,
+    table: impl Fn(Geometry, Slot<'_>) -> Fetch,
+) {
+    for (record_bytes, groups, columns) in sizes {
+        let geometry = Geometry { record_bytes, groups, columns };
+        let slot = |group: usize, column: usize| -> Vec<u8> {
+            (0..record_bytes).map(|i| byte((group * columns + column) * record_bytes + i)).collect()
+        };
+        let fetch = table(geometry, &slot);
+        let last = columns as u32 - 1;
+        for picked in [[0, 7, last / 2, last], [4; 4]] {
+            let mut sums = schemes::find(scheme).unwrap().lanes().sums();
+            let all = picked.map(|column| slot(3, column as usize));
+            let want: Vec<u8> =
+                (0..record_bytes).map(|i| sums.next(&all.each_ref().map(|slot| slot[i]), &[])).collect();
+            assert!(fetch(&Selection::new(picked.to_vec(), 3)) == want, "{geometry:?}, {picked:?}");
+        }
+    }
 }
 
 /// A table's polynomials, in place.
@@ -109,6 +158,11 @@ pub(in crate::schemes) fn near(what: &str, stage: &str, measured: f64, predicted
 
 /// A build that is stopped goes on where it was, under the seed that it has.
 pub(in crate::schemes) fn a_stopped_build_goes_on(scheme: &str) {
+    a_stopped_build_of_goes_on(scheme, Geometry { record_bytes: 300, groups: 150, columns: 6 });
+}
+
+/// The same of a table with as many outputs as it takes to be stopped twice.
+pub(in crate::schemes) fn a_stopped_build_of_goes_on(scheme: &str, geometry: Geometry) {
     struct UpTo(u64, u64);
     impl crate::Progress for UpTo {
         fn at(&mut self, _: &str, done: u64, _: Option<u64>, _: blindcore_units::Unit) {
@@ -118,11 +172,11 @@ pub(in crate::schemes) fn a_stopped_build_goes_on(scheme: &str) {
             self.1 >= self.0
         }
     }
-    let geometry = Geometry { record_bytes: 300, groups: 150, columns: 6 };
+    let group_bytes = geometry.record_bytes * geometry.columns;
     let params = Params::new(schemes::find(scheme).unwrap(), geometry).unwrap();
     let mut database = params.database_buffer();
-    for group in 0..150 {
-        let slots: Vec<u8> = (0..1800).map(|i| byte(group * 1800 + i)).collect();
+    for group in 0..geometry.groups {
+        let slots: Vec<u8> = (0..group_bytes).map(|i| byte(group * group_bytes + i)).collect();
         pack_group(&params, group, &slots, &mut database);
     }
     let device = device();
@@ -155,11 +209,16 @@ pub(in crate::schemes) fn a_stopped_build_goes_on(scheme: &str) {
 /// Records whose lanes have the signs of what each leaf makes of one error at the root, turned round: their products add up in the
 /// constant coefficient.
 pub(in crate::schemes) fn aligned(rows: usize) -> Vec<Vec<u8>> {
-    aligned_with(DEGREE, 8, rows)
+    aligned_with(DEGREE, 8, rows, LANE_BITS)
 }
 
-/// The same for another degree and a tree of so many levels.
-pub(in crate::schemes) fn aligned_with(degree: usize, height: u32, rows: usize) -> Vec<Vec<u8>> {
+/// The same for another degree, a tree of so many levels and other lanes.
+pub(in crate::schemes) fn aligned_with(
+    degree: usize,
+    height: u32,
+    rows: usize,
+    lane_bits: u32,
+) -> Vec<Vec<u8>> {
     let d = degree as i64;
     let automorphism = |x: &[i64], k: i64| {
         let mut out = vec![0; degree];
@@ -195,10 +254,10 @@ pub(in crate::schemes) fn aligned_with(degree: usize, height: u32, rows: usize) 
         // The product's constant coefficient has coefficient i of one meet -(d - i) of the other.
         let lane = |i: usize| {
             let meets = if i == 0 { node[0] } else { -node[degree - i] };
-            if meets > 0 { (1u64 << (LANE_BITS - 1)) - 1 } else { 1 << (LANE_BITS - 1) }
+            if meets > 0 { (1u64 << (lane_bits - 1)) - 1 } else { 1 << (lane_bits - 1) }
         };
         let mut bytes = Vec::new();
-        blindcore_rlwe::rounding::pack(&(0..degree).map(lane).collect::<Vec<_>>(), LANE_BITS, &mut bytes);
+        blindcore_rlwe::rounding::pack(&(0..degree).map(lane).collect::<Vec<_>>(), lane_bits, &mut bytes);
         bytes
     };
     nodes[..rows].iter().map(record).collect()
