@@ -71,15 +71,8 @@ impl GaloisKeys {
         Ok(Expansion { keys: self, levels, count, added: self.expansion_noise(limit)? })
     }
 
-    /// A level of the tree, from 0 at the root on, for those who share its nodes out to threads. They divide the root by two for each
-    /// level themselves, and know the noise.
-    ///
-    /// # Errors
-    /// There is no key for it.
-    ///
-    /// # Panics
-    /// A tree has not so many levels.
-    pub fn level(&self, level: u32) -> Result<Level<'_>, MissingKey> {
+    /// A level of the tree, from 0 at the root on.
+    fn level(&self, level: u32) -> Result<Level<'_>, MissingKey> {
         let exponent = tree_exponents(self.ring.degree()).nth(level as usize).expect("a level of a tree");
         Ok(Level { key: self.get(exponent)?, back: self.ring.monomial(-(1 << level)) })
     }
@@ -99,8 +92,8 @@ impl GaloisKeys {
     }
 }
 
-/// What splits the nodes of a level: [`GaloisKeys::level`].
-pub struct Level<'a> {
+/// What splits the nodes of a level.
+struct Level<'a> {
     key: &'a GaloisKey,
     /// X^-(2^j).
     back: Poly<Values>,
@@ -108,11 +101,7 @@ pub struct Level<'a> {
 
 impl Level<'_> {
     /// The two nodes below one, or where `both` is not so the first alone: c + c(X^k), and X^-(2^j) (c - c(X^k)).
-    ///
-    /// # Panics
-    /// The ciphertext is of another ring than the keys.
-    #[must_use]
-    pub fn split(&self, node: &Ciphertext, both: bool) -> (Ciphertext, Option<Ciphertext>) {
+    fn split(&self, node: &Ciphertext, both: bool) -> (Ciphertext, Option<Ciphertext>) {
         let (ring, mut turned) = (&node.ring, self.key.apply(node));
         if !both {
             turned.pair.add(ring, &node.pair);

@@ -284,8 +284,9 @@ mod tests {
                     want[j * parameters.degree() / messages.len()] = message.coefficients()[0];
                 }
                 let x = keys.pack(&ciphertexts).unwrap();
-                // The last steps double the errors of few coefficients, and which size these have is luck.
-                bench.check("pack", &x, &Plaintext::of(want, parameters.plaintext()), 6.0);
+                // The last step of a single one doubles the errors of one coefficient, and how large these are is luck.
+                let slack = if count == 1 { 6.0 } else { 5.0 };
+                bench.check("pack", &x, &Plaintext::of(want, parameters.plaintext()), slack);
             }
         }
     }

@@ -69,7 +69,7 @@ pub mod wire;
 
 pub use ciphertext::{Ciphertext, Pair};
 pub use encoding::{EncodingError, Factor, NoSlots, Plaintext, Slots};
-pub use expand::{Branch, Expansion, Level};
+pub use expand::{Branch, Expansion};
 pub use gadget::{Gadget, GadgetError};
 pub use galois::{GaloisKey, GaloisKeys};
 pub use keys::{PublicKey, SecretKey, SeededCiphertext, fresh_seed};

@@ -13,7 +13,7 @@ use super::params::{
 };
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
-use crate::schemes::rings::SEED_BYTES;
+use crate::schemes::rings::{SEED_BYTES, in_passes};
 use crate::{Error, Params, SchemeServer};
 
 pub(super) struct FastServer {
@@ -60,12 +60,7 @@ impl FastServer {
 
 impl SchemeServer for FastServer {
     fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
-        let keys = keys.iter().filter_map(|keys| keys.get::<Registered>());
-        let work: Vec<(&[u8], &Registered)> = queries.iter().copied().zip(keys).collect();
-        let mut cost = Cost::default();
-        let passes = work.chunks(pass_queries(&self.places)).map(|work| self.pass(work, &mut cost));
-        let answers = passes.collect::<Result<Vec<_>, _>>()?;
-        Ok((answers.concat(), cost))
+        in_passes(queries, keys, pass_queries(&self.places), |work, cost| self.pass(work, cost))
     }
 }
 

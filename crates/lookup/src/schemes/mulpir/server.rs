@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use blindcore_accel::{Cost, Device, Placed};
 use blindcore_math::{MaskSeed, Prime};
-use blindcore_rlwe::{Ciphertext, Expansion, Lifted, Noise, Pair, Products};
+use blindcore_rlwe::{Ciphertext, Lifted, Noise, Pair, Products};
 
 use super::keys::Registered;
 use super::params::{self, DEGREE, QUERY_BYTES, QUERY_CUT, Rings, pass_queries};
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
-use crate::schemes::rings::{Places, SEED_BYTES, polynomials};
+use crate::schemes::rings::{Places, SEED_BYTES, grown, in_passes, polynomials};
 use crate::{Error, Params, SchemeServer};
 
 pub(super) struct MulServer {
@@ -59,12 +59,7 @@ impl MulServer {
 
 impl SchemeServer for MulServer {
     fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
-        let keys = keys.iter().filter_map(|keys| keys.get::<Registered>());
-        let work: Vec<(&[u8], &Registered)> = queries.iter().copied().zip(keys).collect();
-        let mut cost = Cost::default();
-        let passes = work.chunks(pass_queries(&self.places)).map(|work| self.pass(work, &mut cost));
-        let answers = passes.collect::<Result<Vec<_>, _>>()?;
-        Ok((answers.concat(), cost))
+        in_passes(queries, keys, pass_queries(&self.places), |work, cost| self.pass(work, cost))
     }
 }
 
@@ -98,25 +93,13 @@ pub(super) fn leaves(places: &Places, query: &[u8], keys: &Registered, threads: 
             }
         }
     }
-    let expansion = |leaves| keys.tree.expansion(height, leaves).expect("keys and sizes were checked");
-    let expansions: Vec<Expansion<'_>> =
-        (0..places.ciphertexts()).map(|i| expansion(places.leaves_of(i))).collect();
-    // Some branches for each thread.
-    let depth = if threads > 1 { (4 * threads).next_power_of_two().ilog2() } else { 0 };
-    let mut branches = Vec::new();
-    for (i, (words, expansion)) in words.chunks_exact(ring.words()).zip(&expansions).enumerate() {
+    let root = |(i, words): (usize, &[u64])| {
         let body = ring.forward(ring.polynomial(words.to_vec()).expect("reduced"));
         let pair = Pair { mask: ring.uniform(seed, i as u64), body };
-        let query = Ciphertext::from_pair(&rings.parameters, ring, pair, Noise::NONE);
-        branches.extend(expansion.branches(&query, depth).into_iter().map(|branch| (i, branch)));
-    }
-    let grown = each(threads, &branches, |(i, branch)| expansions[*i].leaves(branch));
-    let mut leaves: Vec<(usize, Ciphertext)> = Vec::with_capacity(places.leaves);
-    for ((i, _), grown) in branches.iter().zip(grown) {
-        leaves.extend(grown.into_iter().map(|(leaf, made)| ((i << height) + leaf, made)));
-    }
-    leaves.sort_by_key(|(place, _)| *place);
-    leaves.into_iter().map(|(_, leaf)| leaf).collect()
+        (Ciphertext::from_pair(&rings.parameters, ring, pair, Noise::NONE), places.leaves_of(i))
+    };
+    let roots: Vec<_> = words.chunks_exact(ring.words()).enumerate().map(root).collect();
+    grown(&keys.tree, height, &roots, threads)
 }
 
 /// What a word of a query stands for.

@@ -232,12 +232,10 @@ impl Rings {
         1 << (self.fold.dropped() + digit as u32 * self.fold.bits())
     }
 
-    /// What takes a query from q to Q, and divides by 2^h what a tree of h levels multiplies by it: Q / q 2^-h modulo q. Modulo the primes
-    /// that q is without the product is 0.
-    pub(super) fn lift(&self, height: u32) -> u128 {
+    /// What takes a query from q to Q: Q / q modulo q. Modulo the primes that q is without the product is 0.
+    pub(super) fn lift(&self) -> u128 {
         let q = self.small().modulus();
-        let lifted = self.large().modulus() / q % q;
-        (0..height).fold(lifted, |x, _| if x & 1 == 0 { x >> 1 } else { (x + q) >> 1 })
+        self.large().modulus() / q % q
     }
 }
 

@@ -11,7 +11,7 @@ use super::keys::Registered;
 use super::params::{DEGREE, LATER, POLYNOMIALS, Places, Set, pass_queries};
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
-use crate::schemes::rings::SEED_BYTES;
+use crate::schemes::rings::{SEED_BYTES, grown, in_passes};
 use crate::{Error, Params, SchemeServer};
 
 pub(super) struct OnionServer {
@@ -66,13 +66,8 @@ impl OnionServer {
 
 impl SchemeServer for OnionServer {
     fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
-        let keys = keys.iter().filter_map(|keys| keys.get::<Registered>());
-        let work: Vec<(&[u8], &Registered)> = queries.iter().copied().zip(keys).collect();
-        let mut cost = Cost::default();
         let most = pass_queries(&self.set.sizes, &self.places);
-        let passes = work.chunks(most).map(|work| self.pass(work, &mut cost));
-        let answers = passes.collect::<Result<Vec<_>, _>>()?;
-        Ok((answers.concat(), cost))
+        in_passes(queries, keys, most, |work, cost| self.pass(work, cost))
     }
 }
 
@@ -128,7 +123,7 @@ pub(super) fn leaves(
         }
     }
     let body = small.forward(small.polynomial(words).expect("residues"));
-    let factor = rings.lift(places.height);
+    let factor = rings.lift();
     let lift = |mut half: Poly<Values>| {
         small.scale(&mut half, factor);
         let mut words = half.words().to_vec();
@@ -137,16 +132,7 @@ pub(super) fn leaves(
     };
     let pair = Pair { mask: lift(small.uniform(seed, 0)), body: lift(body) };
     let root = Ciphertext::from_pair(&rings.parameters, large, pair, Noise::NONE);
-    let mut nodes = vec![root];
-    for level in 0..places.height {
-        let width = nodes.len();
-        let step = keys.tree.level(level).expect("keys were checked");
-        let work: Vec<(usize, Ciphertext)> = nodes.into_iter().enumerate().collect();
-        let split = each(threads, &work, |(r, node)| step.split(node, r + width < places.leaves()));
-        let (even, odd): (Vec<_>, Vec<_>) = split.into_iter().unzip();
-        nodes = even.into_iter().chain(odd.into_iter().flatten()).collect();
-    }
-    nodes
+    grown(&keys.tree, places.height, &[(root, places.leaves())], threads)
 }
 
 /// Stage 2: for each output the sum over rows of a row's leaf times its polynomial, on whatever device they lie.

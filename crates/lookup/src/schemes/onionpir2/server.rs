@@ -10,7 +10,7 @@ use super::params::{BIT_LEAVES, Gadgets, folds, pass_queries, places, sent};
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
 use crate::schemes::rings::tree::{DEGREE, Tree};
-use crate::schemes::rings::{Places, polynomials, queries};
+use crate::schemes::rings::{Places, in_passes, polynomials, queries};
 use crate::{Error, Params, SchemeServer};
 
 pub(super) struct OnionServer {
@@ -36,13 +36,13 @@ impl OnionServer {
 
     /// Answers as many queries as a pass has room for.
     fn pass(&self, work: &[(&[u8], &Registered)], cost: &mut Cost) -> Result<Vec<Vec<u8>>, Error> {
-        let mut expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys));
+        // A single query's work is shared out; of several queries each is.
+        let inner = self.threads.div_ceil(work.len());
+        let mut expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys, inner));
         let first = expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
         let outputs = polynomials::scan(&*self.polynomials, first, cost)?;
         let folding: Vec<(&Expanded, &[u64])> =
             expanded.iter().zip(outputs.chunks_exact(outputs.len() / work.len())).collect();
-        // A single query's subtrees are shared out; of several queries each is.
-        let inner = self.threads.div_ceil(work.len());
         Ok(each(self.threads, &folding, |(query, outputs)| self.answer_one(query, outputs, inner)))
     }
 
@@ -58,33 +58,29 @@ impl OnionServer {
 
 impl SchemeServer for OnionServer {
     fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
-        let keys = keys.iter().filter_map(|keys| keys.get::<Registered>());
-        let work: Vec<(&[u8], &Registered)> = queries.iter().copied().zip(keys).collect();
-        let mut cost = Cost::default();
-        let passes = work.chunks(pass_queries(&self.places)).map(|work| self.pass(work, &mut cost));
-        let answers = passes.collect::<Result<Vec<_>, _>>()?;
-        Ok((answers.concat(), cost))
+        in_passes(queries, keys, pass_queries(&self.places), |work, cost| self.pass(work, cost))
     }
 }
 
 /// Expands a query. Whatever its bytes, they are a seed and words.
-pub(super) fn expand(places: &Places, query: &[u8], keys: &Registered) -> Expanded {
-    let (large, small) = (Tree::get().large(), Tree::get().small());
-    let mut leaves = queries::leaves(places, query, 0, &keys.tree);
-    let rows = leaves.split_off(places.rows);
+pub(super) fn expand(places: &Places, query: &[u8], keys: &Registered, threads: usize) -> Expanded {
+    let small = Tree::get().small();
+    let leaves = queries::leaves(places, query, &keys.tree, threads);
+    let (rows, bits) = leaves.split_at(places.rows);
+    let switched =
+        |leaf: &Ciphertext| leaf.switch_modulus(small).expect("a smaller prime of the same degree");
     let mut first = Vec::with_capacity(places.rows * 2 * DEGREE);
-    for leaf in leaves {
-        let leaf = leaf.switch_modulus(small).expect("a smaller prime of the same degree");
+    for leaf in each(threads, rows, switched) {
         first.extend(leaf.pair().mask.words());
         first.extend(leaf.pair().body.words());
     }
-    let bits = rows.chunks_exact(BIT_LEAVES).map(|rows| {
-        debug_assert!(rows[0].ring() == large);
+    let bits: Vec<&[Ciphertext]> = bits.chunks_exact(BIT_LEAVES).collect();
+    let bits = each(threads, &bits, |rows| {
         let rows = rows.iter().map(|row| row.pair().clone()).collect();
         Rgsw::from_rows(&keys.square, small, rows, Gadgets::get().fold, Noise::NONE, 1.0)
             .expect("a smaller prime of the same degree")
     });
-    Expanded { first, bits: bits.collect() }
+    Expanded { first, bits }
 }
 
 /// Folds the outputs of a part: of each two neighbours the one that a bit says, level by level.

@@ -39,7 +39,7 @@ impl Table {
 
     fn fetch(&self, selection: &Selection) -> Vec<u8> {
         let (query, pending) = self.ask(selection);
-        let expanded = server::expand(&self.places, &query, &self.keys);
+        let expanded = server::expand(&self.places, &query, &self.keys, 2);
         let outputs = self.stored.scan(&expanded.first);
         let mut answer = Vec::new();
         for part in 0..self.places.parts {
@@ -103,7 +103,7 @@ fn noise_is_what_parameters_are_sized_by() {
         };
         let mean = |squares: Vec<f64>| squares.iter().sum::<f64>() / squares.len() as f64;
 
-        let leaves = queries::leaves(&places, &query, 0, &table.keys.tree);
+        let leaves = queries::leaves(&places, &query, &table.keys.tree, 2);
         let bit = |leaf: usize| {
             let (fold, digit) = ((leaf - places.rows) / BIT_LEAVES, (leaf - places.rows) % BIT_LEAVES);
             i128::from(group >> fold & 1) * i128::from(gadgets.weight(digit))
@@ -131,7 +131,7 @@ fn noise_is_what_parameters_are_sized_by() {
         });
         near("leaves, switched", mean(squares.collect()), stages.switched);
 
-        let expanded = server::expand(&places, &query, &table.keys);
+        let expanded = server::expand(&places, &query, &table.keys, 1);
         let outputs = table.stored.scan(&expanded.first);
         let lanes = table.stored.lanes(column as usize, places.rows);
         let scaled = |lane: i128| (lane * step + (p / 2) * lane.signum()) / p;

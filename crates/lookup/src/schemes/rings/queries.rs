@@ -14,7 +14,7 @@ use blindcore_rlwe::{Ciphertext, GaloisKeys, Noise, Pair, fresh_seed};
 use zeroize::Zeroizing;
 
 use super::tree::{DEGREE, QUERY_BITS, Tree};
-use super::{Place, Places, SEED_BYTES, Secret, plus, wide};
+use super::{Place, Places, SEED_BYTES, Secret, grown, plus, wide};
 use crate::{Error, constant_time};
 
 /// Encryptions of nothing: the seed of their masks, and their bodies by coefficients, one after another.
@@ -94,29 +94,30 @@ pub(in crate::schemes) fn query_bytes(places: &Places) -> usize {
     SEED_BYTES + packed_bytes(places.asked(), QUERY_BITS)
 }
 
-/// The leaves of a query's ciphertext, modulo Q. Whatever the query's bytes, they are a seed and words.
+/// The leaves of a query's ciphertexts, modulo Q. Whatever the query's bytes, they are a seed and words.
 pub(in crate::schemes) fn leaves(
     places: &Places,
     query: &[u8],
-    ciphertext: usize,
     keys: &GaloisKeys,
+    threads: usize,
 ) -> Vec<Ciphertext> {
     let tree = Tree::get();
     let ring = tree.large();
-    let (seed, body) = query.split_at(SEED_BYTES);
+    let (seed, bodies) = query.split_at(SEED_BYTES);
     let seed = MaskSeed(seed.try_into().expect("it was cut so"));
     let rounding = Rounding::new(ring.primes()[0], QUERY_BITS);
-    let count = places.leaves_of(ciphertext);
-    // All ciphertexts before it are whole.
-    let body = &body[packed_bytes(ciphertext * DEGREE, QUERY_BITS)..];
-    let mut sent = unpack(body, QUERY_BITS).map(|word| rounding.up(word));
-    // What leads to no leaf was not sent, and may be anything.
-    let mut words = vec![0; DEGREE];
-    for run in words.chunks_exact_mut(1 << places.height) {
-        run[..count].iter_mut().zip(&mut sent).for_each(|(word, sent)| *word = sent);
-    }
-    let body = ring.forward(ring.polynomial(words).expect("rounded to residues"));
-    let pair = Pair { mask: ring.uniform(seed, ciphertext as u64), body };
-    let query = Ciphertext::from_pair(&tree.parameters, ring, pair, Noise::NONE);
-    keys.expand_by(&query, places.height, count).expect("keys and sizes were checked")
+    let mut sent = unpack(bodies, QUERY_BITS).map(|word| rounding.up(word));
+    let root = |ciphertext: usize| {
+        let count = places.leaves_of(ciphertext);
+        // What leads to no leaf was not sent, and may be anything.
+        let mut words = vec![0; DEGREE];
+        for run in words.chunks_exact_mut(1 << places.height) {
+            run[..count].iter_mut().zip(&mut sent).for_each(|(word, sent)| *word = sent);
+        }
+        let body = ring.forward(ring.polynomial(words).expect("rounded to residues"));
+        let pair = Pair { mask: ring.uniform(seed, ciphertext as u64), body };
+        (Ciphertext::from_pair(&tree.parameters, ring, pair, Noise::NONE), count)
+    };
+    let roots: Vec<_> = (0..places.ciphertexts()).map(root).collect();
+    grown(keys, places.height, &roots, threads)
 }

@@ -11,7 +11,7 @@ use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
 use crate::schemes::rings::answers::rounded;
 use crate::schemes::rings::tree::{DEGREE, Tree};
-use crate::schemes::rings::{Places, polynomials, queries};
+use crate::schemes::rings::{Places, in_passes, polynomials, queries};
 use crate::{Error, Params, SchemeServer};
 
 /// Results that are taken apart before they are summed up: their plaintexts stay in the second level's cache, and a sum is reduced
@@ -41,13 +41,13 @@ impl SealServer {
 
     /// Answers as many queries as a pass has room for.
     fn pass(&self, work: &[(&[u8], &GaloisKeys)], cost: &mut Cost) -> Result<Vec<Vec<u8>>, Error> {
-        let mut expanded = expand(&self.places, work, self.threads);
+        // A single query's work is shared out; of several queries each is.
+        let inner = self.threads.div_ceil(work.len());
+        let mut expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys, inner));
         let first = expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
         let outputs = polynomials::scan(&*self.polynomials, first, cost)?;
         let results: Vec<(&Expanded, &[u64])> =
             expanded.iter().zip(outputs.chunks_exact(outputs.len() / work.len())).collect();
-        // A single query's results are shared out; of several queries each is.
-        let inner = self.threads.div_ceil(work.len());
         Ok(each(self.threads, &results, |(query, outputs)| {
             answer(&self.places, &query.second, outputs, inner)
         }))
@@ -56,34 +56,24 @@ impl SealServer {
 
 impl SchemeServer for SealServer {
     fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
-        let keys = keys.iter().filter_map(|keys| keys.get::<GaloisKeys>());
-        let work: Vec<(&[u8], &GaloisKeys)> = queries.iter().copied().zip(keys).collect();
-        let mut cost = Cost::default();
-        let passes = work.chunks(pass_queries(&self.places)).map(|work| self.pass(work, &mut cost));
-        let answers = passes.collect::<Result<Vec<_>, _>>()?;
-        Ok((answers.concat(), cost))
+        in_passes(queries, keys, pass_queries(&self.places), |work, cost| self.pass(work, cost))
     }
 }
 
-/// Expands queries, ciphertext by ciphertext on all threads. Whatever their bytes, they are seeds and words.
-pub(super) fn expand(places: &Places, work: &[(&[u8], &GaloisKeys)], threads: usize) -> Vec<Expanded> {
-    let (small, trees) = (Tree::get().small(), places.ciphertexts());
-    let all: Vec<usize> = (0..work.len() * trees).collect();
-    let leaves: Vec<Vec<Ciphertext>> = each(threads, &all, |i| {
-        let (query, keys) = work[i / trees];
-        let leaves = queries::leaves(places, query, i % trees, keys).into_iter();
-        leaves.map(|leaf| leaf.switch_modulus(small).expect("a smaller prime of the same degree")).collect()
-    });
-    let of_query = |leaves: &[Vec<Ciphertext>]| {
-        let mut leaves = leaves.iter().flatten().map(Ciphertext::pair);
-        let mut first = Vec::with_capacity(places.rows * 2 * DEGREE);
-        for leaf in leaves.by_ref().take(places.rows) {
-            first.extend(leaf.mask.words());
-            first.extend(leaf.body.words());
-        }
-        Expanded { first, second: leaves.cloned().collect() }
-    };
-    leaves.chunks_exact(trees).map(of_query).collect()
+/// Expands a query. Whatever its bytes, they are a seed and words.
+pub(super) fn expand(places: &Places, query: &[u8], keys: &GaloisKeys, threads: usize) -> Expanded {
+    let small = Tree::get().small();
+    let leaves = queries::leaves(places, query, keys, threads);
+    let switched =
+        |leaf: &Ciphertext| leaf.switch_modulus(small).expect("a smaller prime of the same degree");
+    let leaves = each(threads, &leaves, switched);
+    let (rows, second) = leaves.split_at(places.rows);
+    let mut first = Vec::with_capacity(places.rows * 2 * DEGREE);
+    for leaf in rows {
+        first.extend(leaf.pair().mask.words());
+        first.extend(leaf.pair().body.words());
+    }
+    Expanded { first, second: second.iter().map(|leaf| leaf.pair().clone()).collect() }
 }
 
 /// The answer from what a pass gave for a query.

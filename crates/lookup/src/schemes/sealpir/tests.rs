@@ -45,7 +45,7 @@ impl Table {
     }
 
     fn expand(&self, query: &[u8]) -> Expanded {
-        server::expand(&self.places, &[(query, &self.keys)], 2).remove(0)
+        server::expand(&self.places, query, &self.keys, 2)
     }
 
     fn fetch(&self, selection: &Selection) -> Vec<u8> {
@@ -155,8 +155,7 @@ fn noise_is_what_parameters_are_sized_by() {
         let mean = |squares: Vec<f64>| squares.iter().sum::<f64>() / squares.len() as f64;
 
         // Leaves of both dimensions, and so of both ciphertexts.
-        let leaves: Vec<Ciphertext> =
-            (0..2).flat_map(|i| queries::leaves(&places, &query, i, &table.keys)).collect();
+        let leaves: Vec<Ciphertext> = queries::leaves(&places, &query, &table.keys, 2);
         assert_eq!(leaves.len(), places.leaves);
         let picked = |leaf: usize| -> u32 {
             if leaf == column as usize {
@@ -276,7 +275,7 @@ fn digits_that_are_aligned_with_the_tree_come_out() {
     let client = SealClient::new(&params, [0; SEED_BYTES]);
     let group = 77;
     let (query, _) = client.make_query(client.prepare(&secret).unwrap(), &Selection::new(vec![0], group));
-    let expanded = server::expand(&places, &[(&query, &keys)], 2).remove(0);
+    let expanded = server::expand(&places, &query, &keys, 2);
     let small = Tree::get().small();
     let (q, half) = (small.modulus() as u64, 1u64 << (DIGIT_BITS - 1));
     // The leaf of the first dimension's one row comes before them.
