@@ -173,7 +173,7 @@ pub fn build(
         changes: None,
         follow: None,
         key_type,
-        kinds,
+        kinds: Some(kinds),
         signed: None,
         checksum: String::new(),
     };
@@ -235,8 +235,8 @@ struct ReadTable {
     keys: Option<ExternalSort>,
     values: Vec<String>,
     key_type: Option<KeyType>,
-    /// What each value's column holds, where that is not texts alone.
-    kinds: Option<Vec<Kinds>>,
+    /// What each value's column holds.
+    kinds: Vec<Kinds>,
 }
 
 /// A salt for the hashes of a table's keys.
@@ -341,8 +341,7 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
         }
     }
     let values = values.into_iter().map(|i| columns[i].clone()).collect();
-    let texts = kinds.iter().all(|kinds| kinds.without(Kinds::TEXT) == Kinds::NONE);
-    Ok(ReadTable { records, salt, keys, values, key_type, kinds: (!texts).then_some(kinds) })
+    Ok(ReadTable { records, salt, keys, values, key_type, kinds })
 }
 
 /// Cuts the records of a keyed table into blocks where they are long for it, each under its own hash. Also returns how

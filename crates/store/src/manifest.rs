@@ -57,7 +57,7 @@ pub struct Manifest {
     /// The one form of its keys, where the source's type has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_type: Option<KeyType>,
-    /// What each column of a record holds, where that is not texts alone.
+    /// What each column of a record holds. Earlier builds left it out of tables of texts alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) kinds: Option<Vec<Kinds>>,
     /// The signer of this table, if there is one.

@@ -28,7 +28,8 @@ impl<'a> Shape<'a> {
             return Ok(Self { names, kinds: None });
         }
         if let Some(kinds) = &stored.manifest().kinds {
-            return Ok(Self { names, kinds: Some(kinds.clone()) });
+            let texts_alone = kinds.iter().all(|kinds| kinds.without(Kinds::TEXT) == Kinds::NONE);
+            return Ok(Self { names, kinds: (!texts_alone).then(|| kinds.clone()) });
         }
         let mut kinds = vec![Kinds::NONE; names.len()];
         let description = stored.description()?;

@@ -1,5 +1,6 @@
 //! The sizes and the noise of the scheme without a hint.
 
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use blindcore_accel::contract::{Shape, Window};
@@ -9,6 +10,7 @@ use blindcore_math::{Modulus, Prime, SignedDigits};
 use blindcore_rlwe::rounding::packed_bytes;
 
 use crate::schemes::matrix;
+use crate::schemes::rings::cheapest;
 use crate::schemes::scheme::{About, ClientWork, Operand, Origin, RingWork, Run, Security};
 use crate::{Error, Geometry};
 
@@ -101,6 +103,8 @@ pub(super) const RESIDUE_BYTES: usize = 6;
 /// Errors are centred binomials of this many pairs of bits: deviation 3.24.
 pub(super) const ERROR_PAIRS: u32 = 21;
 const ERROR_VARIANCE: f64 = ERROR_PAIRS as f64 / 2.0;
+/// Bits of a word of a query's first part: the fewest whose rounding noise leaves room for.
+const QUERY_BITS: RangeInclusive<u32> = 22..=28;
 /// Bits of an answer's mask and body.
 pub(super) const MASK_BITS: u32 = 17;
 pub(super) const BODY_BITS: u32 = 11;
@@ -118,7 +122,7 @@ const MAX_COLUMNS: u64 = 1 << 20;
 const SMALL_TABLES: u64 = 128 << 20;
 const TABLES_SHARE: u64 = 2;
 /// Traffic, in bytes, that is worth a byte of packing tables read in each pass.
-const TABLE_WEIGHT: f64 = 6.6e-5;
+const TABLE_WEIGHT: f64 = 5e-5;
 /// A lookup may fail once in two to this.
 const NOISE_LIMIT_LOG2: f64 = 40.0;
 
@@ -213,11 +217,6 @@ impl Packed {
     }
 }
 
-/// Bits of a word of a query's first part. More columns leave less room for its rounding.
-pub(super) fn query_bits(columns: usize) -> u32 {
-    if columns <= 1 << 16 { 26 } else { 28 }
-}
-
 /// Polynomials that cover the columns.
 pub(super) fn blocks(columns: usize) -> usize {
     columns.div_ceil(DEGREE)
@@ -276,7 +275,14 @@ impl Set {
 
     /// Bytes of the part of a query that the records are multiplied by.
     pub(super) fn first_bytes(&'static self, geometry: &Geometry) -> usize {
-        packed_bytes(geometry.columns, query_bits(geometry.columns))
+        packed_bytes(geometry.columns, self.query_bits(geometry))
+    }
+
+    /// Bits of a word of that part: of [`QUERY_BITS`] the fewest with which a lookup fails less than once in 2^40. More columns
+    /// leave less room for their rounding.
+    pub(super) fn query_bits(&'static self, geometry: &Geometry) -> u32 {
+        let fits = |bits: &u32| self.failure_log2_of(geometry, *bits) >= NOISE_LIMIT_LOG2;
+        QUERY_BITS.clone().find(fits).unwrap_or(*QUERY_BITS.end())
     }
 
     /// Bytes of an answer.
@@ -337,11 +343,16 @@ impl Set {
     /// The variance of the noise of a coefficient before the answer is rounded, for the worst data: each stage's. Source:
     /// InsPIRe's analysis, with 128 for a centred entry; digits' low bits are independent of the secrets.
     pub(super) fn variance(&'static self, geometry: &Geometry) -> f64 {
+        self.variance_of(geometry, self.query_bits(geometry))
+    }
+
+    /// The same where a query's words have so many bits.
+    fn variance_of(&'static self, geometry: &Geometry, query_bits: u32) -> f64 {
         let (q, d, packed) = (self.prime().value() as f64, DEGREE as f64, Packed::new(self, geometry));
         let power = |bits: u32| f64::from(bits).exp2();
         // A ternary coefficient's.
         let secret = 2.0 / 3.0;
-        let rounded = (q / power(query_bits(geometry.columns))).powi(2) / 12.0;
+        let rounded = (q / power(query_bits)).powi(2) / 12.0;
         let scan = geometry.columns as f64 * 128.0 * 128.0 * (ERROR_VARIANCE + rounded);
         let (digits, rest) = self.packing.variances(self.prime());
         let switched = d * (digits * ERROR_VARIANCE + rest * secret);
@@ -360,7 +371,11 @@ impl Set {
 
     /// -log2 of a bound on the probability that a record decodes wrongly: the noise of each of its bytes is subgaussian.
     pub(super) fn failure_log2(&'static self, geometry: &Geometry) -> f64 {
-        let exponent = self.margin().powi(2) / (2.0 * self.variance(geometry));
+        self.failure_log2_of(geometry, self.query_bits(geometry))
+    }
+
+    fn failure_log2_of(&'static self, geometry: &Geometry, query_bits: u32) -> f64 {
+        let exponent = self.margin().powi(2) / (2.0 * self.variance_of(geometry, query_bits));
         exponent * std::f64::consts::LOG2_E - 1.0 - (geometry.record_bytes as f64).log2()
     }
 
@@ -378,25 +393,17 @@ impl Set {
 
     /// The groups for which traffic and packing tables together cost least: more columns make a longer query, more groups longer
     /// tables, which each pass reads.
-    pub(super) fn groups(&'static self, records: u64, slot_bytes: usize) -> u64 {
-        let cost = |columns: u64| {
-            let groups = records.div_ceil(columns);
-            let geometry = Geometry {
-                record_bytes: slot_bytes,
-                groups: usize::try_from(groups).ok()?,
-                columns: columns.min(records) as usize,
-            };
-            self.check(&geometry).ok().filter(|()| self.failure_log2(&geometry) >= NOISE_LIMIT_LOG2)?;
-            let traffic = self.query_bytes(&geometry) + self.answer_bytes(&geometry);
-            Some((traffic as f64 + TABLE_WEIGHT * Packed::new(self, &geometry).table_bytes() as f64, groups))
-        };
+    pub(super) fn groups(&'static self, records: u64, slot_bytes: usize, keyed: bool) -> u64 {
         // Twice as many columns each time, and one and a half times as many between.
         let columns = (10..20).flat_map(|log| [1u64 << log, 3 << (log - 1)]);
-        let costs = columns.filter_map(cost);
-        costs
-            .min_by(|a, b| a.0.total_cmp(&b.0))
-            .map_or_else(|| records.div_ceil(1 << 16), |(_, groups)| groups)
-            .max(1)
+        let fits = |geometry: &Geometry| {
+            self.check(geometry).is_ok() && self.failure_log2(geometry) >= NOISE_LIMIT_LOG2
+        };
+        let cost = |geometry: &Geometry| {
+            let traffic = self.query_bytes(geometry) + self.answer_bytes(geometry);
+            traffic as f64 + TABLE_WEIGHT * Packed::new(self, geometry).table_bytes() as f64
+        };
+        cheapest(columns.map(|columns| records.div_ceil(columns)), records, slot_bytes, keyed, fits, cost)
     }
 }
 
@@ -428,16 +435,29 @@ mod tests {
 
     #[test]
     fn a_gibibyte_takes_a_hundred_kilobytes() {
-        let groups = CLASSICAL.groups(1 << 22, 256);
+        let groups = CLASSICAL.groups(1 << 22, 256, false);
         let geometry = geometry(256, groups as usize, (1 << 22) / groups as usize);
         assert_eq!((geometry.groups, geometry.columns), (256, 16_384));
         let Packed { count, groups, parts, choices, picks, .. } = Packed::new(&CLASSICAL, &geometry);
         assert_eq!((count, groups, parts, choices, picks), (256, 1, 1, 256, Some(256)));
-        assert!(CLASSICAL.query_bytes(&geometry) + CLASSICAL.answer_bytes(&geometry) < 110_000);
-        assert!(CLASSICAL.failure_log2(&geometry) > 100.0, "{}", CLASSICAL.failure_log2(&geometry));
+        assert_eq!(CLASSICAL.query_bytes(&geometry) + CLASSICAL.answer_bytes(&geometry), 92_800);
+        assert!(CLASSICAL.failure_log2(&geometry) > 60.0, "{}", CLASSICAL.failure_log2(&geometry));
         let operands = CLASSICAL.operands(&geometry);
         let bytes: usize = operands.iter().map(Operand::bytes).sum();
         assert!((bytes as f64) < 1.8 * f64::from(1 << 30), "{bytes}");
+    }
+
+    #[test]
+    fn a_query_has_as_few_bits_as_noise_allows() {
+        for set in [&CLASSICAL, &QUANTUM] {
+            for (groups, columns, bits) in [(256, 16_384, 25), (400, 28_500, 26), (64, 1 << 17, 27)] {
+                let geometry = geometry(256, groups, columns);
+                assert_eq!(set.query_bits(&geometry), bits, "{}, {columns}", set.about.name);
+                assert!(set.failure_log2(&geometry) >= NOISE_LIMIT_LOG2);
+                let fewer = set.failure_log2_of(&geometry, bits - 1);
+                assert!(fewer < NOISE_LIMIT_LOG2, "{}, {columns}: {fewer}", set.about.name);
+            }
+        }
     }
 
     #[test]

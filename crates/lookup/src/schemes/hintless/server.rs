@@ -7,7 +7,7 @@ use blindcore_math::{Elementwise, MaskSeed};
 use blindcore_rlwe::inspiring::Packing;
 use blindcore_rlwe::rounding::{Rounding, pack, unpack};
 
-use super::params::{BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, SEED_BYTES, Set, TABLES, query_bits};
+use super::params::{BODY_BITS, DEGREE, MASK_BITS, Packed, RECORDS, SEED_BYTES, Set, TABLES};
 use super::picking::{self, Picker};
 use super::prepare;
 use crate::schemes::matrix;
@@ -55,7 +55,7 @@ impl HintlessServer {
     fn query(&self, bytes: &[u8]) -> Query {
         let (set, columns) = (self.packed.set, self.params.geometry.columns);
         let (first, rest) = bytes.split_at(set.first_bytes(&self.params.geometry));
-        let bits = query_bits(columns);
+        let bits = set.query_bits(&self.params.geometry);
         let first = unpack(first, bits).take(columns).map(|word| (word as u32) << (32 - bits)).collect();
         let (keys, rest) = rest.split_at(set.packing.count * set.polynomial_bytes());
         let orbit = |key: Vec<u64>| {

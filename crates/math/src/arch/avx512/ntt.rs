@@ -20,7 +20,8 @@ const BLOCK: usize = 128;
 const VECTORS: usize = BLOCK / LANES;
 /// Below this, words may grow through all layers and stay below 2^52: 2 * 15 + 1 times the prime.
 const GROWING: u64 = (1 << 52) / 31;
-/// Below this, words below twice the prime may grow through the last seven layers: to 2 * 7 + 2 times the prime.
+/// Below this, words may grow to 16 times the prime. Forward, they begin the last seven layers below twice the prime, to which
+/// each adds as much; back, a sum may double three times.
 const GROWING_BY_PASS: u64 = 1 << 48;
 /// Below this, four times the prime is below 2^52.
 const LIMIT: u64 = 1 << 50;
@@ -106,10 +107,11 @@ impl Transform {
         let _: Ifma = self.token;
         // SAFETY: the token stands for these features, and there are `degree` words.
         unsafe {
-            if self.degree == BLOCK {
-                inverse::<true>(self, words);
-            } else {
-                inverse::<false>(self, words);
+            match (self.degree == BLOCK, self.prime < GROWING_BY_PASS) {
+                (false, true) => inverse::<false, true>(self, words),
+                (false, false) => inverse::<false, false>(self, words),
+                (true, true) => inverse::<true, true>(self, words),
+                (true, false) => inverse::<true, false>(self, words),
             }
         }
     }
@@ -133,7 +135,10 @@ fn passes(degree: usize) -> &'static [usize] {
 #[derive(Clone, Copy)]
 struct Constants {
     q: __m512i,
+    /// 2, 4 and 8 times q.
     twice: __m512i,
+    four: __m512i,
+    eight: __m512i,
     /// 2^52 - q.
     minus: __m512i,
     /// 2^52 - 1.
@@ -149,6 +154,8 @@ fn constants(q: u64) -> Constants {
     Constants {
         q: all(q),
         twice: all(2 * q),
+        four: all(4 * q),
+        eight: all(8 * q),
         minus: all((1 << 52) - q),
         mask: all((1 << 52) - 1),
         inverse: all((1 << 52) / q),
@@ -180,14 +187,20 @@ fn each_lane([values, quotients]: &[[u64; LANES]; 2]) -> Factors {
     }
 }
 
+/// `add` and `x` times the factor, where the product is below 2q. Only the lowest 52 bits count, of `x` and of the result.
+#[inline]
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn multiply_add(c: &Constants, add: __m512i, x: __m512i, factor: Factors) -> __m512i {
+    let quotient = _mm512_madd52hi_epu64(_mm512_setzero_si512(), x, factor.quotient);
+    let product = _mm512_madd52lo_epu64(add, x, factor.value);
+    _mm512_madd52lo_epu64(product, quotient, c.minus)
+}
+
 /// `x` times the factor, below 2q for `x` below 2^52.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn multiply(c: &Constants, x: __m512i, factor: Factors) -> __m512i {
-    let zero = _mm512_setzero_si512();
-    let quotient = _mm512_madd52hi_epu64(zero, x, factor.quotient);
-    let product = _mm512_madd52lo_epu64(zero, x, factor.value);
-    _mm512_and_si512(_mm512_madd52lo_epu64(product, quotient, c.minus), c.mask)
+    _mm512_and_si512(multiply_add(c, _mm512_setzero_si512(), x, factor), c.mask)
 }
 
 /// `x - n` where that is not negative, else `x`.
@@ -206,28 +219,55 @@ fn below_twice(c: &Constants, x: __m512i) -> __m512i {
     _mm512_and_si512(_mm512_madd52lo_epu64(x, quotient, c.minus), c.mask)
 }
 
-/// Two words of a layer of the forward transform. Words stay below 4q, or grow by 2q a layer.
+/// Two words of a layer of the forward transform. They stay below 4q; or grow by 2q, and only their lowest 52 bits count.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn butterfly<const GROW: bool>(c: &Constants, x: __m512i, y: __m512i, factor: Factors) -> [__m512i; 2] {
-    let a = if GROW { x } else { reduce(x, c.twice) };
+    if GROW {
+        let sum = multiply_add(c, x, y, factor);
+        // x + 2q less the product, which is the sum less x.
+        let difference = _mm512_sub_epi64(_mm512_add_epi64(x, _mm512_add_epi64(x, c.twice)), sum);
+        return [sum, difference];
+    }
+    let a = reduce(x, c.twice);
     let b = multiply(c, y, factor);
     [_mm512_add_epi64(a, b), _mm512_sub_epi64(_mm512_add_epi64(a, c.twice), b)]
 }
 
-/// Two words of a layer of the inverse transform, below 2q before and after.
+/// Two words of a layer of the inverse transform, and what they are below, in q: 2 before and after; or, where they `GROW`, up
+/// to 8 before, their sum twice as much after and the product 2, and only their lowest 52 bits count.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn butterfly_back(c: &Constants, x: __m512i, y: __m512i, factor: Factors) -> [__m512i; 2] {
+fn butterfly_back<const GROW: bool>(
+    c: &Constants,
+    [x, y]: [__m512i; 2],
+    below: u32,
+    factor: Factors,
+) -> [__m512i; 2] {
+    let sum = _mm512_add_epi64(x, y);
+    if GROW {
+        let offset = match below {
+            8 => c.eight,
+            4 => c.four,
+            _ => c.twice,
+        };
+        let difference = _mm512_sub_epi64(_mm512_add_epi64(x, offset), y);
+        return [sum, multiply_add(c, _mm512_setzero_si512(), difference, factor)];
+    }
     let difference = _mm512_sub_epi64(_mm512_add_epi64(x, c.twice), y);
-    [reduce(_mm512_add_epi64(x, y), c.twice), multiply(c, difference, factor)]
+    [reduce(sum, c.twice), multiply(c, difference, factor)]
 }
 
 /// As [`butterfly_back`] in the last layer: both outputs are divided by the degree, and residues.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn butterfly_last(c: &Constants, x: __m512i, y: __m512i, scale: &[Factors; 2]) -> [__m512i; 2] {
-    let difference = _mm512_sub_epi64(_mm512_add_epi64(x, c.twice), y);
+fn butterfly_last<const GROW: bool>(
+    c: &Constants,
+    [x, y]: [__m512i; 2],
+    scale: &[Factors; 2],
+) -> [__m512i; 2] {
+    let offset = if GROW { c.eight } else { c.twice };
+    let difference = _mm512_sub_epi64(_mm512_add_epi64(x, offset), y);
     let [x, y] = [multiply(c, _mm512_add_epi64(x, y), scale[0]), multiply(c, difference, scale[1])];
     [reduce(x, c.q), reduce(y, c.q)]
 }
@@ -277,20 +317,31 @@ fn lanes<const GROW: bool>(c: &Constants, factors: &[[[u64; LANES]; 2]; 7], v: [
     transpose(v)
 }
 
-/// The first three layers of the inverse transform, of 64 words.
+/// The first three layers of the inverse transform, of 64 residues; below 2q after.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn lanes_back(c: &Constants, factors: &[[[u64; LANES]; 2]; 7], v: [__m512i; 8]) -> [__m512i; 8] {
+fn lanes_back<const GROW: bool>(
+    c: &Constants,
+    factors: &[[[u64; LANES]; 2]; 7],
+    v: [__m512i; 8],
+) -> [__m512i; 8] {
     let mut v = transpose(v);
     for i in 0..4 {
-        [v[2 * i], v[2 * i + 1]] = butterfly_back(c, v[2 * i], v[2 * i + 1], each_lane(&factors[3 + i]));
+        let pair = [v[2 * i], v[2 * i + 1]];
+        [v[2 * i], v[2 * i + 1]] = butterfly_back::<GROW>(c, pair, 1, each_lane(&factors[3 + i]));
     }
     for i in 0..2 {
-        [v[i], v[i + 2]] = butterfly_back(c, v[i], v[i + 2], each_lane(&factors[1]));
-        [v[i + 4], v[i + 6]] = butterfly_back(c, v[i + 4], v[i + 6], each_lane(&factors[2]));
+        [v[i], v[i + 2]] = butterfly_back::<GROW>(c, [v[i], v[i + 2]], 2, each_lane(&factors[1]));
+        [v[i + 4], v[i + 6]] = butterfly_back::<GROW>(c, [v[i + 4], v[i + 6]], 2, each_lane(&factors[2]));
     }
     for i in 0..4 {
-        [v[i], v[i + 4]] = butterfly_back(c, v[i], v[i + 4], each_lane(&factors[0]));
+        [v[i], v[i + 4]] = butterfly_back::<GROW>(c, [v[i], v[i + 4]], 4, each_lane(&factors[0]));
+    }
+    if GROW {
+        // Sums.
+        for x in &mut v[..4] {
+            *x = below_twice(c, *x);
+        }
     }
     transpose(v)
 }
@@ -322,55 +373,95 @@ unsafe fn store<const R: usize>(at: *mut u64, stride: usize, vectors: &[__m512i;
     }
 }
 
-/// A layer between vectors, the halves of whose blocks are `$half` vectors; each block has its factor.
+/// A layer between `$r` vectors, the halves of whose blocks are `$half` vectors: what to do with a left one, a right one and
+/// their block's factor.
 ///
 /// Macros and not functions: sixteen vectors are to stay in registers, and the compiler calls such functions rather than
 /// write them out.
 macro_rules! layer {
-    ($v:ident, $r:expr, $half:expr, $factors:expr, |$x:ident, $y:ident, $factor:ident| $butterfly:expr) => {
+    ($r:expr, $half:expr, $factors:expr, |$left:ident, $right:ident, $factor:ident| $butterfly:expr) => {
         if $half < $r {
             let factors = &$factors[..$r / $half / 2];
             for i in 0..$r / 2 {
                 let (block, k) = (i / $half, i % $half);
-                let (left, right) = (2 * $half * block + k, 2 * $half * block + k + $half);
-                let ($x, $y, $factor) = ($v[left], $v[right], everywhere(&factors[block]));
-                [$v[left], $v[right]] = $butterfly;
+                let ($left, $right) = (2 * $half * block + k, 2 * $half * block + k + $half);
+                let $factor = everywhere(&factors[block]);
+                $butterfly;
             }
         }
     };
 }
 
-/// log2(`$r`) layers between `$r` vectors: block `$block` of the first of them, counted from the first factor.
+/// log2(`$r`) layers between `$r` vectors: block `$block` of the first of them, counted from the first factor. `$reduce`: words
+/// are brought below 2q before; those that are multiplied first need not be.
 macro_rules! layers {
-    ($c:ident, $v:ident, $r:expr, $grow:ident, $factors:expr, $block:expr) => {{
+    ($c:ident, $v:ident, $r:expr, $grow:ident, $reduce:expr, $factors:expr, $block:expr) => {{
         let (factors, block) = (&$factors[..], $block);
-        layer!($v, $r, 8, factors[$r / 16 * block..], |x, y, f| butterfly::<$grow>($c, x, y, f));
-        layer!($v, $r, 4, factors[$r / 8 * block..], |x, y, f| butterfly::<$grow>($c, x, y, f));
-        layer!($v, $r, 2, factors[$r / 4 * block..], |x, y, f| butterfly::<$grow>($c, x, y, f));
-        layer!($v, $r, 1, factors[$r / 2 * block..], |x, y, f| butterfly::<$grow>($c, x, y, f));
+        layers!(@ $c, $v, $r, 8, $grow, $reduce, factors[$r / 16 * block..]);
+        layers!(@ $c, $v, $r, 4, $grow, $reduce, factors[$r / 8 * block..]);
+        layers!(@ $c, $v, $r, 2, $grow, $reduce, factors[$r / 4 * block..]);
+        layers!(@ $c, $v, $r, 1, $grow, $reduce, factors[$r / 2 * block..]);
     }};
+    (@ $c:ident, $v:ident, $r:expr, $half:expr, $grow:ident, $reduce:expr, $factors:expr) => {
+        layer!($r, $half, $factors, |left, right, factor| {
+            if $reduce && $half == $r / 2 {
+                $v[left] = below_twice($c, $v[left]);
+            }
+            [$v[left], $v[right]] = butterfly::<$grow>($c, $v[left], $v[right], factor);
+        })
+    };
 }
 
-/// The same layers of the inverse transform, the other way round. `$last`: the outermost is the transform's last.
+/// What words at this place of a block's half are below, in q, before the layer of such halves: in each layer since the one
+/// whose product they were, they were a sum.
+#[inline(always)]
+fn below(half: usize, place: usize) -> u32 {
+    2 << (half.ilog2() - place.checked_ilog2().map_or(0, |log| log + 1))
+}
+
+/// The same layers of the inverse transform, the other way round, from words below 2q to such words. `$last`: the outermost is
+/// the transform's last.
 macro_rules! layers_back {
-    ($c:ident, $v:ident, $r:expr, $last:ident, $transform:ident, $block:expr) => {{
+    ($c:ident, $v:ident, $r:expr, $grow:ident, $last:ident, $transform:ident, $block:expr) => {{
         let (factors, block) = (&$transform.inverse.whole[..], $block);
         if $r > 2 {
-            layer!($v, $r, 1, factors[$r / 2 * block..], |x, y, f| butterfly_back($c, x, y, f));
+            layers_back!(@layer $c, $v, $r, 1, $grow, factors[$r / 2 * block..]);
         }
         if $r > 4 {
-            layer!($v, $r, 2, factors[$r / 4 * block..], |x, y, f| butterfly_back($c, x, y, f));
+            layers_back!(@layer $c, $v, $r, 2, $grow, factors[$r / 4 * block..]);
         }
         if $r > 8 {
-            layer!($v, $r, 4, factors[$r / 8 * block..], |x, y, f| butterfly_back($c, x, y, f));
+            layers_back!(@layer $c, $v, $r, 4, $grow, factors[$r / 8 * block..]);
         }
         if $last {
             let scale = [everywhere(&$transform.scale[0]), everywhere(&$transform.scale[1])];
-            layer!($v, $r, $r / 2, factors[block..], |x, y, _f| butterfly_last($c, x, y, &scale));
+            layer!($r, $r / 2, factors[block..], |left, right, _factor| {
+                layers_back!(@settle $c, $v, $grow, left, right, below($r / 2, left));
+                [$v[left], $v[right]] = butterfly_last::<$grow>($c, [$v[left], $v[right]], &scale);
+            });
         } else {
-            layer!($v, $r, $r / 2, factors[block..], |x, y, f| butterfly_back($c, x, y, f));
+            layers_back!(@layer $c, $v, $r, $r / 2, $grow, factors[block..]);
+            if $grow {
+                // Sums.
+                for i in 0..$r / 2 {
+                    $v[i] = below_twice($c, $v[i]);
+                }
+            }
         }
     }};
+    (@layer $c:ident, $v:ident, $r:expr, $half:expr, $grow:ident, $factors:expr) => {
+        layer!($r, $half, $factors, |left, right, factor| {
+            let below = below($half, left % $half);
+            layers_back!(@settle $c, $v, $grow, left, right, below);
+            [$v[left], $v[right]] = butterfly_back::<$grow>($c, [$v[left], $v[right]], below, factor);
+        })
+    };
+    // Two words of a layer that have grown too far for another are brought below 2q.
+    (@settle $c:ident, $v:ident, $grow:ident, $left:ident, $right:ident, $below:expr) => {
+        if $grow && $below > 8 {
+            ($v[$left], $v[$right]) = (below_twice($c, $v[$left]), below_twice($c, $v[$right]));
+        }
+    };
 }
 
 /// A pass over all words: the layers that begin with `blocks` blocks. `REDUCE`: words are brought below 2q before.
@@ -389,12 +480,7 @@ fn pass<const R: usize, const GROW: bool, const REDUCE: bool>(
             // SAFETY: `R` strides of words, of which a vector lies within each.
             unsafe {
                 let mut v = load::<R>(at, stride);
-                if REDUCE && blocks > 1 {
-                    for x in &mut v {
-                        *x = below_twice(c, *x);
-                    }
-                }
-                layers!(c, v, R, GROW, transform.forward.whole, blocks + block);
+                layers!(c, v, R, GROW, REDUCE && blocks > 1, transform.forward.whole, blocks + block);
                 store(at, stride, &v);
             }
         }
@@ -403,7 +489,7 @@ fn pass<const R: usize, const GROW: bool, const REDUCE: bool>(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn pass_back<const R: usize, const LAST: bool>(
+fn pass_back<const R: usize, const GROW: bool, const LAST: bool>(
     c: &Constants,
     transform: &Transform,
     words: &mut [u64],
@@ -416,14 +502,14 @@ fn pass_back<const R: usize, const LAST: bool>(
             // SAFETY: `R` strides of words, of which a vector lies within each.
             unsafe {
                 let mut v = load::<R>(at, stride);
-                layers_back!(c, v, R, LAST, transform, blocks + block);
+                layers_back!(c, v, R, GROW, LAST, transform, blocks + block);
                 store(at, stride, &v);
             }
         }
     }
 }
 
-/// In: residues. Out: residues. `GROW`: words grow from layer to layer; `REDUCE`: through a pass.
+/// In: residues. Out: residues. `GROW`: words grow from layer to layer; `REDUCE`: from a pass to the next.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn forward<const GROW: bool, const REDUCE: bool>(transform: &Transform, words: &mut [u64]) {
     let c = &constants(transform.prime);
@@ -441,12 +527,7 @@ fn forward<const GROW: bool, const REDUCE: bool>(transform: &Transform, words: &
         // SAFETY: a block of sixteen vectors, of two times eight.
         unsafe {
             let mut v = load::<VECTORS>(words.as_ptr(), LANES);
-            if REDUCE {
-                for x in &mut v {
-                    *x = below_twice(c, *x);
-                }
-            }
-            layers!(c, v, VECTORS, GROW, transform.forward.whole, blocks + block);
+            layers!(c, v, VECTORS, GROW, REDUCE, transform.forward.whole, blocks + block);
             store(words.as_mut_ptr(), LANES, &v);
         }
         for (words, factors) in words.chunks_exact_mut(64).zip(&transform.forward.lanes[2 * block..]) {
@@ -459,9 +540,10 @@ fn forward<const GROW: bool, const REDUCE: bool>(transform: &Transform, words: &
     }
 }
 
-/// In: residues. Out: residues. `LAST`: a block is all there is, and its last layer the transform's.
+/// In: residues. Out: residues. `LAST`: a block is all there is, and its last layer the transform's. `GROW`: words grow for
+/// some layers.
 #[target_feature(enable = "avx512f,avx512ifma")]
-fn inverse<const LAST: bool>(transform: &Transform, words: &mut [u64]) {
+fn inverse<const LAST: bool, const GROW: bool>(transform: &Transform, words: &mut [u64]) {
     let c = &constants(transform.prime);
     let passes = passes(transform.degree);
     let mut blocks = transform.degree / BLOCK;
@@ -469,27 +551,27 @@ fn inverse<const LAST: bool>(transform: &Transform, words: &mut [u64]) {
         for (words, factors) in words.chunks_exact_mut(64).zip(&transform.inverse.lanes[2 * block..]) {
             // SAFETY: eight vectors.
             unsafe {
-                let v = lanes_back(c, factors, load::<8>(words.as_ptr(), LANES));
+                let v = lanes_back::<GROW>(c, factors, load::<8>(words.as_ptr(), LANES));
                 store(words.as_mut_ptr(), LANES, &v);
             }
         }
         // SAFETY: a block of sixteen vectors.
         unsafe {
             let mut v = load::<VECTORS>(words.as_ptr(), LANES);
-            layers_back!(c, v, VECTORS, LAST, transform, blocks + block);
+            layers_back!(c, v, VECTORS, GROW, LAST, transform, blocks + block);
             store(words.as_mut_ptr(), LANES, &v);
         }
     }
     for layers in passes.iter().rev() {
         blocks >>= layers;
         match (layers, blocks) {
-            (1, _) => pass_back::<2, true>(c, transform, words, blocks),
-            (2, 1) => pass_back::<4, true>(c, transform, words, blocks),
-            (2, _) => pass_back::<4, false>(c, transform, words, blocks),
-            (3, 1) => pass_back::<8, true>(c, transform, words, blocks),
-            (3, _) => pass_back::<8, false>(c, transform, words, blocks),
-            (_, 1) => pass_back::<16, true>(c, transform, words, blocks),
-            (_, _) => pass_back::<16, false>(c, transform, words, blocks),
+            (1, _) => pass_back::<2, GROW, true>(c, transform, words, blocks),
+            (2, 1) => pass_back::<4, GROW, true>(c, transform, words, blocks),
+            (2, _) => pass_back::<4, GROW, false>(c, transform, words, blocks),
+            (3, 1) => pass_back::<8, GROW, true>(c, transform, words, blocks),
+            (3, _) => pass_back::<8, GROW, false>(c, transform, words, blocks),
+            (_, 1) => pass_back::<16, GROW, true>(c, transform, words, blocks),
+            (_, _) => pass_back::<16, GROW, false>(c, transform, words, blocks),
         }
     }
 }
