@@ -32,6 +32,9 @@ use crate::uring::Uring;
 use crate::{StoreError, tile_checksums};
 
 const BLOCK: u64 = direct::BLOCK as u64;
+/// From here on a buffer asks for large pages.
+#[cfg(target_os = "linux")]
+const LARGE_PAGE: usize = 2 << 20;
 /// Threads that read where there is no io_uring.
 const THREADS: usize = 4;
 /// How often a read that the system put off is tried again.
@@ -60,16 +63,13 @@ impl StreamOptions {
     /// Bytes of memory that streaming a matrix of this stripe takes.
     #[must_use]
     pub fn memory_bytes(&self, stripe_bytes: usize) -> usize {
-        self.pieces.max(2) * self.buffer_bytes(stripe_bytes)
+        // A piece, and what lies before and after it in its blocks.
+        let buffer = self.piece(stripe_bytes).next_multiple_of(BLOCK as usize) + BLOCK as usize;
+        self.pieces.max(2) * buffer
     }
 
     fn piece(&self, stripe_bytes: usize) -> usize {
         (self.piece_bytes / stripe_bytes).max(1) * stripe_bytes
-    }
-
-    /// A piece, and what lies before and after it in its blocks.
-    fn buffer_bytes(&self, stripe_bytes: usize) -> usize {
-        self.piece(stripe_bytes).next_multiple_of(BLOCK as usize) + BLOCK as usize
     }
 }
 
@@ -182,15 +182,18 @@ impl Streamed {
         let buffers = options.pieces.max(2).min(pieces.len());
         let (queue, how) = queue(buffers, options.uring);
         let mut reads = Reads { queue, free: Vec::new(), ready: BTreeMap::new() };
+        // No larger than the largest piece: a small matrix doesn't take in large pages.
+        let most = pieces.iter().map(|piece| piece.place().end).max().unwrap_or(0);
+        let bytes = most.next_multiple_of(BLOCK as usize).max(BLOCK as usize);
         for _ in 0..buffers {
-            let buffer = MmapMut::map_anon(options.buffer_bytes(stripe)).map_err(|e| {
-                StoreError::Unfit(format!(
-                    "{} bytes of memory could not be had: {e}",
-                    options.memory_bytes(stripe)
-                ))
+            let buffer = MmapMut::map_anon(bytes).map_err(|e| {
+                let all = buffers * bytes;
+                StoreError::Unfit(format!("{all} bytes of memory could not be had: {e}"))
             })?;
             #[cfg(target_os = "linux")]
-            let _ = buffer.advise(memmap2::Advice::HugePage);
+            if bytes >= LARGE_PAGE {
+                let _ = buffer.advise(memmap2::Advice::HugePage);
+            }
             reads.free.push(buffer);
         }
         let direct = options.direct && past_the_cache(&files, &mut reads);
