@@ -21,7 +21,7 @@ fn part(part: proto::Part) -> Option<PartDescription> {
         columns: size(part.columns)?,
     };
     let proofs = part.proofs.map(|p| Proofs { depth: p.depth as u8, chunks: p.chunks });
-    Some(PartDescription { params: Params::new(scheme, geometry).ok()?, hint_digest: [7; 32], proofs })
+    Some(PartDescription { params: Params::new(scheme, geometry).ok()?, hint_digest: [7; 32], proofs, buckets: 1 })
 }
 
 fn content(table: proto::Table) -> Option<TableContent> {
@@ -53,7 +53,7 @@ fn content(table: proto::Table) -> Option<TableContent> {
         Some(keys) => Some(part(keys)?),
         None => None,
     };
-    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds: seeds.into(), keys, blocks, form: None });
+    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds: seeds.into(), keys, blocks, form: None, batches: None });
     let changes = match changes {
         None => None,
         Some(proto::Changes { base_epoch, base_rows, records, seeds, new_keys, blocks, .. }) => {

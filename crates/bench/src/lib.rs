@@ -12,6 +12,7 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
+mod batch;
 #[cfg(unix)]
 pub mod circuit;
 pub mod lookup;

@@ -83,6 +83,9 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
             rows.extend(crate::registered::measure(args, scheme, &one, progress)?);
         }
     }
+    if wanted(Part::Batch) {
+        rows.extend(crate::batch::measure(args, &one, progress)?);
+    }
     let table_bytes = bytes.min(MAX_TABLE_BYTES) as usize;
     if wanted(Part::Table) {
         rows.extend(table(args.disk.as_deref(), args.repeat, table_bytes, &two, progress)?);

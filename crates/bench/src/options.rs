@@ -14,7 +14,7 @@ pub struct Options {
     pub gib: f64,
     /// Times that each figure is measured, 1 to 1000.
     pub repeat: usize,
-    /// Measure only this; if `None` everything but schemes that are there for comparison.
+    /// Measure only this; if `None` everything but batches, and schemes that are there for comparison.
     pub only: Option<Part>,
     /// A folder on the disk to measure; a file of the database's size is in it meanwhile.
     pub disk: Option<PathBuf>,
@@ -37,6 +37,8 @@ pub enum Part {
     NoHint,
     /// A lookup under registered keys by this scheme.
     Registered(SchemeRef),
+    /// Batches of keys: by name alone, for they take several gigabytes of memory.
+    Batch,
     /// Building and updating a table.
     Table,
     /// Passes over a database on its disk.
@@ -49,12 +51,12 @@ impl Part {
     pub fn all() -> Vec<Self> {
         let keyed = schemes::offered().into_iter().filter(|scheme| scheme.registers_keys());
         let before = [Self::Scan, Self::Hint, Self::Client, Self::Ring, Self::NoHint];
-        before.into_iter().chain(keyed.map(Self::Registered)).chain([Self::Table, Self::Disk]).collect()
+        before.into_iter().chain(keyed.map(Self::Registered)).chain([Self::Batch, Self::Table, Self::Disk]).collect()
     }
 
     /// Whether it is measured where nothing is asked for by name.
     pub(crate) fn is_usual(self) -> bool {
-        !matches!(self, Self::Registered(scheme) if scheme.for_comparison())
+        !matches!(self, Self::Batch) && !matches!(self, Self::Registered(scheme) if scheme.for_comparison())
     }
 
     /// Its name.
@@ -67,6 +69,7 @@ impl Part {
             Self::Ring => "ring",
             Self::NoHint => "nohint",
             Self::Registered(scheme) => scheme.name(),
+            Self::Batch => "batch",
             Self::Table => "table",
             Self::Disk => "disk",
         }

@@ -68,10 +68,12 @@ impl Folder {
             keys_queries: QUERIES,
             changes_queries: QUERIES,
             new_keys_queries: QUERIES,
+            // Who asks is who answers, and asks for one key at a time.
+            batches_queries: 0,
         };
         let table = Table::open(description.name(), response, &Policy::default(), None)?;
         let mut servers = Vec::new();
-        for (kind, part) in stored.parts() {
+        for (kind, part) in stored.parts().filter(|(kind, _)| *kind != PartKind::Batches) {
             let mut operands = vec![read(&part.shard_payloads())?];
             for payload in part.derived_payloads() {
                 operands.push(read(&[payload])?);

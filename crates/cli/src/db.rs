@@ -54,6 +54,7 @@ pub(crate) fn build(config: &Config, args: args::Build) -> anyhow::Result<Outcom
         },
         sign: args.sign.as_deref().map(signing_key).transpose()?,
         change_signer: args.change_signer,
+        batch: args.batch,
         directory: !args.no_directory,
         force: args.force,
         memory: ExternalSort::DEFAULT_MEMORY,

@@ -299,7 +299,7 @@ mod tests {
     fn files(folder: &Path) -> (Vec<u8>, HintFile) {
         let geometry = Geometry { record_bytes: 1, groups: 1, columns: 1 };
         let params = Params::new(schemes::yardstick(), geometry).unwrap();
-        let mut records = PartDescription { params, hint_digest: [0; 32], proofs: None };
+        let mut records = PartDescription { params, hint_digest: [0; 32], proofs: None, buckets: 1 };
         let hint: Vec<u8> = (0..records.hint_bytes()).map(|i| i as u8).collect();
         records.hint_digest = *blake3::hash(&hint).as_bytes();
         let table = TableDescription::new(TableContent {

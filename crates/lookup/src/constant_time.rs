@@ -9,6 +9,12 @@ pub(crate) fn equal_mask(a: u32, b: u32) -> u32 {
     std::hint::black_box(((difference | difference.wrapping_neg()) >> 31).wrapping_sub(1))
 }
 
+/// All ones where `a < b`, both below 2^31, else zero.
+#[inline(always)]
+pub(crate) fn less_mask(a: u32, b: u32) -> u32 {
+    std::hint::black_box((a.wrapping_sub(b) >> 31).wrapping_neg())
+}
+
 /// (`x / divisor`, `x % divisor`) for a public divisor, by multiplication.
 pub(crate) fn divide(x: u64, divisor: u64) -> (u64, u64) {
     // floor(2^64 / divisor), at most one short for powers of two; the quotient is then at most two short.
@@ -32,6 +38,9 @@ mod tests {
     fn masks_and_quotients_are_right() {
         for (a, b) in [(0, 0), (0, 1), (1, 0), (u32::MAX, u32::MAX), (1 << 31, 0), (5, 5)] {
             assert_eq!(equal_mask(a, b), if a == b { u32::MAX } else { 0 });
+        }
+        for (a, b) in [(0, 0), (0, 1), (1, 0), (5, 5), (7, u32::MAX >> 1), (u32::MAX >> 1, 7)] {
+            assert_eq!(less_mask(a, b), if a < b { u32::MAX } else { 0 });
         }
         for divisor in [1, 2, 3, 7, 1 << 20, (1 << 31) - 1, 1 << 31] {
             for x in [

@@ -12,7 +12,8 @@
 use blindcore_accel::prefetch;
 use zeroize::Zeroizing;
 
-use crate::constant_time::equal_mask;
+use crate::batch::CHOICES;
+use crate::constant_time::{divide, equal_mask};
 pub use crate::lanes::{Lanes, Sums};
 use crate::params::Geometry;
 use crate::{Error, Selection};
@@ -63,6 +64,39 @@ impl KeyHash {
         Self::new(salt.as_bytes(), &self.order().to_le_bytes())
     }
 
+    /// The three slots of a table's batches that hold this key's record: the bucket of each, all of them different, and a hash
+    /// whose [`KeyHash::group`] is one of the bucket's, whatever their number.
+    ///
+    /// `buckets` is at least 3 and at most 2^20.
+    #[must_use]
+    pub fn candidates(self, salt: &[u8; 32], buckets: usize) -> [(u32, Self); CHOICES] {
+        let mut hashes = [0, 1, 2].map(|choice: u32| {
+            let mut of = blake3::Hasher::new_keyed(salt);
+            let salt = of.update(b"blindcore batch").update(&choice.to_le_bytes()).finalize();
+            (choice, Self::new(salt.as_bytes(), &self.order().to_le_bytes()))
+        });
+        let mut taken = [u64::MAX; CHOICES];
+        for (bucket, hash) in &mut hashes {
+            // Of the buckets that are left; then past those that are taken, the lowest first.
+            let left = buckets as u128 - u128::from(*bucket);
+            let product = u128::from(hash.group) * left;
+            let (mut chosen, within) = ((product >> 64) as u64, product as u64);
+            for taken in &taken {
+                // Numbers are far below 2^63, and none is taken by the greatest.
+                chosen += 1 - (chosen.wrapping_sub(*taken & (u64::MAX >> 1)) >> 63);
+            }
+            insert(&mut taken, chosen);
+            // The bucket's first cell, and that of the next: their groups are the bucket's for any number of groups.
+            let first = |bucket: u64| divide((bucket << CELL_BITS) + buckets as u64 - 1, buckets as u64).0;
+            let (start, end) = (first(chosen), first(chosen + 1));
+            let cell = u128::from(within) * u128::from(end - start);
+            let low = (cell as u64) >> CELL_BITS;
+            hash.group = (start + (cell >> 64) as u64) << (64 - CELL_BITS) | low;
+            *bucket = chosen as u32;
+        }
+        hashes
+    }
+
     /// A number whose order is the order of groups, whatever their number. Equal for equal keys and, but for
     /// one chance in 2^128 a pair, only for them.
     #[must_use]
@@ -93,6 +127,15 @@ impl KeyHash {
     #[must_use]
     pub fn cell(&self) -> usize {
         (self.group >> (64 - CELL_BITS)) as usize
+    }
+}
+
+/// Puts a number among those that are taken, which stay in order.
+fn insert(taken: &mut [u64; CHOICES], mut number: u64) {
+    for of in taken {
+        let low = (*of).min(number);
+        number = (*of).max(number);
+        *of = low;
     }
 }
 
@@ -152,14 +195,19 @@ impl Index {
     #[must_use]
     pub fn select_block(&self, key: &[u8], block: u32) -> (Selection, Zeroizing<[u8; FINGERPRINT_BYTES]>) {
         let hash = KeyHash::new(&self.salt, key).block(&self.salt, block);
+        let (columns, group) = self.place(hash);
+        (Selection::new(columns.to_vec(), group as u32), Zeroizing::new(hash.fingerprint))
+    }
+
+    /// Columns and group of a hash. Reads every seed alike.
+    pub(crate) fn place(&self, hash: KeyHash) -> ([u32; ARITY], usize) {
         let group = hash.group(self.geometry.groups);
         let seed = self
             .seeds
             .iter()
             .enumerate()
             .fold(0u8, |found, (i, seed)| found | (seed & equal_mask(i as u32, group as u32) as u8));
-        let columns = Fuse::new(self.geometry.columns).positions(hash.position, seed).to_vec();
-        (Selection::new(columns, group as u32), Zeroizing::new(hash.fingerprint))
+        (Fuse::new(self.geometry.columns).positions(hash.position, seed), group)
     }
 }
 

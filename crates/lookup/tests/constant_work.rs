@@ -12,8 +12,9 @@ use std::io::{BufRead, BufReader};
 use std::process::Command;
 use std::sync::Arc;
 
+use blindcore_lookup::batch::{BatchIndex, Buckets};
 use blindcore_lookup::keyword::{Index, open};
-use blindcore_lookup::{Client, Geometry, Params, Selection, schemes};
+use blindcore_lookup::{Client, Decoded, Geometry, Params, Selection, schemes};
 
 const WORKER: &str = "BLINDCORE_CONSTANT_WORK";
 
@@ -38,6 +39,7 @@ fn main() {
         ["mulpir key aaaa", "mulpir key zzzz", "mulpir key \u{1}\u{2}\u{3}\u{4}"],
         ["hintless key aaaa", "hintless key zzzz", "hintless key \u{1}\u{2}\u{3}\u{4}"],
         ["simple key aaaa", "simple key zzzz", "simple key \u{1}\u{2}\u{3}\u{4}"],
+        ["batch keys aaaa", "batch keys zzzz", "batch keys \u{1}\u{2}\u{3}\u{4}"],
     ];
     for group in groups {
         let traces = group.map(trace);
@@ -98,12 +100,31 @@ fn trace(target: &str) -> (u64, u64) {
     (steps, hasher.finish())
 }
 
+/// Where keys of a batch are asked, some of them the same, and what comes back of each.
+fn batch(key: &str) {
+    let buckets = Buckets::for_keys(8).expect("so many keys");
+    let geometry = Geometry { record_bytes: 8, groups: 2, columns: 16 };
+    let seeds = (0..2 * buckets.count()).map(|seed| seed as u8).collect();
+    let index = BatchIndex::new(buckets, geometry, [7; 32], seeds).expect("a seed a group");
+    let keys: Vec<String> = (0..6).map(|i| format!("{key}{}", i.min(4))).collect();
+    let batch = index.batch(&keys);
+    let slot = |_| Some(Decoded { slot: vec![5; 8].into(), damaged: false });
+    let slots: Vec<_> = (0..buckets.count()).map(slot).collect();
+    for key in 0..keys.len() {
+        std::hint::black_box((batch.slot(key, &slots), batch.identity(key)));
+    }
+    std::hint::black_box(batch.selections());
+}
+
 /// One lookup, without its server: hint and answer are zeros, which decode like any other.
 fn work(target: &str) {
     if let Some(leak) = target.strip_prefix("leak ") {
         return leaks(leak);
     }
     let (scheme, target) = target.split_once(' ').expect("scheme, way, target");
+    if let ("batch", Some(key)) = (scheme, target.strip_prefix("keys ")) {
+        return batch(key);
+    }
     // With so many rows, the scheme without a hint picks one of forty ciphertexts; so many groups share the slots of fastpir, whose
     // clients encrypt a polynomial for each column.
     let (record_bytes, groups, columns) = match scheme {

@@ -153,7 +153,7 @@ pub(crate) mod tests {
     pub(crate) fn part() -> (Vec<u8>, PartDescription) {
         let geometry = Geometry { record_bytes: 1, groups: 1, columns: 1 };
         let params = Params::new(schemes::yardstick(), geometry).unwrap();
-        let mut part = PartDescription { params, hint_digest: [0; 32], proofs: None };
+        let mut part = PartDescription { params, hint_digest: [0; 32], proofs: None, buckets: 1 };
         let hint: Vec<u8> = (0..part.hint_bytes()).map(|i| i as u8).collect();
         part.hint_digest = *blake3::hash(&hint).as_bytes();
         (hint, part)

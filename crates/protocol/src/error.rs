@@ -163,6 +163,16 @@ pub enum Error {
         /// The part.
         part: PartKind,
     },
+    /// A key of a batch was not answered; the others were. The server was not told that a key was meant.
+    #[error(
+        "a key of table {table} was not answered: the server failed in the bucket that it was asked of, or too many keys share \
+         its buckets; the others were. Don't ask again for it because of this, which would tell the server what it was: ask in \
+         another batch, which you would send anyway"
+    )]
+    NotAnswered {
+        /// The table.
+        table: String,
+    },
     /// The lookup is over: it has given its outcomes, or it failed.
     #[error("this lookup is over; start another one")]
     Over,
@@ -172,7 +182,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether it is of what an answer decoded to. The server doesn't know of it, and must not learn of it by what is sent
+    /// Whether it is of what an answer decoded to, or of where the keys of a batch were asked. The server doesn't know of it, and must not learn of it by what is sent
     /// next: everything that would have been asked without it is asked, and nothing is asked because of it.
     #[must_use]
     pub fn is_of_an_answer(&self) -> bool {
@@ -182,6 +192,7 @@ impl Error {
                 | Error::Garbage { .. }
                 | Error::WrongAnswer { .. }
                 | Error::NoSuchRow { .. }
+                | Error::NotAnswered { .. }
         )
     }
 

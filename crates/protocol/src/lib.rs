@@ -51,7 +51,7 @@
 //!     epoch: 1,
 //!     rows: 2,
 //!     value_columns: vec!["town".into()],
-//!     records: PartDescription { params, hint_digest: *blake3::hash(&hint).as_bytes(), proofs: None },
+//!     records: PartDescription { params, hint_digest: *blake3::hash(&hint).as_bytes(), proofs: None, buckets: 1 },
 //!     keyed: None,
 //!     changes: None,
 //! })?;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use blindcore_lookup::batch::Batch;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, Index};
 use blindcore_lookup::{Decoded, Pending, Selection};
 use blindcore_wire::codec::MAX_KEY_BYTES;
@@ -41,6 +42,7 @@ pub enum Step {
 pub struct Request {
     message: proto::QueryRequest,
     queries: usize,
+    /// Of all answers.
     answer_bytes: usize,
 }
 
@@ -63,7 +65,7 @@ impl Request {
         self.message.encode_to_vec()
     }
 
-    /// How many queries it holds.
+    /// How many queries it holds: of a batch, one of each bucket.
     #[must_use]
     pub fn queries(&self) -> usize {
         self.queries
@@ -72,12 +74,8 @@ impl Request {
     /// Bytes of the longest response that is worth reading.
     #[must_use]
     pub fn max_response_bytes(&self) -> usize {
-        max_response_bytes(self.queries, self.answer_bytes)
+        self.answer_bytes.saturating_add(RESPONSE_SLACK)
     }
-}
-
-fn max_response_bytes(queries: usize, answer_bytes: usize) -> usize {
-    queries.saturating_mul(answer_bytes).saturating_add(RESPONSE_SLACK)
 }
 
 /// What came of one key or row.
@@ -104,6 +102,8 @@ pub struct Outcome {
 ///              of another table:  records, then changes
 /// ```
 ///
+/// Many keys are asked for in batches, where the table has such ([`Table::batches`]): then these stand for the records.
+///
 /// Changes and new keys are asked where the table has them. Where a part's queries are under registered keys, each request is
 /// made under those that its driver gives it; once in a lookup a server may have forgotten them.
 pub struct Lookup {
@@ -114,6 +114,8 @@ pub struct Lookup {
     /// The ask that is under way.
     at: usize,
     awaited: Option<Vec<Pending>>,
+    /// Where the keys of the last request are asked, if that is of batches.
+    batches: Vec<Batch>,
     /// Keys for the next request.
     granted: Option<ClientKeys>,
     /// Keys that the last request was under.
@@ -143,6 +145,38 @@ struct Ask {
     first: u64,
     /// What came out so far.
     slots: Vec<Decoded>,
+    /// The same, of batches: for each target, whether it was answered, and what opens its slot.
+    identities: Vec<Identity>,
+    /// Keys of a batch, and its buckets; 1 and 1 where it is none.
+    batch: (usize, usize),
+}
+
+/// What a key of a batch was asked by.
+struct Identity {
+    answered: bool,
+    fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]>,
+    order: Zeroizing<u128>,
+}
+
+impl Ask {
+    /// Queries for so many targets.
+    fn queries(&self, targets: usize) -> u64 {
+        let (keys, buckets) = self.batch;
+        targets.div_ceil(keys) as u64 * buckets as u64 * u64::from(self.each)
+    }
+
+    /// Queries for a target: of batches, its share of those of its batch.
+    fn of(&self, target: usize, targets: usize) -> Range<u64> {
+        let (keys, buckets) = self.batch;
+        if buckets == 1 {
+            let first = self.first + target as u64 * u64::from(self.each);
+            return first..first + u64::from(self.each);
+        }
+        let (batch, key) = (target / keys, target % keys);
+        let (keys, first) = (keys.min(targets - batch * keys), self.first + (batch * buckets) as u64);
+        let until = |key: usize| first + (key * buckets / keys) as u64;
+        until(key)..until(key + 1)
+    }
 }
 
 impl Targets {
@@ -157,7 +191,7 @@ impl Targets {
         let (target, block) = ((number / each) as usize, (number % each) as u32);
         match self.table.index(kind) {
             Some(index) => Ok(index.select_block(&self.key(target), block).0),
-            None => Selection::index(&part.client.params().geometry, self.slot(kind, target)),
+            None => Selection::index(&part.params().geometry, self.slot(kind, target)),
         }
     }
 
@@ -210,7 +244,8 @@ impl Lookup {
             }
         };
         let keys: Vec<_> = keys.iter().map(|key| check(key.as_ref())).collect::<Result<_, _>>()?;
-        Ok(Self::new(table, None, keys.len(), keys, &[]))
+        let records = if table.batches(keys.len()) { PartKind::Batches } else { PartKind::Records };
+        Ok(Self::new(table, None, keys.len(), keys, &[], records))
     }
 
     /// A lookup of rows, counted from 0 in the order of the source.
@@ -227,7 +262,7 @@ impl Lookup {
             (true, Some(_)) => &[PartKind::Keys, PartKind::NewKeys],
             (true, None) => return Err(Error::NotIndexed { table: description.name().to_owned() }),
         };
-        Ok(Self::new(table, Some(Zeroizing::new(rows.to_vec())), rows.len(), Vec::new(), directory))
+        Ok(Self::new(table, Some(Zeroizing::new(rows.to_vec())), rows.len(), Vec::new(), directory, PartKind::Records))
     }
 
     fn new(
@@ -236,14 +271,18 @@ impl Lookup {
         count: usize,
         keys: Vec<Result<Key, Error>>,
         directory: &[PartKind],
+        records: PartKind,
     ) -> Self {
         let there = |kind: &PartKind| table.description().part(*kind).is_some();
         let directory: Vec<PartKind> = directory.iter().copied().filter(there).collect();
-        let kinds = directory.iter().copied().chain(table.always_asked());
+        let always = table.always_asked().map(|kind| if kind == PartKind::Records { records } else { kind });
         let mut asks: Vec<Ask> = Vec::new();
-        for kind in kinds {
-            let first = asks.last().map_or(0, |last| last.first + count as u64 * u64::from(last.each));
-            asks.push(Ask { kind, each: table.blocks(kind), first, slots: Vec::new() });
+        for kind in directory.iter().copied().chain(always) {
+            let first = asks.last().map_or(0, |last| last.first + last.queries(count));
+            let index = table.description().batch_index().filter(|_| kind == PartKind::Batches);
+            let batch = index.map_or((1, 1), |index| (index.buckets().keys(), index.buckets().count()));
+            let (slots, identities) = Default::default();
+            asks.push(Ask { kind, each: table.blocks(kind), first, slots, identities, batch });
         }
         let targets = Targets { table: table.clone(), count, rows, keys };
         Self {
@@ -252,6 +291,7 @@ impl Lookup {
             directory: directory.len(),
             at: 0,
             awaited: None,
+            batches: Vec::new(),
             granted: None,
             under: None,
             unknown: None,
@@ -298,8 +338,10 @@ impl Lookup {
                 return Ok(Step::Need(fetch));
             }
             let most = self.targets.table.most_queries(kind);
-            let queries = usize::try_from(left).unwrap_or(most).min(most);
-            let params = self.targets.table.part(kind).map(|part| *part.client.params());
+            // Queries or, of keys in batches, batches.
+            let (keys, buckets) = ask.batch;
+            let queries = usize::try_from(left).unwrap_or(usize::MAX).div_ceil(keys).min(most);
+            let params = self.targets.table.part(kind).map(|part| *part.params());
             let keys = params.and_then(|params| Some((params, params.keys_digest()?)));
             let granted = self.granted.take();
             let under = match keys {
@@ -313,7 +355,7 @@ impl Lookup {
                             kind,
                             params,
                             digest,
-                            queries,
+                            queries * buckets,
                             self.unknown,
                         )));
                     }
@@ -325,7 +367,7 @@ impl Lookup {
         Ok(Step::Done(self.outcomes()))
     }
 
-    /// Makes queries from number `done` of an ask on.
+    /// Makes queries, or batches, from number `done` of an ask on.
     fn request(
         &mut self,
         kind: PartKind,
@@ -336,17 +378,26 @@ impl Lookup {
     ) -> Result<Request, Error> {
         let targets = &self.targets;
         let part = targets.table.part(kind).expect("nothing of it is missing");
-        let made = spread(workers, queries, |i| {
-            let selection = targets.selection(kind, part, done + i as u64)?;
-            let prepared = match under {
-                None => part.client.prepare()?,
-                Some(keys) => part.client.prepare_under(keys.opened())?,
-            };
-            part.client.query(prepared, &selection)
+        let index = targets.table.description().batch_index().filter(|_| kind == PartKind::Batches);
+        self.batches = index.map_or_else(Vec::new, |index| {
+            let keys: Vec<Key> = (done as usize..targets.count).map(|target| targets.key(target)).collect();
+            keys.chunks(index.buckets().keys()).take(queries).map(|keys| index.batch(keys)).collect()
         });
-        let params = part.client.params();
-        let answer_bytes = params.answer_bytes();
-        let mut bytes = Vec::with_capacity(queries * params.query_bytes());
+        let (batches, buckets) = (&self.batches, part.clients.len());
+        let made = spread(workers, queries * buckets, |i| {
+            let client = &part.clients[i % buckets];
+            let prepared = match under {
+                None => client.prepare()?,
+                Some(keys) => client.prepare_under(keys.opened())?,
+            };
+            match batches.get(i / buckets) {
+                Some(batch) => client.query(prepared, &batch.selections()[i % buckets]),
+                None => client.query(prepared, &targets.selection(kind, part, done + i as u64)?),
+            }
+        });
+        let answer_bytes = queries * part.description.answer_bytes();
+        let mut bytes = Vec::with_capacity(queries * part.description.query_bytes());
+        let queries = made.len();
         let mut pending = Vec::with_capacity(queries);
         for made in made {
             let (query, rest) = made.inspect_err(|_| self.over = true)?;
@@ -374,7 +425,8 @@ impl Lookup {
     pub fn receive(&mut self, response: &[u8]) -> Result<(), Error> {
         let limit = match (&self.awaited, self.asking()) {
             (Some(awaited), Some(part)) if !self.over => {
-                max_response_bytes(awaited.len(), part.client.params().answer_bytes())
+                let queries = awaited.len() / part.clients.len();
+                (queries * part.description.answer_bytes()).saturating_add(RESPONSE_SLACK)
             }
             _ => return Err(self.unasked()),
         };
@@ -397,23 +449,43 @@ impl Lookup {
         let (Some(awaited), Some(ask)) = (awaited, self.asks.get_mut(self.at)) else {
             return Err(self.unasked());
         };
-        let client = &table.part(ask.kind).expect("a part that was asked is kept").client;
-        let (count, each) = (awaited.len(), client.params().answer_bytes());
-        let (got, want) = (response.answers.len(), count * each);
+        let part = table.part(ask.kind).expect("a part that was asked is kept");
+        let (buckets, count) = (part.clients.len(), awaited.len());
+        let (each, whole) = (part.params().answer_bytes(), part.description.answer_bytes());
+        let (got, want) = (response.answers.len(), count / buckets * whole);
         if got != want {
             self.over = true;
             let what = format!("it answers {count} queries with {got} B where they make {want}");
             return Err(Error::Protocol { what });
         }
+        // Answers of a batch end in a bit for each bucket.
+        let answer = |i: usize| {
+            let of = &response.answers[i / buckets * whole..][..whole];
+            let (answers, said) = of.split_at(buckets * each);
+            let bucket = i % buckets;
+            let unanswered = said.get(bucket / 8).is_some_and(|byte| byte >> (bucket % 8) & 1 == 1);
+            (!unanswered).then(|| &answers[bucket * each..][..each])
+        };
         let awaited: Vec<Mutex<Option<Pending>>> =
             awaited.into_iter().map(|pending| Mutex::new(Some(pending))).collect();
         let decoded = spread(workers, count, |i| {
             let pending = awaited[i].lock().unwrap_or_else(PoisonError::into_inner).take();
-            let answer = &response.answers[i * each..(i + 1) * each];
-            client.decode(pending.expect("each is decoded once"), answer)
+            let pending = pending.expect("each is decoded once");
+            answer(i).map(|answer| part.clients[i % buckets].decode(pending, answer)).transpose()
         });
-        for slot in decoded {
-            ask.slots.push(slot.inspect_err(|_| self.over = true)?);
+        let decoded: Vec<Option<Decoded>> =
+            decoded.into_iter().collect::<Result<_, _>>().inspect_err(|_| self.over = true)?;
+        if self.batches.is_empty() {
+            ask.slots.extend(decoded.into_iter().flatten());
+            return Ok(());
+        }
+        for (batch, slots) in self.batches.drain(..).zip(decoded.chunks(buckets)) {
+            for key in 0..batch.keys() {
+                let (slot, (fingerprint, order)) = (batch.slot(key, slots), batch.identity(key));
+                let answered = slot.is_some();
+                ask.slots.push(slot.unwrap_or_else(|| Decoded { slot: Zeroizing::default(), damaged: false }));
+                ask.identities.push(Identity { answered, fingerprint, order });
+            }
         }
         Ok(())
     }
@@ -475,15 +547,11 @@ impl Lookup {
         let mut keys = std::mem::take(&mut self.targets.keys).into_iter();
         let of = |target: usize| {
             let key = keys.next();
-            let range = |ask: &Ask| {
-                let first = ask.first + target as u64 * u64::from(ask.each);
-                first..first + u64::from(ask.each)
-            };
             let (found, proved) = match self.found(target, key) {
                 Ok((found, proved)) => (Ok(found), proved),
                 Err(error) => (Err(error), false),
             };
-            Outcome { found, proved, queries: self.asks.iter().map(range).collect() }
+            Outcome { found, proved, queries: self.asks.iter().map(|ask| ask.of(target, self.targets.count)).collect() }
         };
         (0..self.targets.count).map(of).collect()
     }
@@ -497,6 +565,9 @@ impl Lookup {
         let (table, description) = (&self.targets.table, self.targets.table.description());
         for ask in &self.asks {
             let each = ask.each as usize;
+            if ask.identities.get(target).is_some_and(|identity| !identity.answered) {
+                return Err(Error::NotAnswered { table: description.name().to_owned() });
+            }
             if ask.slots[target * each..(target + 1) * each].iter().any(|answer| answer.damaged) {
                 return Err(Error::Damaged { table: description.name().to_owned(), part: ask.kind });
             }
@@ -516,12 +587,17 @@ impl Lookup {
             (Some(ask), Some(index)) => self.under(ask, index, target, by),
             _ => Ok(None),
         };
-        let records = self.ask(PartKind::Records).expect("every lookup asks the records");
+        let records = self.ask(PartKind::Records).or_else(|| self.ask(PartKind::Batches));
+        let records = records.expect("every lookup asks the records");
         let row = self.targets.row(target);
-        let base = match table.index(PartKind::Records) {
-            Some(index) => self.under(records, index, target, by)?,
-            None if row >= description.base_rows() => None,
-            None => {
+        let base = match (table.index(PartKind::Records), records.identities.get(target)) {
+            (_, Some(Identity { fingerprint, order, .. })) => {
+                let slot = &records.slots[target].slot;
+                self.opened(records.kind, slot, fingerprint, **order, false)?
+            }
+            (Some(index), None) => self.under(records, index, target, by)?,
+            (None, None) if row >= description.base_rows() => None,
+            (None, None) => {
                 let slot = &records.slots[target].slot;
                 Some(Zeroizing::new(table.proven(PartKind::Records, row.into(), slot)?.to_vec()))
             }
@@ -553,27 +629,40 @@ impl Lookup {
 
     /// What a keyed part holds under a key, if anything. Each key takes as many queries as the longest record, so that
     /// a server doesn't see how long one is.
+    fn under(&self, ask: &Ask, index: &Index, target: usize, key: &[u8]) -> Result<Option<Key>, Error> {
+        let each = ask.each as usize;
+        let (mut found, mut ended) = (None::<Key>, false);
+        for (block, Decoded { slot, .. }) in (0..).zip(&ask.slots[target * each..(target + 1) * each]) {
+            let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> = index.select_block(key, block).1;
+            match self.opened(ask.kind, slot, &fingerprint, *index.order(key, block), ended)? {
+                Some(record) => found.get_or_insert_with(Key::default).extend_from_slice(&record),
+                None => ended = true,
+            }
+        }
+        Ok(found)
+    }
+
+    /// What a slot holds behind a fingerprint, if that fits and the slot does not lie behind the record's end.
     ///
     /// Where there are proofs, a slot whose fingerprint does not fit but whose rest is the key's is a wrong answer, and so is
     /// one that is the key's behind one that is not.
-    fn under(&self, ask: &Ask, index: &Index, target: usize, key: &[u8]) -> Result<Option<Key>, Error> {
-        let each = ask.each as usize;
-        let (table, mut found, mut ended) = (&self.targets.table, None::<Key>, false);
-        for (block, Decoded { slot, .. }) in (0..).zip(&ask.slots[target * each..(target + 1) * each]) {
-            let fingerprint: Zeroizing<[u8; FINGERPRINT_BYTES]> = index.select_block(key, block).1;
-            ended |= keyword::open(slot, &fingerprint).is_none();
-            let id = *index.order(key, block);
-            if ended {
-                let mut fitting = Zeroizing::new(slot.to_vec());
-                fitting[..FINGERPRINT_BYTES].copy_from_slice(&*fingerprint);
-                if table.has_proofs(ask.kind) && table.proven(ask.kind, id, &fitting).is_ok() {
-                    return Err(table.wrong(ask.kind));
-                }
-                continue;
-            }
-            let proven = table.proven(ask.kind, id, slot)?;
-            found.get_or_insert_with(Key::default).extend_from_slice(&proven[FINGERPRINT_BYTES..]);
+    fn opened(
+        &self,
+        kind: PartKind,
+        slot: &[u8],
+        fingerprint: &[u8; FINGERPRINT_BYTES],
+        id: u128,
+        ended: bool,
+    ) -> Result<Option<Key>, Error> {
+        let table = &self.targets.table;
+        if !ended && keyword::open(slot, fingerprint).is_some() {
+            return Ok(Some(Key::new(table.proven(kind, id, slot)?[FINGERPRINT_BYTES..].to_vec())));
         }
-        Ok(found)
+        let mut fitting = Zeroizing::new(slot.to_vec());
+        fitting[..FINGERPRINT_BYTES].copy_from_slice(fingerprint);
+        if table.has_proofs(kind) && table.proven(kind, id, &fitting).is_ok() {
+            return Err(table.wrong(kind));
+        }
+        Ok(None)
     }
 }

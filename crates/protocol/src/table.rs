@@ -1,7 +1,10 @@
 //! A table as a client knows it: its checked description, and of each part what is kept.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use blindcore_lookup::Params;
+use blindcore_lookup::batch::CHOICES;
 use blindcore_lookup::keyword::Index;
 use blindcore_wire::codec::decode_record;
 use blindcore_wire::{
@@ -57,9 +60,16 @@ pub struct Table {
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) description: PartDescription,
-    pub(crate) client: Arc<blindcore_lookup::Client>,
+    /// One for each bucket; of all parts but batches, one.
+    pub(crate) clients: Arc<[blindcore_lookup::Client]>,
     /// With the roots of proofs.
     hint: Arc<Hint>,
+}
+
+impl Part {
+    pub(crate) fn params(&self) -> &Params {
+        &self.description.params
+    }
 }
 
 /// A row.
@@ -79,12 +89,12 @@ impl Record {
     }
 }
 
-/// The first bytes of a hint: what the scheme reads, without the roots of proofs.
-struct Start(Arc<Hint>, usize);
+/// Bytes of a hint that the scheme reads of a bucket.
+struct Own(Arc<Hint>, Range<usize>);
 
-impl AsRef<[u8]> for Start {
+impl AsRef<[u8]> for Own {
     fn as_ref(&self) -> &[u8] {
-        &(*self.0).as_ref()[..self.1]
+        &(*self.0).as_ref()[self.1.clone()]
     }
 }
 
@@ -153,14 +163,8 @@ impl Table {
         policy: &Policy,
         before: Option<&Table>,
     ) -> Result<Self, Error> {
-        let proto::GetTableResponse {
-            table,
-            records_queries,
-            keys_queries,
-            changes_queries,
-            new_keys_queries,
-        } = response;
-        let mut table = table.ok_or_else(|| Error::Protocol { what: "it answers with no table".into() })?;
+        let allowed = response.queries();
+        let mut table = response.table.ok_or_else(|| Error::Protocol { what: "it answers with no table".into() })?;
         let short = PerPart::new(|kind| table.part_mut(kind).and_then(|part| part.hint.take()));
         let description = TableDescription::from_proto(table)
             .map_err(|source: TableError| Error::Table { table: line(name), source: Box::new(source) })?;
@@ -173,14 +177,7 @@ impl Table {
         let most = |allowed: u32| (allowed as usize).min(policy.queries_per_request.max(1));
         let table = Self {
             columns: description.value_columns().iter().map(|c| c.as_str().into()).collect(),
-            most_queries: PerPart::new(|kind| {
-                most(match kind {
-                    PartKind::Records => records_queries,
-                    PartKind::Keys => keys_queries,
-                    PartKind::Changes => changes_queries,
-                    PartKind::NewKeys => new_keys_queries,
-                })
-            }),
+            most_queries: PerPart::new(|kind| most(allowed[kind])),
             hint_limit: policy.hint_bytes.min(isize::MAX as u64),
             parts: Default::default(),
             description,
@@ -251,11 +248,14 @@ impl Table {
         if self.description.part(kind) != Some(&part) {
             return Err(Error::HintDigest { table: self.description.name().to_owned(), part: kind });
         }
-        let words = words(&part);
-        let client =
-            Arc::new(blindcore_lookup::Client::new(part.params, Arc::new(Start(hint.clone(), words)))?);
+        let each = part.params.hint_bytes() as usize;
+        let client = |bucket: usize| {
+            let own = Own(hint.clone(), bucket * each..(bucket + 1) * each);
+            blindcore_lookup::Client::new(part.params, Arc::new(own))
+        };
+        let clients = (0..part.buckets as usize).map(client).collect::<Result<_, _>>()?;
         // Whichever came first: they are the same.
-        let _ = self.parts[kind].set(Part { description: part, client, hint });
+        let _ = self.parts[kind].set(Part { description: part, clients, hint });
         Ok(())
     }
 
@@ -268,11 +268,22 @@ impl Table {
         self.most_queries[kind].max(1)
     }
 
-    /// How many keys' queries a request holds, at least 1.
+    /// How many keys' queries a request holds, at least 1; a batch, where the table can be asked in such.
     #[must_use]
     pub fn keys_per_request(&self) -> usize {
         let keys = |kind| self.most_queries(kind) / self.blocks(kind) as usize;
-        self.always_asked().map(keys).min().unwrap_or(1).max(1)
+        let batch = self.description.batch_index().map_or(1, |index| index.buckets().keys());
+        self.always_asked().map(keys).min().unwrap_or(1).max(batch)
+    }
+
+    /// Whether so many keys are asked for in batches: where the table can be, and a batch takes its server less than they would
+    /// one by one.
+    #[must_use]
+    pub fn batches(&self, keys: usize) -> bool {
+        /// A batch takes three lookups, and what goes with a query in each bucket: never as much as a lookup for each eighth key.
+        const SHARE: usize = 8;
+        let allowed = self.most_queries[PartKind::Batches] > 0 && keys > CHOICES;
+        allowed && self.description.batch_index().is_some_and(|index| SHARE * keys >= index.buckets().keys())
     }
 
     /// Where keys lie in a part that is asked by key.
@@ -280,7 +291,7 @@ impl Table {
         match kind {
             PartKind::Records => self.description.index(),
             PartKind::Changes => self.description.changes_index(),
-            PartKind::Keys | PartKind::NewKeys => None,
+            PartKind::Keys | PartKind::NewKeys | PartKind::Batches => None,
         }
     }
 
@@ -289,7 +300,7 @@ impl Table {
         match kind {
             PartKind::Records => self.description.blocks(),
             PartKind::Changes => self.description.changes().map_or(1, |c| c.blocks),
-            PartKind::Keys | PartKind::NewKeys => 1,
+            PartKind::Keys | PartKind::NewKeys | PartKind::Batches => 1,
         }
     }
 

@@ -120,6 +120,12 @@ async fn table(
         "keys": part_json(&table, PartKind::Keys),
         "salt": description.salt().map(|salt| hex(salt)),
         "seeds": description.is_keyed().then(|| base64(description.seeds())),
+        "batches": description.batches().map(|batches| json!({
+            "keys": batches.keys,
+            "buckets": batches.records.buckets,
+            "records": part_json(&table, PartKind::Batches),
+            "seeds": base64(&batches.seeds),
+        })),
         "changes": description.changes().map(|changes| json!({
             "base_epoch": changes.base_epoch,
             "base_rows": changes.base_rows,
@@ -148,8 +154,8 @@ fn part_json(table: &HostedTable, kind: PartKind) -> JsonValue {
         "proofs": description.proofs,
         "keys_bytes": params.registered_bytes(),
         "keys_params": params.keys_digest().map(|digest| hex(&digest)),
-        "query_bytes": params.query_bytes(),
-        "answer_bytes": params.answer_bytes(),
+        "query_bytes": description.query_bytes(),
+        "answer_bytes": description.answer_bytes(),
         "queries_per_request": part.most_queries,
     })
 }

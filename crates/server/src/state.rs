@@ -48,11 +48,15 @@ impl HostedPart {
     ) -> Result<Self, Error> {
         let hint = part.hint;
         let params = *part.server.params();
-        let (query_bytes, answer_bytes) = (params.query_bytes(), params.answer_bytes());
+        let (query_bytes, answer_bytes) = (says.query_bytes(), says.answer_bytes());
         let fits = config.request_bytes / query_bytes.max(answer_bytes);
         let server = part.server;
         let answer = move |queries: &[&[u8]], keys: &[&RegisteredKeys]| {
-            server.answer_under(queries, keys).map(|(answers, _)| answers).map_err(|e| e.to_string())
+            let answered = server.answer_under(queries, keys).map_err(|e| e.to_string())?;
+            for (bucket, error) in &answered.failed {
+                tracing::error!(bucket, %error, "a bucket of batches was not answered, and its clients were told so");
+            }
+            Ok(answered.answers)
         };
         let batcher =
             Batcher::start(Box::new(answer), config.gather, config.waiting_queries, counters.clone())
@@ -115,7 +119,9 @@ impl HostedTable {
     /// Bytes that the description takes while it is sent, whichever way: its seeds once, and once as text.
     pub(crate) fn description_bytes(&self) -> usize {
         let columns: usize = self.description.value_columns().iter().map(|c| c.len() + 16).sum();
-        let seeds = self.description.seeds().len() + self.description.changes().map_or(0, |c| c.seeds.len());
+        let seeds = self.description.seeds().len()
+            + self.description.changes().map_or(0, |c| c.seeds.len())
+            + self.description.batches().map_or(0, |b| b.seeds.len());
         3 * seeds + 2 * columns + REQUEST_SLACK
     }
 
@@ -381,7 +387,7 @@ impl State {
         let kind = kind.ok_or_else(|| {
             Refusal::new(
                 Reason::UnknownPart,
-                "the request names no part that this server knows; use records, keys, changes or new-keys",
+                "the request names no part that this server knows; use records, keys, changes, new-keys or batches",
             )
         })?;
         let part = table.part(kind).cloned().ok_or_else(|| {

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use blindcore_accel::SharedBytes;
+use blindcore_lookup::batch::BatchServer;
 use blindcore_wire::{PartDescription, PartKind, TableDescription};
 
 use crate::Error;
@@ -41,21 +42,24 @@ impl Hint for SharedBytes {
 
 /// A part of a table, in place and ready to answer.
 pub struct Part {
-    pub(crate) server: blindcore_lookup::Server,
+    pub(crate) server: BatchServer,
     pub(crate) hint: Arc<dyn Hint>,
 }
 
 impl Part {
-    /// A matrix on its device, and its hint.
+    /// A matrix on its device, or those of all buckets of batches, and its hint.
     #[must_use]
-    pub fn new(server: blindcore_lookup::Server, hint: impl Hint + 'static) -> Self {
-        Self { server, hint: Arc::new(hint) }
+    pub fn new(server: impl Into<BatchServer>, hint: impl Hint + 'static) -> Self {
+        Self { server: server.into(), hint: Arc::new(hint) }
     }
 
     fn check(&self, table: &TableDescription, part: PartKind, says: &PartDescription) -> Result<(), Error> {
         let mismatch = |what| Err(Error::Mismatch { table: table.name().to_owned(), part, what });
         if *self.server.params() != says.params {
             return mismatch("the matrix");
+        }
+        if self.server.buckets() != says.buckets as usize {
+            return mismatch("the number of buckets");
         }
         if self.hint.bytes() != says.hint_bytes() {
             return mismatch("the hint's length");

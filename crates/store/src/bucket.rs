@@ -20,21 +20,21 @@ impl Bucket {
         Self { slots, hashes: Vec::new(), lines: Vec::new() }
     }
 
-    /// Takes the entries of a group: those whose hash says so, or as many as it has columns.
+    /// Takes the entries of a group: those whose hash says so where it is one of so many, or as many as it has columns.
     pub(crate) fn collect(
         &mut self,
         entries: &mut Entries,
         params: &Params,
-        group: Option<usize>,
+        group: Option<(usize, usize)>,
     ) -> Result<(), ExternalSortError> {
-        let Geometry { record_bytes, groups, columns } = params.geometry;
+        let Geometry { record_bytes, columns, .. } = params.geometry;
         self.hashes.clear();
         self.lines.clear();
         let slots = self.slots.bytes();
         while let Some(head) = entries.peek() {
             let hash = KeyHash::from_order(head.hash, [0; FINGERPRINT_BYTES]);
             let here = match group {
-                Some(group) => hash.group(groups) == group,
+                Some((group, groups)) => hash.group(groups) == group,
                 None => self.lines.len() < columns,
             };
             if !here {

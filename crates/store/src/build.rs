@@ -15,17 +15,18 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use blindcore_accel::Device;
+use blindcore_lookup::batch::Buckets;
 use blindcore_lookup::keyword::{self, FINGERPRINT_BYTES, KeyHash};
 use blindcore_lookup::{Geometry, MAX_RECORD_BYTES, Params, SchemeChoice, plan_blocks};
 use blindcore_units::Progress;
 use blindcore_wire::proof::{self};
 use blindcore_wire::signature::SigningKey;
-use blindcore_wire::{KeyType, PartKind, ProofChoice};
+use blindcore_wire::{KeyType, PartKind, ProofChoice, SHORT_HINT_BYTES};
 
 use crate::folder::Folder;
 use crate::job::{Build, Wanted};
 use crate::kinds::Kinds;
-use crate::manifest::{MANIFEST, Manifest, some_blocks, to_hex};
+use crate::manifest::{BatchesManifest, MANIFEST, Manifest, some_blocks, to_hex};
 use crate::sign::{check_proofs, check_signer};
 use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
 use crate::stages::{self, READING};
@@ -52,6 +53,9 @@ pub struct BuildOptions {
     pub sign: Option<SigningKey>,
     /// Whether a signed database may be replaced by one that another key signs, or none.
     pub change_signer: bool,
+    /// How many keys can be asked for in one request, where that is more than one after another: the records are then kept
+    /// three times more, in buckets ([`blindcore_lookup::batch`]). The table has keys, and its records one slot each.
+    pub batch: Option<usize>,
     /// Whether a table with keys can also be read by index, through a directory of its keys.
     pub directory: bool,
     /// Whether to replace a database that is there.
@@ -74,6 +78,7 @@ impl BuildOptions {
             proofs: ProofChoice::Auto,
             sign: None,
             change_signer: false,
+            batch: None,
             directory: true,
             force: false,
             memory: ExternalSort::DEFAULT_MEMORY,
@@ -96,6 +101,12 @@ pub fn build(
     progress: &mut dyn Progress,
 ) -> Result<Manifest, StoreError> {
     let name = table_name(options)?;
+    let buckets = options.batch.map(Buckets::for_keys).transpose()?;
+    if buckets.is_some() && options.key.is_none() {
+        return Err(StoreError::Unfit(
+            "batches are of keys, and none was named; choose a column with --key, or leave --batch out".into(),
+        ));
+    }
     if options.source.holds(&options.out) {
         let (out, source) = (options.out.display(), &options.source);
         return Err(StoreError::Unfit(format!(
@@ -139,10 +150,17 @@ pub fn build(
         }
         Some(salt) => {
             (read.records, blocks) = cut(&dir, options.memory, read.records, &salt)?;
-            plan_keyed(&mut read.records, 1, options.scheme.with_blocks(blocks as u64), proofs)?
+            plan_keyed(&mut read.records, 1, 1, options.scheme.with_blocks(blocks as u64), proofs)?
         }
     };
-    let wanted = Wanted { kind: PartKind::Records, prefix: "records", params, depth, keyed };
+    let mut batched = None;
+    if let (Some(buckets), Some(salt)) = (buckets, read.salt) {
+        check_batches(&options.source, params, blocks)?;
+        let copies;
+        (read.records, copies) = replicate(&dir, options.memory, read.records, &salt, buckets)?;
+        batched = Some((buckets, copies));
+    }
+    let wanted = Wanted { kind: PartKind::Records, prefix: "records", params, depth, keyed, buckets: 1 };
     let slots = read.records.count();
     let records = build.part(&wanted, read.records.finish()?, slots, progress)?;
     let keys = match read.keys.take() {
@@ -151,8 +169,21 @@ pub fn build(
             let proofs = as_records_do(depth.is_some());
             let (params, depth) =
                 proof::plan(rows, keys.max_payload(), false, SchemeChoice::beside(params.scheme), proofs)?;
-            let wanted = Wanted { kind: PartKind::Keys, prefix: "keys", params, depth, keyed: false };
+            let wanted =
+                Wanted { kind: PartKind::Keys, prefix: "keys", params, depth, keyed: false, buckets: 1 };
             Some(build.part(&wanted, keys.finish()?, rows, progress)?)
+        }
+    };
+    let batches = match batched {
+        None => None,
+        Some((buckets, mut copies)) => {
+            let (scheme, proofs) = (SchemeChoice::Only(params.scheme), as_records_do(depth.is_some()));
+            let (params, depth) = plan_keyed(&mut copies, 1, buckets.count(), scheme, proofs)?;
+            let (kind, prefix, slots) = (PartKind::Batches, "batches", copies.count());
+            let wanted = Wanted { kind, prefix, params, depth, keyed: true, buckets: buckets.count() };
+            let records = build.part(&wanted, copies.finish()?, slots, progress)?;
+            let (keys, buckets) = (buckets.keys() as u32, buckets.count() as u32);
+            Some(BatchesManifest { keys, buckets, records })
         }
     };
     let ReadTable { values, salt, key_type, kinds, .. } = read;
@@ -170,6 +201,7 @@ pub fn build(
         keys,
         base_epoch: None,
         blocks: some_blocks(blocks),
+        batches,
         changes: None,
         follow: None,
         key_type,
@@ -205,16 +237,19 @@ pub(crate) fn as_records_do(proofs: bool) -> ProofChoice {
     if proofs { ProofChoice::With } else { ProofChoice::Without }
 }
 
-/// The parameters of records by key, each a fingerprint and at least this many bytes, and the depth of their proofs.
+/// The parameters of records by key, each a fingerprint and at least this many bytes, in so many matrices, and the depth of
+/// their proofs.
 pub(crate) fn plan_keyed(
     records: &mut ExternalSort,
     least: usize,
+    buckets: usize,
     scheme: SchemeChoice,
     proofs: ProofChoice,
 ) -> Result<(Params, Option<u8>), StoreError> {
     let record_bytes = records.max_payload().saturating_sub(FINGERPRINT_BYTES).max(least);
-    let (planned, depth) = proof::plan(records.count(), record_bytes, true, scheme, proofs)?;
-    let columns = keyword::columns_for(records.fullest(planned.geometry.groups)?);
+    let each = records.count().div_ceil(buckets as u64);
+    let (planned, depth) = proof::plan(each, record_bytes, true, scheme, proofs)?;
+    let columns = keyword::columns_for(records.fullest(planned.geometry.groups * buckets)?);
     Ok((Params::new(planned.scheme, Geometry { columns, ..planned.geometry })?, depth))
 }
 
@@ -373,6 +408,51 @@ pub(crate) fn cut(
         }
     }
     Ok((cut, longest.div_ceil(block_bytes) as u32))
+}
+
+/// Refuses batches of a table that they don't suit.
+fn check_batches(source: &SourceSpec, params: Params, blocks: u32) -> Result<(), StoreError> {
+    if blocks > 1 {
+        return Err(StoreError::Unfit(format!(
+            "{source} has records of {blocks} slots each, and a batch asks for one slot of a record; choose fewer or shorter \
+             columns with --value, or leave --batch out"
+        )));
+    }
+    // Of a bucket's too: a hint grows with a table.
+    if params.hint_bytes() > SHORT_HINT_BYTES as u64 {
+        return Err(StoreError::Unfit(format!(
+            "scheme {} has a hint, which clients would fetch of each bucket; choose one with nothing to fetch, such as \
+             --scheme hintless, or leave --batch out",
+            params.scheme
+        )));
+    }
+    Ok(())
+}
+
+/// The records of a keyed table, and again those of its batches: each three times, under hashes of its buckets.
+fn replicate(
+    dir: &Path,
+    memory: usize,
+    records: ExternalSort,
+    salt: &[u8; 32],
+    buckets: Buckets,
+) -> Result<(ExternalSort, ExternalSort), StoreError> {
+    let sort = || ExternalSort::new(dir, memory / 3, Order::Hash).counted();
+    let (mut once, mut copies) = (sort(), sort());
+    let mut slot = Vec::new();
+    for entry in records.finish()? {
+        let Entry { hash, line, payload } = entry?;
+        once.push(hash, line, &payload)?;
+        let (fingerprint, record) = payload.split_at(FINGERPRINT_BYTES);
+        let first = KeyHash::from_order(hash, fingerprint.try_into().expect("a fingerprint's length"));
+        for (_, hash) in first.candidates(salt, buckets.count()) {
+            slot.clear();
+            slot.extend_from_slice(&hash.fingerprint);
+            slot.extend_from_slice(record);
+            copies.push(hash.order(), line, &slot)?;
+        }
+    }
+    Ok((once, copies))
 }
 
 /// Columns in their order, those that follow one another as one.

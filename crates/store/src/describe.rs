@@ -4,7 +4,7 @@ use blindcore_lookup::Params;
 use blindcore_units::bytes;
 use serde_json::json;
 
-use crate::manifest::{PartManifest, to_hex};
+use crate::manifest::{BatchesManifest, PartManifest, to_hex};
 use crate::{StoreError, Stored};
 
 impl Stored {
@@ -50,6 +50,11 @@ impl Stored {
             "security": security.map(|s| json!({"bits": s.bits, "quantum_bits": s.quantum_bits, "estimator": s.estimator})),
             "records": part(&manifest.records)?,
             "keys": manifest.keys.as_ref().map(part).transpose()?,
+            "batches": manifest.batches.as_ref().map(|batches| {
+                let mut json = part(&batches.records)?;
+                (json["keys"], json["buckets"]) = (batches.keys.into(), batches.buckets.into());
+                Ok::<_, StoreError>(json)
+            }).transpose()?,
             "changes": manifest.changes.as_ref().map(|c| part(&c.records)).transpose()?,
             "new_keys": manifest.changes.as_ref().and_then(|c| c.keys.as_ref()).map(part).transpose()?,
         }))
@@ -129,6 +134,12 @@ impl Stored {
         part("records", &manifest.records)?;
         if let Some(keys) = &manifest.keys {
             part("directory of keys", keys)?;
+        }
+        if let Some(BatchesManifest { keys, buckets, records }) = &manifest.batches {
+            let title = format!(
+                "batches of up to {keys} keys: every record three times, in {buckets} buckets; of each bucket"
+            );
+            part(&title, records)?;
         }
         if let Some(changes) = &manifest.changes {
             part(&format!("what changed since epoch {}", manifest.base_epoch()), &changes.records)?;

@@ -29,6 +29,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) depth: Option<u8>,
     /// Whether its slots are found by key.
     pub(crate) keyed: bool,
+    /// Matrices of these parameters that it is, one after another: 1, but of batches.
+    pub(crate) buckets: usize,
 }
 
 impl Wanted<'_> {

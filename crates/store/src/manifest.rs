@@ -15,8 +15,9 @@ use crate::{StoreError, tile_checksums};
 pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
 /// What a manifest says in `version`, at most. 1 and 2 are those of databases without checksums of tiles: 2 where a table
-/// changed since it was built, has records of several blocks, proofs or a signature. 3 says neither `key_type` nor `kinds`.
-const VERSION: u32 = 4;
+/// changed since it was built, has records of several blocks, proofs or a signature. 3 says neither `key_type` nor `kinds`, and
+/// 4 no `batches`.
+const VERSION: u32 = 5;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -48,6 +49,9 @@ pub struct Manifest {
     /// How many slots of `records` a record takes, where it is not one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) blocks: Option<u32>,
+    /// The records in buckets, where many keys can be asked for at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batches: Option<BatchesManifest>,
     /// What changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesManifest>,
@@ -65,6 +69,18 @@ pub struct Manifest {
     pub signed: Option<Signed>,
     /// BLAKE3 of this manifest with an empty checksum, in hexadecimal.
     pub(crate) checksum: String,
+}
+
+/// The records of a table in buckets.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchesManifest {
+    /// The most keys of a batch.
+    pub keys: u32,
+    /// How many buckets there are.
+    pub buckets: u32,
+    /// A bucket's parameters, and the files of all of them: what each holds of a bucket, one after another.
+    pub records: PartManifest,
 }
 
 /// What changed since `records` and `keys` were built.
@@ -192,7 +208,8 @@ impl Manifest {
             || self.records.proofs.is_some()
             || self.signed.is_some();
         match self.parts().any(|(_, part)| part.sums.is_some()) {
-            _ if self.key_type.is_some() || self.kinds.is_some() => VERSION,
+            _ if self.batches.is_some() => VERSION,
+            _ if self.key_type.is_some() || self.kinds.is_some() => 4,
             true => 3,
             false if second => 2,
             false => 1,
@@ -341,13 +358,19 @@ impl Manifest {
             }
             check_file(&changes.log)?;
         }
-        for (_, part) in self.parts() {
+        if let Some(batches) = &self.batches {
+            let most = blindcore_lookup::batch::MAX_BUCKETS as u32;
+            if self.key.is_none() || self.blocks.is_some() || !(2..=most).contains(&batches.buckets) {
+                return Err("its batches don't fit its keys, or their buckets are too few or too many".into());
+            }
+        }
+        for (kind, part) in self.parts() {
             let params = part.params().map_err(|e| e.to_string())?;
-            let records = params.records();
+            let (records, buckets) = (params.records(), u64::from(self.buckets(kind)));
             if part.layout != records.layout.name() {
                 return Err(format!("its layout {:?} is unknown", part.layout));
             }
-            let (stripe, bytes) = (records.stripe_bytes() as u64, records.bytes() as u64);
+            let (stripe, bytes) = (records.stripe_bytes() as u64, (records.bytes() as u64).saturating_mul(buckets));
             let total = part.shards.iter().try_fold(0u64, |sum, s| {
                 (s.bytes % stripe == 0 && s.bytes > 0).then_some(sum.checked_add(s.bytes)).flatten()
             });
@@ -358,19 +381,26 @@ impl Manifest {
             if part.sums.as_ref().is_some_and(|s| s.bytes != sums) {
                 return Err("its checksums of tiles are not as many as its matrix has".into());
             }
-            let seeds = part.seeds.as_ref().map_or(params.geometry.groups as u64, |s| s.bytes);
+            let groups = (params.geometry.groups as u64).saturating_mul(buckets);
+            let seeds = part.seeds.as_ref().map_or(groups, |s| s.bytes);
             let derived = part.derived().map(|file| file.bytes);
             let roots = part.proofs.map_or(0, |p| p.root_bytes());
-            if part.hint.bytes != params.hint_bytes() + roots
-                || !derived
-                    .eq(params.stored_operands().skip(1).map(|operand: Operand| operand.bytes() as u64))
-                || seeds != params.geometry.groups as u64
+            let of_all = |operand: Operand| (operand.bytes() as u64).saturating_mul(buckets);
+            if part.hint.bytes != params.hint_bytes().saturating_mul(buckets).saturating_add(roots)
+                || !derived.eq(params.stored_operands().skip(1).map(of_all))
+                || seeds != groups
+                || part.seeds.is_none() && kind == PartKind::Batches
             {
                 return Err("its hint, state or seeds have another size than its parameters make".into());
             }
             part.files().try_for_each(check_file)?;
         }
         Ok(())
+    }
+
+    /// Matrices of a part, of the same parameters each: 1, but of batches.
+    pub(crate) fn buckets(&self, kind: PartKind) -> u32 {
+        self.batches.as_ref().filter(|_| kind == PartKind::Batches).map_or(1, |batches| batches.buckets)
     }
 
     /// How many slots of `records` a record takes.
@@ -414,7 +444,8 @@ impl Manifest {
     pub fn parts(&self) -> impl Iterator<Item = (PartKind, &PartManifest)> {
         let changes = self.changes.as_ref();
         let new_keys = changes.and_then(|c| c.keys.as_ref());
-        let parts = [Some(&self.records), self.keys.as_ref(), changes.map(|c| &c.records), new_keys];
+        let batches = self.batches.as_ref().map(|batches| &batches.records);
+        let parts = [Some(&self.records), self.keys.as_ref(), changes.map(|c| &c.records), new_keys, batches];
         PartKind::ALL.into_iter().zip(parts).filter_map(|(kind, part)| Some((kind, part?)))
     }
 

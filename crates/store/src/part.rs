@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
 use blindcore_accel::{Database, Placed};
-use blindcore_lookup::{Geometry, OperandBytes, Params, Preprocessing};
+use blindcore_lookup::{Geometry, OperandBytes, Params, Preprocessing, batch, preprocess};
 use blindcore_units::{Progress, Unit};
 use blindcore_wire::proof::{NODE_BYTES, Proofs};
 
@@ -61,7 +61,8 @@ impl Build<'_> {
     ) -> Result<LaidOut, StoreError> {
         let Wanted { prefix, ref params, keyed, .. } = *wanted;
         stages::at(progress, LAYING_OUT, 0, Some(rows), Unit::Items)?;
-        let Geometry { record_bytes, groups, columns } = params.geometry;
+        let Geometry { record_bytes, groups: groups_of_one, columns } = params.geometry;
+        let groups = wanted.buckets * groups_of_one;
         let group_bytes = record_bytes * columns;
         let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_SOLVERS);
         let round = (ROUND_BYTES / (4 * group_bytes)).clamp(1, threads).min(groups);
@@ -89,7 +90,7 @@ impl Build<'_> {
             thread::scope(|scope| {
                 let collected = scope.spawn(|| {
                     ago(0).zip(&mut collecting).try_for_each(|(group, bucket)| {
-                        bucket.collect(&mut entries, params, keyed.then_some(group))
+                        bucket.collect(&mut entries, params, keyed.then_some((group, groups)))
                     })
                 });
                 let solvers = ago(1).zip(solving.iter_mut().zip(&mut solved));
@@ -105,6 +106,9 @@ impl Build<'_> {
                     .collect();
                 for (group, cells) in ago(2).zip(&mut writing) {
                     shards.group(cells.bytes())?;
+                    if (group + 1) % groups_of_one == 0 {
+                        shards.next()?;
+                    }
                     let done = (u128::from(rows) * (group as u128 + 1) / groups as u128) as u64;
                     stages::at(progress, LAYING_OUT, done, Some(rows), Unit::Items)?;
                 }
@@ -163,6 +167,39 @@ impl Build<'_> {
         Ok(contract.place(Database::Packed(mapped)).map_err(blindcore_lookup::Error::from)?)
     }
 
+    /// The hints of small matrices, one after another, and what servers keep beside each.
+    fn preprocess_buckets(
+        &self,
+        wanted: &Wanted<'_>,
+        shards: &[FileEntry],
+        hints: &mut [u8],
+        derived: &[(PathBuf, u64)],
+        progress: &mut dyn Progress,
+    ) -> Result<(), StoreError> {
+        let Wanted { ref params, buckets, .. } = *wanted;
+        let map = |shard: &FileEntry| {
+            let path = self.dir.join(&shard.file);
+            let mapped = File::open(&path).and_then(|file| mapped::map(&file, HEADER));
+            mapped.map_err(|e| StoreError::io(&path, "read", e))
+        };
+        let pieces = shards.iter().map(map).collect::<Result<Vec<_>, StoreError>>()?;
+        let mut files = derived
+            .iter()
+            .map(|(path, bytes)| section::create_mapped(path, *bytes))
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        let hint_bytes = params.hint_bytes() as usize;
+        for bucket in 0..buckets {
+            stages::at(progress, PREPARING, bucket as u64, Some(buckets as u64), Unit::Items)?;
+            let records = batch::bucket(&pieces, buckets, bucket);
+            let hint = &mut hints[bucket * hint_bytes..][..hint_bytes];
+            let made = preprocess(params, self.device, records, hint, &mut ()).map_err(stopped)?;
+            for (file, made) in files.iter_mut().zip(made) {
+                file.as_mut()[bucket * made.len()..][..made.len()].copy_from_slice(&made);
+            }
+        }
+        Ok(())
+    }
+
     /// A part: its matrix, then hint, state and seeds.
     pub(crate) fn part(
         &self,
@@ -177,6 +214,7 @@ impl Build<'_> {
         let proofs = wanted.depth.map(|depth| Proofs { depth, chunks });
         stages::at(progress, PREPARING, 0, None, Unit::Items)?;
         let digest = params.digest();
+        let buckets = wanted.buckets;
         // Large ones are made in their files, whose pages the system writes while others are made.
         let derived: Vec<(PathBuf, u64)> = params
             .stored_operands()
@@ -184,7 +222,7 @@ impl Build<'_> {
             .enumerate()
             .map(|(i, operand)| {
                 let name = if i == 0 { format!("{prefix}.state") } else { format!("{prefix}.{i}.state") };
-                (self.dir.join(name), operand.bytes() as u64)
+                (self.dir.join(name), (operand.bytes() * buckets) as u64)
             })
             .collect();
         let header = |kind, payload_bytes| Header {
@@ -195,7 +233,7 @@ impl Build<'_> {
             payload_digest: [0; 32],
         };
         let path = self.dir.join(format!("{prefix}.hint"));
-        let hint_bytes = params.hint_bytes() as usize;
+        let hint_bytes = params.hint_bytes() as usize * buckets;
         let root_bytes = proofs.map_or(0, |p| p.root_bytes());
         let made =
             section::write_mapped(&path, header(Kind::Hint, hint_bytes as u64 + root_bytes), |payload| {
@@ -204,16 +242,16 @@ impl Build<'_> {
                 if params.preprocessing().is_empty() {
                     return Ok(());
                 }
+                if buckets > 1 {
+                    return self.preprocess_buckets(wanted, &shards, hint, &derived, progress);
+                }
                 let records = self.place(params, &shards, &sums)?;
                 let memory = derived
                     .iter()
                     .map(|(path, bytes)| Ok(OperandBytes::new(section::create_mapped(path, *bytes)?)))
                     .collect::<Result<_, StoreError>>()?;
                 let mut made = Preprocessing::resume(params, hint, memory, 0)?;
-                made.run(params, self.device, &*records, progress).map_err(|e| match e {
-                    blindcore_lookup::Error::Stopped => StoreError::Interrupted,
-                    error => error.into(),
-                })
+                made.run(params, self.device, &*records, progress).map_err(stopped)
             })?;
         let hint = entry(&path, &made);
         let write = |kind: Kind, suffix: &str, bytes: Vec<u8>| {
@@ -240,6 +278,14 @@ impl Build<'_> {
             more_state: derived.collect::<Result<_, _>>()?,
             seeds: if wanted.keyed { Some(write(Kind::Seeds, "seeds", seeds)?) } else { None },
         })
+    }
+}
+
+/// What ended preprocessing.
+fn stopped(error: blindcore_lookup::Error) -> StoreError {
+    match error {
+        blindcore_lookup::Error::Stopped => StoreError::Interrupted,
+        error => error.into(),
     }
 }
 

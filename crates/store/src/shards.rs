@@ -70,6 +70,26 @@ impl<'a> Shards<'a> {
         Ok(())
     }
 
+    /// Ends a matrix behind which another one comes, which starts with a stripe of its own.
+    pub(crate) fn next(&mut self) -> Result<(), StoreError> {
+        self.clear_rest();
+        self.rows = self.rows.next_multiple_of(self.records.layout.stripe_rows());
+        if self.rows == STRIPES * self.records.layout.stripe_rows() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// The last stripe's rows that nobody wrote are still those of a stripe before.
+    fn clear_rest(&mut self) {
+        let layout = self.records.layout;
+        let (stripe, used) = (self.rows / layout.stripe_rows(), self.rows % layout.stripe_rows());
+        if used > 0 {
+            let last = &mut self.stripes.bytes()[stripe * self.stripe_bytes..][..self.stripe_bytes];
+            layout.clear_rows(last, used);
+        }
+    }
+
     /// Writes the stripes that hold rows.
     fn flush(&mut self) -> Result<(), StoreError> {
         let mut sums = Vec::new();
@@ -94,13 +114,7 @@ impl<'a> Shards<'a> {
     }
 
     pub(crate) fn finish(mut self) -> Result<(Vec<FileEntry>, FileEntry), StoreError> {
-        // The last stripe's rows that nobody wrote are still those of a stripe before.
-        let layout = self.records.layout;
-        let (stripe, used) = (self.rows / layout.stripe_rows(), self.rows % layout.stripe_rows());
-        if used > 0 {
-            let last = &mut self.stripes.bytes()[stripe * self.stripe_bytes..][..self.stripe_bytes];
-            layout.clear_rows(last, used);
-        }
+        self.clear_rest();
         self.flush()?;
         close(&mut self.writer, &mut self.done)?;
         let (path, header) = self.sums.finish()?;

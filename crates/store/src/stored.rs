@@ -9,7 +9,7 @@ use blindcore_lookup::keyword::Index;
 use blindcore_lookup::schemes::Operand;
 use blindcore_units::{Progress, Unit};
 use blindcore_wire::{
-    Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription,
+    BatchesContent, Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription,
 };
 
 use crate::manifest::{FileEntry, Manifest, PartManifest, Signed, from_hex};
@@ -30,6 +30,8 @@ pub struct Stored {
     pub changes: Option<StoredPart>,
     /// The keys of rows that were added since.
     pub new_keys: Option<StoredPart>,
+    /// The records in buckets, where many keys can be asked for at a time.
+    pub batches: Option<StoredPart>,
 }
 
 /// One matrix of a database, mapped.
@@ -37,6 +39,8 @@ pub struct Stored {
 pub struct StoredPart {
     /// Its parameters.
     pub params: Params,
+    /// Matrices of these parameters, which lie one after another in what follows: 1, but of batches.
+    pub buckets: usize,
     /// The matrix, in the layout that the manifest names.
     pub shards: Vec<SharedBytes>,
     /// The hint.
@@ -143,7 +147,7 @@ impl StoredPart {
         self.derived_files.iter().map(|(path, header)| Payload { path, header }).collect()
     }
 
-    /// All operands, mapped, as [`blindcore_lookup::Server::new`] takes them.
+    /// All operands, mapped, as [`blindcore_lookup::Server::new`] takes them; of batches those of all buckets.
     #[must_use]
     pub fn operands(&self) -> Vec<Vec<SharedBytes>> {
         let derived = self.derived.iter().map(|operand| vec![operand.clone()]);
@@ -239,14 +243,17 @@ impl Stored {
 
     /// The epoch that a manifest says, its files in a folder.
     pub(crate) fn open_epoch(dir: &Path, manifest: Manifest) -> Result<Self, StoreError> {
-        let open = |kind, part: &PartManifest| open_part(dir, manifest.part_epoch(kind), part);
+        let open = |kind, part: &PartManifest| {
+            open_part(dir, manifest.part_epoch(kind), part, manifest.buckets(kind) as usize)
+        };
         let records = open(PartKind::Records, &manifest.records)?;
         let keys = manifest.keys.as_ref().map(|p| open(PartKind::Keys, p)).transpose()?;
         let changes = manifest.changes.as_ref();
         let new_keys =
             changes.and_then(|c| c.keys.as_ref()).map(|p| open(PartKind::NewKeys, p)).transpose()?;
         let changes = changes.map(|c| open(PartKind::Changes, &c.records)).transpose()?;
-        let opened = Self { dir: dir.into(), manifest, records, keys, changes, new_keys };
+        let batches = manifest.batches.as_ref().map(|b| open(PartKind::Batches, &b.records)).transpose()?;
+        let opened = Self { dir: dir.into(), manifest, records, keys, changes, new_keys, batches };
         opened.description()?;
         Ok(opened)
     }
@@ -259,7 +266,9 @@ impl Stored {
 
     /// Every matrix.
     pub fn parts(&self) -> impl Iterator<Item = (PartKind, &StoredPart)> {
-        let parts = [Some(&self.records), self.keys.as_ref(), self.changes.as_ref(), self.new_keys.as_ref()];
+        let [keys, changes, new_keys, batches] =
+            [&self.keys, &self.changes, &self.new_keys, &self.batches].map(Option::as_ref);
+        let parts = [Some(&self.records), keys, changes, new_keys, batches];
         PartKind::ALL.into_iter().zip(parts).filter_map(|(kind, part)| Some((kind, part?)))
     }
 
@@ -305,6 +314,10 @@ impl Stored {
                 keys: self.keys.as_ref().map(describe),
                 blocks: self.manifest.blocks(),
                 form: self.manifest.key_type,
+                batches: self.manifest.batches.as_ref().zip(self.batches.as_ref()).map(|(manifest, part)| {
+                    let seeds = part.seeds.clone().unwrap_or_default().into();
+                    BatchesContent { keys: manifest.keys, records: describe(part), seeds }
+                }),
             }),
             _ => None,
         };
@@ -423,7 +436,8 @@ impl Stored {
 
 impl StoredPart {
     fn describe(&self) -> PartDescription {
-        PartDescription { params: self.params, hint_digest: self.hint_digest, proofs: self.proofs }
+        let &Self { params, hint_digest, proofs, buckets, .. } = self;
+        PartDescription { params, hint_digest, proofs, buckets: buckets as u32 }
     }
 
     /// Makes sure that [`Stored::base_record`] sees what is damaged: compares the checksums of the tiles with their own
@@ -537,7 +551,12 @@ fn digest_of(entry: &FileEntry) -> [u8; 32] {
     from_hex(&entry.blake3).expect("checked with the manifest")
 }
 
-fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, StoreError> {
+fn open_part(
+    dir: &Path,
+    epoch: u64,
+    part: &PartManifest,
+    buckets: usize,
+) -> Result<StoredPart, StoreError> {
     let path = dir.join(crate::manifest::MANIFEST);
     let params =
         part.params().map_err(|e| StoreError::Damaged { path, why: format!("its parameters: {e}") })?;
@@ -545,6 +564,7 @@ fn open_part(dir: &Path, epoch: u64, part: &PartManifest) -> Result<StoredPart, 
     let open = |entry: &FileEntry, kind: Kind| section::open(&dir.join(&entry.file), &header(entry, kind));
     Ok(StoredPart {
         params,
+        buckets,
         shards: part.shards.iter().map(|s| open(s, Kind::Shard)).collect::<Result<_, _>>()?,
         sums: match &part.sums {
             Some(entry) => Some((open(entry, Kind::Sums)?, dir.join(&entry.file), header(entry, Kind::Sums))),

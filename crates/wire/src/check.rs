@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use crate::PartKind;
 
 /// What a [`crate::proto::Table`] says in `protocol_version`, at most: 1, or 2 where it has changes, records of several
-/// blocks or proofs, or 3 where its keys have a form.
-pub const PROTOCOL_VERSION: u32 = 3;
+/// blocks or proofs, or 3 where its keys have a form, or 4 where it can be asked in batches.
+pub const PROTOCOL_VERSION: u32 = 4;
 /// Bytes of a table's name.
 pub const MAX_NAME_BYTES: usize = 255;
 /// Bytes of a column's name.

@@ -15,16 +15,18 @@ pub enum PartKind {
     Changes,
     /// The keys of rows that were added since, by index.
     NewKeys,
+    /// The records in buckets, for many keys at a time.
+    Batches,
 }
 
 impl PartKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Records, Self::Keys, Self::Changes, Self::NewKeys];
+    pub const ALL: [Self; 5] = [Self::Records, Self::Keys, Self::Changes, Self::NewKeys, Self::Batches];
 
     /// Whether it is of the base, which stays when the table changes.
     #[must_use]
     pub fn is_base(self) -> bool {
-        matches!(self, PartKind::Records | PartKind::Keys)
+        matches!(self, PartKind::Records | PartKind::Keys | PartKind::Batches)
     }
 
     /// Whether its slots are keys, found by index.
@@ -39,13 +41,13 @@ impl PartKind {
         !self.is_directory() && (table || !self.is_base())
     }
 
-    /// The directory of keys beside these records; nothing beside a directory.
+    /// The directory of keys beside these records; nothing beside a directory, or beside batches, which are asked by key alone.
     #[must_use]
     pub fn directory(self) -> Option<Self> {
         match self {
             PartKind::Records => Some(PartKind::Keys),
             PartKind::Changes => Some(PartKind::NewKeys),
-            PartKind::Keys | PartKind::NewKeys => None,
+            PartKind::Keys | PartKind::NewKeys | PartKind::Batches => None,
         }
     }
 
@@ -57,6 +59,7 @@ impl PartKind {
             PartKind::Keys => proto::PartKind::Keys,
             PartKind::Changes => proto::PartKind::Changes,
             PartKind::NewKeys => proto::PartKind::NewKeys,
+            PartKind::Batches => proto::PartKind::Batches,
         }
     }
 
@@ -68,6 +71,7 @@ impl PartKind {
             Ok(proto::PartKind::Keys) => Some(PartKind::Keys),
             Ok(proto::PartKind::Changes) => Some(PartKind::Changes),
             Ok(proto::PartKind::NewKeys) => Some(PartKind::NewKeys),
+            Ok(proto::PartKind::Batches) => Some(PartKind::Batches),
             Ok(proto::PartKind::Unspecified) | Err(_) => None,
         }
     }
@@ -80,6 +84,7 @@ impl PartKind {
             PartKind::Keys => "keys",
             PartKind::Changes => "changes",
             PartKind::NewKeys => "new-keys",
+            PartKind::Batches => "batches",
         }
     }
 }
@@ -97,6 +102,6 @@ impl std::str::FromStr for PartKind {
         PartKind::ALL
             .into_iter()
             .find(|p| p.as_str() == s)
-            .ok_or_else(|| format!("part {s:?} is unknown; use records, keys, changes or new-keys"))
+            .ok_or_else(|| format!("part {s:?} is unknown; use records, keys, changes, new-keys or batches"))
     }
 }

@@ -45,6 +45,7 @@ impl proto::Table {
             PartKind::Keys => self.keys.as_mut(),
             PartKind::Changes => self.changes.as_mut()?.records.as_mut(),
             PartKind::NewKeys => self.changes.as_mut()?.new_keys.as_mut(),
+            PartKind::Batches => self.batches.as_mut()?.records.as_mut(),
         }
     }
 }
@@ -59,6 +60,7 @@ impl proto::GetTableResponse {
             keys_queries: queries(PartKind::Keys),
             changes_queries: queries(PartKind::Changes),
             new_keys_queries: queries(PartKind::NewKeys),
+            batches_queries: queries(PartKind::Batches),
         }
     }
 
@@ -70,6 +72,7 @@ impl proto::GetTableResponse {
             PartKind::Keys => self.keys_queries,
             PartKind::Changes => self.changes_queries,
             PartKind::NewKeys => self.new_keys_queries,
+            PartKind::Batches => self.batches_queries,
         })
     }
 }
@@ -83,13 +86,40 @@ pub struct PartDescription {
     pub hint_digest: [u8; 32],
     /// How its slots are tied to the hint, where they are.
     pub proofs: Option<Proofs>,
+    /// Matrices of these parameters, each with a hint of its own: 1, but of batches.
+    pub buckets: u32,
 }
 
 impl PartDescription {
-    /// Bytes of the hint: the scheme's own, and the roots of proofs.
+    /// Bytes of the hint: the scheme's own, of each bucket, and the roots of proofs.
     #[must_use]
     pub fn hint_bytes(&self) -> u64 {
-        self.params.hint_bytes() + self.proofs.map_or(0, |p| p.root_bytes())
+        let own = self.params.hint_bytes().saturating_mul(self.buckets.into());
+        own.saturating_add(self.proofs.map_or(0, |p| p.root_bytes()))
+    }
+
+    /// Bytes of a query: one of each bucket.
+    #[must_use]
+    pub fn query_bytes(&self) -> usize {
+        self.params.query_bytes().saturating_mul(self.buckets as usize)
+    }
+
+    /// Bytes of an answer: one of each bucket and, of batches, a bit that says whether it was not answered.
+    #[must_use]
+    pub fn answer_bytes(&self) -> usize {
+        self.params.answer_bytes().saturating_mul(self.buckets as usize).saturating_add(self.unanswered_bytes())
+    }
+
+    /// Bytes of an answer that say which buckets were not answered.
+    #[must_use]
+    pub fn unanswered_bytes(&self) -> usize {
+        if self.buckets > 1 { self.buckets.div_ceil(8) as usize } else { 0 }
+    }
+
+    /// Slots in all.
+    #[must_use]
+    pub fn slots(&self) -> u64 {
+        self.params.geometry.slots().saturating_mul(self.buckets.into())
     }
 
     /// Bytes of a slot beside its proof.
@@ -114,8 +144,13 @@ impl PartDescription {
         }
     }
 
-    /// `table` is the table's name, for messages.
-    pub(crate) fn from_proto(table: &str, kind: PartKind, part: &proto::Part) -> Result<Self, TableError> {
+    /// `table` is the table's name, for messages. How many buckets there are was checked.
+    pub(crate) fn from_proto(
+        table: &str,
+        kind: PartKind,
+        part: &proto::Part,
+        buckets: u32,
+    ) -> Result<Self, TableError> {
         let scheme = schemes::find_by_wire_id(part.scheme, &part.scheme_name)
             .map_err(|source| TableError::Scheme { table: shown(table), part: kind, source })?;
         let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -137,7 +172,7 @@ impl PartDescription {
             }
         };
         let hint_digest = fixed("hint_digest", &part.hint_digest)?;
-        let part_description = Self { params, hint_digest, proofs };
+        let part_description = Self { params, hint_digest, proofs, buckets };
         let (got, want) = (part.hint_bytes, part_description.hint_bytes());
         if got != want {
             return Err(TableError::Length { what: "the hint", got, want });
@@ -150,7 +185,7 @@ impl PartDescription {
 pub(crate) fn checked_params(kind: PartKind, part: &PartDescription) -> Result<(), TableError> {
     if let Some(proofs) = part.proofs {
         range("depth of proofs", proofs.depth.into(), 0, MAX_DEPTH.into())?;
-        let slots = part.params.geometry.slots().min(u32::MAX.into());
+        let slots = part.slots().min(u32::MAX.into());
         range("number of chunks of proofs", proofs.chunks.into(), 1, slots)?;
         let (slot, proof) = (part.params.geometry.record_bytes as u64, proofs.slot_bytes() as u64);
         range("slot size of a part with proofs", slot, proof + 1, u64::MAX)?;
@@ -169,7 +204,7 @@ mod tests {
         for kind in PartKind::ALL {
             assert_eq!(PartKind::from_proto(kind.to_proto().into()), Some(kind));
             assert_eq!(kind.as_str().parse(), Ok(kind));
-            assert_eq!(kind.directory().is_none(), kind.is_directory());
+            assert_eq!(kind.directory().is_none(), kind.is_directory() || kind == PartKind::Batches);
             assert!(!kind.is_directory() || !kind.is_keyed(true));
             if let Some(directory) = kind.directory() {
                 assert!(directory.is_directory() && directory.is_base() == kind.is_base());
@@ -178,8 +213,8 @@ mod tests {
         }
         let table = proto::GetTableResponse::new(proto::Table::default(), |kind| 1 + kind as u32);
         let mut queries = table.queries();
-        assert_eq!(PartKind::ALL.map(|kind| queries[kind]), [1, 2, 3, 4]);
+        assert_eq!(PartKind::ALL.map(|kind| queries[kind]), [1, 2, 3, 4, 5]);
         queries[PartKind::Changes] = 9;
-        assert_eq!(PartKind::ALL.map(|kind| queries[kind]), [1, 2, 9, 4]);
+        assert_eq!(PartKind::ALL.map(|kind| queries[kind]), [1, 2, 9, 4, 5]);
     }
 }

@@ -52,12 +52,15 @@ pub struct GetTableResponse {
     /// The same of part `new_keys`; 0 where there is none.
     #[prost(uint32, tag = "5")]
     pub new_keys_queries: u32,
+    /// The same of part `batches`, whose queries are batches; 0 where there is none.
+    #[prost(uint32, tag = "6")]
+    pub batches_queries: u32,
 }
 /// A table at one epoch.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Table {
     /// What this message means: 1, or 2 where anything below `digest` but a signature, or below `hint_bytes`, is there, or 3
-    /// where `key_type` is.
+    /// where `key_type` is, or 4 where `batches` is.
     #[prost(uint32, tag = "1")]
     pub protocol_version: u32,
     /// Its name: 1 to 255 bytes of A-Z a-z 0-9 _ . -
@@ -106,6 +109,30 @@ pub struct Table {
     /// instant or padded, as blindcore_wire::KeyType says; absent where keys are what was written.
     #[prost(string, optional, tag = "15")]
     pub key_type: ::core::option::Option<::prost::alloc::string::String>,
+    /// Keyed tables whose records take one slot: the records once more, to be asked for many keys at a time; absent where
+    /// they can't be.
+    #[prost(message, optional, tag = "16")]
+    pub batches: ::core::option::Option<Batches>,
+}
+/// The records of a table's base in buckets, each a matrix of its own: every record lies in three of them, as
+/// blindcore_lookup::batch says. A query of part `batches` is one query of each bucket, one after another in their order. Its
+/// answer is as many answers, and then a bit for each bucket, the lowest of a byte first, and zeros: 1 where the bucket was
+/// not answered, and what stands for its answer is zeros.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Batches {
+    /// The most keys of a batch.
+    #[prost(uint32, tag = "1")]
+    pub keys: u32,
+    /// How many buckets there are; at least as many as so many keys need.
+    #[prost(uint32, tag = "2")]
+    pub buckets: u32,
+    /// A bucket. Keyword slots, as of the table's `records`, under hashes that start from the table's salt. Its hint is those of
+    /// all buckets, one after another.
+    #[prost(message, optional, tag = "3")]
+    pub records: ::core::option::Option<Part>,
+    /// One byte for each group of each bucket.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub seeds: ::prost::bytes::Bytes,
 }
 /// Rows that were added, changed or removed since a table's base was built: a small table beside it, which every
 /// lookup asks as well. The base keeps its hint.
@@ -269,6 +296,8 @@ pub enum PartKind {
     Changes = 3,
     /// The keys of rows that were added since, by index.
     NewKeys = 4,
+    /// The records in buckets, for many keys at a time.
+    Batches = 5,
 }
 impl PartKind {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -282,6 +311,7 @@ impl PartKind {
             Self::Keys => "PART_KIND_KEYS",
             Self::Changes => "PART_KIND_CHANGES",
             Self::NewKeys => "PART_KIND_NEW_KEYS",
+            Self::Batches => "PART_KIND_BATCHES",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -292,6 +322,7 @@ impl PartKind {
             "PART_KIND_KEYS" => Some(Self::Keys),
             "PART_KIND_CHANGES" => Some(Self::Changes),
             "PART_KIND_NEW_KEYS" => Some(Self::NewKeys),
+            "PART_KIND_BATCHES" => Some(Self::Batches),
             _ => None,
         }
     }

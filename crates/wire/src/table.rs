@@ -1,5 +1,6 @@
 //! What a table is, checked: nothing here believes a stranger's sizes.
 
+use blindcore_lookup::batch::{BatchIndex, Buckets, CHOICES, MAX_BUCKETS};
 use blindcore_lookup::keyword::{FINGERPRINT_BYTES, Index};
 use blindcore_lookup::{Geometry, MAX_BLOCKS};
 use bytes::Bytes;
@@ -41,6 +42,19 @@ pub struct KeyedContent {
     pub blocks: u32,
     /// The one form of its keys; nothing where they are what was written.
     pub form: Option<KeyType>,
+    /// The records in buckets, where many keys can be asked for at a time.
+    pub batches: Option<BatchesContent>,
+}
+
+/// The records of a keyed table in buckets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchesContent {
+    /// The most keys of a batch.
+    pub keys: u32,
+    /// A bucket, and how many there are.
+    pub records: PartDescription,
+    /// One seed for each group of each bucket.
+    pub seeds: Bytes,
 }
 
 /// What changed since a table's base was built.
@@ -87,6 +101,7 @@ pub struct TableDescription {
     content: TableContent,
     index: Option<Index>,
     changes_index: Option<Index>,
+    batch_index: Option<BatchIndex>,
     digest: [u8; 32],
     signature: Option<[u8; SIGNATURE_BYTES]>,
 }
@@ -102,7 +117,7 @@ impl TableDescription {
         let records = &content.records;
         checked_params(PartKind::Records, records)?;
         let base_rows = content.changes.as_ref().map_or(content.rows, |c| c.base_rows);
-        let rows = |of: &PartDescription, rows| range("number of rows", rows, 1, of.params.geometry.slots());
+        let rows = |of: &PartDescription, rows| range("number of rows", rows, 1, of.slots());
         rows(records, base_rows)?;
         let check_keys = |kind, keys: &PartDescription, count| {
             checked_params(kind, keys)?;
@@ -119,6 +134,18 @@ impl TableDescription {
                     check_keys(PartKind::Keys, keys, base_rows)?;
                 }
                 Some(keyed_index(PartKind::Records, records, 0, keyed.salt, &keyed.seeds)?)
+            }
+        };
+        let batches = content.keyed.as_ref().and_then(|keyed| Some((keyed, keyed.batches.as_ref()?)));
+        let batch_index = match batches {
+            None => None,
+            Some((keyed, batches)) => {
+                if keyed.blocks > 1 {
+                    return Err(TableError::Shape { what: "has batches of records that take several slots" });
+                }
+                checked_params(PartKind::Batches, &batches.records)?;
+                rows(&batches.records, base_rows.saturating_mul(CHOICES as u64))?;
+                Some(batch_index(batches, keyed.salt)?)
             }
         };
         let changes_index = match &content.changes {
@@ -141,7 +168,7 @@ impl TableDescription {
             }
         };
         let digest = digest(&content);
-        let table = Self { content, index, changes_index, digest, signature: None };
+        let table = Self { content, index, changes_index, batch_index, digest, signature: None };
         if table.parts().any(|(_, part)| part.proofs.is_some() != table.has_proofs()) {
             return Err(TableError::Shape { what: "has proofs in some parts and not in others" });
         }
@@ -165,11 +192,11 @@ impl TableDescription {
         }
         let records = table.records.as_ref().ok_or(TableError::Shape { what: "has no part records" })?;
         let new = table.changes.is_some() || table.blocks.is_some() || records.proofs.is_some();
-        if table.protocol_version != version(new, table.key_type.is_some()) {
+        if table.protocol_version != version(new, table.key_type.is_some(), table.batches.is_some()) {
             return Err(TableError::Shape { what: "is of another protocol version than its contents" });
         }
-        let records = PartDescription::from_proto(&table.name, PartKind::Records, records)?;
-        let read = |keys| PartDescription::from_proto(&table.name, PartKind::Keys, keys);
+        let records = PartDescription::from_proto(&table.name, PartKind::Records, records, 1)?;
+        let read = |keys| PartDescription::from_proto(&table.name, PartKind::Keys, keys, 1);
         let keys = table.keys.as_ref().map(read).transpose()?;
         let keyed = match table.key_column {
             Some(column) => {
@@ -178,13 +205,16 @@ impl TableDescription {
                     TableError::Shape { what: "has keys of a form that this program does not know" };
                 let form =
                     table.key_type.as_deref().map(|name| KeyType::find(name).ok_or(unknown)).transpose()?;
-                Some(KeyedContent { column, salt, seeds: table.seeds, keys, blocks, form })
+                let batches = table.batches.map(|batches| BatchesContent::from_proto(&table.name, batches));
+                let batches = batches.transpose()?;
+                Some(KeyedContent { column, salt, seeds: table.seeds, keys, blocks, form, batches })
             }
             None if keys.is_some()
                 || !table.salt.is_empty()
                 || !table.seeds.is_empty()
                 || table.key_type.is_some()
-                || table.blocks.is_some() =>
+                || table.blocks.is_some()
+                || table.batches.is_some() =>
             {
                 return Err(TableError::Shape { what: "has keys, a salt or seeds but no key column" });
             }
@@ -226,6 +256,7 @@ impl TableDescription {
             signature: self.signature.map(|s| Bytes::copy_from_slice(&s)).unwrap_or_default(),
             blocks: keyed.as_ref().map(|k| k.blocks).filter(|n| *n > 1),
             key_type: keyed.as_ref().and_then(|k| k.form).map(|form| form.name().to_owned()),
+            batches: self.batches().map(BatchesContent::to_proto),
         }
     }
 
@@ -274,6 +305,12 @@ impl TableDescription {
     #[must_use]
     pub fn changes(&self) -> Option<&ChangesContent> {
         self.content.changes.as_ref()
+    }
+
+    /// The records in buckets, where many keys can be asked for at a time.
+    #[must_use]
+    pub fn batches(&self) -> Option<&BatchesContent> {
+        self.content.keyed.as_ref().and_then(|k| k.batches.as_ref())
     }
 
     /// Whether answers are tied to the table's digest: a wrong one is noticed.
@@ -335,7 +372,8 @@ impl TableDescription {
         let TableContent { records, keyed, changes, .. } = &self.content;
         let keys = keyed.as_ref().and_then(|k| k.keys.as_ref());
         let new_keys = changes.as_ref().and_then(|c| c.new_keys.as_ref());
-        let parts = [Some(records), keys, changes.as_ref().map(|c| &c.records), new_keys];
+        let batches = self.batches().map(|batches| &batches.records);
+        let parts = [Some(records), keys, changes.as_ref().map(|c| &c.records), new_keys, batches];
         PartKind::ALL.into_iter().zip(parts).filter_map(|(kind, part)| Some((kind, part?)))
     }
 
@@ -363,6 +401,12 @@ impl TableDescription {
         self.changes_index.as_ref()
     }
 
+    /// Where keys lie in the buckets of batches.
+    #[must_use]
+    pub fn batch_index(&self) -> Option<&BatchIndex> {
+        self.batch_index.as_ref()
+    }
+
     /// A signature of the digest, not checked: [`crate::signature::verify`] does.
     #[must_use]
     pub fn signature(&self) -> Option<&[u8; SIGNATURE_BYTES]> {
@@ -373,7 +417,8 @@ impl TableDescription {
     /// 8 bytes, little-endian; texts and bytes as their length and themselves; what may be absent as 0, or 1
     /// and itself; lists as their length and their members. In this order: protocol version, name, epoch,
     /// rows, value columns, `records`, and, for keyed tables, key column, salt, seeds, `keys`, and, where
-    /// a record takes several slots, `blocks` and their number; then, where there
+    /// a record takes several slots, `blocks` and their number, where keys have a form, `key type` and its name, and, where
+    /// there are batches, `batches`, their keys, their number of buckets, their `records` and seeds; then, where there
     /// are changes, their base's epoch, its rows, their `records`, salt, seeds and `new_keys`. A part is its
     /// parameters' digest and its hint's, which where there are proofs goes on with their depth and number of chunks.
     #[must_use]
@@ -419,7 +464,7 @@ fn digest(content: &TableContent) -> [u8; 32] {
             sum.number(blocks.into());
         }
     };
-    if let Some(KeyedContent { column, salt, seeds, keys, blocks, form }) = keyed {
+    if let Some(KeyedContent { column, salt, seeds, keys, blocks, form, batches }) = keyed {
         sum.bytes(column.as_bytes());
         sum.bytes(salt);
         sum.bytes(seeds);
@@ -431,6 +476,13 @@ fn digest(content: &TableContent) -> [u8; 32] {
         if let Some(form) = form {
             sum.bytes(b"key type");
             sum.bytes(form.name().as_bytes());
+        }
+        if let Some(BatchesContent { keys, records, seeds }) = batches {
+            sum.bytes(b"batches");
+            sum.number((*keys).into());
+            sum.number(records.buckets.into());
+            sum.part(records);
+            sum.bytes(seeds);
         }
     }
     if let Some(ChangesContent { base_epoch, base_rows, records, salt, seeds, new_keys, blocks }) = changes {
@@ -449,16 +501,18 @@ fn digest(content: &TableContent) -> [u8; 32] {
 }
 
 /// The version of a table's message.
-fn version(new: bool, formed: bool) -> u32 {
-    match (formed, new) {
-        (true, _) => 3,
-        (false, true) => 2,
+fn version(new: bool, formed: bool, batches: bool) -> u32 {
+    match (batches, formed, new) {
+        (true, ..) => 4,
+        (false, true, _) => 3,
+        (false, false, true) => 2,
         _ => 1,
     }
 }
 
 fn version_of(content: &TableContent) -> u32 {
-    version(is_new(content), content.keyed.as_ref().is_some_and(|k| k.form.is_some()))
+    let keyed = |has: fn(&KeyedContent) -> bool| content.keyed.as_ref().is_some_and(has);
+    version(is_new(content), keyed(|k| k.form.is_some()), keyed(|k| k.batches.is_some()))
 }
 
 /// Whether a table has what version 1 had not.
@@ -500,6 +554,43 @@ fn keyed_index(
         .map_err(|source| TableError::Params { part: kind, source })
 }
 
+/// Where the keys of batches lie, if there are as many buckets as they need, and sizes can be such a part's.
+fn batch_index(batches: &BatchesContent, salt: [u8; 32]) -> Result<BatchIndex, TableError> {
+    let BatchesContent { keys, ref records, ref seeds } = *batches;
+    let geometry = records.params.geometry;
+    let check = |what, got: u64, min: usize, max| range(what, got, min as u64, max);
+    check("slot size of a keyed part", records.content_bytes() as u64, FINGERPRINT_BYTES + 1, u64::MAX)?;
+    check("number of columns of a keyed part", geometry.columns as u64, MIN_KEYED_COLUMNS, u64::MAX)?;
+    let groups = (geometry.groups as u64).saturating_mul(records.buckets.into());
+    check("number of groups of a keyed part", groups, 1, MAX_GROUPS as u64)?;
+    let got = seeds.len() as u64;
+    if got != groups {
+        return Err(TableError::Length { what: "seeds of batches", got, want: groups });
+    }
+    let of = |source| TableError::Params { part: PartKind::Batches, source };
+    let buckets = Buckets::new(keys as usize, records.buckets as usize).map_err(of)?;
+    BatchIndex::new(buckets, geometry, salt, seeds.to_vec()).map_err(of)
+}
+
+impl BatchesContent {
+    fn to_proto(&self) -> proto::Batches {
+        proto::Batches {
+            keys: self.keys,
+            buckets: self.records.buckets,
+            records: Some(self.records.to_proto()),
+            seeds: self.seeds.clone(),
+        }
+    }
+
+    fn from_proto(table: &str, batches: proto::Batches) -> Result<Self, TableError> {
+        let proto::Batches { keys, buckets, records, seeds } = batches;
+        let records = records.ok_or(TableError::Shape { what: "has batches without records" })?;
+        range("number of buckets", buckets.into(), 2, MAX_BUCKETS as u64)?;
+        let records = PartDescription::from_proto(table, PartKind::Batches, &records, buckets)?;
+        Ok(Self { keys, records, seeds })
+    }
+}
+
 impl ChangesContent {
     fn to_proto(&self) -> proto::Changes {
         proto::Changes {
@@ -519,11 +610,11 @@ impl ChangesContent {
         Ok(Self {
             base_epoch,
             base_rows,
-            records: PartDescription::from_proto(table, PartKind::Changes, &records)?,
+            records: PartDescription::from_proto(table, PartKind::Changes, &records, 1)?,
             salt: fixed("salt of changes", &salt)?,
             seeds,
             new_keys: new_keys
-                .map(|k| PartDescription::from_proto(table, PartKind::NewKeys, &k))
+                .map(|k| PartDescription::from_proto(table, PartKind::NewKeys, &k, 1))
                 .transpose()?,
             blocks: some_blocks(blocks)?,
         })

@@ -2,6 +2,7 @@
 //!
 //! One program, for each would have all of the server compiled into it.
 
+mod batches;
 mod common;
 mod epochs;
 mod golden;

@@ -176,7 +176,7 @@ fn invent(choices: &mut Choices) -> Option<(proto::GetTableResponse, Vec<u8>)> {
         let record_bytes = choices.number(least, least + 20) + proofs.map_or(0, |p| p.slot_bytes());
         let geometry = Geometry { record_bytes, groups: choices.number(1, 2), columns: choices.number(4, 9) };
         let params = Params::new(crate::made::simple(), geometry).ok()?;
-        let mut part = PartDescription { params, hint_digest: [0; 32], proofs };
+        let mut part = PartDescription { params, hint_digest: [0; 32], proofs, buckets: 1 };
         let bytes = usize::try_from(part.hint_bytes()).ok()?;
         part.hint_digest = *blake3::hash(hint.get(..bytes)?).as_bytes();
         Some(part)
@@ -195,6 +195,7 @@ fn invent(choices: &mut Choices) -> Option<(proto::GetTableResponse, Vec<u8>)> {
             keys: if indexed { Some(part(choices, 3)?) } else { None },
             blocks: choices.number(1, 3) as u32,
             form: None,
+            batches: None,
         }),
         false => None,
     };

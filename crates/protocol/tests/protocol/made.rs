@@ -105,7 +105,7 @@ impl MadePart {
 
     fn describe(&self) -> PartDescription {
         let hint_digest = *blake3::hash((*self.hint).as_ref()).as_bytes();
-        PartDescription { params: self.params, hint_digest, proofs: self.proofs }
+        PartDescription { params: self.params, hint_digest, proofs: self.proofs, buckets: 1 }
     }
 }
 
@@ -165,6 +165,7 @@ impl Made {
                 keys: self.keys.as_ref().map(MadePart::describe),
                 blocks: 1,
                 form: before.key_type(),
+                batches: None,
             }),
             changes: Some(ChangesContent {
                 base_epoch: before.epoch(),
@@ -196,6 +197,7 @@ impl Made {
                 keys: self.keys.as_ref().map(MadePart::describe),
                 blocks: 1,
                 form: Some(form),
+                batches: None,
             }),
             changes: None,
         });
@@ -363,6 +365,7 @@ pub(crate) fn keyed_with(
             keys: Some(keys.describe()),
             blocks: 1,
             form: None,
+            batches: None,
         }),
         changes: None,
     })

@@ -57,6 +57,17 @@ pub enum HostError {
     /// A database can't be opened or is damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Batches that have no room in memory.
+    #[error(
+        "the batches of table {table} have to be in memory, for their buckets are too small to be streamed ({why}); allow more \
+         memory, or build the table without --batch"
+    )]
+    BatchesStreamed {
+        /// The table.
+        table: String,
+        /// Why they would be streamed.
+        why: String,
+    },
     /// A matrix does not fit its scheme.
     #[error(transparent)]
     Lookup(#[from] blindcore_lookup::Error),

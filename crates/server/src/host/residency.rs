@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Allocator, Contract, Cost, Database, Device, Placed, SharedBytes, Words};
 use blindcore_lookup::Server;
+use blindcore_lookup::batch::BatchServer;
 use blindcore_lookup::schemes::{Operand, Origin};
 use blindcore_store::memory::{self, Limit};
 use blindcore_store::{Payload, StoredPart, StreamOptions};
@@ -236,13 +237,25 @@ impl<'a> Placer<'a> {
         kind: blindcore_wire::PartKind,
         part: &StoredPart,
         device: &Device,
-    ) -> Result<Server, HostError> {
+    ) -> Result<BatchServer, HostError> {
         let how = self.how.next().expect("one for each part");
+        if part.buckets > 1 {
+            if how == Residency::Streamed || self.states == Residency::Streamed {
+                let why = self.why.clone();
+                return Err(HostError::BatchesStreamed { table: table.to_owned(), why });
+            }
+            tracing::info!(table, part = %kind, bytes = matrix_bytes(part), "{}: {}", how.name(), self.why);
+            let mut operands = vec![self.load(part.shard_payloads(), device.allocator())?];
+            for payload in part.derived_payloads() {
+                operands.push(self.load(vec![payload], device.allocator())?);
+            }
+            return Ok(BatchServer::new(part.params, part.buckets, device, &operands)?);
+        }
         let derived = self.place_derived(part, device)?;
         let derived_streamed = if self.states == Residency::Streamed { derived_bytes(part) } else { 0 };
         let server = |records| {
             let operands = std::iter::once(records).chain(derived).collect();
-            Ok(Server::placed(part.params, device, operands)?)
+            Ok(Server::placed(part.params, device, operands)?.into())
         };
         let bytes = matrix_bytes(part);
         let (how_named, why) = (how.name(), &self.why);
@@ -464,7 +477,8 @@ fn derived_bytes(part: &StoredPart) -> u64 {
 /// Bytes of the operands that a server makes from the parameters.
 fn made_bytes(part: &StoredPart) -> u64 {
     let operands = part.params.operands();
-    operands.iter().filter(|o| o.origin == Origin::Parameters).map(|o| o.bytes() as u64).sum()
+    let made = operands.iter().filter(|o| o.origin == Origin::Parameters).map(|o| o.bytes() as u64);
+    made.sum::<u64>() * part.buckets as u64
 }
 
 #[cfg(test)]

@@ -190,9 +190,10 @@ pub fn update(
         let proofs = as_records_do(old.records.proofs.is_some());
         let beside = SchemeChoice::beside(stored.records.params.scheme);
         let (mut records, blocks) = cut(work.path(), options.memory, merged.records, &salt)?;
-        let (params, depth) = plan_keyed(&mut records, 2, beside, proofs)?;
+        let (params, depth) = plan_keyed(&mut records, 2, 1, beside, proofs)?;
         let prefix = format!("changes-{epoch}");
-        let wanted = Wanted { kind: PartKind::Changes, prefix: &prefix, params, depth, keyed: true };
+        let wanted =
+            Wanted { kind: PartKind::Changes, prefix: &prefix, params, depth, keyed: true, buckets: 1 };
         let slots = records.count();
         let records = build.part(&wanted, records.finish()?, slots, progress)?;
         let added = merged.keys.count();
@@ -202,7 +203,8 @@ pub fn update(
             let prefix = format!("{prefix}-keys");
             let longest = merged.keys.max_payload();
             let (params, depth) = proof::plan(added, longest, false, beside, proofs)?;
-            let wanted = Wanted { kind: PartKind::NewKeys, prefix: &prefix, params, depth, keyed: false };
+            let wanted =
+                Wanted { kind: PartKind::NewKeys, prefix: &prefix, params, depth, keyed: false, buckets: 1 };
             Some(build.part(&wanted, merged.keys.finish()?, added, progress)?)
         };
         let log = write_log(work.path(), &params, epoch, &mut merged.log.finish()?)?;

@@ -1,8 +1,9 @@
 //! Messages: version 1 as it was published, and strangers' bytes.
 
+use blindcore_lookup::batch::Buckets;
 use blindcore_lookup::{Geometry, Params, schemes};
 use blindcore_wire::{
-    ChangesContent, KeyType, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, Proofs, TableContent,
+    BatchesContent, ChangesContent, KeyType, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, Proofs, TableContent,
     TableDescription, TableError, proto,
 };
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use prost::Message;
 fn part(scheme: &str, record_bytes: usize, groups: usize, columns: usize) -> PartDescription {
     let scheme = schemes::find(scheme).unwrap();
     let params = Params::new(scheme, Geometry { record_bytes, groups, columns }).unwrap();
-    PartDescription { params, hint_digest: [record_bytes as u8; 32], proofs: None }
+    PartDescription { params, hint_digest: [record_bytes as u8; 32], proofs: None, buckets: 1 }
 }
 
 fn keyed_content() -> TableContent {
@@ -29,6 +30,7 @@ fn keyed_content() -> TableContent {
             keys: Some(part("double", 12, 10, 10)),
             blocks: 1,
             form: None,
+            batches: None,
         }),
         changes: None,
     }
@@ -393,6 +395,7 @@ fn keyed_tables_need_room_for_keys() {
             keys,
             blocks: 1,
             form: None,
+            batches: None,
         }),
         changes: None,
     };
@@ -468,4 +471,64 @@ proptest! {
         }
         let _ = TableDescription::from_proto(table);
     }
+}
+
+/// The table above in batches of eight keys.
+fn batched() -> TableContent {
+    let content = keyed_content();
+    let buckets = Buckets::for_keys(8).unwrap().count();
+    let records = PartDescription { buckets: buckets as u32, ..part("hintless", 45, 2, 16) };
+    let batches = BatchesContent { keys: 8, records, seeds: vec![3; 2 * buckets].into() };
+    TableContent { keyed: content.keyed.map(|k| KeyedContent { batches: Some(batches), ..k }), ..content }
+}
+
+#[test]
+fn batches_are_described_and_counts_that_lie_refused() {
+    let table = TableDescription::new(batched()).unwrap();
+    let message = table.to_proto();
+    assert_eq!((message.protocol_version, table.protocol_version()), (4, 4));
+    assert_eq!(TableDescription::from_proto(message.clone()).unwrap(), table);
+    assert_ne!(table.digest(), keyed().digest());
+    let index = table.batch_index().unwrap();
+    assert_eq!(index.buckets(), Buckets::for_keys(8).unwrap());
+    let part = table.part(blindcore_wire::PartKind::Batches).unwrap();
+    assert_eq!(part.hint_bytes(), 66 * part.params.hint_bytes());
+    assert_eq!(part.answer_bytes(), 66 * part.params.answer_bytes() + 9);
+
+    type Lie = fn(&mut proto::Batches);
+    let lies: [(Lie, &str); 9] = [
+        (|b| b.buckets = 0, "number of buckets is 0, outside 2 to 4096"),
+        (|b| b.buckets = 1, "number of buckets is 1, outside 2 to 4096"),
+        (|b| b.buckets = u32::MAX, "number of buckets is 4294967295, outside 2 to 4096"),
+        (|b| b.buckets = 65, "the hint has"),
+        (|b| b.seeds = b.seeds.slice(1..), "seeds of batches"),
+        (|b| b.keys = 9, "number of buckets is 66, outside"),
+        (|b| b.keys = 0, "number of keys of a batch is 0, outside 8 to 1024"),
+        (|b| b.keys = u32::MAX, "number of keys of a batch is 4294967295, outside 8 to 1024"),
+        (|b| b.records = None, "has batches without records"),
+    ];
+    for (lie, why) in lies {
+        let mut lying = message.clone();
+        lie(lying.batches.as_mut().unwrap());
+        let error = TableDescription::from_proto(lying).unwrap_err().to_string();
+        assert!(error.contains(why), "{why}: {error}");
+    }
+    // All that goes with the number, and the number itself.
+    let fewer = |content: &mut BatchesContent| {
+        content.records.buckets -= 1;
+        content.seeds = content.seeds.slice(2..);
+    };
+    let mut lying = batched();
+    fewer(lying.keyed.as_mut().unwrap().batches.as_mut().unwrap());
+    let error = TableDescription::new(lying).unwrap_err();
+    assert!(matches!(error, TableError::Params { .. }), "{error}");
+    // A row has three places.
+    let mut full = TableContent { rows: 800, ..batched() };
+    full.records = part("simple", 45, 4, 256);
+    full.keyed.as_mut().unwrap().keys = None;
+    let error = TableDescription::new(full).unwrap_err().to_string();
+    assert!(error.contains("number of rows is 2400, outside 1 to 2112"), "{error}");
+    let mut older = message;
+    older.protocol_version = 2;
+    assert!(TableDescription::from_proto(older).unwrap_err().to_string().contains("protocol version"));
 }
