@@ -158,7 +158,14 @@ fn of(
         Row::new(format!("lookup.{what}.{scheme}"), text, unit, 1, value, of, of_value)
     };
     Ok(vec![
-        row("batch256", "256 keys in one request", "keys/s", rate(&batch, KEYS), "one lookup at a time", alone),
+        row(
+            "batch256",
+            "256 keys in one request",
+            "keys/s",
+            rate(&batch, KEYS),
+            "one lookup at a time",
+            alone,
+        ),
         row(
             "batch256.gathered",
             "16 lookups in one pass",

@@ -51,7 +51,11 @@ impl Part {
     pub fn all() -> Vec<Self> {
         let keyed = schemes::offered().into_iter().filter(|scheme| scheme.registers_keys());
         let before = [Self::Scan, Self::Hint, Self::Client, Self::Ring, Self::NoHint];
-        before.into_iter().chain(keyed.map(Self::Registered)).chain([Self::Batch, Self::Table, Self::Disk]).collect()
+        before
+            .into_iter()
+            .chain(keyed.map(Self::Registered))
+            .chain([Self::Batch, Self::Table, Self::Disk])
+            .collect()
     }
 
     /// Whether it is measured where nothing is asked for by name.

@@ -262,7 +262,14 @@ impl Lookup {
             (true, Some(_)) => &[PartKind::Keys, PartKind::NewKeys],
             (true, None) => return Err(Error::NotIndexed { table: description.name().to_owned() }),
         };
-        Ok(Self::new(table, Some(Zeroizing::new(rows.to_vec())), rows.len(), Vec::new(), directory, PartKind::Records))
+        Ok(Self::new(
+            table,
+            Some(Zeroizing::new(rows.to_vec())),
+            rows.len(),
+            Vec::new(),
+            directory,
+            PartKind::Records,
+        ))
     }
 
     fn new(
@@ -483,7 +490,8 @@ impl Lookup {
             for key in 0..batch.keys() {
                 let (slot, (fingerprint, order)) = (batch.slot(key, slots), batch.identity(key));
                 let answered = slot.is_some();
-                ask.slots.push(slot.unwrap_or_else(|| Decoded { slot: Zeroizing::default(), damaged: false }));
+                ask.slots
+                    .push(slot.unwrap_or_else(|| Decoded { slot: Zeroizing::default(), damaged: false }));
                 ask.identities.push(Identity { answered, fingerprint, order });
             }
         }
@@ -551,7 +559,11 @@ impl Lookup {
                 Ok((found, proved)) => (Ok(found), proved),
                 Err(error) => (Err(error), false),
             };
-            Outcome { found, proved, queries: self.asks.iter().map(|ask| ask.of(target, self.targets.count)).collect() }
+            Outcome {
+                found,
+                proved,
+                queries: self.asks.iter().map(|ask| ask.of(target, self.targets.count)).collect(),
+            }
         };
         (0..self.targets.count).map(of).collect()
     }

@@ -164,7 +164,8 @@ impl Table {
         before: Option<&Table>,
     ) -> Result<Self, Error> {
         let allowed = response.queries();
-        let mut table = response.table.ok_or_else(|| Error::Protocol { what: "it answers with no table".into() })?;
+        let mut table =
+            response.table.ok_or_else(|| Error::Protocol { what: "it answers with no table".into() })?;
         let short = PerPart::new(|kind| table.part_mut(kind).and_then(|part| part.hint.take()));
         let description = TableDescription::from_proto(table)
             .map_err(|source: TableError| Error::Table { table: line(name), source: Box::new(source) })?;

@@ -104,7 +104,8 @@ pub fn build(
     let buckets = options.batch.map(Buckets::for_keys).transpose()?;
     if buckets.is_some() && options.key.is_none() {
         return Err(StoreError::Unfit(
-            "batches are of keys, and none was named; choose a column with --key, or leave --batch out".into(),
+            "batches are of keys, and none was named; choose a column with --key, or leave --batch out"
+                .into(),
         ));
     }
     if options.source.holds(&options.out) {

@@ -370,7 +370,8 @@ impl Manifest {
             if part.layout != records.layout.name() {
                 return Err(format!("its layout {:?} is unknown", part.layout));
             }
-            let (stripe, bytes) = (records.stripe_bytes() as u64, (records.bytes() as u64).saturating_mul(buckets));
+            let (stripe, bytes) =
+                (records.stripe_bytes() as u64, (records.bytes() as u64).saturating_mul(buckets));
             let total = part.shards.iter().try_fold(0u64, |sum, s| {
                 (s.bytes % stripe == 0 && s.bytes > 0).then_some(sum.checked_add(s.bytes)).flatten()
             });

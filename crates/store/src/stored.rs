@@ -9,7 +9,8 @@ use blindcore_lookup::keyword::Index;
 use blindcore_lookup::schemes::Operand;
 use blindcore_units::{Progress, Unit};
 use blindcore_wire::{
-    BatchesContent, Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent, TableDescription,
+    BatchesContent, Change, ChangesContent, KeyedContent, PartDescription, PartKind, Proofs, TableContent,
+    TableDescription,
 };
 
 use crate::manifest::{FileEntry, Manifest, PartManifest, Signed, from_hex};
@@ -551,12 +552,7 @@ fn digest_of(entry: &FileEntry) -> [u8; 32] {
     from_hex(&entry.blake3).expect("checked with the manifest")
 }
 
-fn open_part(
-    dir: &Path,
-    epoch: u64,
-    part: &PartManifest,
-    buckets: usize,
-) -> Result<StoredPart, StoreError> {
+fn open_part(dir: &Path, epoch: u64, part: &PartManifest, buckets: usize) -> Result<StoredPart, StoreError> {
     let path = dir.join(crate::manifest::MANIFEST);
     let params =
         part.params().map_err(|e| StoreError::Damaged { path, why: format!("its parameters: {e}") })?;

@@ -50,8 +50,8 @@ pub use proof::{ProofChoice, Proofs};
 pub use reason::{REASON_HEADER, Reason};
 pub use slot::{Change, decode_key_slot, encode_key_slot};
 pub use table::{
-    BatchesContent, ChangesContent, KeyedContent, MAX_GROUPS, MAX_LISTING_BYTES, MAX_TABLE_BYTES, TableContent,
-    TableDescription,
+    BatchesContent, ChangesContent, KeyedContent, MAX_GROUPS, MAX_LISTING_BYTES, MAX_TABLE_BYTES,
+    TableContent, TableDescription,
 };
 pub use value::{Value, base64};
 

@@ -107,7 +107,10 @@ impl PartDescription {
     /// Bytes of an answer: one of each bucket and, of batches, a bit that says whether it was not answered.
     #[must_use]
     pub fn answer_bytes(&self) -> usize {
-        self.params.answer_bytes().saturating_mul(self.buckets as usize).saturating_add(self.unanswered_bytes())
+        self.params
+            .answer_bytes()
+            .saturating_mul(self.buckets as usize)
+            .saturating_add(self.unanswered_bytes())
     }
 
     /// Bytes of an answer that say which buckets were not answered.

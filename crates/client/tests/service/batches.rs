@@ -11,7 +11,9 @@ use blindcore_lookup::batch::{BatchServer, Buckets, bucket};
 use blindcore_lookup::schemes::{self, SchemeRef};
 use blindcore_lookup::{Decoded, SchemeChoice, Server};
 use blindcore_server::{Host, Part, Table};
-use blindcore_store::{BuildOptions, ProofChoice, SourceSpec, Stored, StoredPart, UpdateOptions, build, update};
+use blindcore_store::{
+    BuildOptions, ProofChoice, SourceSpec, Stored, StoredPart, UpdateOptions, build, update,
+};
 use blindcore_wire::proto::lookup_client::LookupClient;
 use blindcore_wire::{PartKind, REASON_HEADER, proto};
 
@@ -77,14 +79,19 @@ async fn serves_batches(scheme: SchemeRef, proofs: ProofChoice) {
     let of = |kind: PartKind| {
         stats.parts().find(|(_, part, _)| *part == kind).map_or(0, |(.., counted)| counted.queries)
     };
-    assert_eq!((of(PartKind::Batches), of(PartKind::Records)), (3, 0), "three batches, whatever is asked for");
+    assert_eq!(
+        (of(PartKind::Batches), of(PartKind::Records)),
+        (3, 0),
+        "three batches, whatever is asked for"
+    );
     // Few keys are asked for one by one.
     assert_eq!(first(&table.get("key-4").await.unwrap()), text("value 4"));
     assert_eq!((of(PartKind::Batches), of(PartKind::Records)), (3, 1));
     let bytes = table.description().part(PartKind::Batches).unwrap().query_bytes() as u64;
     let up: u64 = found.iter().map(|lookup| lookup.bytes.up).sum();
     assert!((3 * bytes..3 * bytes + 1000).contains(&up), "{up} of {bytes}");
-    assert!(found.iter().all(|lookup| lookup.proved == table.description().has_proofs()));
+    let proofs = table.description().has_proofs();
+    assert!(found.iter().all(|lookup| lookup.proved == (proofs && lookup.found.is_some())));
 
     // Strangers' counts of buckets are refused, and nothing else is disturbed.
     let part = *table.description().part(PartKind::Batches).unwrap();
@@ -105,7 +112,8 @@ async fn serves_batches(scheme: SchemeRef, proofs: ProofChoice) {
     equals(&table, &rows).await;
 
     // An update, and a restart.
-    std::fs::write(dir.path().join("c.csv"), "k,v,_change\nkey-4,new,\nkey-8,,remove\nkey-60,added,\n").unwrap();
+    std::fs::write(dir.path().join("c.csv"), "k,v,_change\nkey-4,new,\nkey-8,,remove\nkey-60,added,\n")
+        .unwrap();
     let changes = UpdateOptions::new(&options.out, spec(dir.path(), "c.csv"));
     assert!(update(&changes, device(), &mut ()).unwrap().published);
     rows.extend([("key-4".into(), text("new")), ("key-8".into(), None), ("key-60".into(), text("added"))]);

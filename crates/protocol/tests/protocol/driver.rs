@@ -28,6 +28,7 @@ pub(crate) fn described(made: &Made) -> proto::GetTableResponse {
         keys_queries: queries(PartKind::Keys),
         changes_queries: queries(PartKind::Changes),
         new_keys_queries: queries(PartKind::NewKeys),
+        batches_queries: queries(PartKind::Batches),
     }
 }
 

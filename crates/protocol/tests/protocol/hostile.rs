@@ -70,7 +70,7 @@ impl World {
         let base = keyed_with("people", 1, scheme, 2, &people(12), Some(1));
         let rows: [(&[u8], _); 3] = [(b"key-7", row("changed")), (b"key-8", None), (b"late", row("added"))];
         let made = base.changed(2, &rows, &[b"late"]);
-        let parts = PartKind::ALL.into_iter();
+        let parts = made.description.parts().map(|(kind, _)| kind);
         let servers = parts.map(|kind| (kind, made.part(kind).unwrap().server())).collect();
         Self { table: crate::driver::described(&made), made, servers }
     }
@@ -231,6 +231,7 @@ fn invent(choices: &mut Choices) -> Option<(proto::GetTableResponse, Vec<u8>)> {
         keys_queries: 3,
         changes_queries: 2,
         new_keys_queries: 1,
+        batches_queries: 0,
     };
     Some((response, hint))
 }

@@ -74,6 +74,7 @@ fn a_server_sees_the_same_whatever_is_found() {
             PartKind::Changes => liar.changes = liar.changes.map(|c| c.wrong(6)),
             PartKind::Keys => liar.keys = liar.keys.map(|k| k.wrong(3)),
             PartKind::NewKeys => liar.new_keys = liar.new_keys.map(|k| k.wrong(3)),
+            PartKind::Batches => unreachable!("these tables have none"),
         }
         liar
     });
@@ -150,7 +151,7 @@ fn noise_is_damaged() {
             }
             response
         };
-        for part in PartKind::ALL {
+        for part in made.description.parts().map(|(kind, _)| kind) {
             let by_key = Lookup::by_key(&people, &["key-7", "key-1", "nobody"]).unwrap();
             let numbered = Lookup::by_row(&plain, &[5, 6]).unwrap();
             let mut lookups = vec![(Lookup::by_row(&people, &[7, 40, 9]).unwrap(), &made)];

@@ -130,6 +130,7 @@ impl Made {
             PartKind::Keys => self.keys.as_ref(),
             PartKind::Changes => self.changes.as_ref(),
             PartKind::NewKeys => self.new_keys.as_ref(),
+            PartKind::Batches => None,
         }
     }
 

@@ -25,6 +25,7 @@ fn a_table_is_built_changed_and_answered() {
         key: Some("k".into()),
         scheme: SchemeChoice::Only(scheme),
         proofs: ProofChoice::With,
+        batch: Some(8),
         ..BuildOptions::new(source("t.csv"), path("db"))
     };
     build(&options, &device, &mut ()).unwrap();

@@ -3,8 +3,8 @@
 use blindcore_lookup::batch::Buckets;
 use blindcore_lookup::{Geometry, Params, schemes};
 use blindcore_wire::{
-    BatchesContent, ChangesContent, KeyType, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, Proofs, TableContent,
-    TableDescription, TableError, proto,
+    BatchesContent, ChangesContent, KeyType, KeyedContent, MAX_VALUE_COLUMNS, PartDescription, Proofs,
+    TableContent, TableDescription, TableError, proto,
 };
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -159,6 +159,7 @@ fn golden_2() -> Vec<(&'static str, Vec<u8>)> {
         keys_queries: 8,
         changes_queries: 32,
         new_keys_queries: 16,
+        batches_queries: 0,
     };
     let proved = proto::GetTableResponse { table: Some(proved().to_proto()), ..table.clone() };
     vec![("GetTableResponse", table.encode_to_vec()), ("GetTableResponse", proved.encode_to_vec())]
@@ -491,9 +492,9 @@ fn batches_are_described_and_counts_that_lie_refused() {
     assert_ne!(table.digest(), keyed().digest());
     let index = table.batch_index().unwrap();
     assert_eq!(index.buckets(), Buckets::for_keys(8).unwrap());
-    let part = table.part(blindcore_wire::PartKind::Batches).unwrap();
-    assert_eq!(part.hint_bytes(), 66 * part.params.hint_bytes());
-    assert_eq!(part.answer_bytes(), 66 * part.params.answer_bytes() + 9);
+    let of_all = table.part(blindcore_wire::PartKind::Batches).unwrap();
+    assert_eq!(of_all.hint_bytes(), 67 * of_all.params.hint_bytes());
+    assert_eq!(of_all.answer_bytes(), 67 * of_all.params.answer_bytes() + 9);
 
     type Lie = fn(&mut proto::Batches);
     let lies: [(Lie, &str); 9] = [
@@ -502,7 +503,7 @@ fn batches_are_described_and_counts_that_lie_refused() {
         (|b| b.buckets = u32::MAX, "number of buckets is 4294967295, outside 2 to 4096"),
         (|b| b.buckets = 65, "the hint has"),
         (|b| b.seeds = b.seeds.slice(1..), "seeds of batches"),
-        (|b| b.keys = 9, "number of buckets is 66, outside"),
+        (|b| b.keys = 9, "number of buckets is 67, outside"),
         (|b| b.keys = 0, "number of keys of a batch is 0, outside 8 to 1024"),
         (|b| b.keys = u32::MAX, "number of keys of a batch is 4294967295, outside 8 to 1024"),
         (|b| b.records = None, "has batches without records"),
@@ -527,7 +528,7 @@ fn batches_are_described_and_counts_that_lie_refused() {
     full.records = part("simple", 45, 4, 256);
     full.keyed.as_mut().unwrap().keys = None;
     let error = TableDescription::new(full).unwrap_err().to_string();
-    assert!(error.contains("number of rows is 2400, outside 1 to 2112"), "{error}");
+    assert!(error.contains("number of rows is 2400, outside 1 to 2144"), "{error}");
     let mut older = message;
     older.protocol_version = 2;
     assert!(TableDescription::from_proto(older).unwrap_err().to_string().contains("protocol version"));
