@@ -6,7 +6,7 @@ use blindcore_accel::{Allocator, Device, SharedBytes};
 use blindcore_accel_cpu::HugePages;
 use blindcore_lookup::batch::{BatchServer, Buckets, CHOICES};
 use blindcore_lookup::{
-    Client, Params, RegisteredKeys, SchemeChoice, SchemeRef, SecretKeys, Selection, plan, preprocess, schemes,
+    Client, Params, RegisteredKeys, SchemeChoice, SecretKeys, Selection, plan, preprocess, schemes,
 };
 use blindcore_units::{Progress, Unit};
 
@@ -19,23 +19,22 @@ const KEYS: usize = 256;
 const RECORDS: u64 = 1 << 20;
 const RECORD_BYTES: usize = 256;
 
-/// Measures rows `lookup.batch256*`, for each usual scheme whose clients fetch nothing to speak of.
+/// The scheme without a hint, whose rows have the short names, and one under registered keys.
+const SCHEMES: [&str; 2] = ["hintless", "onionpir2"];
+
+/// Measures rows `lookup.batch256*`.
 ///
 /// # Errors
 /// No parameter set holds the table, the device or memory fails, or an answer doesn't decode to what was asked for.
 pub(crate) fn measure(args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Result<Vec<Row>> {
     let records = RECORDS.min((args.gib * (1u64 << 30) as f64 / RECORD_BYTES as f64) as u64).max(1);
     let mut rows = Vec::new();
-    for scheme in schemes::usual() {
-        let params = plan(records, RECORD_BYTES, true, SchemeChoice::Only(scheme))?;
-        if params.hint_bytes() <= blindcore_wire::SHORT_HINT_BYTES as u64 {
-            rows.extend(of(args, records, params, one, progress)?);
-        }
+    for name in SCHEMES {
+        let params = plan(records, RECORD_BYTES, true, SchemeChoice::Only(schemes::find(name)?))?;
+        rows.extend(of(args, records, params, one, progress)?);
     }
-    // The one that suits most tables has the short names.
-    let first: SchemeRef = schemes::find("hintless")?;
     for row in &mut rows {
-        if let Some(id) = row.id.strip_suffix(&format!(".{first}")) {
+        if let Some(id) = row.id.strip_suffix(".hintless") {
             row.id = id.to_owned().into();
         }
     }

@@ -57,7 +57,7 @@ async fn refusals_name_what_is_wrong_and_what_to_do() {
             "at epoch 5, the request is for epoch 4",
         ),
         (change(|r| r.part = 2), Code::NotFound, 404, "unknown-part", "no part keys"),
-        (change(|r| r.part = 77), Code::NotFound, 404, "unknown-part", "records, keys, changes or new-keys"),
+        (change(|r| r.part = 77), Code::NotFound, 404, "unknown-part", "changes, new-keys or batches"),
         (
             change(|r| r.table_digest = vec![0; 32].into()),
             Code::FailedPrecondition,

@@ -263,7 +263,7 @@ fn descriptions_read_back() {
 fn what_does_not_fit_is_refused_by_name() {
     type Change = fn(&mut proto::Table);
     let cases: &[(&str, Change)] = &[
-        ("protocol version 4", |t| t.protocol_version = 4),
+        ("protocol version 5", |t| t.protocol_version = 5),
         ("another protocol version", |t| t.protocol_version = 2),
         ("protocol version 0", |t| *t = proto::Table::default()),
         ("a table's name", |t| t.name = "a/b".into()),
