@@ -119,7 +119,7 @@ impl AsRef<[u8]> for First {
 fn again(of: &SharedBytes, len: usize) -> Vec<SharedBytes> {
     let whole = (**of).as_ref().len();
     let mut pieces = vec![of.clone(); len / whole];
-    if len % whole > 0 {
+    if !len.is_multiple_of(whole) {
         pieces.push(Arc::new(First(of.clone(), len % whole)));
     }
     pieces
