@@ -117,10 +117,10 @@ def build(blindcore, rows, folder, group, scheme):
 class Server:
     """`blindcore serve` in a control group."""
 
-    def __init__(self, blindcore, folder, group, log):
+    def __init__(self, blindcore, folder, group, log, more=()):
         self.log_path = log
         self.log = open(log, "w", encoding="utf-8")
-        command = [blindcore, "serve", folder, "--listen", "127.0.0.1:0"]
+        command = [blindcore, "serve", folder, "--listen", "127.0.0.1:0", *more]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("BLINDCORE_")}
         self.process = subprocess.Popen(
             command, stderr=self.log, stdin=subprocess.DEVNULL, env=environment, preexec_fn=group.enter

@@ -1,9 +1,10 @@
 //! `blindcore repro`: a paper's figures, made again beside those that it published.
 
+use blindcore_repro::onionchopper::{operation, profile};
 use blindcore_repro::phepu::Figure;
 use blindcore_repro::{Table, half_gates_table, onionchopper, phepu, sifo};
-use clap::builder::PossibleValue;
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::Outcome;
 use crate::output::{self, Bar};
@@ -33,11 +34,13 @@ Examples:
 Clocks are the simulated hardware's own, at 4096 bits, and exact; times are at 500 MHz. The CPU's rates are measured on
 this machine in the same run. Areas are those that `make -C hw syn` left in hw/syn/results.")]
     Phepu(Phepu),
-    /// Table 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by the model and its sweeps
+    /// Tables 3.1 and 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by queries, the model and its sweeps
     #[command(after_help = "\
 Examples:
   blindcore repro onionchopper                          tables in Markdown, in a minute or two
   blindcore repro onionchopper --no-cpu --pictures DIR  the same on every machine; the figures as SVG and PNG
+  blindcore repro onionchopper --table 3.1 --gib 32     where the time of our own OnionPIR goes, at the thesis's size
+  blindcore repro onionchopper --table 3.1 --disk DIR   the same over polynomials that are streamed from a disk
   blindcore repro onionchopper --table 3.2              the operation that schemes share, counted
 
 Joules that are called calibrated are fitted to the published shares. `hw report` has the simulated chip's clocks.")]
@@ -63,8 +66,8 @@ pub(crate) struct Sifo {
 #[derive(clap::Args)]
 pub(crate) struct Phepu {
     /// Only this figure; may be given several times
-    #[arg(long = "figure", value_name = "N", value_enum)]
-    figures: Vec<FigureName>,
+    #[arg(long = "figure", value_name = "N", value_parser = figure())]
+    figures: Vec<Figure>,
     /// Leave the CPU out: what is left is the same on every machine
     #[arg(long)]
     no_cpu: bool,
@@ -75,9 +78,15 @@ pub(crate) struct Phepu {
 
 #[derive(clap::Args)]
 pub(crate) struct Onionchopper {
-    /// Instead: this table alone, counted from real queries of every scheme
-    #[arg(long, value_name = "N", value_parser = ["3.2"], conflicts_with_all = ["no_cpu", "pictures"])]
+    /// Instead: this table alone, from real queries of OnionPIR (3.1) or of every scheme (3.2)
+    #[arg(long, value_name = "N", value_parser = ["3.1", "3.2"], conflicts_with_all = ["no_cpu", "pictures"])]
     table: Option<String>,
+    /// Table 3.1: GiB of records, 1/64 to 64 [default: 4]
+    #[arg(long, value_name = "N", requires = "table")]
+    gib: Option<f64>,
+    /// Table 3.1: stream polynomials, 3 to 6 times the records, from a file in this folder; it is gone when the command is
+    #[arg(long, value_name = "DIR", requires = "table")]
+    disk: Option<std::path::PathBuf>,
     /// Leave the CPU out: what is left is the same on every machine
     #[arg(long)]
     no_cpu: bool,
@@ -89,23 +98,9 @@ pub(crate) struct Onionchopper {
     json: bool,
 }
 
-/// A figure as the command line has it.
-#[derive(Clone, Copy)]
-struct FigureName(Figure);
-
-impl ValueEnum for FigureName {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self(Figure::Scaling), Self(Figure::Rates), Self(Figure::Specification)]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let help = match self.0 {
-            Figure::Scaling => "Tasks over elements and chips, and beside software",
-            Figure::Rates => "Rates of primitive operations, and what sparse weights save",
-            Figure::Specification => "The chip's and the card's figures",
-        };
-        Some(PossibleValue::new(self.0.name()).help(help))
-    }
+fn figure() -> impl TypedValueParser<Value = Figure> {
+    let values = Figure::ALL.map(|figure| PossibleValue::new(figure.name()).help(figure.about()));
+    PossibleValuesParser::new(values).map(|name| Figure::named(&name).expect("it is one of these"))
 }
 
 pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
@@ -118,15 +113,23 @@ pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
             (sifo::make(&options, bar)?, args.json)
         }
         Repro::Phepu(args) => {
-            let figures = args.figures.iter().map(|figure| figure.0).collect();
+            let figures = args.figures.clone();
             (phepu::make(&phepu::Options { figures, no_cpu: args.no_cpu }, bar)?, args.json)
         }
-        Repro::Onionchopper(args) if args.table.is_some() => {
-            (onionchopper::operation::table(bar)?, args.json)
-        }
         Repro::Onionchopper(args) => {
-            let (no_cpu, pictures) = (args.no_cpu, args.pictures.clone());
-            (onionchopper::make(&onionchopper::Options { no_cpu, pictures }, bar)?, args.json)
+            let (gib, disk) = (args.gib, args.disk.clone());
+            let table = match args.table.as_deref() {
+                Some("3.1") => profile::make(&profile::Options::new(gib, disk), bar)?,
+                Some(_) if gib.is_some() || disk.is_some() => {
+                    anyhow::bail!("--gib and --disk are Table 3.1's; leave them out, or say --table 3.1")
+                }
+                Some(_) => operation::table(bar)?,
+                None => {
+                    let (no_cpu, pictures) = (args.no_cpu, args.pictures.clone());
+                    onionchopper::make(&onionchopper::Options { no_cpu, pictures }, bar)?
+                }
+            };
+            (table, args.json)
         }
     };
     drop(progress);

@@ -8,7 +8,7 @@
 //! | [`sum`] | a convolution of encrypted numbers on PH-EPU |
 //! | [`agreement`] | the model's clocks beside those of simulated OnionChoppers |
 //! | [`report`] | what was measured and synthesised of OnionChopper, beside the thesis |
-//! | [`onionchopper`] | Table 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by the model |
+//! | [`onionchopper`] | Tables 3.1 and 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by queries and the model |
 //! | [`sifo`], [`half_gates_table`] | Tables 5 to 11 of SIFO (2019), and the half-gates overlay beside them |
 //! | [`phepu`] | Figures 15.4.5 to 15.4.7 of PH-EPU (2023) |
 //!

@@ -1,4 +1,5 @@
-//! The thesis's tables and figures (Shay 2023): Table 3.2, Figures 6-1 to 6-13 and section 6.4, by the model and its sweeps.
+//! The thesis's tables and figures (Shay 2023): Table 3.1 from our own OnionPIR; Table 3.2, Figures 6-1 to 6-13 and section 6.4 by the model
+//! and its sweeps.
 //!
 //! Figures survive in the text as captions alone, so what is compared is what the text says of them. Pictures are drawn again.
 
@@ -19,6 +20,7 @@ use crate::table::Table;
 mod cpu;
 pub mod operation;
 mod pictures;
+pub mod profile;
 
 /// What is made.
 #[derive(Clone, Debug, Default)]
@@ -69,8 +71,7 @@ struct Sweeps {
 }
 
 /// What the text leaves out or contradicts, a line each.
-const MISSING: [&str; 9] = [
-    "Table 3.1 is a profile of OnionPIR's code, which no model gives; it is not made here yet.",
+const MISSING: [&str; 8] = [
     "Figures 6-1 to 6-5, 6-7 to 6-13: axes, ticks and single points can't be read from the text; what is compared is what it says of them.",
     "6.1 prints 12,862,500,500 cycles as the SSD's bound, whose own formula gives 12,862,500,000; section 6.4's cycles lie below it, since \
      they leave C out and round the rate to 0.67 words.",
@@ -83,10 +84,13 @@ const MISSING: [&str; 9] = [
     "Figures 6-7 to 6-13: sizes are taken to double from 512 MB to 64 GB; 29 minutes at 64 GB are 37.7 MiB/s, against 650 MB/s in 3.1.",
 ];
 
-/// Every table and figure that needs no OnionPIR.
+/// Of what Table 3.1 is made beside the others.
+const PROFILED: profile::Options = profile::Options { gib: 1.0, disk: None };
+
+/// Every table and figure.
 ///
 /// # Errors
-/// A picture can't be written.
+/// A picture can't be written, or memory for Table 3.1 can't be had.
 pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Table> {
     let one = |name: &str, progress: &mut dyn Progress| -> anyhow::Result<(Sweep, Results)> {
         let sweep = Sweep::preset(name).context("a preset is missing; report this")?;
@@ -98,7 +102,9 @@ pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Ta
         sizes: one("thesis-sizes", progress)?,
         initial: one("thesis-initial", progress)?,
     };
+    let profiled = if options.no_cpu { Vec::new() } else { profile::both(&PROFILED, progress)? };
     let mut lines = Lines::default();
+    profile::lines(&mut lines, &profiled);
     shapes(&mut lines);
     initial(&mut lines, &sweeps.initial.1);
     refined(&mut lines, &sweeps.refined.1);
@@ -119,7 +125,8 @@ pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Ta
             write(&plot, folder)?;
         }
     }
-    let mut notes: Vec<String> = MISSING.iter().map(|&note| note.to_owned()).collect();
+    let mut notes = profile::notes(&profiled);
+    notes.extend(MISSING.map(str::to_owned));
     notes.push(match speed {
         None => "The CPU was left out; without --no-cpu Figure 6-8's series is measured here.".into(),
         Some(_) => "Figure 6-8's CPU series is the basic operation, measured on this machine at 512 MiB in memory and taken to be as fast \
@@ -619,6 +626,7 @@ fn shown(x: f64) -> String {
 fn order(of: &str) -> (u8, u32) {
     let last = of.rsplit(['-', '.', ' ']).next().and_then(|n| n.parse().ok()).unwrap_or(0);
     match of {
+        "Section 3.1" => (0, 0),
         _ if of.starts_with("Table") => (0, last),
         "Section 6.3" => (2, last),
         "Section 6.4" => (3, last),

@@ -31,6 +31,25 @@ pub enum Figure {
 }
 
 impl Figure {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Scaling, Self::Rates, Self::Specification];
+
+    /// The one of this number.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|figure| figure.name() == name)
+    }
+
+    /// What it shows, in a line.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::Scaling => "Tasks over elements and chips, and beside software",
+            Self::Rates => "Rates of primitive operations, and what sparse weights save",
+            Self::Specification => "The chip's and the card's figures",
+        }
+    }
+
     /// Its number in the paper.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -55,6 +55,7 @@ mod multiply;
 pub mod noise;
 mod params;
 mod poly;
+mod profile;
 #[cfg(test)]
 mod properties;
 mod rgsw;
@@ -78,6 +79,7 @@ pub use multiply::{Lifted, Multiplier, Products};
 pub use noise::Noise;
 pub use params::{ErrorKind, Found, Literal, Parameters, ParametersError, SecretKind, sets};
 pub use poly::{Coefficients, Form, Poly, Values};
+pub use profile::{Operations, Profile, Tally, profile};
 pub use rgsw::Rgsw;
 pub use ring::{Ring, RingError};
 pub use security::{Insecure, Strength};

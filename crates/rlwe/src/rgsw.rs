@@ -21,6 +21,7 @@ use crate::keys::SecretKey;
 use crate::modulus::ModulusSwitchError;
 use crate::noise::{Noise, TERNARY, secret_weight};
 use crate::poly::{Poly, Values};
+use crate::profile::{Kind, noted};
 use crate::switching::RelinearisationKey;
 
 impl Noise {
@@ -183,7 +184,8 @@ impl Rgsw {
     pub fn multiply(&self, ciphertext: &Ciphertext) -> Ciphertext {
         ciphertext.check(&self.ring);
         let noise = ciphertext.noise.times(self.sum).plus(self.added);
-        let pair = self.multiply_add(ciphertext.pair.clone(), Pair::zero(&self.ring));
+        let product = || self.multiply_add(ciphertext.pair.clone(), Pair::zero(&self.ring));
+        let pair = noted(Kind::External, 1, product);
         Ciphertext::made("external product", &self.ring, ciphertext.plaintext, pair, noise)
     }
 
@@ -197,9 +199,11 @@ impl Rgsw {
         zero.check(&self.ring);
         one.check(&self.ring);
         assert_eq!(zero.plaintext, one.plaintext, "ciphertexts of one plaintext modulus");
-        let mut difference = one.pair.clone();
-        difference.subtract(&self.ring, &zero.pair);
-        let pair = self.multiply_add(difference, zero.pair.clone());
+        let pair = noted(Kind::External, 1, || {
+            let mut difference = one.pair.clone();
+            difference.subtract(&self.ring, &zero.pair);
+            self.multiply_add(difference, zero.pair.clone())
+        });
         let noise = zero.noise.max(one.noise).plus(self.added);
         Ciphertext::made("choose", &self.ring, zero.plaintext, pair, noise)
     }

@@ -7,6 +7,7 @@ use blindcore_math::{Elementwise, MaskSeed, Prime};
 use zeroize::Zeroizing;
 
 use crate::poly::{Coefficients, Form, Poly, Values};
+use crate::profile::{Kind, noted};
 use crate::rns::{Fractions, Garner, inverse};
 
 /// Why there is no ring.
@@ -217,7 +218,7 @@ impl Ring {
     #[must_use]
     pub fn forward(&self, coefficients: Poly<Coefficients>) -> Poly<Values> {
         let mut words = coefficients.into_words();
-        self.each(&mut words, |channel, words| channel.ntt.forward(words));
+        noted(Kind::Transform, 1, || self.each(&mut words, |channel, words| channel.ntt.forward(words)));
         Poly::from_words(words)
     }
 
@@ -225,18 +226,20 @@ impl Ring {
     #[must_use]
     pub fn inverse(&self, values: Poly<Values>) -> Poly<Coefficients> {
         let mut words = values.into_words();
-        self.each(&mut words, |channel, words| channel.ntt.inverse(words));
+        noted(Kind::Transform, 1, || self.each(&mut words, |channel, words| channel.ntt.inverse(words)));
         Poly::from_words(words)
     }
 
     /// `a` += `b`.
     pub fn add<F: Form>(&self, a: &mut Poly<F>, b: &Poly<F>) {
-        self.each_with(a.words_mut(), b.words(), |channel, a, b| channel.modulo.add(a, b));
+        let each = |channel: &Channel, a: &mut [u64], b: &[u64]| channel.modulo.add(a, b);
+        noted(Kind::Sum, 1, || self.each_with(a.words_mut(), b.words(), each));
     }
 
     /// `a` -= `b`.
     pub fn subtract<F: Form>(&self, a: &mut Poly<F>, b: &Poly<F>) {
-        self.each_with(a.words_mut(), b.words(), |channel, a, b| channel.modulo.subtract(a, b));
+        let each = |channel: &Channel, a: &mut [u64], b: &[u64]| channel.modulo.subtract(a, b);
+        noted(Kind::Sum, 1, || self.each_with(a.words_mut(), b.words(), each));
     }
 
     /// `a` = -`a`.
@@ -252,7 +255,8 @@ impl Ring {
 
     /// `a` *= `b`.
     pub fn multiply(&self, a: &mut Poly<Values>, b: &Poly<Values>) {
-        self.each_with(a.words_mut(), b.words(), |channel, a, b| channel.modulo.multiply(a, b));
+        let each = |channel: &Channel, a: &mut [u64], b: &[u64]| channel.modulo.multiply(a, b);
+        noted(Kind::Product, 1, || self.each_with(a.words_mut(), b.words(), each));
     }
 
     /// `sum` += `a` `b`.
@@ -267,9 +271,12 @@ impl Ring {
         );
         let factors = a.words().chunks_exact(d).zip(b.words().chunks_exact(d));
         assert_eq!(sum.words().len(), self.words(), "a polynomial of this ring");
-        for ((sum, (a, b)), channel) in sum.words_mut().chunks_exact_mut(d).zip(factors).zip(&self.channels) {
-            channel.modulo.multiply_add(sum, a, b);
-        }
+        noted(Kind::Product, 1, || {
+            let sums = sum.words_mut().chunks_exact_mut(d);
+            for ((sum, (a, b)), channel) in sums.zip(factors).zip(&self.channels) {
+                channel.modulo.multiply_add(sum, a, b);
+            }
+        });
     }
 
     /// `sum` += the sum of `a` `b` over all pairs `[a, b]`: less work than one after another.
@@ -279,11 +286,13 @@ impl Ring {
             pairs.iter().flatten().all(|side| side.words().len() == self.words()),
             "polynomials of this ring"
         );
-        for (i, (sum, channel)) in sum.words_mut().chunks_exact_mut(d).zip(&self.channels).enumerate() {
-            let pairs: Vec<[&[u64]; 2]> =
-                pairs.iter().map(|pair| pair.map(|side| &side.words()[i * d..(i + 1) * d])).collect();
-            channel.modulo.multiply_sum(sum, &pairs);
-        }
+        noted(Kind::Product, pairs.len(), || {
+            for (i, (sum, channel)) in sum.words_mut().chunks_exact_mut(d).zip(&self.channels).enumerate() {
+                let pairs: Vec<[&[u64]; 2]> =
+                    pairs.iter().map(|pair| pair.map(|side| &side.words()[i * d..(i + 1) * d])).collect();
+                channel.modulo.multiply_sum(sum, &pairs);
+            }
+        });
     }
 
     /// (`low`, `high`) become (`low` + `high`, (`low` - `high`) `factor`).

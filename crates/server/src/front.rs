@@ -232,7 +232,10 @@ async fn metered(
     let response = timeout(limit, next.run(request)).await.unwrap_or_else(|_| {
         let refusal = front.refused(Refusal::new(
             Reason::TimedOut,
-            format!("the request took longer than {} ms; send it faster, or ask later", limit.as_millis()),
+            format!(
+                "the request took longer than {} s; send it faster or ask later, or raise request_seconds in the server's [limits]",
+                limit.as_secs_f64()
+            ),
         ));
         answer(refusal, grpc)
     });

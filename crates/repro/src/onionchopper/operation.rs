@@ -5,6 +5,7 @@
 //! schemes have them lie as runs of a few values, each run a channel of its own; C times D is what compares.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use blindcore_accel::contract::{Contract, ContractCapabilities, ContractSlot, Placed, Shape, Streaming};
@@ -12,8 +13,8 @@ use blindcore_accel::{Cost, Database, Device, Error, Layout, SharedBytes, Slots,
 use blindcore_accel_cpu::Cpu;
 use blindcore_lookup::schemes::offered;
 use blindcore_lookup::{
-    Client, Geometry, InsecureOnionPir2021, Params, SchemeChoice, SchemeRef, Selection, Server, pack_group,
-    plan, preprocess,
+    Client, Geometry, InsecureOnionPir2021, Params, Pending, RegisteredKeys, SchemeChoice, SchemeRef,
+    Selection, Server, pack_group, plan, preprocess,
 };
 use blindcore_units::{Progress, Unit};
 use serde_json::{Value, json};
@@ -34,13 +35,31 @@ const THESIS: [(&str, &str, [&str; 8]); 4] = [
 
 /// A pass, as the device was asked for it.
 #[derive(Clone)]
-struct Seen {
-    shape: Shape,
-    queries: usize,
+pub(super) struct Seen {
+    pub(super) shape: Shape,
+    pub(super) queries: usize,
+    pub(super) begun: Instant,
+    pub(super) took: Duration,
+}
+
+impl Seen {
+    /// M, N, P, Q, J, K, C and D.
+    pub(super) fn dimensions(&self) -> [usize; 8] {
+        let shape = &self.shape;
+        [self.queries, shape.n, shape.p, shape.q, shape.j, shape.k, shape.c(), shape.d]
+    }
 }
 
 /// What a device was asked for.
-type Notes = Arc<Mutex<Vec<Seen>>>;
+#[derive(Clone, Default)]
+pub(super) struct Notes(Arc<Mutex<Vec<Seen>>>);
+
+impl Notes {
+    /// What was noted, of which nothing is left.
+    pub(super) fn take(&self) -> Vec<Seen> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// A slot that notes each pass of another.
 struct Noted {
@@ -91,9 +110,10 @@ impl Contract for NotedContract {
     }
 }
 
-struct NotedPlaced {
-    placed: Arc<dyn Placed>,
-    notes: Notes,
+/// A database in place, whose passes are noted.
+pub(super) struct NotedPlaced {
+    pub(super) placed: Arc<dyn Placed>,
+    pub(super) notes: Notes,
 }
 
 impl Placed for NotedPlaced {
@@ -104,8 +124,11 @@ impl Placed for NotedPlaced {
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
         let shape = self.shape().clone();
         let queries = query.len() / shape.query_len(1);
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(Seen { shape, queries });
-        self.placed.run(query)
+        let begun = Instant::now();
+        let done = self.placed.run(query);
+        let seen = Seen { shape, queries, begun, took: begun.elapsed() };
+        self.notes.0.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+        done
     }
 
     fn stripes(&self, take: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
@@ -113,36 +136,30 @@ impl Placed for NotedPlaced {
     }
 }
 
-/// A small table under a scheme: what is stored of it, and a client.
-struct Small {
+/// A small table under a scheme: what is stored of it, and its hint.
+pub(super) struct Small {
     params: Params,
-    stored: Vec<SharedBytes>,
-    client: Client,
+    pub(super) stored: Vec<SharedBytes>,
+    pub(super) hint: Arc<Vec<u8>>,
 }
 
 impl Small {
-    fn new(params: Params, device: &Device) -> anyhow::Result<Self> {
+    pub(super) fn new(params: Params, device: &Device, progress: &mut dyn Progress) -> anyhow::Result<Self> {
         let geometry = params.geometry;
         let mut database = params.database_buffer();
         let mut slots = vec![0; geometry.columns * geometry.record_bytes];
         for group in 0..geometry.groups {
             for (column, slot) in slots.chunks_exact_mut(geometry.record_bytes).enumerate() {
-                slot.copy_from_slice(&Self::record(&params, (group * geometry.columns + column) as u64));
+                slot.copy_from_slice(&record(&params, (group * geometry.columns + column) as u64));
             }
             pack_group(&params, group, &slots, &mut database);
         }
         let first: SharedBytes = Arc::new(database);
         let mut hint = vec![0; params.hint_bytes() as usize];
-        let derived = preprocess(&params, device, vec![first.clone()], &mut hint, &mut ())?;
+        let derived = preprocess(&params, device, vec![first.clone()], &mut hint, progress)?;
         let derived = derived.into_iter().map(|operand| Arc::new(operand) as SharedBytes);
         let stored = [first].into_iter().chain(derived).collect();
-        Ok(Self { params, stored, client: Client::new(params, Arc::new(hint))? })
-    }
-
-    /// Any records do, as long as no two are alike.
-    fn record(params: &Params, slot: u64) -> Vec<u8> {
-        let number = slot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        (0..params.geometry.record_bytes as u64).map(|i| (number >> (i % 57)) as u8).collect()
+        Ok(Self { params, stored, hint: Arc::new(hint) })
     }
 
     /// A server whose operands lie where `device` says for each.
@@ -157,11 +174,36 @@ impl Small {
 
     /// One lookup, by a real query that all of the servers answer: they have to answer it alike, with the record that was asked for.
     fn look_up(&self, servers: &[&Server]) -> anyhow::Result<()> {
-        let (params, client) = (&self.params, &self.client);
-        let slot = params.geometry.slots() / 3;
+        let question = Question::new(&self.params, &self.hint, self.params.geometry.slots() / 3)?;
+        let answers = servers.iter().map(|server| question.answer(server)).collect::<Result<Vec<_>, _>>()?;
+        anyhow::ensure!(answers.iter().all(|answer| *answer == answers[0]), "devices answer differently");
+        question.check(&answers[0])
+    }
+}
+
+/// Any records do, as long as no two are alike.
+fn record(params: &Params, slot: u64) -> Vec<u8> {
+    let number = slot.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..params.geometry.record_bytes as u64).map(|i| (number >> (i % 57)) as u8).collect()
+}
+
+/// A real query for a slot, and what its answer is read by.
+pub(super) struct Question {
+    params: Params,
+    slot: u64,
+    client: Client,
+    keys: Option<RegisteredKeys>,
+    query: Vec<u8>,
+    pending: Pending,
+}
+
+impl Question {
+    /// A client makes keys, if the scheme has them, and asks.
+    pub(super) fn new(params: &Params, hint: &Arc<Vec<u8>>, slot: u64) -> anyhow::Result<Self> {
+        let client = Client::new(*params, hint.clone())?;
         let selection = Selection::index(&params.geometry, slot)?;
-        let keys = params.registers_keys().then(|| params.make_keys()).transpose()?;
-        let (prepared, keys) = match &keys {
+        let made = params.registers_keys().then(|| params.make_keys()).transpose()?;
+        let (prepared, keys) = match &made {
             Some(made) => {
                 let secret = params.open_secret(&made.secret)?;
                 (client.prepare_under(&secret)?, Some(params.open_registered(&made.public)?))
@@ -169,14 +211,19 @@ impl Small {
             None => (client.prepare()?, None),
         };
         let (query, pending) = client.query(prepared, &selection)?;
-        let answers = servers.iter().map(|server| match &keys {
-            Some(keys) => server.answer_under(&[&query], &[keys]),
-            None => server.answer(&[&query]),
-        });
-        let answers = answers.map(|answer| Ok(answer?.0.remove(0))).collect::<anyhow::Result<Vec<_>>>()?;
-        anyhow::ensure!(answers.iter().all(|answer| *answer == answers[0]), "devices answer differently");
-        let found = client.decode(pending, &answers[0])?;
-        anyhow::ensure!(*found.slot == Self::record(params, slot), "an answer decoded to another record");
+        Ok(Self { params: *params, slot, client, keys, query, pending })
+    }
+
+    pub(super) fn answer(&self, server: &Server) -> anyhow::Result<Vec<u8>> {
+        let keys: Vec<&RegisteredKeys> = self.keys.iter().collect();
+        Ok(server.answer_under(&[&self.query], &keys)?.0.remove(0))
+    }
+
+    /// Refuses what is not the record.
+    pub(super) fn check(self, answer: &[u8]) -> anyhow::Result<()> {
+        let found = self.client.decode(self.pending, answer)?;
+        let want = record(&self.params, self.slot);
+        anyhow::ensure!(*found.slot == want, "an answer decoded to another record; report this");
         Ok(())
     }
 }
@@ -185,13 +232,12 @@ impl Small {
 fn passes(scheme: SchemeRef) -> anyhow::Result<(Params, Vec<Seen>)> {
     let (device, notes) = noted()?;
     let params = plan(RECORDS, RECORD_BYTES, false, SchemeChoice::Only(scheme))?;
-    let table = Small::new(params, &device)?;
+    let table = Small::new(params, &device, &mut ())?;
     let server = table.server(&device, |_| &device)?;
     // What preparing passed is not of the query.
-    notes.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    notes.take();
     table.look_up(&[&server])?;
-    let seen = notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    Ok((params, seen))
+    Ok((params, notes.take()))
 }
 
 /// A query of OnionPIR as it was published, whose first dimension a chip works out, and the CPU too: both answers have to be the same,
@@ -203,7 +249,7 @@ pub fn query_on(chip: &Device) -> anyhow::Result<()> {
     let cpu = Cpu::open("cpu")?;
     let scheme = InsecureOnionPir2021::for_measurements().scheme();
     let params = Params::new(scheme, Geometry { record_bytes: 64, groups: 2, columns: 4 })?;
-    let table = Small::new(params, &cpu)?;
+    let table = Small::new(params, &cpu, &mut ())?;
     // Records are there to be read again, and no query goes over them.
     let on_chip = table.server(&cpu, |operand| if operand == 0 { &cpu } else { chip })?;
     let on_cpu = table.server(&cpu, |_| &cpu)?;
@@ -234,7 +280,7 @@ pub fn table(progress: &mut dyn Progress) -> anyhow::Result<Table> {
         let (params, seen) = passes(*scheme).with_context(|| format!("{scheme}"))?;
         for seen in &seen {
             let (shape, over) = (&seen.shape, operand(&params, seen));
-            let dimensions = [seen.queries, shape.n, shape.p, shape.q, shape.j, shape.k, shape.c(), shape.d];
+            let dimensions = seen.dimensions();
             let products: u128 = dimensions.iter().map(|bound| *bound as u128).product();
             let shown = dimensions.map(|bound| bound.to_string()).join(" | ");
             text += &format!("| {scheme} | {over} | {shown} | {} | {products} |\n", shape.c() * shape.d);

@@ -48,7 +48,7 @@ static ABOUT: About = About {
     title: "MulPIR, registered keys",
     suits: "for comparison",
     wire_id: 8,
-    security: Some(Security { bits: 131.5, quantum_bits: Some(90.2), estimator: ESTIMATOR }),
+    security: Some(Security { bits: 143.4, quantum_bits: Some(101.3), estimator: ESTIMATOR }),
     constants: params::CONSTANTS,
 };
 

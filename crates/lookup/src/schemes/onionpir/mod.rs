@@ -48,7 +48,7 @@ pub(super) static CLASSICAL: Of<OnionPir> = Of(OnionPir(&params::CLASSICAL));
 
 static PUBLISHED: Of<OnionPir> = Of(OnionPir(&params::PUBLISHED));
 
-/// Leave to use the scheme `onionpir-2021`: OnionPIR with the sizes that were published, of which 109 bits of strength are left. For
+/// Leave to use the scheme `onionpir-2021`: OnionPIR with the sizes that were published, of which 111 bits of strength are left. For
 /// measurements.
 ///
 /// No build knows it before it is asked for here, and it is never offered: a table of it is refused by name.
