@@ -26,7 +26,7 @@ pub const DIGEST: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// They start otherwise.
-    #[error("it starts with {got:02x?} and not with {want:02x?}: it is not {what}")]
+    #[error("it starts with \"{}\" and not with \"{}\": it is not {what}", got.escape_ascii(), want.escape_ascii())]
     Magic {
         /// What they should be.
         what: &'static str,
