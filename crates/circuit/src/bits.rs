@@ -24,6 +24,20 @@ impl Bits {
         self.0[i / 64] &= !(1 << (i % 64));
     }
 
+    /// The 64 bits from this one on, which is the first of them.
+    #[inline]
+    pub(crate) fn word(&self, i: usize) -> u64 {
+        debug_assert!(i.is_multiple_of(64));
+        self.0[i / 64]
+    }
+
+    /// Makes the 64 bits from this one on these.
+    #[inline]
+    pub(crate) fn set_word(&mut self, i: usize, bits: u64) {
+        debug_assert!(i.is_multiple_of(64));
+        self.0[i / 64] = bits;
+    }
+
     /// Counts of what is set, for [`Ranks::of`].
     pub(crate) fn ranks(&self) -> Ranks {
         let counts = self.0.iter().scan(0, |sum, word| {

@@ -161,11 +161,15 @@ impl Builder {
                 gate.reads().into_iter().filter_map(gate_of).for_each(|read| needed.set(read));
             }
         }
-        // In place: gates move down only.
+        // In place: gates move down only, from the first on that is not needed.
         let places = needed.ranks();
-        let rename = |w: Wire| gate_of(w).map_or(w, |i| Wire((first + places.of(&needed, i)) as u32));
-        let mut kept = 0;
-        for i in (0..self.gates.len()).filter(|i| needed.get(*i)) {
+        let same = (0..self.gates.len()).find(|i| !needed.get(*i)).unwrap_or(self.gates.len());
+        let rename = |w: Wire| match gate_of(w) {
+            Some(i) if i > same => Wire((first + places.of(&needed, i)) as u32),
+            _ => w,
+        };
+        let mut kept = same;
+        for i in (same..self.gates.len()).filter(|i| needed.get(*i)) {
             let gate = self.gates[i];
             self.gates[kept] = Gate::new(gate.kind(), rename(gate.a()), rename(gate.b()));
             kept += 1;

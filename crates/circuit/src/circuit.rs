@@ -263,16 +263,17 @@ pub fn digest(netlist: &Netlist) -> [u8; 32] {
     netlist.outputs().iter().flat_map(|p| &p.wires).for_each(|w| {
         hasher.update(&wire(w));
     });
-    let mut block = Vec::with_capacity(9 << 10);
-    for gates in netlist.gates().chunks(1 << 10) {
-        block.clear();
-        for gate in gates {
-            block.push(u8::from(gate.kind() == Kind::And));
+    // Large pieces, of which the hasher takes many chunks at once.
+    let mut block = vec![0; 9 << 14];
+    for gates in netlist.gates().chunks(1 << 14) {
+        let (bytes, _) = block[..9 * gates.len()].as_chunks_mut::<9>();
+        for (bytes, gate) in bytes.iter_mut().zip(gates) {
             let [a, b] = gate.reads();
-            block.extend(wire(&a.min(b)));
-            block.extend(wire(&a.max(b)));
+            bytes[0] = u8::from(gate.kind() == Kind::And);
+            bytes[1..5].copy_from_slice(&wire(&a.min(b)));
+            bytes[5..].copy_from_slice(&wire(&a.max(b)));
         }
-        hasher.update(&block);
+        hasher.update(&block[..9 * gates.len()]);
     }
     *hasher.finalize().as_bytes()
 }

@@ -57,7 +57,7 @@ impl Compiled {
             last_read[gate] = u32::MAX;
         }
 
-        let mut emitter = Emitter::new(first as u32, first, usize::MAX);
+        let mut emitter = Emitter::new(first as u32, first, usize::MAX, true);
         // Of each gate its place in its window, and then its slot.
         let mut at = vec![0u32; all.len()];
         let (mut gates, mut keep, mut slots, mut dying) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -31,6 +31,9 @@ pub(crate) const DIES: u32 = u32::MAX;
 pub(crate) const LIVES: u32 = u32::MAX - 1;
 // or this slot.
 
+/// The last reader of a wire that keeps its slot.
+const KEPT: u32 = u32::MAX;
+
 /// Programs under construction.
 pub(crate) struct Emitter {
     program: ProgramBuilder,
@@ -56,8 +59,9 @@ pub(crate) struct Emitter {
 }
 
 impl Emitter {
-    /// Programs of at most `most` ANDs; slots from `first` on are handed out, and `slots` are known to be enough.
-    pub(crate) fn new(first: u32, slots: usize, most: usize) -> Self {
+    /// Programs of at most `most` ANDs; slots from `first` on are handed out, and `slots` are known to be enough. Those that are
+    /// `kept` get the best order of their XORs.
+    pub(crate) fn new(first: u32, slots: usize, most: usize, kept: bool) -> Self {
         let none = Vec::new;
         Self {
             program: ProgramBuilder::new(slots),
@@ -68,7 +72,7 @@ impl Emitter {
             retired: none(),
             next: first,
             level: none(),
-            kept: most == usize::MAX,
+            kept,
             rank: none(),
             last: none(),
             order: none(),
@@ -96,7 +100,6 @@ impl Emitter {
             };
             level[gate as usize] = of(a).max(of(b));
             layers = layers.max(level[gate as usize] + 1);
-            last[gate as usize] = 0;
         }
         if self.kept {
             put_off_xors(gates, part, layers, &mut level, &mut last);
@@ -107,7 +110,7 @@ impl Emitter {
         begins.resize(2 * layers as usize, 0);
         for &gate in part {
             begins[bucket(gate)] += 1;
-            last[gate as usize] = 0;
+            last[gate as usize] = if keep[gate as usize] == DIES { 0 } else { KEPT };
         }
         let mut end = 0;
         for begin in &mut begins {
@@ -125,7 +128,7 @@ impl Emitter {
         for (place, &gate) in order.iter().enumerate() {
             let Local { a, b, .. } = gates[gate as usize];
             for operand in [a, b] {
-                if operand & SLOT == 0 {
+                if operand & SLOT == 0 && last[operand as usize] != KEPT {
                     last[operand as usize] = place as u32 + 1;
                 }
             }
@@ -144,8 +147,8 @@ impl Emitter {
             }
             // ANDs of a layer are independent of each other, so what they read is free after all of them.
             for place in and_begin..end {
-                self.free_operands(gates, order[place], place, &last, keep, slots);
-                self.free_unread(order[place], &last, keep, slots);
+                self.free_operands(gates[order[place] as usize], place, &last, slots);
+                self.free_unread(order[place], &last, slots);
             }
             self.program.end_layer();
             begin = end;
@@ -164,11 +167,12 @@ impl Emitter {
         keep: &[u32],
         slots: &mut [u32],
     ) {
-        let Local { and, a, b } = gates[gate as usize];
+        let local = gates[gate as usize];
+        let Local { and, a, b } = local;
         let of = |operand: u32| if operand & SLOT == 0 { slots[operand as usize] } else { operand & !SLOT };
         let (a, b) = (of(a), of(b));
         if !and {
-            self.free_operands(gates, gate, place, last, keep, slots);
+            self.free_operands(local, place, last, slots);
         }
         let out = match keep[gate as usize] {
             DIES | LIVES => self.free_here.pop().or_else(|| self.free.pop()).unwrap_or_else(|| {
@@ -182,25 +186,15 @@ impl Emitter {
         let done = if and { self.program.and(out, a, b) } else { self.program.xor(out, a, b) };
         done.expect("slots are handed out to one wire at a time");
         if !and {
-            self.free_unread(gate, last, keep, slots);
+            self.free_unread(gate, last, slots);
         }
     }
 
     /// Frees what this gate is the last to read.
     #[inline]
-    fn free_operands(
-        &mut self,
-        gates: &[Local],
-        gate: u32,
-        place: usize,
-        last: &[u32],
-        keep: &[u32],
-        slots: &[u32],
-    ) {
-        let Local { a, b, .. } = gates[gate as usize];
+    fn free_operands(&mut self, Local { a, b, .. }: Local, place: usize, last: &[u32], slots: &[u32]) {
         for operand in [Some(a), Some(b).filter(|b| *b != a)].into_iter().flatten() {
-            let ends = |gate: usize| keep[gate] == DIES && last[gate] == place as u32 + 1;
-            if operand & SLOT == 0 && ends(operand as usize) {
+            if operand & SLOT == 0 && last[operand as usize] == place as u32 + 1 {
                 self.free_here.push(slots[operand as usize]);
             }
         }
@@ -208,8 +202,8 @@ impl Emitter {
 
     /// Frees the slot of a gate that nobody reads.
     #[inline]
-    fn free_unread(&mut self, gate: u32, last: &[u32], keep: &[u32], slots: &[u32]) {
-        if last[gate as usize] == 0 && keep[gate as usize] == DIES {
+    fn free_unread(&mut self, gate: u32, last: &[u32], slots: &[u32]) {
+        if last[gate as usize] == 0 {
             self.free_here.push(slots[gate as usize]);
         }
     }
@@ -282,61 +276,76 @@ fn rank_xors(gates: &[Local], part: &[u32], level: &[u32], rank: &mut [u32]) {
     }
 }
 
+/// No component yet.
+const NEW: u32 = u32::MAX;
+
 /// Gates of independent components, small ones together, each list in the gates' order.
 pub(crate) fn parts(gates: &[Local]) -> Vec<Vec<u32>> {
     if gates.iter().filter(|gate| gate.and).count() <= PART_ANDS {
         return if gates.is_empty() { Vec::new() } else { vec![(0..gates.len() as u32).collect()] };
     }
-    // Union-find with path halving; a root is the least gate of its component.
-    let mut parent: Vec<u32> = Vec::with_capacity(gates.len());
-    fn root(parent: &mut [u32], mut x: u32) -> u32 {
-        while parent[x as usize] != x {
-            parent[x as usize] = parent[parent[x as usize] as usize];
-            x = parent[x as usize];
+    // Of each gate the number of its component, or of one that was joined with it: numbers are joined, to the least of them, for
+    // there are far fewer than gates. A number's ANDs and depth in ANDs are those of the gates that have it.
+    let mut joined: Vec<u32> = Vec::new();
+    fn root(joined: &mut [u32], mut x: u32) -> u32 {
+        while joined[x as usize] != x {
+            joined[x as usize] = joined[joined[x as usize] as usize];
+            x = joined[x as usize];
         }
         x
     }
-    for (i, gate) in gates.iter().enumerate() {
-        let inside = |operand: u32| operand & SLOT == 0;
-        let (a, b) = (gate.a, gate.b);
-        let own = match (inside(a), inside(b)) {
-            (false, false) => i as u32,
-            (true, false) => root(&mut parent, a),
-            (false, true) => root(&mut parent, b),
-            (true, true) => {
-                let (x, y) = (root(&mut parent, a), root(&mut parent, b));
-                parent[x.max(y) as usize] = x.min(y);
+    let mut sizes: Vec<[u32; 2]> = Vec::new();
+    let mut of: Vec<[u32; 2]> = Vec::with_capacity(gates.len());
+    for gate in gates {
+        let before = |operand: u32| if operand & SLOT == 0 { of[operand as usize] } else { [NEW, 0] };
+        let ([x, level_x], [y, level_y]) = (before(gate.a), before(gate.b));
+        let own = match (x, y) {
+            (NEW, NEW) => {
+                joined.push(joined.len() as u32);
+                sizes.push([0, 0]);
+                joined.len() as u32 - 1
+            }
+            (x, NEW) | (NEW, x) => x,
+            (x, y) if x == y => x,
+            (x, y) => {
+                let (x, y) = (root(&mut joined, x), root(&mut joined, y));
+                joined[x.max(y) as usize] = x.min(y);
                 x.min(y)
             }
         };
-        parent.push(own);
+        let level = level_x.max(level_y) + u32::from(gate.and);
+        let [ands, deepest] = &mut sizes[own as usize];
+        *ands += u32::from(gate.and);
+        *deepest = level.max(*deepest);
+        of.push([own, level]);
     }
-    // ANDs of each component, and its depth in ANDs, both at its root.
-    let (mut ands, mut depth) = (vec![0u32; gates.len()], vec![0u32; gates.len()]);
-    let mut level = vec![0u32; gates.len()];
-    for (i, gate) in gates.iter().enumerate() {
-        let of = |operand: u32| if operand & SLOT == 0 { level[operand as usize] } else { 0 };
-        level[i] = of(gate.a).max(of(gate.b)) + u32::from(gate.and);
-        let root = root(&mut parent, i as u32) as usize;
-        ands[root] += u32::from(gate.and);
-        depth[root] = depth[root].max(level[i]);
+    for number in (0..joined.len() as u32).rev() {
+        let (least, [ands, depth]) = (root(&mut joined, number) as usize, sizes[number as usize]);
+        if least != number as usize {
+            sizes[least][0] += ands;
+            sizes[least][1] = sizes[least][1].max(depth);
+        }
     }
     // Components in order of their first gate, gathered until a part is large and wide enough.
-    let mut part_of = vec![u32::MAX; gates.len()];
-    let mut parts: Vec<Vec<u32>> = Vec::new();
-    let (mut size, mut deepest) = (0, 0);
-    for i in 0..gates.len() {
-        let root = root(&mut parent, i as u32) as usize;
-        if part_of[root] == u32::MAX {
-            if parts.is_empty() || size >= PART_ANDS.max(PART_WIDTH * deepest) {
-                parts.push(Vec::new());
+    let mut part_of = vec![0; joined.len()];
+    let (mut count, mut size, mut deepest) = (0, 0, 0);
+    for number in 0..joined.len() {
+        let least = root(&mut joined, number as u32) as usize;
+        if least == number {
+            if count == 0 || size >= PART_ANDS.max(PART_WIDTH * deepest) {
+                count += 1;
                 (size, deepest) = (0, 0);
             }
-            part_of[root] = parts.len() as u32 - 1;
-            size += ands[root] as usize;
-            deepest = deepest.max(depth[root] as usize);
+            part_of[number] = count - 1;
+            size += sizes[number][0] as usize;
+            deepest = deepest.max(sizes[number][1] as usize);
+        } else {
+            part_of[number] = part_of[least];
         }
-        parts[part_of[root] as usize].push(i as u32);
+    }
+    let mut parts = vec![Vec::new(); count];
+    for (gate, [number, _]) in of.iter().enumerate() {
+        parts[part_of[*number as usize]].push(gate as u32);
     }
     parts
 }

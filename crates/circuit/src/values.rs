@@ -254,7 +254,8 @@ fn read(value: &str, port: &PortShape) -> Result<Zeroizing<String>, ValueError> 
     // Room for all of it at once: nothing is left behind by growing.
     let mut text = Zeroizing::new(String::with_capacity(most + 1));
     let read = open.and_then(|reader| reader.take(most as u64 + 1).read_to_string(&mut text));
-    read.map_err(|source| ValueError::Read { name: name(), from: from.into(), source })?;
+    let in_words = blindcore_files::text::in_words;
+    read.map_err(|error| ValueError::Read { name: name(), from: from.into(), source: in_words(error) })?;
     if text.len() > most {
         return Err(ValueError::Long { name: name(), most, width: port.width, what });
     }

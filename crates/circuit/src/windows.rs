@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -159,6 +160,14 @@ impl Windows {
     /// Finds where wires are read for the last time. Returns how many are alive in a window at most, all those that it writes
     /// among them.
     fn mark(&mut self, wires: u64) -> io::Result<u64> {
+        match &mut self.store {
+            Store::Memory { gates, marks } => Ok(mark_in_order(gates, marks, self.input_bits, &self.outputs)),
+            Store::File(_) => self.mark_file(wires),
+        }
+    }
+
+    /// The same of gates in any order, each with the wire that it writes.
+    fn mark_file(&mut self, wires: u64) -> io::Result<u64> {
         let (mut read, mut here) = (Bits::new(wires as usize), Bits::new(wires as usize));
         self.outputs.iter().for_each(|wire| read.set(*wire as usize));
         let (mut alive, mut most) = (0u64, 0u64);
@@ -215,16 +224,20 @@ impl Windows {
         match (&self.store, reader) {
             (Store::Memory { gates, marks }, _) => {
                 let first = first as usize;
-                for (i, gate) in gates[first..first + count].iter().enumerate() {
-                    let i = first + i;
-                    let mut flags = if gate.kind() == Kind::And { AND } else { 0 };
-                    for (mark, bits) in MARKS.iter().zip(marks) {
-                        flags |= if bits.get(i) { *mark } else { 0 };
-                    }
-                    // In the order in which they are hashed: an AND's tables are other ones where its operands change places.
-                    let [a, b] = gate.reads();
-                    let [a, b] = [a.min(b), a.max(b)].map(|wire| wire.0.wrapping_sub(2));
-                    to.push(Record { flags, a, b, out: self.input_bits + i as u32 });
+                // The gates of a word of marks at a time.
+                for (at, gates) in (first..).step_by(64).zip(gates[first..first + count].chunks(64)) {
+                    let mut words = marks.each_ref().map(|bits| bits.word(at));
+                    to.extend((at..).zip(gates).map(|(i, gate)| {
+                        let mut flags = if gate.kind() == Kind::And { AND } else { 0 };
+                        for (mark, word) in MARKS.iter().zip(&mut words) {
+                            flags |= mark * (*word & 1) as u8;
+                            *word >>= 1;
+                        }
+                        // In the order in which they are hashed: an AND's tables are other ones where its operands change places.
+                        let [a, b] = gate.reads();
+                        let [a, b] = [a.min(b), a.max(b)].map(|wire| wire.0.wrapping_sub(2));
+                        Record { flags, a, b, out: self.input_bits + i as u32 }
+                    }));
                 }
             }
             (Store::File(_), Some(reader)) => {
@@ -240,23 +253,11 @@ impl Windows {
 
     /// Keeps what was found of a window's wires.
     fn keep(&mut self, window: u64, records: &[Record]) -> io::Result<()> {
-        let first = window * WINDOW as u64;
-        match &mut self.store {
-            Store::Memory { marks, .. } => {
-                for (mark, bits) in MARKS.iter().zip(marks) {
-                    for (i, _) in records.iter().enumerate().filter(|(_, r)| r.flags & mark != 0) {
-                        bits.set(first as usize + i);
-                    }
-                }
-                Ok(())
-            }
-            Store::File(file) => {
-                file.seek(SeekFrom::Start(first * Record::BYTES as u64))?;
-                let mut out = BufWriter::with_capacity(1 << 20, file);
-                records.iter().try_for_each(|record| out.write_all(&record.to_bytes()))?;
-                out.flush()
-            }
-        }
+        let Store::File(file) = &mut self.store else { return Ok(()) };
+        file.seek(SeekFrom::Start(window * WINDOW as u64 * Record::BYTES as u64))?;
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        records.iter().try_for_each(|record| out.write_all(&record.to_bytes()))?;
+        out.flush()
     }
 
     /// The programs in order, compiled by a thread that is a few of them ahead.
@@ -279,7 +280,7 @@ impl Windows {
         let windows = Arc::clone(self);
         // It ends when nobody takes what it makes.
         std::thread::spawn(move || {
-            let mut programs = Programs::new(&windows);
+            let mut programs = Programs::new(&windows, false);
             let mut all = Vec::new();
             while let Some(program) = programs.next().transpose() {
                 let program = program.map(Arc::new);
@@ -296,15 +297,54 @@ impl Windows {
         receiver
     }
 
-    /// All programs, now.
+    /// All programs, now, to be run again and again.
     pub(crate) fn all_programs(&self) -> io::Result<Vec<Arc<Program>>> {
-        let mut programs = Programs::new(self);
+        let mut programs = Programs::new(self, true);
         let mut all = Vec::new();
         while let Some(program) = programs.next()? {
             all.push(Arc::new(program));
         }
         Ok(all)
     }
+}
+
+/// [`Windows::mark`] of gates that write the wires after the inputs' in order.
+fn mark_in_order(gates: &[Gate], marks: &mut [Bits; 3], input_bits: u32, outputs: &[u32]) -> u64 {
+    let [a_dies, b_dies, out_lives] = marks;
+    let mut read = Bits::new(gates.len());
+    let outputs: Vec<usize> = outputs.iter().map(|wire| (wire - input_bits) as usize).collect();
+    outputs.iter().for_each(|gate| read.set(*gate));
+    let (mut alive, mut most) = (0u64, 0u64);
+    for begin in (0..gates.len()).step_by(WINDOW).rev() {
+        let window = &gates[begin..gates.len().min(begin + WINDOW)];
+        // Outputs have slots of their own.
+        let before = |end: usize| outputs.partition_point(|gate| *gate < end) as u64;
+        alive += before(begin + WINDOW) - before(begin);
+        for at in (begin..begin + window.len()).step_by(64) {
+            out_lives.set_word(at, read.word(at));
+            alive -= u64::from(read.word(at).count_ones());
+        }
+        for at in (begin..begin + window.len()).step_by(64).rev() {
+            let mut dies = [0, 0];
+            for (i, gate) in gates[at..gates.len().min(at + 64)].iter().enumerate().rev() {
+                let [a, b] = gate.reads();
+                // What is read for the last time is one before the window's that no later one reads.
+                for (wire, dies) in [a.min(b), a.max(b)].into_iter().zip(&mut dies) {
+                    let gate = wire.index().checked_sub(2 + input_bits as usize);
+                    let old = gate.filter(|gate| *gate < begin);
+                    if let Some(old) = old.filter(|old| !read.get(*old)) {
+                        read.set(old);
+                        *dies |= 1 << i;
+                        alive += 1;
+                    }
+                }
+            }
+            a_dies.set_word(at, dies[0]);
+            b_dies.set_word(at, dies[1]);
+        }
+        most = most.max(alive + window.len() as u64);
+    }
+    most
 }
 
 /// Windows compiled one after the other.
@@ -325,7 +365,7 @@ struct Programs<'a> {
 }
 
 impl<'a> Programs<'a> {
-    fn new(windows: &'a Windows) -> Self {
+    fn new(windows: &'a Windows, kept: bool) -> Self {
         let first = 2 + windows.input_bits + windows.outputs.len() as u32;
         let none = Vec::new;
         Self {
@@ -333,7 +373,7 @@ impl<'a> Programs<'a> {
             reader: None,
             next: 0,
             alive: Alive::default(),
-            emitter: Emitter::new(first, windows.slots, PIECE),
+            emitter: Emitter::new(first, windows.slots, PIECE, kept),
             records: none(),
             gates: Vec::new(),
             keep: Vec::new(),
@@ -412,9 +452,29 @@ impl<'a> Programs<'a> {
 #[derive(Default)]
 struct Alive {
     pages: Vec<Option<Page>>,
-    few: HashMap<u32, u32>,
+    few: HashMap<u32, u32, BuildHasherDefault<Spread>>,
     /// Pages that were written since they were looked at last.
     fresh: Vec<u32>,
+}
+
+/// Spreads wires' numbers, which neighbours share but for their lowest bits; nobody chooses them to collide but for the circuit's own
+/// author, whom that slows down.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, wire: u32) {
+        let product = (self.0 ^ u64::from(wire)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = product ^ product >> 32;
+    }
 }
 
 struct Page {

@@ -26,7 +26,7 @@ pub const DIGEST: usize = 32;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// They start otherwise.
-    #[error("it starts with {got:02x?} and not with {want:02x?}: it is not {what}")]
+    #[error("it starts with \"{}\" and not with \"{}\": it is not {what}", got.escape_ascii(), want.escape_ascii())]
     Magic {
         /// What they should be.
         what: &'static str,
@@ -248,7 +248,11 @@ mod tests {
         assert_eq!(LAYOUT.check(&header[..11]), Err(HeaderError::Short { got: 11, want: 12 }));
         assert_eq!(LAYOUT.check(b"test\x04\0"), Err(HeaderError::Version { got: 4, want: 3 }));
         let said = LAYOUT.check(b"tex").unwrap_err().to_string();
-        assert!(said.contains("[74, 65, 78, 00]") && said.contains("it is not a test"), "{said}");
+        assert!(
+            said.contains(r#"it starts with "tex\x00" and not with "test""#)
+                && said.contains("it is not a test"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -3,6 +3,15 @@
 
 use std::io::{self, BufRead, Read};
 
+/// What reading text failed with, where bytes that are none are said as such.
+#[must_use]
+pub fn in_words(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::InvalidData => io::Error::new(error.kind(), "it is not text in UTF-8"),
+        _ => error,
+    }
+}
+
 /// What some editors put before text in UTF-8, and none of it.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

@@ -72,6 +72,10 @@ token! {
     Vaes: "avx512f", "avx512bw", "avx512dq", "avx512vl", "vaes", "aes"
 }
 token! {
+    /// Products without carries of 64 bits, four at once, with AVX-512 (Ice Lake, Zen 4).
+    Clmul: "avx512f", "avx512bw", "avx512dq", "avx512vl", "vpclmulqdq", "pclmulqdq"
+}
+token! {
     /// Products of bits by 8 x 8 matrices and permutations of bytes, with AVX-512 (Ice Lake, Zen 4).
     Gfni: "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vbmi", "gfni"
 }

@@ -2,6 +2,7 @@
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes::{Aes128Enc, Block};
+use polyval::{Polyval, universal_hash::UniversalHash};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::arch;
@@ -87,6 +88,62 @@ impl Streams {
 fn add(words: &mut [u128], blocks: &[Block]) {
     for (sum, block) in words.iter_mut().zip(blocks) {
         *sum ^= u128::from_le_bytes((*block).into());
+    }
+}
+
+/// A linear hash of columns at a point of GF(2^128): the POLYVAL (RFC 8452, section 3) of all words but the last, plus the last.
+/// Two columns of `n` words that differ hash alike for at most `n` points of 2^128; and where the last word is random, so is
+/// the hash. The point is public, the columns need not be.
+pub struct ColumnHash(Point);
+
+enum Point {
+    Polyval(Polyval),
+    /// Its powers down to itself.
+    #[cfg(target_arch = "x86_64")]
+    Powers(crate::features::Clmul, Vec<u128>),
+}
+
+impl ColumnHash {
+    /// The hash of this point, of columns of at most this many words.
+    #[must_use]
+    pub fn new(point: u128, most: usize) -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some((token, powers)) = arch::powers(point, most) {
+            return Self(Point::Powers(token, powers));
+        }
+        Self::portable(point, most)
+    }
+
+    fn portable(point: u128, _: usize) -> Self {
+        Self(Point::Polyval(Polyval::new(&point.to_le_bytes().into())))
+    }
+
+    /// A column's hash.
+    ///
+    /// # Panics
+    /// The column is empty, or longer than was said.
+    #[must_use]
+    pub fn of(&self, column: &[u128]) -> u128 {
+        let (&last, rest) = column.split_last().expect("a column has a word");
+        match &self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Point::Powers(token, powers) => {
+                last ^ arch::polynomial(*token, &powers[powers.len() - rest.len()..], rest)
+            }
+            Point::Polyval(polyval) => {
+                let mut state = polyval.clone();
+                let mut blocks = [polyval::Block::default(); 8];
+                for words in rest.chunks(blocks.len()) {
+                    let blocks = &mut blocks[..words.len()];
+                    for (block, word) in blocks.iter_mut().zip(words) {
+                        *block = word.to_le_bytes().into();
+                    }
+                    state.update(blocks);
+                }
+                blocks.iter_mut().for_each(|block| block.as_mut_slice().zeroize());
+                last ^ u128::from_le_bytes(state.finalize().into())
+            }
+        }
     }
 }
 
@@ -186,6 +243,47 @@ mod tests {
         Streams::new(1, &[key]).sums(0, &mut total, &mut [0], 1);
         let want = 0x7df7_6b0c_1ab8_99b3_3e42_f047_b91b_546f_u128;
         assert_eq!(total[0].to_le_bytes(), want.to_be_bytes());
+    }
+
+    /// The product in GF(2^128) of RFC 8452, section 3: `a * b * x^-128` modulo x^128 + x^127 + x^126 + x^121 + 1.
+    fn slow_dot(a: u128, b: u128) -> u128 {
+        // The product bit by bit, highest first, each step dividing by x.
+        let mut sum = 0u128;
+        for i in 0..128 {
+            if a >> i & 1 == 1 {
+                sum ^= b;
+            }
+            // x^-1 = x^127 + x^126 + x^125 + x^120.
+            let odd = sum & 1;
+            sum >>= 1;
+            if odd == 1 {
+                sum ^= 1 << 127 | 1 << 126 | 1 << 125 | 1 << 120;
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn the_slow_product_is_that_of_rfc_8452() {
+        // Appendix A: a * b, a + b and dot(a, b).
+        let a = u128::from_le_bytes(0x66e94bd4ef8a2c3b884cfa59ca342b2e_u128.to_be_bytes());
+        let b = u128::from_le_bytes(0xff000000000000000000000000000000_u128.to_be_bytes());
+        let dot = u128::from_le_bytes(0xebe563401e7e91ea3ad6426b8140c394_u128.to_be_bytes());
+        assert_eq!(slow_dot(a, b), dot);
+    }
+
+    #[test]
+    fn a_column_hashes_to_its_polynomial() {
+        for (count, point) in [1, 2, 3, 4, 5, 8, 9, 64, 128, 129].into_iter().zip(words(10)) {
+            let column = words(count);
+            let (last, rest) = column.split_last().unwrap();
+            let want = rest.iter().fold(0, |sum, word| slow_dot(sum ^ word, point)) ^ last;
+            // Also where it is made for longer ones.
+            for most in [count, 129] {
+                assert_eq!(ColumnHash::new(point, most).of(&column), want, "{count} words");
+                assert_eq!(ColumnHash::portable(point, most).of(&column), want, "{count} words");
+            }
+        }
     }
 
     #[test]

@@ -50,7 +50,9 @@ pub enum Error {
         remedy: &'static str,
     },
     /// More values than may be read.
-    #[error("{origin} holds more than the limit of {limit} values; raise the limit, or read fewer columns")]
+    #[error(
+        "{origin} holds more than the limit of {limit} values; read fewer columns, or cut it into several files"
+    )]
     TooMany {
         /// The file.
         origin: String,

@@ -64,7 +64,10 @@ const KEY_BITS: RangeInclusive<u64> = 64..=4096;
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// Not such a file.
-    #[error("it starts with {0:02x?} and not with {magic:02x?}: it is not a file of ciphertexts", magic = LAYOUT.magic)]
+    #[error(
+        "it starts with \"{}\" and not with \"{}\": it is not a file of ciphertexts",
+        .0.escape_ascii(), LAYOUT.magic.escape_ascii()
+    )]
     Magic([u8; 8]),
     /// Of a version that is not known.
     #[error("it has version {0} where {known} is known; update blindcore", known = LAYOUT.version)]

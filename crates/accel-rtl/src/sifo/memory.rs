@@ -31,6 +31,7 @@
 //! ```
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fmt;
 
 use blindcore_accel::garble::{MAX_WIRES, Wire, Wiring};
@@ -233,14 +234,8 @@ impl Assignment {
     pub fn new(netlist: &Wiring<'_>, layers: &Layers, cells: Cells, policy: Policy, capacity: usize) -> Self {
         // More than there can be wires is useless, and a place takes 31 bits.
         let capacity = capacity.min(MAX_WIRES);
-        let wires = Wires::new(netlist, layers, cells);
-        let places = match policy {
-            Policy::DirectlyUsed => wires.directly_used(layers, capacity),
-            Policy::MostFrequentlyUsed => wires.most_frequently_used(capacity),
-            Policy::Lifetimes => wires.lifetimes(layers, cells, capacity),
-        };
-        let first = netlist.first_gate_wire().index();
-        let at = |wire: Wire| wire.index().checked_sub(first).map_or(Address::ddr(wire.0), |g| places[g]);
+        let places = Wires::new(netlist, layers, cells).places(layers, cells, policy, capacity);
+        let at = |wire| address_of(netlist, &places, wire);
         let gates = netlist.gates().iter().zip(&places);
         Self {
             cells,
@@ -263,64 +258,111 @@ impl Assignment {
         };
         count("gates", self.gates.len(), netlist.gates().len())?;
         count("output bits", self.outputs.len(), netlist.outputs().len())?;
-        let first = netlist.first_gate_wire().0;
-        let capacity = [netlist.wires(), self.capacity];
-        let addresses = self.gates.iter().flat_map(|g| [g.a, g.b, g.out]).chain(self.outputs.iter().copied());
-        for address in addresses {
-            let capacity = capacity[usize::from(address.is_block_ram())];
-            if address.place() >= capacity {
-                return Err(AssignmentError::Capacity { address, capacity });
-            }
-        }
-        let mut memory = Memory::default();
-        for wire in (0..first).map(Wire) {
-            memory.at(Address::ddr(wire.0)).holds = wire.0;
-        }
-        let mut traffic = Traffic::default();
-        for (batch, gates) in layers.batches(self.cells).enumerate() {
-            for gate in gates.gates().map(|g| g as usize) {
-                let operands = self.gates[gate];
-                for (wire, address) in netlist.gates()[gate].reads().into_iter().zip([operands.a, operands.b])
-                {
-                    let place = memory.at(address);
-                    if place.holds != wire.0 {
-                        let (reader, found) = (Reader::Gate(gate), place.found());
-                        return Err(AssignmentError::Lost { reader, wire, address, found });
-                    }
-                    place.used_in = batch as u32;
-                    if address.is_block_ram() {
-                        traffic.block_ram_reads += 1;
-                    } else {
-                        traffic.ddr_reads += 1;
-                    }
-                }
-            }
-            for gate in gates.gates().map(|g| g as usize) {
-                let address = self.gates[gate].out;
-                let place = memory.at(address);
-                if place.used_in == batch as u32 {
-                    return Err(AssignmentError::Race { batch, gate, address });
-                }
-                *place = Place { holds: first + gate as u32, used_in: batch as u32 };
-                if address.is_block_ram() {
-                    traffic.block_ram_writes += 1;
-                } else {
-                    traffic.ddr_writes += 1;
-                }
-            }
-        }
-        let outputs = netlist.outputs().iter();
-        for (i, (wire, address)) in outputs.zip(&self.outputs).enumerate() {
-            let found = memory.at(*address).found();
-            if found != Some(*wire) {
-                let reader = Reader::Output(i);
-                return Err(AssignmentError::Lost { reader, wire: *wire, address: *address, found });
-            }
-        }
-        traffic.block_ram = memory.block_ram.len();
-        traffic.ddr = memory.ddr.len();
-        Ok(traffic)
+        let operands = |gate: usize| self.gates[gate];
+        run_through(netlist, layers, (self.cells, self.capacity), operands, &self.outputs)
     }
+}
+
+/// What each policy's [`Assignment`] costs, as [`Assignment::check`] counts it; of each wire its place is kept alone, a third of
+/// what an assignment takes, and the wires' lives are found once.
+///
+/// # Errors
+/// As [`Assignment::check`].
+pub fn traffic_of_all(
+    netlist: &Wiring<'_>,
+    layers: &Layers,
+    cells: Cells,
+    capacity: usize,
+) -> Result<[(Policy, Traffic); 3], AssignmentError> {
+    let capacity = capacity.min(MAX_WIRES);
+    let run = |places: &[Address]| {
+        let at = |wire| address_of(netlist, places, wire);
+        let operands = |gate: usize| {
+            let [a, b] = netlist.gates()[gate].reads().map(at);
+            Operands { a, b, out: places[gate] }
+        };
+        let outputs: Vec<Address> = netlist.outputs().iter().map(|wire| at(*wire)).collect();
+        run_through(netlist, layers, (cells, capacity), operands, &outputs)
+    };
+    let wires = Wires::new(netlist, layers, cells);
+    let [direct, frequent] = [Policy::DirectlyUsed, Policy::MostFrequentlyUsed]
+        .map(|policy| run(&wires.places(layers, cells, policy, capacity)).map(|traffic| (policy, traffic)));
+    let places = wires.places(layers, cells, Policy::Lifetimes, capacity);
+    // Lives are not needed any more, and take twice what places do.
+    drop(wires);
+    Ok([direct?, frequent?, (Policy::Lifetimes, run(&places)?)])
+}
+
+/// Where a wire lies whose gates' places are these.
+fn address_of(netlist: &Wiring<'_>, places: &[Address], wire: Wire) -> Address {
+    let gate = wire.index().checked_sub(netlist.first_gate_wire().index());
+    gate.map_or(Address::ddr(wire.0), |gate| places[gate])
+}
+
+/// Runs through all batches, gates going where `operands` says.
+fn run_through(
+    netlist: &Wiring<'_>,
+    layers: &Layers,
+    (cells, capacity): (Cells, usize),
+    operands: impl Fn(usize) -> Operands,
+    outputs: &[Address],
+) -> Result<Traffic, AssignmentError> {
+    let first = netlist.first_gate_wire().0;
+    let capacity = [netlist.wires(), capacity];
+    let addresses = (0..netlist.gates().len()).map(&operands).flat_map(|g| [g.a, g.b, g.out]);
+    let addresses = addresses.chain(outputs.iter().copied());
+    for address in addresses {
+        let capacity = capacity[usize::from(address.is_block_ram())];
+        if address.place() >= capacity {
+            return Err(AssignmentError::Capacity { address, capacity });
+        }
+    }
+    let mut memory = Memory::default();
+    for wire in (0..first).map(Wire) {
+        memory.at(Address::ddr(wire.0)).holds = wire.0;
+    }
+    let mut traffic = Traffic::default();
+    for (batch, gates) in layers.batches(cells).enumerate() {
+        for gate in gates.gates().map(|g| g as usize) {
+            let operands = operands(gate);
+            for (wire, address) in netlist.gates()[gate].reads().into_iter().zip([operands.a, operands.b]) {
+                let place = memory.at(address);
+                if place.holds != wire.0 {
+                    let (reader, found) = (Reader::Gate(gate), place.found());
+                    return Err(AssignmentError::Lost { reader, wire, address, found });
+                }
+                place.used_in = batch as u32;
+                if address.is_block_ram() {
+                    traffic.block_ram_reads += 1;
+                } else {
+                    traffic.ddr_reads += 1;
+                }
+            }
+        }
+        for gate in gates.gates().map(|g| g as usize) {
+            let address = operands(gate).out;
+            let place = memory.at(address);
+            if place.used_in == batch as u32 {
+                return Err(AssignmentError::Race { batch, gate, address });
+            }
+            *place = Place { holds: first + gate as u32, used_in: batch as u32 };
+            if address.is_block_ram() {
+                traffic.block_ram_writes += 1;
+            } else {
+                traffic.ddr_writes += 1;
+            }
+        }
+    }
+    for (i, (wire, address)) in netlist.outputs().iter().zip(outputs).enumerate() {
+        let found = memory.at(*address).found();
+        if found != Some(*wire) {
+            let reader = Reader::Output(i);
+            return Err(AssignmentError::Lost { reader, wire: *wire, address: *address, found });
+        }
+    }
+    traffic.block_ram = memory.block_ram.len();
+    traffic.ddr = memory.ddr.len();
+    Ok(traffic)
 }
 
 /// Both memories while an assignment is run through.
@@ -399,6 +441,15 @@ impl Wires {
         Self { first: first.0, reads, is_output, is_direct, life, batches: batches as usize }
     }
 
+    /// Where each gate's wire goes.
+    fn places(&self, layers: &Layers, cells: Cells, policy: Policy, capacity: usize) -> Vec<Address> {
+        match policy {
+            Policy::DirectlyUsed => self.directly_used(layers, capacity),
+            Policy::MostFrequentlyUsed => self.most_frequently_used(capacity),
+            Policy::Lifetimes => self.lifetimes(layers, cells, capacity),
+        }
+    }
+
     /// The DDR place of a gate's wire where places aren't reused: its number.
     fn ddr(&self, gate: usize) -> Address {
         Address::ddr(self.first + gate as u32)
@@ -433,8 +484,9 @@ impl Wires {
             let (begin, end) = self.life[gate];
             (accesses(gate) << 32) / u64::from(end - begin + 1)
         };
-        let direct = self.directly_used(layers, capacity);
-        let direct_first = |gate: usize| u64::from(direct[gate].is_block_ram());
+        let direct: Vec<bool> =
+            self.directly_used(layers, capacity).iter().map(|address| address.is_block_ram()).collect();
+        let direct_first = |gate: usize| u64::from(direct[gate]);
         let mut inside = self.fitting(self.by_priority(density), capacity);
         let saved = |inside: &[bool]| (0..inside.len()).filter(|g| inside[*g]).map(accesses).sum::<u64>();
         // Where all of it fits there is nothing to choose.
@@ -452,7 +504,7 @@ impl Wires {
         // Gates by the last batch of their wires.
         let mut ends: Vec<u32> =
             (0..self.life.len() as u32).filter(|g| !self.is_output[*g as usize]).collect();
-        ends.sort_by_key(|g| self.life[*g as usize].1);
+        ends.sort_unstable_by_key(|g| self.life[*g as usize].1);
         let mut ends = ends.into_iter().peekable();
         for (i, batch) in layers.batches(cells).enumerate() {
             while let Some(gate) = ends.next_if(|g| (self.life[*g as usize].1 as usize) < i) {
@@ -472,10 +524,24 @@ impl Wires {
 
     /// All that may go to block RAM, highest priority first, and of equals the earlier.
     fn by_priority(&self, priority: impl Fn(usize) -> u64) -> Vec<u32> {
-        let mut gates: Vec<u32> =
-            (0..self.reads.len() as u32).filter(|g| !self.is_output[*g as usize]).collect();
-        gates.sort_by_cached_key(|g| Reverse(priority(*g as usize)));
-        gates
+        let gates = || (0..self.reads.len()).filter(|gate| !self.is_output[*gate]);
+        // How many have each priority, then where the next of them goes: there are far fewer priorities than gates.
+        let mut next: HashMap<u64, u32> = HashMap::new();
+        gates().for_each(|gate| *next.entry(priority(gate)).or_default() += 1);
+        let mut priorities: Vec<u64> = next.keys().copied().collect();
+        priorities.sort_unstable_by_key(|priority| Reverse(*priority));
+        let mut end = 0;
+        for place in priorities {
+            let count = next.entry(place).or_default();
+            (*count, end) = (end, end + *count);
+        }
+        let mut order = vec![0; end as usize];
+        for gate in gates() {
+            let place = next.entry(priority(gate)).or_default();
+            order[*place as usize] = gate as u32;
+            *place += 1;
+        }
+        order
     }
 
     /// Takes each gate's wire, in this order, if at no batch of its life more than `capacity` are taken.

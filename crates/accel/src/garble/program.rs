@@ -198,33 +198,27 @@ impl Program {
 /// ```
 pub struct ProgramBuilder {
     program: Program,
-    /// What was done to each slot last.
-    stamps: Vec<Stamps>,
-    /// Numbers of layers and parts go on from program to program, so that no stamp has to be cleared. Those up to these are of
-    /// earlier programs; the one of parts stands for several parts of the present one.
-    layers_before: u32,
-    parts_before: u32,
+    /// What was done to each slot: a byte each, so that those of many slots stay in a core's cache.
+    marks: Vec<u8>,
+    /// Steps whose part is marked: those of all parts before the present one, once it has a step.
+    marked: usize,
     layer: Layer,
     part_layer: usize,
     part_step: usize,
     part_and: usize,
 }
 
-/// The ANDs of which layer wrote and read a slot last, which part wrote it, and the one part that read it, or the number that
-/// stands for several.
-#[derive(Clone, Copy, Default)]
-struct Stamps {
-    and_wrote: u32,
-    and_read: u32,
-    part_wrote: u32,
-    part_read: u32,
-}
+/// An AND of the present layer wrote the slot;
+const LAYER_WROTE: u8 = 1;
+/// one of them read it;
+const LAYER_READ: u8 = 2;
+/// a part of the program before the present one wrote it;
+const PART_WROTE: u8 = 4;
+/// one of those read it.
+const PART_READ: u8 = 8;
 
-/// Steps of a program, together with the numbers of layers and parts before it: so few that none of those, and no count of a
-/// layer, wraps.
+/// Steps of a program: so few that no count of a layer wraps.
 const MOST_STEPS: usize = u32::MAX as usize - 2;
-/// Numbers of layers and parts from which on stamps are cleared.
-const MOST_BEFORE: usize = 1 << 30;
 
 impl ProgramBuilder {
     /// An empty program over this many slots.
@@ -232,23 +226,15 @@ impl ProgramBuilder {
     pub fn new(slots: usize) -> Self {
         let program = Program { slots, steps: Vec::new(), layers: Vec::new(), parts: Vec::new(), ands: 0 };
         let (part_layer, part_step, part_and) = (0, 0, 0);
-        Self {
-            program,
-            stamps: vec![Stamps::default(); slots],
-            layers_before: 0,
-            parts_before: 1,
-            layer: Layer::default(),
-            part_layer,
-            part_step,
-            part_and,
-        }
+        let (marks, layer) = (vec![0; slots], Layer::default());
+        Self { program, marks, marked: 0, layer, part_layer, part_step, part_and }
     }
 
     /// Makes the slots this many, if they are fewer.
     pub fn grow(&mut self, slots: usize) {
         if slots > self.program.slots {
             self.program.slots = slots;
-            self.stamps.resize(slots, Stamps::default());
+            self.marks.resize(slots, 0);
         }
     }
 
@@ -262,11 +248,12 @@ impl ProgramBuilder {
     ///
     /// # Errors
     /// No such slot, or one that another part writes; or there are 2^32 - 3 steps.
+    #[inline]
     pub fn xor(&mut self, out: u32, a: u32, b: u32) -> Result<(), ProgramError> {
         if self.layer.ands > 0 {
             self.end_layer();
         }
-        self.step(Step { out, a, b })?;
+        self.step(Step { out, a, b }, 0, 0)?;
         self.layer.xors += 1;
         Ok(())
     }
@@ -275,24 +262,14 @@ impl ProgramBuilder {
     ///
     /// # Errors
     /// No such slot, or one that another AND of the layer or another part writes; or there are 2^32 - 3 steps.
+    #[inline]
     pub fn and(&mut self, out: u32, a: u32, b: u32) -> Result<(), ProgramError> {
-        let now = self.layers_before + self.program.layers.len() as u32 + 1;
-        let step = Step { out, a, b };
-        self.step(step)?;
-        for slot in [a, b] {
-            if self.stamps[slot as usize].and_wrote == now {
-                return Err(ProgramError::Layer { slot });
-            }
-        }
-        let written = &mut self.stamps[out as usize];
         // The AND itself may write what it reads; nobody else of its layer may.
-        if written.and_wrote == now || written.and_read == now {
-            return Err(ProgramError::Layer { slot: out });
-        }
-        written.and_wrote = now;
+        self.step(Step { out, a, b }, LAYER_WROTE, LAYER_WROTE | LAYER_READ)?;
         for slot in [a, b] {
-            self.stamps[slot as usize].and_read = now;
+            self.marks[slot as usize] |= LAYER_READ;
         }
+        self.marks[out as usize] |= LAYER_WROTE;
         self.layer.ands += 1;
         self.program.ands += 1;
         Ok(())
@@ -301,6 +278,12 @@ impl ProgramBuilder {
     /// Ends the current layer, so that the next AND may read what its ANDs wrote.
     pub fn end_layer(&mut self) {
         if self.layer != Layer::default() {
+            let ands = self.program.steps.len() - self.layer.ands as usize;
+            for step in &self.program.steps[ands..] {
+                for slot in [step.out, step.a, step.b] {
+                    self.marks[slot as usize] &= !(LAYER_WROTE | LAYER_READ);
+                }
+            }
             self.program.layers.push(self.layer);
             self.layer = Layer::default();
         }
@@ -332,46 +315,123 @@ impl ProgramBuilder {
         let slots = self.program.slots;
         let empty = Program { slots, steps: Vec::new(), layers: Vec::new(), parts: Vec::new(), ands: 0 };
         let program = std::mem::replace(&mut self.program, empty);
-        (self.part_layer, self.part_step, self.part_and) = (0, 0, 0);
-        let layers = self.layers_before as usize + program.layers.len();
-        // One more for the number that stands for several.
-        let parts = self.parts_before as usize + program.parts.len() + 2;
-        if layers.max(parts) < MOST_BEFORE {
-            (self.layers_before, self.parts_before) = (layers as u32, parts as u32);
-        } else {
-            self.stamps.fill(Stamps::default());
-            (self.layers_before, self.parts_before) = (0, 1);
+        for step in &program.steps[..self.marked] {
+            for slot in [step.out, step.a, step.b] {
+                self.marks[slot as usize] = 0;
+            }
         }
+        (self.marked, self.part_layer, self.part_step, self.part_and) = (0, 0, 0, 0);
         program
     }
 
-    fn step(&mut self, step: Step) -> Result<(), ProgramError> {
-        if self.program.steps.len() + self.layers_before.max(self.parts_before) as usize >= MOST_STEPS {
+    /// A step that touches nothing that other parts write or, where marks of its operands or of what it writes are refused,
+    /// other ANDs of its layer.
+    #[inline]
+    fn step(&mut self, step: Step, read: u8, written: u8) -> Result<(), ProgramError> {
+        if self.program.steps.len() >= MOST_STEPS {
             return Err(ProgramError::Steps { most: MOST_STEPS });
         }
-        let slots = self.program.slots;
-        for slot in [step.out, step.a, step.b] {
-            if slot as usize >= slots {
-                return Err(ProgramError::Slot { slot, slots });
-            }
+        if self.marked < self.part_step {
+            self.mark_parts();
         }
-        let many = self.parts_before;
-        let part = many + self.program.parts.len() as u32 + 1;
-        for slot in [step.a, step.b] {
-            let stamps = &mut self.stamps[slot as usize];
-            if stamps.part_wrote > many && stamps.part_wrote != part {
-                return Err(ProgramError::Parts { slot });
-            }
-            let read = &mut stamps.part_read;
-            *read = if *read < many || *read == part { part } else { many };
+        let marks = [step.a, step.b, step.out].map(|slot| self.marks.get(slot as usize).copied());
+        let [Some(a), Some(b), Some(out)] = marks else { return Err(self.no_slot(step)) };
+        if (a | b) & (PART_WROTE | read) != 0 || out & (PART_WROTE | PART_READ | written) != 0 {
+            return Err(refused(step, [a, b, out]));
         }
-        let stamps = &mut self.stamps[step.out as usize];
-        let others = stamps.part_wrote > many && stamps.part_wrote != part;
-        if others || (stamps.part_read >= many && stamps.part_read != part) {
-            return Err(ProgramError::Parts { slot: step.out });
-        }
-        stamps.part_wrote = part;
         self.program.steps.push(step);
         Ok(())
+    }
+
+    /// Marks what the parts before the present one read and wrote.
+    #[cold]
+    fn mark_parts(&mut self) {
+        for step in &self.program.steps[self.marked..self.part_step] {
+            for slot in [step.a, step.b] {
+                self.marks[slot as usize] |= PART_READ;
+            }
+            self.marks[step.out as usize] |= PART_WROTE;
+        }
+        self.marked = self.part_step;
+    }
+
+    #[cold]
+    fn no_slot(&self, step: Step) -> ProgramError {
+        let slots = self.program.slots;
+        let past = [step.out, step.a, step.b].into_iter().find(|slot| *slot as usize >= slots);
+        ProgramError::Slot { slot: past.unwrap_or(step.out), slots }
+    }
+}
+
+/// Why a step is refused whose operands and result have these marks.
+#[cold]
+fn refused(step: Step, [a, b, out]: [u8; 3]) -> ProgramError {
+    let operands = [(step.a, a), (step.b, b)];
+    let of_parts = operands.into_iter().find(|(_, marks)| marks & PART_WROTE != 0);
+    if let Some((slot, _)) = of_parts.or((out & (PART_WROTE | PART_READ) != 0).then_some((step.out, out))) {
+        return ProgramError::Parts { slot };
+    }
+    let of_layer = operands.into_iter().find(|(_, marks)| marks & LAYER_WROTE != 0);
+    ProgramError::Layer { slot: of_layer.map_or(step.out, |(slot, _)| slot) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ProgramBuilder, ProgramError};
+
+    #[test]
+    fn ands_of_a_layer_meet_nowhere() {
+        let layer = |slot| Err(ProgramError::Layer { slot });
+        // Reads what another writes; writes what another writes, or reads.
+        for (second, slot) in [((4, 3, 1), 3), ((4, 1, 3), 3), ((3, 1, 1), 3), ((0, 1, 1), 0), ((2, 1, 1), 2)]
+        {
+            let mut program = ProgramBuilder::new(5);
+            program.and(3, 0, 2).unwrap();
+            assert_eq!(program.and(second.0, second.1, second.2), layer(slot));
+            // The next layer may.
+            program.end_layer();
+            assert_eq!(program.and(second.0, second.1, second.2), Ok(()));
+        }
+        let mut program = ProgramBuilder::new(5);
+        assert_eq!(
+            [program.and(0, 0, 1), program.and(2, 1, 1), program.and(4, 0, 1)],
+            [Ok(()), Ok(()), layer(0)]
+        );
+        // An XOR comes after them.
+        assert_eq!([program.xor(4, 0, 2), program.and(0, 4, 0)], [Ok(()); 2]);
+        assert_eq!(program.finish().layers().len(), 2);
+    }
+
+    #[test]
+    fn parts_meet_nowhere_and_programs_everywhere() {
+        let parts = |slot| Err(ProgramError::Parts { slot });
+        for and in [false, true] {
+            let mut program = ProgramBuilder::new(8);
+            let step = |program: &mut ProgramBuilder, (out, a, b)| {
+                if and { program.and(out, a, b) } else { program.xor(out, a, b) }
+            };
+            step(&mut program, (4, 0, 1)).unwrap();
+            program.end_part();
+            // Both may read what none writes.
+            step(&mut program, (5, 0, 1)).unwrap();
+            program.end_part();
+            for (refused, slot) in [
+                ((6, 4, 0), 4),
+                ((6, 0, 5), 5),
+                ((4, 2, 2), 4),
+                ((0, 2, 2), 0),
+                ((5, 0, 1), 5),
+                ((1, 1, 2), 1),
+            ] {
+                assert_eq!(step(&mut program, refused), parts(slot));
+            }
+            step(&mut program, (6, 2, 0)).unwrap();
+            let first = program.take();
+            assert_eq!((first.parts().len(), first.steps().len()), (3, 3));
+            // The next program is run after it.
+            step(&mut program, (0, 4, 6)).unwrap();
+            assert_eq!(step(&mut program, (8, 0, 0)), Err(ProgramError::Slot { slot: 8, slots: 8 }));
+            assert_eq!(program.finish().parts().len(), 1);
+        }
     }
 }

@@ -111,14 +111,14 @@ impl Builder {
         self.not(unequal)
     }
 
-    /// `a < b`, unsigned. n ANDs.
+    /// `a < b`, unsigned. n ANDs, and 3 n XORs, of which [`swap`](Self::swap) of the same words has n too.
     pub fn less(&mut self, a: &[Bit], b: &[Bit]) -> Bit {
         same_width(a, b);
         let mut less = Bit::ZERO;
         for (&a, &b) in a.iter().zip(b) {
             // Where the bits differ, b's decides, else what is below.
-            let not_a = self.not(a);
-            (_, less) = self.full_add(not_a, b, less);
+            let differ = self.xor(a, b);
+            less = self.mux(differ, b, less);
         }
         less
     }

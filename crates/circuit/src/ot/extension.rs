@@ -47,16 +47,12 @@ use aes::{
     cipher::{BlockCipherEncrypt, KeyInit},
 };
 use blindcore_files::header::{Field, Layout};
-use blindcore_math::transfers::{Streams, rows};
+use blindcore_math::transfers::{ColumnHash, Streams, rows};
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::{Zeroize, Zeroizing};
 
 pub use super::matrix::CHUNK;
-use super::{
-    OtError, Session, base, differs, first_block, mask,
-    matrix::{ColumnHash, STRIDE},
-    oracle, random, trees,
-};
+use super::{OtError, Session, base, differs, first_block, mask, matrix::STRIDE, oracle, random, trees};
 
 /// What is done about a receiver that doesn't keep to the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -228,7 +224,7 @@ impl Sender {
         }
         if parameters.checked() {
             let (corrections, shown) = message.split_at(message.len() - 16 * 129);
-            let mut hash = ColumnHash::new(challenge(session, *counter, corrections));
+            let hash = ColumnHash::new(challenge(session, *counter, corrections), blocks);
             let mut shown = shown.as_chunks().0.iter().map(|bytes| u128::from_le_bytes(*bytes));
             let choices = shown.next().expect("129 of them");
             let mut differ = 0;
@@ -360,7 +356,7 @@ impl Receiver {
             lane += tree.levels();
         }
         if parameters.checked() {
-            let mut hash = ColumnHash::new(challenge(session, *counter, message));
+            let hash = ColumnHash::new(challenge(session, *counter, message), blocks);
             message.extend(hash.of(&packed).to_le_bytes());
             for lane in 0..128 {
                 message.extend(hash.of(&columns[lane * STRIDE..][..blocks]).to_le_bytes());

@@ -149,11 +149,10 @@ impl<'a> Garbler<'a> {
         let mut tables = Vec::new();
         for program in circuit.programs() {
             let program = &*program.map_err(|e| SessionError::io("while the circuit was read", e))?;
-            tables.resize(program.ands() * self.scheme.table_bytes(), 0);
-            let cost =
-                operation.garble(program, &self.offset, outcome.ands, &mut self.labels, &mut tables)?;
+            let tables = room(&mut tables, program.ands() * self.scheme.table_bytes());
+            let cost = operation.garble(program, &self.offset, outcome.ands, &mut self.labels, tables)?;
             if !tables.is_empty() {
-                send(channel, Message::Tables, &tables)?;
+                send(channel, Message::Tables, tables)?;
                 if outcome.table_bytes == 0 {
                     flush(channel, Message::Tables)?;
                     outcome.first_table = start.elapsed();
@@ -269,6 +268,14 @@ pub fn evaluate_for<C: Read + Write>(
     outputs(channel, setup, &labels, outcome, start)
 }
 
+/// The first `bytes` of a buffer, which grows and never shrinks: programs without tables come between those with.
+fn room(buffer: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
+    if buffer.len() < bytes {
+        buffer.resize(bytes, 0);
+    }
+    &mut buffer[..bytes]
+}
+
 /// Receives and evaluates, piece by piece.
 pub(super) fn tables<C: Read>(
     channel: &mut C,
@@ -286,14 +293,14 @@ pub(super) fn tables<C: Read>(
     let mut tables = Vec::new();
     for program in circuit.programs() {
         let program = &*program.map_err(|e| SessionError::io("while the circuit was read", e))?;
-        tables.resize(program.ands() * scheme.table_bytes(), 0);
+        let tables = room(&mut tables, program.ands() * scheme.table_bytes());
         if !tables.is_empty() {
-            receive(channel, Message::Tables, &mut tables)?;
+            receive(channel, Message::Tables, tables)?;
             if outcome.table_bytes == 0 {
                 outcome.first_table = start.elapsed();
             }
         }
-        let cost = operation.evaluate(program, outcome.ands, labels, &tables)?;
+        let cost = operation.evaluate(program, outcome.ands, labels, tables)?;
         outcome.ands += cost.and_gates;
         outcome.xors += cost.xor_gates;
         outcome.table_bytes += tables.len() as u64;

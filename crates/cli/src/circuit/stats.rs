@@ -1,7 +1,7 @@
 //! `blindcore circuit stats`.
 
 use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
-use blindcore_accel_rtl::sifo::memory::{Assignment, BLOCK_RAM, Policy, Traffic};
+use blindcore_accel_rtl::sifo::memory::{BLOCK_RAM, Policy, Traffic, traffic_of_all};
 
 use blindcore_circuit::circuit::{digest, short_digest};
 use blindcore_circuit::netlist::MAX_WIRES;
@@ -59,11 +59,7 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
     let digest = short_digest(&digest(&netlist));
     let rows = figures(&of, &layers, args.ands, problem.and_then(|p| p.published.as_ref()));
     let batches = layers.batches(cells).count();
-    let mut policies = Vec::new();
-    for policy in Policy::ALL {
-        let assignment = Assignment::new(&netlist.wiring(), &layers, cells, policy, args.memory);
-        policies.push((policy, assignment.check(&netlist.wiring(), &layers)?));
-    }
+    let policies = traffic_of_all(&netlist.wiring(), &layers, cells, args.memory)?;
     if args.json {
         output::json(&document(args, problem, &digest, &rows, batches, &policies, &layers))?;
     } else {

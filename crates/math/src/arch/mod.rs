@@ -11,7 +11,7 @@ mod portable;
 
 use crate::features::Ifma;
 #[cfg(target_arch = "x86_64")]
-use crate::features::{Avx2, Avx512, Gfni, Level, Vaes, within};
+use crate::features::{Avx2, Avx512, Clmul, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
 use crate::row::LWE_DIMENSION;
 use crate::{Prime, SignedDigits};
@@ -198,6 +198,16 @@ pub(crate) fn rows(columns: &[u128], stride: usize, out: &mut [u128]) -> bool {
     let _ = (columns, stride, out);
     false
 }
+
+/// Powers of a point for [`polynomial`], where there is a kernel for it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn powers(point: u128, count: usize) -> Option<(Clmul, Vec<u128>)> {
+    let token = within(Level::Avx512, Clmul::new)?;
+    Some((token, avx512::powers(token, point, count)))
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use avx512::polynomial;
 
 #[cfg(test)]
 mod tests {

@@ -211,7 +211,7 @@ fn no_more_is_read_than_the_limit() {
         let len = read(&source).unwrap().len();
         assert_eq!(read(&source.clone().with_limit(len)).unwrap().len(), len);
         let error = read(&source.clone().with_limit(len - 1)).unwrap_err().to_string();
-        let message = format!("{source} holds more than the limit of {} values; raise the limit", len - 1);
+        let message = format!("{source} holds more than the limit of {} values; read fewer columns", len - 1);
         assert!(error.starts_with(&message), "{error}");
     }
 }

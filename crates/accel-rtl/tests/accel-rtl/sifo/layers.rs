@@ -4,6 +4,7 @@
 use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
 use blindcore_accel_rtl::sifo::memory::{
     Address, Assignment, AssignmentError, BLOCK_RAM, Operands, PAPER_ADDRESSES, Policy, Traffic,
+    traffic_of_all,
 };
 use blindcore_circuit::builder::Builder;
 use blindcore_circuit::netlist::{Gate, Kind, Netlist, Port, Wire};
@@ -166,6 +167,8 @@ fn every_policy_keeps_every_label_and_lifetimes_takes_the_fewest_accesses() {
                 assert!(assignment.gates.iter().all(|g| g.out.is_block_ram() == (g.out.0 & 1 == 1)));
                 t
             });
+            let all = traffic_of_all(&netlist.wiring(), &layers, cells, capacity).unwrap();
+            assert_eq!(all.map(|(_, traffic)| traffic), [direct, frequent, lifetimes]);
             assert!(lifetimes.ddr_accesses() <= direct.ddr_accesses().min(frequent.ddr_accesses()));
             gains +=
                 usize::from(lifetimes.ddr_accesses() < direct.ddr_accesses().min(frequent.ddr_accesses()));

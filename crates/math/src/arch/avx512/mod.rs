@@ -9,7 +9,7 @@ pub(super) mod ntt;
 use super::portable::digits::split_generic;
 use super::portable::{self, dot_generic, invert_cumulative_generic};
 use crate::SignedDigits;
-use crate::features::{Avx512, Gfni, Vaes};
+use crate::features::{Avx512, Clmul, Gfni, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
 
 pub(super) fn invert_cumulative(_: Avx512, cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
@@ -242,6 +242,84 @@ unsafe fn store_sums<const J: usize>(
             unsafe { _mm512_mask_storeu_epi64(out.add(from).cast(), mask, *sum) }
         }
     }
+}
+
+/// `point^count, ..., point^1` by POLYVAL's product.
+pub(super) fn powers(_: Clmul, point: u128, count: usize) -> Vec<u128> {
+    #[target_feature(enable = "avx512f,pclmulqdq")]
+    fn compiled(point: u128, count: usize) -> Vec<u128> {
+        let product = |a: u128| {
+            let (a, b) = (from_word(a), from_word(point));
+            let low = _mm_clmulepi64_si128::<0x00>(a, b);
+            let middle =
+                _mm_xor_si128(_mm_clmulepi64_si128::<0x01>(a, b), _mm_clmulepi64_si128::<0x10>(a, b));
+            to_word(reduced(low, middle, _mm_clmulepi64_si128::<0x11>(a, b)))
+        };
+        let mut powers = vec![point; count];
+        for i in (0..count.saturating_sub(1)).rev() {
+            powers[i] = product(powers[i + 1]);
+        }
+        powers
+    }
+    // SAFETY: the token stands for these features.
+    unsafe { compiled(point, count) }
+}
+
+/// The sum of products of words and as many powers: one reduction for all.
+pub(crate) fn polynomial(_: Clmul, powers: &[u128], words: &[u128]) -> u128 {
+    assert_eq!(powers.len(), words.len());
+    // SAFETY: the token stands for these features, and both are as long.
+    unsafe { sum_of_products(powers, words) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq")]
+unsafe fn sum_of_products(powers: &[u128], words: &[u128]) -> u128 {
+    let zero = _mm512_setzero_si512();
+    let (mut low, mut middle, mut other, mut high) = (zero, zero, zero, zero);
+    for at in (0..words.len()).step_by(4) {
+        let mask = ((1u16 << (2 * (words.len() - at).min(4))) - 1) as u8;
+        // SAFETY: words that are there, of both.
+        let (a, b) = unsafe {
+            let load = |from: &[u128]| _mm512_maskz_loadu_epi64(mask, from.as_ptr().add(at).cast());
+            (load(words), load(powers))
+        };
+        low = _mm512_xor_si512(low, _mm512_clmulepi64_epi128::<0x00>(a, b));
+        middle = _mm512_xor_si512(middle, _mm512_clmulepi64_epi128::<0x01>(a, b));
+        other = _mm512_xor_si512(other, _mm512_clmulepi64_epi128::<0x10>(a, b));
+        high = _mm512_xor_si512(high, _mm512_clmulepi64_epi128::<0x11>(a, b));
+    }
+    let sum = |x: __m512i| {
+        let halves = _mm256_xor_si256(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64::<1>(x));
+        _mm_xor_si128(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves))
+    };
+    to_word(reduced(sum(low), sum(_mm512_xor_si512(middle, other)), sum(high)))
+}
+
+/// A product of 256 bits times x^-128 modulo x^128 + x^127 + x^126 + x^121 + 1 (Gueron, Langley and Lindell 2017, appendix A):
+/// each step takes 64 bits off the low end.
+#[inline]
+#[target_feature(enable = "avx512f,pclmulqdq")]
+fn reduced(low: __m128i, middle: __m128i, high: __m128i) -> __m128i {
+    let modulus = _mm_set_epi64x(0xc200_0000_0000_0000_u64 as i64, 1);
+    let mut low = _mm_xor_si128(low, _mm_slli_si128::<8>(middle));
+    for _ in 0..2 {
+        let multiple = _mm_clmulepi64_si128::<0x10>(low, modulus);
+        low = _mm_xor_si128(multiple, _mm_shuffle_epi32::<0b01_00_11_10>(low));
+    }
+    _mm_xor_si128(low, _mm_xor_si128(high, _mm_srli_si128::<8>(middle)))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn from_word(word: u128) -> __m128i {
+    _mm_set_epi64x((word >> 64) as i64, word as i64)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn to_word(x: __m128i) -> u128 {
+    let (low, high) = (_mm_cvtsi128_si64(x) as u64, _mm_cvtsi128_si64(_mm_unpackhi_epi64(x, x)) as u64);
+    u128::from(high) << 64 | u128::from(low)
 }
 
 /// See `transfers::rows`.
