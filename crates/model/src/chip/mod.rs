@@ -46,6 +46,6 @@ pub use problem::{Dim, Operation, Problem, Tensor};
 pub use random::{THESIS_FAILURES, Tries, random};
 pub use read::{Wrong, machine_from_toml, one_line};
 pub use search::{Found, Space, Splits, search};
-pub use shipped::{machine, machines};
+pub use shipped::{Reached, machine, machines, reached};
 pub use tables::{Kind, Part, Point, Price, Priced, Tables};
 pub use traffic::Traffic;
