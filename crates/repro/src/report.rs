@@ -9,7 +9,7 @@ use blindcore_accel_rtl::onionchopper::measure::{self, THESIS_CLOCK, THESIS_CYCL
 use blindcore_accel_rtl::onionchopper::{OnionChopper, Options, SSD_RATE};
 use serde_json::{Value, json};
 
-use blindcore_model::chip::{Kind, Tables, reached};
+use blindcore_model::chip::{Kind, OnMachine, Problem, Space, Tables, everywhere, reached, search};
 use blindcore_units::{Progress, Unit};
 
 use crate::rows::{self, By, Column, KINDS, Label, Row};
@@ -101,6 +101,7 @@ pub fn make(results: Option<&Path>, progress: &mut dyn Progress) -> anyhow::Resu
         (Ok(lines), Ok(gates)) => (lines, gates),
     };
     lines.extend(tables()?);
+    lines.extend(machines());
     lines.extend(gates);
     Ok(Report { lines, note })
 }
@@ -289,6 +290,61 @@ fn tables() -> anyhow::Result<Vec<Line>> {
         Line { row, group, from }
     };
     Ok(rows.map(line).collect())
+}
+
+/// Operations of each family on every machine that does them, by the model: seconds, and joules by each table that prices its lanes.
+fn machines() -> Vec<Line> {
+    let operations = [
+        ("contract", "OnionPIR's first dimension, 1 GiB", Problem::onionpir(1.0)),
+        ("bigmod", "10^6 products modulo 4096 bits", Problem::bigmod(1_000_000, 4096)),
+        ("garble", "10^6 ANDs, labels of 128 bits, two rows", Problem::garble(1_000_000, 128, 2)),
+    ];
+    let tables = Tables::shipped_all();
+    let mut lines = Vec::new();
+    for (id, operation, problem) in operations {
+        // The sweep's machine is a pattern for others.
+        let all = everywhere(&problem, &tables).into_iter().filter(|on| on.machine.name != "thesis-sweep");
+        for OnMachine { machine, cost } in all {
+            let Ok(cost) = cost else { continue };
+            let what = format!("{operation}, on {}, held by {}", machine.name, cost.holds);
+            let id = format!("hw.machine.{id}.{}", machine.name);
+            let from = format!("the model's machine {}", machine.name);
+            let mut line =
+                Line::new("", &format!("{id}.seconds"), &what, cost.seconds, "s", None, By::Counted);
+            // What was measured or is a data sheet's has its own clock; a paper's chip has the paper's.
+            if !["xeon", "h100", "h200"].contains(&machine.name.as_str()) {
+                let part = if machine.name.starts_with("thesis") { "onionchopper" } else { &machine.name };
+                let slower = |hz: f64| {
+                    let found = search(&problem, &machine.at_clock(hz), &[], &Space::default());
+                    found.map_or(f64::NAN, |found| found.cost.seconds)
+                };
+                line.row.label = Some(Label::clock(machine.clock, part, slower));
+            }
+            lines.push(line.from(from.clone()));
+            let columns = rows::columns(&cost.prices, |p| p.parts.last()?.joules);
+            if let Some(first) = columns.first() {
+                let what = format!("{operation}, on {}: energy of the lanes", machine.name);
+                let id = format!("{id}.lanes.joules");
+                let line = Line::new("", &id, &what, first.value, "J", None, By::from(first.kind));
+                lines.push(Line { row: Row { columns, ..line.row }, ..line }.from(from.clone()));
+            }
+            let columns = rows::columns(&cost.prices, |p| p.missing().is_empty().then(|| p.joules()));
+            if let Some(first) = columns.first() {
+                let what = format!("{operation}, on {}: energy", machine.name);
+                let line = Line::new(
+                    "",
+                    &format!("{id}.joules"),
+                    &what,
+                    first.value,
+                    "J",
+                    None,
+                    By::from(first.kind),
+                );
+                lines.push(Line { row: Row { columns, ..line.row }, ..line }.from(from));
+            }
+        }
+    }
+    lines
 }
 
 /// Clocks and areas that synthesis gave, from the files that `make -C hw syn` keeps.

@@ -27,6 +27,7 @@
 //! # Ok::<(), blindcore_model::chip::Misfit>(())
 //! ```
 
+mod everywhere;
 mod machine;
 mod nest;
 mod pipeline;
@@ -39,6 +40,7 @@ mod tables;
 mod tiles;
 mod traffic;
 
+pub use everywhere::{OnMachine, everywhere};
 pub use machine::{Lanes, Level, Machine, Moduli, Pipeline, Ports, Rate};
 pub use nest::{Bound, Cost, Mapping, Misfit, Nest, cost, thesis_mapping};
 pub use pipeline::pipelined;

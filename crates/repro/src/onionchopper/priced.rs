@@ -1,7 +1,7 @@
 //! What section 6.4's run takes in seconds, joules and square millimetres.
 
 use anyhow::Context;
-use blindcore_model::chip::{Cost, Kind, Price, Problem, Rate, Tables, cost, machine, thesis_mapping};
+use blindcore_model::chip::{Cost, Kind, Price, Problem, Tables, cost, machine, thesis_mapping};
 
 use super::Lines;
 use crate::rows::{self, Row};
@@ -118,9 +118,6 @@ pub(crate) fn priced() -> anyhow::Result<Vec<Row>> {
 
 /// Seconds of section 6.4's run at another clock: the SSD brings as many bytes a second.
 pub(super) fn seconds_at(hz: f64) -> anyhow::Result<f64> {
-    let mut chip = machine("thesis").context("the thesis's machine is missing; report this")?;
-    let ssd = &mut chip.levels[0].port;
-    *ssd = Rate { num: (ssd.num as f64 * 1e3 * chip.clock / hz).round() as u64, den: ssd.den * 1000 };
-    chip.clock = hz;
+    let chip = machine("thesis").context("the thesis's machine is missing; report this")?.at_clock(hz);
     Ok(cost(&Problem::onionpir(64.0), &chip, &thesis_mapping(), &[])?.seconds)
 }
