@@ -128,7 +128,7 @@ fn the_thesis_figures_stand_beside_ours() {
     let mac = row("onionchopper.6.4.calibrated.mac.picojoules");
     assert!((mac["columns"]["calibrated"]["calibrated"].as_f64().unwrap() - 3290.3).abs() < 0.05, "{mac}");
     assert!(mac["columns"]["synthesised"]["sg13g2"].as_f64() > Some(1228.0), "{mac}");
-    assert_eq!(mac["columns"]["tables"]["published"], 355.0);
+    assert!((mac["columns"]["tables"]["published"].as_f64().unwrap() - 355.0).abs() < 1e-6, "{mac}");
     for figure in ["6-1", "6-5", "6-13"] {
         let png = std::fs::read(dir.path().join(format!("figures/figure-{figure}.png"))).unwrap();
         assert!(png.starts_with(b"\x89PNG"));
