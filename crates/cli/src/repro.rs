@@ -17,13 +17,11 @@ Examples:
   blindcore repro sifo                        tables in Markdown, in some ten seconds
   blindcore repro sifo --simulate             what can be simulated, simulated too: some two minutes
   blindcore repro sifo --table 11 --simulate  only the last table
-  blindcore repro sifo --today                the half-gates overlay beside the paper's
-  blindcore repro sifo --json                 the same rows for programs
+  blindcore repro sifo --today --json         the half-gates overlay beside the paper's, for programs
 
 Clocks come from a model of the overlay that takes as many as its SystemVerilog; --simulate runs that as well, for all
 problems up to the 64-bit multiplication, and says whether it takes the same clocks; it compares every table and label
-with the CPU's, too. One set of link and memory parameters serves all of Table 11: what is fitted is said. Times are at the
-paper's clock, those at our synthesis's beside them; speed-ups are over FlexSC, published, and over this machine's CPU.")]
+with the CPU's, too. One set of link and memory parameters serves all of Table 11: what is fitted is said.")]
     Sifo(Sifo),
     /// Figures 15.4.5 to 15.4.7 of PH-EPU (2023), on the simulated chip and card
     #[command(after_help = "\
@@ -63,7 +61,6 @@ pub(crate) struct Sifo {
     out: Out,
 }
 
-/// What every paper's command takes.
 #[derive(clap::Args)]
 struct Out {
     /// Leave the CPU out: what is left is the same on every machine
@@ -112,16 +109,15 @@ pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
     let (table, as_json) = match command {
         Repro::Sifo(args) if args.today => (half_gates_table::make(bar)?, args.out.json),
         Repro::Sifo(args) => {
-            let (no_cpu, tables) = (args.out.no_cpu, args.tables.clone());
-            let options = sifo::Options { simulate: args.simulate, no_cpu, tables };
-            (sifo::make(&options, bar)?, args.out.json)
+            let (simulate, no_cpu, tables) = (args.simulate, args.out.no_cpu, args.tables.clone());
+            (sifo::make(&sifo::Options { simulate, no_cpu, tables }, bar)?, args.out.json)
         }
         Repro::Phepu(args) => {
             let figures = args.figures.clone();
             (phepu::make(&phepu::Options { figures, no_cpu: args.out.no_cpu }, bar)?, args.out.json)
         }
         Repro::Onionchopper(args) => {
-            let (gib, disk) = (args.gib, args.disk.clone());
+            let (gib, disk, pictures) = (args.gib, args.disk.clone(), args.pictures.clone());
             let table = match args.table.as_deref() {
                 Some("3.1") => profile::make(&profile::Options::new(gib, disk), bar)?,
                 Some(_) if gib.is_some() || disk.is_some() => {
@@ -129,8 +125,7 @@ pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
                 }
                 Some(_) => operation::table(bar)?,
                 None => {
-                    let (no_cpu, pictures) = (args.out.no_cpu, args.pictures.clone());
-                    onionchopper::make(&onionchopper::Options { no_cpu, pictures }, bar)?
+                    onionchopper::make(&onionchopper::Options { no_cpu: args.out.no_cpu, pictures }, bar)?
                 }
             };
             (table, args.out.json)
