@@ -17,8 +17,7 @@ Examples:
   blindcore repro sifo                        tables in Markdown, in some ten seconds
   blindcore repro sifo --simulate             what can be simulated, simulated too: some two minutes
   blindcore repro sifo --table 11 --simulate  only the last table
-  blindcore repro sifo --today                the half-gates overlay beside the paper's
-  blindcore repro sifo --json                 the same rows for programs
+  blindcore repro sifo --today --json         the half-gates overlay beside the paper's, for programs
 
 Clocks come from a model of the overlay that takes as many as its SystemVerilog; --simulate runs that as well, for all
 problems up to the 64-bit multiplication, and says whether it takes the same clocks; it compares every table and label
@@ -56,8 +55,17 @@ pub(crate) struct Sifo {
     #[arg(long = "table", value_name = "N", value_parser = clap::value_parser!(u32).range(sifo::TABLES))]
     tables: Vec<u32>,
     /// Instead: the half-gates overlay on the problems from the 8-bit multiplication on, simulated, beside the paper's times
-    #[arg(long, conflicts_with_all = ["simulate", "tables"])]
+    #[arg(long, conflicts_with_all = ["simulate", "tables", "no_cpu"])]
     today: bool,
+    #[command(flatten)]
+    out: Out,
+}
+
+#[derive(clap::Args)]
+struct Out {
+    /// Leave the CPU out: what is left is the same on every machine
+    #[arg(long)]
+    no_cpu: bool,
     /// Print the rows as one JSON document
     #[arg(long)]
     json: bool,
@@ -68,12 +76,8 @@ pub(crate) struct Phepu {
     /// Only this figure; may be given several times
     #[arg(long = "figure", value_name = "N", value_parser = figure())]
     figures: Vec<Figure>,
-    /// Leave the CPU out: what is left is the same on every machine
-    #[arg(long)]
-    no_cpu: bool,
-    /// Print the rows as one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    out: Out,
 }
 
 #[derive(clap::Args)]
@@ -87,15 +91,11 @@ pub(crate) struct Onionchopper {
     /// Table 3.1: stream polynomials, 3 to 6 times the records, from a file in this folder; it is gone when the command is
     #[arg(long, value_name = "DIR", requires = "table")]
     disk: Option<std::path::PathBuf>,
-    /// Leave the CPU out: what is left is the same on every machine
-    #[arg(long)]
-    no_cpu: bool,
     /// Draw the figures into this folder
     #[arg(long, value_name = "DIR")]
     pictures: Option<std::path::PathBuf>,
-    /// Print the rows as one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    out: Out,
 }
 
 fn figure() -> impl TypedValueParser<Value = Figure> {
@@ -107,17 +107,17 @@ pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
     let mut progress = Bar::new();
     let bar = &mut progress;
     let (table, as_json) = match command {
-        Repro::Sifo(args) if args.today => (half_gates_table::make(bar)?, args.json),
+        Repro::Sifo(args) if args.today => (half_gates_table::make(bar)?, args.out.json),
         Repro::Sifo(args) => {
-            let options = sifo::Options { simulate: args.simulate, tables: args.tables.clone() };
-            (sifo::make(&options, bar)?, args.json)
+            let (simulate, no_cpu, tables) = (args.simulate, args.out.no_cpu, args.tables.clone());
+            (sifo::make(&sifo::Options { simulate, no_cpu, tables }, bar)?, args.out.json)
         }
         Repro::Phepu(args) => {
             let figures = args.figures.clone();
-            (phepu::make(&phepu::Options { figures, no_cpu: args.no_cpu }, bar)?, args.json)
+            (phepu::make(&phepu::Options { figures, no_cpu: args.out.no_cpu }, bar)?, args.out.json)
         }
         Repro::Onionchopper(args) => {
-            let (gib, disk) = (args.gib, args.disk.clone());
+            let (gib, disk, pictures) = (args.gib, args.disk.clone(), args.pictures.clone());
             let table = match args.table.as_deref() {
                 Some("3.1") => profile::make(&profile::Options::new(gib, disk), bar)?,
                 Some(_) if gib.is_some() || disk.is_some() => {
@@ -125,11 +125,10 @@ pub(crate) fn run(command: &Repro) -> anyhow::Result<Outcome> {
                 }
                 Some(_) => operation::table(bar)?,
                 None => {
-                    let (no_cpu, pictures) = (args.no_cpu, args.pictures.clone());
-                    onionchopper::make(&onionchopper::Options { no_cpu, pictures }, bar)?
+                    onionchopper::make(&onionchopper::Options { no_cpu: args.out.no_cpu, pictures }, bar)?
                 }
             };
-            (table, args.json)
+            (table, args.out.json)
         }
     };
     drop(progress);

@@ -119,6 +119,11 @@ pub fn cases(machine: &str) -> Vec<(Shape, Options)> {
             (Shape { m: 8, ..sized([64, 128, 2, 1]) }, resident),
             (Shape { m: 3, ..sized([40, 96, 2, 2]) }, streamed),
             (Shape { m: 20, ..sized([64, 64, 2, 1]) }, streamed),
+            // The DRAM's port limits, and the last tile's sums want it while the next tile is read.
+            (Shape { m: 12, k: 2, moduli: measure::moduli(), ..sized([19, 133, 1, 2]) }, resident),
+            (Shape { m: 16, ..sized([22, 165, 2, 2]) }, resident),
+            (Shape { m: 4, k: 2, ..sized([95, 57, 1, 2]) }, resident),
+            (Shape { m: 4, k: 2, moduli: measure::moduli(), ..sized([132, 59, 2, 1]) }, resident),
         ];
     }
     let two = |shape: Shape| Shape { moduli: measure::moduli(), ..shape };

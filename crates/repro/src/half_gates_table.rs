@@ -22,7 +22,7 @@ pub fn make(progress: &mut dyn Progress) -> anyhow::Result<Table> {
     let mut rows = Vec::new();
     let mut text = format!(
         "# Today's overlay beside SIFO's Table 11\n\nMade by `blindcore repro sifo --today`, every table compared with cpu's. \
-         {device} at 200 MHz: on the paper's netlists, and on those without the gates that constants make unneeded or that \
+         {device} at 200 MHz, the paper's clock (none of its own was synthesised): on the paper's netlists, and on those without the gates that constants make unneeded or that \
          nobody reads. What goes to the host goes over PCIe Gen3 x8, or over a link that never holds the chip up \
          (unbound).\n\n\
          | problem | us | paper, us | of the paper's | M ANDs/s | us, unbound | M ANDs/s | ANDs without unneeded | us | us, \

@@ -7,6 +7,7 @@
 //! | [`half_gates`] | a real circuit on the half-gates overlay |
 //! | [`sum`] | a convolution of encrypted numbers on PH-EPU |
 //! | [`agreement`] | the model's clocks beside those of simulated OnionChoppers |
+//! | [`rows`] | a figure of ours beside a published one, in one form |
 //! | [`report`] | what was measured and synthesised of OnionChopper, beside the thesis |
 //! | [`onionchopper`] | Tables 3.1 and 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by queries and the model |
 //! | [`sifo`], [`half_gates_table`] | Tables 5 to 11 of SIFO (2019), and the half-gates overlay beside them |
@@ -30,6 +31,7 @@ pub mod onionchopper;
 pub mod overlay;
 pub mod phepu;
 pub mod report;
+pub mod rows;
 pub mod sifo;
 pub mod sum;
 mod table;

@@ -9,18 +9,21 @@ use anyhow::Context;
 use blindcore_explore::plot::Plot;
 use blindcore_explore::{Options as SweepOptions, Results, Sweep, run};
 use blindcore_files::{Access, new_file};
-use blindcore_model::chip::{
-    Cost, Kind, Problem, Space, Tables, Tensor, Tries, cost, machine, random, search, thesis_mapping,
-};
+use blindcore_model::chip::{Cost, Problem, Space, Tables, Tensor, Tries, machine, random, reached, search};
 use blindcore_units::{Progress, Unit};
 use serde_json::{Value, json};
 
+use crate::rows::{self, By, Column, Label, Row};
 use crate::table::Table;
 
 mod cpu;
 pub mod operation;
 mod pictures;
+mod priced;
 pub mod profile;
+
+pub(crate) use priced::priced;
+use priced::{published_run, seconds_at};
 
 /// What is made.
 #[derive(Clone, Debug, Default)]
@@ -31,21 +34,11 @@ pub struct Options {
     pub pictures: Option<PathBuf>,
 }
 
-/// A figure of ours, and the thesis's where the text has one.
-#[derive(Clone, Debug)]
-struct Line {
-    of: &'static str,
-    id: String,
-    what: String,
-    value: Option<f64>,
-    unit: &'static str,
-    published: Option<f64>,
-    /// `counted`, `calibrated`, `synthesised`, `tables`, `measured`.
-    kind: &'static str,
-}
+/// The paper, in the source of a published figure.
+const PAPER: &str = "Shay 2023";
 
 #[derive(Default)]
-struct Lines(Vec<Line>);
+struct Lines(Vec<Row>);
 
 impl Lines {
     fn add(
@@ -56,10 +49,23 @@ impl Lines {
         value: impl Into<Option<f64>>,
         unit: &'static str,
         published: impl Into<Option<f64>>,
-        kind: &'static str,
-    ) {
+        by: By,
+    ) -> &mut Row {
+        let (id, of, what, paper) = (format!("onionchopper.{id}"), of.into(), what.into(), PAPER);
         let (value, published) = (value.into(), published.into());
-        self.0.push(Line { of, id: id.into(), what: what.into(), value, unit, published, kind });
+        self.0.push(Row {
+            of,
+            id,
+            what,
+            value,
+            unit,
+            published,
+            paper,
+            by,
+            label: None,
+            columns: Vec::new(),
+        });
+        self.0.last_mut().expect("one was pushed")
     }
 }
 
@@ -165,7 +171,7 @@ fn shapes(lines: &mut Lines) {
                 words[at],
                 "words",
                 published.map(|p| p[at]),
-                "counted",
+                By::Counted,
             );
         }
         let text = format!("{name}, 64 GB: multiply-accumulates");
@@ -177,7 +183,7 @@ fn shapes(lines: &mut Lines) {
             problem.points() as f64,
             "",
             macs,
-            "counted",
+            By::Counted,
         );
     }
 }
@@ -201,10 +207,10 @@ fn initial(lines: &mut Lines, results: &Results) {
     let joules = column(results, JOULES);
     let count = |of: &dyn Fn(usize) -> bool| (0..cycles.len()).filter(|at| of(*at)).count() as f64;
     let f = "Figure 6-1";
-    lines.add(f, "6-1.points", "machines", cycles.len() as f64, "", 4896.0, "counted");
+    lines.add(f, "6-1.points", "machines", cycles.len() as f64, "", 4896.0, By::Counted);
     let one = |at: usize| lanes[at] == 1.0;
     let slow = (0..cycles.len()).filter(|at| one(*at)).map(|at| cycles[at]).fold(0.0, f64::max);
-    lines.add(f, "6-1.one", "one compute unit: cycles", slow, "", 17_179_869_184.0, "counted");
+    lines.add(f, "6-1.one", "one compute unit: cycles", slow, "", 17_179_869_184.0, By::Counted);
     let fast = (0..cycles.len()).filter(|at| !one(*at)).map(|at| cycles[at]);
     lines.add(
         f,
@@ -213,7 +219,7 @@ fn initial(lines: &mut Lines, results: &Results) {
         fast.clone().fold(0.0, f64::max),
         "",
         CYCLES,
-        "counted",
+        By::Counted,
     );
     lines.add(
         f,
@@ -222,12 +228,12 @@ fn initial(lines: &mut Lines, results: &Results) {
         fast.fold(f64::INFINITY, f64::min),
         "",
         CYCLES,
-        "counted",
+        By::Counted,
     );
     let other = |at: usize| cycles[at] != slow && cycles[at] != CYCLES;
-    lines.add(f, "6-1.other", "machines in neither cluster", count(&other), "", 0.0, "counted");
+    lines.add(f, "6-1.other", "machines in neither cluster", count(&other), "", 0.0, By::Counted);
     let bound = (8_388_608.0 + 8_589_934_592.0 + 33_554_432.0) * 8.0 / (10.0 * f64::from(1 << 30)) * 2e9;
-    lines.add(f, "6-1.bound", "the SSD's bound by its own formula", bound, "", 12_862_500_500.0, "counted");
+    lines.add(f, "6-1.bound", "the SSD's bound by its own formula", bound, "", 12_862_500_500.0, By::Counted);
     // One SRAM of twice the size beside two, with two lanes.
     let pairs: Vec<(f64, f64)> = (0..cycles.len())
         .filter(|at| srams[*at] == 1.0 && lanes[*at] == 2.0)
@@ -249,7 +255,7 @@ fn initial(lines: &mut Lines, results: &Results) {
         less,
         "",
         1.0,
-        "calibrated",
+        By::Calibrated,
     );
 }
 
@@ -260,10 +266,10 @@ fn refined(lines: &mut Lines, results: &Results) {
     let all = 0..cycles.len();
     let slow: Vec<usize> = all.clone().filter(|at| cycles[*at] > CYCLES).collect();
     let fast: Vec<usize> = all.clone().filter(|at| cycles[*at] <= CYCLES).collect();
-    lines.add("Figure 6-2", "6-2.points", "machines", cycles.len() as f64, "", 176.0, "counted");
+    lines.add("Figure 6-2", "6-2.points", "machines", cycles.len() as f64, "", 176.0, By::Counted);
     let largest = slow.iter().map(|at| registers[*at]).fold(0.0, f64::max);
-    lines.add("Figure 6-2", "6-2.slow", "most registers of a slow machine", largest, "", 4.0, "counted");
-    lines.add("Figure 6-2", "6-2.count", "slow machines", slow.len() as f64, "", 16.0, "counted");
+    lines.add("Figure 6-2", "6-2.slow", "most registers of a slow machine", largest, "", 4.0, By::Counted);
+    lines.add("Figure 6-2", "6-2.count", "slow machines", slow.len() as f64, "", 16.0, By::Counted);
     let worst = slow.iter().map(|at| cycles[*at]).fold(0.0, f64::max);
     lines.add(
         "Figure 6-2",
@@ -272,9 +278,9 @@ fn refined(lines: &mut Lines, results: &Results) {
         worst / CYCLES,
         "",
         None,
-        "counted",
+        By::Counted,
     );
-    lines.add("Figure 6-3", "6-3.points", "machines", cycles.len() as f64, "", 176.0, "calibrated");
+    lines.add("Figure 6-3", "6-3.points", "machines", cycles.len() as f64, "", 176.0, By::Calibrated);
     // A slow machine beside the one with eight registers.
     let more = slow.iter().filter(|at| {
         let peer = all.clone().find(|o| registers[*o] == 8.0 && bytes[*o] == bytes[**at]);
@@ -282,8 +288,8 @@ fn refined(lines: &mut Lines, results: &Results) {
     });
     let share = more.count() as f64 / slow.len().max(1) as f64;
     let what = "share of slow machines that take more energy than with eight registers";
-    lines.add("Figure 6-3", "6-3.more", what, share, "", 1.0, "calibrated");
-    lines.add("Figure 6-4", "6-4.points", "fast machines", fast.len() as f64, "", 160.0, "counted");
+    lines.add("Figure 6-3", "6-3.more", what, share, "", 1.0, By::Calibrated);
+    lines.add("Figure 6-4", "6-4.points", "fast machines", fast.len() as f64, "", 160.0, By::Counted);
     let trend = rank_correlation(&fast.iter().map(|at| (areas[*at], joules[*at])).collect::<Vec<_>>());
     lines.add(
         "Figure 6-4",
@@ -292,7 +298,7 @@ fn refined(lines: &mut Lines, results: &Results) {
         trend,
         "",
         None,
-        "calibrated",
+        By::Calibrated,
     );
     for kib in [2.0, 4.0] {
         let of = |at: &&usize| bytes[**at] == kib * 1024.0;
@@ -302,11 +308,11 @@ fn refined(lines: &mut Lines, results: &Results) {
         let depth = least.map(|at| registers[at]);
         // The text has both: the nearer one.
         let published = if depth.is_some_and(|depth| depth < 24.0) { 16.0 } else { 32.0 };
-        lines.add("Figure 6-5", &id, &what, depth, "", published, "calibrated");
+        lines.add("Figure 6-5", &id, &what, depth, "", published, By::Calibrated);
         let at_most = fast.iter().filter(of).max_by(|a, b| registers[**a].total_cmp(&registers[**b]));
         let rise = at_most.and_then(|most| Some(joules[*most] / joules[least?]));
         let what = format!("SRAM of {kib} KiB: energy at 4,096 registers of the least (published: rising)");
-        lines.add("Figure 6-5", &format!("6-5.rise.{kib}"), &what, rise, "", None, "calibrated");
+        lines.add("Figure 6-5", &format!("6-5.rise.{kib}"), &what, rise, "", None, By::Calibrated);
     }
     let best =
         fast.iter().min_by(|a, b| (areas[**a] * joules[**a]).total_cmp(&(areas[**b] * joules[**b]))).copied();
@@ -318,7 +324,7 @@ fn refined(lines: &mut Lines, results: &Results) {
         best.map(|at| bytes[at]),
         "B",
         4096.0,
-        "calibrated",
+        By::Calibrated,
     );
     lines.add(
         f,
@@ -327,7 +333,7 @@ fn refined(lines: &mut Lines, results: &Results) {
         best.map(|at| registers[at]),
         "",
         32.0,
-        "calibrated",
+        By::Calibrated,
     );
     let published = all.clone().find(|at| bytes[*at] == 4096.0 && registers[*at] == 32.0);
     let ratio = published.and_then(|p| Some(areas[p] * joules[p] / (areas[best?] * joules[best?])));
@@ -338,7 +344,7 @@ fn refined(lines: &mut Lines, results: &Results) {
         ratio,
         "",
         1.0,
-        "calibrated",
+        By::Calibrated,
     );
 }
 
@@ -356,12 +362,6 @@ fn rank_correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     (both > 0.0).then(|| product(&a, &b) / both)
 }
 
-/// The published mapping on the published machine, with every table.
-fn published_run() -> anyhow::Result<Cost> {
-    let chip = machine("thesis").context("the thesis's machine is missing; report this")?;
-    Ok(cost(&Problem::onionpir(64.0), &chip, &thesis_mapping(), &Tables::shipped_all())?)
-}
-
 /// Section 6.3's tiles, and what the thesis's own search and ours find.
 fn mapping(lines: &mut Lines, progress: &mut dyn Progress) -> anyhow::Result<()> {
     let run = published_run()?;
@@ -375,7 +375,7 @@ fn mapping(lines: &mut Lines, progress: &mut dyn Progress) -> anyhow::Result<()>
         for (at, tensor) in ["A", "B", "C"].into_iter().enumerate() {
             let what = format!("{name}: words of {tensor} in a tile");
             let id = format!("6.3.{name}.{tensor}");
-            lines.add("Section 6.3", &id, &what, level.tile[at] as f64, "words", words[at], "counted");
+            lines.add("Section 6.3", &id, &what, level.tile[at] as f64, "words", words[at], By::Counted);
         }
     }
     let (chip, problem) = (machine("thesis").context("a machine is missing")?, Problem::onionpir(64.0));
@@ -391,11 +391,11 @@ fn mapping(lines: &mut Lines, progress: &mut dyn Progress) -> anyhow::Result<()>
         best.cost.cycles as f64,
         "",
         CYCLES,
-        "counted",
+        By::Counted,
     );
     let energy = joules(&best.cost) / theirs;
     let what = "exhaustive search: energy of the published mapping's";
-    lines.add(f, "6.3.exhaustive.energy", what, energy, "", 1.0, "calibrated");
+    lines.add(f, "6.3.exhaustive.energy", what, energy, "", 1.0, By::Calibrated);
     let mut drawn = Vec::new();
     for seed in 1..=SEEDS {
         progress.at("searching at random", seed, Some(SEEDS), Unit::Items);
@@ -403,9 +403,9 @@ fn mapping(lines: &mut Lines, progress: &mut dyn Progress) -> anyhow::Result<()>
     }
     let reach = drawn.iter().filter(|found| found.cost.cycles == best.cost.cycles).count() as f64;
     let what = format!("at random until 500 failures, {SEEDS} seeds: those that find the fewest cycles");
-    lines.add(f, "6.3.random.reach", &what, reach, "", None, "counted");
+    lines.add(f, "6.3.random.reach", &what, reach, "", None, By::Counted);
     let most = drawn.iter().map(|found| found.cost.cycles as f64).fold(0.0, f64::max);
-    lines.add(f, "6.3.random.cycles", "at random: cycles at most", most, "", CYCLES, "counted");
+    lines.add(f, "6.3.random.cycles", "at random: cycles at most", most, "", CYCLES, By::Counted);
     let energies = drawn.iter().map(|found| joules(&found.cost) / theirs);
     let (least, most) = energies.fold((f64::INFINITY, 0.0f64), |(a, b), e| (a.min(e), b.max(e)));
     lines.add(
@@ -415,7 +415,7 @@ fn mapping(lines: &mut Lines, progress: &mut dyn Progress) -> anyhow::Result<()>
         least,
         "",
         1.0,
-        "calibrated",
+        By::Calibrated,
     );
     lines.add(
         f,
@@ -424,7 +424,7 @@ fn mapping(lines: &mut Lines, progress: &mut dyn Progress) -> anyhow::Result<()>
         most,
         "",
         1.0,
-        "calibrated",
+        By::Calibrated,
     );
     Ok(())
 }
@@ -432,65 +432,39 @@ fn mapping(lines: &mut Lines, progress: &mut dyn Progress) -> anyhow::Result<()>
 fn statistics(lines: &mut Lines, cpu: Option<f64>) -> anyhow::Result<()> {
     let run = published_run()?;
     let s = "Section 6.4";
-    lines.add(s, "6.4.cycles", "cycles", run.cycles as f64, "", CYCLES, "counted");
-    lines.add(s, "6.4.seconds", "seconds at 2 GHz", run.seconds, "s", 6.4, "counted");
-    lines.add(
-        s,
-        "6.4.speedup",
-        "times the published CPU's 29 minutes (published, other machine)",
-        1740.0 / run.seconds,
-        "",
-        271.9,
-        "counted",
-    );
+    lines.add(s, "6.4.cycles", "cycles", run.cycles as f64, "", CYCLES, By::Counted);
+    let slower = seconds_at(reached("onionchopper").context("the chip's synthesis is missing")?.clock)?;
+    lines.add(s, "6.4.seconds", "seconds", run.seconds, "s", 6.4, By::Counted).label =
+        Some(Label::clock(2e9, "onionchopper", |_| slower));
     let here = cpu.map(|bytes| 64.0 * f64::from(1 << 30) / bytes / run.seconds);
-    lines.add(s, "6.4.speedup.here", "times this CPU's basic operation", here, "", None, "measured");
-    for price in &run.prices {
-        let kind = match price.kind {
-            Kind::Calibrated => "calibrated",
-            Kind::Synthesised => "synthesised",
-            Kind::Tables => "tables",
-        };
-        let name = &price.table;
-        let of = |part: &str| price.parts.iter().find(|p| p.part == part);
-        let (lanes, ssd) = (of("lanes").and_then(|p| p.joules), of("SSD").and_then(|p| p.joules));
-        let whole = price.missing().is_empty();
-        let all = whole.then(|| price.joules());
-        let line = |id: &str, what: &str, value: Option<f64>, unit, published: f64, lines: &mut Lines| {
-            // Memories were not synthesised, so those tables have no whole.
-            if value.is_none() && price.kind == Kind::Synthesised {
-                return;
-            }
-            let (id, what) = (format!("6.4.{name}.{id}"), format!("{name}: {what}"));
-            lines.add(s, &id, &what, value, unit, published, kind);
-        };
-        line("joules", "energy", all, "J", 169.09, lines);
-        line("watts", "power", all.map(|j| j / run.seconds), "W", 26.35, lines);
-        line("lanes.joules", "energy of the compute units", lanes, "J", 169.09 * 0.3343, lines);
-        line(
-            "lanes",
-            "share of energy in compute units",
-            all.and_then(|j| Some(lanes? / j)),
-            "",
-            0.3343,
-            lines,
-        );
-        line("ssd", "share of energy in the SSD", all.and_then(|j| Some(ssd? / j)), "", 0.6499, lines);
-        let area = whole.then(|| price.mm2());
-        line("mm2", "area", area, "mm2", 6.87, lines);
-        let units = of("lanes").and_then(|p| p.mm2);
-        line("lanes.mm2", "area of the compute units", units, "mm2", 6.87 * 0.9954, lines);
-        let rest = area.and_then(|area| Some(area - units?));
-        line("rest.mm2", "area of SRAMs and register files", rest, "mm2", 6.87 * (1.0 - 0.9954), lines);
-    }
+    let what = "times the published CPU's 29 minutes";
+    lines.add(s, "6.4.speedup", what, 1740.0 / run.seconds, "", 271.9, By::Counted).label =
+        Some(Label::OtherMachine { here });
+    lines.add(s, "6.4.speedup.here", "times this CPU's basic operation", here, "", None, By::Measured);
+    lines.0.extend(priced()?);
     Ok(())
 }
 
 /// Figures 6-7 to 6-13.
 fn sizes(lines: &mut Lines, (sweep, results): &(Sweep, Results), cpu: Option<f64>) {
-    let views = pictures::curves(sweep, results);
-    let of = |scheme: &str, gib: f64| views.iter().find(|v| v.scheme == scheme && v.gib == gib);
-    let (small, large) = (of("OnionPIR", 0.5), of("OnionPIR", 64.0));
+    // Of each table that has every part, the calibrated one first.
+    let whole: Vec<(&Tables, Vec<pictures::View>)> = {
+        let joules = |t: &Tables| format!("joules_{}", t.name);
+        let has = |t: &&Tables| results.table.columns.iter().any(|(name, _)| *name == joules(t));
+        let view = |t| (t, pictures::curves(sweep, results, &joules(t)));
+        sweep.tables.iter().filter(has).map(view).collect()
+    };
+    let views = &whole[0].1[..];
+    fn of<'a>(views: &'a [pictures::View], scheme: &str, gib: f64) -> Option<&'a pictures::View> {
+        views.iter().find(|v| v.scheme == scheme && v.gib == gib)
+    }
+    let by_table = |get: &dyn Fn(&[pictures::View]) -> Option<f64>| -> Vec<Column> {
+        let column = |(t, views): &(&Tables, Vec<_>)| {
+            Some(Column { table: t.name.clone(), kind: t.kind, value: get(views)? })
+        };
+        whole.iter().filter_map(column).collect()
+    };
+    let (small, large) = (of(views, "OnionPIR", 0.5), of(views, "OnionPIR", 64.0));
     let ratio = |get: &dyn Fn(&pictures::View) -> f64| Some(get(small?) / get(large?));
     lines.add(
         "Figure 6-7",
@@ -499,12 +473,12 @@ fn sizes(lines: &mut Lines, (sweep, results): &(Sweep, Results), cpu: Option<f64
         ratio(&|v| v.speed),
         "",
         0.89,
-        "counted",
+        By::Counted,
     );
     let ssd = 0.67 * 8.0 * 2e9 / f64::from(1 << 30);
     let near = large.map(|v| v.speed / ssd);
-    lines.add("Figure 6-7", "6-7.ssd", "speed at 64 GB of the SSD's", near, "", 1.0, "counted");
-    let four = of("OnionPIR", 4.0).map(|v| v.speed / ssd);
+    lines.add("Figure 6-7", "6-7.ssd", "speed at 64 GB of the SSD's", near, "", 1.0, By::Counted);
+    let four = of(views, "OnionPIR", 4.0).map(|v| v.speed / ssd);
     lines.add(
         "Figure 6-7",
         "6-7.dram",
@@ -512,7 +486,7 @@ fn sizes(lines: &mut Lines, (sweep, results): &(Sweep, Results), cpu: Option<f64
         four,
         "",
         1.0,
-        "counted",
+        By::Counted,
     );
     let published = 64.0 * 1024.0 / (29.0 * 60.0);
     let here = cpu.map(|bytes| bytes / f64::from(1 << 20));
@@ -523,7 +497,7 @@ fn sizes(lines: &mut Lines, (sweep, results): &(Sweep, Results), cpu: Option<f64
         here,
         "MiB/s",
         published,
-        "measured",
+        By::Measured,
     );
     let times = cpu.and_then(|bytes| Some(small?.speed * f64::from(1 << 30) / bytes));
     lines.add(
@@ -533,56 +507,38 @@ fn sizes(lines: &mut Lines, (sweep, results): &(Sweep, Results), cpu: Option<f64
         times,
         "",
         None,
-        "measured",
+        By::Measured,
     );
-    lines.add(
-        "Figure 6-9",
-        "6-9.small",
-        "energy a GB at 512 MB of that at 64 GB",
-        ratio(&|v| v.energy),
-        "",
-        1.08,
-        "calibrated",
-    );
-    lines.add(
-        "Figure 6-10",
-        "6-10.large",
-        "power at 64 GB",
-        large.map(|v| v.power),
-        "W",
-        26.35,
-        "calibrated",
-    );
-    lines.add(
-        "Figure 6-10",
-        "6-10.small",
-        "power at 512 MB (published: lower)",
-        small.map(|v| v.power),
-        "W",
-        None,
-        "calibrated",
-    );
+    let what = "energy a GB at 512 MB of that at 64 GB";
+    lines.add("Figure 6-9", "6-9.small", what, ratio(&|v| v.energy), "", 1.08, By::Calibrated).columns =
+        by_table(&|views| Some(of(views, "OnionPIR", 0.5)?.energy / of(views, "OnionPIR", 64.0)?.energy));
+    for (id, what, gib, published) in [
+        ("large", "power at 64 GB", 64.0, Some(26.35)),
+        ("small", "power at 512 MB (published: lower)", 0.5, None),
+    ] {
+        let power = |views: &[pictures::View]| Some(of(views, "OnionPIR", gib)?.power);
+        let id = format!("6-10.{id}");
+        lines.add("Figure 6-10", &id, what, power(views), "W", published, By::Calibrated).columns =
+            by_table(&power);
+    }
     let schemes = ["OnionPIR", "SEALPIR", "SimplePIR", "FastPIR"];
     for scheme in schemes {
-        let at = |gib| of(scheme, gib);
         let what = |what: &str| format!("{scheme}, 64 GB: {what}");
-        let near = at(64.0).map(|v| v.speed / ssd);
+        let near = of(views, scheme, 64.0).map(|v| v.speed / ssd);
         let text = what("speed of the SSD's (published: near it)");
-        lines.add("Figure 6-11", &format!("6-11.{scheme}"), &text, near, "", 1.0, "counted");
-        let (energy, power) = (at(64.0).map(|v| v.energy), at(64.0).map(|v| v.power));
-        lines.add(
-            "Figure 6-12",
-            &format!("6-12.{scheme}"),
-            &what("energy a GiB"),
-            energy,
-            "J",
-            None,
-            "calibrated",
-        );
-        lines.add("Figure 6-13", &format!("6-13.{scheme}"), &what("power"), power, "W", None, "calibrated");
+        lines.add("Figure 6-11", &format!("6-11.{scheme}"), &text, near, "", 1.0, By::Counted);
+        let energy = |views: &[pictures::View]| Some(of(views, scheme, 64.0)?.energy);
+        let power = |views: &[pictures::View]| Some(of(views, scheme, 64.0)?.power);
+        let id = format!("6-12.{scheme}");
+        lines
+            .add("Figure 6-12", &id, &what("energy a GiB"), energy(views), "J", None, By::Calibrated)
+            .columns = by_table(&energy);
+        let id = format!("6-13.{scheme}");
+        lines.add("Figure 6-13", &id, &what("power"), power(views), "W", None, By::Calibrated).columns =
+            by_table(&power);
     }
     let rank = |gib: f64, most: bool| {
-        let energy = |scheme: &&str| of(scheme, gib).map_or(0.0, |v| v.energy);
+        let energy = |scheme: &&str| of(views, scheme, gib).map_or(0.0, |v| v.energy);
         let order = schemes.iter().max_by(|a, b| {
             let order = energy(a).total_cmp(&energy(b));
             if most { order } else { order.reverse() }
@@ -597,7 +553,7 @@ fn sizes(lines: &mut Lines, (sweep, results): &(Sweep, Results), cpu: Option<f64
         lowest,
         "",
         1.0,
-        "calibrated",
+        By::Calibrated,
     );
     let worst = f64::from(u8::from(rank(0.5, true) == Some("FastPIR")));
     lines.add(
@@ -607,19 +563,8 @@ fn sizes(lines: &mut Lines, (sweep, results): &(Sweep, Results), cpu: Option<f64
         worst,
         "",
         1.0,
-        "calibrated",
+        By::Calibrated,
     );
-}
-
-/// A figure for people.
-fn shown(x: f64) -> String {
-    match x.abs() {
-        a if a >= 1.0 && x.fract() == 0.0 => blindcore_units::count(x as u64),
-        1e3.. => blindcore_units::count(x.round() as u64),
-        100.0.. => format!("{x:.2}"),
-        0.0 => "0".into(),
-        _ => format!("{x:.4}"),
-    }
 }
 
 /// The order of the thesis, in which a figure's lines stand together.
@@ -635,46 +580,25 @@ fn order(of: &str) -> (u8, u32) {
     }
 }
 
-fn table(mut lines: Vec<Line>, notes: Vec<String>) -> Table {
-    lines.sort_by_key(|l| order(l.of));
-    let ratio = |l: &Line| l.value.zip(l.published).filter(|(_, p)| *p != 0.0).map(|(v, p)| v / p);
-    let row = |l: &Line| {
-        json!({
-            "of": l.of, "id": format!("onionchopper.{}", l.id), "what": l.what, "value": l.value, "unit": l.unit,
-            "published": l.published, "ratio": ratio(l), "kind": l.kind,
-        })
-    };
-    let mut figures: Vec<&str> = lines.iter().map(|l| l.of).collect();
+fn table(mut lines: Vec<Row>, notes: Vec<String>) -> Table {
+    lines.sort_by_key(|l| order(&l.of));
+    let mut figures: Vec<&str> = lines.iter().map(|l| l.of.as_str()).collect();
     figures.dedup();
-    let near = |l: &&Line| match (l.value, l.published) {
-        // None where there should be none.
-        (Some(v), Some(0.0)) => v == 0.0,
-        _ => ratio(l).is_some_and(|r| (r - 1.0).abs() <= 0.15),
-    };
-    let compared = lines.iter().filter(|l| l.value.is_some() && l.published.is_some());
-    // Other tables' joules are no attempt at the thesis's.
-    let compared = compared.filter(|l| l.kind != "tables" && l.kind != "synthesised");
-    let (all, within) = (compared.clone().count(), compared.filter(near).count());
     let mut text = String::from("# OnionChopper (Shay 2023)\n");
-    let mut before = "";
-    for l in &lines {
-        if l.of != before {
-            text += &format!("\n## {}\n\n| | here | published | ratio | by |\n|---|---|---|---|---|\n", l.of);
-            before = l.of;
-        }
-        let of = |x: Option<f64>| {
-            x.map_or("-".into(), |x| format!("{} {}", shown(x), l.unit).trim_end().to_owned())
-        };
-        let ratio = ratio(l).map_or(String::new(), |r| format!("{r:.4}"));
-        text += &format!("| {} | {} | {} | {ratio} | {} |\n", l.what, of(l.value), of(l.published), l.kind);
+    for of in &figures {
+        // What other tables have stands in the columns of the calibrated row.
+        let shown = |l: &&Row| l.of == *of && !matches!(l.by, By::Synthesised | By::Tables);
+        let rows: Vec<&Row> = lines.iter().filter(shown).collect();
+        text += &format!("\n## {of}\n\n{}", rows::markdown(&rows));
     }
     text += &format!(
-        "\n{within} of {all} published figures are within 15 %, calibrated ones among them; other tables' joules and mm2 are not counted.\n\n## What the text leaves out\n\n"
+        "\n{}, calibrated ones among them; other tables' joules and mm2, and what this machine takes, are not counted. Of what was \
+         synthesised there are compute units alone.\n\n## What the text leaves out\n\n",
+        rows::counted(&lines)
     );
     notes.iter().for_each(|note| text += &format!("- {note}\n"));
-    let document = json!({
-        "rows": lines.iter().map(row).collect::<Vec<Value>>(),
-        "figures": figures, "compared": all, "within_15_percent": within, "missing": notes,
-    });
-    Table { document, text, notes: Vec::new() }
+    let mut document = rows::document(&lines, |_| Value::Null);
+    document.insert("figures".into(), json!(figures));
+    document.insert("missing".into(), json!(notes));
+    Table { document: Value::Object(document), text, notes: Vec::new() }
 }

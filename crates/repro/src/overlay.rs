@@ -135,6 +135,16 @@ pub(crate) fn garble(chip: &Overlay, placed: &Placed, inputs: &[Vec<bool>]) -> a
     Ok(Garbled { tables, labels, active, offset, clocks, simulated })
 }
 
+/// How long this machine's CPU takes to garble the same.
+pub(crate) fn on_cpu(placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Result<Duration> {
+    let scheme = GarblingScheme::InsecureSifo;
+    let Fresh { offset, mut labels, .. } = Fresh::new(placed, inputs)?;
+    let mut tables = vec![0; placed.program.ands() * scheme.table_bytes()];
+    let cost =
+        Cpu::open("cpu")?.garble(&scheme)?.garble(&placed.program, &offset, 0, &mut labels, &mut tables)?;
+    Ok(cost.time)
+}
+
 /// Evaluates the chip's tables on the CPU and decodes the outputs.
 fn evaluate(netlist: &Netlist, placed: &Placed, garbled: &mut Garbled) -> anyhow::Result<Vec<Vec<bool>>> {
     let Garbled { active, tables, labels, offset, .. } = garbled;

@@ -11,13 +11,15 @@ use blindcore_accel_rtl::phepu::compiler::{
     Assignment, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Dataflow, Machine, Task,
 };
 use blindcore_accel_rtl::phepu::{CardSettings, Context, Phepu as Chips};
+use blindcore_model::chip::Kind;
 use blindcore_units::Progress;
 use serde_json::{Value, json};
 
 use crate::jobs::run_all;
+use crate::rows::{self, By, Column, Label, Row};
 use crate::sum::{compile, run_layer};
 use crate::table::Table;
-use crate::text::{furthest, number};
+use crate::text::furthest;
 
 /// A figure of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -630,14 +632,49 @@ fn software([chip, card]: [Option<u64>; 2]) -> anyhow::Result<Vec<Line>> {
     Ok(lines)
 }
 
+impl Line {
+    /// The figure in the form that all papers share.
+    fn row(&self) -> Row {
+        let by = match (self.measured, self.unit) {
+            (true, _) => By::Measured,
+            (_, "mm2" | "M gates") if self.id.ends_with("28nm") => By::Reckoned,
+            (_, "mm2" | "M gates") => By::Synthesised,
+            _ => By::Simulated,
+        };
+        let label = match self.unit {
+            "M/s" | "k/s" => Some(Label::clock(CLOCK_HZ, "phepu", |hz| self.value * hz / CLOCK_HZ)),
+            "" if self.measured => Some(Label::OtherMachine { here: Some(self.value) }),
+            _ => None,
+        };
+        let column = |kind, table: &str| Column { table: table.into(), kind, value: self.value };
+        let columns = match by {
+            By::Synthesised if self.unit == "mm2" => vec![column(Kind::Synthesised, "osu018")],
+            By::Reckoned => vec![column(Kind::Synthesised, "osu018, to 28 nm")],
+            _ => Vec::new(),
+        };
+        Row {
+            of: format!("Figure {}", self.figure.name()),
+            id: self.id.clone(),
+            what: self.what.clone(),
+            value: Some(self.value),
+            unit: self.unit,
+            published: self.paper,
+            paper: "PH-EPU (ISSCC 2023)",
+            by,
+            label,
+            columns,
+        }
+    }
+}
+
 fn document(lines: &[Line]) -> Value {
-    let rows = lines.iter().map(|line| {
-        json!({
-            "id": line.id, "figure": line.figure.name(), "what": line.what, "value": line.value, "unit": line.unit,
-            "paper": line.paper, "ratio": line.paper.map(|paper| line.value / paper), "measured_here": line.measured,
-        })
-    });
-    json!({"rows": rows.collect::<Vec<Value>>()})
+    let rows: Vec<Row> = lines.iter().map(Line::row).collect();
+    // The published figure's older name stays.
+    let more = |at: usize| {
+        let line = &lines[at];
+        json!({"figure": line.figure.name(), "paper": line.paper, "measured_here": line.measured})
+    };
+    Value::Object(rows::document(&rows, more))
 }
 
 fn text(options: &Options, lines: &[Line]) -> String {
@@ -646,8 +683,8 @@ fn text(options: &Options, lines: &[Line]) -> String {
     let without = if options.no_cpu { " --no-cpu" } else { "" };
     let mut text = format!(
         "# PH-EPU, here and in the paper\n\nMade by `blindcore repro phepu{figures}{without}`; `README.md` says what to make of \
-         it. Clocks are the simulated hardware's, times at 500 MHz. Of Figure 15.4.6 powers alone have the card's bandwidths, \
-         of the others all.\n"
+         it. Clocks are the simulated hardware's. Rates are at the paper's clock; beside them stand those at our synthesis's, with links \
+         that carry as much a clock. Of Figure 15.4.6 powers alone have the card's bandwidths, of the others all.\n"
     );
     for figure in [Figure::Scaling, Figure::Rates, Figure::Specification] {
         let of_figure: Vec<&Line> = lines.iter().filter(|line| line.figure == figure).collect();
@@ -656,16 +693,11 @@ fn text(options: &Options, lines: &[Line]) -> String {
         }
         let beside = of_figure.iter().filter_map(|line| Some((line.what.clone(), line.value / line.paper?)));
         let worst = furthest(beside);
-        text += &format!(
-            "\n## {}\n{worst}\n| | here | | paper | ratio |\n|---|--:|---|--:|--:|\n",
-            figure.title()
-        );
-        for line in of_figure {
-            let paper = line.paper.map_or(String::new(), number);
-            let ratio = line.paper.map_or(String::new(), |paper| format!("{:.2}", line.value / paper));
-            text +=
-                &format!("| {} | {} | {} | {paper} | {ratio} |\n", line.what, number(line.value), line.unit);
-        }
+        let rows: Vec<Row> = of_figure.iter().map(|line| line.row()).collect();
+        let rows = rows::markdown(&rows.iter().collect::<Vec<_>>());
+        text += &format!("\n## {}\n{worst}\n{rows}", figure.title());
     }
+    let rows: Vec<Row> = lines.iter().map(Line::row).collect();
+    text += &format!("\n{}; what this machine takes is not counted.\n", rows::counted(&rows));
     text
 }

@@ -8,13 +8,15 @@ use blindcore_accel_rtl::sifo::memory::Policy;
 use blindcore_accel_rtl::sifo::{CLOCK, CellCounts, Overlay, OverlaySettings, Registers, SYNC_NS};
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::{self, published};
-use blindcore_units::Progress;
+use blindcore_model::chip::reached;
+use blindcore_units::{Progress, Unit};
 use published::{PAGERANK, ROWS, Row};
 use serde_json::{Value, json};
 
 use crate::jobs::run_all;
 use crate::labels::random_inputs;
 use crate::overlay;
+use crate::rows::{self, By, Label, frequency};
 use crate::table::Table;
 use crate::text::{furthest as furthest_of, number};
 
@@ -23,6 +25,8 @@ use crate::text::{furthest as furthest_of, number};
 pub struct Options {
     /// Simulate the problems up to the 64-bit multiplication too.
     pub simulate: bool,
+    /// Leave the CPU out: what is left is the same on every machine.
+    pub no_cpu: bool,
     /// Only these tables, of [`TABLES`]; all if there is none.
     pub tables: Vec<u32>,
 }
@@ -33,6 +37,8 @@ const LARGEST_SIMULATED: &str = "mult64";
 pub const TABLES: std::ops::RangeInclusive<i64> = 5..=11;
 /// The rows that the host's wait is fitted to.
 const FITTED: [&str; 3] = ["hamming10", "mult64", "matmul20x20x4"];
+/// Runs on the CPU of which the median counts.
+const CPU_RUNS: usize = 3;
 /// Bits of an AND's table (section 4.3).
 const TABLE_BITS: f64 = 240.0;
 
@@ -67,10 +73,28 @@ struct Job {
     simulated: bool,
 }
 
+/// The overlay's name among what was synthesised.
+const PART: &str = "sifo";
+
+/// The same overlay at another clock: host, memory and link take as many nanoseconds.
+fn at_clock(settings: &OverlaySettings, hz: f64) -> OverlaySettings {
+    let slower = hz / CLOCK;
+    let OverlaySettings { register_ns, sync_ns, ddr_ns, dma, .. } = *settings;
+    OverlaySettings {
+        register_ns: register_ns * slower,
+        sync_ns: sync_ns * slower,
+        ddr_ns: ddr_ns * slower,
+        dma: dma / slower,
+        ..*settings
+    }
+}
+
 /// A job's clocks, by the model and, if it is simulated, by the chip.
 #[derive(Clone, Copy)]
 struct Taken {
     clocks: u64,
+    /// Microseconds at the clock that our synthesis reached.
+    ours_us: f64,
     on_chip: Option<u64>,
     ands: usize,
 }
@@ -128,13 +152,17 @@ impl Plan {
         let (netlist, layers) = self.sources[job.source].netlist()?;
         let placed = overlay::place(netlist, layers, &job.settings, job.policy)?;
         let clocks = Overlay::estimate(&job.settings, &placed.program).cycles;
+        let ours_us = reached(PART).map_or(f64::NAN, |ours| {
+            let clocks = Overlay::estimate(&at_clock(&job.settings, ours.clock), &placed.program).cycles;
+            clocks as f64 / ours.clock * 1e6
+        });
         let on_chip = if job.simulated {
             let chip = crate::chip(Overlay::with_settings("rtl:sifo", job.settings))?;
             Some(overlay::garble(&chip, &placed, &random_inputs(netlist)?)?.clocks.cycles)
         } else {
             None
         };
-        Ok(Taken { clocks, on_chip, ands: netlist.ands() })
+        Ok(Taken { clocks, ours_us, on_chip, ands: netlist.ands() })
     }
 }
 
@@ -147,6 +175,35 @@ struct Line {
     paper: Option<f64>,
     /// The jobs that it comes from.
     jobs: Vec<usize>,
+}
+
+impl Line {
+    /// The figure in the form that all papers share; `software` is what this machine's CPU takes for a problem, in microseconds.
+    fn row(&self, table: &PaperTable, taken: &[Taken], software: Option<f64>) -> rows::Row {
+        let label = match self.jobs[..] {
+            [job] if self.unit.is_empty() => {
+                Some(Label::OtherMachine { here: software.map(|us| us / taken[job].us()) })
+            }
+            [job] => {
+                let slower = taken[job].ours_us / taken[job].us();
+                let value = if self.unit == "us" { self.value * slower } else { self.value / slower };
+                Some(Label::clock(CLOCK, PART, |_| value))
+            }
+            _ => None,
+        };
+        rows::Row {
+            of: table.title.split(':').next().unwrap_or_default().into(),
+            id: self.id.clone(),
+            what: self.what.clone(),
+            value: Some(self.value),
+            unit: self.unit,
+            published: self.paper,
+            paper: "Fang, Ioannidis and Leeser 2019",
+            by: if self.id.starts_with("sifo.beside") { By::Other } else { By::Counted },
+            label,
+            columns: Vec::new(),
+        }
+    }
 }
 
 /// A table of the paper: its lines by problem.
@@ -447,34 +504,48 @@ pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Ta
     let on_chip = taken.iter().filter_map(|t| Some((t.clocks, t.on_chip?)));
     let (simulated, same) =
         on_chip.fold((0, 0), |(n, same), (model, chip)| (n + 1, same + usize::from(model == chip)));
+    let software = if options.no_cpu { Vec::new() } else { software(&tables, &all, progress)? };
+    let here = |problem: &str| software.iter().find(|(name, _)| *name == problem).map(|(_, us)| *us);
     let of = |jobs: &[usize], clocks: &dyn Fn(&Taken) -> Option<u64>| match jobs {
         [job] => clocks(&taken[*job]),
         _ => None,
     };
-    let rows: Vec<Value> = tables
-        .iter()
-        .flat_map(|table| &table.problems)
-        .flat_map(|(problem, lines)| lines.iter().map(move |line| (problem, line)))
-        .map(|(problem, line)| {
+    let each = || {
+        let problems = tables.iter().flat_map(|table| table.problems.iter().map(move |p| (table, p)));
+        problems.flat_map(|(table, (problem, lines))| lines.iter().map(move |line| (table, *problem, line)))
+    };
+    let rows: Vec<rows::Row> =
+        each().map(|(table, problem, line)| line.row(table, &taken, here(problem))).collect();
+    let own: Vec<Value> = each()
+        .map(|(_, problem, line)| {
+            // The published figure's older name stays.
             json!({
-                "id": line.id, "problem": problem, "what": line.what, "value": line.value, "unit": line.unit,
-                "paper": line.paper, "ratio": line.paper.map(|paper| line.value / paper),
+                "problem": problem, "paper": line.paper,
                 "clocks": of(&line.jobs, &|t| Some(t.clocks)), "rtl_clocks": of(&line.jobs, &|t| t.on_chip),
             })
         })
         .collect();
-    let document = json!({
-        "rows": rows,
-        "table11": furthest.map(|(name, error)| json!({
-            "largest_error": error, "of": name, "host_wait_ns": SYNC_NS, "fitted_to": FITTED,
-        })),
-        "rtl": options.simulate.then(|| json!({"runs": simulated, "same_clocks": same})),
+    let mut document = rows::document(&rows, |at| own[at].clone());
+    let table11 = furthest.map(|(name, error)| {
+        json!({"largest_error": error, "of": name, "host_wait_ns": SYNC_NS, "fitted_to": FITTED})
     });
+    document.insert("table11".into(), json!(table11));
+    let rtl = options.simulate.then(|| json!({"runs": simulated, "same_clocks": same}));
+    document.insert("rtl".into(), json!(rtl));
     let only: String = options.tables.iter().map(|n| format!(" --table {n}")).collect();
     let simulate = if options.simulate { " --simulate" } else { "" };
+    let without = if options.no_cpu { " --no-cpu" } else { "" };
     let mut text = format!(
-        "# SIFO's overlay, here and in the paper\n\nMade by `blindcore repro sifo{simulate}{only}`; `README.md` says what to \
-         make of it. Times are clocks at 200 MHz.\n",
+        "# SIFO's overlay, here and in the paper\n\nMade by `blindcore repro sifo{simulate}{without}{only}`; `README.md` says what to \
+         make of it. Times are clocks at 200 MHz, the paper's clock{}. FlexSC's times are published ones of another machine.\n",
+        reached(PART).map_or(String::new(), |ours| {
+            let clock = frequency(ours.clock);
+            format!(
+                "; beside them stand times at {clock}, which our synthesis reached in {}, with host, memory and link as many \
+                 nanoseconds",
+                ours.table
+            )
+        }),
     );
     if let Some((name, error)) = furthest {
         text += &format!(
@@ -491,19 +562,59 @@ pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Ta
         );
     }
     for table in &tables {
-        text += &markdown(table, &taken, options.simulate);
+        text += &markdown(table, &taken, options.simulate, &here);
     }
-    Ok(Table { document, text, notes: Vec::new() })
+    text += &format!("\n{}; other netlists are not counted.\n", rows::counted(&rows));
+    Ok(Table { document: Value::Object(document), text, notes: Vec::new() })
+}
+
+/// Microseconds in which this machine's CPU garbles each problem of Table 11 in the paper's way, the median of [`CPU_RUNS`].
+fn software(
+    tables: &[PaperTable],
+    plan: &Plan,
+    progress: &mut dyn Progress,
+) -> anyhow::Result<Vec<(&'static str, f64)>> {
+    let eleventh = tables.iter().filter(|table| table.number == 11);
+    let lines =
+        eleventh.flat_map(|table| &table.problems).filter_map(|(name, lines)| Some((*name, lines.first()?)));
+    let lines: Vec<(&str, &Line)> = lines.collect();
+    let all = Some(lines.len() as u64);
+    let mut times = Vec::new();
+    for (name, line) in lines {
+        progress.at("measuring the CPU", times.len() as u64, all, Unit::Items);
+        let job = &plan.jobs[line.jobs[0]];
+        let (netlist, layers) = plan.sources[job.source].netlist()?;
+        let placed = overlay::place(netlist, layers, &job.settings, job.policy)?;
+        let mut runs = Vec::new();
+        for _ in 0..CPU_RUNS {
+            runs.push(overlay::on_cpu(&placed, &random_inputs(netlist)?)?.as_secs_f64() * 1e6);
+        }
+        runs.sort_by(f64::total_cmp);
+        times.push((name, runs[CPU_RUNS / 2]));
+    }
+    Ok(times)
 }
 
 /// A table for people.
-fn markdown(table: &PaperTable, taken: &[Taken], simulated: bool) -> String {
-    let Some((_, first)) = table.problems.first() else { return String::new() };
+fn markdown(
+    table: &PaperTable,
+    taken: &[Taken],
+    simulated: bool,
+    here: &dyn Fn(&str) -> Option<f64>,
+) -> String {
+    let Some((name, first)) = table.problems.first() else { return String::new() };
+    let labels = |line: &Line, problem: &str| line.row(table, taken, here(problem)).label;
     let (mut head, mut rule) = ("| problem |".to_owned(), "|---|".to_owned());
     for line in first {
         let unit = if line.unit.is_empty() { String::new() } else { format!(", {}", line.unit) };
         head += &format!(" {}{unit} |", line.what);
         rule += "--:|";
+        head += match labels(line, name) {
+            Some(Label::PaperClock { .. }) => " at our clock |",
+            Some(Label::OtherMachine { .. }) => " over cpu here |",
+            None => "",
+        };
+        rule += if labels(line, name).is_some() { "--:|" } else { "" };
         if line.paper.is_some() {
             head += " paper | ratio |";
             rule += "--:|--:|";
@@ -529,6 +640,9 @@ fn markdown(table: &PaperTable, taken: &[Taken], simulated: bool) -> String {
         text += &format!("| {problem} |");
         for (line, of_first) in lines.iter().zip(first) {
             text += &format!(" {} |", number(line.value));
+            if let Some(label) = labels(line, problem) {
+                text += &format!(" {} |", label.beside().1.map_or("-".into(), number));
+            }
             text += &match line.paper {
                 // Its times are whole.
                 Some(paper) if line.unit == "us" => format!(" {paper} | {:.2} |", line.value / paper),

@@ -131,11 +131,19 @@ fn the_report_stands_beside_the_thesis() {
     let cycles = row("hw.onionchopper.64gb.cycles");
     assert_eq!(cycles["paper"].as_f64().unwrap(), 12_833_318_209.0);
     assert!((cycles["ratio"].as_f64().unwrap() - 1.0).abs() < 0.01, "{cycles}");
+    let seconds = row("hw.onionchopper.64gb.seconds");
+    assert_eq!(seconds["label"], "at the paper's clock, 2 GHz");
+    assert!(seconds["beside"]["value"].as_f64() > Some(50.0), "{seconds}");
+    let area = row("hw.syn.x.area.two");
+    assert_eq!(area["columns"]["synthesised"]["some_library"], 2.0);
+    assert!(area["columns"]["calibrated"]["calibrated"].as_f64() > Some(6.8), "{area}");
     assert_eq!(row("hw.syn.x.clock")["paper"], 3442.0);
     assert_eq!(row("hw.syn.x.area")["value"], 1.0);
     let text = run(dir.path(), &["hw", "report"]);
     assert!(
-        stdout(&text).contains("12833318209") && stderr(&text).contains("hw/syn/results"),
+        stdout(&text).contains("12833318209")
+            && stdout(&text).contains(" calibrated  synthesised ")
+            && stderr(&text).contains("hw/syn/results"),
         "{}",
         stderr(&text)
     );

@@ -27,6 +27,7 @@
 //! # Ok::<(), blindcore_model::chip::Misfit>(())
 //! ```
 
+mod everywhere;
 mod machine;
 mod nest;
 mod pipeline;
@@ -39,6 +40,7 @@ mod tables;
 mod tiles;
 mod traffic;
 
+pub use everywhere::{OnMachine, everywhere};
 pub use machine::{Lanes, Level, Machine, Moduli, Pipeline, Ports, Rate};
 pub use nest::{Bound, Cost, Mapping, Misfit, Nest, cost, thesis_mapping};
 pub use pipeline::pipelined;
@@ -46,6 +48,6 @@ pub use problem::{Dim, Operation, Problem, Tensor};
 pub use random::{THESIS_FAILURES, Tries, random};
 pub use read::{Wrong, machine_from_toml, one_line};
 pub use search::{Found, Space, Splits, search};
-pub use shipped::{machine, machines};
+pub use shipped::{Reached, machine, machines, reached};
 pub use tables::{Kind, Part, Point, Price, Priced, Tables};
 pub use traffic::Traffic;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::machine::{Machine, Ports, Rate};
-use super::problem::{Dim, Problem, Tensor};
+use super::problem::{Dim, Operation, Problem, Tensor};
 use super::tables::{Price, Tables};
 use super::traffic::Traffic;
 
@@ -296,6 +296,11 @@ pub(super) fn can(problem: &Problem, machine: &Machine) -> Result<(), Misfit> {
             machine.name,
             problem.operation.name()
         );
+        return Err(Misfit(why));
+    }
+    let widest = problem.bits.into_iter().max().unwrap_or(0);
+    if problem.operation == Operation::Contract && widest > machine.word {
+        let why = format!("words have {widest} bits, and lanes of {} take {}", machine.name, machine.word);
         return Err(Misfit(why));
     }
     if let Some(held) = machine.moduli.held

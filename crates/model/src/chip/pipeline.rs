@@ -433,6 +433,9 @@ struct Run<'a> {
     fills: VecDeque<(u64, u64)>,
     leaving: Vec<Leaving>,
     drained: Vec<u64>,
+    /// Of the tile that leaves its SRAM: rows that did, and the clock behind the last of them.
+    left: u64,
+    leaves: u64,
 }
 
 impl<'a> Run<'a> {
@@ -462,6 +465,8 @@ impl<'a> Run<'a> {
             fills: VecDeque::new(),
             leaving: Vec::new(),
             drained: Vec::new(),
+            left: 0,
+            leaves: 0,
         }
     }
 
@@ -529,6 +534,8 @@ impl<'a> Run<'a> {
             for beat in 0..self.chip.reads[t] {
                 let there = if t == 2 { 0 } else { self.port.there(tile, base + beat) };
                 let free = self.fly(at);
+                // The last tile's sums leave meanwhile, and want the port. Filling, which goes before them, waits for this step.
+                while self.row(free) {}
                 let asked = self.port.read(free.max(there));
                 let lands = self.lands.next(asked + self.chip.pipeline.latency);
                 self.pops.push_back(lands);
@@ -634,24 +641,44 @@ impl<'a> Run<'a> {
         self.banks[bank].stored.unwrap_or(0)
     }
 
-    /// When the last beat of a tile of sums left its SRAM. Filling reads first.
+    /// The next row of sums leaves its SRAM, if it does so from a clock that is not behind this one. Filling reads first.
+    fn row(&mut self, by: u64) -> bool {
+        let Some(Leaving { pushed, bank, leaves }) = self.leaving.get(self.drained.len()).copied() else {
+            return false;
+        };
+        if self.left == 0 {
+            if self.banks[bank].closed >= by {
+                return false;
+            }
+            let before = self.drained.last().copied().unwrap_or(0);
+            self.leaves = (pushed + 1).max(before + 1).max(self.stored(bank) + 1) + 1;
+        }
+        let mut at = self.leaves;
+        while let Some((from, to)) = self.fills.front().copied().filter(|fill| fill.0 <= at && at <= by) {
+            at = at.max(to.max(from));
+            self.fills.pop_front();
+        }
+        self.leaves = at;
+        if at > by {
+            return false;
+        }
+        let Drain { rows, beats, words, sharers, groups } = self.chip.drain;
+        at += 2 + words * (sharers - 1) + beats;
+        if !leaves {
+            self.port.slots.others.extend(at - beats..at);
+        }
+        (self.left, self.leaves) = (self.left + 1, at);
+        if self.left == groups * rows {
+            self.left = 0;
+            self.drained.push(at - 1);
+        }
+        true
+    }
+
+    /// When the last beat of a tile of sums left its SRAM.
     fn drained(&mut self, tile: usize) -> u64 {
         while self.drained.len() <= tile {
-            let Leaving { pushed, bank, leaves } = self.leaving[self.drained.len()];
-            let before = self.drained.last().copied().unwrap_or(0);
-            let mut at = (pushed + 1).max(before + 1).max(self.stored(bank) + 1) + 1;
-            let Drain { rows, beats, words, sharers, groups } = self.chip.drain;
-            for _ in 0..groups * rows {
-                while let Some((from, to)) = self.fills.front().copied().filter(|fill| fill.0 <= at) {
-                    at = at.max(to.max(from));
-                    self.fills.pop_front();
-                }
-                at += 2 + words * (sharers - 1) + beats;
-                if !leaves {
-                    self.port.slots.others.extend(at - beats..at);
-                }
-            }
-            self.drained.push(at - 1);
+            self.row(u64::MAX);
         }
         self.drained[tile]
     }

@@ -13,7 +13,35 @@ macro_rules! files {
 const MACHINES: &[(&str, &str)] = files!("machines":
     "thesis", "thesis-sweep", "onionchopper", "gathered", "lwe", "deep", "sifo", "sifo-half-gates", "phepu", "xeon", "h100", "h200"
 );
-const TABLES: &[(&str, &str)] = files!("tables": "calibrated", "sky130", "sg13g2", "osu018", "published");
+const TABLES: &[(&str, &str)] =
+    files!("tables": "calibrated", "sky130", "sg13g2", "osu018", "ecp5", "published");
+
+/// The clock that this project's synthesis of something reached, and in what.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reached {
+    /// Clocks a second, before layout or, on an FPGA, behind place and route.
+    pub clock: f64,
+    /// The table that has it: a library or an FPGA.
+    pub table: String,
+    /// Where the result is kept.
+    pub source: String,
+}
+
+/// The fastest clock of a part among the tables that come with the engine; none: it was not synthesised.
+#[must_use]
+pub fn reached(part: &str) -> Option<Reached> {
+    let of = |tables: Tables| {
+        let clock = tables.clock(part)?;
+        let source = tables.parts.iter().find(|p| p.name == part)?.source.clone();
+        Some(Reached { clock, table: tables.name, source })
+    };
+    all().filter_map(of).max_by(|a, b| a.clock.total_cmp(&b.clock))
+}
+
+/// Every table that comes with the engine.
+pub(super) fn all() -> impl Iterator<Item = Tables> {
+    TABLES.iter().filter_map(|(name, _)| Tables::shipped(name))
+}
 
 /// Names of the machines that come with the engine.
 pub fn machines() -> impl Iterator<Item = &'static str> {
@@ -41,10 +69,10 @@ impl Tables {
         Some(Self::from_toml(name, text).expect("tables that come with the engine are read by a test"))
     }
 
-    /// All tables that come with the engine: calibrated, synthesised, published ones.
+    /// All tables that come with the engine and price something: calibrated, synthesised, published ones.
     #[must_use]
     pub fn shipped_all() -> Vec<Self> {
-        TABLES.iter().filter_map(|(name, _)| Self::shipped(name)).collect()
+        all().filter(Self::prices).collect()
     }
 }
 
@@ -61,5 +89,15 @@ mod tests {
             assert_eq!(Tables::shipped(name).unwrap().name, *name);
         }
         assert!(machine("none").is_none() && Tables::shipped("none").is_none());
+    }
+
+    #[test]
+    fn chips_have_the_clock_that_synthesis_reached() {
+        let clock = |part| reached(part).map(|r| ((r.clock / 1e5).round() / 10.0, r.table));
+        assert_eq!(clock("onionchopper"), Some((160.9, "sg13g2".into())));
+        assert_eq!(clock("sifo"), Some((77.3, "ecp5".into())));
+        assert_eq!(clock("phepu"), Some((144.1, "osu018".into())));
+        assert_eq!(clock("mac64").map(|c| c.1), Some("sg13g2".into()), "the fastest");
+        assert_eq!(clock("ssd"), None);
     }
 }

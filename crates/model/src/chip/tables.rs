@@ -46,10 +46,13 @@ pub struct Part {
     /// Bits that a read or a write moves; 0 for a lane.
     #[serde(default)]
     pub bits: u64,
-    /// Where its figures are from.
+    /// Where its figures are from; of a synthesis the file that keeps it, then whatever else there is to say.
     pub source: String,
-    /// Sizes, the smallest first.
-    #[serde(rename = "point")]
+    /// Picoseconds of its shortest clock, where it was synthesised.
+    #[serde(default)]
+    pub clock_ps: Option<f64>,
+    /// Sizes, the smallest first; none where only the clock is known.
+    #[serde(default, rename = "point")]
     pub points: Vec<Point>,
 }
 
@@ -133,7 +136,7 @@ impl Tables {
         }
         for part in &tables.parts {
             let rising = part.points.windows(2).all(|w| w[0].bytes < w[1].bytes);
-            if part.points.is_empty() || !rising {
+            if part.points.is_empty() && part.clock_ps.is_none() || !rising {
                 let why = format!(
                     "part {}: its points are none or not in order; list them by rising bytes",
                     part.name
@@ -144,6 +147,10 @@ impl Tables {
             let fault = part.points.iter().flat_map(of).flatten().find(|x| !(x.is_finite() && *x >= 0.0));
             if let Some(x) = fault {
                 let why = format!("part {}: a figure is {x}; say picojoules or mm2, 0 or more", part.name);
+                return Err(Wrong { file: file.into(), why });
+            }
+            if let Some(ps) = part.clock_ps.filter(|ps| !(ps.is_finite() && *ps > 0.0)) {
+                let why = format!("part {}: clock_ps is {ps}; say picoseconds above 0", part.name);
                 return Err(Wrong { file: file.into(), why });
             }
         }
@@ -164,6 +171,18 @@ impl Tables {
     #[must_use]
     pub fn mm2(&self, part: &str, bytes: Option<u64>) -> Option<f64> {
         self.parts.iter().find(|p| p.name == part)?.at(bytes, |p| p.mm2)
+    }
+
+    /// Clocks a second at which a part was synthesised.
+    #[must_use]
+    pub fn clock(&self, part: &str) -> Option<f64> {
+        Some(1e12 / self.parts.iter().find(|p| p.name == part)?.clock_ps?)
+    }
+
+    /// Whether it has energy or area of anything.
+    #[must_use]
+    pub fn prices(&self) -> bool {
+        self.parts.iter().any(|part| !part.points.is_empty())
     }
 
     /// Square millimetres of all parts of a machine that the table has.
@@ -232,6 +251,44 @@ mod tests {
         assert_eq!((tables.mm2("m", Some(100)), tables.mm2("no", None)), (Some(1.0), None));
         let wrong = text.replace("bytes = 256", "bytes = 6");
         assert!(Tables::from_toml("x.toml", &wrong).unwrap_err().to_string().starts_with("x.toml: part m"));
+    }
+
+    /// Synthesised figures are those of the results that the repository keeps.
+    #[test]
+    fn synthesised_tables_are_what_synthesis_kept() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut compared = 0;
+        for tables in super::super::shipped::all() {
+            for part in tables.parts.iter().filter(|_| tables.kind == Kind::Synthesised) {
+                let file = part.source.split([',', ';']).next().unwrap();
+                let text = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+                let kept: serde_json::Value = serde_json::from_str(&text).unwrap();
+                let same = |what: &str, ours: Option<f64>, theirs: &serde_json::Value| {
+                    if let Some(ours) = ours {
+                        let theirs = theirs.as_f64().unwrap();
+                        assert!((ours / theirs - 1.0).abs() < 1e-5, "{file}: {what} {ours}, not {theirs}");
+                    }
+                };
+                same("clock_ps", part.clock_ps, &kept["clock_ps"]);
+                let point = part.points.first();
+                let picojoules = point.and_then(|p| p.read_pj);
+                same("picojoules", picojoules, &kept["power"]["picojoules_a_clock"]);
+                same("um2", point.and_then(|p| p.mm2).map(|mm2| mm2 * 1e6), &kept["area_um2"]);
+                compared += 1;
+            }
+        }
+        assert!(compared >= 9, "{compared}");
+    }
+
+    #[test]
+    fn every_lane_of_a_chip_that_contracts_is_priced() {
+        for name in ["thesis", "onionchopper", "gathered", "lwe", "deep"] {
+            let part = super::super::machine(name).unwrap().lanes.part;
+            for tables in Tables::shipped_all() {
+                let priced = tables.picojoules(&part, None).zip(tables.mm2(&part, None));
+                assert!(priced.is_some(), "{part} of {name} in {}", tables.name);
+            }
+        }
     }
 
     #[test]

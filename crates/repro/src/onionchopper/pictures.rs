@@ -17,9 +17,9 @@ pub(super) struct View {
     pub(super) power: f64,
 }
 
-/// Every scheme at every size.
-pub(super) fn curves(sweep: &Sweep, results: &Results) -> Vec<View> {
-    let (seconds, joules) = (column(results, "seconds"), column(results, JOULES));
+/// Every scheme at every size, by a column of joules.
+pub(super) fn curves(sweep: &Sweep, results: &Results, joules: &str) -> Vec<View> {
+    let (seconds, joules) = (column(results, "seconds"), column(results, joules));
     let view = |(at, case): (usize, &blindcore_explore::sweep::Case)| View {
         scheme: case.name.clone(),
         gib: case.gib.unwrap_or(0.0),
@@ -53,7 +53,7 @@ fn named(name: &str, points: Vec<(f64, f64)>, line: bool) -> Series {
 /// All figures; the one of the CPU only where it was measured, in bytes a second.
 pub(super) fn all(sweeps: &Sweeps, cpu: Option<f64>) -> Vec<Plot> {
     let mut all = machines(&sweeps.initial.1, &sweeps.refined.1);
-    let views = curves(&sweeps.sizes.0, &sweeps.sizes.1);
+    let views = curves(&sweeps.sizes.0, &sweeps.sizes.1, JOULES);
     let of = |scheme: &str, get: &dyn Fn(&View) -> f64| -> Vec<(f64, f64)> {
         views.iter().filter(|v| v.scheme == scheme).map(|v| (v.gib, get(v))).collect()
     };

@@ -26,6 +26,7 @@ use blindcore_units::{Progress, Unit};
 
 use super::operation::{NotedPlaced, Notes, Question, Seen, Small};
 use super::{Lines, Table, table};
+use crate::rows::By;
 
 /// Bytes of a record.
 const RECORD_BYTES: usize = 256;
@@ -309,7 +310,7 @@ pub(super) fn lines(lines: &mut Lines, profiled: &[Profiled]) {
         let mut share = |id: &str, what: &str, part: fn(&Parts) -> f64, published: Option<f64>| {
             let value = parts.as_ref().map(part);
             let (id, what) = (format!("3-1.{name}.{id}"), format!("{name}: {what}"));
-            lines.add(T, &id, &what, value, "", published, "measured");
+            lines.add(T, &id, &what, value, "", published, By::Profiled);
         };
         share("multiply", "polynomial multiplication", |p| p.products / p.took, Some(0.4269));
         share("add", "polynomial addition", |p| p.sums / p.took, Some(0.2134));
@@ -332,7 +333,7 @@ pub(super) fn lines(lines: &mut Lines, profiled: &[Profiled]) {
         let what = ["products of the first dimension", "external products after it", "products in these"];
         for (at, what) in what.into_iter().enumerate() {
             let (id, what) = (format!("3-1.{name}.count.{at}"), format!("{name}: {what}"));
-            lines.add(T, &id, &what, counts.map(|counts| counts[at] as f64), "", None, "counted");
+            lines.add(T, &id, &what, counts.map(|counts| counts[at] as f64), "", None, By::Counted);
         }
         lines.add(
             T,
@@ -341,7 +342,7 @@ pub(super) fn lines(lines: &mut Lines, profiled: &[Profiled]) {
             parts.as_ref().map(|parts| parts.took),
             "s",
             None,
-            "measured",
+            By::Measured,
         );
         let rate = |seconds: f64| of.map(|of| of.bytes[0] as f64 / seconds / 1e6);
         let used = of.and_then(|of| of.reading.and(rate(of.lookup.took.as_secs_f64())));
@@ -352,7 +353,7 @@ pub(super) fn lines(lines: &mut Lines, profiled: &[Profiled]) {
         ];
         for (id, what, value, published) in what {
             let (id, what) = (format!("3.1.{name}.{id}"), format!("{name}: {what}"));
-            lines.add("Section 3.1", &id, &what, value, "MB/s", published, "measured");
+            lines.add("Section 3.1", &id, &what, value, "MB/s", published, By::Measured);
         }
     }
 }

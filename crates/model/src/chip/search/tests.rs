@@ -55,6 +55,7 @@ fn case(draw: &mut Draw) -> (Machine, Problem, Tables) {
         name: format!("L{at}"),
         bits: 64,
         source: String::new(),
+        clock_ps: None,
         points: vec![Point {
             bytes: 0,
             read_pj: Some(1.0 + draw.below(40) as f64),
