@@ -53,7 +53,7 @@ BUILDS = {
     "hg_delay": [{"WIDTH": 70, "CYCLES": 2}, {"WIDTH": 8, "CYCLES": 21}],
     "hg_cell": [{"TAG": 40}, {"TAG": 1, "GARBLES": 0}],
     "sf_registers": [{"LABEL": 80}, {"LABEL": 128}],
-    "sf_dispatcher": [{"COMMAND": 63}, {"COMMAND": 96}],
+    "sf_dispatcher": [{"COMMAND": 63, "QUEUE": 64}, {"COMMAND": 96}],
     "sf_controller": [{"LABEL": 80, "ADDRESS": 9, "PLACES": 24}, {"LABEL": 128, "ADDRESS": 21, "PLACES": 16}],
     "sf_block_ram": [{"WIDTH": 108, "PLACES": 24, "READS": 2}, {"WIDTH": 512, "PLACES": 16, "READS": 3}],
     "ddr_model": [{"WORDS": 16}],

@@ -78,7 +78,7 @@ PROOFS = [
         ("table_o = tables[out_q]", "table_o = tables[LAST]", "another gate's table"),
         ("table_o = tables[out_q]", "table_o = (ready_i ? tables[out_q] : '0)", "an offer that changes"),
     ]),
-    ("sf_dispatcher", SIFO, [{"COMMAND": 30}, {"COMMAND": 63}], 2, 12, [
+    ("sf_dispatcher", SIFO, [{"COMMAND": 31, "QUEUE": 4}, {"COMMAND": 63, "QUEUE": 64}, {"COMMAND": 63}], 2, 12, [
         ("ready_o     = begin_batch || gate", "ready_o     = begin_batch || valid_o", "a gate lost"),
         ("ready_o     = begin_batch || gate", "ready_o     = begin_batch || (gate && left_q[0])", "a gate doubled"),
         ("gate_o      = command_i", "gate_o      = command_i & ~COMMAND'(sync_q)", "a gate changed"),
@@ -94,6 +94,10 @@ PROOFS = [
         ("command_i[28] && command_i[23:0] == '0", "1'b0", "an empty sync that never ends"),
         ("end else if (end_batch) begin\n        closing_q <= 1'b0", "end else if (end_batch) begin\n        closing_q <= done_o[0]", "a sync that doesn't close"),
         ("header_i != (left_q == '0)", "header_i && left_q != '0", "a gate without a batch unsaid"),
+        ("32'(queued_i) > 32'(command_i[23:0])", "32'(queued_i) >= 32'(command_i[23:0])", "a batch begun before its last gate came"),
+        ("32'(command_i[23:0]) >= QUEUE", "32'(command_i[23:0]) > QUEUE", "a batch that waits for ever unsaid"),
+        ("&& (!turn_q || empty)", "", "gates beside each other that have turns"),
+        ("turn_q      <= in_turn", "turn_q      <= in_turn || turn_q", "turns without end"),
         ("operation_o <= command_i[26:24]", "operation_o <= command_i[25:23]", "another operation"),
     ]),
     ("sf_ping_pong", (SIFO / "sf_dispatcher.sv", SIFO / "sf_controller.sv"), [{"ADDRESS": 4, "PLACES": 4}, {"ADDRESS": 5, "PLACES": 8}], 2, 14, [

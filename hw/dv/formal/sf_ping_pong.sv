@@ -34,7 +34,7 @@ module sf_ping_pong #(
   logic cell_and;
   logic [ADDRESS-1:0] cell_out;
   sf_dispatcher #(.COMMAND(COMMAND)) u_dispatcher (
-    .clk_i, .rst_ni, .valid_i, .ready_o(ready), .header_i, .command_i, .valid_o(gate_valid), .ready_i(gate_ready),
+    .clk_i, .rst_ni, .valid_i, .ready_o(ready), .header_i, .command_i, .queued_i('0), .valid_o(gate_valid), .ready_i(gate_ready),
     .operation_o(operation), .gate_o(gate), .retired_i(retired), .done_o(), .idle_o(), .misplaced_o()
   );
   sf_controller #(.LABEL(LABEL), .ADDRESS(ADDRESS), .PLACES(PLACES)) u_controller (

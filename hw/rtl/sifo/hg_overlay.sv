@@ -74,7 +74,7 @@ module hg_overlay
   logic [1:0] retired;
   sf_dispatcher #(.COMMAND(COMMAND)) u_dispatcher (
     .clk_i, .rst_ni, .valid_i(item_valid && !unknown && !stopped), .ready_o(item_ready), .header_i(item_kind != GATE),
-    .command_i(item_kind == REGISTER ? FENCE : item), .valid_o(valid), .ready_i(ready), .operation_o(operation), .gate_o(gate),
+    .command_i(item_kind == REGISTER ? FENCE : item), .queued_i('0), .valid_o(valid), .ready_i(ready), .operation_o(operation), .gate_o(gate),
     .retired_i(retired), .done_o, .idle_o(quiet), .misplaced_o(misplaced)
   );
   assign write  = item_valid && item_kind == REGISTER && item_ready;

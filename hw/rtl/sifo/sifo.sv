@@ -43,6 +43,7 @@ module sifo #(
 );
   localparam int unsigned INDEX = $clog2(PLACES);
   localparam int unsigned WIDTH = LABEL == 80 ? 108 : LABEL;
+  localparam int unsigned QUEUE = 64;
 
   logic link_valid, link_ready, link_header, queue_valid, queue_ready, queue_header, renumber;
   logic [62:0] link_command, queue_command, gate;
@@ -51,18 +52,19 @@ module sifo #(
   logic valid, ready, misplaced, outside, stopped, finished;
   logic [2:0] operation;
   logic [1:0] retired;
+  logic [$clog2(QUEUE+1)-1:0] queued;
   sf_registers #(.LABEL(LABEL)) u_registers (
     .clk_i, .rst_ni, .valid_i(host_valid_i), .ready_o(host_ready_o), .address_i(host_address_i), .data_i(host_data_i),
     .valid_o(link_valid), .ready_i(link_ready), .header_o(link_header), .command_o(link_command), .offset_o(offset),
     .first_gate_o(first_gate), .renumber_o(renumber)
   );
-  bc_fifo #(.WIDTH(64), .DEPTH(64)) u_queue (
+  bc_fifo #(.WIDTH(64), .DEPTH(QUEUE)) u_queue (
     .clk_i, .rst_ni, .valid_i(link_valid), .ready_o(link_ready), .data_i({link_header, link_command}),
-    .valid_o(queue_valid), .ready_i(queue_ready), .data_o({queue_header, queue_command}), .count_o()
+    .valid_o(queue_valid), .ready_i(queue_ready), .data_o({queue_header, queue_command}), .count_o(queued)
   );
-  sf_dispatcher #(.COMMAND(63)) u_dispatcher (
+  sf_dispatcher #(.COMMAND(63), .QUEUE(QUEUE)) u_dispatcher (
     .clk_i, .rst_ni, .valid_i(queue_valid && !stopped), .ready_o(queue_ready), .header_i(queue_header),
-    .command_i(queue_command), .valid_o(valid), .ready_i(ready), .operation_o(operation), .gate_o(gate),
+    .command_i(queue_command), .queued_i(queued), .valid_o(valid), .ready_i(ready), .operation_o(operation), .gate_o(gate),
     .retired_i(retired), .done_o, .idle_o(finished), .misplaced_o(misplaced)
   );
 

@@ -43,7 +43,7 @@ use blindcore_accel::{Cost, Device, Error, Slots};
 
 use chip::{Chip, Entry};
 pub use clocks::{CLOCK, Clocks, DMA};
-pub use commands::{Batch, CellCounts, Commands, Operation, RawAddress, Registers};
+pub use commands::{Batch, CellCounts, Commands, Operation, Order, RawAddress, Registers};
 pub use library::Build;
 use library::{Tables, Timing};
 
@@ -65,6 +65,8 @@ pub struct OverlaySettings {
     pub cells: CellCounts,
     /// Places of block RAM that are used; 0: all labels are in DDR memory.
     pub block_ram: usize,
+    /// When gates begin, and what the host waits for.
+    pub order: Order,
     /// Registers that carry a gate's addresses.
     pub registers: Registers,
     /// Nanoseconds in which the host writes a register.
@@ -85,6 +87,7 @@ impl OverlaySettings {
     pub const PAPER: OverlaySettings = OverlaySettings {
         cells: CellCounts { ands: 15, xors: Some(15) },
         block_ram: 1 << 16,
+        order: Order { whole_batches: false, ands_in_turn: false, waits_for_xors: false, and_accesses: 0 },
         registers: Registers::Two,
         register_ns: 50.0 * 200.0 / 300.0,
         sync_ns: SYNC_NS,
@@ -195,7 +198,7 @@ impl Overlay {
             );
             return Err(Error::Length { what: "the program", got: program.slots(), want, unit: "slots" });
         }
-        Ok(Commands::new(program, self.settings.cells, self.settings.block_ram))
+        Ok(Commands::new(program, self.settings.cells, self.settings.order, self.settings.block_ram))
     }
 
     /// Clocks that a program takes, by the model of the chip: nothing is garbled.
@@ -204,7 +207,7 @@ impl Overlay {
     /// As [`Commands::new`].
     #[must_use]
     pub fn estimate(settings: &OverlaySettings, program: &Program) -> Clocks {
-        let commands = Commands::new(program, settings.cells, settings.block_ram);
+        let commands = Commands::new(program, settings.cells, settings.order, settings.block_ram);
         // The chip that was built has as many of each as the paper's best.
         let CellCounts { ands, xors } = OverlaySettings::PAPER.cells;
         let cells = [ands, xors.unwrap_or(1)];

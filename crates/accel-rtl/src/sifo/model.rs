@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::clocks::Clocks;
-use super::commands::{Commands, Operation, RawAddress, Registers};
+use super::commands::{Batch, Commands, Operation, RawAddress, Registers};
 use super::library::Timing;
 
 /// Commands that wait between the link and the dispatcher (`sifo.sv`, `u_queue`).
@@ -19,7 +19,7 @@ const OVER: u32 = 63;
 
 #[derive(Clone, Copy)]
 enum Command {
-    Header { operation: Operation, gates: usize, sync: bool },
+    Header { operation: Operation, gates: usize, sync: bool, whole: bool, in_turn: bool },
     Gate([RawAddress; 3]),
 }
 
@@ -45,6 +45,16 @@ pub(super) fn clocks(
         if item.is_none() && chip.idle() && !link.waiting && !chip.table {
             return counted;
         }
+        // While the host is about to see that all is done nothing else happens.
+        if chip.idle() && !chip.table {
+            let slept = u64::from(link.sleep(timing, chip.done));
+            counted.cycles += slept;
+            counted.waits_host += slept;
+            chip.now += slept;
+            if slept > 0 {
+                continue;
+            }
+        }
         counted.cycles += 1;
         counted.waits_host += u64::from(link.waiting);
         counted.items += u64::from(sent);
@@ -69,11 +79,12 @@ fn items(
     configuration: usize,
 ) -> impl Iterator<Item = (bool, Option<Command>)> {
     let batches = commands.batches().iter().flat_map(move |batch| {
-        let header =
-            Command::Header { operation: batch.operation, gates: batch.gates.len(), sync: batch.sync };
+        let Batch { operation, sync, whole, in_turn, .. } = *batch;
+        let header = Command::Header { operation, gates: batch.gates.len(), sync, whole, in_turn };
         let last = batch.gates.end - 1;
         let gates = batch.gates.clone().flat_map(move |i| {
-            let parts = std::iter::repeat_n((false, None), registers.count() - 1);
+            let more = if batch.operation == Operation::And { commands.order().and_accesses } else { 0 };
+            let parts = std::iter::repeat_n((false, None), registers.count() - 1 + more);
             parts.chain([(batch.sync && i == last, Some(Command::Gate(commands.gates()[i])))])
         });
         std::iter::once((false, Some(header))).chain(gates)
@@ -93,6 +104,20 @@ struct Link {
 impl Link {
     fn credit_with(&self, period: u32) -> u32 {
         if self.credit >= period { period + OVER } else { self.credit + 64 }
+    }
+
+    /// Clocks until the host sees that it need not wait, which pass.
+    fn sleep(&mut self, timing: Timing, done: u32) -> u32 {
+        let clocks =
+            if self.waiting && done == self.expected { timing.sync.saturating_sub(self.slept) } else { 0 };
+        for _ in 0..clocks {
+            if self.credit == timing.period + OVER {
+                break;
+            }
+            self.credit = self.credit_with(timing.period);
+        }
+        self.slept += clocks;
+        clocks
     }
 
     fn clock(&mut self, credit: u32, waits: bool, done: u32, sync: u32) {
@@ -119,6 +144,7 @@ struct Chip {
     flight: u64,
     operation: Operation,
     sync: bool,
+    in_turn: bool,
     closing: bool,
     done: u32,
     // sf_controller
@@ -154,6 +180,7 @@ impl Chip {
             flight: 0,
             operation: Operation::Xor,
             sync: false,
+            in_turn: false,
             closing: false,
             done: 0,
             fetch: false,
@@ -187,12 +214,13 @@ impl Chip {
         };
         let handed = offered && room;
         // The dispatcher's next.
-        let begins = matches!(head, Some(Command::Header { .. }))
-            && self.left == 0
+        let begins = self.left == 0
             && !self.closing
-            && self.flight == 0;
+            && self.flight == 0
+            && matches!(head, Some(Command::Header { gates, whole, .. }) if !whole || self.queue.len() > gates);
+        let turn = !self.in_turn || self.flight == 0;
         let taken = match head {
-            Some(Command::Gate(gate)) if self.left > 0 && (!self.fetch || handed) => Some(gate),
+            Some(Command::Gate(gate)) if self.left > 0 && turn && (!self.fetch || handed) => Some(gate),
             _ => None,
         };
         // DDR ports.
@@ -236,11 +264,12 @@ impl Chip {
         let ended = self.closing && self.flight == 0;
         self.flight = self.flight + u64::from(taken.is_some()) - retired;
         if begins {
-            let Some(Command::Header { operation, gates, sync }) = head else {
+            let Some(Command::Header { operation, gates, sync, in_turn, .. }) = head else {
                 unreachable!("a header begins")
             };
             (self.operation, self.left, self.sync, self.closing) =
                 (operation, gates, sync, sync && gates == 0);
+            self.in_turn = in_turn;
         } else if taken.is_some() {
             self.left -= 1;
             self.closing = self.sync && self.left == 0;

@@ -18,11 +18,12 @@ fn number(row: &Value, field: &str) -> f64 {
 /// The figures that repro/sifo keeps are today's, and what they have to be.
 #[test]
 fn sifos_times_stand_beside_the_papers() {
-    let dir = tempfile::tempdir().unwrap();
-    let today = json(&run(dir.path(), &["repro", "sifo", "--no-cpu", "--json"]));
+    // The cells' resources are read from the repository.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let today = json(&run(&root, &["repro", "sifo", "--no-cpu", "--json"]));
     let rows = today["rows"].as_array().unwrap();
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../repro/sifo/hardware.json");
-    let kept: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();
+    let kept = std::fs::read(root.join("repro/sifo/hardware.json")).unwrap();
+    let kept: Value = serde_json::from_slice(&kept).unwrap();
     let kept_rows = kept["rows"].as_array().unwrap();
     let anew = "make both of repro/sifo's files of hardware again, as its README.md says";
     assert_eq!((rows.len(), &today["table11"]), (kept_rows.len(), &kept["table11"]), "{anew}");
@@ -43,7 +44,7 @@ fn sifos_times_stand_beside_the_papers() {
     }
     assert!(kept["rtl"]["runs"].as_u64() > Some(50) && kept["rtl"]["runs"] == kept["rtl"]["same_clocks"]);
 
-    // Table 11, all of it, within a quarter; its speed-ups are the paper's times of FlexSC over ours.
+    // Every time but Table 8's, within 15 %; its speed-ups are the paper's times of FlexSC over ours.
     let of = |table: &str| -> Vec<&Value> {
         let is = |row: &&Value| row["id"].as_str().unwrap().starts_with(table) && row["unit"] == "us";
         rows.iter().filter(is).collect()
@@ -52,10 +53,12 @@ fn sifos_times_stand_beside_the_papers() {
     assert_eq!(best.len(), 14);
     let errors = best.iter().map(|row| number(row, "ratio") - 1.0);
     let largest = errors.max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap();
-    assert!(largest.abs() < 0.25 && number(&today["table11"], "largest_error") == largest, "{largest}");
-    // Nothing is fitted to Tables 5 and 9.
-    let unfitted = [of("sifo.table5."), of("sifo.table9.")].concat();
-    assert!(unfitted.iter().all(|row| (number(row, "ratio") - 1.0).abs() < 0.1), "{unfitted:?}");
+    assert!(number(&today["table11"], "largest_error") == largest, "{largest}");
+    let fits = ["5", "6", "7", "9", "11"].map(|table| of(&format!("sifo.table{table}."))).concat();
+    assert!(fits.iter().all(|row| (number(row, "ratio") - 1.0).abs() < 0.15), "{fits:?}");
+    assert_eq!(fits.len(), 18 + 9 + 9 + 3 + 14);
+    // The wait is the whole number of register accesses that fits Table 11 best: another changes its mean by a hundredth.
+    assert!((number(&today["table11"], "mean_ratio") - 1.0).abs() < 0.005, "{}", today["table11"]);
     let mult64 = row(rows, "sifo.table11.mult64");
     assert_eq!((number(mult64, "paper"), mult64["problem"].as_str()), (12_252.0, Some("mult64")));
     assert_eq!(number(mult64, "value"), number(mult64, "clocks") / 200.0);
@@ -84,7 +87,9 @@ fn sifos_times_stand_beside_the_papers() {
     }
     let ninth: Vec<f64> = of("sifo.table9.").iter().map(|row| number(row, "value")).collect();
     assert!(ninth.len() == 3 && ninth.is_sorted_by(|slow, fast| slow > fast), "{ninth:?}");
-    assert!(number(row(rows, "sifo.table10.pagerank3.gain"), "value") > 1.0);
+    assert!(number(row(rows, "sifo.table10.pagerank3.gain"), "value") > 1.05);
+    assert!(number(row(rows, "sifo.tried.ANDs_side_by_side.table6"), "value") < 0.8);
+    assert!((number(row(rows, "sifo.section3_1_1.sf_gand.alms"), "paper") - 3070.0).abs() < 1e-9);
     assert_eq!((of("sifo.table5.").len(), of("sifo.table8.").len()), (18, 3));
 }
 

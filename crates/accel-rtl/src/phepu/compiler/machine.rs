@@ -23,6 +23,20 @@ pub const MAX_CHIPS: usize = 256;
 /// The most elements of a chip, and the most threads.
 pub const MAX_ELEMENTS: usize = 1024;
 
+/// Whose clocks a step takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    /// Those of `hw/rtl/phepu`.
+    #[default]
+    Built,
+    /// The paper's, from its rates at 4096 bits and the shape of its rounds, see [`Machine`].
+    Published,
+}
+
+/// Clocks of the paper's inversion of 4096 bits: 38 k/s at 500 MHz, read as one unit's (Fig. 15.4.6).
+const PUBLISHED_INVERSION: u64 = 13_158;
+
 /// The buffers of a processing element, and the ciphertexts that they hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Buffers {
@@ -91,6 +105,10 @@ impl Buffers {
 /// | a ciphertext over the bus | d | 16 | 256-bit bus, a word a cycle |
 /// | w weights of b bits over the bus | ceil(w b / 256) | - | the same |
 ///
+/// By the [published schedule](Schedule::Published) a multiplication takes d (d + 5.75) cycles: 348 at 4096 bits, which is the rate
+/// of 23 M/s, in d rounds of d cycles (Fig. 15.4.3) and what is left for each quotient; an inversion takes 13,158 at 4096 bits, in
+/// proportion to L.
+///
 /// The published rates are whole chips' with off-chip traffic in them, which is not modelled; nor are fetching
 /// instructions, weights that are read though they are zero, and the global buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -98,6 +116,7 @@ pub struct Machine {
     chips: usize,
     elements: usize,
     buffers: Option<Buffers>,
+    schedule: Schedule,
 }
 
 impl Machine {
@@ -147,7 +166,7 @@ impl Machine {
             within("the size of a buffer in bytes", got, 1, 1 << 24, "use smaller ones")?;
         }
         within("the number of partial-sum terms", buffers.terms, 8, 1 << 24, "keep eight")?;
-        Ok(Self { chips, elements, buffers: Some(buffers) })
+        Ok(Self { chips, elements, buffers: Some(buffers), schedule: Schedule::Built })
     }
 
     /// The threads of a CPU: memory for everything, no bus. Its estimates are in multiplications, not in cycles.
@@ -156,7 +175,13 @@ impl Machine {
     /// There are none, or more than [`MAX_ELEMENTS`].
     pub fn cpu(threads: usize) -> Result<Self, Error> {
         within("the number of threads", threads, 1, MAX_ELEMENTS as u64, "use another number")?;
-        Ok(Self { chips: 1, elements: threads, buffers: None })
+        Ok(Self { chips: 1, elements: threads, buffers: None, schedule: Schedule::Built })
+    }
+
+    /// The same machine with another schedule; a CPU has none.
+    #[must_use]
+    pub fn with_schedule(self, schedule: Schedule) -> Self {
+        Self { schedule, ..self }
     }
 
     /// How many chips.
@@ -182,6 +207,9 @@ impl Machine {
     pub fn multiply_cycles(&self) -> u64 {
         self.buffers.map_or(1, |buffers| {
             let digits = buffers.ciphertext_bits / BUS_BITS;
+            if self.schedule == Schedule::Published {
+                return (digits * (4 * digits + 23)).div_ceil(4) as u64;
+            }
             let cycles = MULTIPLY_CYCLES.into_iter().find(|(of, _)| *of == digits);
             cycles.expect("Machine::chips takes 4, 8 and 16 digits alone").1
         })
@@ -197,8 +225,11 @@ impl Machine {
     #[must_use]
     pub fn invert_cycles(&self) -> u64 {
         self.buffers.map_or(CPU_INVERSION, |buffers| {
-            let (cycles, bits) = STEIN_CYCLES;
-            let stein = buffers.ciphertext_bits as u64 * cycles / bits + 3 * buffers.ciphertext_cycles();
+            let bits = buffers.ciphertext_bits as u64;
+            let stein = match self.schedule {
+                Schedule::Built => bits * STEIN_CYCLES.0 / STEIN_CYCLES.1 + 3 * buffers.ciphertext_cycles(),
+                Schedule::Published => bits * PUBLISHED_INVERSION / 4096,
+            };
             stein + 2 * self.multiply_cycles()
         })
     }

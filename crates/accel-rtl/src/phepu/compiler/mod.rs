@@ -66,7 +66,9 @@ pub use group::{Group, IntegersModulo};
 pub use instruction::{Instruction, InstructionCounts};
 pub use interpret::{ChipRun, Counts, Run, interpret};
 pub use limits::MAX_ADDRESSED;
-pub use machine::{Buffers, CHIP_ELEMENTS, CLOCK_HZ, GlobalBuffers, MAX_CHIPS, MAX_ELEMENTS, Machine};
+pub use machine::{
+    Buffers, CHIP_ELEMENTS, CLOCK_HZ, GlobalBuffers, MAX_CHIPS, MAX_ELEMENTS, Machine, Schedule,
+};
 pub use partition::{Assignment, Chip, Estimate, Partition, Tile};
 pub use plan::Dataflow;
 pub use program::{Program, Programs, Summary};

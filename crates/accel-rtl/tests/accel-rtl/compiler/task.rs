@@ -3,7 +3,7 @@
 
 use blindcore_accel_rtl::phepu::compiler::{
     Assignment, Buffers, CHIP_ELEMENTS, CLOCK_HZ, Convolution, Error, Instruction, IntegersModulo, Machine,
-    Program, Programs, Run, Task, interpret,
+    Program, Programs, Run, Schedule, Task, interpret,
 };
 use proptest::prelude::*;
 
@@ -184,6 +184,21 @@ fn buffers_hold_what_the_paper_says() {
         assert_eq!((buffers.input_slots(), buffers.output_slots()), (16, 2));
         assert_eq!([2, 4, 8].map(|bits| buffers.weight_slots(bits)), [36864, 18432, 9216]);
     }
+}
+
+/// The paper's rates at 4096 bits, in clocks, and what a row of sparse weights gains by them (Fig. 15.4.6: up to 3.3).
+#[test]
+fn the_published_schedule_has_the_papers_rates() {
+    let machine = phepu(1).with_schedule(Schedule::Published);
+    assert_eq!((machine.multiply_cycles(), machine.invert_cycles() - 2 * 348), (348, 13_158));
+    assert_eq!(machine.with_schedule(Schedule::Built), phepu(1));
+    let task = Task::matrix(1, 144, CHIP_ELEMENTS, 8).unwrap();
+    let cycles = |weight: i64| {
+        let (inputs, weights) = (vec![0; task.inputs()], vec![weight; task.weights()]);
+        run(&compile(task, machine), &weights, &inputs).cycles as f64
+    };
+    let gain = cycles(-1) / cycles(0b11);
+    assert!((3.0..4.0).contains(&gain), "{gain}");
 }
 
 /// Fig. 15.4.7: 23 M multiplications and 38 k inversions a second of 4096 bits; ours are those of the RTL, faster.

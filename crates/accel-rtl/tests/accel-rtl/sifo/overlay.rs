@@ -9,7 +9,7 @@ use blindcore_accel_rtl::sifo::circuits::{self, Share};
 use blindcore_accel_rtl::sifo::half_gates::{self, HalfGates};
 use blindcore_accel_rtl::sifo::layers::{self, Layers};
 use blindcore_accel_rtl::sifo::memory::{Assignment, Policy};
-use blindcore_accel_rtl::sifo::{CellCounts, Clocks, Overlay, OverlaySettings, Registers};
+use blindcore_accel_rtl::sifo::{CellCounts, Clocks, Order, Overlay, OverlaySettings, Registers};
 use blindcore_circuit::problems::{
     self,
     published::{self, ROWS},
@@ -108,6 +108,12 @@ fn random_netlists_are_garbled_to_the_bit_and_in_the_clocks_of_the_model() {
                 xors: Some(1 + random.below(15)).filter(|xors| *xors > 2),
             },
             block_ram: [0, 50, 1 << 16][random.below(3)],
+            order: Order {
+                whole_batches: random.below(2) == 0,
+                ands_in_turn: random.below(2) == 0,
+                waits_for_xors: random.below(2) == 0,
+                and_accesses: [0, 0, 8][random.below(3)],
+            },
             registers: [Registers::Two, Registers::Three][random.below(2)],
             register_ns: [5.0, 33.3, 50.0][random.below(3)],
             sync_ns: [0.0, 1500.0][random.below(2)],
