@@ -154,8 +154,11 @@ struct Tables {
     /// By graph: three registers, two.
     pagerank: Vec<(&'static str, [usize; 2])>,
     /// By what was tried: jobs of Tables 5 to 8 and the paper's times.
-    tried: Vec<(&'static str, Vec<(usize, usize, u64)>)>,
+    tried: Vec<(&'static str, Vec<Trial>)>,
 }
+
+/// A table of the paper's, the job that tries it, and its microseconds.
+type Trial = (u32, usize, u64);
 
 struct RowJobs {
     row: &'static Row,
