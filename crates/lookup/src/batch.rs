@@ -137,7 +137,7 @@ pub fn bucket(pieces: &[SharedBytes], count: usize, bucket: usize) -> Vec<Shared
         }
     }
     let total: usize = pieces.iter().map(|piece| (**piece).as_ref().len()).sum();
-    assert!(bucket < count && total % count == 0, "there is as much of each bucket");
+    assert!(bucket < count && total.is_multiple_of(count), "there is as much of each bucket");
     let (start, end) = (bucket * (total / count), (bucket + 1) * (total / count));
     let mut at = 0;
     let cut = |piece: &SharedBytes| {
