@@ -33,10 +33,10 @@ pub const MIN_KEYS: usize = 8;
 pub const MAX_KEYS: usize = 1024;
 /// The most buckets of a table's batches.
 pub const MAX_BUCKETS: usize = 4096;
-/// A batch has a key that finds no bucket once in two to this, at most.
+/// At most once in two to this, a batch has a key that finds no bucket.
 const FAILURE_LIMIT_LOG2: f64 = 40.0;
-/// A key that would have to push so many others on is given up. The bound below is that of placing without this limit; paths
-/// as long as this are not among random ones.
+/// A key is given up that would push as many others on. The bound below does not count this limit: random keys never come near
+/// it.
 const MAX_LABEL: u32 = 48;
 /// Steps of placing for each key, of which random keys take 1.1.
 const STEPS: usize = 8;
@@ -124,10 +124,10 @@ fn failure_log2(keys: usize, buckets: usize) -> f64 {
     -all.log2()
 }
 
-/// The bytes of one of `count` buckets, of those of all of them one after another in these pieces.
+/// The bytes of one of `count` buckets. The pieces hold all buckets, one after another.
 ///
 /// # Panics
-/// There is no such bucket, or the bytes are not as many of each.
+/// `bucket` is `count` or more, or the bytes do not divide into `count` equal parts.
 #[must_use]
 pub fn bucket(pieces: &[SharedBytes], count: usize, bucket: usize) -> Vec<SharedBytes> {
     struct Piece(SharedBytes, Range<usize>);
@@ -174,13 +174,13 @@ impl From<Server> for BatchServer {
 }
 
 impl BatchServer {
-    /// Places the operands of so many buckets, each in pieces of whole stripes, those of a bucket behind those of the one before.
+    /// Places operands, each of which holds that of `buckets` buckets, one after another, in pieces of whole stripes.
     ///
     /// # Errors
     /// As [`Server::new`], of a bucket.
     ///
     /// # Panics
-    /// There is no bucket, or an operand is not as long for each.
+    /// `buckets` is 0, or does not divide an operand's length.
     pub fn new(
         params: Params,
         buckets: usize,
@@ -199,7 +199,7 @@ impl BatchServer {
     /// They are not of the same parameters.
     ///
     /// # Panics
-    /// There is none.
+    /// `servers` is empty.
     pub fn of(servers: Vec<Server>) -> Result<Self, Error> {
         let params = *servers.first().expect("a bucket at least").params();
         if servers.iter().any(|server| *server.params() != params) {
