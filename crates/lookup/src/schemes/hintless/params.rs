@@ -128,8 +128,8 @@ const TABLE_WEIGHT: f64 = 5e-5;
 const NOISE_LIMIT_LOG2: f64 = 40.0;
 
 /// A query's words may be rounded until it fails once in two to this: not as often as it may, or honest answers would come so far from
-/// bytes that noise could not be told from them. An answer of noise passes for an honest one once in 2^40 or less.
-const ROUNDED_LOG2: f64 = 60.0;
+/// bytes that noise could not be told from them: a test says how often it passes for an answer.
+const ROUNDED_LOG2: f64 = 64.0;
 
 /// The operands' places.
 pub(super) const RECORDS: usize = 0;
@@ -477,6 +477,11 @@ mod tests {
             for set in [&CLASSICAL, &QUANTUM] {
                 let reach = set.reach(&geometry);
                 assert!(reach < 1 << (MASK_BITS - 9), "{}, {geometry:?}: {reach}", set.about.name);
+                // Coefficients at random are all as near to a byte once in 2^40 answers at most.
+                let packed = Packed::new(set, &geometry);
+                let near = (2 * reach + 1) as f64 / f64::from(1u32 << (MASK_BITS - 8));
+                let log2 = near.log2() * (packed.sent() * packed.count) as f64;
+                assert!(log2 < -40.0, "{}, {geometry:?}: {log2}", set.about.name);
             }
         }
     }
