@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use blindcore_accel::{Cost, Device, SharedBytes};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::constant_time::{equal_mask, less_mask};
 use crate::keyword::{ARITY, FINGERPRINT_BYTES, Index, KeyHash};
@@ -273,6 +273,7 @@ pub struct BatchIndex {
 }
 
 /// A slot that a key may be asked by.
+#[derive(Zeroize, ZeroizeOnDrop)]
 struct Candidate {
     bucket: u32,
     columns: [u32; ARITY],
@@ -515,6 +516,7 @@ mod tests {
             assert!(buckets.failure_log2() >= 40.0, "{buckets:?}");
             assert_eq!(buckets.count(), want, "{keys}: {}", buckets.failure_log2());
         }
+        assert!(Buckets::for_keys(256).unwrap().failure_log2() > 41.0);
         assert!(Buckets::for_keys(7).is_err() && Buckets::for_keys(1025).is_err());
         for lie in [0, 383, MAX_BUCKETS + 1, usize::MAX] {
             let error = Buckets::new(256, lie).unwrap_err().to_string();
@@ -537,7 +539,7 @@ mod tests {
         }
     }
 
-    /// Full batches, of which each would fail once in 2^41: in none of them does the limit on steps or labels show.
+    /// Full batches, of which each would fail less than once in 2^40: in none of them does the limit on steps or labels show.
     #[test]
     fn every_key_of_a_full_batch_finds_a_bucket_of_its_own() {
         for (size, batches) in [(8, 200), (64, 40), (256, 6)] {

@@ -75,15 +75,15 @@ impl KeyHash {
             let salt = of.update(b"blindcore batch").update(&choice.to_le_bytes()).finalize();
             (choice, Self::new(salt.as_bytes(), &self.order().to_le_bytes()))
         });
-        let mut taken = [u64::MAX; CHOICES];
+        // Numbers are below 2^63, and none is this.
+        let mut taken = [u64::MAX >> 1; CHOICES];
         for (bucket, hash) in &mut hashes {
             // Of the buckets that are left; then past those that are taken, the lowest first.
             let left = buckets as u128 - u128::from(*bucket);
             let product = u128::from(hash.group) * left;
             let (mut chosen, within) = ((product >> 64) as u64, product as u64);
             for taken in &taken {
-                // Numbers are far below 2^63, and none is taken by the greatest.
-                chosen += 1 - (chosen.wrapping_sub(*taken & (u64::MAX >> 1)) >> 63);
+                chosen += 1 - (chosen.wrapping_sub(*taken) >> 63);
             }
             insert(&mut taken, chosen);
             // The bucket's first cell, and that of the next: their groups are the bucket's for any number of groups.
@@ -130,11 +130,12 @@ impl KeyHash {
     }
 }
 
-/// Puts a number among those that are taken, which stay in order.
+/// Puts a number among those that are taken, which stay in order. All are below 2^63, and secret.
 fn insert(taken: &mut [u64; CHOICES], mut number: u64) {
     for of in taken {
-        let low = (*of).min(number);
-        number = (*of).max(number);
+        let less = std::hint::black_box(number.wrapping_sub(*of) >> 63).wrapping_neg();
+        let low = (number & less) | (*of & !less);
+        number ^= *of ^ low;
         *of = low;
     }
 }

@@ -387,8 +387,10 @@ impl Lookup {
         let part = targets.table.part(kind).expect("nothing of it is missing");
         let index = targets.table.description().batch_index().filter(|_| kind == PartKind::Batches);
         self.batches = index.map_or_else(Vec::new, |index| {
-            let keys: Vec<Key> = (done as usize..targets.count).map(|target| targets.key(target)).collect();
-            keys.chunks(index.buckets().keys()).take(queries).map(|keys| index.batch(keys)).collect()
+            let each = index.buckets().keys();
+            let until = targets.count.min(done as usize + queries * each);
+            let keys: Vec<Key> = (done as usize..until).map(|target| targets.key(target)).collect();
+            keys.chunks(each).map(|keys| index.batch(keys)).collect()
         });
         let (batches, buckets) = (&self.batches, part.clients.len());
         let made = spread(workers, queries * buckets, |i| {

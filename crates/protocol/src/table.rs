@@ -175,10 +175,14 @@ impl Table {
         }
         let seen = before.map(|before| before.description().epoch()).max(policy.newest);
         policy.trust.check(&description, seen.filter(|_| !policy.allow_rollback))?;
-        let most = |allowed: u32| (allowed as usize).min(policy.queries_per_request.max(1));
+        // A batch has a query for each bucket; one at least is asked.
+        let most = |kind| {
+            let buckets = description.part(kind).map_or(1, |part| part.buckets as usize);
+            (allowed[kind] as usize).min((policy.queries_per_request / buckets).max(1))
+        };
         let table = Self {
             columns: description.value_columns().iter().map(|c| c.as_str().into()).collect(),
-            most_queries: PerPart::new(|kind| most(allowed[kind])),
+            most_queries: PerPart::new(most),
             hint_limit: policy.hint_bytes.min(isize::MAX as u64),
             parts: Default::default(),
             description,
@@ -269,11 +273,13 @@ impl Table {
         self.most_queries[kind].max(1)
     }
 
-    /// How many keys' queries a request holds, at least 1; a batch, where the table can be asked in such.
+    /// How many keys are best asked together, at least 1: those whose queries a request holds, or a batch, where the server answers
+    /// such.
     #[must_use]
     pub fn keys_per_request(&self) -> usize {
         let keys = |kind| self.most_queries(kind) / self.blocks(kind) as usize;
-        let batch = self.description.batch_index().map_or(1, |index| index.buckets().keys());
+        let batches = self.description.batch_index().filter(|_| self.most_queries[PartKind::Batches] > 0);
+        let batch = batches.map_or(1, |index| index.buckets().keys());
         self.always_asked().map(keys).min().unwrap_or(1).max(batch)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
@@ -35,6 +35,8 @@ pub(crate) struct HostedPart {
     /// Bytes of keys that clients register for it; 0 where its scheme has none.
     keys_bytes: usize,
     batcher: Batcher,
+    /// Whether buckets of the last pass were not answered.
+    lacking: Arc<AtomicBool>,
     pub(crate) counters: Arc<PartCounters>,
 }
 
@@ -51,10 +53,14 @@ impl HostedPart {
         let (query_bytes, answer_bytes) = (says.query_bytes(), says.answer_bytes());
         let fits = config.request_bytes / query_bytes.max(answer_bytes);
         let server = part.server;
+        let lacking = Arc::new(AtomicBool::new(false));
+        let lacks = lacking.clone();
         let answer = move |queries: &[&[u8]], keys: &[&RegisteredKeys]| {
             let answered = server.answer_under(queries, keys).map_err(|e| e.to_string())?;
-            for (bucket, error) in &answered.failed {
-                tracing::error!(bucket, %error, "a bucket of batches was not answered, and its clients were told so");
+            lacks.store(!answered.failed.is_empty(), Ordering::Relaxed);
+            if let [(bucket, error), ..] = &answered.failed[..] {
+                let failed = answered.failed.len();
+                tracing::error!(bucket, failed, %error, "buckets of batches were not answered, and clients were told so");
             }
             Ok(answered.answers)
         };
@@ -69,13 +75,14 @@ impl HostedPart {
             answer_bytes,
             keys_bytes: params.registered_bytes(),
             batcher,
+            lacking,
             counters,
         })
     }
 
-    /// Whether it is known not to serve: its last pass failed, or its hint does.
+    /// Whether it is known not to serve: its last pass failed, in one bucket at least, or its hint does.
     pub(crate) fn fails(&self) -> bool {
-        self.batcher.failed() || self.hint.fails()
+        self.batcher.failed() || self.lacking.load(Ordering::Relaxed) || self.hint.fails()
     }
 
     /// Bytes that a request and its answer may take.

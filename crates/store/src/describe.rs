@@ -53,6 +53,7 @@ impl Stored {
             "batches": manifest.batches.as_ref().map(|batches| {
                 let mut json = part(&batches.records)?;
                 (json["keys"], json["buckets"]) = (batches.keys.into(), batches.buckets.into());
+                json["batch_failure_log2"] = batches.failure_log2().map(|log2| -log2).into();
                 Ok::<_, StoreError>(json)
             }).transpose()?,
             "changes": manifest.changes.as_ref().map(|c| part(&c.records)).transpose()?,
@@ -135,9 +136,13 @@ impl Stored {
         if let Some(keys) = &manifest.keys {
             part("directory of keys", keys)?;
         }
-        if let Some(BatchesManifest { keys, buckets, records }) = &manifest.batches {
+        if let Some(batches) = &manifest.batches {
+            let BatchesManifest { keys, buckets, records } = batches;
+            let fails = batches.failure_log2().map_or(String::new(), |log2| {
+                format!(", which fail a key once in 2^{} batches at most", log2.floor())
+            });
             let title = format!(
-                "batches of up to {keys} keys: every record three times, in {buckets} buckets; of each bucket"
+                "batches of up to {keys} keys: every record three times, in {buckets} buckets{fails}; of each bucket"
             );
             part(&title, records)?;
         }

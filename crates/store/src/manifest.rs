@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use blindcore_lookup::batch::Buckets;
 use blindcore_lookup::schemes::{self, Operand};
 use blindcore_lookup::{Geometry, Params};
 use blindcore_wire::signature::{SIGNATURE_BYTES, SigningKey};
@@ -81,6 +82,14 @@ pub struct BatchesManifest {
     pub buckets: u32,
     /// A bucket's parameters, and the files of all of them: what each holds of a bucket, one after another.
     pub records: PartManifest,
+}
+
+impl BatchesManifest {
+    /// -log2 of a bound on how often a key finds no bucket; nothing where the numbers are none of batches.
+    pub(crate) fn failure_log2(&self) -> Option<f64> {
+        let buckets = Buckets::new(self.keys as usize, self.buckets as usize).ok()?;
+        Some(buckets.failure_log2())
+    }
 }
 
 /// What changed since `records` and `keys` were built.

@@ -107,16 +107,8 @@ impl PartDescription {
     /// Bytes of an answer: one of each bucket and, of batches, a bit that says whether it was not answered.
     #[must_use]
     pub fn answer_bytes(&self) -> usize {
-        self.params
-            .answer_bytes()
-            .saturating_mul(self.buckets as usize)
-            .saturating_add(self.unanswered_bytes())
-    }
-
-    /// Bytes of an answer that say which buckets were not answered.
-    #[must_use]
-    pub fn unanswered_bytes(&self) -> usize {
-        if self.buckets > 1 { self.buckets.div_ceil(8) as usize } else { 0 }
+        let said = if self.buckets > 1 { self.buckets.div_ceil(8) as usize } else { 0 };
+        self.params.answer_bytes().saturating_mul(self.buckets as usize).saturating_add(said)
     }
 
     /// Slots in all.

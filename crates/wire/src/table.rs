@@ -21,6 +21,8 @@ use crate::slot::{KEY_LENGTH_BYTES, STATE_BYTES};
 pub const MAX_GROUPS: usize = 2 << 20;
 /// Bytes of a [`proto::GetTableResponse`].
 pub const MAX_TABLE_BYTES: usize = 4 << 20;
+/// Bytes of a batch's queries, or of their answers: a client holds them, and matrices that grow with them, for all buckets at once.
+const MAX_BATCH_BYTES: u64 = 128 << 20;
 /// Bytes of a [`proto::ListTablesResponse`].
 pub const MAX_LISTING_BYTES: usize = 1 << 20;
 
@@ -563,6 +565,8 @@ fn batch_index(batches: &BatchesContent, salt: [u8; 32]) -> Result<BatchIndex, T
     check("number of columns of a keyed part", geometry.columns as u64, MIN_KEYED_COLUMNS, u64::MAX)?;
     let groups = (geometry.groups as u64).saturating_mul(records.buckets.into());
     check("number of groups of a keyed part", groups, 1, MAX_GROUPS as u64)?;
+    let bytes = records.query_bytes().max(records.answer_bytes()) as u64;
+    check("size of a batch in bytes", bytes, 1, MAX_BATCH_BYTES)?;
     let got = seeds.len() as u64;
     if got != groups {
         return Err(TableError::Length { what: "seeds of batches", got, want: groups });

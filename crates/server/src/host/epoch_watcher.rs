@@ -93,7 +93,7 @@ impl EpochWatcher {
                 served: old.name.clone(),
             });
         }
-        let same_base = old.records == new.records && old.keys == new.keys;
+        let same_base = old.records == new.records && old.keys == new.keys && old.batches == new.batches;
         let (table, hints) =
             opener.open(&stored, mending, &|kind| !(same_base && kind.is_base()) || mend(kind))?;
         handle.publish(table)?;

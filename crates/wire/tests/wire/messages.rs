@@ -514,6 +514,12 @@ fn batches_are_described_and_counts_that_lie_refused() {
         let error = TableDescription::from_proto(lying).unwrap_err().to_string();
         assert!(error.contains(why), "{why}: {error}");
     }
+    // Buckets of so many columns that a client's memory would not hold them.
+    let mut wide = batched();
+    let batches = wide.keyed.as_mut().unwrap().batches.as_mut().unwrap();
+    batches.records = PartDescription { buckets: 67, ..part("hintless", 45, 2, 1 << 20) };
+    let error = TableDescription::new(wide).unwrap_err().to_string();
+    assert!(error.contains("size of a batch in bytes"), "{error}");
     // All that goes with the number, and the number itself.
     let fewer = |content: &mut BatchesContent| {
         content.records.buckets -= 1;
