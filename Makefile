@@ -1,7 +1,7 @@
 # What a person does with this repository. `make help` lists it.
 .POSIX:
 
-.PHONY: help demo check test test-build test-rust test-hw test-repeat lint fuzz bench book proto larger-than-memory constant-time \
+.PHONY: help demo check test test-build test-rust test-hw test-repeat test-ray lint fuzz bench book proto larger-than-memory constant-time \
 	tools-build tools-lint tools-fuzz
 
 TOOLS = target/tools
@@ -9,6 +9,8 @@ TOOLS = target/tools
 SECONDS = 120
 LOOKUPS = 100
 TIMES = 50
+# The version of Ray that its test runs.
+RAY = 2.60.0
 
 help:
 	@echo "make demo       build blindcore, a table of Unicode's characters, and look some of them up in private"
@@ -17,6 +19,7 @@ help:
 	@echo "make test-rust  the workspace's tests, with those chips that have been built; CRATES=\"math sum\" for some crates"
 	@echo "make test-hw    the hardware's libraries, lint, benches and proofs"
 	@echo "make test-repeat   the workspace's tests TIMES=$(TIMES) times, until one fails: for nights"
+	@echo "make test-ray   sweeps on a real Ray, with a node that is killed: two minutes; installs ray $(RAY) into target/ray"
 	@echo "make lint       format, clippy, documentation, licences of dependencies"
 	@echo "make bench      speeds of this machine, as JSON: lookup, then sum beside its peers"
 	@echo "make peers      the programs that bench measures beside blindcore, such as GMP and python-paillier"
@@ -50,6 +53,12 @@ test-hw: tools-build
 
 test-repeat: tools-build
 	python3 scripts/test.py --repeat $(TIMES)
+
+test-ray: tools-build
+	test -x target/ray/bin/python || python3 -m venv target/ray
+	target/ray/bin/python -c 'import ray' 2>/dev/null || target/ray/bin/python -m pip install --quiet ray==$(RAY)
+	cargo build --quiet --locked -p blindcore-cli
+	target/ray/bin/python scripts/test_ray.py
 
 lint: tools-lint
 	cargo fmt --all --check

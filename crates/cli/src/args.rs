@@ -561,6 +561,7 @@ Examples:
   blindcore hw explore --preset thesis-initial --out DIR    4,896 machines: CSV, Parquet and plots in DIR
   blindcore hw explore my-sweep.toml --out DIR              a sweep of one's own; it goes on where it was stopped
   blindcore hw explore my-sweep.toml --json                 nothing kept; every point as JSON
+  blindcore hw explore my-sweep.toml --out DIR --ray local  the same by tasks of Ray, also on several machines
 
 The best mapping is exact: all that can be best is tried. docs/how-to/explore.md has the keys of sweeps and machines.")]
     Explore(HwExplore),
@@ -628,7 +629,7 @@ pub(crate) struct HwReport {
 #[derive(clap::Args)]
 pub(crate) struct HwExplore {
     /// A file with machine, axes, problems and constraints
-    #[arg(required_unless_present = "preset", conflicts_with = "preset")]
+    #[arg(required_unless_present_any = ["preset", "worker"], conflicts_with = "preset")]
     pub(crate) sweep: Option<PathBuf>,
     /// One of the thesis's sweeps
     #[arg(long, value_parser = blindcore_explore::sweep::PRESETS.map(|(name, _)| name))]
@@ -636,9 +637,15 @@ pub(crate) struct HwExplore {
     /// Folder for finished points, results and plots; without it nothing is kept
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Threads [default: all cores]
+    /// Threads, or CPUs of --ray local [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
+    /// Compute on Ray: HOST:PORT of a cluster, or local for one that is started on this machine
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) ray: Option<String>,
+    /// A task of Ray: points from standard input, outcomes to standard output
+    #[arg(long, hide = true, conflicts_with_all = ["preset", "out", "threads", "ray", "json"])]
+    pub(crate) worker: bool,
     /// Print every point as one JSON document
     #[arg(long)]
     pub(crate) json: bool,

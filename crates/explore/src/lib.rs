@@ -9,7 +9,9 @@
 //! |---|---|
 //! | [`sweep`] | a file of axes and problems, its points, and the thesis's three sweeps |
 //! | [`expression`] | constraints, such as `srams <= register_files` |
+//! | [`Sources`] | a sweep as it is written, with the files that it names |
 //! | [`run()`] | all points on all cores; what is finished survives a kill and a full disk |
+//! | [`Ray`] | the same points by tasks of Ray, on several machines |
 //! | [`table`] | columns as CSV, Parquet and JSON |
 //! | [`front`] | which points no other beats |
 //! | [`plot`] | scatter plots and curves as SVG and PNG |
@@ -21,12 +23,16 @@ pub mod front;
 mod journal;
 pub mod plot;
 mod point;
+mod ray;
 mod run;
+mod sources;
 pub mod sweep;
 pub mod table;
 mod views;
 
 pub use point::{Outcome, columns};
+pub use ray::{OnRay, Ray, work};
 pub use run::{Options, Results, run};
+pub use sources::Sources;
 pub use sweep::Sweep;
 pub use views::{document, keep, plots, text};

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use blindcore_units::{Progress, Unit};
 
 use crate::front::front;
 use crate::journal::Journal;
 use crate::point::{Outcome, columns, compute};
+use crate::ray::{OnRay, Ray};
 use crate::sweep::{Point, Sweep};
 use crate::table::{Kind, Table};
 
@@ -20,6 +21,8 @@ pub struct Options {
     pub threads: Option<usize>,
     /// The folder in which finished points are kept; none: they are not.
     pub folder: Option<PathBuf>,
+    /// Where points are computed by tasks of Ray; none: on threads of this process.
+    pub ray: Option<Ray>,
 }
 
 /// What came of a sweep.
@@ -30,6 +33,8 @@ pub struct Results {
     pub table: Table,
     /// Points that were there already.
     pub resumed: usize,
+    /// What Ray did, where it computed.
+    pub ray: Option<OnRay>,
 }
 
 /// Computes all points of a sweep that are not finished yet, and writes results and plots where there is a folder.
@@ -47,7 +52,7 @@ pub fn run(sweep: &Sweep, options: &Options, progress: &mut dyn Progress) -> any
     if let Some(folder) = &options.folder {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("--out {}: the folder can't be made; name another", folder.display()))?;
-        let digest = blake3::hash(format!("{:?}", sweep).as_bytes()).to_hex();
+        let digest = sweep.digest();
         let (opened, finished) = Journal::open(&folder.join("points.part"), &digest, columns.len())?;
         for outcome in finished {
             let number = outcome[0].parse::<usize>().ok().filter(|number| *number < points.len());
@@ -58,35 +63,68 @@ pub fn run(sweep: &Sweep, options: &Options, progress: &mut dyn Progress) -> any
     }
     let left: Vec<usize> = (0..points.len()).filter(|at| outcomes[*at].is_none()).collect();
     let resumed = points.len() - left.len();
-    let threads =
-        options.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    compute_all(
-        sweep,
-        &points,
-        &left,
-        threads,
-        &mut |batch: Vec<Outcome>, done| {
-            if let Some(journal) = &mut journal {
-                journal.append(&batch, resumed + done)?;
-            }
-            for outcome in batch {
-                let number: usize = outcome[0].parse().context("a point without a number; report this")?;
-                outcomes[number] = Some(outcome);
-            }
-            Ok(())
-        },
-        resumed,
-        progress,
-    )?;
+    if resumed > 0 {
+        progress.note(&format!("{resumed} of its points were finished before"));
+    }
+    let mut take = |batch: Vec<Outcome>, done: usize| {
+        if let Some(journal) = &mut journal {
+            journal.append(&batch, resumed + done)?;
+        }
+        for outcome in batch {
+            let number: usize = outcome[0].parse().context("a point without a number; report this")?;
+            outcomes[number] = Some(outcome);
+        }
+        Ok(())
+    };
+    let mut counted = Counted { take: &mut take, all: points.len(), resumed, done: 0, progress };
+    let ray = match &options.ray {
+        Some(_) if left.is_empty() => None,
+        Some(ray) => Some(ray.compute(sweep, &left, options.threads, &mut counted)?),
+        None => {
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            compute_all(sweep, &points, &left, options.threads.unwrap_or_else(cores), &mut counted)?;
+            None
+        }
+    };
     let rows =
         outcomes.into_iter().collect::<Option<Vec<_>>>().context("a thread ended early; report this")?;
     let mut table = Table { columns, rows };
     mark(&mut table, &points, sweep);
-    let results = Results { table, resumed };
+    let results = Results { table, resumed, ray };
     if let Some(folder) = &options.folder {
         crate::keep(sweep, &results, folder)?;
     }
     Ok(results)
+}
+
+/// Takes what is finished, and says how far the sweep is.
+pub(crate) struct Counted<'a> {
+    take: &'a mut dyn FnMut(Vec<Outcome>, usize) -> anyhow::Result<()>,
+    all: usize,
+    resumed: usize,
+    done: usize,
+    progress: &'a mut dyn Progress,
+}
+
+impl Counted<'_> {
+    /// Takes finished points, none or more.
+    ///
+    /// # Errors
+    /// They can't be kept, or the progress stops the sweep.
+    pub(crate) fn take(&mut self, batch: Vec<Outcome>) -> anyhow::Result<()> {
+        let count = batch.len();
+        if count > 0 {
+            (self.take)(batch, self.done)?;
+        }
+        self.done += count;
+        let (done, all) = (self.resumed + self.done, self.all);
+        self.progress.at("exploring", done as u64, Some(all as u64), Unit::Items);
+        anyhow::ensure!(
+            !self.progress.stopped(),
+            "stopped with {done} of {all} points; run it again to go on"
+        );
+        Ok(())
+    }
 }
 
 /// Computes points on threads, and hands them over in batches of what is finished.
@@ -95,12 +133,9 @@ fn compute_all(
     points: &[Point],
     left: &[usize],
     threads: usize,
-    take: &mut dyn FnMut(Vec<Outcome>, usize) -> anyhow::Result<()>,
-    resumed: usize,
-    progress: &mut dyn Progress,
+    counted: &mut Counted<'_>,
 ) -> anyhow::Result<()> {
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
-    let all = Some(points.len() as u64);
     std::thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
         for _ in 0..threads.clamp(1, left.len().max(1)) {
@@ -114,24 +149,14 @@ fn compute_all(
             });
         }
         drop(tell);
-        let mut done = 0;
-        progress.at("exploring", resumed as u64, all, Unit::Items);
-        while let Ok(first) = told.recv() {
-            let batch: Vec<Outcome> = std::iter::once(first).chain(told.try_iter()).collect();
-            let count = batch.len();
-            let taken = take(batch, done);
-            if taken.is_err() {
-                stop.store(true, Ordering::Relaxed);
-                return taken;
-            }
-            done += count;
-            progress.at("exploring", (resumed + done) as u64, all, Unit::Items);
-            if progress.stopped() {
-                stop.store(true, Ordering::Relaxed);
-                bail!("stopped with {} of {} points; run it again to go on", resumed + done, points.len());
-            }
+        let mut taken = counted.take(Vec::new());
+        while taken.is_ok()
+            && let Ok(first) = told.recv()
+        {
+            taken = counted.take(std::iter::once(first).chain(told.try_iter()).collect());
         }
-        Ok(())
+        stop.store(taken.is_err(), Ordering::Relaxed);
+        taken
     })
 }
 
@@ -190,13 +215,13 @@ mod tests {
     #[test]
     fn a_sweep_that_was_stopped_goes_on_and_gives_the_same_bytes() {
         let sweep = small();
-        let whole = run(&sweep, &Options { threads: Some(1), folder: None }, &mut ()).unwrap();
+        let whole = run(&sweep, &Options { threads: Some(1), ..Options::default() }, &mut ()).unwrap();
         assert_eq!((whole.table.rows.len(), whole.resumed), (18, 0));
         let misfit = whole.table.texts("misfit");
         assert!(misfit[0].contains("no mapping fits"), "two registers hold no A, B and C: {}", misfit[0]);
         assert!(whole.table.numbers("front").contains(&Some(1.0)));
         let folder = tempfile::tempdir().unwrap();
-        let options = Options { threads: Some(2), folder: Some(folder.path().join("out")) };
+        let options = Options { threads: Some(2), folder: Some(folder.path().join("out")), ray: None };
         let stopped = run(&sweep, &options, &mut After(1)).unwrap_err().to_string();
         assert!(stopped.contains("run it again"), "{stopped}");
         let again = run(&sweep, &options, &mut ()).unwrap();

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use blindcore_model::chip::{
     Machine, Misfit, Problem, Rate, Space, Splits, Tables, Tries, Wrong, machine, machine_from_toml,
     machines, one_line,
@@ -17,8 +16,6 @@ pub const PRESETS: [(&str, &str); 3] = [
     ("thesis-refined", include_str!("../presets/thesis-refined.toml")),
     ("thesis-sizes", include_str!("../presets/thesis-sizes.toml")),
 ];
-/// No file of a sweep, a machine or a table is longer.
-const MAX_BYTES: u64 = 1 << 20;
 /// The most points of a grid, those that constraints leave out among them.
 pub const MAX_POINTS: u64 = 1_000_000;
 /// The most values of an axis.
@@ -88,6 +85,9 @@ pub struct Point {
     /// A value an axis.
     pub values: Vec<u64>,
 }
+
+/// Gives the name to show and the text of a file that a sweep names; or why it can't.
+pub(crate) type Other<'a> = dyn FnMut(&str) -> anyhow::Result<(String, String)> + 'a;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -181,38 +181,20 @@ impl Sweep {
         Some(Self::from_toml(Path::new(name), text).expect("presets are read by a test"))
     }
 
-    /// A file's sweep, or where there is none that of this name.
-    ///
-    /// # Errors
-    /// As [`Self::read`]; or there is no such sweep.
-    pub fn open(file: Option<&Path>, preset: Option<&str>) -> anyhow::Result<Self> {
-        match file {
-            Some(file) => Self::read(file),
-            None => preset.and_then(Self::preset).context("there is no such preset"),
-        }
-    }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// It can't be read or is not a sweep: one line with file, key, value and remedy.
-    pub fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = blindcore_files::small::read_text(path, MAX_BYTES)?;
-        Ok(Self::from_toml(path, &text)?)
-    }
-
     /// Reads a sweep's text. Machines and tables that it names are those that come with the engine, or files beside `path`.
     ///
     /// # Errors
     /// It is not a sweep: one line with file, key, value and remedy.
     pub fn from_toml(path: &Path, text: &str) -> Result<Self, Wrong> {
-        let file = path.display().to_string();
-        let wrong = |why: String| Wrong { file: file.clone(), why };
+        Self::parse(&path.display().to_string(), text, &mut |name| crate::sources::beside(path, name))
+    }
+
+    /// Reads a sweep's text; `other` gives the name and the text of a file that it names.
+    pub(crate) fn parse(file: &str, text: &str, other: &mut Other<'_>) -> Result<Self, Wrong> {
+        let wrong = |why: String| Wrong { file: file.to_owned(), why };
         let read: SweepFile = toml::from_str(text).map_err(|e| wrong(one_line(text, &e)))?;
-        let beside = |name: &str| {
-            let place = path.parent().unwrap_or(Path::new("")).join(name);
-            let text = blindcore_files::small::read_text(&place, MAX_BYTES);
-            text.map(|text| (place.display().to_string(), text)).map_err(|e| {
+        let mut beside = |name: &str| {
+            other(name).map_err(|e| {
                 let known = machines().collect::<Vec<_>>().join(", ");
                 wrong(format!(
                     "{name:?} is not a file and comes with no engine ({e}); name a file, or one of {known}"
@@ -226,11 +208,11 @@ impl Sweep {
         let tables = match &read.tables {
             None => Tables::shipped_all(),
             Some(names) => {
-                let one = |name: &String| match Tables::shipped(name) {
+                let mut one = |name: &String| match Tables::shipped(name) {
                     Some(tables) => Ok(tables),
                     None => beside(name).and_then(|(file, text)| Tables::from_toml(&file, &text)),
                 };
-                names.iter().map(one).collect::<Result<Vec<_>, _>>()?
+                names.iter().map(&mut one).collect::<Result<Vec<_>, _>>()?
             }
         };
         let axes = read.axes.iter().map(axis).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
@@ -343,6 +325,12 @@ impl Sweep {
             }
         }
         Ok(points)
+    }
+
+    /// A digest of all that results depend on, so that nobody mixes those of two sweeps.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        blake3::hash(format!("{self:?}").as_bytes()).to_hex().to_string()
     }
 
     /// The machine of a point.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::plot::{Axis, Plot, Series};
 use crate::point::database_bytes;
+use crate::ray::OnRay;
 use crate::run::Results;
 use crate::sweep::Sweep;
 
@@ -181,6 +182,9 @@ pub fn text(sweep: &Sweep, results: &Results) -> String {
             let clocks = blindcore_units::count(cycles[at].unwrap_or(0.0) as u64);
             text += &format!("  {what}: {clocks} cycles, held by {}{cost}\n", holds[at]);
         }
+    }
+    if let Some(OnRay { nodes, again }) = results.ray {
+        text += &format!("\nComputed on Ray; nodes: {nodes}, tasks begun again: {again}.\n");
     }
     let first = sweep.tables.first();
     if let Some(tables) = first {

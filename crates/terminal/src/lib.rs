@@ -44,6 +44,18 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     })
 }
 
+/// Prints a result for programs or for people.
+///
+/// # Errors
+/// As for [`print`].
+pub fn result(
+    as_json: bool,
+    document: impl FnOnce() -> serde_json::Value,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    if as_json { json(&document()) } else { print(&text()) }
+}
+
 /// Says something that is good to know, unless it is to be quiet.
 pub fn note(text: &str) {
     if !is_quiet() {

@@ -336,10 +336,7 @@ fn report(args: &Run, circuit: &Circuit, outcome: &session::Outcome) -> anyhow::
 pub(crate) fn identity(args: &Identity) -> anyhow::Result<Outcome> {
     let (crt, secret) = transport::write_identity(&args.out, &args.name)?;
     let (crt, secret) = (crt.display().to_string(), secret.display().to_string());
-    if args.json {
-        output::json(&json!({"certificate": crt, "key": secret}))?;
-    } else {
-        output::print(&format!("{crt}   give it to the others\n{secret}   keep it\n"))?;
-    }
+    let text = || format!("{crt}   give it to the others\n{secret}   keep it\n");
+    output::result(args.json, || json!({"certificate": crt, "key": secret}), text)?;
     Ok(Outcome::Done)
 }

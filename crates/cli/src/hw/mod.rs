@@ -6,7 +6,7 @@ pub(crate) mod sum;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use blindcore_explore::Sweep;
+use blindcore_explore::{Options, Ray, Sources, document, text};
 use blindcore_repro::lookup::{self, LookupJob};
 use blindcore_repro::report;
 use blindcore_units::{Progress, Unit};
@@ -47,28 +47,21 @@ pub(crate) fn report(args: &args::HwReport) -> anyhow::Result<Outcome> {
     if let Some(note) = report.note() {
         output::note(note);
     }
-    if args.json {
-        output::json(&report.document())?
-    } else {
-        output::print(&report.text())?
-    }
+    output::result(args.json, || report.document(), || report.text())?;
     Ok(Outcome::Done)
 }
 
 /// `blindcore hw explore`.
 pub(crate) fn explore(args: &args::HwExplore) -> anyhow::Result<Outcome> {
-    let sweep = Sweep::open(args.sweep.as_deref(), args.preset.as_deref())?;
-    let options =
-        blindcore_explore::Options { threads: args.threads.map(usize::from), folder: args.out.clone() };
+    if args.worker {
+        blindcore_explore::work(std::io::stdin(), &mut std::io::stdout())?;
+        return Ok(Outcome::Done);
+    }
+    let (sources, sweep) = Sources::open(args.sweep.as_deref(), args.preset.as_deref())?;
+    let ray = args.ray.as_deref().map(|address| Ray::new(address, sources)).transpose()?;
+    let options = Options { threads: args.threads.map(usize::from), folder: args.out.clone(), ray };
     let results = blindcore_explore::run(&sweep, &options, &mut Bar::new())?;
-    if results.resumed > 0 {
-        output::note(&format!("{} of its points were finished before", results.resumed));
-    }
-    if args.json {
-        output::json(&blindcore_explore::document(&sweep, &results))?
-    } else {
-        output::print(&blindcore_explore::text(&sweep, &results))?
-    }
+    output::result(args.json, || document(&sweep, &results), || text(&sweep, &results))?;
     Ok(Outcome::Done)
 }
 

@@ -135,3 +135,47 @@ fn the_thesis_figures_stand_beside_ours() {
     }
     assert!(!dir.path().join("figures/figure-6-8.png").exists(), "without the CPU there is no such figure");
 }
+
+/// What goes wrong with Ray, with a python3 that does as much of it as a test needs; `make test-ray` runs the real one.
+#[cfg(unix)]
+#[test]
+fn a_ray_that_is_not_there_or_ends_is_said_in_a_line() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("few.toml"), SWEEP).unwrap();
+    let bin = dir.path().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let explore = |address: &str, python: Option<&str>| {
+        let file = bin.join("python3");
+        if let Some(script) = python {
+            std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let mut command = blindcore(dir.path());
+        command.args(["hw", "explore", "few.toml", "--out", "out", "--ray", address]);
+        command.env("PATH", &bin).stdin(Stdio::null()).output().unwrap()
+    };
+    refused(&explore("here", None), &["--ray \"here\" is not an address", "say HOST:PORT"]);
+    // Nobody is at the first of all ports.
+    refused(&explore("127.0.0.1:1", None), &["--ray 127.0.0.1:1: nobody answers", "ray start --head"]);
+    refused(&explore("local", None), &["--ray local", "python3 can't be run", "pip install ray"]);
+    let says = |line: &str| explore("local", Some(&format!("read -r job; echo '{line}'")));
+    refused(
+        &says("{\"failed\": \"python3 has no package ray\"}"),
+        &["--ray local: python3 has no package ray"],
+    );
+    refused(&says("hello"), &["said what is not understood"]);
+    refused(
+        &says("{\"node\": \"n\", \"outcomes\": [[\"99\"]]}"),
+        &["node n answered with a point that was not asked"],
+    );
+    refused(&says("{\"ended\": true}"), &["it left out 24 points"]);
+    refused(
+        &explore("local", Some("echo one >&2; echo two >&2")),
+        &["Ray's driver ended (two)", "run it again"],
+    );
+    // What was refused is not in the way of a run on threads.
+    let whole = run(dir.path(), &["hw", "explore", "few.toml", "--out", "out"]);
+    assert!(!stderr(&whole).contains("were finished before"), "{}", stderr(&whole));
+    assert_eq!(code(&whole), 0);
+}
