@@ -88,7 +88,7 @@ impl CpuGarble {
         let ands = program.ands() as u64;
         let xors = program.steps().len() as u64 - ands;
         let (and_gates, xor_gates) = (ands * instances, xors * instances);
-        Ok(Cost { time: start.elapsed(), and_gates, xor_gates, threads, ..Cost::default() })
+        Ok(Cost { seconds: start.elapsed().as_secs_f64(), and_gates, xor_gates, threads, ..Cost::default() })
     }
 }
 

@@ -358,10 +358,9 @@ impl<'a> CpuPass<'a> {
             Work::Windows(pass) => (pass.finish(), 1),
         };
         let cost = Cost {
-            time: self.time + start.elapsed(),
+            seconds: (self.time + start.elapsed()).as_secs_f64(),
             database_bytes: (self.total * passes) as u64,
             threads: self.cpu.pool.current_num_threads(),
-            hardware: None,
             ..Cost::default()
         };
         Ok((answer, cost))

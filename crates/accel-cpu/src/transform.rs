@@ -60,6 +60,6 @@ impl Transform for CpuTransform {
             self.cpu.pool.install(|| words.par_chunks_exact_mut(degree).enumerate().for_each(transform));
         }
         let butterflies = words.len() as u64 / 2 * u64::from(degree.ilog2());
-        Ok(Cost { time: start.elapsed(), butterflies, threads, ..Cost::default() })
+        Ok(Cost { seconds: start.elapsed().as_secs_f64(), butterflies, threads, ..Cost::default() })
     }
 }

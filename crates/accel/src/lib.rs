@@ -18,7 +18,7 @@ mod arch;
 pub mod bigmod;
 pub mod conformance;
 pub mod contract;
-mod cost;
+pub mod cost;
 mod device;
 mod error;
 pub mod garble;
@@ -32,7 +32,7 @@ mod words;
 
 pub use arch::prefetch;
 pub use contract::{Contract, Database, Pass, Placed, SharedBytes, Streaming};
-pub use cost::{Cost, Hardware, Stalls, Traffic};
+pub use cost::Cost;
 pub use device::{Description, Device, Slots};
 pub use error::Error;
 pub use layout::Layout;

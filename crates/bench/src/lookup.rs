@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use blindcore_accel::contract::Shape;
+use blindcore_accel::cost::{Bound, Cost};
 use blindcore_accel::transform::{Direction, Ring};
 use blindcore_accel::{Database, Device, Placed, SharedBytes, Words};
 use blindcore_accel_cpu::Cpu;
@@ -16,12 +17,14 @@ use blindcore_accel_cpu::measure::{self, Streams};
 use blindcore_lookup::schemes::{Operand, yardstick};
 use blindcore_lookup::{Client, Error, Geometry, Params, Selection, preprocess};
 use blindcore_math::SecretRng;
+use blindcore_model::chip::Problem;
 use blindcore_store::{Checksum, Shard, StreamOptions, Streamed, tile_sums};
 use blindcore_units::{Progress, Unit};
 use serde_json::json;
 
 use crate::options::GATHERED;
 pub use crate::options::{Options, Part};
+use crate::report::read_at;
 use crate::table::table;
 use crate::{Report, Row, Samples, noise};
 
@@ -181,6 +184,9 @@ fn scan(
     let peer = rate(&peer, 27.0 / 32.0);
     let answer16 = rate(&answer16, GATHERED as f64);
     let (one_read, two_read, one_answer) = (read1.median(), read2.median(), answer1.median());
+    // What a query's pass costs where reading is all that it does.
+    let points = Problem::from(&Shape { m: 1, ..shape }).points();
+    let limit = |rate, threads| Cost { points, ..read_at("memory", len as f64, rate, threads) };
     let peer_rate = peer.median();
     Ok(vec![
         Row::new("lookup.read.1t", "the database, read and summed", "GB/s", 1, read1, "itself", one_read),
@@ -193,7 +199,8 @@ fn scan(
             peer,
             "streaming read",
             one_read,
-        ),
+        )
+        .limited(limit(one_read, 1)),
         Row::new(
             "lookup.answer.1q.1t",
             "one query answered",
@@ -202,7 +209,8 @@ fn scan(
             answer1.clone(),
             "streaming read",
             one_read,
-        ),
+        )
+        .limited(limit(one_read, 1)),
         Row::new(
             "lookup.answer.1q.1t.peer",
             "one query answered",
@@ -212,7 +220,8 @@ fn scan(
             "SimplePIR's loop",
             peer_rate,
         ),
-        Row::new("lookup.answer.1q.2t", "one query answered", "GB/s", 2, answer2, "streaming read", two_read),
+        Row::new("lookup.answer.1q.2t", "one query answered", "GB/s", 2, answer2, "streaming read", two_read)
+            .limited(limit(two_read, 2)),
         Row::new(
             "lookup.answer.16q.1t",
             "16 queries in a pass",
@@ -255,6 +264,7 @@ fn hint(
         value: samples.map(|t| len as f64 / t / 1e6),
         of: "SimplePIR's loop, 1024 times".into(),
         of_value: loop_rate * 1e3 / columns as f64,
+        limit: None,
     })
 }
 
@@ -287,6 +297,13 @@ fn ring(args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Re
         }
         let each = |s: &Samples| s.map(|t| t * 1e6 / TIMES as f64);
         let floor = if measure::products(1).is_some() { each(&floor).median() } else { f64::NAN };
+        let limit = floor.is_finite().then(|| Cost {
+            seconds: floor * 1e-6,
+            threads: 1,
+            butterflies: degree as u64 / 2 * u64::from(degree.ilog2()),
+            bounds: vec![Bound::seconds("lanes", floor * 1e-6)],
+            ..Cost::default()
+        });
         let of = "three products of 52 bits for each butterfly";
         for (name, what, samples) in
             [("", "forward transform", &forward), (".inverse", "inverse transform", &inverse)]
@@ -300,6 +317,7 @@ fn ring(args: &Options, one: &Device, progress: &mut dyn Progress) -> anyhow::Re
                 value: each(samples),
                 of: of.into(),
                 of_value: floor,
+                limit: limit.clone(),
             });
         }
     }
@@ -338,6 +356,7 @@ fn client(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Row> {
         value: lookup.map(|t| t * 1e3),
         of: "public matrix expanded by the aes crate and hint read".into(),
         of_value: floor.map(|t| t * 1e3).median(),
+        limit: None,
     })
 }
 
@@ -415,7 +434,8 @@ fn disk(
             one,
             "reading alone",
             read_rate,
-        ),
+        )
+        .limited(read_at("disk", len as f64, read_rate, 1)),
         Row::new(
             "lookup.answer.disk.8q",
             "8 queries in a pass over the disk",

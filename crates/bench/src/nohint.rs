@@ -14,6 +14,7 @@ use blindcore_math::ntt::{Ntt, primes};
 use blindcore_units::{Progress, Unit};
 
 use crate::options::{GATHERED, Options};
+use crate::report::read_at;
 use crate::{Row, Samples, noise};
 
 /// Bytes of a record.
@@ -251,7 +252,8 @@ fn rows(of: &Of) -> Vec<Row> {
             answer,
             "records and packing tables read once",
             both * len / (len + tables),
-        ),
+        )
+        .limited(read_at("memory", len + tables, both, 1)),
         row(
             "lookup.nohint.answer.16q.1t",
             "16 of them in a pass",
@@ -267,7 +269,8 @@ fn rows(of: &Of) -> Vec<Row> {
             of.scan.map(|t| len / t / 1e9),
             "streaming read",
             both,
-        ),
+        )
+        .limited(read_at("memory", len, both, 1)),
         row(
             "lookup.nohint.packing.1t",
             "its packing pass alone, bytes of the tables",
@@ -275,7 +278,8 @@ fn rows(of: &Of) -> Vec<Row> {
             of.pass.map(|t| tables / t / 1e9),
             "streaming read",
             both,
-        ),
+        )
+        .limited(read_at("memory", tables, both, 1)),
         row(
             "lookup.nohint.prepare.1t",
             "packing tables made, a byte of the records once",

@@ -51,6 +51,7 @@ pub(crate) fn beside(rows: &mut Vec<Row>, peers: &[Peer]) {
             value: ours.value.clone(),
             of: name.clone().into(),
             of_value: value / scale,
+            limit: None,
         };
         rows.push(row);
     }

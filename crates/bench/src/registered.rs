@@ -13,6 +13,7 @@ use blindcore_math::ntt::{Ntt, primes};
 use blindcore_units::{Progress, Unit};
 
 use crate::options::{GATHERED, Options};
+use crate::report::read_at;
 use crate::{Row, Samples, noise};
 
 /// Bytes of a record.
@@ -101,7 +102,8 @@ pub(crate) fn measure(
             answer,
             "stored polynomials read once",
             read * len / kept,
-        ),
+        )
+        .limited(read_at("memory", kept, read, 1)),
         row(
             "16q.1t",
             "16 of them gathered",
@@ -117,7 +119,8 @@ pub(crate) fn measure(
             pass.map(|t| kept / t / 1e9),
             "streaming read",
             read,
-        ),
+        )
+        .limited(read_at("memory", kept, read, 1)),
         row(
             "prepare.1t",
             "polynomials made, a byte of the records once",

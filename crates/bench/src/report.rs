@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use blindcore_accel::cost::{Bound, Cost, Traffic};
 use serde_json::{Value, json};
 
 use crate::{Samples, machine};
@@ -23,6 +24,21 @@ pub struct Row {
     pub of: Cow<'static, str>,
     /// That one's figure, in the same unit.
     pub of_value: f64,
+    /// Where that is what the machine can do at most: what the same work costs at that limit.
+    pub limit: Option<Cost>,
+}
+
+/// What reading bytes costs a level of memory that brings so many GB/s to so many threads.
+pub(crate) fn read_at(level: &'static str, bytes: f64, rate: f64, threads: usize) -> Cost {
+    let seconds = bytes / (rate * 1e9);
+    Cost {
+        seconds,
+        threads,
+        database_bytes: bytes as u64,
+        bounds: vec![Bound::seconds(format!("{level} read"), seconds)],
+        traffic: vec![Traffic::new(level, 8 * bytes as u128, 0)],
+        ..Cost::default()
+    }
 }
 
 impl Row {
@@ -35,28 +51,43 @@ impl Row {
         of: &'static str,
         of_value: f64,
     ) -> Self {
-        Self { id: id.into(), what, unit, threads, value, of: of.into(), of_value }
+        Self { id: id.into(), what, unit, threads, value, of: of.into(), of_value, limit: None }
+    }
+
+    /// The row with what its work costs at the machine's limit.
+    #[must_use]
+    pub(crate) fn limited(self, limit: Cost) -> Self {
+        Self { limit: Some(limit), ..self }
     }
 
     /// The row as JSON: `{id, value, unit, threads, n, min, max, of, of_value, ratio}`, where `value` is the median of
-    /// `n` samples and `ratio` is `value` of `of_value`.
+    /// `n` samples and `ratio` is `value` of `of_value`; where there is one, `limit` is a [`Cost`] with the bound that `holds`.
     #[must_use]
     pub fn json(&self) -> Value {
         let round = |x: f64| (x * 1000.0).round() / 1000.0;
         let (median, [min, max]) = (self.value.median(), self.value.range());
-        json!({
+        let mut row = json!({
             "id": self.id, "value": round(median), "unit": self.unit, "threads": self.threads,
             "n": self.value.len(), "min": round(min), "max": round(max),
             "of": self.of, "of_value": round(self.of_value), "ratio": round(median / self.of_value),
-        })
+        });
+        if let Some(limit) = &self.limit {
+            row["limit"] = json!(limit);
+            row["limit"]["holds"] = json!(limit.holds());
+        }
+        row
     }
 
     /// The row as two lines of text.
     #[must_use]
     pub fn text(&self) -> String {
         let (median, [min, max]) = (self.value.median(), self.value.range());
+        let limit = self.limit.as_ref().filter(|limit| limit.seconds >= 1e-6);
+        let limit = limit.map_or(String::new(), |limit| {
+            format!(" ({}: {})", limit.holds(), blindcore_units::seconds(limit.seconds))
+        });
         format!(
-            "{:26} {:>9.2} {:12} {:.2} of {:.2}, {}\n{:26} {} ({} thread{}; {:.2} to {:.2}, n = {})\n",
+            "{:26} {:>9.2} {:12} {:.2} of {:.2}, {}{limit}\n{:26} {} ({} thread{}; {:.2} to {:.2}, n = {})\n",
             self.id,
             median,
             self.unit,

@@ -81,6 +81,7 @@ pub fn measure(
         value,
         of: of.into(),
         of_value,
+        limit: None,
     };
     let mut rows = Vec::new();
     if !params.preprocessing().is_empty() {

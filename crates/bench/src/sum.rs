@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use blindcore_accel::Device;
 use blindcore_accel::bigmod::{BigModulus, Exponents, Method, MultiExp, Numbers, Residues};
+use blindcore_accel::cost::{Bound, Cost};
 use blindcore_accel_cpu::{Cpu, Isa, kernel_rates};
 use blindcore_math::SecretRng;
 use blindcore_sum::keys::{KeySize, Mode, SecretKey};
@@ -89,7 +90,16 @@ impl Bench<'_> {
         of: &'static str,
         limit: f64,
     ) {
-        self.rows.push(Row { id: id.into(), what, unit, threads: 1, value, of: of.into(), of_value: limit });
+        self.rows.push(Row {
+            id: id.into(),
+            what,
+            unit,
+            threads: 1,
+            value,
+            of: of.into(),
+            of_value: limit,
+            limit: None,
+        });
     }
 
     /// Montgomery products and squares, operands in lanes.
@@ -135,8 +145,19 @@ impl Bench<'_> {
                     CHIP / 1e6,
                 );
             }
-            self.row(products, what, "M/s", multiplications, of, limits.median());
-            self.row(squares, what_square, "M/s", squarings, of, square_limits.median());
+            for (id, what, samples, limit, square) in [
+                (products, what, multiplications, limits.median(), 0),
+                (squares, what_square, squarings, square_limits.median(), 1),
+            ] {
+                self.row(id, what, "M/s", samples, of, limit);
+                let seconds = 1e-6 / limit;
+                let bounds = vec![Bound::seconds("lanes", seconds)];
+                let (multiplications, squarings) = (1 - square, square);
+                let cost =
+                    Cost { seconds, threads: 1, multiplications, squarings, bounds, ..Cost::default() };
+                let row = self.rows.pop().map(|row| row.limited(cost));
+                self.rows.extend(row);
+            }
         }
         Ok(())
     }

@@ -67,6 +67,7 @@ pub(super) fn table(
         value: rate(&built),
         of: "the same file read".into(),
         of_value: rate(&read).median(),
+        limit: None,
     };
     let update = Row {
         id: "lookup.update".into(),
@@ -76,6 +77,7 @@ pub(super) fn table(
         value: updated.map(|t| 1e3 * t),
         of: "building all of it".into(),
         of_value: 1e3 * whole.median(),
+        limit: None,
     };
     let single = Row {
         id: "lookup.nohint.update".into(),
@@ -85,6 +87,7 @@ pub(super) fn table(
         value: single.map(|t| 1e3 * t),
         of: "building all of it".into(),
         of_value: 1e3 * whole.median(),
+        limit: None,
     };
     let share = Row {
         id: "lookup.nohint.update.share".into(),
@@ -94,6 +97,7 @@ pub(super) fn table(
         value: Samples(vec![100.0 * share]),
         of: "a row's share of it".into(),
         of_value: 100.0 / rows_of(len),
+        limit: None,
     };
     Ok([build, update, single, share])
 }

@@ -63,7 +63,7 @@ pub(crate) fn compute(sweep: &Sweep, number: usize, point: &Point) -> Outcome {
             cells.extend([
                 cost.cycles.to_string(),
                 cost.seconds.to_string(),
-                cost.holds.clone(),
+                cost.holds().to_owned(),
                 cost.lanes.to_string(),
             ]);
             cells.extend(cost.prices.iter().flat_map(|p| [p.joules().to_string(), p.mm2().to_string()]));

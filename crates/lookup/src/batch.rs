@@ -243,7 +243,7 @@ impl BatchServer {
             let of: Vec<&[u8]> = queries.iter().map(|batch| &batch[bucket * asked..][..asked]).collect();
             match server.answer_under(&of, keys) {
                 Ok((found, this)) => {
-                    crate::schemes::matrix::add_cost(&mut cost, &this);
+                    cost += &this;
                     for (answer, found) in answers.iter_mut().zip(found) {
                         answer[bucket * each..][..each].copy_from_slice(&found);
                     }

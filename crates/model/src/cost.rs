@@ -1,5 +1,6 @@
 //! What a table costs to look up, from its parameters and a machine's rates: arithmetic alone.
 
+use blindcore_accel::Cost;
 use blindcore_lookup::schemes::{Run, yardstick};
 use blindcore_lookup::{Error, Params, QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan_blocks};
 use blindcore_wire::ProofChoice;
@@ -102,6 +103,8 @@ pub struct Costs {
     pub decode_seconds: f64,
     /// Seconds of the server for a lookup that is alone.
     pub server_seconds: f64,
+    /// What the pass of a single query costs, as devices and machines say it.
+    pub pass: Cost,
     /// A lookup's share of a pass that is full.
     pub server_seconds_gathered: f64,
     /// Seconds from asking to having, with the lookup's share of the hint.
@@ -261,15 +264,16 @@ impl Table {
         let own = (blocks as usize).min(gather);
         let full = blocks / gather as u64;
         let rest = (blocks % gather as u64) as usize;
-        let server_seconds = full as f64 * pass(rates, &records, gather)
-            + if rest > 0 { pass(rates, &records, rest) } else { 0.0 };
-        let each = |queries: usize| pass(rates, &records, queries) / queries as f64 * blocks as f64;
+        let server_seconds = full as f64 * pass(rates, &records, gather).seconds
+            + if rest > 0 { pass(rates, &records, rest).seconds } else { 0.0 };
+        let each = |queries: usize| pass(rates, &records, queries).seconds / queries as f64 * blocks as f64;
         let server_seconds_gathered = each(gather);
 
         let lookups = question.clients as f64 * question.queries as f64 / question.epoch;
         let servers = (lookups * server_seconds_gathered).ceil().max(1.0);
         // Queries that arrive during a pass of `queries`.
-        let arrive = |queries: usize| lookups / servers * blocks as f64 * pass(rates, &records, queries);
+        let arrive =
+            |queries: usize| lookups / servers * blocks as f64 * pass(rates, &records, queries).seconds;
         let gathered = (own..=gather).find(|m| *m as f64 >= arrive(*m)).unwrap_or(gather);
         let busy = (lookups / servers * each(gathered)).min(1.0);
 
@@ -318,6 +322,7 @@ impl Table {
             prepare_seconds,
             decode_seconds,
             server_seconds,
+            pass: pass(rates, &records, 1),
             server_seconds_gathered,
             wait_seconds,
             memory_bytes,
@@ -389,14 +394,17 @@ fn preprocessing(rates: &Rates, params: &Params) -> f64 {
     passes + params.ring_work().preparing * rates.ring.transform / rates.threads as f64
 }
 
-/// Seconds of a pass that answers `queries` queries, over all operands.
-fn pass(rates: &Rates, params: &Params, queries: usize) -> f64 {
+/// What a pass that answers `queries` queries costs, over all operands.
+fn pass(rates: &Rates, params: &Params, queries: usize) -> Cost {
     let operands = params.operands();
-    let seconds = |run: &Run| run.passes as f64 * rates.pass_over(&operands[run.operand], run.queries);
-    let passes: f64 = params.answering(queries).iter().map(seconds).sum();
+    let mut all = Cost { threads: rates.threads, ..Cost::default() };
+    for run in params.answering(queries) {
+        all += &(rates.pass_over(&operands[run.operand], run.queries) * run.passes);
+    }
     // Each query's on a thread.
     let in_turn = queries.div_ceil(rates.threads) as f64;
-    passes + in_turn * params.ring_work().answering * rates.ring.transform
+    all.seconds += in_turn * params.ring_work().answering * rates.ring.transform;
+    all
 }
 
 #[cfg(test)]
@@ -527,7 +535,9 @@ mod tests {
         let question = question(1 << 34, 1);
         let of = |name: &str| Table::new(&question, SchemeChoice::Only(name.parse().unwrap())).unwrap();
         let (simple, double) = (of("simple"), of("double"));
-        assert!(pass(&rates, &double.records, 1) > rates.pass(double.records.database_bytes() as u64, 1));
+        assert!(
+            pass(&rates, &double.records, 1).seconds > rates.pass(double.records.database_bytes() as u64, 1)
+        );
         assert!(double.costs(&question, &rates).hint_bytes < simple.costs(&question, &rates).hint_bytes);
     }
 

@@ -1,8 +1,11 @@
 //! What a machine does per second: the rates that costs are computed from, and their file format.
 
+use blindcore_accel::cost::{Cost, Traffic};
 use blindcore_lookup::schemes::{ClientWork, Operand};
 use blindcore_lookup::{MAX_GATHER, Params};
 use serde::{Deserialize, Serialize};
+
+use crate::chip::Problem;
 
 /// Version of the file format of [`Rates`].
 pub const VERSION: u32 = 2;
@@ -159,11 +162,19 @@ impl Rates {
         between(&self.passes, bytes, queries)
     }
 
-    /// Seconds of a pass over an operand: of bytes, or of a ring's residues.
+    /// What a pass over an operand costs, of bytes or of a ring's residues: seconds from what was measured, work from its shape.
     #[must_use]
-    pub fn pass_over(&self, operand: &Operand, queries: usize) -> f64 {
+    pub fn pass_over(&self, operand: &Operand, queries: usize) -> Cost {
         let passes = if operand.shape.window.is_some() { &self.packing } else { &self.passes };
-        between(passes, operand.bytes() as u64, queries)
+        let bytes = operand.bytes() as u64;
+        Cost {
+            seconds: between(passes, bytes, queries),
+            threads: self.threads,
+            database_bytes: bytes,
+            points: Problem::from(&operand.shape).points() / operand.shape.m as u128 * queries as u128,
+            traffic: vec![Traffic::new("memory", 8 * u128::from(bytes), 0)],
+            ..Cost::default()
+        }
     }
 
     /// What a client computes for a lookup: before its query is sent and once the answer is there.

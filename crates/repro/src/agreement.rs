@@ -19,6 +19,19 @@ pub struct Agreement {
     pub modelled: u64,
     /// The model's clocks without what units wait for.
     pub bound: u64,
+    /// What moved at each level.
+    pub moved: Vec<Moved>,
+}
+
+/// Bits that moved at a level, by the chip's counters and by the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// The level.
+    pub level: String,
+    /// Read, counted and modelled.
+    pub read: [u128; 2],
+    /// Written, counted and modelled.
+    pub written: [u128; 2],
 }
 
 impl Agreement {
@@ -77,12 +90,20 @@ pub fn compare(
     options: &Options,
     shape: &Shape,
 ) -> anyhow::Result<Agreement> {
-    let counted = measure::run(device, shape)?.cycles;
+    let run = measure::run(device, shape)?;
     let (problem, mapping) = mapped(&device.cut(shape)?);
     let modelled = chip::pipelined(&problem, model, &mapping, options.resident)?;
-    let bound = chip::cost(&problem, model, &mapping, &[])?.cycles;
+    let cost = chip::cost(&problem, model, &mapping, &[])?;
+    let pairs = run.traffic.iter().filter_map(|counted| Some((counted, cost.level(&counted.level)?)));
+    let moved = pairs.map(|(counted, modelled)| Moved {
+        level: counted.level.to_string(),
+        read: [counted.read, modelled.read],
+        written: [counted.written, modelled.written],
+    });
+    let moved = moved.collect();
     let place = if options.resident { ", in the DRAM" } else { "" };
-    Ok(Agreement { machine, shape: format!("{shape}{place}"), counted, modelled, bound })
+    let shape = format!("{shape}{place}");
+    Ok(Agreement { machine, shape, counted: run.cycles, modelled, bound: cost.cycles, moved })
 }
 
 /// Shapes and ways to run them that show what a chip waits for: its stream, its lanes, its sums, its drain; small ones and narrow,
@@ -214,6 +235,9 @@ mod tests {
                 row.off(),
                 row.bound
             );
+            for Moved { level, read, written } in &row.moved {
+                eprintln!("    {level:<6} read {read:?} written {written:?}");
+            }
         }
         assert!(rows.len() >= 30);
         let wrong: Vec<_> = rows.iter().filter(|row| row.off().abs() > 0.01).collect();

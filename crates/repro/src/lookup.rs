@@ -4,17 +4,19 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use blindcore_accel::{Device, Hardware};
+use blindcore_accel::{Cost, Device};
 use blindcore_accel_cpu::Cpu;
-use blindcore_accel_rtl::onionchopper::measure::THESIS_CLOCK;
+use blindcore_accel_rtl::onionchopper::{HAZARD, TAIL};
 use blindcore_accel_rtl::onionchopper::{OnionChopper, Options};
 use blindcore_lookup::{Client, Selection, Server, keyword};
+use blindcore_model::chip::{Price, Tables, machine};
 use blindcore_store::{BuildOptions, SourceSpec, Stored};
 use blindcore_wire::codec::decode_record;
 use serde_json::{Map, Value, json};
 
 use blindcore_units::bytes;
 
+use crate::agreement::MACHINES;
 use crate::text::bars;
 
 /// A small real table, for a first try without one.
@@ -44,7 +46,7 @@ pub struct LookupRun {
     value: Option<Map<String, Value>>,
     device: String,
     cpu: String,
-    hardware: Hardware,
+    cost: Cost,
     simulated: Duration,
 }
 
@@ -121,7 +123,7 @@ pub fn run(job: &LookupJob<'_>) -> anyhow::Result<LookupRun> {
     let started = Instant::now();
     let (answers, cost) = serve(&chip.device())?;
     let simulated = started.elapsed();
-    let hardware = cost.hardware.context("the device counted nothing")?;
+    let cost = priced(chip.name(), cost)?;
     let (on_cpu, _) = serve(&cpu)?;
     anyhow::ensure!(answers == on_cpu, "{} and {} answer differently; report this", chip.name(), cpu.name());
 
@@ -142,7 +144,7 @@ pub fn run(job: &LookupJob<'_>) -> anyhow::Result<LookupRun> {
         value,
         device: chip.name().to_owned(),
         cpu: cpu.name().to_owned(),
-        hardware,
+        cost,
         simulated,
     })
 }
@@ -166,10 +168,6 @@ impl LookupRun {
         self.simulated
     }
 
-    fn seconds(&self) -> f64 {
-        self.hardware.cycles as f64 / THESIS_CLOCK
-    }
-
     /// All of it for programs.
     #[must_use]
     pub fn document(&self) -> Value {
@@ -183,8 +181,9 @@ impl LookupRun {
         out.insert("value".into(), json!(self.value));
         out.insert("device".into(), json!(self.device));
         out.insert("same_bits_as".into(), json!(self.cpu));
-        out.insert("hardware".into(), describe(&self.hardware));
-        out.insert("seconds_at_2_ghz".into(), json!(self.seconds()));
+        out.insert("hardware".into(), describe(&self.cost));
+        out.insert("cost".into(), json!(self.cost));
+        out.insert("seconds_at_2_ghz".into(), json!(self.cost.seconds));
         out.insert("simulation_seconds".into(), json!(self.simulated.as_secs_f64()));
         Value::Object(out)
     }
@@ -193,54 +192,83 @@ impl LookupRun {
     #[must_use]
     pub fn text(&self) -> String {
         format!(
-            "{} answered, the same bits as {}: {} clocks, {:.1} us at the thesis's 2 GHz\n\n{}",
+            "{} answered, the same bits as {}: {} clocks, {:.1} us at the thesis's 2 GHz\n\n{}{}",
             self.device,
             self.cpu,
-            self.hardware.cycles,
-            self.seconds() * 1e6,
-            clocks(&self.hardware),
+            self.cost.cycles,
+            self.cost.seconds * 1e6,
+            clocks(&self.cost),
+            energy(&self.cost),
         )
     }
 }
 
+/// What a chip counted, with joules by every table.
+fn priced(device: &str, mut cost: Cost) -> anyhow::Result<Cost> {
+    anyhow::ensure!(cost.cycles > 0, "{device} counted nothing; report this");
+    let chip = MACHINES.iter().find(|(_, of)| *of == device).and_then(|(name, _)| machine(name));
+    let chip = chip.with_context(|| format!("{device} has no machine in the model; report this"))?;
+    let price = |table: &Tables| table.price(&chip, &cost, cost.points as f64);
+    cost.prices = Tables::shipped_all().iter().map(price).collect();
+    Ok(cost)
+}
+
 /// Where clocks went, drawn.
-fn clocks(h: &Hardware) -> String {
-    let s = h.stalls;
+fn clocks(cost: &Cost) -> String {
     let rows = [
-        ("multiplying", h.busy),
-        ("waiting for the SSD", s.ssd),
-        ("waiting for the DRAM", s.dram),
-        ("waiting for an SRAM", s.sram),
-        ("filling registers", s.registers),
-        ("waiting for a sum", s.hazard),
-        ("last sums leaving", s.tail),
+        ("multiplying", "lanes"),
+        ("waiting for the SSD", "SSD"),
+        ("waiting for the DRAM", "DRAM"),
+        ("waiting for an SRAM", "SRAM"),
+        ("filling registers", "RF"),
+        ("waiting for a sum", HAZARD),
+        ("last sums leaving", TAIL),
     ];
-    let mut text = bars(h.cycles, &rows);
-    let t = h.traffic;
+    let mut text = bars(cost.cycles, &rows.map(|(what, bound)| (what, cost.bound(bound))));
+    let [ssd, dram, sram, registers] = moved(cost);
     text += &format!(
         "\n  SSD {} read; DRAM {} read, {} written; SRAM {} read, {} written; registers {} read; {} out\n",
-        bytes(t.ssd_read),
-        bytes(t.dram_read),
-        bytes(t.dram_written),
-        bytes(t.sram_read),
-        bytes(t.sram_written),
-        bytes(t.registers_read),
-        bytes(t.out),
+        bytes(ssd[0]),
+        bytes(dram[0]),
+        bytes(dram[1]),
+        bytes(sram[0]),
+        bytes(sram[1]),
+        bytes(registers[0]),
+        bytes(ssd[1]),
     );
     text
 }
 
-fn describe(h: &Hardware) -> Value {
-    let (s, t) = (h.stalls, h.traffic);
+/// Bytes read and written at each level.
+fn moved(cost: &Cost) -> [[u64; 2]; 4] {
+    ["SSD", "DRAM", "SRAM", "RF"].map(|level| {
+        let bits = cost.level(level).map_or([0, 0], |traffic| [traffic.read, traffic.written]);
+        bits.map(|bits| u64::try_from(bits / 8).unwrap_or(u64::MAX))
+    })
+}
+
+/// Joules of a run, by the tables that have every part of the chip.
+fn energy(cost: &Cost) -> String {
+    let whole = cost.prices.iter().filter(|price| price.missing().is_empty());
+    let line = |price: &Price| {
+        let Price { table, .. } = price;
+        format!("  {:.3} uJ, {:.2} W by the table {table}\n", price.joules() * 1e6, cost.watts(price))
+    };
+    whole.map(line).collect()
+}
+
+fn describe(cost: &Cost) -> Value {
+    let bound = |what| cost.bound(what);
+    let [ssd, dram, sram, registers] = moved(cost);
     json!({
-        "cycles": h.cycles, "busy": h.busy, "macs": h.macs,
+        "cycles": cost.cycles, "busy": bound("lanes"), "macs": cost.points as u64,
         "stalls": {
-            "ssd": s.ssd, "dram": s.dram, "sram": s.sram, "registers": s.registers, "hazard": s.hazard, "tail": s.tail,
+            "ssd": bound("SSD"), "dram": bound("DRAM"), "sram": bound("SRAM"), "registers": bound("RF"),
+            "hazard": bound(HAZARD), "tail": bound(TAIL),
         },
         "bytes": {
-            "ssd_read": t.ssd_read, "dram_read": t.dram_read, "dram_written": t.dram_written,
-            "sram_read": t.sram_read, "sram_written": t.sram_written, "registers_read": t.registers_read,
-            "out": t.out,
+            "ssd_read": ssd[0], "dram_read": dram[0], "dram_written": dram[1], "sram_read": sram[0],
+            "sram_written": sram[1], "registers_read": registers[0], "out": ssd[1],
         },
     })
 }

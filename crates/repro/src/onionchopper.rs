@@ -372,10 +372,11 @@ fn mapping(lines: &mut Lines, progress: &mut dyn Progress) -> anyhow::Result<()>
         ("RF", [8.0, 16.0, 2.0]),
     ];
     for (level, (name, words)) in run.traffic.iter().zip(printed) {
+        let tile = level.words.map_or([0; 3], |words| words.tile);
         for (at, tensor) in ["A", "B", "C"].into_iter().enumerate() {
             let what = format!("{name}: words of {tensor} in a tile");
             let id = format!("6.3.{name}.{tensor}");
-            lines.add("Section 6.3", &id, &what, level.tile[at] as f64, "words", words[at], By::Counted);
+            lines.add("Section 6.3", &id, &what, tile[at] as f64, "words", words[at], By::Counted);
         }
     }
     let (chip, problem) = (machine("thesis").context("a machine is missing")?, Problem::onionpir(64.0));

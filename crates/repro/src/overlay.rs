@@ -142,7 +142,7 @@ pub(crate) fn on_cpu(placed: &Placed, inputs: &[Vec<bool>]) -> anyhow::Result<Du
     let mut tables = vec![0; placed.program.ands() * scheme.table_bytes()];
     let cost =
         Cpu::open("cpu")?.garble(&scheme)?.garble(&placed.program, &offset, 0, &mut labels, &mut tables)?;
-    Ok(cost.time)
+    Ok(Duration::from_secs_f64(cost.seconds))
 }
 
 /// Evaluates the chip's tables on the CPU and decodes the outputs.

@@ -206,7 +206,7 @@ impl Job {
 
     fn run(self) -> anyhow::Result<Taken> {
         let plain = |cost: blindcore_accel::Cost| Taken {
-            clocks: cost.hardware.map_or(0, |hardware| hardware.cycles),
+            clocks: cost.cycles,
             multiplications: cost.multiplications + cost.squarings,
             inversions: 0,
             stein: 0,

@@ -234,16 +234,24 @@ fn simulated(progress: &mut dyn Progress) -> anyhow::Result<Vec<Line>> {
 
     step();
     let h = measure::run(&resident, &measure::million())?;
-    let busy = h.busy as f64 / h.cycles as f64;
+    let busy = h.bound("lanes") as f64 / h.cycles as f64;
     let what = "2^20 MACs from the DRAM: share of clocks with both lanes busy";
     line("Section 6.3", "busy", what, busy, "", None, from(&resident));
     step();
     let h = measure::run(&literal, &measure::million())?;
     let what = "the same, section 6.3's loops to the letter (columns innermost)";
-    line("Section 6.3", "busy.literal", what, h.busy as f64 / h.cycles as f64, "", None, from(&literal));
+    line(
+        "Section 6.3",
+        "busy.literal",
+        what,
+        h.bound("lanes") as f64 / h.cycles as f64,
+        "",
+        None,
+        from(&literal),
+    );
     step();
     let h = measure::run(&thesis, &measure::million())?;
-    let rate = h.traffic.ssd_read as f64 / 8.0 / h.cycles as f64;
+    let rate = h.level("SSD").map_or(0, |ssd| ssd.read / 64) as f64 / h.cycles as f64;
     let paper = f64::from(SSD_RATE.0) / f64::from(SSD_RATE.1);
     let what = "2^20 MACs from the SSD: words a clock";
     line("Section 6.4", "ssd", what, rate, "words", Some(paper), from(&thesis));
@@ -306,7 +314,7 @@ fn machines() -> Vec<Line> {
         let all = everywhere(&problem, &tables).into_iter().filter(|on| on.machine.name != "thesis-sweep");
         for OnMachine { machine, cost } in all {
             let Ok(cost) = cost else { continue };
-            let what = format!("{operation}, on {}, held by {}", machine.name, cost.holds);
+            let what = format!("{operation}, on {}, held by {}", machine.name, cost.holds());
             let id = format!("hw.machine.{id}.{}", machine.name);
             let from = format!("the model's machine {}", machine.name);
             let mut line =

@@ -142,7 +142,7 @@ pub(crate) fn run_layer(
         Dataflow::Buckets => {
             // Each input, then its inverse.
             let (inverses, cost) = device.device().bigmod(context.modulus())?.invert(inputs)?;
-            inverting = cost.hardware.map_or(0, |hardware| hardware.cycles);
+            inverting = cost.cycles;
             let mut pairs = inputs.clone();
             pairs.append(&inverses)?;
             let order = (0..inputs.len()).flat_map(|i| [i, inputs.len() + i]);

@@ -338,7 +338,7 @@ impl Placed for Streamed {
         let mut pass = streaming.begin(query)?;
         self.scan(&mut |stripes| pass.take(stripes))?;
         let (answer, cost) = pass.finish()?;
-        Ok((answer, Cost { time: start.elapsed(), ..cost }))
+        Ok((answer, Cost { seconds: start.elapsed().as_secs_f64(), ..cost }))
     }
 }
 

@@ -133,6 +133,9 @@ impl Placed for InPlace {
         let start = Instant::now();
         let answer = contract::reference(&self.shape, query, &self.words)?;
         let database_bytes = (self.words.len() * self.shape.database.bytes()) as u64;
-        Ok((answer, Cost { time: start.elapsed(), database_bytes, threads: 1, ..Cost::default() }))
+        Ok((
+            answer,
+            Cost { seconds: start.elapsed().as_secs_f64(), database_bytes, threads: 1, ..Cost::default() },
+        ))
     }
 }

@@ -129,8 +129,7 @@ impl SchemeServer for Everything {
                 units[i * self.columns + first + i] = 1;
             }
             let (answer, this) = self.records.run(&Words::U32(units))?;
-            (cost.time, cost.threads) = (cost.time + this.time, this.threads);
-            cost.database_bytes += this.database_bytes;
+            cost += &this;
             table.extend(answer.into_u32()?.into_iter().map(|word| word as u8));
         }
         Ok((vec![table; queries.len()], cost))

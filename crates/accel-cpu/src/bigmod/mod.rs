@@ -202,7 +202,7 @@ impl CpuBigmod {
 
     fn cost(&self, start: Instant, multiplications: usize, squarings: usize) -> Cost {
         Cost {
-            time: start.elapsed(),
+            seconds: start.elapsed().as_secs_f64(),
             multiplications: multiplications as u64,
             squarings: squarings as u64,
             threads: self.pool.current_num_threads(),

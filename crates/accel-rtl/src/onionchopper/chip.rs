@@ -3,10 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use blindcore_accel::{Error, Hardware, Stalls, Traffic};
+use blindcore_accel::Error;
+use blindcore_accel::cost::{Cost, Traffic};
 
 use super::board::{Board, Build, Stream};
 use super::descriptor::Descriptor;
+use super::measure::THESIS_CLOCK;
+
+/// Clocks on which a sum in flight was needed.
+pub const HAZARD: &str = "hazard";
+/// Clocks on which the last sums were leaving.
+pub const TAIL: &str = "tail";
 
 pub(super) struct Chip {
     pub(super) name: &'static str,
@@ -17,14 +24,15 @@ pub(super) struct Chip {
 }
 
 impl Chip {
-    /// Writes the descriptor, runs to the end and reads the counters.
+    /// Writes the descriptor, runs to the end and reads the counters, each clock of which has one cause: that lanes multiplied, a level
+    /// whose words they waited for, or one of [`HAZARD`] and [`TAIL`].
     pub(super) fn run(
         &self,
         descriptor: &Descriptor,
         rate: (u16, u16),
         stream: &[u64],
         out: &mut [u64],
-    ) -> Result<Hardware, Error> {
+    ) -> Result<Cost, Error> {
         const CONTROL: u16 = 0;
         const COUNTERS: u16 = 0x80;
         let mut board = self.board.lock().unwrap_or_else(|poisoned| {
@@ -77,20 +85,28 @@ impl Chip {
             outs,
         ] = std::array::from_fn(|i| board.read(COUNTERS + i as u16));
         let lanes = self.build.lanes as u64;
-        Ok(Hardware {
-            cycles,
-            busy: issued,
-            macs: issued * lanes,
-            stalls: Stalls { ssd, dram, sram, registers, hazard, tail },
-            traffic: Traffic {
-                ssd_read: 8 * ssd_words,
-                dram_read: 16 * reads,
-                dram_written: 16 * writes,
-                sram_read: 32 * lanes * rows,
-                sram_written: 32 * lanes * stores,
-                registers_read: self.build.word as u64 / 8 * lanes * (2 * issued + begun),
-                out: 16 * outs,
-            },
+        let bounds = [
+            ("lanes", issued),
+            ("SSD", ssd),
+            ("DRAM", dram),
+            ("SRAM", sram),
+            ("RF", registers),
+            (HAZARD, hazard),
+            (TAIL, tail),
+        ];
+        let word = self.build.word as u64;
+        let moved = |level, read: u64, written: u64| Traffic::new(level, read.into(), written.into());
+        Ok(Cost {
+            points: (issued * lanes).into(),
+            lanes,
+            threads: 1,
+            traffic: vec![
+                moved("SSD", 64 * ssd_words, 128 * outs),
+                moved("DRAM", 128 * reads, 128 * writes),
+                moved("SRAM", 256 * lanes * rows, 256 * lanes * stores),
+                moved("RF", word * lanes * (2 * issued + begun), 0),
+            ],
+            ..Cost::clocked(cycles, THESIS_CLOCK, bounds.map(|(what, clocks)| (what.into(), clocks)))
         })
     }
 }

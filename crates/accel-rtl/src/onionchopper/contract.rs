@@ -1,10 +1,9 @@
 //! The contract operation on a chip: which shapes it takes, the database laid out once, a pass for each gathered batch.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Contract, Cost, Database, Error, Hardware, Layout, Placed, Words};
+use blindcore_accel::{Contract, Cost, Database, Error, Layout, Placed, Words};
 
 use super::chip::Chip;
 use super::mapping::{Mapping, Plan};
@@ -156,30 +155,21 @@ impl Placed for ChipPlaced {
 
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
         let queries = self.shape.check_query(query)?;
-        let start = Instant::now();
         let mut answer = Words::zeros(self.shape.query_word(), self.shape.answer_len(queries));
-        let mut hardware = Hardware::default();
-        let mut passes = 0;
+        let mut cost = Cost::default();
         let gathered = self.plan.queries();
         for first in (0..queries).step_by(gathered) {
             let plan = self.plan.for_queries(gathered.min(queries - first), &self.chip.build)?;
-            hardware = hardware + self.pass(&plan, query, first, &mut answer)?;
-            passes += 1;
+            let pass = self.pass(&plan, query, first, &mut answer)?;
+            cost += &Cost { database_bytes: self.bytes as u64, ..pass };
         }
-        let cost = Cost {
-            time: start.elapsed(),
-            database_bytes: (self.bytes * passes) as u64,
-            threads: 1,
-            hardware: Some(hardware),
-            ..Cost::default()
-        };
         Ok((answer, cost))
     }
 }
 
 impl ChipPlaced {
     /// The queries from `first` on, as many as the plan gathers.
-    fn pass(&self, plan: &Plan, query: &Words, first: usize, answer: &mut Words) -> Result<Hardware, Error> {
+    fn pass(&self, plan: &Plan, query: &Words, first: usize, answer: &mut Words) -> Result<Cost, Error> {
         let shape = &self.shape;
         let stream = plan.stream(&self.database, |channel, row, deep| {
             let (m, p) = (first + row / shape.p, row % shape.p);
@@ -189,7 +179,7 @@ impl ChipPlaced {
         let mut out = vec![0; plan.out_words()];
         let mut descriptor = plan.descriptor.clone();
         descriptor.resident = self.options.resident;
-        let hardware = self.chip.run(&descriptor, self.options.ssd_rate, &stream, &mut out)?;
+        let cost = self.chip.run(&descriptor, self.options.ssd_rate, &stream, &mut out)?;
         let words = out.iter().flat_map(|word| plan.split(*word));
         for (word, at) in words.zip(plan.results()) {
             let Some((channel, column, row)) = at else { continue };
@@ -202,6 +192,6 @@ impl ChipPlaced {
                 _ => unreachable!("answers have 32- or 64-bit words"),
             }
         }
-        Ok(hardware)
+        Ok(cost)
     }
 }

@@ -27,5 +27,6 @@ pub mod measure;
 mod options;
 
 pub use board::Build;
+pub use chip::{HAZARD, TAIL};
 pub use device::OnionChopper;
 pub use options::{Options, SSD_RATE};

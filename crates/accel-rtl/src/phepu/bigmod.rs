@@ -1,7 +1,6 @@
 //! The bigmod operation on a card: batches over all elements.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::compiler::Body;
 use super::compiler::isa::{Operation, address};
@@ -108,20 +107,14 @@ impl PhepuBigmod {
     }
 
     /// A batch in which nothing can fail, and what it cost.
-    fn results(
-        &self,
-        start: Instant,
-        batch: &Batch<'_>,
-        residues: &Residues,
-    ) -> Result<(Residues, Cost), Error> {
+    fn results(&self, batch: &Batch<'_>, residues: &Residues) -> Result<(Residues, Cost), Error> {
         let run = self.run(batch, residues)?.map(Run::whole).transpose()?;
-        let cost = Cost { time: start.elapsed(), threads: 1, ..Cost::default() };
         Ok(match run {
             Some(run) => {
-                let hardware = Some(run.hardware());
-                (run.outputs, Cost { hardware, ..cost })
+                let cost = run.cost();
+                (run.outputs, cost)
             }
-            None => (self.context.none(), cost),
+            None => (self.context.none(), Cost::default()),
         })
     }
 
@@ -135,12 +128,11 @@ impl PhepuBigmod {
             words: Words::None,
             steps: &steps,
         };
-        Ok(self.results(Instant::now(), &batch, residues)?.0)
+        Ok(self.results(&batch, residues)?.0)
     }
 
     /// `x[i] ^ exponent`: of each its own residue, or of all the only one.
     fn powers(&self, x: &Residues, exponents: &Exponents<'_>) -> Result<(Residues, Cost), Error> {
-        let start = Instant::now();
         let (count, bits) = match exponents {
             Exponents::Shared(_, bits) => (x.len(), *bits),
             Exponents::Each(each, bits) => (each.len(), *bits),
@@ -173,7 +165,7 @@ impl PhepuBigmod {
             words,
             steps: &steps,
         };
-        let results = self.results(start, &batch, x);
+        let results = self.results(&batch, x);
         shared.zeroize();
         let (out, cost) = results?;
         // Squarings between the pieces of a long exponent, then a product.
@@ -186,7 +178,6 @@ impl PhepuBigmod {
 
     /// Inverses; the first that has none is named.
     pub(super) fn invert_all(&self, x: &Residues) -> Result<(Residues, Cost), Error> {
-        let start = Instant::now();
         let steps = |_, at: &Places| vec![Operation::Inverse { to: at.output, x: at.input }];
         let batch = Batch {
             digits: self.digits(),
@@ -195,7 +186,7 @@ impl PhepuBigmod {
             words: Words::None,
             steps: &steps,
         };
-        let Some(run) = self.run(&batch, x)? else { return self.results(start, &batch, x) };
+        let Some(run) = self.run(&batch, x)? else { return self.results(&batch, x) };
         let failures = run.failures();
         if !failures.is_empty() && failures.iter().all(|failure| failure.code == NO_INVERSE) {
             // An element that fails skips the rest: the first of its items that has no inverse is known, and so the first of
@@ -207,8 +198,7 @@ impl PhepuBigmod {
             }
         }
         let run = run.whole()?;
-        let (multiplications, hardware) = (run.multiplications(), Some(run.hardware()));
-        let cost = Cost { time: start.elapsed(), threads: 1, multiplications, hardware, ..Cost::default() };
+        let cost = Cost { multiplications: run.multiplications(), ..run.cost() };
         Ok((run.outputs, cost))
     }
 }
@@ -293,7 +283,6 @@ impl Bigmod for PhepuBigmod {
     fn multiply(&self, x: &Residues, y: &Residues) -> Result<(Residues, Cost), Error> {
         self.context.rows(x)?;
         self.context.rows(y)?;
-        let start = Instant::now();
         let count = x.len() as u32;
         if y.len() != x.len() && y.len() != 1 {
             let want = format!("{} or 1", x.len());
@@ -313,15 +302,14 @@ impl Bigmod for PhepuBigmod {
             words: Words::None,
             steps: &steps,
         };
-        let (out, cost) = self.results(start, &batch, &both)?;
+        let (out, cost) = self.results(&batch, &both)?;
         Ok((out, Cost { multiplications: count.into(), ..cost }))
     }
 
     fn square(&self, x: &Residues, times: u32) -> Result<(Residues, Cost), Error> {
         self.context.rows(x)?;
-        let start = Instant::now();
         if times == 0 {
-            return Ok((x.clone(), Cost { time: start.elapsed(), threads: 1, ..Cost::default() }));
+            return Ok((x.clone(), Cost::default()));
         }
         let steps = |_, at: &Places| square(at.output, at.input, times);
         let batch = Batch {
@@ -331,7 +319,7 @@ impl Bigmod for PhepuBigmod {
             words: Words::None,
             steps: &steps,
         };
-        let (out, cost) = self.results(start, &batch, x)?;
+        let (out, cost) = self.results(&batch, x)?;
         Ok((out, Cost { squarings: x.len() as u64 * u64::from(times), ..cost }))
     }
 

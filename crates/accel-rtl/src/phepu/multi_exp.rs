@@ -1,11 +1,9 @@
 //! Weighing on a card: the task compiler's programs, and what joins the digits of long weights.
 
-use std::time::Instant;
-
 use super::compiler::isa::{Operation, address};
 use super::compiler::{Assignment, Dataflow, GlobalBuffers, Machine, Programs, Stream, Task};
 use blindcore_accel::bigmod::{Method, MultiExp, Residues};
-use blindcore_accel::{Cost, Error, Hardware};
+use blindcore_accel::{Cost, Error};
 
 use super::batch::{Batch, Places, Words};
 use super::bigmod::{PhepuBigmod, square};
@@ -53,20 +51,6 @@ fn width(rows: &[Row]) -> u32 {
     [2, 4, 8].into_iter().find(fits).expect("rows have digits of 8 bits")
 }
 
-/// The clocks and the multiplications of some runs.
-#[derive(Default)]
-struct Spent {
-    hardware: Hardware,
-    multiplications: u64,
-}
-
-impl Spent {
-    fn add(&mut self, cost: &Cost) {
-        self.hardware = self.hardware + cost.hardware.unwrap_or_default();
-        self.multiplications += cost.multiplications;
-    }
-}
-
 impl PhepuBigmod {
     /// [`MultiExp`], checked: each row of digits is an output channel of a matrix product, for which the task compiler writes the
     /// programs; then rows of the same output are joined.
@@ -75,8 +59,7 @@ impl PhepuBigmod {
         x: &Residues,
         multi_exp: &MultiExp,
     ) -> Result<(Residues, Cost), Error> {
-        let start = Instant::now();
-        let mut spent = Spent::default();
+        let mut spent = Cost::default();
         let (positions, outputs, rows) = (multi_exp.positions(), multi_exp.outputs(), rows(multi_exp));
         let one = self.context.one();
         let mut made = self.context.none();
@@ -103,7 +86,7 @@ impl PhepuBigmod {
             of.iter().map(Vec::as_slice).filter(|of| !of.is_empty() && !is_whole(of)).collect();
         let at = |position: usize, row: usize| position * rows.len() + row;
         let join = self.join(&made, &rows, positions, &joined)?;
-        spent.add(&join.1);
+        spent += &join.1;
         // What was made, what was joined, and one.
         let (first, last) = (made.len(), made.len() + join.0.len());
         made.append(&join.0)?;
@@ -117,14 +100,7 @@ impl PhepuBigmod {
             },
         );
         let out = made.select(out);
-        let cost = Cost {
-            time: start.elapsed(),
-            threads: 1,
-            multiplications: spent.multiplications,
-            hardware: Some(spent.hardware),
-            ..Cost::default()
-        };
-        Ok((out, cost))
+        Ok((out, spent))
     }
 
     /// Every position by every row, in that order.
@@ -134,7 +110,7 @@ impl PhepuBigmod {
         multi_exp: &MultiExp,
         rows: &[Row],
         dataflow: Dataflow,
-        spent: &mut Spent,
+        spent: &mut Cost,
     ) -> Result<Residues, Error> {
         // The residues that are there, and one for the terms that are not.
         let mut used: Vec<u32> =
@@ -145,7 +121,7 @@ impl PhepuBigmod {
         residues.append(&self.context.one())?;
         if dataflow == Dataflow::Buckets {
             let (inverses, cost) = self.invert_all(&residues)?;
-            spent.add(&cost);
+            *spent += &cost;
             let count = residues.len();
             residues.append(&inverses)?;
             residues = residues.select((0..count).flat_map(|i| [i, count + i]));
@@ -160,8 +136,7 @@ impl PhepuBigmod {
             return Err(self.without_inverse(x, multi_exp)?);
         }
         let run = run.whole()?;
-        spent.hardware = spent.hardware + run.hardware();
-        spent.multiplications += run.multiplications();
+        *spent += &Cost { multiplications: run.multiplications(), ..run.cost() };
         Ok(run.outputs)
     }
 
@@ -237,8 +212,8 @@ impl PhepuBigmod {
         };
         let Some(run) = self.run(&batch, made)? else { return Ok((self.context.none(), Cost::default())) };
         let run = run.whole()?;
-        let (multiplications, hardware) = (run.multiplications(), Some(run.hardware()));
-        Ok((run.outputs, Cost { multiplications, hardware, ..Cost::default() }))
+        let cost = Cost { multiplications: run.multiplications(), ..run.cost() };
+        Ok((run.outputs, cost))
     }
 }
 

@@ -1,7 +1,10 @@
 //! What chips report at the end of a run.
 
+use blindcore_accel::Error;
 use blindcore_accel::bigmod::Residues;
-use blindcore_accel::{Error, Hardware, Traffic};
+use blindcore_accel::cost::{Cost, Traffic};
+
+use super::compiler::CLOCK_HZ;
 
 /// Results and reports of a run.
 pub struct Run {
@@ -51,20 +54,17 @@ impl Run {
         self.chips.iter().flat_map(|chip| &chip.elements)
     }
 
-    /// The same in the terms of all simulated hardware: clocks of the card, those in which the busiest element's Montgomery
-    /// unit worked, multiplications, and bytes that were moved.
+    /// The same in the terms of all operations: clocks of the card, those in which the busiest element's Montgomery unit worked,
+    /// multiplications as points, what moved over the bus; seconds at the paper's clock.
     #[must_use]
-    pub fn hardware(&self) -> Hardware {
-        Hardware {
-            cycles: self.card.clocks,
-            busy: self.elements().map(|e| e.montgomery.into()).max().unwrap_or(0),
-            macs: self.multiplications(),
-            traffic: Traffic {
-                dram_read: 32 * self.card.words_in,
-                out: 32 * self.card.words_out,
-                ..Traffic::default()
-            },
-            ..Hardware::default()
+    pub fn cost(&self) -> Cost {
+        let busy = self.elements().map(|e| e.montgomery.into()).max().unwrap_or(0);
+        let bits = |words: u64| u128::from(8 * 32 * words);
+        Cost {
+            points: self.multiplications().into(),
+            threads: 1,
+            traffic: vec![Traffic::new("bus", bits(self.card.words_in), bits(self.card.words_out))],
+            ..Cost::clocked(self.card.clocks, CLOCK_HZ, [("lanes".into(), busy)])
         }
     }
 }

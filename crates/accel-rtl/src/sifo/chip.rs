@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
 
+use blindcore_accel::cost::{Cost, Traffic};
 use blindcore_accel::garble::Program;
-use blindcore_accel::{Cost, Description, Error, Hardware, Stalls, Traffic};
+use blindcore_accel::{Description, Error};
 
 use super::clocks::Clocks;
 use super::library::{Board, Build, Ended};
@@ -80,6 +81,9 @@ impl Chip {
     }
 }
 
+/// Clocks a second of both overlays: the paper's (Songhori 2016 has 200 MHz).
+const CLOCK_HZ: f64 = 2e8;
+
 /// What a program cost that ran in this many instances, with this many bytes a label and of tables.
 pub(super) fn cost(
     program: &Program,
@@ -87,25 +91,18 @@ pub(super) fn cost(
     clocks: Clocks,
     label_bytes: u64,
     table_bytes: usize,
-    time: std::time::Duration,
 ) -> Cost {
     let ands = program.ands();
+    let bounds = [("lanes", clocks.gates), ("DDR", clocks.waits_ddr), ("cells", clocks.waits_cell)];
     Cost {
-        time,
         and_gates: (ands * instances) as u64,
         xor_gates: ((program.steps().len() - ands) * instances) as u64,
+        points: (ands * instances) as u128,
         threads: 1,
-        hardware: Some(Hardware {
-            cycles: clocks.cycles,
-            busy: clocks.gates,
-            stalls: Stalls { dram: clocks.waits_ddr, hazard: clocks.waits_cell, ..Stalls::default() },
-            traffic: Traffic {
-                dram_read: label_bytes * clocks.ddr_accesses,
-                out: table_bytes as u64,
-                ..Traffic::default()
-            },
-            ..Hardware::default()
-        }),
-        ..Cost::default()
+        traffic: vec![
+            Traffic::new("link", 0, 8 * table_bytes as u128),
+            Traffic::new("DDR", u128::from(8 * label_bytes * clocks.ddr_accesses), 0),
+        ],
+        ..Cost::clocked(clocks.cycles, CLOCK_HZ, bounds.map(|(what, clocks)| (what.into(), clocks)))
     }
 }

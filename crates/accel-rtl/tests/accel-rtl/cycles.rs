@@ -3,7 +3,7 @@
 #![allow(clippy::print_stderr, reason = "a test that is skipped says why, and these print figures")]
 
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Hardware, Word};
+use blindcore_accel::{Cost, Word};
 use blindcore_accel_rtl::onionchopper::mapping::{Mapping, Order};
 use blindcore_accel_rtl::onionchopper::measure::{self, THESIS_CYCLES, coefficients, million, moduli};
 use blindcore_accel_rtl::onionchopper::{OnionChopper, Options};
@@ -19,12 +19,15 @@ fn open(name: &str, options: Options) -> Option<OnionChopper> {
 }
 
 /// Runs a shape, whose answer is checked, and checks that every clock has one cause.
-fn measure(device: &OnionChopper, shape: &Shape) -> Hardware {
+fn measure(device: &OnionChopper, shape: &Shape) -> Cost {
     let h = measure::run(device, shape).unwrap_or_else(|e| panic!("{}, {shape}: {e}", device.name()));
-    let stalls = h.stalls;
-    let all = stalls.ssd + stalls.dram + stalls.sram + stalls.registers + stalls.hazard + stalls.tail;
-    assert_eq!(h.busy + all, h.cycles, "{h:?}");
+    assert_eq!(h.bounds.iter().map(|bound| bound.cycles).sum::<u64>(), h.cycles, "{h:?}");
     h
+}
+
+/// Words that the SSD brought.
+fn read(cost: &Cost) -> f64 {
+    cost.level("SSD").map_or(0, |ssd| ssd.read / 64) as f64
 }
 
 #[test]
@@ -32,9 +35,9 @@ fn both_lanes_are_busy_when_the_ssd_is_not_the_limit() {
     let options = Options { resident: true, ..Options::default() };
     let Some(device) = open("rtl:onionchopper", options) else { return };
     let h = measure(&device, &million());
-    let busy = h.busy as f64 / h.cycles as f64;
+    let busy = h.bound("lanes") as f64 / h.cycles as f64;
     eprintln!("2^20 multiply-accumulates, two lanes, database in the DRAM: {:.4} busy, {h:?}", busy);
-    assert_eq!(h.macs, 1 << 20);
+    assert_eq!(h.points, 1 << 20);
     assert!(busy >= 0.97, "{busy}");
 }
 
@@ -42,7 +45,7 @@ fn both_lanes_are_busy_when_the_ssd_is_not_the_limit() {
 fn the_ssd_is_saturated_when_it_is_the_limit() {
     let Some(device) = open("rtl:onionchopper", Options::default()) else { return };
     let h = measure(&device, &million());
-    let rate = h.traffic.ssd_read as f64 / 8.0 / h.cycles as f64;
+    let rate = read(&h) / h.cycles as f64;
     eprintln!("2^20 multiply-accumulates from the SSD: {rate:.4} words a clock of 0.67, {h:?}");
     assert!(rate >= 0.99 * 0.67, "{rate}");
 }
@@ -80,7 +83,7 @@ fn words_of_32_bits_answer_lookups_by_learning_with_errors() {
         measure(&device, &Shape { n, j, m, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) });
     }
     let h = measure(&device, &Shape { n: 256, j: 1024, ..Shape::new(Word::U8, vec![Modulus::Pow2_32]) });
-    let rate = h.traffic.ssd_read as f64 / 8.0 / h.cycles as f64;
+    let rate = read(&h) / h.cycles as f64;
     eprintln!("256 rows by 1024 bytes modulo 2^32, from the SSD: {rate:.4} words a clock of 0.67, {h:?}");
     assert!(rate >= 0.98 * 0.67, "{rate}");
     let other = Shape::new(Word::U64, moduli());
@@ -106,8 +109,8 @@ fn every_mapping_gives_the_same_bits() {
         eprintln!(
             "{mapping:?}: {} clocks, {:.3} busy, {:?}",
             h.cycles,
-            h.busy as f64 / h.cycles as f64,
-            h.stalls
+            h.bound("lanes") as f64 / h.cycles as f64,
+            h.bounds
         );
         cycles.push(h.cycles);
     }

@@ -39,19 +39,8 @@ pub(crate) fn run_gathered(
     cost: &mut Cost,
 ) -> Result<Vec<Vec<u32>>, Error> {
     let (answer, this) = matrix.run(&Words::U32(queries.concat()))?;
-    add_cost(cost, &this);
+    *cost += &this;
     split(answer, queries.len())
-}
-
-/// Adds what a run cost.
-pub(crate) fn add_cost(cost: &mut Cost, this: &Cost) {
-    cost.time += this.time;
-    cost.database_bytes += this.database_bytes;
-    cost.threads = this.threads;
-    cost.hardware = match (cost.hardware, this.hardware) {
-        (Some(before), Some(this)) => Some(before + this),
-        (before, this) => before.or(this),
-    };
 }
 
 /// The answers of a run, one for each query.

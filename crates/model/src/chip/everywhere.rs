@@ -1,7 +1,9 @@
 //! One operation on every machine that comes with the engine.
 
+use blindcore_accel::Cost;
+
 use super::machine::{Machine, Rate};
-use super::nest::{Cost, Misfit};
+use super::nest::Misfit;
 use super::problem::Problem;
 use super::search::{Space, search};
 use super::shipped::{machine, machines};

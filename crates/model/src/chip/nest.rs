@@ -1,11 +1,10 @@
 //! A mapping, and what it costs.
 
-use serde::Serialize;
+use blindcore_accel::cost::{Cost, Tensors, Traffic};
 
 use super::machine::{Machine, Ports, Rate};
 use super::problem::{Dim, Operation, Problem, Tensor};
-use super::tables::{Price, Tables};
-use super::traffic::Traffic;
+use super::tables::Tables;
 
 /// What a level does with its tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,38 +86,6 @@ impl std::fmt::Display for Misfit {
 
 impl std::error::Error for Misfit {}
 
-/// What sets a limit, and the clocks that it needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Bound {
-    /// `SSD read`, `lanes`.
-    pub what: String,
-    /// Clocks.
-    pub cycles: u64,
-}
-
-/// What a mapping costs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cost {
-    /// Clocks, all in all.
-    pub cycles: u64,
-    /// Seconds at the machine's clock.
-    pub seconds: f64,
-    /// Each limit.
-    pub bounds: Vec<Bound>,
-    /// The limit that holds; of several the outermost.
-    pub holds: String,
-    /// Clocks beside the limit: the pipeline's fill and changes of the modulus.
-    pub fill: u64,
-    /// Points of the nest.
-    pub points: u128,
-    /// Lanes that work.
-    pub lanes: u64,
-    /// What moves at each level.
-    pub traffic: Vec<Traffic>,
-    /// Joules and square millimetres, by each of the tables.
-    pub prices: Vec<Price>,
-}
-
 /// What words take of ports: the bits of them all, over what the ports of all memories move.
 fn clocks(bits: u128, port: Rate, ports: u64, memories: u64) -> u64 {
     let each = u128::from(port.num) * u128::from(ports) * u128::from(memories);
@@ -147,15 +114,10 @@ pub fn cost(
         let inner = levels[level..].iter().flat_map(Nest::loops);
         inner.filter(|(d, _)| tensor.has(*d)).map(|(_, f)| u128::from(f)).product()
     };
-    let mut traffic: Vec<Traffic> = machine
-        .levels
-        .iter()
-        .enumerate()
-        .map(|(at, level)| Traffic {
-            level: level.name.clone(),
-            read: [0; 3],
-            written: [0; 3],
-            tile: Tensor::ALL.map(|t| if levels[at].kept[t as usize] { tile(at, t) } else { 0 }),
+    let mut traffic: Vec<Tensors> = (0..n)
+        .map(|at| {
+            let tile = Tensor::ALL.map(|t| if levels[at].kept[t as usize] { tile(at, t) } else { 0 });
+            Tensors { tile, ..Tensors::default() }
         })
         .collect();
     for (at, level) in machine.levels.iter().enumerate() {
@@ -218,13 +180,13 @@ pub fn cost(
             }
         }
     }
+    let bits = |words: &[u128; 3]| (0..3).map(|t| words[t] * u128::from(problem.bits[t])).sum::<u128>();
     let mut bounds = Vec::with_capacity(2 * n + 1);
     for (at, (level, moved)) in machine.levels.iter().zip(&traffic).enumerate() {
-        let bits = |words: &[u128; 3]| (0..3).map(|t| words[t] * u128::from(problem.bits[t])).sum::<u128>();
         let (read, written) = (bits(&moved.read), bits(&moved.written));
         let mut bound = |what: &str, bits, ports| {
             let what = format!("{} {what}", level.name);
-            bounds.push(Bound { what, cycles: clocks(bits, level.port, ports, used[at]) });
+            bounds.push((what.into(), clocks(bits, level.port, ports, used[at])));
         };
         match level.ports {
             Ports::Separate { read: r, write: w } => {
@@ -237,14 +199,30 @@ pub fn cost(
     let rate = machine.lanes.rate(problem.operation).unwrap_or(Rate::whole(1));
     let work = Rate { num: rate.num * problem.work.1, den: rate.den * problem.work.0 };
     let points = problem.points();
-    bounds.push(Bound { what: "lanes".into(), cycles: clocks(points, work, 1, used[n]) });
-    let most = bounds.iter().map(|b| b.cycles).max().unwrap_or(0);
-    let holds = bounds.iter().find(|b| b.cycles == most).map(|b| b.what.clone()).unwrap_or_default();
-    let fill = machine.lanes.fill + machine.moduli.change * changes(mapping);
-    let cycles = most + fill;
-    let seconds = cycles as f64 / machine.clock;
-    let prices = tables.iter().map(|table| table.price(problem, machine, &traffic)).collect();
-    Ok(Cost { cycles, seconds, bounds, holds, fill, points, lanes: used[n], traffic, prices })
+    bounds.push(("lanes".into(), clocks(points, work, 1, used[n])));
+    let most = bounds.iter().map(|(_, cycles)| *cycles).max().unwrap_or(0);
+    let cycles = most + machine.lanes.fill + machine.moduli.change * changes(mapping);
+    let database = traffic[0].read[Tensor::B as usize] * u128::from(problem.bits[Tensor::B as usize]) / 8;
+    let whole = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+    let units = whole(points.saturating_mul(problem.work.0.into()) / u128::from(problem.work.1));
+    let of = |operation, count| if problem.operation == operation { count } else { 0 };
+    let named = machine.levels.iter().zip(&traffic).map(|(level, moved)| Traffic {
+        words: Some(*moved),
+        ..Traffic::new(level.name.clone(), bits(&moved.read), bits(&moved.written))
+    });
+    let mut cost = Cost {
+        database_bytes: of(Operation::Contract, whole(database)),
+        multiplications: of(Operation::Bigmod, whole(points)),
+        butterflies: of(Operation::Transform, units),
+        and_gates: of(Operation::Garble, whole(points)),
+        points,
+        lanes: used[n],
+        traffic: named.collect(),
+        ..Cost::clocked(cycles, machine.clock, bounds)
+    };
+    let work = points as f64 * problem.work.0 as f64 / problem.work.1 as f64;
+    cost.prices = tables.iter().map(|table| table.price(machine, &cost, work)).collect();
+    Ok(cost)
 }
 
 /// How often the modulus changes: loops from the outermost to the innermost over moduli.
@@ -333,8 +311,9 @@ mod tests {
         let cost = cost(&Problem::onionpir(64.0), &chip, &thesis_mapping(), &[]).unwrap();
         let mut other = Vec::new();
         for (level, theirs) in cost.traffic.iter().zip(ACCELFORGE) {
+            let words = level.words.unwrap();
             for (what, ours, theirs) in
-                [("read", level.read, theirs[0]), ("written", level.written, theirs[1])]
+                [("read", words.read, theirs[0]), ("written", words.written, theirs[1])]
             {
                 for t in Tensor::ALL {
                     if ours[t as usize] != theirs[t as usize] {
@@ -345,14 +324,14 @@ mod tests {
         }
         assert_eq!(other, [("SRAM written C".to_owned(), 2_650_800_128)]);
         // The one: sums that come back once a pair of SRAMs, not to each.
-        let back = cost.traffic[1].read[2];
+        let back = cost.traffic[1].words.unwrap().read[2];
         assert_eq!(2_650_800_128 + (back - 33_554_432), 3_154_116_608);
         // Tiles as section 6.3 prints them.
-        let tiles: Vec<_> = cost.traffic.iter().map(|t| t.tile).collect();
+        let tiles: Vec<_> = cost.traffic.iter().map(|t| t.words.unwrap().tile).collect();
         let mib = 1 << 20;
         assert_eq!(tiles[0], [8 * mib, 8192 * mib, 32 * mib]);
         assert_eq!(tiles[1..], [[262_144, 268_435_456, 1_048_576], [32, 64, 8], [8, 16, 2]]);
-        assert_eq!((cost.cycles, cost.holds.as_str(), cost.lanes), (12_833_318_209, "SSD read", 2));
+        assert_eq!((cost.cycles, cost.holds(), cost.lanes), (12_833_318_209, "SSD read", 2));
     }
 
     #[test]
@@ -389,11 +368,12 @@ mod tests {
         mapping.levels[2].kept[0] = false; // A goes from the DRAM to the registers
         let cost = |chip: &Machine| super::cost(&problem, chip, &mapping, &[]).unwrap();
         let passed = cost(&chip);
-        assert_eq!(passed.traffic[2].read[0], 0);
-        assert_eq!(passed.traffic[1].read[0], 8_589_934_592, "each SRAM's tiles, one by one");
+        assert_eq!(passed.traffic[2].words.unwrap().read[0], 0);
+        assert_eq!(passed.traffic[1].words.unwrap().read[0], 8_589_934_592, "each SRAM's tiles, one by one");
         chip.lanes.fill = 40;
         chip.moduli.change = 3;
         let filled = cost(&chip);
-        assert_eq!((filled.cycles, filled.fill), (passed.cycles + 40 + 3 * 64, 232));
+        assert_eq!(filled.cycles, passed.cycles + 40 + 3 * 64);
+        assert_eq!(filled.bounds, passed.bounds, "beside them");
     }
 }

@@ -14,8 +14,10 @@
 //!
 //! A test compares with every order of every divisor's tiling.
 
+use blindcore_accel::Cost;
+
 use super::machine::{MAX_LEVELS, Machine, Ports};
-use super::nest::{Cost, Mapping, Misfit, Nest, can, cost};
+use super::nest::{Mapping, Misfit, Nest, can, cost};
 use super::problem::{Dim, Problem};
 use super::read::gcd;
 use super::tables::Tables;

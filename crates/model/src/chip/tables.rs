@@ -1,23 +1,10 @@
 //! Energy and area of parts, from named tables.
 
-use serde::{Deserialize, Serialize};
+use blindcore_accel::cost::{Cost, Kind, Price, Priced};
+use serde::Deserialize;
 
 use super::machine::Machine;
-use super::problem::Problem;
 use super::read::{Wrong, from_toml};
-use super::traffic::Traffic;
-
-/// Where a table's figures come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Chosen so that published totals come out: a fit, and no prediction.
-    Calibrated,
-    /// This project's own synthesis.
-    Synthesised,
-    /// Somebody's tables, by name and version.
-    Tables,
-}
 
 /// A part at one size.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -72,48 +59,6 @@ pub struct Tables {
     /// The parts.
     #[serde(rename = "part")]
     pub parts: Vec<Part>,
-}
-
-/// Joules and square millimetres of one part of a machine; none: the table does not have it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Priced {
-    /// The level, or `lanes`.
-    pub part: String,
-    /// Joules.
-    pub joules: Option<f64>,
-    /// Square millimetres of all of them; none too for what the table does not count.
-    pub mm2: Option<f64>,
-}
-
-/// What a run costs by one of the tables.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Price {
-    /// The table.
-    pub table: String,
-    /// Its kind.
-    pub kind: Kind,
-    /// Every level, then the lanes.
-    pub parts: Vec<Priced>,
-}
-
-impl Price {
-    /// Joules of the parts that the table has.
-    #[must_use]
-    pub fn joules(&self) -> f64 {
-        self.parts.iter().filter_map(|p| p.joules).sum()
-    }
-
-    /// Square millimetres of the parts that the table has.
-    #[must_use]
-    pub fn mm2(&self) -> f64 {
-        self.parts.iter().filter_map(|p| p.mm2).sum()
-    }
-
-    /// Parts whose joules the table does not have.
-    #[must_use]
-    pub fn missing(&self) -> Vec<&str> {
-        self.parts.iter().filter(|p| p.joules.is_none()).map(|p| p.part.as_str()).collect()
-    }
 }
 
 impl Tables {
@@ -194,18 +139,18 @@ impl Tables {
         of.chain([lanes]).flatten().sum()
     }
 
-    pub(super) fn price(&self, problem: &Problem, machine: &Machine, traffic: &[Traffic]) -> Price {
-        let bits = |words: &[u128; 3]| -> f64 {
-            words.iter().zip(problem.bits).map(|(words, bits)| *words as f64 * bits as f64).sum()
-        };
-        let levels = machine.levels.iter().zip(traffic).map(|(level, moved)| Priced {
+    /// What a run costs on a machine by this table: of each level the bits that moved there, by its name, and of the lanes `work` units
+    /// of their own. It does not matter whether a model or a chip counted them; a level that the run does not name was not used.
+    #[must_use]
+    pub fn price(&self, machine: &Machine, cost: &Cost, work: f64) -> Price {
+        let levels = machine.levels.iter().map(|level| Priced {
             part: level.name.clone(),
-            joules: self
-                .picojoules(&level.part, level.bytes)
-                .map(|[read, write]| (bits(&moved.read) * read + bits(&moved.written) * write) * 1e-12),
+            joules: self.picojoules(&level.part, level.bytes).map(|[read, write]| {
+                let moved = cost.level(&level.name);
+                moved.map_or(0.0, |t| (t.read as f64 * read + t.written as f64 * write) * 1e-12)
+            }),
             mm2: self.mm2(&level.part, level.bytes).map(|mm2| mm2 * level.count as f64),
         });
-        let work = problem.points() as f64 * problem.work.0 as f64 / problem.work.1 as f64;
         let lanes = Priced {
             part: "lanes".into(),
             joules: self.picojoules(&machine.lanes.part, None).map(|[unit, _]| work * unit * 1e-12),
@@ -239,6 +184,7 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Problem;
     use super::*;
 
     #[test]

@@ -43,7 +43,7 @@ const QUANTITIES: [Quantity; 16] = {
         price.missing().is_empty().then(|| price.joules())
     }
     fn picojoules_a_word(price: &Price, run: &Cost, level: &str) -> Option<f64> {
-        let moved = run.traffic.iter().find(|t| t.level == level)?;
+        let moved = run.level(level)?.words?;
         let words: u128 = moved.read.iter().chain(&moved.written).sum();
         Some(joules(price, level)? * 1e12 / words as f64)
     }
@@ -51,7 +51,7 @@ const QUANTITIES: [Quantity; 16] = {
     const MM2: f64 = 6.87;
     [
         of("joules", "energy", "J", Some(JOULES), |p, _| all(p)),
-        of("watts", "power", "W", Some(26.35), |p, run| Some(all(p)? / run.seconds)),
+        of("watts", "power", "W", Some(26.35), |p, run| all(p).map(|_| run.watts(p))),
         of("lanes.joules", "energy of the compute units", "J", Some(JOULES * 0.3343), |p, _| {
             joules(p, "lanes")
         }),

@@ -37,9 +37,7 @@ impl FastServer {
             .collect();
         let words = each(self.threads, &columns, |(query, column)| received(query, *column)).concat();
         let (outputs, this) = self.polynomials.run(&Words::U64(words))?;
-        cost.time += this.time;
-        cost.database_bytes += this.database_bytes;
-        cost.threads = this.threads;
+        *cost += &this;
         let outputs = outputs.into_u64()?;
         let gathering: Vec<(&Registered, &[u64])> = work
             .iter()

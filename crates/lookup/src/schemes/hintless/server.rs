@@ -142,8 +142,7 @@ impl SchemeServer for HintlessServer {
         for (digit, tables) in self.operands[TABLES..].iter().enumerate() {
             let keys: Vec<u64> = parsed.iter().flat_map(|query| query.keys[digit].iter().copied()).collect();
             let (these, this) = tables.run(&Words::U64(keys))?;
-            cost.time += this.time;
-            cost.database_bytes += this.database_bytes;
+            cost += &this;
             let these = these.into_u64()?;
             if digit == 0 {
                 products = these;

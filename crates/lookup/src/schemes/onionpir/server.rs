@@ -145,9 +145,7 @@ fn first_dimension(
         expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
     let first = if let [one] = &mut first[..] { std::mem::take(one) } else { first.concat() };
     let (outputs, this) = polynomials.run(&Words::U64(first))?;
-    cost.time += this.time;
-    cost.database_bytes += this.database_bytes;
-    cost.threads = this.threads;
+    *cost += &this;
     Ok(outputs.into_u64()?)
 }
 

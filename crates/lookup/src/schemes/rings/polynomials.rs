@@ -63,7 +63,7 @@ pub(in crate::schemes) fn scan(
     let first = if let [one] = &mut queries[..] { std::mem::take(one) } else { queries.concat() };
     drop(queries);
     let (outputs, this) = polynomials.run(&Words::U64(first))?;
-    matrix::add_cost(cost, &this);
+    *cost += &this;
     Ok(outputs.into_u64()?)
 }
 

@@ -1,8 +1,8 @@
 //! The search beside every mapping that there is.
 
 use super::super::machine::{Lanes, Level, Moduli, Rate};
-use super::super::tables::{Kind, Part, Point};
-use super::super::{Price, machine};
+use super::super::tables::{Part, Point};
+use super::super::{Kind, Price, machine};
 use super::*;
 
 /// A small generator, so that every run tries the same cases.
