@@ -159,11 +159,11 @@ impl Rates {
         between(&self.passes, bytes, queries)
     }
 
-    /// Seconds of a pass over an operand: of bytes, or of a ring's residues.
+    /// Seconds of a pass over so many operands: of bytes, or of a ring's residues.
     #[must_use]
-    pub fn pass_over(&self, operand: &Operand, queries: usize) -> f64 {
+    pub fn pass_over(&self, operand: &Operand, count: u64, queries: usize) -> f64 {
         let passes = if operand.shape.window.is_some() { &self.packing } else { &self.passes };
-        between(passes, operand.bytes() as u64, queries)
+        between(passes, count * operand.bytes() as u64, queries)
     }
 
     /// What a client computes for a lookup: before its query is sent and once the answer is there.
