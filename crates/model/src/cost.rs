@@ -556,7 +556,7 @@ mod tests {
         assert_eq!(batch.query_bytes, 188 * bucket.query_bytes() as u64);
         assert_eq!(batch.answer_bytes, 188 * bucket.answer_bytes() as u64);
         // Three times the records at least, and far less than 64 passes over all of them.
-        assert!(batch.memory_bytes > 3 * 64 << 20 && batch.server_seconds < 20.0 * with.server_seconds);
+        assert!(batch.memory_bytes > (3 * 64) << 20 && batch.server_seconds < 20.0 * with.server_seconds);
         assert!(with.build_seconds.total() > 2.0 * without.build_seconds.total());
         // The table itself is what it was.
         assert_eq!((with.memory_bytes, with.query_bytes), (without.memory_bytes, without.query_bytes));
