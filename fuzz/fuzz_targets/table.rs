@@ -2,15 +2,18 @@
 #![no_main]
 use blindcore_lookup::{Geometry, Params, schemes};
 use blindcore_wire::proto::{self, GetTableResponse};
-use blindcore_wire::{ChangesContent, KeyedContent, PartDescription, Proofs, TableContent, TableDescription};
+use blindcore_wire::{
+    BatchesContent, ChangesContent, KeyedContent, PartDescription, Proofs, TableContent, TableDescription,
+};
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 
-fn part(part: proto::Part) -> Option<PartDescription> {
+fn part(part: proto::Part, buckets: u32) -> Option<PartDescription> {
     let name = match part.scheme {
         2 => "double",
         3 => "hintless",
         4 => "hintless-q128",
+        5 => "onionpir2",
         _ => "simple",
     };
     let scheme = schemes::find(name).ok()?;
@@ -21,7 +24,7 @@ fn part(part: proto::Part) -> Option<PartDescription> {
         columns: size(part.columns)?,
     };
     let proofs = part.proofs.map(|p| Proofs { depth: p.depth as u8, chunks: p.chunks });
-    Some(PartDescription { params: Params::new(scheme, geometry).ok()?, hint_digest: [7; 32], proofs, buckets: 1 })
+    Some(PartDescription { params: Params::new(scheme, geometry).ok()?, hint_digest: [7; 32], proofs, buckets })
 }
 
 fn content(table: proto::Table) -> Option<TableContent> {
@@ -36,30 +39,42 @@ fn content(table: proto::Table) -> Option<TableContent> {
         seeds,
         blocks,
         changes,
+        batches,
         ..
     } = table;
     let blocks = blocks.unwrap_or(1);
     let fitting = |records: &PartDescription, seeds: &[u8]| {
-        let groups = records.params.geometry.groups;
+        let groups = records.params.geometry.groups.saturating_mul(records.buckets as usize);
         let mut fitting = seeds.to_vec();
         if groups < 1 << 16 {
             fitting.resize(groups, 0);
         }
         fitting
     };
-    let records = part(records?)?;
+    let records = part(records?, 1)?;
     let seeds = fitting(&records, &seeds);
     let keys = match keys {
-        Some(keys) => Some(part(keys)?),
+        Some(keys) => Some(part(keys, 1)?),
         None => None,
     };
-    let keyed = key_column.map(|column| KeyedContent { column, salt: [9; 32], seeds: seeds.into(), keys, blocks, form: None, batches: None });
+    let batches = match batches {
+        None => None,
+        Some(proto::Batches { keys, buckets, records, seeds }) => {
+            let records = part(records?, buckets)?;
+            let seeds = fitting(&records, &seeds).into();
+            Some(BatchesContent { keys, records, seeds })
+        }
+    };
+    let keyed = key_column.map(|column| {
+        let seeds = seeds.into();
+        KeyedContent { column, salt: [9; 32], seeds, keys, blocks, form: None, batches }
+    });
     let changes = match changes {
         None => None,
         Some(proto::Changes { base_epoch, base_rows, records, seeds, new_keys, blocks, .. }) => {
-            let records = part(records?)?;
+            let records = part(records?, 1)?;
             let new_keys = match new_keys {
-                Some(keys) => Some(part(keys)?),
+                Some(keys) => Some(part(keys, 1)?),
                 None => None,
             };
             let seeds = fitting(&records, &seeds).into();
@@ -77,5 +92,14 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(TableDescription::from_proto(description.to_proto()).unwrap(), description);
     if let Some(index) = description.index() {
         let _ = index.select(b"a key");
+    }
+    if let Some(index) = description.batch_index() {
+        let buckets = index.buckets();
+        assert!(buckets.failure_log2() >= 40.0);
+        let keys = ["a key", "another", "a key"];
+        let batch = index.batch(&keys);
+        assert_eq!((batch.keys(), batch.selections().len()), (keys.len(), buckets.count()));
+        let columns = description.batches().unwrap().records.params.geometry.columns;
+        assert!(batch.selections().iter().all(|s| s.columns().iter().all(|c| (*c as usize) < columns)));
     }
 });

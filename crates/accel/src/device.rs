@@ -71,6 +71,13 @@ impl Device {
         Self { allocator: Arc::new(allocator), ..self }
     }
 
+    /// The same for one of several users who call it side by side: none of them shares its own work out to threads.
+    #[must_use]
+    pub fn side_by_side(&self) -> Self {
+        let description = Arc::new(Description { threads: 1, ..(*self.description).clone() });
+        Self { description, ..self.clone() }
+    }
+
     /// What it is called: the name that opens exactly it.
     #[must_use]
     pub fn name(&self) -> &str {

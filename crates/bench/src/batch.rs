@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blindcore_accel::{Allocator, Device, SharedBytes};
 use blindcore_accel_cpu::HugePages;
-use blindcore_lookup::batch::{BatchServer, Buckets, CHOICES};
+use blindcore_lookup::batch::{BatchServer, Buckets};
 use blindcore_lookup::{
     Client, Params, RegisteredKeys, SchemeChoice, SecretKeys, Selection, plan, preprocess, schemes,
 };
@@ -127,8 +127,8 @@ fn of(
     let buckets = Buckets::for_keys(KEYS)?;
     progress.at("preparing", 0, Some(2), Unit::Items);
     let table = Asked::new(params, 1, one)?;
-    let each = (records * CHOICES as u64).div_ceil(buckets.count() as u64);
-    let bucket = plan(each, RECORD_BYTES, true, SchemeChoice::Only(scheme))?;
+    let shape = SchemeChoice::Bucket { scheme, keys: KEYS };
+    let bucket = buckets.filled(plan(buckets.records(records), RECORD_BYTES, true, shape)?, records)?;
     progress.at("preparing", 1, Some(2), Unit::Items);
     let batches = Asked::new(bucket, buckets.count(), one)?;
     let keys = |params: &Params| -> anyhow::Result<Option<(SecretKeys, RegisteredKeys)>> {

@@ -67,6 +67,9 @@ pub(crate) struct Plan {
     /// Most queries that one pass over the database answers, 1 to 64
     #[arg(long, value_name = "N", default_value = "16", allow_hyphen_values = true)]
     gather: String,
+    /// Clients ask for N keys in one request, 8 to 1024, and the table has batches for that
+    #[arg(long, value_name = "N", conflicts_with = "by_index")]
+    batch: Option<usize>,
     /// Price of a core for an hour
     #[arg(long, value_name = "PRICE", default_value = "0.05", allow_hyphen_values = true)]
     price_core_hour: String,
@@ -179,16 +182,12 @@ impl Plan {
             proofs: blindcore_wire::ProofChoice::Auto,
             up: mbit("--up", &self.up)?,
             down: mbit("--down", &self.down)?,
-            queries: whole(
-                "--queries",
-                &self.queries,
-                1 << 40,
-                "say how often a client looks up in an epoch",
-            )?,
+            queries: whole("--queries", &self.queries, 1 << 40, "say how often a client looks up")?,
             epoch: option::seconds("--epoch", &self.epoch).map_err(anyhow::Error::msg)?,
             changed: changed / 100.0,
             clients: whole("--clients", &self.clients, 1 << 40, "say how many clients there are")?,
             gather: gather as usize,
+            batch: self.batch,
             prices: Prices {
                 core_hour: price("--price-core-hour", &self.price_core_hour)?,
                 gb_month: price("--price-memory", &self.price_memory)?,

@@ -21,8 +21,9 @@ use blindcore_accel::{Cost, Device, SharedBytes};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::constant_time::{equal_mask, less_mask};
-use crate::keyword::{ARITY, FINGERPRINT_BYTES, Index, KeyHash};
+use crate::keyword::{ARITY, FINGERPRINT_BYTES, Index, KeyHash, MIN_COLUMNS, columns_for, fullest};
 use crate::params::{Geometry, Params};
+use crate::schemes::parallel;
 use crate::{Decoded, Error, RegisteredKeys, Selection, Server};
 
 /// Buckets that a record lies in.
@@ -93,6 +94,23 @@ impl Buckets {
         self.count
     }
 
+    /// Records of a bucket of a table of so many, in the mean.
+    #[must_use]
+    pub fn records(&self, of: u64) -> u64 {
+        of.saturating_mul(CHOICES as u64).div_ceil(self.count as u64)
+    }
+
+    /// Parameters of a bucket, with columns for the fullest group of all buckets, as far as that is known before a table of so many
+    /// records is built.
+    ///
+    /// # Errors
+    /// As [`Params::new`].
+    pub fn filled(&self, bucket: Params, records: u64) -> Result<Params, Error> {
+        let groups = bucket.geometry.groups.saturating_mul(self.count);
+        let columns = columns_for(fullest(records.saturating_mul(CHOICES as u64), groups));
+        Params::new(bucket.scheme, Geometry { columns: columns.max(MIN_COLUMNS), ..bucket.geometry })
+    }
+
     /// -log2 of a bound on the probability that some key of a batch finds no bucket, over the table's salt.
     #[must_use]
     pub fn failure_log2(&self) -> f64 {
@@ -154,6 +172,8 @@ pub fn bucket(pieces: &[SharedBytes], count: usize, bucket: usize) -> Vec<Shared
 pub struct BatchServer {
     /// Of the same parameters, at least one.
     servers: Vec<Server>,
+    /// Buckets that are answered side by side, at most.
+    threads: usize,
 }
 
 /// What came of queries or batches.
@@ -163,18 +183,19 @@ pub struct Answered {
     pub answers: Vec<Vec<u8>>,
     /// Buckets that were not answered, and why.
     pub failed: Vec<(usize, Error)>,
-    /// What it cost.
+    /// What it cost. Buckets that are answered side by side count one after another.
     pub cost: Cost,
 }
 
 impl From<Server> for BatchServer {
     fn from(server: Server) -> Self {
-        Self { servers: vec![server] }
+        Self { servers: vec![server], threads: 1 }
     }
 }
 
 impl BatchServer {
-    /// Places operands, each of which holds that of `buckets` buckets, one after another, in pieces of whole stripes.
+    /// Places operands, each of which holds that of `buckets` buckets, one after another, in pieces of whole stripes. As many
+    /// buckets are answered side by side as the device has threads; where they are fewer, each is shared out.
     ///
     /// # Errors
     /// As [`Server::new`], of a bucket.
@@ -188,24 +209,26 @@ impl BatchServer {
         operands: &[Vec<SharedBytes>],
     ) -> Result<Self, Error> {
         let of = |number| operands.iter().map(|pieces| bucket(pieces, buckets, number)).collect();
-        Self::of(
-            (0..buckets).map(|number| Server::new(params, device, of(number))).collect::<Result<_, _>>()?,
-        )
+        let threads = device.description().threads;
+        let threads = if threads <= buckets { threads } else { 1 };
+        let own = if threads > 1 { &device.side_by_side() } else { device };
+        let servers = (0..buckets).map(|number| Server::new(params, own, of(number)));
+        Self::of(servers.collect::<Result<_, _>>()?, threads)
     }
 
-    /// Buckets that are in place, in their order.
+    /// Buckets that are in place, in their order, so many of which are answered side by side.
     ///
     /// # Errors
     /// They are not of the same parameters.
     ///
     /// # Panics
     /// `servers` is empty.
-    pub fn of(servers: Vec<Server>) -> Result<Self, Error> {
+    pub fn of(servers: Vec<Server>, threads: usize) -> Result<Self, Error> {
         let params = *servers.first().expect("a bucket at least").params();
         if servers.iter().any(|server| *server.params() != params) {
             return Err(Error::Foreign);
         }
-        Ok(Self { servers })
+        Ok(Self { servers, threads })
     }
 
     /// The parameters of each bucket.
@@ -237,11 +260,15 @@ impl BatchServer {
             let remedy = "ask each bucket one query";
             return Err(Error::Length { what: "batch", got: batch.len(), want, remedy });
         }
+        let servers: Vec<(usize, &Server)> = self.servers.iter().enumerate().collect();
+        let results = parallel::each(self.threads, &servers, |(bucket, server)| {
+            let of: Vec<&[u8]> = queries.iter().map(|batch| &batch[bucket * asked..][..asked]).collect();
+            server.answer_under(&of, keys)
+        });
         let mut answers = vec![vec![0; buckets * each + buckets.div_ceil(8)]; queries.len()];
         let (mut failed, mut cost) = (Vec::new(), Cost::default());
-        for (bucket, server) in self.servers.iter().enumerate() {
-            let of: Vec<&[u8]> = queries.iter().map(|batch| &batch[bucket * asked..][..asked]).collect();
-            match server.answer_under(&of, keys) {
+        for (bucket, result) in results.into_iter().enumerate() {
+            match result {
                 Ok((found, this)) => {
                     cost += &this;
                     for (answer, found) in answers.iter_mut().zip(found) {
@@ -587,6 +614,31 @@ mod tests {
                 let first = (number * of) as u8;
                 assert_eq!(cut, (first..first + of as u8).collect::<Vec<_>>());
             }
+        }
+    }
+
+    #[test]
+    fn buckets_side_by_side_answer_as_they_do_one_after_another() {
+        let geometry = Geometry { record_bytes: 3, groups: 2, columns: 16 };
+        let params = Params::new(crate::schemes::find("simple").unwrap(), geometry).unwrap();
+        let noise = |bytes: usize, seed: usize| (0..bytes).map(|i| (i * i * 31 + i * seed) as u8).collect();
+        for buckets in [2, 5, 67] {
+            let database: Vec<u8> = noise(buckets * params.database_bytes(), 7);
+            let operands = [vec![Arc::new(database) as SharedBytes]];
+            let batches: [Vec<u8>; 2] = [3, 5].map(|seed| noise(buckets * params.query_bytes(), seed));
+            let asked: Vec<&[u8]> = batches.iter().map(Vec::as_slice).collect();
+            let answers = [1, 4].map(|threads| {
+                let device = blindcore_accel_cpu::Cpu::with_threads("cpu", threads).unwrap();
+                let server = BatchServer::new(params, buckets, &device, &operands).unwrap();
+                assert_eq!(server.threads, if threads <= buckets { threads } else { 1 });
+                let answered = server.answer_under(&asked, &[]).unwrap();
+                assert!(answered.failed.is_empty());
+                answered.answers
+            });
+            assert_eq!(answers[0], answers[1]);
+            let each = params.answer_bytes();
+            assert_ne!(answers[0][0][..each], answers[0][0][each..2 * each], "buckets differ");
+            assert_ne!(answers[0][0], answers[0][1]);
         }
     }
 

@@ -23,6 +23,14 @@ pub enum SchemeChoice {
     },
     /// This one.
     Only(SchemeRef),
+    /// This one, for each of the buckets of batches ([`crate::batch`]): it gets a query for every so many lookups, so that what is
+    /// kept of it weighs as many times more.
+    Bucket {
+        /// Which.
+        scheme: SchemeRef,
+        /// Keys of a batch.
+        keys: usize,
+    },
 }
 
 impl SchemeChoice {
@@ -32,7 +40,7 @@ impl SchemeChoice {
         match self {
             Self::Auto => Self::AutoFor { blocks, known: false },
             Self::AutoFor { known, .. } => Self::AutoFor { blocks, known },
-            Self::Only(scheme) => Self::Only(scheme),
+            Self::Only(_) | Self::Bucket { .. } => self,
         }
     }
 
@@ -111,9 +119,11 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
         return Err(Error::Range { what: "longest record in bytes", got, min: 1, max, remedy });
     }
     let slot = record_bytes + beside;
-    let of = |scheme| Params::new(scheme, geometry(records, slot, keyed, scheme));
+    let shaped = |scheme, keys| Params::new(scheme, geometry(records, slot, keyed, scheme, keys));
+    let of = |scheme| shaped(scheme, 1);
     match choice {
         SchemeChoice::Only(scheme) => of(scheme),
+        SchemeChoice::Bucket { scheme, keys } => shaped(scheme, keys),
         SchemeChoice::Auto => plan(records, record_bytes, keyed, choice.with_blocks(1)),
         SchemeChoice::AutoFor { blocks, known } => {
             let queries = QUERIES_PER_HINT.saturating_mul(blocks);
@@ -155,10 +165,11 @@ pub fn plan_blocks(records: u64, total: u64, longest: usize) -> usize {
     candidates.filter_map(|block| Some((moved(block)?, block))).min().map_or(whole, |(_, block)| block)
 }
 
-fn geometry(records: u64, slot: usize, keyed: bool, scheme: SchemeRef) -> Geometry {
+fn geometry(records: u64, slot: usize, keyed: bool, scheme: SchemeRef, lookups: usize) -> Geometry {
     // Groups first: columns then hold the fullest group.
     let scheme = scheme.get();
-    let groups = if keyed { scheme.groups_by_key(records, slot) } else { scheme.groups(records, slot) };
+    let groups =
+        if keyed { scheme.groups_by_key(records, slot, lookups) } else { scheme.groups(records, slot) };
     let groups = groups.max(1);
     let groups = groups.min(records) as usize;
     if keyed {

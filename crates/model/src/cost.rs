@@ -1,16 +1,17 @@
 //! What a table costs to look up, from its parameters and a machine's rates: arithmetic alone.
 
 use blindcore_accel::Cost;
-use blindcore_lookup::schemes::{Run, yardstick};
+use blindcore_lookup::schemes::{Operand, Run, yardstick};
 use blindcore_lookup::{Error, Params, QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan_blocks};
 use blindcore_wire::ProofChoice;
 use blindcore_wire::proof::{plan, planned_root_bytes};
 use serde::Serialize;
 
+use crate::batches::{BatchCosts, Batches};
 use crate::rates::Rates;
 
 /// Seconds of a month, a twelfth of a year of 365 days.
-const MONTH: f64 = 365.0 * 86_400.0 / 12.0;
+pub(crate) const MONTH: f64 = 365.0 * 86_400.0 / 12.0;
 /// Memory of a server beside its tables.
 const SERVER_BYTES: u64 = 16 << 20;
 /// Bytes of the pages that databases are copied to.
@@ -46,6 +47,8 @@ pub struct Question {
     pub clients: u64,
     /// Queries in a pass, at most.
     pub gather: usize,
+    /// Keys that clients ask for in one request, where the table has batches.
+    pub batch: Option<usize>,
     /// What things cost.
     pub prices: Prices,
 }
@@ -78,6 +81,8 @@ pub struct Table {
     pub roots: Option<u64>,
     /// The same of the directory, or 0.
     pub key_roots: u64,
+    /// The buckets of its batches, where there are such.
+    pub batches: Option<Batches>,
 }
 
 /// What a lookup of a table takes.
@@ -119,6 +124,8 @@ pub struct Costs {
     pub load: Load,
     /// What a million lookups cost.
     pub million: Million,
+    /// What a batch takes; none where the table has no batches.
+    pub batch: Option<BatchCosts>,
 }
 
 /// A build by stage, in seconds.
@@ -232,7 +239,8 @@ impl Table {
         let key_roots =
             keys.and_then(|(keys, depth)| Some(planned_root_bytes(question.rows, &keys, false, depth?)));
         let (keys, key_roots) = (keys.map(|(keys, _)| keys), key_roots.unwrap_or(0));
-        Ok(Self { blocks, block_bytes, records, keys, plain, roots, key_roots })
+        let batches = Batches::new(question, &records, blocks, proofs)?;
+        Ok(Self { blocks, block_bytes, records, keys, plain, roots, key_roots, batches })
     }
 
     /// Bytes that a lookup moves, as `db build` counts them to choose a scheme; blocks share the hint.
@@ -278,17 +286,10 @@ impl Table {
         let busy = (lookups / servers * each(gathered)).min(1.0);
 
         let parts = || [Some(&records), self.keys.as_ref()].into_iter().flatten();
-        let pages = |bytes: usize| (bytes as u64).next_multiple_of(PAGE_BYTES);
-        let memory = |p: &Params| {
-            let operands = p.operands().into_iter();
-            operands.map(|o| if o.is_stored() { pages(o.bytes()) } else { o.bytes() as u64 }).sum::<u64>()
-        };
-        let on_disk =
-            |p: &Params| p.stored_operands().map(|o| o.bytes() as u64).sum::<u64>() + p.hint_bytes();
         // Hints are read from their files on request.
-        let memory_bytes = parts().map(memory).sum::<u64>() + SERVER_BYTES;
+        let memory_bytes = parts().map(|p| memory_of(p, 1)).sum::<u64>() + SERVER_BYTES;
         let disk_bytes =
-            parts().map(on_disk).sum::<u64>() + roots + self.key_roots + records.geometry.groups as u64;
+            parts().map(stored_of).sum::<u64>() + roots + self.key_roots + records.geometry.groups as u64;
         let build_seconds = self.build(question, rates);
 
         let million = {
@@ -330,6 +331,7 @@ impl Table {
             build_seconds,
             load: Load { lookups, gathered, servers, busy },
             million,
+            batch: self.batches.map(|batches| batches.costs(question, rates, memory_bytes)),
         }
     }
 
@@ -346,6 +348,9 @@ impl Table {
         if let (Some(keys), Some(key_bytes)) = (&self.keys, question.key_bytes) {
             build.fill += rates.dense.fill.seconds(rows, rows * key_bytes as f64);
             build.hint += hint(keys);
+        }
+        if let Some(batches) = &self.batches {
+            batches.add_build(&mut build, question, rates);
         }
         build
     }
@@ -384,8 +389,22 @@ impl Table {
     }
 }
 
+/// Bytes of memory of so many matrices, whose operands lie one after another.
+pub(crate) fn memory_of(params: &Params, matrices: u64) -> u64 {
+    let bytes = |operand: &Operand| {
+        let bytes = matrices * operand.bytes() as u64;
+        if operand.is_stored() { bytes.next_multiple_of(PAGE_BYTES) } else { bytes }
+    };
+    params.operands().iter().map(bytes).sum()
+}
+
+/// Bytes of a matrix on disk, and of its hint.
+pub(crate) fn stored_of(params: &Params) -> u64 {
+    params.stored_operands().map(|o| o.bytes() as u64).sum::<u64>() + params.hint_bytes()
+}
+
 /// Seconds of what preprocesses a table, from those that the scheme takes that rates are measured with.
-fn preprocessing(rates: &Rates, params: &Params) -> f64 {
+pub(crate) fn preprocessing(rates: &Rates, params: &Params) -> f64 {
     let queries = |runs: &[Run]| runs.iter().map(|run| run.queries as u64 * run.passes).sum::<u64>() as f64;
     let Ok(measured) = yardstick().representative(1 << 20) else { return 0.0 };
     let (operands, each) = (params.operands(), queries(&measured.preprocessing()));
@@ -399,7 +418,7 @@ fn pass(rates: &Rates, params: &Params, queries: usize) -> Cost {
     let operands = params.operands();
     let mut all = Cost { threads: rates.threads, ..Cost::default() };
     for run in params.answering(queries) {
-        all += &(rates.pass_over(&operands[run.operand], run.queries) * run.passes);
+        all += &(rates.pass_over(&operands[run.operand], 1, run.queries) * run.passes);
     }
     // Each query's on a thread.
     let in_turn = queries.div_ceil(rates.threads) as f64;
@@ -426,6 +445,7 @@ mod tests {
             changed: 0.01,
             clients: 1000,
             gather: 16,
+            batch: None,
             prices: Prices { core_hour: 0.05, gb_month: 3.0, gb: 0.05 },
         }
     }
@@ -527,6 +547,35 @@ mod tests {
         // Without keys nothing is cut.
         let whole = Question { record_bytes: 1 << 16, key_bytes: None, ..question };
         assert_eq!(Table::new(&whole, SchemeChoice::Auto).unwrap().blocks, 1);
+    }
+
+    #[test]
+    fn a_batch_takes_what_its_buckets_do() {
+        let rates = round();
+        let question = Question { key_bytes: Some(8), batch: Some(64), ..question(1 << 20, 64) };
+        let table = |name: &str, question: &Question| {
+            Table::new(question, SchemeChoice::Only(name.parse().unwrap())).unwrap()
+        };
+        let of = |question: &Question| table("hintless", question).costs(question, &rates);
+        let (with, without) = (of(&question), of(&Question { batch: None, ..question.clone() }));
+        let batch = with.batch.as_ref().unwrap();
+        assert_eq!((batch.keys, batch.buckets), (64, 188));
+        let bucket = table("hintless", &question).batches.unwrap().bucket;
+        assert_eq!(batch.query_bytes, 188 * bucket.query_bytes() as u64);
+        assert_eq!(batch.answer_bytes, 188 * bucket.answer_bytes() as u64);
+        // Three times the records at least, and far less than 64 passes over all of them.
+        assert!(batch.memory_bytes > (3 * 64) << 20 && batch.server_seconds < 20.0 * with.server_seconds);
+        assert!(with.build_seconds.total() > 2.0 * without.build_seconds.total());
+        // The table itself is what it was.
+        assert_eq!((with.memory_bytes, with.query_bytes), (without.memory_bytes, without.query_bytes));
+        assert!(without.batch.is_none());
+        // What has no batches says none; what no batch has is refused.
+        assert!(table("simple", &question).batches.is_none());
+        let by_row = Question { key_bytes: None, ..question.clone() };
+        assert!(table("hintless", &by_row).batches.is_none());
+        let few = Question { batch: Some(7), ..question };
+        let error = Table::new(&few, SchemeChoice::Auto).unwrap_err().to_string();
+        assert!(error.contains("number of keys of a batch is 7"), "{error}");
     }
 
     #[test]

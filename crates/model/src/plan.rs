@@ -152,6 +152,13 @@ impl Plan {
                 table.blocks
             ));
         }
+        if q.batch.is_some() && table.batches.is_none() {
+            notes.push(
+                "`db build` makes no batches for this table: they are of keys, of records of one slot, and of schemes without a hint \
+                 (--scheme hintless)"
+                    .into(),
+            );
+        }
         let load = &costs.load;
         notes.push(format!(
             "{} lookups per second: {} in a pass, {:.1} % of the time of {} like this one",

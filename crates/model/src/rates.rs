@@ -162,16 +162,18 @@ impl Rates {
         between(&self.passes, bytes, queries)
     }
 
-    /// What a pass over an operand costs, of bytes or of a ring's residues: seconds from what was measured, work from its shape.
+    /// What a pass over so many operands costs, of bytes or of a ring's residues: seconds from what was measured, work from their
+    /// shape.
     #[must_use]
-    pub fn pass_over(&self, operand: &Operand, queries: usize) -> Cost {
+    pub fn pass_over(&self, operand: &Operand, count: u64, queries: usize) -> Cost {
         let passes = if operand.shape.window.is_some() { &self.packing } else { &self.passes };
-        let bytes = operand.bytes() as u64;
+        let bytes = count * operand.bytes() as u64;
+        let points = Problem::from(&operand.shape).points() / operand.shape.m as u128 * queries as u128;
         Cost {
             seconds: between(passes, bytes, queries),
             threads: self.threads,
             database_bytes: bytes,
-            points: Problem::from(&operand.shape).points() / operand.shape.m as u128 * queries as u128,
+            points: u128::from(count) * points,
             traffic: vec![Traffic::new("memory", 8 * u128::from(bytes), 0)],
             ..Cost::default()
         }

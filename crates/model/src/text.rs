@@ -2,6 +2,7 @@
 
 use blindcore_units::{bytes, count, figure, seconds};
 
+use crate::batches::BatchCosts;
 use crate::cost::{Costs, Table, Whole};
 use crate::plan::Plan;
 
@@ -85,6 +86,24 @@ impl Plan {
         row("  traffic, builds", &|_, c| {
             format!("{}, {}", figure(c.million.traffic), figure(c.million.builds))
         });
+        if self.candidates.iter().any(|c| c.of.as_ref().is_ok_and(|(_, costs)| costs.batch.is_some())) {
+            let mut of = |name: &str, cell: &dyn Fn(&BatchCosts) -> String| {
+                row(name, &|_, c| c.batch.as_ref().map_or("-".into(), cell));
+            };
+            let keys = q.batch.unwrap_or(0);
+            of(&format!("a batch of {keys} keys, buckets"), &|b| {
+                format!("{}, fails once in 2^{}", b.buckets, b.failure_log2.floor())
+            });
+            of("  queries, answers", &|b| format!("{}, {}", bytes(b.query_bytes), bytes(b.answer_bytes)));
+            of("  client, server", &|b| {
+                format!("{}, {}", seconds(b.client_seconds), seconds(b.server_seconds))
+            });
+            of("  server, a key", &|b| seconds(b.server_seconds / b.keys as f64));
+            of("  memory and disk beside", &|b| {
+                format!("{}, {}", bytes(b.memory_bytes), bytes(b.disk_bytes))
+            });
+            of("  a million lookups cost so", &|b| figure(b.million));
+        }
         let whole = Whole::new(q);
         text += &format!(
             "\nsending the whole table instead: {} once an epoch, {}; a million lookups cost {} in traffic\n\n{}\n",

@@ -178,8 +178,9 @@ pub fn build(
     let batches = match batched {
         None => None,
         Some((buckets, mut copies)) => {
-            let (scheme, proofs) = (SchemeChoice::Only(params.scheme), as_records_do(depth.is_some()));
-            let (params, depth) = plan_keyed(&mut copies, 1, buckets.count(), scheme, proofs)?;
+            let shape = SchemeChoice::Bucket { scheme: params.scheme, keys: buckets.keys() };
+            let proofs = as_records_do(depth.is_some());
+            let (params, depth) = plan_keyed(&mut copies, 1, buckets.count(), shape, proofs)?;
             let (kind, prefix, slots) = (PartKind::Batches, "batches", copies.count());
             let wanted = Wanted { kind, prefix, params, depth, keyed: true, buckets: buckets.count() };
             let records = build.part(&wanted, copies.finish()?, slots, progress)?;

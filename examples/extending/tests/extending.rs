@@ -68,6 +68,7 @@ fn plan_sees_the_scheme() {
     let scheme = Download::register().unwrap();
     let prices = blindcore::model::Prices { core_hour: 0.05, gb_month: 2.0, gb: 0.05 };
     let question = blindcore::model::Question {
+        batch: None,
         rows: 3,
         record_bytes: 16,
         key_bytes: Some(10),

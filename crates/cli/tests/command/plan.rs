@@ -91,6 +91,30 @@ fn what_is_planned_is_what_db_build_makes() {
 }
 
 #[test]
+fn batches_are_planned_beside_lookups() {
+    let dir = with_rates();
+    let ask = ["--rows", "1000000", "--record-bytes", "256", "--batch", "256"];
+    let planned = json(&plan(dir.path(), &[&ask[..], &["--json"]].concat()));
+    let (of, alone) =
+        (&chosen(&planned)["batch"], json(&plan(dir.path(), &[&ask[..4], &["--json"]].concat())));
+    assert_eq!((of["keys"].as_u64(), of["buckets"].as_u64()), (Some(256), Some(384)), "{of}");
+    assert!(chosen(&alone)["batch"].is_null());
+    let of = |field: &str| of[field].as_f64().unwrap();
+    // A key of a batch takes a tenth of a lookup or less.
+    assert!(of("server_seconds") / 256.0 < 0.1 * chosen(&alone)["server_seconds"].as_f64().unwrap());
+    assert!(of("memory_bytes") > 3.0 * 256e6 && of("failure_log2") > 40.0);
+    let text = stdout(&plan(dir.path(), &ask));
+    assert!(
+        text.contains("a batch of 256 keys, buckets    -") && text.contains("384, fails once in 2^41"),
+        "{text}"
+    );
+    let long = stdout(&plan(dir.path(), &["--rows", "1000", "--record-bytes", "3MB", "--batch", "64"]));
+    assert!(long.contains("makes no batches for this table"), "{long}");
+    let few = stderr(&plan(dir.path(), &[&ask[..4], &["--batch", "7"]].concat()));
+    assert!(few.contains("number of keys of a batch is 7, outside 8 to 1024"), "{few}");
+}
+
+#[test]
 fn the_whole_table_is_advised_where_it_suits_the_clients() {
     let dir = with_rates();
     // A bit each of very many rows: `db build` weighs a hundredth of the hint.

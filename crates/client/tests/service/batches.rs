@@ -144,6 +144,31 @@ async fn batches_equal_their_source_under_registered_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_equals_its_source_under_the_schemes_that_are_there_for_comparison() {
+    for scheme in schemes::offered().into_iter().filter(|scheme| scheme.for_comparison()) {
+        let dir = tempfile::tempdir().unwrap();
+        let (options, rows) = built(dir.path(), scheme, ProofChoice::Auto);
+        let host = Host::builder().table_dir(&options.out).device(device().clone());
+        let server = host.listen("127.0.0.1:0".parse().unwrap()).open().unwrap().bind().await.unwrap();
+        let (url, stats) = (format!("http://{}", server.address()), server.stats());
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let running = tokio::spawn(server.run(async move {
+            let _ = stopped.await;
+        }));
+        let table = client_of(&url, CacheDir::None).await.table("t").await.unwrap();
+        let keys = ["key-0", "key-59", "nobody", "key-30", "key-0"];
+        for (key, found) in keys.iter().zip(table.get_many(&keys).await.unwrap()) {
+            assert_eq!(first(&found), rows.get(*key).cloned().flatten(), "{scheme}, {key}");
+        }
+        let asked: Vec<PartKind> =
+            stats.parts().filter(|(.., counted)| counted.queries > 0).map(|(_, kind, _)| kind).collect();
+        assert_eq!(asked, [PartKind::Batches], "{scheme}");
+        stop.send(()).unwrap();
+        running.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn batches_have_proofs() {
     serves_batches(plain(), ProofChoice::With).await;
 }
@@ -183,7 +208,7 @@ fn with_broken(part: &StoredPart, broken: &[usize]) -> BatchServer {
         let placed = part.params.stored_operands().zip(operands).map(place).collect();
         Server::placed(part.params, device(), placed).unwrap()
     };
-    BatchServer::of((0..part.buckets).map(server).collect()).unwrap()
+    BatchServer::of((0..part.buckets).map(server).collect(), 2).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

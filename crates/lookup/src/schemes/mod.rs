@@ -24,7 +24,7 @@ pub(crate) mod matrix;
 mod mulpir;
 mod onionpir;
 mod onionpir2;
-mod parallel;
+pub(crate) mod parallel;
 mod plain;
 mod rings;
 pub(crate) mod scheme;

@@ -83,8 +83,10 @@ pub trait Scheme: Send + Sync {
     /// How many groups balance what a client moves, for this many records in slots of this many bytes; at least 1.
     fn groups(&self, records: u64, slot_bytes: usize) -> u64;
 
-    /// The same where records are found by key: groups are then unequally full, the more so the fewer columns they have.
-    fn groups_by_key(&self, records: u64, slot_bytes: usize) -> u64 {
+    /// The same where records are found by key: groups are then unequally full, the more so the fewer columns they have. A query
+    /// stands for `lookups`: 1, but of a bucket of batches, of which as many keys ask one. What is kept weighs as many times more.
+    fn groups_by_key(&self, records: u64, slot_bytes: usize, lookups: usize) -> u64 {
+        let _ = lookups;
         self.groups(records, slot_bytes)
     }
 

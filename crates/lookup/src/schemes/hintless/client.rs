@@ -7,7 +7,7 @@ use blindcore_rlwe::rounding::{Rounding, pack, packed_bytes, unpack};
 use zeroize::Zeroizing;
 
 use super::params::{BODY_BITS, DEGREE, ERROR_PAIRS, MASK_BITS, Packed, SEED_BYTES, Set, blocks};
-use super::prepare::{self, Public};
+use super::prepare::Public;
 use crate::{Decoded, Error, Params, SchemeClient, Selection, constant_time};
 
 /// Words are secret until they are sent.
@@ -18,7 +18,7 @@ pub(super) struct HintlessClient {
     packed: Packed,
     seed: [u8; SEED_BYTES],
     public: Public,
-    packing: Packing,
+    packing: &'static Packing,
 }
 
 /// Encryptions of nothing under a secret of their own, but for the packing key, which is whole.
@@ -44,7 +44,7 @@ impl HintlessClient {
     pub(super) fn new(set: &'static Set, params: &Params, seed: [u8; SEED_BYTES]) -> Self {
         let packed = Packed::new(set, &params.geometry);
         let public = Public::new(set, &seed, params.geometry.columns);
-        Self { params: *params, packed, seed, public, packing: prepare::packing(&packed) }
+        Self { params: *params, packed, seed, public, packing: packed.packing() }
     }
 
     fn set(&self) -> &'static Set {

@@ -86,11 +86,11 @@ impl Scheme for Hintless {
     }
 
     fn groups(&self, records: u64, slot_bytes: usize) -> u64 {
-        self.0.groups(records, slot_bytes, false)
+        self.0.groups(records, slot_bytes, None)
     }
 
-    fn groups_by_key(&self, records: u64, slot_bytes: usize) -> u64 {
-        self.0.groups(records, slot_bytes, true)
+    fn groups_by_key(&self, records: u64, slot_bytes: usize, lookups: usize) -> u64 {
+        self.0.groups(records, slot_bytes, Some(lookups))
     }
 
     fn preprocess(

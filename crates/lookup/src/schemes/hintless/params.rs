@@ -7,6 +7,7 @@ use blindcore_accel::contract::{Shape, Window};
 use blindcore_accel::{Layout, Word};
 use blindcore_math::ntt::primes;
 use blindcore_math::{Modulus, Prime, SignedDigits};
+use blindcore_rlwe::inspiring::Packing;
 use blindcore_rlwe::rounding::packed_bytes;
 
 use crate::schemes::matrix;
@@ -22,6 +23,8 @@ pub(super) struct Set {
     prime: OnceLock<Prime>,
     /// How packing takes polynomials apart.
     pub(super) packing: Cut,
+    /// What packs rows so, for each of [`COUNTS`]: the buckets of batches share it.
+    packings: [OnceLock<Packing>; COUNTS.len()],
     /// How picking does.
     pub(super) picking: Cut,
 }
@@ -63,6 +66,7 @@ pub(super) static CLASSICAL: Set = Set {
     prime_bits: 48,
     prime: OnceLock::new(),
     packing: Cut { count: 1, bits: 23, dropped: 25 },
+    packings: [const { OnceLock::new() }; COUNTS.len()],
     picking: Cut { count: 1, bits: 23, dropped: 25 },
 };
 
@@ -92,6 +96,7 @@ pub(super) static QUANTUM: Set = Set {
     prime_bits: 40,
     prime: OnceLock::new(),
     packing: Cut { count: 2, bits: 13, dropped: 14 },
+    packings: [const { OnceLock::new() }; COUNTS.len()],
     picking: Cut { count: 2, bits: 13, dropped: 14 },
 };
 const ESTIMATOR: &str = blindcore_rlwe::security::ESTIMATOR;
@@ -124,6 +129,8 @@ const SMALL_TABLES: u64 = 128 << 20;
 const TABLES_SHARE: u64 = 2;
 /// Traffic, in bytes, that is worth a byte of packing tables read in each pass.
 const TABLE_WEIGHT: f64 = 5e-5;
+/// The part of it that is the memory's, which is there whether it is read or not: by the prices and the load that `plan` starts from.
+const MEMORY_WEIGHT: f64 = 2e-5;
 /// A lookup may fail once in two to this.
 const NOISE_LIMIT_LOG2: f64 = 40.0;
 
@@ -175,6 +182,16 @@ impl Packed {
         };
         let [first, others @ ..] = COUNTS.map(of);
         others.into_iter().fold(first, |best, this| if cost(&this) < cost(&best) { this } else { best })
+    }
+
+    /// What packs rows so.
+    pub(super) fn packing(&self) -> &'static Packing {
+        let known = COUNTS.iter().zip(&self.set.packings).find(|(count, _)| **count == self.count);
+        let (_, packing) = known.expect("counts are of these");
+        packing.get_or_init(|| {
+            Packing::new(DEGREE, self.count, self.set.packing.digits(self.set.prime()))
+                .expect("counts are powers of two below half the degree")
+        })
     }
 
     /// Ciphertexts in all.
@@ -397,24 +414,27 @@ impl Set {
     }
 
     /// The groups for which traffic and packing tables together cost least: more columns make a longer query, more groups longer
-    /// tables, which each pass reads.
-    pub(super) fn groups(&'static self, records: u64, slot_bytes: usize, keyed: bool) -> u64 {
+    /// tables, which each pass reads. Of a table by key a query stands for so many lookups, `by_key`.
+    pub(super) fn groups(&'static self, records: u64, slot_bytes: usize, by_key: Option<usize>) -> u64 {
         // Twice as many columns each time, and one and a half times as many between.
         let columns = (10..20).flat_map(|log| [1u64 << log, 3 << (log - 1)]);
         let fits = |geometry: &Geometry| {
             self.check(geometry).is_ok() && self.failure_log2(geometry) >= NOISE_LIMIT_LOG2
         };
+        let weight = TABLE_WEIGHT + (by_key.unwrap_or(1) - 1) as f64 * MEMORY_WEIGHT;
         let cost = |geometry: &Geometry| {
             let traffic = self.query_bytes(geometry) + self.answer_bytes(geometry);
-            traffic as f64 + TABLE_WEIGHT * Packed::new(self, geometry).table_bytes() as f64
+            traffic as f64 + weight * Packed::new(self, geometry).table_bytes() as f64
         };
-        cheapest(columns.map(|columns| records.div_ceil(columns)), records, slot_bytes, keyed, fits, cost)
+        let numbers = columns.map(|columns| records.div_ceil(columns));
+        cheapest(numbers, records, slot_bytes, by_key.is_some(), fits, cost)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keyword::{columns_for, fullest};
 
     fn geometry(record_bytes: usize, groups: usize, columns: usize) -> Geometry {
         Geometry { record_bytes, groups, columns }
@@ -440,7 +460,7 @@ mod tests {
 
     #[test]
     fn a_gibibyte_takes_a_hundred_kilobytes() {
-        let groups = CLASSICAL.groups(1 << 22, 256, false);
+        let groups = CLASSICAL.groups(1 << 22, 256, None);
         let geometry = geometry(256, groups as usize, (1 << 22) / groups as usize);
         assert_eq!((geometry.groups, geometry.columns), (256, 16_384));
         let Packed { count, groups, parts, choices, picks, .. } = Packed::new(&CLASSICAL, &geometry);
@@ -450,6 +470,21 @@ mod tests {
         let operands = CLASSICAL.operands(&geometry);
         let bytes: usize = operands.iter().map(Operand::bytes).sum();
         assert!((bytes as f64) < 1.8 * f64::from(1 << 30), "{bytes}");
+    }
+
+    /// Every bucket's tables are in memory, and each gets a query for so many lookups: they are shorter the more these are.
+    #[test]
+    fn buckets_have_shorter_tables_and_longer_queries() {
+        let records = 3 * (1 << 20) / 384;
+        let of = |lookups| {
+            let groups = CLASSICAL.groups(records, 261, Some(lookups)) as usize;
+            let geometry = geometry(261, groups, columns_for(fullest(records, groups)));
+            assert!(CLASSICAL.failure_log2(&geometry) > 60.0, "{geometry:?}");
+            (groups, Packed::new(&CLASSICAL, &geometry).table_bytes(), CLASSICAL.query_bytes(&geometry))
+        };
+        let (alone, batch) = (of(1), of(256));
+        assert_eq!((alone.0, batch.0), (3, 1));
+        assert!(batch.1 <= alone.1 / 2 && batch.2 > alone.2, "{alone:?} {batch:?}");
     }
 
     #[test]

@@ -57,12 +57,6 @@ impl Public {
     }
 }
 
-/// What packs rows so.
-pub(super) fn packing(packed: &Packed) -> Packing {
-    Packing::new(DEGREE, packed.count, packed.set.packing.digits(packed.set.prime()))
-        .expect("counts are powers of two below half the degree")
-}
-
 /// Passes of preprocessing: a ciphertext is one, and so is the polynomial through the masks.
 pub(super) fn steps(packed: &Packed) -> u64 {
     packed.ciphertexts() as u64 + u64::from(packed.picks.is_some())
@@ -84,22 +78,16 @@ pub(super) fn preprocess(
         SecretRng::from_os()?.fill(seed);
     }
     let public = Public::new(set, seed, geometry.columns);
-    let packing = packing(&packed);
+    let packing = packed.packing();
     let orbit = |key: &Vec<u64>| {
         let mut out = vec![0; DEGREE];
         packing.to_orbit(key, &mut out);
         out
     };
     let keys: Vec<_> = public.keys.iter().map(orbit).collect();
-    let centring = centring(&packing, &public, geometry.columns);
-    let worker = &Worker {
-        packed,
-        columns: geometry.columns,
-        packing: &packing,
-        public: &public,
-        keys: &keys,
-        centring,
-    };
+    let centring = centring(packing, &public, geometry.columns);
+    let worker =
+        &Worker { packed, columns: geometry.columns, packing, public: &public, keys: &keys, centring };
     let (masks, tables) = into.derived.split_last_mut().expect("masks are derived last");
     let total = steps(&packed);
     let mut tell = |done: u64| {

@@ -17,7 +17,7 @@ use crate::{Error, Params, RegisteredKeys, SchemeServer};
 pub(super) struct HintlessServer {
     params: Params,
     packed: Packed,
-    packing: Packing,
+    packing: &'static Packing,
     operands: Vec<Arc<dyn Placed>>,
     /// By coefficients: of each ciphertext, or, where one is picked, of the polynomial through them, `[part][t]`.
     masks: Vec<u64>,
@@ -46,7 +46,7 @@ impl HintlessServer {
             masks.extend(prepare::words(stripes));
             Ok(())
         })?;
-        let packing = prepare::packing(&packed);
+        let packing = packed.packing();
         let threads = device.description().threads.max(1);
         Ok(Self { params: *params, packed, packing, operands, masks, threads })
     }

@@ -144,7 +144,8 @@ impl<T: Keyed> Scheme for Of<T> {
         self.0.groups(records, slot_bytes, false)
     }
 
-    fn groups_by_key(&self, records: u64, slot_bytes: usize) -> u64 {
+    /// What is kept is as long for every geometry.
+    fn groups_by_key(&self, records: u64, slot_bytes: usize, _: usize) -> u64 {
         self.0.groups(records, slot_bytes, true)
     }
 
