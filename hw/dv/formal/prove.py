@@ -44,11 +44,17 @@ PROOFS = [
         ("run_last_o[x]  &= !inner[x] || ends[l]", "run_last_o[x]  &= ends[l]", "a run that ends too late"),
         ("first_o[x]     = &(~still[x] | begins)", "first_o[x]     = &begins", "a first visit that is missed"),
     ]),
-    ("oc_moduli_selector", CHIP, [{}], 2, 8, [
-        ("next >= period_i", "next > period_i", "a period too long"),
-        ("counter_q <= '0;\n        index_o   <= (", "counter_q <= 64'(step_i);\n        index_o   <= (", "a period too short"),
+    ("oc_moduli_selector", CHIP, [{"LOW": 8}, {"LOW": 16}], 2, 10, [
+        ("whole_q <= period_i - 1'b1", "whole_q <= period_i", "a period too long"),
+        ("whole_q <= period_i - 1'b1", "whole_q <= period_i - 2'd2", "a period too short"),
+        ("ends = borrow && rest_q.zero", "ends = borrow", "a period that ends at its first borrow"),
+        ("zero: whole_q[63:LOW] == '0", "zero: whole_q[63:LOW] <= 1", "an upper part that is left out"),
+        ("rest_q.zero <= rest_q.less == '0", "rest_q.zero <= rest_q.less <= 1", "an upper part that is used up early"),
+        ("rest_q.zero <= rest_q.less == '0", "rest_q.zero <= 1'b0", "a period without end"),
+        ("if (borrow) begin", "begin", "an upper part that loses one at each step"),
         ("5'(index_o) + 1'b1 >= count_i", "5'(index_o) >= count_i", "a modulus that is not there"),
-        ("end else if (start_i) begin\n      counter_q <= '0;", "end else if (start_i) begin", "a start in the middle"),
+        ("if (start_i) index_o <= '0;\n      else if", "if", "a start in the middle"),
+        ("if (started_q[1] || (advance_i && ends))", "if (advance_i && ends)", "a start with what was left"),
     ]),
     ("ssd_model", MODELS, [{}], 2, 12, [
         ("if (valid_i && ready_o) begin", "if (valid_i && ready_o && !word_q) begin", "a word lost"),
