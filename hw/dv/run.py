@@ -211,6 +211,12 @@ def main():
                 for name, goal in test["goals"].items():
                     print(f"{result['bench']:44} {test['test']:28} {name:28} {test['hits'][name]:7} of {goal}")
     failed = sum(not good for good, _ in results)
+    tests = [test for _, result in results for test in result["tests"]]
+    goals = [test["hits"][key] >= goal for test in tests for key, goal in test["goals"].items()]
+    print(
+        f"{len(results)} builds, {len(tests)} tests, {sum(test['cycles'] for test in tests):,} clocks; "
+        f"{sum(goals):,} of {len(goals):,} coverage goals met"
+    )
     print(f"{len(results)} benches, {failed} failed, {time.monotonic() - began:.0f} s, seed {given.seed}")
     sys.exit(failed != 0)
 
