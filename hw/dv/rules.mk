@@ -7,7 +7,7 @@ dv: $(READY) ## run the cocotb benches against their models: BENCH=name... for s
 	$(PYTHON) dv/run.py --out $(OUT)/dv --seed $(SEED) $(if $(BINS),--bins) $(BENCH)
 
 .PHONY: proofs
-proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector and handshakes, and refute broken ones: PROOF=name...
+proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector, drain and handshakes, and refute broken ones: PROOF=name...
 	$(PYTHON) dv/formal/prove.py --out $(OUT)/formal $(PROOF)
 
 .PHONY: check

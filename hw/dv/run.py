@@ -33,7 +33,7 @@ BUILDS = {
     "oc_sram": [{"ROWS": 128}, {"ROWS": 16}],
     "oc_register_file": [{"WORD": 64, "ROWS": 16}, {"WORD": 32, "ROWS": 8}],
     "ssd_model": [{}],
-    "dram_model": [{"BEATS": 256}, {"BEATS": 64, "LATENCY": 1}],
+    "dram_model": [{"BEATS": 256}, {"BEATS": 1 << 28, "PAGES": 255, "LATENCY": 1}],
     "oc_config": [{"LANES": 2, "COUNTERS": 15}],
     "oc_ssd_loader": [{"HALF_BEATS": 32}],
     "oc_tile_loader": [{"LANES": 4, "HALF_BEATS": 256, "C_BEATS": 256, "FLIGHT": 16}, {"LANES": 2, "FLIGHT": 8}],
@@ -79,7 +79,7 @@ BUILDS = {
     "onionchopper_board": [
         {"HALF_BEATS": 1024, "C_BEATS": 512},
         {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 4, "WORD": 32},
-        {"HALF_BEATS": 1024, "C_BEATS": 512, "LANES": 1, "BITS": 32},
+        {"HALF_BEATS": 3 << 25, "C_BEATS": 1 << 26, "DRAM_PAGES": 1023, "LANES": 1, "BITS": 32},
     ],
 }
 
@@ -211,6 +211,12 @@ def main():
                 for name, goal in test["goals"].items():
                     print(f"{result['bench']:44} {test['test']:28} {name:28} {test['hits'][name]:7} of {goal}")
     failed = sum(not good for good, _ in results)
+    tests = [test for _, result in results for test in result["tests"]]
+    goals = [test["hits"][key] >= goal for test in tests for key, goal in test["goals"].items()]
+    print(
+        f"{len(results)} builds, {len(tests)} tests, {sum(test['cycles'] for test in tests):,} clocks; "
+        f"{sum(goals):,} of {len(goals):,} coverage goals met"
+    )
     print(f"{len(results)} benches, {failed} failed, {time.monotonic() - began:.0f} s, seed {given.seed}")
     sys.exit(failed != 0)
 

@@ -57,12 +57,14 @@ def add_latency(bits):
 
 A, B, C = 0, 1, 2
 ROW, BEAT = 256, 128
+DRAM_ADDRESS = 28
 
 # config_t, from its highest bit down: name, bits of one, how many there are.
 LAYOUT = (
-    ("resident", 1, ()), ("tiles", 32, ()), ("tile_beats", 24, ()), ("b_base", 24, ()),
-    ("dram_bounds", 16, (6,)), ("dram_strides", 24, (6, 3)),
-    ("inner_log2", 4, ()), ("groups", 5, ()), ("reduce", 1, ()), ("inner_stride", 24, (3,)), ("group_stride", 24, (3,)),
+    ("resident", 1, ()), ("tiles", 32, ()), ("tile_beats", DRAM_ADDRESS, ()), ("b_base", DRAM_ADDRESS, ()),
+    ("dram_bounds", 16, (6,)), ("dram_strides", DRAM_ADDRESS, (6, 3)),
+    ("inner_log2", 4, ()), ("groups", 5, ()), ("reduce", 1, ()), ("inner_stride", DRAM_ADDRESS, (3,)),
+    ("group_stride", DRAM_ADDRESS, (3,)),
     ("sram_rows", 8, (3,)), ("one_beat", 1, (3,)), ("sram_bounds", 16, (4,)), ("sram_strides", 8, (4, 3)),
     ("rf_rows", 4, (3,)), ("c_banks", 4, ()), ("rf_bounds", 16, (3,)), ("rf_strides", 8, (3, 3)),
     ("moduli", 5, ()), ("mac_period", 64, ()), ("drain_period", 64, ()), ("watchdog", 32, ()),
@@ -72,7 +74,7 @@ OK, BAD_SHAPE, BAD_MODULUS, DRAM_OVERRUN, SRAM_OVERRUN, RF_OVERRUN, UNREDUCED, S
 # tile_t, from its highest bit down.
 TILE = (
     ("a_row", 8), ("b_row", 8), ("c_row", 8), ("c_half", 1), ("c_new", 1), ("c_zero", 1), ("c_ends", 1), ("c_final", 1),
-    ("c_beat", 24), ("number", 32),
+    ("c_beat", DRAM_ADDRESS), ("number", 32),
 )
 
 
@@ -203,7 +205,7 @@ def loader_steps(descriptor):
     c_begin = 2 * (descriptor.sram_rows[A] + descriptor.sram_rows[B])
     begins = (0, 2 * descriptor.sram_rows[A], c_begin)
     for ssd_tile in range(descriptor.tiles):
-        steps = visits(descriptor.dram_bounds, descriptor.dram_strides, 3, 24)
+        steps = visits(descriptor.dram_bounds, descriptor.dram_strides, 3, DRAM_ADDRESS)
         for i, (address, first, final, run_first, run_last) in enumerate(steps):
             loads = []
             for x in range(3):

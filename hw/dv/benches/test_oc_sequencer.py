@@ -68,7 +68,7 @@ async def with_a_lane(dut):
             tiles.append({
                 "a_row": rows[A], "b_row": rows[B], "c_row": rows[C], "c_half": half[C], "c_new": int(new),
                 "c_zero": rng.randrange(2) if new else tiles[-1]["c_zero"], "c_ends": int(number == count - 1 or rng.random() < 0.5),
-                "c_final": rng.randrange(2), "c_beat": rng.getrandbits(24), "number": number,
+                "c_final": rng.randrange(2), "c_beat": rng.getrandbits(28), "number": number,
             })
         sram = [[rng.randrange(N) for _ in range(columns)] for _ in range(sram_rows)]
         behind = sums(d, tiles, sram, columns)

@@ -1,5 +1,6 @@
 """onionchopper_board: contractions of every shape against Python, each error, and that nothing ever hangs."""
 
+import copy
 import math
 import random
 
@@ -96,19 +97,37 @@ class Board:
     def moduli(self, count):
         return [1 << 32] * count if self.word == 32 else [modulus(self.rng) for _ in range(count)]
 
-    async def contract(self, descriptor, moduli, load=True, **pace):
+    def apart(self, d):
+        """A resident descriptor whose tiles lie apart, over all of the DRAM; and where a beat of its data lies then."""
+        c_beats = 1 + sum(stride[C] * (bound - 1) for stride, bound in zip(d.dram_strides, d.dram_bounds))
+        c_beats += d.offset(C, d.groups - 1, (1 << d.inner_log2) - 1) + d.beats(C)
+        by = [self.built["half_beats"] // d.tile_beats] * 2 + [self.built["c_beats"] // c_beats]
+        far = copy.deepcopy(d)
+        far.tile_beats, far.b_base = d.tile_beats * by[B], d.b_base * by[A]
+        for strides in [*far.dram_strides, far.inner_stride, far.group_stride]:
+            strides[:] = [stride * times for stride, times in zip(strides, by)]
+
+        def place(beat):
+            x = B if beat >= d.b_base else A
+            begins = d.b_base if x == B else 0
+            tile, within = divmod(beat - begins, d.beats(x))
+            return (begins + tile * d.beats(x)) * by[x] + within
+        return far, place
+
+    async def contract(self, descriptor, moduli, load=True, apart=False, **pace):
         """Runs a descriptor with fresh data and compares everything that can be counted."""
         d = descriptor
         data = tiles_of_data(self.rng, d, min(moduli), self.word)
+        given, place = self.apart(d) if apart else (d, int)
         if load:
-            await self.load(d, moduli)
+            await self.load(given, moduli)
         stream = [word for tile in data for word in to_ssd(tile, self.word)]
         if d.resident:
             for t, tile in enumerate(data):
                 words = to_ssd(tile, self.word)
                 for i in range(d.tile_beats):
                     self.dut.poke_i.value = 1
-                    self.dut.poke_address_i.value = t * self.built["half_beats"] + i
+                    self.dut.poke_address_i.value = t * self.built["half_beats"] + place(i)
                     self.dut.poke_data_i.value = words[2 * i + 1] << 64 | words[2 * i]
                     await self.tick()
             self.dut.poke_i.value = 0
@@ -143,6 +162,8 @@ async def contractions(dut):
         "contractions", spilled=3, stays_on_chip=3, one_beat=5, several_tiles=5, moduli_take_turns=3, resident=2,
         slow_ssd=3, held_back=3, waits_for_ssd=3, hazard=3, one_bank=2, several_banks=5, largest_modulus=1,
         **({"reduced": 3, "shared_by_lanes": 3} if board.lanes > 1 else {}),
+        # Gigabytes of which little is used: words beyond the first 256 MiB, sums too.
+        **({"apart": 4, "spilled_apart": 1} if (large := board.built["half_beats"] > 1 << 24) else {}),
     )
     for case in range(28):
         count = rng.choice((1, 1, 2, 3)) if case % 4 else 3
@@ -155,12 +176,20 @@ async def contractions(dut):
             moduli[0] = 1 << 64
         if case % 6 == 5 and d.tiles <= 2:
             d.resident = 1
+        apart = large and case % 3 == 1
+        if apart:
+            while d.tiles > 2 or (case % 2 and all(tile["c_final"] or not tile["c_ends"] for *_, tile in loader_steps(d))):
+                d = board.shape(moduli=count, most=most)
+            d.resident = 1
         pace = rng.choice((
             {}, {"rate": (67, 100)}, {"rate": (1, 5)}, {"taken": 0.3}, {"offered": 0.4, "taken": 0.5},
         ))
-        _, counters, spilled = await board.contract(d, moduli, **pace)
+        _, counters, spilled = await board.contract(d, moduli, apart=apart, **pace)
         cover.hit("spilled", spilled > 0)
         cover.hit("stays_on_chip", spilled == 0)
+        if large:
+            cover.hit("apart", apart)
+            cover.hit("spilled_apart", apart and spilled > 0)
         cover.hit("one_beat", any(d.one_beat))
         cover.hit("several_tiles", d.tiles > 1)
         cover.hit("moduli_take_turns", count > 1 and d.tiles > 1)

@@ -6,7 +6,8 @@ module onionchopper_board #(
   parameter int unsigned SRAM_ROWS  = 128,
   parameter int unsigned RF_ROWS    = 16,
   parameter int unsigned HALF_BEATS = 9 << 16, // 9 MiB: a coefficient of the thesis's database and its query
-  parameter int unsigned C_BEATS    = 1 << 17
+  parameter int unsigned C_BEATS    = 1 << 17,
+  parameter int unsigned DRAM_PAGES = 0        // of 4 KiB that the DRAM's model holds; 0: all
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
@@ -24,7 +25,7 @@ module onionchopper_board #(
   input  logic         out_ready_i,
   output logic [127:0] out_data_o,
   input  logic         poke_i,
-  input  logic [23:0]  poke_address_i,
+  input  logic [27:0]  poke_address_i,
   input  logic [127:0] poke_data_i,
   // What this build has, for its host.
   output logic [31:0]  lanes_o,
@@ -38,13 +39,13 @@ module onionchopper_board #(
 );
   logic ssd_valid, ssd_ready, dram_valid, dram_ready, dram_write, dram_rsp_valid, dram_rsp_ready;
   logic [63:0] ssd_data;
-  logic [23:0] dram_address;
+  logic [oc_pkg::DRAM_ADDRESS-1:0] dram_address;
   logic [127:0] dram_data, dram_rsp_data;
   ssd_model u_ssd (
     .clk_i, .rst_ni, .numerator_i(ssd_numerator_i), .denominator_i(ssd_denominator_i), .valid_i(ssd_valid_i),
     .ready_o(ssd_ready_o), .data_i(ssd_data_i), .valid_o(ssd_valid), .ready_i(ssd_ready), .data_o(ssd_data)
   );
-  dram_model #(.BEATS(2 * HALF_BEATS + C_BEATS)) u_dram (
+  dram_model #(.BEATS(2 * HALF_BEATS + C_BEATS), .PAGES(DRAM_PAGES)) u_dram (
     .clk_i, .rst_ni, .valid_i(dram_valid), .ready_o(dram_ready), .write_i(dram_write), .address_i(dram_address),
     .data_i(dram_data), .valid_o(dram_rsp_valid), .ready_i(dram_rsp_ready), .data_o(dram_rsp_data),
     .poke_i, .poke_address_i, .poke_data_i

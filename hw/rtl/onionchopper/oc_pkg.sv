@@ -11,7 +11,7 @@ package oc_pkg;
   // (thesis, section 4.3).
   localparam int unsigned BEAT = 128;
   localparam int unsigned ROW = 256;
-  localparam int unsigned DRAM_ADDRESS = 24; // in beats
+  localparam int unsigned DRAM_ADDRESS = 28; // in beats: 4 GiB
   localparam int unsigned SRAM_ADDRESS = 8;  // in rows
   localparam int unsigned RF_ADDRESS = 8;    // in words
   localparam int unsigned BOUND = 16;        // of a loop

@@ -43,6 +43,10 @@ module onionchopper
   input  logic                    out_ready_i,
   output logic [BEAT-1:0]         out_data_o
 );
+  if (64'd2 * 64'(HALF_BEATS) + 64'(C_BEATS) > 64'd1 << DRAM_ADDRESS) begin : gen_too_large
+    $error("HALF_BEATS and C_BEATS: a DRAM of more beats than an address names, 2 to the %0d", DRAM_ADDRESS);
+  end
+
   // ------------------------------------------------------------------------------------------------ control
   localparam int unsigned COUNTERS = 15;
   config_t cfg;

@@ -7,6 +7,7 @@ use std::path::Path;
 use blindcore_accel::Error;
 use libloading::Library;
 
+use super::descriptor::DRAM_BEATS;
 use crate::library::{Handle, Opened};
 
 /// The interface that this was compiled for.
@@ -51,6 +52,14 @@ pub struct Build {
     pub c_beats: usize,
 }
 
+impl Build {
+    /// Bytes of the DRAM: both halves, and what is for sums.
+    #[must_use]
+    pub fn dram_bytes(&self) -> usize {
+        16 * (2 * self.half_beats + self.c_beats)
+    }
+}
+
 /// A chip on its board, powered.
 pub(crate) struct Board {
     handle: Handle,
@@ -93,8 +102,11 @@ impl Board {
             let [lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats] = p.map(|p| p as usize);
             let build = Build { lanes, word, bits, latency, sram_rows, rf_rows, half_beats, c_beats };
             let sizes = [latency, sram_rows, rf_rows, half_beats, c_beats];
-            if [lanes, word, bits] != promised || sizes.iter().any(|s| !(1..=1 << 22).contains(s)) {
+            if [lanes, word, bits] != promised || sizes.iter().any(|s| !(1..=DRAM_BEATS).contains(s)) {
                 return Err(opened.refuse("is another chip than its name says"));
+            }
+            if build.dram_bytes() > 16 * DRAM_BEATS {
+                return Err(opened.refuse("has a DRAM over the 4 GiB that an address of its chip names"));
             }
             Ok(Self { handle, write, read, poke, run, build, _library: opened.keep() })
         }

@@ -3,6 +3,9 @@
 
 use blindcore_math::Modulus;
 
+/// Beats of 128 bits that an address of the DRAM names: 4 GiB. `DRAM_ADDRESS` in `oc_pkg.sv`.
+pub(crate) const DRAM_BEATS: usize = 1 << 28;
+
 /// A loop of the nest: its bound and how far one turn moves A, B and C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Loop {

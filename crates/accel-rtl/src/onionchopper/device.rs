@@ -102,7 +102,12 @@ impl OnionChopper {
     pub fn device(&self) -> Device {
         let description = Description {
             name: self.chip.name.into(),
-            hardware: format!("{}, simulated from {}", self.chip.what, self.chip.path.display()),
+            hardware: format!(
+                "{}, {} MiB of DRAM of the 4,096 that it addresses, simulated from {}",
+                self.chip.what,
+                self.build().dram_bytes() >> 20,
+                self.chip.path.display()
+            ),
             threads: 1,
             why: "asked for by name".into(),
         };
@@ -152,7 +157,7 @@ mod tests {
     #![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
     use super::*;
-    use crate::onionchopper::descriptor::{Descriptor, HardwareModulus};
+    use crate::onionchopper::descriptor::{DRAM_BEATS, Descriptor, HardwareModulus};
     use crate::onionchopper::mapping::{Mapping, Plan};
     use blindcore_accel::Word;
 
@@ -218,6 +223,47 @@ mod tests {
         let error = rtl.chip.run(&hasty, (1, 1), &stream[..stream.len() / 2], &mut out).unwrap_err();
         assert!(matches!(error, Error::Hardware { code: 7, .. }), "{error}");
         assert!(error.to_string().contains("watchdog"), "{error}");
+    }
+
+    #[test]
+    fn four_gibibytes_of_dram_are_addressed() {
+        // A build whose halves have 1.5 GiB each: tiles that a board of 9 MiB cuts stay whole, up to the last of their beats.
+        let small = Build {
+            lanes: 2,
+            word: 64,
+            bits: 0,
+            latency: 6,
+            sram_rows: 128,
+            rf_rows: 16,
+            half_beats: 9 << 16,
+            c_beats: 1 << 17,
+        };
+        let large = Build { half_beats: 3 << 25, c_beats: 1 << 26, ..small };
+        assert_eq!(large.dram_bytes(), 16 * DRAM_BEATS);
+        let shape = |d| Shape {
+            p: 2,
+            n: 2048,
+            j: 256,
+            k: 2,
+            d,
+            ..Shape::new(Word::U64, vec![Modulus::prime(65537).unwrap()])
+        };
+        let tile = |d, build| Plan::new(&shape(d), build, Mapping::thesis()).unwrap().descriptor;
+        let (cut, whole) = (tile(120, &small), tile(120, &large));
+        assert_eq!((cut.tiles, whole.tiles), (120, 1));
+        assert_eq!(whole.tile_beats, 120 * cut.tile_beats);
+        // The last step's tile of B begins behind the 256 MiB of 24-bit addresses, within its tile of the SSD.
+        let far = |x: usize| {
+            whole.dram.iter().map(|l| (l.bound - 1) * l.strides[x]).sum::<usize>() + whole.inner_stride[x]
+        };
+        assert!(whole.b_base + far(1) > 1 << 24 && whole.b_base + far(1) < whole.tile_beats);
+        assert!(far(2) < large.c_beats);
+        assert!(whole.registers().contains(&(0x03, whole.tile_beats as u64)));
+        // Over half of it, more tiles; a query that does not fit at all is refused with what there is.
+        assert_eq!(tile(240, &large).tiles, 2);
+        let deep = Shape { n: 2, j: 1 << 27, ..shape(1) };
+        let refused = Plan::new(&deep, &large, Mapping::thesis()).unwrap_err().to_string();
+        assert!(refused.contains("half of this chip's DRAM, 1572864 KiB"), "{refused}");
     }
 
     #[test]
