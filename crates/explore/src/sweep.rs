@@ -330,7 +330,7 @@ impl Sweep {
     /// A digest of all that results depend on, so that nobody mixes those of two sweeps.
     #[must_use]
     pub fn digest(&self) -> String {
-        blake3::hash(format!("{self:?}").as_bytes()).to_hex().to_string()
+        blake3::hash(format!("{:?}", self).as_bytes()).to_hex().to_string()
     }
 
     /// The machine of a point.

@@ -47,7 +47,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
 /// Prints a result for programs or for people.
 ///
 /// # Errors
-/// As for [`print`].
+/// As for [`print()`].
 pub fn result(
     as_json: bool,
     document: impl FnOnce() -> serde_json::Value,
