@@ -164,7 +164,7 @@ impl Cost {
         price.joules() / self.seconds
     }
 
-    /// A run of so many clocks at a clock, under these causes.
+    /// A run that takes `cycles` clocks at `clock` hertz; `bounds` names the causes and gives the clocks of each.
     #[must_use]
     pub fn clocked(
         cycles: u64,
@@ -178,8 +178,8 @@ impl Cost {
 }
 
 impl AddAssign<&Cost> for Cost {
-    /// One run after the other: everything adds but threads and lanes, of which there are the most, and square millimetres, which
-    /// are the same machine's.
+    /// Adds the cost of a run that follows. Threads and lanes become the larger of the two, and square millimetres stay, for the
+    /// machine is the same.
     fn add_assign(&mut self, other: &Cost) {
         self.seconds += other.seconds;
         self.threads = self.threads.max(other.threads);
@@ -216,7 +216,7 @@ impl AddAssign<&Cost> for Cost {
 impl Mul<u64> for Cost {
     type Output = Self;
 
-    /// The same run so many times, one after the other.
+    /// The cost of repeating the run `times` times, one run after another.
     fn mul(mut self, times: u64) -> Self {
         let float = times as f64;
         self.seconds *= float;

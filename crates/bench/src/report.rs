@@ -28,7 +28,7 @@ pub struct Row {
     pub limit: Option<Cost>,
 }
 
-/// What reading bytes costs a level of memory that brings so many GB/s to so many threads.
+/// The cost of reading `bytes` from a level of memory that delivers `rate` GB/s to `threads` threads.
 pub(crate) fn read_at(level: &'static str, bytes: f64, rate: f64, threads: usize) -> Cost {
     let seconds = bytes / (rate * 1e9);
     Cost {

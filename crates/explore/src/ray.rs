@@ -78,7 +78,7 @@ struct Work {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Said {
-    /// It began, with so many CPUs.
+    /// Ray is ready: the number of CPUs in the cluster.
     ready: Option<usize>,
     /// It waits.
     #[serde(rename = "alive")]

@@ -27,7 +27,7 @@ impl Sources {
     /// Reads a file, or where there is none the sweep that comes with the engine under this name.
     ///
     /// # Errors
-    /// The file can't be read or is not a sweep: one line with file, key, value and remedy. Or there is no such sweep.
+    /// The file can't be read or is not a sweep (one line with file, key, value and remedy), or no sweep has that name.
     pub fn open(file: Option<&Path>, preset: Option<&str>) -> anyhow::Result<(Self, Sweep)> {
         let Some(file) = file else {
             let preset = PRESETS.iter().find(|(name, _)| Some(*name) == preset);

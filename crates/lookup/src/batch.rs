@@ -94,14 +94,14 @@ impl Buckets {
         self.count
     }
 
-    /// Records of a bucket of a table of so many, in the mean.
+    /// The mean number of records in a bucket, of a table with `of` records.
     #[must_use]
     pub fn records(&self, of: u64) -> u64 {
         of.saturating_mul(CHOICES as u64).div_ceil(self.count as u64)
     }
 
-    /// Parameters of a bucket, with columns for the fullest group of all buckets, as far as that is known before a table of so many
-    /// records is built.
+    /// Parameters of a bucket with enough columns for the fullest group of all buckets, estimated for a table of `records` records
+    /// before it is built.
     ///
     /// # Errors
     /// As [`Params::new`].
@@ -216,7 +216,7 @@ impl BatchServer {
         Self::of(servers.collect::<Result<_, _>>()?, threads)
     }
 
-    /// Buckets that are in place, in their order, so many of which are answered side by side.
+    /// Servers of buckets in place, in the buckets' order; up to `threads` of them answer side by side.
     ///
     /// # Errors
     /// They are not of the same parameters.

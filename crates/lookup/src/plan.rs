@@ -23,8 +23,8 @@ pub enum SchemeChoice {
     },
     /// This one.
     Only(SchemeRef),
-    /// This one, for each of the buckets of batches ([`crate::batch`]): it gets a query for every so many lookups, so that what is
-    /// kept of it weighs as many times more.
+    /// This one, for a bucket of batches ([`crate::batch`]): each bucket is queried once for a whole batch of `keys`, so what the
+    /// server keeps of it weighs that many times more.
     Bucket {
         /// Which.
         scheme: SchemeRef,

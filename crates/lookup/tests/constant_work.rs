@@ -27,7 +27,8 @@ fn main() {
         return;
     }
     let mut failed = 0;
-    // How a row is chosen ends in one form for every scheme, which is traced once by number, once by key: what follows takes it.
+    // However a row is chosen, the choice has one form, which every scheme's query starts from. So each way of choosing is traced
+    // with the cheapest scheme, and every scheme with one way.
     let targets = [
         "simple index 0000 0129 1023",
         "double index 0000 0129",

@@ -53,7 +53,7 @@ impl Batches {
     /// slots, or the scheme has a hint, which each bucket would have.
     ///
     /// # Errors
-    /// No batch has so many keys, or the scheme doesn't hold such a bucket.
+    /// The number of keys is outside what a batch may have, or the scheme can't hold a bucket of that size.
     pub(crate) fn new(
         question: &Question,
         records: &Params,

@@ -389,7 +389,7 @@ impl Table {
     }
 }
 
-/// Bytes of memory of so many matrices, whose operands lie one after another.
+/// Bytes of memory for `matrices` matrices whose operands lie one after another.
 pub(crate) fn memory_of(params: &Params, matrices: u64) -> u64 {
     let bytes = |operand: &Operand| {
         let bytes = matrices * operand.bytes() as u64;

@@ -162,8 +162,8 @@ impl Rates {
         between(&self.passes, bytes, queries)
     }
 
-    /// What a pass over so many operands costs, of bytes or of a ring's residues: seconds from what was measured, work from their
-    /// shape.
+    /// The cost of a pass over `count` operands, of bytes or of a ring's residues: seconds come from measured rates, work from the
+    /// operand's shape.
     #[must_use]
     pub fn pass_over(&self, operand: &Operand, count: u64, queries: usize) -> Cost {
         let passes = if operand.shape.window.is_some() { &self.packing } else { &self.passes };

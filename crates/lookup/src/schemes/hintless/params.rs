@@ -414,7 +414,7 @@ impl Set {
     }
 
     /// The groups for which traffic and packing tables together cost least: more columns make a longer query, more groups longer
-    /// tables, which each pass reads. Of a table by key a query stands for so many lookups, `by_key`.
+    /// tables, which each pass reads. In a table by key, one query stands for `by_key` lookups.
     pub(super) fn groups(&'static self, records: u64, slot_bytes: usize, by_key: Option<usize>) -> u64 {
         // Twice as many columns each time, and one and a half times as many between.
         let columns = (10..20).flat_map(|log| [1u64 << log, 3 << (log - 1)]);
@@ -472,7 +472,7 @@ mod tests {
         assert!((bytes as f64) < 1.8 * f64::from(1 << 30), "{bytes}");
     }
 
-    /// Every bucket's tables are in memory, and each gets a query for so many lookups: they are shorter the more these are.
+    /// All buckets' tables are kept in memory, and each is queried once for a whole batch: the larger the batch, the shorter the tables.
     #[test]
     fn buckets_have_shorter_tables_and_longer_queries() {
         let records = 3 * (1 << 20) / 384;
