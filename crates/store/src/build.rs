@@ -10,7 +10,6 @@
 //! output, which is put in its place at the end; whatever ends a build before leaves the output as it was.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -214,12 +213,8 @@ pub fn build(
     let manifest = manifest.sealed();
     let manifest = signed(&dir, manifest, by)?;
     let path = dir.join(MANIFEST);
-    let write = || {
-        std::fs::write(&path, manifest.to_json())?;
-        File::open(&path)?.sync_all()
-    };
-    write().map_err(|e| StoreError::io(&path, "written", e))?;
-    folder.publish()?;
+    std::fs::write(&path, manifest.to_json()).map_err(|e| StoreError::io(&path, "written", e))?;
+    folder.publish(&manifest)?;
     Ok(manifest)
 }
 

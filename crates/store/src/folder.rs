@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use blindcore_files::new_file::sync_folder;
+use blindcore_files::new_file::{sync_files, sync_folder};
 
 use crate::manifest::{MANIFEST, Manifest};
 use crate::{StoreError, mapped};
@@ -118,10 +118,10 @@ impl Folder {
         StoreError::Overtaken { path: self.out.clone(), replaces: self.epoch - 1, now }
     }
 
-    /// Puts the folder where it belongs. A reader sees the database that was there before or the new one,
+    /// Makes the folder last and puts it where it belongs. A reader sees the database that was there before or the new one,
     /// and one of them whenever this process ends; where the system can't exchange two folders in one step there
     /// is a moment between.
-    pub(crate) fn publish(self) -> Result<(), StoreError> {
+    pub(crate) fn publish(self, manifest: &Manifest) -> Result<(), StoreError> {
         let io = |e| StoreError::io(&self.out, "made", e);
         #[cfg(unix)]
         {
@@ -132,7 +132,8 @@ impl Folder {
             std::fs::remove_dir(&ordinary).map_err(io)?;
             std::fs::set_permissions(self.work.path(), mode).map_err(io)?;
         }
-        sync_folder(self.work.path()).map_err(io)?;
+        let files = manifest.files().map(|f| &f.file[..]).chain([MANIFEST]);
+        make_last(self.work.path(), files.map(|file| self.work.path().join(file)))?;
         // An update of what is replaced ends first, and so does another build that replaces it.
         let _held = match self.force.then(|| lock(&self.out)) {
             None | Some(Err(StoreError::NoDatabase { .. })) => None,
@@ -164,6 +165,13 @@ impl Folder {
     fn parent(&self) -> &Path {
         self.work.path().parent().expect("made in a folder")
     }
+}
+
+/// Makes these files last, and the names in their folder.
+pub(crate) fn make_last(dir: &Path, files: impl Iterator<Item = PathBuf>) -> Result<(), StoreError> {
+    let files: Vec<_> = files.collect();
+    sync_files(&files).map_err(|(path, e)| StoreError::io(&path, "written", e))?;
+    sync_folder(dir).map_err(|e| StoreError::io(dir, "written to", e))
 }
 
 /// Holds a database for changing it. Builds that replace it hold it too.

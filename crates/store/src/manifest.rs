@@ -202,6 +202,14 @@ impl PartManifest {
     }
 }
 
+impl ChangesManifest {
+    /// Every file.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &FileEntry> {
+        let keys = self.keys.iter().flat_map(PartManifest::files);
+        self.records.files().chain(keys).chain([&self.log])
+    }
+}
+
 impl Manifest {
     /// Its magic, version and checksum, from all else that it says.
     pub(crate) fn sealed(mut self) -> Self {
@@ -467,7 +475,8 @@ impl Manifest {
 
     /// Every file.
     pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
-        self.parts().flat_map(|(_, part)| part.files()).chain(self.changes.as_ref().map(|c| &c.log))
+        let base = self.parts().filter(|(kind, _)| kind.is_base()).flat_map(|(_, part)| part.files());
+        base.chain(self.changes.iter().flat_map(ChangesManifest::files))
     }
 
     /// The salt of the keys' hashes.

@@ -13,7 +13,7 @@
 //! | 96 | 32    | BLAKE3 of the 96 bytes before                                        |
 //!
 //! Numbers are little-endian, the rest of the header is zero. The payload starts at a page, so that it can be
-//! mapped and computed on where it lies.
+//! mapped and computed on where it lies. Files are made to last together, when what they belong to is published.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -135,15 +135,14 @@ impl Writer {
         self.file.write_all(bytes).map_err(|e| StoreError::io(&self.path, "written", e))
     }
 
-    /// Writes the header and makes the file last. Returns its path and the payload's digest.
+    /// Writes the header. Returns the file's path and the payload's digest. It lasts when it is published.
     pub(crate) fn finish(self) -> Result<(PathBuf, Header), StoreError> {
         let Self { path, file, hasher, mut header, .. } = self;
         header.payload_digest = *hasher.finalize().as_bytes();
         let write = || {
             let mut file = file.into_file()?;
             file.seek(SeekFrom::Start(0))?;
-            file.write_all(&header.encode())?;
-            file.sync_all()
+            file.write_all(&header.encode())
         };
         write().map_err(|e| StoreError::io(&path, "written", e))?;
         Ok((path, header))
@@ -165,8 +164,6 @@ pub(crate) fn write_mapped<E: From<StoreError>>(
     fill(&mut map[HEADER..])?;
     header.payload_digest = *blake3::hash(&map[HEADER..]).as_bytes();
     map[..HEADER].copy_from_slice(&header.encode());
-    map.flush().map_err(io)?;
-    file.sync_all().map_err(io)?;
     Ok(header)
 }
 
@@ -189,7 +186,6 @@ pub(crate) fn seal(path: &Path, mut header: Header) -> Result<Header, StoreError
     header.payload_digest = *hasher.finalize().as_bytes();
     file.seek(SeekFrom::Start(0)).map_err(io)?;
     file.write_all(&header.encode()).map_err(io)?;
-    file.sync_all().map_err(io)?;
     Ok(header)
 }
 

@@ -24,7 +24,7 @@ pub fn sign(dir: &Path, by: &SigningKey, change_signer: bool) -> Result<Manifest
     sweep(dir, old);
     let work = Work::create(dir)?;
     let manifest = old.clone().signed(by, stored.description()?.digest());
-    write_manifest(dir, work.path(), &manifest)?;
+    write_manifest(dir, work.path(), &manifest, std::iter::empty())?;
     Ok(manifest)
 }
 

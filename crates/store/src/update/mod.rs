@@ -177,7 +177,7 @@ pub fn update(
         // How far a source was read is kept; no reader of the table sees that, and the epoch stays.
         let manifest = Manifest { follow, ..old.clone() }.sealed();
         if manifest != *old {
-            write_manifest(dir, work.path(), &manifest)?;
+            write_manifest(dir, work.path(), &manifest, std::iter::empty())?;
         }
         return Ok(counts.outcome(manifest, false, old.changes.as_ref().map_or(0, |_| merged.count), notes));
     }
@@ -223,7 +223,7 @@ pub fn update(
         ..old.clone()
     };
     let manifest = manifest.sealed();
-    let manifest = publish(dir, work.path(), manifest, options.sign.as_ref())?;
+    let manifest = publish(dir, work.path(), &manifest, options.sign.as_ref())?;
     sweep(dir, &manifest);
     Ok(counts.outcome(manifest, true, merged.count, notes))
 }
@@ -232,18 +232,18 @@ pub fn update(
 fn publish(
     dir: &Path,
     work: &Path,
-    manifest: Manifest,
+    manifest: &Manifest,
     by: Option<&SigningKey>,
 ) -> Result<Manifest, StoreError> {
-    let changes = manifest.changes.iter();
-    let files =
-        changes.flat_map(|c| c.records.files().chain(c.keys.iter().flat_map(|k| k.files())).chain([&c.log]));
-    for entry in files {
+    // The base's files stand, and every other one that the manifest names is new.
+    let changes = manifest.changes.as_ref();
+    let files = || changes.into_iter().flat_map(ChangesManifest::files);
+    for entry in files() {
         let to = dir.join(&entry.file);
         std::fs::rename(work.join(&entry.file), &to).map_err(|e| StoreError::io(&to, "made", e))?;
     }
-    let manifest = build::signed(dir, manifest, by)?;
-    write_manifest(dir, work, &manifest)?;
+    let manifest = build::signed(dir, manifest.clone(), by)?;
+    write_manifest(dir, work, &manifest, files())?;
     Ok(manifest)
 }
 

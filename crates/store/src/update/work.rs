@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use blindcore_files::new_file::{self, sync_folder};
+use blindcore_files::new_file::sync_folder;
 
 use crate::StoreError;
-use crate::folder::WORK;
-use crate::manifest::{MANIFEST, Manifest};
+use crate::folder::{WORK, make_last};
+use crate::manifest::{FileEntry, MANIFEST, Manifest};
 
 /// The folder within a database that a change to it works in, removed when this is dropped.
 pub(crate) struct Work(PathBuf);
@@ -44,13 +44,16 @@ pub(crate) fn sweep(dir: &Path, manifest: &Manifest) {
     }
 }
 
-/// Replaces the manifest in one step.
-pub(crate) fn write_manifest(dir: &Path, work: &Path, manifest: &Manifest) -> Result<(), StoreError> {
-    let new = work.join(MANIFEST);
-    let write = || {
-        std::fs::write(&new, manifest.to_json())?;
-        sync_folder(dir)?;
-        new_file::publish(&new, &dir.join(MANIFEST))
-    };
-    write().map_err(|e| StoreError::io(&dir.join(MANIFEST), "written", e))
+/// Replaces the manifest in one step, once these new files that it names last, which lie beside it.
+pub(crate) fn write_manifest<'a>(
+    dir: &Path,
+    work: &Path,
+    manifest: &Manifest,
+    files: impl Iterator<Item = &'a FileEntry>,
+) -> Result<(), StoreError> {
+    let (new, place) = (work.join(MANIFEST), dir.join(MANIFEST));
+    let io = |e| StoreError::io(&place, "written", e);
+    std::fs::write(&new, manifest.to_json()).map_err(io)?;
+    make_last(dir, files.map(|f| dir.join(&f.file)).chain([new.clone()]))?;
+    std::fs::rename(&new, &place).and_then(|()| sync_folder(dir)).map_err(io)
 }
