@@ -1,7 +1,7 @@
 # What a person does with this repository. `make help` lists it.
 .POSIX:
 
-.PHONY: help demo check test test-build test-rust test-hw test-repeat test-ray lint fuzz bench book proto larger-than-memory constant-time \
+.PHONY: help demo check test test-build test-rust test-hw test-long test-repeat test-ray lint fuzz bench book proto larger-than-memory constant-time \
 	tools-build tools-lint tools-fuzz
 
 TOOLS = target/tools
@@ -18,6 +18,7 @@ help:
 	@echo "make test       every test: the workspace's, the hardware's benches and proofs"
 	@echo "make test-rust  the workspace's tests, with those chips that have been built; CRATES=\"math sum\" for some crates"
 	@echo "make test-hw    the hardware's libraries, lint, benches and proofs"
+	@echo "make test-long  the command's tests with 10,000 lookups, 1,000 for every scheme, and all figures of the chips: ten minutes"
 	@echo "make test-repeat   the workspace's tests TIMES=$(TIMES) times, until one fails: for nights"
 	@echo "make test-ray   sweeps on a real Ray, with a node that is killed: two minutes; installs ray $(RAY) into target/ray"
 	@echo "make lint       format, clippy, documentation, licences of dependencies"
@@ -51,6 +52,10 @@ test-hw: tools-build
 	$(MAKE) -C hw -j 2 libraries
 	$(MAKE) -C hw check
 
+test-long: tools-build
+	$(MAKE) -C hw -j 2 libraries
+	BLINDCORE_LONG=1 BLINDCORE_RTL=$$PWD/target/hw python3 scripts/test.py -p cli
+
 test-repeat: tools-build
 	python3 scripts/test.py --repeat $(TIMES)
 
@@ -67,7 +72,7 @@ lint: tools-lint
 	    rustup target add wasm32-unknown-unknown
 	cargo check -p blindcore-protocol --locked --target wasm32-unknown-unknown
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-	test -x $(TOOLS)/bin/cargo-deny || cargo install --quiet --locked --debug cargo-deny --root $(TOOLS)
+	test -x $(TOOLS)/bin/cargo-deny || CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug cargo-deny --root $(TOOLS)
 	$(TOOLS)/bin/cargo-deny check bans licenses sources
 	python3 scripts/check_docs.py
 

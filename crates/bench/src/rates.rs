@@ -33,9 +33,6 @@ const HINT_ROWS: [usize; 3] = [1024, 8192, 32_768];
 const COLUMNS: usize = 8192;
 /// Columns of the tables that it is measured with for rows, and rows of the other.
 const FEW: usize = 64;
-/// Number of sweeps over all figures: a shared machine is slow for seconds on end, with quick moments between, and many
-/// short sweeps see the same share of these at every size.
-const SWEEPS: u32 = 32;
 /// What each figure may take of a sweep. One that takes longer is measured in fewer of them.
 const EACH: Duration = Duration::from_millis(25);
 /// However long it takes, a figure is measured so often in the first sweep, since one moment may be a slow one, and a size that
@@ -71,13 +68,16 @@ pub fn read(path: &Path) -> anyhow::Result<Rates> {
     Rates::parse(&text).map_err(|why| anyhow::anyhow!("{named} holds no rates: {why}; {remedy}"))
 }
 
-/// Measures this machine with `device`, which must compute on it rather than be simulated.
+/// Measures this machine with `device`, which must compute on it rather than be simulated, in this many sweeps over all
+/// figures: a shared machine is slow for seconds on end, with quick moments between, and many short sweeps see the same share
+/// of these at every size.
 ///
 /// # Errors
 /// The device's, or a small database can't be built in the folder for temporary files.
-pub fn measure(device: &Device, progress: &mut dyn Progress) -> anyhow::Result<Rates> {
+pub fn measure(device: &Device, sweeps: u32, progress: &mut dyn Progress) -> anyhow::Result<Rates> {
     let described = device.description();
-    let mut steps = Steps { progress, done: 0 };
+    let figures = SIDES.len() + PACKING.len() + 2 + HINT_ROWS.len();
+    let mut steps = Steps { progress, done: 0, all: u64::from(sweeps) * figures as u64 + 2 };
     let most = machine::memory_bytes().map_or(u64::MAX, |bytes| bytes / 8);
     let mut matrices: Vec<Matrix> = Vec::new();
     let mut packing: Vec<Packing> = Vec::new();
@@ -87,7 +87,7 @@ pub fn measure(device: &Device, progress: &mut dyn Progress) -> anyhow::Result<R
     for rows in HINT_ROWS {
         clients.push(Asking::new(rows, FEW)?);
     }
-    for sweep in 0..SWEEPS {
+    for sweep in 0..sweeps {
         for (i, side) in SIDES.into_iter().enumerate() {
             steps.next("a scan");
             if sweep == 0 && (side * side) as u64 <= most && matrices.len() == i {
@@ -141,12 +141,12 @@ pub fn measure(device: &Device, progress: &mut dyn Progress) -> anyhow::Result<R
 struct Steps<'a> {
     progress: &'a mut dyn Progress,
     done: u64,
+    all: u64,
 }
 
 impl Steps<'_> {
     fn next(&mut self, what: &str) {
-        const ALL: u64 = SWEEPS as u64 * (SIDES.len() + PACKING.len() + 2 + HINT_ROWS.len()) as u64 + 2;
-        self.progress.at(&format!("measuring {what}"), self.done, Some(ALL), Unit::Items);
+        self.progress.at(&format!("measuring {what}"), self.done, Some(self.all), Unit::Items);
         self.done += 1;
     }
 }

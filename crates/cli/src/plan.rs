@@ -82,9 +82,10 @@ pub(crate) struct Plan {
     /// The schemes that are there for comparison, too
     #[arg(long)]
     compare: bool,
-    /// Measure this machine first, in less than a minute
-    #[arg(long, conflicts_with = "rates")]
-    measure: bool,
+    /// Measure this machine first, in less than a minute; fewer sweeps over all figures are quicker and less steady
+    #[arg(long, value_name = "SWEEPS", num_args = 0..=1, require_equals = true, conflicts_with = "rates")]
+    #[arg(default_missing_value = "32", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    measure: Option<u32>,
     /// Take rates from this file
     #[arg(long, value_name = "FILE")]
     rates: Option<PathBuf>,
@@ -113,20 +114,20 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
         check_output_of("--save-rates", path, &args.force, &[])?;
     }
     anyhow::ensure!(
-        args.measure || (args.device.device.is_none() && args.device.threads.is_none()),
+        args.measure.is_some() || (args.device.device.is_none() && args.device.threads.is_none()),
         "--device and --threads say what is measured; add --measure, or leave them out"
     );
-    let rates = match &args.rates {
-        Some(path) => blindcore_bench::rates::read(path).context("--rates")?,
-        None if !args.measure => Rates::shipped(),
-        None => {
+    let rates = match (&args.rates, args.measure) {
+        (Some(path), _) => blindcore_bench::rates::read(path).context("--rates")?,
+        (None, None) => Rates::shipped(),
+        (None, Some(sweeps)) => {
             let device = device::open_for(&args.device, config, &[Operation::Contract])?;
             anyhow::ensure!(
                 device.slots().contract.as_ref().is_some_and(|contract| !contract.capabilities().simulated),
                 "{} is simulated, so its speed on this machine says nothing; plan with a cpu device",
                 device.name()
             );
-            blindcore_bench::rates::measure(&device, &mut Bar::new())?
+            blindcore_bench::rates::measure(&device, sweeps, &mut Bar::new())?
         }
     };
     if let Some(path) = &args.save_rates {
@@ -140,7 +141,7 @@ pub(crate) fn run(config: &Config, args: &Plan) -> anyhow::Result<Outcome> {
         output::json(&plan.json())?;
     } else {
         let mut text = plan.text();
-        if !args.measure && args.rates.is_none() {
+        if args.measure.is_none() && args.rates.is_none() {
             text += "rates are those that come with blindcore; --measure takes this machine's\n";
         }
         output::print(&text)?;

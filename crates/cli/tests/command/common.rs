@@ -19,6 +19,11 @@ pub(crate) fn blindcore(dir: &Path) -> Command {
     command
 }
 
+/// Whether tests may take minutes: `make test-long` sets `BLINDCORE_LONG`, for all figures and as many lookups as count.
+pub(crate) fn long() -> bool {
+    std::env::var_os("BLINDCORE_LONG").is_some()
+}
+
 /// Runs it to its end.
 pub(crate) fn run(dir: &Path, args: &[&str]) -> Output {
     blindcore(dir).args(args).output().expect("the binary starts")

@@ -229,7 +229,8 @@ fn numbers_that_make_no_sense_are_refused() {
 fn rates_are_measured_and_kept() {
     let dir = tempfile::tempdir().unwrap();
     let ask = ["plan", "--rows", "20000", "--record-bytes", "64", "--json"];
-    let measured = json(&run(dir.path(), &[&ask[..], &["--measure", "--save-rates", "kept.json"]].concat()));
+    let measured =
+        json(&run(dir.path(), &[&ask[..], &["--measure=1", "--save-rates", "kept.json"]].concat()));
     refused(
         &run(dir.path(), &[&ask[..], &["--measure", "--save-rates", "kept.json"]].concat()),
         &["kept.json is there already", "--force"],
