@@ -178,7 +178,8 @@ pub fn publish(from: &Path, place: &Path) -> io::Result<()> {
     sync_folder(folder_of(place))
 }
 
-/// Makes files last, several at a time: a file system's journal takes them all for the price of one.
+/// Makes files last, and folders' names where [`sync_folder`] does, several at a time: a file system's journal takes them all for
+/// the price of one.
 ///
 /// # Errors
 /// The system refuses, of the first file of which it does.

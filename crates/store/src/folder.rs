@@ -169,9 +169,9 @@ impl Folder {
 
 /// Makes these files last, and the names in their folder.
 pub(crate) fn make_last(dir: &Path, files: impl Iterator<Item = PathBuf>) -> Result<(), StoreError> {
-    let files: Vec<_> = files.collect();
-    sync_files(&files).map_err(|(path, e)| StoreError::io(&path, "written", e))?;
-    sync_folder(dir).map_err(|e| StoreError::io(dir, "written to", e))
+    let names = cfg!(unix).then(|| dir.to_owned());
+    let files: Vec<_> = files.chain(names).collect();
+    sync_files(&files).map_err(|(path, e)| StoreError::io(&path, "written", e))
 }
 
 /// Holds a database for changing it. Builds that replace it hold it too.
