@@ -328,3 +328,56 @@ pub(crate) fn plot(sweep: &Sweep, best: &[Best]) -> Option<Plot> {
     let plot = Plot { name: format!("{}-best", sweep.name), title, x, y, series };
     (!plot.series.is_empty()).then_some(plot)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::{Options, run};
+
+    #[test]
+    fn the_best_machine_does_most_for_a_dollar_and_says_what_pays_next() {
+        let text = "name = 's'\nabout = 'x'\nmachine = 'next-ssd'\ntables = ['published']\nprices = '2026'\nbeside = ['xeon']\n\
+            host = 'xeon'\n[[problem]]\nname = 'one'\nlookup = 'onionpir2'\ngib = [0.0625]\n[[axis]]\nname = 'devices'\n\
+            set = ['SSD.devices', 'DRAM.devices', 'HBM.devices']\nvalues = [1, 2]\n[[axis]]\nname = 'lanes'\n\
+            set = ['RF.count', 'lanes.count', 'narrow.count * 8']\nvalues = [2, 16]\n[[problem]]\nname = 'other'\n\
+            lookup = 'hintless'\ngib = [0.0625]\nmachine = 'next-hbm'\n";
+        let sweep = Sweep::from_toml(Path::new("s.toml"), text).unwrap();
+        let options = Options { threads: Some(1), ..Options::default() };
+        let results = run(&sweep, &options, &mut ()).unwrap();
+        let [best, other] = &results.best[..] else { panic!("{:?}", results.best) };
+        assert_eq!((best.problem.as_str(), other.machine.as_str()), ("one", "next-hbm"));
+        let (rates, dollars) = (results.table.numbers("lookups_s"), results.table.numbers("dollars"));
+        let most = (0..4).filter_map(|row| Some(1000.0 * rates[row]? / dollars[row]?)).fold(0.0, f64::max);
+        assert!((best.figures.per_kilodollar() / most - 1.0).abs() < 1e-12);
+        // What is said to gain does: the machine with twice as much, by itself.
+        assert!(!best.next.is_empty());
+        for next in &best.next {
+            assert!(next.gain > 1.0, "{next:?}");
+        }
+        assert!(best.figures.per_second >= best.carried[0] * 0.999 && best.elsewhere.is_some());
+        let xeon = best.beside[0].figures.as_ref().unwrap();
+        assert_eq!((xeon.joules[0].kind.as_str(), xeon.dollars), ("watts", 500.0));
+        let said = super::text(&sweep, &results.best);
+        for part in
+            ["one: next-ssd with devices", "xeon", "what pays next: twice the", best.figures.holds.as_str()]
+        {
+            assert!(said.contains(part), "{part} in {said}");
+        }
+        assert_eq!(super::document(&sweep, &results.best)["machines"][1]["problem"], "other");
+        assert!(super::plot(&sweep, &results.best).unwrap().svg().unwrap().contains("next-hbm"));
+        // A sweep without prices has none, and a machine that has none is refused.
+        let read = |from: &str, to: &str| Sweep::from_toml(Path::new("s.toml"), &text.replacen(from, to, 1));
+        assert!(run(&read("prices = '2026'", "").unwrap(), &options, &mut ()).unwrap().best.is_empty());
+        for (from, to, part) in [
+            ("'xeon'", "'h100'", "machine h100: prices 2026 have no [[device]]"),
+            ("'onionpir2'", "'onion'", "problem one: lookup is \"onion\""),
+            ("narrow.count * 8", "narrow.count * x", "axis lanes: narrow.count * x can't be set"),
+            ("HBM.devices", "GDDR.devices", "axis devices: GDDR.devices can't be set"),
+        ] {
+            let error = read(from, to).unwrap_err().to_string();
+            assert!(error.contains(part) && error.lines().count() == 1, "{error}, not {part}");
+        }
+    }
+}

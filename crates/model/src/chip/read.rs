@@ -279,6 +279,7 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Problem;
     use super::*;
 
     const GOOD: &str = "name = 'x'\nabout = 'y'\nclock = 1e9\n\
@@ -303,6 +304,23 @@ mod tests {
     }
 
     #[test]
+    fn lanes_of_several_kinds_do_what_they_take() {
+        let text = format!("{GOOD}[[beside]]\nname = 'narrow'\nword = 32\ncount = 16\ncontract = 2\n");
+        let machine = machine_from_toml("good.toml", &text).unwrap();
+        let by = |bits: u64, operation| {
+            let problem = Problem { operation, bits: [bits; 3], ..Problem::contract([1; 8]) };
+            machine.doing(&problem).lanes.name.clone()
+        };
+        let does = [
+            (32, Operation::Contract),
+            (8, Operation::Contract),
+            (33, Operation::Contract),
+            (8, Operation::Garble),
+        ];
+        assert_eq!(does.map(|(bits, operation)| by(bits, operation)), ["narrow", "narrow", "lanes", "lanes"]);
+    }
+
+    #[test]
     fn a_wrong_file_is_one_line_with_file_key_value_and_remedy() {
         let good = machine_from_toml("good.toml", GOOD).unwrap();
         assert_eq!(
@@ -324,6 +342,18 @@ mod tests {
             ("contract = 1", "contract = 0", "lanes: a rate is 0; say what a lane does"),
             ("contract = 1\ngarble = '1/6'", "", "lanes: no operation has a rate"),
             ("garble = '1/6'", "garble = 'x'", "lanes: garble is \"x\"; say what"),
+            ("garble = '1/6'", "[[beside]]\ncount = 4\ncontract = 1", "beside: \"lanes\" is there twice"),
+            (
+                "garble = '1/6'",
+                "[[beside]]\nname = 'n'\ncount = 3\ncontract = 1",
+                "n: count is 3; say a multiple",
+            ),
+            ("garble = '1/6'", "[[beside]]\nname = 'n'\ncount = 4", "n: no operation has a rate"),
+            (
+                "garble = '1/6'",
+                "[[beside]]\nname = 'n'\ncount = 4\nword = 0\ngarble = 1",
+                "n: word is 0; say 1 to 4096",
+            ),
             ("clock = 1e9", "clock = 0", "clock is 0; say clocks a second"),
             ("name = 'x'", "", "missing key `name`"),
             ("shared_ports = 1", "buffers = 3", "level SRAM: buffers is 3; say 1, or 2"),
