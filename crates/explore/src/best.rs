@@ -222,7 +222,9 @@ fn short(x: f64) -> String {
 /// The best machines for people.
 pub(crate) fn text(sweep: &Sweep, best: &[Best]) -> String {
     let mut text = format!(
-        "{}\nBest: the most lookups a second for each dollar. Clocks are the machines' own; joules by the table {}; prices: {} (explore/prices).\n",
+        "{}\nBest: the most lookups a second for each dollar. Joules by the table {}; prices by {}. A chip's dollars are its parts', without design, masks \
+         and profit, and its joules what moves and computes; another machine's dollars are what is asked for it, its joules all its watts while its \
+         bound holds. Clocks of chips are the thesis's, 2 GHz, but where it says synthesis.\n",
         sweep.about,
         sweep.tables.first().map_or("-", |table| table.name.as_str()),
         sweep.prices.as_ref().map_or("-", |prices| prices.name.as_str()),
