@@ -178,23 +178,30 @@ impl Cost {
 }
 
 impl AddAssign<&Cost> for Cost {
-    /// Adds the cost of a run that follows. Threads and lanes become the larger of the two, and square millimetres stay, for the
+    /// Adds the cost of a run that follows; counts that pass what they hold stay at the most, as in a product. Threads and lanes become the larger of the two, and square millimetres stay, for the
     /// machine is the same.
     fn add_assign(&mut self, other: &Cost) {
         self.seconds += other.seconds;
         self.threads = self.threads.max(other.threads);
-        self.database_bytes += other.database_bytes;
-        self.multiplications += other.multiplications;
-        self.squarings += other.squarings;
-        self.butterflies += other.butterflies;
-        self.and_gates += other.and_gates;
-        self.xor_gates += other.xor_gates;
-        self.points += other.points;
-        self.cycles += other.cycles;
+        for (count, more) in [
+            (&mut self.database_bytes, other.database_bytes),
+            (&mut self.multiplications, other.multiplications),
+            (&mut self.squarings, other.squarings),
+            (&mut self.butterflies, other.butterflies),
+            (&mut self.and_gates, other.and_gates),
+            (&mut self.xor_gates, other.xor_gates),
+            (&mut self.cycles, other.cycles),
+        ] {
+            *count = count.saturating_add(more);
+        }
+        self.points = self.points.saturating_add(other.points);
         self.lanes = self.lanes.max(other.lanes);
         for bound in &other.bounds {
             match self.bounds.iter_mut().find(|b| b.what == bound.what) {
-                Some(b) => (b.cycles, b.seconds) = (b.cycles + bound.cycles, b.seconds + bound.seconds),
+                Some(b) => {
+                    b.cycles = b.cycles.saturating_add(bound.cycles);
+                    b.seconds += bound.seconds;
+                }
                 None => self.bounds.push(bound.clone()),
             }
         }
@@ -266,11 +273,11 @@ impl Traffic {
 
 impl AddAssign<&Traffic> for Traffic {
     fn add_assign(&mut self, other: &Traffic) {
-        self.read += other.read;
-        self.written += other.written;
+        self.read = self.read.saturating_add(other.read);
+        self.written = self.written.saturating_add(other.written);
         self.words = match (self.words, other.words) {
             (Some(a), Some(b)) => {
-                let sum = |a: [u128; 3], b: [u128; 3]| std::array::from_fn(|t| a[t] + b[t]);
+                let sum = |a: [u128; 3], b: [u128; 3]| std::array::from_fn(|t| a[t].saturating_add(b[t]));
                 let tile = std::array::from_fn(|t| a.tile[t].max(b.tile[t]));
                 Some(Tensors { read: sum(a.read, b.read), written: sum(a.written, b.written), tile })
             }
@@ -360,6 +367,22 @@ mod tests {
         assert_eq!(none.holds(), "");
         none += &sum;
         assert_eq!(none, sum);
+    }
+
+    #[test]
+    fn counts_stay_at_the_most_that_they_hold() {
+        let run = || Cost {
+            points: u128::MAX - 1,
+            butterflies: u64::MAX - 1,
+            traffic: vec![Traffic::new("SSD", u128::MAX - 1, 1)],
+            ..Cost::clocked(u64::MAX - 1, 1e9, [("lanes".into(), u64::MAX - 1)])
+        };
+        let mut sum = run();
+        sum += &run();
+        let moved = sum.level("SSD").map(|t| (t.read, t.written));
+        assert_eq!((sum.cycles, sum.butterflies, sum.bound("lanes")), (u64::MAX, u64::MAX, u64::MAX));
+        assert_eq!((sum.points, moved), (u128::MAX, Some((u128::MAX, 2))));
+        assert_eq!((run() * 2).cycles, sum.cycles);
     }
 
     #[test]

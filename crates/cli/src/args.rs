@@ -559,6 +559,7 @@ Cycles are measured when it is asked, in simulation, and are exact. Clocks and a
     #[command(after_help = "\
 Examples:
   blindcore hw explore --preset thesis-initial --out DIR    4,896 machines: CSV, Parquet and plots in DIR
+  blindcore hw explore --preset beyond                      our own best chips, beside an H200 and a CPU
   blindcore hw explore my-sweep.toml --out DIR              a sweep of one's own; it goes on where it was stopped
   blindcore hw explore my-sweep.toml --json                 nothing kept; every point as JSON
   blindcore hw explore my-sweep.toml --out DIR --ray local  the same by tasks of Ray, also on several machines
@@ -631,7 +632,7 @@ pub(crate) struct HwExplore {
     /// A file with machine, axes, problems and constraints
     #[arg(required_unless_present_any = ["preset", "worker"], conflicts_with = "preset")]
     pub(crate) sweep: Option<PathBuf>,
-    /// One of the thesis's sweeps
+    /// A sweep that comes with the command: the thesis's, or one beyond it
     #[arg(long, value_parser = blindcore_explore::sweep::PRESETS.map(|(name, _)| name))]
     pub(crate) preset: Option<String>,
     /// Folder for finished points, results and plots; without it nothing is kept

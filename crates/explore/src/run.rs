@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use anyhow::Context;
 use blindcore_units::{Progress, Unit};
 
+use crate::best::{Best, best};
 use crate::front::front;
 use crate::journal::Journal;
 use crate::point::{Outcome, columns, compute};
@@ -35,6 +36,8 @@ pub struct Results {
     pub resumed: usize,
     /// What Ray did, where it computed.
     pub ray: Option<OnRay>,
+    /// Each problem's best machine, where the sweep has prices.
+    pub best: Vec<Best>,
 }
 
 /// Computes all points of a sweep that are not finished yet, and writes results and plots where there is a folder.
@@ -90,7 +93,8 @@ pub fn run(sweep: &Sweep, options: &Options, progress: &mut dyn Progress) -> any
         outcomes.into_iter().collect::<Option<Vec<_>>>().context("a thread ended early; report this")?;
     let mut table = Table { columns, rows };
     mark(&mut table, &points, sweep);
-    let results = Results { table, resumed, ray };
+    let best = best(sweep, &table)?;
+    let results = Results { table, resumed, ray, best };
     if let Some(folder) = &options.folder {
         crate::keep(sweep, &results, folder)?;
     }

@@ -3,18 +3,20 @@
 use std::path::Path;
 
 use blindcore_model::chip::{
-    Machine, Misfit, Problem, Rate, Space, Splits, Tables, Tries, Wrong, machine, machine_from_toml,
-    machines, one_line,
+    Lookup, Machine, Misfit, Ports, Problem, Rate, Space, Splits, Tables, Tries, Wrong, machine,
+    machine_from_toml, machines, one_line,
 };
 use serde::Deserialize;
 
 use crate::expression::Expression;
+use crate::prices::{Prices, SHIPPED};
 
-/// The sweeps that come with the engine: the thesis's (Shay 2023, sections 5.2.1, 6.1, 6.2, 6.5 and 6.6).
-pub const PRESETS: [(&str, &str); 3] = [
+/// The sweeps that come with the engine: the thesis's (Shay 2023, sections 5.2.1, 6.1, 6.2, 6.5 and 6.6), and one beyond it.
+pub const PRESETS: [(&str, &str); 4] = [
     ("thesis-initial", include_str!("../presets/thesis-initial.toml")),
     ("thesis-refined", include_str!("../presets/thesis-refined.toml")),
     ("thesis-sizes", include_str!("../presets/thesis-sizes.toml")),
+    ("beyond", include_str!("../presets/beyond.toml")),
 ];
 /// The most points of a grid, those that constraints leave out among them.
 pub const MAX_POINTS: u64 = 1_000_000;
@@ -43,6 +45,15 @@ pub struct Axis {
     pub values: Vec<u64>,
 }
 
+/// What is computed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Work {
+    /// An operation.
+    Operation(Problem),
+    /// Lookups from their queries to their answers.
+    Lookup(Lookup),
+}
+
 /// A problem of a size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
@@ -50,8 +61,10 @@ pub struct Case {
     pub name: String,
     /// GiB of the database, where that is how it was given.
     pub gib: Option<f64>,
-    /// The problem.
-    pub problem: Problem,
+    /// What is computed.
+    pub work: Work,
+    /// The machine that axes change, where it is not the sweep's.
+    pub machine: Option<Machine>,
 }
 
 /// A sweep that was read and checked.
@@ -69,6 +82,12 @@ pub struct Sweep {
     pub mapper: Mapper,
     /// What varies.
     pub axes: Vec<Axis>,
+    /// What parts cost, where the best machines are asked for.
+    pub prices: Option<Prices>,
+    /// Machines that the best ones are laid beside.
+    pub beside: Vec<Machine>,
+    /// A machine that does the transforms of lookups where the chip does not.
+    pub host: Option<Machine>,
     /// Problems.
     pub cases: Vec<Case>,
     /// Values of the axes, point by point, where there is a list instead of a grid.
@@ -96,6 +115,10 @@ struct SweepFile {
     about: String,
     machine: String,
     tables: Option<Vec<String>>,
+    prices: Option<String>,
+    #[serde(default)]
+    beside: Vec<String>,
+    host: Option<String>,
     #[serde(default)]
     mapper: MapperFile,
     #[serde(default)]
@@ -134,6 +157,10 @@ struct ProblemFile {
     rows: Option<u64>,
     contract: Option<[u64; 8]>,
     bits: Option<[u64; 3]>,
+    lookup: Option<String>,
+    record: Option<Said>,
+    queries: Option<u64>,
+    machine: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -201,10 +228,20 @@ impl Sweep {
                 ))
             })
         };
-        let machine = match machine(&read.machine) {
-            Some(machine) => machine,
-            None => beside(&read.machine).and_then(|(file, text)| machine_from_toml(&file, &text))?,
+        let mut named = |name: &str| match machine(name) {
+            Some(machine) => Ok(machine),
+            None => beside(name).and_then(|(file, text)| machine_from_toml(&file, &text)),
         };
+        let machine = named(&read.machine)?;
+        let others = read.beside.iter().map(|name| named(name)).collect::<Result<Vec<_>, _>>()?;
+        let host = read.host.as_deref().map(&mut named).transpose()?;
+        let of = read.problems.iter().map(|p| p.machine.as_deref().map(&mut named).transpose());
+        let machines_of = of.collect::<Result<Vec<_>, _>>()?;
+        let prices = read.prices.as_deref().map(|name| match SHIPPED.iter().find(|(n, _)| *n == name) {
+            Some((name, text)) => Prices::from_toml(name, text),
+            None => beside(name).and_then(|(file, text)| Prices::from_toml(&file, &text)),
+        });
+        let prices = prices.transpose()?;
         let tables = match &read.tables {
             None => Tables::shipped_all(),
             Some(names) => {
@@ -225,7 +262,8 @@ impl Sweep {
                 axis.name
             )));
         }
-        let cases = read.problems.iter().map(cases).collect::<Result<Vec<_>, _>>().map_err(wrong)?.concat();
+        let of = read.problems.iter().zip(machines_of).map(|(file, machine)| cases(file, machine));
+        let cases = of.collect::<Result<Vec<_>, _>>().map_err(wrong)?.concat();
         if cases.is_empty() {
             return Err(wrong("there is no [[problem]]; name a scheme and its gib, or a contract".into()));
         }
@@ -253,18 +291,30 @@ impl Sweep {
             tables,
             mapper,
             axes,
+            prices,
+            beside: others,
+            host,
             cases,
             list,
             constraints,
         };
-        // What can't be set at all is said before anything is computed.
+        // What can't be set at all is said before anything is computed: of a key each machine has the level, or another one.
         for axis in &sweep.axes {
             let value =
                 axis.values.first().copied().or_else(|| Some(sweep.list.as_ref()?.first()?[0])).unwrap_or(1);
-            let mut machine = sweep.machine.clone();
-            let set =
-                axis.set.iter().try_for_each(|key| set(&mut machine, key, value.saturating_mul(axis.scale)));
-            set.map_err(|why| wrong(format!("axis {}: {why}", axis.name)))?;
+            for key in &axis.set {
+                let mut errors = Vec::new();
+                for machine in sweep.machines() {
+                    errors.extend(set(&mut machine.clone(), key, value.saturating_mul(axis.scale)).err());
+                }
+                if errors.len() == sweep.machines().count() {
+                    return Err(wrong(format!("axis {}: {}", axis.name, errors.swap_remove(0))));
+                }
+            }
+        }
+        for machine in sweep.machines().chain(&sweep.beside).filter(|_| sweep.prices.is_some()) {
+            let priced = sweep.prices.as_ref().map(|prices| prices.dollars(machine)).transpose();
+            priced.map_err(|why| wrong(format!("machine {}: {why}", machine.name)))?;
         }
         let points = sweep.grid();
         if points > MAX_POINTS {
@@ -277,6 +327,11 @@ impl Sweep {
             return Err(wrong(why));
         }
         Ok(sweep)
+    }
+
+    /// The machines that axes change.
+    fn machines(&self) -> impl Iterator<Item = &Machine> {
+        std::iter::once(&self.machine).chain(self.cases.iter().filter_map(|case| case.machine.as_ref()))
     }
 
     /// Points of the grid or the list, those that constraints leave out among them.
@@ -338,10 +393,17 @@ impl Sweep {
     /// # Errors
     /// There is no such machine: which key, what is wrong.
     pub fn machine_of(&self, point: &Point) -> Result<Machine, Misfit> {
-        let mut machine = self.machine.clone();
+        let mut machine = self.cases[point.case].machine.as_ref().unwrap_or(&self.machine).clone();
         for (axis, value) in self.axes.iter().zip(&point.values) {
             for key in &axis.set {
-                set(&mut machine, key, value.saturating_mul(axis.scale)).map_err(Misfit)?;
+                // Levels that only other machines have are theirs.
+                let level = |machine: &Machine| {
+                    let of = key.split('.').next();
+                    machine.levels.iter().any(|l| Some(l.name.as_str()) == of)
+                };
+                if level(&machine) || !self.machines().any(level) {
+                    set(&mut machine, key, value.saturating_mul(axis.scale)).map_err(Misfit)?;
+                }
             }
         }
         machine.check().map_err(Misfit)?;
@@ -349,21 +411,26 @@ impl Sweep {
     }
 }
 
-/// Sets something of a machine.
+/// Sets something of a machine: `LEVEL.size`, `lanes.count`, `narrow.count * 8`.
 fn set(machine: &mut Machine, key: &str, value: u64) -> Result<(), String> {
     let names: Vec<_> = machine.levels.iter().map(|l| l.name.clone()).collect();
+    let lanes: Vec<_> = machine.all_lanes().map(|l| l.name.clone()).collect();
     let no = || {
-        let keys = "size, count, width, buffers";
+        let keys = "size, count, width, buffers, devices";
         format!(
-            "{key} can't be set; say {keys} of {}, or count or fill of lanes, such as SRAM.size",
-            names.join(", ")
+            "{key} can't be set; say {keys} of {}, or count or fill of {}, such as SRAM.size, and * 8 behind it for eight times the value",
+            names.join(", "),
+            lanes.join(", ")
         )
     };
-    let (of, what) = key.split_once('.').ok_or_else(no)?;
-    if of == "lanes" {
+    let (name, times) = key.split_once('*').unwrap_or((key, "1"));
+    let value = value.saturating_mul(times.trim().parse().map_err(|_| no())?);
+    let (of, what) = name.trim().split_once('.').ok_or_else(no)?;
+    if let Some(at) = lanes.iter().position(|lanes| lanes == of) {
+        let lanes = if at == 0 { &mut machine.lanes } else { &mut machine.beside[at - 1] };
         match what {
-            "count" => machine.lanes.count = value,
-            "fill" => machine.lanes.fill = value,
+            "count" => lanes.count = value,
+            "fill" => lanes.fill = value,
             _ => return Err(no()),
         }
         return Ok(());
@@ -374,6 +441,16 @@ fn set(machine: &mut Machine, key: &str, value: u64) -> Result<(), String> {
         "count" => level.count = value,
         "width" => level.port = Rate::whole(value),
         "buffers" => level.buffers = value,
+        // As many times what is there, each with a port of its own.
+        "devices" => {
+            level.bytes = level.bytes.map(|bytes| bytes.saturating_mul(value));
+            level.ports = match level.ports {
+                Ports::Shared(ports) => Ports::Shared(ports.saturating_mul(value)),
+                Ports::Separate { read, write } => {
+                    Ports::Separate { read: read.saturating_mul(value), write: write.saturating_mul(value) }
+                }
+            };
+        }
         _ => return Err(no()),
     }
     Ok(())
@@ -446,7 +523,7 @@ fn list_of(points: &[toml::Table], axes: &[Axis]) -> Result<Vec<Vec<u64>>, Strin
     points.iter().enumerate().map(one).collect()
 }
 
-fn cases(file: &ProblemFile) -> Result<Vec<Case>, String> {
+fn cases(file: &ProblemFile, machine: Option<Machine>) -> Result<Vec<Case>, String> {
     let name = &file.name;
     if let Some(bounds) = file.contract {
         if file.scheme.is_some() || file.gib.is_some() || file.rows.is_some() {
@@ -459,7 +536,7 @@ fn cases(file: &ProblemFile) -> Result<Vec<Case>, String> {
                 "problem {name}: bits has {bits}; say 1 to 65536 bits of a word of A, B and C"
             ));
         }
-        return Ok(vec![Case { name: name.clone(), gib: None, problem }]);
+        return Ok(vec![Case { name: name.clone(), gib: None, work: Work::Operation(problem), machine }]);
     }
     let said = file.scheme.as_deref().unwrap_or_default();
     let sizes = file.gib.clone().unwrap_or_default();
@@ -468,6 +545,24 @@ fn cases(file: &ProblemFile) -> Result<Vec<Case>, String> {
     }
     if sizes.is_empty() {
         return Err(format!("problem {name}: it has no gib; say sizes of the database, such as [64]"));
+    }
+    if let Some(scheme) = &file.lookup {
+        if file.scheme.is_some() || file.rows.is_some() {
+            return Err(format!("problem {name}: a lookup beside scheme or rows; say one of them"));
+        }
+        let record = file.record.as_ref().map_or(Some(256), Said::number);
+        let record = record.filter(|bytes| (1..=1 << 20).contains(bytes)).ok_or_else(|| {
+            format!("problem {name}: record is no size from 1 B to 1 MiB; say bytes, such as \"256 B\"")
+        })?;
+        let queries = file.queries.unwrap_or(1);
+        let case = |gib: &f64| {
+            let records = ((gib * f64::from(1 << 30)) as u64 / record).max(1);
+            let lookup = Lookup::named(scheme, records, record as usize, queries);
+            let lookup = lookup.map_err(|why| format!("problem {name}: {why}"))?;
+            let work = Work::Lookup(lookup);
+            Ok(Case { name: name.clone(), gib: Some(*gib), work, machine: machine.clone() })
+        };
+        return sizes.iter().map(case).collect();
     }
     let rows = file.rows.unwrap_or(1024);
     if rows == 0 || rows > 1 << 30 {
@@ -484,7 +579,8 @@ fn cases(file: &ProblemFile) -> Result<Vec<Case>, String> {
         let problem = one(*gib).ok_or_else(|| {
             format!("problem {name}: scheme is {said:?}; say onionpir, sealpir, simplepir or fastpir, or give a contract")
         })?;
-        Ok(Case { name: name.clone(), gib: Some(*gib), problem })
+        let work = Work::Operation(problem);
+        Ok(Case { name: name.clone(), gib: Some(*gib), work, machine: machine.clone() })
     };
     sizes.iter().map(case).collect()
 }
@@ -496,7 +592,7 @@ fn mapper(file: &MapperFile) -> Result<Mapper, String> {
         other => return Err(format!("mapper: splits is {other:?}; say \"one\" or \"many\"")),
     };
     match file.search.as_str() {
-        "exhaustive" => Ok(Mapper::Exhaustive(Space { splits, bypass: file.bypass })),
+        "exhaustive" => Ok(Mapper::Exhaustive(Space { splits, bypass: file.bypass, ..Space::default() })),
         "random" => {
             Ok(Mapper::Random(Tries { seed: file.seed, failures: file.failures.max(1), ..Tries::default() }))
         }
@@ -509,9 +605,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_thesis_sweeps_have_its_points() {
+    fn sweeps_that_come_with_the_engine_have_their_points() {
         let points = PRESETS.map(|(name, _)| Sweep::preset(name).unwrap().points().unwrap().len());
-        assert_eq!(points, [4896, 176, 32]);
+        assert_eq!(points, [4896, 176, 32, 5120]);
         assert!(Sweep::preset("none").is_none());
     }
 

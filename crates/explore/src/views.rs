@@ -6,6 +6,7 @@ use anyhow::Context;
 use blindcore_files::{Access, new_file};
 use serde_json::{Value, json};
 
+use crate::best;
 use crate::plot::{Axis, Plot, Series};
 use crate::point::database_bytes;
 use crate::ray::OnRay;
@@ -48,7 +49,13 @@ pub fn keep(sweep: &Sweep, results: &Results, folder: &Path) -> anyhow::Result<(
     };
     write("results.csv", &results.table.csv()?)?;
     write("results.parquet", &results.table.parquet()?)?;
-    for plot in plots(sweep, results) {
+    let mut all = plots(sweep, results);
+    if !results.best.is_empty() {
+        write("best.json", format!("{:#}\n", best::document(sweep, &results.best)).as_bytes())?;
+        write("best.txt", best::text(sweep, &results.best).as_bytes())?;
+        all.extend(best::plot(sweep, &results.best));
+    }
+    for plot in all {
         write(&format!("{}.svg", plot.name), plot.svg()?.as_bytes())?;
         write(&format!("{}.png", plot.name), &plot.png()?)?;
     }
@@ -131,19 +138,24 @@ pub fn plots(sweep: &Sweep, results: &Results) -> Vec<Plot> {
     all
 }
 
-/// A sweep's results for programs.
+/// A sweep's results for programs, the best machines among them where there are prices.
 #[must_use]
 pub fn document(sweep: &Sweep, results: &Results) -> Value {
     let tables = sweep.tables.iter().map(|t| json!({"name": t.name, "kind": t.kind, "source": t.source}));
     json!({
         "sweep": sweep.name, "about": sweep.about, "machine": sweep.machine.name,
         "tables": tables.collect::<Vec<_>>(), "points": results.table.json(),
+        "best": best::document(sweep, &results.best),
     })
 }
 
-/// The best points of each problem: by cycles, then by area x energy, as the thesis ranks machines.
+/// The best points of each problem: by cycles, then by area x energy, as the thesis ranks machines; with prices by lookups a
+/// second for each dollar, with what limits each machine and what others do.
 #[must_use]
 pub fn text(sweep: &Sweep, results: &Results) -> String {
+    if !results.best.is_empty() {
+        return best::text(sweep, &results.best);
+    }
     let table = &results.table;
     let cycles = table.numbers("cycles");
     let holds = table.texts("holds");

@@ -329,7 +329,9 @@ fn machines() -> Vec<Line> {
                 line.row.label = Some(Label::clock(machine.clock, part, slower));
             }
             lines.push(line.from(from.clone()));
-            let columns = rows::columns(&cost.prices, |p| p.parts.last()?.joules);
+            let lanes = &machine.lanes.name;
+            let columns =
+                rows::columns(&cost.prices, |p| p.parts.iter().find(|part| part.part == *lanes)?.joules);
             if let Some(first) = columns.first() {
                 let what = format!("{operation}, on {}: energy of the lanes", machine.name);
                 let id = format!("{id}.lanes.joules");

@@ -1,8 +1,9 @@
 //! A machine: levels of memory, lanes, a clock.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use super::problem::Operation;
+use super::problem::{Operation, Problem};
 
 /// Something for each clock, as a fraction that is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +68,17 @@ pub struct Level {
     pub buffers: u64,
     /// Its name in tables of energy and area.
     pub part: String,
+    /// Whether it has a clock of its own, as the outermost has: at another clock of the chip it moves as much a second.
+    pub off_chip: bool,
 }
 
 /// What computes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lanes {
+    /// What they are called among bounds and parts: `lanes`.
+    pub name: String,
+    /// Bits of the widest word that a contraction on them may have.
+    pub word: u64,
     /// How many there are, in all: a multiple of the innermost level.
     pub count: u64,
     /// What one does each clock, by operation; none: nothing of it.
@@ -131,6 +138,8 @@ pub struct Machine {
     pub levels: Vec<Level>,
     /// Its lanes.
     pub lanes: Lanes,
+    /// Lanes of other kinds beside them, each of which shares the innermost memories: narrow ones, say.
+    pub beside: Vec<Lanes>,
     /// Its moduli.
     pub moduli: Moduli,
     /// How its units wait for each other; none: only bounds are known.
@@ -143,6 +152,47 @@ impl Machine {
     pub fn fan_out(&self, at: usize) -> u64 {
         let below = self.levels.get(at + 1).map_or(self.lanes.count, |level| level.count);
         below / self.levels[at].count
+    }
+
+    /// All its lanes: the main ones, then those beside them.
+    pub fn all_lanes(&self) -> impl Iterator<Item = &Lanes> {
+        std::iter::once(&self.lanes).chain(&self.beside)
+    }
+
+    /// The machine with those lanes as its main ones that do a problem: of the kinds that take its words the narrowest. It is as it was
+    /// where none does.
+    #[must_use]
+    pub fn doing(&self, problem: &Problem) -> Cow<'_, Self> {
+        let wide = problem.widest();
+        let takes = |lanes: &Lanes| problem.operation != Operation::Contract || lanes.word >= wide;
+        let does = |lanes: &&Lanes| lanes.rate(problem.operation).is_some() && takes(lanes);
+        let best = self.all_lanes().enumerate().filter(|(_, lanes)| does(lanes)).min_by_key(|(_, l)| l.word);
+        match best {
+            Some((at @ 1.., _)) => {
+                let mut machine = self.clone();
+                std::mem::swap(&mut machine.lanes, &mut machine.beside[at - 1]);
+                Cow::Owned(machine)
+            }
+            _ => Cow::Borrowed(self),
+        }
+    }
+
+    /// The machine from a level on, whose memories are then one of as many ports, without an end: what is worked on there comes from
+    /// nowhere else.
+    ///
+    /// # Panics
+    /// There is no such level.
+    #[must_use]
+    pub fn within(&self, level: usize) -> Self {
+        let mut machine = Self { pipeline: None, levels: self.levels[level..].to_vec(), ..self.clone() };
+        let outermost = &mut machine.levels[0];
+        let count = std::mem::replace(&mut outermost.count, 1);
+        outermost.bytes = None;
+        outermost.ports = match outermost.ports {
+            Ports::Shared(ports) => Ports::Shared(ports * count),
+            Ports::Separate { read, write } => Ports::Separate { read: read * count, write: write * count },
+        };
+        machine
     }
 
     /// What is wrong with it, as key, value and remedy.
@@ -197,24 +247,35 @@ impl Machine {
             }
             above = (&level.name, level.count);
         }
-        let lanes = &self.lanes;
-        if !(1..=1 << 20).contains(&lanes.count) || !lanes.count.is_multiple_of(above.1) {
-            let (name, count) = above;
-            return Err(format!(
-                "lanes: count is {}; say a multiple of the {count} of {name} above them, up to 2^20",
-                lanes.count
-            ));
+        for lanes in self.all_lanes() {
+            let name = &lanes.name;
+            if !(1..=1 << 20).contains(&lanes.count) || !lanes.count.is_multiple_of(above.1) {
+                return Err(format!(
+                    "{name}: count is {}; say a multiple of the {} of {} above them, up to 2^20",
+                    lanes.count, above.1, above.0
+                ));
+            }
+            if lanes.rates.iter().all(Option::is_none) {
+                let names = Operation::ALL.map(Operation::name).join(", ");
+                return Err(format!(
+                    "{name}: no operation has a rate; say what a lane does a clock of one of {names}"
+                ));
+            }
+            let rate = lanes.rates.iter().flatten().find(|r| r.num == 0 || r.den == 0 || r.den > 1 << 24);
+            if let Some(rate) = rate {
+                return Err(format!(
+                    "{name}: a rate is {rate}; say what a lane does a clock, such as 1 or \"1/6\""
+                ));
+            }
+            if !(1..=4096).contains(&lanes.word) {
+                return Err(format!("{name}: word is {}; say 1 to 4096 bits", lanes.word));
+            }
         }
-        if lanes.rates.iter().all(Option::is_none) {
-            let names = Operation::ALL.map(Operation::name).join(", ");
+        let names: Vec<&str> = self.all_lanes().map(|lanes| lanes.name.as_str()).collect();
+        if let Some(name) = (1..names.len()).find(|at| names[..*at].contains(&names[*at])) {
             return Err(format!(
-                "lanes: no operation has a rate; say what a lane does a clock of one of {names}"
-            ));
-        }
-        if let Some(rate) = lanes.rates.iter().flatten().find(|r| r.num == 0 || r.den == 0 || r.den > 1 << 24)
-        {
-            return Err(format!(
-                "lanes: a rate is {rate}; say what a lane does a clock, such as 1 or \"1/6\""
+                "beside: {:?} is there twice; give each kind of lanes a name of its own",
+                names[name]
             ));
         }
         if let Some(Pipeline { latency, reads, tiles, waiting, leaving }) = self.pipeline {

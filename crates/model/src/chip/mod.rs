@@ -28,6 +28,7 @@
 //! ```
 
 mod everywhere;
+mod lookup;
 mod machine;
 mod nest;
 mod pipeline;
@@ -41,6 +42,7 @@ mod tiles;
 
 pub use blindcore_accel::cost::{Bound, Cost, Kind, Price, Priced, Tensors, Traffic};
 pub use everywhere::{OnMachine, everywhere};
+pub use lookup::{Answered, Lookup, Pass, Ring, more};
 pub use machine::{Lanes, Level, Machine, Moduli, Pipeline, Ports, Rate};
 pub use nest::{Mapping, Misfit, Nest, cost, thesis_mapping};
 pub use pipeline::pipelined;

@@ -1,8 +1,10 @@
 //! A mapping, and what it costs.
 
+use std::borrow::Cow;
+
 use blindcore_accel::cost::{Cost, Tensors, Traffic};
 
-use super::machine::{Machine, Ports, Rate};
+use super::machine::{Level, Machine, Ports, Rate};
 use super::problem::{Dim, Operation, Problem, Tensor};
 use super::tables::Tables;
 
@@ -13,7 +15,8 @@ pub struct Nest {
     pub temporal: Vec<(Dim, u64)>,
     /// Loops in space, over the memories or lanes below.
     pub spatial: Vec<(Dim, u64)>,
-    /// Whether A, B and C are kept here; what is not passes from the level above to the level below.
+    /// Whether A, B and C are kept here; what is not passes from the level above to the level below. A tensor that no level above keeps
+    /// either begins and ends here, whole: it comes from what ran before on the same machine, or goes to what runs next ([`Mapping::home`]).
     pub kept: [bool; 3],
 }
 
@@ -37,6 +40,12 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// The level that holds a whole tensor: the outermost that keeps it.
+    #[must_use]
+    pub fn home(&self, tensor: Tensor) -> Option<usize> {
+        self.levels.iter().position(|nest| nest.kept[tensor as usize])
+    }
+
     /// The mapping in a line: `SSD D32 | DRAM C2 K2 D128 J8 N512, J2 in space | ...`.
     #[must_use]
     pub fn text(&self, machine: &Machine) -> String {
@@ -102,6 +111,7 @@ pub fn cost(
     mapping: &Mapping,
     tables: &[Tables],
 ) -> Result<Cost, Misfit> {
+    let machine = &*machine.doing(problem);
     let levels = &mapping.levels;
     let n = machine.levels.len();
     check(problem, machine, mapping)?;
@@ -116,7 +126,8 @@ pub fn cost(
     };
     let mut traffic: Vec<Tensors> = (0..n)
         .map(|at| {
-            let tile = Tensor::ALL.map(|t| if levels[at].kept[t as usize] { tile(at, t) } else { 0 });
+            let held = |t: Tensor| if mapping.home(t) == Some(at) { problem.words(t) } else { tile(at, t) };
+            let tile = Tensor::ALL.map(|t| if levels[at].kept[t as usize] { held(t) } else { 0 });
             Tensors { tile, ..Tensors::default() }
         })
         .collect();
@@ -141,6 +152,7 @@ pub fn cost(
         for pair in kept.windows(2) {
             let (parent, child) = (pair[0], pair[1]);
             let to_lanes = child == n;
+            let halves = u128::from(problem.halves_passed(room(problem, machine, child))[t]);
             let mut loops: Vec<(Dim, u64)> = levels[..child]
                 .iter()
                 .flat_map(|nest| nest.temporal.iter().copied())
@@ -161,11 +173,11 @@ pub fn cost(
                 .map(|(_, f)| u128::from(*f))
                 .product();
             let words = if to_lanes { 1 } else { tile(child, tensor) };
-            let at_parent = words * visits * u128::from(used[parent]) * spread;
-            let at_child = words * visits * u128::from(used[child]);
+            let at_parent = halves * words * visits * u128::from(used[parent]) * spread / 2;
+            let at_child = halves * words * visits * u128::from(used[child]) / 2;
             if tensor == Tensor::C {
                 // Sums come up; all but the first of each are fetched down before, by one of those that share it.
-                let back = words * (visits - first) * u128::from(used[parent]) * spread;
+                let back = halves * words * (visits - first) * u128::from(used[parent]) * spread / 2;
                 traffic[parent].written[t] += at_parent;
                 traffic[parent].read[t] += back;
                 if !to_lanes {
@@ -183,23 +195,12 @@ pub fn cost(
     let bits = |words: &[u128; 3]| (0..3).map(|t| words[t] * u128::from(problem.bits[t])).sum::<u128>();
     let mut bounds = Vec::with_capacity(2 * n + 1);
     for (at, (level, moved)) in machine.levels.iter().zip(&traffic).enumerate() {
-        let (read, written) = (bits(&moved.read), bits(&moved.written));
-        let mut bound = |what: &str, bits, ports| {
-            let what = format!("{} {what}", level.name);
-            bounds.push((what.into(), clocks(bits, level.port, ports, used[at])));
-        };
-        match level.ports {
-            Ports::Separate { read: r, write: w } => {
-                bound("read", read, r);
-                bound("write", written, w);
-            }
-            Ports::Shared(ports) => bound("ports", read + written, ports),
-        }
+        bounds.extend(port_bounds(level, bits(&moved.read), bits(&moved.written), used[at]));
     }
     let rate = machine.lanes.rate(problem.operation).unwrap_or(Rate::whole(1));
     let work = Rate { num: rate.num * problem.work.1, den: rate.den * problem.work.0 };
     let points = problem.points();
-    bounds.push(("lanes".into(), clocks(points, work, 1, used[n])));
+    bounds.push((machine.lanes.name.clone().into(), clocks(points, work, 1, used[n])));
     let most = bounds.iter().map(|(_, cycles)| *cycles).max().unwrap_or(0);
     let cycles = most + machine.lanes.fill + machine.moduli.change * changes(mapping);
     let database = traffic[0].read[Tensor::B as usize] * u128::from(problem.bits[Tensor::B as usize]) / 8;
@@ -223,6 +224,49 @@ pub fn cost(
     let work = points as f64 * problem.work.0 as f64 / problem.work.1 as f64;
     cost.prices = tables.iter().map(|table| table.price(machine, &cost, work)).collect();
     Ok(cost)
+}
+
+/// Words of A that a memory of level `at` holds, or a lane, two.
+pub(super) fn room(problem: &Problem, machine: &Machine, at: usize) -> Option<u64> {
+    let Some(level) = machine.levels.get(at) else { return Some(2) };
+    level.bytes.map(|bytes| bytes.saturating_mul(8) / level.buffers / problem.bits[0].max(1))
+}
+
+/// That a level can hold a whole tensor: it is one memory.
+pub(super) fn home(machine: &Machine, at: usize) -> Result<(), Misfit> {
+    let level = &machine.levels[at];
+    if at > 0 && level.count > 1 {
+        let why = format!(
+            "level {} is {} memories, and a tensor that begins there needs one",
+            level.name, level.count
+        );
+        return Err(Misfit(why));
+    }
+    Ok(())
+}
+
+/// What it costs that bits leave the outermost level and others come, beside everything else.
+pub(super) fn moved(machine: &Machine, read: u128, written: u128, tables: &[Tables]) -> Cost {
+    let level = &machine.levels[0];
+    let bounds = port_bounds(level, read, written, 1);
+    let cycles = bounds.iter().map(|(_, cycles)| *cycles).max().unwrap_or(0);
+    let mut cost = Cost {
+        traffic: vec![Traffic::new(level.name.clone(), read, written)],
+        ..Cost::clocked(cycles, machine.clock, bounds)
+    };
+    cost.prices = tables.iter().map(|table| table.price(machine, &cost, 0.0)).collect();
+    cost
+}
+
+/// What bits take of the ports of so many memories of a level.
+fn port_bounds(level: &Level, read: u128, written: u128, memories: u64) -> Vec<(Cow<'static, str>, u64)> {
+    let bound = |what: &str, bits, ports| {
+        (format!("{} {what}", level.name).into(), clocks(bits, level.port, ports, memories))
+    };
+    match level.ports {
+        Ports::Separate { read: r, write: w } => vec![bound("read", read, r), bound("write", written, w)],
+        Ports::Shared(ports) => vec![bound("ports", read + written, ports)],
+    }
 }
 
 /// How often the modulus changes: loops from the outermost to the innermost over moduli.
@@ -256,8 +300,11 @@ pub(super) fn check(problem: &Problem, machine: &Machine, mapping: &Mapping) -> 
         if spread > u128::from(fan) {
             return no(format!("level {name} spreads over {spread}, and serves {fan}"));
         }
-        if at == 0 && nest.kept != [true; 3] {
-            return no(format!("level {name} is the outermost and keeps everything"));
+    }
+    for tensor in Tensor::ALL {
+        match mapping.home(tensor) {
+            None => return no(format!("no level keeps {}; one has to", tensor.name())),
+            Some(at) => home(machine, at)?,
         }
     }
     Ok(())
@@ -276,9 +323,10 @@ pub(super) fn can(problem: &Problem, machine: &Machine) -> Result<(), Misfit> {
         );
         return Err(Misfit(why));
     }
-    let widest = problem.bits.into_iter().max().unwrap_or(0);
-    if problem.operation == Operation::Contract && widest > machine.word {
-        let why = format!("words have {widest} bits, and lanes of {} take {}", machine.name, machine.word);
+    let widest = problem.widest();
+    if problem.operation == Operation::Contract && widest > machine.lanes.word {
+        let why =
+            format!("words have {widest} bits, and lanes of {} take {}", machine.name, machine.lanes.word);
         return Err(Misfit(why));
     }
     if let Some(held) = machine.moduli.held

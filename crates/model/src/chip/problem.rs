@@ -192,6 +192,27 @@ impl Problem {
         self.bounds[dim as usize]
     }
 
+    /// Bits of the widest of its words.
+    #[must_use]
+    pub fn widest(&self) -> u64 {
+        self.bits.into_iter().max().unwrap_or(0)
+    }
+
+    /// How often words of A, B and C pass from a level to the memories below, in halves, where each of those has room for `room` words of
+    /// A; none: for all there are. Once, but for transforms: memories that hold 2^k words do k layers of one at a time, and a lane,
+    /// which holds two, a layer, with a root for each two words. Source: Aggarwal and Vitter 1988, section 5.
+    #[must_use]
+    pub fn halves_passed(&self, room: Option<u64>) -> [u64; 3] {
+        let (layers, words) = (self.work.0, self.bound(Dim::D));
+        match room {
+            Some(room) if self.operation == Operation::Transform && room < words => {
+                let passes = layers.div_ceil(u64::from(room.max(2).ilog2())).max(1);
+                [2 * passes, if room <= 2 { layers } else { 2 }, 2 * passes]
+            }
+            _ => [2; 3],
+        }
+    }
+
     /// Points of the whole nest: multiply-accumulates of a contraction.
     #[must_use]
     pub fn points(&self) -> u128 {

@@ -38,6 +38,7 @@ pub fn random(
     tables: &[Tables],
     tries: &Tries,
 ) -> Result<Found, Misfit> {
+    let machine = &*machine.doing(problem);
     can(problem, machine)?;
     let mut draw = Draw(tries.seed);
     let primes: Vec<(Dim, u64)> = Dim::ALL

@@ -89,6 +89,9 @@ struct MachineFile {
     #[serde(rename = "level")]
     levels: Vec<LevelFile>,
     lanes: LanesFile,
+    /// Other kinds of lanes.
+    #[serde(default)]
+    beside: Vec<LanesFile>,
     #[serde(default)]
     moduli: ModuliFile,
     pipeline: Option<PipelineFile>,
@@ -100,6 +103,10 @@ fn word() -> u64 {
 
 fn one() -> u64 {
     1
+}
+
+fn lanes() -> String {
+    "lanes".into()
 }
 
 #[derive(Deserialize)]
@@ -120,11 +127,16 @@ struct LevelFile {
     buffers: u64,
     #[serde(default)]
     part: String,
+    #[serde(default)]
+    off_chip: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LanesFile {
+    #[serde(default = "lanes")]
+    name: String,
+    word: Option<u64>,
     count: u64,
     contract: Option<Said>,
     transform: Option<Said>,
@@ -176,18 +188,8 @@ pub fn machine_from_toml(file: &str, text: &str) -> Result<Machine, Wrong> {
     let wrong = |why: String| Wrong { file: file.into(), why };
     let read: MachineFile = from_toml(file, text)?;
     let levels = read.levels.iter().map(|level| level_of(level, read.word)).collect::<Result<Vec<_>, _>>();
-    let rates = [&read.lanes.contract, &read.lanes.transform, &read.lanes.bigmod, &read.lanes.garble];
-    let mut of = [None; 4];
-    for (at, said) in rates.into_iter().enumerate() {
-        if let Some(said) = said {
-            let key = Operation::ALL[at].name();
-            let why = || {
-                wrong(format!("lanes: {key} is {said}; say what a lane does a clock, such as 1 or \"1/6\""))
-            };
-            of[at] = Some(said.rate().ok_or_else(why)?);
-        }
-    }
-    let LanesFile { count, latched, fill, part, .. } = read.lanes;
+    let lanes_of = |lanes| lanes_of(lanes, read.word);
+    let beside = read.beside.into_iter().map(lanes_of).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
     let machine =
         Machine {
             name: read.name,
@@ -195,7 +197,8 @@ pub fn machine_from_toml(file: &str, text: &str) -> Result<Machine, Wrong> {
             clock: read.clock,
             word: read.word,
             levels: levels.map_err(wrong)?,
-            lanes: Lanes { count, rates: of, latched, fill, part },
+            lanes: lanes_of(read.lanes).map_err(wrong)?,
+            beside,
             moduli: Moduli { held: read.moduli.held, change: read.moduli.change },
             pipeline: read.pipeline.map(|PipelineFile { latency, reads, tiles, waiting, leaving }| {
                 Pipeline { latency, reads, tiles, waiting, leaving }
@@ -203,6 +206,21 @@ pub fn machine_from_toml(file: &str, text: &str) -> Result<Machine, Wrong> {
         };
     machine.check().map_err(wrong)?;
     Ok(machine)
+}
+
+fn lanes_of(lanes: LanesFile, word: u64) -> Result<Lanes, String> {
+    let LanesFile { name, count, latched, fill, part, .. } = lanes;
+    let said = [lanes.contract, lanes.transform, lanes.bigmod, lanes.garble];
+    let mut rates = [None; 4];
+    for (at, said) in said.iter().enumerate() {
+        if let Some(said) = said {
+            let key = Operation::ALL[at].name();
+            let why =
+                || format!("{name}: {key} is {said}; say what a lane does a clock, such as 1 or \"1/6\"");
+            rates[at] = Some(said.rate().ok_or_else(why)?);
+        }
+    }
+    Ok(Lanes { name, word: lanes.word.unwrap_or(word), count, rates, latched, fill, part })
 }
 
 fn level_of(level: &LevelFile, word: u64) -> Result<Level, String> {
@@ -245,6 +263,7 @@ fn level_of(level: &LevelFile, word: u64) -> Result<Level, String> {
         ports,
         buffers: level.buffers,
         part: level.part.clone(),
+        off_chip: level.off_chip,
     })
 }
 
@@ -260,6 +279,7 @@ pub(super) fn gcd(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Problem;
     use super::*;
 
     const GOOD: &str = "name = 'x'\nabout = 'y'\nclock = 1e9\n\
@@ -284,6 +304,23 @@ mod tests {
     }
 
     #[test]
+    fn lanes_of_several_kinds_do_what_they_take() {
+        let text = format!("{GOOD}[[beside]]\nname = 'narrow'\nword = 32\ncount = 16\ncontract = 2\n");
+        let machine = machine_from_toml("good.toml", &text).unwrap();
+        let by = |bits: u64, operation| {
+            let problem = Problem { operation, bits: [bits; 3], ..Problem::contract([1; 8]) };
+            machine.doing(&problem).lanes.name.clone()
+        };
+        let does = [
+            (32, Operation::Contract),
+            (8, Operation::Contract),
+            (33, Operation::Contract),
+            (8, Operation::Garble),
+        ];
+        assert_eq!(does.map(|(bits, operation)| by(bits, operation)), ["narrow", "narrow", "lanes", "lanes"]);
+    }
+
+    #[test]
     fn a_wrong_file_is_one_line_with_file_key_value_and_remedy() {
         let good = machine_from_toml("good.toml", GOOD).unwrap();
         assert_eq!(
@@ -305,6 +342,18 @@ mod tests {
             ("contract = 1", "contract = 0", "lanes: a rate is 0; say what a lane does"),
             ("contract = 1\ngarble = '1/6'", "", "lanes: no operation has a rate"),
             ("garble = '1/6'", "garble = 'x'", "lanes: garble is \"x\"; say what"),
+            ("garble = '1/6'", "[[beside]]\ncount = 4\ncontract = 1", "beside: \"lanes\" is there twice"),
+            (
+                "garble = '1/6'",
+                "[[beside]]\nname = 'n'\ncount = 3\ncontract = 1",
+                "n: count is 3; say a multiple",
+            ),
+            ("garble = '1/6'", "[[beside]]\nname = 'n'\ncount = 4", "n: no operation has a rate"),
+            (
+                "garble = '1/6'",
+                "[[beside]]\nname = 'n'\ncount = 4\nword = 0\ngarble = 1",
+                "n: word is 0; say 1 to 4096",
+            ),
             ("clock = 1e9", "clock = 0", "clock is 0; say clocks a second"),
             ("name = 'x'", "", "missing key `name`"),
             ("shared_ports = 1", "buffers = 3", "level SRAM: buffers is 3; say 1, or 2"),

@@ -17,7 +17,7 @@
 use blindcore_accel::Cost;
 
 use super::machine::{MAX_LEVELS, Machine, Ports};
-use super::nest::{Mapping, Misfit, Nest, can, cost};
+use super::nest::{Mapping, Misfit, Nest, can, cost, home, room};
 use super::problem::{Dim, Problem};
 use super::read::gcd;
 use super::tables::Tables;
@@ -40,6 +40,8 @@ pub struct Space {
     pub splits: Splits,
     /// Whether tensors may pass levels; else each keeps all.
     pub bypass: bool,
+    /// The levels in which A, B and C begin and end, whole: 0, the outermost, or one further in that is a single memory.
+    pub home: [usize; 3],
 }
 
 /// A mapping, what it costs, and how many were compared.
@@ -69,12 +71,20 @@ pub fn search(
     tables: &[Tables],
     space: &Space,
 ) -> Result<Found, Misfit> {
+    let machine = &*machine.doing(problem);
     can(problem, machine)?;
+    for at in space.home {
+        if at >= machine.levels.len() {
+            return Err(Misfit(format!("{} has no level {at} for a tensor to begin in", machine.name)));
+        }
+        home(machine, at)?;
+    }
     let mut search = Search::new(problem, machine, tables.first(), *space)?;
+    let outermost = space.home.map(|at| at == 0);
     if let Some(room) = machine.levels[0].bytes
-        && !search.fits(0, search.shape, search.batch, &[[true; 3]])
+        && !search.fits(0, search.shape, search.batch, &[outermost])
     {
-        let bits: u64 = (0..3).map(|t| search.words[t] * search.bits[t]).sum();
+        let bits: u64 = (0..3).filter(|t| outermost[*t]).map(|t| search.words[t] * search.bits[t]).sum();
         let (name, bytes) = (&machine.levels[0].name, bits.div_ceil(8));
         return Err(Misfit(format!(
             "the problem takes {bytes} bytes, over the {room} of {name}; make it larger"
@@ -131,6 +141,8 @@ struct Search {
     /// Words of A, B and C.
     words: [u64; 3],
     levels: Vec<Figures>,
+    /// How often words of each tensor go to the memories of a level, in halves; the last are the lanes.
+    passes: Vec<[u64; 3]>,
     fans: Vec<u64>,
     latched: bool,
     divisors: [Vec<u64>; 3],
@@ -169,13 +181,16 @@ impl Search {
             })
             .collect();
         let rate = machine.lanes.rate(problem.operation).ok_or_else(too_large)?;
+        let passes: Vec<_> =
+            (0..=levels.len()).map(|at| problem.halves_passed(room(problem, machine, at))).collect();
         let lane = [rate.den.checked_mul(problem.work.0), rate.num.checked_mul(problem.work.1)];
         let [Some(lane_num), Some(lane_den)] = lane else { return Err(too_large()) };
-        // The most that is ever multiplied: every point's bits in every lane, three times, by a rate's denominator.
-        let widest = problem.bits.iter().max().copied().unwrap_or(1).max(lane_num);
+        // The most that is ever multiplied: every point's bits, three times each way and as often as they pass, by a rate's denominator. A
+        // tensor's fetches and copies are factors of the dimension that it lacks.
+        let often = passes.iter().flatten().max().copied().unwrap_or(2);
         let slowest = levels.iter().map(|l| l.port[1]).max().unwrap_or(1);
-        let most = problem.points().checked_mul(u128::from(machine.lanes.count) * u128::from(widest) * 6);
-        let most = most.and_then(|m| m.checked_mul(u128::from(slowest)));
+        let bits = [problem.widest(), 6, often, slowest].map(u128::from).iter().product::<u128>();
+        let most = problem.points().checked_mul(bits.max(lane_num.into()));
         if most.is_none_or(|m| m >= 1 << 62) {
             return Err(too_large());
         }
@@ -187,6 +202,7 @@ impl Search {
             words,
             fans: (0..levels.len()).map(|at| machine.fan_out(at)).collect(),
             levels,
+            passes,
             latched: machine.lanes.latched,
             divisors: [x, y, z].map(divisors),
             lane: [lane_num, lane_den],
@@ -199,11 +215,11 @@ impl Search {
     /// Which tensors each level keeps: all, or every choice below the outermost.
     fn keeping(&self) -> Vec<Vec<[bool; 3]>> {
         let inner = self.levels.len() - 1;
-        if !self.space.bypass {
-            return vec![vec![[true; 3]; inner + 1]];
-        }
-        let choices = 0..1u64 << (3 * inner);
-        let kept = |choice: u64, at: usize, t: usize| at == 0 || choice >> (3 * (at - 1) + t) & 1 == 0;
+        let choices = if self.space.bypass { 0..1u64 << (3 * inner) } else { 0..1 };
+        let kept = |choice: u64, at: usize, t: usize| {
+            let home = self.space.home[t];
+            at == home || at > home && choice >> (3 * (at - 1) + t) & 1 == 0
+        };
         choices.map(|c| (0..=inner).map(|at| [0, 1, 2].map(|t| kept(c, at, t))).collect()).collect()
     }
 
@@ -286,9 +302,13 @@ impl Search {
         let Some(room) = self.levels[at].bits else { return true };
         let [x, y, z] = tile;
         let words = [x * z, y * z, x * y];
-        let bits: u64 = (0..3).filter(|t| kept[at][*t]).map(|t| words[t] * self.bits[t]).sum();
+        let bits = |t: usize| match self.space.home[t] == at {
+            true => self.words[t] * self.bits[t],
+            false => words[t] * self.bits[t] * batch,
+        };
+        let bits: u64 = (0..3).filter(|t| kept[at][*t]).map(bits).sum();
         let buffers = if at == 0 { 1 } else { self.levels[at].buffers };
-        (bits * batch).div_ceil(8) * buffers <= room / 8
+        bits.div_ceil(8) * buffers <= room / 8
     }
 
     /// Chooses the tile of level `at`, in `outer`, which is level `above`'s: between them no level has loops.
@@ -377,16 +397,17 @@ impl Search {
         let mut moved = [[0u64; 2]; MAX_LEVELS];
         for t in 0..3 {
             let lacks = LACKS[t];
-            let bits = self.words[t] * self.bits[t];
-            let mut parent = 0;
+            // Above its home there is one memory a level, and nothing of it.
+            let mut parent = self.space.home[t];
             // Copies of it, in lanes and memories that share it.
             let mut at_parent = 1;
             let mut copies = 1;
-            for child in 1..=n {
+            for child in parent + 1..=n {
                 copies *= choice.spread[child - 1][lacks];
                 if child < n && !choice.kept[child][t] {
                     continue;
                 }
+                let bits = self.words[t] * self.bits[t] * self.passes[child][t] / 2;
                 let fetches = self.fetches(lacks, child, choice);
                 let (up, down) = (bits * fetches * at_parent, bits * fetches * copies);
                 if t == 2 {

@@ -11,7 +11,7 @@ macro_rules! files {
 }
 
 const MACHINES: &[(&str, &str)] = files!("machines":
-    "thesis", "thesis-sweep", "onionchopper", "gathered", "lwe", "deep", "sifo", "sifo-half-gates", "phepu", "xeon", "h100", "h200"
+    "thesis", "thesis-sweep", "onionchopper", "gathered", "lwe", "deep", "sifo", "sifo-half-gates", "phepu", "next-ssd", "next-gddr", "next-hbm", "xeon", "h100", "h200"
 );
 const TABLES: &[(&str, &str)] =
     files!("tables": "calibrated", "sky130", "sg13g2", "osu018", "ecp5", "published");

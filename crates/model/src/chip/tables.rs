@@ -135,8 +135,8 @@ impl Tables {
     pub fn area(&self, machine: &Machine) -> f64 {
         let levels = machine.levels.iter();
         let of = levels.map(|l| self.mm2(&l.part, l.bytes).map(|mm2| mm2 * l.count as f64));
-        let lanes = self.mm2(&machine.lanes.part, None).map(|mm2| mm2 * machine.lanes.count as f64);
-        of.chain([lanes]).flatten().sum()
+        let lanes = machine.all_lanes().map(|l| self.mm2(&l.part, None).map(|mm2| mm2 * l.count as f64));
+        of.chain(lanes).flatten().sum()
     }
 
     /// What a run costs on a machine by this table: of each level the bits that moved there, by its name, and of the lanes `work` units
@@ -151,12 +151,16 @@ impl Tables {
             }),
             mm2: self.mm2(&level.part, level.bytes).map(|mm2| mm2 * level.count as f64),
         });
-        let lanes = Priced {
-            part: "lanes".into(),
-            joules: self.picojoules(&machine.lanes.part, None).map(|[unit, _]| work * unit * 1e-12),
-            mm2: self.mm2(&machine.lanes.part, None).map(|mm2| mm2 * machine.lanes.count as f64),
-        };
-        Price { table: self.name.clone(), kind: self.kind, parts: levels.chain([lanes]).collect() }
+        let lanes = machine.all_lanes().enumerate().map(|(at, lanes)| Priced {
+            part: lanes.name.clone(),
+            // The main ones work.
+            joules: self.picojoules(&lanes.part, None).map(|[unit, _]| match at {
+                0 => work * unit * 1e-12,
+                _ => 0.0,
+            }),
+            mm2: self.mm2(&lanes.part, None).map(|mm2| mm2 * lanes.count as f64),
+        });
+        Price { table: self.name.clone(), kind: self.kind, parts: levels.chain(lanes).collect() }
     }
 }
 

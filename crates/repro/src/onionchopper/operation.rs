@@ -328,6 +328,27 @@ mod tests {
         }
     }
 
+    /// What the model takes for transforms of a lookup is what a scheme declares. Here they are counted in a real answer.
+    #[test]
+    fn declared_transforms_are_those_of_a_real_answer() {
+        let one = Cpu::with_threads("cpu", 1).unwrap();
+        let scheme = "onionpir2".parse().unwrap();
+        for (records, bytes) in [(RECORDS, RECORD_BYTES), (2_000, 256)] {
+            let params = plan(records, bytes, false, SchemeChoice::Only(scheme)).unwrap();
+            let table = Small::new(params, &one, &mut ()).unwrap();
+            let server = table.server(&one, |_| &one).unwrap();
+            let question = Question::new(&params, &table.hint, records / 3).unwrap();
+            let (answer, profile) = blindcore_rlwe::profile(|| question.answer(&server));
+            question.check(&answer.unwrap()).unwrap();
+            let counts = |of: blindcore_rlwe::Operations| (of.transforms.count, of.products.count);
+            let (within, elsewhere) = (counts(profile.within), counts(profile.elsewhere));
+            // A product with its sum counts as a third of a transform.
+            let counted = (within.0 + elsewhere.0) as f64 + (within.1 + elsewhere.1) as f64 / 3.0;
+            let declared = params.ring_work().answering;
+            assert!((0.7..1.4).contains(&(declared / counted)), "{declared} declared, {counted} counted");
+        }
+    }
+
     #[test]
     fn every_scheme_passes_an_operation_over_what_it_keeps() {
         let table = table(&mut ()).unwrap();

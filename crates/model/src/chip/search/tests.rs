@@ -49,6 +49,7 @@ fn case(draw: &mut Draw) -> (Machine, Problem, Tables) {
             },
             buffers: draw.of(&[1, 1, 2]),
             part: format!("L{at}"),
+            off_chip: false,
         });
     }
     let part = |at: usize, draw: &mut Draw| Part {
@@ -65,6 +66,8 @@ fn case(draw: &mut Draw) -> (Machine, Problem, Tables) {
     };
     let parts = (0..depth).map(|at| part(at, draw)).collect();
     let lanes = Lanes {
+        name: "lanes".into(),
+        word: 64,
         count: count * draw.of(&[1, 1, 2]),
         rates: [Some(Rate::whole(1 + draw.below(2))), None, None, None],
         latched: draw.below(3) == 0,
@@ -78,6 +81,7 @@ fn case(draw: &mut Draw) -> (Machine, Problem, Tables) {
         word: 64,
         levels,
         lanes,
+        beside: Vec::new(),
         moduli: Moduli { held: None, change: 0 },
         pipeline: None,
     };
@@ -98,18 +102,12 @@ const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2,
 const ONE: [Dim; 4] = [Dim::M, Dim::N, Dim::J, Dim::D];
 
 /// The best of all tilings in all orders with all spreads, by [`cost`] alone. The batch stands in any level, outermost in it.
-fn brute(
-    problem: &Problem,
-    chip: &Machine,
-    tables: &[Tables],
-    bypass: bool,
-    one: bool,
-) -> Option<(u64, f64)> {
-    let n = chip.levels.len();
+fn brute(problem: &Problem, chip: &Machine, tables: &[Tables], space: &Space) -> Option<(u64, f64)> {
+    let (n, one) = (chip.levels.len(), space.splits == Splits::One);
     let slots = 2 * n; // temporal and spatial of each level
     let of = ONE.map(|d| products(problem.bound(d), slots));
     let mut best: Option<(u64, f64)> = None;
-    let keeps = if bypass { 1u64 << (3 * (n - 1)) } else { 1 };
+    let keeps = if space.bypass { 1u64 << (3 * (n - 1)) } else { 1 };
     for x in &of[0] {
         for y in &of[1] {
             for z in &of[2] {
@@ -147,9 +145,11 @@ fn brute(
                         }
                         let mut mapping = Mapping { levels };
                         for keep in 0..keeps {
-                            for at in 1..n {
-                                mapping.levels[at].kept =
-                                    [0, 1, 2].map(|t| keep >> (3 * (at - 1) + t) & 1 == 0);
+                            for at in 0..n {
+                                mapping.levels[at].kept = [0, 1, 2].map(|t| {
+                                    let home = space.home[t];
+                                    at == home || at > home && keep >> (3 * (at - 1) + t) & 1 == 0
+                                });
                             }
                             let Ok(cost) = cost(problem, chip, &mapping, tables) else { continue };
                             let rank = (cost.cycles, cost.prices[0].joules());
@@ -177,13 +177,23 @@ fn is_one(problem: &Problem, chip: &Machine, all: &[&Vec<u64>; 4], at: usize) ->
     }
 }
 
-fn compare(cases: u64, seed: u64, space: Space) {
+/// Levels of a single memory, the outermost ones.
+fn single(chip: &Machine) -> Vec<usize> {
+    (0..chip.levels.len()).take_while(|at| chip.levels[*at].count == 1).collect()
+}
+
+fn compare(cases: u64, seed: u64, space: Space, homes: bool) {
     let mut draw = Draw(seed);
     let (mut fitting, mut spread) = (0, 0);
     for number in 0..cases {
         let (chip, problem, tables) = case(&mut draw);
         let tables = [tables];
-        let brute = brute(&problem, &chip, &tables, space.bypass, space.splits == Splits::One);
+        // Tensors begin in any level that is one memory.
+        let space = match homes {
+            true => Space { home: [0; 3].map(|_| draw.of(&single(&chip))), ..space },
+            false => space,
+        };
+        let brute = brute(&problem, &chip, &tables, &space);
         let found = search(&problem, &chip, &tables, &space);
         match (brute, found) {
             (None, Err(_)) => {}
@@ -206,13 +216,18 @@ fn compare(cases: u64, seed: u64, space: Space) {
 
 #[test]
 fn a_thousand_small_cases_are_as_good_as_every_mapping_tried() {
-    compare(800, 1, Space::default());
-    compare(200, 2, Space { splits: Splits::Many, bypass: false });
+    compare(800, 1, Space::default(), false);
+    compare(200, 2, Space { splits: Splits::Many, ..Space::default() }, false);
 }
 
 #[test]
 fn tensors_that_pass_levels_are_searched_too() {
-    compare(8, 3, Space { splits: Splits::One, bypass: true });
+    compare(8, 3, Space { bypass: true, ..Space::default() }, false);
+}
+
+#[test]
+fn tensors_that_begin_on_the_chip_are_searched_too() {
+    compare(300, 4, Space::default(), true);
 }
 
 #[test]
