@@ -9,13 +9,14 @@
 //! # Ok::<(), blindcore_accel::Error>(())
 //! ```
 //!
-//! The contract operation has three families of kernels, one a layout: `tiles` for bytes modulo 2^32, `windows` for queries
-//! that are a window, `rows` for everything else. Each has its driver and its portable kernel in one file here and its fast kernels in
+//! The contract operation has three families of kernels: `tiles` for bytes modulo 2^32, `windows` for queries that are a window,
+//! `rows` for everything else, also under `fours`, where outputs share lines. Each has its driver and its portable kernel in one file here and its fast kernels in
 //! `arch/<isa>`, made from the token of the instruction set. The transform operation shares out the kernels of
 //! [`blindcore_math::ntt`]. The bigmod operation is in `bigmod`, the garble operation in `garble`; what of their kernels is the same for any width of vector is in `arch/vector`.
 
 mod arch;
 mod bigmod;
+mod fours;
 mod garble;
 mod isa;
 pub mod measure;
@@ -142,7 +143,7 @@ pub(crate) struct Engine {
 impl ContractSlot for Engine {
     fn capabilities(&self) -> ContractCapabilities {
         ContractCapabilities {
-            layouts: vec![Layout::Tiles16x64, Layout::Rows, Layout::Lanes32],
+            layouts: vec![Layout::Tiles16x64, Layout::Rows, Layout::Lanes32, Layout::Lanes8x4],
             moduli: None,
             channels: usize::MAX,
             row_depth: rows::MAX_DEPTH,
@@ -233,7 +234,7 @@ impl Contract for CpuContract {
     fn gathered(&self) -> usize {
         match self.layout {
             Layout::Tiles16x64 => tiles::gathered(&self.cpu.features, self.shape.m, self.shape.p),
-            Layout::Rows | Layout::Lanes32 => self.shape.m,
+            Layout::Rows | Layout::Lanes32 | Layout::Lanes8x4 => self.shape.m,
         }
     }
 
@@ -266,7 +267,7 @@ impl CpuContract {
             let mut position = 0;
             for piece in pieces {
                 let piece = (**piece).as_ref();
-                rows::check_packed(&self.shape, piece, position)?;
+                rows::check_packed(&self.shape, self.layout, piece, position)?;
                 position += piece.len() / self.shape.database.bytes();
             }
         }
@@ -315,6 +316,7 @@ enum Work {
     Tiles(tiles::Pass),
     Rows(rows::Pass),
     Windows(windows::Pass),
+    Fours(fours::Pass),
 }
 
 impl<'a> CpuPass<'a> {
@@ -325,6 +327,7 @@ impl<'a> CpuPass<'a> {
             Layout::Tiles16x64 => Work::Tiles(tiles::Pass::new(&cpu.features, shape, query, queries)),
             Layout::Rows => Work::Rows(rows::Pass::new(&cpu.features, shape, query, queries)),
             Layout::Lanes32 => Work::Windows(windows::Pass::new(&cpu.features, shape, query, queries)),
+            Layout::Lanes8x4 => Work::Fours(fours::Pass::new(&cpu.features, shape, query, queries)),
         });
         let total = layout.stripe_bytes(shape) * layout.stripes(shape);
         Ok(Self { cpu, shape, layout, work, taken: 0, total, time: start.elapsed() })
@@ -338,6 +341,7 @@ impl<'a> CpuPass<'a> {
             Work::Tiles(pass) => pass.take(stripes),
             Work::Rows(pass) => pass.take(stripes),
             Work::Windows(pass) => pass.take(stripes),
+            Work::Fours(pass) => pass.take(stripes),
         });
         self.taken += stripes.len();
         self.time += start.elapsed();
@@ -356,6 +360,7 @@ impl<'a> CpuPass<'a> {
             }
             Work::Rows(pass) => (pass.finish(), 1),
             Work::Windows(pass) => (pass.finish(), 1),
+            Work::Fours(pass) => (pass.finish(), 1),
         };
         let cost = Cost {
             seconds: (self.time + start.elapsed()).as_secs_f64(),
@@ -376,7 +381,7 @@ impl Pass for CpuPass<'_> {
             return Err(Error::Length { what: "a piece of the packed database", got, want, unit: "bytes" });
         }
         if self.layout != Layout::Tiles16x64 {
-            rows::check_packed(self.shape, stripes, self.taken / self.shape.database.bytes())?;
+            rows::check_packed(self.shape, self.layout, stripes, self.taken / self.shape.database.bytes())?;
         }
         self.compute(stripes);
         Ok(())

@@ -1,7 +1,7 @@
 //! Memory in huge pages: a database scan touches every page once, and with 4 KiB pages the page walk costs.
 #![allow(unsafe_code)]
 
-use blindcore_accel::{Allocator, Buffer, Error};
+use blindcore_accel::{Allocator, Buffer, Error, Word, Words};
 
 const HUGE_PAGE: usize = 2 << 20;
 
@@ -13,6 +13,33 @@ impl Allocator for HugePages {
     fn zeroed(&self, len: usize) -> Result<Buffer, Error> {
         HugeBytes::zeroed(len).map(Buffer::new)
     }
+}
+
+/// Zeros of this word, as [`advise`] would have them.
+pub(crate) fn words(word: Word, len: usize) -> Words {
+    let mut words = Words::zeros(word, len);
+    match &mut words {
+        Words::U32(words) => advise(words),
+        Words::U64(words) => advise(words),
+        _ => {}
+    }
+    words
+}
+
+/// Asks for huge pages where a vector lies, but for those at its ends that others use too: many megabytes that are written once would
+/// cost more in small pages than to write them.
+pub(crate) fn advise<T>(words: &mut [T]) {
+    let bytes = words.as_mut_ptr_range();
+    let start = bytes.start.addr().next_multiple_of(HUGE_PAGE);
+    let end = bytes.end.addr() / HUGE_PAGE * HUGE_PAGE;
+    #[cfg(target_os = "linux")]
+    if start < end {
+        let at = bytes.start.cast::<libc::c_void>().wrapping_byte_add(start - bytes.start.addr());
+        // SAFETY: whole pages of memory that `words` borrows; advice changes no byte, and may be refused.
+        unsafe { libc::madvise(at, end - start, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, end);
 }
 
 /// Zeroed memory at a 2 MiB boundary, in huge pages where the system grants them.

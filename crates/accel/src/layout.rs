@@ -29,12 +29,27 @@ pub enum Layout {
     /// For shapes with a window: `[n, q][c][d / 32][j][32]`, so that the sums of 32 coefficients stay in registers while
     /// a row goes by in order. A stripe is one row.
     Lanes32,
+    /// For polynomials whose values are many: `[n, q / 4][c][d / 8][j, k][4][8]`. A stripe is four rows, and a run of it eight
+    /// coefficients of them: 32 words for each sub-row, so that a query's eight serve four outputs from one load. Rows are
+    /// padded with zeros.
+    ///
+    /// ```text
+    ///   run:  j = 0  [ 8 of row 0 ][ 8 of row 1 ][ 8 of row 2 ][ 8 of row 3 ]   * [ 8 of the query ]
+    ///         j = 1  [ 8 of row 0 ] ...                                           tens of KiB in order, out of memory
+    /// ```
+    Lanes8x4,
 }
 
 /// Rows in a stripe of [`Layout::Tiles16x64`].
 const TILE_ROWS: usize = 16;
 /// Columns in a tile.
 const TILE_COLUMNS: usize = 64;
+
+/// Rows in a stripe of [`Layout::Lanes8x4`], and coefficients of each that lie together.
+const FOUR: usize = 4;
+const EIGHT: usize = 8;
+/// Rows of [`Layout::Lanes8x4`] for each that it may be padded with.
+const ROWS_PER_PAD: usize = 8;
 
 impl Layout {
     /// The name that stands in a manifest.
@@ -44,6 +59,7 @@ impl Layout {
             Layout::Tiles16x64 => "tiles16x64",
             Layout::Rows => "rows",
             Layout::Lanes32 => "lanes32",
+            Layout::Lanes8x4 => "lanes8x4",
         }
     }
 
@@ -54,7 +70,15 @@ impl Layout {
             return Layout::Lanes32;
         }
         let bytes_mod_2_32 = shape.database == Word::U8 && shape.moduli == [blindcore_math::Modulus::Pow2_32];
-        if bytes_mod_2_32 && shape.d == 1 { Layout::Tiles16x64 } else { Layout::Rows }
+        if bytes_mod_2_32 && shape.d == 1 {
+            return Layout::Tiles16x64;
+        }
+        // Few rows would be padding for the most part.
+        let pads = shape.rows().next_multiple_of(FOUR) - shape.rows();
+        if shape.d.is_multiple_of(FOUR * EIGHT) && shape.rows() >= ROWS_PER_PAD * pads {
+            return Layout::Lanes8x4;
+        }
+        Layout::Rows
     }
 
     /// Rows in a stripe.
@@ -63,6 +87,7 @@ impl Layout {
         match self {
             Layout::Tiles16x64 => TILE_ROWS,
             Layout::Rows | Layout::Lanes32 => 1,
+            Layout::Lanes8x4 => FOUR,
         }
     }
 
@@ -77,7 +102,9 @@ impl Layout {
     pub fn stripe_bytes(self, shape: &Shape) -> usize {
         match self {
             Layout::Tiles16x64 => TILE_ROWS * shape.depth().next_multiple_of(TILE_COLUMNS),
-            Layout::Rows | Layout::Lanes32 => shape.c() * shape.depth() * shape.d * shape.database.bytes(),
+            Layout::Rows | Layout::Lanes32 | Layout::Lanes8x4 => {
+                self.stripe_rows() * shape.c() * shape.depth() * shape.d * shape.database.bytes()
+            }
         }
     }
 
@@ -111,25 +138,44 @@ impl Layout {
                 Self::pack_tiles(&row_major, depth, out);
             }
             (Layout::Tiles16x64, _) => panic!("tiles hold bytes"),
-            (Layout::Rows | Layout::Lanes32, words) => {
-                let (n, q) = (stripe / shape.q, stripe % shape.q);
+            (Layout::Rows | Layout::Lanes32 | Layout::Lanes8x4, words) => {
                 let width = shape.database.bytes();
-                // Coefficients that lie together.
-                let run = if self == Layout::Rows { shape.d } else { Window::LANES };
-                let mut out = out.chunks_exact_mut(width);
-                for c in 0..shape.c() {
-                    for first in (0..shape.d).step_by(run) {
-                        for jk in 0..shape.depth() {
-                            for d in first..first + run {
-                                let at = shape.database_index([jk / shape.k, n, jk % shape.k, q, c, d]);
-                                let slot = out.next().expect("a stripe holds every word of its row");
-                                slot.copy_from_slice(&words.get(at).to_le_bytes()[..width]);
-                            }
-                        }
+                let first = stripe * self.stripe_rows();
+                let rows = first..shape.rows().min(first + self.stripe_rows());
+                let start = stripe * self.stripe_bytes(shape);
+                for (row, c) in rows.flat_map(|row| (0..shape.c()).map(move |c| (row, c))) {
+                    for (jk, d) in (0..shape.depth()).flat_map(|jk| (0..shape.d).map(move |d| (jk, d))) {
+                        let [n, q] = [row / shape.q, row % shape.q];
+                        let word = words.get(shape.database_index([jk / shape.k, n, jk % shape.k, q, c, d]));
+                        let at = self.word_position(shape, row, c, jk, d) - start;
+                        out[at..at + width].copy_from_slice(&word.to_le_bytes()[..width]);
                     }
                 }
             }
         }
+    }
+
+    /// Where the word of a row (n, q), a channel, a sub-row (j, k) and a coefficient lies in a whole database, in bytes.
+    #[must_use]
+    pub fn word_position(self, shape: &Shape, row: usize, c: usize, jk: usize, d: usize) -> usize {
+        let depth = shape.depth();
+        let word = match self {
+            Layout::Tiles16x64 => return self.position(shape, row, jk),
+            Layout::Rows => ((row * shape.c() + c) * depth + jk) * shape.d + d,
+            Layout::Lanes32 => {
+                let (run, lane) = (d / Window::LANES, d % Window::LANES);
+                ((row * shape.c() + c) * (shape.d / Window::LANES) + run) * depth * Window::LANES
+                    + jk * Window::LANES
+                    + lane
+            }
+            Layout::Lanes8x4 => {
+                let (stripe, row, run, lane) = (row / FOUR, row % FOUR, d / EIGHT, d % EIGHT);
+                (((stripe * shape.c() + c) * (shape.d / EIGHT) + run) * depth + jk) * FOUR * EIGHT
+                    + row * EIGHT
+                    + lane
+            }
+        };
+        word * shape.database.bytes()
     }
 
     /// Packs up to 16 rows of `columns` bytes, row-major, into one stripe of [`Layout::Tiles16x64`], which
@@ -204,19 +250,23 @@ impl Layout {
         let stripe = row / self.stripe_rows() * self.stripe_bytes(shape);
         match self {
             Layout::Tiles16x64 => stripe + Self::tile_index(row % TILE_ROWS, column),
-            // With d = 1 there is no window.
-            Layout::Rows | Layout::Lanes32 => stripe + column * shape.database.bytes(),
+            // With d = 1 there are no lanes.
+            Layout::Rows | Layout::Lanes32 | Layout::Lanes8x4 => stripe + column * shape.database.bytes(),
         }
     }
 
     /// Zeroes the rows of a stripe from `row` on.
+    ///
+    /// # Panics
+    /// Only some rows of [`Layout::Lanes8x4`], which lie among each other.
     pub fn clear_rows(self, stripe: &mut [u8], row: usize) {
         match self {
             Layout::Tiles16x64 => {
                 stripe.chunks_exact_mut(TILE_COLUMNS).for_each(|line| line[4 * row..].fill(0));
             }
-            Layout::Rows | Layout::Lanes32 if row == 0 => stripe.fill(0),
+            _ if row == 0 => stripe.fill(0),
             Layout::Rows | Layout::Lanes32 => {}
+            Layout::Lanes8x4 => assert!(row >= FOUR, "its rows are written together"),
         }
     }
 
@@ -236,6 +286,34 @@ fn split(row: usize) -> (usize, usize) {
 mod tests {
     use super::*;
     use blindcore_math::Modulus;
+
+    #[test]
+    fn four_rows_lie_in_runs_of_eight_coefficients() {
+        let moduli = vec![Modulus::prime(65537).unwrap(), Modulus::prime(12289).unwrap()];
+        let shape = Shape { n: 7, q: 2, j: 3, k: 2, d: 64, ..Shape::new(Word::U40, moduli) };
+        let layout = Layout::for_shape(&shape);
+        assert_eq!((layout, layout.stripes(&shape)), (Layout::Lanes8x4, 4));
+        let database = Words::from_fn(Word::U64, shape.database_len(), |i| i as u64 % 12000 + 1);
+        let packed = layout.pack(&shape, &database);
+        let mut words = packed.as_chunks::<5>().0.iter();
+        for stripe in 0..4 {
+            for (c, run) in [0, 1].into_iter().flat_map(|c| (0..8).map(move |run| (c, run))) {
+                for (jk, row) in (0..6).flat_map(|jk| (0..4).map(move |row| (jk, 4 * stripe + row))) {
+                    for d in 8 * run..8 * run + 8 {
+                        let there = row < 14;
+                        let at = [jk / 2, row / 2, jk % 2, row % 2, c, d];
+                        let want = if there { database.get(shape.database_index(at)) } else { 0 };
+                        assert_eq!(words.next(), want.to_le_bytes().first_chunk());
+                    }
+                }
+            }
+        }
+        assert_eq!(words.next(), None);
+        // Rows that would be padding for the most part, and polynomials of other lengths.
+        for other in [Shape { n: 3, q: 1, ..shape.clone() }, Shape { d: 40, ..shape }] {
+            assert_eq!(Layout::for_shape(&other), Layout::Rows);
+        }
+    }
 
     #[test]
     fn tiles_hold_each_byte_where_tile_index_says() {

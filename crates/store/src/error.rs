@@ -44,6 +44,20 @@ pub enum StoreError {
         /// The newest that is known.
         known: u32,
     },
+    /// A database that an earlier blindcore made, and laid out otherwise.
+    #[error(
+        "{}: table {table:?} was made by an earlier blindcore, which laid the polynomials of {scheme} out otherwise; build \
+         the database again",
+        path.display()
+    )]
+    Older {
+        /// Its manifest.
+        path: PathBuf,
+        /// The table's name.
+        table: String,
+        /// Its scheme.
+        scheme: String,
+    },
     /// A signature that is not of the table.
     #[error(
         "the signature of {} is not of its table by the key that it names: the database or its signature was changed; \

@@ -39,9 +39,12 @@ impl Standing {
         }
         let standing = match Manifest::read(out) {
             Ok(m) => Self { epoch: m.epoch, manifest: Some(m.without_follow()) },
-            Err(StoreError::Damaged { .. } | StoreError::UnknownScheme { .. } | StoreError::Newer { .. })
-                if Manifest::is_ours(out) =>
-            {
+            Err(
+                StoreError::Damaged { .. }
+                | StoreError::UnknownScheme { .. }
+                | StoreError::Newer { .. }
+                | StoreError::Older { .. },
+            ) if Manifest::is_ours(out) => {
                 Self { epoch: Manifest::epoch_of(out).unwrap_or(0), manifest: None }
             }
             Err(_) => {

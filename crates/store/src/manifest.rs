@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use blindcore_accel::Layout;
 use blindcore_lookup::batch::Buckets;
 use blindcore_lookup::schemes::{self, Operand};
 use blindcore_lookup::{Geometry, Params};
@@ -16,9 +17,9 @@ use crate::{StoreError, tile_checksums};
 pub const MANIFEST: &str = "manifest.json";
 const MAGIC: &str = "blindcore-db";
 /// What a manifest says in `version`, at most. 1 and 2 are those of databases without checksums of tiles: 2 where a table
-/// changed since it was built, has records of several blocks, proofs or a signature. 3 says neither `key_type` nor `kinds`, and
-/// 4 no `batches`.
-const VERSION: u32 = 5;
+/// changed since it was built, has records of several blocks, proofs or a signature. 3 says neither `key_type` nor `kinds`,
+/// 4 no `batches`, and 5 no `state_layout`.
+const VERSION: u32 = 6;
 /// A manifest is read whole; this is more than a million shards need.
 const MAX_BYTES: u64 = 256 << 20;
 
@@ -161,6 +162,9 @@ pub struct PartManifest {
     /// How slots end in proofs, where they do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proofs: Option<Proofs>,
+    /// The layout of the operands that the server keeps beside the records, where it is one that earlier builds had not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) state_layout: Option<String>,
     /// The operand that the server keeps beside the records, where the scheme has one.
     pub state: Option<FileEntry>,
     /// Those after it.
@@ -225,7 +229,8 @@ impl Manifest {
             || self.records.proofs.is_some()
             || self.signed.is_some();
         match self.parts().any(|(_, part)| part.sums.is_some()) {
-            _ if self.batches.is_some() => VERSION,
+            _ if self.parts().any(|(_, part)| part.state_layout.is_some()) => VERSION,
+            _ if self.batches.is_some() => 5,
             _ if self.key_type.is_some() || self.kinds.is_some() => 4,
             true => 3,
             false if second => 2,
@@ -274,6 +279,7 @@ impl Manifest {
         Self::parse(&json).map_err(|why| match why {
             Unreadable::Damaged(why) => damaged(why),
             Unreadable::Newer { found, known } => StoreError::Newer { path: path.clone(), found, known },
+            Unreadable::Older { table, scheme } => StoreError::Older { path: path.clone(), table, scheme },
             Unreadable::Scheme { table, source } => {
                 StoreError::UnknownScheme { path: path.clone(), table, source }
             }
@@ -338,6 +344,10 @@ impl Manifest {
             if let Err(source) = schemes::find(&part.scheme) {
                 return Err(Unreadable::Scheme { table: manifest.name.clone(), source });
             }
+            let wanted = part.params().ok().and_then(|params| state_layout(&params));
+            if wanted.is_some() && part.state_layout.is_none() {
+                return Err(Unreadable::Older { table: manifest.name.clone(), scheme: part.scheme.clone() });
+            }
         }
         manifest.check()?;
         Ok(manifest)
@@ -386,6 +396,9 @@ impl Manifest {
             let (records, buckets) = (params.records(), u64::from(self.buckets(kind)));
             if part.layout != records.layout.name() {
                 return Err(format!("its layout {:?} is unknown", part.layout));
+            }
+            if part.state_layout != state_layout(&params) {
+                return Err("the layout of its state is unknown".into());
             }
             let (stripe, bytes) =
                 (records.stripe_bytes() as u64, (records.bytes() as u64).saturating_mul(buckets));
@@ -519,6 +532,16 @@ pub enum Unreadable {
         /// The newest that is known.
         known: u32,
     },
+    /// An earlier blindcore made it, and laid its polynomials out otherwise.
+    #[error(
+        "table {table:?}: an earlier blindcore laid the polynomials of {scheme} out otherwise; build the database again"
+    )]
+    Older {
+        /// The table's name.
+        table: String,
+        /// Its scheme.
+        scheme: String,
+    },
     /// Its table is of a scheme that this build has not.
     #[error("table {table:?}: {source}")]
     Scheme {
@@ -533,6 +556,12 @@ impl From<String> for Unreadable {
     fn from(why: String) -> Self {
         Self::Damaged(why)
     }
+}
+
+/// What a manifest says of the layout of a part's operands beside the records: nothing where it is as earlier builds had it.
+pub(crate) fn state_layout(params: &Params) -> Option<String> {
+    let mut layouts = params.stored_operands().skip(1).map(|operand| operand.layout);
+    layouts.find(|layout| *layout == Layout::Lanes8x4).map(|layout| layout.name().into())
 }
 
 /// A number of blocks, said where it is not one.

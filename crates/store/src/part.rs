@@ -12,7 +12,7 @@ use blindcore_wire::proof::{NODE_BYTES, Proofs};
 
 use crate::bucket::Bucket;
 use crate::job::{Build, Wanted, entry};
-use crate::manifest::{FileEntry, PartManifest};
+use crate::manifest::{FileEntry, PartManifest, state_layout};
 use crate::mapped::{self, Scratch};
 use crate::section::{self, HEADER, Header, Kind, Writer};
 use crate::shards::Shards;
@@ -274,6 +274,7 @@ impl Build<'_> {
             sums: Some(sums),
             hint,
             proofs,
+            state_layout: state_layout(params),
             state,
             more_state: derived.collect::<Result<_, _>>()?,
             seeds: if wanted.keyed { Some(write(Kind::Seeds, "seeds", seeds)?) } else { None },

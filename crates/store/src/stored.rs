@@ -647,6 +647,47 @@ mod tests {
         assert!(stored.record(b"key 9").unwrap().is_some());
     }
 
+    /// A database of an earlier build, whose polynomials would be taken for others.
+    #[test]
+    fn polynomials_that_lie_as_they_used_to_are_refused_with_the_remedy() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        let device = blindcore_accel_cpu::Cpu::with_threads("cpu", 1).unwrap();
+        let scheme = blindcore_lookup::schemes::find("onionpir2").unwrap();
+        let built = |name: &str, rows: &[String]| {
+            let file = dir.join(format!("{name}.csv"));
+            std::fs::write(&file, format!("v\n{}\n", rows.join("\n"))).unwrap();
+            let spec = SourceSpec::parse(file.to_str().unwrap()).unwrap();
+            let scheme = blindcore_lookup::SchemeChoice::Only(scheme);
+            let options = BuildOptions { scheme, ..BuildOptions::new(spec, dir.join(name)) };
+            (build(&options, &device, &mut ()).unwrap(), options)
+        };
+        // One output lies as it always did, and earlier builds read it.
+        let (few, options) = built("few", &["1".into(), "2".into()]);
+        assert_eq!((few.version, &few.records.state_layout), (4, &None));
+        Stored::open(&options.out).unwrap();
+        // A slot of four polynomials makes four outputs.
+        let (mut long, options) = built("long", &["a".repeat(11_000), "b".repeat(11_000)]);
+        assert_eq!((long.version, long.records.state_layout.as_deref()), (6, Some("lanes8x4")));
+        Stored::open(&options.out).unwrap();
+        long.records.state_layout = None;
+        let long = long.sealed();
+        assert_eq!(long.version, 4);
+        std::fs::write(options.out.join(crate::manifest::MANIFEST), long.to_json()).unwrap();
+        let refused = [
+            Stored::open(&options.out).err().unwrap(),
+            update(&UpdateOptions::new(&options.out, options.source.clone()), &device, &mut ())
+                .err()
+                .unwrap(),
+        ];
+        for error in refused.map(|error| error.to_string()) {
+            let words = "manifest.json: table \"long\" was made by an earlier blindcore";
+            assert!(error.contains(words) && error.ends_with("build the database again"), "{error}");
+        }
+        build(&BuildOptions { force: true, ..options.clone() }, &device, &mut ()).unwrap();
+        Stored::open(&options.out).unwrap();
+    }
+
     /// A database that a newer build made.
     #[test]
     fn a_scheme_that_is_not_known_is_refused_by_name_and_build() {

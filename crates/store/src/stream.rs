@@ -45,7 +45,7 @@ const TRIES: usize = 100;
 pub struct StreamOptions {
     /// Bytes that are read at a time, but for a stripe that is larger. They are cut to whole stripes.
     pub piece_bytes: usize,
-    /// Pieces that lie in memory, 2 at least.
+    /// Pieces that lie in memory, 2 at least; fewer where stripes are longer than a piece.
     pub pieces: usize,
     /// Whether io_uring may be used.
     pub uring: bool,
@@ -65,7 +65,13 @@ impl StreamOptions {
     pub fn memory_bytes(&self, stripe_bytes: usize) -> usize {
         // A piece, and what lies before and after it in its blocks.
         let buffer = self.piece(stripe_bytes).next_multiple_of(BLOCK as usize) + BLOCK as usize;
-        self.pieces.max(2) * buffer
+        self.pieces(stripe_bytes) * buffer
+    }
+
+    /// Pieces that lie in memory: of longer stripes fewer, so that they take no more than others, but two.
+    fn pieces(&self, stripe_bytes: usize) -> usize {
+        let room = self.pieces.saturating_mul(self.piece_bytes);
+        (room / self.piece(stripe_bytes)).clamp(2, self.pieces.max(2))
     }
 
     fn piece(&self, stripe_bytes: usize) -> usize {
@@ -179,7 +185,7 @@ impl Streamed {
                 "the shards have {total} bytes where the matrix has {want}"
             )));
         }
-        let buffers = options.pieces.max(2).min(pieces.len());
+        let buffers = options.pieces(stripe).min(pieces.len());
         let (queue, how) = queue(buffers, options.uring);
         let mut reads = Reads { queue, free: Vec::new(), ready: BTreeMap::new() };
         // No larger than the largest piece: a small matrix doesn't take in large pages.

@@ -42,7 +42,7 @@ struct Slot;
 impl ContractSlot for Slot {
     fn capabilities(&self) -> ContractCapabilities {
         ContractCapabilities {
-            layouts: vec![Layout::Tiles16x64, Layout::Rows],
+            layouts: vec![Layout::Tiles16x64, Layout::Rows, Layout::Lanes8x4],
             moduli: None,
             channels: 4,
             row_depth: 1 << 20,
@@ -91,25 +91,16 @@ fn unpack(shape: &Shape, layout: Layout, bytes: &[u8]) -> Result<Words, Error> {
         return Err(Error::Length { what, got: bytes.len(), want, unit: "bytes" });
     }
     let mut canonical = vec![0; shape.database_len()];
-    if layout == Layout::Tiles16x64 {
-        for row in 0..shape.rows() {
-            for column in 0..shape.depth() {
-                let (n, q, j, k) = (row / shape.q, row % shape.q, column / shape.k, column % shape.k);
-                let at = layout.position(shape, row, column);
-                canonical[shape.database_index([j, n, k, q, 0, 0])] = u64::from(bytes[at]);
-            }
-        }
-    } else {
-        // [n, q][c][j, k][d]
-        let width = shape.database.bytes();
-        for (at, word) in bytes.chunks_exact(width).enumerate() {
-            let (at, d) = (at / shape.d, at % shape.d);
-            let (at, column) = (at / shape.depth(), at % shape.depth());
-            let (row, c) = (at / shape.c(), at % shape.c());
+    let width = shape.database.bytes();
+    for row in 0..shape.rows() {
+        for column in 0..shape.depth() {
             let (n, q, j, k) = (row / shape.q, row % shape.q, column / shape.k, column % shape.k);
-            let mut wide = [0; 8];
-            wide[..width].copy_from_slice(word);
-            canonical[shape.database_index([j, n, k, q, c, d])] = u64::from_le_bytes(wide);
+            for (c, d) in (0..shape.c()).flat_map(|c| (0..shape.d).map(move |d| (c, d))) {
+                let at = layout.word_position(shape, row, c, column, d);
+                let mut wide = [0; 8];
+                wide[..width].copy_from_slice(&bytes[at..at + width]);
+                canonical[shape.database_index([j, n, k, q, c, d])] = u64::from_le_bytes(wide);
+            }
         }
     }
     Ok(Words::from_fn(shape.database, canonical.len(), |i| canonical[i]))

@@ -13,6 +13,8 @@ pub(crate) const WIDTH: usize = 512;
 pub(crate) const BLOCK: usize = 16 * WIDTH;
 /// The most lines in a block.
 pub(crate) const MAX_LINES: usize = BLOCK / UNIT;
+/// Outputs that share a line, where several do.
+pub(crate) const SHARING: usize = 4;
 /// The most queries that a kernel takes at once.
 pub(crate) const GROUP: usize = 2;
 
@@ -39,7 +41,7 @@ pub(crate) struct Block<'a> {
     pub(crate) row: &'a [u8],
     /// What is read next, in the same steps: to be fetched ahead.
     pub(crate) next: &'a [u8],
-    /// The queries, from the block's first word on.
+    /// The queries, from the block's first word on: of each line a word for each [`Block::outputs`] of the row's.
     pub(crate) queries: &'a [&'a [u64]],
     /// The row's word.
     pub(crate) word: Word,
@@ -49,6 +51,9 @@ pub(crate) struct Block<'a> {
     pub(crate) lines: usize,
     /// Words of each line in this block, a multiple of [`UNIT`].
     pub(crate) width: usize,
+    /// Outputs that share a line, one after another, and with it a query's words: 1, or [`SHARING`], whose lines have
+    /// [`UNIT`] words.
+    pub(crate) outputs: usize,
     /// [`Kernel::capacity`].
     pub(crate) capacity: usize,
 }
@@ -58,9 +63,10 @@ impl Block<'_> {
     pub(crate) fn check(&self, accumulators: usize, sums: &[u64]) {
         assert!((1..=MAX_LINES).contains(&self.lines));
         assert!(self.width.is_multiple_of(UNIT) && self.capacity > 0);
+        assert!(self.outputs == 1 || self.outputs == SHARING && self.width == UNIT);
         let words = (self.lines - 1) * self.stride + self.width;
         assert!(self.row.len() >= words * self.word.bytes());
-        assert!(self.queries.iter().all(|q| q.len() == self.lines * self.width));
+        assert!(self.queries.iter().all(|q| q.len() == self.lines * self.width / self.outputs));
         assert_eq!(sums.len(), self.queries.len() * accumulators * 2 * self.width);
     }
 }

@@ -37,6 +37,7 @@ use rayon::prelude::*;
 #[cfg(target_arch = "x86_64")]
 use crate::arch::{avx2, avx512};
 use crate::isa::Features;
+use crate::memory;
 use kernel::{BLOCK, Block, GROUP, Kernel, UNIT, WIDTH};
 
 /// Words of all queries in a block, and sums of all rows of a task: what should stay in the L2 cache.
@@ -47,7 +48,7 @@ const LEAST_LINES: usize = 16;
 /// The deepest contraction: what the split sums hold.
 pub(crate) const MAX_DEPTH: usize = 1 << 32;
 
-fn choose(features: &Features, shape: &Shape, modulus: Modulus) -> Kernel {
+pub(crate) fn choose(features: &Features, shape: &Shape, modulus: Modulus) -> Kernel {
     #[cfg(target_arch = "x86_64")]
     if let Some(token) = features.ifma {
         return avx512::rows::kernel(token, modulus, shape.depth());
@@ -76,7 +77,7 @@ fn portable(block: &Block<'_>, sums: &mut [u64]) {
 
 fn portable_words<const BYTES: usize>(block: &Block<'_>, sums: &mut [u64]) {
     let row = block.row.as_chunks::<BYTES>().0;
-    let width = block.width;
+    let (width, shared) = (block.width, block.width / block.outputs);
     for (query, sums) in block.queries.iter().zip(sums.chunks_exact_mut(4 * width)) {
         for first in (0..block.lines).step_by(block.capacity) {
             let lines = first..block.lines.min(first + block.capacity);
@@ -86,7 +87,7 @@ fn portable_words<const BYTES: usize>(block: &Block<'_>, sums: &mut [u64]) {
                     let mut word = [0; 8];
                     word[..BYTES].copy_from_slice(&row[line * block.stride + lane]);
                     let word = u128::from(u64::from_le_bytes(word));
-                    let product = u128::from(query[line * width + lane]) * word;
+                    let product = u128::from(query[line * shared + lane % shared]) * word;
                     sum = sum.wrapping_add(product);
                 }
                 for (quarter, sums) in sums.chunks_exact_mut(width).enumerate() {
@@ -97,11 +98,16 @@ fn portable_words<const BYTES: usize>(block: &Block<'_>, sums: &mut [u64]) {
     }
 }
 
-/// Checks that packed rows can be read as words and hold nothing but residues. `position` is that of their first
+/// Checks that packed stripes of rows can be read as words and hold nothing but residues. `position` is that of their first
 /// word.
-pub(crate) fn check_packed(shape: &Shape, bytes: &[u8], mut position: usize) -> Result<(), Error> {
+pub(crate) fn check_packed(
+    shape: &Shape,
+    layout: Layout,
+    bytes: &[u8],
+    mut position: usize,
+) -> Result<(), Error> {
     let width = shape.database.bytes();
-    let channel = shape.depth() * shape.d;
+    let channel = layout.stripe_rows() * shape.depth() * shape.d;
     // Words of five and six bytes are put together, so they may lie anywhere.
     let align = if width.is_power_of_two() { width } else { 1 };
     if bytes.as_ptr().align_offset(align) != 0 {
@@ -110,7 +116,7 @@ pub(crate) fn check_packed(shape: &Shape, bytes: &[u8], mut position: usize) -> 
         let what = "start of a packed piece";
         return Err(Error::Length { what, got, want, unit: "bytes past alignment" });
     }
-    // A piece holds whole rows, so it begins with the first channel.
+    // A piece holds whole stripes, so it begins with the first channel.
     for (channel, modulus) in bytes.chunks_exact(channel * width).zip(shape.moduli.iter().cycle()) {
         let max = modulus.max_residue();
         let mut words = channel.chunks_exact(width).map(|word| read(shape.database, word)).enumerate();
@@ -242,25 +248,26 @@ impl Lines {
 }
 
 /// Words from a cache line's start on, so that no vector of them crosses one.
-struct Aligned {
+pub(crate) struct Aligned {
     words: Vec<u64>,
     start: usize,
     len: usize,
 }
 
 impl Aligned {
-    fn zeroed(len: usize) -> Self {
+    pub(crate) fn zeroed(len: usize) -> Self {
         const LINE: usize = 64;
-        let words = vec![0; len + LINE / 8];
+        let mut words = vec![0; len + LINE / 8];
+        memory::advise(&mut words);
         let start = words.as_ptr().align_offset(LINE).min(LINE / 8);
         Self { words, start, len }
     }
 
-    fn words(&self) -> &[u64] {
+    pub(crate) fn words(&self) -> &[u64] {
         &self.words[self.start..self.start + self.len]
     }
 
-    fn words_mut(&mut self) -> &mut [u64] {
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words[self.start..self.start + self.len]
     }
 }
@@ -418,7 +425,7 @@ impl Rows {
             for (output, sums) in sums.chunks_exact(halves * width).enumerate() {
                 if polynomials == 1 {
                     reduced.resize(width, 0);
-                    self.reduce(c, sums, reduced);
+                    reduce(&self.shape, c, kernel, sums, reduced);
                     finish(output, lane, reduced);
                 } else {
                     let folded = &mut folded[output * halves * d..][..halves * d];
@@ -430,7 +437,7 @@ impl Rows {
         }
         for (output, folded) in folded.chunks_exact(halves * d).enumerate() {
             reduced.resize(d, 0);
-            self.reduce(c, folded, reduced);
+            reduce(&self.shape, c, kernel, folded, reduced);
             finish(output, 0, reduced);
         }
     }
@@ -454,56 +461,63 @@ impl Rows {
             stride,
             lines: place.lines,
             width: place.width,
+            outputs: 1,
             capacity: kernel.capacity,
         };
         (kernel.block)(&block, &mut sums[(number * self.parts + part) * one..][..group * one]);
     }
+}
 
-    /// Reduces the sums, `[accumulator][low, high half][coefficient]`, of some coefficients.
-    fn reduce(&self, c: usize, sums: &[u64], out: &mut [u64]) {
-        match (&self.kernels[c].reduce, self.kernels[c].weights) {
-            (Some(reduce), _) if out.len().is_multiple_of(8) => reduce(sums, out),
-            (_, &[a]) => self.reduce_one_by_one(c, [a], sums, out),
-            (_, &[a, b]) => self.reduce_one_by_one(c, [a, b], sums, out),
-            (_, &[a, b, c2]) => self.reduce_one_by_one(c, [a, b, c2], sums, out),
-            _ => unreachable!("a lane has one to three accumulators"),
+/// Reduces the sums, `[accumulator][low, high half][coefficient]`, of some coefficients of channel `c`.
+pub(crate) fn reduce(shape: &Shape, c: usize, kernel: &Kernel, sums: &[u64], out: &mut [u64]) {
+    match (&kernel.reduce, kernel.weights) {
+        (Some(reduce), _) if out.len().is_multiple_of(8) => reduce(sums, out),
+        (_, &[a]) => reduce_one_by_one(shape, c, [a], sums, out),
+        (_, &[a, b]) => reduce_one_by_one(shape, c, [a, b], sums, out),
+        (_, &[a, b, c2]) => reduce_one_by_one(shape, c, [a, b, c2], sums, out),
+        _ => unreachable!("a lane has one to three accumulators"),
+    }
+}
+
+fn reduce_one_by_one<const N: usize>(
+    shape: &Shape,
+    c: usize,
+    weights: [u32; N],
+    sums: &[u64],
+    out: &mut [u64],
+) {
+    let modulus = shape.moduli[c];
+    let halves: [[&[u64]; 2]; N] =
+        std::array::from_fn(|i| [2 * i, 2 * i + 1].map(|half| &sums[half * out.len()..][..out.len()]));
+    let accumulator =
+        |i: usize, lane: usize| u128::from(halves[i][0][lane]) + (u128::from(halves[i][1][lane]) << 32);
+    if fits(shape, modulus) {
+        for (lane, out) in out.iter_mut().enumerate() {
+            let parts = (0..N).map(|i| accumulator(i, lane).wrapping_shl(weights[i]));
+            *out = modulus.reduce(parts.fold(0, u128::wrapping_add));
+        }
+    } else {
+        // Horner's rule. A residue is below 2^62, weights lie at most 64 apart, an accumulator is below
+        // 2^97: no overflow.
+        for (lane, out) in out.iter_mut().enumerate() {
+            let mut sum = 0;
+            for i in (0..N).rev() {
+                let apart = weights.get(i + 1).map_or(0, |above| above - weights[i]);
+                sum = modulus.reduce((u128::from(sum) << apart) + accumulator(i, lane));
+            }
+            *out = sum;
         }
     }
+}
 
-    fn reduce_one_by_one<const N: usize>(&self, c: usize, weights: [u32; N], sums: &[u64], out: &mut [u64]) {
-        let modulus = self.shape.moduli[c];
-        let halves: [[&[u64]; 2]; N] =
-            std::array::from_fn(|i| [2 * i, 2 * i + 1].map(|half| &sums[half * out.len()..][..out.len()]));
-        let accumulator =
-            |i: usize, lane: usize| u128::from(halves[i][0][lane]) + (u128::from(halves[i][1][lane]) << 32);
-        if self.fits(modulus) {
-            for (lane, out) in out.iter_mut().enumerate() {
-                let parts = (0..N).map(|i| accumulator(i, lane).wrapping_shl(weights[i]));
-                *out = modulus.reduce(parts.fold(0, u128::wrapping_add));
-            }
-        } else {
-            // Horner's rule. A residue is below 2^62, weights lie at most 64 apart, an accumulator is below
-            // 2^97: no overflow.
-            for (lane, out) in out.iter_mut().enumerate() {
-                let mut sum = 0;
-                for i in (0..N).rev() {
-                    let apart = weights.get(i + 1).map_or(0, |above| above - weights[i]);
-                    sum = modulus.reduce((u128::from(sum) << apart) + accumulator(i, lane));
-                }
-                *out = sum;
-            }
-        }
-    }
-
-    /// Whether a sum modulo `modulus` fits 128 bits, or may wrap there.
-    fn fits(&self, modulus: Modulus) -> bool {
-        let bits = |x: u64| u64::BITS - x.leading_zeros();
-        match modulus {
-            Modulus::Pow2_32 | Modulus::Pow2_64 => true,
-            Modulus::Prime(p) => {
-                let word = self.shape.database.max().min(p.value() - 1);
-                bits(p.value() - 1) + bits(word) + bits(self.shape.depth() as u64) <= u128::BITS
-            }
+/// Whether a sum modulo `modulus` fits 128 bits, or may wrap there.
+fn fits(shape: &Shape, modulus: Modulus) -> bool {
+    let bits = |x: u64| u64::BITS - x.leading_zeros();
+    match modulus {
+        Modulus::Pow2_32 | Modulus::Pow2_64 => true,
+        Modulus::Prime(p) => {
+            let word = shape.database.max().min(p.value() - 1);
+            bits(p.value() - 1) + bits(word) + bits(shape.depth() as u64) <= u128::BITS
         }
     }
 }

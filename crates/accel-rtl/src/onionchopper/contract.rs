@@ -77,21 +77,12 @@ impl Contract for ChipContract {
             }
         };
         // The word of a channel (c * d + coefficient), a column (n, q) and a depth (j, k).
-        let stripe = layout.stripe_bytes(shape);
         let width = shape.database.bytes();
-        let word = |channel: usize, column: usize, deep: usize| match layout {
-            Layout::Tiles16x64 => {
-                let rows = layout.stripe_rows();
-                packed[column / rows * stripe + Layout::tile_index(column % rows, deep)].into()
-            }
-            Layout::Rows => {
-                let (c, d) = (channel / shape.d, channel % shape.d);
-                let at = column * stripe + ((c * shape.depth() + deep) * shape.d + d) * width;
-                let mut word = [0u8; 8];
-                word[..width].copy_from_slice(&packed[at..at + width]);
-                u64::from_le_bytes(word)
-            }
-            Layout::Lanes32 => unreachable!("the chip's capabilities leave it out"),
+        let word = |channel: usize, column: usize, deep: usize| {
+            let at = layout.word_position(shape, column, channel / shape.d, deep, channel % shape.d);
+            let mut word = [0u8; 8];
+            word[..width].copy_from_slice(&packed[at..at + width]);
+            u64::from_le_bytes(word)
         };
         // The chip flags what is not a residue; it is refused here, where it has a place to name.
         for channel in 0..shape.c() * shape.d {

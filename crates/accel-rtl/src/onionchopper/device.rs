@@ -133,7 +133,7 @@ impl OnionChopper {
 impl ContractSlot for OnionChopper {
     fn capabilities(&self) -> ContractCapabilities {
         ContractCapabilities {
-            layouts: vec![Layout::Tiles16x64, Layout::Rows],
+            layouts: vec![Layout::Tiles16x64, Layout::Rows, Layout::Lanes8x4],
             moduli: (self.chip.build.word == 32).then(|| vec![Modulus::Pow2_32]),
             channels: MODULI,
             row_depth: usize::MAX,

@@ -110,9 +110,29 @@ fn edge_shapes() -> Vec<Shape> {
     let two = vec![moduli[1], moduli[6]];
     shapes.push(Shape { n: 3, p: 2, j: 5, d: 64, ..Shape::new(Word::U64, two.clone()) });
     shapes.push(Shape { n: 3, p: 2, j: 4, k: 6, d: 40, ..Shape::new(Word::U64, two) });
-    // A scan of a lookup with registered keys in small.
+    // A scan of a lookup with registered keys in small: of few outputs, and of as many as share lines.
     let short = Modulus::prime((1 << 40) - 87).expect("prime");
-    shapes.push(Shape { m: 2, n: 5, p: 2, j: 21, d: 2048, ..Shape::new(Word::U40, vec![short]) });
+    for (n, j) in [(5, 21), (8, 5)] {
+        shapes.push(Shape { m: 2, n, p: 2, j, d: 2048, ..Shape::new(Word::U40, vec![short]) });
+    }
+    for (word, modulus) in [
+        (Word::U8, Modulus::Pow2_32),
+        (Word::U16, moduli[0]),
+        (Word::U32, moduli[3]),
+        (Word::U40, moduli[6]),
+        (Word::U48, moduli[8]),
+        (Word::U64, moduli[7]),
+        (Word::U64, Modulus::Pow2_64),
+    ] {
+        for (m, n, p, q, j, k, d) in
+            [(1, 4, 1, 1, 3, 1, 32), (3, 11, 1, 2, 5, 2, 32), (1, 4, 1, 1, 130, 2, 32)]
+        {
+            let shape = Shape::new(word, vec![modulus, moduli[5]]);
+            shapes.push(Shape { m, n, p, q, j, k, d, ..shape });
+        }
+    }
+    // Runs of many stripes, and an odd number of queries.
+    shapes.push(Shape { m: 5, n: 290, j: 2, d: 32, ..Shape::new(Word::U40, vec![short]) });
     // A packing pass in small.
     let below = Modulus::prime((1 << 48) - 59).expect("prime");
     shapes.push(Shape { m: 3, n: 2, j: 31, d: 2048, ..Shape::new(Word::U48, vec![below]) });
@@ -170,7 +190,11 @@ fn random_shape(random: &mut Random) -> Shape {
     let mut dimension = |max| 1 + random.below(max);
     let (m, n, p, q, j, k) =
         (dimension(5), dimension(20), dimension(3), dimension(3), dimension(40), dimension(3));
-    let d = if dimension(2) == 1 { 1 } else { dimension(33) };
+    let d = match dimension(12) {
+        1..=6 => 1,
+        7..=11 => dimension(33),
+        _ => 32,
+    };
     let kinds = dimension(3);
     let word = [Word::U8, Word::U8, Word::U16, Word::U32, Word::U40, Word::U48, Word::U64][dimension(7) - 1];
     let moduli = (0..kinds)
@@ -327,13 +351,24 @@ fn refusals_of_residues(device: &Device, prime: &Shape) {
     let contract = device.contract(prime).expect("an ordinary shape");
     let bad = Words::U64(vec![1, 65537, 1]);
     assert!(contract.place(Database::Canonical(&bad)).is_err(), "{name} took a word that is not a residue");
-    let packed = aligned(&Layout::Rows.pack(prime, &bad));
-    if contract.layout() == Layout::Rows {
-        if let Some(streaming) = contract.streaming() {
-            let mut pass = streaming.begin(&Words::U32(vec![0; 3])).expect("it fits");
-            assert!(pass.take((*packed).as_ref()).is_err(), "{name} took a streamed non-residue");
+    // The last word of each channel, so that it is known whose modulus is whose.
+    let two = vec![Modulus::prime(12289).expect("prime"), prime.moduli[0]];
+    let lanes = Shape { n: 8, d: 32, moduli: two, ..prime.clone() };
+    for (shape, layout) in [(prime, Layout::Rows), (&lanes, Layout::Lanes8x4)] {
+        let Ok(contract) = device.contract(shape) else { continue };
+        assert_eq!(contract.layout(), layout, "{name}, {shape}");
+        for c in 0..shape.c() {
+            let mut packed = vec![0; layout.stripes(shape) * layout.stripe_bytes(shape)];
+            let end = layout.stripe_bytes(shape) / shape.c() * (c + 1);
+            packed[end - 8..end].copy_from_slice(&(shape.moduli[c].max_residue() + 1).to_le_bytes());
+            let packed = aligned(&packed);
+            if let Some(streaming) = contract.streaming() {
+                let mut pass = streaming.begin(&Words::U32(vec![0; shape.query_len(1)])).expect("it fits");
+                assert!(pass.take((*packed).as_ref()).is_err(), "{name} took a streamed non-residue");
+            }
+            let placed = contract.place(Database::Packed(vec![packed]));
+            assert!(placed.is_err(), "{name} took a packed non-residue");
         }
-        assert!(contract.place(Database::Packed(vec![packed])).is_err(), "{name} took a packed non-residue");
     }
 }
 

@@ -19,7 +19,7 @@ pub struct ContractCapabilities {
     pub moduli: Option<Vec<Modulus>>,
     /// The most moduli (residue channels, `c`) of a shape.
     pub channels: usize,
-    /// The most products in an output, `j * k`, for shapes in [`Layout::Rows`].
+    /// The most products in an output, `j * k`, for shapes in [`Layout::Rows`] and [`Layout::Lanes8x4`].
     pub row_depth: usize,
     /// The most 64-bit words that a database takes on the device, with the query beside it; none: what memory holds.
     pub words: Option<usize>,
@@ -59,7 +59,7 @@ impl ContractCapabilities {
                 layout.name()
             ));
         }
-        if layout == Layout::Rows && shape.depth() > self.row_depth {
+        if matches!(layout, Layout::Rows | Layout::Lanes8x4) && shape.depth() > self.row_depth {
             return refuse(format!("j * k is over the {} that sums are kept exact for", self.row_depth));
         }
         Ok(())

@@ -25,6 +25,17 @@ fn device() -> &'static Device {
     DEVICE.get_or_init(|| Cpu::with_threads("cpu", 2).unwrap())
 }
 
+/// Fewer pieces lie in memory where stripes are longer than one, but two always.
+#[test]
+fn longer_stripes_take_no_more_memory() {
+    let options = StreamOptions::default();
+    let room = options.memory_bytes(1 << 20);
+    for stripe in [5 << 20, 9 << 20, 13 << 20] {
+        assert!(options.memory_bytes(stripe) <= room, "{stripe}");
+    }
+    assert!((200 << 20..201 << 20).contains(&options.memory_bytes(100 << 20)));
+}
+
 /// Every way of reading that a machine may have or lack. Small pieces, so that small files have many.
 fn ways() -> impl Iterator<Item = StreamOptions> {
     [(true, true), (true, false), (false, true), (false, false)]

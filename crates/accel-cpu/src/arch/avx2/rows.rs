@@ -6,10 +6,13 @@ use blindcore_accel::Word;
 use blindcore_math::Modulus;
 use blindcore_math::features::Avx2;
 
-use crate::rows::kernel::{Block, BlockFn, Kernel, UNIT};
+use crate::rows::kernel::{Block, BlockFn, Kernel, SHARING, UNIT};
 
 /// 64-bit lanes in a register.
 pub(super) const LANES: usize = 4;
+
+/// Words of a query's line that outputs share.
+const SHARED: usize = UNIT / SHARING;
 
 /// Words below 2^32: one product. Modulo 2^32 the accumulator may wrap.
 pub(super) const ONE_LIMB: usize = 0;
@@ -119,6 +122,7 @@ fn lines<const METHOD: usize, const REGISTERS: usize, const BYTES: usize, const 
     let queries: [&[u64]; QUERIES] = block.queries.try_into().expect("as dispatched");
     assert_eq!(BYTES, block.word.bytes());
     let low_half = _mm256_set1_epi64x(0xffff_ffff);
+    let shared = block.width / block.outputs;
     for lane in (0..block.width).step_by(REGISTERS * LANES) {
         let mut first = 0;
         while first < block.lines {
@@ -136,13 +140,11 @@ fn lines<const METHOD: usize, const REGISTERS: usize, const BYTES: usize, const 
                 for r in 0..REGISTERS {
                     // SAFETY: `block.check` holds a unit at (line, lane) within the row and every query.
                     let words = unsafe { load::<BYTES>(block.row.as_ptr().add((at + r * LANES) * BYTES)) };
+                    let lane = lane + r * LANES;
+                    let place = line * shared + if block.outputs == 1 { lane } else { lane % SHARED };
                     for q in 0..QUERIES {
-                        // SAFETY: as above.
-                        let query = unsafe {
-                            _mm256_loadu_si256(
-                                queries[q].as_ptr().add(line * block.width + lane + r * LANES).cast(),
-                            )
-                        };
+                        // SAFETY: as above; what outputs share is two registers.
+                        let query = unsafe { _mm256_loadu_si256(queries[q].as_ptr().add(place).cast()) };
                         multiply_add::<METHOD>(&mut registers[q][r], words, query);
                     }
                 }

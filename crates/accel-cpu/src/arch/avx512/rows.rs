@@ -6,7 +6,7 @@ use blindcore_accel::Word;
 use blindcore_math::Modulus;
 use blindcore_math::features::Ifma;
 
-use crate::rows::kernel::{Block, BlockFn, Kernel, MAX_LINES, Reduce, UNIT};
+use crate::rows::kernel::{Block, BlockFn, Kernel, MAX_LINES, Reduce, SHARING, UNIT};
 
 /// 64-bit lanes in a register.
 pub(super) const LANES: usize = 8;
@@ -60,31 +60,41 @@ fn run<const METHOD: usize>(_: Ifma, block: &Block<'_>, sums: &mut [u64]) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
 fn dispatch<const METHOD: usize>(block: &Block<'_>, sums: &mut [u64]) {
-    match (block.word, block.queries.len()) {
-        (Word::U8, 1) => lines::<METHOD, 1, 1>(block, sums),
-        (Word::U8, _) => lines::<METHOD, 1, 2>(block, sums),
-        (Word::U16, 1) => lines::<METHOD, 2, 1>(block, sums),
-        (Word::U16, _) => lines::<METHOD, 2, 2>(block, sums),
-        (Word::U32, 1) => lines::<METHOD, 4, 1>(block, sums),
-        (Word::U32, _) => lines::<METHOD, 4, 2>(block, sums),
-        (Word::U40, 1) => lines::<METHOD, 5, 1>(block, sums),
-        (Word::U40, _) => lines::<METHOD, 5, 2>(block, sums),
-        (Word::U48, 1) => lines::<METHOD, 6, 1>(block, sums),
-        (Word::U48, _) => lines::<METHOD, 6, 2>(block, sums),
-        (Word::U64, 1) => lines::<METHOD, 8, 1>(block, sums),
-        (Word::U64, _) => lines::<METHOD, 8, 2>(block, sums),
+    match block.word {
+        Word::U8 => words::<METHOD, 1>(block, sums),
+        Word::U16 => words::<METHOD, 2>(block, sums),
+        Word::U32 => words::<METHOD, 4>(block, sums),
+        Word::U40 => words::<METHOD, 5>(block, sums),
+        Word::U48 => words::<METHOD, 6>(block, sums),
+        Word::U64 => words::<METHOD, 8>(block, sums),
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
+fn words<const METHOD: usize, const BYTES: usize>(block: &Block<'_>, sums: &mut [u64]) {
+    match (block.outputs, block.queries.len()) {
+        (1, 1) => lines::<METHOD, BYTES, 1, 1>(block, sums),
+        (1, _) => lines::<METHOD, BYTES, 2, 1>(block, sums),
+        (_, 1) => lines::<METHOD, BYTES, 1, SHARING>(block, sums),
+        (_, _) => lines::<METHOD, BYTES, 2, SHARING>(block, sums),
     }
 }
 
 /// One block, unit after unit: a unit's accumulators stay in registers down all lines.
 ///
 /// In: residues of the method's modulus. Out: exact sums (modulo 2^64 for those that may wrap), added in
-/// halves. Cost: a register of words takes one load, and for each query one load and the method's
-/// instructions.
+/// halves. Cost: a register of words takes one load, and for each query the method's instructions and one load, or a
+/// fourth of one where four outputs share it.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512ifma,avx512vbmi")]
-fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &Block<'_>, sums: &mut [u64]) {
+fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize, const OUTPUTS: usize>(
+    block: &Block<'_>,
+    sums: &mut [u64],
+) {
+    const { assert!(OUTPUTS == 1 || OUTPUTS == REGISTERS) };
     let accumulators = accumulators(METHOD);
     block.check(accumulators, sums);
+    assert_eq!(OUTPUTS, block.outputs);
     let queries: [&[u64]; QUERIES] = block.queries.try_into().expect("as dispatched");
     assert_eq!(BYTES, block.word.bytes());
     let (low_half, spread) = (_mm512_set1_epi64(0xffff_ffff), Spread::new(BYTES));
@@ -100,12 +110,9 @@ fn lines<const METHOD: usize, const BYTES: usize, const QUERIES: usize>(block: &
             let unit = unsafe { load::<BYTES>(spread, block.row.as_ptr().add(at * BYTES)) };
             for (r, words) in unit.into_iter().enumerate() {
                 for q in 0..QUERIES {
-                    // SAFETY: `block.check` holds a unit at (line, lane) within every query.
-                    let query = unsafe {
-                        _mm512_loadu_si512(
-                            queries[q].as_ptr().add(line * block.width + lane + r * LANES).cast(),
-                        )
-                    };
+                    let at = if OUTPUTS == 1 { line * block.width + lane + r * LANES } else { line * LANES };
+                    // SAFETY: `block.check` holds a unit, or what one shares, at (line, lane) within every query.
+                    let query = unsafe { _mm512_loadu_si512(queries[q].as_ptr().add(at).cast()) };
                     multiply_add::<METHOD>(&mut registers[q][r], words, query);
                 }
             }

@@ -23,10 +23,8 @@ pub(super) const ROW: usize = DEGREE / 2;
 const PLAINTEXT: u64 = 12_289;
 /// Bits of a residue modulo Q.
 const MODULUS_BITS: u32 = 48;
-/// Bytes of a residue of a stored polynomial.
-pub(super) const RESIDUE_BYTES: usize = 6;
-/// Values that lie together in a stored polynomial: `[output][run][column][32]`.
-pub(super) const RUN: usize = 32;
+/// Values of a stored polynomial that are a channel of the contract: `[output][run][column][32]`.
+const RUN: usize = 32;
 /// Bits of a word of a query: of its bodies the low four are cut off.
 pub(super) const QUERY_BITS: u32 = 44;
 /// Bits of an answer's mask and body.

@@ -1,21 +1,21 @@
 //! Preprocessing: lanes become slots of polynomials, which lie by values modulo Q.
 //!
 //! ```text
-//!   a share's groups, some bytes of each record ──▶ lanes + pad ──▶ slots ──modulo p──▶ coefficients, centred ──modulo Q──▶ six bytes a value
+//!   a share's groups, some bytes of each record ──▶ lanes + pad ──▶ slots ──modulo p──▶ coefficients, centred ──modulo Q──▶ values, as they lie
 //! ```
 //!
 //! A polynomial has a lane of every group of a share, so a record's bytes are gone through some at a time: as many as memory has room for.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use blindcore_accel::{Device, Placed};
 use blindcore_math::Prime;
 use blindcore_math::ntt::{Ntt, orbit};
 use blindcore_units::Unit;
 
-use super::params::{DEGREE, Places, RESIDUE_BYTES, RUN, Rings};
+use super::params::{DEGREE, POLYNOMIALS, Places, Rings};
 use crate::schemes::parallel::each;
-use crate::schemes::rings::{HEIGHT, LANE, Pads, SEED_BYTES, Slots, pad_seed, spread};
+use crate::schemes::rings::{HEIGHT, LANE, Lay, Pads, SEED_BYTES, Slots, pad_seed, spread};
 use crate::{Error, Geometry, PREPARING, Params, Preprocessing, Progress};
 
 /// Bytes of records that are held at a time.
@@ -32,8 +32,10 @@ pub(super) fn preprocess(
     let maker = Maker::new(Places::new(&params.geometry), pad_seed(into)?);
     let (places, threads) = (&maker.places, device.description().threads.max(1));
     let total = (places.pieces() * places.units()) as u64;
-    let polynomials = &mut into.derived[0];
-    let output_bytes = polynomials.len() / places.outputs();
+    let lay = Lay::of(&params.operands()[POLYNOMIALS]);
+    // Stripes may be of several units, and of two pieces.
+    let stripes = into.derived[0].chunks_exact_mut(lay.stripe_bytes()).map(Mutex::new);
+    let stored = Stored { stripes: stripes.collect(), lay };
     while into.done < total {
         let done = usize::try_from(into.done).expect("fewer than outputs");
         let (piece, first) = (done / places.units(), done % places.units());
@@ -44,12 +46,9 @@ pub(super) fn preprocess(
         let outputs = places.unit_outputs();
         let begin = piece * places.height + first * outputs;
         let end = (begin + count * outputs).min((piece + 1) * places.height);
-        let mut chunks = polynomials[begin * output_bytes..end * output_bytes]
-            .chunks_mut(outputs * output_bytes)
-            .enumerate()
-            .map(|(i, out)| (i, Mutex::new(out)));
+        let mut units = (begin..end).step_by(outputs).enumerate();
         loop {
-            let now: Vec<(usize, Mutex<&mut [u8]>)> = chunks.by_ref().take(threads).collect();
+            let now: Vec<(usize, usize)> = units.by_ref().take(threads).collect();
             for i in 0..now.len() as u64 {
                 progress.at(PREPARING, into.done + i, Some(total), Unit::Items);
                 if progress.stopped() {
@@ -59,9 +58,8 @@ pub(super) fn preprocess(
             if now.is_empty() {
                 break;
             }
-            each(threads, &now, |(i, out)| {
-                let mut out = out.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                maker.unit(begin + i * outputs, &slots, i * places.unit_bytes(), &mut out);
+            each(threads, &now, |(i, first)| {
+                maker.unit(*first..(first + outputs).min(end), &slots, i * places.unit_bytes(), &stored);
             });
             into.done += now.len() as u64;
         }
@@ -114,6 +112,21 @@ impl Slice {
     }
 }
 
+/// The polynomials, stripe by stripe.
+struct Stored<'a> {
+    stripes: Vec<Mutex<&'a mut [u8]>>,
+    lay: Lay,
+}
+
+impl Stored<'_> {
+    /// Writes the values of an output's polynomial.
+    fn put(&self, output: usize, column: usize, values: &[u64]) {
+        let (stripe, row) = (output / self.lay.rows(), output % self.lay.rows());
+        let mut stripe = self.stripes[stripe].lock().unwrap_or_else(PoisonError::into_inner);
+        self.lay.put(&mut stripe, row, 0, column, values);
+    }
+}
+
 /// What makes outputs.
 struct Maker {
     places: Places,
@@ -139,12 +152,11 @@ impl Maker {
         }
     }
 
-    /// Makes outputs from `first` on, as many as `out` has room for and a unit at most, of the records' bytes from `at` on in `slots`.
-    fn unit(&self, first: usize, records: &Slots, at: usize, out: &mut [u8]) {
+    /// Makes these outputs, a unit at most, of the records' bytes from `at` on in `slots`.
+    fn unit(&self, outputs: std::ops::Range<usize>, records: &Slots, at: usize, stored: &Stored<'_>) {
         let Places { columns, cells, slots, .. } = self.places;
-        let output_bytes = columns * DEGREE * RESIDUE_BYTES;
-        let mut pads = vec![[0; DEGREE]; out.len() / output_bytes];
-        (first as u64..).zip(&mut pads).for_each(|(number, pad)| self.pads.of(number, pad));
+        let mut pads = vec![[0; DEGREE]; outputs.len()];
+        outputs.clone().zip(&mut pads).for_each(|(number, pad)| self.pads.of(number as u64, pad));
         let (mut lanes, mut words) = (pads.clone(), vec![0; DEGREE]);
         let mut unit = vec![0; self.places.unit_lanes()];
         for column in 0..columns {
@@ -158,16 +170,9 @@ impl Maker {
                     here.iter_mut().zip(unit).for_each(|(lane, unit)| *lane = lane.wrapping_add(*unit));
                 }
             }
-            for (lanes, out) in lanes.iter().zip(out.chunks_exact_mut(output_bytes)) {
+            for (output, lanes) in outputs.clone().zip(&lanes) {
                 self.polynomial(lanes, &mut words);
-                let runs = out.chunks_exact_mut(columns * RUN * RESIDUE_BYTES).zip(words.chunks_exact(RUN));
-                for (out, words) in runs {
-                    let out = &mut out[column * RUN * RESIDUE_BYTES..][..RUN * RESIDUE_BYTES];
-                    for (out, word) in out.as_chunks_mut::<RESIDUE_BYTES>().0.iter_mut().zip(words) {
-                        let [a, b, c, d, e, f, ..] = word.to_le_bytes();
-                        *out = [a, b, c, d, e, f];
-                    }
-                }
+                stored.put(output, column, &words);
             }
         }
     }

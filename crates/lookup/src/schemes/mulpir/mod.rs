@@ -107,7 +107,7 @@ impl Keyed for MulPir {
     ) -> Result<(), Error> {
         let places = params::places(&params.geometry);
         let ring = params::Rings::get().large();
-        let maker = |seed| Worker::within(ring, params::STORED, places, seed);
+        let maker = |seed| Worker::within(ring, places, seed);
         rings::preprocess(params, device, records, into, progress, maker)
     }
 

@@ -1,7 +1,7 @@
 //! Preprocessing: slots become polynomials, by values modulo each prime of q, under their pads.
 //!
 //! ```text
-//!   records ──groups of an output──▶ slots ──lanes──▶ coefficients + pad, centred ──pieces──▶ transform ──▶ bytes of a residue
+//!   records ──groups of an output──▶ slots ──lanes──▶ coefficients + pad, centred ──pieces──▶ transform ──▶ values, as they lie
 //! ```
 
 use blindcore_math::Prime;
@@ -19,7 +19,6 @@ pub(super) struct Worker {
     lane_bits: u32,
     piece_bits: u32,
     pieces: usize,
-    residue_bytes: usize,
     run: usize,
 }
 
@@ -34,7 +33,6 @@ impl Worker {
             lane_bits: sizes.lane_bits,
             piece_bits: sizes.piece_bits(),
             pieces: sizes.pieces,
-            residue_bytes: sizes.residue_bytes(),
             run: sizes.run,
         }
     }
@@ -58,49 +56,52 @@ impl Make for Worker {
         self.places.fine
     }
 
-    /// Part after part, row after row.
-    fn output(&self, output: usize, slots: &Slots, out: &mut [u8]) {
-        let Self { places, residue_bytes, pieces, run, .. } = self;
+    fn parts(&self) -> usize {
+        self.places.parts
+    }
+
+    fn rows(&self) -> usize {
+        self.places.rows
+    }
+
+    /// Piece after piece, prime after prime.
+    fn row(
+        &self,
+        output: usize,
+        part: usize,
+        row: usize,
+        slots: &Slots,
+        put: &mut dyn FnMut(usize, usize, &[u64]),
+    ) {
+        let Self { places, pieces, run, .. } = self;
         let (mut lanes, mut words) = (vec![0u64; DEGREE], vec![0u64; DEGREE]);
         let (mut coefficients, mut piece) = (vec![0i64; DEGREE], vec![0i64; DEGREE]);
         let mut part_lanes = vec![0u64; places.width];
         let rows = places.rows;
-        let run_bytes = run * residue_bytes;
-        // Bytes of a run of each row, and of all runs of one prime.
-        let (channel, prime_bytes) = (rows * pieces * run_bytes, rows * pieces * DEGREE * residue_bytes);
-        for i in 0..places.parts * rows {
-            let (part, row) = (i / rows, i % rows);
-            self.pads.of((output * places.parts * rows + i) as u64, &mut lanes);
-            for coarse in 0..places.coarse {
-                for fine in 0..places.fine {
-                    let Some(slot) = slots.slot(fine, coarse * rows + row) else { continue };
-                    let from = (part * places.part_bytes).min(slot.len());
-                    let to = (from + places.part_bytes).min(slot.len());
-                    self.pads.spread(&slot[from..to], &mut part_lanes);
-                    let here = &mut lanes[places.position(coarse, fine)..][..places.width];
-                    here.iter_mut().zip(&part_lanes).for_each(|(lane, part)| *lane += part);
-                }
+        self.pads.of(((output * places.parts + part) * rows + row) as u64, &mut lanes);
+        for coarse in 0..places.coarse {
+            for fine in 0..places.fine {
+                let Some(slot) = slots.slot(fine, coarse * rows + row) else { continue };
+                let from = (part * places.part_bytes).min(slot.len());
+                let to = (from + places.part_bytes).min(slot.len());
+                self.pads.spread(&slot[from..to], &mut part_lanes);
+                let here = &mut lanes[places.position(coarse, fine)..][..places.width];
+                here.iter_mut().zip(&part_lanes).for_each(|(lane, part)| *lane += part);
             }
-            // From -p/2 to p/2 - 1.
-            let above = 64 - self.lane_bits;
-            for (x, lane) in coefficients.iter_mut().zip(&lanes) {
-                *x = ((lane << above) as i64) >> above;
-            }
-            let out = &mut out[part * self.transforms.len() * prime_bytes..];
-            for k in 0..*pieces {
-                self.piece(k, &mut coefficients, &mut piece);
-                for ((q, ntt), out) in self.transforms.iter().zip(out.chunks_exact_mut(prime_bytes)) {
-                    for (word, x) in words.iter_mut().zip(&piece) {
-                        *word = (*x as u64).wrapping_add(q.value() & (x >> 63) as u64);
-                    }
-                    ntt.forward(&mut words);
-                    for (out, words) in out.chunks_exact_mut(channel).zip(words.chunks_exact(*run)) {
-                        let out = &mut out[(row * pieces + k) * run_bytes..][..run_bytes];
-                        for (out, word) in out.chunks_exact_mut(*residue_bytes).zip(words) {
-                            out.copy_from_slice(&word.to_le_bytes()[..*residue_bytes]);
-                        }
-                    }
+        }
+        // From -p/2 to p/2 - 1.
+        let above = 64 - self.lane_bits;
+        for (x, lane) in coefficients.iter_mut().zip(&lanes) {
+            *x = ((lane << above) as i64) >> above;
+        }
+        for k in 0..*pieces {
+            self.piece(k, &mut coefficients, &mut piece);
+            for (i, (q, ntt)) in self.transforms.iter().enumerate() {
+                for (word, x) in words.iter_mut().zip(&piece) {
+                    *word = (*x as u64).wrapping_add(q.value() & (x >> 63) as u64);
                 }
+                ntt.forward(&mut words);
+                put(i * DEGREE / run, row * pieces + k, &words);
             }
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //!   keyed                                        what a scheme says, and the scheme that it makes
-//!   lanes, slots, secret, passes                 whatever the ring
+//!   lanes, slots, lay, secret, passes            whatever the ring
 //!   tree ◀─ places, polynomials, queries, answers      by default degree 2048, keys and queries at 50 bits, polynomials stored at 40
 //! ```
 
 pub(super) mod answers;
 mod keyed;
 mod lanes;
+mod lay;
 mod passes;
 mod places;
 pub(super) mod polynomials;
@@ -23,6 +24,7 @@ mod wide;
 
 pub(super) use keyed::{Keyed, Of};
 pub(super) use lanes::{EIGHT_LANES, LANE, LANE_BITS, Pads, spread};
+pub(super) use lay::Lay;
 pub(super) use passes::{grown, in_passes};
 pub(super) use places::{MAX_COARSE, Place, Places, cheapest, cut, groups, levels, width};
 pub(super) use residues::{plus, wide};

@@ -1,7 +1,7 @@
 //! Stored polynomials: slots become polynomials, by values modulo each prime, under their pads.
 //!
 //! ```text
-//!   records ──groups of an output──▶ slots ──lanes──▶ coefficients + pad, centred ──transform──▶ five or six bytes a value
+//!   records ──groups of an output──▶ slots ──lanes──▶ coefficients + pad, centred ──transform──▶ values, as they lie
 //! ```
 
 use blindcore_accel::contract::Shape;
@@ -16,7 +16,8 @@ use crate::schemes::matrix;
 use crate::schemes::scheme::{Operand, Origin};
 use crate::{Error, Geometry, MAX_GATHER};
 
-/// Values that lie together in a stored polynomial: `[output][part][prime][run][row][32]`.
+/// Values of a stored polynomial that are a channel of the contract: `[output][part][prime][run][row][32]`. Which of them lie together is
+/// the device's choice.
 const RUN: usize = 32;
 
 /// The operands' places: the records, and the polynomials that a query's first dimension picks from.
@@ -36,7 +37,7 @@ pub(in crate::schemes) fn operands_in(
 ) -> Vec<Operand> {
     let (n, j) = (places.polynomials(), places.rows);
     // Values are independent of each other. As runs of 32, each a channel of its own, they lie so that a run's sums stay in
-    // registers while an output's rows go by in order.
+    // registers while rows go by in order.
     let moduli = ring.primes().iter().flat_map(|q| vec![Modulus::Prime(*q); ring.degree() / RUN]).collect();
     let shape = Shape { m: MAX_GATHER, n, p: 2, j, d: RUN, ..Shape::new(word, moduli) };
     vec![
@@ -70,25 +71,19 @@ pub(in crate::schemes) fn scan(
 /// What makes an output's polynomials.
 pub(in crate::schemes) struct Worker {
     places: Places,
-    word: Word,
     pads: Pads,
     ntts: Vec<Ntt>,
 }
 
 impl Worker {
     pub(in crate::schemes) fn new(places: Places, seed: [u8; SEED_BYTES]) -> Self {
-        Self::within(Tree::get().small(), Word::U40, places, seed)
+        Self::within(Tree::get().small(), places, seed)
     }
 
-    /// The same in another ring, whose primes fit `word`.
-    pub(in crate::schemes) fn within(
-        ring: &Ring,
-        word: Word,
-        places: Places,
-        seed: [u8; SEED_BYTES],
-    ) -> Self {
+    /// The same in another ring.
+    pub(in crate::schemes) fn within(ring: &Ring, places: Places, seed: [u8; SEED_BYTES]) -> Self {
         let ntt = |prime: &_| Ntt::new(*prime, ring.degree()).expect("a ring's prime");
-        Self { places, word, pads: Pads::new(seed), ntts: ring.primes().iter().map(ntt).collect() }
+        Self { places, pads: Pads::new(seed), ntts: ring.primes().iter().map(ntt).collect() }
     }
 
     /// The lanes of a stored polynomial: its pad, and what lies there.
@@ -121,37 +116,32 @@ impl Make for Worker {
         self.places.fine
     }
 
-    /// Part after part, prime after prime, row after row.
-    fn output(&self, output: usize, slots: &Slots, out: &mut [u8]) {
-        let Places { degree, rows, parts, .. } = self.places;
-        let (mut lanes, mut words) = (vec![0; degree], vec![0; degree]);
-        let bytes = self.word.bytes();
-        for (part, out) in out.chunks_exact_mut(out.len() / parts).enumerate() {
-            for row in 0..rows {
-                self.lanes(output, part, row, slots, &mut lanes);
-                for (ntt, out) in self.ntts.iter().zip(out.chunks_exact_mut(rows * degree * bytes)) {
-                    let q = ntt.prime().value();
-                    let lanes = lanes.iter().map(|lane| centred(q, LANE_BITS, u64::from(lane & LANE)));
-                    words.iter_mut().zip(lanes).for_each(|(word, lane)| *word = lane);
-                    ntt.forward(&mut words);
-                    let runs = out.chunks_exact_mut(rows * RUN * bytes).zip(words.chunks_exact(RUN));
-                    for (out, words) in runs {
-                        let out = &mut out[row * RUN * bytes..][..RUN * bytes];
-                        match self.word {
-                            Word::U40 => store::<5>(words, out),
-                            Word::U48 => store::<6>(words, out),
-                            _ => store::<8>(words, out),
-                        }
-                    }
-                }
-            }
-        }
+    fn parts(&self) -> usize {
+        self.places.parts
     }
-}
 
-/// The low bytes of words.
-fn store<const BYTES: usize>(words: &[u64], out: &mut [u8]) {
-    for (out, word) in out.as_chunks_mut::<BYTES>().0.iter_mut().zip(words) {
-        out.copy_from_slice(&word.to_le_bytes()[..BYTES]);
+    fn rows(&self) -> usize {
+        self.places.rows
+    }
+
+    /// Prime after prime.
+    fn row(
+        &self,
+        output: usize,
+        part: usize,
+        row: usize,
+        slots: &Slots,
+        put: &mut dyn FnMut(usize, usize, &[u64]),
+    ) {
+        let degree = self.places.degree;
+        let (mut lanes, mut words) = (vec![0; degree], vec![0; degree]);
+        self.lanes(output, part, row, slots, &mut lanes);
+        for (i, ntt) in self.ntts.iter().enumerate() {
+            let q = ntt.prime().value();
+            let lanes = lanes.iter().map(|lane| centred(q, LANE_BITS, u64::from(lane & LANE)));
+            words.iter_mut().zip(lanes).for_each(|(word, lane)| *word = lane);
+            ntt.forward(&mut words);
+            put(i * degree / RUN, row, &words);
+        }
     }
 }

@@ -6,7 +6,8 @@ use blindcore_accel::{Device, Placed};
 use blindcore_math::SecretRng;
 use blindcore_units::Unit;
 
-use super::SEED_BYTES;
+use super::polynomials::POLYNOMIALS;
+use super::{Lay, SEED_BYTES};
 use crate::{Error, Geometry, PREPARING, Params, Preprocessing, Progress};
 
 /// Rows of a stripe of the records.
@@ -14,13 +15,26 @@ pub(in crate::schemes) const HEIGHT: usize = 16;
 /// Columns of a line of it.
 const LINE_COLUMNS: usize = 4;
 
-/// What makes outputs: each of some groups of slots that follow each other, and all of as many bytes.
+/// What makes outputs: each of some groups of slots that follow each other, and all of as many parts and rows.
 pub(in crate::schemes) trait Make: Sync {
     /// Groups of an output.
     fn groups(&self) -> usize;
 
-    /// Writes all of an output, whose bytes were zeros.
-    fn output(&self, output: usize, slots: &Slots, out: &mut [u8]);
+    /// Parts of an output: rows of the operand.
+    fn parts(&self) -> usize;
+
+    /// Rows of a part.
+    fn rows(&self) -> usize;
+
+    /// Gives the values of a row's polynomials to `put`, with their first channel and the sub-row.
+    fn row(
+        &self,
+        output: usize,
+        part: usize,
+        row: usize,
+        slots: &Slots,
+        put: &mut dyn FnMut(usize, usize, &[u64]),
+    );
 }
 
 /// The seed of pads, which is the hint: drawn where nothing is done, so when the records are fixed, and whoever wrote them can't have
@@ -33,7 +47,7 @@ pub(in crate::schemes) fn pad_seed(into: &mut Preprocessing<'_>) -> Result<[u8; 
     Ok(*seed)
 }
 
-/// Makes the outputs that are not done, `threads` at a time, by reading the records once.
+/// Makes the outputs that are not done, by reading the records once: at a time as many for each thread as share stripes.
 pub(in crate::schemes) fn preprocess<M: Make>(
     params: &Params,
     device: &Device,
@@ -49,31 +63,34 @@ pub(in crate::schemes) fn preprocess<M: Make>(
         progress.at(PREPARING, done, Some(total), Unit::Items);
         if progress.stopped() { Err(Error::Stopped) } else { Ok(()) }
     };
+    let lay = &Lay::of(&params.operands()[POLYNOMIALS]);
     let polynomials = &mut into.derived[0];
-    let output_bytes = polynomials.len() / outputs;
-    let mut first = usize::try_from(into.done).expect("fewer than groups");
+    // The fewest outputs that fill stripes.
+    let unit = (1..=lay.rows()).find(|unit| (unit * maker.parts()).is_multiple_of(lay.rows())).unwrap_or(1);
+    let unit_bytes = unit * maker.parts() / lay.rows() * lay.stripe_bytes();
+    let mut first = usize::try_from(into.done).expect("fewer than groups") / unit * unit;
     // Outputs whose slots have come, or are coming.
-    let mut slots: Vec<Slots> = (0..threads.min(outputs - first.min(outputs)))
+    let mut slots: Vec<Slots> = (0..(threads * unit).min(outputs - first.min(outputs)))
         .map(|_| Slots::new(&params.geometry, groups))
         .collect();
     let mut make = |first: usize, slots: &mut [Slots], done: &mut u64| {
-        (0..slots.len() as u64).try_for_each(|i| tell(*done + i))?;
-        let outputs = polynomials[first * output_bytes..].chunks_exact_mut(output_bytes);
+        tell(*done)?;
+        let units = polynomials[first / unit * unit_bytes..].chunks_mut(unit_bytes);
         thread::scope(|scope| {
-            let mut work = slots.iter().zip(outputs).enumerate();
+            let mut work = slots.chunks(unit).zip(units).enumerate();
             let last = work.next_back();
             for (i, (slots, out)) in work {
-                scope.spawn(move || maker.output(first + i, slots, out));
+                scope.spawn(move || outputs_of(maker, lay, first + i * unit, slots, out));
             }
             if let Some((i, (slots, out))) = last {
-                maker.output(first + i, slots, out);
+                outputs_of(maker, lay, first + i * unit, slots, out);
             }
         });
         *done += slots.len() as u64;
         Ok::<(), Error>(())
     };
     let (operand, output_rows) = (params.records(), groups * params.geometry.record_bytes);
-    let (mut row, mut failed, mut done) = (0, None, into.done);
+    let (mut row, mut failed, mut done) = (0, None, first as u64);
     let read = records.stripes(&mut |stripes| {
         for stripe in stripes.chunks_exact(operand.stripe_bytes()) {
             let end = params.geometry.rows().min(row + HEIGHT);
@@ -107,6 +124,25 @@ pub(in crate::schemes) fn preprocess<M: Make>(
     };
     into.done = done;
     finished
+}
+
+/// Makes outputs from `first` on, whose slots these are, and their stripes, whose bytes were zeros: row by row, as they lie among each
+/// other.
+fn outputs_of<M: Make>(maker: &M, lay: &Lay, first: usize, slots: &[Slots], out: &mut [u8]) {
+    let (parts, mut number) = (maker.parts(), 0);
+    for stripe in out.chunks_exact_mut(lay.stripe_bytes()) {
+        for row in 0..maker.rows() {
+            for at in 0..lay.rows() {
+                let (output, part) = ((number + at) / parts, (number + at) % parts);
+                // The last stripe may have fewer.
+                let Some(slots) = slots.get(output) else { break };
+                maker.row(first + output, part, row, slots, &mut |c, sub_row, values| {
+                    lay.put(stripe, at, c, sub_row, values);
+                });
+            }
+        }
+        number += lay.rows();
+    }
 }
 
 /// The slots of an output, `[group][column]`, each with room to whole lanes of eleven bytes.
