@@ -9,7 +9,7 @@ use blindcore_accel::garble::{
 use blindcore_accel::{Cost, Error};
 use zeroize::Zeroizing;
 
-use crate::arch::vector::garble::{Gates, Job, Kernel, Tables, run};
+use crate::arch::vector::garble::{Gates, Job, Kernel, Tables, run, sharers};
 use crate::{Engine, Features};
 
 /// The fastest kernel.
@@ -55,7 +55,7 @@ impl CpuGarble {
         let mut threads = 1;
         match (self.kernel, &self.scheme) {
             (Some(kernel), GarblingScheme::HalfGates { key } | GarblingScheme::ThreeHalves { key }) => {
-                threads = self.cpu.pool.current_num_threads();
+                threads = sharers(kernel, program, labels, self.cpu.pool.current_num_threads());
                 let dice = match (&self.scheme, &tables) {
                     (GarblingScheme::ThreeHalves { .. }, Tables::Garble(offset, _)) => {
                         let gates = program.ands() * labels.instances();
@@ -69,7 +69,7 @@ impl CpuGarble {
                     _ => Gates::HalfGates,
                 };
                 let job = Job { program, key, first_gate, gates };
-                // A pool of one thread is this one: short programs would wait longer for it than they take.
+                // One thread is this one: short programs would wait longer for another than they take.
                 if threads == 1 {
                     run(kernel, job, labels, tables, 1);
                 } else {

@@ -1,5 +1,7 @@
 //! Garbled circuits: garbling, evaluation, transfers and whole sessions, beside AES alone.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
@@ -68,6 +70,7 @@ pub fn run(args: &Options, progress: &mut dyn Progress) -> anyhow::Result<Report
         bench.problem(&cpu, name, instances, garble, evaluate)?;
     }
     bench.transfers()?;
+    bench.loopback()?;
     bench.sessions(&cpu)?;
     bench.building()?;
     bench.streaming(args)?;
@@ -284,6 +287,38 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// Bytes through loopback in pieces as large as a session's, a thread a side: what no session over it can do without.
+    fn loopback(&mut self) -> anyhow::Result<()> {
+        const PIECE: usize = 1 << 18;
+        const PIECES: usize = 2000;
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut left = TcpStream::connect(listener.local_addr()?)?;
+        let (mut right, _) = listener.accept()?;
+        left.set_nodelay(true)?;
+        let (sent, mut received) = (vec![0x5a_u8; PIECE], vec![0_u8; PIECE]);
+        let moved = self.repeated("loopback", |samples| {
+            std::thread::scope(|scope| {
+                let writer = scope.spawn(|| (0..PIECES).try_for_each(|_| left.write_all(&sent)));
+                samples.time(|| (0..PIECES).try_for_each(|_| right.read_exact(&mut received)))?;
+                writer.join().expect("no panic")
+            })?;
+            Ok(())
+        })?;
+        let rate = moved.map(|s| (PIECE * PIECES) as f64 / s / 1e9);
+        let limit = rate.median();
+        let what = "bytes through loopback alone, in pieces as large as a session's";
+        self.row("circuit.loopback", what, "GB/s", 1, rate, "itself", limit);
+        Ok(())
+    }
+
+    /// M ANDs/s of a garbler that garbles as in the row of this id, and moves its tables through loopback by the same core.
+    fn limit(&self, garbling: &str) -> f64 {
+        let figure =
+            |id: &str| self.rows.iter().find(|row| row.id == id).map_or(f64::NAN, |row| row.value.median());
+        let bytes = GarblingScheme::HalfGates { key: [0; 16] }.table_bytes() as f64;
+        1.0 / (1.0 / figure(garbling) + bytes / (1000.0 * figure("circuit.loopback")))
+    }
+
     /// Both parties over loopback, a core each.
     fn sessions(&mut self, cpu: &Device) -> anyhow::Result<()> {
         let once = Circuit::new(&problems::make(SESSION)?);
@@ -315,6 +350,10 @@ impl Bench<'_> {
             ),
             (&once, 16, true, "circuit.e2e.matmul20x20x32x16.tls", "the same through TLS 1.3"),
         ] {
+            let alone = match std::ptr::eq(once, &aes) {
+                true => "circuit.garble.aes128.1t",
+                false => "circuit.garble.matmul20x20x4.1t",
+            };
             let circuit = once.clone().in_rounds(rounds)?;
             let security = |name: &str| -> anyhow::Result<Security> {
                 if !tls {
@@ -342,9 +381,9 @@ impl Bench<'_> {
                 Ok(())
             })?;
             let ands = circuit.ands() as f64 / 1e6;
-            let garbling = self.rows.iter().find(|r| r.id == "circuit.garble.matmul20x20x4.1t");
-            let of_value = garbling.map_or(f64::NAN, |r| r.value.median());
-            self.row(id, what, "M ANDs/s", 1, samples.map(|s| ands / s), "garbling alone", of_value);
+            let of_value = self.limit(alone);
+            let of = "garbling, then 32 bytes an AND through loopback, by one core";
+            self.row(id, what, "M ANDs/s", 1, samples.map(|s| ands / s), of, of_value);
             if !tls && rounds == 1 {
                 self.row(
                     "circuit.e2e.first_table",

@@ -11,10 +11,11 @@
 //! ```
 
 mod listener;
+mod socket;
+mod waking;
 
 use std::io::{self, BufWriter, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
-use std::ops::Range;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,12 +27,13 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{
-    CipherSuite, ClientConfig, ClientConnection, ConnectionCommon, RootCertStore, ServerConfig,
-    ServerConnection, StreamOwned,
+    CipherSuite, ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
 };
 use zeroize::Zeroizing;
 
 pub use listener::{Door, Listener, TurnedAway, listen};
+pub use socket::Socket;
+use socket::{is_silence, part, shake_hands};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -366,182 +368,10 @@ pub enum Connection {
     Server(Box<BufWriter<StreamOwned<ServerConnection, Socket>>>),
 }
 
-/// A TCP connection that waits no longer than it should, also for a peer that sends or takes byte by byte.
-pub struct Socket {
-    stream: TcpStream,
-    /// The longest silence.
-    silence: Duration,
-    /// When the handshake has to be over.
-    handshake: Option<Instant>,
-    /// Whether the peer was silent for too long: it is waited for no more, also not to be sent the rest.
-    given_up: bool,
-    read: Patience,
-    written: Patience,
-    /// What was read ahead, and which part of it nobody has taken yet: TLS asks for a quarter of a record at a time. Empty
-    /// without TLS, whose readers have room for whole messages.
-    ahead: Vec<u8>,
-    unread: Range<usize>,
-}
-
-/// What was waited for a peer in one direction, and what came of it.
-#[derive(Default)]
-struct Patience {
-    waited: Duration,
-    bytes: u64,
-}
-
-impl Patience {
-    /// A few silences are pardoned, and one more for each KiB that moved; what is slower trickles.
-    fn over(&self, silence: Duration) -> bool {
-        let pardoned = u32::try_from(4 + (self.bytes >> 10)).unwrap_or(u32::MAX);
-        self.waited >= silence.saturating_mul(pardoned)
-    }
-
-    fn add(&mut self, start: Instant, bytes: &io::Result<usize>) {
-        self.waited += start.elapsed();
-        self.bytes += *bytes.as_ref().unwrap_or(&0) as u64;
-    }
-}
-
-/// Whether it is what a timeout comes to.
-fn is_silence(e: &io::Error) -> bool {
-    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-}
-
-impl Socket {
-    fn new(stream: TcpStream, timeouts: Timeouts) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        let (read, written) = (Patience::default(), Patience::default());
-        let silence = timeouts.peer;
-        let (ahead, unread) = (Vec::new(), 0..0);
-        let socket = Self { stream, silence, handshake: None, given_up: false, read, written, ahead, unread };
-        socket.set_timeouts(timeouts.peer)?;
-        Ok(socket)
-    }
-
-    fn set_timeouts(&self, timeout: Duration) -> io::Result<()> {
-        self.stream.set_read_timeout(Some(timeout))?;
-        self.stream.set_write_timeout(Some(timeout))
-    }
-
-    /// The handshake has this time as a whole; afterwards each message has its own.
-    fn begin_handshake(&mut self, time: Duration) {
-        self.handshake = Some(Instant::now() + time);
-    }
-
-    /// The same, reading ahead from now on.
-    fn reading_ahead(mut self) -> Self {
-        self.ahead.resize(AHEAD, 0);
-        self
-    }
-
-    /// Reads from the peer.
-    fn receive(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.check(&self.read)?;
-        let start = Instant::now();
-        let read = self.stream.read(bytes);
-        self.read.add(start, &read);
-        self.given_up |= read.as_ref().is_err_and(is_silence);
-        read
-    }
-
-    fn end_handshake(&mut self) -> io::Result<()> {
-        self.handshake = None;
-        self.set_timeouts(self.silence)
-    }
-
-    fn send(&mut self, write: impl FnOnce(&mut TcpStream) -> io::Result<usize>) -> io::Result<usize> {
-        self.check(&self.written)?;
-        let start = Instant::now();
-        let written = write(&mut self.stream);
-        self.written.add(start, &written);
-        self.given_up |= written.as_ref().is_err_and(is_silence);
-        written
-    }
-
-    fn check(&self, patience: &Patience) -> io::Result<()> {
-        if self.given_up || patience.over(self.silence) {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        if let Some(end) = self.handshake {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            self.set_timeouts(left)?;
-        }
-        Ok(())
-    }
-}
-
-impl Read for Socket {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if self.unread.is_empty() {
-            if bytes.len() >= self.ahead.len() {
-                return self.receive(bytes);
-            }
-            let mut ahead = std::mem::take(&mut self.ahead);
-            let read = self.receive(&mut ahead);
-            self.ahead = ahead;
-            self.unread = 0..read?;
-        }
-        let taken = bytes.len().min(self.unread.len());
-        bytes[..taken].copy_from_slice(&self.ahead[self.unread.start..][..taken]);
-        self.unread.start += taken;
-        Ok(taken)
-    }
-}
-
-impl Write for Socket {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.send(|stream| stream.write(bytes))
-    }
-
-    fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.send(|stream| stream.write_vectored(parts))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
-    }
-}
-
-/// Ends a handshake, or says why it fails.
-fn shake_hands<D>(tls: &mut ConnectionCommon<D>, socket: &mut Socket) -> io::Result<()> {
-    while tls.is_handshaking() {
-        if let Err(e) = tls.complete_io(socket) {
-            // Of several records that are due, the alert is the last.
-            while tls.wants_write() && tls.write_tls(socket).is_ok_and(|sent| sent > 0) {}
-            return Err(e);
-        }
-    }
-    Ok(())
-}
-
-/// What a peer is let say after the last word, in time and bytes.
-const PARTING: (Duration, usize) = (Duration::from_secs(1), 1 << 20);
-
-/// Leaves a peer so that the last that it was sent, such as an alert, reaches it: a connection that is closed over bytes that
-/// nobody has read is reset, and what was on its way is lost.
-fn part(mut stream: &TcpStream) {
-    let (time, most) = PARTING;
-    let end = Instant::now() + time;
-    let (mut bytes, mut all) = ([0; 4096], 0);
-    let mut gone = stream.shutdown(Shutdown::Write).is_err();
-    while !gone && all < most {
-        let left = end.saturating_duration_since(Instant::now());
-        gone = left.is_zero() || stream.set_read_timeout(Some(left)).is_err();
-        match stream.read(&mut bytes) {
-            Ok(0) | Err(_) => gone = true,
-            Ok(read) => all += read,
-        }
-    }
-}
-
 /// What is gathered before it is sent on.
 const BUFFER: usize = 1 << 16;
-/// What TLS reads ahead: several records.
-const AHEAD: usize = 1 << 17;
+/// Plain text of a record of TLS, as much as may have come already of what is due.
+const RECORD: usize = 1 << 14;
 
 impl Connection {
     fn socket(&mut self) -> &mut Socket {
@@ -560,6 +390,26 @@ impl Read for Connection {
             Connection::Client(c) => c.get_mut().read(bytes).map_err(explained),
             Connection::Server(c) => c.get_mut().read(bytes).map_err(explained),
         }
+    }
+
+    /// All of these bytes are to come, so they are waited for together.
+    fn read_exact(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
+        let decrypted = if matches!(self, Connection::Plain(_)) { 0 } else { RECORD };
+        let mut outcome = Ok(());
+        while !bytes.is_empty() && outcome.is_ok() {
+            self.socket().due = bytes.len().saturating_sub(decrypted);
+            outcome = match self.read(bytes) {
+                Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(read) => {
+                    bytes = &mut bytes[read..];
+                    Ok(())
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(()),
+                Err(e) => Err(e),
+            };
+        }
+        self.socket().due = 0;
+        outcome
     }
 }
 
@@ -666,20 +516,5 @@ fn check_plain(all: &[SocketAddr], security: &Security) -> Result<(), TransportE
             Err(TransportError::PlainText { address: address.to_string() })
         }
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_is_slow_does_not_trickle() {
-        let silence = Duration::from_secs(60);
-        let over = |minutes, bytes| Patience { waited: silence * minutes, bytes }.over(silence);
-        // A kilobyte a minute is slow, a byte a minute no connection.
-        assert!(!over(1000, 1000 << 10) && !over(3, 0));
-        assert!(over(1000, 1000) && over(4, 200));
-        assert!(!Patience { waited: Duration::MAX / 2, bytes: u64::MAX }.over(Duration::MAX));
     }
 }

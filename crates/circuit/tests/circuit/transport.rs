@@ -40,6 +40,45 @@ fn who_trickles_is_taken_for_silent() {
     });
 }
 
+/// A reader that is woken late must not wait for more than comes: a message arrives whole wherever its sender pauses, also the last.
+#[test]
+fn a_message_arrives_however_it_is_cut() {
+    const LENGTH: usize = 200_000;
+    let dir = tempfile::tempdir().unwrap();
+    ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
+    let ways = [
+        (tls(dir.path(), "alice", "bob", ""), tls(dir.path(), "bob", "alice", "alice")),
+        (Security::Loopback, Security::Loopback),
+    ];
+    for (ours, theirs) in ways {
+        let listener = transport::listen("127.0.0.1:0", &ours, timeouts(60_000)).unwrap();
+        let address = listener.address().unwrap().to_string();
+        let message: Vec<u8> = (0..LENGTH).map(|i| (i ^ i >> 8) as u8).collect();
+        std::thread::scope(|scope| {
+            let message = &message;
+            scope.spawn(move || {
+                // It gives up before the other side does, which would then find everything there.
+                let mut peer = transport::connect(&address, &theirs, timeouts(20_000)).unwrap();
+                for cut in (1..20).map(|i| i * LENGTH / 20) {
+                    for part in [&message[..cut], &message[cut..]] {
+                        peer.write_all(part).and_then(|()| peer.flush()).unwrap();
+                        pause(1);
+                    }
+                    // Nothing more comes before the reader has it all.
+                    peer.read_exact(&mut [0]).unwrap();
+                }
+            });
+            let mut channel = listener.accept(|_| {}).unwrap();
+            for _ in 1..20 {
+                let mut received = vec![0; LENGTH];
+                channel.read_exact(&mut received).unwrap();
+                assert!(received == *message);
+                channel.write_all(&[1]).and_then(|()| channel.flush()).unwrap();
+            }
+        });
+    }
+}
+
 fn identity(dir: &Path, name: &str) {
     let (certificate, key) = transport::new_identity(name).unwrap();
     std::fs::write(dir.join(format!("{name}.crt")), certificate).unwrap();

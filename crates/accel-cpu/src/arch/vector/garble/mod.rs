@@ -11,7 +11,7 @@ pub(crate) mod job;
 pub(crate) mod three_halves;
 
 use blindcore_accel::garble::three_halves::{ROW, first_of_dice};
-use blindcore_accel::garble::{Label, Labels, Part};
+use blindcore_accel::garble::{Label, Labels, Part, Program};
 #[cfg(target_arch = "x86_64")]
 use blindcore_math::features::{Aes, Vaes};
 use rayon::prelude::*;
@@ -80,6 +80,23 @@ const STREAMS: usize = 4;
 /// ANDs of a layer from which on they are shared by threads.
 const WIDE: usize = 4096;
 
+/// Of so many threads those that a program has something for: one where it has neither parts nor layers nor streams to share,
+/// as most pieces of a session have, whose garbling takes no longer than to wake another thread.
+pub(crate) fn sharers(kernel: Kernel, program: &Program, labels: &Labels, threads: usize) -> usize {
+    let (instances, stride) = (labels.instances(), labels.stride());
+    let width = if stride == kernel.width() { stride } else { 1 };
+    let shared = match instances.div_ceil(width) {
+        1 => program.parts().len() >= 2 * threads || program.layers().iter().any(|l| l.ands as usize >= WIDE),
+        streams => streams > together(program),
+    };
+    if shared { threads } else { 1 }
+}
+
+/// How many streams go through the same steps together: more where layers are narrow.
+fn together(program: &Program) -> usize {
+    if program.ands() / program.layers().len().max(1) >= 8 { 1 } else { STREAMS }
+}
+
 /// Runs a program on the `threads` of the current pool.
 ///
 /// # Panics
@@ -133,9 +150,7 @@ pub(crate) fn run(kernel: Kernel, job: Job<'_>, labels: &mut Labels, tables: Tab
             });
         }
     } else {
-        // The same steps for several groups: more of them where layers are narrow.
-        let layers = job.program.layers().len().max(1);
-        let together = if job.program.ands() / layers >= 8 { 1 } else { STREAMS };
+        let together = together(job.program);
         let some = |streams: &[Stream]| {
             // The kernel wants a power of two of them.
             for streams in streams.chunks(if streams.len() == STREAMS { STREAMS } else { 1 }) {
