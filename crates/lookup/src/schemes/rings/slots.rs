@@ -74,7 +74,7 @@ pub(in crate::schemes) fn preprocess<M: Make>(
         .map(|_| Slots::new(&params.geometry, groups))
         .collect();
     let mut make = |first: usize, slots: &mut [Slots], done: &mut u64| {
-        tell(*done)?;
+        (0..slots.len() as u64).try_for_each(|i| tell(*done + i))?;
         let units = polynomials[first / unit * unit_bytes..].chunks_mut(unit_bytes);
         thread::scope(|scope| {
             let mut work = slots.chunks(unit).zip(units).enumerate();
