@@ -290,17 +290,17 @@ mod tests {
     #[test]
     fn four_rows_lie_in_runs_of_eight_coefficients() {
         let moduli = vec![Modulus::prime(65537).unwrap(), Modulus::prime(12289).unwrap()];
-        let shape = Shape { n: 7, q: 2, j: 3, k: 2, d: 64, ..Shape::new(Word::U40, moduli) };
+        let shape = Shape { n: 15, q: 2, j: 3, k: 2, d: 64, ..Shape::new(Word::U40, moduli) };
         let layout = Layout::for_shape(&shape);
-        assert_eq!((layout, layout.stripes(&shape)), (Layout::Lanes8x4, 4));
+        assert_eq!((layout, layout.stripes(&shape)), (Layout::Lanes8x4, 8));
         let database = Words::from_fn(Word::U64, shape.database_len(), |i| i as u64 % 12000 + 1);
         let packed = layout.pack(&shape, &database);
         let mut words = packed.as_chunks::<5>().0.iter();
-        for stripe in 0..4 {
+        for stripe in 0..8 {
             for (c, run) in [0, 1].into_iter().flat_map(|c| (0..8).map(move |run| (c, run))) {
                 for (jk, row) in (0..6).flat_map(|jk| (0..4).map(move |row| (jk, 4 * stripe + row))) {
                     for d in 8 * run..8 * run + 8 {
-                        let there = row < 14;
+                        let there = row < 30;
                         let at = [jk / 2, row / 2, jk % 2, row % 2, c, d];
                         let want = if there { database.get(shape.database_index(at)) } else { 0 };
                         assert_eq!(words.next(), want.to_le_bytes().first_chunk());

@@ -1,6 +1,7 @@
 //! What machines cost to buy, from a file that people edit: each figure with its source, or with "assumed".
 
 use blindcore_model::chip::{Machine, Ports, Tables, Wrong, one_line};
+use blindcore_units::quoted;
 use serde::{Deserialize, Serialize};
 
 /// Prices that come with the engine.
@@ -106,8 +107,8 @@ impl Prices {
         }
         if Tables::shipped(&prices.silicon.table).is_none() {
             let why = format!(
-                "silicon: table is {:?}; name one that comes with the engine, such as \"published\"",
-                prices.silicon.table
+                "silicon: table is {}; name one that comes with the engine, such as \"published\"",
+                quoted(&prices.silicon.table)
             );
             return Err(wrong(why));
         }
@@ -125,7 +126,8 @@ impl Prices {
         let device = |part: &str| self.devices.iter().find(|device| device.part == part);
         let outermost = &machine.levels[0].part;
         if device(outermost).is_none() {
-            return Err(format!("prices {} have no [[device]] {outermost:?}; add it", self.name));
+            let part = quoted(outermost);
+            return Err(format!("prices {} have no [[device]] {part}; add it", self.name));
         }
         let levels = machine.levels.iter().filter_map(|level| {
             let ports = match level.ports {

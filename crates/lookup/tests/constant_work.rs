@@ -45,8 +45,13 @@ fn main() {
         let [scheme, way, targets @ ..] = &group.split(' ').collect::<Vec<_>>()[..] else {
             unreachable!("a scheme, a way")
         };
-        let traces: Vec<_> =
-            targets.iter().map(|target| trace(&format!("{scheme} {way} {target}"))).collect();
+        // Valgrind is of one thread: a group's runs go side by side.
+        let traces: Vec<_> = std::thread::scope(|scope| {
+            let run = |target: &&str| format!("{scheme} {way} {target}");
+            let runs = targets.iter().map(run).map(|target| scope.spawn(move || trace(&target)));
+            let runs: Vec<_> = runs.collect();
+            runs.into_iter().map(|run| run.join().expect("a trace")).collect()
+        });
         let same = traces.iter().all(|t| *t == traces[0]);
         let hashes: Vec<_> = traces.iter().map(|t| format!("{:x}", t.1)).collect();
         println!(

@@ -16,6 +16,7 @@
 
 use blindcore_accel::cost::{Bound, Cost};
 use blindcore_lookup::{Error, MAX_GATHER, Params, SchemeChoice, SchemeRef, plan};
+use blindcore_units::quoted;
 
 use super::machine::Machine;
 use super::nest::{Mapping, Misfit, moved};
@@ -109,7 +110,7 @@ impl Lookup {
     /// # Errors
     /// There is no such scheme, it holds no such table, or there are too many queries: what, the value, the limit.
     pub fn named(scheme: &str, records: u64, bytes: usize, queries: u64) -> Result<Self, String> {
-        let known: SchemeRef = scheme.parse().map_err(|e| format!("lookup is {scheme:?}: {e}"))?;
+        let known: SchemeRef = scheme.parse().map_err(|e| format!("lookup is {}: {e}", quoted(scheme)))?;
         let queries = usize::try_from(queries).ok().filter(|queries| (1..=MAX_GATHER).contains(queries));
         let queries =
             queries.ok_or_else(|| format!("queries is out of range; say 1 to {MAX_GATHER} of a pass"))?;

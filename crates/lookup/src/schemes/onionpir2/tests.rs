@@ -161,10 +161,16 @@ fn noise_is_what_parameters_are_sized_by() {
         let folded = server::fold(&places, &expanded, &outputs, 0, 1);
         let all = square(&noise(small, &folded, &|i| scaled(lanes[group as usize][i])));
         near("folded", all, stages.first + f64::from(folds(&places)) * stages.fold);
-        let first = Ciphertext::from_pair(&tree.parameters, small, testing::output(&outputs, 1), Noise::NONE);
-        let product = expanded.bits[1].choose(&first, &zero);
-        // The bit is 1 for group 3: the choice is the zero, and noise.
-        near("a choice", square(&noise(small, product.pair(), &|_| 0)), stages.fold);
+        // A bit's errors stray together, so each is tried: its choice is the zero, and noise.
+        let products =
+            (0..folds(&places) as usize).flat_map(|bit| (0..places.outputs).map(move |at| (bit, at)));
+        let squares = products.map(|(bit, at)| {
+            let output = testing::output(&outputs, at);
+            let output = Ciphertext::from_pair(&tree.parameters, small, output, Noise::NONE);
+            let [left, right] = if group >> bit & 1 == 1 { [&output, &zero] } else { [&zero, &output] };
+            square(&noise(small, expanded.bits[bit].choose(left, right).pair(), &|_| 0))
+        });
+        near("choices", mean(squares.collect()), stages.fold);
 
         // What comes back is right, and so is the pad of it.
         let mut answer = Vec::new();
