@@ -250,7 +250,7 @@ impl Layout {
         let stripe = row / self.stripe_rows() * self.stripe_bytes(shape);
         match self {
             Layout::Tiles16x64 => stripe + Self::tile_index(row % TILE_ROWS, column),
-            // With d = 1 there are no lanes.
+            // A byte has a column only where d = 1, and runs of coefficients have d of 32 and more.
             Layout::Rows | Layout::Lanes32 | Layout::Lanes8x4 => stripe + column * shape.database.bytes(),
         }
     }

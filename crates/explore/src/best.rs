@@ -12,7 +12,7 @@ use crate::table::Table;
 /// What a machine does with lookups.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// Lookups a second, one behind the other without a gap.
+    /// Lookups per second, one behind the other without a gap.
     pub per_second: f64,
     /// Seconds from a query to its answer, of all that are gathered.
     pub seconds: f64,
@@ -51,7 +51,7 @@ pub struct Beside {
 pub struct Next {
     /// The resource, or an axis of the sweep.
     pub what: String,
-    /// How many times as many lookups a second.
+    /// How many times as many lookups per second.
     pub gain: f64,
     /// The same for each dollar.
     pub gain_per_dollar: f64,
@@ -76,18 +76,18 @@ pub struct Best {
     pub levels: [String; 2],
     /// What pays next, the most for each dollar first; those that gain nothing are left out.
     pub next: Vec<Next>,
-    /// Lookups a second and seconds of one, where what goes between goes through the outermost level.
+    /// Lookups per second and seconds of one, where what goes between goes through the outermost level.
     pub carried: [f64; 2],
     /// The same where another machine does the transforms.
     pub elsewhere: Option<[f64; 2]>,
-    /// Lookups a second at the clock that synthesis reached, that clock, and in what.
+    /// Lookups per second at the clock that synthesis reached, that clock, and in what.
     pub synthesised: Option<(f64, f64, String)>,
     /// Other machines.
     pub beside: Vec<Beside>,
 }
 
 impl Figures {
-    /// Lookups a second for a thousand dollars.
+    /// Lookups per second for a thousand dollars.
     #[must_use]
     pub fn per_kilodollar(&self) -> f64 {
         1000.0 * self.per_second / self.dollars
@@ -121,7 +121,7 @@ impl Figures {
     }
 }
 
-/// The best machine of each problem that is lookups: the most lookups a second for each dollar, then the fewest joules. None where a sweep
+/// The best machine of each problem that is lookups: the most lookups per second for each dollar, then the fewest joules. None where a sweep
 /// has no prices.
 ///
 /// # Errors
@@ -222,7 +222,7 @@ fn short(x: f64) -> String {
 /// The best machines for people.
 pub(crate) fn text(sweep: &Sweep, best: &[Best]) -> String {
     let mut text = format!(
-        "{}\nBest: the most lookups a second for each dollar. Joules by the table {}; prices by {}. A chip's dollars are its parts', without design, masks \
+        "{}\nBest: the most lookups per second for each dollar. Joules by the table {}; prices by {}. A chip's dollars are its parts', without design, masks \
          and profit, and its joules what moves and computes; another machine's dollars are what is asked for it, its joules all its watts while its \
          bound holds. Clocks of chips are the thesis's, 2 GHz, but where it says synthesis.\n",
         sweep.about,
@@ -270,7 +270,7 @@ pub(crate) fn text(sweep: &Sweep, best: &[Best]) -> String {
         });
         text += &format!("  joules a lookup: {}\n", joules.collect::<Vec<_>>().join("; "));
         let rate = |[per_second, seconds]: [f64; 2]| {
-            format!("{} a second, {} s for one pass", short(per_second), short(seconds))
+            format!("{} per second, {} s for one pass", short(per_second), short(seconds))
         };
         text += &format!(
             "  fused, with what goes between in {} and transforms in {}: {}; carried through {}: {}",
@@ -285,8 +285,9 @@ pub(crate) fn text(sweep: &Sweep, best: &[Best]) -> String {
         }
         if let Some((per_second, clock, library)) = &best.synthesised {
             let (mhz, per_second) = (clock / 1e6, short(*per_second));
-            text +=
-                &format!("\n  at {mhz:.1} MHz, which synthesis in {library} reached: {per_second} a second");
+            text += &format!(
+                "\n  at {mhz:.1} MHz, which synthesis in {library} reached: {per_second} per second"
+            );
         }
         let next = best.next.iter().take(3).map(|next| {
             format!(
@@ -307,7 +308,7 @@ pub(crate) fn text(sweep: &Sweep, best: &[Best]) -> String {
     text
 }
 
-/// Joules a lookup against lookups a second for a thousand dollars, of the best machines and of those beside them.
+/// Joules a lookup against lookups per second for a thousand dollars, of the best machines and of those beside them.
 pub(crate) fn plot(sweep: &Sweep, best: &[Best]) -> Option<Plot> {
     let mut series: Vec<Series> = Vec::new();
     let mut add = |name: &str, figures: &Figures| {
@@ -325,7 +326,7 @@ pub(crate) fn plot(sweep: &Sweep, best: &[Best]) -> Option<Plot> {
         }
     }
     let axis = |label: &str| Axis { label: label.into(), log: true, zero: false };
-    let (x, y) = (axis("lookups a second for 1000 dollars"), axis("joules a lookup"));
+    let (x, y) = (axis("lookups per second for 1000 dollars"), axis("joules a lookup"));
     let title = format!("{}: every problem's best chip", sweep.name);
     let plot = Plot { name: format!("{}-best", sweep.name), title, x, y, series };
     (!plot.series.is_empty()).then_some(plot)

@@ -57,7 +57,7 @@ struct Mapped {
     cost: Cost,
     tried: String,
     mapping: String,
-    /// Lookups a second, and how many were answered.
+    /// Lookups per second, and how many were answered.
     lookups: Option<[f64; 2]>,
 }
 

@@ -552,7 +552,7 @@ fn cases(file: &ProblemFile, machine: Option<Machine>) -> Result<Vec<Case>, Stri
         }
         let record = file.record.as_ref().map_or(Some(256), Said::number);
         let record = record.filter(|bytes| (1..=1 << 20).contains(bytes)).ok_or_else(|| {
-            format!("problem {name}: record is no size from 1 B to 1 MiB; say bytes, such as \"256 B\"")
+            format!("problem {name}: record is out of range; say 1 B to 1 MiB, such as \"256 B\"")
         })?;
         let queries = file.queries.unwrap_or(1);
         let case = |gib: &f64| {

@@ -117,7 +117,7 @@ pub fn plots(sweep: &Sweep, results: &Results) -> Vec<Plot> {
             "speed",
             format!("{}: speed", sweep.name),
             size(),
-            zero("GiB of database a second"),
+            zero("GiB of database per second"),
             speed,
         ));
         if let Some((joules, _)) = priced(results) {

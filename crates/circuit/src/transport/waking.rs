@@ -1,11 +1,11 @@
-//! When the system wakes who waits for bytes of a connection.
+//! When the system wakes a thread that waits for bytes of a connection.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::net::TcpStream;
 
-/// A blocking read returns, and its thread is woken, when so many bytes are there, or as many as it has room for; or else when the
-/// peer is gone or its time is over, as before. Where the system can't, every read is as before.
+/// Lets a blocking read sleep until `bytes` bytes have come, or fewer if its buffer is smaller. It still ends early when the peer closes
+/// the connection and when its timeout is over. On systems without this option, reads stay as they are.
 #[cfg(target_os = "linux")]
 pub(super) fn wake_at(stream: &TcpStream, bytes: usize) -> io::Result<()> {
     use std::os::fd::AsRawFd;

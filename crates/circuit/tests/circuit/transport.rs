@@ -44,13 +44,7 @@ fn who_trickles_is_taken_for_silent() {
 #[test]
 fn a_message_arrives_however_it_is_cut() {
     const LENGTH: usize = 200_000;
-    let dir = tempfile::tempdir().unwrap();
-    ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
-    let ways = [
-        (tls(dir.path(), "alice", "bob", ""), tls(dir.path(), "bob", "alice", "alice")),
-        (Security::Loopback, Security::Loopback),
-    ];
-    for (ours, theirs) in ways {
+    for (ours, theirs) in ways() {
         let listener = transport::listen("127.0.0.1:0", &ours, timeouts(60_000)).unwrap();
         let address = listener.address().unwrap().to_string();
         let message: Vec<u8> = (0..LENGTH).map(|i| (i ^ i >> 8) as u8).collect();
@@ -85,6 +79,16 @@ fn identity(dir: &Path, name: &str) {
     std::fs::write(dir.join(format!("{name}.key")), key.as_bytes()).unwrap();
 }
 
+/// What both sides of a connection are given: with TLS, and without.
+fn ways() -> [(Security, Security); 2] {
+    let dir = tempfile::tempdir().unwrap();
+    ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
+    [
+        (tls(dir.path(), "alice", "bob", ""), tls(dir.path(), "bob", "alice", "alice")),
+        (Security::Loopback, Security::Loopback),
+    ]
+}
+
 fn tls(dir: &Path, name: &str, trust: &str, peer_name: &str) -> Security {
     let file = |name: &str, ending: &str| dir.join(format!("{name}.{ending}"));
     let tls = Tls::load(&file(name, "crt"), &file(name, "key"), &file(trust, "crt")).unwrap();
@@ -95,13 +99,7 @@ fn tls(dir: &Path, name: &str, trust: &str, peer_name: &str) -> Security {
 /// without TLS: all of them would be there for a minute each.
 #[test]
 fn strangers_do_not_hold_the_door() {
-    let dir = tempfile::tempdir().unwrap();
-    ["alice", "bob"].iter().for_each(|name| identity(dir.path(), name));
-    let ways = [
-        (tls(dir.path(), "alice", "bob", ""), tls(dir.path(), "bob", "alice", "alice")),
-        (Security::Loopback, Security::Loopback),
-    ];
-    for (ours, theirs) in ways {
+    for (ours, theirs) in ways() {
         let listener = transport::listen("127.0.0.1:0", &ours, timeouts(60_000)).unwrap();
         let address = listener.address().unwrap().to_string();
         let strange = || TcpStream::connect(&address).unwrap();

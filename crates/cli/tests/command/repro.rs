@@ -174,8 +174,8 @@ fn phepus_figures_stand_beside_the_papers() {
     let kept: Value = serde_json::from_slice(&kept).unwrap();
     let kept = kept["rows"].as_array().unwrap();
     let made = kept.iter().filter(|row| figures.is_empty() || row["figure"] == figures[1]);
-    let anew = "make both of repro/phepu's files of hardware again, as its README.md says";
-    assert_eq!(today.iter().collect::<Vec<_>>(), made.collect::<Vec<_>>(), "{anew}");
+    let remedy = "make both of repro/phepu's files of hardware again, as its README.md says";
+    assert_eq!(today.iter().collect::<Vec<_>>(), made.collect::<Vec<_>>(), "{remedy}");
 
     let value = |id: &str| number(row(kept, id), "value");
     assert!(value("phepu.multiply.4096.clocks") <= 348.0);

@@ -38,7 +38,7 @@ pub fn everywhere(problem: &Problem, tables: &[Tables]) -> Vec<OnMachine> {
 }
 
 impl Machine {
-    /// The same machine at another clock: levels that are not on the chip, the outermost and those that say so, move as many words a second.
+    /// The same machine at another clock: levels that are not on the chip, the outermost and those that say so, move as many words per second.
     #[must_use]
     pub fn at_clock(&self, hz: f64) -> Self {
         /// Parts of a port's rate.

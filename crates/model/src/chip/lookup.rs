@@ -88,7 +88,7 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// Lookups a second, one behind the other without a gap: what one stage leaves idle another's lookup uses. So the bound that holds sets it.
+    /// Lookups per second, one behind the other without a gap: what one stage leaves idle another's lookup uses. So the bound that holds sets it.
     #[must_use]
     pub fn per_second(&self) -> f64 {
         let longest = self.cost.bounds.iter().map(|bound| bound.seconds).fold(0.0, f64::max);
@@ -108,7 +108,7 @@ impl Lookup {
     /// The same by the scheme's name, of up to [`MAX_GATHER`] queries.
     ///
     /// # Errors
-    /// There is no such scheme, it holds no such table, or there are too many queries: what, the value, the limit.
+    /// The scheme is unknown, it can't hold the table, or `queries` is out of range. The message says the value and the limit.
     pub fn named(scheme: &str, records: u64, bytes: usize, queries: u64) -> Result<Self, String> {
         let known: SchemeRef = scheme.parse().map_err(|e| format!("lookup is {}: {e}", quoted(scheme)))?;
         let queries = usize::try_from(queries).ok().filter(|queries| (1..=MAX_GATHER).contains(queries));

@@ -68,7 +68,7 @@ pub struct Level {
     pub buffers: u64,
     /// Its name in tables of energy and area.
     pub part: String,
-    /// Whether it has a clock of its own, as the outermost has: at another clock of the chip it moves as much a second.
+    /// Whether it has a clock of its own, as the outermost has: at another clock of the chip it moves as much per second.
     pub off_chip: bool,
 }
 
@@ -181,7 +181,7 @@ impl Machine {
     /// nowhere else.
     ///
     /// # Panics
-    /// There is no such level.
+    /// No level has that name.
     #[must_use]
     pub fn within(&self, level: usize) -> Self {
         let mut machine = Self { pipeline: None, levels: self.levels[level..].to_vec(), ..self.clone() };

@@ -258,7 +258,7 @@ pub(super) fn moved(machine: &Machine, read: u128, written: u128, tables: &[Tabl
     cost
 }
 
-/// What bits take of the ports of so many memories of a level.
+/// Clocks that these bits take of a level's ports, of `memories` memories.
 fn port_bounds(level: &Level, read: u128, written: u128, memories: u64) -> Vec<(Cow<'static, str>, u64)> {
     let bound = |what: &str, bits, ports| {
         (format!("{} {what}", level.name).into(), clocks(bits, level.port, ports, memories))

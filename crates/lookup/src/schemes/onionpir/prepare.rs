@@ -81,10 +81,9 @@ impl Make for Worker {
         self.pads.of(((output * places.parts + part) * rows + row) as u64, &mut lanes);
         for coarse in 0..places.coarse {
             for fine in 0..places.fine {
-                let Some(slot) = slots.slot(fine, coarse * rows + row) else { continue };
-                let from = (part * places.part_bytes).min(slot.len());
-                let to = (from + places.part_bytes).min(slot.len());
-                self.pads.spread(&slot[from..to], &mut part_lanes);
+                let column = coarse * rows + row;
+                let Some(bytes) = slots.part(fine, column, part, places.part_bytes) else { continue };
+                self.pads.spread(bytes, &mut part_lanes);
                 let here = &mut lanes[places.position(coarse, fine)..][..places.width];
                 here.iter_mut().zip(&part_lanes).for_each(|(lane, part)| *lane += part);
             }

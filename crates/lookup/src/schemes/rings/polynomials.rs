@@ -94,10 +94,9 @@ impl Worker {
         self.pads.of(number as u64, lanes);
         for coarse in 0..places.coarse {
             for fine in 0..places.fine {
-                let Some(slot) = slots.slot(fine, coarse * places.rows + row) else { continue };
-                let from = (part * places.part_bytes).min(slot.len());
-                let to = (from + places.part_bytes).min(slot.len());
-                spread(&slot[from..to], &mut part_lanes);
+                let column = coarse * places.rows + row;
+                let Some(bytes) = slots.part(fine, column, part, places.part_bytes) else { continue };
+                spread(bytes, &mut part_lanes);
                 let here = &mut lanes[places.position(coarse, fine)..][..places.width];
                 here.iter_mut().zip(&part_lanes).for_each(|(lane, part)| *lane = lane.wrapping_add(*part));
             }

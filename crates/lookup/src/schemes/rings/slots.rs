@@ -184,6 +184,19 @@ impl Slots {
         self.filled = to + count;
     }
 
+    /// Part `part` of the slot of a group and a column, if there is a slot: parts have `bytes` bytes each, the last may be shorter.
+    pub(in crate::schemes) fn part(
+        &self,
+        group: usize,
+        column: usize,
+        part: usize,
+        bytes: usize,
+    ) -> Option<&[u8]> {
+        let slot = self.slot(group, column)?;
+        let from = (part * bytes).min(slot.len());
+        Some(&slot[from..(from + bytes).min(slot.len())])
+    }
+
     /// The slot of a group and a column, if there is one.
     pub(in crate::schemes) fn slot(&self, group: usize, column: usize) -> Option<&[u8]> {
         let there = column < self.columns && group * self.record_bytes < self.filled;

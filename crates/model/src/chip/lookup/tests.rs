@@ -151,7 +151,7 @@ fn a_lookup_has_the_passes_of_its_scheme() {
     // 2,048 outputs of two parts each over 223 rows, which 224 stand for; a prime of 40 bits, in five bytes.
     let problem = &pass.problem;
     assert_eq!((problem.bound(Dim::C), problem.bound(Dim::D), problem.bits), (1, 2048, [40; 3]));
-    // A result of so many outputs has room for eight queries, so there are two passes.
+    // A pass's result has room for eight queries of 2,048 outputs, so there are two passes.
     let queries = problem.bound(Dim::M) * pass.times;
     assert_eq!((queries, problem.bound(Dim::P), pass.expanded), (16, 2, true));
     let stored = lookup.database_bytes() as f64 / f64::from(1 << 30);

@@ -80,8 +80,8 @@ const STREAMS: usize = 4;
 /// ANDs of a layer from which on they are shared by threads.
 const WIDE: usize = 4096;
 
-/// Of so many threads those that a program has something for: one where it has neither parts nor layers nor streams to share,
-/// as most pieces of a session have, whose garbling takes no longer than to wake another thread.
+/// How many of `threads` threads a program keeps busy: all of them, or one where no part, layer or stream can be shared. Most pieces of
+/// a session need one: waking a second thread would take as long as garbling them.
 pub(crate) fn sharers(kernel: Kernel, program: &Program, labels: &Labels, threads: usize) -> usize {
     let (instances, stride) = (labels.instances(), labels.stride());
     let width = if stride == kernel.width() { stride } else { 1 };
