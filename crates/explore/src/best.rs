@@ -72,6 +72,8 @@ pub struct Best {
     pub mm2: Vec<(String, f64)>,
     /// What it does: everything on the chip, and what goes between passes and transforms stays there.
     pub figures: Figures,
+    /// The outermost level, in which the table lies.
+    pub outermost: String,
     /// Levels in which these stay, and in which transforms work.
     pub levels: [String; 2],
     /// What pays next, the most for each dollar first; those that gain nothing are left out.
@@ -192,6 +194,7 @@ fn one(sweep: &Sweep, lookup: &Lookup, point: &Point) -> anyhow::Result<Best> {
         axes: Vec::new(),
         mm2: answered.cost.prices.iter().map(|price| (price.table.clone(), price.mm2())).collect(),
         figures,
+        outermost: level(Some(0)),
         levels: [level(Some(answered.between)), level(answered.transforms)],
         next,
         carried: of(Ring::Carried)?,
@@ -273,11 +276,11 @@ pub(crate) fn text(sweep: &Sweep, best: &[Best]) -> String {
             format!("{} per second, {} s for one pass", short(per_second), short(seconds))
         };
         text += &format!(
-            "  fused, with what goes between in {} and transforms in {}: {}; carried through {}: {}",
+            "  fused, with what goes between in {} and transforms in {}: {}; carried through the {}: {}",
             best.levels[0],
             best.levels[1],
             rate([best.figures.per_second, best.figures.seconds]),
-            if best.machine == "next-ssd" { "the SSD" } else { "the memory" },
+            best.outermost,
             rate(best.carried)
         );
         if let (Some(host), Some(elsewhere)) = (&sweep.host, best.elsewhere) {

@@ -278,7 +278,7 @@ pub fn more(machine: &Machine) -> Vec<(String, Machine)> {
     }
     if let Some(inner) = machine.levels.last() {
         add(format!("lanes of all kinds and {}", inner.name), &|m| {
-            m.levels.iter_mut().rev().take(1).for_each(|level| level.count *= 2);
+            m.levels.last_mut().into_iter().for_each(|level| level.count *= 2);
             m.lanes.count *= 2;
             m.beside.iter_mut().for_each(|lanes| lanes.count *= 2);
         });

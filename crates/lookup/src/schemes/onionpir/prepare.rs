@@ -51,7 +51,19 @@ impl Worker {
     }
 }
 
+/// A row on its way: its lanes, those of a slot's part, its coefficients, a piece of them, and the piece's values.
+#[derive(Default)]
+pub(super) struct Scratch {
+    lanes: Vec<u64>,
+    part_lanes: Vec<u64>,
+    coefficients: Vec<i64>,
+    piece: Vec<i64>,
+    words: Vec<u64>,
+}
+
 impl Make for Worker {
+    type Scratch = Scratch;
+
     fn groups(&self) -> usize {
         self.places.fine
     }
@@ -67,40 +79,44 @@ impl Make for Worker {
     /// Piece after piece, prime after prime.
     fn row(
         &self,
-        output: usize,
-        part: usize,
-        row: usize,
+        [output, part, row]: [usize; 3],
         slots: &Slots,
+        scratch: &mut Scratch,
         put: &mut dyn FnMut(usize, usize, &[u64]),
     ) {
         let Self { places, pieces, run, .. } = self;
-        let (mut lanes, mut words) = (vec![0u64; DEGREE], vec![0u64; DEGREE]);
-        let (mut coefficients, mut piece) = (vec![0i64; DEGREE], vec![0i64; DEGREE]);
-        let mut part_lanes = vec![0u64; places.width];
+        let Scratch { lanes, part_lanes, coefficients, piece, words } = scratch;
+        for words in [&mut *lanes, &mut *words] {
+            words.resize(DEGREE, 0);
+        }
+        for numbers in [&mut *coefficients, &mut *piece] {
+            numbers.resize(DEGREE, 0);
+        }
+        part_lanes.resize(places.width, 0);
         let rows = places.rows;
-        self.pads.of(((output * places.parts + part) * rows + row) as u64, &mut lanes);
+        self.pads.of(((output * places.parts + part) * rows + row) as u64, lanes);
         for coarse in 0..places.coarse {
             for fine in 0..places.fine {
                 let column = coarse * rows + row;
                 let Some(bytes) = slots.part(fine, column, part, places.part_bytes) else { continue };
-                self.pads.spread(bytes, &mut part_lanes);
+                self.pads.spread(bytes, part_lanes);
                 let here = &mut lanes[places.position(coarse, fine)..][..places.width];
-                here.iter_mut().zip(&part_lanes).for_each(|(lane, part)| *lane += part);
+                here.iter_mut().zip(&*part_lanes).for_each(|(lane, part)| *lane += part);
             }
         }
         // From -p/2 to p/2 - 1.
         let above = 64 - self.lane_bits;
-        for (x, lane) in coefficients.iter_mut().zip(&lanes) {
+        for (x, lane) in coefficients.iter_mut().zip(&*lanes) {
             *x = ((lane << above) as i64) >> above;
         }
         for k in 0..*pieces {
-            self.piece(k, &mut coefficients, &mut piece);
+            self.piece(k, coefficients, piece);
             for (i, (q, ntt)) in self.transforms.iter().enumerate() {
-                for (word, x) in words.iter_mut().zip(&piece) {
+                for (word, x) in words.iter_mut().zip(&*piece) {
                     *word = (*x as u64).wrapping_add(q.value() & (x >> 63) as u64);
                 }
-                ntt.forward(&mut words);
-                put(i * DEGREE / run, row * pieces + k, &words);
+                ntt.forward(words);
+                put(i * DEGREE / run, row * pieces + k, words);
             }
         }
     }

@@ -68,6 +68,14 @@ pub(in crate::schemes) fn scan(
     Ok(outputs.into_u64()?)
 }
 
+/// A row on its way: its lanes, those of a slot's part, and its values.
+#[derive(Default)]
+pub(in crate::schemes) struct Scratch {
+    lanes: Vec<u16>,
+    part_lanes: Vec<u16>,
+    words: Vec<u64>,
+}
+
 /// What makes an output's polynomials.
 pub(in crate::schemes) struct Worker {
     places: Places,
@@ -87,18 +95,20 @@ impl Worker {
     }
 
     /// The lanes of a stored polynomial: its pad, and what lies there.
-    fn lanes(&self, output: usize, part: usize, row: usize, slots: &Slots, lanes: &mut [u16]) {
+    fn lanes(&self, [output, part, row]: [usize; 3], slots: &Slots, scratch: &mut Scratch) {
         let places = &self.places;
-        let mut part_lanes = vec![0; places.width];
+        let Scratch { lanes, part_lanes, .. } = scratch;
+        lanes.resize(places.degree, 0);
+        part_lanes.resize(places.width, 0);
         let number = (output * places.parts + part) * places.rows + row;
         self.pads.of(number as u64, lanes);
         for coarse in 0..places.coarse {
             for fine in 0..places.fine {
                 let column = coarse * places.rows + row;
                 let Some(bytes) = slots.part(fine, column, part, places.part_bytes) else { continue };
-                spread(bytes, &mut part_lanes);
+                spread(bytes, part_lanes);
                 let here = &mut lanes[places.position(coarse, fine)..][..places.width];
-                here.iter_mut().zip(&part_lanes).for_each(|(lane, part)| *lane = lane.wrapping_add(*part));
+                here.iter_mut().zip(&*part_lanes).for_each(|(lane, part)| *lane = lane.wrapping_add(*part));
             }
         }
     }
@@ -111,6 +121,8 @@ pub(in crate::schemes) fn centred(q: u64, bits: u32, number: u64) -> u64 {
 }
 
 impl Make for Worker {
+    type Scratch = Scratch;
+
     fn groups(&self) -> usize {
         self.places.fine
     }
@@ -126,21 +138,21 @@ impl Make for Worker {
     /// Prime after prime.
     fn row(
         &self,
-        output: usize,
-        part: usize,
-        row: usize,
+        place: [usize; 3],
         slots: &Slots,
+        scratch: &mut Scratch,
         put: &mut dyn FnMut(usize, usize, &[u64]),
     ) {
         let degree = self.places.degree;
-        let (mut lanes, mut words) = (vec![0; degree], vec![0; degree]);
-        self.lanes(output, part, row, slots, &mut lanes);
+        self.lanes(place, slots, scratch);
+        let Scratch { lanes, words, .. } = scratch;
+        words.resize(degree, 0);
         for (i, ntt) in self.ntts.iter().enumerate() {
             let q = ntt.prime().value();
             let lanes = lanes.iter().map(|lane| centred(q, LANE_BITS, u64::from(lane & LANE)));
             words.iter_mut().zip(lanes).for_each(|(word, lane)| *word = lane);
-            ntt.forward(&mut words);
-            put(i * degree / RUN, row, &words);
+            ntt.forward(words);
+            put(i * degree / RUN, place[2], words);
         }
     }
 }

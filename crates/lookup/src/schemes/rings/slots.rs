@@ -17,6 +17,9 @@ const LINE_COLUMNS: usize = 4;
 
 /// What makes outputs: each of some groups of slots that follow each other, and all of as many parts and rows.
 pub(in crate::schemes) trait Make: Sync {
+    /// Memory that one row after another uses; what one leaves in it changes nothing for the next.
+    type Scratch: Default;
+
     /// Groups of an output.
     fn groups(&self) -> usize;
 
@@ -26,13 +29,12 @@ pub(in crate::schemes) trait Make: Sync {
     /// Rows of a part.
     fn rows(&self) -> usize;
 
-    /// Gives the values of a row's polynomials to `put`, with their first channel and the sub-row.
+    /// Gives the values of a row's polynomials to `put`, with their first channel and the sub-row. Its place is an output, a part, a row.
     fn row(
         &self,
-        output: usize,
-        part: usize,
-        row: usize,
+        place: [usize; 3],
         slots: &Slots,
+        scratch: &mut Self::Scratch,
         put: &mut dyn FnMut(usize, usize, &[u64]),
     );
 }
@@ -129,14 +131,15 @@ pub(in crate::schemes) fn preprocess<M: Make>(
 /// Makes outputs from `first` on, whose slots these are, and their stripes, whose bytes were zeros: row by row, as they lie among each
 /// other.
 fn outputs_of<M: Make>(maker: &M, lay: &Lay, first: usize, slots: &[Slots], out: &mut [u8]) {
-    let (parts, mut number) = (maker.parts(), 0);
+    let (parts, mut number, mut scratch) = (maker.parts(), 0, M::Scratch::default());
     for stripe in out.chunks_exact_mut(lay.stripe_bytes()) {
         for row in 0..maker.rows() {
             for at in 0..lay.rows() {
                 let (output, part) = ((number + at) / parts, (number + at) % parts);
                 // The last stripe may have fewer.
                 let Some(slots) = slots.get(output) else { break };
-                maker.row(first + output, part, row, slots, &mut |c, sub_row, values| {
+                let place = [first + output, part, row];
+                maker.row(place, slots, &mut scratch, &mut |c, sub_row, values| {
                     lay.put(stripe, at, c, sub_row, values);
                 });
             }
