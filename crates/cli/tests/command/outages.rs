@@ -60,11 +60,11 @@ fn a_full_disk_costs_nothing_but_the_new_epoch() {
         disk.resize(kib);
         let built = run(&small, &build);
         if code(&built) == 0 {
-            break (kib as f64 / 64.0).log(1.5).round();
+            break (kib as f64 / 64.0).log(1.25).round();
         }
         refused(&built, &["space"]);
         assert_eq!(names(&small), [""; 0]);
-        kib = kib * 3 / 2;
+        kib = kib * 5 / 4;
         assert!(kib < 1 << 20, "it never fits");
     };
     assert!(refusals > 5.0, "{refusals}");
@@ -78,12 +78,12 @@ fn a_full_disk_costs_nothing_but_the_new_epoch() {
         disk.resize(used + more);
         let updated = run(&small, &update);
         if code(&updated) == 0 {
-            break (more as f64 / 16.0).log(1.5).round();
+            break (more as f64 / 16.0).log(1.25).round();
         }
         refused(&updated, &["space"]);
         assert_eq!(stands(&small, 1, &rows, &after), 1);
         no_litter(&small);
-        more = more * 3 / 2;
+        more = more * 5 / 4 + 4;
         assert!(more < 1 << 20, "it never fits");
     };
     assert!(refusals > 5.0, "{refusals}");
