@@ -35,7 +35,7 @@ const TOGETHER: usize = 8;
 pub(crate) struct Pass {
     fours: Fours,
     answer: Words,
-    /// Stripes of the database that were taken.
+    /// Stripes that were taken of those that the answer comes from.
     taken: usize,
 }
 
@@ -87,8 +87,21 @@ impl Pass {
     }
 
     /// The answer, in canonical order.
-    pub(crate) fn finish(self) -> Words {
-        self.answer
+    pub(crate) fn finish(&mut self) -> Words {
+        self.answer.take()
+    }
+
+    /// Goes on with so many outputs that come next, whose answer may lie in the memory of the last one. All of it is written.
+    pub(crate) fn next(&mut self, n: usize, mut memory: Words) {
+        let shape = &mut self.fours.shape;
+        shape.n = n;
+        let len = self.fours.parts / shape.p * shape.answer_len(1);
+        if memory.word() != shape.query_word() || memory.len() < len {
+            memory = memory::words(shape.query_word(), len);
+        }
+        memory.truncate(len);
+        self.answer = memory;
+        self.taken = 0;
     }
 }
 

@@ -244,8 +244,8 @@ impl Contract for CpuContract {
 }
 
 impl Streaming for CpuContract {
-    fn begin(&self, query: &Words) -> Result<Box<dyn Pass + '_>, Error> {
-        Ok(Box::new(CpuPass::begin(&self.cpu, &self.shape, self.layout, query)?))
+    fn begin<'a>(&'a self, query: &'a Words, outputs: usize) -> Result<Box<dyn Pass + 'a>, Error> {
+        Ok(Box::new(CpuPass::begin(&self.cpu, &self.shape, self.layout, query, outputs)?))
     }
 }
 
@@ -292,11 +292,22 @@ impl Placed for CpuPlaced {
     }
 
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
-        let mut pass = CpuPass::begin(&self.cpu, &self.shape, self.layout, query)?;
+        let mut answer = None;
+        let cost = self.run_in_pieces(query, self.shape.n, &mut |whole| answer = Some(whole.take()))?;
+        Ok((answer.expect("the last stripe gives it"), cost))
+    }
+
+    fn run_in_pieces(
+        &self,
+        query: &Words,
+        outputs: usize,
+        give: &mut dyn FnMut(&mut Words),
+    ) -> Result<Cost, Error> {
+        let mut pass = CpuPass::begin(&self.cpu, &self.shape, self.layout, query, outputs)?;
         for piece in &self.pieces {
-            pass.compute((**piece).as_ref());
+            pass.compute((**piece).as_ref(), give);
         }
-        pass.answer()
+        pass.cost()
     }
 }
 
@@ -304,10 +315,20 @@ struct CpuPass<'a> {
     cpu: &'a Engine,
     shape: &'a Shape,
     layout: Layout,
-    work: Work,
-    /// Bytes that were taken, and are to be taken in all.
+    query: &'a Words,
+    queries: usize,
+    /// Outputs of a piece of the answer, and the shape of the piece that is computed.
+    outputs: usize,
+    piece: Shape,
+    /// Of that piece, until it is whole; and the memory of the one before it.
+    work: Option<Work>,
+    spare: Words,
+    /// Bytes that were taken, those that make the piece whole, and all of them.
     taken: usize,
+    room: usize,
     total: usize,
+    /// How often the database is read.
+    readings: usize,
     /// In the kernels, and in what precedes them.
     time: Duration,
 }
@@ -319,61 +340,125 @@ enum Work {
     Fours(fours::Pass),
 }
 
-impl<'a> CpuPass<'a> {
-    fn begin(cpu: &'a Engine, shape: &'a Shape, layout: Layout, query: &Words) -> Result<Self, Error> {
-        let queries = shape.check_query(query)?;
-        let start = Instant::now();
-        let work = cpu.pool.install(|| match layout {
-            Layout::Tiles16x64 => Work::Tiles(tiles::Pass::new(&cpu.features, shape, query, queries)),
-            Layout::Rows => Work::Rows(rows::Pass::new(&cpu.features, shape, query, queries)),
-            Layout::Lanes32 => Work::Windows(windows::Pass::new(&cpu.features, shape, query, queries)),
-            Layout::Lanes8x4 => Work::Fours(fours::Pass::new(&cpu.features, shape, query, queries)),
-        });
-        let total = layout.stripe_bytes(shape) * layout.stripes(shape);
-        Ok(Self { cpu, shape, layout, work, taken: 0, total, time: start.elapsed() })
-    }
-
-    /// Computes the outputs of the next stripes, which have been checked.
-    fn compute(&mut self, stripes: &[u8]) {
-        let start = Instant::now();
-        let work = &mut self.work;
-        self.cpu.pool.install(|| match work {
+impl Work {
+    fn take(&mut self, stripes: &[u8]) {
+        match self {
             Work::Tiles(pass) => pass.take(stripes),
             Work::Rows(pass) => pass.take(stripes),
             Work::Windows(pass) => pass.take(stripes),
             Work::Fours(pass) => pass.take(stripes),
+        }
+    }
+}
+
+impl<'a> CpuPass<'a> {
+    fn begin(
+        cpu: &'a Engine,
+        shape: &'a Shape,
+        layout: Layout,
+        query: &'a Words,
+        outputs: usize,
+    ) -> Result<Self, Error> {
+        let queries = shape.check_query(query)?;
+        // Pieces are of whole stripes.
+        let together = (1..).find(|n| (n * shape.q).is_multiple_of(layout.stripe_rows())).unwrap_or(1);
+        let mut pass = Self {
+            cpu,
+            shape,
+            layout,
+            query,
+            queries,
+            outputs: outputs.clamp(1, shape.n).next_multiple_of(together),
+            piece: shape.clone(),
+            work: None,
+            spare: Words::U8(Vec::new()),
+            taken: 0,
+            room: 0,
+            total: layout.stripe_bytes(shape) * layout.stripes(shape),
+            readings: 1,
+            time: Duration::ZERO,
+        };
+        pass.next_piece();
+        Ok(pass)
+    }
+
+    /// Begins the next piece.
+    fn next_piece(&mut self) {
+        let start = Instant::now();
+        let stripe = self.layout.stripe_bytes(self.shape);
+        let done = self.taken / stripe * self.layout.stripe_rows() / self.shape.q;
+        self.piece.n = self.outputs.min(self.shape.n - done);
+        self.room = self.layout.stripes(&self.piece) * stripe;
+        let (cpu, shape, query, queries) = (self.cpu, &self.piece, self.query, self.queries);
+        let (work, spare) = (self.work.take(), self.spare.take());
+        let work = cpu.pool.install(|| match (work, self.layout) {
+            (Some(Work::Fours(mut pass)), _) => {
+                pass.next(shape.n, spare);
+                Work::Fours(pass)
+            }
+            (_, Layout::Tiles16x64) => Work::Tiles(tiles::Pass::new(&cpu.features, shape, query, queries)),
+            (_, Layout::Rows) => Work::Rows(rows::Pass::new(&cpu.features, shape, query, queries)),
+            (_, Layout::Lanes32) => Work::Windows(windows::Pass::new(&cpu.features, shape, query, queries)),
+            (_, Layout::Lanes8x4) => Work::Fours(fours::Pass::new(&cpu.features, shape, query, queries)),
         });
-        self.taken += stripes.len();
+        if let Work::Tiles(pass) = &work {
+            self.readings = pass.groups();
+        }
+        self.work = Some(work);
         self.time += start.elapsed();
     }
 
-    fn answer(self) -> Result<(Words, Cost), Error> {
+    /// Computes the outputs of the next stripes, which have been checked.
+    fn compute(&mut self, mut stripes: &[u8], give: &mut dyn FnMut(&mut Words)) {
+        while !stripes.is_empty() {
+            if self.room == 0 {
+                self.next_piece();
+            }
+            let start = Instant::now();
+            let now = stripes.split_off(..self.room.min(stripes.len())).expect("no more than there are");
+            let work = self.work.as_mut().expect("a piece was begun");
+            self.cpu.pool.install(|| work.take(now));
+            self.taken += now.len();
+            self.room -= now.len();
+            let whole = if self.room == 0 { Some(self.finish_piece()) } else { None };
+            self.time += start.elapsed();
+            if let Some(mut whole) = whole {
+                give(&mut whole);
+                self.spare = whole;
+            }
+        }
+    }
+
+    fn finish_piece(&mut self) -> Words {
+        match self.work.take().expect("a piece was begun") {
+            Work::Tiles(pass) => pass.finish(),
+            Work::Rows(pass) => pass.finish(),
+            Work::Windows(pass) => pass.finish(),
+            Work::Fours(mut pass) => {
+                // What it arranged serves the next piece.
+                let whole = pass.finish();
+                self.work = Some(Work::Fours(pass));
+                whole
+            }
+        }
+    }
+
+    fn cost(&self) -> Result<Cost, Error> {
         if self.taken != self.total {
             let (got, want) = (self.taken, self.total.to_string());
             return Err(Error::Length { what: "packed database", got, want, unit: "bytes" });
         }
-        let start = Instant::now();
-        let (answer, passes) = match self.work {
-            Work::Tiles(pass) => {
-                let passes = pass.groups();
-                (pass.finish(), passes)
-            }
-            Work::Rows(pass) => (pass.finish(), 1),
-            Work::Windows(pass) => (pass.finish(), 1),
-            Work::Fours(pass) => (pass.finish(), 1),
-        };
-        let cost = Cost {
-            seconds: (self.time + start.elapsed()).as_secs_f64(),
-            database_bytes: (self.total * passes) as u64,
+        Ok(Cost {
+            seconds: self.time.as_secs_f64(),
+            database_bytes: (self.total * self.readings) as u64,
             threads: self.cpu.pool.current_num_threads(),
             ..Cost::default()
-        };
-        Ok((answer, cost))
+        })
     }
 }
 
 impl Pass for CpuPass<'_> {
-    fn take(&mut self, stripes: &[u8]) -> Result<(), Error> {
+    fn take(&mut self, stripes: &[u8], give: &mut dyn FnMut(&mut Words)) -> Result<(), Error> {
         let stripe = self.layout.stripe_bytes(self.shape);
         let (got, left) = (stripes.len(), self.total - self.taken);
         if got == 0 || got % stripe != 0 || got > left {
@@ -383,11 +468,11 @@ impl Pass for CpuPass<'_> {
         if self.layout != Layout::Tiles16x64 {
             rows::check_packed(self.shape, self.layout, stripes, self.taken / self.shape.database.bytes())?;
         }
-        self.compute(stripes);
+        self.compute(stripes, give);
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<(Words, Cost), Error> {
-        self.answer()
+    fn finish(self: Box<Self>) -> Result<Cost, Error> {
+        self.cost()
     }
 }

@@ -1,5 +1,7 @@
 //! Operands: words of one width, in the canonical order of their operation.
 
+use std::ops::Range;
+
 use crate::{Error, Word};
 
 /// An operand or a result: words of one width.
@@ -35,6 +37,39 @@ impl Words {
             Word::U32 => Words::U32((0..len).map(|i| f(i) as u32).collect()),
             Word::U40 | Word::U48 => Words::U64((0..len).map(|i| f(i) & word.max()).collect()),
             Word::U64 => Words::U64((0..len).map(f).collect()),
+        }
+    }
+
+    /// Takes the words out and leaves none.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        std::mem::replace(self, Words::U8(Vec::new()))
+    }
+
+    /// Drops all but the first `len` words.
+    pub fn truncate(&mut self, len: usize) {
+        match self {
+            Words::U8(words) => words.truncate(len),
+            Words::U16(words) => words.truncate(len),
+            Words::U32(words) => words.truncate(len),
+            Words::U64(words) => words.truncate(len),
+        }
+    }
+
+    /// The words at these places, one range after another.
+    ///
+    /// # Panics
+    /// A range is not within them.
+    #[must_use]
+    pub fn joined(&self, places: impl Iterator<Item = Range<usize>>) -> Self {
+        fn join<T: Copy>(words: &[T], places: impl Iterator<Item = Range<usize>>) -> Vec<T> {
+            places.flat_map(|place| words[place].iter().copied()).collect()
+        }
+        match self {
+            Words::U8(words) => Words::U8(join(words, places)),
+            Words::U16(words) => Words::U16(join(words, places)),
+            Words::U32(words) => Words::U32(join(words, places)),
+            Words::U64(words) => Words::U64(join(words, places)),
         }
     }
 
@@ -113,6 +148,17 @@ impl Words {
         match self {
             Words::U32(v) => Ok(v),
             other => Err(Error::WordWidth { what: "operand", got: other.word(), want: Word::U32 }),
+        }
+    }
+
+    /// The 64-bit words.
+    ///
+    /// # Errors
+    /// The words have another width.
+    pub fn as_u64(&self) -> Result<&[u64], Error> {
+        match self {
+            Words::U64(v) => Ok(v),
+            other => Err(Error::WordWidth { what: "operand", got: other.word(), want: Word::U64 }),
         }
     }
 

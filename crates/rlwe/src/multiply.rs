@@ -90,6 +90,7 @@ pub struct Lifted {
 }
 
 /// A sum of products of two ciphertexts each, over the integers: what stands before 1, s and s^2, modulo Q and the further primes.
+#[derive(Clone)]
 pub struct Products {
     own: Tensor,
     further: Vec<Tensor>,
@@ -98,6 +99,7 @@ pub struct Products {
 }
 
 /// a1 a2, a1 b2 + a2 b1 and b1 b2.
+#[derive(Clone)]
 struct Tensor([Poly<Values>; 3]);
 
 impl Tensor {

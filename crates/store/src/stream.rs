@@ -339,12 +339,23 @@ impl Placed for Streamed {
     }
 
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
+        let mut answer = None;
+        let cost = self.run_in_pieces(query, self.shape.n, &mut |whole| answer = Some(whole.take()))?;
+        Ok((answer.expect("a pass that ends well gave its answer"), cost))
+    }
+
+    fn run_in_pieces(
+        &self,
+        query: &Words,
+        outputs: usize,
+        give: &mut dyn FnMut(&mut Words),
+    ) -> Result<Cost, Error> {
         let start = Instant::now();
         let streaming = self.contract.streaming().expect("checked when it was opened");
-        let mut pass = streaming.begin(query)?;
-        self.scan(&mut |stripes| pass.take(stripes))?;
-        let (answer, cost) = pass.finish()?;
-        Ok((answer, Cost { seconds: start.elapsed().as_secs_f64(), ..cost }))
+        let mut pass = streaming.begin(query, outputs)?;
+        self.scan(&mut |stripes| pass.take(stripes, give))?;
+        let cost = pass.finish()?;
+        Ok(Cost { seconds: start.elapsed().as_secs_f64(), ..cost })
     }
 }
 

@@ -254,22 +254,61 @@ fn check(device: &Device, shape: &Shape, fill: Fill, random: &mut Random) -> boo
             }
             assert!(cost.database_bytes > 0, "{name} reports no bytes read");
         }
-        // Handed over a few stripes at a time, none of it kept.
+        // In pieces, from where it lies and handed over a few stripes at a time, none of it kept.
         let bytes = layout.pack(shape, &database);
-        let Some(streaming) = contract.streaming() else { continue };
-        let mut pass = streaming.begin(&query).unwrap_or_else(|e| fail(e));
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            let stripes = 1 + random.below(rest.len() / layout.stripe_bytes(shape));
-            let (head, tail) = rest.split_at(stripes * layout.stripe_bytes(shape));
-            pass.take((*aligned(head)).as_ref()).unwrap_or_else(|e| fail(e));
-            rest = tail;
+        for outputs in [shape.n, 1 + random.below(shape.n)] {
+            let mut pieces = Pieces::new(shape, m);
+            let cost = canonical.run_in_pieces(&query, outputs, &mut |piece| pieces.add(piece));
+            assert!(cost.unwrap_or_else(|e| fail(e)).database_bytes > 0, "{name} reports no bytes read");
+            assert!(pieces.whole() == want, "{name}, {shape}, {fill:?}, pieces of {outputs}, {m} gathered");
+            let Some(streaming) = contract.streaming() else { continue };
+            let mut pieces = Pieces::new(shape, m);
+            let mut pass = streaming.begin(&query, outputs).unwrap_or_else(|e| fail(e));
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let stripes = 1 + random.below(rest.len() / layout.stripe_bytes(shape));
+                let (head, tail) = rest.split_at(stripes * layout.stripe_bytes(shape));
+                let took = pass.take((*aligned(head)).as_ref(), &mut |piece| pieces.add(piece));
+                took.unwrap_or_else(|e| fail(e));
+                rest = tail;
+            }
+            let cost = pass.finish().unwrap_or_else(|e| fail(e));
+            assert!(pieces.whole() == want, "{name}, {shape}, {fill:?}, streamed by {outputs}, {m} gathered");
+            assert!(cost.database_bytes > 0, "{name} reports no bytes read");
         }
-        let got = pass.finish().unwrap_or_else(|e| fail(e));
-        assert!(got.0 == want, "{name}, {shape}, {fill:?}, streamed, {m} gathered: another answer");
-        assert!(got.1.database_bytes > 0, "{name} reports no bytes read");
     }
     true
+}
+
+/// An answer that comes in pieces.
+struct Pieces<'a> {
+    shape: &'a Shape,
+    /// Of each query that is gathered, the outputs so far.
+    parts: Vec<Vec<u64>>,
+    keep: bool,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(shape: &'a Shape, gathered: usize) -> Self {
+        Self { shape, parts: vec![Vec::new(); gathered], keep: false }
+    }
+
+    /// Keeps every other one, so that a device that goes on with its memory may not rely on it.
+    fn add(&mut self, piece: &mut Words) {
+        let kept = self.keep.then(|| piece.take());
+        self.keep = !self.keep;
+        let words = kept.as_ref().unwrap_or(piece);
+        assert_eq!(words.word(), self.shape.query_word(), "{}", self.shape);
+        let length = words.len() / self.parts.len();
+        for (at, part) in self.parts.iter_mut().enumerate() {
+            part.extend((at * length..(at + 1) * length).map(|i| words.get(i)));
+        }
+    }
+
+    fn whole(self) -> Words {
+        let words = self.parts.concat();
+        Words::from_fn(self.shape.query_word(), words.len(), |i| words[i])
+    }
 }
 
 /// That a database in place gives its stripes back as they lie, or none of them and an error; and stops when it is told to.
@@ -333,16 +372,23 @@ fn refusals_of_bytes(device: &Device, shape: &Shape) {
     assert!(placed.run(&Words::U64(vec![0; 70])).is_err(), "{name} took words too wide");
     let query = Words::U32(vec![1; 70]);
     if let Some(streaming) = contract.streaming() {
-        let mut pass = streaming.begin(&query).expect("it fits");
+        let mut pass = streaming.begin(&query, shape.n).expect("it fits");
         let whole = aligned(&vec![0u8; 3 * stripe]);
         let whole = (*whole).as_ref();
         for bytes in [&whole[..0], &whole[..stripe - 64], whole] {
-            assert!(pass.take(bytes).is_err(), "{name} took {} B of stripes of {stripe} B", bytes.len());
+            assert!(
+                pass.take(bytes, &mut |_| ()).is_err(),
+                "{name} took {} B of stripes of {stripe} B",
+                bytes.len()
+            );
         }
-        pass.take(&whole[..stripe]).expect("a stripe");
-        assert!(pass.take(&whole[..2 * stripe]).is_err(), "{name} took more stripes than there are");
+        pass.take(&whole[..stripe], &mut |_| ()).expect("a stripe");
+        assert!(
+            pass.take(&whole[..2 * stripe], &mut |_| ()).is_err(),
+            "{name} took more stripes than there are"
+        );
         assert!(pass.finish().is_err(), "{name} answered before the last stripe");
-        assert!(streaming.begin(&Words::U32(vec![0; 69])).is_err(), "{name} took a query of 69 words");
+        assert!(streaming.begin(&Words::U32(vec![0; 69]), 1).is_err(), "{name} took a query of 69 words");
     }
 }
 
@@ -363,8 +409,12 @@ fn refusals_of_residues(device: &Device, prime: &Shape) {
             packed[end - 8..end].copy_from_slice(&(shape.moduli[c].max_residue() + 1).to_le_bytes());
             let packed = aligned(&packed);
             if let Some(streaming) = contract.streaming() {
-                let mut pass = streaming.begin(&Words::U32(vec![0; shape.query_len(1)])).expect("it fits");
-                assert!(pass.take((*packed).as_ref()).is_err(), "{name} took a streamed non-residue");
+                let query = Words::U32(vec![0; shape.query_len(1)]);
+                let mut pass = streaming.begin(&query, shape.n).expect("it fits");
+                assert!(
+                    pass.take((*packed).as_ref(), &mut |_| ()).is_err(),
+                    "{name} took a streamed non-residue"
+                );
             }
             let placed = contract.place(Database::Packed(vec![packed]));
             assert!(placed.is_err(), "{name} took a packed non-residue");

@@ -115,34 +115,35 @@ pub trait Contract: Send + Sync {
 
 /// A contract that takes its database stripe by stripe and keeps none of it.
 pub trait Streaming: Send + Sync {
-    /// Begins to answer a query.
+    /// Begins to answer a query, `outputs` of its outputs at a time, as [`Placed::run_in_pieces`] does.
     ///
     /// # Errors
     /// The query is not what [`Placed::run`] takes.
-    fn begin(&self, query: &Words) -> Result<Box<dyn Pass + '_>, Error>;
+    fn begin<'a>(&'a self, query: &'a Words, outputs: usize) -> Result<Box<dyn Pass + 'a>, Error>;
 }
 
 /// A query on its way through a database that comes piece by piece, as from a disk.
 ///
 /// ```text
-///   begin(query) ──▶ take(stripes) ──▶ take(stripes) ──▶ ... ──▶ finish() ──▶ answer + cost
+///   begin(query) ──▶ take(stripes) ──▶ take(stripes) ──▶ ... ──▶ finish() ──▶ cost
 ///   what follows       the first         those after             once it has
 ///   from the query     rows of outputs   them                    seen them all
+///                        └▶ a piece of the answer, whenever one is whole
 /// ```
 pub trait Pass {
     /// Computes the outputs of the next stripes, one at least, in the [`Layout`] of [`Contract::layout`], at an
-    /// address that its words allow.
+    /// address that its words allow; and gives the pieces of the answer that are whole by then.
     ///
     /// # Errors
     /// That is not a whole number of stripes, or more than are left, or they hold a word that is not a residue; nothing
     /// was taken then.
-    fn take(&mut self, stripes: &[u8]) -> Result<(), Error>;
+    fn take(&mut self, stripes: &[u8], give: &mut dyn FnMut(&mut Words)) -> Result<(), Error>;
 
-    /// The answer, as [`Placed::run`] gives it.
+    /// What it took.
     ///
     /// # Errors
     /// There are stripes that were not taken.
-    fn finish(self: Box<Self>) -> Result<(Words, Cost), Error>;
+    fn finish(self: Box<Self>) -> Result<Cost, Error>;
 }
 
 /// A database, as it is handed to [`Contract::place`].
@@ -164,6 +165,35 @@ pub trait Placed: Send + Sync {
     /// # Errors
     /// The query has the wrong width or length, or holds a word that is not a residue.
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error>;
+
+    /// The same for answers that are long and soon used up: gives them in pieces, each an answer of the next `outputs` of the
+    /// shape's n outputs (as many more as make whole stripes; the last one of those that are left), `[m, n, p, q, c, d]`. A
+    /// device that gives pieces as it goes holds one at a time; whoever wants to keep one takes it out.
+    ///
+    /// # Errors
+    /// As [`Placed::run`]; what was given until then is of no use.
+    fn run_in_pieces(
+        &self,
+        query: &Words,
+        outputs: usize,
+        give: &mut dyn FnMut(&mut Words),
+    ) -> Result<Cost, Error> {
+        let (mut answer, cost) = self.run(query)?;
+        let shape = self.shape();
+        if outputs >= shape.n {
+            give(&mut answer);
+            return Ok(cost);
+        }
+        let output = shape.answer_len(1) / shape.n;
+        let parts = answer.len() / shape.answer_len(1);
+        for first in (0..shape.n).step_by(outputs.max(1)) {
+            let count = outputs.max(1).min(shape.n - first);
+            let of =
+                |part: usize| (part * shape.n + first) * output..(part * shape.n + first + count) * output;
+            give(&mut answer.joined((0..parts).map(of)));
+        }
+        Ok(cost)
+    }
 
     /// Gives the database as it lies, in its [`Layout`], in order, piece by piece, each of whole stripes: for what is made of a
     /// database beside its operation.

@@ -11,7 +11,7 @@ use blindcore_rlwe::{Gadget, Parameters, Ring, sets};
 
 use crate::schemes::matrix;
 use crate::schemes::rings::tree::{self, TERNARY, digits_noise, dropped_noise, gadget, product};
-use crate::schemes::rings::{EIGHT_LANES, LANE_BITS, SEED_BYTES, cheapest, cut};
+use crate::schemes::rings::{self, EIGHT_LANES, LANE_BITS, SEED_BYTES, cheapest, cut};
 use crate::schemes::scheme::{ClientWork, Operand, Origin, RingWork, Run};
 use crate::{Error, Geometry, MAX_GATHER};
 
@@ -272,10 +272,7 @@ pub(super) fn pass_queries(places: &Places) -> usize {
 }
 
 pub(super) fn answering(geometry: &Geometry, queries: usize) -> Vec<Run> {
-    let most = pass_queries(&Places::new(geometry));
-    let run = |queries, passes| Run { operand: POLYNOMIALS, queries, passes };
-    let (full, rest) = (run(most, (queries / most) as u64), run(queries % most, 1));
-    [full, rest].into_iter().filter(|run| run.queries > 0 && run.passes > 0).collect()
+    rings::runs(POLYNOMIALS, pass_queries(&Places::new(geometry)), queries)
 }
 
 pub(super) fn client_work(geometry: &Geometry) -> ClientWork {

@@ -9,7 +9,7 @@ use blindcore_rlwe::{Gadget, Multiplier, Parameters, Ring, sets};
 use crate::schemes::rings::answers::Sent;
 use crate::schemes::rings::{self, LANE_BITS, Places, SEED_BYTES, polynomials};
 use crate::schemes::scheme::{ClientWork, Operand, RingWork, Run};
-use crate::{Error, Geometry, MAX_GATHER};
+use crate::{Error, Geometry};
 
 /// d: coefficients of a polynomial.
 pub(super) const DEGREE: usize = 4096;
@@ -36,9 +36,6 @@ const TREE: [(usize, u32); HEIGHT as usize] =
     [(5, 16), (5, 16), (5, 16), (5, 16), (4, 19), (4, 19), (4, 19), (4, 19), (4, 19), (4, 19)];
 /// Digits and bits of the key for s^2.
 const SQUARE: (usize, u32) = (4, 19);
-
-/// The most bytes of a pass's result: more queries are several passes.
-const RESULT_BYTES: usize = 512 << 20;
 
 /// What a digest of parameters covers.
 pub(super) const CONSTANTS: &[u64] = &[
@@ -172,16 +169,11 @@ pub(super) fn operands(geometry: &Geometry) -> Vec<Operand> {
     polynomials::operands_in(Rings::get().large(), STORED, geometry, &places(geometry))
 }
 
-/// Queries of a pass: as many as a result has room for.
-pub(super) fn pass_queries(places: &Places) -> usize {
-    (RESULT_BYTES / (places.polynomials() * 2 * PRIMES * DEGREE * 8)).clamp(1, MAX_GATHER)
-}
+/// Words of an expanded leaf.
+pub(super) const PAIR: usize = 2 * PRIMES * DEGREE;
 
 pub(super) fn answering(geometry: &Geometry, queries: usize) -> Vec<Run> {
-    let most = pass_queries(&places(geometry));
-    let run = |queries, passes| Run { operand: polynomials::POLYNOMIALS, queries, passes };
-    let (full, rest) = (run(most, (queries / most) as u64), run(queries % most, 1));
-    [full, rest].into_iter().filter(|run| run.queries > 0 && run.passes > 0).collect()
+    rings::runs(polynomials::POLYNOMIALS, rings::pass_queries(places(geometry).leaves * PAIR), queries)
 }
 
 pub(super) fn client_work(geometry: &Geometry) -> ClientWork {

@@ -1,5 +1,6 @@
 //! The server's half: expand, scan, multiply, switch, round.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use blindcore_accel::{Cost, Device, Placed};
@@ -7,10 +8,11 @@ use blindcore_math::{MaskSeed, Prime};
 use blindcore_rlwe::{Ciphertext, Lifted, Noise, Pair, Products};
 
 use super::keys::Registered;
-use super::params::{self, DEGREE, QUERY_BYTES, QUERY_CUT, Rings, pass_queries};
+use super::params::{self, DEGREE, PAIR, QUERY_BYTES, QUERY_CUT, Rings};
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
-use crate::schemes::rings::{Places, SEED_BYTES, grown, in_passes, polynomials};
+use crate::schemes::rings::polynomials::Outputs;
+use crate::schemes::rings::{Places, SEED_BYTES, grown, in_passes, pass_queries, polynomials};
 use crate::{Error, Params, SchemeServer};
 
 pub(super) struct MulServer {
@@ -36,22 +38,23 @@ impl MulServer {
 
     /// Answers as many queries as a pass has room for.
     fn pass(&self, work: &[(&[u8], &Registered)], cost: &mut Cost) -> Result<Vec<Vec<u8>>, Error> {
+        let Self { places, polynomials, threads } = self;
         // A single query is shared out; of several queries each is.
-        let inner = self.threads.div_ceil(work.len());
-        let mut expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys, inner));
+        let inner = threads.div_ceil(work.len());
+        let mut expanded = each(*threads, work, |(query, keys)| expand(places, query, keys, inner));
         let first = expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
-        let outputs = polynomials::scan(&*self.polynomials, first, cost)?;
-        let picking: Vec<_> = work
-            .iter()
-            .zip(&expanded)
-            .zip(outputs.chunks_exact(outputs.len() / work.len()))
-            .map(|(((_, keys), query), outputs)| (*keys, &query.second[..], outputs))
-            .collect();
-        Ok(each(self.threads, &picking, |(keys, second, outputs)| {
+        // Of each query, the sums of its parts so far.
+        let mut sums = vec![Vec::new(); work.len()];
+        let multiply = |query: usize, outputs: Outputs<'_>, threads| {
+            multiply(places, &expanded[query].second, outputs, threads)
+        };
+        polynomials::scan(&**polynomials, first, [places.parts, *threads], cost, multiply, |query, made| {
+            add(&mut sums[query], made);
+        })?;
+        let sums: Vec<_> = work.iter().map(|(_, keys)| *keys).zip(&sums).collect();
+        Ok(each(*threads, &sums, |(keys, sums)| {
             let mut answer = Vec::new();
-            for picked in pick(&self.places, keys, second, outputs, inner) {
-                round(&self.places, &picked, &mut answer);
-            }
+            finish(keys, sums).iter().for_each(|picked| round(places, picked, &mut answer));
             answer
         }))
     }
@@ -59,7 +62,7 @@ impl MulServer {
 
 impl SchemeServer for MulServer {
     fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
-        in_passes(queries, keys, pass_queries(&self.places), |work, cost| self.pass(work, cost))
+        in_passes(queries, keys, pass_queries(self.places.leaves * PAIR), |work, cost| self.pass(work, cost))
     }
 }
 
@@ -120,39 +123,53 @@ fn residue(prime: Prime, integer: i128) -> u64 {
 /// Outputs that are multiplied together: what they take should stay in a cache.
 const TOGETHER: usize = 4;
 
-/// The sum over outputs of second dimension by first, for each part.
-pub(super) fn pick(
+/// The sum over some outputs of second dimension by first, for each part.
+pub(super) fn multiply(
     places: &Places,
-    keys: &Registered,
     second: &[Ciphertext],
-    outputs: &[u64],
+    outputs: Outputs<'_>,
     threads: usize,
-) -> Vec<Ciphertext> {
-    let multiplier = Rings::get().multiplier();
+) -> Vec<Products> {
     // As many shares as threads, of whole batches.
-    let share = second.len().div_ceil(threads.max(1)).next_multiple_of(TOGETHER);
-    let firsts: Vec<usize> = (0..second.len()).step_by(share).collect();
-    let shares = each(threads, &firsts, |first| {
-        products(places, &second[*first..(first + share).min(second.len())], *first, outputs)
-    });
-    let mut shares = shares.into_iter();
-    let mut sums = shares.next().unwrap_or_default();
-    for other in shares {
-        sums.iter_mut().zip(&other).for_each(|(sum, other)| multiplier.add(sum, other));
-    }
-    sums.into_iter().map(|sum| multiplier.finish(sum, &keys.square)).collect()
+    let share = outputs.count.div_ceil(threads.max(1)).next_multiple_of(TOGETHER);
+    let end = outputs.first + outputs.count;
+    let shares: Vec<Range<usize>> =
+        (outputs.first..end).step_by(share).map(|from| from..end.min(from + share)).collect();
+    let shares = each(threads, &shares, |share| products(places, second, outputs, share.clone()));
+    let mut sums = Vec::new();
+    shares.into_iter().for_each(|share| add(&mut sums, share));
+    sums
 }
 
-/// The products of some outputs, from output `first` on, summed up for each part.
-fn products(places: &Places, second: &[Ciphertext], first: usize, outputs: &[u64]) -> Vec<Products> {
+/// Adds sums to those so far, of which there are none before the first.
+fn add(sums: &mut Vec<Products>, these: Vec<Products>) {
+    if sums.is_empty() {
+        return *sums = these;
+    }
     let multiplier = Rings::get().multiplier();
-    let parts = places.parts;
-    let mut sums: Vec<Products> = Vec::with_capacity(parts);
-    for (batch, second) in second.chunks(TOGETHER).enumerate() {
-        let at = first + batch * TOGETHER;
-        let second: Vec<Lifted> = second.iter().map(|leaf| multiplier.lift(leaf)).collect();
-        for part in 0..parts {
-            let outputs = (at..at + second.len()).map(|at| output(outputs, at * parts + part));
+    sums.iter_mut().zip(&these).for_each(|(sum, this)| multiplier.add(sum, this));
+}
+
+/// What the sums encrypt, for each part.
+pub(super) fn finish(keys: &Registered, sums: &[Products]) -> Vec<Ciphertext> {
+    let multiplier = Rings::get().multiplier();
+    sums.iter().map(|sum| multiplier.finish(sum.clone(), &keys.square)).collect()
+}
+
+/// The products of some outputs, summed up for each part.
+fn products(
+    places: &Places,
+    second: &[Ciphertext],
+    outputs: Outputs<'_>,
+    range: Range<usize>,
+) -> Vec<Products> {
+    let multiplier = Rings::get().multiplier();
+    let mut sums: Vec<Products> = Vec::with_capacity(places.parts);
+    for from in range.clone().step_by(TOGETHER) {
+        let batch = from..range.end.min(from + TOGETHER);
+        let second: Vec<Lifted> = second[batch.clone()].iter().map(|leaf| multiplier.lift(leaf)).collect();
+        for part in 0..places.parts {
+            let outputs = batch.clone().map(|at| output(outputs.pair(at, part)));
             let outputs: Vec<Lifted> = outputs.map(|output| multiplier.lift(&output)).collect();
             let pairs: Vec<[&Lifted; 2]> = second.iter().zip(&outputs).map(|(a, b)| [a, b]).collect();
             let products = multiplier.products(&pairs);
@@ -165,11 +182,10 @@ fn products(places: &Places, second: &[Ciphertext], first: usize, outputs: &[u64
     sums
 }
 
-/// A polynomial of the first dimension's result.
-pub(super) fn output(outputs: &[u64], number: usize) -> Ciphertext {
+/// A mask and a body of the first dimension's result.
+pub(super) fn output(words: &[u64]) -> Ciphertext {
     let rings = Rings::get();
     let ring = rings.large();
-    let words = &outputs[number * 2 * ring.words()..][..2 * ring.words()];
     let (mask, body) = words.split_at(ring.words());
     let [mask, body] =
         [mask, body].map(|words| ring.polynomial(words.to_vec()).expect("a device gives residues"));

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use blindcore_rlwe::{Pair, Ring};
+use blindcore_rlwe::{Ciphertext, Pair, Ring};
 
 use super::client::{MulClient, Pending};
 use super::keys::{self, Registered};
-use super::params::{DEGREE, Rings, Stages, places};
-use super::server;
+use super::params::{DEGREE, PAIR, Rings, Stages, places};
+use super::server::{self, Expanded};
+use crate::schemes::rings::polynomials::Outputs;
 use crate::schemes::rings::testing::{self, Fetch, Slot, Stored, byte, near, square};
 use crate::schemes::rings::{LANE_BITS, Places, Secret};
 use crate::{Geometry, Selection};
@@ -39,12 +40,17 @@ impl Table {
         (query, pending)
     }
 
+    fn pick(&self, query: &Expanded, outputs: &[u64]) -> Vec<Ciphertext> {
+        let outputs = Outputs::new(0, self.places.parts, PAIR, outputs);
+        server::finish(&self.keys, &server::multiply(&self.places, &query.second, outputs, 2))
+    }
+
     fn fetch(&self, selection: &Selection) -> Vec<u8> {
         let (query, pending) = self.ask(selection);
         let expanded = server::expand(&self.places, &query, &self.keys, 2);
         let outputs = self.stored.scan(&expanded.first);
         let mut answer = Vec::new();
-        for picked in server::pick(&self.places, &self.keys, &expanded.second, &outputs, 2) {
+        for picked in self.pick(&expanded, &outputs) {
             server::round(&self.places, &picked, &mut answer);
         }
         assert_eq!(answer.len(), self.stored.params.answer_bytes());
@@ -62,6 +68,11 @@ fn fetching(geometry: Geometry, slot: Slot<'_>) -> Fetch {
 fn slots_come_back_wherever_they_lie() {
     let sizes = [(1, 1, 1), (5, 700, 9), (256, 23, 12), (64, 9, 300), (4096, 3, 5), (6000, 1, 2)];
     testing::slots_come_back(sizes, fetching);
+}
+
+#[test]
+fn long_answers_come_in_pieces() {
+    testing::long_answers_come_in_pieces("mulpir", Geometry { record_bytes: 5000, groups: 100, columns: 2 });
 }
 
 #[test]
@@ -127,12 +138,14 @@ fn measure(what: &str, geometry: Geometry, records: &dyn Fn(usize, usize) -> Vec
     picking[(2 * column + 1) * large.words()..][..large.words()].fill(1);
     let plain = table.stored.scan(&picking);
     let stored = |output: usize| -> Vec<i128> {
-        large.centred(&large.inverse(server::output(&plain, output).pair().body.clone())).to_vec()
+        large
+            .centred(&large.inverse(server::output(&plain[output * PAIR..][..PAIR]).pair().body.clone()))
+            .to_vec()
     };
     let firsts: Vec<Vec<f64>> = (0..groups)
         .map(|output| {
             let lanes = stored(output);
-            let first = server::output(&outputs, output);
+            let first = server::output(&outputs[output * PAIR..][..PAIR]);
             testing::noise(large, &table.secret, first.pair(), &|i| scaled(large, lanes[i]))
         })
         .collect();
@@ -142,7 +155,7 @@ fn measure(what: &str, geometry: Geometry, records: &dyn Fn(usize, usize) -> Vec
     let most = firsts.iter().flatten().fold(0.0, |most: f64, off| most.max(off.abs()));
     assert!(most < 7.0 * stages.first.sqrt(), "{what}: {most} of {}", stages.first.sqrt());
 
-    let picked = server::pick(&places, &table.keys, &expanded.second, &outputs, 2).remove(0);
+    let picked = table.pick(&expanded, &outputs).remove(0);
     let lanes = stored(group);
     near(what, "products", of(large, picked.pair(), &|i| scaled(large, lanes[i])), stages.product);
     let switched = server::switched(&picked);

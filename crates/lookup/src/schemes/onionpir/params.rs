@@ -12,7 +12,7 @@ use blindcore_rlwe::{Gadget, Insecure, Literal, Parameters, Ring, sets};
 
 use crate::keyword::{columns_for, fullest};
 use crate::schemes::matrix;
-use crate::schemes::rings::SEED_BYTES;
+use crate::schemes::rings::{self, SEED_BYTES};
 use crate::schemes::scheme::{About, ClientWork, Operand, Origin, RingWork, Run, Security};
 use crate::{Error, Geometry, MAX_GATHER};
 
@@ -24,8 +24,6 @@ pub(super) const FIRST: usize = 256;
 pub(super) const LATER: usize = 4;
 /// The operands' places.
 pub(super) const POLYNOMIALS: usize = 1;
-/// The most bytes of a pass's expanded queries, and of its result: more queries are several passes.
-const PASS_BYTES: usize = 512 << 20;
 
 /// What one set of parameters says; all else follows.
 pub(super) struct Sizes {
@@ -416,17 +414,13 @@ pub(super) fn operands(set: &Set, geometry: &Geometry) -> Vec<Operand> {
     ]
 }
 
-/// Queries of a pass: as many as there is room for.
+/// Queries of a pass.
 pub(super) fn pass_queries(sizes: &Sizes, places: &Places) -> usize {
-    (PASS_BYTES / (places.polynomials().max(places.picking()) * 2 * sizes.primes() * DEGREE * 8))
-        .clamp(1, MAX_GATHER)
+    rings::pass_queries(places.picking() * 2 * sizes.primes() * DEGREE)
 }
 
 pub(super) fn answering(sizes: &Sizes, geometry: &Geometry, queries: usize) -> Vec<Run> {
-    let most = pass_queries(sizes, &Places::new(sizes, geometry));
-    let run = |queries, passes| Run { operand: POLYNOMIALS, queries, passes };
-    let (full, rest) = (run(most, (queries / most) as u64), run(queries % most, 1));
-    [full, rest].into_iter().filter(|run| run.queries > 0 && run.passes > 0).collect()
+    rings::runs(POLYNOMIALS, pass_queries(sizes, &Places::new(sizes, geometry)), queries)
 }
 
 pub(super) fn client_work(sizes: &Sizes, geometry: &Geometry) -> ClientWork {

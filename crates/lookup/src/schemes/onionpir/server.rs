@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blindcore_accel::{Cost, Device, Placed, Words};
+use blindcore_accel::{Cost, Device, Placed};
 use blindcore_math::MaskSeed;
 use blindcore_rlwe::rounding::{Rounding, pack};
 use blindcore_rlwe::{Ciphertext, Noise, Pair, Poly, Rgsw, Values};
@@ -11,6 +11,7 @@ use super::keys::Registered;
 use super::params::{DEGREE, LATER, POLYNOMIALS, Places, Set, pass_queries};
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
+use crate::schemes::rings::polynomials::{Outputs, TOGETHER, scan};
 use crate::schemes::rings::{SEED_BYTES, grown, in_passes};
 use crate::{Error, Params, SchemeServer};
 
@@ -43,24 +44,29 @@ impl OnionServer {
 
     /// Answers as many queries as a pass has room for.
     fn pass(&self, work: &[(&[u8], &Registered)], cost: &mut Cost) -> Result<Vec<Vec<u8>>, Error> {
+        let Self { set, places, polynomials, threads } = self;
         // A single query's work is shared out; of several queries each is.
-        let inner = self.threads.div_ceil(work.len());
-        let mut expanded =
-            each(self.threads, work, |(query, keys)| expand(self.set, &self.places, query, keys, inner));
-        let outputs = first_dimension(&*self.polynomials, &mut expanded, cost)?;
-        let later: Vec<(&Expanded, &[u64])> =
-            expanded.iter().zip(outputs.chunks_exact(outputs.len() / work.len())).collect();
-        Ok(each(self.threads, &later, |(query, outputs)| self.answer_one(query, outputs, inner)))
-    }
-
-    fn answer_one(&self, query: &Expanded, outputs: &[u64], threads: usize) -> Vec<u8> {
-        let Self { set, places, .. } = self;
-        let mut answer = Vec::with_capacity(places.parts * places.sent_bytes(&set.sizes));
-        for part in 0..places.parts {
-            let left = later_dimensions(set, places, query, outputs, part, threads);
-            round(set, places, &left, &mut answer);
-        }
-        answer
+        let inner = threads.div_ceil(work.len());
+        let mut expanded = each(*threads, work, |(query, keys)| expand(set, places, query, keys, inner));
+        let first = expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
+        // Of each query and part, what the first of the later dimensions leave.
+        let mut left = vec![vec![Vec::new(); places.parts]; work.len()];
+        let middle = |query: usize, outputs: Outputs<'_>, threads| -> Vec<Vec<Ciphertext>> {
+            (0..places.parts)
+                .map(|part| middle(set, places, &expanded[query], outputs, part, threads))
+                .collect()
+        };
+        scan(&**polynomials, first, [places.parts, *threads], cost, middle, |query, made| {
+            left[query].iter_mut().zip(made).for_each(|(left, made)| left.extend(made));
+        })?;
+        let left: Vec<_> = expanded.iter().zip(left).collect();
+        Ok(each(*threads, &left, |(query, left)| {
+            let mut answer = Vec::with_capacity(places.parts * places.sent_bytes(&set.sizes));
+            for left in left {
+                round(set, places, &last(places, query, left.clone(), inner), &mut answer);
+            }
+            answer
+        }))
     }
 }
 
@@ -135,51 +141,57 @@ pub(super) fn leaves(
     grown(&keys.tree, places.height, &[(root, places.leaves())], threads)
 }
 
-/// Stage 2: for each output the sum over rows of a row's leaf times its polynomial, on whatever device they lie.
-fn first_dimension(
-    polynomials: &dyn Placed,
-    expanded: &mut [Expanded],
-    cost: &mut Cost,
-) -> Result<Vec<u64>, Error> {
-    let mut first: Vec<Vec<u64>> =
-        expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
-    let first = if let [one] = &mut first[..] { std::mem::take(one) } else { first.concat() };
-    let (outputs, this) = polynomials.run(&Words::U64(first))?;
-    *cost += &this;
-    Ok(outputs.into_u64()?)
+/// Levels that outputs which come together go through.
+fn together(places: &Places) -> u32 {
+    TOGETHER.ilog(LATER).min(places.levels)
 }
 
-/// Stage 3: of each four neighbouring outputs of a part the one that a dimension's factors say, level by level.
-pub(super) fn later_dimensions(
+/// Stage 3, its first levels: of each four neighbouring outputs of a part the one that a dimension's factors say, level by level.
+pub(super) fn middle(
     set: &Set,
     places: &Places,
     query: &Expanded,
-    outputs: &[u64],
+    outputs: Outputs<'_>,
     part: usize,
     threads: usize,
+) -> Vec<Ciphertext> {
+    let (choosing, level) = (Choosing { set, query, outputs, places, part }, together(places));
+    let end = outputs.first + outputs.count;
+    let subtrees: Vec<usize> = (outputs.first..end).step_by(LATER.pow(level)).collect();
+    each(threads, &subtrees, |first| choosing.tree(first / LATER.pow(level), level))
+}
+
+/// Stage 3, its last levels, of what the first ones leave.
+pub(super) fn last(
+    places: &Places,
+    query: &Expanded,
+    mut left: Vec<Ciphertext>,
+    threads: usize,
 ) -> Ciphertext {
-    let choosing = Choosing { set, query, outputs, places, part };
-    // Several subtrees for each thread.
-    let mut level = places.levels;
-    while level > 0 && places.outputs.div_ceil(LATER.pow(level)) < 2 * threads {
-        level -= 1;
-    }
-    if threads <= 1 {
-        level = places.levels;
-    }
-    let subtrees: Vec<usize> = (0..places.outputs.div_ceil(LATER.pow(level))).collect();
-    let mut left = each(threads, &subtrees, |at| choosing.tree(*at, level));
-    for level in level..places.levels {
+    for level in together(places)..places.levels {
         let fours: Vec<&[Ciphertext]> = left.chunks(LATER).collect();
-        left = each(threads, &fours, |four| choosing.one_of(level, four.iter().cloned()));
+        left = each(threads, &fours, |four| one_of(places, query, level, four.iter().cloned()));
     }
     left.swap_remove(0)
+}
+
+/// The first one where all factors of a level are 0, else that of the factor that is 1: where it is 1, a product puts its own in the place
+/// of what came before. Fewer than there are factors is well; no client that asks for the others gets anything.
+fn one_of(
+    places: &Places,
+    query: &Expanded,
+    level: u32,
+    mut these: impl Iterator<Item = Ciphertext>,
+) -> Ciphertext {
+    let first = these.next().expect("an output at least");
+    let factors = &query.factors[places.first_factor(level)..];
+    these.zip(factors).fold(first, |left, (other, factor)| factor.choose(&left, &other))
 }
 
 struct Choosing<'a> {
     set: &'a Set,
     query: &'a Expanded,
-    outputs: &'a [u64],
+    outputs: Outputs<'a>,
     places: &'a Places,
     part: usize,
 }
@@ -189,25 +201,15 @@ impl Choosing<'_> {
     /// chose last is still in the cache.
     fn tree(&self, at: usize, level: u32) -> Ciphertext {
         let Some(below) = level.checked_sub(1) else { return self.output(at) };
-        let there = self.places.outputs.div_ceil(LATER.pow(below));
+        let there = (self.outputs.first + self.outputs.count).div_ceil(LATER.pow(below));
         let four = (at * LATER..(at * LATER + LATER).min(there)).map(|at| self.tree(at, below));
-        self.one_of(below, four)
-    }
-
-    /// The first one where all factors of a level are 0, else that of the factor that is 1: where it is 1, a product puts its own in the place
-    /// of what came before. Fewer than there are factors is well; no client that asks for the others gets anything.
-    fn one_of(&self, level: u32, mut these: impl Iterator<Item = Ciphertext>) -> Ciphertext {
-        let first = these.next().expect("an output at least");
-        let factors = &self.query.factors[self.places.first_factor(level)..];
-        these.zip(factors).fold(first, |left, (other, factor)| factor.choose(&left, &other))
+        one_of(self.places, self.query, below, four)
     }
 
     fn output(&self, at: usize) -> Ciphertext {
         let rings = self.set.rings();
         let ring = rings.small();
-        let words =
-            &self.outputs[(at * self.places.parts + self.part) * 2 * ring.words()..][..2 * ring.words()];
-        let (mask, body) = words.split_at(ring.words());
+        let (mask, body) = self.outputs.pair(at, self.part).split_at(ring.words());
         let [mask, body] =
             [mask, body].map(|words| ring.polynomial(words.to_vec()).expect("a device gives residues"));
         Ciphertext::from_pair(&rings.parameters, ring, Pair { mask, body }, Noise::NONE)

@@ -11,6 +11,7 @@ use super::keys::{self, Registered};
 use super::params::{CLASSICAL, DEGREE, PUBLISHED, Places, Set, Stages};
 use super::server::{self, Expanded};
 use crate::schemes::rings::Secret;
+use crate::schemes::rings::polynomials::Outputs;
 use crate::schemes::rings::testing::{self, Fetch, Slot, Stored, byte, square};
 use crate::{Geometry, Selection};
 
@@ -47,7 +48,9 @@ impl Table {
     }
 
     fn left(&self, query: &Expanded, outputs: &[u64], part: usize, threads: usize) -> Ciphertext {
-        server::later_dimensions(self.set, &self.places, query, outputs, part, threads)
+        let outputs = Outputs::new(0, self.places.parts, self.set.rings().small().words() * 2, outputs);
+        let middle = server::middle(self.set, &self.places, query, outputs, part, threads);
+        server::last(&self.places, query, middle, threads)
     }
 
     fn fetch(&self, selection: &Selection) -> Vec<u8> {
@@ -78,6 +81,14 @@ fn fetching(set: &'static Set) -> impl Fn(Geometry, Slot<'_>) -> Fetch {
 fn slots_come_back_wherever_they_lie() {
     let sizes = [(1, 1, 1), (5, 3000, 9), (256, 130, 12), (64, 9, 300), (3000, 100, 2), (20_000, 3, 2)];
     testing::slots_come_back(sizes, fetching(&CLASSICAL));
+}
+
+#[test]
+fn long_answers_come_in_pieces() {
+    testing::long_answers_come_in_pieces(
+        "onionpir",
+        Geometry { record_bytes: 14_000, groups: 150, columns: 2 },
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::schemes::rings::tree::{
 };
 use crate::schemes::rings::{self, LANE_BITS, MAX_COARSE, Places, answers::Sent, polynomials};
 use crate::schemes::scheme::{ClientWork, Operand, RingWork, Run};
-use crate::{Error, Geometry, MAX_GATHER};
+use crate::{Error, Geometry};
 
 /// Bits of an answer's mask and body.
 pub(super) const MASK_BITS: u32 = 20;
@@ -21,9 +21,6 @@ const SQUARE: (usize, u32) = (5, 10);
 const FOLD: (usize, u32) = (3, 8);
 /// Leaves that a bit of a choice takes.
 pub(super) const BIT_LEAVES: usize = FOLD.0;
-
-/// The most bytes of a pass's result: more queries are several passes.
-const RESULT_BYTES: usize = 512 << 20;
 
 /// What a digest of parameters covers.
 pub(super) const CONSTANTS: &[u64] = &[
@@ -128,16 +125,11 @@ pub(super) fn operands(geometry: &Geometry) -> Vec<Operand> {
     polynomials::operands(geometry, &places(geometry))
 }
 
-/// Queries of a pass: as many as a result has room for.
-pub(super) fn pass_queries(places: &Places) -> usize {
-    (RESULT_BYTES / (places.polynomials() * 2 * DEGREE * 8)).clamp(1, MAX_GATHER)
-}
+/// Words of an expanded row.
+pub(super) const PAIR: usize = 2 * DEGREE;
 
 pub(super) fn answering(geometry: &Geometry, queries: usize) -> Vec<Run> {
-    let most = pass_queries(&places(geometry));
-    let run = |queries, passes| Run { operand: polynomials::POLYNOMIALS, queries, passes };
-    let (full, rest) = (run(most, (queries / most) as u64), run(queries % most, 1));
-    [full, rest].into_iter().filter(|run| run.queries > 0 && run.passes > 0).collect()
+    rings::runs(polynomials::POLYNOMIALS, rings::pass_queries(places(geometry).rows * PAIR), queries)
 }
 
 pub(super) fn client_work(geometry: &Geometry) -> ClientWork {

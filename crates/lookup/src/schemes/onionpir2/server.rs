@@ -6,11 +6,12 @@ use blindcore_accel::{Cost, Device, Placed};
 use blindcore_rlwe::{Ciphertext, Noise, Pair, Rgsw, Ring};
 
 use super::keys::Registered;
-use super::params::{BIT_LEAVES, Gadgets, folds, pass_queries, places, sent};
+use super::params::{BIT_LEAVES, Gadgets, PAIR, folds, places, sent};
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
+use crate::schemes::rings::polynomials::{Outputs, TOGETHER};
 use crate::schemes::rings::tree::{DEGREE, Tree};
-use crate::schemes::rings::{Places, in_passes, polynomials, queries};
+use crate::schemes::rings::{Places, in_passes, pass_queries, polynomials, queries};
 use crate::{Error, Params, SchemeServer};
 
 pub(super) struct OnionServer {
@@ -36,29 +37,32 @@ impl OnionServer {
 
     /// Answers as many queries as a pass has room for.
     fn pass(&self, work: &[(&[u8], &Registered)], cost: &mut Cost) -> Result<Vec<Vec<u8>>, Error> {
+        let Self { places, polynomials, threads } = self;
         // A single query's work is shared out; of several queries each is.
-        let inner = self.threads.div_ceil(work.len());
-        let mut expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys, inner));
+        let inner = threads.div_ceil(work.len());
+        let mut expanded = each(*threads, work, |(query, keys)| expand(places, query, keys, inner));
         let first = expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
-        let outputs = polynomials::scan(&*self.polynomials, first, cost)?;
-        let folding: Vec<(&Expanded, &[u64])> =
-            expanded.iter().zip(outputs.chunks_exact(outputs.len() / work.len())).collect();
-        Ok(each(self.threads, &folding, |(query, outputs)| self.answer_one(query, outputs, inner)))
-    }
-
-    fn answer_one(&self, query: &Expanded, outputs: &[u64], threads: usize) -> Vec<u8> {
-        let sent = sent(&self.places);
-        let mut answer = Vec::with_capacity(self.places.parts * sent.bytes());
-        for part in 0..self.places.parts {
-            sent.write(&fold(&self.places, query, outputs, part, threads), &mut answer);
-        }
-        answer
+        // Of each query and part, what the first levels leave.
+        let mut levels = vec![vec![Vec::new(); places.parts]; work.len()];
+        let low = |query: usize, outputs: Outputs<'_>, threads| -> Vec<Vec<Ciphertext>> {
+            (0..places.parts).map(|part| low(places, &expanded[query], outputs, part, threads)).collect()
+        };
+        polynomials::scan(&**polynomials, first, [places.parts, *threads], cost, low, |query, made| {
+            levels[query].iter_mut().zip(made).for_each(|(level, made)| level.extend(made));
+        })?;
+        let left: Vec<_> = expanded.iter().zip(&levels).collect();
+        Ok(each(*threads, &left, |(query, levels)| {
+            let sent = sent(places);
+            let mut answer = Vec::with_capacity(places.parts * sent.bytes());
+            levels.iter().for_each(|level| sent.write(&high(places, query, level, inner), &mut answer));
+            answer
+        }))
     }
 }
 
 impl SchemeServer for OnionServer {
     fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
-        in_passes(queries, keys, pass_queries(&self.places), |work, cost| self.pass(work, cost))
+        in_passes(queries, keys, pass_queries(self.places.rows * PAIR), |work, cost| self.pass(work, cost))
     }
 }
 
@@ -83,34 +87,40 @@ pub(super) fn expand(places: &Places, query: &[u8], keys: &Registered, threads: 
     Expanded { first, bits }
 }
 
-/// Folds the outputs of a part: of each two neighbours the one that a bit says, level by level.
-pub(super) fn fold(places: &Places, query: &Expanded, outputs: &[u64], part: usize, threads: usize) -> Pair {
-    let (folding, folds) = (Folding { query, outputs, places, part }, folds(places));
-    if threads <= 1 || folds < 3 {
-        return folding.tree(0, places.outputs, folds).pair().clone();
-    }
-    // Several subtrees for each thread.
-    let height = folds - (threads.next_power_of_two().ilog2() + 1).min(folds - 1);
-    let subtrees: Vec<usize> = (0..places.outputs).step_by(1 << height).collect();
-    let mut level = each(threads, &subtrees, |first| {
-        folding.tree(*first, (places.outputs - first).min(1 << height), height)
-    });
-    for bit in &query.bits[height as usize..] {
-        level = level
-            .chunks(2)
-            .map(|pair| match pair {
-                [zero, one] => bit.choose(zero, one),
-                alone => alone[0].clone(),
-            })
-            .collect();
+/// Levels of folding that outputs which come together go through.
+const LOW: u32 = TOGETHER.ilog2();
+
+/// The first levels of folding of a part: of each two neighbours the one that a bit says, level by level.
+pub(super) fn low(
+    places: &Places,
+    query: &Expanded,
+    outputs: Outputs<'_>,
+    part: usize,
+    threads: usize,
+) -> Vec<Ciphertext> {
+    let (folding, height) = (Folding { query, outputs, part }, LOW.min(folds(places)));
+    let end = outputs.first + outputs.count;
+    let subtrees: Vec<usize> = (outputs.first..end).step_by(1 << height).collect();
+    each(threads, &subtrees, |first| folding.tree(*first, (end - first).min(1 << height), height))
+}
+
+/// The other levels, of what the first ones leave.
+pub(super) fn high(places: &Places, query: &Expanded, left: &[Ciphertext], threads: usize) -> Pair {
+    let mut level = left.to_vec();
+    for bit in query.bits.iter().take(folds(places) as usize).skip(LOW as usize) {
+        let pairs: Vec<&[Ciphertext]> = level.chunks(2).collect();
+        level = each(threads, &pairs, |pair| match pair {
+            [zero, one] => bit.choose(zero, one),
+            // There is no other; no client that asks for one gets anything.
+            alone => alone[0].clone(),
+        });
     }
     level.swap_remove(0).pair().clone()
 }
 
 struct Folding<'a> {
-    places: &'a Places,
     query: &'a Expanded,
-    outputs: &'a [u64],
+    outputs: Outputs<'a>,
     part: usize,
 }
 
@@ -123,7 +133,7 @@ impl Folding<'_> {
         let half = 1usize << (height - 1);
         let zero = self.tree(first, count.min(half), height - 1);
         if count <= half {
-            // There is no other; no client that asks for one gets anything.
+            // There is no other.
             return zero;
         }
         let one = self.tree(first + half, count - half, height - 1);
@@ -133,9 +143,9 @@ impl Folding<'_> {
     fn output(&self, at: usize) -> Ciphertext {
         let tree = Tree::get();
         let ring: &Arc<Ring> = tree.small();
-        let words = &self.outputs[(at * self.places.parts + self.part) * 2 * DEGREE..][..2 * DEGREE];
-        let [mask, body] = [&words[..DEGREE], &words[DEGREE..]]
-            .map(|words| ring.polynomial(words.to_vec()).expect("a device gives residues"));
+        let (mask, body) = self.outputs.pair(at, self.part).split_at(DEGREE);
+        let [mask, body] =
+            [mask, body].map(|words| ring.polynomial(words.to_vec()).expect("a device gives residues"));
         Ciphertext::from_pair(&tree.parameters, ring, Pair { mask, body }, Noise::NONE)
     }
 }

@@ -1,11 +1,12 @@
 //! The whole lookup at full ring size: what comes back, and its noise at each stage.
 
-use blindcore_rlwe::{Ciphertext, Noise, Plaintext};
+use blindcore_rlwe::{Ciphertext, Noise, Pair, Plaintext};
 
 use super::client::{OnionClient, Pending};
 use super::keys::{self, Registered};
-use super::params::{BIT_LEAVES, Gadgets, Stages, folds, places, sent};
-use super::server;
+use super::params::{BIT_LEAVES, Gadgets, PAIR, Stages, folds, places, sent};
+use super::server::{self, Expanded};
+use crate::schemes::rings::polynomials::Outputs;
 use crate::schemes::rings::testing::{self, Fetch, Slot, Stored, byte, near, square};
 use crate::schemes::rings::tree::Tree;
 use crate::schemes::rings::{LANE_BITS, Places, Secret, queries};
@@ -37,14 +38,19 @@ impl Table {
         (query, pending)
     }
 
+    fn fold(&self, query: &Expanded, outputs: &[u64], part: usize, threads: usize) -> Pair {
+        let outputs = Outputs::new(0, self.places.parts, PAIR, outputs);
+        let low = server::low(&self.places, query, outputs, part, threads);
+        server::high(&self.places, query, &low, threads)
+    }
+
     fn fetch(&self, selection: &Selection) -> Vec<u8> {
         let (query, pending) = self.ask(selection);
         let expanded = server::expand(&self.places, &query, &self.keys, 2);
         let outputs = self.stored.scan(&expanded.first);
         let mut answer = Vec::new();
         for part in 0..self.places.parts {
-            let whole = server::fold(&self.places, &expanded, &outputs, part, 2);
-            let alone = server::fold(&self.places, &expanded, &outputs, part, 1);
+            let [whole, alone] = [2, 1].map(|threads| self.fold(&expanded, &outputs, part, threads));
             assert!(whole.body.words() == alone.body.words(), "threads decide nothing");
             sent(&self.places).write(&whole, &mut answer);
         }
@@ -73,6 +79,14 @@ fn slots_come_back_wherever_they_lie() {
         (6000, 9, 2),
     ];
     testing::slots_come_back(sizes, fetching);
+}
+
+#[test]
+fn long_answers_come_in_pieces() {
+    testing::long_answers_come_in_pieces(
+        "onionpir2",
+        Geometry { record_bytes: 2500, groups: 400, columns: 2 },
+    );
 }
 
 #[test]
@@ -159,7 +173,7 @@ fn noise_is_what_parameters_are_sized_by() {
 
         // Factors, by what a product adds to a ciphertext without noise.
         let zero = Ciphertext::trivial(small, &Plaintext::new(&tree.parameters, &[]).unwrap());
-        let folded = server::fold(&places, &expanded, &outputs, 0, 1);
+        let folded = table.fold(&expanded, &outputs, 0, 1);
         let all = square(&noise(small, &folded, &|i| scaled(lanes[group as usize][i])));
         near("folded", all, stages.first + f64::from(folds(&places)) * stages.fold);
         // The choice is the zero, and noise.

@@ -25,7 +25,7 @@ mod wide;
 pub(super) use keyed::{Keyed, Of};
 pub(super) use lanes::{EIGHT_LANES, LANE, LANE_BITS, Pads, spread};
 pub(super) use lay::Lay;
-pub(super) use passes::{grown, in_passes};
+pub(super) use passes::{grown, in_passes, pass_queries, runs};
 pub(super) use places::{MAX_COARSE, Place, Places, cheapest, cut, groups, levels, width};
 pub(super) use residues::{plus, wide};
 pub(super) use secret::{SEED_BYTES, Secret};

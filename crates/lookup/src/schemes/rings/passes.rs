@@ -3,9 +3,25 @@
 use blindcore_accel::Cost;
 use blindcore_rlwe::{Ciphertext, Expansion, GaloisKeys};
 
-use crate::Error;
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
+use crate::schemes::scheme::Run;
+use crate::{Error, MAX_GATHER};
+
+/// Memory for the queries of a pass, expanded.
+const PASS_BYTES: usize = 256 << 20;
+
+/// Queries of a pass, of which each has so many words when it is expanded.
+pub(in crate::schemes) fn pass_queries(words: usize) -> usize {
+    (PASS_BYTES / (8 * words)).clamp(1, MAX_GATHER)
+}
+
+/// Passes over an operand that answer so many queries, `most` in each.
+pub(in crate::schemes) fn runs(operand: usize, most: usize, queries: usize) -> Vec<Run> {
+    let run = |queries, passes| Run { operand, queries, passes };
+    let (full, rest) = (run(most, (queries / most) as u64), run(queries % most, 1));
+    [full, rest].into_iter().filter(|run| run.queries > 0 && run.passes > 0).collect()
+}
 
 /// Answers queries, `most` in a pass.
 ///

@@ -13,6 +13,7 @@ use blindcore_rlwe::Ring;
 use super::tree::Tree;
 use super::{LANE, LANE_BITS, Make, Pads, Places, SEED_BYTES, Slots, spread};
 use crate::schemes::matrix;
+use crate::schemes::parallel::each;
 use crate::schemes::scheme::{Operand, Origin};
 use crate::{Error, Geometry, MAX_GATHER};
 
@@ -51,21 +52,72 @@ pub(in crate::schemes) fn operands_in(
     ]
 }
 
-/// A pass of gathered queries: of each its leaves modulo q, by values, a mask and a body for each row. Gives what a query's outputs are,
-/// one query after another: of each output and part a mask and a body.
+/// Memory for the outputs of a pass that are there at a time, of all queries: what comes of them should find them in a cache.
+pub(in crate::schemes) const PIECE_BYTES: usize = 16 << 20;
+
+/// Outputs that come together, from a multiple of as many on, but for a table's last ones.
+pub(in crate::schemes) const TOGETHER: usize = 32;
+
+/// Outputs of a query that follow each other.
+#[derive(Clone, Copy)]
+pub(in crate::schemes) struct Outputs<'a> {
+    /// The number of the first one in the table, and how many.
+    pub(in crate::schemes) first: usize,
+    pub(in crate::schemes) count: usize,
+    /// Pairs of an output.
+    parts: usize,
+    words: &'a [u64],
+}
+
+impl<'a> Outputs<'a> {
+    /// Those from `first` on: of each output and part a mask and a body, of `pair` words in all.
+    pub(in crate::schemes) fn new(first: usize, parts: usize, pair: usize, words: &'a [u64]) -> Self {
+        Self { first, count: words.len() / (parts * pair), parts, words }
+    }
+
+    /// The mask and the body of a part of the output with this number in the table.
+    pub(in crate::schemes) fn pair(&self, output: usize, part: usize) -> &'a [u64] {
+        let pair = self.words.len() / (self.count * self.parts);
+        &self.words[((output - self.first) * self.parts + part) * pair..][..pair]
+    }
+}
+
+/// A pass of gathered queries: of each its first dimension by values, a mask and a body for each row. What a query's outputs
+/// come to is made as they come: `make` has some of a query's outputs and threads for it, `take` a query's number and what was made,
+/// in the outputs' order.
 ///
 /// # Errors
 /// The device refuses.
-pub(in crate::schemes) fn scan(
+pub(in crate::schemes) fn scan<M: Send>(
     polynomials: &dyn Placed,
     mut queries: Vec<Vec<u64>>,
+    [parts, threads]: [usize; 2],
     cost: &mut Cost,
-) -> Result<Vec<u64>, Error> {
-    let first = if let [one] = &mut queries[..] { std::mem::take(one) } else { queries.concat() };
+    make: impl Fn(usize, Outputs<'_>, usize) -> M + Sync,
+    mut take: impl FnMut(usize, M),
+) -> Result<(), Error> {
+    let gathered = queries.len();
+    let pair = polynomials.shape().answer_len(1) / polynomials.shape().n;
+    let together = PIECE_BYTES / (gathered * parts * pair * 8);
+    let together = (together / TOGETHER * TOGETHER).max(TOGETHER);
+    let words = if let [one] = &mut queries[..] { std::mem::take(one) } else { queries.concat() };
     drop(queries);
-    let (outputs, this) = polynomials.run(&Words::U64(first))?;
+    // A single query's outputs are shared out; of several queries each is.
+    let inner = threads.div_ceil(gathered);
+    let (mut first, mut refused) = (0, Ok(()));
+    let this = polynomials.run_in_pieces(&Words::U64(words), together * parts, &mut |piece| {
+        let words = match piece.as_u64() {
+            Ok(words) => words,
+            Err(error) => return refused = Err(error),
+        };
+        let of_query = |words| Outputs::new(first, parts, pair, words);
+        let outputs: Vec<_> = words.chunks_exact(words.len() / gathered).map(of_query).enumerate().collect();
+        let made = each(threads, &outputs, |(query, outputs)| make(*query, *outputs, inner));
+        made.into_iter().enumerate().for_each(|(query, made)| take(query, made));
+        first += outputs[0].1.count;
+    })?;
     *cost += &this;
-    Ok(outputs.into_u64()?)
+    Ok(refused?)
 }
 
 /// A row on its way: its lanes, those of a slot's part, and its values.

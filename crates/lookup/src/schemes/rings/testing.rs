@@ -6,9 +6,12 @@ use blindcore_accel::{Device, Placed, SharedBytes, Words};
 use blindcore_accel_cpu::Cpu;
 use blindcore_rlwe::{Pair, Ring};
 
+use super::polynomials::PIECE_BYTES;
 use super::tree::{DEGREE, Tree};
 use super::{LANE_BITS, SEED_BYTES, Secret};
-use crate::{Geometry, OperandBytes, Params, Preprocessing, Selection, pack_group, preprocess, schemes};
+use crate::{
+    Client, Geometry, OperandBytes, Params, Preprocessing, Selection, Server, pack_group, preprocess, schemes,
+};
 
 pub(in crate::schemes) fn device() -> Device {
     Cpu::with_threads("cpu", 2).unwrap()
@@ -64,6 +67,50 @@ pub(in crate::schemes) fn picked_columns_add_up(
                 (0..record_bytes).map(|i| sums.next(&all.each_ref().map(|slot| slot[i]), &[])).collect();
             assert!(fetch(&Selection::new(picked.to_vec(), 3)) == want, "{geometry:?}, {picked:?}");
         }
+    }
+}
+
+/// Of a table with so many outputs that a pass of three queries gives them in pieces, the answers are right.
+pub(in crate::schemes) fn long_answers_come_in_pieces(scheme: &str, geometry: Geometry) {
+    let slot = |slot: usize| -> Vec<u8> {
+        (0..geometry.record_bytes).map(|i| byte(slot * geometry.record_bytes + i)).collect()
+    };
+    let params = Params::new(schemes::find(scheme).unwrap(), geometry).unwrap();
+    let mut database = params.database_buffer();
+    for group in 0..geometry.groups {
+        let slots: Vec<u8> = (0..geometry.columns).flat_map(|i| slot(group * geometry.columns + i)).collect();
+        pack_group(&params, group, &slots, &mut database);
+    }
+    let (device, mut hint) = (device(), vec![0; params.hint_bytes() as usize]);
+    let database: SharedBytes = Arc::new(database);
+    let derived = preprocess(&params, &device, vec![database.clone()], &mut hint, &mut ()).unwrap();
+    let derived = derived.into_iter().map(|operand| Arc::new(operand) as SharedBytes);
+    let placed: Vec<_> = params
+        .stored_operands()
+        .zip([database].into_iter().chain(derived))
+        .map(|(operand, bytes)| {
+            let contract = device.contract(&operand.shape).unwrap();
+            contract.place(blindcore_accel::Database::Packed(vec![bytes])).unwrap()
+        })
+        .collect();
+    let asked = [0, geometry.slots() / 2 + 1, geometry.slots() - 1];
+    let shape = placed[1].shape().clone();
+    assert!(shape.answer_len(asked.len()) * 8 > 2 * PIECE_BYTES, "n = {}: an answer of one piece", shape.n);
+    let server = Server::placed(params, &device, placed).unwrap();
+    let client = Client::new(params, Arc::new(hint)).unwrap();
+    let made = params.make_keys().unwrap();
+    let secret = params.open_secret(&made.secret).unwrap();
+    let keys = params.open_registered(&made.public).unwrap();
+    let ask = |slot: &u64| {
+        let selection = Selection::index(&geometry, *slot).unwrap();
+        client.query(client.prepare_under(&secret).unwrap(), &selection).unwrap()
+    };
+    let (queries, pending): (Vec<_>, Vec<_>) = asked.iter().map(ask).unzip();
+    let queries: Vec<&[u8]> = queries.iter().map(Vec::as_slice).collect();
+    let (answers, _) = server.answer_under(&queries, &[&keys; 3]).unwrap();
+    for ((pending, answer), asked) in pending.into_iter().zip(&answers).zip(asked) {
+        let found = client.decode(pending, answer).unwrap().slot;
+        assert!(*found == slot(asked as usize), "slot {asked}");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::schemes::rings::tree::{
 };
 use crate::schemes::rings::{self, LANE_BITS, MAX_COARSE, Places, polynomials, queries};
 use crate::schemes::scheme::{ClientWork, Operand, RingWork, Run};
-use crate::{Error, Geometry, MAX_GATHER};
+use crate::{Error, Geometry};
 
 /// The longest dimensions that noise has room for.
 const MAX_ROWS: usize = 2048;
@@ -21,9 +21,6 @@ pub(super) const DIGITS: usize = (ROUNDED_BITS / DIGIT_BITS) as usize;
 /// Bits of an answer's masks and bodies. Masks of 18 bits would do for digits that nobody aimed, and be a thirtieth less to send.
 pub(super) const MASK_BITS: u32 = 19;
 pub(super) const BODY_BITS: u32 = 13;
-
-/// The most bytes of what a pass takes and gives: more queries are several passes.
-const PASS_BYTES: usize = 512 << 20;
 
 /// What a digest of parameters covers.
 pub(super) const CONSTANTS: &[u64] = &[
@@ -120,16 +117,11 @@ pub(super) fn operands(geometry: &Geometry) -> Vec<Operand> {
     polynomials::operands(geometry, &places(geometry))
 }
 
-/// Queries of a pass: as many as there is room for.
-pub(super) fn pass_queries(places: &Places) -> usize {
-    (PASS_BYTES / ((places.polynomials() + places.leaves) * 2 * DEGREE * 8)).clamp(1, MAX_GATHER)
-}
+/// Words of an expanded leaf.
+pub(super) const PAIR: usize = 2 * DEGREE;
 
 pub(super) fn answering(geometry: &Geometry, queries: usize) -> Vec<Run> {
-    let most = pass_queries(&places(geometry));
-    let run = |queries, passes| Run { operand: polynomials::POLYNOMIALS, queries, passes };
-    let (full, rest) = (run(most, (queries / most) as u64), run(queries % most, 1));
-    [full, rest].into_iter().filter(|run| run.queries > 0 && run.passes > 0).collect()
+    rings::runs(polynomials::POLYNOMIALS, rings::pass_queries(places(geometry).leaves * PAIR), queries)
 }
 
 pub(super) fn client_work(geometry: &Geometry) -> ClientWork {

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use blindcore_accel::{Cost, Device, Placed};
 use blindcore_rlwe::{Ciphertext, GaloisKeys, Pair, Poly, Values};
 
-use super::params::{DIGIT_BITS, DIGITS, ROUNDED_BITS, part_bytes, pass_queries, pieces, places, sent};
+use super::params::{DIGIT_BITS, DIGITS, PAIR, ROUNDED_BITS, part_bytes, pieces, places, sent};
 use crate::registration::RegisteredKeys;
 use crate::schemes::parallel::each;
 use crate::schemes::rings::answers::rounded;
+use crate::schemes::rings::polynomials::Outputs;
 use crate::schemes::rings::tree::{DEGREE, Tree};
-use crate::schemes::rings::{Places, in_passes, polynomials, queries};
+use crate::schemes::rings::{Places, in_passes, pass_queries, polynomials, queries};
 use crate::{Error, Params, SchemeServer};
 
 /// Results that are taken apart before they are summed up: their plaintexts stay in the second level's cache, and a sum is reduced
@@ -41,22 +42,27 @@ impl SealServer {
 
     /// Answers as many queries as a pass has room for.
     fn pass(&self, work: &[(&[u8], &GaloisKeys)], cost: &mut Cost) -> Result<Vec<Vec<u8>>, Error> {
+        let Self { places, polynomials, threads } = self;
         // A single query's work is shared out; of several queries each is.
-        let inner = self.threads.div_ceil(work.len());
-        let mut expanded = each(self.threads, work, |(query, keys)| expand(&self.places, query, keys, inner));
+        let inner = threads.div_ceil(work.len());
+        let mut expanded = each(*threads, work, |(query, keys)| expand(places, query, keys, inner));
         let first = expanded.iter_mut().map(|query| std::mem::take(&mut query.first)).collect();
-        let outputs = polynomials::scan(&*self.polynomials, first, cost)?;
-        let results: Vec<(&Expanded, &[u64])> =
-            expanded.iter().zip(outputs.chunks_exact(outputs.len() / work.len())).collect();
-        Ok(each(self.threads, &results, |(query, outputs)| {
-            answer(&self.places, &query.second, outputs, inner)
-        }))
+        // Of each query and part, the sums so far.
+        let mut sums = vec![vec![Vec::new(); places.parts]; work.len()];
+        let second = |query: usize, outputs: Outputs<'_>, threads| -> Vec<Vec<Pair>> {
+            let leaves = &expanded[query].second;
+            (0..places.parts).map(|part| second(places, leaves, outputs, part, threads)).collect()
+        };
+        polynomials::scan(&**polynomials, first, [places.parts, *threads], cost, second, |query, made| {
+            sums[query].iter_mut().zip(made).for_each(|(sums, made)| add(sums, made));
+        })?;
+        Ok(sums.iter().map(|sums| answer(places, sums)).collect())
     }
 }
 
 impl SchemeServer for SealServer {
     fn answer(&self, queries: &[&[u8]], keys: &[&RegisteredKeys]) -> Result<(Vec<Vec<u8>>, Cost), Error> {
-        in_passes(queries, keys, pass_queries(&self.places), |work, cost| self.pass(work, cost))
+        in_passes(queries, keys, pass_queries(self.places.leaves * PAIR), |work, cost| self.pass(work, cost))
     }
 }
 
@@ -76,12 +82,11 @@ pub(super) fn expand(places: &Places, query: &[u8], keys: &GaloisKeys, threads: 
     Expanded { first, second: second.iter().map(|leaf| leaf.pair().clone()).collect() }
 }
 
-/// The answer from what a pass gave for a query.
-pub(super) fn answer(places: &Places, leaves: &[Pair], outputs: &[u64], threads: usize) -> Vec<u8> {
+/// The answer, from the sums of each part.
+pub(super) fn answer(places: &Places, sums: &[Vec<Pair>]) -> Vec<u8> {
     let mut answer = Vec::with_capacity(places.parts * part_bytes(places));
-    for part in 0..places.parts {
-        let sums = second(places, leaves, outputs, part, threads);
-        sent(places).zip(&sums).for_each(|(sent, sum)| sent.write(sum, &mut answer));
+    for sums in sums {
+        sent(places).zip(sums).for_each(|(sent, sum)| sent.write(sum, &mut answer));
     }
     answer
 }
@@ -90,36 +95,47 @@ pub(super) fn answer(places: &Places, leaves: &[Pair], outputs: &[u64], threads:
 pub(super) fn second(
     places: &Places,
     leaves: &[Pair],
-    outputs: &[u64],
+    outputs: Outputs<'_>,
     part: usize,
     threads: usize,
 ) -> Vec<Pair> {
     // Several ranges for each thread.
-    let length = places.outputs.div_ceil(4 * threads).next_multiple_of(BLOCK);
+    let length = outputs.count.div_ceil(4 * threads).next_multiple_of(BLOCK);
+    let end = outputs.first + outputs.count;
     let ranges: Vec<Range<usize>> =
-        (0..places.outputs).step_by(length).map(|from| from..places.outputs.min(from + length)).collect();
+        (outputs.first..end).step_by(length).map(|from| from..end.min(from + length)).collect();
     let sums = each(threads, &ranges, |range| sum(places, leaves, outputs, part, range.clone()));
-    let ring = Tree::get().small();
-    let add = |mut all: Vec<Pair>, these: Vec<Pair>| {
-        for (all, this) in all.iter_mut().zip(&these) {
-            ring.add(&mut all.mask, &this.mask);
-            ring.add(&mut all.body, &this.body);
-        }
-        all
-    };
-    sums.into_iter().reduce(add).expect("a table has an output")
+    let mut all = Vec::new();
+    sums.into_iter().for_each(|these| add(&mut all, these));
+    all
 }
 
-fn sum(places: &Places, leaves: &[Pair], outputs: &[u64], part: usize, range: Range<usize>) -> Vec<Pair> {
+/// Adds sums to those so far, of which there are none before the first.
+fn add(all: &mut Vec<Pair>, these: Vec<Pair>) {
+    if all.is_empty() {
+        return *all = these;
+    }
+    let ring = Tree::get().small();
+    for (all, this) in all.iter_mut().zip(&these) {
+        ring.add(&mut all.mask, &this.mask);
+        ring.add(&mut all.body, &this.body);
+    }
+}
+
+fn sum(
+    places: &Places,
+    leaves: &[Pair],
+    outputs: Outputs<'_>,
+    part: usize,
+    range: Range<usize>,
+) -> Vec<Pair> {
     let ring = Tree::get().small();
     let mut sums: Vec<Pair> =
         (0..pieces(places)).map(|_| Pair { mask: ring.zero(), body: ring.zero() }).collect();
     for from in range.clone().step_by(BLOCK) {
         let block = from..range.end.min(from + BLOCK);
-        let plain: Vec<Vec<Poly<Values>>> = block
-            .clone()
-            .map(|at| plaintexts(places, &outputs[(at * places.parts + part) * 2 * DEGREE..][..2 * DEGREE]))
-            .collect();
+        let plain: Vec<Vec<Poly<Values>>> =
+            block.clone().map(|at| plaintexts(places, outputs.pair(at, part))).collect();
         for (piece, sum) in sums.iter_mut().enumerate() {
             let pairs = |half: fn(&Pair) -> &Poly<Values>| -> Vec<[&Poly<Values>; 2]> {
                 leaves[block.clone()]

@@ -7,8 +7,11 @@ use blindcore_rlwe::rounding::unpack;
 use blindcore_rlwe::{Ciphertext, GaloisKeys, Pair, Poly, Ring, Values};
 
 use super::client::{Pending, SealClient};
-use super::params::{BODY_BITS, DIGIT_BITS, MASK_BITS, ROUNDED_BITS, Stages, digits, pieces, places, sent};
+use super::params::{
+    BODY_BITS, DIGIT_BITS, MASK_BITS, PAIR, ROUNDED_BITS, Stages, digits, pieces, places, sent,
+};
 use super::server::{self, Expanded};
+use crate::schemes::rings::polynomials::Outputs;
 use crate::schemes::rings::testing::{self, Fetch, Slot, Stored, byte, near, square};
 use crate::schemes::rings::tree::{DEGREE, Tree};
 use crate::schemes::rings::{LANE_BITS, Places, SEED_BYTES, Secret, queries};
@@ -48,12 +51,22 @@ impl Table {
         server::expand(&self.places, query, &self.keys, 2)
     }
 
+    fn second(&self, query: &Expanded, outputs: &[u64], part: usize, threads: usize) -> Vec<Pair> {
+        let outputs = Outputs::new(0, self.places.parts, PAIR, outputs);
+        server::second(&self.places, &query.second, outputs, part, threads)
+    }
+
+    fn answer(&self, query: &Expanded, outputs: &[u64], threads: usize) -> Vec<u8> {
+        let parts = 0..self.places.parts;
+        let sums: Vec<_> = parts.map(|part| self.second(query, outputs, part, threads)).collect();
+        server::answer(&self.places, &sums)
+    }
+
     fn fetch(&self, selection: &Selection) -> Vec<u8> {
         let (query, pending) = self.ask(selection);
         let expanded = self.expand(&query);
         let outputs = self.stored.scan(&expanded.first);
-        let answer = server::answer(&self.places, &expanded.second, &outputs, 2);
-        let alone = server::answer(&self.places, &expanded.second, &outputs, 1);
+        let [answer, alone] = [2, 1].map(|threads| self.answer(&expanded, &outputs, threads));
         assert!(answer == alone, "threads decide nothing");
         assert_eq!(answer.len(), self.stored.params.answer_bytes());
         self.client.read(&pending, &answer).to_vec()
@@ -88,6 +101,11 @@ fn slots_come_back_wherever_they_lie() {
         }
         Box::new(move |selection| table.fetch(selection))
     });
+}
+
+#[test]
+fn long_answers_come_in_pieces() {
+    testing::long_answers_come_in_pieces("sealpir", Geometry { record_bytes: 2500, groups: 400, columns: 2 });
 }
 
 #[test]
@@ -218,7 +236,7 @@ fn noise_is_what_parameters_are_sized_by() {
             (variance / (f64::from(2 * DIGIT_BITS).exp2() / 12.0) - 1.0).abs() < 0.1,
             "{what}: {variance}"
         );
-        let sums = server::second(&places, &expanded.second, &outputs, 0, 1);
+        let sums = table.second(&expanded, &outputs, 0, 1);
         let second: Vec<f64> = sums
             .iter()
             .zip(&plain)
@@ -229,7 +247,7 @@ fn noise_is_what_parameters_are_sized_by() {
         assert!(most < 7.0 * stages.second.sqrt(), "{what}: {most} of {}", stages.second.sqrt());
 
         // Rounding, of an answer and of the result within it.
-        let answer = server::answer(&places, &expanded.second, &outputs, 1);
+        let answer = table.answer(&expanded, &outputs, 1);
         let mut rest = &answer[..];
         let mut off = Vec::new();
         for (sent, plain) in sent(&places).zip(&plain) {
