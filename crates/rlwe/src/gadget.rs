@@ -109,23 +109,31 @@ impl Gadget {
         ring.modulus() as f64 / 2.0 / self.weight(digit) as f64 + 1.0
     }
 
-    /// The digits of a polynomial, by values: least significant first. The time depends on the ring and the gadget alone.
+    /// The digits of a polynomial, by values: least significant first, one after another. The time depends on the ring and the
+    /// gadget alone.
     #[must_use]
-    pub fn decompose(&self, ring: &Ring, polynomial: &Poly<Coefficients>) -> Vec<Poly<Values>> {
+    pub fn decompose(&self, ring: &Ring, polynomial: &Poly<Coefficients>) -> Vec<u64> {
+        let mut words = self.split(ring, polynomial);
+        words.chunks_exact_mut(ring.words()).for_each(|digit| ring.forward_words(digit));
+        words
+    }
+
+    /// The same by coefficients.
+    fn split(&self, ring: &Ring, polynomial: &Poly<Coefficients>) -> Vec<u64> {
         if let [prime] = ring.primes() {
             let digits =
                 SignedDigits { prime: *prime, count: self.digits, bits: self.bits, dropped: self.dropped };
             let mut words = vec![0; self.digits * ring.degree()];
             digits.split(polynomial.words(), &mut words);
-            let digits = words.chunks_exact(ring.degree());
-            return digits.map(|digit| ring.forward(Poly::from_words(digit.to_vec()))).collect();
+            return words;
         }
         // With half of B added at each digit but the last, no digit carries: each is cut out of the sum, and lies half too high.
         let (half, mask) = (1i64 << (self.bits - 1), (1i64 << self.bits) - 1);
         let halves: u128 = (1..self.digits).map(|i| self.weight(i) >> 1).sum();
         let rounding = if self.dropped == 0 { 0 } else { 1 << (self.dropped - 1) };
         let [low, high] = ring.limbs(polynomial, halves + rounding);
-        let digit = |i: usize| {
+        let mut words = Vec::with_capacity(self.digits * ring.words());
+        for i in 0..self.digits {
             let shift = self.dropped + i as u32 * self.bits;
             let (mask, half) = if i + 1 == self.digits { (-1, 0) } else { (mask, half) };
             let limbs = low.iter().zip(&high);
@@ -136,9 +144,9 @@ impl Gadget {
                 let cut = |(low, high): (&u64, &u64)| (low >> shift | high << (63 - shift) << 1) as i64;
                 limbs.map(|limbs| (cut(limbs) & mask) - half).collect()
             };
-            ring.forward(ring.signed(digits.iter().copied()))
-        };
-        (0..self.digits).map(digit).collect()
+            ring.extend_signed(&mut words, digits.iter().copied());
+        }
+        words
     }
 
     /// The noise of a sum of digits times rows, for any polynomial that is taken apart: rows of independent errors of this variance, and
@@ -198,11 +206,12 @@ impl Rows {
     /// Adds the sum of the polynomial's digits times the rows to `sum`, whose phase grows by polynomial times message.
     pub(crate) fn apply(&self, ring: &Ring, polynomial: &Poly<Coefficients>, sum: &mut Pair) {
         let digits = self.gadget.decompose(ring, polynomial);
-        let pairs = |half: fn(&Pair) -> &Poly<Values>| -> Vec<[&Poly<Values>; 2]> {
-            digits.iter().zip(&self.rows).map(|(digit, row)| [digit, half(row)]).collect()
+        let pairs = |half: fn(&Pair) -> &Poly<Values>| -> Vec<[&[u64]; 2]> {
+            let digits = digits.chunks_exact(ring.words()).zip(&self.rows);
+            digits.map(|(digit, row)| [digit, half(row).words()]).collect()
         };
-        ring.multiply_sum(&mut sum.mask, &pairs(|row| &row.mask));
-        ring.multiply_sum(&mut sum.body, &pairs(|row| &row.body));
+        ring.multiply_sum_words(&mut sum.mask, &pairs(|row| &row.mask));
+        ring.multiply_sum_words(&mut sum.body, &pairs(|row| &row.body));
     }
 
     /// The gadget.
@@ -241,7 +250,9 @@ mod tests {
                     .collect();
                 let polynomial: Poly<Coefficients> = ring.polynomial(words).unwrap();
                 let mut sum: Poly<Values> = ring.zero();
-                for (i, digit) in gadget.decompose(ring, &polynomial).into_iter().enumerate() {
+                let digits = gadget.decompose(ring, &polynomial);
+                for (i, digit) in digits.chunks_exact(ring.words()).enumerate() {
+                    let digit: Poly<Values> = ring.polynomial(digit.to_vec()).unwrap();
                     let coefficients = ring.inverse(digit.clone());
                     let largest = ring
                         .centred(&coefficients)

@@ -37,7 +37,7 @@
 //! let gadget = Gadget::new(parameters.ring(), 2, 16, 16)?;
 //! let bit = Rgsw::bit(&secret, parameters.ring(), true, gadget, &mut rng);
 //! let y = secret.encrypt(&Plaintext::scalar(&parameters, 7)?, &mut rng);
-//! assert_eq!(secret.decrypt(&bit.choose(&x, &y)).coefficients()[..2], [7, 0]);
+//! assert_eq!(secret.decrypt(&bit.choose(x, y)).coefficients()[..2], [7, 0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -123,7 +123,7 @@ mod tests {
             let bit = Rgsw::bit(&bench.secret, &ring, true, gadget, &mut bench.rng);
             let (low, high) = testing::edges(&parameters);
             let (x, y) = (bench.encrypt(&low), bench.encrypt(&high));
-            let (noted, profile) = profile(|| bit.choose(&x, &y));
+            let (noted, profile) = profile(|| bit.choose(x.clone(), y.clone()));
             let Profile { external, within, elsewhere } = profile;
             let digits = gadget.digits() as u64;
             assert_eq!(external.count, 1);
@@ -134,7 +134,7 @@ mod tests {
             assert!(parts <= external.time, "{parts:?} of {:?}", external.time);
             assert_eq!(elsewhere, Operations::default());
             // It is the same as without, and nothing is noted then.
-            let alone = bit.choose(&x, &y);
+            let alone = bit.choose(x, y);
             assert!(NOTES.with_borrow(Option::is_none));
             assert_eq!(noted.pair().body.words(), alone.pair().body.words());
         }

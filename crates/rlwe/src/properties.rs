@@ -85,7 +85,7 @@ fn programs_on_ciphertexts_are_programs_on_plaintexts() {
                 }
                 Step::Choose(bit, seed) => {
                     let chooser = Rgsw::bit(&bench.secret, &ring, *bit, gadget, &mut bench.rng);
-                    x = chooser.choose(&x, &bench.encrypt(&other(*seed)));
+                    x = chooser.choose(x, bench.encrypt(&other(*seed)));
                     if *bit { other(*seed) } else { plain }
                 }
             };

@@ -195,16 +195,16 @@ impl Rgsw {
     /// # Panics
     /// One is of another ring or plaintext modulus.
     #[must_use]
-    pub fn choose(&self, zero: &Ciphertext, one: &Ciphertext) -> Ciphertext {
+    pub fn choose(&self, zero: Ciphertext, one: Ciphertext) -> Ciphertext {
         zero.check(&self.ring);
         one.check(&self.ring);
         assert_eq!(zero.plaintext, one.plaintext, "ciphertexts of one plaintext modulus");
-        let pair = noted(Kind::External, 1, || {
-            let mut difference = one.pair.clone();
-            difference.subtract(&self.ring, &zero.pair);
-            self.multiply_add(difference, zero.pair.clone())
-        });
         let noise = zero.noise.max(one.noise).plus(self.added);
+        let pair = noted(Kind::External, 1, || {
+            let mut difference = one.pair;
+            difference.subtract(&self.ring, &zero.pair);
+            self.multiply_add(difference, zero.pair)
+        });
         Ciphertext::made("choose", &self.ring, zero.plaintext, pair, noise)
     }
 }
@@ -253,11 +253,11 @@ mod tests {
             for gadget in gadgets(&ring) {
                 for bit in [false, true] {
                     let factor = Rgsw::bit(&bench.secret, &ring, bit, gadget, &mut bench.rng);
-                    let mut chosen = factor.choose(&x, &y);
+                    let mut chosen = factor.choose(x.clone(), y.clone());
                     for _ in 0..2 {
                         chosen = factor.choose(
-                            &if bit { x.clone() } else { chosen.clone() },
-                            &if bit { chosen } else { y.clone() },
+                            if bit { x.clone() } else { chosen.clone() },
+                            if bit { chosen } else { y.clone() },
                         );
                     }
                     bench.check("choose", &chosen, if bit { &high } else { &low }, 3.5);

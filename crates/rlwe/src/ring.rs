@@ -182,13 +182,22 @@ impl Ring {
         &self,
         coefficients: impl ExactSizeIterator<Item = i64> + Clone,
     ) -> Poly<Coefficients> {
-        assert_eq!(coefficients.len(), self.degree, "as many coefficients as the degree");
         let mut words = Vec::with_capacity(self.words());
+        self.extend_signed(&mut words, coefficients);
+        Poly::from_words(words)
+    }
+
+    /// Its words after others.
+    pub(crate) fn extend_signed(
+        &self,
+        words: &mut Vec<u64>,
+        coefficients: impl ExactSizeIterator<Item = i64> + Clone,
+    ) {
+        assert_eq!(coefficients.len(), self.degree, "as many coefficients as the degree");
         for q in &self.primes {
             let q = q.value();
             words.extend(coefficients.clone().map(|x| (x as u64).wrapping_add(q & (x >> 63) as u64)));
         }
-        Poly::from_words(words)
     }
 
     /// Uniform values that anyone with the seed can repeat: public polynomials `number` times the primes, and the following ones,
@@ -218,8 +227,13 @@ impl Ring {
     #[must_use]
     pub fn forward(&self, coefficients: Poly<Coefficients>) -> Poly<Values> {
         let mut words = coefficients.into_words();
-        noted(Kind::Transform, 1, || self.each(&mut words, |channel, words| channel.ntt.forward(words)));
+        self.forward_words(&mut words);
         Poly::from_words(words)
+    }
+
+    /// The same of a polynomial's words.
+    pub(crate) fn forward_words(&self, words: &mut [u64]) {
+        noted(Kind::Transform, 1, || self.each(words, |channel, words| channel.ntt.forward(words)));
     }
 
     /// Values to coefficients.
@@ -281,15 +295,18 @@ impl Ring {
 
     /// `sum` += the sum of `a` `b` over all pairs `[a, b]`: less work than one after another.
     pub fn multiply_sum(&self, sum: &mut Poly<Values>, pairs: &[[&Poly<Values>; 2]]) {
+        let pairs: Vec<[&[u64]; 2]> = pairs.iter().map(|pair| pair.map(Poly::words)).collect();
+        self.multiply_sum_words(sum, &pairs);
+    }
+
+    /// The same of polynomials' words.
+    pub(crate) fn multiply_sum_words(&self, sum: &mut Poly<Values>, pairs: &[[&[u64]; 2]]) {
         let d = self.degree;
-        assert!(
-            pairs.iter().flatten().all(|side| side.words().len() == self.words()),
-            "polynomials of this ring"
-        );
+        assert!(pairs.iter().flatten().all(|side| side.len() == self.words()), "polynomials of this ring");
         noted(Kind::Product, pairs.len(), || {
             for (i, (sum, channel)) in sum.words_mut().chunks_exact_mut(d).zip(&self.channels).enumerate() {
                 let pairs: Vec<[&[u64]; 2]> =
-                    pairs.iter().map(|pair| pair.map(|side| &side.words()[i * d..(i + 1) * d])).collect();
+                    pairs.iter().map(|pair| pair.map(|side| &side[i * d..(i + 1) * d])).collect();
                 channel.modulo.multiply_sum(sum, &pairs);
             }
         });

@@ -185,7 +185,7 @@ fn one_of(
 ) -> Ciphertext {
     let first = these.next().expect("an output at least");
     let factors = &query.factors[places.first_factor(level)..];
-    these.zip(factors).fold(first, |left, (other, factor)| factor.choose(&left, &other))
+    these.zip(factors).fold(first, |left, (other, factor)| factor.choose(left, other))
 }
 
 struct Choosing<'a> {

@@ -213,7 +213,7 @@ fn noise_is_what_a_set_is_sized_by(set: &'static Set, height: u32, rows: usize, 
         // What a product adds: the factor is 1, so the choice is the zero, and noise.
         let zero = Ciphertext::trivial(small, &Plaintext::new(&rings.parameters, &[]).unwrap());
         let first = Ciphertext::from_pair(&rings.parameters, small, pair(&outputs, 1), Noise::NONE);
-        let product = expanded.factors[2].choose(&first, &zero);
+        let product = expanded.factors[2].choose(first, zero);
         near("a product", square(&noise(small, product.pair(), &|_| 0)), stages.product);
 
         // What comes back is right, and so is the pad of it.

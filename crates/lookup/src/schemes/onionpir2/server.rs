@@ -110,7 +110,7 @@ pub(super) fn high(places: &Places, query: &Expanded, left: &[Ciphertext], threa
     for bit in query.bits.iter().take(folds(places) as usize).skip(LOW as usize) {
         let pairs: Vec<&[Ciphertext]> = level.chunks(2).collect();
         level = each(threads, &pairs, |pair| match pair {
-            [zero, one] => bit.choose(zero, one),
+            [zero, one] => bit.choose(zero.clone(), one.clone()),
             // There is no other; no client that asks for one gets anything.
             alone => alone[0].clone(),
         });
@@ -137,7 +137,7 @@ impl Folding<'_> {
             return zero;
         }
         let one = self.tree(first + half, count - half, height - 1);
-        self.query.bits[height as usize - 1].choose(&zero, &one)
+        self.query.bits[height as usize - 1].choose(zero, one)
     }
 
     fn output(&self, at: usize) -> Ciphertext {

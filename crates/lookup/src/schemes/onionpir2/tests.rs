@@ -181,7 +181,8 @@ fn noise_is_what_parameters_are_sized_by() {
             for at in 0..places.outputs {
                 let output = testing::output(&outputs, at);
                 let output = Ciphertext::from_pair(&tree.parameters, small, output, Noise::NONE);
-                let [left, right] = if group >> bit & 1 == 1 { [&output, &zero] } else { [&zero, &output] };
+                let [left, right] =
+                    if group >> bit & 1 == 1 { [output, zero.clone()] } else { [zero.clone(), output] };
                 choices.push(square(&noise(small, expanded.bits[bit].choose(left, right).pair(), &|_| 0)));
             }
         }

@@ -53,10 +53,12 @@ pub(in crate::schemes) fn operands_in(
 }
 
 /// Memory for the outputs of a pass that are there at a time, of all queries: what comes of them should find them in a cache.
-pub(in crate::schemes) const PIECE_BYTES: usize = 16 << 20;
+pub(in crate::schemes) const PIECE_BYTES: usize = 32 << 20;
 
-/// Outputs that come together, from a multiple of as many on, but for a table's last ones.
+/// At least as many outputs come together, from a multiple of as many on, but for a table's last ones.
 pub(in crate::schemes) const TOGETHER: usize = 32;
+/// And at most.
+const MOST_TOGETHER: usize = 128;
 
 /// Outputs of a query that follow each other.
 #[derive(Clone, Copy)]
@@ -98,8 +100,8 @@ pub(in crate::schemes) fn scan<M: Send>(
 ) -> Result<(), Error> {
     let gathered = queries.len();
     let pair = polynomials.shape().answer_len(1) / polynomials.shape().n;
-    let together = PIECE_BYTES / (gathered * parts * pair * 8);
-    let together = (together / TOGETHER * TOGETHER).max(TOGETHER);
+    let together = (PIECE_BYTES / (gathered * parts * pair * 8)).min(MOST_TOGETHER) / TOGETHER * TOGETHER;
+    let together = together.max(TOGETHER);
     let words = if let [one] = &mut queries[..] { std::mem::take(one) } else { queries.concat() };
     drop(queries);
     // A single query's outputs are shared out; of several queries each is.

@@ -95,7 +95,7 @@ pub(in crate::schemes) fn long_answers_come_in_pieces(scheme: &str, geometry: Ge
         .collect();
     let asked = [0, geometry.slots() / 2 + 1, geometry.slots() - 1];
     let shape = placed[1].shape().clone();
-    assert!(shape.answer_len(asked.len()) * 8 > 2 * PIECE_BYTES, "n = {}: an answer of one piece", shape.n);
+    assert!(shape.answer_len(asked.len()) * 8 > PIECE_BYTES, "n = {}: an answer of one piece", shape.n);
     let server = Server::placed(params, &device, placed).unwrap();
     let client = Client::new(params, Arc::new(hint)).unwrap();
     let made = params.make_keys().unwrap();
