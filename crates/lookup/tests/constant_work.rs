@@ -8,9 +8,10 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::io::{BufRead, BufReader};
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{ChildStderr, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use blindcore_lookup::batch::{BatchIndex, Buckets};
 use blindcore_lookup::keyword::{Index, open};
@@ -71,31 +72,46 @@ fn main() {
     assert_eq!(failed, 0, "what is looked up shows in what the client does");
 }
 
+/// Bytes that a pipe holds.
+const PIPE: usize = 64 << 10;
+
+/// Valgrind writes each line by itself. Into a file each costs as much as all else, and into a pipe more where it wakes a reader that
+/// waits for it. So this one looks away for a while whenever it has read what there is.
+struct Unhurried(ChildStderr);
+
+impl Read for Unhurried {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(into)?;
+        if read > 0 && read < into.len() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(read)
+    }
+}
+
 /// How many steps this program takes when it looks `target` up, and a hash of them all.
 fn trace(target: &str) -> (u64, u64) {
     let this = std::env::current_exe().expect("a test knows its path");
     // Valgrind's debug server maps a file named by its process number, and libc reads the list of mappings before
     // `main`: a number with more digits would be another trace, so there is no debug server.
-    // Valgrind writes each line by itself. Into a pipe that takes four times as long as into a file: each wakes its reader.
-    let log = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder to write to");
-    let ended = Command::new("valgrind")
+    let mut running = Command::new("valgrind")
         .args(["--tool=lackey", "--trace-mem=yes", "--vgdb=no"])
-        .arg(format!("--log-file={}", log.path().display()))
         .arg(this)
         .env(WORKER, target)
         .env("RUST_BACKTRACE", "0") // found in the debug lines, which takes ages under valgrind
-        .status()
+        .stderr(Stdio::piped())
+        .spawn()
         .expect("valgrind was there before");
-    assert!(ended.success(), "{target} under valgrind");
+    let log = Unhurried(running.stderr.take().expect("a pipe"));
     let mut hasher = DefaultHasher::new();
     let mut steps = 0;
-    let mut lines = BufReader::with_capacity(1 << 20, log);
+    let mut lines = BufReader::with_capacity(PIPE, log);
     let mut line = Vec::new();
     // The dynamic loader draws numbers of its own before this program starts: its megabyte of addresses, which
     // the first instruction lies in, is left out until another is entered.
     let mut loader = None;
     let mut started = false;
-    while lines.read_until(b'\n', &mut line).expect("a file") > 0 {
+    while lines.read_until(b'\n', &mut line).expect("a pipe") > 0 {
         if line.starts_with(b"I  ") && !started {
             let end = line.iter().position(|b| *b == b',').expect("an address, a size");
             let place = line[3..end - 5].to_vec();
@@ -108,6 +124,7 @@ fn trace(target: &str) -> (u64, u64) {
         }
         line.clear();
     }
+    assert!(running.wait().expect("a child").success(), "{target} under valgrind");
     (steps, hasher.finish())
 }
 

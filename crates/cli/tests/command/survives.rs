@@ -34,7 +34,7 @@ fn moment(kill: usize, whole: Duration) -> Duration {
 }
 
 fn value(key: usize, version: usize) -> (String, String) {
-    (format!("key {key}"), format!("<{version}.{key}>"))
+    (format!("key {key}"), format!("{key:x}.{version}"))
 }
 
 pub(crate) fn table(rows: usize, version: usize) -> Rows {
