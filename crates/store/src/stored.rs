@@ -353,6 +353,8 @@ impl Stored {
         if let Some((entry, bytes)) = self.log()? {
             files.push((entry, bytes));
         }
+        // Small ones first: damage in them is found without reading gigabytes.
+        files.sort_by_key(|(file, _)| file.bytes);
         let total = files.iter().map(|(f, _)| f.bytes).sum();
         let mut done = 0;
         for (entry, bytes) in files {
