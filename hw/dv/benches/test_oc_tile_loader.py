@@ -38,6 +38,7 @@ async def against_the_loops(dut):
     cover = Coverage(
         "against_the_loops", reads=1000, tiles=100, waited_for_stream=50, waited_for_half=50, held_back=100, c_comes_back=5,
         broadcast=100, to_one_lane=50, lower=100, upper=100, reduced=2, several_ssd_tiles=5, flight_full=10, stored_over=50,
+        unread=5,
     )
     await begin(dut, start_i=0, config_i=0, loaded_i=0, filled_i=0, drained_i=0, dram_ready_i=0, dram_valid_i=0,
                 write_ready_i=0, tile_ready_i=0)
@@ -48,6 +49,8 @@ async def against_the_loops(dut):
                 case % 4 == 0 and all(step[-1]["c_final"] for step in loader_steps(d))):
             d = shape(rng, built["lanes"], half_beats=200, c_beats=built["c_beats"], most=100000)
         plan = list(expected(d, built))
+        tail = case % 3 and rng.randrange(9)  # beats of the SSD's tile that nothing reads
+        d.tile_beats += tail
         reads = deque(entry for entry in plan if entry[0] == "read")
         lands = deque(plan)
         ends = {tile["number"]: tile["c_ends"] for kind, tile, *_ in plan if kind == "mark"}
@@ -61,6 +64,8 @@ async def against_the_loops(dut):
         flight, marks, loaded, used, clocks, last_use, answers = deque(), [], 0, 0, 0, {}, False
         while clocks < 3000 + 40 * len(plan):
             if value(dut.used_o) != used:
+                assert loaded == d.tile_beats, "a tile is left before all of it came"
+                cover.hit("unread", tail > 0)
                 used, loaded = value(dut.used_o), 0
             loaded = min(loaded + (rng.randrange(3) if lag == 0.2 else d.tile_beats), d.tile_beats)
             # Tiles leave some time after they came, in order: A and B when they are filled, C when it is drained.

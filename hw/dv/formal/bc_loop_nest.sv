@@ -31,6 +31,7 @@ module f_bc_loop_nest #(
   logic [LOOPS-1:0][OPERANDS-1:0][ADDRESS-1:0] strides_q;
   logic [OPERANDS-1:0] run_last_q;
   logic last_q;
+  logic [OPERANDS-1:0][ADDRESS-1:0] address_q;
   logic [PLACES-1:0] place_q; // steps since the beginning, counted here
   always_ff @(posedge clk_i) begin
     running_q   <= rst_ni && (running_q || start_i);
@@ -41,6 +42,7 @@ module f_bc_loop_nest #(
     was_q       <= index_q;
     run_last_q  <= run_last_o;
     last_q      <= last_o;
+    address_q   <= address_o;
     if (!rst_ni || start_i || (advance_i && last_o)) place_q <= '0;
     else if (advance_i) place_q <= place_q + 1'b1;
   end
@@ -94,6 +96,8 @@ module f_bc_loop_nest #(
       a_address : assert (address_o == base[LOOPS-1]);
       a_first : assert (first_o == at_begin);
       a_final : assert (final_o == at_end);
+      if (last_o) a_last_ends : assert (run_last_o == '1);
+      if (!restarted_q && !advanced_q) a_stays : assert (index_q == was_q && address_o == address_q);
       if (restarted_q || (advanced_q && last_q)) begin
         a_begins : assert (run_first_o == '1);
       end else if (advanced_q) begin

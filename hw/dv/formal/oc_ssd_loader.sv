@@ -1,7 +1,8 @@
 // oc_ssd_loader: offers to the DRAM stay, each beat holds the words that came, goes to its place, and no tile that is in
 // use is written over. By induction.
 //
-// Assumed: a descriptor that stays while it runs, a tile that fits; tiles are used up in order, each when all of it is there.
+// Assumed: a descriptor that stays while it runs, a tile that fits; tiles are used up in order, each when all of it is there
+// (proved of `oc_tile_loader`).
 module f_oc_ssd_loader
   import oc_pkg::*;
 #(
@@ -81,6 +82,7 @@ module f_oc_ssd_loader
       end
       // What is said to be there has been written.
       a_loaded : assert (loaded_o <= beats && (written_tile_q != used_i || loaded_o == written_q));
+      if (!started_q && used_i == used_q) a_grows : assert (loaded_o >= loaded_q);
     end
     if (rst_ni && running_q && config_i.resident) a_resident : assert (!ssd_ready_o && !dram_valid_o && loaded_o == beats);
 `ifdef INDUCTION

@@ -137,8 +137,11 @@ module oc_tile_loader
   assign flight_pop   = flight_out.mark ? tile_ready_i : dram_valid_i && write_ready_i;
 
   assign dram_valid_o = state_q == READ && there && flight_ready && !overrun_o;
-  assign flight_valid = state_q == CLOSE ? tiles_ready : dram_valid_o && dram_ready_i;
-  assign tiles_valid  = state_q == CLOSE && flight_ready;
+  // A tile of the SSD is left when all of it has come, however little of it is read.
+  logic closes;
+  assign closes       = state_q == CLOSE && (!last || loaded_i == config_i.tile_beats);
+  assign flight_valid = closes ? tiles_ready : dram_valid_o && dram_ready_i;
+  assign tiles_valid  = closes && flight_ready;
   assign tile_in = '{
     a_row: row_base[A], b_row: row_base[B], c_row: row_base[C], c_half: half_q[C], c_new: changed_q[C],
     c_zero: first[C], c_ends: run_last[C] || last, c_final: final_visit[C], c_beat: address[C], number: number_q
@@ -150,8 +153,9 @@ module oc_tile_loader
   assign wanted    = changed_q[operand_q];
   assign half_free = (operand_q == 2'(C) ? drained_i : filled_i) >= used_until_q[operand_q][!half_q[operand_q]];
   assign waits_free_o = state_q == SELECT && wanted && !half_free;
-  logic starved_q;
-  assign waits_ssd_o  = (state_q == READ && !there) || starved_q;
+  logic starves, starved_q;
+  assign starves      = (state_q == READ && !there) || (state_q == CLOSE && !closes);
+  assign waits_ssd_o  = starves || starved_q;
   assign done_o       = state_q == IDLE && !flight_out_valid;
   // The tile in the DRAM is done with when its last step was read: what is read comes before what is written later.
   assign used_o = ssd_tile_q;
@@ -172,7 +176,7 @@ module oc_tile_loader
       beat_q       <= '0;
       starved_q    <= 1'b0;
     end else begin
-      if (state_q == READ && !there) starved_q <= 1'b1;
+      if (starves) starved_q <= 1'b1;
       else if (tile_pop) starved_q <= 1'b0;
       unique case (state_q)
         IDLE: if (start_i) begin
@@ -219,7 +223,7 @@ module oc_tile_loader
             end
           end
         end
-        CLOSE: if (flight_ready && tiles_ready) begin
+        CLOSE: if (tiles_valid && tiles_ready) begin
           operand_q <= '0;
           number_q  <= number_q + 1'b1;
           changed_q <= run_last;
