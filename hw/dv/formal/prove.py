@@ -289,7 +289,7 @@ def prove(entry, out, versions):
         status, lines = sby(out / f"{module}-cover", module, where, builds[0], "cover", within)
         good = status == "PASS"
         failed += not good
-        met = [line for line in lines if "eached cover statement" in line]
+        met = [line for line in lines if "Reached cover statement" in line]
         log += ["", f"== {module}, met within {within} clocks", *(met if good else lines)]
         print(f"{module + ', met: ' + str(len(met)):56} {'met' if good else status + '  FAILED':24} {time.monotonic() - start:5.1f} s", flush=True)
     for i, (old, new, what, *more) in enumerate(mutants):
