@@ -124,7 +124,7 @@ PROOFS = [
         ("data_o         = upper_q ?", "data_o         = !upper_q ?", "halves the wrong way round"),
         ("beat_q  <= beat_q + 1'b1", "beat_q  <= beat_q + DRAM_ADDRESS'(upper_q)", "a beat over another"),
         ("beat_done && (config_i.one_beat[C] || upper_q)", "beat_done", "half a row"),
-        ("drained_o <= tile_i.number + 1'b1", "drained_o <= drained_o + 32'd2", "a tile that is said to have left", 9),
+        ("drained_o <= tile_i.number + 1'b1", "drained_o <= drained_o + 32'd2", "a tile that is said to have left"),
     ]),
     ("sf_cells", SIFO, [{"CELLS": 3, "LABEL": 3, "TAG": 2}, {"CELLS": 1, "LABEL": 3, "TAG": 2}, {"CELLS": 4, "LABEL": 4, "TAG": 1}], 2, 12, [
         ("ready_o = ready[in_q]", "ready_o = 1'b1", "a gate taken by a cell that holds one"),
