@@ -1,14 +1,15 @@
 # Benches and proofs of the RTL.
 BENCH ?=
 SEED ?= 1
+ALL ?=
 
 .PHONY: dv
 dv: $(READY) ## run the cocotb benches against their models: BENCH=name... for some, SEED=, BINS=1 for each count
 	$(PYTHON) dv/run.py --out $(OUT)/dv --seed $(SEED) $(if $(BINS),--bins) $(BENCH)
 
 .PHONY: proofs
-proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector, drain and handshakes, and refute broken ones: PROOF=name...
-	$(PYTHON) dv/formal/prove.py --out $(OUT)/formal $(PROOF)
+proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector, drain and handshakes, and refute broken ones: PROOF=name..., ALL=1 for every mutant and the logs
+	$(PYTHON) dv/formal/prove.py --out $(OUT)/formal $(if $(ALL),--all) $(PROOF)
 
 .PHONY: check
 check: ## lint, dv and proofs, unless they have passed on these sources
