@@ -36,7 +36,7 @@ mod wiring;
 pub use alive::{Alive, Held};
 pub use bits::{Bits, Ranks};
 pub use kind::GarblingKind;
-pub use labels::{Label, Labels, Offset};
+pub use labels::{Label, Labels, Offset, room};
 pub use program::{Layer, Part, Program, ProgramBuilder, ProgramError, Step};
 pub use wiring::{Gate, Kind, MAX_WIRES, Wire, Wiring};
 
