@@ -2,7 +2,7 @@
 //!
 //! [`Layers`](super::layers::Layers) and [`Assignment`](super::memory::Assignment) keep several words of each gate, to run it. Who only wants
 //! to know what they come to keeps three bits of each gate, what is known of the wires that are alive, and counts of layers and
-//! batches: gates go by once for the layers, once for the batches, and again for each 2^22 wires that compete for block RAM.
+//! batches: gates go by once for the layers, once for the batches, and again for each 2^21 wires that compete for block RAM.
 //!
 //! ```
 //! use blindcore_accel_rtl::sifo::layers::Cells;
@@ -30,7 +30,7 @@ use super::layers::{Cells, Statistics, kind_place};
 use super::memory::{Policy, Profile, Traffic};
 
 /// Wires that are compared at once where they compete for block RAM: 16 bytes each, twice.
-const LIVES: usize = 1 << 22;
+const LIVES: usize = 1 << 21;
 
 /// What a circuit looks like in numbers, and what memory policies make of it.
 #[derive(Clone, Debug)]
