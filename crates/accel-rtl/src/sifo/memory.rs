@@ -602,13 +602,14 @@ impl Profile {
     }
 
     /// How many there are in each batch, and in none after the last.
-    pub(super) fn counts(mut self) -> Vec<u32> {
+    pub(super) fn counts(&self) -> Vec<u32> {
+        let mut added = self.added.clone();
         for node in 1..self.leaves {
             for below in [2 * node, 2 * node + 1] {
-                self.added[below] += self.added[node];
+                added[below] += added[node];
             }
         }
-        self.added.split_off(self.leaves)
+        added.split_off(self.leaves)
     }
 
     fn most_below(&self, node: usize, here: Range, range: &Range) -> usize {

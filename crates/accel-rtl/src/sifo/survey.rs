@@ -342,6 +342,14 @@ struct Candidate {
     end: u32,
 }
 
+impl Candidate {
+    /// Whether one of those batches is in its life whose counts before each batch these are.
+    #[inline]
+    fn sees(self, before: &[u32]) -> bool {
+        before[self.end as usize + 1] > before[self.begin as usize]
+    }
+}
+
 /// The orders of [`Policy::Lifetimes`].
 #[derive(Clone, Copy)]
 enum First {
@@ -409,16 +417,7 @@ impl<'a> Lifetimes<'a> {
         drop(seen);
         sums(&mut candidates);
         sums(&mut outputs);
-        let mut before = 0;
-        let mut tight: Vec<u32> = candidates
-            .iter()
-            .map(|alive| {
-                let tight = before;
-                before += u32::from(*alive as usize > capacity);
-                tight
-            })
-            .collect();
-        tight.push(before);
+        let tight = before(candidates.iter().map(|alive| *alive as usize > capacity));
         candidates.iter_mut().zip(outputs).for_each(|(alive, outputs)| *alive += outputs);
         let mut this = Self {
             passes,
@@ -450,8 +449,8 @@ impl<'a> Lifetimes<'a> {
         this
     }
 
-    fn competes(&self, Candidate { begin, end, .. }: Candidate) -> bool {
-        self.tight[end as usize + 1] > self.tight[begin as usize]
+    fn competes(&self, candidate: Candidate) -> bool {
+        candidate.sees(&self.tight)
     }
 
     fn traffic(&self, lives: usize) -> Traffic {
@@ -473,8 +472,10 @@ impl<'a> Lifetimes<'a> {
         let mut used = Profile::new(self.time.batches as usize);
         let [mut wires, mut reads] = self.sure;
         let mut after = None;
+        // How many full batches are before each: what lives in one of them does not fit.
+        let mut full = vec![0; self.tight.len()];
         loop {
-            let next = self.next(order, after, lives);
+            let next = self.next(order, after, lives, &full);
             for candidate in &next {
                 let life = candidate.begin as usize..candidate.end as usize + 1;
                 if used.most(life.clone()) < self.capacity {
@@ -487,6 +488,7 @@ impl<'a> Lifetimes<'a> {
                 Some(last) if next.len() == lives => after = Some(self.place(order, last)),
                 _ => break,
             }
+            full = before(used.counts().into_iter().map(|used| used as usize >= self.capacity));
         }
         let inside = used.counts().into_iter().zip(&self.loose).map(|(taken, loose)| taken + loose);
         let (mut block_ram, mut ddr) = (0, 0);
@@ -508,8 +510,14 @@ impl<'a> Lifetimes<'a> {
         (Reverse(priority), candidate.gate)
     }
 
-    /// The first `lives` wires after a place that compete, in order.
-    fn next(&self, order: First, after: Option<(Reverse<u64>, u32)>, lives: usize) -> Vec<Candidate> {
+    /// The first `lives` wires after a place that compete and see none of the `full` batches, in order.
+    fn next(
+        &self,
+        order: First,
+        after: Option<(Reverse<u64>, u32)>,
+        lives: usize,
+        full: &[u32],
+    ) -> Vec<Candidate> {
         let mut found: Vec<Candidate> = Vec::new();
         // What comes no earlier than this is not among them.
         let mut end = None;
@@ -520,7 +528,7 @@ impl<'a> Lifetimes<'a> {
                 |_, _| {},
                 |life| {
                     let candidate = life.candidate;
-                    if life.output || !self.competes(candidate) {
+                    if life.output || !self.competes(candidate) || candidate.sees(full) {
                         return;
                     }
                     let place = self.place(order, &candidate);
@@ -595,4 +603,14 @@ fn sums(changes: &mut [u32]) {
         sum = sum.wrapping_add(*change);
         *change = sum;
     }
+}
+
+/// Of each batch how many before it are so; and of all.
+fn before(so: impl Iterator<Item = bool>) -> Vec<u32> {
+    let mut count = 0;
+    let counts = std::iter::once(false).chain(so).map(|so| {
+        count += u32::from(so);
+        count
+    });
+    counts.collect()
 }
