@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use blindcore_accel::Device;
-use blindcore_accel::garble::{GarblingScheme, Labels, Offset};
+use blindcore_accel::garble::{GarblingScheme, Labels, Offset, room};
 use blindcore_accel_cpu::{Cpu, measure};
 use blindcore_circuit::circuit::Circuit;
 use blindcore_circuit::compile::Compiled;
@@ -172,21 +172,21 @@ impl Bench<'_> {
             active.set_all(2 + bit, label);
         }
         labels.set_all(1, offset.label());
-        let mut tables = vec![0u8; gates * scheme.table_bytes()];
+        let mut tables = Vec::new();
+        let tables = room(&mut tables, gates * scheme.table_bytes());
         // Short programs are run several times a sample, so that a sample is longer than the clock's steps.
         let times = (1 << 20 >> gates.max(1).ilog2()).max(1);
         let work = gates as f64 * f64::from(times) / 1e6;
         let garbled = self.repeated(garble, |samples| {
             samples.time(|| {
-                (0..times).try_for_each(|_| {
-                    garbler.garble(program, &offset, 0, &mut labels, &mut tables).map(|_| ())
-                })
+                (0..times)
+                    .try_for_each(|_| garbler.garble(program, &offset, 0, &mut labels, tables).map(|_| ()))
             })?;
             Ok(())
         })?;
         let evaluated = self.repeated(evaluate, |samples| {
             samples.time(|| {
-                (0..times).try_for_each(|_| evaluator.evaluate(program, 0, &mut active, &tables).map(|_| ()))
+                (0..times).try_for_each(|_| evaluator.evaluate(program, 0, &mut active, tables).map(|_| ()))
             })?;
             Ok(())
         })?;

@@ -3,7 +3,8 @@
 //! Whatever is a constant, a repeated operand or a gate that was made just before costs nothing. Gadgets on words
 //! ([`gadgets`](crate::gadgets)) are further `impl Builder` blocks, in terms of the five operations here.
 
-use crate::bits::Bits;
+use blindcore_accel::garble::Bits;
+
 use crate::netlist::{Form, Gate, Kind, MAX_WIRES, Netlist, NetlistError, Port, Wire};
 
 /// A bit of a circuit under construction.

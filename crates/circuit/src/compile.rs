@@ -88,8 +88,7 @@ impl Compiled {
                 keep.clear();
                 keep.extend(window.iter().map(|g| if last_read[*g as usize] > now { LIVES } else { DIES }));
                 slots.resize(window.len(), 0);
-                let order: Vec<u32> = (0..window.len() as u32).collect();
-                emitter.part(&gates, &order, &keep, &mut slots);
+                emitter.part(&gates, &keep, &mut slots);
                 window.iter().zip(&slots).for_each(|(gate, slot)| at[*gate as usize] = *slot);
                 emitter.free_slots(dying.drain(..));
                 now += 1;

@@ -31,8 +31,18 @@ pub(crate) const DIES: u32 = u32::MAX;
 pub(crate) const LIVES: u32 = u32::MAX - 1;
 // or this slot.
 
-/// The last reader of a wire that keeps its slot.
-const KEPT: u32 = u32::MAX;
+/// Added to the readers that are left of a wire that keeps its slot: they never come to none.
+const KEPT: u32 = 1 << 31;
+
+/// Of a gate of a window the number of its component, and its bucket: twice the ANDs before it on the longest way to it, which are
+/// its layer, and one more where it is an AND itself.
+type Place = [u32; 2];
+
+/// The layer of a gate that reads one of this bucket, as far as that one says.
+#[inline]
+const fn layer_after(bucket: u32) -> u32 {
+    (bucket + 1) >> 1
+}
 
 /// Programs under construction.
 pub(crate) struct Emitter {
@@ -47,154 +57,167 @@ pub(crate) struct Emitter {
     /// Those that parts of the window before this one freed: parts share no slots.
     retired: Vec<u32>,
     next: u32,
-    /// Of each gate of the window: its layer, its rank among the XORs of its layer, and its last reader by place in `order`,
-    /// from 1.
-    level: Vec<u32>,
-    rank: Vec<u32>,
     /// Whether the program is kept and run again, so that the best order of its XORs is worth the time to find it.
     kept: bool,
-    last: Vec<u32>,
+    /// Of each gate of the window: its place; its rank among the XORs of its layer; how many operands that read it are still to come.
+    places: Vec<Place>,
+    ranks: Vec<u32>,
+    uses: Vec<u32>,
+    /// The window's gates part by part and layer by layer, XORs before ANDs; and where each of those buckets ends.
     order: Vec<u32>,
-    begins: Vec<u32>,
+    ends: Vec<u32>,
 }
 
 impl Emitter {
     /// Programs of at most `most` ANDs; slots from `first` on are handed out, and `slots` are known to be enough. Those that are
     /// `kept` get the best order of their XORs.
     pub(crate) fn new(first: u32, slots: usize, most: usize, kept: bool) -> Self {
-        let none = Vec::new;
         Self {
             program: ProgramBuilder::new(slots),
             most,
             done: VecDeque::new(),
-            free_here: none(),
-            free: none(),
-            retired: none(),
+            free_here: Vec::new(),
+            free: Vec::new(),
+            retired: Vec::new(),
             next: first,
-            level: none(),
             kept,
-            rank: none(),
-            last: none(),
-            order: none(),
-            begins: none(),
+            places: Vec::new(),
+            ranks: Vec::new(),
+            uses: Vec::new(),
+            order: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
-    /// Puts out a part, gates of a window in its order: `keep` says where each gate's wire goes, `slots` gets it.
-    pub(crate) fn part(&mut self, gates: &[Local], part: &[u32], keep: &[u32], slots: &mut [u32]) {
-        let (mut level, mut last) = (std::mem::take(&mut self.level), std::mem::take(&mut self.last));
-        let mut rank = std::mem::take(&mut self.rank);
-        let (mut order, mut begins) = (std::mem::take(&mut self.order), std::mem::take(&mut self.begins));
-        level.resize(gates.len().max(level.len()), 0);
-        last.resize(gates.len().max(last.len()), 0);
-        rank.resize(gates.len().max(rank.len()), 0);
-        order.resize(part.len(), 0);
-        begins.clear();
-        // The ANDs before each gate, on the longest way to it.
-        let mut layers = 1;
-        for &gate in part {
-            let Local { a, b, .. } = gates[gate as usize];
-            let of = |operand: u32| match gates.get(operand as usize) {
-                Some(before) if operand & SLOT == 0 => level[operand as usize] + u32::from(before.and),
-                _ => 0,
-            };
-            level[gate as usize] = of(a).max(of(b));
-            layers = layers.max(level[gate as usize] + 1);
+    /// Puts out a window, part by part: `keep` says where each gate's wire goes, `slots` gets it.
+    pub(crate) fn window(&mut self, gates: &[Local], keep: &[u32], slots: &mut [u32]) {
+        match Parts::several(gates, &mut self.places) {
+            Some(parts) => self.put_out(gates, keep, slots, &parts, true),
+            None => {
+                self.part(gates, keep, slots);
+                self.end_part();
+            }
         }
+    }
+
+    /// The same of a window that is one part, or of a part that goes on.
+    pub(crate) fn part(&mut self, gates: &[Local], keep: &[u32], slots: &mut [u32]) {
+        let parts = Parts::one(gates, &mut self.places);
+        self.put_out(gates, keep, slots, &parts, false);
+    }
+
+    fn put_out(&mut self, gates: &[Local], keep: &[u32], slots: &mut [u32], parts: &Parts, end_parts: bool) {
+        let (mut places, mut ranks) = (std::mem::take(&mut self.places), std::mem::take(&mut self.ranks));
+        let (mut order, mut ends) = (std::mem::take(&mut self.order), std::mem::take(&mut self.ends));
         if self.kept {
-            put_off_xors(gates, part, layers, &mut level, &mut last);
-            rank_xors(gates, part, &level, &mut rank);
+            put_off_xors(gates, parts, &mut places, &mut ranks);
+            rank_xors(gates, &places, &mut ranks);
         }
         // Counts of each layer's XORs and ANDs, then where they begin, then where they end.
-        let bucket = |gate: u32| 2 * level[gate as usize] as usize + usize::from(gates[gate as usize].and);
-        begins.resize(2 * layers as usize, 0);
-        for &gate in part {
-            begins[bucket(gate)] += 1;
-            last[gate as usize] = if keep[gate as usize] == DIES { 0 } else { KEPT };
+        let firsts: Vec<u32> = parts
+            .layers
+            .iter()
+            .scan(0, |end, layers| {
+                *end += 2 * layers;
+                Some(*end - 2 * layers)
+            })
+            .collect();
+        ends.clear();
+        ends.resize(2 * parts.layers.iter().sum::<u32>() as usize, 0);
+        let first_of: Vec<u32> = parts.of.iter().map(|part| firsts[*part as usize]).collect();
+        let bucket = |[component, bucket]: Place| (first_of[component as usize] + bucket) as usize;
+        let uses = &mut self.uses;
+        uses.clear();
+        uses.extend(keep.iter().map(|keep| if *keep == DIES { 0 } else { KEPT }));
+        for (gate, place) in gates.iter().zip(&places) {
+            ends[bucket(*place)] += 1;
+            for operand in [gate.a, gate.b].into_iter().filter(|operand| operand & SLOT == 0) {
+                uses[operand as usize] += 1;
+            }
         }
         let mut end = 0;
-        for begin in &mut begins {
+        for begin in &mut ends {
             (*begin, end) = (end, end + *begin);
         }
-        for &gate in part {
-            order[begins[bucket(gate)] as usize] = gate;
-            begins[bucket(gate)] += 1;
+        order.resize(gates.len(), 0);
+        for (gate, place) in places.iter().enumerate() {
+            let at = &mut ends[bucket(*place)];
+            order[*at as usize] = gate as u32;
+            *at += 1;
         }
         let mut begin = 0;
-        for [and_begin, end] in begins.as_chunks::<2>().0.iter().filter(|_| self.kept) {
-            order[begin..*and_begin as usize].sort_by_key(|gate| rank[*gate as usize]);
+        for [and_begin, end] in ends.as_chunks::<2>().0.iter().filter(|_| self.kept) {
+            order[begin..*and_begin as usize].sort_by_key(|gate| ranks[*gate as usize]);
             begin = *end as usize;
         }
-        for (place, &gate) in order.iter().enumerate() {
-            let Local { a, b, .. } = gates[gate as usize];
-            for operand in [a, b] {
-                if operand & SLOT == 0 && last[operand as usize] != KEPT {
-                    last[operand as usize] = place as u32 + 1;
+        let (mut begin, mut layers) = (0, ends.as_chunks::<2>().0.iter());
+        for count in &parts.layers {
+            for layer in layers.by_ref().take(*count as usize) {
+                let [and_begin, end] = layer.map(|end| end as usize);
+                for gate in &order[begin..and_begin] {
+                    self.xor(gates, *gate, keep, slots);
                 }
+                for gate in &order[and_begin..end] {
+                    if self.program.ands() == self.most {
+                        self.done.push_back(self.program.take());
+                    }
+                    self.and(gates, *gate, keep, slots);
+                }
+                // ANDs of a layer are independent of each other, so what they read is free after all of them.
+                for gate in &order[and_begin..end] {
+                    self.free_operands(gates[*gate as usize], slots);
+                    self.free_unread(*gate, slots);
+                }
+                self.program.end_layer();
+                begin = end;
+            }
+            if end_parts {
+                self.end_part();
             }
         }
-        let mut begin = 0;
-        for layer in begins.as_chunks::<2>().0 {
-            let [and_begin, end] = layer.map(|end| end as usize);
-            for place in begin..and_begin {
-                self.gate(gates, order[place], place, &last, keep, slots);
-            }
-            for place in and_begin..end {
-                if self.program.ands() == self.most {
-                    self.done.push_back(self.program.take());
-                }
-                self.gate(gates, order[place], place, &last, keep, slots);
-            }
-            // ANDs of a layer are independent of each other, so what they read is free after all of them.
-            for place in and_begin..end {
-                self.free_operands(gates[order[place] as usize], place, &last, slots);
-                self.free_unread(order[place], &last, slots);
-            }
-            self.program.end_layer();
-            begin = end;
-        }
-        (self.level, self.last, self.order, self.begins) = (level, last, order, begins);
-        self.rank = rank;
+        (self.places, self.ranks, self.order, self.ends) = (places, ranks, order, ends);
     }
 
     #[inline]
-    fn gate(
-        &mut self,
-        gates: &[Local],
-        gate: u32,
-        place: usize,
-        last: &[u32],
-        keep: &[u32],
-        slots: &mut [u32],
-    ) {
+    fn xor(&mut self, gates: &[Local], gate: u32, keep: &[u32], slots: &mut [u32]) {
         let local = gates[gate as usize];
-        let Local { and, a, b } = local;
-        let of = |operand: u32| if operand & SLOT == 0 { slots[operand as usize] } else { operand & !SLOT };
-        let (a, b) = (of(a), of(b));
-        if !and {
-            self.free_operands(local, place, last, slots);
-        }
-        let out = match keep[gate as usize] {
+        let (a, b) = (slot_of(local.a, slots), slot_of(local.b, slots));
+        self.free_operands(local, slots);
+        let out = self.slot(keep[gate as usize]);
+        slots[gate as usize] = out;
+        self.program.xor(out, a, b).expect(HANDED_OUT);
+        self.free_unread(gate, slots);
+    }
+
+    #[inline]
+    fn and(&mut self, gates: &[Local], gate: u32, keep: &[u32], slots: &mut [u32]) {
+        let local = gates[gate as usize];
+        let (a, b) = (slot_of(local.a, slots), slot_of(local.b, slots));
+        let out = self.slot(keep[gate as usize]);
+        slots[gate as usize] = out;
+        self.program.and(out, a, b).expect(HANDED_OUT);
+    }
+
+    /// A slot for a wire that goes there.
+    #[inline]
+    fn slot(&mut self, keep: u32) -> u32 {
+        match keep {
             DIES | LIVES => self.free_here.pop().or_else(|| self.free.pop()).unwrap_or_else(|| {
                 self.next += 1;
                 self.program.grow(self.next as usize);
                 self.next - 1
             }),
             slot => slot,
-        };
-        slots[gate as usize] = out;
-        let done = if and { self.program.and(out, a, b) } else { self.program.xor(out, a, b) };
-        done.expect("slots are handed out to one wire at a time");
-        if !and {
-            self.free_unread(gate, last, slots);
         }
     }
 
-    /// Frees what this gate is the last to read.
+    /// Frees what nobody reads after this gate.
     #[inline]
-    fn free_operands(&mut self, Local { a, b, .. }: Local, place: usize, last: &[u32], slots: &[u32]) {
-        for operand in [Some(a), Some(b).filter(|b| *b != a)].into_iter().flatten() {
-            if operand & SLOT == 0 && last[operand as usize] == place as u32 + 1 {
+    fn free_operands(&mut self, Local { a, b, .. }: Local, slots: &[u32]) {
+        for operand in [a, b].into_iter().filter(|operand| operand & SLOT == 0) {
+            let left = &mut self.uses[operand as usize];
+            *left -= 1;
+            if *left == 0 {
                 self.free_here.push(slots[operand as usize]);
             }
         }
@@ -202,8 +225,8 @@ impl Emitter {
 
     /// Frees the slot of a gate that nobody reads.
     #[inline]
-    fn free_unread(&mut self, gate: u32, last: &[u32], slots: &[u32]) {
-        if last[gate as usize] == 0 {
+    fn free_unread(&mut self, gate: u32, slots: &[u32]) {
+        if self.uses[gate as usize] == 0 {
             self.free_here.push(slots[gate as usize]);
         }
     }
@@ -238,114 +261,164 @@ impl Emitter {
     }
 }
 
+/// What holds of slots.
+const HANDED_OUT: &str = "slots are handed out to one wire at a time";
+
+/// The slot of an operand.
+#[inline]
+fn slot_of(operand: u32, slots: &[u32]) -> u32 {
+    if operand & SLOT == 0 { slots[operand as usize] } else { operand & !SLOT }
+}
+
 /// Puts off an XOR that no gate of its layer needs by a layer: there it is run while the ANDs in between are still on their
 /// way. `first` is room for the first layer that needs a gate.
-fn put_off_xors(gates: &[Local], part: &[u32], layers: u32, level: &mut [u32], first: &mut [u32]) {
-    for &gate in part {
-        first[gate as usize] = layers - 1;
-    }
-    for &gate in part.iter().rev() {
-        let Local { and, a, b } = gates[gate as usize];
-        let layer = &mut level[gate as usize];
+fn put_off_xors(gates: &[Local], parts: &Parts, places: &mut [Place], first: &mut Vec<u32>) {
+    first.clear();
+    first
+        .extend(places.iter().map(|[component, _]| parts.layers[parts.of[*component as usize] as usize] - 1));
+    for (gate, Local { and, a, b }) in gates.iter().enumerate().rev() {
+        let [_, bucket] = &mut places[gate];
         if !and {
-            *layer = (*layer + 1).min(first[gate as usize]);
+            *bucket = 2 * (*bucket / 2 + 1).min(first[gate]);
         }
-        for operand in [a, b].into_iter().filter(|operand| operand & SLOT == 0) {
-            first[operand as usize] = first[operand as usize].min(*layer);
+        let layer = *bucket / 2;
+        for operand in [*a, *b].into_iter().filter(|operand| operand & SLOT == 0) {
+            first[operand as usize] = first[operand as usize].min(layer);
         }
     }
 }
 
 /// Ranks the XORs of each layer: first those that need none of the ANDs of the layer before, and all by depth, so that XORs
 /// that follow each other seldom wait for each other.
-fn rank_xors(gates: &[Local], part: &[u32], level: &[u32], rank: &mut [u32]) {
+fn rank_xors(gates: &[Local], places: &[Place], ranks: &mut Vec<u32>) {
     /// The least rank of what waits for ANDs of the layer before; chains of a window are shorter.
     const WAITS: u32 = WINDOW as u32 + 1;
-    for &gate in part {
-        let Local { and, a, b } = gates[gate as usize];
+    ranks.clear();
+    for (Local { and, a, b }, [_, bucket]) in gates.iter().zip(places) {
         let after = |operand: u32| {
-            let Some(before) = gates.get(operand as usize).filter(|_| operand & SLOT == 0) else { return 0 };
-            let operand = operand as usize;
-            match before.and {
-                true if level[operand] + 1 == level[gate as usize] => WAITS,
-                false if level[operand] == level[gate as usize] => rank[operand] + 1,
+            let Some([_, before]) = places.get(operand as usize).filter(|_| operand & SLOT == 0) else {
+                return 0;
+            };
+            match before % 2 == 1 {
+                true if before / 2 + 1 == bucket / 2 => WAITS,
+                false if before / 2 == bucket / 2 => ranks[operand as usize] + 1,
                 _ => 0,
             }
         };
-        rank[gate as usize] = if and { 0 } else { after(a).max(after(b)) };
+        let rank = if *and { 0 } else { after(*a).max(after(*b)) };
+        ranks.push(rank);
     }
+}
+
+/// Which components of a window are a part together, in order of their first gates.
+struct Parts {
+    /// The part of each component.
+    of: Vec<u32>,
+    /// The layers of each part.
+    layers: Vec<u32>,
 }
 
 /// No component yet.
 const NEW: u32 = u32::MAX;
 
+impl Parts {
+    /// All gates as one part. `places` gets them.
+    fn one(gates: &[Local], places: &mut Vec<Place>) -> Self {
+        places.clear();
+        let mut layers = 0;
+        for gate in gates {
+            let before =
+                |operand: u32| if operand & SLOT == 0 { layer_after(places[operand as usize][1]) } else { 0 };
+            let layer = before(gate.a).max(before(gate.b));
+            layers = layers.max(layer + 1);
+            places.push([0, 2 * layer + u32::from(gate.and)]);
+        }
+        Self { of: vec![0], layers: vec![layers] }
+    }
+
+    /// Components that share only what was there before, small ones together; none where there are too few ANDs for two parts.
+    fn several(gates: &[Local], places: &mut Vec<Place>) -> Option<Self> {
+        if gates.iter().filter(|gate| gate.and).count() <= PART_ANDS {
+            return None;
+        }
+        // Of each gate the number of its component, or of one that was joined with it: numbers are joined, to the least of them, for
+        // there are far fewer than gates. A number's ANDs and last bucket are those of the gates that have it.
+        let mut joined: Vec<u32> = Vec::new();
+        fn root(joined: &mut [u32], mut x: u32) -> u32 {
+            while joined[x as usize] != x {
+                joined[x as usize] = joined[joined[x as usize] as usize];
+                x = joined[x as usize];
+            }
+            x
+        }
+        let mut sizes: Vec<[u32; 2]> = Vec::new();
+        places.clear();
+        places.reserve(gates.len());
+        for gate in gates {
+            let before = |operand: u32| match places.get(operand as usize) {
+                Some([component, bucket]) => (*component, layer_after(*bucket)),
+                None => (NEW, 0),
+            };
+            let ((x, layer_x), (y, layer_y)) = (before(gate.a), before(gate.b));
+            let own = match (x, y) {
+                (NEW, NEW) => {
+                    joined.push(joined.len() as u32);
+                    sizes.push([0, 0]);
+                    joined.len() as u32 - 1
+                }
+                (x, NEW) | (NEW, x) => x,
+                (x, y) if x == y => x,
+                (x, y) => {
+                    let (x, y) = (root(&mut joined, x), root(&mut joined, y));
+                    joined[x.max(y) as usize] = x.min(y);
+                    x.min(y)
+                }
+            };
+            let bucket = 2 * layer_x.max(layer_y) + u32::from(gate.and);
+            let [ands, last] = &mut sizes[own as usize];
+            *ands += u32::from(gate.and);
+            *last = bucket.max(*last);
+            places.push([own, bucket]);
+        }
+        for number in (0..joined.len() as u32).rev() {
+            let (least, [ands, last]) = (root(&mut joined, number) as usize, sizes[number as usize]);
+            if least != number as usize {
+                sizes[least][0] += ands;
+                sizes[least][1] = sizes[least][1].max(last);
+            }
+        }
+        // Components in order of their first gate, gathered until a part is large and wide enough.
+        let (mut of, mut layers) = (vec![0; joined.len()], Vec::new());
+        let (mut size, mut last) = (0, 0);
+        for number in 0..joined.len() {
+            let least = root(&mut joined, number as u32) as usize;
+            if least == number {
+                if layers.is_empty() || size >= PART_ANDS.max(PART_WIDTH * layer_after(last) as usize) {
+                    layers.push(0);
+                    (size, last) = (0, 0);
+                }
+                let part = layers.len() - 1;
+                of[number] = part as u32;
+                size += sizes[number][0] as usize;
+                last = last.max(sizes[number][1]);
+                layers[part] = last / 2 + 1;
+            } else {
+                of[number] = of[least];
+            }
+        }
+        Some(Self { of, layers })
+    }
+}
+
 /// Gates of independent components, small ones together, each list in the gates' order.
 pub(crate) fn parts(gates: &[Local]) -> Vec<Vec<u32>> {
-    if gates.iter().filter(|gate| gate.and).count() <= PART_ANDS {
+    let mut places = Vec::new();
+    let Some(parts) = Parts::several(gates, &mut places) else {
         return if gates.is_empty() { Vec::new() } else { vec![(0..gates.len() as u32).collect()] };
+    };
+    let mut lists = vec![Vec::new(); parts.layers.len()];
+    for (gate, [component, _]) in places.iter().enumerate() {
+        lists[parts.of[*component as usize] as usize].push(gate as u32);
     }
-    // Of each gate the number of its component, or of one that was joined with it: numbers are joined, to the least of them, for
-    // there are far fewer than gates. A number's ANDs and depth in ANDs are those of the gates that have it.
-    let mut joined: Vec<u32> = Vec::new();
-    fn root(joined: &mut [u32], mut x: u32) -> u32 {
-        while joined[x as usize] != x {
-            joined[x as usize] = joined[joined[x as usize] as usize];
-            x = joined[x as usize];
-        }
-        x
-    }
-    let mut sizes: Vec<[u32; 2]> = Vec::new();
-    let mut of: Vec<[u32; 2]> = Vec::with_capacity(gates.len());
-    for gate in gates {
-        let before = |operand: u32| if operand & SLOT == 0 { of[operand as usize] } else { [NEW, 0] };
-        let ([x, level_x], [y, level_y]) = (before(gate.a), before(gate.b));
-        let own = match (x, y) {
-            (NEW, NEW) => {
-                joined.push(joined.len() as u32);
-                sizes.push([0, 0]);
-                joined.len() as u32 - 1
-            }
-            (x, NEW) | (NEW, x) => x,
-            (x, y) if x == y => x,
-            (x, y) => {
-                let (x, y) = (root(&mut joined, x), root(&mut joined, y));
-                joined[x.max(y) as usize] = x.min(y);
-                x.min(y)
-            }
-        };
-        let level = level_x.max(level_y) + u32::from(gate.and);
-        let [ands, deepest] = &mut sizes[own as usize];
-        *ands += u32::from(gate.and);
-        *deepest = level.max(*deepest);
-        of.push([own, level]);
-    }
-    for number in (0..joined.len() as u32).rev() {
-        let (least, [ands, depth]) = (root(&mut joined, number) as usize, sizes[number as usize]);
-        if least != number as usize {
-            sizes[least][0] += ands;
-            sizes[least][1] = sizes[least][1].max(depth);
-        }
-    }
-    // Components in order of their first gate, gathered until a part is large and wide enough.
-    let mut part_of = vec![0; joined.len()];
-    let (mut count, mut size, mut deepest) = (0, 0, 0);
-    for number in 0..joined.len() {
-        let least = root(&mut joined, number as u32) as usize;
-        if least == number {
-            if count == 0 || size >= PART_ANDS.max(PART_WIDTH * deepest) {
-                count += 1;
-                (size, deepest) = (0, 0);
-            }
-            part_of[number] = count - 1;
-            size += sizes[number][0] as usize;
-            deepest = deepest.max(sizes[number][1] as usize);
-        } else {
-            part_of[number] = part_of[least];
-        }
-    }
-    let mut parts = vec![Vec::new(); count];
-    for (gate, [number, _]) in of.iter().enumerate() {
-        parts[part_of[*number as usize]].push(gate as u32);
-    }
-    parts
+    lists
 }

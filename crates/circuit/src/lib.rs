@@ -38,7 +38,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod bits;
 pub mod builder;
 pub mod circuit;
 pub mod compile;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use blindcore_accel::Device;
-use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
+use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset, room};
 use getrandom::fill;
 
 use crate::compile::Compiled;
@@ -109,12 +109,13 @@ pub fn run(
             active.set(2 + bit as u32, instance, zero ^ one);
         }
     }
-    let mut tables = vec![0u8; bytes];
+    let mut tables = Vec::new();
+    let tables = room(&mut tables, bytes);
     let start = Instant::now();
-    garbler.garble(program, &offset, 0, &mut labels, &mut tables)?;
+    garbler.garble(program, &offset, 0, &mut labels, tables)?;
     let garble = start.elapsed();
     let start = Instant::now();
-    evaluator.evaluate(program, 0, &mut active, &tables)?;
+    evaluator.evaluate(program, 0, &mut active, tables)?;
     let evaluate = start.elapsed();
     for (instance, bits) in inputs.iter().enumerate() {
         let mut rest = &bits[..];

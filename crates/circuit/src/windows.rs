@@ -7,16 +7,14 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, OnceLock};
 
-use blindcore_accel::garble::{Program, Step};
+use blindcore_accel::garble::{Alive, Bits, Program, Step};
 
-use crate::bits::Bits;
-use crate::levels::{DIES, Emitter, LIVES, Local, SLOT, WINDOW, parts};
+use crate::levels::{DIES, Emitter, LIVES, Local, SLOT, WINDOW};
 use crate::netlist::{Gate, Kind, Netlist};
 use crate::ports::PIECE;
 
@@ -174,7 +172,8 @@ impl Windows {
         let mut reader = self.reader()?;
         let mut records = Vec::new();
         for window in (0..self.count()).rev() {
-            self.load(&mut reader, window, &mut records)?;
+            records.clear();
+            self.each(&mut reader, window, |record| records.push(record))?;
             for record in &mut records {
                 here.set(record.out as usize);
                 if read.get(record.out as usize) {
@@ -211,23 +210,23 @@ impl Windows {
         }
     }
 
-    /// The gates of a window.
-    fn load(
+    /// The gates of a window, in order.
+    #[inline]
+    fn each(
         &self,
         reader: &mut Option<BufReader<File>>,
         window: u64,
-        to: &mut Vec<Record>,
+        mut to: impl FnMut(Record),
     ) -> io::Result<()> {
         let first = window * WINDOW as u64;
         let count = (self.gates - first).min(WINDOW as u64) as usize;
-        to.clear();
         match (&self.store, reader) {
             (Store::Memory { gates, marks }, _) => {
                 let first = first as usize;
                 // The gates of a word of marks at a time.
                 for (at, gates) in (first..).step_by(64).zip(gates[first..first + count].chunks(64)) {
                     let mut words = marks.each_ref().map(|bits| bits.word(at));
-                    to.extend((at..).zip(gates).map(|(i, gate)| {
+                    for (i, gate) in (at..).zip(gates) {
                         let mut flags = if gate.kind() == Kind::And { AND } else { 0 };
                         for (mark, word) in MARKS.iter().zip(&mut words) {
                             flags |= mark * (*word & 1) as u8;
@@ -236,15 +235,15 @@ impl Windows {
                         // In the order in which they are hashed: an AND's tables are other ones where its operands change places.
                         let [a, b] = gate.reads();
                         let [a, b] = [a.min(b), a.max(b)].map(|wire| wire.0.wrapping_sub(2));
-                        Record { flags, a, b, out: self.input_bits + i as u32 }
-                    }));
+                        to(Record { flags, a, b, out: self.input_bits + i as u32 });
+                    }
                 }
             }
             (Store::File(_), Some(reader)) => {
                 reader.seek(SeekFrom::Start(first * Record::BYTES as u64))?;
                 let mut bytes = vec![0; count * Record::BYTES];
                 reader.read_exact(&mut bytes)?;
-                to.extend(bytes.as_chunks().0.iter().map(Record::from_bytes));
+                bytes.as_chunks().0.iter().map(Record::from_bytes).for_each(to);
             }
             (Store::File(_), None) => unreachable!("files have a reader"),
         }
@@ -352,12 +351,14 @@ struct Programs<'a> {
     windows: &'a Windows,
     reader: Option<BufReader<File>>,
     next: u64,
-    alive: Alive,
+    /// The slots of wires that are alive between windows.
+    alive: Alive<u32>,
     emitter: Emitter,
-    records: Vec<Record>,
     gates: Vec<Local>,
     keep: Vec<u32>,
     slots: Vec<u32>,
+    /// Wires that outlive this window, with their gates' places in it.
+    living: Vec<(u32, u32)>,
     /// Slots of old wires that this window reads last.
     freed: Vec<u32>,
     /// Places of a window's own wires, where they are not in order.
@@ -367,17 +368,16 @@ struct Programs<'a> {
 impl<'a> Programs<'a> {
     fn new(windows: &'a Windows, kept: bool) -> Self {
         let first = 2 + windows.input_bits + windows.outputs.len() as u32;
-        let none = Vec::new;
         Self {
             windows,
             reader: None,
             next: 0,
             alive: Alive::default(),
             emitter: Emitter::new(first, windows.slots, PIECE, kept),
-            records: none(),
             gates: Vec::new(),
             keep: Vec::new(),
             slots: Vec::new(),
+            living: Vec::new(),
             freed: Vec::new(),
             places: HashMap::new(),
         }
@@ -394,153 +394,55 @@ impl<'a> Programs<'a> {
             if self.reader.is_none() {
                 self.reader = self.windows.reader()?;
             }
-            self.windows.load(&mut self.reader, self.next, &mut self.records)?;
+            self.compile(self.next)?;
             self.next += 1;
-            self.compile();
         }
     }
 
-    fn compile(&mut self) {
-        let in_order = matches!(self.windows.store, Store::Memory { .. });
-        let begin = self.records.first().map_or(0, |record| record.out);
-        self.places.clear();
-        if !in_order {
-            self.places.extend(self.records.iter().enumerate().map(|(i, record)| (record.out, i as u32)));
-        }
-        self.gates.clear();
-        self.keep.clear();
-        for record in &self.records {
+    fn compile(&mut self, window: u64) -> io::Result<()> {
+        let Self { windows, reader, alive, freed, gates, keep, living, places, .. } = self;
+        let in_order = matches!(windows.store, Store::Memory { .. });
+        let begin = windows.input_bits + (window * WINDOW as u64) as u32;
+        places.clear();
+        gates.clear();
+        keep.clear();
+        windows.each(reader, window, |record| {
             let operand = |wire: u32| {
                 let place = match in_order {
                     true if (begin..ZERO).contains(&wire) => Some(wire - begin),
                     true => None,
-                    false => self.places.get(&wire).copied(),
+                    false => places.get(&wire).copied(),
                 };
-                let slot = || self.windows.fixed_slot(wire).unwrap_or_else(|| self.alive.get(wire));
+                let slot = || windows.fixed_slot(wire).unwrap_or_else(|| alive.get(wire));
                 place.unwrap_or_else(|| SLOT | slot())
             };
             let (a, b) = (operand(record.a), operand(record.b));
             for (wire, dies) in [(record.a, A_DIES), (record.b, B_DIES)] {
                 if record.flags & dies != 0 {
-                    self.freed.push(self.alive.remove(wire));
+                    freed.push(alive.remove(wire));
                 }
             }
-            self.gates.push(Local { and: record.flags & AND != 0, a, b });
-            self.keep.push(match record.flags & OUT_LIVES {
-                0 => DIES,
-                _ => self.windows.fixed_slot(record.out).unwrap_or(LIVES),
-            });
-        }
-        self.slots.resize(self.gates.len(), 0);
-        for part in parts(&self.gates) {
-            self.emitter.part(&self.gates, &part, &self.keep, &mut self.slots);
-            self.emitter.end_part();
-        }
-        for ((record, keep), slot) in self.records.iter().zip(&self.keep).zip(&self.slots) {
-            if *keep == LIVES {
-                self.alive.insert(record.out, *slot);
+            let place = gates.len() as u32;
+            if !in_order {
+                places.insert(record.out, place);
             }
+            gates.push(Local { and: record.flags & AND != 0, a, b });
+            keep.push(match record.flags & OUT_LIVES {
+                0 => DIES,
+                _ => windows.fixed_slot(record.out).unwrap_or_else(|| {
+                    living.push((record.out, place));
+                    LIVES
+                }),
+            });
+        })?;
+        self.slots.resize(self.gates.len(), 0);
+        self.emitter.window(&self.gates, &self.keep, &mut self.slots);
+        for (wire, place) in self.living.drain(..) {
+            self.alive.insert(wire, self.slots[place as usize]);
         }
         self.alive.settle();
         self.emitter.end_window(self.freed.drain(..));
-    }
-}
-
-/// The slots of wires that are alive between windows, by their numbers.
-///
-/// Pages of neighbours, for most wires die soon and so whole pages do; those few that are left of a page lie in a map.
-#[derive(Default)]
-struct Alive {
-    pages: Vec<Option<Page>>,
-    few: HashMap<u32, u32, BuildHasherDefault<Spread>>,
-    /// Pages that were written since they were looked at last.
-    fresh: Vec<u32>,
-}
-
-/// Spreads wires' numbers, which neighbours share but for their lowest bits; nobody chooses them to collide but for the circuit's own
-/// author, whom that slows down.
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
-    }
-
-    fn write_u32(&mut self, wire: u32) {
-        let product = (self.0 ^ u64::from(wire)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = product ^ product >> 32;
-    }
-}
-
-struct Page {
-    slots: Box<[u32]>,
-    count: usize,
-}
-
-const PAGE: usize = 1 << 12;
-const FEW: usize = PAGE / 32;
-const NOWHERE: u32 = u32::MAX;
-
-impl Alive {
-    #[inline]
-    fn get(&self, wire: u32) -> u32 {
-        let page = self.pages.get(wire as usize / PAGE).and_then(Option::as_ref);
-        page.map(|page| page.slots[wire as usize % PAGE])
-            .filter(|slot| *slot != NOWHERE)
-            .unwrap_or_else(|| self.few[&wire])
-    }
-
-    fn insert(&mut self, wire: u32, slot: u32) {
-        let at = wire as usize / PAGE;
-        if self.pages.len() <= at {
-            self.pages.resize_with(at + 1, || None);
-        }
-        let page = self.pages[at].get_or_insert_with(|| {
-            self.fresh.push(at as u32);
-            Page { slots: vec![NOWHERE; PAGE].into(), count: 0 }
-        });
-        page.slots[wire as usize % PAGE] = slot;
-        page.count += 1;
-    }
-
-    fn remove(&mut self, wire: u32) -> u32 {
-        let at = wire as usize / PAGE;
-        let Some(page) = self.pages.get_mut(at).and_then(Option::as_mut) else {
-            return self.few_remove(wire);
-        };
-        let slot = std::mem::replace(&mut page.slots[wire as usize % PAGE], NOWHERE);
-        if slot == NOWHERE {
-            return self.few_remove(wire);
-        }
-        page.count -= 1;
-        if page.count <= FEW {
-            self.scatter(at);
-        }
-        slot
-    }
-
-    fn few_remove(&mut self, wire: u32) -> u32 {
-        self.few.remove(&wire).expect("a wire that dies is alive")
-    }
-
-    /// After a window: its pages of few wires are none.
-    fn settle(&mut self) {
-        for at in std::mem::take(&mut self.fresh) {
-            if self.pages[at as usize].as_ref().is_some_and(|page| page.count <= FEW) {
-                self.scatter(at as usize);
-            }
-        }
-    }
-
-    fn scatter(&mut self, at: usize) {
-        let Some(page) = self.pages[at].take() else { return };
-        let alive = page.slots.iter().enumerate().filter(|(_, slot)| **slot != NOWHERE);
-        self.few.extend(alive.map(|(i, slot)| ((at * PAGE + i) as u32, *slot)));
+        Ok(())
     }
 }
 

@@ -1,6 +1,6 @@
 //! A circuit's figures beside those that SIFO (Fang, Ioannidis and Leeser 2019) published in its Tables 1, 3 and 4.
 
-use blindcore_accel_rtl::sifo::layers::{Layers, Statistics};
+use blindcore_accel_rtl::sifo::survey::Survey;
 use blindcore_circuit::problems::Published;
 
 /// A figure here and in the paper.
@@ -22,7 +22,8 @@ pub struct Figure {
 
 /// All figures of a circuit, for an overlay of `ands` AND cells.
 #[must_use]
-pub fn figures(of: &Statistics, layers: &Layers, ands: usize, paper: Option<&Published>) -> Vec<Figure> {
+pub fn figures(survey: &Survey, ands: usize, paper: Option<&Published>) -> Vec<Figure> {
+    let of = &survey.statistics;
     let count = |table, id, what: &str, here: usize, paper: Option<u64>| Figure {
         table,
         id,
@@ -62,12 +63,6 @@ pub fn figures(of: &Statistics, layers: &Layers, ands: usize, paper: Option<&Pub
         share("", "percent_c", "B of all wires, %", percent_c, paper.map(|p| p.percent_c), 1),
         count("Beyond", "and_depth", "ANDs on the longest way", of.and_depth, None),
         count("", "most_ands", "most ANDs in a layer", of.most_ands, None),
-        count(
-            "",
-            "rounds",
-            &format!("rounds of {ands} ANDs, layer by layer"),
-            Statistics::rounds(layers, ands),
-            None,
-        ),
+        count("", "rounds", &format!("rounds of {ands} ANDs, layer by layer"), survey.rounds(ands), None),
     ]
 }

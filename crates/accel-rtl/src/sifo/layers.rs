@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use blindcore_circuit::builder::Builder;
-//! use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
+//! use blindcore_accel_rtl::sifo::layers::{Cells, Layers};
 //!
 //! let mut c = Builder::new();
 //! let (a, b) = (c.input("a", 8), c.input("b", 8));
@@ -19,7 +19,6 @@
 //! assert_eq!((layers.len(), layers.ands(0), layers.xors(1)), (8, 8, 1));
 //! // Eight ANDs on three cells take three batches, then comes an XOR a layer.
 //! assert_eq!(layers.batches(Cells::new(3, None)?).count(), 3 + 7);
-//! assert_eq!(Statistics::new(&netlist, &layers).one_to_one, 14);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -137,7 +136,7 @@ impl Layers {
     }
 }
 
-fn kind_place(gate: &Gate) -> usize {
+pub(super) fn kind_place(gate: &Gate) -> usize {
     match gate.kind() {
         Kind::Xor => 0,
         Kind::And => 1,
@@ -224,7 +223,7 @@ pub fn reads(netlist: &Wiring<'_>) -> Vec<u32> {
     reads
 }
 
-/// The columns of the paper's Tables 1, 3 and 4.
+/// The columns of the paper's Tables 1, 3 and 4, which a [`Survey`](super::survey::Survey) counts.
 ///
 /// What they mean was recovered from the paper's own netlists: built gate by gate, they have every figure of their rows
 /// (`blindcore_circuit::problems::published`). So a one-to-one wire is a *gate's* output that one gate reads (inputs are
@@ -234,7 +233,7 @@ pub fn reads(netlist: &Wiring<'_>) -> Vec<u32> {
 /// - *Wires* exceed inputs and gates by a constant 0 for each addition; here constants are not wires.
 /// - *# Reprogram* is ANDs / 10 rounded up, but for 10-bit Hamming distance (20 ANDs, 1) and the 32-bit multiplier
 ///   (2,016 ANDs, 201). The text says that layers are processed one at a time, which the column doesn't count:
-///   [`Statistics::rounds`] does.
+///   [`Survey::rounds`](super::survey::Survey::rounds) does.
 /// - *D* counts one-to-one wires that the next layer reads, which differs in the row of sorting alone (40; all are 88).
 ///   [`Statistics::most_one_to_one`] counts all, as the table's legend does.
 /// - In the row of 30-bit Hamming distance *A* is what should be *B*; Table 4 has its percents A and C in each other's
@@ -266,36 +265,6 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Counts everything.
-    #[must_use]
-    pub fn new(netlist: &Wiring<'_>, layers: &Layers) -> Self {
-        let first = netlist.first_gate_wire().index();
-        let reads = reads(netlist);
-        let mut in_layer = vec![0usize; layers.len()];
-        for (gate, _) in reads.iter().enumerate().filter(|(_, reads)| **reads == 1) {
-            in_layer[layers.of[gate] as usize] += 1;
-        }
-        let adjacent = netlist.gates().iter().zip(&layers.of).flat_map(|(gate, layer)| {
-            gate.reads().into_iter().map(move |wire| (wire.index().checked_sub(first), *layer))
-        });
-        let adjacent = adjacent
-            .filter(|(gate, layer)| gate.is_some_and(|g| reads[g] == 1 && layers.of[g] + 1 == *layer))
-            .count();
-        let ands = netlist.ands();
-        Self {
-            layers: layers.len(),
-            input_wires: netlist.input_bits(),
-            output_wires: netlist.outputs().len(),
-            ands,
-            xors: netlist.gates().len() - ands,
-            most_ands: (0..layers.len()).map(|l| layers.ands(l)).max().unwrap_or(0),
-            and_depth: and_depth(netlist),
-            one_to_one: in_layer.iter().sum(),
-            adjacent,
-            most_one_to_one: in_layer.into_iter().max().unwrap_or(0),
-        }
-    }
-
     /// Gates (Table 1).
     #[must_use]
     pub fn gates(&self) -> usize {
@@ -309,15 +278,6 @@ impl Statistics {
     #[must_use]
     pub fn reprogrammings(&self, at_once: usize) -> usize {
         self.ands.div_ceil(at_once)
-    }
-
-    /// The same if layers are processed one at a time: the sum over layers of their ANDs by `at_once`, rounded up.
-    ///
-    /// # Panics
-    /// None at once.
-    #[must_use]
-    pub fn rounds(layers: &Layers, at_once: usize) -> usize {
-        (0..layers.len()).map(|l| layers.ands(l).div_ceil(at_once)).sum()
     }
 
     /// Wires (Table 3): inputs' bits and gates.
@@ -348,17 +308,6 @@ impl Statistics {
         ];
         shares.map(|share| 100.0 * share)
     }
-}
-
-fn and_depth(netlist: &Wiring<'_>) -> usize {
-    let first = netlist.first_gate_wire().index();
-    let mut depth = Vec::with_capacity(netlist.gates().len());
-    for gate in netlist.gates() {
-        let of = |wire: usize| wire.checked_sub(first).map_or(0u32, |gate| depth[gate]);
-        let before = of(gate.a().index()).max(of(gate.b().index()));
-        depth.push(before + u32::from(gate.kind() == Kind::And));
-    }
-    depth.into_iter().max().unwrap_or(0) as usize
 }
 
 fn share(part: usize, all: usize) -> f64 {

@@ -263,36 +263,6 @@ impl Assignment {
     }
 }
 
-/// What each policy's [`Assignment`] costs, as [`Assignment::check`] counts it; of each wire its place is kept alone, a third of
-/// what an assignment takes, and the wires' lives are found once.
-///
-/// # Errors
-/// As [`Assignment::check`].
-pub fn traffic_of_all(
-    netlist: &Wiring<'_>,
-    layers: &Layers,
-    cells: Cells,
-    capacity: usize,
-) -> Result<[(Policy, Traffic); 3], AssignmentError> {
-    let capacity = capacity.min(MAX_WIRES);
-    let run = |places: &[Address]| {
-        let at = |wire| address_of(netlist, places, wire);
-        let operands = |gate: usize| {
-            let [a, b] = netlist.gates()[gate].reads().map(at);
-            Operands { a, b, out: places[gate] }
-        };
-        let outputs: Vec<Address> = netlist.outputs().iter().map(|wire| at(*wire)).collect();
-        run_through(netlist, layers, (cells, capacity), operands, &outputs)
-    };
-    let wires = Wires::new(netlist, layers, cells);
-    let [direct, frequent] = [Policy::DirectlyUsed, Policy::MostFrequentlyUsed]
-        .map(|policy| run(&wires.places(layers, cells, policy, capacity)).map(|traffic| (policy, traffic)));
-    let places = wires.places(layers, cells, Policy::Lifetimes, capacity);
-    // Lives are not needed any more, and take twice what places do.
-    drop(wires);
-    Ok([direct?, frequent?, (Policy::Lifetimes, run(&places)?)])
-}
-
 /// Where a wire lies whose gates' places are these.
 fn address_of(netlist: &Wiring<'_>, places: &[Address], wire: Wire) -> Address {
     let gate = wire.index().checked_sub(netlist.first_gate_wire().index());
@@ -583,7 +553,7 @@ impl Pool {
 }
 
 /// How many wires live in each batch: a segment tree of range additions and maxima.
-struct Profile {
+pub(super) struct Profile {
     leaves: usize,
     /// Added to all of a node's range, not told to its children.
     added: Vec<u32>,
@@ -592,13 +562,13 @@ struct Profile {
 }
 
 impl Profile {
-    fn new(batches: usize) -> Self {
+    pub(super) fn new(batches: usize) -> Self {
         let leaves = batches.next_power_of_two();
         Self { leaves, added: vec![0; 2 * leaves], most: vec![0; 2 * leaves] }
     }
 
     /// One more in all of a range.
-    fn add(&mut self, range: Range) {
+    pub(super) fn add(&mut self, range: Range) {
         let (low, high) = (range.start + self.leaves, range.end - 1 + self.leaves);
         let (mut l, mut r) = (low, high + 1);
         while l < r {
@@ -627,8 +597,19 @@ impl Profile {
     }
 
     /// The most anywhere in a range.
-    fn most(&self, range: Range) -> usize {
+    pub(super) fn most(&self, range: Range) -> usize {
         self.most_below(1, 0..self.leaves, &range)
+    }
+
+    /// How many there are in each batch, and in none after the last.
+    pub(super) fn counts(&self) -> Vec<u32> {
+        let mut added = self.added.clone();
+        for node in 1..self.leaves {
+            for below in [2 * node, 2 * node + 1] {
+                added[below] += added[node];
+            }
+        }
+        added.split_off(self.leaves)
     }
 
     fn most_below(&self, node: usize, here: Range, range: &Range) -> usize {

@@ -15,8 +15,8 @@
 //! ```
 //!
 //! A circuit's way to the chip: its gates by layer and in batches of the chip's cells ([`layers`]), its wires over two memories
-//! ([`memory`]), both as a program over places, or as copies of subcircuits side by side ([`circuits`]). They take a
-//! [`Wiring`](blindcore_accel::garble::Wiring), gates without anything else.
+//! ([`memory`]), both as a program over places, or as copies of subcircuits side by side ([`circuits`]); or only what they come to,
+//! counted ([`survey`]). They take a [`Wiring`](blindcore_accel::garble::Wiring), gates without anything else.
 //!
 //! [`Commands`] are what the host sends; [`OverlaySettings`] say how fast link and memory are, and which of the paper's
 //! optimisations are on; [`Overlay::estimate`] counts clocks without simulating what is garbled.
@@ -32,6 +32,7 @@ mod library;
 pub mod memory;
 mod model;
 mod schedule;
+pub mod survey;
 
 use std::sync::Arc;
 

@@ -23,6 +23,8 @@
 //! a session chooses: tweakable circular correlation robust if `pi` is an ideal permutation (Guo et al., section 7.4 of
 //! ePrint 2019/074). A gate number is never used twice under one offset; the holder of the offset counts them.
 
+mod alive;
+mod bits;
 mod hash;
 mod kind;
 mod labels;
@@ -31,8 +33,10 @@ pub mod reference;
 pub mod three_halves;
 mod wiring;
 
+pub use alive::{Alive, Held};
+pub use bits::{Bits, Ranks};
 pub use kind::GarblingKind;
-pub use labels::{Label, Labels, Offset};
+pub use labels::{Label, Labels, Offset, room};
 pub use program::{Layer, Part, Program, ProgramBuilder, ProgramError, Step};
 pub use wiring::{Gate, Kind, MAX_WIRES, Wire, Wiring};
 

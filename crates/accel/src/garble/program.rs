@@ -313,7 +313,10 @@ impl ProgramBuilder {
     pub fn take(&mut self) -> Program {
         self.end_part();
         let slots = self.program.slots;
-        let empty = Program { slots, steps: Vec::new(), layers: Vec::new(), parts: Vec::new(), ands: 0 };
+        // The next is likely to be as long.
+        let (steps, layers) = (self.program.steps.len(), self.program.layers.len());
+        let (steps, layers) = (Vec::with_capacity(steps), Vec::with_capacity(layers));
+        let empty = Program { slots, steps, layers, parts: Vec::new(), ands: 0 };
         let program = std::mem::replace(&mut self.program, empty);
         for step in &program.steps[..self.marked] {
             for slot in [step.out, step.a, step.b] {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset};
+use blindcore_accel::garble::{GarblingScheme, Label, Labels, Offset, room};
 use blindcore_units::Unit;
 use zeroize::Zeroizing;
 
@@ -266,14 +266,6 @@ pub fn evaluate_for<C: Read + Write>(
     }
     let outcome = tables(channel, setup, peer.key, &mut labels, progress, start)?;
     outputs(channel, setup, &labels, outcome, start)
-}
-
-/// The first `bytes` of a buffer, which grows and never shrinks: programs without tables come between those with.
-fn room(buffer: &mut Vec<u8>, bytes: usize) -> &mut [u8] {
-    if buffer.len() < bytes {
-        buffer.resize(bytes, 0);
-    }
-    &mut buffer[..bytes]
 }
 
 /// Receives and evaluates, piece by piece.

@@ -73,6 +73,55 @@ fn a_message_arrives_however_it_is_cut() {
     }
 }
 
+/// Peers copy what a record holds, which takes some of them several times as long where it is much.
+#[test]
+fn records_of_tls_hold_less_than_4_kib() {
+    let [(ours, theirs), _] = ways();
+    let listener = transport::listen("127.0.0.1:0", &ours, timeouts(60_000)).unwrap();
+    let door = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = door.local_addr().unwrap().to_string();
+    let sent = std::thread::scope(|scope| {
+        let between = scope.spawn(|| {
+            let (client, _) = door.accept().unwrap();
+            let server = TcpStream::connect(listener.address().unwrap()).unwrap();
+            let (mut back, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            scope.spawn(move || std::io::copy(&mut back, &mut to));
+            let (mut all, mut bytes) = (Vec::new(), [0; 1 << 16]);
+            while let Ok(read @ 1..) = (&client).read(&mut bytes) {
+                all.extend_from_slice(&bytes[..read]);
+                if (&server).write_all(&bytes[..read]).is_err() {
+                    break;
+                }
+            }
+            all
+        });
+        scope.spawn(|| {
+            let mut peer = transport::connect(&address, &theirs, timeouts(60_000)).unwrap();
+            // Once past the buffer and once through it.
+            for length in [200_000, 40_000] {
+                peer.write_all(&vec![7; length]).and_then(|()| peer.flush()).unwrap();
+            }
+            peer.read_exact(&mut [0]).unwrap();
+        });
+        let mut channel = listener.accept(|_| {}).unwrap();
+        channel.read_exact(&mut vec![0; 240_000]).unwrap();
+        channel.write_all(&[1]).and_then(|()| channel.flush()).unwrap();
+        drop(channel);
+        between.join().unwrap()
+    });
+    let (mut rest, mut records) = (&sent[..], 0);
+    while let [kind, _, _, high, low, after @ ..] = rest {
+        let length = usize::from(*high) << 8 | usize::from(*low);
+        if *kind == 23 {
+            // With the kind and the tag.
+            assert!(length < (4 << 10) + 17, "{length}");
+            records += 1;
+        }
+        rest = &after[length.min(after.len())..];
+    }
+    assert!(records >= 60, "{records}");
+}
+
 fn identity(dir: &Path, name: &str) {
     let (certificate, key) = transport::new_identity(name).unwrap();
     std::fs::write(dir.join(format!("{name}.crt")), certificate).unwrap();

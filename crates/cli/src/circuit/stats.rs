@@ -1,8 +1,8 @@
 //! `blindcore circuit stats`.
 
-use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
-use blindcore_accel_rtl::sifo::memory::{BLOCK_RAM, Policy, Traffic, traffic_of_all};
-
+use blindcore_accel_rtl::sifo::layers::Cells;
+use blindcore_accel_rtl::sifo::memory::BLOCK_RAM;
+use blindcore_accel_rtl::sifo::survey::Survey;
 use blindcore_circuit::circuit::{digest, short_digest};
 use blindcore_circuit::netlist::MAX_WIRES;
 use blindcore_circuit::problems::{PROBLEMS, Problem};
@@ -52,18 +52,15 @@ pub(crate) fn run(args: &Stats) -> anyhow::Result<Outcome> {
         args.memory
     );
     let netlist = load(&args.circuit)?;
-    let layers = Layers::new(&netlist.wiring());
-    let of = Statistics::new(&netlist.wiring(), &layers);
+    let survey = Survey::new(&netlist.wiring(), cells, args.memory);
     let problem =
         PROBLEMS.iter().find(|p| p.name == args.circuit && !std::path::Path::new(&args.circuit).exists());
     let digest = short_digest(&digest(&netlist));
-    let rows = figures(&of, &layers, args.ands, problem.and_then(|p| p.published.as_ref()));
-    let batches = layers.batches(cells).count();
-    let policies = traffic_of_all(&netlist.wiring(), &layers, cells, args.memory)?;
+    let rows = figures(&survey, args.ands, problem.and_then(|p| p.published.as_ref()));
     if args.json {
-        output::json(&document(args, problem, &digest, &rows, batches, &policies, &layers))?;
+        output::json(&document(args, problem, &digest, &rows, &survey))?;
     } else {
-        output::print(&text(args, problem, &digest, &rows, batches, &policies, &layers))?;
+        output::print(&text(args, problem, &digest, &rows, &survey))?;
     }
     Ok(Outcome::Done)
 }
@@ -73,16 +70,15 @@ fn document(
     problem: Option<&Problem>,
     digest: &str,
     rows: &[Figure],
-    batches: usize,
-    policies: &[(Policy, Traffic)],
-    layers: &Layers,
+    survey: &Survey,
 ) -> Value {
     let number = |row: &Figure, x: f64| if row.decimals == 0 { json!(x as u64) } else { json!(x) };
     let mut document: serde_json::Map<String, Value> =
         rows.iter().map(|r| (r.id.to_owned(), number(r, r.here))).collect();
     let paper: serde_json::Map<String, Value> =
         rows.iter().filter_map(|r| Some((r.id.to_owned(), number(r, r.paper?)))).collect();
-    let policies: Vec<Value> = policies
+    let policies: Vec<Value> = survey
+        .traffic
         .iter()
         .map(|(policy, t)| {
             json!({
@@ -94,7 +90,7 @@ fn document(
         .collect();
     document.extend([("circuit".into(), json!(args.circuit)), ("digest".into(), json!(digest))]);
     document.insert("cells".into(), json!({"ands": args.ands, "xors": args.xors}));
-    document.insert("batches".into(), json!(batches));
+    document.insert("batches".into(), json!(survey.batches));
     document.insert("memory".into(), json!({"block_ram": args.memory, "policies": policies}));
     if let Some(problem) = problem {
         document.insert("about".into(), json!(problem.about));
@@ -102,21 +98,13 @@ fn document(
         document.insert("paper".into(), if paper.is_empty() { Value::Null } else { Value::Object(paper) });
     }
     if args.plot {
-        let ands: Vec<usize> = (0..layers.len()).map(|l| layers.ands(l)).collect();
+        let ands: Vec<usize> = survey.ands_by_layer().collect();
         document.insert("ands_by_layer".into(), json!(ands));
     }
     Value::Object(document)
 }
 
-fn text(
-    args: &Stats,
-    problem: Option<&Problem>,
-    digest: &str,
-    rows: &[Figure],
-    batches: usize,
-    policies: &[(Policy, Traffic)],
-    layers: &Layers,
-) -> String {
+fn text(args: &Stats, problem: Option<&Problem>, digest: &str, rows: &[Figure], survey: &Survey) -> String {
     let mut text = output::printable(&json!(args.circuit));
     if let Some(problem) = problem {
         text += &format!(": {}", problem.about);
@@ -142,13 +130,13 @@ fn text(
         }
     }
     let xors = args.xors.map_or("any number of".to_owned(), |n| n.to_string());
-    text += &format!("\n{} AND and {xors} XOR cells take {batches} batches.\n", args.ands);
+    text += &format!("\n{} AND and {xors} XOR cells take {} batches.\n", args.ands, survey.batches);
     text += &format!("\nWith {} words of block RAM:\n", args.memory);
     text += &format!(
         "{:22} {:>12} {:>12} {:>12} {:>12}\n",
         "policy", "words of it", "DDR words", "DDR reads", "DDR writes"
     );
-    for (policy, t) in policies {
+    for (policy, t) in &survey.traffic {
         text += &format!(
             "{:22} {:>12} {:>12} {:>12} {:>12}\n",
             policy.name(),
@@ -160,16 +148,16 @@ fn text(
     }
     if args.plot {
         text += "\n";
-        text += &plot(layers);
+        text += &plot(survey);
     }
     text
 }
 
 /// Bars of the ANDs that layers have, neighbours together where there are more than fit a screen.
-fn plot(layers: &Layers) -> String {
+fn plot(survey: &Survey) -> String {
     const LINES: usize = 32;
     const WIDE: usize = 60;
-    let ands: Vec<usize> = (0..layers.len()).map(|l| layers.ands(l)).collect();
+    let ands: Vec<usize> = survey.ands_by_layer().collect();
     let together = ands.len().div_ceil(LINES).max(1);
     let means: Vec<f64> =
         ands.chunks(together).map(|c| c.iter().sum::<usize>() as f64 / c.len() as f64).collect();

@@ -1,11 +1,11 @@
 //! Layers, batches, statistics and memory policies: against the paper's figures on FlexSC's own multiplier, and on
 //! random netlists.
 
-use blindcore_accel_rtl::sifo::layers::{Cells, Layers, Statistics};
+use blindcore_accel_rtl::sifo::layers::{Cells, Layers, reads};
 use blindcore_accel_rtl::sifo::memory::{
     Address, Assignment, AssignmentError, BLOCK_RAM, Operands, PAPER_ADDRESSES, Policy, Traffic,
-    traffic_of_all,
 };
+use blindcore_accel_rtl::sifo::survey::Survey;
 use blindcore_circuit::builder::Builder;
 use blindcore_circuit::netlist::{Gate, Kind, Netlist, Port, Wire};
 use blindcore_circuit::problems::{PROBLEMS, make, published};
@@ -31,7 +31,8 @@ fn flexscs_multiplier_has_the_papers_figures() {
         assert_eq!(number, u128::from(x) * u128::from(y));
 
         let of = Layers::new(&netlist.wiring());
-        let got = Statistics::new(&netlist.wiring(), &of);
+        let survey = Survey::new(&netlist.wiring(), Cells::TEN_ANDS, BLOCK_RAM);
+        let got = &survey.statistics;
         assert_eq!((got.layers, got.input_wires, got.output_wires), (layers, 2 * n as usize, 2 * n as usize));
         assert_eq!((got.ands, got.xors, got.gates()), (ands, xors, gates));
         // The paper has 201 at 32 bits, where 2,016 / 10 is over 201.
@@ -53,7 +54,7 @@ fn flexscs_multiplier_has_the_papers_figures() {
         assert_eq!(got.and_depth, 1 + (n as usize - 1) + (n as usize - 1));
         assert_eq!(got.most_ands, (n * n) as usize);
         let one_at_a_time: usize = (0..of.len()).map(|l| of.ands(l).div_ceil(10)).sum();
-        assert_eq!(Statistics::rounds(&of, 10), one_at_a_time);
+        assert_eq!(survey.rounds(10), one_at_a_time);
         assert!(one_at_a_time > reprogrammings);
     }
 }
@@ -167,8 +168,13 @@ fn every_policy_keeps_every_label_and_lifetimes_takes_the_fewest_accesses() {
                 assert!(assignment.gates.iter().all(|g| g.out.is_block_ram() == (g.out.0 & 1 == 1)));
                 t
             });
-            let all = traffic_of_all(&netlist.wiring(), &layers, cells, capacity).unwrap();
-            assert_eq!(all.map(|(_, traffic)| traffic), [direct, frequent, lifetimes]);
+            // Counted without places, all wires that compete at once or a few at a time, it is the same.
+            for lives in [1 << 20, 1 + random.below(40).max(netlist.gates().len() / 20)] {
+                let survey = Survey::within(&netlist.wiring(), cells, capacity, lives);
+                assert_eq!(survey.traffic.map(|(_, traffic)| traffic), [direct, frequent, lifetimes]);
+                assert_eq!(survey.traffic.map(|(policy, _)| policy), Policy::ALL);
+                assert_eq!(survey.batches, layers.batches(cells).count());
+            }
             assert!(lifetimes.ddr_accesses() <= direct.ddr_accesses().min(frequent.ddr_accesses()));
             gains +=
                 usize::from(lifetimes.ddr_accesses() < direct.ddr_accesses().min(frequent.ddr_accesses()));
@@ -179,6 +185,37 @@ fn every_policy_keeps_every_label_and_lifetimes_takes_the_fewest_accesses() {
         }
     }
     assert!(gains > 100, "{gains}");
+}
+
+/// Against layers, and every gate's own.
+#[test]
+fn figures_counted_while_gates_go_by_are_those_of_all_gates() {
+    let mut random = Random(4);
+    for size in [0, 1, 2, 10, 100, 1000, 9000, 20_000] {
+        let netlist = random_netlist(&mut random, size);
+        let (layers, first) = (Layers::new(&netlist.wiring()), netlist.first_gate_wire().index());
+        let (reads, of) = (reads(&netlist.wiring()), layers.of());
+        let gate_of = |wire: Wire| wire.index().checked_sub(first);
+        let mut depths: Vec<usize> = Vec::new();
+        let (mut adjacent, mut ones) = (0, vec![0; layers.len()]);
+        for (i, gate) in netlist.gates().iter().enumerate() {
+            let before = gate.reads().map(|wire| gate_of(wire).map_or(0, |gate| depths[gate]));
+            depths.push(before[0].max(before[1]) + usize::from(gate.kind() == Kind::And));
+            let read = gate.reads().into_iter().filter_map(gate_of);
+            adjacent += read.filter(|read| reads[*read] == 1 && of[*read] + 1 == of[i]).count();
+            ones[of[i] as usize] += usize::from(reads[i] == 1);
+        }
+        let ands: Vec<usize> = (0..layers.len()).map(|layer| layers.ands(layer)).collect();
+        let survey = Survey::new(&netlist.wiring(), Cells::TEN_ANDS, BLOCK_RAM);
+        let got = &survey.statistics;
+        assert_eq!(survey.ands_by_layer().collect::<Vec<_>>(), ands);
+        assert_eq!((got.layers, got.gates(), got.ands), (layers.len(), size, netlist.ands()));
+        assert_eq!((got.input_wires, got.output_wires), (netlist.input_bits(), netlist.output_bits()));
+        assert_eq!(got.and_depth, depths.into_iter().max().unwrap_or(0));
+        assert_eq!(got.most_ands, ands.into_iter().max().unwrap_or(0));
+        assert_eq!((got.one_to_one, got.adjacent), (ones.iter().sum(), adjacent));
+        assert_eq!(got.most_one_to_one, ones.into_iter().max().unwrap_or(0));
+    }
 }
 
 /// A chain of sums: what dies early gives its place to what comes late.

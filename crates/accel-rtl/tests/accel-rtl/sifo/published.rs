@@ -1,6 +1,8 @@
 //! The netlists behind the paper's tables: that they have the tables' figures, and that they compute.
 
-use blindcore_accel_rtl::sifo::layers::{Layers, Statistics, reads};
+use blindcore_accel_rtl::sifo::layers::{Cells, Layers, reads};
+use blindcore_accel_rtl::sifo::memory::BLOCK_RAM;
+use blindcore_accel_rtl::sifo::survey::Survey;
 use blindcore_circuit::gadgets::{to_bits, to_number};
 use blindcore_circuit::netlist::Netlist;
 use blindcore_circuit::problems::published::{PAGERANK, ROWS, Row, netlist};
@@ -77,7 +79,7 @@ fn most_directly_used(netlist: &Netlist) -> usize {
 fn rows_have_the_tables_figures() {
     for row in &ROWS {
         let (netlist, f) = (netlist(row), &row.figures);
-        let got = Statistics::new(&netlist.wiring(), &Layers::new(&netlist.wiring()));
+        let got = Survey::new(&netlist.wiring(), Cells::TEN_ANDS, BLOCK_RAM).statistics;
         let ([layers, inputs, outputs], [a, b]) = expected(row);
         let sizes = [got.layers, got.input_wires, got.output_wires].map(|n| n as u64);
         assert_eq!(sizes, [layers, inputs, outputs], "{}", row.name);
