@@ -80,6 +80,7 @@ const PIPE: usize = 64 << 10;
 struct Unhurried(ChildStderr);
 
 impl Read for Unhurried {
+    #[expect(clippy::disallowed_methods, reason = "it paces the reading of a pipe, and decides nothing")]
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let read = self.0.read(into)?;
         if read > 0 && read < into.len() {
