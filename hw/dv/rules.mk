@@ -8,7 +8,7 @@ dv: $(READY) ## run the cocotb benches against their models: BENCH=name... for s
 	$(PYTHON) dv/run.py --out $(OUT)/dv --seed $(SEED) $(if $(BINS),--bins) $(BENCH)
 
 .PHONY: proofs
-proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector, drain and handshakes, and refute broken ones: PROOF=name..., ALL=1 for every mutant and the logs
+proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector, drain and handshakes, and refute broken ones: PROOF=name..., ALL=1 for every mutant
 	$(PYTHON) dv/formal/prove.py --out $(OUT)/formal $(if $(ALL),--all) $(PROOF)
 
 .PHONY: check

@@ -35,7 +35,7 @@ const TOGETHER: usize = 8;
 pub(crate) struct Pass {
     fours: Fours,
     answer: Words,
-    /// Stripes that were taken of those that the answer comes from.
+    /// Stripes taken since the answer was begun.
     taken: usize,
 }
 
@@ -91,7 +91,7 @@ impl Pass {
         self.answer.take()
     }
 
-    /// Goes on with so many outputs that come next, whose answer may lie in the memory of the last one. All of it is written.
+    /// Begins the next `n` outputs. Their answer reuses `memory` where it is large enough; every word of it is overwritten.
     pub(crate) fn next(&mut self, n: usize, mut memory: Words) {
         let shape = &mut self.fours.shape;
         shape.n = n;

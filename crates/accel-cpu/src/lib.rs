@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blindcore_accel::bigmod::{BigModulus, Bigmod, BigmodCapabilities, BigmodSlot, MAX_BITS, Method};
-use blindcore_accel::contract::{ContractCapabilities, ContractSlot, Shape};
+use blindcore_accel::contract::{self, ContractCapabilities, ContractSlot, Shape};
 use blindcore_accel::garble::{
     Evaluate, EvaluateSlot, Garble, GarbleCapabilities, GarbleSlot, GarblingKind, GarblingScheme,
 };
@@ -292,9 +292,7 @@ impl Placed for CpuPlaced {
     }
 
     fn run(&self, query: &Words) -> Result<(Words, Cost), Error> {
-        let mut answer = None;
-        let cost = self.run_in_pieces(query, self.shape.n, &mut |whole| answer = Some(whole.take()))?;
-        Ok((answer.expect("the last stripe gives it"), cost))
+        contract::whole(self, query)
     }
 
     fn run_in_pieces(

@@ -1,8 +1,8 @@
 //! A circuit's figures, counted while its gates go by.
 //!
-//! [`Layers`](super::layers::Layers) and [`Assignment`](super::memory::Assignment) keep several words of each gate, to run it. Who only wants
-//! to know what they come to keeps three bits of each gate, what is known of the wires that are alive, and counts of layers and
-//! batches: gates go by once for the layers, once for the batches, and again for each 2^21 wires that compete for block RAM.
+//! [`Layers`](super::layers::Layers) and [`Assignment`](super::memory::Assignment) keep several words of each gate, so that it can be
+//! run. A survey keeps three bits of each gate, what is known of the wires that are alive, and counts of layers and batches: gates go
+//! by once for the layers, once for the batches, and again for each 2^21 wires that compete for block RAM.
 //!
 //! ```
 //! use blindcore_accel_rtl::sifo::layers::Cells;

@@ -13,6 +13,6 @@ mod operation;
 mod shape;
 
 pub use operation::{
-    Contract, ContractCapabilities, ContractSlot, Database, Pass, Placed, SharedBytes, Streaming,
+    Contract, ContractCapabilities, ContractSlot, Database, Pass, Placed, SharedBytes, Streaming, whole,
 };
 pub use shape::{Shape, Window, reference};

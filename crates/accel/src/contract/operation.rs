@@ -155,6 +155,21 @@ pub enum Database<'a> {
     Packed(Vec<SharedBytes>),
 }
 
+/// The whole answer of a device that gives pieces as it goes: its [`Placed::run`] by its [`Placed::run_in_pieces`].
+///
+/// # Errors
+/// As [`Placed::run`].
+///
+/// # Panics
+/// The device gives no piece, or more than one, for all outputs at once.
+pub fn whole(placed: &dyn Placed, query: &Words) -> Result<(Words, Cost), Error> {
+    let mut answer = None;
+    let cost = placed.run_in_pieces(query, placed.shape().n, &mut |piece| {
+        assert!(answer.replace(piece.take()).is_none(), "one piece for all outputs");
+    })?;
+    Ok((answer.expect("a piece for all outputs"), cost))
+}
+
 /// A database in place, answering queries.
 pub trait Placed: Send + Sync {
     /// The operation's shape.

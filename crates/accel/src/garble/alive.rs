@@ -39,7 +39,7 @@ pub struct Alive<T> {
     few: HashMap<u32, T, BuildHasherDefault<Spread>>,
     /// Pages that were written since they were looked at last.
     fresh: Vec<u32>,
-    /// Room of pages that are none any more, which holds nothing.
+    /// Memory of pages that were given up, cleared.
     spare: Vec<Box<[T]>>,
 }
 
@@ -118,7 +118,7 @@ impl<T: Held> Alive<T> {
         page.count += 1;
     }
 
-    /// What was held of a wire, and is no more.
+    /// Takes out what is held of a wire.
     #[inline]
     pub fn remove(&mut self, wire: u32) -> T {
         let at = wire as usize / PAGE;
@@ -138,7 +138,7 @@ impl<T: Held> Alive<T> {
         held
     }
 
-    /// After some wires, at least every few thousand: pages of few wires are none from now on.
+    /// Gives up pages that hold few wires. To be called at least every few thousand wires.
     pub fn settle(&mut self) {
         for at in std::mem::take(&mut self.fresh) {
             if self.pages[at as usize].as_ref().is_some_and(|page| page.count <= FEW) {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 #[test]
 fn lookups_equal_sql() {
-    let lookups = if long() { 10_000 } else { 1000 };
+    let lookups = if long() { 10_000 } else { 2000 };
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("unicode.sqlite");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/unicode_table.py");

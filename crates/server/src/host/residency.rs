@@ -443,17 +443,33 @@ impl Loading {
     }
 }
 
+impl Loading {
+    /// A pass over the matrix as it lies now; the copying waits for it.
+    fn pass<T>(&self, run: impl FnOnce(&dyn Placed) -> T) -> T {
+        let matrix = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let _ = self.passes.send(());
+        let answer = run(&*matrix);
+        let _ = self.passes.send(());
+        answer
+    }
+}
+
 impl Placed for Loading {
     fn shape(&self) -> &Shape {
         &self.shape
     }
 
     fn run(&self, query: &Words) -> Result<(Words, Cost), blindcore_accel::Error> {
-        let matrix = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let _ = self.passes.send(());
-        let answer = matrix.run(query);
-        let _ = self.passes.send(());
-        answer
+        self.pass(|matrix| matrix.run(query))
+    }
+
+    fn run_in_pieces(
+        &self,
+        query: &Words,
+        outputs: usize,
+        give: &mut dyn FnMut(&mut Words),
+    ) -> Result<Cost, blindcore_accel::Error> {
+        self.pass(|matrix| matrix.run_in_pieces(query, outputs, give))
     }
 
     fn stripes(

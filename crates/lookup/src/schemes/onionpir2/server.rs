@@ -107,11 +107,11 @@ pub(super) fn low(
 /// The other levels, of what the first ones leave.
 pub(super) fn high(places: &Places, query: &Expanded, left: &[Ciphertext], threads: usize) -> Pair {
     let mut level = left.to_vec();
-    for bit in query.bits.iter().take(folds(places) as usize).skip(LOW as usize) {
+    for bit in query.bits.get(LOW as usize..folds(places) as usize).unwrap_or_default() {
         let pairs: Vec<&[Ciphertext]> = level.chunks(2).collect();
         level = each(threads, &pairs, |pair| match pair {
             [zero, one] => bit.choose(zero.clone(), one.clone()),
-            // There is no other; no client that asks for one gets anything.
+            // The other does not exist, and nothing is owed to a client that asks for it.
             alone => alone[0].clone(),
         });
     }
@@ -133,7 +133,7 @@ impl Folding<'_> {
         let half = 1usize << (height - 1);
         let zero = self.tree(first, count.min(half), height - 1);
         if count <= half {
-            // There is no other.
+            // The other does not exist.
             return zero;
         }
         let one = self.tree(first + half, count - half, height - 1);

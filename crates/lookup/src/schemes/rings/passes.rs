@@ -11,12 +11,12 @@ use crate::{Error, MAX_GATHER};
 /// Memory for the queries of a pass, expanded.
 const PASS_BYTES: usize = 256 << 20;
 
-/// Queries of a pass, of which each has so many words when it is expanded.
+/// How many queries share a pass, if each has `words` words when it is expanded.
 pub(in crate::schemes) fn pass_queries(words: usize) -> usize {
     (PASS_BYTES / (8 * words)).clamp(1, MAX_GATHER)
 }
 
-/// Passes over an operand that answer so many queries, `most` in each.
+/// The passes over an operand that answer `queries` queries, at most `most` in each.
 pub(in crate::schemes) fn runs(operand: usize, most: usize, queries: usize) -> Vec<Run> {
     let run = |queries, passes| Run { operand, queries, passes };
     let (full, rest) = (run(most, (queries / most) as u64), run(queries % most, 1));
