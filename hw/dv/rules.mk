@@ -13,4 +13,4 @@ proofs: $(READY) ## prove queue, arbiter, loop nest, moduli selector, drain and 
 
 .PHONY: check
 check: ## lint, dv and proofs, unless they have passed on these sources
-	@+python3 cached.py --stamp $(OUT)/checked --reads rtl dv Makefile requirements.txt -- $(MAKE) --no-print-directory lint dv proofs
+	@+python3 cached.py --stamp $(OUT)/checked --reads rtl dv/benches dv/models dv/run.py dv/rules.mk $(wildcard dv/formal/*.*) Makefile requirements.txt -- $(MAKE) --no-print-directory lint dv proofs
