@@ -60,7 +60,20 @@ impl Elementwise {
         self.check(a, &[b]);
         let done = self.fast.map_or(0, |fast| fast.subtract(a, b));
         for (a, b) in a.iter_mut().zip(b).skip(done) {
-            *a = self.difference(*a, *b);
+            *a = self.less(*a, *b);
+        }
+    }
+
+    /// `a[i]` += `b[i]`, and `difference[i]` is what `a[i]` was, less `b[i]`.
+    ///
+    /// # Panics
+    /// The lengths differ.
+    pub fn sum_and_difference(&self, a: &mut [u64], b: &[u64], difference: &mut [u64]) {
+        self.check(a, &[b]);
+        assert_eq!(difference.len(), a.len(), "vectors of one length");
+        let done = self.fast.map_or(0, |fast| fast.sum_and_difference(a, b, difference));
+        for ((a, b), difference) in a.iter_mut().zip(b).zip(difference).skip(done) {
+            (*a, *difference) = (self.sum(*a, *b), self.less(*a, *b));
         }
     }
 
@@ -111,7 +124,7 @@ impl Elementwise {
         self.check(low, &[high, factors]);
         let done = self.fast.map_or(0, |fast| fast.butterflies(low, high, factors));
         for ((low, high), factor) in low.iter_mut().zip(high).zip(factors).skip(done) {
-            let difference = self.difference(*low, *high);
+            let difference = self.less(*low, *high);
             *low = self.sum(*low, *high);
             *high = self.prime.reduce(u128::from(difference) * u128::from(*factor));
         }
@@ -122,7 +135,7 @@ impl Elementwise {
         sum.min(sum.wrapping_sub(self.prime.value()))
     }
 
-    fn difference(&self, a: u64, b: u64) -> u64 {
+    fn less(&self, a: u64, b: u64) -> u64 {
         let difference = a.wrapping_sub(b);
         difference.min(difference.wrapping_add(self.prime.value()))
     }
@@ -182,6 +195,14 @@ mod tests {
                 };
                 is("sum", &|a| modulo.add(a, &b), &|a, b, _| a + b);
                 is("difference", &|a| modulo.subtract(a, &b), &|a, b, _| a + q - b);
+                let mut difference = vec![0; a.len()];
+                modulo.sum_and_difference(&mut a.clone(), &b, &mut difference);
+                is(
+                    "sum beside a difference",
+                    &|a| modulo.sum_and_difference(a, &b, &mut vec![0; b.len()]),
+                    &|a, b, _| a + b,
+                );
+                is("difference beside a sum", &|a| a.copy_from_slice(&difference), &|a, b, _| a + q - b);
                 is("product", &|a| modulo.multiply(a, &b), &|a, b, _| a * b);
                 is("sum of a product", &|a| modulo.multiply_add(a, &b, &c), &|a, b, c| a + b * c);
                 let many = |pairs: usize| -> Vec<[&[u64]; 2]> {

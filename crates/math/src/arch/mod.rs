@@ -103,6 +103,11 @@ impl Residues {
         self.ifma.subtract(out, b)
     }
 
+    /// (`a[i]`, `difference[i]`) become (`a[i]` + `b[i]`, `a[i]` - `b[i]`).
+    pub(crate) fn sum_and_difference(self, a: &mut [u64], b: &[u64], difference: &mut [u64]) -> usize {
+        self.ifma.sum_and_difference(a, b, difference)
+    }
+
     /// `out[i]` = `add[i]` + `a[i]` `b[i]`; without `add`, `out[i]` *= `b[i]`.
     pub(crate) fn multiply(self, add: Option<&[u64]>, out: &mut [u64], b: &[u64]) -> usize {
         self.ifma.multiply(add, out, b)
@@ -129,6 +134,10 @@ impl Residues {
     }
 
     pub(crate) fn subtract(self, _: &mut [u64], _: &[u64]) -> usize {
+        0
+    }
+
+    pub(crate) fn sum_and_difference(self, _: &mut [u64], _: &[u64], _: &mut [u64]) -> usize {
         0
     }
 

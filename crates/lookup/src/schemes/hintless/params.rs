@@ -1,6 +1,6 @@
 //! The sizes and the noise of the scheme without a hint.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
 
 use blindcore_accel::contract::{Shape, Window};
@@ -10,6 +10,7 @@ use blindcore_math::{Modulus, Prime, SignedDigits};
 use blindcore_rlwe::inspiring::Packing;
 use blindcore_rlwe::rounding::packed_bytes;
 
+use super::picking;
 use crate::schemes::matrix;
 use crate::schemes::rings::cheapest;
 use crate::schemes::scheme::{About, ClientWork, Operand, Origin, RingWork, Run, Security};
@@ -228,6 +229,27 @@ impl Packed {
         }
     }
 
+    /// The rows of the records that a ciphertext has, the first of them at place 0.
+    pub(super) fn rows_of(&self, geometry: &Geometry, ciphertext: usize) -> Range<usize> {
+        let (group, part) = (ciphertext / self.parts * self.groups, ciphertext % self.parts);
+        let first = group * geometry.record_bytes + part * self.count;
+        let end = (group + self.groups).min(geometry.groups) * geometry.record_bytes;
+        first..end.min(if self.parts == 1 { end } else { first + self.count })
+    }
+
+    /// Where a server keeps a ciphertext: where one is picked, each part's by themselves, as interpolation takes them.
+    pub(super) fn kept(&self, ciphertext: usize) -> usize {
+        self.picks.map_or(ciphertext, |picks| {
+            let (choice, part) = (ciphertext / self.parts, ciphertext % self.parts);
+            part * picks + picking::place(picks, choice)
+        })
+    }
+
+    /// Ciphertexts that are kept, those included that nothing is in and that interpolation takes as zeros.
+    pub(super) fn room(&self) -> usize {
+        self.picks.unwrap_or(self.choices) * self.parts
+    }
+
     /// Ciphertexts of an answer.
     pub(super) fn sent(&self) -> usize {
         if self.picks.is_some() { self.parts } else { self.ciphertexts() }
@@ -322,13 +344,12 @@ impl Set {
         };
         // As `Packing::step` has it.
         let window = Window { period: DEGREE / 2, step: DEGREE / 2 / packed.count };
-        let masks = packed.picks.unwrap_or(packed.choices) * packed.parts;
         let mut operands = vec![matrix::operand("records", geometry.rows(), geometry.columns, Origin::Slots)];
         // t_i for each ciphertext and i, digit by digit.
         let tables = residues("packing tables", packed.ciphertexts(), packed.count - 1, Some(window));
         operands.extend(std::iter::repeat_n(tables, self.packing.count));
         // Coefficients; where one is picked, of the polynomial that goes through them all.
-        operands.push(residues("masks", masks, 1, None));
+        operands.push(residues("masks", packed.room(), 1, None));
         operands
     }
 
@@ -455,6 +476,19 @@ mod tests {
                 before = (ciphertext, at);
             }
             assert_eq!(before.0, packed.ciphertexts() - 1);
+            let mut next = 0;
+            let mut kept = vec![false; packed.room()];
+            for ciphertext in 0..packed.ciphertexts() {
+                let rows = packed.rows_of(&geometry, ciphertext);
+                assert_eq!(
+                    (rows.start, packed.place(&geometry, next)),
+                    (next, (ciphertext, 0)),
+                    "{geometry:?}"
+                );
+                next = rows.end;
+                assert!(!std::mem::replace(&mut kept[packed.kept(ciphertext)], true), "{geometry:?}");
+            }
+            assert_eq!(next, geometry.rows(), "{geometry:?}");
         }
     }
 

@@ -159,9 +159,16 @@ pub(super) fn preprocess(
     }
     if let Some(picks) = packed.picks {
         tell(into.done)?;
-        let mut polynomials = words(masks);
-        for polynomials in picking::parts(&mut polynomials, &packed, picks) {
-            picking::interpolate(set.prime(), picks, polynomials);
+        let (modulo, share) =
+            (Elementwise::new(set.prime()), vec![picking::share(set.prime(), picks); DEGREE]);
+        let made = words(masks);
+        let mut polynomials = vec![0; made.len()];
+        for (ciphertext, mask) in made.chunks_exact(DEGREE).take(packed.ciphertexts()).enumerate() {
+            polynomials[packed.kept(ciphertext) * DEGREE..][..DEGREE].copy_from_slice(mask);
+        }
+        for polynomials in polynomials.chunks_exact_mut(picks * DEGREE) {
+            picking::interpolate(&modulo, polynomials, &mut |_, _| ());
+            polynomials.chunks_exact_mut(DEGREE).for_each(|polynomial| modulo.multiply(polynomial, &share));
         }
         write(&polynomials, masks);
         into.done = total;

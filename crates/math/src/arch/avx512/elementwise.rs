@@ -39,6 +39,13 @@ impl Residues {
         unsafe { sums::<false>(self.q, out, b) }
     }
 
+    /// (`a[i]`, `difference[i]`) become (`a[i]` + `b[i]`, `a[i]` - `b[i]`).
+    pub(crate) fn sum_and_difference(self, a: &mut [u64], b: &[u64], difference: &mut [u64]) -> usize {
+        assert!(b.len() == a.len() && difference.len() == a.len());
+        // SAFETY: the token stands for these features.
+        unsafe { sums_and_differences(self.q, a, b, difference) }
+    }
+
     /// `out[i]` = `add[i]` + `a[i]` `b[i]`; `a` is `out` where none is given, and nothing is added then.
     ///
     /// The product p is at most 100 bits, t = floor(p / 2^(k-1)) and the inverse are below 2^52, and
@@ -81,6 +88,23 @@ fn sums<const PLUS: bool>(q: u64, out: &mut [u64], b: &[u64]) -> usize {
             let a = _mm512_loadu_si512(out.as_ptr().add(at).cast());
             let b = _mm512_loadu_si512(b.as_ptr().add(at).cast());
             _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), sum::<PLUS>(modulus, a, b));
+        }
+    }
+    whole
+}
+
+/// As [`Residues::sum_and_difference`].
+#[target_feature(enable = "avx512f")]
+fn sums_and_differences(q: u64, a: &mut [u64], b: &[u64], difference: &mut [u64]) -> usize {
+    let modulus = _mm512_set1_epi64(q as i64);
+    let whole = a.len() / 8 * 8;
+    for at in (0..whole).step_by(8) {
+        // SAFETY: eight words from `at` on lie within all three.
+        unsafe {
+            let [left, right] =
+                [a.as_ptr(), b.as_ptr()].map(|words| _mm512_loadu_si512(words.add(at).cast()));
+            _mm512_storeu_si512(a.as_mut_ptr().add(at).cast(), sum::<true>(modulus, left, right));
+            _mm512_storeu_si512(difference.as_mut_ptr().add(at).cast(), sum::<false>(modulus, left, right));
         }
     }
     whole
