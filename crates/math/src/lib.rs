@@ -20,6 +20,7 @@ mod arch;
 mod digits;
 mod elementwise;
 pub mod features;
+pub mod lanes;
 mod mask;
 mod modulus;
 pub mod ntt;

@@ -31,7 +31,7 @@ pub(crate) mod kernel;
 
 use blindcore_accel::contract::Shape;
 use blindcore_accel::{Error, Layout, Word, Words};
-use blindcore_math::Modulus;
+use blindcore_math::{Modulus, lanes};
 use rayon::prelude::*;
 
 #[cfg(target_arch = "x86_64")]
@@ -121,6 +121,7 @@ pub(crate) fn check_packed(
         let max = modulus.max_residue();
         let mut words = channel.chunks_exact(width).map(|word| read(shape.database, word)).enumerate();
         if max < shape.database.max()
+            && largest(shape.database, channel) > max
             && let Some((at, value)) = words.find(|(_, value)| *value > max)
         {
             let (position, modulus) = (position + at, modulus.to_string());
@@ -129,6 +130,14 @@ pub(crate) fn check_packed(
         position += channel.len() / width;
     }
     Ok(())
+}
+
+/// The largest word: a pass over what is streamed asks for it each time.
+fn largest(word: Word, bytes: &[u8]) -> u64 {
+    match word {
+        Word::U64 => bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).max().unwrap_or(0),
+        word => lanes::largest(bytes, 8 * word.bytes() as u32),
+    }
 }
 
 fn read(word: Word, bytes: &[u8]) -> u64 {

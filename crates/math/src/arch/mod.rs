@@ -51,6 +51,51 @@ pub(crate) fn widen(bytes: &[u8], words: &mut [u64]) {
     portable::widen(bytes, words);
 }
 
+/// Words of few bits.
+pub(crate) fn unpack(bytes: &[u8], width: u32, out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Ifma::new) {
+        return avx512::lanes::unpack(token, bytes, width, out);
+    }
+    portable::lanes::unpack(bytes, width, out);
+}
+
+/// Words of few bits, to 16.
+pub(crate) fn unpack_short(bytes: &[u8], width: u32, out: &mut [u16]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Ifma::new) {
+        return avx512::lanes::unpack_short(token, bytes, width, out);
+    }
+    portable::lanes::unpack_short(bytes, width, out);
+}
+
+/// The largest word of few bits.
+pub(crate) fn largest(bytes: &[u8], width: u32) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Ifma::new) {
+        return avx512::lanes::largest(token, bytes, width);
+    }
+    portable::lanes::largest(bytes, width)
+}
+
+/// Lanes as residues.
+pub(crate) fn centre(q: u64, bits: u32, lanes: &[u16], out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Avx512::new) {
+        return avx512::lanes::centre(token, q, bits, lanes, out);
+    }
+    portable::lanes::centre(q, bits, lanes, out);
+}
+
+/// The low bytes of values, in runs that fit `out`.
+pub(crate) fn store(values: &[u64], bytes: usize, run: usize, out: &mut [u8], step: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Ifma::new) {
+        return avx512::lanes::store(token, values, bytes, run, out, step);
+    }
+    portable::lanes::store(values, bytes, run, out, step);
+}
+
 /// Inner product modulo 2^32.
 pub(crate) fn dot(a: &[u32], b: &[u32]) -> u32 {
     #[cfg(target_arch = "x86_64")]

@@ -158,16 +158,23 @@ impl Maker {
         let mut pads = vec![[0; DEGREE]; outputs.len()];
         outputs.clone().zip(&mut pads).for_each(|(number, pad)| self.pads.of(number as u64, pad));
         let (mut lanes, mut words) = (pads.clone(), vec![0; DEGREE]);
-        let mut unit = vec![0; self.places.unit_lanes()];
+        // Of all cells one after another: their bytes are whole lanes.
+        let (unit_bytes, unit_lanes) = (self.places.unit_bytes(), self.places.unit_lanes());
+        let (mut bytes, mut units) = (vec![0; cells * unit_bytes], vec![0; cells * unit_lanes]);
         for column in 0..columns {
             lanes.copy_from_slice(&pads);
-            for cell in 0..cells {
-                let Some(bytes) = records.slot(cell, column) else { continue };
-                let bytes = &bytes[at.min(bytes.len())..];
-                spread(&bytes[..bytes.len().min(self.places.unit_bytes())], &mut unit);
-                for (lanes, unit) in lanes.iter_mut().zip(unit.chunks_exact(slots)) {
-                    let here = &mut lanes[cell * slots..][..slots];
-                    here.iter_mut().zip(unit).for_each(|(lane, unit)| *lane = lane.wrapping_add(*unit));
+            for (cell, unit) in bytes.chunks_exact_mut(unit_bytes).enumerate() {
+                let slot = records.slot(cell, column).unwrap_or_default();
+                let slot = &slot[at.min(slot.len())..];
+                let (there, beyond) = unit.split_at_mut(slot.len().min(unit_bytes));
+                there.copy_from_slice(&slot[..there.len()]);
+                beyond.fill(0);
+            }
+            spread(&bytes, &mut units);
+            for (lanes, first) in lanes.iter_mut().zip((0..).step_by(slots)) {
+                for (cell, unit) in lanes.chunks_exact_mut(slots).zip(units.chunks_exact(unit_lanes)) {
+                    let unit = &unit[first..][..slots];
+                    cell.iter_mut().zip(unit).for_each(|(lane, unit)| *lane = lane.wrapping_add(*unit));
                 }
             }
             for (output, lanes) in outputs.clone().zip(&lanes) {

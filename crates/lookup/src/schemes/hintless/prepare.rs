@@ -15,7 +15,7 @@ use std::thread;
 
 use blindcore_accel::contract::Window;
 use blindcore_accel::{Device, Placed};
-use blindcore_math::{Elementwise, MaskSeed, SecretRng};
+use blindcore_math::{Elementwise, MaskSeed, SecretRng, lanes};
 use blindcore_rlwe::inspiring::{Packing, Scratch};
 use blindcore_units::Unit;
 
@@ -267,10 +267,8 @@ impl Worker<'_> {
         }
         let whole = self.packing.prepare(masks, self.keys, scratch, |i, number, digits| {
             // As `Layout::Lanes32` has them: 32 of each polynomial together.
-            let lanes = tables[number].chunks_exact_mut((self.packed.count - 1) * LANE_BYTES);
-            for (digits, lanes) in digits.chunks_exact(Window::LANES).zip(lanes) {
-                write(digits, &mut lanes[i * LANE_BYTES..][..LANE_BYTES]);
-            }
+            let (lanes, step) = (&mut tables[number][i * LANE_BYTES..], (self.packed.count - 1) * LANE_BYTES);
+            lanes::store(digits, RESIDUE_BYTES, Window::LANES, lanes, step);
         });
         write(&whole, mask);
     }
@@ -288,9 +286,7 @@ pub(super) fn word(bytes: &[u8; RESIDUE_BYTES]) -> u64 {
 
 /// Residues to six bytes each.
 fn write(words: &[u64], out: &mut [u8]) {
-    for (out, word) in out.as_chunks_mut::<RESIDUE_BYTES>().0.iter_mut().zip(words) {
-        out.copy_from_slice(&word.to_le_bytes()[..RESIDUE_BYTES]);
-    }
+    lanes::store(words, RESIDUE_BYTES, words.len().max(1), out, out.len().max(1));
 }
 
 /// Rows of a stripe, one after another.

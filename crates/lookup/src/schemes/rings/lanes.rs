@@ -5,7 +5,7 @@
 //!   lanes  [ 0: bits 0 to 10 ][ 1: bits 11 to 21 ] ... [ 7: bits 77 to 87 ]
 //! ```
 
-use blindcore_math::MaskSeed;
+use blindcore_math::{MaskSeed, lanes};
 
 /// Bits of a coefficient of the plaintext: p = 2^11, or more. Slots that lie in lanes of so many bits add up lane by lane.
 pub(in crate::schemes) const LANE_BITS: u32 = 11;
@@ -17,34 +17,7 @@ pub(in crate::schemes) const LANE: u16 = (1 << LANE_BITS) - 1;
 
 /// Lanes of a slot's part or of a pad, as many as `out` takes; beyond the bytes they are zeros.
 pub(in crate::schemes) fn spread(bytes: &[u8], out: &mut [u16]) {
-    let (whole, rest) = bytes.as_chunks::<EIGHT_LANES>();
-    let mut out = out.chunks_mut(8);
-    let take = |eleven: &[u8; EIGHT_LANES], out: Option<&mut [u16]>| {
-        let Some(out) = out else { return };
-        let [a, b, c, d, e, f, g, h, i, j, k] = *eleven;
-        let low = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        // From bit 24 on.
-        let high = u64::from_le_bytes([d, e, f, g, h, i, j, k]);
-        let lane = |word: u64, bit: u32| (word >> bit) as u16 & LANE;
-        let lanes = [
-            lane(low, 0),
-            lane(low, 11),
-            lane(low, 22),
-            lane(low, 33),
-            lane(low, 44),
-            lane(high, 31),
-            lane(high, 42),
-            lane(high, 53),
-        ];
-        out.copy_from_slice(&lanes[..out.len()]);
-    };
-    whole.iter().for_each(|eleven| take(eleven, out.next()));
-    if !rest.is_empty() {
-        let mut eleven = [0; EIGHT_LANES];
-        eleven[..rest.len()].copy_from_slice(rest);
-        take(&eleven, out.next());
-    }
-    out.for_each(|out| out.fill(0));
+    lanes::unpack_short(bytes, LANE_BITS, out);
 }
 
 /// The pad of a stored polynomial: uniform lanes that whoever has the seed can repeat. The seed is public; it is drawn when the
@@ -78,7 +51,7 @@ mod tests {
         for length in [0usize, 1, 2, 10, 11, 12, 23, 256, 261] {
             let bytes: Vec<u8> = (0..length).map(|i| (i * 37 + 11) as u8).collect();
             let count = (8 * length).div_ceil(LANE_BITS as usize);
-            for room in [count, count + 9] {
+            for room in [count, count + 9, count + 16] {
                 let mut lanes = vec![7; room];
                 spread(&bytes, &mut lanes);
                 let words: Vec<u64> = lanes.iter().map(|lane| u64::from(*lane)).collect();

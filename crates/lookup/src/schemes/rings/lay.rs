@@ -1,7 +1,8 @@
 //! Where the values of stored polynomials lie in an operand, and how they come there.
 
+use blindcore_accel::Layout;
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Layout, Word};
+use blindcore_math::lanes;
 
 use crate::schemes::scheme::Operand;
 
@@ -48,46 +49,16 @@ impl Lay {
         values: &[u64],
     ) {
         let start = self.layout.word_position(&self.shape, row, c, sub_row, 0);
-        let bytes = self.shape.database.bytes();
-        for (out, values) in stripe[start..].chunks_mut(self.step).zip(values.chunks_exact(self.run)) {
-            let out = &mut out[..self.run * bytes];
-            match self.shape.database {
-                Word::U40 => five(values, out),
-                Word::U48 => store::<6>(values, out),
-                _ => store::<8>(values, out),
-            }
-        }
+        lanes::store(values, self.shape.database.bytes(), self.run, &mut stripe[start..], self.step);
     }
 }
 
 /// Values of a run of [`Layout::Lanes8x4`].
 const LANES: usize = 8;
 
-/// The low bytes of values.
-fn store<const BYTES: usize>(values: &[u64], out: &mut [u8]) {
-    for (out, value) in out.as_chunks_mut::<BYTES>().0.iter_mut().zip(values) {
-        out.copy_from_slice(&value.to_le_bytes()[..BYTES]);
-    }
-}
-
-/// The low five bytes of values below 2^40, eight of them by five words.
-fn five(values: &[u64], out: &mut [u8]) {
-    let eights = out.as_chunks_mut::<{ 5 * LANES }>().0.iter_mut();
-    for (out, [a, b, c, d, e, f, g, h]) in eights.zip(values.as_chunks::<LANES>().0) {
-        let words = [
-            a | b << 40,
-            b >> 24 | c << 16 | d << 56,
-            d >> 8 | e << 32,
-            e >> 32 | f << 8 | g << 48,
-            g >> 16 | h << 24,
-        ];
-        out.as_chunks_mut().0.iter_mut().zip(words).for_each(|(out, word)| *out = word.to_le_bytes());
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use blindcore_accel::Words;
+    use blindcore_accel::{Word, Words};
     use blindcore_math::Modulus;
 
     use super::*;

@@ -11,7 +11,7 @@ use blindcore_math::ntt::Ntt;
 use blindcore_rlwe::Ring;
 
 use super::tree::Tree;
-use super::{LANE, LANE_BITS, Make, Pads, Places, SEED_BYTES, Slots, spread};
+use super::{LANE_BITS, Make, Pads, Places, SEED_BYTES, Slots, spread};
 use crate::schemes::matrix;
 use crate::schemes::parallel::each;
 use crate::schemes::scheme::{Operand, Origin};
@@ -202,9 +202,7 @@ impl Make for Worker {
         let Scratch { lanes, words, .. } = scratch;
         words.resize(degree, 0);
         for (i, ntt) in self.ntts.iter().enumerate() {
-            let q = ntt.prime().value();
-            let lanes = lanes.iter().map(|lane| centred(q, LANE_BITS, u64::from(lane & LANE)));
-            words.iter_mut().zip(lanes).for_each(|(word, lane)| *word = lane);
+            blindcore_math::lanes::centre(ntt.prime(), LANE_BITS, lanes, words);
             ntt.forward(words);
             put(i * degree / RUN, place[2], words);
         }

@@ -148,6 +148,18 @@ fn outputs_of<M: Make>(maker: &M, lay: &Lay, first: usize, slots: &[Slots], out:
     }
 }
 
+/// The columns of a line.
+fn columns_of(line: &[u8; HEIGHT * LINE_COLUMNS]) -> [[u8; HEIGHT]; LINE_COLUMNS] {
+    let mut rows = [0; HEIGHT];
+    rows.iter_mut().zip(line.as_chunks().0).for_each(|(row, four)| *row = u32::from_le_bytes(*four));
+    let mut column = 0;
+    [(); LINE_COLUMNS].map(|()| {
+        let bytes = rows.map(|row| (row >> column) as u8);
+        column += u8::BITS;
+        bytes
+    })
+}
+
 /// The slots of an output, `[group][column]`, each with room to whole lanes of eleven bytes.
 pub(in crate::schemes) struct Slots {
     bytes: Vec<u8>,
@@ -175,11 +187,16 @@ impl Slots {
             let run = (count - done).min(record_bytes - byte);
             let slots = &mut self.bytes[group * columns * record_bytes..][..columns * record_bytes];
             let lines = stripe.as_chunks::<{ HEIGHT * LINE_COLUMNS }>().0;
+            let rows = from + done..from + done + run;
             for (four, line) in slots.chunks_mut(LINE_COLUMNS * record_bytes).zip(lines) {
-                for (column, slot) in four.chunks_exact_mut(record_bytes).enumerate() {
-                    let words =
-                        line[LINE_COLUMNS * (from + done)..].iter().skip(column).step_by(LINE_COLUMNS);
-                    slot[byte..byte + run].iter_mut().zip(words).for_each(|(out, byte)| *out = *byte);
+                let columns = columns_of(line);
+                for (slot, column) in four.chunks_exact_mut(record_bytes).zip(&columns) {
+                    let out = &mut slot[byte..byte + run];
+                    // A length that the compiler knows.
+                    match out.as_mut_array::<HEIGHT>() {
+                        Some(out) => *out = *column,
+                        None => out.copy_from_slice(&column[rows.clone()]),
+                    }
                 }
             }
             done += run;

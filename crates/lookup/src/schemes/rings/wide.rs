@@ -1,7 +1,7 @@
 //! Lanes of many bits, one in a coefficient: how a slot's bytes become coefficients, and the pad over them.
 
-use blindcore_math::MaskSeed;
-use blindcore_rlwe::rounding::{packed_bytes, unpack};
+use blindcore_math::{MaskSeed, lanes};
+use blindcore_rlwe::rounding::packed_bytes;
 
 /// The pads of stored polynomials, as [`super::Pads`], and slots, in lanes of any number of bits up to 57.
 pub(in crate::schemes) struct WidePads {
@@ -18,20 +18,18 @@ impl WidePads {
     pub(in crate::schemes) fn of(&self, number: u64, out: &mut [u64]) {
         let mut bytes = vec![0; packed_bytes(out.len(), self.bits)];
         self.seed.bytes(number, &mut bytes);
-        out.iter_mut().zip(unpack(&bytes, self.bits)).for_each(|(out, lane)| *out = lane);
+        lanes::unpack(&bytes, self.bits, out);
     }
 
     /// Lanes of a slot's part, as many as `out` takes; beyond the bytes they are zeros.
     pub(in crate::schemes) fn spread(&self, bytes: &[u8], out: &mut [u64]) {
-        let mut padded = vec![0; packed_bytes(out.len(), self.bits).max(bytes.len())];
-        padded[..bytes.len()].copy_from_slice(bytes);
-        out.iter_mut().zip(unpack(&padded, self.bits)).for_each(|(out, lane)| *out = lane);
+        lanes::unpack(bytes, self.bits, out);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use blindcore_rlwe::rounding::pack;
+    use blindcore_rlwe::rounding::{pack, unpack};
 
     use super::*;
 

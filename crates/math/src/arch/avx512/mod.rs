@@ -4,6 +4,7 @@ use std::arch::x86_64::*;
 use zeroize::Zeroize;
 
 pub(super) mod elementwise;
+pub(super) mod lanes;
 pub(super) mod ntt;
 
 use super::portable::digits::split_generic;

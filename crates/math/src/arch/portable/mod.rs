@@ -1,6 +1,7 @@
 //! Plain Rust.
 
 pub(super) mod digits;
+pub(super) mod lanes;
 pub(super) mod ntt;
 
 /// Bytes as words, and zeros beyond them.
