@@ -206,6 +206,27 @@ mod tests {
     }
 
     #[test]
+    fn a_scheme_that_a_table_fits_is_found_in_it() {
+        // Near the limit of packing tables, which more columns raise.
+        let shapes = [31_000, 65_000].map(|records| (records, 700)).into_iter().chain([
+            (33_000, 1000),
+            (65_000, 1500),
+            (30_000, 2000),
+            (31_000, 2000),
+            (27_000, 3000),
+        ]);
+        for (records, record_bytes) in
+            shapes.chain((1000..60_000).step_by(499).map(|records| (records, 2000)))
+        {
+            for keyed in [false, true] {
+                if let Err(error) = plan(records, record_bytes, keyed, SchemeChoice::Auto) {
+                    panic!("{records} records of {record_bytes} bytes: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn schemes_shape_a_table_as_suits_them() {
         let auto = |records, bytes| plan(records, bytes, false, SchemeChoice::Auto).unwrap().scheme.name();
         // Without a hint unless it would be a few kilobytes.

@@ -148,15 +148,17 @@ pub fn plan(
     let bytes = proof_bytes(depth);
     let costly =
         hint <= NO_HINT && (root_bytes_at(rows, depth) > query || 2 * bytes > plain.geometry.record_bytes);
-    let scheme = match proofs {
-        ProofChoice::Without => return Ok((plain, None)),
-        ProofChoice::With => scheme,
+    let proved =
+        |scheme| Ok((blindcore_lookup::plan(rows, record_bytes + bytes, keyed, scheme)?, Some(depth)));
+    match proofs {
+        ProofChoice::Without => Ok((plain, None)),
+        ProofChoice::With => proved(scheme),
         ProofChoice::Auto if plain.longer_slot_costs() || bytes > plain.geometry.record_bytes || costly => {
-            return Ok((plain, None));
+            Ok((plain, None))
         }
-        ProofChoice::Auto => SchemeChoice::Only(plain.scheme),
-    };
-    Ok((blindcore_lookup::plan(rows, record_bytes + bytes, keyed, scheme)?, Some(depth)))
+        // The scheme may have no room for them.
+        ProofChoice::Auto => proved(SchemeChoice::Only(plain.scheme)).or(Ok((plain, None))),
+    }
 }
 
 /// Writes the proofs of a group's slots, each of `slots.len() / ids.len()` bytes with room for its proof at its end, and
@@ -234,6 +236,19 @@ mod tests {
 
     /// What slots are found by, and they.
     type Slots = Vec<(u128, Vec<u8>)>;
+
+    #[test]
+    fn no_table_is_refused_for_proofs_that_nobody_asked_for() {
+        for bytes in [1, 700, 1000, 2000, 3000, 20_000, blindcore_lookup::MAX_RECORD_BYTES] {
+            for rows in (1000..70_000).step_by(997) {
+                for keyed in [false, true] {
+                    let planned = |proofs| plan(rows, bytes, keyed, SchemeChoice::Auto, proofs);
+                    let (without, with) = (planned(ProofChoice::Without), planned(ProofChoice::Auto));
+                    assert_eq!(without.is_ok(), with.is_ok(), "{rows} of {bytes} bytes");
+                }
+            }
+        }
+    }
 
     /// Slots of 3 bytes and their proofs, in groups of these sizes, and the roots.
     fn sealed(depth: u8, groups: &[usize]) -> (Proofs, Vec<u8>, Slots) {

@@ -177,9 +177,10 @@ pub(in crate::schemes) fn cheapest(
             usize::try_from(records.div_ceil(groups)).ok()?
         };
         let geometry = Geometry { record_bytes: slot_bytes, groups: count, columns };
-        // The fullest group may turn out to be fuller.
+        // The fullest group may turn out to be fuller, and not every limit is one on more columns.
         let spare = if keyed { columns / 16 } else { 0 };
-        fits(&Geometry { columns: columns + spare, ..geometry }).then(|| (cost(&geometry), groups))
+        let fits = [0, spare].iter().all(|spare| fits(&Geometry { columns: columns + spare, ..geometry }));
+        fits.then(|| (cost(&geometry), groups))
     };
     let costs = numbers.chain([records]).filter_map(cost);
     costs.min_by(|a, b| a.0.total_cmp(&b.0)).map_or(records, |(_, groups)| groups).max(1)
