@@ -324,20 +324,24 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
     let pieces = neighbours(&values);
     let key_type = key.and_then(|key| source.key_type(key));
     let typed = !options.source.is_text();
-    let mut kinds = vec![Kinds::NONE; values.len()];
+    let mut kinds = vec![if typed { Kinds::NONE } else { Kinds::TEXT }; values.len()];
+    let mut key_kinds = Kinds::NONE;
     let mut payload = Vec::new();
     let mut ahead = Ahead::start(source, &origin)?;
     loop {
-        let Batch { rows, position, end } = ahead.next();
+        let Batch { rows, position, end, lacked } = ahead.next();
         for row in 0..rows.len() {
             let line = rows.line(row);
             let fail = |why: String| StoreError::Row { origin: origin.clone(), line, why };
             let mut hash = u128::from(records.count());
             payload.clear();
             if let (Some(key), Some(salt)) = (key, &salt) {
-                let bytes =
-                    codec::key_of_encoded(rows.values(row, key..key + 1)).map_err(|e| fail(e.to_string()))?;
-                let bytes = key_type.map_or(Cow::Borrowed(&*bytes), |form| form.of(&bytes));
+                let value = rows.values(row, key..key + 1);
+                let bytes = codec::key_of_encoded(value).map_err(|e| fail(e.to_string()))?;
+                let kind = if typed { Kinds::of_encoded(value) } else { Kinds::TEXT };
+                key_kinds = key_kinds | kind;
+                let form = key_type.or(kind.key_type());
+                let bytes = form.map_or(Cow::Borrowed(&*bytes), |form| form.of(&bytes));
                 let key_hash = KeyHash::new(salt, &bytes);
                 hash = key_hash.order();
                 if let Some(keys) = &mut keys {
@@ -369,9 +373,16 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
         stages::at(progress, READING, position.done, position.total, position.unit)?;
         if let Some(end) = end {
             end?;
+            for (column, lacking) in lacked {
+                progress.note(&format!(
+                    "note: {lacking} of {} rows of {origin} have no {column:?}, which is null there",
+                    records.count()
+                ));
+            }
             break;
         }
     }
+    let key_type = key_type.or(key_kinds.key_type());
     let values = values.into_iter().map(|i| columns[i].clone()).collect();
     Ok(ReadTable { records, salt, keys, values, key_type, kinds })
 }

@@ -72,9 +72,9 @@ impl Stored {
             n => format!(", in up to {n} slots, each looked up on its own"),
         };
         let found = match (&manifest.key, &manifest.keys) {
-            (Some(key), Some(_)) => format!("by {key:?} or by index"),
+            (Some(key), Some(_)) => format!("by {key:?} or by row number"),
             (Some(key), None) => format!("by {key:?}"),
-            (None, _) => "by index".into(),
+            (None, _) => "by row number".into(),
         };
         let columns = if manifest.values.is_empty() {
             "nothing: membership alone".into()

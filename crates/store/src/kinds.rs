@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::BitOr;
 
-use blindcore_wire::{Value, codec};
+use blindcore_wire::{KeyType, Value, codec};
 use serde::{Deserialize, Serialize};
 
 /// Kinds of values. Null is of none, and fits each.
@@ -68,6 +68,12 @@ impl Kinds {
     /// Whether it has one of these.
     pub(crate) fn any(self, of: Self) -> bool {
         self.0 & of.0 != 0
+    }
+
+    /// The one form of keys that are of these kinds: reals are written as decimals are, and so are integers beside them.
+    pub(crate) fn key_type(self) -> Option<KeyType> {
+        let numbers = self.without(Self::REAL | Self::INTEGER) == Self::NONE;
+        (self.any(Self::REAL) && numbers).then_some(KeyType::Decimal)
     }
 
     /// All but these.

@@ -63,6 +63,10 @@ impl Progress for StageTimes<'_> {
         self.next.at(stage, done, total, unit);
     }
 
+    fn note(&mut self, line: &str) {
+        self.next.note(line);
+    }
+
     fn stopped(&self) -> bool {
         self.next.stopped()
     }

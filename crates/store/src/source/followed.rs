@@ -164,6 +164,12 @@ fn whole_part(text: &str) -> Option<i128> {
     digits.then(|| whole.parse().ok()).flatten()
 }
 
+fn is_decimal(text: &str) -> bool {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let whole = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    [whole, part].iter().all(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
 impl SourceSpec {
     /// The rows whose `column` is at least `last` less the overlap, or has no value; all rows where there is no `last`. The
     /// server sorts them, each type in its own way. Rows that were read before come again.
@@ -226,8 +232,15 @@ impl SourceSpec {
                 let column = name(column);
                 let more = match (start.kind, last, system) {
                     (StartKind::Time, _, Some(System::Postgres)) => format!(" OR {column} = '-infinity'"),
+                    // SQLite sorts numbers below texts, whatever the column is declared as: '/' is below '0', and is no number.
+                    (StartKind::Time, _, None) => format!(" OR {column} < '/'"),
+                    (StartKind::Other, _, None) => format!(" OR {column} < ''"),
                     // Digits of a text may have another order than the number that they make.
-                    (StartKind::Number, Some(Json::String(last)), _) => format!(" OR {column} >= '{last}'"),
+                    (StartKind::Number, Some(Json::String(last)), system) => {
+                        let numbers =
+                            if system.is_none() { format!(" OR {column} < ''") } else { String::new() };
+                        format!(" OR {column} >= '{last}'{numbers}")
+                    }
                     _ => String::new(),
                 };
                 format!(" WHERE {column} >= {value} OR {column} IS NULL{more}")
@@ -270,31 +283,114 @@ fn by_transaction(from: &str, last: Option<u64>) -> String {
     )
 }
 
+/// Kinds of values that a column is followed by, each with an order of its own. SQLite keeps them beside one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlaceKind {
+    Number,
+    /// Digits in a text, as servers give decimals.
+    Decimal,
+    Time,
+    /// A text that is neither.
+    Text,
+}
+
+impl PlaceKind {
+    fn of_text(text: &str) -> Self {
+        match text {
+            text if is_time(text) => Self::Time,
+            text if is_decimal(text) => Self::Decimal,
+            _ => Self::Text,
+        }
+    }
+
+    fn of_place(place: &Json) -> Self {
+        place.as_str().map_or(Self::Number, Self::of_text)
+    }
+
+    /// What its values are, for people.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Number | Self::Decimal => "numbers",
+            Self::Time => "times",
+            Self::Text => "texts",
+        }
+    }
+}
+
 /// How far a source that is followed was read.
 #[derive(Default)]
 pub(crate) struct Reached {
-    /// The last value that is one: rows come in the order of the server.
-    pub(crate) last: Option<Value>,
+    /// By which kind the reads before followed, if there were any.
+    before: Option<PlaceKind>,
+    /// The last value of each kind, and how many were of it: rows come in the order of the server.
+    seen: [(Option<Value>, u64); 4],
     /// Rows by whose value nothing is followed, because it is null or infinite.
     pub(crate) unplaced: u64,
 }
 
 impl Reached {
+    /// Nothing yet, behind reads that came as far as `before`.
+    pub(crate) fn after(before: Option<&Json>) -> Self {
+        Self { before: before.map(PlaceKind::of_place), ..Self::default() }
+    }
+
     /// Takes the next row's value.
     pub(crate) fn see(&mut self, value: &Value) -> Result<(), String> {
-        match value {
-            Value::Real(x) if !x.is_finite() => self.unplaced += 1,
-            Value::Text(text) if is_endless(text) => self.unplaced += 1,
-            Value::Null => self.unplaced += 1,
-            Value::Int(_) | Value::Real(_) | Value::Text(_) => self.last = Some(value.clone()),
-            Value::Json(json) if json.is_number() => self.last = Some(value.clone()),
+        let kind = match value {
+            Value::Real(x) if !x.is_finite() => None,
+            Value::Text(text) if is_endless(text) => None,
+            Value::Null => None,
+            Value::Text(text) => Some(PlaceKind::of_text(text)),
+            Value::Int(_) | Value::Real(_) => Some(PlaceKind::Number),
+            Value::Json(json) if json.is_number() => Some(PlaceKind::Number),
             _ => {
                 return Err(
                     "the column that is followed holds what has no order; follow numbers or times".into()
                 );
             }
+        };
+        match kind {
+            None => self.unplaced += 1,
+            Some(kind) => {
+                let (last, count) = &mut self.seen[kind as usize];
+                *last = Some(value.clone());
+                *count += 1;
+            }
         }
         Ok(())
+    }
+
+    /// The kind that is followed: that of the reads before; else what most values are, other texts last. A place that is such a text
+    /// gives way to numbers.
+    fn kind(&self) -> PlaceKind {
+        let count = |kind: &PlaceKind| self.seen[*kind as usize].1;
+        // Of equal ones the last is taken.
+        let most = [PlaceKind::Time, PlaceKind::Decimal, PlaceKind::Number].into_iter().max_by_key(count);
+        let most = most.expect("there are three");
+        match self.before {
+            Some(kind) if kind != PlaceKind::Text => kind,
+            _ if most == PlaceKind::Number && count(&most) > 0 => most,
+            None if count(&most) >= count(&PlaceKind::Text) => most,
+            _ => PlaceKind::Text,
+        }
+    }
+
+    /// Where the next read begins, if a value of the kind that is followed was seen.
+    pub(crate) fn last(&self) -> Option<&Value> {
+        self.seen[self.kind() as usize].0.as_ref()
+    }
+
+    /// Rows whose values are of another kind than what is followed, as a sentence about `column`.
+    pub(crate) fn strays(&self, column: &str) -> Option<String> {
+        let kind = self.kind();
+        let count: u64 = self.seen.iter().map(|(_, count)| count).sum::<u64>() - self.seen[kind as usize].1;
+        (count > 0).then(|| {
+            format!(
+                "{count} of the rows that were read have another kind of value in {column:?} than the {} that it is followed by; \
+                 these rows are taken, and nothing is followed by them: correct them in the source",
+                kind.title()
+            )
+        })
     }
 }
 
@@ -370,9 +466,34 @@ mod tests {
         for value in [text("-infinity"), text("9"), text("10"), text("Infinity"), text("NaN"), Value::Null] {
             reached.see(&value).unwrap();
         }
-        assert_eq!((reached.last.clone(), reached.unplaced), (Some(text("10")), 4));
+        assert_eq!((reached.last(), reached.unplaced), (Some(&text("10")), 4));
         reached.see(&Value::Real(f64::INFINITY)).unwrap();
-        assert_eq!((reached.last.clone(), reached.unplaced), (Some(text("10")), 5));
+        assert_eq!((reached.last(), reached.unplaced), (Some(&text("10")), 5));
         assert!(reached.see(&Value::Bool(true)).is_err());
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_never_the_place() {
+        let text = |text: &str| Value::Text(text.into());
+        let (one, time) = (Value::Int(1), text("2024-03-01 00:05:00"));
+        for (before, values, place, strays) in [
+            (None, vec![one.clone(), text("n/a"), text("n/b")], Some(&one), 2),
+            (None, vec![one.clone(), text("5")], Some(&one), 1),
+            (None, vec![one.clone(), time.clone(), text("tomorrow")], Some(&one), 2),
+            (None, vec![time.clone(), text("tomorrow")], Some(&time), 1),
+            (None, vec![text("a"), text("b")], Some(&text("b")), 0),
+            (Some(json!(7)), vec![text("n/a")], None, 1),
+            (Some(json!("2024-01-01")), vec![one.clone(), text("soon"), text("tomorrow")], None, 3),
+            (Some(json!("1.5")), vec![text("2.5"), text("x"), text("y")], Some(&text("2.5")), 2),
+            // A build before this one may have stopped at a text.
+            (Some(json!("n/a")), vec![one.clone(), text("n/a")], Some(&one), 1),
+            (Some(json!("a")), vec![text("b")], Some(&text("b")), 0),
+        ] {
+            let mut reached = Reached::after(before.as_ref());
+            values.iter().for_each(|value| reached.see(value).unwrap());
+            assert_eq!(reached.last(), place, "{before:?} {values:?}");
+            let said = reached.strays("u").map_or(0, |said| said[..1].parse().unwrap());
+            assert_eq!(said, strays, "{before:?} {values:?}");
+        }
     }
 }

@@ -20,6 +20,8 @@ pub(super) struct JsonLines<R> {
     others: Others,
     /// The columns that the last object lacked, where that is told.
     missing: Vec<usize>,
+    /// How many objects lacked each column.
+    lacked: Vec<u64>,
     /// Whether the line that was read last waits to be given out: the first one, read for its columns.
     waiting: bool,
 }
@@ -53,7 +55,8 @@ impl<R: BufRead> JsonLines<R> {
         let columns: Vec<String> = columns.collect();
         let positions = columns.iter().cloned().zip(0..).collect();
         let others = if wanted.is_some() { Others::PassedOver } else { Others::Refused };
-        Ok(Self { lines, positions, columns, others, missing: Vec::new(), waiting: true })
+        let lacked = vec![0; columns.len()];
+        Ok(Self { lines, positions, columns, others, missing: Vec::new(), lacked, waiting: true })
     }
 
     /// Changes, whose objects have any of the `known` keys.
@@ -67,7 +70,8 @@ impl<R: BufRead> JsonLines<R> {
         }
         let positions = known.iter().cloned().zip(0..).collect();
         let others = Others::Ignored(ignored.to_vec());
-        Ok(Self { lines, positions, columns: known.to_vec(), others, missing: Vec::new(), waiting: true })
+        let (columns, lacked) = (known.to_vec(), vec![0; known.len()]);
+        Ok(Self { lines, positions, columns, others, missing: Vec::new(), lacked, waiting: true })
     }
 }
 
@@ -96,6 +100,9 @@ impl<R: BufRead + Send> Source for JsonLines<R> {
                 .lines
                 .flaw(format!("column {column:?}: {why}"), "write it as a text, in quotes"));
         }
+        for (lacked, value) in self.lacked.iter_mut().zip(&values) {
+            *lacked += u64::from(value.is_none());
+        }
         self.missing.clear();
         if let Others::Ignored(_) = self.others {
             self.missing.extend((0..values.len()).filter(|i| values[*i].is_none()));
@@ -106,6 +113,11 @@ impl<R: BufRead + Send> Source for JsonLines<R> {
 
     fn missing(&self) -> &[usize] {
         &self.missing
+    }
+
+    fn lacked(&self) -> Vec<(String, u64)> {
+        let lacked = self.columns.iter().cloned().zip(self.lacked.iter().copied());
+        lacked.filter(|(_, rows)| *rows > 0).collect()
     }
 
     fn position(&self) -> Position {
@@ -321,13 +333,13 @@ fn lost_digits(json: &[u8], wanted: impl Fn(&str) -> bool) -> Option<(String, St
     None
 }
 
-/// Whether 64 bits keep a number: an integer is itself, and a decimal is what the binary64 nearest to it is when that is
-/// written with as many digits.
-fn keeps_digits(number: &str) -> bool {
+/// Whether 64 bits keep a number: an integer is itself, and a decimal has the digits of the shortest one that names the binary64
+/// nearest to it, but for zeros behind the last.
+pub(crate) fn keeps_digits(number: &str) -> bool {
     if !number.contains(['.', 'e', 'E']) {
         return number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
     }
-    let number = number.trim_start_matches('-');
+    let number = number.trim_start_matches(['-', '+']);
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
     let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = format!("{whole}{part}");
@@ -342,12 +354,10 @@ fn keeps_digits(number: &str) -> bool {
     if digits.len() <= 15 && (-290..290).contains(&exponent) {
         return true;
     }
-    // No binary64 has more.
+    // The shortest decimal that names the nearest binary64 is what is shown of it.
     let Ok(x) = number.parse::<f64>() else { return false };
     let point = if digits.len() > 1 { "." } else { "" };
-    digits.len() <= 767
-        && format!("{x:.*e}", digits.len() - 1)
-            == format!("{}{point}{}e{exponent}", &digits[..1], &digits[1..])
+    format!("{x:e}") == format!("{}{point}{}e{exponent}", &digits[..1], &digits[1..])
 }
 
 #[cfg(test)]
@@ -378,8 +388,8 @@ mod tests {
             "\n{}\n",
             r#"{"\u0061":[1,{"z":1.5,"y":null}],"b":true}"#,
             "\n",
-            // Without the exact parser this number comes out one bit off.
-            r#"{"a":1e300,"b":122.416294033786585}"#,
+            // Without the exact parser numbers like these come out one bit off.
+            r#"{"a":1e300,"b":122.41629403378658}"#,
         );
         let mut source = open(file.as_bytes(), None).unwrap();
         assert_eq!(source.columns(), ["a", "b"]);
@@ -390,7 +400,7 @@ mod tests {
                 (4, vec![Value::Json(json!(u64::MAX)), Value::Int(i64::MIN)]),
                 (5, vec![Value::Null, Value::Null]),
                 (6, vec![Value::Json(json!([1, {"z": 1.5, "y": null}])), Value::Bool(true)]),
-                (7, vec![Value::Real(1e300), Value::Real("122.416294033786585".parse().unwrap())]),
+                (7, vec![Value::Real(1e300), Value::Real("122.41629403378658".parse().unwrap())]),
             ]
         );
         assert_eq!(source.position().done, file.len() as u64);
@@ -407,7 +417,7 @@ mod tests {
             "1E+2",
             "0.1",
             "123456789012345.0",
-            "0.10000000000000001",
+            "0.10000000000000000",
             "2.5e-310",
             "1.7976931348623157e308",
             "5e-324",
@@ -418,6 +428,9 @@ mod tests {
         }
         for lost in [
             "0.1234567890123456789",
+            "0.10000000000000001",
+            "122.416294033786585",
+            "4.9e-324",
             "12345678901234567.25",
             "1e-400",
             "0.1000000000000000000000001",

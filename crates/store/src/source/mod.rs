@@ -13,7 +13,8 @@
 //! | `postgres://user@host/db?table=users` | a table or view of PostgreSQL; `?query=SELECT …` as well           |
 //! | `mysql://user@host/db?table=users`    | a table or view of MySQL or MariaDB; `?query=SELECT …` as well     |
 //!
-//! What follows `?table=` or `?query=` is taken as it stands, to the end: nothing is percent-decoded, for `%`
+//! What follows `?table=` or `?query=` is taken as it stands, to the end (a server's `table=NAME` may have options behind it): nothing
+//! is percent-decoded, for `%`
 //! is what `LIKE` patterns are made of, and `+`, `&` and `?` are themselves. A database's path ends at the first
 //! `?`. Endings don't mind case.
 //!
@@ -23,8 +24,11 @@
 //! never closed, text after a closing quote and a row of another length are errors, never guesses.
 //!
 //! **JSON lines**: the columns are the keys of the first object. In a later object a key that is missing is
-//! null, and a key that is new is an error, unless only some columns are [asked for](SourceSpec::open). Objects of
+//! null, which a build says once, and a key that is new is an error, unless only some columns are [asked for](SourceSpec::open). Objects of
 //! [changes](SourceSpec::open_changes) have any of the keys that are known.
+//!
+//! A number is an integer of 64 bits, or a real: one whose digits would not come back, but for zeros behind the last (1.10 is 1.1),
+//! is an error, and can be written as a text.
 //!
 //! **SQLite** databases are opened read-only and read in one transaction, so that rows written meanwhile are not
 //! seen; a table is read in the order of its rowid or primary key.
@@ -43,7 +47,7 @@
 //! sends them; a table in the order of its primary key, where it has one. User, password, host and database are
 //! percent-encoded, so `%2Fvar%2Frun%2Fpostgresql` is a Unix socket's folder (MySQL: the socket). A password that
 //! is not in the URL is taken from `PGPASSWORD` or `MYSQL_PWD`; it appears in no message and no database. Before
-//! `table=` or `query=` may stand `ca=FILE&`, a PEM file of the certificates that the server's must be signed by
+//! `table=` or `query=`, or behind `table=NAME`, may stand `ca=FILE&`, a PEM file of the certificates that the server's must be signed by
 //! (for MySQL, beside Mozilla's), and `tls=verify&` or `tls=off&`: without either, a server that is not on
 //! this machine must show a certificate that fits its name, signed by those or by one of Mozilla's.
 //!
@@ -81,7 +85,7 @@ mod sqlite;
 
 pub use followed::Overlap;
 pub(crate) use followed::{Followed, Reached};
-pub(crate) use json_lines::value as json_value;
+pub(crate) use json_lines::{keeps_digits, value as json_value};
 pub use rows::Rows;
 pub(crate) use rows::{Ahead, Batch};
 
@@ -145,6 +149,11 @@ pub trait Source: Send {
     /// [changes](SourceSpec::open_changes) in JSON lines lacks.
     fn missing(&self) -> &[usize] {
         &[]
+    }
+
+    /// Columns that some rows so far did not give, and how many those were: their values stand as null.
+    fn lacked(&self) -> Vec<(String, u64)> {
+        Vec::new()
     }
 
     /// The one form of a column's values as keys, where its type writes one value in several.

@@ -322,7 +322,12 @@ fn refused(server: &Server, error: &::postgres::Error) -> SourceError {
             text = format!("{text} ({more})");
         }
         match said.code().code().get(..2) {
-            Some("28") if let Some(none) = server.no_password() => return none,
+            Some("28")
+                if *said.code() == SqlState::INVALID_PASSWORD
+                    && let Some(none) = server.no_password() =>
+            {
+                return none;
+            }
             Some("28") => "check the user and its password, in the URL or in PGPASSWORD",
             Some("3D") => "check the database's name",
             Some("42") if *said.code() == SqlState::INSUFFICIENT_PRIVILEGE => {

@@ -99,6 +99,8 @@ pub(crate) struct Batch {
     pub(crate) rows: Rows,
     pub(crate) position: Position,
     pub(crate) end: Option<Result<(), SourceError>>,
+    /// As [`Source::lacked`].
+    pub(crate) lacked: Vec<(String, u64)>,
 }
 
 /// A source that is read a few batches ahead.
@@ -122,7 +124,8 @@ impl Ahead {
                 rows.clear();
                 let end = fill(&mut *source, &mut rows);
                 let last = end.is_some();
-                if sender.send(Batch { rows, position: source.position(), end }).is_err() || last {
+                let (position, lacked) = (source.position(), source.lacked());
+                if sender.send(Batch { rows, position, end, lacked }).is_err() || last {
                     return;
                 }
             }

@@ -103,13 +103,22 @@ impl Server {
         let fail = |why: &str| (why.to_owned(), "");
         let (place, mut question) = rest.split_once('?').unwrap_or((rest, ""));
         let (mut tls, mut ca) = (None, None);
+        let mut table = None;
         let of = loop {
             match question.split_once('=') {
+                None if question.is_empty() && table.is_some() => break Of::Table(table.unwrap_or_default()),
                 Some(("table" | "query", "")) => {
                     return Err((fail("nothing follows the =").0, "name a table or a query"));
                 }
-                Some(("table", name)) => break Of::Table(name.to_owned()),
-                Some(("query", sql)) => break Of::Query(sql.to_owned()),
+                Some(("table", name)) if table.is_none() => {
+                    let end = ["&tls=", "&ca="].iter().filter_map(|option| name.find(option)).min();
+                    let (name, options) = name.split_at(end.unwrap_or(name.len()));
+                    if name.is_empty() {
+                        return Err((fail("nothing follows the =").0, "name a table or a query"));
+                    }
+                    (table, question) = (Some(name.to_owned()), options.get(1..).unwrap_or(""));
+                }
+                Some(("query", sql)) if table.is_none() => break Of::Query(sql.to_owned()),
                 Some((name @ ("tls" | "ca"), value)) => {
                     let (value, next) = value.split_once('&').unwrap_or((value, ""));
                     match (name, value) {
@@ -539,7 +548,13 @@ mod tests {
         ] {
             let server = parse(&format!("postgres://u@{host}/d?{options}table=t"));
             assert_eq!(server.verifies(), verifies, "{host} {options}");
+            // They may stand behind the table too; behind a query everything is the query.
+            let behind = format!("?table=t&{options}");
+            let behind = format!("postgres://u@{host}/d{}", behind.trim_end_matches('&'));
+            assert_eq!(parse(&behind), server);
         }
+        let query = parse("postgres://u@h/d?query=SELECT a&tls=off");
+        assert!(query.verifies() && query.of == Of::Query("SELECT a&tls=off".into()));
     }
 
     #[test]
@@ -551,6 +566,8 @@ mod tests {
             ),
             ("mysql://u:hunter2@h/d?table=", &["nothing follows the ="]),
             ("mysql://u:hunter2@h/d?tabel=t", &["which table"]),
+            ("mysql://u:hunter2@h/d?table=&tls=off", &["nothing follows the ="]),
+            ("mysql://u:hunter2@h/d?table=t&tls=maybe", &["tls is verify or off"]),
             ("postgres://u:hunter2@h?table=t", &["names no database"]),
             ("postgres://u:hunter2@h/?table=t", &["names no database"]),
             ("postgres://h/d?table=t", &["names no user"]),

@@ -1,5 +1,6 @@
 //! Rows of CHANGES, matched with a table's columns.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use blindcore_units::Progress;
@@ -8,6 +9,7 @@ use blindcore_wire::{Value, codec};
 use super::entry::{Entry, Log, UNKNOWN, Word};
 use super::shape::{Shape, fits};
 use super::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, group_of, short};
+use crate::kinds::Kinds;
 use crate::source::{Followed, Position, Reached};
 use crate::stages::{self, READING};
 use crate::{ExternalSort, Order, Source, StoreError, Stored};
@@ -122,7 +124,9 @@ impl<'a> Changes<'a> {
             }
         }
         let (mut rows, mut count) = (self.stored.manifest().rows, 0u64);
-        let mut reached = Reached::default();
+        let before = self.stored.manifest().follow.as_ref();
+        let before = before.filter(|f| Some(&f.column) == self.options.follow.as_ref()).map(|f| &f.last);
+        let mut reached = Reached::after(before);
         while let Some(row) = self.source.next_row()? {
             count += 1;
             let fail = |why: String| StoreError::Row { origin: self.origin.clone(), line: row.line, why };
@@ -179,8 +183,9 @@ impl<'a> Changes<'a> {
                 let name = &self.source.columns()[key];
                 return Err(format!("it has no {name:?}, which rows are found by; give every row one"));
             }
+            let form = self.stored.manifest().key_type.or(Kinds::of(&cells[key]).key_type());
             let key = codec::encode_key(&cells[key]).map_err(|e| e.to_string())?;
-            let key = self.stored.manifest().key_type.map_or(key.clone(), |form| form.of(&key).into_owned());
+            let key = form.map_or_else(|| key.clone(), |form| form.of(&key).into_owned());
             return Ok(Entry { number: UNKNOWN, key, word });
         }
         let number = match self.row.map(|i| &cells[i]) {
@@ -216,7 +221,10 @@ impl<'a> Changes<'a> {
     /// What a row that sets a record says. A missing column does not mean null, which would wipe the value there is.
     fn set(&self, cells: &[Value]) -> Result<Word, String> {
         let given = |position: &Option<usize>| position.filter(|i| !self.source.missing().contains(i));
-        let values: Vec<Option<&Value>> = self.values.iter().map(|p| given(p).map(|i| &cells[i])).collect();
+        let kept =
+            |(column, position)| given(position).map(|i| self.shape.kept(column, &cells[i])).transpose();
+        let values: Vec<Option<Cow<'_, Value>>> =
+            self.values.iter().enumerate().map(kept).collect::<Result<_, _>>()?;
         let missing = values.iter().position(Option::is_none);
         if let Some(missing) = missing.filter(|_| !self.options.partial) {
             let name = &self.stored.manifest().values[missing];
@@ -235,7 +243,10 @@ impl<'a> Changes<'a> {
             return Ok(Word::Columns(Shape::columns(&values)));
         }
         let mut record = Vec::new();
-        values.into_iter().flatten().for_each(|v| codec::encode_record(std::slice::from_ref(v), &mut record));
+        values
+            .into_iter()
+            .flatten()
+            .for_each(|v| codec::encode_record(std::slice::from_ref(&*v), &mut record));
         fits(record).map(Word::Set)
     }
 }

@@ -32,9 +32,11 @@ use self::work::{Work, sweep, write_manifest};
 use crate::build::{as_records_do, cut, new_salt, plan_keyed};
 use crate::folder::lock;
 use crate::job::{Build, Wanted, entry};
+use crate::kinds::Kinds;
 use crate::manifest::{ChangesManifest, FileEntry, Follow, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
 use crate::sign::{check_proofs, check_signer};
+use crate::source::Reached;
 use crate::{ExternalSort, Overlap, SourceSpec, StoreError, Stored, build};
 
 /// The column of CHANGES that says what happens to a row: `set`, also where it is empty, or `remove`.
@@ -162,15 +164,16 @@ pub fn update(
             old.name
         )));
     }
-    let shape = Shape::of(&stored, options.changes.is_text())?;
+    let shape = Shape::of(&stored, &options.changes)?;
     let mut changes = Changes::open(&stored, &shape, options, work.path())?;
     let Read { sorted, reached } = changes.read(progress)?;
-    let notes = notes(options, &changes, reached.unplaced);
+    let mut notes = notes(options, &changes, &reached);
     let salt = new_salt()?;
     let said = Said { sorted, origin: &changes.origin, shape: &shape };
     let merged = merge(&stored, options, work.path(), said, old.rows, &salt)?;
     let counts = merged.counts;
-    let follow = options.follow.clone().zip(reached.last);
+    notes.extend(widened(old, merged.kinds.as_deref()));
+    let follow = options.follow.clone().zip(reached.last());
     let follow = follow.map(|(column, last)| Follow { column, last: last.to_json() });
     let follow = follow.or_else(|| old.follow.clone());
     if counts.added + counts.changed + counts.removed == 0 {
@@ -248,7 +251,7 @@ fn publish(
 }
 
 /// What should be said of CHANGES that were read.
-fn notes(options: &UpdateOptions, changes: &Changes<'_>, unplaced: u64) -> Vec<String> {
+fn notes(options: &UpdateOptions, changes: &Changes<'_>, reached: &Reached) -> Vec<String> {
     let (origin, others) = (&options.changes, &changes.others);
     let others = (!others.is_empty()).then(|| {
         let others = others.join(",");
@@ -258,13 +261,33 @@ fn notes(options: &UpdateOptions, changes: &Changes<'_>, unplaced: u64) -> Vec<S
     let folder =
         folder.then(|| format!("rows of files that are gone from {origin} stay (--whole removes them)"));
     let column = options.follow.as_deref().unwrap_or_default();
+    let unplaced = reached.unplaced;
     let unplaced = (unplaced > 0).then(|| {
         format!(
             "{unplaced} of the rows that were read have null or an infinite value in {column:?}, by which nothing can be followed; \
              such rows are read every time"
         )
     });
-    others.into_iter().chain(folder).chain(unplaced).chain(changes.note.clone()).collect()
+    others
+        .into_iter()
+        .chain(folder)
+        .chain(unplaced)
+        .chain(reached.strays(column))
+        .chain(changes.note.clone())
+        .collect()
+}
+
+/// Columns that hold other kinds of values than before, a sentence each.
+fn widened(old: &Manifest, now: Option<&[Kinds]>) -> Vec<String> {
+    let kinds = old.kinds.iter().flatten().zip(now.unwrap_or_default()).zip(&old.values);
+    let wider = kinds.filter(|((old, now), _)| **old != Kinds::NONE && old != now);
+    let said = |((old, now), name): ((&Kinds, &Kinds), &String)| {
+        let (old, new) = (shape::names(*old), shape::names(now.without(*old)));
+        format!(
+            "column {name:?} held {old} and now has {new} too; build the table again where that is not meant"
+        )
+    };
+    wider.map(said).collect()
 }
 
 fn write_log(

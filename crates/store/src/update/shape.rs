@@ -1,17 +1,21 @@
 //! A table's columns: rows of which only some are said, and texts whose types are the table's.
 
+use std::borrow::Cow;
+
 use blindcore_wire::{Value, codec};
 
 use super::short;
 use crate::build::MAX_LONG_RECORD_BYTES;
 use crate::kinds::Kinds;
-use crate::{StoreError, Stored, source};
+use crate::{SourceSpec, StoreError, Stored, source};
 
 /// The columns of a table's records.
 pub(super) struct Shape<'a> {
     names: &'a [String],
     /// The kinds of values that each holds, where CHANGES have texts alone and some column holds other values.
     kinds: Option<Vec<Kinds>>,
+    /// The same where CHANGES have values of all kinds and were written for this table.
+    kept: Option<&'a [Kinds]>,
 }
 
 /// Rows of the base by which its columns are judged: at least, and at most where a column holds null in all of them.
@@ -20,16 +24,18 @@ const JUDGED: std::ops::Range<u64> = 32..1024;
 impl<'a> Shape<'a> {
     /// The columns of a table, for CHANGES that have texts alone or values of all kinds.
     ///
-    /// They are what the manifest says. One of an earlier version says nothing: then they are those of the first rows and, for a row that
-    /// is there, its own; of a table without a directory of keys only its own can be seen.
-    pub(super) fn of(stored: &'a Stored, texts: bool) -> Result<Self, StoreError> {
+    /// They are what the manifest says. One of an earlier version says nothing: then texts become what the first rows hold and, for a
+    /// row that is there, its own values; of a table without a directory of keys only its own can be seen. Values of a database's table
+    /// are what they are there, and a file's keep to the columns' kinds.
+    pub(super) fn of(stored: &'a Stored, changes: &SourceSpec) -> Result<Self, StoreError> {
         let names = &stored.manifest().values[..];
-        if !texts {
-            return Ok(Self { names, kinds: None });
+        let known = stored.manifest().kinds.as_deref();
+        if !changes.is_text() {
+            return Ok(Self { names, kinds: None, kept: known.filter(|_| !changes.is_database()) });
         }
-        if let Some(kinds) = &stored.manifest().kinds {
+        if let Some(kinds) = known {
             let texts_alone = kinds.iter().all(|kinds| kinds.without(Kinds::TEXT) == Kinds::NONE);
-            return Ok(Self { names, kinds: (!texts_alone).then(|| kinds.clone()) });
+            return Ok(Self { names, kinds: (!texts_alone).then(|| kinds.to_vec()), kept: None });
         }
         let mut kinds = vec![Kinds::NONE; names.len()];
         let description = stored.description()?;
@@ -43,7 +49,7 @@ impl<'a> Shape<'a> {
             Kinds::add_record(&mut kinds, &record);
         }
         let texts_alone = !kinds.is_empty() && kinds.iter().all(|kinds| *kinds == Kinds::TEXT);
-        Ok(Self { names, kinds: (!texts_alone).then_some(kinds) })
+        Ok(Self { names, kinds: (!texts_alone).then_some(kinds), kept: None })
     }
 
     /// Whether a row's types depend on what the table holds.
@@ -51,11 +57,39 @@ impl<'a> Shape<'a> {
         self.kinds.is_some()
     }
 
+    /// A value of CHANGES that have values of all kinds, as the table holds it in this column: an integer among reals becomes one.
+    ///
+    /// # Errors
+    /// The column holds none of its kind.
+    pub(super) fn kept<'v>(&self, column: usize, value: &'v Value) -> Result<Cow<'v, Value>, String> {
+        let held = self.kept.map_or(Kinds::NONE, |kinds| kinds[column]);
+        let kind = Kinds::of(value);
+        if held == Kinds::NONE || kind == Kinds::NONE || held.any(kind) {
+            return Ok(Cow::Borrowed(value));
+        }
+        if let (Value::Int(n), true) = (value, held.any(Kinds::REAL)) {
+            let real = *n as f64;
+            if real as i128 == i128::from(*n) {
+                return Ok(Cow::Owned(Value::Real(real)));
+            }
+        }
+        let said = match value {
+            Value::Text(text) => format!("the text {}", short(text)),
+            Value::Blob(bytes) => format!("a blob of {} B", bytes.len()),
+            other => other.to_json().to_string().chars().take(40).collect(),
+        };
+        Err(format!(
+            "its {:?} is {said}, and the table holds {} there; write one, or null, or build the table again to hold both",
+            self.names[column],
+            names(held)
+        ))
+    }
+
     /// Columns of a row that is set, where `None` keeps what the row has: a byte for each that says whether it is there, then
     /// those that are as a record.
-    pub(super) fn columns(values: &[Option<&Value>]) -> Vec<u8> {
+    pub(super) fn columns(values: &[Option<Cow<'_, Value>>]) -> Vec<u8> {
         let mut out: Vec<u8> = values.iter().map(|value| value.is_some().into()).collect();
-        let given: Vec<Value> = values.iter().copied().flatten().cloned().collect();
+        let given: Vec<Value> = values.iter().flatten().map(|value| Value::clone(value)).collect();
         codec::encode_record(&given, &mut out);
         out
     }
@@ -132,7 +166,11 @@ fn read(text: &str, kind: Kinds) -> Option<Value> {
             let large = || text.parse::<u64>().ok().map(|n| Value::from_json(n.into()));
             text.parse().ok().map(Value::Int).or_else(large)
         }
-        Kinds::REAL => text.parse().ok().filter(|x: &f64| x.is_finite()).map(Value::Real),
+        Kinds::REAL => {
+            let point = if text.contains(['.', 'e', 'E']) { "" } else { ".0" };
+            let kept = |x: &f64| x.is_finite() && source::keeps_digits(&format!("{text}{point}"));
+            text.parse().ok().filter(kept).map(Value::Real)
+        }
         Kinds::BOOL => text.parse().ok().map(Value::Bool),
         Kinds::JSON => source::json_value(text).ok().filter(|value| Kinds::of(value) == Kinds::JSON),
         Kinds::BLOB => Some(Value::Blob(text.as_bytes().to_vec())),
@@ -141,15 +179,18 @@ fn read(text: &str, kind: Kinds) -> Option<Value> {
 }
 
 /// Kinds, in words.
-fn names(kinds: Kinds) -> String {
+pub(super) fn names(kinds: Kinds) -> String {
     let numbers = match (kinds.any(Kinds::INTEGER), kinds.any(Kinds::REAL)) {
         (true, false) => Some("integers of 64 bits"),
+        (false, true) => Some("numbers of at most 17 digits"),
         (false, false) => None,
         _ => Some("numbers"),
     };
     let bool = kinds.any(Kinds::BOOL).then_some("true or false");
     let json = kinds.any(Kinds::JSON).then_some("JSON arrays or objects");
-    [numbers, bool, json].into_iter().flatten().collect::<Vec<_>>().join(", or ")
+    let texts = kinds.any(Kinds::TEXT).then_some("texts");
+    let blobs = kinds.any(Kinds::BLOB).then_some("blobs");
+    [numbers, bool, json, texts, blobs].into_iter().flatten().collect::<Vec<_>>().join(", or ")
 }
 
 #[cfg(test)]
@@ -168,7 +209,7 @@ mod tests {
     fn a_text_becomes_what_the_column_holds() {
         let names = ["c".to_owned()];
         let typed = |kinds: Kinds, own: Option<Value>, text: &str| {
-            let shape = Shape { names: &names, kinds: Some(vec![kinds]) };
+            let shape = Shape { names: &names, kinds: Some(vec![kinds]), kept: None };
             shape.typed(0, Value::Text(text.into()), own.as_ref())
         };
         let (int, text) = (|n| Ok(Value::Int(n)), |t: &str| Ok(Value::Text(t.into())));
@@ -195,10 +236,52 @@ mod tests {
                 "its \"c\" is \"7.5\", and the table holds integers of 64 bits there; write one",
             ),
             (INTEGER, " 7", "\" 7\""),
-            (REAL, "inf", "holds numbers there"),
+            (REAL, "inf", "holds numbers of at most 17 digits there"),
+            (REAL, "0.10000000000000001", "holds numbers of at most 17 digits there"),
+            (REAL, "12345678901234567", "\"12345678901234567\""),
             (BOOL | JSON, "1", "holds true or false, or JSON arrays or objects there"),
         ] {
             let error = typed(kinds, None, wrong).unwrap_err();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_of_a_kind_that_its_column_holds() {
+        let names = ["c".to_owned()];
+        let kept = |kinds: Kinds, value: Value| {
+            let kinds = [kinds];
+            let shape = Shape { names: &names, kinds: None, kept: Some(&kinds) };
+            shape.kept(0, &value).map(Cow::into_owned)
+        };
+        let text = || Value::Text("it".into());
+        for (kinds, value) in [
+            (INTEGER, Value::Int(1)),
+            (INTEGER, Value::Null),
+            (INTEGER | TEXT, text()),
+            (NONE, text()),
+            (INTEGER | REAL, Value::Int(1)),
+        ] {
+            assert_eq!(kept(kinds, value.clone()), Ok(value));
+        }
+        assert_eq!(kept(REAL, Value::Int(3)), Ok(Value::Real(3.0)));
+        for (kinds, value, words) in [
+            (
+                INTEGER,
+                text(),
+                "its \"c\" is the text \"it\", and the table holds integers of 64 bits there; write one, or null, or",
+            ),
+            (INTEGER, Value::Real(1.5), "is 1.5, and the table holds integers"),
+            (
+                REAL,
+                Value::Int(i64::MAX),
+                "is 9223372036854775807, and the table holds numbers of at most 17 digits there",
+            ),
+            (TEXT, Value::Int(7), "is 7, and the table holds texts there"),
+            (BOOL | BLOB, Value::Int(0), "holds true or false, or blobs there"),
+            (TEXT, Value::Blob(vec![1, 2]), "is a blob of 2 B"),
+        ] {
+            let error = kept(kinds, value).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
     }

@@ -3,6 +3,7 @@
 
 mod build;
 mod golden;
+mod kinds;
 mod plain;
 #[cfg(target_os = "linux")]
 mod postgres_tables;

@@ -1,0 +1,225 @@
+//! Kinds of values: in keys, in the columns of records, and in a column that is followed.
+
+use std::path::Path;
+
+use blindcore_accel_cpu::Cpu;
+use blindcore_store::{
+    BuildOptions, Manifest, SourceSpec, StoreError, Stored, UpdateOptions, Updated, Value, build, codec,
+    update,
+};
+use blindcore_units::{Progress, Unit};
+use blindcore_wire::KeyType;
+
+/// What was noted.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Progress for Notes {
+    fn at(&mut self, _: &str, _: u64, _: Option<u64>, _: Unit) {}
+
+    fn note(&mut self, line: &str) {
+        self.0.push(line.to_owned());
+    }
+}
+
+fn built(dir: &Path, spec: &str, key: &str) -> (Manifest, Vec<String>) {
+    let options = BuildOptions {
+        key: Some(key.to_owned()),
+        force: true,
+        ..BuildOptions::new(SourceSpec::parse(spec).unwrap(), dir.join("db"))
+    };
+    let mut notes = Notes::default();
+    let manifest = build(&options, &Cpu::with_threads("cpu", 1).unwrap(), &mut notes).unwrap();
+    (manifest, notes.0)
+}
+
+/// A table of these lines, which are of the kind that `ending` says.
+fn made(dir: &Path, ending: &str, lines: &str) -> (Manifest, Vec<String>) {
+    let path = dir.join(format!("t.{ending}"));
+    std::fs::write(&path, lines).unwrap();
+    built(dir, path.to_str().unwrap(), "k")
+}
+
+fn updated(dir: &Path, spec: &str, follow: Option<&str>) -> Result<Updated, StoreError> {
+    let changes = SourceSpec::parse(spec).unwrap();
+    let options =
+        UpdateOptions { follow: follow.map(str::to_owned), ..UpdateOptions::new(dir.join("db"), changes) };
+    update(&options, &Cpu::with_threads("cpu", 1).unwrap(), &mut ())
+}
+
+fn changed(dir: &Path, ending: &str, lines: &str) -> Result<Updated, StoreError> {
+    let path = dir.join(format!("c.{ending}"));
+    std::fs::write(&path, lines).unwrap();
+    updated(dir, path.to_str().unwrap(), None)
+}
+
+/// The first value of a row's record.
+fn value(dir: &Path, key: &str) -> Option<Value> {
+    let stored = Stored::open(&dir.join("db")).unwrap();
+    let record = stored.record(key.as_bytes()).unwrap()?;
+    Some(codec::decode_record(&record, stored.manifest().values.len()).unwrap().swap_remove(0))
+}
+
+#[test]
+fn a_stray_value_in_the_column_that_is_followed_loses_no_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for (first, stray, later, last, followed_by) in [
+        ("1", "'n/a'", "5000", serde_json::json!(5000), "numbers"),
+        (
+            "'2024-03-01 10:00:00'",
+            "'tomorrow'",
+            "'2024-04-01 10:00:00'",
+            "2024-04-01 10:00:00".into(),
+            "times",
+        ),
+        ("'2024-03-01'), (9, '', '2024-03-02'", "7", "'2024-04-01'", "2024-04-01".into(), "times"),
+    ] {
+        let path = dir.join("s.db");
+        let _ = std::fs::remove_file(&path);
+        let sqlite = rusqlite::Connection::open(&path).unwrap();
+        let add = |id: u64, v: &str, u: &str| {
+            sqlite.execute_batch(&format!("INSERT INTO t VALUES ({id}, '{v}', {u})")).unwrap();
+        };
+        sqlite.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, u)").unwrap();
+        add(1, "a", first);
+        let spec = format!("sqlite:{}?table=t", path.display());
+        built(dir, &spec, "id");
+        let follow = || updated(dir, &spec, Some("u")).unwrap();
+        add(2, "typo", stray);
+        let now = follow();
+        assert_eq!((now.added, now.published), (1, true), "{stray}");
+        let strays = |now: &Updated| {
+            let said = now.notes.iter().find(|n| n.contains("another kind of value in \"u\"")).cloned();
+            said.unwrap_or_else(|| panic!("{stray}: {:?}", now.notes))
+        };
+        assert!(
+            strays(&now).starts_with("1 of the rows") && strays(&now).contains(followed_by),
+            "{}",
+            strays(&now)
+        );
+        let widened = now.notes.iter().any(|n| n.starts_with("column \"u\" held"));
+        assert_eq!(widened, first.starts_with('\'') != stray.starts_with('\''), "{stray}: {:?}", now.notes);
+        add(3, "x", later);
+        assert_eq!(follow().added, 1, "{stray}");
+        let stored = Stored::open(&dir.join("db")).unwrap();
+        assert_eq!(stored.manifest().follow.as_ref().unwrap().last, last);
+        // One that comes later is seen too, and nothing is said of it once it is corrected.
+        add(4, "y", stray);
+        let now = follow();
+        assert!(now.added == 1 && strays(&now).starts_with("2 of the rows"), "{stray}: {:?}", now.notes);
+        sqlite.execute_batch(&format!("UPDATE t SET u = {later} WHERE id IN (2, 4)")).unwrap();
+        assert_eq!(follow().notes, Vec::<String>::new());
+        for (key, v) in [("1", "a"), ("2", "typo"), ("3", "x"), ("4", "y")] {
+            assert_eq!(value(dir, key), Some(Value::Text(v.into())), "{stray}");
+        }
+    }
+}
+
+#[test]
+fn keys_that_are_numbers_are_found_in_every_usual_form() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (manifest, _) = made(
+        dir,
+        "jsonl",
+        "{\"k\":1.50,\"v\":1}\n{\"k\":1e3,\"v\":2}\n{\"k\":-0.0,\"v\":3}\n{\"k\":7,\"v\":4}\n",
+    );
+    assert_eq!(manifest.key_type, Some(KeyType::Decimal));
+    let summary = Stored::open(&dir.join("db")).unwrap().summary().unwrap();
+    assert!(
+        summary.contains("keys are         decimals, such as 1.5; 1.50 and 15e-1 are the same key"),
+        "{summary}"
+    );
+    for (v, forms) in [
+        (1, &["1.5", "1.50", "15e-1"][..]),
+        (2, &["1e3", "1000", "1000.0"]),
+        (3, &["0", "-0.0"]),
+        (4, &["7", "7.0"]),
+    ] {
+        forms.iter().for_each(|form| assert_eq!(value(dir, form), Some(Value::Int(v)), "{form}"));
+    }
+    // An update's keys are brought to the same form.
+    let now = changed(dir, "csv", "k,v\n1.500,9\n0.0,8\n").unwrap();
+    assert_eq!((now.changed, now.added), (2, 0));
+
+    let path = dir.join("s.db");
+    rusqlite::Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE TABLE t (k REAL, v); INSERT INTO t VALUES (1e20, 'a'), (1, 'b')")
+        .unwrap();
+    let (manifest, _) = built(dir, &format!("sqlite:{}?table=t", path.display()), "k");
+    assert_eq!(manifest.key_type, Some(KeyType::Decimal));
+    for form in ["1e20", "100000000000000000000", "1E+20"] {
+        assert_eq!(value(dir, form), Some(Value::Text("a".into())), "{form}");
+    }
+    assert_eq!(value(dir, "1.0"), Some(Value::Text("b".into())));
+    // Integers alone, and numbers beside texts, are looked up as they are written.
+    for lines in ["{\"k\":1,\"v\":1}\n", "{\"k\":1.5,\"v\":1}\n{\"k\":\"a\",\"v\":1}\n"] {
+        assert_eq!(made(dir, "jsonl", lines).0.key_type, None, "{lines}");
+    }
+}
+
+#[test]
+fn an_update_keeps_the_kinds_that_the_build_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    made(
+        dir,
+        "jsonl",
+        "{\"k\":\"a\",\"v\":1,\"w\":0.5,\"m\":1}\n{\"k\":\"b\",\"v\":2,\"w\":1.5,\"m\":\"x\"}\n",
+    );
+    let before = std::fs::read(dir.join("db/manifest.json")).unwrap();
+    for (fields, words) in [
+        ("\"v\":\"text\",\"w\":1.0,\"m\":1", "line 2 of "),
+        (
+            "\"v\":\"text\",\"w\":1.0,\"m\":1",
+            "its \"v\" is the text \"text\", and the table holds integers of 64 bits there; write one, or null, or",
+        ),
+        ("\"v\":1.5,\"w\":1.0,\"m\":1", "its \"v\" is 1.5, and the table holds integers of 64 bits there"),
+        (
+            "\"v\":1,\"w\":true,\"m\":1",
+            "its \"w\" is true, and the table holds numbers of at most 17 digits there",
+        ),
+        (
+            "\"v\":1,\"w\":1,\"m\":[1]",
+            "its \"m\" is [1], and the table holds integers of 64 bits, or texts there",
+        ),
+    ] {
+        let lines = format!("{{\"k\":\"a\",\"v\":5,\"w\":2.0,\"m\":1}}\n{{\"k\":\"b\",{fields}}}\n");
+        let error = changed(dir, "jsonl", &lines).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    assert!(std::fs::read(dir.join("db/manifest.json")).unwrap() == before, "nothing changes");
+    let kinds = || {
+        let manifest: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(dir.join("db/manifest.json")).unwrap()).unwrap();
+        manifest["kinds"].clone()
+    };
+    let before = kinds();
+    let now = changed(
+        dir,
+        "jsonl",
+        "{\"k\":\"a\",\"v\":5,\"w\":2,\"m\":\"y\"}\n{\"k\":\"b\",\"v\":null,\"w\":3,\"m\":7}\n",
+    );
+    assert_eq!(now.unwrap().changed, 2);
+    assert_eq!(kinds(), before);
+    // Nor do numbers come among the texts of a CSV file.
+    made(dir, "csv", "k,v\na,1\n");
+    let error = changed(dir, "jsonl", "{\"k\":\"a\",\"v\":5}\n").unwrap_err().to_string();
+    assert!(error.contains("its \"v\" is 5, and the table holds texts there"), "{error}");
+}
+
+#[test]
+fn what_rows_of_a_build_lack_is_said_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let lines = "{\"k\":1,\"v\":1,\"w\":1}\n{\"k\":2}\n{\"k\":3,\"v\":null,\"w\":1}\n{\"k\":4,\"w\":1}\n";
+    let (_, notes) = made(dir, "jsonl", lines);
+    let origin = dir.join("t.jsonl");
+    let said = |rows, column: &str| {
+        format!("note: {rows} of 4 rows of {} have no {column:?}, which is null there", origin.display())
+    };
+    assert_eq!(notes, [said(2, "v"), said(1, "w")]);
+    assert_eq!(made(dir, "jsonl", "{\"k\":1,\"v\":null}\n").1, Vec::<String>::new());
+}
