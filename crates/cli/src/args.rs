@@ -196,7 +196,7 @@ fn scheme_help() -> String {
 pub(crate) struct Build {
     /// Where the rows come from (see below)
     pub(crate) source: OsString,
-    /// Column that rows are looked up by [default: none, so rows are looked up by index; files by their name]
+    /// Column that rows are looked up by [default: none, so rows are looked up by row number; files by their name]
     #[arg(long, value_name = "COLUMN")]
     pub(crate) key: Option<String>,
     /// Columns of a record, separated by commas [default: all but the key]
@@ -230,7 +230,7 @@ pub(crate) struct Build {
     /// Let clients ask for up to N keys in one request, 8 to 1024; the records are kept three times more for it
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<usize>,
-    /// Leave out the directory, through which a table with keys can also be read by index
+    /// Leave out the directory, through which a table with keys can also be read by row number
     #[arg(long)]
     pub(crate) no_directory: bool,
     /// Replace an existing database
@@ -469,7 +469,7 @@ Examples:
   blindcore get --server http://127.0.0.1:7700 --table people --key ada@example.org --pin 8a1f...
   blindcore get --server http://127.0.0.1:7700 --table reports --key 2026/may.pdf --out may.pdf
 
-The server learns the table, whether a lookup is by key or by index, and the number of lookups. It does not learn the
+The server learns the table, whether a lookup is by key or by row number, and the number of lookups. It does not learn the
 row, or whether the row exists. --keys-from prints each answer as it comes, waits up to ten minutes for a server that is
 busy or gone, and exits with 0 if every key was found, 1 if some do not exist, 3 if some have an error, 2 if all have or it
 ended early; --json prints {\"results\": [...]}, a line for each key. The first lookup in a table fetches its hint, which is cached for later lookups.")]
@@ -495,10 +495,10 @@ pub(crate) struct Get {
     #[arg(long, group = "what", value_name = "FILE")]
     pub(crate) keys_from: Option<PathBuf>,
     /// How that file writes keys: text, hex or base64 [default: text]
-    #[arg(long, value_name = "FORM", requires = "keys_from")]
+    #[arg(long, value_name = "FORM", requires = "keys_from", conflicts_with_all = ["key", "key_hex", "key_base64", "index"])]
     pub(crate) keys_form: Option<blindcore_wire::KeyForm>,
     /// With --keys-from: keep in this file how far it is, and go on from there if it exists
-    #[arg(long, value_name = "FILE", requires = "keys_from")]
+    #[arg(long, value_name = "FILE", requires = "keys_from", conflicts_with_all = ["key", "key_hex", "key_base64", "index"])]
     pub(crate) resume: Option<PathBuf>,
     /// Accept only the table with this digest, as `db inspect` prints it; answers are checked against it
     #[arg(long, value_name = "DIGEST", value_parser = parse_32)]

@@ -158,16 +158,17 @@ pub(crate) fn update(config: &Config, args: args::Update) -> anyhow::Result<Outc
     let again = options.follow.is_some() && !args.once;
     // What an update leaves lies within the database, where the next one removes it.
     let interrupted = on_interrupt(|| {})?;
-    let (mut failed, mut read) = (false, false);
+    let (mut failed, mut read, mut said) = (false, false, Vec::new());
     loop {
         let started = Instant::now();
         let updated = update_database(&options, &device, &mut Bar::new().until(&interrupted));
         match updated {
             Ok(updated) => {
-                // What follows says it once.
-                for note in updated.notes.iter().filter(|_| !read) {
+                // What stays so is said once.
+                for note in updated.notes.iter().filter(|note| !said.contains(*note)) {
                     output::note(&format!("note: {note}"));
                 }
+                said.clone_from(&updated.notes);
                 (failed, read) = (false, true);
                 if updated.published || !again {
                     say_update(&options, &updated, started.elapsed().as_secs_f64(), args.json, again)?;
@@ -302,8 +303,9 @@ pub(crate) fn sign(args: &args::Sign) -> anyhow::Result<Outcome> {
 }
 
 fn signing_key(path: &Path) -> anyhow::Result<SigningKey> {
-    let der = blindcore_tls::private_key(path).context("make one with `blindcore db key`")?;
+    const MAKE: &str = "make one with `blindcore db key`";
+    let der = blindcore_tls::private_key(path).map_err(|why| anyhow::anyhow!("{why}; {MAKE}"))?;
     token::warn_exposed("signing key", path);
     let key = SigningKey::from_pkcs8(der.secret_der());
-    key.map_err(|why| anyhow::anyhow!("{}: {why}; make one with `blindcore db key`", path.display()))
+    key.map_err(|why| anyhow::anyhow!("{}: {why}; {MAKE}", path.display()))
 }

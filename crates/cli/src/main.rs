@@ -29,6 +29,7 @@ pub(crate) use blindcore_settings as config;
 use blindcore_store::StoreError;
 pub(crate) use blindcore_terminal as output;
 
+use anyhow::Context as _;
 use args::{Args, Command, Db, Hw, HwRun};
 
 /// How a command ended, when it did not fail.
@@ -47,7 +48,9 @@ fn main() -> ExitCode {
     let (as_json, args) = args::parse_from(std::env::args_os().collect::<Vec<_>>());
     let done = match args {
         // Help and version are not errors.
-        Err(said) if !said.use_stderr() => said.print().map(|()| Outcome::Done).map_err(Into::into),
+        Err(said) if !said.use_stderr() => {
+            said.print().map(|()| Outcome::Done).context("standard output can't be written")
+        }
         Err(wrong) => Err(args::refused(&wrong).into()),
         Ok(args) => run(args),
     };

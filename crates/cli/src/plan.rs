@@ -43,7 +43,7 @@ pub(crate) struct Plan {
     /// Bytes of the longest key
     #[arg(long, value_name = "BYTES", default_value = "16", allow_hyphen_values = true)]
     key_bytes: String,
-    /// The table with keys is not to be read by number too
+    /// The table with keys is not to be read by row number too
     #[arg(long)]
     no_directory: bool,
     /// Mbit/s from a client

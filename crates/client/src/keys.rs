@@ -16,7 +16,7 @@ const MAX_STATE_BYTES: u64 = 4 << 10;
 #[non_exhaustive]
 pub enum KeysError {
     /// The system refuses.
-    #[error("keys can't be read from {}", name.display())]
+    #[error("keys can't be read from {}: {source}; {}", name.display(), blindcore_files::refusal::remedy(source))]
     Read {
         /// The file.
         name: PathBuf,

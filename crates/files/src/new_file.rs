@@ -68,8 +68,21 @@ pub enum Access {
 /// A new file beside its place, which takes the place when it is whole. Dropped before, it leaves nothing; what a killed
 /// process left of it is removed by the next that makes one there.
 pub struct NewFile {
-    file: BufWriter<tempfile::NamedTempFile>,
+    file: BufWriter<Unnamed>,
     place: PathBuf,
+}
+
+/// A file whose errors don't name it: who asked for another file knows that one.
+struct Unnamed(tempfile::NamedTempFile);
+
+impl Write for Unnamed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.as_file_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_file_mut().flush()
+    }
 }
 
 impl NewFile {
@@ -111,8 +124,12 @@ impl NewFile {
         loop {
             match builder.tempfile_in(folder_of(&place)) {
                 Ok(file) if !left::hold(file.as_file(), file.path()) => {}
-                Ok(file) => return Ok(Self { file: BufWriter::with_capacity(1 << 16, file), place }),
-                Err(error) => return Err(NewFileError::Io { path: place, error }),
+                Ok(file) => {
+                    return Ok(Self { file: BufWriter::with_capacity(1 << 16, Unnamed(file)), place });
+                }
+                Err(error) => {
+                    return Err(NewFileError::Io { path: place, error: io::Error::from(error.kind()) });
+                }
             }
         }
     }
@@ -136,7 +153,7 @@ impl NewFile {
     fn finish(self, over: bool) -> Result<u64, NewFileError> {
         let Self { file, place } = self;
         let finish = || {
-            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            let Unnamed(file) = file.into_inner().map_err(io::IntoInnerError::into_error)?;
             file.as_file().sync_all()?;
             let bytes = file.as_file().metadata()?.len();
             let taken = if over { file.persist(&place) } else { file.persist_noclobber(&place) };
@@ -238,6 +255,22 @@ mod tests {
         assert_eq!(fs::read(&place).unwrap(), b"two");
         let said = NewFile::create(folder.path(), Access::Owner).err().unwrap().to_string();
         assert!(said.contains("not an ordinary file"), "{said}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_the_system_refuses_names_no_file_that_nobody_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, path) =
+            tempfile::Builder::new().prefix(left::PREFIX).tempfile_in(&folder).unwrap().into_parts();
+        drop(file);
+        let for_reading = File::open(&path).unwrap();
+        let mut file = Unnamed(tempfile::NamedTempFile::from_parts(for_reading, path));
+        let said = file.write_all(b"x").unwrap_err().to_string();
+        assert!(said.contains("os error") && !said.contains(left::PREFIX), "{said}");
+        let said =
+            NewFile::create(&folder.path().join("no/file"), Access::Everyone).err().unwrap().to_string();
+        assert!(said.contains("no/file can't be written: ") && !said.contains(left::PREFIX), "{said}");
     }
 
     #[test]

@@ -13,9 +13,12 @@ impl Plan {
         let q = &self.question;
         let found = match q.key_bytes {
             Some(bytes) => {
-                format!("found by a key of up to {bytes} B{}", if q.directory { " or by number" } else { "" })
+                format!(
+                    "found by a key of up to {bytes} B{}",
+                    if q.directory { " or by row number" } else { "" }
+                )
             }
-            None => "found by number".into(),
+            None => "found by row number".into(),
         };
         let mut text = format!(
             "{} rows of up to {}, {found}\n{} clients with {} lookups each in an epoch of {}; {} Mbit/s up, {} down\n\

@@ -105,14 +105,14 @@ pub enum Error {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// The table has no keys.
-    #[error("table {table} has no keys; look its rows up by index")]
+    #[error("table {table} has no keys; look its rows up by row number (--index)")]
     NotKeyed {
         /// The table.
         table: String,
     },
     /// The table's rows are found by key alone.
     #[error(
-        "rows of table {table} are not found by index; look them up by key, or build it with keys by index"
+        "rows of table {table} are not found by row number; look them up by key, or build it with a directory (without --no-directory)"
     )]
     NotIndexed {
         /// The table.

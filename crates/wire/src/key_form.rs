@@ -49,7 +49,10 @@ impl KeyForm {
             data_encoding::DecodeKind::Symbol => {
                 format!("character {} is no digit of {form}; give {form} alone", error.position + 1)
             }
-            _ => format!("its {form} ends in the middle of a byte; it may be cut short"),
+            data_encoding::DecodeKind::Trailing => format!(
+                "the last digit of {form} stands for more bits than its last byte has; give what was encoded, unchanged"
+            ),
+            _ => format!("what is written in {form} ends in the middle of a byte; it may be cut short"),
         };
         match self {
             KeyForm::Text => Ok(text.as_bytes().to_vec()),
@@ -115,7 +118,8 @@ mod tests {
             (KeyForm::Hex, "0xab", "character 2 is no digit of hexadecimal digits"),
             (KeyForm::Base64, "AP+h=", "character 5"),
             (KeyForm::Base64, "A", "cut short"),
-            (KeyForm::Base64, "AB", "in the middle of a byte"),
+            (KeyForm::Base64, "AB", "the last digit of base64 stands for more bits"),
+            (KeyForm::Hex, "abc", "what is written in hexadecimal digits ends in the middle of a byte"),
             (KeyForm::Base64, "AA AA", "character 3"),
         ] {
             let said = form.key(text).unwrap_err();

@@ -45,6 +45,11 @@ fn a_full_standard_output_and_a_path_that_is_no_text_are_named() {
         blindcore(dir).args(["db", "build", "t.csv", "--out", "t.db"]).stdout(full()).output().unwrap();
     let words = "blindcore: t.db is made, and can be served: standard output can't be written: ";
     assert!(code(&output) == 2 && stderr(&output).contains(words), "{}", stderr(&output));
+    for args in [&["--help"][..], &["--version"], &["db", "build", "--help"]] {
+        let output = blindcore(dir).args(args).stdout(full()).output().unwrap();
+        let words = "blindcore: standard output can't be written: ";
+        assert!(code(&output) == 2 && stderr(&output).starts_with(words), "{}", stderr(&output));
+    }
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let output = blindcore(dir).args(["db", "inspect", "t.db"]).stdout(writer).output().unwrap();

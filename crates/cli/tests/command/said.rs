@@ -166,6 +166,48 @@ fn every_mistake_of_the_page_is_said_so() {
     let serve = ["serve", "people.db", "--config", "limits.toml"];
     page.refused("A setting out of range", &serve, &["header_seconds is 0, outside 1 to 1048576"]);
 
+    page.part("Tables and keys", "");
+    std::fs::write(
+        dir.join("c.jsonl"),
+        "{\"name\":\"ada\",\"city\":\"Rome\"}\n{\"name\":\"bob\",\"city\":7}\n",
+    )
+    .unwrap();
+    let update = ["db", "update", "people.db", "--from", "c.jsonl"];
+    page.refused(
+        "An update with a value of another kind than its column",
+        &update,
+        &["line 2 of c.jsonl", "holds texts there"],
+    );
+    std::fs::write(dir.join("p.jsonl"), "{\"name\":\"ada\",\"price\":0.10000000000000001}\n").unwrap();
+    let build = ["db", "build", "p.jsonl", "--key", "name", "--out", "p.db"];
+    page.refused(
+        "A decimal of more digits than are kept",
+        &build,
+        &["line 1 of p.jsonl", "column \"price\"", "; write it as a text"],
+    );
+    std::fs::write(dir.join("nokey.pem"), "no key\n").unwrap();
+    let sign = ["db", "sign", "people.db", "nokey.pem", "--json"];
+    page.refused(
+        "A file that holds no signing key",
+        &sign,
+        &["nokey.pem", "; make one with `blindcore db key`"],
+    );
+    let people = ["get", "--server", &url, "--table", "people"];
+    let resume = ["--key", "ada", "--resume", "state"];
+    page.refused(
+        "--resume without --keys-from",
+        &[&people[..], &resume].concat(),
+        &["--resume <FILE>", "--key <KEY>"],
+    );
+    let keys = ["--keys-from", "nofile"];
+    page.refused("Keys that are not there", &[&people[..], &keys].concat(), &["nofile", "; check the path"]);
+    let hex = ["--key-hex", "abc"];
+    page.refused(
+        "Half a byte",
+        &[&people[..], &hex].concat(),
+        &["ends in the middle of a byte; it may be cut short"],
+    );
+
     page.part("Lookups: the way to the server", "");
     let get = |url: &str| ["get", "--server", url, "--table", "people", "--key", "ada"].map(str::to_owned);
     let tls = Serving::start_as(
