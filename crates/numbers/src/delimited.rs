@@ -29,7 +29,7 @@ pub(crate) fn read(
     let mut run = Run::Int(Vec::new());
     let mut more = table.first_is_data || table.line.next(reading)?;
     while more {
-        table.line.split(delimiter, reading)?;
+        table.line.split(reading)?;
         let got = table.line.cells.len();
         if got != table.names.len() {
             let why = format!("it has {got} cells where the first line has {}", table.names.len());
@@ -66,19 +66,20 @@ struct Table<'a, R> {
 impl<'a, R: BufRead> Table<'a, R> {
     fn new(reader: R, delimiter: u8, reading: &'a Reading<'a>) -> Result<Self, Error> {
         let lines = text::Lines::new(reader);
-        let mut line = Line { lines, bytes: Vec::new(), cells: Vec::new(), number: 0 };
+        let mut line = Line { lines, bytes: Vec::new(), cells: Vec::new(), number: 0, delimiter };
         if !line.next(reading)? {
             return Err(reading.unfit("it is empty", "put a number on every line"));
         }
-        line.split(delimiter, reading)?;
-        // Where nobody says so, a line holds names if a word stands there and nothing that may be a number gone wrong: such a
-        // line is data, and its flaw is said.
+        line.split(reading)?;
+        // Where nobody says so, a line holds names if a word stands there, no digit, and nothing that may be a number gone
+        // wrong: such a line is data, and its flaw is said.
         let cells = || (0..line.cells.len()).map(|i| number(&line.cell(i)));
         let words = cells().any(|cell| matches!(cell, Cell::Word));
         let doubtful =
             cells().any(|cell| !matches!(cell, Cell::Word | Cell::Int(_) | Cell::Float(_) | Cell::Empty));
         let wanted = reading.columns.is_some();
-        let named = reading.named || if wanted { words || doubtful } else { words && !doubtful };
+        let digits = String::from_utf8_lossy(&line.bytes).contains(char::is_numeric);
+        let named = reading.named || if wanted { words || doubtful } else { words && !doubtful && !digits };
         if !named && wanted {
             let why = "its first line holds numbers, so its columns have no names";
             return Err(reading.unfit(why, "ask for all of its columns, or name them in its first line"));
@@ -101,6 +102,14 @@ impl<'a, R: BufRead> Table<'a, R> {
         let cell = self.line.cell(position);
         let refuse = |why: String, remedy| Err(self.flaw(self.line.number, position, why, remedy));
         let text = || shown(&String::from_utf8_lossy(&cell));
+        if self.line.delimiter == b',' && self.line.is_separated(position) {
+            let why =
+                format!("{} after a comma looks like the end of a number with a thousands separator", text());
+            return refuse(
+                why,
+                "write 1000 for 1,000, or of two numbers the second without zeros before it or in quotes",
+            );
+        }
         let cell = match (run, number(&cell)) {
             (Run::Int(mut values), Cell::Int(value)) => {
                 values.push(value);
@@ -144,7 +153,7 @@ impl<'a, R: BufRead> Table<'a, R> {
             Cell::Infinite => refuse(format!("{} is not finite", text()), "keep finite numbers only"),
             _ if self.line.number == 1 => refuse(
                 format!("{} is not a number", text()),
-                "write numbers as 12, -3.5 or 1e-9, or say that the first line holds names (--header)",
+                "write numbers as 12, -3.5 or 1e-9, or say that the first line holds names (--header, ?column=NAME)",
             ),
             _ => refuse(format!("{} is not a number", text()), "write numbers as 12, -3.5 or 1e-9"),
         }
@@ -211,6 +220,7 @@ struct Line<R> {
     cells: Vec<(Range<usize>, bool)>,
     /// Counted from 1.
     number: u64,
+    delimiter: u8,
 }
 
 impl<R: BufRead> Line<R> {
@@ -249,8 +259,9 @@ impl<R: BufRead> Line<R> {
         Ok(true)
     }
 
-    fn split(&mut self, delimiter: u8, reading: &Reading) -> Result<(), Error> {
+    fn split(&mut self, reading: &Reading) -> Result<(), Error> {
         const QUOTES: &str = "close every quote in its line, and double quotes within quotes";
+        let delimiter = self.delimiter;
         self.cells.clear();
         let bytes = &self.bytes;
         let mut at = 0;
@@ -301,6 +312,22 @@ impl<R: BufRead> Line<R> {
             }
         }
         Cow::Owned(halved)
+    }
+
+    /// Whether a cell may be what follows the separator of thousands in the number that the cell before it begins: three
+    /// digits, which begin with a zero, after one to three. Neither is in quotes.
+    fn is_separated(&self, i: usize) -> bool {
+        let unquoted = |i: usize| {
+            let (range, quoted) = &self.cells[i];
+            (!quoted).then(|| self.bytes[range.clone()].trim_ascii())
+        };
+        // Cells of other first characters are most, and need no more of a look.
+        let Some([b'0', rest @ ..]) = unquoted(i) else { return false };
+        let Some(before) = i.checked_sub(1).and_then(unquoted) else { return false };
+        let digits = before.strip_prefix(b"-").or(before.strip_prefix(b"+")).unwrap_or(before);
+        let rest = rest.split(|b| *b == b'.').next().unwrap_or(rest);
+        let all = |text: &[u8]| text.iter().all(u8::is_ascii_digit);
+        rest.len() == 2 && all(rest) && (1..=3).contains(&digits.len()) && all(digits)
     }
 
     fn flaw(&self, reading: &Reading, why: String, remedy: &'static str) -> Error {

@@ -108,8 +108,8 @@ impl fmt::Display for Source {
     }
 }
 
-/// Reads numbers. A first line of CSV that begins a cell with a letter holds names, unless another cell may be a number gone
-/// wrong: [`read_with_names`] tells.
+/// Reads numbers. A first line of CSV without a digit that begins a cell with a letter holds names, unless another cell may be
+/// a number gone wrong: [`read_with_names`] tells.
 ///
 /// # Errors
 /// The source can't be read, is not what its ending says, holds what is not a finite number or more of them than

@@ -71,8 +71,16 @@ fn encode_decimals_as(
         Format::Csv => b',',
         Format::Tsv => b'\t',
         Format::Npy | Format::Parquet => {
-            let why = "some are beyond the integers of 64 bits with sign, which this format holds".into();
-            return Err(Error::Misfit { origin: origin.to_owned(), why, remedy: "save them as CSV" });
+            let infinite = |v: &str| v.parse::<f64>().is_ok_and(|v| v.is_infinite());
+            let wide = |v: &str| !v.contains(['.', 'e']) && v.parse::<i64>().is_err();
+            let first = |unfit: fn(&str) -> bool, why: &str| {
+                let (index, _) = values.indexed_iter().find(|(_, v)| unfit(v))?;
+                Some(format!("element {:?} is {why}", ndarray::Dimension::slice(&index)))
+            };
+            let why = first(infinite, "over the largest float, 1.8e308")
+                .or_else(|| first(wide, "beyond the integers of 64 bits with sign"))
+                .unwrap_or_else(|| "a point was set among their digits".into());
+            return Err(Error::Misfit { origin: origin.to_owned(), why, remedy: "save them as CSV or JSON" });
         }
     };
     delimited::write_decimals(out, delimiter, values).map_err(|error| Error::Io {

@@ -63,12 +63,11 @@ const KEY_BITS: RangeInclusive<u64> = 64..=4096;
 /// Why a file of ciphertexts can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// Not such a file.
+    /// Not such a file: what it is by how it starts. Its bytes are not shown, for they may be numbers in the clear.
     #[error(
-        "it starts with \"{}\" and not with \"{}\": it is not a file of ciphertexts",
-        .0.escape_ascii(), LAYOUT.magic.escape_ascii()
+        "it is not a file of ciphertexts but {0}; name one that `blindcore sum encrypt` wrote, or a computation"
     )]
-    Magic([u8; 8]),
+    Magic(&'static str),
     /// Of a version that is not known.
     #[error("it has version {0} where {known} is known; update blindcore", known = LAYOUT.version)]
     Version(u32),
@@ -95,6 +94,17 @@ pub enum FileError {
     /// A header that makes no sense.
     #[error("its header says {} {}, outside {} to {}; {}", .0.what, .0.got, .0.min, .0.max, .0.remedy)]
     Header(OutOfRange),
+    /// A bound that was not written as bounds are.
+    #[error(
+        "its header says that numbers are up to {top} x 2^{shift}, and beyond 64 bits the first factor is 2^63 or more; it was \
+         not written by blindcore: have it encrypted or computed again"
+    )]
+    Bound {
+        /// The first factor.
+        top: u64,
+        /// The exponent of the second.
+        shift: u32,
+    },
     /// More or fewer numbers to write than the header says.
     #[error("{got} ciphertexts were written where the header says {want}")]
     Count {
@@ -181,7 +191,16 @@ impl Header {
         let start = LAYOUT.check(&bytes[..got]).map_err(|error| match error {
             HeaderError::Version { got, .. } => FileError::Version(got),
             HeaderError::Short { got, .. } if got >= LAYOUT.magic.len() => CUT,
-            _ => FileError::Magic(*bytes.first_chunk().expect("longer than its magic")),
+            _ => FileError::Magic(match &bytes[..got] {
+                [] => "empty",
+                [b'b', b'c', b's', b'u', b'm', ..] => "a key",
+                [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => "an NPY file",
+                [b'P', b'A', b'R', b'1', ..] => "a Parquet file",
+                start if start.is_ascii() => {
+                    "text (python-paillier's ciphertexts are for names that end in .jsonl)"
+                }
+                _ => "something else",
+            }),
         })?;
         let axes = AXES.get(start);
         range("a number of axes of", axes.into(), 1..=MAX_AXES as u64)?;
@@ -211,7 +230,7 @@ impl Header {
         let header = Self { key: KeyId::from_bytes(KEY.get(header)), key_bits: BITS.get(header), form };
         header.check()?;
         if header.form.bound.parts() != (top, shift) {
-            return Err(out_of_range("a bound's top of", top, 1 << 63, u64::MAX));
+            return Err(FileError::Bound { top, shift });
         }
         Ok((header, digest))
     }

@@ -6,6 +6,9 @@ use ndarray::arr1;
 use crate::evaluate::Weights;
 use crate::numbers::{NumbersError, read, weights};
 
+/// Characters in a model's name, at most.
+const MAX_NAME: usize = 64;
+
 /// A linear model: rows are weighed and a bias is added.
 pub struct Model {
     /// What it is asked for by.
@@ -37,6 +40,13 @@ impl Model {
         let mut out = Vec::new();
         for text in models {
             let (name, path) = split("--model", text, "NAME=FILE, such as risk=weights.npy")?;
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            if name.len() > MAX_NAME || !name.chars().all(plain) {
+                let why = format!(
+                    "has the name {name:?}; take up to {MAX_NAME} letters and digits of ASCII, -, _ and ., as in risk=weights.npy"
+                );
+                return Err(refused("--model", text, why));
+            }
             let values = read(&Source::parse(&path)?, say)?;
             let weights = weights(&values, precision, false, &path, say)?;
             out.push(Self { name, weights, bias: None });

@@ -308,7 +308,8 @@ pub struct Decrypted {
 pub enum Results {
     /// Integers of up to 63 bits, or floats.
     Values(Values),
-    /// In decimals: integers of which one is longer, or a point was set among their digits.
+    /// As text: integers of which one is longer, or a point was set among their digits; or floats, where what is over the
+    /// largest of them stands in decimals.
     Decimals(ArrayD<String>),
 }
 
@@ -340,8 +341,10 @@ impl Results {
             Results::Values(Values::Int(array)) => {
                 Ok(Results::Decimals(array.mapv(|v| point(v.to_string()))))
             }
-            Results::Decimals(array) => Ok(Results::Decimals(array.mapv(point))),
-            Results::Values(Values::Float(_)) => Err(NumbersError::Options {
+            Results::Decimals(array) if !array.iter().any(|v| v.contains(['.', 'e'])) => {
+                Ok(Results::Decimals(array.mapv(point)))
+            }
+            Results::Decimals(_) | Results::Values(Values::Float(_)) => Err(NumbersError::Options {
                 are: "floats",
                 options: "--scale says nothing",
                 remedy: "it of integers alone",
@@ -407,11 +410,18 @@ pub fn decrypt(
     }
     let results = by_position(&batches).map_err(NumbersError::within(path))?;
     let large = |v: &f64| v.fract() == 0.0 && v.abs() >= 2f64.powi(53);
-    let rounded = matches!(&results, Results::Values(Values::Float(array)) if array.iter().any(large));
+    let rounded = match &results {
+        Results::Values(Values::Int(_)) => false,
+        Results::Values(Values::Float(array)) => array.iter().any(large),
+        // Floats have a point or an exponent, and what is over the largest float is exact.
+        Results::Decimals(array) => {
+            array.iter().filter(|v| v.contains(['.', 'e'])).any(|v| v.parse().is_ok_and(|v| large(&v)))
+        }
+    };
     Ok(Decrypted { results, rounded })
 }
 
-/// Integers where the exponent says that they are, exactly, else floats.
+/// Integers where the exponent says that they are, exactly, else floats; what is over the largest float in decimals.
 ///
 /// # Errors
 /// They don't keep to what is known of them.
@@ -438,12 +448,15 @@ fn decode_all(
         let parts = batches.iter().map(decode).collect::<Result<Vec<_>, _>>()?;
         Ok(parts.into_iter().flatten().collect())
     }
-    if !whole {
-        return Ok(Results::Values(Values::Float(array(shape, join(batches, Plaintexts::to_f64)?))));
+    if whole {
+        return match join(batches, Plaintexts::to_i64) {
+            Ok(integers) => Ok(Results::Values(Values::Int(array(shape, integers)))),
+            Err(_) => Ok(Results::Decimals(array(shape, join(batches, Plaintexts::to_decimals)?))),
+        };
     }
-    match join(batches, Plaintexts::to_i64) {
-        Ok(integers) => Ok(Results::Values(Values::Int(array(shape, integers)))),
-        Err(_) => Ok(Results::Decimals(array(shape, join(batches, Plaintexts::to_decimals)?))),
+    match join(batches, Plaintexts::to_f64) {
+        Ok(floats) => Ok(Results::Values(Values::Float(array(shape, floats)))),
+        Err(_) => Ok(Results::Decimals(array(shape, join(batches, Plaintexts::to_texts)?))),
     }
 }
 
@@ -451,7 +464,8 @@ fn array<T>(shape: &[usize], values: Vec<T>) -> ArrayD<T> {
     ArrayD::from_shape_vec(IxDyn(shape), values).expect("as many as the shape has")
 }
 
-/// Numbers of several batches in their order: integers where all are, exactly, else floats.
+/// Numbers of several batches in their order: integers where all are, exactly, else floats; what is over the largest float
+/// in decimals.
 fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Results, encoding::EncodingError> {
     fn place<T: Clone + Default>(
         batches: &[(Vec<usize>, Plaintexts)],
@@ -472,7 +486,10 @@ fn by_position(batches: &[(Vec<usize>, Plaintexts)]) -> Result<Results, encoding
     if batches.iter().all(|(_, plaintexts)| is_whole(plaintexts.form())) {
         return Ok(Results::Decimals(place(batches, Plaintexts::to_decimals)?));
     }
-    Ok(Results::Values(Values::Float(place(batches, Plaintexts::to_f64)?)))
+    match place(batches, Plaintexts::to_f64) {
+        Ok(floats) => Ok(Results::Values(Values::Float(floats))),
+        Err(_) => Ok(Results::Decimals(place(batches, Plaintexts::to_texts)?)),
+    }
 }
 
 fn decrypt_file(

@@ -18,9 +18,10 @@
 //! [`crate::ciphertexts::Ciphertexts`] for what is needed to combine them.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, BufRead, Write};
 
 use blindcore_accel::bigmod::Numbers;
+use blindcore_files::text;
 use crypto_bigint::{BoxedUint, ConcatenatingMul, NonZero, Resize};
 use serde::Deserialize;
 use zeroize::{Zeroize, Zeroizing};
@@ -136,7 +137,7 @@ struct Line<'a> {
 /// It is not phe's JSON, or no key that is allowed.
 pub fn public_key(json: &[u8]) -> Result<PublicKey, PheError> {
     check_length("the public key", json.len(), MAX_KEY_BYTES)?;
-    let jwk: PublicJwk<'_> = parse("the public key", json)?;
+    let jwk: PublicJwk<'_> = parse("the public key", document(json))?;
     Ok(PublicKey::textbook(public_n(&jwk)?.as_words())?)
 }
 
@@ -153,7 +154,7 @@ fn public_n(jwk: &PublicJwk<'_>) -> Result<BoxedUint, PheError> {
 pub fn secret_key(json: &[u8]) -> Result<SecretKey, PheError> {
     let what = "the private key";
     check_length(what, json.len(), MAX_KEY_BYTES)?;
-    let jwk: SecretJwk<'_> = parse(what, json)?;
+    let jwk: SecretJwk<'_> = parse(what, document(json))?;
     member(what, "kty", jwk.kty, KTY)?;
     if !jwk.key_ops.contains(&"decrypt") {
         let got = jwk.key_ops.first().copied().unwrap_or_default();
@@ -299,14 +300,15 @@ impl PheCiphertexts {
     ///
     /// # Errors
     /// A line is not phe's JSON, or has a number longer than the key's n^2; the line is named.
-    pub fn read(key: &PublicKey, mut from: impl BufRead) -> Result<Self, PheError> {
+    pub fn read(key: &PublicKey, from: impl BufRead) -> Result<Self, PheError> {
         check_public_mode(key)?;
         let words = key.ciphertext_words();
         let limit = digits(words) + LINE_ROOM;
         let (mut rows, mut exponents, mut line) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lines = text::Lines::new(from);
         for at in 1.. {
             line.clear();
-            if from.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)? == 0 {
+            if lines.append(&mut line, limit + 1)? == 0 {
                 break;
             }
             let what = || format!("line {at}");
@@ -329,7 +331,7 @@ impl PheCiphertexts {
         check_public_mode(key)?;
         let words = key.ciphertext_words();
         check_length("the ciphertext", json.len(), digits(words) + LINE_ROOM)?;
-        let (number, exponent) = ciphertext("the ciphertext", words, json)?;
+        let (number, exponent) = ciphertext("the ciphertext", words, document(json))?;
         Ok(Self { numbers: Numbers::from_words(words, [&number[..]]), exponents: vec![exponent] })
     }
 
@@ -492,6 +494,11 @@ fn digits(words: usize) -> usize {
 
 fn check_length(what: &str, got: usize, limit: usize) -> Result<(), PheError> {
     if got > limit { Err(PheError::TooLong { what: what.into(), limit }) } else { Ok(()) }
+}
+
+/// A text that is a document of its own, which may begin with a byte order mark.
+fn document(json: &[u8]) -> &[u8] {
+    str::from_utf8(json).map_or(json, |json| text::without_mark(json).as_bytes())
 }
 
 fn parse<'a, T: Deserialize<'a>>(what: &str, json: &'a [u8]) -> Result<T, PheError> {

@@ -180,7 +180,8 @@ Examples:
   blindcore sum decrypt --key mine.key --in maps.ct --out maps.npy
   blindcore sum decrypt --key mine.key --in score.ct --json          {\"values\": [...], ...}
 
-Integers are exact, however long; in JSON all are strings where one is over 63 bits, and NPY and Parquet can't hold them.")]
+Integers are exact, however long, and so is what is over 1.8e308. Where one number is over 63 bits, or 1.8e308 among floats,
+all are strings in JSON, and NPY and Parquet can't hold it.")]
 pub(crate) struct Decrypt {
     /// The secret key
     #[arg(long, value_name = "FILE")]
@@ -217,13 +218,13 @@ pub(crate) fn decrypt(config: &Config, args: &Decrypt) -> anyhow::Result<Outcome
     let results = results.scaled(args.scale.into())?;
     drop(bar);
     stages.end("decrypt");
-    if rounded {
-        output::note("some results are over 2^53 and shown as floats, which keep 53 bits of each");
-    }
     let to_stdout = args.out == Path::new("-");
     if !to_stdout {
         results.write(&args.out)?;
         stages.end("write");
+    }
+    if rounded {
+        output::note("some results are over 2^53 and shown as floats, which keep 53 bits of each");
     }
     if args.json {
         let mut document =

@@ -323,7 +323,7 @@ fn integers_are_exact_however_long() {
     );
     assert_eq!(code(&decrypt(&["--out", "y.csv"])), 0);
     assert_eq!(std::fs::read_to_string(dir.join("y.csv")).unwrap(), text);
-    refused(&decrypt(&["--out", "y.npy"]), &["y.npy", "64 bits", "CSV"]);
+    refused(&decrypt(&["--out", "y.npy"]), &["y.npy", "element [0]", "64 bits", "CSV or JSON"]);
     assert!(!dir.join("y.npy").exists());
     let scaled = "276701161105643274.21\n-276701161105643274.21\n0.15\n-0.03\n0.00\n";
     assert_eq!(stdout(&decrypt(&["--scale", "2"])), scaled);
@@ -336,6 +336,44 @@ fn integers_are_exact_however_long() {
     let power = step(&["decrypt", TEST, "--key", "k.key", "--in", "3.ct"]);
     let want = "7237005577332262210834635695349653859421902880380109739573089701262786560001\n";
     assert_eq!(stdout(&power), want, "(2^63 - 1)^4");
+}
+
+/// Of numbers of which one passes the largest float all are readable.
+#[test]
+fn what_is_over_the_largest_float_is_exact() {
+    let dir = folder();
+    let dir = dir.path();
+    ok(dir, &["sum", "keygen", "--bits", "512", TEST, "--out", "p.json"]);
+    let (large, small) = (2f64.powi(1023), -2f64.powi(997));
+    std::fs::write(dir.join("x.csv"), format!("{large:?}\n{small:?}\n")).unwrap();
+    // 2^1024, digit by digit.
+    let mut digits = vec![1u8];
+    for _ in 0..1024 {
+        let mut carry = 0;
+        for digit in &mut digits {
+            carry += 2 * *digit;
+            (*digit, carry) = (carry % 10, carry / 10);
+        }
+        digits.extend((carry > 0).then_some(carry));
+    }
+    let power: String = digits.iter().rev().map(|digit| char::from(b'0' + digit)).collect();
+    let text = [power, format!("{:?}", 2.0 * small)];
+    for (key, public, ending) in [("k.key", "k.pub", "ct"), ("p.json", "p.json", "jsonl")] {
+        let (x, y) = (format!("x.{ending}"), format!("y.{ending}"));
+        let range = ["--magnitude", "1e308", "--precision", "1e300"];
+        let encrypt = ["sum", "encrypt", TEST, "--key", public, "--in", "x.csv", "--out", &x];
+        ok(dir, &[&encrypt[..], &range].concat());
+        let add = ["sum", "add", TEST, "--key", public, "--in", &x, "--in", &x, "--out", &y];
+        ok(dir, &[&add[..], &range[..2]].concat());
+        let decrypt =
+            |args: &[&str]| run(dir, &[&["sum", "decrypt", TEST, "--key", key, "--in", &y], args].concat());
+        assert_eq!(stdout(&decrypt(&[])), text.join("\n") + "\n", "{}", stderr(&decrypt(&[])));
+        assert_eq!(json(&decrypt(&["--json"]))["values"], json!(text));
+        let npy = decrypt(&["--out", "y.npy"]);
+        refused(&npy, &["y.npy", "element [0] is over the largest float, 1.8e308", "CSV or JSON"]);
+        assert!(!dir.join("y.npy").exists());
+        refused(&decrypt(&["--scale", "2"]), &["these numbers are floats"]);
+    }
 }
 
 #[test]

@@ -161,6 +161,10 @@ fn what_is_wrong_is_refused_and_the_server_lives_on() {
         &["--plain-text"],
     );
     refused(&run(dir, &["sum", "serve", "--model", "line.csv"]), &["NAME=FILE"]);
+    refused(
+        &run(dir, &["sum", "serve", "--model", "a b=line.csv"]),
+        &["has the name \"a b\"", "letters and digits"],
+    );
     refused(&run(dir, &["sum", "serve", "--model", "m=nothere.csv"]), &["nothere.csv"]);
 
     let post = |length: &str| format!("POST /v1/models/line/score HTTP/1.1\r\nHost: x\r\n{length}\r\n");

@@ -68,7 +68,9 @@ proptest! {
             let names: Vec<String> = names.iter().map(|n| n.replace(if tabs { "\t" } else { "" }, "")).collect();
             let names = (named && format != Format::Npy).then_some(&names[..]);
             let bytes = written(format, &values, names);
+            // One of the names has a digit.
             let source = Source::bytes(format, bytes);
+            let source = if names.is_some() { source.with_header() } else { source };
             let all = read(&source).unwrap();
             prop_assert!(same(&all, &values), "{format:?}: {all:?}");
             if let Some(names) = names {
@@ -81,7 +83,7 @@ proptest! {
     #[test]
     fn csv_is_what_the_csv_crate_reads(
         table in (1usize..4).prop_flat_map(|width| {
-            prop::collection::vec(prop::collection::vec("-?[0-9]{1,18}", width), 1..8)
+            prop::collection::vec(prop::collection::vec("-?(0|[1-9][0-9]{0,17})", width), 1..8)
         }),
         quoted: bool,
         crlf: bool,
@@ -182,13 +184,20 @@ fn a_first_line_is_names_where_it_says_so_and_otherwise_data_whose_flaws_are_sai
         "name,12kg,3",
         "1.2.3,a,b",
         "1e,2,3",
+        "total,3,x",
+        "x1,x2,x3",
+        "name,2020,2021",
+        "q\u{0663},a,b",
     ] {
         let error = read(&csv(&format!("{flawed}\n4,5,6\n"))).unwrap_err().to_string();
-        assert!(error.starts_with("line 1, column ") && error.contains("(--header)"), "{flawed}: {error}");
+        assert!(
+            error.starts_with("line 1, column ") && error.contains("(--header, ?column=NAME)"),
+            "{flawed}: {error}"
+        );
         let told = csv(&format!("{flawed}\n4,5,6\n")).with_header();
         assert_eq!(read(&told).unwrap(), ints(&[1, 3], vec![4, 5, 6]), "{flawed}");
     }
-    for names in ["a,b,c", "name,2020,2021", "x1,x2,x3", "_,\u{e9}t\u{e9},z", "\"a,b\",c,", "\u{feff}a,b,c"] {
+    for names in ["a,b,c", "name,,id", "_,\u{e9}t\u{e9},z", "\"a,b\",c,", "\u{feff}a,b,c"] {
         let (values, said) = read_with_names(&csv(&format!("{names}\n4,5,6\n"))).unwrap();
         assert_eq!(values, ints(&[1, 3], vec![4, 5, 6]), "{names}");
         assert_eq!(said.unwrap().len(), 3, "{names}");
@@ -202,8 +211,31 @@ fn a_first_line_is_names_where_it_says_so_and_otherwise_data_whose_flaws_are_sai
         read_with_names(&csv("2020,2021\n1,2\n").with_header()).unwrap(),
         (ints(&[1, 2], vec![1, 2]), None)
     );
+    assert_eq!(read(&csv("x1,x2\n1,2\n").with_columns(vec!["x2".into()])).unwrap(), ints(&[1], vec![2]));
     let by_name = csv("a,b\n1,2\n").with_columns(vec!["b".into()]);
     assert_eq!(read_with_names(&by_name).unwrap(), (ints(&[1], vec![2]), None));
+}
+
+/// `1,000` is one number to who wrote it, and two cells.
+#[test]
+fn a_separator_of_thousands_is_refused() {
+    for (text, place) in [
+        ("1,000\n2,000\n", "line 1, column 2 of"),
+        ("a,b\n1,234\n-12, 045\n", "line 3, column 2 (\"b\") of"),
+        ("5,+123,000.5,7\n", "line 1, column 3 of"),
+    ] {
+        let error = refusal(Format::Csv, text);
+        assert!(error.starts_with(place), "{error}");
+        assert!(error.contains("a thousands separator; write 1000 for 1,000,"), "{error}");
+    }
+    // Two numbers they are where they are in quotes, between tabs, of other lengths, or after a decimal.
+    for text in
+        ["1,\"000\"\n", "\"1\",000\n", "1,00\n", "1,0000\n", "1000,000\n", "1.5,000\n", "1,0\n", ",000\n1,1"]
+    {
+        let read = read(&Source::bytes(Format::Csv, text));
+        assert!(read.is_ok() || read.unwrap_err().to_string().contains("is empty"), "{text}");
+    }
+    assert!(read(&Source::bytes(Format::Tsv, "1\t000\n")).is_ok());
 }
 
 #[test]

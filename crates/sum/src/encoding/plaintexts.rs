@@ -168,6 +168,17 @@ impl Plaintexts {
         self.decode(decimals)
     }
 
+    /// Decodes to text: each number as the nearest float is printed, and one over the largest float as decimals, exactly.
+    ///
+    /// # Errors
+    /// As [`Plaintexts::to_decimals`].
+    pub fn to_texts(&self) -> Result<Vec<String>, EncodingError> {
+        self.decode(|position, negative, magnitude, unit| {
+            let value = float(position, negative, magnitude, unit);
+            value.map_or_else(|_| decimals(position, negative, magnitude, unit), |v| Ok(format!("{v:?}")))
+        })
+    }
+
     fn decode<T>(
         &self,
         decode: impl Fn(usize, bool, &[u64], (i32, u32)) -> Result<T, EncodingError>,
@@ -287,7 +298,7 @@ pub(super) fn float(
     (exponent, scale): (i32, u32),
 ) -> Result<f64, EncodingError> {
     let finite = |value: f64| {
-        let (why, remedy) = ("is over the largest float", "scale it down first");
+        let (why, remedy) = ("is over the largest float", "decode it as decimals");
         if value.is_finite() { Ok(value) } else { Err(EncodingError::Decode { position, why, remedy }) }
     };
     let bits = bit_length(magnitude) as i32;

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use blindcore_accel::Device;
 use blindcore_accel::bigmod::Numbers;
 use blindcore_accel_cpu::Cpu;
+use blindcore_files::header::Seal;
 use blindcore_sum::ciphertexts::Ciphertexts;
 use blindcore_sum::encoding::{Bound, Encoding, Form, Plaintexts};
 use blindcore_sum::evaluate::Evaluator;
@@ -184,6 +185,43 @@ fn forged_headers_are_refused_and_never_a_panic() {
         let numbers = Numbers::zeroed(0, key.ciphertext_words());
         assert!(Plaintexts::decrypt(&decryptor, &numbers, &form).is_err());
     }
+}
+
+/// What a person may have named in its place is said by its kind: its bytes may be numbers in the clear.
+#[test]
+fn numbers_in_the_clear_are_not_shown() {
+    for (bytes, kind) in [
+        (&b"3\n-4\n5\n"[..], "text"),
+        (b"{\"v\": \"123\", \"e\": 0}", "names that end in .jsonl"),
+        (b"bcsumsec 71", "a key"),
+        (b"\x93NUMPY\x01\0 71", "an NPY file"),
+        (b"PAR1\0\0 71", "a Parquet file"),
+        (b"\xff\xfe71\0\0\0\0\0", "something else"),
+        (b"", "empty"),
+    ] {
+        let text = refusal(bytes);
+        assert!(
+            text.starts_with(&format!("it is not a file of ciphertexts but {kind}")) || text.contains(kind),
+            "{text}"
+        );
+        assert!(!["-4", "123", "71"].iter().any(|shown| text.contains(shown)), "{text}");
+    }
+}
+
+#[test]
+fn a_forged_bound_is_refused_in_words() {
+    let mut forged = bytes(&packed_batch());
+    let axes = u32::from_le_bytes(*forged[12..].first_chunk().unwrap()) as usize;
+    forged.truncate(88 + 8 * axes);
+    forged[56..64].copy_from_slice(&5u64.to_le_bytes());
+    forged[64..68].copy_from_slice(&7u32.to_le_bytes());
+    Seal::In("blindcore sum ciphertexts v1").close(&mut forged);
+    let text = refusal(&forged);
+    assert!(
+        text.starts_with("its header says that numbers are up to 5 x 2^7,") && text.contains("2^63 or more"),
+        "{text}"
+    );
+    assert!(text.contains("encrypted or computed again"), "{text}");
 }
 
 #[test]

@@ -244,6 +244,22 @@ fn keys_with_lambda_are_factored() {
     }
 }
 
+/// As editors on Windows save them: with a byte order mark, CRLF, and a last line without an end.
+#[test]
+fn byte_order_marks_and_ends_of_lines_are_not_json() {
+    let marked = |text: &str| format!("\u{feff}{text}\r\n");
+    let public = phe::write_public_key(SECRET.public()).unwrap();
+    assert_eq!(phe::public_key(marked(&public).as_bytes()).unwrap().id(), SECRET.public().id());
+    let secret = phe::write_secret_key(&SECRET).unwrap();
+    assert_eq!(phe::secret_key(marked(&secret).as_bytes()).unwrap().public().id(), SECRET.public().id());
+    let one = r#"{"v":"17","e":-3}"#;
+    let three = lines(&marked(&format!("{one}\r\n\r\n{one}\r\n{one}"))).unwrap();
+    assert_eq!((three.exponents(), three.numbers().get(2)[0]), (&[-3; 3][..], 17));
+    let parsed = phe::PheCiphertexts::parse(SECRET.public(), marked(one).as_bytes()).unwrap();
+    assert_eq!(parsed.numbers().get(0)[0], 17);
+    assert!(lines("\u{feff}").unwrap().numbers().is_empty());
+}
+
 #[test]
 fn what_is_not_phes_json_is_refused_in_words() {
     let good = phe::write_public_key(SECRET.public()).unwrap();
@@ -286,7 +302,10 @@ fn what_is_not_phes_json_is_refused_in_words() {
         (r#"{"v":"1","e":99999999999999999999}"#.to_owned(), "of another type"),
         ("\n{}".to_owned(), "line 2"),
         ("[]".to_owned(), "line 1"),
-        ("\u{feff}".to_owned(), "its syntax is wrong"),
+        (
+            "{\"v\":\"1\",\"e\":0}\n\u{feff}{\"v\":\"1\",\"e\":0}".to_owned(),
+            "line 2 is not phe's JSON: its syntax is wrong",
+        ),
         (format!(r#"{{"v":"{}","e":0}}"#, "9".repeat(digits)), "over the 1024 bits"),
         (format!(r#"{{"v":"{}","e":0}}"#, "9".repeat(10_000)), "line 1 has over"),
         (" ".repeat(10_000), "line 1 has over"),
