@@ -218,7 +218,7 @@ impl Tls {
         provider.cipher_suites.sort_by_key(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
         let provider = Arc::new(provider);
         let versions = &[&rustls::version::TLS13];
-        let own = |e: rustls::Error| file("certificate and key", certificate, e.to_string());
+        let own = |e: rustls::Error| TransportError::from(blindcore_tls::own(certificate, key, &e));
         let mut client = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(versions)
             .map_err(own)?

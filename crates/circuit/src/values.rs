@@ -1,8 +1,8 @@
 //! A circuit's values as people write them.
 //!
 //! A number is decimal, with a minus where the circuit takes numbers with sign, or 0x-hexadecimal; its least significant bit
-//! is on the first wire. A list is its values between commas, spaces or lines, in brackets or not; or one number, whose
-//! lowest bits are the first value. `@FILE` and `-` read a value from a file or standard input, and `PLACE=` before it
+//! is on the first wire. A list is its values between commas, spaces or lines, in brackets or not; or one number in
+//! hexadecimal, whose lowest bits are the first value. A decimal number alone is refused where there are more. `@FILE` and `-` read a value from a file or standard input, and `PLACE=` before it
 //! says which input it is.
 //!
 //! A set, which the circuit takes as a strictly ascending list, may be given in any order, with values that are there
@@ -104,7 +104,11 @@ pub enum ValueError {
         place: usize,
     },
     /// A list of another length.
-    #[error("input {name} has {got} values, and the circuit takes {want} of {width} bits; give as many")]
+    #[error(
+        "input {name} has {}, and the circuit takes {want} of {width} bits; give as many, or all in one hexadecimal \
+         number 0x...",
+        counted(*got, "value")
+    )]
     Elements {
         /// The input.
         name: String,
@@ -117,9 +121,10 @@ pub enum ValueError {
     },
     /// A set of fewer values, which are too narrow to be filled up.
     #[error(
-        "input {name} has {got} different values, and the circuit takes {want}; among numbers of {width} bits there are \
+        "input {name} has {}, and the circuit takes {want}; among numbers of {width} bits there are \
          none to fill it up with that the other side surely lacks; give both sides a circuit of {got} values, or one of \
-         {want} values of {enough} bits, where random ones are added for you"
+         {want} values of {enough} bits, where random ones are added for you",
+        counted(*got, "different value")
     )]
     Narrow {
         /// The input.
@@ -168,6 +173,11 @@ pub enum ValueError {
     /// The operating system gave no randomness.
     #[error("the operating system gave no randomness: {0}")]
     Randomness(getrandom::Error),
+}
+
+/// How many of a thing, in words.
+fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A value of an input.
@@ -268,11 +278,18 @@ fn read(value: &str, port: &PortShape) -> Result<Zeroizing<String>, ValueError> 
 /// The input takes no such number or list of numbers.
 pub fn parse(text: &str, port: &PortShape) -> Result<Given, ValueError> {
     let text = blindcore_files::text::without_mark(text).trim();
-    let list = |c: char| c == ',' || c == '[' || c.is_whitespace();
+    let several = |c: char| c == ',' || c == '[' || c.is_whitespace();
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let hexadecimal = digits.starts_with("0x") || digits.starts_with("0X");
     match port.form.element {
-        Some(element) if text.contains(list) => self::list(text, port, element),
-        _ => {
+        Some(element) if text.contains(several) => list(text, port, element),
+        element => {
             let bits = number(text, &port.name, port.width, port.form.unsigned)?;
+            // All in one number are hexadecimal: a decimal one may be what is left of a list.
+            if let Some(width) = element.filter(|element| *element != port.width && !hexadecimal) {
+                let (name, want) = (port.name.clone(), port.width / width);
+                return Err(ValueError::Elements { name, got: 1, want, width });
+            }
             port.check(&bits)?;
             Ok(Given { bits: Zeroizing::new(bits), note: None })
         }
@@ -353,7 +370,7 @@ fn as_set(
     if got < want {
         said.push(format!("{} random ones added, which the other side lacks", want - got));
     }
-    let note = format!("input {}: {given} values, {}", port.name, said.join(", "));
+    let note = format!("input {}: {}, {}", port.name, counted(given, "value"), said.join(", "));
     Ok((!said.is_empty()).then_some(note))
 }
 
@@ -610,6 +627,14 @@ mod tests {
             ("[]", "0 values"),
             ("1,2,3,256", "value 4, has 9 bits, over its 8"),
             ("1,2,x,4", "value 3, is not a number at its character 1"),
+            (
+                "5",
+                "1 value, and the circuit takes 4 of 8 bits; give as many, or all in one hexadecimal number 0x",
+            ),
+            ("-5\n", "1 value,"),
+            ("0", "1 value,"),
+            ("16909060", "1 value,"),
+            ("", "not a number at its character 1"),
         ] {
             let said = parse(text, &ports[0]).map(|_| ()).unwrap_err().to_string();
             assert!(said.contains(words), "{said}");
@@ -626,10 +651,16 @@ mod tests {
         assert!(of("1 5 7 9", 8).unwrap().note.is_none());
         assert!(of("0x09070501", 8).unwrap().note.is_none());
         // A number is what it says: nothing of it is sorted or left out.
-        for number in ["0", "5", "0x01050709", "0x09070505"] {
+        for number in ["0x0", "0X5", "0x01050709", "0x09070505"] {
             let said = of(number, 8).map(|_| ()).unwrap_err().to_string();
             assert!(said.contains("strictly ascending") && said.contains("5,7,9"), "{said}");
         }
+        // One in decimal may be what is left of them; in brackets it is the only one.
+        let said = of("5", 44).map(|_| ()).unwrap_err().to_string();
+        assert!(said.contains("1 value,") && said.contains("takes 4"), "{said}");
+        let note = of("[5]", 44).unwrap().note.unwrap();
+        assert_eq!(note, "input a: 1 value, 3 random ones added, which the other side lacks");
+        assert!(parse("5", &port(Form::set(8), 8)).is_ok());
         let given = of("9,9,5,5,7,1", 8).unwrap();
         assert_eq!(hex(&given.bits), "0x09070501");
         assert_eq!(given.note.unwrap(), "input a: 6 values, sorted, 2 that were there before left out");

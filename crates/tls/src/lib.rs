@@ -90,7 +90,28 @@ fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     if text.len() as u64 > MAX_PEM_BYTES {
         return Err(io::Error::other(format!("it is over the limit of {MAX_PEM_BYTES} B")));
     }
+    // A byte order mark is not of the first line.
+    if text.starts_with(b"\xef\xbb\xbf") {
+        text.copy_within(3.., 0);
+        let length = text.len() - 3;
+        text.truncate(length);
+    }
     Ok(text)
+}
+
+/// What a side's own certificate and key are refused for, in words.
+#[must_use]
+pub fn own(chain: &Path, key: &Path, error: &rustls::Error) -> Error {
+    match error {
+        rustls::Error::InconsistentKeys(_) => {
+            let why = format!(
+                "it is not the key of the certificate {}; name the two that were made together",
+                chain.display()
+            );
+            Error::new("private key", key, why)
+        }
+        other => Error::new("certificate and key", chain, other),
+    }
 }
 
 /// A server's side of TLS 1.2 and 1.3 for HTTP: its chain, the leaf first, and its key. Clients show no certificate.
@@ -98,7 +119,7 @@ fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
 /// # Errors
 /// A file can't be read or doesn't hold what it should, or the key is not the leaf's.
 pub fn server(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, Error> {
-    let own = |e: rustls::Error| Error::new("certificate and key", chain, e);
+    let own = |e: rustls::Error| own(chain, key, &e);
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .map_err(own)?
@@ -147,6 +168,8 @@ mod tests {
         let (chain, secret) = (write("a.crt", &text), write("a.key", &key));
         assert_eq!(server(&chain, &secret).unwrap().alpn_protocols.len(), 2);
         assert!(client(Some(&chain)).is_ok() && client(None).is_ok());
+        let marked = |name: &str, text: &str| write(name, &format!("\u{feff}{}", text.replace('\n', "\r\n")));
+        server(&marked("m.crt", &text), &marked("m.key", &key)).unwrap();
 
         let other = rcgen::generate_simple_self_signed(["db.example".to_owned()]).unwrap();
         let cases = [
@@ -158,7 +181,7 @@ mod tests {
             (private_key(&write("half", &key[..key.len() - 40])).err(), "cut short"),
             (
                 server(&chain, &write("b.key", &other.signing_key.serialize_pem())).err(),
-                "certificate and key",
+                "b.key: it is not the key of the certificate",
             ),
             (client(Some(&secret)).err(), "there is none in it"),
         ];

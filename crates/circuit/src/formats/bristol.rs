@@ -340,10 +340,12 @@ impl<R: BufRead> Reader<R> {
         }
         if self.wires != wires {
             let unwritten = (0..self.header.wires).find(|w| !self.is_written(*w)).unwrap_or(0);
-            let reason = format!(
-                "wire {unwritten} of {wires} is never written, nor are {} others",
-                wires - self.wires - 1
-            );
+            let others = match wires - self.wires - 1 {
+                0 => String::new(),
+                1 => ", nor is 1 other".to_owned(),
+                n => format!(", nor are {n} others"),
+            };
+            let reason = format!("wire {unwritten} of {wires} is never written{others}");
             return Err(self
                 .lines
                 .error(reason, "correct the number of wires, or add the gates that write them"));

@@ -1,8 +1,9 @@
 //! Who may come to a session, and what is said to whoever does, before anything runs.
 //!
 //! Whoever comes speaks first, so that a stranger learns nothing; a peer with which something differs is answered, so that
-//! both can say what. Nobody who is turned away takes a place.
+//! both can say what. Nobody who is turned away takes a place, and who is gone before all are there gives it back.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -16,7 +17,8 @@ use crate::circuit::{Circuit, PortShape};
 const NAMED: usize = 8;
 
 /// Has [`Greeting::welcome`] greet each connection that comes, and hands over those that it takes, until it is told to stop:
-/// [`Door::arrivals`](crate::transport::Door::arrivals). Its error is why nobody comes any more.
+/// [`Door::arrivals`](crate::transport::Door::arrivals). It says by [`Greeting::leave`] whose connection has closed meanwhile. Its
+/// error is why nobody comes any more.
 pub trait Arrivals<C>:
     FnOnce(&Greeting<'_>, &mut dyn FnMut(C, Peer) -> ControlFlow<()>) -> Result<(), Box<dyn Error + Send + Sync>>
 {
@@ -45,15 +47,26 @@ struct Places {
     party: Option<Role>,
     /// Inputs that have an owner.
     taken: Vec<bool>,
+    /// Those who are there, by their numbers: which part each plays, and its inputs.
+    here: BTreeMap<u64, (Role, Vec<usize>)>,
+    /// How many have come.
+    count: u64,
 }
 
 /// A peer that was greeted and has its place.
 pub struct Peer {
     pub(super) hello: Hello,
+    number: u64,
     said: String,
 }
 
 impl Peer {
+    /// Its number among those of a session.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Which part it plays.
     #[must_use]
     pub fn role(&self) -> Role {
@@ -87,7 +100,12 @@ impl<'a> Greeting<'a> {
 
     fn new(hello: Hello, circuit: &'a Circuit, party: Option<Role>, owners: bool) -> Self {
         let taken = vec![!owners; circuit.inputs().len()];
-        Self { hello, circuit, owners, places: Mutex::new(Places { party, taken }) }
+        Self {
+            hello,
+            circuit,
+            owners,
+            places: Mutex::new(Places { party, taken, here: BTreeMap::new(), count: 0 }),
+        }
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
@@ -100,8 +118,8 @@ impl<'a> Greeting<'a> {
     /// The peer is gone, silent, speaks something else, or differs in what must be the same.
     pub fn meet<C: Read + Write>(&self, channel: &mut C) -> Result<Peer, SessionError> {
         let peer = self.hello.exchange(channel)?;
-        let said = self.take_place(&mut self.places(), &peer)?;
-        Ok(Peer { hello: peer, said })
+        let (number, said) = self.take_place(&mut self.places(), &peer)?;
+        Ok(Peer { hello: peer, number, said })
     }
 
     /// Greets whoever came: it speaks first.
@@ -127,9 +145,9 @@ impl<'a> Greeting<'a> {
         };
         let answered = self.hello.send(channel, &taken);
         match (placed, answered) {
-            (Ok(said), Ok(())) => Ok(Peer { hello: peer, said }),
-            (Ok(_), Err(error)) => {
-                self.give_back(&peer);
+            (Ok((number, said)), Ok(())) => Ok(Peer { hello: peer, number, said }),
+            (Ok((number, _)), Err(error)) => {
+                self.leave(number);
                 Err(error)
             }
             (Err(error), Ok(())) => Err(self.hello.explained(channel, &peer, error)),
@@ -137,14 +155,14 @@ impl<'a> Greeting<'a> {
         }
     }
 
-    /// Gives a peer its place. Says who it is, and who is still missing.
-    fn take_place(&self, places: &mut Places, peer: &Hello) -> Result<String, SessionError> {
-        let who = if places.party == Some(peer.role) {
+    /// Gives a peer its place and a number. Says who it is, and who is still missing.
+    fn take_place(&self, places: &mut Places, peer: &Hello) -> Result<(u64, String), SessionError> {
+        let all = if places.party == Some(peer.role) {
             if !self.owners {
                 check_supply(self.circuit, &self.hello, peer)?;
             }
             places.party = None;
-            format!("the {} is here", peer.role)
+            Vec::new()
         } else if self.owners && peer.role == Role::Owner {
             let all: Vec<usize> = (0..places.taken.len()).filter(|i| peer.supplies(*i)).collect();
             if all.is_empty() {
@@ -156,7 +174,7 @@ impl<'a> Greeting<'a> {
                 return Err(SessionError::Supply { input, name, by: "two owners" });
             }
             all.iter().for_each(|input| places.taken[*input] = true);
-            format!("the owner of {} is here", inputs(self.circuit.inputs(), &all))
+            all
         } else {
             let wanted = places.party.or(self.owners.then_some(Role::Owner));
             return Err(match wanted {
@@ -167,24 +185,46 @@ impl<'a> Greeting<'a> {
                 },
             });
         };
+        let who = self.name(peer.role, &all);
+        places.count += 1;
+        let number = places.count;
+        places.here.insert(number, (peer.role, all));
         if !self.owners {
-            return Ok(String::new());
+            return Ok((number, String::new()));
         }
         let missing = self.missing_of(places);
-        Ok(if missing.is_empty() {
-            format!("{who}, and so is everybody")
-        } else {
-            format!("{who}; missing: {missing}")
-        })
+        Ok((
+            number,
+            if missing.is_empty() {
+                format!("{who} is here, and so is everybody")
+            } else {
+                format!("{who} is here; missing: {missing}")
+            },
+        ))
     }
 
-    /// Takes a place back that a peer got and never knew of.
-    fn give_back(&self, peer: &Hello) {
+    /// Frees the place of a peer that is gone. Says who it was, and who is missing now; nothing if it had none any more.
+    pub fn leave(&self, number: u64) -> Option<String> {
         let mut places = self.places();
-        if peer.role == Role::Owner {
-            (0..places.taken.len()).filter(|i| peer.supplies(*i)).for_each(|i| places.taken[i] = false);
+        let (role, inputs) = places.here.remove(&number)?;
+        if role == Role::Owner {
+            inputs.iter().for_each(|input| places.taken[*input] = false);
         } else {
-            places.party = Some(peer.role);
+            places.party = Some(role);
+        }
+        let (who, missing) = (self.name(role, &inputs), self.missing_of(&places));
+        Some(format!("{who} is gone, and another may take its place; missing: {missing}"))
+    }
+
+    /// Whether a peer has its place still.
+    pub(super) fn is_here(&self, number: u64) -> bool {
+        self.places().here.contains_key(&number)
+    }
+
+    fn name(&self, role: Role, all: &[usize]) -> String {
+        match role {
+            Role::Owner => format!("the owner of {}", inputs(self.circuit.inputs(), all)),
+            other => format!("the {other}"),
         }
     }
 

@@ -116,9 +116,46 @@ fn header<C: Read>(
     let kind = Message::ALL.into_iter().find(|m| *m as u8 == header[0]);
     let length = u32::from_le_bytes([header[1], header[2], header[3], header[4]]) as usize;
     if kind != Some(message) || !fits(length) {
-        let name = kind.map_or("a message of an unknown kind", Message::name);
-        let got = format!("{name} of {length} B");
+        let got = kind.map_or_else(
+            || format!("{}, which is not a message of blindcore,", looks_like(header)),
+            |kind| format!("{} of {length} B", kind.name()),
+        );
         return Err(SessionError::Protocol { got, want: format!("{} {}", message.name(), want()) });
     }
     Ok(length)
+}
+
+/// What the first bytes of something else may be.
+fn looks_like(start: [u8; HEADER]) -> &'static str {
+    const METHODS: [&[u8]; 6] = [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"PRI ", b"OPTIO"];
+    match &start {
+        b"HTTP/" => "an answer of HTTP",
+        _ if METHODS.iter().any(|method| start.starts_with(method)) => "a request of HTTP",
+        b"SSH-1" | b"SSH-2" => "a greeting of SSH",
+        _ if start.iter().all(|b| b.is_ascii_graphic() || b.is_ascii_whitespace()) => "text",
+        _ => "other bytes",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_speaks_something_else_is_told_what() {
+        for (text, words) in [
+            ("HTTP/1.1 400 Bad Request\r\n", "an answer of HTTP"),
+            ("GET / HTTP/1.1\r\n", "a request of HTTP"),
+            ("PRI * HTTP/2.0\r\n", "a request of HTTP"),
+            ("SSH-2.0-OpenSSH\r\n", "a greeting of SSH"),
+            ("hello there\n", "text"),
+            ("\u{ff}\u{ff}\u{ff}", "other bytes"),
+        ] {
+            let error = receive(&mut text.as_bytes(), Message::Done, &mut []).unwrap_err().to_string();
+            let want = format!(
+                "the peer sent {words}, which is not a message of blindcore, where an end of 0 B was due"
+            );
+            assert!(error.starts_with(&want), "{error}");
+        }
+    }
 }

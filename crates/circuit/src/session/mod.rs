@@ -169,7 +169,7 @@ pub enum SessionError {
     },
     /// The peer was silent for too long.
     #[error(
-        "the peer was silent for longer than the timeout {during}; is it running, and is --timeout long enough?"
+        "the peer was silent for longer than --timeout {during}; nothing was learned; is it running, and is --timeout long enough?"
     )]
     Silent {
         /// What was waited for.

@@ -5,7 +5,8 @@
 //!     └───────────────── keys that open one label of each pair ────────────────────▲
 //! ```
 //!
-//! The garbler and the evaluator wait until owners have come for every input, each with the inputs that nobody else has.
+//! The garbler and the evaluator wait until owners have come for every input, each with the inputs that nobody else has. Who
+//! is gone before that leaves its place to another.
 //! Labels go by proxy oblivious transfer ([`proxy`]), so the garbler never learns a bit, and the
 //! evaluator sees labels. If those two put together what they know, they know the inputs: owners choose two who don't.
 
@@ -75,8 +76,10 @@ pub fn garble<C: Read + Write>(
     let greeting = Greeting::of_owners(Role::Garbler, setup, Some(Role::Evaluator))?;
     let (mut evaluator, mut owners) = (None, Owners::new(setup.circuit));
     let ended = arrivals(&greeting, &mut |channel, peer| {
+        owners.keep(&greeting);
+        evaluator = evaluator.take().filter(|(_, number)| greeting.is_here(*number));
         if peer.role() == Role::Evaluator {
-            evaluator = Some(channel);
+            evaluator = Some((channel, peer.number()));
         } else {
             owners.add(channel, &peer);
         }
@@ -89,7 +92,7 @@ pub fn garble<C: Read + Write>(
     if let Err(error) = ended {
         return Err(waiting(error, greeting.missing()));
     }
-    let (Some(mut evaluator), true) = (evaluator, owners.complete()) else {
+    let (Some((mut evaluator, _)), true) = (evaluator, owners.complete()) else {
         return Err(waiting("nobody comes any more".into(), greeting.missing()));
     };
     let mut garbler = Garbler::new(setup, greeting.hello.key)?;
@@ -131,6 +134,7 @@ pub fn evaluate<C: Read + Write, O: Read + Write>(
     let peer = greeting.meet(garbler)?;
     let mut owners = Owners::new(circuit);
     let ended = arrivals(&greeting, &mut |channel, peer| {
+        owners.keep(&greeting);
         owners.add(channel, &peer);
         if owners.complete() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -165,38 +169,43 @@ fn limit(bits: usize) -> usize {
 
 struct Owner<C> {
     channel: C,
-    first: usize,
+    number: u64,
+    inputs: Vec<usize>,
     slots: Vec<u32>,
 }
 
-/// The owners that came, and the inputs that still miss theirs.
+/// The owners that came.
 struct Owners<'a, C> {
     circuit: &'a Circuit,
-    missing: Vec<bool>,
     all: Vec<Owner<C>>,
 }
 
 impl<'a, C: Read + Write> Owners<'a, C> {
     fn new(circuit: &'a Circuit) -> Self {
-        Self { circuit, missing: vec![true; circuit.inputs().len()], all: Vec::new() }
+        Self { circuit, all: Vec::new() }
     }
 
+    /// Whether every input has one.
     fn complete(&self) -> bool {
-        !self.missing.contains(&true)
+        self.all.iter().map(|owner| owner.inputs.len()).sum::<usize>() == self.circuit.inputs().len()
+    }
+
+    /// Those who have their places still.
+    fn keep(&mut self, greeting: &Greeting<'_>) {
+        self.all.retain(|owner| greeting.is_here(owner.number));
     }
 
     /// One whose inputs nobody else has.
     fn add(&mut self, channel: C, peer: &Peer) {
-        let supplied: Vec<usize> = (0..self.missing.len()).filter(|i| peer.hello.supplies(*i)).collect();
-        supplied.iter().for_each(|input| self.missing[*input] = false);
-        let first = supplied.first().copied().unwrap_or_default();
-        let slots = supplied.into_iter().flat_map(|i| self.circuit.input_slots(i)).collect();
-        self.all.push(Owner { channel, first, slots });
+        let inputs: Vec<usize> =
+            (0..self.circuit.inputs().len()).filter(|i| peer.hello.supplies(*i)).collect();
+        let slots = inputs.iter().flat_map(|i| self.circuit.input_slots(*i)).collect();
+        self.all.push(Owner { channel, number: peer.number(), inputs, slots });
     }
 
     /// In the order of their inputs, which is the same on both sides.
     fn sort(&mut self) {
-        self.all.sort_by_key(|owner| owner.first);
+        self.all.sort_by_key(|owner| owner.inputs[0]);
     }
 
     /// Tells every owner that it ended well. One that is gone takes nothing from the outcome, nor from the others.
@@ -205,7 +214,7 @@ impl<'a, C: Read + Write> Owners<'a, C> {
             let channel = &mut owner.channel;
             let told = send(channel, Message::Done, &[]).and_then(|()| flush(channel, Message::Done));
             if let Err(error) = told {
-                let (cause, name) = (error.cause(), &self.circuit.inputs()[owner.first].name);
+                let (cause, name) = (error.cause(), &self.circuit.inputs()[owner.inputs[0]].name);
                 let said =
                     format!("{cause}; all went well, and the owner of input {name} could not be told so");
                 outcome.doubt.get_or_insert(said);

@@ -1,5 +1,6 @@
 //! Peers that come. Each is looked at on a thread of its own, so that a stranger keeps nobody waiting.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufWriter};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -105,8 +106,19 @@ impl Listener {
     pub fn meet<T: Send>(
         &self,
         greet: impl Fn(&mut Connection) -> Result<T, String> + Sync,
+        turned_away: impl FnMut(&TurnedAway),
+        take: impl FnMut(Connection, T) -> ControlFlow<()>,
+    ) -> Result<(), TransportError> {
+        self.meet_while(greet, turned_away, take, || ())
+    }
+
+    /// As [`Listener::meet`]; `look_after` is called again and again meanwhile.
+    fn meet_while<T: Send>(
+        &self,
+        greet: impl Fn(&mut Connection) -> Result<T, String> + Sync,
         mut turned_away: impl FnMut(&TurnedAway),
         mut take: impl FnMut(Connection, T) -> ControlFlow<()>,
+        mut look_after: impl FnMut(),
     ) -> Result<(), TransportError> {
         let at = || self.address().map_or_else(|_| "?".into(), |a| a.to_string());
         let refuse = |source| TransportError::Address { what: "can't accept at", address: at(), source };
@@ -114,10 +126,15 @@ impl Listener {
         let mut deadline = Instant::now() + self.timeouts.wait;
         let (mut candidates, mut number) = (Vec::<Candidate>::new(), 0);
         let (mut count, mut last) = (0, String::new());
+        let mut looked = Instant::now();
         let (sender, met) = mpsc::channel();
         let greet = &greet;
         thread::scope(|scope| {
             let ended = loop {
+                if looked.elapsed() >= TICK {
+                    look_after();
+                    looked = Instant::now();
+                }
                 // Also where strangers come without end.
                 if Instant::now() >= deadline {
                     let turned_away = match count {
@@ -161,6 +178,7 @@ impl Listener {
                     None => {}
                     Some(Ok((connection, greeted))) => {
                         deadline = Instant::now() + self.timeouts.wait;
+                        look_after();
                         if take(connection, greeted).is_break() {
                             break Ok(());
                         }
@@ -220,6 +238,14 @@ fn make_room(candidates: &mut Vec<Candidate>) {
     }
 }
 
+/// Whether the other side has closed a connection over which nothing is said. Nobody else reads it meanwhile.
+fn is_gone(stream: &TcpStream) -> bool {
+    let looked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
+    let back = stream.set_nonblocking(false);
+    let open = |kind| matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
+    back.is_err() || looked.map_or_else(|e| !open(e.kind()), |bytes| bytes == 0)
+}
+
 fn end(candidate: &Candidate) {
     let _ = candidate.stream.shutdown(Shutdown::Both);
 }
@@ -253,16 +279,30 @@ impl Door {
                     return Ok(());
                 }
             };
-            let say = std::cell::RefCell::new(say);
+            let say = RefCell::new(say);
+            // Those who were let in, and wait for others. Nobody has anything to say by then.
+            let waiting = RefCell::new(Vec::<(u64, TcpStream)>::new());
+            let look_after = || {
+                waiting.borrow_mut().retain(|(number, stream)| {
+                    let gone = is_gone(stream);
+                    if gone && let Some(said) = greeting.leave(*number) {
+                        (*say.borrow_mut())(&said);
+                    }
+                    !gone
+                });
+            };
             let greet = |connection: &mut Connection| greeting.welcome(connection).map_err(|e| e.cause());
             let turned_away = |who: &TurnedAway| (*say.borrow_mut())(&who.to_string());
-            let ended = listener.meet(greet, turned_away, |connection, peer| {
+            let let_in = |mut connection: Connection, peer: Peer| {
                 if !peer.said().is_empty() {
                     (*say.borrow_mut())(peer.said());
                 }
+                if let Ok(stream) = connection.socket().stream.try_clone() {
+                    waiting.borrow_mut().push((peer.number(), stream));
+                }
                 take(connection, peer)
-            });
-            Ok(ended?)
+            };
+            Ok(listener.meet_while(greet, turned_away, let_in, look_after)?)
         }
     }
 }

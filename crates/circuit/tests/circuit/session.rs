@@ -185,7 +185,9 @@ fn a_silent_or_strange_peer_ends_the_session() {
         drop(kept);
         error
     };
-    assert!(matches!(alone(&[], false), SessionError::Silent { .. }));
+    let silent = alone(&[], false);
+    assert!(matches!(silent, SessionError::Silent { .. }));
+    assert!(silent.to_string().contains("nothing was learned"), "{silent}");
     assert!(matches!(alone(&[], true), SessionError::Gone { .. }));
     assert!(matches!(alone(b"GET / HTTP/1.1\r\n\r\n", false), SessionError::Protocol { .. }));
     assert!(matches!(alone(&[1, 0xff, 0xff, 0xff, 0xff, 0], false), SessionError::Protocol { .. }));

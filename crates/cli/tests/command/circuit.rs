@@ -108,7 +108,7 @@ fn sets_are_put_in_order_and_what_is_none_is_refused() {
     let quiet = eval("1,7,9,400", "[1, 7, 9, 400]");
     assert_eq!((&json(&quiet)["values"], stderr(&quiet).as_str()), (&json!([4]), ""));
     // Every list that does not ascend strictly gave some size or other before.
-    for list in ["0", "5", "0x00000000001_00000000001_00000000001_00000000001"] {
+    for list in ["0x0", "0x5", "0x00000000001_00000000001_00000000001_00000000001"] {
         refused(&eval("1,2,3,4", &list.replace('_', "")), &["input b", "strictly ascending", "5,7,9"]);
     }
     refused(&eval("1,2,3,4,5", "1,2,3,4"), &["input a has 5 values", "takes 4 of 44 bits"]);
@@ -121,6 +121,18 @@ fn sets_are_put_in_order_and_what_is_none_is_refused() {
     assert_eq!(outputs(dir, "sub64", &["-3", "-5"]), json!(["0x0000000000000002"]));
     let signed = ["circuit", "eval", "--circuit", "sort5x8", "--input", "-9,3,200", "--input", "16,4"];
     refused(&run(dir, &signed), &["value 1", "negative", "unsigned"]);
+    // One value is not all of them, unless it says so in hexadecimal.
+    std::fs::write(dir.join("one.txt"), "5\n").unwrap();
+    refused(&eval("1,2,3,4", "@one.txt"), &["input b has 1 value,", "takes 4 of 44 bits"]);
+    for one in ["@one.txt", "5", "0"] {
+        let args = ["circuit", "eval", "--circuit", "sort6x16", "--input", one, "--input", "1,2,3"];
+        refused(
+            &run(dir, &args),
+            &["input a has 1 value,", "takes 3 of 16 bits", "hexadecimal number 0x..."],
+        );
+    }
+    let whole = ok(dir, &["eval", "--circuit", "sort6x16", "--input", "0x5", "--input", "1,2,3"]);
+    assert!(stdout(&whole).contains("[0, 0, 1, 2, 3, 5]"), "{}", stdout(&whole));
 }
 
 #[test]

@@ -126,7 +126,7 @@ fn sets_between_two_processes() {
     let alone =
         ["circuit", "run", "--role", "garbler", "--listen", "127.0.0.1:0", "--wait", "1", "--circuit"];
     refused(
-        &run(dir, &[&alone[..], &["intersection4x44", "--input", "7"]].concat()),
+        &run(dir, &[&alone[..], &["intersection4x44", "--input", "0x7"]].concat()),
         &["strictly ascending"],
     );
 }
@@ -205,7 +205,7 @@ fn who_comes_and_who_is_missing_is_said() {
     let _silent = TcpStream::connect(&to_garbler).unwrap();
     TcpStream::connect(&to_garbler).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let stranger = line(&mut garbler);
-    assert!(stranger.contains("turned away: the peer sent a message of an unknown kind"), "{stranger}");
+    assert!(stranger.contains("turned away: the peer sent a request of HTTP"), "{stranger}");
     let mut evaluator = party(dir, "evaluator", &[&waits[..], &["--connect", &to_garbler]].concat());
     let to_evaluator = address(&mut evaluator);
     let here = line(&mut garbler);
@@ -231,6 +231,56 @@ fn who_comes_and_who_is_missing_is_said() {
     for output in [&garbled, &evaluated] {
         assert_eq!(outputs(output), json!(["0x1", "0x028a"]), "{}", stderr(output));
         assert!(stderr(output).contains("and so is everybody"), "{}", stderr(output));
+    }
+}
+
+/// An owner that is killed while others are awaited: its place is free again, on both sides, and the session goes on.
+#[test]
+fn a_killed_owner_leaves_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    certificates(dir);
+    let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap();
+    std::fs::write(dir.join("all.crt"), ["alice.crt", "bob.crt", "eve.crt"].map(read).concat()).unwrap();
+    for tls in [false, true] {
+        let start = |role: &str, name: &str, args: &[&str]| {
+            let [cert, key] = ["crt", "key"].map(|ending| format!("{name}.{ending}"));
+            let own = ["--cert", &cert, "--key", &key, "--trust", "all.crt"];
+            let own = if tls { &own[..] } else { &[] };
+            party(dir, role, &[&["--circuit", "auction3x16"], args, own].concat())
+        };
+        let named = |args: &[&'static str]| if tls { args.to_vec() } else { Vec::new() };
+        let waits = ["--owners", "--listen", "127.0.0.1:0"];
+        let mut garbler = start("garbler", "alice", &waits);
+        let to_garbler = address(&mut garbler);
+        let to = [&waits[..], &["--connect", &to_garbler], &named(&["--peer-name", "alice"])].concat();
+        let mut evaluator = start("evaluator", "bob", &to);
+        let to_evaluator = address(&mut evaluator);
+        assert!(line(&mut garbler).starts_with("the evaluator is here"));
+        let names = named(&["--peer-name", "alice", "--evaluator-name", "bob"]);
+        let owner = |bid: &str| {
+            let to = ["--input", bid, "--connect", &to_garbler, "--evaluator", &to_evaluator];
+            start("owner", "eve", &[&to[..], &names].concat())
+        };
+        let mut first = owner("0=410");
+        for side in [&mut garbler, &mut evaluator] {
+            let here = line(side);
+            assert!(here.starts_with("the owner of input 0 (\"bid0\") is here; missing:"), "{here}");
+        }
+        first.kill().unwrap();
+        first.wait().unwrap();
+        for side in [&mut garbler, &mut evaluator] {
+            let gone = line(side);
+            let want = "the owner of input 0 (\"bid0\") is gone, and another may take its place; missing: owners of inputs 0 (";
+            assert!(gone.starts_with(want), "{gone}");
+        }
+        for owner in [owner("1=977"), owner("0=980"), owner("2=650")] {
+            let output = owner.wait_with_output().unwrap();
+            assert_eq!(code(&output), 0, "{}", stderr(&output));
+        }
+        for output in [garbler, evaluator].map(finish) {
+            assert_eq!(outputs(&output), json!(["0x0", "0x03d1"]), "{}", stderr(&output));
+        }
     }
 }
 
@@ -339,7 +389,10 @@ fn what_does_not_fit_is_refused() {
         &["not on this machine", "--plain-text"],
     );
     let swapped = ["--cert", "alice.crt", "--key", "bob.key", "--trust", "bob.crt"];
-    refused(&alone(&[&garbler[..], &["--input", "1"], &swapped].concat()), &["alice.crt"]);
+    refused(
+        &alone(&[&garbler[..], &["--input", "1"], &swapped].concat()),
+        &["bob.key: it is not the key of", "alice.crt"],
+    );
     let empty = ["--cert", "alice.crt", "--key", "alice.key", "--trust", "/dev/null"];
     refused(&alone(&[&garbler[..], &["--input", "1"], &empty].concat()), &["there is none in it"]);
 
