@@ -13,7 +13,7 @@
 //! [`Layout::Lanes8x4`]: blindcore_accel::Layout::Lanes8x4
 
 use blindcore_accel::contract::Shape;
-use blindcore_accel::{Layout, Words};
+use blindcore_accel::{Layout, Word, Words};
 use rayon::prelude::*;
 
 use crate::isa::Features;
@@ -72,7 +72,7 @@ impl Pass {
             parts: queries * shape.p,
             shape: shape.clone(),
         };
-        let answer = memory::words(shape.query_word(), shape.answer_len(queries));
+        let answer = answers(shape, shape.answer_len(queries));
         Self { fours, answer, taken: 0 }
     }
 
@@ -97,11 +97,27 @@ impl Pass {
         shape.n = n;
         let len = self.fours.parts / shape.p * shape.answer_len(1);
         if memory.word() != shape.query_word() || memory.len() < len {
-            memory = memory::words(shape.query_word(), len);
+            memory = answers(shape, len);
         }
         memory.truncate(len);
         self.answer = memory;
         self.taken = 0;
+    }
+
+    /// Ends the query; `memory` is that of its last answer.
+    pub(crate) fn end(self, memory: Words) {
+        memory::keep(self.fours.query.into_words());
+        if let Words::U64(words) = memory {
+            memory::keep(words);
+        }
+    }
+}
+
+/// Words of answers, all of which are to be overwritten.
+fn answers(shape: &Shape, len: usize) -> Words {
+    match shape.query_word() {
+        Word::U64 => Words::U64(memory::any_words(len)),
+        word => memory::words(word, len),
     }
 }
 
@@ -109,7 +125,7 @@ impl Pass {
 fn arrange(shape: &Shape, query: &Words, queries: usize) -> Aligned {
     let Shape { p, k, d, .. } = *shape;
     let (depth, parts, runs) = (shape.depth(), queries * p, d / LANES);
-    let mut out = Aligned::zeroed(parts * depth * shape.c() * d);
+    let mut out = Aligned::any(parts * depth * shape.c() * d);
     // Some runs at a time, so that what is read lies together and what is written stays in the cache.
     let together = gcd(runs, 4);
     out.words_mut().par_chunks_exact_mut(together * parts * depth * LANES).enumerate().for_each(

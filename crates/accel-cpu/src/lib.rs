@@ -305,7 +305,7 @@ impl Placed for CpuPlaced {
         for piece in &self.pieces {
             pass.compute((**piece).as_ref(), give);
         }
-        pass.cost()
+        pass.end()
     }
 }
 
@@ -441,10 +441,14 @@ impl<'a> CpuPass<'a> {
         }
     }
 
-    fn cost(&self) -> Result<Cost, Error> {
+    /// Ends the pass.
+    fn end(self) -> Result<Cost, Error> {
         if self.taken != self.total {
             let (got, want) = (self.taken, self.total.to_string());
             return Err(Error::Length { what: "packed database", got, want, unit: "bytes" });
+        }
+        if let Some(Work::Fours(pass)) = self.work {
+            pass.end(self.spare);
         }
         Ok(Cost {
             seconds: self.time.as_secs_f64(),
@@ -471,6 +475,6 @@ impl Pass for CpuPass<'_> {
     }
 
     fn finish(self: Box<Self>) -> Result<Cost, Error> {
-        self.cost()
+        self.end()
     }
 }

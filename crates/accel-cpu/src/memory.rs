@@ -1,6 +1,8 @@
 //! Memory in huge pages: a database scan touches every page once, and with 4 KiB pages the page walk costs.
 #![allow(unsafe_code)]
 
+use std::sync::{Mutex, PoisonError};
+
 use blindcore_accel::{Allocator, Buffer, Error, Word, Words};
 
 const HUGE_PAGE: usize = 2 << 20;
@@ -24,6 +26,45 @@ pub(crate) fn words(word: Word, len: usize) -> Words {
         _ => {}
     }
     words
+}
+
+/// Memory of passes that are done, for those that come. Vectors of so many bytes go back to the system when they are dropped,
+/// and to find as many again takes longer than writing them.
+static SPARE: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
+/// Shorter vectors are the allocator's.
+const LONG_BYTES: usize = 16 << 20;
+/// Of all that is kept.
+const KEPT_BYTES: usize = 192 << 20;
+
+fn bytes(words: &Vec<u64>) -> usize {
+    words.capacity() * size_of::<u64>()
+}
+
+/// So many words, whatever they are: each is to be overwritten.
+pub(crate) fn any_words(len: usize) -> Vec<u64> {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    let large = spare.iter().enumerate().filter(|(_, words)| words.capacity() >= len);
+    let found = large.min_by_key(|(_, words)| words.capacity()).map(|(at, _)| at);
+    // Not one that is far too large.
+    let found = found.filter(|at| len * size_of::<u64>() >= LONG_BYTES.max(bytes(&spare[*at]) / 2));
+    let found = found.map(|at| spare.swap_remove(at));
+    drop(spare);
+    if let Some(mut words) = found {
+        words.resize(len, 0);
+        return words;
+    }
+    let mut words = vec![0; len];
+    advise(&mut words);
+    words
+}
+
+/// Takes back what [`any_words`] gave.
+pub(crate) fn keep(words: Vec<u64>) {
+    let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
+    let kept: usize = spare.iter().map(bytes).sum();
+    if bytes(&words) >= LONG_BYTES && kept + bytes(&words) <= KEPT_BYTES {
+        spare.push(words);
+    }
 }
 
 /// Asks for huge pages where a vector lies, but for those at its ends that others use too: many megabytes that are written once would

@@ -264,12 +264,27 @@ pub(crate) struct Aligned {
 }
 
 impl Aligned {
+    const LINE: usize = 64;
+
     pub(crate) fn zeroed(len: usize) -> Self {
-        const LINE: usize = 64;
-        let mut words = vec![0; len + LINE / 8];
+        let mut words = vec![0; len + Self::LINE / 8];
         memory::advise(&mut words);
-        let start = words.as_ptr().align_offset(LINE).min(LINE / 8);
+        Self::of(words, len)
+    }
+
+    /// Words that are to be overwritten.
+    pub(crate) fn any(len: usize) -> Self {
+        Self::of(memory::any_words(len + Self::LINE / 8), len)
+    }
+
+    fn of(words: Vec<u64>, len: usize) -> Self {
+        let start = words.as_ptr().align_offset(Self::LINE).min(Self::LINE / 8);
         Self { words, start, len }
+    }
+
+    /// Its memory.
+    pub(crate) fn into_words(self) -> Vec<u64> {
+        self.words
     }
 
     pub(crate) fn words(&self) -> &[u64] {

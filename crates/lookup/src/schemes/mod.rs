@@ -30,6 +30,7 @@ mod rings;
 pub(crate) mod scheme;
 mod sealpir;
 mod simple;
+mod spare;
 
 pub use keeps::Keeps;
 pub use onionpir::InsecureOnionPir2021;

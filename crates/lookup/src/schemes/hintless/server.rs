@@ -12,12 +12,13 @@ use super::picking::{self, Picker};
 use super::prepare;
 use crate::schemes::matrix;
 use crate::schemes::parallel::each;
+use crate::schemes::spare::Spare;
 use crate::{Error, Params, RegisteredKeys, SchemeServer};
 
 /// Bytes of a piece of a product with the packing tables, which is used up while it is in a cache.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Bytes of memory that a server keeps from one pass to the next: finding it takes longer than writing to it.
+/// Bytes of memory that a server keeps from one pass to the next.
 const KEPT_BYTES: usize = 64 << 20;
 
 pub(super) struct HintlessServer {
@@ -31,7 +32,7 @@ pub(super) struct HintlessServer {
     share: u64,
     threads: usize,
     /// Memory of passes that are done.
-    spare: Mutex<Vec<Vec<u64>>>,
+    spare: Spare,
 }
 
 /// A query, taken apart.
@@ -59,7 +60,7 @@ impl HintlessServer {
         let packing = packed.packing();
         let share = packed.picks.map_or(1, |picks| picking::share(set.prime(), picks));
         let threads = device.description().threads.max(1);
-        let spare = Mutex::default();
+        let spare = Spare::new(KEPT_BYTES);
         Ok(Self { params: *params, packed, packing, operands, masks, share, threads, spare })
     }
 
@@ -99,20 +100,13 @@ impl HintlessServer {
 
     /// Memory for what becomes of a query's ciphertexts, zeros where there are none.
     fn memory(&self) -> Vec<u64> {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let packed = &self.packed;
-        let mut memory = spare.unwrap_or_else(|| vec![0; packed.room() * DEGREE]);
+        let mut memory = self.spare.take();
+        memory.resize(packed.room() * DEGREE, 0);
         for none in packed.ciphertexts()..packed.room() {
             memory[packed.kept(none) * DEGREE..][..DEGREE].fill(0);
         }
         memory
-    }
-
-    fn keep(&self, memory: Vec<u64>) {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if (spare.len() + 1) * memory.len() * size_of::<u64>() <= KEPT_BYTES {
-            spare.push(memory);
-        }
     }
 
     /// The products of queries with the packing tables, by values: those of each ciphertext where it is kept.
@@ -217,7 +211,7 @@ impl SchemeServer for HintlessServer {
             self.answer_one(query, scanned, &mut products.lock().unwrap_or_else(PoisonError::into_inner))
         });
         for (_, products) in work {
-            self.keep(products.into_inner().unwrap_or_else(PoisonError::into_inner));
+            self.spare.keep(products.into_inner().unwrap_or_else(PoisonError::into_inner));
         }
         Ok((answers, cost))
     }

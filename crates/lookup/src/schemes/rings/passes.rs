@@ -9,7 +9,7 @@ use crate::schemes::scheme::Run;
 use crate::{Error, MAX_GATHER};
 
 /// Memory for the queries of a pass, expanded.
-const PASS_BYTES: usize = 256 << 20;
+const PASS_BYTES: usize = 128 << 20;
 
 /// How many queries share a pass, if each has `words` words when it is expanded.
 pub(in crate::schemes) fn pass_queries(words: usize) -> usize {

@@ -15,6 +15,7 @@ use super::{LANE_BITS, Make, Pads, Places, SEED_BYTES, Slots, spread};
 use crate::schemes::matrix;
 use crate::schemes::parallel::each;
 use crate::schemes::scheme::{Operand, Origin};
+use crate::schemes::spare::Spare;
 use crate::{Error, Geometry, MAX_GATHER};
 
 /// Values of a stored polynomial that are a channel of the contract: `[output][part][prime][run][row][32]`. Which of them lie together is
@@ -54,6 +55,9 @@ pub(in crate::schemes) fn operands_in(
 
 /// Memory for the outputs of a pass that are there at a time, of all queries: what comes of them should find them in a cache.
 pub(in crate::schemes) const PIECE_BYTES: usize = 32 << 20;
+
+/// Of gathered queries; a pass has no more ([`super::passes::pass_queries`]).
+static SPARE: Spare = Spare::new(128 << 20);
 
 /// At least as many outputs come together, from a multiple of as many on, but for a table's last ones.
 pub(in crate::schemes) const TOGETHER: usize = 32;
@@ -102,12 +106,20 @@ pub(in crate::schemes) fn scan<M: Send>(
     let pair = polynomials.shape().answer_len(1) / polynomials.shape().n;
     let together = (PIECE_BYTES / (gathered * parts * pair * 8)).min(MOST_TOGETHER) / TOGETHER * TOGETHER;
     let together = together.max(TOGETHER);
-    let words = if let [one] = &mut queries[..] { std::mem::take(one) } else { queries.concat() };
-    drop(queries);
+    let words = if let [one] = &mut queries[..] {
+        std::mem::take(one)
+    } else {
+        let mut words = SPARE.take();
+        words.clear();
+        words.reserve_exact(queries.iter().map(Vec::len).sum());
+        queries.into_iter().for_each(|query| words.extend_from_slice(&query));
+        words
+    };
+    let words = Words::U64(words);
     // A single query's outputs are shared out; of several queries each is.
     let inner = threads.div_ceil(gathered);
     let (mut first, mut refused) = (0, Ok(()));
-    let this = polynomials.run_in_pieces(&Words::U64(words), together * parts, &mut |piece| {
+    let this = polynomials.run_in_pieces(&words, together * parts, &mut |piece| {
         let words = match piece.as_u64() {
             Ok(words) => words,
             Err(error) => return refused = Err(error),
@@ -119,6 +131,9 @@ pub(in crate::schemes) fn scan<M: Send>(
         first += outputs[0].1.count;
     })?;
     *cost += &this;
+    if let (Words::U64(words), 2..) = (words, gathered) {
+        SPARE.keep(words);
+    }
     Ok(refused?)
 }
 
