@@ -375,7 +375,7 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
             end?;
             for (column, lacking) in lacked {
                 progress.note(&format!(
-                    "note: {lacking} of {} rows of {origin} have no {column:?}, which is null there",
+                    "note: column {column:?} is missing from {lacking} of {} rows of {origin}, and null there",
                     records.count()
                 ));
             }

@@ -386,7 +386,7 @@ impl Reached {
         let count: u64 = self.seen.iter().map(|(_, count)| count).sum::<u64>() - self.seen[kind as usize].1;
         (count > 0).then(|| {
             format!(
-                "{count} of the rows that were read have another kind of value in {column:?} than the {} that it is followed by; \
+                "{column:?} has another kind of value in {count} of the rows that were read than the {} that it is followed by; \
                  these rows are taken, and nothing is followed by them: correct them in the source",
                 kind.title()
             )
@@ -492,7 +492,7 @@ mod tests {
             let mut reached = Reached::after(before.as_ref());
             values.iter().for_each(|value| reached.see(value).unwrap());
             assert_eq!(reached.last(), place, "{before:?} {values:?}");
-            let said = reached.strays("u").map_or(0, |said| said[..1].parse().unwrap());
+            let said = reached.strays("u").map_or(0, |said| said.split(' ').nth(7).unwrap().parse().unwrap());
             assert_eq!(said, strays, "{before:?} {values:?}");
         }
     }
