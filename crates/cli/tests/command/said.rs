@@ -166,6 +166,47 @@ fn every_mistake_of_the_page_is_said_so() {
     let serve = ["serve", "people.db", "--config", "limits.toml"];
     page.refused("A setting out of range", &serve, &["header_seconds is 0, outside 1 to 1048576"]);
 
+    page.part("Numbers and values", "");
+    let test = "--insecure-test-key";
+    let keygen = run(dir, &["sum", "keygen", "--bits", "512", test, "--out", "k.key"]);
+    assert_eq!(code(&keygen), 0, "{}", stderr(&keygen));
+    for (what, file, text, words) in [
+        (
+            "A separator of thousands",
+            "t.csv",
+            "1,000\n2,000\n",
+            ["line 1, column 2", "; write 1000 for 1,000"],
+        ),
+        (
+            "A first line that is neither names nor numbers",
+            "h.csv",
+            "total,3\n1,2\n",
+            ["line 1, column 1", "--header"],
+        ),
+    ] {
+        std::fs::write(dir.join(file), text).unwrap();
+        page.refused(
+            what,
+            &["sum", "encrypt", test, "--key", "k.key", "--in", file, "--out", "n.ct"],
+            &words,
+        );
+    }
+    let decrypt = ["sum", "decrypt", test, "--key", "k.key", "--in", "t.csv"];
+    page.refused(
+        "A file that holds no ciphertexts",
+        &decrypt,
+        &["t.csv: it is not a file of ciphertexts but text"],
+    );
+    let one = ["circuit", "eval", "--circuit", "sort6x16", "--input", "5", "--input", "1,2,3"];
+    page.refused("One value of a list", &one, &["input a has 1 value,", "; give as many"]);
+    let keys = ["--cert", "bob.crt", "--key", "eve.key", "--trust", "alice.crt"];
+    let other = [&EVALUATOR[..], &["127.0.0.1:7800"], &keys].concat();
+    page.refused(
+        "The key of another certificate",
+        &other,
+        &["eve.key: it is not the key of the certificate bob.crt"],
+    );
+
     page.part("Tables and keys", "");
     std::fs::write(
         dir.join("c.jsonl"),
