@@ -451,6 +451,25 @@ mod tests {
     }
 
     #[test]
+    fn a_role_that_does_not_exist_is_no_missing_password() {
+        use std::io::{Read, Write};
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut length = [0; 4];
+            stream.read_exact(&mut length).unwrap();
+            stream.read_exact(&mut vec![0; u32::from_be_bytes(length) as usize - 4]).unwrap();
+            let said = b"SFATAL\0VFATAL\0C28000\0Mrole \"nobody\" does not exist\0\0";
+            stream.write_all(&[b"E", &(said.len() as u32 + 4).to_be_bytes()[..], said].concat()).unwrap();
+        });
+        let url = format!("postgres://nobody@127.0.0.1:{port}/d?table=t&tls=off");
+        let error = crate::SourceSpec::parse(&url).unwrap().open(None).err().unwrap().to_string();
+        server.join().unwrap();
+        assert!(error.contains("role \"nobody\" does not exist; check the user"), "{error}");
+    }
+
+    #[test]
     fn what_is_no_value_of_its_type_is_an_error() {
         for (rule, field) in [
             (Rule::Bool, "true"),
