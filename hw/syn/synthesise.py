@@ -105,7 +105,9 @@ def netlist(block, generic, library, folder):
 
 def sta(folder, block, lines):
     """Runs OpenSTA on the netlist and returns what it prints."""
-    script = ["read_liberty library.lib", f"read_verilog {block}.v", f"link_design {block}", *lines, "exit"]
+    # Whatever units the library has: they would be the commands' too.
+    units = "set_cmd_units -time ns -capacitance pF"
+    script = ["read_liberty library.lib", units, f"read_verilog {block}.v", f"link_design {block}", *lines, "exit"]
     (folder / "sta.tcl").write_text("\n".join(script) + "\n")
     done = subprocess.run(
         ["sta", "-no_splash", "-no_init", "-exit", "sta.tcl"], cwd=folder, capture_output=True, text=True

@@ -408,8 +408,9 @@ fn block(path: &Path, value: &Value, lines: &mut Vec<Line>) {
         _ => "",
     };
     let tables = Tables::shipped_all();
-    let table =
-        tables.iter().find(|t| library.starts_with(&t.name)).map_or(library.clone(), |t| t.name.clone());
+    // The table that was made from results in this library names them.
+    let table = tables.iter().find(|t| t.parts.iter().any(|p| p.source.contains(&library)));
+    let table = table.map_or(library.clone(), |t| t.name.clone());
     // Other tables' figures of the same part, times what this is of one.
     let columns = |value: f64, times: f64, get: &dyn Fn(&Tables) -> Option<f64>| -> Vec<Column> {
         let others = tables.iter().filter(|t| t.kind != Kind::Synthesised);
@@ -441,7 +442,7 @@ fn block(path: &Path, value: &Value, lines: &mut Vec<Line>) {
     };
     let (one, of_one) = mm2(1.0);
     match one {
-        Some(mm2) if mm2 < 0.01 => {
+        Some(mm2) if mm2 < 0.001 => {
             let um2 = of_one.into_iter().map(|c| Column { value: c.value * 1e6, ..c }).collect();
             line("area", "area", Some(mm2 * 1e6), "um2", None, um2);
         }

@@ -14,7 +14,7 @@ const MACHINES: &[(&str, &str)] = files!("machines":
     "thesis", "thesis-sweep", "onionchopper", "gathered", "lwe", "deep", "sifo", "sifo-half-gates", "phepu", "next-ssd", "next-gddr", "next-hbm", "xeon", "h100", "h200"
 );
 const TABLES: &[(&str, &str)] =
-    files!("tables": "calibrated", "sky130", "sg13g2", "osu018", "ecp5", "published");
+    files!("tables": "calibrated", "sky130", "sg13g2", "osu018", "nangate45", "ecp5", "published");
 
 /// The clock that this project's synthesis of something reached, and in what.
 #[derive(Clone, Debug, PartialEq)]
