@@ -28,8 +28,8 @@ pub(crate) fn words(word: Word, len: usize) -> Words {
     words
 }
 
-/// Memory of passes that are done, for those that come. Vectors of so many bytes go back to the system when they are dropped,
-/// and to find as many again takes longer than writing them.
+/// Memory of finished passes, kept for later ones. The allocator returns vectors of [`LONG_BYTES`] and more to the system when they
+/// are dropped, and getting such memory back takes longer than writing to it.
 static SPARE: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
 /// Shorter vectors are the allocator's.
 const LONG_BYTES: usize = 16 << 20;
@@ -40,7 +40,7 @@ fn bytes(words: &Vec<u64>) -> usize {
     words.capacity() * size_of::<u64>()
 }
 
-/// So many words, whatever they are: each is to be overwritten.
+/// `len` words of any value: the caller overwrites each.
 pub(crate) fn any_words(len: usize) -> Vec<u64> {
     let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
     let large = spare.iter().enumerate().filter(|(_, words)| words.capacity() >= len);

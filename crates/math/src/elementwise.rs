@@ -72,7 +72,8 @@ impl Elementwise {
         self.check(a, &[b]);
         assert_eq!(difference.len(), a.len(), "vectors of one length");
         let done = self.fast.map_or(0, |fast| fast.sum_and_difference(a, b, difference));
-        for ((a, b), difference) in a.iter_mut().zip(b).zip(difference).skip(done) {
+        let (a, b, difference) = (&mut a[done..], &b[done..], &mut difference[done..]);
+        for ((a, b), difference) in a.iter_mut().zip(b).zip(difference) {
             (*a, *difference) = (self.sum(*a, *b), self.less(*a, *b));
         }
     }

@@ -32,7 +32,7 @@ pub fn unpack_short(bytes: &[u8], width: u32, out: &mut [u16]) {
     arch::unpack_short(bytes, width, out);
 }
 
-/// The largest of the whole words of `width` bits, or 0 where there is none.
+/// The largest of the whole words of `width` bits, or 0 if there are none.
 ///
 /// # Panics
 /// `width` is not from 1 to [`MAX_BITS`].

@@ -1,7 +1,7 @@
 //! Who may come to a session, and what is said to whoever does, before anything runs.
 //!
 //! Whoever comes speaks first, so that a stranger learns nothing; a peer with which something differs is answered, so that
-//! both can say what. Nobody who is turned away takes a place, and who is gone before all are there gives it back.
+//! both can say what. Nobody who is turned away takes a place, and a peer that leaves before all have come gives its place back.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -5,8 +5,8 @@
 //!     └───────────────── keys that open one label of each pair ────────────────────▲
 //! ```
 //!
-//! The garbler and the evaluator wait until owners have come for every input, each with the inputs that nobody else has. Who
-//! is gone before that leaves its place to another.
+//! The garbler and the evaluator wait until owners have come for every input, each with the inputs that nobody else has. An owner
+//! that leaves before that can be replaced.
 //! Labels go by proxy oblivious transfer ([`proxy`]), so the garbler never learns a bit, and the
 //! evaluator sees labels. If those two put together what they know, they know the inputs: owners choose two who don't.
 

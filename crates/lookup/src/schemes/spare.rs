@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// Vectors of passes that are done, for those that come, of `most` bytes at most. Long vectors go back to the system when they are
-/// dropped, and to find as many again takes longer than writing them.
+/// Vectors of finished passes, kept for later ones: `most` bytes at most. The allocator returns long vectors to the system when they
+/// are dropped, and getting such memory back takes longer than writing to it.
 pub(crate) struct Spare {
     most: usize,
     vectors: Mutex<Vec<Vec<u64>>>,

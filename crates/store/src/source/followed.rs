@@ -232,7 +232,8 @@ impl SourceSpec {
                 let column = name(column);
                 let more = match (start.kind, last, system) {
                     (StartKind::Time, _, Some(System::Postgres)) => format!(" OR {column} = '-infinity'"),
-                    // SQLite sorts numbers below texts, whatever the column is declared as: '/' is below '0', and is no number.
+                    // SQLite sorts all numbers below texts, whatever the column's type; '/' is the character before '0', so texts that begin with
+                    // a digit are not below it.
                     (StartKind::Time, _, None) => format!(" OR {column} < '/'"),
                     (StartKind::Other, _, None) => format!(" OR {column} < ''"),
                     // Digits of a text may have another order than the number that they make.

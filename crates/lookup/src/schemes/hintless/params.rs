@@ -234,7 +234,8 @@ impl Packed {
         let (group, part) = (ciphertext / self.parts * self.groups, ciphertext % self.parts);
         let first = group * geometry.record_bytes + part * self.count;
         let end = (group + self.groups).min(geometry.groups) * geometry.record_bytes;
-        first..end.min(if self.parts == 1 { end } else { first + self.count })
+        // Groups that share a ciphertext have no more rows than its places.
+        first..end.min(first + self.count)
     }
 
     /// Where a server keeps a ciphertext: where one is picked, each part's by themselves, as interpolation takes them.

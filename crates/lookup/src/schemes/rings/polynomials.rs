@@ -56,7 +56,7 @@ pub(in crate::schemes) fn operands_in(
 /// Memory for the outputs of a pass that are there at a time, of all queries: what comes of them should find them in a cache.
 pub(in crate::schemes) const PIECE_BYTES: usize = 32 << 20;
 
-/// Of gathered queries; a pass has no more ([`super::passes::pass_queries`]).
+/// Memory for the queries that a pass gathers, which [`super::passes::pass_queries`] bounds.
 static SPARE: Spare = Spare::new(128 << 20);
 
 /// At least as many outputs come together, from a multiple of as many on, but for a table's last ones.
