@@ -47,7 +47,7 @@ fn used_kib(dir: &Path) -> u64 {
 
 #[test]
 fn a_full_disk_costs_nothing_but_the_new_epoch() {
-    const ROWS: usize = 20_000;
+    const ROWS: usize = 4000;
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let small = dir.join("small");
