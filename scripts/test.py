@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Seconds of those that take longest, for a first run, which remembers none.
-LONG = {"cli/command": 300, "lookup/constant_work": 75, "accel-rtl/accel-rtl": 150, "accel-cpu/accel-cpu": 100}
+LONG = {"cli/command": 250, "accel-cpu/accel-cpu": 115, "accel-rtl/accel-rtl": 115, "lookup/constant_work": 105, "lookup/lookup": 40}
 RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;.*$", re.MULTILINE)
 FAILED = re.compile(r"^test (.+) \.\.\. FAILED$", re.MULTILINE)
 
