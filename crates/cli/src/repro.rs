@@ -11,7 +11,7 @@ use crate::output::{self, Bar};
 
 #[derive(Subcommand)]
 pub(crate) enum Repro {
-    /// Tables 5 to 11 of SIFO (2019) and its bandwidths, on the paper's own netlists
+    /// Tables 1 and 3 to 11 of SIFO (2019) and its bandwidths, on the paper's own netlists
     #[command(after_help = "\
 Examples:
   blindcore repro sifo                        tables in Markdown, in some ten seconds
@@ -33,7 +33,7 @@ Examples:
 Clocks are the simulated hardware's own, at 4096 bits, and exact; times are at 500 MHz. The CPU's rates are measured on
 this machine in the same run. Areas are those that `make -C hw syn` left in hw/syn/results.")]
     Phepu(Phepu),
-    /// Tables 3.1 and 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by queries, the model and its sweeps
+    /// Tables 2.1, 3.1 and 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by queries, the model and its sweeps
     #[command(after_help = "\
 Examples:
   blindcore repro onionchopper                          tables in Markdown, in a minute or two
@@ -51,8 +51,8 @@ pub(crate) struct Sifo {
     /// Simulate the problems up to the 64-bit multiplication, on the chip that `make -C hw libraries` makes
     #[arg(long)]
     simulate: bool,
-    /// Only this table, 5 to 11; may be given several times
-    #[arg(long = "table", value_name = "N", value_parser = clap::value_parser!(u32).range(sifo::TABLES))]
+    /// Only this table; may be given several times
+    #[arg(long = "table", value_name = "N", value_parser = table())]
     tables: Vec<u32>,
     /// Instead: the half-gates overlay on the problems from the 8-bit multiplication on, simulated, beside the paper's times
     #[arg(long, conflicts_with_all = ["simulate", "tables", "no_cpu"])]
@@ -96,6 +96,10 @@ pub(crate) struct Onionchopper {
     pictures: Option<std::path::PathBuf>,
     #[command(flatten)]
     out: Out,
+}
+
+fn table() -> impl TypedValueParser<Value = u32> {
+    PossibleValuesParser::new(sifo::TABLES).map(|number| number.parse().expect("it is one of these"))
 }
 
 fn figure() -> impl TypedValueParser<Value = Figure> {

@@ -9,8 +9,8 @@
 //! | [`agreement`] | the model's clocks beside those of simulated OnionChoppers |
 //! | [`rows`] | a figure of ours beside a published one, in one form |
 //! | [`report`] | what was measured and synthesised of OnionChopper, beside the thesis |
-//! | [`onionchopper`] | Tables 3.1 and 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by queries and the model |
-//! | [`sifo`], [`half_gates_table`] | Tables 5 to 11 of SIFO (2019), and the half-gates overlay beside them |
+//! | [`onionchopper`] | Tables 2.1, 3.1 and 3.2, Figures 6-1 to 6-13 and section 6.4 of OnionChopper (2023), by queries and the model |
+//! | [`sifo`], [`half_gates_table`] | Tables 1 and 3 to 11 of SIFO (2019), and the half-gates overlay beside them |
 //! | [`phepu`] | Figures 15.4.5 to 15.4.7 of PH-EPU (2023) |
 //!
 //! Every run is compared with the CPU, to the bit, before anything is told of it. Results are values with a `document()`,

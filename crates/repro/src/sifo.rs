@@ -1,5 +1,6 @@
-//! Tables 5 to 11 of SIFO (2019), by the model of its overlay and by simulation.
+//! Tables 1 and 3 to 11 of SIFO (2019): its circuits counted, its times by the model of its overlay and by simulation.
 
+mod circuits;
 mod runs;
 
 use anyhow::Context;
@@ -31,8 +32,8 @@ pub struct Options {
 
 /// The largest problem that is simulated.
 const LARGEST_SIMULATED: &str = "mult64";
-/// The paper's tables of times.
-pub const TABLES: std::ops::RangeInclusive<i64> = 5..=11;
+/// The paper's tables of figures: its circuits, and their times.
+pub const TABLES: [&str; 10] = ["1", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
 /// Runs on the CPU of which the median counts.
 const CPU_RUNS: usize = 3;
 /// From a batch's end to the host's next write, in the time of a register access: the whole number with which the ratios of
@@ -77,7 +78,7 @@ impl Line {
             unit: self.unit,
             published: self.paper,
             paper: "Fang, Ioannidis and Leeser 2019",
-            by: if self.id.starts_with("sifo.beside") { By::Other } else { By::Counted },
+            by: if table.times() && !self.id.starts_with("sifo.beside") { By::Counted } else { By::Other },
             label,
             columns: Vec::new(),
         }
@@ -91,6 +92,13 @@ struct PaperTable {
     title: &'static str,
     note: &'static str,
     problems: Vec<(&'static str, Vec<Line>)>,
+}
+
+impl PaperTable {
+    /// Whether it is of the overlay, and not of circuits that were recovered from it.
+    fn times(&self) -> bool {
+        !(1..5).contains(&self.number)
+    }
 }
 
 /// Nanoseconds of a register access with the link at 200 MHz (section 3.4.1), and at 300 MHz.
@@ -494,7 +502,10 @@ pub fn make(options: &Options, progress: &mut dyn Progress) -> anyhow::Result<Ta
         Plan { simulate: options.simulate, most_simulated: largest.figures.gates, ..Plan::default() };
     let tables = plan(&mut all, &options.tables);
     let taken = all.run(progress)?;
-    let mut tables = tables.made(&taken);
+    let mut tables = [circuits::tables(&options.tables, progress)?, tables.made(&taken)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>();
     tables.retain(|table| options.tables.is_empty() || options.tables.contains(&table.number));
     let furthest = furthest(&tables);
     let on_chip = taken.iter().filter_map(|t| Some((t.clocks, t.on_chip?)));
@@ -630,21 +641,26 @@ fn markdown(
     }
     let lines =
         table.problems.iter().flat_map(|(problem, lines)| lines.iter().map(move |line| (problem, line)));
-    let beside = lines
-        .filter_map(|(problem, line)| Some((format!("{problem}, {}", line.what), line.value / line.paper?)));
+    let beside = lines.filter_map(|(problem, line)| {
+        let paper = line.paper.filter(|paper| *paper != 0.0)?;
+        Some((format!("{problem}, {}", line.what), line.value / paper))
+    });
     let worst = furthest_of(beside);
+    // Counts are whole.
+    let shown = |x: f64| if !table.times() && x.fract() == 0.0 { x.to_string() } else { number(x) };
     let mut text = format!("\n## {}\n{worst}\n{}\n\n{head}\n{rule}\n", table.title, table.note);
     for (problem, lines) in &table.problems {
         text += &format!("| {problem} |");
         for (line, of_first) in lines.iter().zip(first) {
-            text += &format!(" {} |", number(line.value));
+            text += &format!(" {} |", shown(line.value));
             if let Some(label) = labels(line, problem) {
                 text += &format!(" {} |", label.beside().1.map_or("-".into(), number));
             }
             text += &match line.paper {
                 // Its times are whole.
                 Some(paper) if line.unit == "us" => format!(" {paper} | {:.2} |", line.value / paper),
-                Some(paper) => format!(" {} | {:.2} |", number(paper), line.value / paper),
+                Some(paper) if paper == 0.0 => format!(" {paper} | |"),
+                Some(paper) => format!(" {} | {:.2} |", shown(paper), line.value / paper),
                 None if of_first.paper.is_some() => " | |".to_owned(),
                 None => String::new(),
             };
