@@ -77,6 +77,7 @@ impl Cpu {
         if let Some(lacks) = isa.lacks() {
             why = format!("{why}; {lacks}");
         }
+        memory::settle();
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.max(1))
             .thread_name(|i| format!("blindcore-cpu-{i}"))

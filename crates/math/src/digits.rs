@@ -46,6 +46,39 @@ impl SignedDigits {
     }
 }
 
+/// A digit of integers of two limbs, low and high, each half a digit too large so that no digit carries.
+///
+/// ```
+/// use blindcore_math::{CutDigit, Prime};
+///
+/// let primes = [Prime::new(65_537)?, Prime::new(257)?];
+/// let (low, high) = ([3 << 60 | 5], [1]); // bits 60 to 67 are 19, and a digit's half is 128
+/// let mut out = [0; 2];
+/// CutDigit { shift: 60, bits: Some(8) }.residues([&low, &high], &primes, &mut out);
+/// assert_eq!(out, [65_537 - 109, 257 - 109]);
+/// # Ok::<(), blindcore_math::ModulusError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct CutDigit {
+    /// Bits below it, under 128.
+    pub shift: u32,
+    /// Its bits, 1 to 62; none for the last, which is all that is left, with its sign and no half.
+    pub bits: Option<u32>,
+}
+
+impl CutDigit {
+    /// The digit of each integer as residues: `out` has all of them modulo the first prime, then modulo the next. A digit is smaller
+    /// than each prime. The time depends on the lengths alone.
+    ///
+    /// # Panics
+    /// There are not as many high limbs as low ones, or there is not room for each prime's residues.
+    pub fn residues(&self, [low, high]: [&[u64]; 2], primes: &[Prime], out: &mut [u64]) {
+        assert!(self.shift < u128::BITS && low.len() == high.len());
+        assert_eq!(out.len(), primes.len() * low.len(), "a word for each prime and integer");
+        arch::cut_digit(self, [low, high], primes, out);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +116,41 @@ mod tests {
                 digits.split(&residues, &mut portable);
                 limit(before);
                 assert!(portable == out);
+            }
+        }
+    }
+
+    #[test]
+    fn digits_of_two_limbs_are_those_of_the_integer() {
+        let primes = [(1 << 40) - 87, (1 << 50) - 27].map(|q| Prime::new(q).unwrap());
+        let integers: Vec<i128> = (0..77)
+            .map(|i| (i - 38) * ((i128::MAX >> 3) / 39) + i * i * i)
+            .chain([0, 1, -1, i128::from(u64::MAX)])
+            .collect();
+        let low: Vec<u64> = integers.iter().map(|x| *x as u64).collect();
+        let high: Vec<u64> = integers.iter().map(|x| (*x >> 64) as u64).collect();
+        for shift in [0, 1, 13, 63, 64, 65, 90] {
+            for bits in [Some(1), Some(7), Some(38), (shift >= 90).then_some(38), None] {
+                // What is left must be smaller than the primes.
+                if bits.is_none() && shift < 90 {
+                    continue;
+                }
+                let want = primes.iter().flat_map(|prime| {
+                    integers.iter().map(move |x| {
+                        let rest = x >> shift;
+                        let digit = bits.map_or(rest, |b| (rest & ((1 << b) - 1)) - (1 << (b - 1)));
+                        digit.rem_euclid(i128::from(prime.value())) as u64
+                    })
+                });
+                let want: Vec<u64> = want.collect();
+                let before = limited();
+                for level in [before, Level::Portable] {
+                    limit(level);
+                    let mut out = vec![0; want.len()];
+                    CutDigit { shift, bits }.residues([&low, &high], &primes, &mut out);
+                    assert!(out == want, "{shift}, {bits:?}, {level:?}");
+                }
+                limit(before);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! x modulo Q, centred, is about sum_i t_i B^i 2^w, with B = 2^b and w dropped low bits. SignedDigits but the last lie from -B/2 to
 //! B/2 - 1; the last one takes what is left. The error is at most 2^(w-1), and none where w is 0.
 
-use blindcore_math::{MaskSeed, SecretRng, SignedDigits};
+use blindcore_math::{CutDigit, MaskSeed, SecretRng, SignedDigits};
 
 use crate::Ring;
 use crate::ciphertext::Pair;
@@ -128,23 +128,14 @@ impl Gadget {
             return words;
         }
         // With half of B added at each digit but the last, no digit carries: each is cut out of the sum, and lies half too high.
-        let (half, mask) = (1i64 << (self.bits - 1), (1i64 << self.bits) - 1);
         let halves: u128 = (1..self.digits).map(|i| self.weight(i) >> 1).sum();
         let rounding = if self.dropped == 0 { 0 } else { 1 << (self.dropped - 1) };
         let [low, high] = ring.limbs(polynomial, halves + rounding);
-        let mut words = Vec::with_capacity(self.digits * ring.words());
-        for i in 0..self.digits {
-            let shift = self.dropped + i as u32 * self.bits;
-            let (mask, half) = if i + 1 == self.digits { (-1, 0) } else { (mask, half) };
-            let limbs = low.iter().zip(&high);
-            let digits: Vec<i64> = if shift >= 64 {
-                limbs.map(|(_, high)| ((*high as i64 >> (shift - 64)) & mask) - half).collect()
-            } else {
-                // In two steps: a shift by 64 is none.
-                let cut = |(low, high): (&u64, &u64)| (low >> shift | high << (63 - shift) << 1) as i64;
-                limbs.map(|limbs| (cut(limbs) & mask) - half).collect()
-            };
-            ring.extend_signed(&mut words, digits.iter().copied());
+        let mut words = vec![0; self.digits * ring.words()];
+        for (i, digit) in words.chunks_exact_mut(ring.words()).enumerate() {
+            let bits = (i + 1 < self.digits).then_some(self.bits);
+            let cut = CutDigit { shift: self.dropped + i as u32 * self.bits, bits };
+            cut.residues([&low, &high], ring.primes(), digit);
         }
         words
     }

@@ -378,19 +378,13 @@ impl Ring {
             let prime = self.primes[i].value();
             others.push((q / u128::from(prime), 1.0 / prime as f64));
         }
-        let (mut low, mut high) = (Vec::with_capacity(degree), Vec::with_capacity(degree));
-        for at in 0..degree {
-            let (mut sum, mut turns) = (plus, 0.5);
-            for (i, (other, reciprocal)) in others.iter().enumerate() {
-                let share = shares[i * degree + at];
-                sum = sum.wrapping_add(other.wrapping_mul(u128::from(share)));
-                turns += share as i64 as f64 * reciprocal;
-            }
-            let sum = sum.wrapping_sub(q.wrapping_mul(turns as i64 as u128));
-            low.push(sum as u64);
-            high.push((sum >> 64) as u64);
+        let shares: Vec<&[u64]> = shares.chunks_exact(degree).collect();
+        // With numbers that the compiler knows it unrolls them.
+        match (&shares[..], &others[..]) {
+            ([a, b], [x, y]) => sums(&[a, b], &[*x, *y], q, plus),
+            ([a, b, c], [x, y, z]) => sums(&[a, b, c], &[*x, *y, *z], q, plus),
+            (shares, others) => sums(shares, others, q, plus),
         }
-        [low, high]
     }
 
     /// round(x / q) for the last prime q, in the ring `to` of the others: (x - r) / q with r the centred residue. Only what is subtracted is
@@ -448,6 +442,30 @@ pub(crate) fn distinct_primes(degree: usize, bits: &[u32], taken: &[Prime]) -> R
         out.push(free.ok_or_else(|| RingError::TooFew { wanted, found: found(), bits: *size, degree })?);
     }
     Ok(out)
+}
+
+/// The sum of each place's shares times what they count, plus `plus`, less as many times q as shares by reciprocals sum to when that is
+/// rounded: its low and its high halves.
+#[inline(always)]
+fn sums(shares: &[&[u64]], others: &[(u128, f64)], q: u128, plus: u128) -> [Vec<u64>; 2] {
+    // Added to a small number it leaves that one, rounded, in the lowest bits.
+    const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
+    let degree = shares.first().map_or(0, |shares| shares.len());
+    let mut limbs = [0; 2].map(|_| Vec::with_capacity(degree));
+    for at in 0..degree {
+        let (mut sum, mut turns) = (plus, 0.0);
+        for (shares, (other, reciprocal)) in shares.iter().zip(others) {
+            let share = shares[at];
+            sum = sum.wrapping_add(other.wrapping_mul(u128::from(share)));
+            turns += share as i64 as f64 * reciprocal;
+        }
+        let turns = (turns + ROUND).to_bits().wrapping_sub(ROUND.to_bits());
+        let sum = sum.wrapping_sub(q.wrapping_mul(u128::from(turns)));
+        let [low, high] = &mut limbs;
+        low.push(sum as u64);
+        high.push((sum >> 64) as u64);
+    }
+    limbs
 }
 
 #[cfg(test)]

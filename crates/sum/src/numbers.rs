@@ -258,14 +258,21 @@ pub fn weights(
         Values::Float(array) => array,
     };
     let largest = array.iter().fold(f64::MIN_POSITIVE, |m, v| v.abs().max(m));
-    let made = |encoding| {
+    let made = |encoding: Encoding, say: &mut dyn FnMut(String)| {
+        let lost = array.iter().filter(|weight| encoding.loses(**weight)).count();
+        if lost > 0 {
+            let all = array.len();
+            say(format!(
+                "note: {lost} of {all} weights of {origin} are so small that they count as 0; a smaller --precision keeps them"
+            ));
+        }
         Weights::floats(array, encoding)
             .map_err(|error| NumbersError::Weights { origin: origin.to_owned(), error })
     };
     if let Some(precision) = precision {
         let encoding =
             if phe { Encoding::fixed(precision, largest)? } else { Encoding::decimal(precision, largest)? };
-        return made(encoding);
+        return made(encoding, say);
     }
     // As they were written, if that is short.
     let written = |scale: &i32| {
@@ -276,11 +283,11 @@ pub fn weights(
     let short = |scale: &i32| largest * 10f64.powi(*scale) < WEIGHT_LIMIT;
     let scales = || (0..if phe { 0 } else { 20 }).take_while(short);
     if let Some(scale) = scales().find(written) {
-        return made(Encoding::decimal(10f64.powi(-scale), largest)?);
+        return made(Encoding::decimal(10f64.powi(-scale), largest)?, say);
     }
     let exact = Encoding::exact(array)?;
     let (encoding, unit) = match scales().last() {
-        _ if exact.bound().bits() <= 32 => return made(exact),
+        _ if exact.bound().bits() <= 32 => return made(exact, say),
         // With nine digits at least.
         Some(scale) if !short(&(scale + 1)) => {
             (Encoding::decimal(10f64.powi(-scale), largest)?, format!("1e-{scale}"))
@@ -291,7 +298,7 @@ pub fn weights(
         }
     };
     say(format!("note: the weights of {origin} are rounded to {unit}; --precision rounds them otherwise"));
-    made(encoding)
+    made(encoding, say)
 }
 
 /// Numbers that were decrypted.

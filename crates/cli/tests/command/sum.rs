@@ -571,6 +571,10 @@ fn cents_stay_cents() {
     assert_eq!(stdout(&decrypted("dot.ct")), "-86.1742\n");
     let said = stderr(&dot("thirds.csv", "thirds.ct"));
     assert!(said.contains("the weights of thirds.csv are rounded to 1e-9; --precision"), "{said}");
+    assert!(!said.contains("count as 0"), "{said}");
+    std::fs::write(dir.join("tiny.csv"), "0.5,1e-12,0\n").unwrap();
+    let said = stderr(&dot("tiny.csv", "tiny.ct"));
+    assert!(said.contains("1 of 3 weights of tiny.csv are so small that they count as 0"), "{said}");
     // python-paillier has no decimals.
     let foreign = [
         "sum",

@@ -14,8 +14,8 @@ use crate::features::Ifma;
 use crate::features::{Avx2, Avx512, Clmul, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
 use crate::row::LWE_DIMENSION;
-use crate::{Prime, SignedDigits};
-use portable::digits::split_generic;
+use crate::{CutDigit, Prime, SignedDigits};
+use portable::digits::{cut_generic, split_generic};
 pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
 use portable::{dot_generic, invert_cumulative_generic};
 
@@ -40,6 +40,15 @@ pub(crate) fn split_digits(digits: &SignedDigits, residues: &[u64], out: &mut [u
         return avx512::split_digits(token, digits, residues, out);
     }
     split_generic(digits, residues, out);
+}
+
+/// A digit of integers of two limbs.
+pub(crate) fn cut_digit(cut: &CutDigit, limbs: [&[u64]; 2], primes: &[Prime], out: &mut [u64]) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(token) = within(Level::Avx512, Avx512::new) {
+        return avx512::cut_digit(token, cut, limbs, primes, out);
+    }
+    cut_generic(cut, limbs, primes, out);
 }
 
 /// Bytes as words, and zeros beyond them.

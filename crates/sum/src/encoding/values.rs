@@ -142,6 +142,11 @@ impl Encoding {
         (negative, kept + u128::from(up), 0)
     }
 
+    /// Whether a number that is not 0 is rounded to 0.
+    pub(crate) fn loses(&self, value: f64) -> bool {
+        value != 0.0 && value.is_finite() && self.round(parts(value)).1 == 0
+    }
+
     /// As [`Encoding::round`], within the bound.
     pub(crate) fn mantissa(
         &self,

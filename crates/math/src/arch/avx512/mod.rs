@@ -7,11 +7,11 @@ pub(super) mod elementwise;
 pub(super) mod lanes;
 pub(super) mod ntt;
 
-use super::portable::digits::split_generic;
+use super::portable::digits::{cut_generic, split_generic};
 use super::portable::{self, dot_generic, invert_cumulative_generic};
-use crate::SignedDigits;
 use crate::features::{Avx512, Clmul, Gfni, Vaes};
 use crate::row::{BLOCKS_PER_ROW, LWE_DIMENSION};
+use crate::{CutDigit, Prime, SignedDigits};
 
 pub(super) fn invert_cumulative(_: Avx512, cumulative: &[[u64; 2]], uniform: &[[u64; 2]], out: &mut [u32]) {
     #[target_feature(enable = "avx512f,avx512dq")]
@@ -38,6 +38,15 @@ pub(super) fn split_digits(_: Avx512, digits: &SignedDigits, residues: &[u64], o
     }
     // SAFETY: the token stands for these features.
     unsafe { compiled(digits, residues, out) }
+}
+
+pub(super) fn cut_digit(_: Avx512, cut: &CutDigit, limbs: [&[u64]; 2], primes: &[Prime], out: &mut [u64]) {
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn compiled(cut: &CutDigit, limbs: [&[u64]; 2], primes: &[Prime], out: &mut [u64]) {
+        cut_generic(cut, limbs, primes, out);
+    }
+    // SAFETY: the token stands for these features.
+    unsafe { compiled(cut, limbs, primes, out) }
 }
 
 pub(super) fn widen(_: Avx512, bytes: &[u8], words: &mut [u64]) {

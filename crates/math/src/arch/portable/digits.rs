@@ -1,6 +1,6 @@
 //! Signed digits, for the compiler to vectorise.
 
-use crate::SignedDigits;
+use crate::{CutDigit, Prime, SignedDigits};
 
 /// Residues at a time: what stays in registers or the first cache.
 const RUN: usize = 64;
@@ -31,6 +31,29 @@ pub(crate) fn split_generic(digits: &SignedDigits, residues: &[u64], out: &mut [
                 let digit = ((*x + half) & mask) - half;
                 *x = (*x - digit) >> bits;
                 *out = residue(digit);
+            }
+        }
+    }
+}
+
+/// Likewise, for integers of two limbs.
+#[inline(always)]
+pub(crate) fn cut_generic(cut: &CutDigit, [low, high]: [&[u64]; 2], primes: &[Prime], out: &mut [u64]) {
+    let (mask, half) = cut.bits.map_or((-1, 0), |bits| ((1i64 << bits) - 1, 1i64 << (bits - 1)));
+    let (within, above) = (cut.shift % u64::BITS, cut.shift >= u64::BITS);
+    let (all, mut digits) = (low.len().max(1), [0i64; RUN]);
+    for (at, (low, high)) in (0..).step_by(RUN).zip(low.chunks(RUN).zip(high.chunks(RUN))) {
+        let digits = &mut digits[..low.len()];
+        for ((digit, low), high) in digits.iter_mut().zip(low).zip(high) {
+            // In two steps: a shift by 64 is none.
+            let both = (low >> within | high << 1 << (u64::BITS - 1 - within)) as i64;
+            let rest = if above { *high as i64 >> within } else { both };
+            *digit = (rest & mask) - half;
+        }
+        for (prime, out) in primes.iter().zip(out.chunks_exact_mut(all)) {
+            let q = prime.value();
+            for (out, digit) in out[at..].iter_mut().zip(&*digits) {
+                *out = (*digit as u64).wrapping_add(q & (*digit >> 63) as u64);
             }
         }
     }
