@@ -121,7 +121,7 @@ fn the_thesis_figures_stand_beside_ours() {
     assert_eq!(row("onionchopper.6.4.cycles")["value"], 12_833_318_209.0);
     assert_eq!(row("onionchopper.6-1.points")["value"], 4896.0);
     let (all, near) = (today["compared"].as_u64().unwrap(), today["within_15_percent"].as_u64().unwrap());
-    assert!(near >= 61 && near + 2 >= all, "{near} of {all}");
+    assert!(near >= 63 && near + 4 >= all, "{near} of {all}");
     // What must not be read alone says so, and joules have a column of each kind.
     let seconds = row("onionchopper.6.4.seconds");
     assert_eq!(

@@ -145,7 +145,7 @@ fn sifos_circuits_are_counted() {
     let rows = counted["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 14 * (7 + 6 + 3));
     for row in rows.iter().filter(|row| row["problem"] == "mult8" || row["problem"] == "mult64") {
-        assert!((number(row, "ratio") - 1.0).abs() < 0.01, "{row}");
+        assert!((number(row, "ratio") - 1.0).abs() < 0.02, "{row}");
     }
     assert_eq!(number(row(rows, "sifo.table1.adder6.layers"), "value"), 18.0); // 17 in the paper
     assert_eq!(counted["compared"], 0, "what was recovered from the figures is not counted");
