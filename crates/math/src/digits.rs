@@ -130,11 +130,9 @@ mod tests {
         let low: Vec<u64> = integers.iter().map(|x| *x as u64).collect();
         let high: Vec<u64> = integers.iter().map(|x| (*x >> 64) as u64).collect();
         for shift in [0, 1, 13, 63, 64, 65, 90] {
-            for bits in [Some(1), Some(7), Some(38), (shift >= 90).then_some(38), None] {
-                // What is left must be smaller than the primes.
-                if bits.is_none() && shift < 90 {
-                    continue;
-                }
+            // What is left above 90 bits is smaller than the primes.
+            let last = (shift >= 90).then_some(None);
+            for bits in [Some(1), Some(7), Some(38)].into_iter().chain(last) {
                 let want = primes.iter().flat_map(|prime| {
                     integers.iter().map(move |x| {
                         let rest = x >> shift;
