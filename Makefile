@@ -54,7 +54,7 @@ test-hw: tools-build
 
 test-long: tools-build
 	$(MAKE) -C hw -j 2 libraries
-	BLINDCORE_LONG=1 BLINDCORE_RTL=$$PWD/target/hw python3 scripts/test.py -p cli
+	BLINDCORE_LONG=1 BLINDCORE_RTL=$$PWD/target/hw python3 scripts/test.py -p cli -p accel-rtl
 	$(MAKE) -C hw proofs ALL=1
 
 test-repeat: tools-build

@@ -31,7 +31,7 @@ pub(crate) fn words(word: Word, len: usize) -> Words {
 
 /// Has the system's allocator keep up to 64 MiB of what was freed. glibc gives back whatever lies free at its heaps' ends above twice the longest
 /// vector that was freed so far, of those up to 32 MiB; in a process that has freed none so long, operations on rings return their
-/// memory and ask for it again each time, which was a sixth of a pass. So one so long is freed, which nobody has written to.
+/// memory and ask for it again each time (decision 51). So one so long is freed, which nobody has written to.
 pub(crate) fn settle() {
     const LONGEST: usize = (32 << 20) - (64 << 10);
     static ONCE: Once = Once::new();

@@ -28,7 +28,7 @@ pub enum By {
     Measured,
     /// On this machine too, but as shares of a time, which compare.
     Profiled,
-    /// Of something else than what was published: another netlist.
+    /// Of something else than what was published, such as another netlist, or of what was recovered from the published figure itself.
     Other,
 }
 

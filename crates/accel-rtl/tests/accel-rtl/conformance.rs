@@ -76,10 +76,14 @@ impl ContractSlot for Small {
 
 /// Every modulus, width and fill of the suite, in its small shapes. What large ones add runs once: columns and depths that
 /// take many rounds of the register files, more queries than go at once, as many coefficients as real polynomials have.
+/// `make test-long` sets `BLINDCORE_LONG`, for every fill of the large ones too.
 #[test]
 fn onionchopper() {
     let Some(chip) = open("rtl:onionchopper") else { return };
     let device = chip.device();
+    if std::env::var_os("BLINDCORE_LONG").is_some() {
+        blindcore_accel::conformance::contract(&device);
+    }
     let slots = Slots { contract: Some(Arc::new(Small(chip.clone()))), ..Slots::default() };
     let databases = blindcore_accel::conformance::contract(&Device::new(device.description().clone(), slots));
     assert!(databases >= 1000, "{databases}");

@@ -190,6 +190,18 @@ impl Case {
 
     /// Compares with what the definition gives for what was drawn from `random`, and counts.
     fn same(&self, what: &str, random: &Random, got: &Residues, want: impl Fn() -> Vec<Vec<u64>>) -> usize {
+        self.same_by(what, "", random, got, want)
+    }
+
+    /// The same of an operation that may be done in several ways.
+    fn same_by(
+        &self,
+        what: &str,
+        way: &str,
+        random: &Random,
+        got: &Residues,
+        want: impl Fn() -> Vec<Vec<u64>>,
+    ) -> usize {
         let got = self.bigmod.read(got).expect("its own residues");
         // Where the numbers come from that all of it was drawn from says what was drawn.
         let asked = digest(&(self.modulus.value(), self.modulus.is_square(), what, random.0, got.len()));
@@ -197,11 +209,11 @@ impl Case {
         let known = *known.get_or_init(|| digest(&want()));
         if digest(&got.iter().collect::<Vec<_>>()) != known {
             let want = want();
-            assert_eq!(got.len(), want.len(), "{what}, {}", self.name());
+            assert_eq!(got.len(), want.len(), "{what}{way}, {}", self.name());
             for (i, (got, want)) in got.iter().zip(&want).enumerate() {
                 assert!(
                     got == want,
-                    "{what} {i} of {}, {}: {got:x?} where {want:x?}",
+                    "{what}{way} {i} of {}, {}: {got:x?} where {want:x?}",
                     want.len(),
                     self.name()
                 );
@@ -359,7 +371,7 @@ impl Case {
                 for method in [Method::Auto, Method::BitSerial, Method::Buckets, Method::Tables] {
                     let by = MultiExp { method, ..multi_exp.clone() };
                     let (got, _) = self.bigmod.multi_exp(&placed, &by).expect("in range");
-                    cases += self.same(&asked, random, &got, want);
+                    cases += self.same_by(&asked, &format!(" by {method:?}"), random, &got, want);
                 }
             }
         }

@@ -122,6 +122,13 @@ fn the_thesis_figures_stand_beside_ours() {
     assert_eq!(row("onionchopper.6-1.points")["value"], 4896.0);
     let (all, near) = (today["compared"].as_u64().unwrap(), today["within_15_percent"].as_u64().unwrap());
     assert!(near >= 63 && near + 4 >= all, "{near} of {all}");
+    let far: Vec<_> = rows(&today)
+        .iter()
+        .filter(|row| row["within_15_percent"] == false)
+        .map(|row| row["id"].clone())
+        .collect();
+    let known = ["2.1.product", "2.1.external", "6-6.sram", "6-6.registers"];
+    assert_eq!(far, known.map(|id| serde_json::Value::from(format!("onionchopper.{id}"))));
     // What must not be read alone says so, and joules have a column of each kind.
     let seconds = row("onionchopper.6.4.seconds");
     assert_eq!(

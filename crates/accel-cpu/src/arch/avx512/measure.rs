@@ -6,7 +6,7 @@ use blindcore_math::features::{Avx512, Ifma};
 
 use crate::arch::vector::measure::{Streams, packed_product_generic};
 
-/// How far ahead a line is fetched, in bytes: as the kernel for one query does.
+/// How far ahead a line of each stream is fetched, in bytes: as far as the kernel for one query fetches of all its stripes.
 const AHEAD: usize = super::tiles::AHEAD;
 
 /// See [`crate::measure::streaming_read`].

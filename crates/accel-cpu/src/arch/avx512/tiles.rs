@@ -11,8 +11,7 @@ const DIGITS: usize = 4;
 /// Queries that share one pass through the registers.
 const PAIR: usize = 2;
 /// How far ahead of the multiplications lines are fetched, in bytes of all stripes that are read side by side, when one or two
-/// queries stream the database. Of one stripe, on a Zen 5, 4 KiB gave 0.91 of the read and 2 KiB 0.85; on a Zen 4 four stripes
-/// of 1 KiB each take 0.95 of the time of one.
+/// queries stream the database: decision 3 has what was tried.
 pub(super) const AHEAD: usize = 4096;
 
 /// The kernel. Digits lie as `[pair of queries][group of four columns][query][digit][column]`; a pair may be
@@ -22,7 +21,7 @@ pub(crate) fn kernel(token: Vnni) -> Kernel {
         group: 16,
         pad: 1,
         digits: DIGITS,
-        // Alone, a query streams whole stripes, its digits in the L2.
+        // Alone, a query streams four whole stripes side by side, its digits in the L2.
         // Together, two stripes of 8 KiB stay in the L1 beside the digits of a pair while the next two are fetched;
         // sixteen queries' digits (32 KiB) and sums (256 KiB) in the L2, for 64 stripes.
         block_size: |queries| if queries <= PAIR { (4, 1 << 16) } else { (64, 512) },
