@@ -14,7 +14,7 @@ import re
 import sys
 from collections import Counter
 
-from common import OUT, Failure, digest, parse_parameters, read_command, run_name, save, sources_of, tool_version, yosys
+from common import OUT, Failure, digest, make_command, parse_parameters, read_command, run_name, save, sources_of, tool_version, yosys
 
 INPUTS = 8  # of an ALM
 REGISTERS = 4
@@ -99,7 +99,7 @@ def main():
             "timing": "none: before placement",
             "sources": sources,
             "tools": [tool_version("pyosys")],
-            "command": " ".join(["make -C hw alm", f"BLOCK={block}", *(f"{k}={v}" for k, v in parameters.items())]),
+            "command": make_command("alm", block, parameters),
         },
         name,
     )

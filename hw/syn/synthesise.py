@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import liberty
-from common import OUT, Failure, digest, parse_parameters, read_command, run_name, save, sources_of, tool_version, yosys
+from common import OUT, Failure, digest, make_command, parse_parameters, read_command, run_name, save, sources_of, tool_version, yosys
 
 # Cells that compute nothing a netlist needs: delays, probes, isolation and level shifters of low-power flows.
 NOT_USED = ["*dly*", "*lpflow*", "*probe*", "*macro*", "*antenna*"]
@@ -247,11 +247,7 @@ def main():
         delays = re.findall(r"Delay =\s*([\d.]+) ps", (folder / "yosys.log").read_text())
         timed = {"timing": "abc, the logic between registers alone: without registers, wires, clock tree"}
         timed["logic_ps"] = round(float(delays[-1])) if delays else 0
-    words = [f"BLOCK={arguments.block}"]
-    words += [f"{k}={v}" for k, v in parameters.items() if k == "BITS"]
-    others = " ".join(f"{k}={v}" for k, v in parameters.items() if k != "BITS")
-    words += [f'PARAMETERS="{others}"'] if others else []
-    words += [f'BLACK_BOXES="{" ".join(arguments.black_box)}"'] if arguments.black_box else []
+    left_out = [f'BLACK_BOXES="{" ".join(arguments.black_box)}"'] if arguments.black_box else []
     save(
         {
             "block": arguments.block,
@@ -262,7 +258,7 @@ def main():
             **timed,
             "sources": sources,
             "tools": tools,
-            "command": f"make -C hw syn {' '.join(words)} LIB=<{library.name}>",
+            "command": make_command("syn", arguments.block, parameters, *left_out, f"LIB=<{library.name}>"),
         },
         name,
     )

@@ -1,6 +1,7 @@
 """The results as Markdown, the thesis's and the paper's own figures beside them. `make -C hw syn-table` prints it."""
 
 import json
+import re
 
 from common import RESULTS, digest, sources_of
 
@@ -43,7 +44,9 @@ def order(result: dict):
 
 
 def limit(path: dict) -> str:
-    return f"{path['start']} to {path['end']}"
+    """From register to register, without the cells' names that mapping strings together behind a net's own."""
+    start, end = (re.sub(r"(_[A-Z][A-Z0-9]*)+(_[0-9A-Z]+)*$", "", path[name]) for name in ("start", "end"))
+    return f"{start} to {end}"
 
 
 def main():
