@@ -261,8 +261,7 @@ fn write_value(out: &Path, values: &[(Arc<str>, blindcore_wire::Value)]) -> anyh
         other => other.to_json().to_string().into_bytes(),
     };
     if out == Path::new("-") {
-        std::io::stdout().lock().write_all(&bytes)?;
-        return Ok(std::io::stdout().flush()?);
+        return output::write(&bytes);
     }
     let mut file = NewFile::create(out, Access::Everyone)?;
     file.write_all(&bytes).with_context(|| format!("{} can't be written", out.display()))?;

@@ -49,7 +49,8 @@ fn main() -> ExitCode {
     let done = match args {
         // Help and version are not errors.
         Err(said) if !said.use_stderr() => {
-            said.print().map(|()| Outcome::Done).context("standard output can't be written")
+            let printed = || said.print().context("standard output can't be written");
+            output::write(b"").and_then(|()| printed()).map(|()| Outcome::Done)
         }
         Err(wrong) => Err(args::refused(&wrong).into()),
         Ok(args) => run(args),

@@ -38,10 +38,34 @@ pub fn json(value: &serde_json::Value) -> anyhow::Result<()> {
 /// # Errors
 /// Standard output takes no more.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    write(text.as_bytes())
+}
+
+/// Writes data to standard output as it is, with no bar beside it.
+///
+/// # Errors
+/// Standard output takes no more, or was closed when the program started.
+pub fn write(data: &[u8]) -> anyhow::Result<()> {
     bar::suspended(|| {
+        if CLOSED.load(Ordering::Relaxed) {
+            return Err(std::io::Error::other("it is closed"));
+        }
         let mut out = std::io::stdout().lock();
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("standard output can't be written")
+        out.write_all(data).and_then(|()| out.flush())
     })
+    .context("standard output can't be written")
+}
+
+/// Whether there was no standard output when the program started.
+static CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Rust's start opens `/dev/null` in place of a closed standard output, where results would be lost without a word.
+/// So this looks before.
+#[cfg(unix)]
+#[ctor::ctor(unsafe)]
+fn look_for_standard_output() {
+    let missing = std::fs::symlink_metadata("/dev/fd/1").is_err() && std::path::Path::new("/dev/fd").is_dir();
+    CLOSED.store(missing, Ordering::Relaxed);
 }
 
 /// Prints a result for programs or for people.

@@ -58,6 +58,16 @@ fn a_full_standard_output_and_a_path_that_is_no_text_are_named() {
         "{}",
         stderr(&output)
     );
+    // Closed by who starts it: Rust's start has opened /dev/null in its place by then.
+    for args in [&["db", "inspect", "t.db"][..], &["db", "inspect", "t.db", "--json"], &["--help"]] {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" >&-", env!("CARGO_BIN_EXE_blindcore")]).args(args);
+        let output = shell.current_dir(dir).output().unwrap();
+        let words = "blindcore: standard output can't be written: it is closed\n";
+        assert!(code(&output) == 2 && stderr(&output).ends_with(words), "{}", stderr(&output));
+    }
+    let null = blindcore(dir).args(["db", "inspect", "t.db"]).stdout(std::process::Stdio::null()).output();
+    assert_eq!(code(&null.unwrap()), 0);
     let path = std::ffi::OsStr::from_bytes(b"x\xff.csv");
     let output = blindcore(dir).args(["db", "build", "--out", "u.db"]).arg(path).output().unwrap();
     assert!(
