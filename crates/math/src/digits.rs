@@ -5,7 +5,7 @@ use crate::arch;
 
 /// Residues modulo a prime, centred, as digits of few bits: x is about the sum of t_i B^i 2^w, with B = 2^b and w dropped low bits.
 ///
-/// SignedDigits but the last lie from -B/2 to B/2 - 1; the last one takes what is left. They come as residues. The time depends on the
+/// Digits but the last lie from -B/2 to B/2 - 1; the last one takes what is left. They come as residues. The time depends on the
 /// lengths alone.
 ///
 /// ```
@@ -21,7 +21,7 @@ use crate::arch;
 pub struct SignedDigits {
     /// The residues' prime.
     pub prime: Prime,
-    /// SignedDigits of each.
+    /// Digits of each.
     pub count: usize,
     /// b, at least 1; digits are smaller than the prime.
     pub bits: u32,
@@ -76,6 +76,62 @@ impl CutDigit {
         assert!(self.shift < u128::BITS && low.len() == high.len());
         assert_eq!(out.len(), primes.len() * low.len(), "a word for each prime and integer");
         arch::cut_digit(self, [low, high], primes, out);
+    }
+}
+
+/// Integers modulo the product Q of primes, from their shares: with x the integer and q_i a prime, the share y_i is
+/// x (Q / q_i)^-1 modulo q_i, and x is the sum of y_i Q / q_i less as many times Q as the sum of y_i / q_i is when it is
+/// rounded. So x is centred.
+///
+/// ```
+/// use blindcore_math::{Prime, Recombination};
+///
+/// let recombination = Recombination::new(&[Prime::new(17)?, Prime::new(257)?]);
+/// // -3 is 14 modulo 17 and 254 modulo 257; 257 is 2 modulo 17, and 17 is the inverse of 121 modulo 257.
+/// let [low, high] = recombination.limbs(&[7, 254 * 121 % 257], 0);
+/// assert_eq!((low, high), (vec![3u64.wrapping_neg()], vec![u64::MAX]));
+/// # Ok::<(), blindcore_math::ModulusError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Recombination {
+    /// For each prime what a share counts, and the part of Q that this is.
+    pub(crate) counts: Vec<(u128, f64)>,
+    pub(crate) modulus: u128,
+    /// Whether all shares are below 2^52.
+    pub(crate) short: bool,
+}
+
+impl Recombination {
+    /// Added to a small number it leaves that one, rounded, in the lowest bits.
+    pub(crate) const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
+
+    /// Modulo the product of `primes`, which is below 2^127.
+    ///
+    /// # Panics
+    /// It is not.
+    #[must_use]
+    pub fn new(primes: &[Prime]) -> Self {
+        let product = primes.iter().try_fold(1u128, |q, prime| q.checked_mul(u128::from(prime.value())));
+        let modulus = product.filter(|q| *q < 1 << 127).expect("a product below 2^127");
+        let count = |prime: &Prime| (modulus / u128::from(prime.value()), 1.0 / prime.value() as f64);
+        let short = primes.iter().all(|prime| prime.value() <= 1 << 52);
+        Self { counts: primes.iter().map(count).collect(), modulus, short }
+    }
+
+    /// Each integer plus one that is public, modulo 2^128: the low and the high halves. `shares` has those modulo the first
+    /// prime, then modulo the next. An integer within 2^-48 Q of Q / 2 may be taken for one near -Q / 2, or the other way round.
+    /// The time depends on the lengths alone.
+    ///
+    /// # Panics
+    /// There are not as many shares modulo each prime.
+    #[must_use]
+    pub fn limbs(&self, shares: &[u64], plus: u128) -> [Vec<u64>; 2] {
+        let count = shares.len() / self.counts.len();
+        assert_eq!(count * self.counts.len(), shares.len(), "a share for each prime");
+        let mut limbs = [0; 2].map(|_| vec![0; count]);
+        let [low, high] = &mut limbs;
+        arch::recombine(self, shares, plus, [low, high]);
+        limbs
     }
 }
 
@@ -147,6 +203,50 @@ mod tests {
                     let mut out = vec![0; want.len()];
                     CutDigit { shift, bits }.residues([&low, &high], &primes, &mut out);
                     assert!(out == want, "{shift}, {bits:?}, {level:?}");
+                }
+                limit(before);
+            }
+        }
+    }
+    #[test]
+    fn integers_come_from_their_shares() {
+        for values in [
+            &[257][..],
+            &[(1 << 40) - 87, (1 << 50) - 27],
+            &[65_537, (1 << 40) - 87, 257],
+            &[(1 << 62) - 57, 257],
+        ] {
+            let primes: Vec<Prime> = values.iter().map(|q| Prime::new(*q).unwrap()).collect();
+            let q: i128 = values.iter().map(|q| i128::from(*q)).product();
+            let edge = (q >> 40) + 1;
+            let integers: Vec<i128> = [0, 1, -1, q / 2 - edge, edge - q / 2]
+                .into_iter()
+                .chain((0..70).map(|i| (i - 35) * (q / 80) + i * i * i % (q / 80)))
+                .collect();
+            let shares = values.iter().flat_map(|prime| {
+                let prime = i128::from(*prime);
+                let inverse = (q / prime).rem_euclid(prime);
+                // Fermat: the power p - 2.
+                let power = |base: i128| {
+                    (0..62).rev().fold(1, |power, bit| {
+                        let square = power * power % prime;
+                        if (prime - 2) >> bit & 1 == 1 { square * base % prime } else { square }
+                    })
+                };
+                let inverse = if prime == q { 1 } else { power(inverse) };
+                integers.iter().map(move |x| (x.rem_euclid(prime) * inverse % prime) as u64)
+            });
+            let shares: Vec<u64> = shares.collect();
+            let recombination = Recombination::new(&primes);
+            for plus in [0, 1 << 70, u128::MAX] {
+                let want: Vec<u128> = integers.iter().map(|x| (*x as u128).wrapping_add(plus)).collect();
+                let before = limited();
+                for level in [before, Level::Portable] {
+                    limit(level);
+                    let [low, high] = recombination.limbs(&shares, plus);
+                    let sums =
+                        low.iter().zip(&high).map(|(low, high)| u128::from(*high) << 64 | u128::from(*low));
+                    assert!(sums.eq(want.iter().copied()), "{values:?}, {plus}, {level:?}");
                 }
                 limit(before);
             }

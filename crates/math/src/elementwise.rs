@@ -90,6 +90,18 @@ impl Elementwise {
         }
     }
 
+    /// `a[i]` *= `factor`.
+    ///
+    /// # Panics
+    /// The factor is not a residue.
+    pub fn scale(&self, a: &mut [u64], factor: u64) {
+        assert!(factor < self.prime.value(), "a residue");
+        let done = self.fast.map_or(0, |fast| fast.scale(a, factor));
+        for a in &mut a[done..] {
+            *a = self.prime.reduce(u128::from(*a) * u128::from(factor));
+        }
+    }
+
     /// `sums[i]` += `a[i]` `b[i]`.
     ///
     /// # Panics
@@ -206,6 +218,9 @@ mod tests {
                 is("difference beside a sum", &|a| a.copy_from_slice(&difference), &|a, b, _| a + q - b);
                 is("product", &|a| modulo.multiply(a, &b), &|a, b, _| a * b);
                 is("sum of a product", &|a| modulo.multiply_add(a, &b, &c), &|a, b, c| a + b * c);
+                for factor in edges.iter().map(|x| x % q).chain([u128::from(c[c.len() - 1])]) {
+                    is("multiple", &|a| modulo.scale(a, factor as u64), &|a, _, _| a * factor);
+                }
                 let many = |pairs: usize| -> Vec<[&[u64]; 2]> {
                     (0..pairs).map(|i| if i % 2 == 0 { [&b[..], &c[..]] } else { [&c[..], &c[..]] }).collect()
                 };

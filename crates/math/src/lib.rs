@@ -29,7 +29,7 @@ mod row;
 mod sampler;
 pub mod transfers;
 
-pub use digits::{CutDigit, SignedDigits};
+pub use digits::{CutDigit, Recombination, SignedDigits};
 pub use elementwise::Elementwise;
 pub use mask::MaskSeed;
 pub use modulus::{Modulus, ModulusError, Prime};

@@ -109,35 +109,35 @@ impl Gadget {
         ring.modulus() as f64 / 2.0 / self.weight(digit) as f64 + 1.0
     }
 
-    /// The digits of a polynomial, by values: least significant first, one after another. The time depends on the ring and the
-    /// gadget alone.
-    #[must_use]
-    pub fn decompose(&self, ring: &Ring, polynomial: &Poly<Coefficients>) -> Vec<u64> {
-        let mut words = self.split(ring, polynomial);
-        words.chunks_exact_mut(ring.words()).for_each(|digit| ring.forward_words(digit));
-        words
-    }
-
-    /// The same by coefficients.
-    fn split(&self, ring: &Ring, polynomial: &Poly<Coefficients>) -> Vec<u64> {
+    /// The digits of a polynomial, by values, modulo one prime of the ring after another: `each` has the prime's place and the digits,
+    /// least significant first, in memory that the next prime takes over. The time depends on the ring and the gadget alone.
+    pub(crate) fn decompose(
+        &self,
+        ring: &Ring,
+        polynomial: &Poly<Coefficients>,
+        mut each: impl FnMut(usize, &[u64]),
+    ) {
+        let mut words = vec![0; self.digits * ring.degree()];
         if let [prime] = ring.primes() {
             let digits =
                 SignedDigits { prime: *prime, count: self.digits, bits: self.bits, dropped: self.dropped };
-            let mut words = vec![0; self.digits * ring.degree()];
             digits.split(polynomial.words(), &mut words);
-            return words;
+            ring.forward_modulo(0, &mut words);
+            return each(0, &words);
         }
         // With half of B added at each digit but the last, no digit carries: each is cut out of the sum, and lies half too high.
         let halves: u128 = (1..self.digits).map(|i| self.weight(i) >> 1).sum();
         let rounding = if self.dropped == 0 { 0 } else { 1 << (self.dropped - 1) };
         let [low, high] = ring.limbs(polynomial, halves + rounding);
-        let mut words = vec![0; self.digits * ring.words()];
-        for (i, digit) in words.chunks_exact_mut(ring.words()).enumerate() {
-            let bits = (i + 1 < self.digits).then_some(self.bits);
-            let cut = CutDigit { shift: self.dropped + i as u32 * self.bits, bits };
-            cut.residues([&low, &high], ring.primes(), digit);
+        for (place, prime) in ring.primes().iter().enumerate() {
+            for (i, digit) in words.chunks_exact_mut(ring.degree()).enumerate() {
+                let bits = (i + 1 < self.digits).then_some(self.bits);
+                let cut = CutDigit { shift: self.dropped + i as u32 * self.bits, bits };
+                cut.residues([&low, &high], std::slice::from_ref(prime), digit);
+            }
+            ring.forward_modulo(place, &mut words);
+            each(place, &words);
         }
-        words
     }
 
     /// The noise of a sum of digits times rows, for any polynomial that is taken apart: rows of independent errors of this variance, and
@@ -196,13 +196,17 @@ impl Rows {
 
     /// Adds the sum of the polynomial's digits times the rows to `sum`, whose phase grows by polynomial times message.
     pub(crate) fn apply(&self, ring: &Ring, polynomial: &Poly<Coefficients>, sum: &mut Pair) {
-        let digits = self.gadget.decompose(ring, polynomial);
-        let pairs = |half: fn(&Pair) -> &Poly<Values>| -> Vec<[&[u64]; 2]> {
-            let digits = digits.chunks_exact(ring.words()).zip(&self.rows);
-            digits.map(|(digit, row)| [digit, half(row).words()]).collect()
-        };
-        ring.multiply_sum_words(&mut sum.mask, &pairs(|row| &row.mask));
-        ring.multiply_sum_words(&mut sum.body, &pairs(|row| &row.body));
+        let degree = ring.degree();
+        self.gadget.decompose(ring, polynomial, |place, digits| {
+            let Pair { mask, body } = &mut *sum;
+            let halves: [fn(&Pair) -> &Poly<Values>; 2] = [|row| &row.mask, |row| &row.body];
+            for (sum, half) in [mask, body].into_iter().zip(halves) {
+                let rows = self.rows.iter().map(|row| &half(row).words()[place * degree..][..degree]);
+                let pairs: Vec<_> =
+                    digits.chunks_exact(degree).zip(rows).map(|(digit, row)| [digit, row]).collect();
+                ring.multiply_sum_modulo(place, sum, &pairs);
+            }
+        });
     }
 
     /// The gadget.
@@ -241,7 +245,15 @@ mod tests {
                     .collect();
                 let polynomial: Poly<Coefficients> = ring.polynomial(words).unwrap();
                 let mut sum: Poly<Values> = ring.zero();
-                let digits = gadget.decompose(ring, &polynomial);
+                let mut digits = vec![0; gadget.digits * ring.words()];
+                gadget.decompose(ring, &polynomial, |place, modulo| {
+                    let at = place * ring.degree();
+                    for (digit, modulo) in
+                        digits.chunks_exact_mut(ring.words()).zip(modulo.chunks_exact(ring.degree()))
+                    {
+                        digit[at..at + ring.degree()].copy_from_slice(modulo);
+                    }
+                });
                 for (i, digit) in digits.chunks_exact(ring.words()).enumerate() {
                     let digit: Poly<Values> = ring.polynomial(digit.to_vec()).unwrap();
                     let coefficients = ring.inverse(digit.clone());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blindcore_math::ntt::{Automorphism, Ntt, NttError, primes};
-use blindcore_math::{Elementwise, MaskSeed, Prime};
+use blindcore_math::{Elementwise, MaskSeed, Prime, Recombination};
 use zeroize::Zeroizing;
 
 use crate::poly::{Coefficients, Form, Poly, Values};
@@ -67,6 +67,7 @@ pub struct Ring {
     primes: Vec<Prime>,
     pub(crate) garner: Garner,
     pub(crate) fractions: Fractions,
+    recombination: Recombination,
 }
 
 impl PartialEq for Ring {
@@ -111,7 +112,8 @@ impl Ring {
         let primes: Vec<Prime> = channels.iter().map(|channel| channel.ntt.prime()).collect();
         let bits = primes.iter().map(|q| q.value().ilog2() + 1).sum();
         let garner = Garner::new(&primes).ok_or(RingError::TooLarge(bits))?;
-        Ok(Self { degree, channels, fractions: Fractions::new(&primes), garner, primes })
+        let (fractions, recombination) = (Fractions::new(&primes), Recombination::new(&primes));
+        Ok(Self { degree, channels, fractions, recombination, garner, primes })
     }
 
     /// The ring without its last prime, `None` where it is the only one.
@@ -227,13 +229,17 @@ impl Ring {
     #[must_use]
     pub fn forward(&self, coefficients: Poly<Coefficients>) -> Poly<Values> {
         let mut words = coefficients.into_words();
-        self.forward_words(&mut words);
+        noted(Kind::Transform, 1, || self.each(&mut words, |channel, words| channel.ntt.forward(words)));
         Poly::from_words(words)
     }
 
-    /// The same of a polynomial's words.
-    pub(crate) fn forward_words(&self, words: &mut [u64]) {
-        noted(Kind::Transform, 1, || self.each(words, |channel, words| channel.ntt.forward(words)));
+    /// The same of polynomials modulo the prime at a place alone.
+    pub(crate) fn forward_modulo(&self, place: usize, words: &mut [u64]) {
+        // A polynomial's transform is one, however many primes there are.
+        let counted = if place == 0 { words.len() / self.degree } else { 0 };
+        let all =
+            || words.chunks_exact_mut(self.degree).for_each(|words| self.channels[place].ntt.forward(words));
+        noted(Kind::Transform, counted, all);
     }
 
     /// Values to coefficients.
@@ -295,21 +301,25 @@ impl Ring {
 
     /// `sum` += the sum of `a` `b` over all pairs `[a, b]`: less work than one after another.
     pub fn multiply_sum(&self, sum: &mut Poly<Values>, pairs: &[[&Poly<Values>; 2]]) {
-        let pairs: Vec<[&[u64]; 2]> = pairs.iter().map(|pair| pair.map(Poly::words)).collect();
-        self.multiply_sum_words(sum, &pairs);
+        assert!(
+            pairs.iter().flatten().all(|side| side.words().len() == self.words()),
+            "polynomials of this ring"
+        );
+        for place in 0..self.channels.len() {
+            let at = place * self.degree..(place + 1) * self.degree;
+            let pairs: Vec<[&[u64]; 2]> =
+                pairs.iter().map(|pair| pair.map(|side| &side.words()[at.clone()])).collect();
+            self.multiply_sum_modulo(place, sum, &pairs);
+        }
     }
 
-    /// The same of polynomials' words.
-    pub(crate) fn multiply_sum_words(&self, sum: &mut Poly<Values>, pairs: &[[&[u64]; 2]]) {
-        let d = self.degree;
-        assert!(pairs.iter().flatten().all(|side| side.len() == self.words()), "polynomials of this ring");
-        noted(Kind::Product, pairs.len(), || {
-            for (i, (sum, channel)) in sum.words_mut().chunks_exact_mut(d).zip(&self.channels).enumerate() {
-                let pairs: Vec<[&[u64]; 2]> =
-                    pairs.iter().map(|pair| pair.map(|side| &side[i * d..(i + 1) * d])).collect();
-                channel.modulo.multiply_sum(sum, &pairs);
-            }
-        });
+    /// The same modulo the prime at a place alone, of residues modulo that one.
+    pub(crate) fn multiply_sum_modulo(&self, place: usize, sum: &mut Poly<Values>, pairs: &[[&[u64]; 2]]) {
+        assert_eq!(sum.words().len(), self.words(), "a polynomial of this ring");
+        let sum = &mut sum.words_mut()[place * self.degree..][..self.degree];
+        // A product of polynomials is one, however many primes there are.
+        let counted = if place == 0 { pairs.len() } else { 0 };
+        noted(Kind::Product, counted, || self.channels[place].modulo.multiply_sum(sum, pairs));
     }
 
     /// (`low`, `high`) become (`low` + `high`, (`low` - `high`) `factor`).
@@ -328,9 +338,7 @@ impl Ring {
     /// `a` times an integer, which is public.
     pub fn scale<F: Form>(&self, a: &mut Poly<F>, factor: u128) {
         self.each(a.words_mut(), |channel, words| {
-            let prime = channel.modulo.prime();
-            let factor = vec![prime.reduce(factor); words.len()];
-            channel.modulo.multiply(words, &factor);
+            channel.modulo.scale(words, channel.modulo.prime().reduce(factor));
         });
     }
 
@@ -369,22 +377,11 @@ impl Ring {
     /// The coefficients as integers of 128 bits, centred, plus one that is public, modulo 2^128: their low and their high halves. Where a
     /// coefficient lies within 2^-48 Q of Q / 2 it may be taken for one near -Q / 2, or the other way round.
     pub(crate) fn limbs(&self, a: &Poly<Coefficients>, plus: u128) -> [Vec<u64>; 2] {
-        let (degree, q) = (self.degree, self.modulus());
         let mut shares = a.words().to_vec();
-        // x is the sum of y_i Q / q_i less as many times Q as the sum of y_i / q_i is when it is rounded.
-        let mut others = Vec::with_capacity(self.primes.len());
-        for (i, (shares, channel)) in shares.chunks_exact_mut(degree).zip(&self.channels).enumerate() {
-            channel.modulo.multiply(shares, &vec![self.fractions.inverse(i); degree]);
-            let prime = self.primes[i].value();
-            others.push((q / u128::from(prime), 1.0 / prime as f64));
+        for (i, (shares, channel)) in shares.chunks_exact_mut(self.degree).zip(&self.channels).enumerate() {
+            channel.modulo.scale(shares, self.fractions.inverse(i));
         }
-        let shares: Vec<&[u64]> = shares.chunks_exact(degree).collect();
-        // With numbers that the compiler knows it unrolls them.
-        match (&shares[..], &others[..]) {
-            ([a, b], [x, y]) => sums(&[a, b], &[*x, *y], q, plus),
-            ([a, b, c], [x, y, z]) => sums(&[a, b, c], &[*x, *y, *z], q, plus),
-            (shares, others) => sums(shares, others, q, plus),
-        }
+        self.recombination.limbs(&shares, plus)
     }
 
     /// round(x / q) for the last prime q, in the ring `to` of the others: (x - r) / q with r the centred residue. Only what is subtracted is
@@ -411,7 +408,7 @@ impl Ring {
             let mut rest: Vec<u64> = rest.iter().map(residue).collect();
             channel.ntt.forward(&mut rest);
             channel.modulo.subtract(out, &rest);
-            channel.modulo.multiply(out, &vec![inverse(prime, whole); degree]);
+            channel.modulo.scale(out, inverse(prime, whole));
         }
         Poly::from_words(out)
     }
@@ -442,30 +439,6 @@ pub(crate) fn distinct_primes(degree: usize, bits: &[u32], taken: &[Prime]) -> R
         out.push(free.ok_or_else(|| RingError::TooFew { wanted, found: found(), bits: *size, degree })?);
     }
     Ok(out)
-}
-
-/// The sum of each place's shares times what they count, plus `plus`, less as many times q as shares by reciprocals sum to when that is
-/// rounded: its low and its high halves.
-#[inline(always)]
-fn sums(shares: &[&[u64]], others: &[(u128, f64)], q: u128, plus: u128) -> [Vec<u64>; 2] {
-    // Added to a small number it leaves that one, rounded, in the lowest bits.
-    const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
-    let degree = shares.first().map_or(0, |shares| shares.len());
-    let mut limbs = [0; 2].map(|_| Vec::with_capacity(degree));
-    for at in 0..degree {
-        let (mut sum, mut turns) = (plus, 0.0);
-        for (shares, (other, reciprocal)) in shares.iter().zip(others) {
-            let share = shares[at];
-            sum = sum.wrapping_add(other.wrapping_mul(u128::from(share)));
-            turns += share as i64 as f64 * reciprocal;
-        }
-        let turns = (turns + ROUND).to_bits().wrapping_sub(ROUND.to_bits());
-        let sum = sum.wrapping_sub(q.wrapping_mul(u128::from(turns)));
-        let [low, high] = &mut limbs;
-        low.push(sum as u64);
-        high.push((sum >> 64) as u64);
-    }
-    limbs
 }
 
 #[cfg(test)]

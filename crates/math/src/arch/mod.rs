@@ -14,7 +14,7 @@ use crate::features::Ifma;
 use crate::features::{Avx2, Avx512, Clmul, Gfni, Level, Vaes, within};
 use crate::ntt::tables::Tables;
 use crate::row::LWE_DIMENSION;
-use crate::{CutDigit, Prime, SignedDigits};
+use crate::{CutDigit, Prime, Recombination, SignedDigits};
 use portable::digits::{cut_generic, split_generic};
 pub(crate) use portable::ntt::{forward as ntt_forward, inverse as ntt_inverse};
 use portable::{dot_generic, invert_cumulative_generic};
@@ -49,6 +49,15 @@ pub(crate) fn cut_digit(cut: &CutDigit, limbs: [&[u64]; 2], primes: &[Prime], ou
         return avx512::cut_digit(token, cut, limbs, primes, out);
     }
     cut_generic(cut, limbs, primes, out);
+}
+
+/// Integers from shares, as [`Recombination`] has it: a share for each prime and integer.
+pub(crate) fn recombine(of: &Recombination, shares: &[u64], plus: u128, limbs: [&mut [u64]; 2]) {
+    #[cfg(target_arch = "x86_64")]
+    if let (true, Some(token)) = (of.short, within(Level::Avx512, Ifma::new)) {
+        return avx512::recombination::recombine(token, of, shares, plus, limbs);
+    }
+    portable::digits::recombine(of, shares, plus, limbs);
 }
 
 /// Bytes as words, and zeros beyond them.
@@ -167,6 +176,11 @@ impl Residues {
         self.ifma.multiply(add, out, b)
     }
 
+    /// `out[i]` *= `factor`.
+    pub(crate) fn scale(self, out: &mut [u64], factor: u64) -> usize {
+        self.ifma.scale(out, factor)
+    }
+
     /// `out[i]` += the sum of `a[i]` `b[i]` over all pairs.
     pub(crate) fn multiply_sum(self, out: &mut [u64], pairs: &[[&[u64]; 2]]) -> usize {
         self.ifma.multiply_sum(out, pairs)
@@ -196,6 +210,10 @@ impl Residues {
     }
 
     pub(crate) fn multiply(self, _: Option<&[u64]>, _: &mut [u64], _: &[u64]) -> usize {
+        0
+    }
+
+    pub(crate) fn scale(self, _: &mut [u64], _: u64) -> usize {
         0
     }
 

@@ -61,6 +61,13 @@ impl Residues {
         }
     }
 
+    /// `out[i]` *= `factor`, below q.
+    pub(crate) fn scale(self, out: &mut [u64], factor: u64) -> usize {
+        assert!(factor < self.q);
+        // SAFETY: the token stands for these features.
+        unsafe { scaled(self.q, out, factor) }
+    }
+
     /// `out[i]` += the sum of `a[i]` `b[i]` over all pairs.
     ///
     /// Low and high halves of products are added up by themselves, [`TOGETHER`] of them, and reduced then.
@@ -188,6 +195,27 @@ fn products<const ADD: bool>(residues: Residues, out: &mut [u64], a: &[u64], b: 
             let product = reduction.product(other, factor);
             let sum = if ADD { _mm512_add_epi64(product, before) } else { product };
             _mm512_storeu_si512(out.as_mut_ptr().add(at).cast(), reduction.whole(sum));
+        }
+    }
+    whole
+}
+
+/// As [`Residues::scale`]: with floor(2^52 factor / q) the quotient is one short at most (Shoup).
+#[target_feature(enable = "avx512f,avx512ifma")]
+fn scaled(q: u64, out: &mut [u64], factor: u64) -> usize {
+    let all = |x: u64| _mm512_set1_epi64(x as i64);
+    let quotient = all(((u128::from(factor) << 52) / u128::from(q)) as u64);
+    let [modulus, minus, factor, mask] = [q, (1 << 52) - q, factor, (1 << 52) - 1].map(all);
+    let whole = out.len() / 8 * 8;
+    for at in (0..whole).step_by(8) {
+        // SAFETY: eight words from `at` on lie within it.
+        unsafe {
+            let place = out.as_mut_ptr().add(at).cast();
+            let (x, zero) = (_mm512_loadu_si512(place), _mm512_setzero_si512());
+            let times = _mm512_madd52hi_epu64(zero, x, quotient);
+            let low = _mm512_madd52lo_epu64(_mm512_madd52lo_epu64(zero, x, factor), times, minus);
+            let product = _mm512_and_si512(low, mask);
+            _mm512_storeu_si512(place, _mm512_min_epu64(product, _mm512_sub_epi64(product, modulus)));
         }
     }
     whole

@@ -6,6 +6,7 @@ use zeroize::Zeroize;
 pub(super) mod elementwise;
 pub(super) mod lanes;
 pub(super) mod ntt;
+pub(super) mod recombination;
 
 use super::portable::digits::{cut_generic, split_generic};
 use super::portable::{self, dot_generic, invert_cumulative_generic};

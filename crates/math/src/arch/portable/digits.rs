@@ -1,6 +1,6 @@
 //! Signed digits, for the compiler to vectorise.
 
-use crate::{CutDigit, Prime, SignedDigits};
+use crate::{CutDigit, Prime, Recombination, SignedDigits};
 
 /// Residues at a time: what stays in registers or the first cache.
 const RUN: usize = 64;
@@ -56,5 +56,37 @@ pub(crate) fn cut_generic(cut: &CutDigit, [low, high]: [&[u64]; 2], primes: &[Pr
                 *out = (*digit as u64).wrapping_add(q & (*digit >> 63) as u64);
             }
         }
+    }
+}
+
+/// Integers from shares, as [`Recombination`] has it.
+pub(crate) fn recombine(of: &Recombination, shares: &[u64], plus: u128, [low, high]: [&mut [u64]; 2]) {
+    // With numbers that the compiler knows it unrolls them.
+    match *of.counts {
+        [a, b] => recombine_all(of.modulus, [a, b], shares, plus, [low, high]),
+        [a, b, c] => recombine_all(of.modulus, [a, b, c], shares, plus, [low, high]),
+        ref counts => recombine_all(of.modulus, counts, shares, plus, [low, high]),
+    }
+}
+
+#[inline(always)]
+fn recombine_all<C: AsRef<[(u128, f64)]>>(
+    modulus: u128,
+    counts: C,
+    shares: &[u64],
+    plus: u128,
+    [low, high]: [&mut [u64]; 2],
+) {
+    let all = low.len();
+    for (at, (low, high)) in low.iter_mut().zip(high).enumerate() {
+        let (mut sum, mut turns) = (plus, 0.0);
+        for (i, (count, part)) in counts.as_ref().iter().enumerate() {
+            let share = shares[i * all + at];
+            sum = sum.wrapping_add(count.wrapping_mul(u128::from(share)));
+            turns += share as i64 as f64 * part;
+        }
+        let turns = (turns + Recombination::ROUND).to_bits().wrapping_sub(Recombination::ROUND.to_bits());
+        sum = sum.wrapping_sub(modulus.wrapping_mul(u128::from(turns)));
+        (*low, *high) = (sum as u64, (sum >> 64) as u64);
     }
 }
