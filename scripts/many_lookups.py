@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Many lookups in a table of made-up records, each compared with what was put in; one in twenty keys is not there.
+"""Many lookups in a table of made-up records, each compared with what was put in; one in twenty keys is not there. Then
+rows are changed, removed and added while it is served, clients ask at the same time, and the server starts again.
 
 Prints how many were right, how many a pass answered and what one moved. A wrong answer ends it with 1. Everything it makes is in
 --dir, and gone at its end.
@@ -27,6 +28,12 @@ RECORD = 256
 SAYS = 10
 # How long a request, and a server that starts, may take, in seconds: a scheme that is there for comparison on a busy machine needs more than usual.
 PATIENCE = 900
+
+
+# Clients that ask at the same time in the end, how many of them one pass is to answer, and how often they may try.
+CLIENTS = 16
+GATHERED = 8
+ROUNDS = 10
 
 
 class Anywhere:
@@ -84,6 +91,47 @@ def look(blindcore, url, work, rows, count):
             "seconds": round(time.monotonic() - began, 1)}
 
 
+def ask(blindcore, url, work, keys):
+    """A process that looks keys up, with what a client keeps from one time to the next."""
+    command = [blindcore, "get", "--server", url, "--table", "many", "--keys-from", "-", "--cache", work / "cache", "--json"]
+    process = subprocess.Popen([*command, "--timeout", str(PATIENCE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+    process.stdin.write("".join(f"{key}\n" for key in keys))
+    process.stdin.close()
+    return process
+
+
+def told(process):
+    """What a process of [`ask`] found, by key: a note, or None where there is no such key."""
+    said = process.stdout.read()
+    if process.wait() not in (0, 1):
+        raise Failed(f"blindcore get ended with {process.returncode}: {said[:300]}")
+    return {r["key"]: r["value"] and r["value"]["note"] for r in json.loads(said)["results"]}
+
+
+def change(blindcore, url, work, rows):
+    """Changes a row, removes one and adds one, and waits until they are served. Returns what the keys hold now."""
+    draw = random.Random()
+    changed, removed, kept = draw.sample(range(rows), 3)
+    now = {f"k{changed}": record(rows + changed), f"k{removed}": None, f"k{kept}": record(kept), "new": record(rows), "none": None}
+    rows = [{"key": f"k{changed}", "note": now[f"k{changed}"], "_change": "set"}, {"key": f"k{removed}", "note": "", "_change": "remove"},
+            {"key": "new", "note": now["new"], "_change": "set"}]
+    command = [blindcore, "db", "update", work / "many.db", "--from", "-", "--quiet", "--json"]
+    subprocess.run(command, input="".join(json.dumps(row) + "\n" for row in rows), stdout=subprocess.DEVNULL, encoding="utf-8", check=True)
+    end = time.monotonic() + PATIENCE
+    while told(ask(blindcore, url, work, [f"k{changed}"])) != {f"k{changed}": now[f"k{changed}"]}:
+        if time.monotonic() > end:
+            raise Failed(f"the change of k{changed} was not served after {PATIENCE} s")
+        time.sleep(0.2)
+    return now
+
+
+def compare(processes, now):
+    for process in processes:
+        found = told(process)
+        if any(found[key] != now[key] for key in found):
+            raise Failed(f"after the change {found} came back, where {now} was put in")
+
+
 def run(options):
     with tempfile.TemporaryDirectory(prefix="blindcore-", dir=options.dir) as work:
         work = Path(work)
@@ -96,22 +144,47 @@ def run(options):
         build(blindcore, rows, work / "many.db", options.scheme)
         config = work / "blindcore.toml"
         config.write_text(f"[limits]\nrequest_seconds = {PATIENCE}\n")
-        server = Server(blindcore, work / "many.db", Anywhere, work / "server.log", ["--config", config])
-        try:
-            result = look(blindcore, server.wait(PATIENCE), work, rows, options.lookups)
-        finally:
-            code = server.stop()
-        if code != 0:
-            raise Failed(f"the server ended with {code}:\n" + "\n".join(server.lines()[-5:]))
-        gathered = [int(n) for n in re.findall(r"gathered=(\d+)", server.log_path.read_text())]
-    result = {"rows": rows, "record_bytes": RECORD, **result, "gathered": statistics.median(gathered)}
+        logs = [work / f"server-{i}.log" for i in range(2)]
+
+        def serve(log, clients):
+            server = Server(blindcore, work / "many.db", Anywhere, log, ["--config", config])
+            try:
+                done = clients(server.wait(PATIENCE))
+            finally:
+                code = server.stop()
+            if code != 0:
+                raise Failed(f"the server ended with {code}:\n" + "\n".join(server.lines()[-5:]))
+            return done
+
+        def first(url):
+            return look(blindcore, url, work, rows, options.lookups), change(blindcore, url, work, rows)
+
+        def again(url):
+            keys = list(now)
+            compare([ask(blindcore, url, work, keys)], now)
+            for asked in range(1, ROUNDS + 1):
+                compare([ask(blindcore, url, work, [keys[i % len(keys)]]) for i in range(CLIENTS)], now)
+                if max(gathered(logs[1])) >= GATHERED:
+                    return len(keys) + asked * CLIENTS
+            raise Failed(f"{CLIENTS} clients asked at the same time, {ROUNDS} times, and no pass answered {GATHERED} of them")
+
+        def gathered(log):
+            return [int(n) for n in re.findall(r"gathered=(\d+)", log.read_text())]
+
+        result, now = serve(logs[0], first)
+        more = serve(logs[1], again)
+        passes, together = map(gathered, logs)
+    result = {"rows": rows, "record_bytes": RECORD, **result, "gathered": statistics.median(passes),
+              "after_change_and_restart": more, "clients_in_one_pass": max(together)}
     if options.json:
         print(json.dumps(result, indent=2))
     else:
         print(f"{result['lookups']:,} lookups in {rows:,} records of {RECORD} bytes, none wrong: {result['found']:,} found, "
               f"{result['lookups'] - result['found']:,} not there\n"
               f"{result['up']:,} bytes up and {result['down']:,} down each; {result['gathered']:.0f} in a pass (median); "
-              f"{result['seconds']:.0f} s")
+              f"{result['seconds']:.0f} s\n"
+              f"rows changed, removed and added, and the server started again: {result['after_change_and_restart']} more, none wrong; "
+              f"up to {result['clients_in_one_pass']} clients in one pass")
 
 
 def main():
