@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
@@ -17,6 +18,8 @@ use memmap2::MmapMut;
 pub(crate) const BLOCK: usize = 4096;
 /// Bytes that are written at a time.
 const WRITE_BYTES: usize = 2 << 20;
+/// Bytes of a file that is read once that are given back to the disk at a time.
+const GIVE_BACK: u64 = 16 << 20;
 
 /// A new file. Only whole buffers go past the page cache, so that a small file costs nothing more.
 #[derive(Debug)]
@@ -153,6 +156,10 @@ struct Part {
     /// What of it was read: nothing at the end of the file.
     read: io::Result<usize>,
     back: Sender<Part>,
+    /// Where the last part that was read begins and where it ends. What lies before it was taken.
+    last: [u64; 2],
+    /// Up to where the disk has the file's space back, where the file system does that.
+    given_back: Option<u64>,
 }
 
 impl Ahead {
@@ -172,6 +179,11 @@ impl Ahead {
 
 impl Part {
     fn fill(&mut self) {
+        if let Some(given) = self.given_back
+            && self.last[0] - given >= GIVE_BACK
+        {
+            self.given_back = give_back(&self.file, given..self.last[0]).ok().map(|()| self.last[0]);
+        }
         self.read = loop {
             match self.file.read(&mut self.buffer) {
                 Err(e) if self.direct && e.kind() == io::ErrorKind::InvalidInput => {
@@ -185,10 +197,13 @@ impl Part {
                 other => break other,
             }
         };
+        let end = self.last[1];
+        self.last = [end, end + *self.read.as_ref().unwrap_or(&0) as u64];
     }
 }
 
-/// A file from its start to its end.
+/// A file from its start to its end, read this once: where it may be written to, the disk has the space of what was taken
+/// back, so that it and what is made of it need not lie there side by side.
 #[derive(Debug)]
 pub(crate) struct Reader {
     /// At the start of a page.
@@ -209,7 +224,8 @@ impl Reader {
         let buffer = || MmapMut::map_anon(bytes.next_multiple_of(BLOCK));
         let direct = set_direct(&file, true).is_ok();
         let (back, next) = channel();
-        let part = Part { file, direct, buffer: buffer()?, read: Ok(0), back };
+        let part =
+            Part { file, direct, buffer: buffer()?, read: Ok(0), back, last: [0; 2], given_back: Some(0) };
         ahead.0.send(part).map_err(|_| lost())?;
         Ok(Self { buffer: buffer()?, len: 0, taken: 0, ahead: ahead.0.clone(), next, end: None })
     }
@@ -313,6 +329,22 @@ pub(crate) fn set_direct(_: &File, direct: bool) -> io::Result<()> {
     if direct { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
 }
 
+/// Makes a hole of a part of a file, which keeps its length.
+///
+/// # Errors
+/// Its file system, or this system, does not do that; or the file may not be written to.
+#[cfg(target_os = "linux")]
+fn give_back(file: &File, part: Range<u64>) -> io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    Ok(fallocate(file, hole, part.start, part.end - part.start)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn give_back(_: &File, _: Range<u64>) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,6 +380,28 @@ mod tests {
                 assert!(reader.buffer().is_empty());
             }
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_disk_has_back_what_was_taken() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let size = 3 * GIVE_BACK;
+        let noise: Vec<u8> = (0..size).map(|i| (i * i / 251) as u8).collect();
+        std::fs::write(&path, &noise).unwrap();
+        let file = File::options().read(true).write(true).open(&path).unwrap();
+        if give_back(&file, 0..1).is_err() {
+            return; // not on this file system
+        }
+        let mut reader = Reader::new(file, 1 << 20, &Ahead::start().unwrap()).unwrap();
+        let mut back = vec![0; noise.len()];
+        reader.read_exact(&mut back).unwrap();
+        assert!(back[1..] == noise[1..] && reader.fill_buf().unwrap().is_empty());
+        let there = std::fs::metadata(&path).unwrap();
+        // Blocks of 512 bytes: of the last sixteen megabytes and what was being read.
+        assert!(there.len() == size && there.blocks() * 512 < 2 * GIVE_BACK, "{} blocks", there.blocks());
     }
 
     #[test]

@@ -32,7 +32,11 @@ impl Merge {
         let buffer = (memory / (2 * runs.len().max(1))).clamp(MIN_BUFFER, MAX_BUFFER);
         let ahead = direct::Ahead::start().map_err(failed(dir, "read"))?;
         let open = |run: Run| {
-            let open = File::open(&run.path).and_then(|file| direct::Reader::new(file, buffer, &ahead));
+            let open = File::options()
+                .read(true)
+                .write(true)
+                .open(&run.path)
+                .and_then(|file| direct::Reader::new(file, buffer, &ahead));
             let reader = open.map_err(failed(&run.path, "read"))?;
             Ok((run, reader))
         };
