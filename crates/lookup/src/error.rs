@@ -70,10 +70,28 @@ pub enum Error {
     /// Progress was told to stop.
     #[error("stopped")]
     Stopped,
+    /// A hint that no client would fetch.
+    #[error(
+        "scheme {scheme} has a hint of {} for slots of {slot} B, over the limit of {} for a table of this size; choose another \
+         scheme, such as --scheme auto, or make records shorter",
+        blindcore_units::bytes(*bytes),
+        blindcore_units::bytes(*limit)
+    )]
+    Hint {
+        /// The scheme.
+        scheme: &'static str,
+        /// Bytes of the hint.
+        bytes: u64,
+        /// Bytes of a slot.
+        slot: u64,
+        /// The most that is allowed.
+        limit: u64,
+    },
     /// Decoding would fail too often.
     #[error(
-        "a lookup of this geometry would fail once in 2^{failure:.1}, more often than the limit of once in \
-         2^{limit}; use fewer columns or shorter records"
+        "a lookup of this geometry would fail {}, more often than the limit of once in \
+         2^{limit}; use fewer columns or shorter records",
+        often(*failure)
     )]
     Failure {
         /// Bits of the failure bound.
@@ -120,4 +138,9 @@ pub enum Error {
         /// Seeds that were tried.
         tries: usize,
     },
+}
+
+/// A bound on failures in words, from its -log2. A bound over 1 says nothing but this.
+fn often(failure: f64) -> String {
+    if failure >= 0.1 { format!("once in 2^{failure:.1}") } else { "nearly always".into() }
 }

@@ -54,7 +54,7 @@ pub use blindcore_units::Progress;
 pub use client::{Client, Decoded, Pending, Prepared, SchemeClient, Selection};
 pub use error::Error;
 pub use params::{Geometry, MAX_BLOCKS, MAX_GATHER, MAX_RECORD_BYTES, MAX_SLOT_BYTES, Params};
-pub use plan::{QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan, plan_blocks};
+pub use plan::{MAX_HINT_BYTES, QUERIES_PER_HINT, SchemeChoice, bytes_moved, plan, plan_blocks};
 pub use registration::{KeySet, RegisteredKeys, Registration, SecretKeys};
 pub use schemes::{InsecureOnionPir2021, InsecurePlain, Scheme, SchemeRef};
 pub use server::{

@@ -92,6 +92,24 @@ const MIN_BLOCK_BYTES: usize = 2 << 10;
 /// A client fetches a hint once and asks this many queries of it, as far as choosing goes.
 pub const QUERIES_PER_HINT: u64 = 100;
 
+/// The longest hint that a table is planned with, however large it is: what clients take unless they are told otherwise.
+pub const MAX_HINT_BYTES: u64 = 4 << 30;
+/// The longest hint of a table that is shorter.
+const MAX_HINT_OF_SMALL: u64 = 1 << 30;
+
+/// Refuses a hint that no client would fetch: one longer than 1 GiB and than the table's slots together, which could as well be
+/// sent, or than [`MAX_HINT_BYTES`]. SimplePIR reaches that at a tebibyte.
+fn check_hint(params: Params, slots: u64) -> Result<Params, Error> {
+    let slot = params.geometry.record_bytes as u64;
+    let limit = slots.saturating_mul(slot).clamp(MAX_HINT_OF_SMALL, MAX_HINT_BYTES);
+    let bytes = params.hint_bytes();
+    if bytes > limit {
+        Err(Error::Hint { scheme: params.scheme.name(), bytes, slot, limit })
+    } else {
+        Ok(params)
+    }
+}
+
 /// Bytes that a lookup moves: a query, an answer and its share of a hint and of registered keys that serve `queries`
 /// lookups, at least one.
 #[must_use]
@@ -106,7 +124,8 @@ pub fn bytes_moved(params: &Params, queries: u64) -> u64 {
 /// The scheme says how many groups balance what a client moves and computes.
 ///
 /// # Errors
-/// No record, a record too long, or more than a matrix holds.
+/// No record, a record too long, more than a matrix holds, or a hint that no client would fetch: one longer than 1 GiB and
+/// than the slots together, or than [`MAX_HINT_BYTES`].
 pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice) -> Result<Params, Error> {
     if records == 0 || records > 1 << 40 {
         let remedy = "give the table rows, and split it past 2^40";
@@ -119,7 +138,9 @@ pub fn plan(records: u64, record_bytes: usize, keyed: bool, choice: SchemeChoice
         return Err(Error::Range { what: "longest record in bytes", got, min: 1, max, remedy });
     }
     let slot = record_bytes + beside;
-    let shaped = |scheme, keys| Params::new(scheme, geometry(records, slot, keyed, scheme, keys));
+    let shaped = |scheme, keys| {
+        check_hint(Params::new(scheme, geometry(records, slot, keyed, scheme, keys))?, records)
+    };
     let of = |scheme| shaped(scheme, 1);
     match choice {
         SchemeChoice::Only(scheme) => of(scheme),
@@ -253,6 +274,27 @@ mod tests {
         assert_eq!(plan_blocks(1, 0, 0), 1);
         // Whatever is cut fits.
         assert!((64usize << 20).div_ceil(plan_blocks(1, 64 << 20, 64 << 20)) <= MAX_BLOCKS);
+    }
+
+    #[test]
+    fn a_hint_that_nobody_would_fetch_is_refused() {
+        let of = |name: &str, records, bytes| {
+            plan(records, bytes, false, SchemeChoice::Only(schemes::find(name).unwrap()))
+        };
+        // 16 MiB a byte of a slot, however few there are.
+        for (records, bytes, limit) in [(10, 65, "1.00 GiB"), (1, 2000, "1.00 GiB")] {
+            let error = of("double", records, bytes).unwrap_err().to_string();
+            for words in ["scheme double", &blindcore_units::bytes((bytes as u64) << 24), limit, "--scheme"] {
+                assert!(error.contains(words), "{words}: {error}");
+            }
+        }
+        assert!(of("double", 10, 65).is_err() && of("double", 10, 64).is_ok());
+        // A table of 6 GiB may have one of 3.
+        assert!(of("double", 1 << 25, 200).is_ok() && of("double", 1 << 22, 200).is_err());
+        assert!(of("double", 1 << 30, 257).is_err());
+        assert!(of("simple", 1 << 32, 64).is_ok() && of("simple", 1, MAX_SLOT_BYTES).is_ok());
+        // What is chosen by itself is never refused for its hint.
+        assert_ne!(plan(10, 65, false, SchemeChoice::Auto).unwrap().scheme.name(), "double");
     }
 
     #[test]

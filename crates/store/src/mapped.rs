@@ -94,6 +94,30 @@ pub(crate) fn reserve(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Bytes that files in a folder may still take, as far as the system says.
+pub(crate) fn free_bytes(dir: &Path) -> Option<u64> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let path = std::ffi::CString::new(dir.as_os_str().as_bytes()).ok()?;
+        let mut says = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+        // SAFETY: the path ends in a zero byte, and the call fills what it is given or fails.
+        let says = unsafe {
+            if libc::statvfs(path.as_ptr(), says.as_mut_ptr()) != 0 {
+                return None;
+            }
+            says.assume_init()
+        };
+        #[allow(clippy::unnecessary_cast, reason = "other systems count in 32 bits")]
+        return (says.f_bavail as u64).checked_mul(says.f_frsize as u64);
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = dir;
+        None
+    }
+}
+
 /// A file's bytes from `start` on, mapped for writing.
 pub(crate) struct Payload {
     map: MmapMut,

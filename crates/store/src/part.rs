@@ -208,6 +208,10 @@ impl Build<'_> {
         rows: u64,
         progress: &mut dyn Progress,
     ) -> Result<PartManifest, StoreError> {
+        let params = &wanted.params;
+        let stored: u64 = params.stored_operands().map(|operand| operand.bytes() as u64).sum();
+        let needed = wanted.buckets as u64 * (stored + params.hint_bytes());
+        room(needed, mapped::free_bytes(self.dir)).map_err(|e| StoreError::io(self.dir, "written", e))?;
         let LaidOut { shards, sums, seeds, chunks, mut roots } =
             self.matrix(wanted, entries, rows, progress)?;
         let Wanted { prefix, ref params, .. } = *wanted;
@@ -282,6 +286,17 @@ impl Build<'_> {
     }
 }
 
+/// Refuses to begin what a disk has no room for.
+fn room(needed: u64, free: Option<u64>) -> std::io::Result<()> {
+    let Some(free) = free.filter(|free| *free < needed) else { return Ok(()) };
+    let why = format!(
+        "it takes {}, and that disk has {} left",
+        blindcore_units::bytes(needed),
+        blindcore_units::bytes(free)
+    );
+    Err(std::io::Error::new(std::io::ErrorKind::StorageFull, why))
+}
+
 /// What ended preprocessing.
 fn stopped(error: blindcore_lookup::Error) -> StoreError {
     match error {
@@ -293,4 +308,23 @@ fn stopped(error: blindcore_lookup::Error) -> StoreError {
 /// What a thread returns.
 fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_disk_has_no_room_for_is_not_begun() {
+        assert!(room(5, Some(5)).is_ok() && room(5, None).is_ok());
+        let error = StoreError::io("d".as_ref(), "written", room(3 << 30, Some(1 << 20)).unwrap_err());
+        let said = error.to_string();
+        for words in
+            ["it takes 3.00 GiB, and that disk has 1.00 MiB left", "free space there or choose another disk"]
+        {
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(mapped::free_bytes(&std::env::temp_dir()) > Some(0));
+        assert_eq!(mapped::free_bytes("no/such/folder".as_ref()), None);
+    }
 }
