@@ -76,8 +76,11 @@ impl KeyType {
             Self::Uuid => uuid(text),
             Self::Timestamp => time(text, false),
             Self::Instant => time(text, true),
-            // A key of spaces alone would be empty, and no key.
-            Self::Padded => Some(text.trim_end_matches(' ').to_owned()).filter(|text| !text.is_empty()),
+            // A key of spaces alone would be empty, and no key: one of them stands for all.
+            Self::Padded => Some(match text.trim_end_matches(' ') {
+                "" => text.chars().take(1).collect(),
+                text => text.to_owned(),
+            }),
         };
         formed.map_or(Cow::Borrowed(key), |text| Cow::Owned(text.into_bytes()))
     }
@@ -243,6 +246,7 @@ mod tests {
                 ],
             ),
             (Padded, "ab", &["ab  ", "ab "]),
+            (Padded, " ", &["  ", "     "]),
         ] {
             assert_eq!(of(form, key), key, "{form}");
             for other in others {
@@ -268,7 +272,7 @@ mod tests {
             (KeyType::Timestamp, "2001-02-03 04:05:06.1234567891"),
             (KeyType::Instant, "2001-02-03 04:05:06+25"),
             (KeyType::Instant, "\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}"),
-            (KeyType::Padded, "  "),
+            (KeyType::Padded, ""),
         ] {
             assert_eq!(of(form, key), key, "{form}");
         }
