@@ -27,7 +27,7 @@ use crate::job::{Build, Wanted};
 use crate::kinds::Kinds;
 use crate::manifest::{BatchesManifest, MANIFEST, Manifest, some_blocks, to_hex};
 use crate::sign::{check_proofs, check_signer};
-use crate::source::{Ahead, Batch, MAX_ROW_BYTES};
+use crate::source::{Ahead, Batch, MAX_ROW_BYTES, dir};
 use crate::stages::{self, READING};
 use crate::{Entry, ExternalSort, Order, SourceSpec, StoreError, Stored, codec};
 
@@ -327,6 +327,8 @@ fn read(options: &BuildOptions, dir: &Path, progress: &mut dyn Progress) -> Resu
     let mut kinds = vec![if typed { Kinds::NONE } else { Kinds::TEXT }; values.len()];
     let mut key_kinds = Kinds::NONE;
     let mut payload = Vec::new();
+    let passed_over = dir::passed_over(&origin, source.passed_over());
+    passed_over.into_iter().for_each(|said| progress.note(&format!("note: {said}")));
     let mut ahead = Ahead::start(source, &origin)?;
     loop {
         let Batch { rows, position, end, lacked } = ahead.next();

@@ -23,6 +23,8 @@ pub(super) struct Dir {
     columns: Vec<String>,
     /// Which of the two columns to give.
     positions: Vec<usize>,
+    /// Names of symbolic links.
+    links: Vec<String>,
     files: vec::IntoIter<String>,
     done: u64,
     total: u64,
@@ -35,10 +37,11 @@ impl Dir {
         let positions = project(&origin, &names, wanted)?;
         let columns = positions.iter().map(|i| names[*i].clone()).collect();
         let root = PathBuf::from(path);
-        let mut files = list(&root, MAX_NAMES)?;
+        let (mut files, mut links) = list(&root, MAX_NAMES)?;
         files.sort_unstable();
+        links.sort_unstable();
         let total = files.len() as u64;
-        Ok(Self { root, columns, positions, files: files.into_iter(), done: 0, total })
+        Ok(Self { root, columns, positions, links, files: files.into_iter(), done: 0, total })
     }
 
     fn content(&self, name: &str) -> Result<Vec<u8>, SourceError> {
@@ -100,6 +103,10 @@ impl Source for Dir {
         Ok(Some(Row { line: self.done, values: values? }))
     }
 
+    fn passed_over(&self) -> &[String] {
+        &self.links
+    }
+
     fn position(&self) -> Position {
         Position { done: self.done, total: Some(self.total), unit: Unit::Items }
     }
@@ -110,8 +117,23 @@ fn open_file(path: &Path) -> io::Result<File> {
     open_with(path, libc::O_NOFOLLOW)
 }
 
-/// The paths of all files below a folder, relative to it.
-fn list(root: &Path, limit: usize) -> Result<Vec<String>, SourceError> {
+/// The symbolic links of a folder, as a sentence; nothing where there is none.
+pub(crate) fn passed_over(origin: &str, links: &[String]) -> Option<String> {
+    const SHOWN: usize = 5;
+    let names: Vec<String> = links.iter().take(SHOWN).map(|link| blindcore_units::shown(link)).collect();
+    let more = links.len() - names.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let what = if links.len() == 1 { "a symbolic link, which is" } else { "symbolic links, which are" };
+    (!links.is_empty()).then(|| {
+        format!(
+            "{origin} holds {what} not followed: {}{more}; put the files themselves there",
+            names.join(", ")
+        )
+    })
+}
+
+/// The paths of all files below a folder, relative to it, and of all symbolic links.
+fn list(root: &Path, limit: usize) -> Result<(Vec<String>, Vec<String>), SourceError> {
     let refused = |path: &Path, error| match failed(&path.display().to_string(), error) {
         SourceError::Io { origin, error, .. } if error.kind() == io::ErrorKind::NotADirectory => {
             SourceError::Io { origin, error, remedy: "name a folder after dir:" }
@@ -123,28 +145,28 @@ fn list(root: &Path, limit: usize) -> Result<Vec<String>, SourceError> {
         why,
         remedy: remedy.to_owned(),
     };
-    let (mut files, mut folders, mut bytes) = (Vec::new(), vec![String::new()], 0);
+    let (mut files, mut links, mut folders, mut bytes) = (Vec::new(), Vec::new(), vec![String::new()], 0);
     while let Some(folder) = folders.pop() {
         let path = if folder.is_empty() { root.to_owned() } else { root.join(&folder) };
         for entry in fs::read_dir(&path).map_err(|error| refused(&path, error))? {
             let entry = entry.map_err(|error| refused(&path, error))?;
             let path = entry.path();
             let kind = entry.file_type().map_err(|error| refused(&path, error))?;
-            if kind.is_symlink() {
-                continue;
-            }
             let name = entry.file_name();
-            let Some(name) = name.to_str() else {
+            let named =
+                if kind.is_symlink() { Some(name.to_string_lossy()) } else { name.to_str().map(Into::into) };
+            let Some(name) = named else {
                 let why = format!("it holds {name:?}, whose name is not UTF-8");
                 return Err(unfit(&root.join(&folder), why, "rename it"));
             };
-            let name = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+            let name = if folder.is_empty() { name.into_owned() } else { format!("{folder}/{name}") };
             bytes += name.len() + size_of::<String>();
             if bytes > limit {
                 let why = format!("the names of its files take more than the limit of {limit} B");
                 return Err(unfit(root, why, "build several tables from parts of it"));
             }
             match kind {
+                kind if kind.is_symlink() => links.push(name),
                 kind if kind.is_dir() => folders.push(name),
                 kind if kind.is_file() => files.push(name),
                 kind => {
@@ -154,7 +176,7 @@ fn list(root: &Path, limit: usize) -> Result<Vec<String>, SourceError> {
             }
         }
     }
-    Ok(files)
+    Ok((files, links))
 }
 
 /// What something that is not a file is.
@@ -216,6 +238,13 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", at("broken")).unwrap();
         let mut source = open(&dir, None).unwrap();
         assert_eq!(source.columns(), ["name", "content"]);
+        assert_eq!(source.passed_over(), ["broken", "link", "loop"]);
+        let said = passed_over("dir:d", source.passed_over()).unwrap();
+        assert!(
+            said.starts_with("dir:d holds symbolic links, which are not followed")
+                && said.contains(": broken, link, loop;"),
+            "{said}"
+        );
         assert_eq!(source.position(), Position { done: 0, total: Some(5), unit: Unit::Items });
         let expected = [
             row(".hidden", b"h"),

@@ -7,8 +7,9 @@
 use super::server::System;
 use super::{Kind, Of, SourceError, SourceSpec};
 use crate::Value;
-use chrono::{NaiveDate, NaiveTime, TimeDelta};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 use serde_json::Value as Json;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// PostgreSQL's column of the transaction that wrote a row.
 const XMIN: &str = "xmin";
@@ -144,6 +145,51 @@ fn is_time(text: &str) -> bool {
     time_of(text).is_some()
 }
 
+/// When a time is, in UTC and without its fraction, and whether it names its zone; one that names none is in UTC.
+fn instant(text: &str) -> Option<(NaiveDateTime, bool)> {
+    let (date, time) = time_of(text)?;
+    let Some((time, _, zone)) = time else { return Some((date.and_time(NaiveTime::MIN), false)) };
+    let digits: String = zone.chars().filter(char::is_ascii_digit).collect();
+    let part = |range| digits.get(range).map_or(Some(0), |part: &str| part.parse::<i64>().ok());
+    let ahead = 3600 * part(0..2)? + 60 * part(2..4)? + part(4..6)?;
+    let ahead = if zone.starts_with('-') { -ahead } else { ahead };
+    let utc = date.and_time(time).checked_sub_signed(TimeDelta::try_seconds(ahead)?)?;
+    Some((utc, !zone.is_empty()))
+}
+
+/// This machine's time, in UTC.
+pub(crate) fn now() -> NaiveDateTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = i64::try_from(since).ok().and_then(|since| DateTime::from_timestamp(since, 0));
+    now.map_or(NaiveDateTime::MAX, |now| now.naive_utc())
+}
+
+/// Numbers from here on stand for no end, as the largest of 64 bits does: nanoseconds since 1970 come here in 2116.
+const NO_END: u64 = 1 << 62;
+/// So do the largest of 31 and of 32 bits.
+const LARGEST: [u64; 2] = [i32::MAX as u64, u32::MAX as u64];
+
+/// Whether a value lies so far ahead that what grows would come behind it: a time to come, by more than clocks differ and,
+/// where it names no zone, zones; or a number that stands for no end. Such a row is read every time and is never the place: that
+/// loses nothing where the value is meant as it is.
+fn is_ahead(value: &Json, now: NaiveDateTime) -> bool {
+    match value {
+        Json::Number(n) => match (n.as_u64(), n.as_i64(), n.as_f64()) {
+            (Some(n), ..) => n >= NO_END || LARGEST.contains(&n),
+            (_, Some(_), _) => false,
+            (.., x) => x.is_some_and(|x| x >= NO_END as f64),
+        },
+        Json::String(text) => match instant(text) {
+            Some((time, zoned)) => {
+                let slack = if zoned { TimeDelta::minutes(10) } else { TimeDelta::days(1) };
+                now.checked_add_signed(slack).is_some_and(|latest| time > latest)
+            }
+            None => whole_part(text).is_some_and(|n| n >= NO_END.into()),
+        },
+        _ => false,
+    }
+}
+
 /// A time at least this many seconds before, in the same form: SQLite compares times as texts.
 fn earlier(text: &str, seconds: u64) -> Option<String> {
     let (date, time) = time_of(text)?;
@@ -204,6 +250,8 @@ impl SourceSpec {
             (Of::Table(table), _) => table.split('.').map(name).collect::<Vec<_>>().join("."),
             (Of::Query(sql), _) => format!("({}) AS followed", sql.trim_end().trim_end_matches(';')),
         };
+        // A place that is ahead of all that comes, as a build before this one may have kept, is none.
+        let last = last.filter(|last| column == XMIN || !is_ahead(last, now()));
         let (sql, note) = if column == XMIN && system == Some(System::Postgres) {
             if let Of::Query(_) = of {
                 return refuse("a query's rows have no xmin", "name a table, or follow another column");
@@ -230,11 +278,33 @@ impl SourceSpec {
                     number => number.to_string(),
                 };
                 let column = name(column);
+                // SQLite compares times as texts, whatever their zones. A text of the same date in another zone differs by a day at most,
+                // and by the date alone an index finds it; what has no value as a time is read.
+                let by_value = match &start.least {
+                    Json::String(text) if system.is_none() && start.kind == StartKind::Time => instant(text),
+                    _ => None,
+                };
+                let day = by_value.and_then(|(least, _)| Some((least, least.date().pred_opt()?)));
+                let at_least = day.map_or_else(
+                    || format!("{column} >= {value}"),
+                    |(least, day)| {
+                        format!(
+                            "{column} >= '{day}' AND COALESCE(julianday({column}) >= julianday('{}'), 1)",
+                            least.format("%Y-%m-%d %H:%M:%S")
+                        )
+                    },
+                );
                 let more = match (start.kind, last, system) {
                     (StartKind::Time, _, Some(System::Postgres)) => format!(" OR {column} = '-infinity'"),
                     // SQLite sorts all numbers below texts, whatever the column's type; '/' is the character before '0', so texts that begin with
                     // a digit are not below it.
                     (StartKind::Time, _, None) => format!(" OR {column} < '/'"),
+                    // If the largest value was set back, what follows lies below the place.
+                    (StartKind::Number, Some(Json::Number(last)), _) => format!(
+                        " OR NOT EXISTS (SELECT 1 FROM {from} WHERE {column} >= {last} AND {column} < {NO_END} AND {column} NOT IN \
+                         ({}, {}))",
+                        LARGEST[0], LARGEST[1]
+                    ),
                     (StartKind::Other, _, None) => format!(" OR {column} < ''"),
                     // Digits of a text may have another order than the number that they make.
                     (StartKind::Number, Some(Json::String(last)), system) => {
@@ -244,7 +314,7 @@ impl SourceSpec {
                     }
                     _ => String::new(),
                 };
-                format!(" WHERE {column} >= {value} OR {column} IS NULL{more}")
+                format!(" WHERE {at_least} OR {column} IS NULL{more}")
             });
             let other =
                 start.is_some_and(|start| start.kind == StartKind::Other) && overlap != Overlap::Count(0);
@@ -319,20 +389,20 @@ impl PlaceKind {
 }
 
 /// How far a source that is followed was read.
-#[derive(Default)]
 pub(crate) struct Reached {
-    /// By which kind the reads before followed, if there were any.
-    before: Option<PlaceKind>,
+    /// How far the reads before came, if there were any.
+    before: Option<Json>,
+    now: NaiveDateTime,
     /// The last value of each kind, and how many were of it: rows come in the order of the server.
     seen: [(Option<Value>, u64); 4],
-    /// Rows by whose value nothing is followed, because it is null or infinite.
+    /// Rows by whose value nothing is followed, because it is null, infinite or ahead of all that comes.
     pub(crate) unplaced: u64,
 }
 
 impl Reached {
-    /// Nothing yet, behind reads that came as far as `before`.
-    pub(crate) fn after(before: Option<&Json>) -> Self {
-        Self { before: before.map(PlaceKind::of_place), ..Self::default() }
+    /// Nothing yet, behind reads that came as far as `before`, at a time in UTC.
+    pub(crate) fn after(before: Option<&Json>, now: NaiveDateTime) -> Self {
+        Self { before: before.cloned(), now, seen: Default::default(), unplaced: 0 }
     }
 
     /// Takes the next row's value.
@@ -341,6 +411,7 @@ impl Reached {
             Value::Real(x) if !x.is_finite() => None,
             Value::Text(text) if is_endless(text) => None,
             Value::Null => None,
+            value if is_ahead(&value.to_json(), self.now) => None,
             Value::Text(text) => Some(PlaceKind::of_text(text)),
             Value::Int(_) | Value::Real(_) => Some(PlaceKind::Number),
             Value::Json(json) if json.is_number() => Some(PlaceKind::Number),
@@ -354,7 +425,16 @@ impl Reached {
             None => self.unplaced += 1,
             Some(kind) => {
                 let (last, count) = &mut self.seen[kind as usize];
-                *last = Some(value.clone());
+                // The server sorts texts of times in its own way: the latest is the place.
+                let latest = match (last.as_ref(), value) {
+                    (Some(Value::Text(last)), Value::Text(text)) if kind == PlaceKind::Time => {
+                        instant(text) >= instant(last)
+                    }
+                    _ => true,
+                };
+                if latest {
+                    *last = Some(value.clone());
+                }
                 *count += 1;
             }
         }
@@ -368,7 +448,7 @@ impl Reached {
         // Of equal ones the last is taken.
         let most = [PlaceKind::Time, PlaceKind::Decimal, PlaceKind::Number].into_iter().max_by_key(count);
         let most = most.expect("there are three");
-        match self.before {
+        match self.before.as_ref().map(PlaceKind::of_place) {
             Some(kind) if kind != PlaceKind::Text => kind,
             _ if most == PlaceKind::Number && count(&most) > 0 => most,
             None if count(&most) >= count(&PlaceKind::Text) => most,
@@ -379,6 +459,24 @@ impl Reached {
     /// Where the next read begins, if a value of the kind that is followed was seen.
     pub(crate) fn last(&self) -> Option<&Value> {
         self.seen[self.kind() as usize].0.as_ref()
+    }
+
+    /// That the largest value is below the one before, as a sentence about `column`.
+    pub(crate) fn set_back(&self, column: &str) -> Option<String> {
+        let (before, last) = (self.before.as_ref()?, self.last()?.to_json());
+        let below = match self.kind() {
+            PlaceKind::Number => last.as_f64() < before.as_f64(),
+            PlaceKind::Time => instant(last.as_str()?) < instant(before.as_str()?),
+            PlaceKind::Decimal | PlaceKind::Text => false,
+        };
+        let said = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        below.then(|| {
+            format!(
+                "{column:?} is {} at most, and it was followed from {}, so all rows were read again",
+                said(&last),
+                said(before)
+            )
+        })
     }
 
     /// Rows whose values are of another kind than what is followed, as a sentence about `column`.
@@ -404,6 +502,10 @@ fn is_endless(text: &str) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    fn day(year: i32) -> NaiveDateTime {
+        NaiveDate::from_ymd_opt(year, 3, 1).unwrap().and_time(NaiveTime::MIN)
+    }
 
     #[test]
     fn a_read_begins_below_the_last_value_by_its_type() {
@@ -461,7 +563,7 @@ mod tests {
 
     #[test]
     fn what_has_no_place_is_counted_and_does_not_stick() {
-        let mut reached = Reached::default();
+        let mut reached = Reached::after(None, day(2026));
         let text = |text: &str| Value::Text(text.into());
         // Numerics come in their order, which is not that of their digits.
         for value in [text("-infinity"), text("9"), text("10"), text("Infinity"), text("NaN"), Value::Null] {
@@ -490,11 +592,55 @@ mod tests {
             (Some(json!("n/a")), vec![one.clone(), text("n/a")], Some(&one), 1),
             (Some(json!("a")), vec![text("b")], Some(&text("b")), 0),
         ] {
-            let mut reached = Reached::after(before.as_ref());
+            let mut reached = Reached::after(before.as_ref(), day(2026));
             values.iter().for_each(|value| reached.see(value).unwrap());
             assert_eq!(reached.last(), place, "{before:?} {values:?}");
             let said = reached.strays("u").map_or(0, |said| said.split(' ').nth(7).unwrap().parse().unwrap());
             assert_eq!(said, strays, "{before:?} {values:?}");
         }
+    }
+
+    #[test]
+    fn times_are_compared_by_their_values() {
+        let utc = |text: &str| instant(text).map(|(time, _)| time.to_string());
+        for (text, at) in [
+            ("2024-10-27T02:30:00+02:00", "2024-10-27 00:30:00"),
+            ("2024-10-27 02:05:00.5+01", "2024-10-27 01:05:00"),
+            ("2024-10-27t02:05:00-0530", "2024-10-27 07:35:00"),
+            ("2024-10-27 02:05:00Z", "2024-10-27 02:05:00"),
+            ("2024-10-27", "2024-10-27 00:00:00"),
+        ] {
+            assert_eq!(utc(text).as_deref(), Some(at), "{text}");
+        }
+        let mut reached = Reached::after(None, day(2026));
+        let late = Value::Text("2024-10-27T02:05:00+01:00".into());
+        for value in [late.clone(), Value::Text("2024-10-27T02:30:00+02:00".into())] {
+            reached.see(&value).unwrap();
+        }
+        assert_eq!(reached.last(), Some(&late));
+    }
+
+    #[test]
+    fn a_value_ahead_of_all_that_comes_is_never_the_place() {
+        let text = |text: &str| Value::Text(text.into());
+        let now = day(2026);
+        for (place, ahead) in [
+            (text("2026-02-28 10:00:00+00"), text("9999-12-31 00:00:00+00")),
+            (text("2026-03-01 00:09:00+00"), text("2026-03-01 00:11:00+00")),
+            // Of no zone: half of the world is ahead of UTC.
+            (text("2026-03-01 23:00:00"), text("2026-03-02 01:00:00")),
+            (Value::Int(7), Value::Int(i64::MAX)),
+            (Value::Int(i64::from(i32::MAX) + 1), Value::Int(i64::from(u32::MAX))),
+            (Value::Real(1.5), Value::Real(1e300)),
+            (text("1.5"), text("99999999999999999999.5")),
+        ] {
+            let mut reached = Reached::after(None, now);
+            [&place, &ahead].into_iter().for_each(|value| reached.see(value).unwrap());
+            assert_eq!((reached.last(), reached.unplaced), (Some(&place), 1), "{ahead:?}");
+            assert!(!is_ahead(&place.to_json(), now) && is_ahead(&ahead.to_json(), now));
+        }
+        let mut reached = Reached::after(Some(&json!(5000)), now);
+        reached.see(&Value::Int(3)).unwrap();
+        assert!(reached.set_back("n").unwrap().contains("3 at most, and it was followed from 5000"));
     }
 }

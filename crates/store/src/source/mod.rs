@@ -67,7 +67,7 @@
 //! PostgreSQL's table is `NAME` or `SCHEMA.NAME`, in its own case.
 
 mod delimited;
-mod dir;
+pub(crate) mod dir;
 mod followed;
 mod json_lines;
 mod lines;
@@ -84,7 +84,7 @@ mod server;
 mod sqlite;
 
 pub use followed::Overlap;
-pub(crate) use followed::{Followed, Reached};
+pub(crate) use followed::{Followed, Reached, now};
 pub(crate) use json_lines::{keeps_digits, value as json_value};
 pub use rows::Rows;
 pub(crate) use rows::{Ahead, Batch};
@@ -154,6 +154,12 @@ pub trait Source: Send {
     /// Columns that some rows so far did not give, and how many those were: their values stand as null.
     fn lacked(&self) -> Vec<(String, u64)> {
         Vec::new()
+    }
+
+    /// Names of what is there and is not read, such as a folder's symbolic links. No row of these names or of what may lie
+    /// below them comes.
+    fn passed_over(&self) -> &[String] {
+        &[]
     }
 
     /// The one form of a column's values as keys, where its type writes one value in several.

@@ -10,7 +10,7 @@ use super::entry::{Entry, Log, UNKNOWN, Word};
 use super::shape::{Shape, fits};
 use super::{CHANGE_COLUMN, ROW_COLUMN, UpdateOptions, group_of, short};
 use crate::kinds::Kinds;
-use crate::source::{Followed, Position, Reached};
+use crate::source::{Followed, Position, Reached, now};
 use crate::stages::{self, READING};
 use crate::{ExternalSort, Order, Source, StoreError, Stored};
 
@@ -126,7 +126,7 @@ impl<'a> Changes<'a> {
         let (mut rows, mut count) = (self.stored.manifest().rows, 0u64);
         let before = self.stored.manifest().follow.as_ref();
         let before = before.filter(|f| Some(&f.column) == self.options.follow.as_ref()).map(|f| &f.last);
-        let mut reached = Reached::after(before);
+        let mut reached = Reached::after(before, now());
         while let Some(row) = self.source.next_row()? {
             count += 1;
             let fail = |why: String| StoreError::Row { origin: self.origin.clone(), line: row.line, why };
@@ -159,6 +159,11 @@ impl<'a> Changes<'a> {
         }
         let sorted = std::mem::replace(&mut self.sorted, ExternalSort::new(Path::new("."), 0, Order::Hash));
         Ok(Read { sorted, reached })
+    }
+
+    /// As [`Source::passed_over`].
+    pub(super) fn passed_over(&self) -> &[String] {
+        self.source.passed_over()
     }
 
     fn tell(&self, progress: &mut dyn Progress) -> Result<(), StoreError> {

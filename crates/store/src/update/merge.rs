@@ -36,7 +36,16 @@ type State = Option<Option<Vec<u8>>>;
 pub(super) struct Said<'a> {
     pub(super) sorted: ExternalSort,
     pub(super) origin: &'a str,
+    /// What CHANGES hold and give no row of: see [`crate::Source::passed_over`].
+    pub(super) passed_over: &'a [String],
     pub(super) shape: &'a Shape<'a>,
+}
+
+/// Whether the row of this key may be there and not have been read: it's passed over, or the folder that it is in.
+fn passes_over(passed_over: &[String], key: &[u8]) -> bool {
+    let slashes = key.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| at);
+    let passed = |end: usize| passed_over.binary_search_by(|name| name.as_bytes().cmp(&key[..end])).is_ok();
+    !passed_over.is_empty() && slashes.chain([key.len()]).any(passed)
 }
 
 /// The last word on each key, against the base.
@@ -91,8 +100,11 @@ pub(super) fn merge(
                 None => break,
             }
         }
-        // CHANGES that are the whole table remove what they don't name.
-        let gone = options.whole && came == 0 && (matches!(old, Some(Some(_))) || (listed && old.is_none()));
+        // CHANGES that are the whole table remove what they don't name, but for what they hold and can't give.
+        let gone = options.whole
+            && came == 0
+            && !passes_over(said.passed_over, &key)
+            && (matches!(old, Some(Some(_))) || (listed && old.is_none()));
         if gone {
             now = Some(None);
         }

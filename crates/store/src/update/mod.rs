@@ -36,7 +36,7 @@ use crate::kinds::Kinds;
 use crate::manifest::{ChangesManifest, FileEntry, Follow, Manifest, some_blocks, to_hex};
 use crate::section::{Kind, Writer};
 use crate::sign::{check_proofs, check_signer};
-use crate::source::Reached;
+use crate::source::{Reached, dir};
 use crate::{ExternalSort, Overlap, SourceSpec, StoreError, Stored, build};
 
 /// The column of CHANGES that says what happens to a row: `set`, also where it is empty, or `remove`.
@@ -158,6 +158,13 @@ pub fn update(
     let work = Work::create(dir)?;
     let epoch = old.epoch.checked_add(1).ok_or_else(|| StoreError::Unfit("the epochs are used up".into()))?;
 
+    if options.whole && old.key.is_none() {
+        return Err(StoreError::Unfit(format!(
+            "rows of table {} have no keys, by which the whole table (--whole) says which are gone; build it with --key, or leave \
+             --whole out",
+            old.name
+        )));
+    }
     if options.whole && stored.keys.is_none() {
         return Err(StoreError::Unfit(format!(
             "table {} has no directory of keys by which to see what is gone (--whole); build it again",
@@ -169,7 +176,7 @@ pub fn update(
     let Read { sorted, reached } = changes.read(progress)?;
     let mut notes = notes(options, &changes, &reached);
     let salt = new_salt()?;
-    let said = Said { sorted, origin: &changes.origin, shape: &shape };
+    let said = Said { sorted, origin: &changes.origin, passed_over: changes.passed_over(), shape: &shape };
     let merged = merge(&stored, options, work.path(), said, old.rows, &salt)?;
     let counts = merged.counts;
     notes.extend(widened(old, merged.kinds.as_deref()));
@@ -260,19 +267,24 @@ fn notes(options: &UpdateOptions, changes: &Changes<'_>, reached: &Reached) -> V
     let folder = options.changes.is_folder() && !options.whole;
     let folder =
         folder.then(|| format!("rows of files that are gone from {origin} stay (--whole removes them)"));
+    let links = dir::passed_over(&origin.to_string(), changes.passed_over());
+    let links =
+        links.map(|said| if options.whole { format!("{said}; rows of these names stay") } else { said });
     let column = options.follow.as_deref().unwrap_or_default();
     let unplaced = reached.unplaced;
     let unplaced = (unplaced > 0).then(|| {
         format!(
-            "{unplaced} of the rows that were read have null or an infinite value in {column:?}, by which nothing can be followed; \
-             such rows are read every time"
+            "{unplaced} of the rows that were read have null, an infinite value, a time to come or the largest number there is in \
+             {column:?}, by which nothing can be followed; such rows are read every time"
         )
     });
     others
         .into_iter()
         .chain(folder)
+        .chain(links)
         .chain(unplaced)
         .chain(reached.strays(column))
+        .chain(reached.set_back(column))
         .chain(changes.note.clone())
         .collect()
 }

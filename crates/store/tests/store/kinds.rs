@@ -60,6 +60,77 @@ fn value(dir: &Path, key: &str) -> Option<Value> {
     Some(codec::decode_record(&record, stored.manifest().values.len()).unwrap().swap_remove(0))
 }
 
+/// A table of SQLite whose rows have these keys and values of column `u`; it is followed once.
+fn followed(dir: &Path, rows: &str) -> (rusqlite::Connection, impl Fn() -> Updated + use<>) {
+    let path = dir.join("s.db");
+    let sqlite = rusqlite::Connection::open(&path).unwrap();
+    sqlite
+        .execute_batch(&format!(
+            "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, u); INSERT INTO t VALUES {rows}"
+        ))
+        .unwrap();
+    let spec = format!("sqlite:{}?table=t", path.display());
+    built(dir, &spec, "id");
+    let dir = dir.to_owned();
+    let follow = move || updated(&dir, &spec, Some("u")).unwrap();
+    follow();
+    (sqlite, follow)
+}
+
+#[test]
+fn a_value_that_no_other_reaches_loses_no_row() {
+    for (rows, later) in [
+        ("(1, 'a', '2024-03-01 10:00:00'), (2, 'b', '9999-12-31 00:00:00')", "'2024-03-02 10:00:00'"),
+        ("(1, 'a', '2024-03-01'), (2, 'b', '9999-12-31')", "'2024-03-02'"),
+        ("(1, 'a', 5000), (2, 'b', 9223372036854775807)", "7000"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let (sqlite, follow) = followed(dir.path(), rows);
+        sqlite.execute_batch(&format!("UPDATE t SET v = 'new', u = {later} WHERE id = 1")).unwrap();
+        let now = follow();
+        assert!(now.changed == 1 && now.notes[0].starts_with("1 of the rows"), "{rows}: {:?}", now.notes);
+        sqlite.execute_batch(&format!("UPDATE t SET v = 'too', u = {later} WHERE id = 2")).unwrap();
+        assert_eq!(follow().changed, 1, "{rows}");
+        assert_eq!(follow().notes, Vec::<String>::new(), "{rows}");
+    }
+}
+
+#[test]
+fn a_largest_number_that_is_set_back_loses_no_row() {
+    let dir = tempfile::tempdir().unwrap();
+    let (sqlite, follow) = followed(dir.path(), "(1, 'a', 5), (2, 'b', 800000), (3, 'c', 2147483647)");
+    sqlite
+        .execute_batch("UPDATE t SET v = 'new', u = 6 WHERE id = 1; UPDATE t SET u = 7 WHERE id = 2")
+        .unwrap();
+    let now = follow();
+    assert!(now.changed == 2, "{}", now.to_json());
+    assert!(
+        now.notes.iter().any(|n| n.contains("7 at most, and it was followed from 800000")),
+        "{:?}",
+        now.notes
+    );
+    sqlite.execute_batch("UPDATE t SET v = 'newer', u = 8 WHERE id = 1").unwrap();
+    assert_eq!(follow().changed, 1);
+}
+
+#[test]
+fn times_of_several_forms_are_followed_by_their_values() {
+    for (place, later) in [
+        ("'2024-10-27T02:30:00+02:00'", "'2024-10-27T02:05:00+01:00'"),
+        ("'2024-10-27T02:30:00Z'", "'2024-10-27 02:35:00'"),
+        ("'2024-10-27T00:30:00+02:00'", "'2024-10-26T22:35:00Z'"),
+        ("'2024-10-27 02:30:00'", "'27.10.2024 02:35'"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let old = "(3, 'c', '2024-10-20 00:00:00')";
+        let (sqlite, follow) = followed(dir.path(), &format!("(1, 'a', {place}), (2, 'b', {place}), {old}"));
+        sqlite.execute_batch(&format!("UPDATE t SET v = 'new', u = {later} WHERE id = 1")).unwrap();
+        let now = follow();
+        // The row of the week before is not read again.
+        assert_eq!((now.changed, now.unchanged), (1, 1), "{place} {later}");
+    }
+}
+
 #[test]
 fn a_stray_value_in_the_column_that_is_followed_loses_no_row() {
     let dir = tempfile::tempdir().unwrap();

@@ -601,7 +601,60 @@ fn files_that_are_gone_are_removed_or_said_to_stay() {
         ..UpdateOptions::new(dir.join("other/db"), SourceSpec::parse(&spec).unwrap())
     };
     let error = update(&options, &device(), &mut ()).unwrap_err().to_string();
+    assert!(
+        error.contains("rows of table t have no keys") && error.contains("build it with --key"),
+        "{error}"
+    );
+    let csv = dir.join("other/k.csv");
+    std::fs::write(&csv, "k,v\na,b\n").unwrap();
+    let without = BuildOptions {
+        key: Some("k".into()),
+        name: Some("t".into()),
+        directory: false,
+        force: true,
+        ..BuildOptions::new(SourceSpec::parse(csv.to_str().unwrap()).unwrap(), dir.join("other/db"))
+    };
+    build(&without, &device(), &mut ()).unwrap();
+    let error = update(&options, &device(), &mut ()).unwrap_err().to_string();
     assert!(error.contains("table t has no directory of keys"), "{error}");
+}
+
+#[test]
+fn links_in_a_folder_are_named_and_their_rows_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::create_dir_all(dir.join("files/sub")).unwrap();
+    for name in ["a", "b", "sub/c", "subject"] {
+        std::fs::write(dir.join("files").join(name), name).unwrap();
+    }
+    let spec = format!("dir:{}", dir.join("files").display());
+    let options = BuildOptions {
+        key: Some("name".into()),
+        ..BuildOptions::new(SourceSpec::parse(&spec).unwrap(), dir.join("db"))
+    };
+    build(&options, &device(), &mut ()).unwrap();
+    // A file and a folder become links to where they went, and another file goes.
+    for (name, to) in [("a", "moved"), ("sub", "elsewhere")] {
+        std::fs::rename(dir.join("files").join(name), dir.join(to)).unwrap();
+        std::os::unix::fs::symlink(dir.join(to), dir.join("files").join(name)).unwrap();
+    }
+    std::fs::remove_file(dir.join("files/subject")).unwrap();
+    let whole = UpdateOptions {
+        whole: true,
+        ..UpdateOptions::new(dir.join("db"), SourceSpec::parse(&spec).unwrap())
+    };
+    let updated = update(&whole, &device(), &mut ()).unwrap();
+    assert_eq!(counts(&updated), [0, 0, 1, 1, 1]);
+    assert!(
+        updated.notes[0].contains("symbolic links, which are not followed: a, sub;")
+            && updated.notes[0].ends_with("rows of these names stay"),
+        "{:?}",
+        updated.notes
+    );
+    let stored = open(dir);
+    for (name, there) in [("a", true), ("b", true), ("sub/c", true), ("subject", false)] {
+        assert_eq!(stored.record(name.as_bytes()).unwrap().is_some(), there, "{name}");
+    }
 }
 
 proptest! {
