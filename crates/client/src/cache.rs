@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use blindcore_files::private;
-use blindcore_protocol::{CacheEntry, HEADER_BYTES, Hint, Kept};
+use blindcore_protocol::{CacheEntry, HEADER_BYTES, Hint, Kept, KeyEntry, SeenEpochs};
 
 use crate::{Error, registered};
 
@@ -52,8 +52,36 @@ pub struct Cached {
     pub bytes: u64,
 }
 
-/// What the names of a hint's files end in: whole, on its way, locked.
-const ENDINGS: [&str; 3] = [".hint", ".part", ".lock"];
+/// The name of the hint whose file is called so: whole, on its way or locked. Nothing where the file is not a cache's.
+fn hint_of(file: &str) -> Option<&str> {
+    let (name, ending) = file.rsplit_once('.')?;
+    let number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
+    let own = || {
+        let (name, process) = name.rsplit_once('.')?;
+        process.split_once('-').filter(|(process, n)| number(process) && number(n)).map(|_| name)
+    };
+    let name = match ending {
+        "hint" | "lock" => name,
+        "part" => own().unwrap_or(name),
+        _ => return None,
+    };
+    CacheEntry::is_name(name).then_some(name)
+}
+
+/// The name of a file in the cache's folder, without that of a folder within.
+fn last(file: &Cached) -> &str {
+    Path::new(&file.name).file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// Whether a file of the folder `keys` is one of registered keys.
+fn is_keys(file: &Cached) -> bool {
+    last(file).strip_suffix(registered::ENDING).is_some_and(KeyEntry::is_name)
+}
+
+/// Whether a file of the folder `epochs` stands for an epoch that was seen.
+fn is_epoch(file: &Cached) -> bool {
+    file.bytes == 0 && SeenEpochs::is_name(last(file))
+}
 
 impl CacheDir {
     /// The hints in the cache, whole or broken off, registered keys, and the epochs of signed tables that were seen, by name.
@@ -63,18 +91,17 @@ impl CacheDir {
     pub fn list(&self) -> Result<Vec<Cached>, Error> {
         let Some(folder) = self.path()? else { return Ok(Vec::new()) };
         let mut all = files(&folder, "")?;
-        all.retain(|file| ENDINGS[..2].iter().any(|ending| file.name.ends_with(ending)));
-        let mut keys = files(&folder, registered::FOLDER)?;
-        keys.retain(|file| file.name.ends_with(registered::ENDING));
-        all.extend(keys);
-        all.extend(files(&folder, crate::epochs::FOLDER)?);
+        all.retain(|file| hint_of(&file.name).is_some() && !file.name.ends_with(".lock"));
+        all.extend(files(&folder, registered::FOLDER)?.into_iter().filter(is_keys));
+        all.extend(files(&folder, crate::epochs::FOLDER)?.into_iter().filter(is_epoch));
         all.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(all)
     }
 
     /// Removes the hints and the registered keys from the cache, but for those that a client is fetching or registering, and
-    /// gives what is gone. Keys are overwritten first; the next lookup registers others. With `epochs` which epochs of signed
-    /// tables were seen is forgotten too: older ones are taken then.
+    /// gives all that is gone, locks included. Keys are overwritten first; the next lookup registers others. With `epochs`
+    /// which epochs of signed tables were seen is forgotten too: older ones are taken then. A file that is not called as those
+    /// of a cache are stays, whatever it ends in: the folder may be anybody's.
     ///
     /// # Errors
     /// Others can write to the folder, or the system refuses.
@@ -82,28 +109,30 @@ impl CacheDir {
         let Some(folder) = self.path()?.filter(|folder| folder.exists()) else { return Ok(Vec::new()) };
         private::check_folder(&folder).map_err(HintFile::error(&folder))?;
         let mut gone = files(&folder, "")?;
-        gone.retain(|file| ENDINGS.iter().any(|ending| file.name.ends_with(ending)));
+        gone.retain(|file| hint_of(&file.name).is_some());
         let held = |file: &Cached| {
             let lock = private::open(&folder.join(&file.name), OpenOptions::new().write(true));
             file.name.ends_with(".lock") && lock.is_ok_and(|lock| lock.try_lock().is_err())
         };
-        let fetched: Vec<String> =
-            gone.iter().filter(|f| held(f)).map(|f| f.name.trim_end_matches("lock").to_owned()).collect();
-        gone.retain(|file| !fetched.iter().any(|name| file.name.starts_with(name)));
+        let held: Vec<Cached> = gone.iter().filter(|file| held(file)).cloned().collect();
+        gone.retain(|file| !held.iter().any(|held| hint_of(&held.name) == hint_of(&file.name)));
         if epochs {
-            gone.extend(files(&folder, crate::epochs::FOLDER)?);
+            gone.extend(files(&folder, crate::epochs::FOLDER)?.into_iter().filter(is_epoch));
         }
         for file in &gone {
             let path = folder.join(&file.name);
             std::fs::remove_file(&path).map_err(HintFile::error(&path))?;
         }
-        gone.retain(|file| !file.name.ends_with(".lock"));
-        for file in files(&folder, registered::FOLDER)? {
+        let keys = files(&folder, registered::FOLDER)?;
+        for file in keys.iter().filter(|file| is_keys(file)) {
             let path = folder.join(&file.name);
-            let removed = file.name.ends_with(registered::ENDING)
-                && registered::remove(&path).map_err(HintFile::error(&path))?;
-            gone.extend(removed.then_some(file));
+            if registered::remove(&path).map_err(HintFile::error(&path))? {
+                let lock = path.with_extension("lock");
+                gone.extend(keys.iter().filter(|other| folder.join(&other.name) == lock).cloned());
+                gone.push(file.clone());
+            }
         }
+        gone.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(gone)
     }
 }
@@ -364,6 +393,58 @@ mod tests {
         assert!(file.try_lock().unwrap().is_none());
         drop(lock);
         assert!(file.try_lock().unwrap().is_some());
+    }
+
+    #[test]
+    fn what_is_not_the_cache_s_stays_when_it_is_cleared() {
+        let folder = tempfile::tempdir().unwrap();
+        let (hint, file) = files(folder.path());
+        let keys = "t-0123abcd-0123abcd-0123456789abcdef";
+        let epoch = format!("t-{}-7", "0123456789abcdef".repeat(2));
+        let name = file.entry.name();
+        let ours = [
+            format!("epochs/{epoch}"),
+            format!("keys/{keys}.keys"),
+            format!("keys/{keys}.lock"),
+            format!("{name}.12-0.part"),
+            format!("{name}.hint"),
+            format!("{name}.lock"),
+            format!("{name}.part"),
+        ];
+        let others = [
+            "Cargo.lock",
+            "yarn.lock",
+            "movie.part",
+            "a.hint",
+            "keys/my.keys",
+            "keys/my.lock",
+            "keys/t-0123abcd-0123abcd-0123456789abcdeg.keys",
+            "epochs/notes-1",
+            "epochs/t-1",
+        ];
+        for sub in ["keys", "epochs"] {
+            std::fs::create_dir(folder.path().join(sub)).unwrap();
+        }
+        for ours in &ours {
+            let empty = ours.starts_with("epochs") || ours.ends_with("lock");
+            std::fs::write(folder.path().join(ours), if empty { &[] } else { &hint[..] }).unwrap();
+        }
+        for other in others {
+            std::fs::write(folder.path().join(other), "mine").unwrap();
+        }
+        let kept = format!("{epoch}1");
+        std::fs::write(folder.path().join("epochs").join(&kept), "somebody's, for it says something")
+            .unwrap();
+        let cache = CacheDir::At(folder.path().to_owned());
+        let names = |files: Vec<Cached>| files.into_iter().map(|file| file.name).collect::<Vec<_>>();
+        let unlocked: Vec<_> = ours.iter().filter(|name| !name.ends_with(".lock")).cloned().collect();
+        assert_eq!(names(cache.list().unwrap()), unlocked);
+        assert_eq!(names(cache.clear(true).unwrap()), ours);
+        for other in others {
+            assert!(folder.path().join(other).exists(), "{other}");
+        }
+        assert!(folder.path().join("epochs").join(kept).exists());
+        assert!(cache.clear(true).unwrap().is_empty());
     }
 
     #[cfg(unix)]

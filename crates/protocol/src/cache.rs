@@ -17,7 +17,7 @@
 
 use std::sync::Arc;
 
-use blindcore_wire::{PartDescription, PartKind};
+use blindcore_wire::{PartDescription, PartKind, check_table_name};
 
 use crate::kept::{Hint, Kept, digest};
 
@@ -55,6 +55,20 @@ impl CacheEntry {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether an entry of any version may have this name, without an ending. Nobody else's file has one by chance: it says a
+    /// part and has 24 digits of hashes.
+    #[must_use]
+    pub fn is_name(name: &str) -> bool {
+        let table = |rest| {
+            let rest = before(rest, |server| is_hex(server, 8))?;
+            PartKind::ALL.iter().find_map(|kind| rest.strip_suffix(kind.as_str())?.strip_suffix('-'))
+        };
+        let Some(rest) = before(name, |digest| is_hex(digest, 16)) else { return false };
+        // Earlier versions had an epoch there.
+        let earlier = || before(rest, is_number).and_then(table);
+        table(rest).or_else(earlier).is_some_and(|table| check_table_name(table).is_ok())
     }
 
     /// Whether `name`, with any ending, is of the same table's part with another content. A cache keeps few of them: a table
@@ -131,6 +145,21 @@ impl CacheEntry {
         hint.push(rest);
         self.check(hint)
     }
+}
+
+/// What stands before the last `-` of a name, if what follows it is so.
+pub(crate) fn before(name: &str, so: impl Fn(&str) -> bool) -> Option<&str> {
+    name.rsplit_once('-').filter(|(_, last)| so(last)).map(|(rest, _)| rest)
+}
+
+/// So many digits of a hash.
+pub(crate) fn is_hex(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// A number as it is printed.
+pub(crate) fn is_number(text: &str) -> bool {
+    text.parse().is_ok_and(|n: u64| n.to_string() == text)
 }
 
 fn header(part: &PartDescription) -> [u8; HEADER_BYTES] {
@@ -212,5 +241,15 @@ pub(crate) mod tests {
         assert!(now.is_earlier_name(&earlier) && !now.is_other_content(&earlier));
         assert!(other.is_other_content(&earlier) && !other.is_earlier_name(&earlier));
         assert!(!now.is_earlier_name(&format!("{}.hint", now.name())));
+        for ours in [now.name(), keys.name(), other.name(), earlier.trim_end_matches(".hint")] {
+            assert!(CacheEntry::is_name(ours), "{ours}");
+            for not in [&ours[1..], &ours[..ours.len() - 1], &ours.to_uppercase(), &format!("{ours}-1")] {
+                assert!(!CacheEntry::is_name(not), "{not}");
+            }
+        }
+        for kind in PartKind::ALL {
+            let long = CacheEntry::new("host:1", &"n-1.".repeat(60), kind, &part);
+            assert!(CacheEntry::is_name(long.name()), "{}", long.name());
+        }
     }
 }

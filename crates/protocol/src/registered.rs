@@ -33,11 +33,12 @@
 use std::time::Duration;
 
 use blindcore_lookup::{KeySet, Params, SecretKeys};
-use blindcore_wire::{PartKind, proto};
+use blindcore_wire::{PartKind, check_table_name, proto};
 use bytes::Bytes;
 use zeroize::Zeroizing;
 
 use crate::Error;
+use crate::cache::{before, is_hex};
 
 /// Bytes before the secret in a cached entry.
 pub const KEY_HEADER_BYTES: usize = 160;
@@ -241,6 +242,15 @@ impl KeyEntry {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether an entry may have this name, without an ending. Nobody else's file has one by chance: 32 digits of hashes.
+    #[must_use]
+    pub fn is_name(name: &str) -> bool {
+        let server = before(name, |params| is_hex(params, 16));
+        let hash = server.and_then(|rest| before(rest, |server| is_hex(server, 8)));
+        let table = hash.and_then(|rest| before(rest, |hash| is_hex(hash, 8)));
+        table.is_some_and(|table| check_table_name(table).is_ok())
     }
 
     /// Bytes of a header and a secret: what [`KeyEntry::read`] takes.

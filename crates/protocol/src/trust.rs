@@ -1,9 +1,10 @@
 //! Which tables a client takes from a server.
 
-use blindcore_wire::TableDescription;
 use blindcore_wire::signature::{PUBLIC_KEY_BYTES, verify};
+use blindcore_wire::{TableDescription, check_table_name};
 
 use crate::Error;
+use crate::cache::{before, is_hex, is_number};
 
 /// Which tables a client takes from a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +39,13 @@ impl SeenEpochs {
     pub fn epoch(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix(&self.family)?;
         digits.parse().ok().filter(|epoch| self.name(*epoch) == name)
+    }
+
+    /// Whether a name may stand for an epoch of any table.
+    #[must_use]
+    pub fn is_name(name: &str) -> bool {
+        let table = before(name, is_number).and_then(|rest| before(rest, |identity| is_hex(identity, 32)));
+        table.is_some_and(|table| check_table_name(table).is_ok())
     }
 }
 
