@@ -1,11 +1,12 @@
 //! Why a lookup was not made, or not believed.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use blindcore_protocol::{Error as LookupError, line};
 use blindcore_wire::{REASON_HEADER, Reason};
 use tonic::{Code, Status};
+
+use crate::waiting::told;
 
 /// Why a lookup was not made, or not believed.
 ///
@@ -147,8 +148,7 @@ pub(crate) fn spoke(said: &'static str, what: &'static str) -> Error {
 pub(crate) fn refused(status: &Status, what: &'static str, table: &str, epoch: u64) -> Error {
     let word = status.metadata().get(REASON_HEADER).and_then(|w| w.to_str().ok());
     let reason: Option<Reason> = word.and_then(|w| w.parse().ok());
-    let seconds = status.metadata().get("retry-after").and_then(|s| s.to_str().ok()?.parse().ok());
-    let wait = seconds.map(Duration::from_secs);
+    let wait = status.metadata().get("retry-after").and_then(|s| told(s.to_str().ok()?));
     let refused = |reason| LookupError::refused(what, reason, wait, status.message(), table, epoch).into();
     match (reason, status.code()) {
         (Some(_), _) => refused(reason),
