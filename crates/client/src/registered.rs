@@ -16,7 +16,7 @@ use blindcore_protocol::{ClientKeys, Grant, KeyEntry, KeyNeed};
 use blindcore_units::SharedProgress;
 use bytes::Bytes;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use zeroize::Zeroizing;
 
 use crate::background::blocking;
@@ -29,6 +29,12 @@ pub(crate) const FOLDER: &str = "keys";
 pub(crate) const ENDING: &str = ".keys";
 /// How often a lock is tried that another client holds.
 const POLL: Duration = Duration::from_millis(20);
+/// How often a lock's holder shows that it gets on.
+const ALIVE: Duration = Duration::from_millis(500);
+/// How long another client may show nothing before this one stops waiting for it, as with hints.
+const OTHERS_STALL: Duration = Duration::from_secs(3);
+/// After how long a wait is said.
+const SAID: Duration = Duration::from_secs(1);
 
 /// Keys that this process has, by the names of their entries.
 #[derive(Default)]
@@ -58,7 +64,24 @@ struct KeyFile {
 
 /// Its holder uses the keys.
 struct Lock {
-    _file: File,
+    file: File,
+}
+
+impl Lock {
+    /// Does something, and shows those that wait for the lock that its holder gets on.
+    async fn while_doing<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        // The lock's time says nothing but that it changed: two seconds are another one on every disk.
+        let mut shown = SystemTime::UNIX_EPOCH;
+        loop {
+            if let Ok(done) = timeout(ALIVE, &mut work).await {
+                return done;
+            }
+            shown += Duration::from_secs(2);
+            // Where that is not possible, others stop waiting.
+            let _ = self.file.set_modified(shown);
+        }
+    }
 }
 
 impl KeyFile {
@@ -75,14 +98,21 @@ impl KeyFile {
         Error::Cache { path: self.path.clone(), source }
     }
 
-    /// Waits until nobody else uses the keys; nothing where that takes longer than `limit`.
-    async fn lock(&self, limit: Duration) -> Result<Option<Lock>, Error> {
-        let until = Instant::now() + limit;
+    /// Waits until nobody else uses the keys; nothing where that takes longer than `limit`, or where whoever has them shows
+    /// nothing for [`OTHERS_STALL`]. `waits` is called once this takes a while.
+    async fn lock(&self, limit: Duration, waits: impl Fn()) -> Result<Option<Lock>, Error> {
+        let (lock, start, mut wait) = (self.path.with_extension("lock"), Instant::now(), Wait::default());
         loop {
-            match try_lock(&self.path).map_err(|source| self.error(source))? {
-                None if Instant::now() < until => sleep(POLL).await,
-                lock => return Ok(lock),
+            if let Some(lock) = try_lock(&self.path).map_err(|source| self.error(source))? {
+                return Ok(Some(lock));
             }
+            let shown = std::fs::metadata(&lock).and_then(|lock| lock.modified()).ok();
+            match wait.next(start.elapsed(), limit, shown) {
+                Next::Stop => return Ok(None),
+                Next::Say => waits(),
+                Next::Wait => {}
+            }
+            sleep(POLL).await;
         }
     }
 
@@ -151,11 +181,43 @@ fn try_lock(keys: &Path) -> io::Result<Option<Lock>> {
         let file = private::open(&path, OpenOptions::new().create(true).truncate(false).write(true))?;
         match file.try_lock() {
             // Its last holder may have removed it, and another may have made the one that is there now.
-            Ok(()) if is_at(&file, &path)? => return Ok(Some(Lock { _file: file })),
+            Ok(()) if is_at(&file, &path)? => return Ok(Some(Lock { file })),
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(error)) => return Err(error),
         }
+    }
+}
+
+/// A wait for a lock that another client holds.
+#[derive(Default)]
+struct Wait {
+    /// When its holder showed something last, from the wait's start on, and what.
+    since: Duration,
+    shown: Option<SystemTime>,
+    said: bool,
+}
+
+/// What comes next of a wait.
+#[derive(Debug, PartialEq)]
+enum Next {
+    Wait,
+    /// The same, after it was said that there is a wait.
+    Say,
+    Stop,
+}
+
+impl Wait {
+    /// `elapsed` after the start, at most `limit`, where the lock's time is what its holder shows.
+    fn next(&mut self, elapsed: Duration, limit: Duration, shown: Option<SystemTime>) -> Next {
+        if shown != self.shown {
+            (self.shown, self.since) = (shown, elapsed);
+        }
+        if elapsed >= limit || elapsed - self.since >= OTHERS_STALL {
+            return Next::Stop;
+        }
+        let say = elapsed >= SAID && !std::mem::replace(&mut self.said, elapsed >= SAID);
+        if say { Next::Say } else { Next::Wait }
     }
 }
 
@@ -226,13 +288,19 @@ impl Registering<'_> {
         let mut slot = slot.lock().await;
         let Some(cache) = self.client.options.cache.path()? else { return self.in_memory(&mut slot).await };
         let file = KeyFile::open(&cache, entry)?;
-        // As long as another's registration may take.
-        let Some(lock) = file.lock(self.client.options.request_timeout).await? else {
+        let waits = || {
+            self.say(&format!(
+                "another client uses the keys of table {} in the cache; waiting for it",
+                self.table
+            ));
+        };
+        // As long as another's registration may take, if it gets on.
+        let Some(lock) = file.lock(self.client.options.request_timeout, waits).await? else {
             self.note("another client uses those in the cache and does not get on; this one has its own");
             return self.in_memory(&mut slot).await;
         };
         slot.public = None;
-        let done = self.in_file(&file, slot.keys.take()).await;
+        let done = lock.while_doing(self.in_file(&file, slot.keys.take())).await;
         drop(lock);
         let (keys, sent) = done?;
         slot.keys = Some(keys.clone());
@@ -319,9 +387,52 @@ impl Registering<'_> {
 
     /// Says why keys are made that were there.
     fn note(&self, why: &str) {
+        self.say(&format!("keys of table {} are made: {why}", self.table));
+    }
+
+    fn say(&self, text: &str) {
         if let Some(progress) = self.progress {
             let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
-            progress.note(&format!("keys of table {} are made: {why}", self.table));
+            progress.note(text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_waited_for_while_its_holder_gets_on() {
+        let ms = Duration::from_millis;
+        let shown = |n: u64| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(2 * n));
+        let minutes = ms(120_000);
+        // Nobody gets on: a stopped process, say.
+        let mut wait = Wait::default();
+        let steps: Vec<Next> = (0..=30).map(|n| wait.next(ms(100 * n), minutes, shown(1))).collect();
+        assert_eq!(steps.iter().position(|step| *step == Next::Stop), Some(30));
+        assert_eq!(steps.iter().filter(|step| **step == Next::Say).count(), 1, "it was said once");
+        // A long registration: as long as it takes, and no longer than the limit.
+        let mut wait = Wait::default();
+        let stop = (0..).find(|n| wait.next(ms(100 * n), minutes, shown(n / 5)) == Next::Stop);
+        assert_eq!(stop, Some(1200));
+    }
+
+    #[tokio::test]
+    async fn who_holds_a_lock_shows_that_it_gets_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.keys");
+        let held = try_lock(&path).unwrap().expect("free");
+        let shown = || std::fs::metadata(path.with_extension("lock")).unwrap().modified().unwrap();
+        let first = shown();
+        let seen = async {
+            while shown() == first {
+                sleep(POLL).await;
+            }
+        };
+        timeout(Duration::from_secs(60), held.while_doing(seen)).await.expect("it shows something");
+        assert!(try_lock(&path).unwrap().is_none());
+        drop(held);
+        assert!(try_lock(&path).unwrap().is_some());
     }
 }
