@@ -211,7 +211,9 @@ impl Build<'_> {
         let params = &wanted.params;
         let stored: u64 = params.stored_operands().map(|operand| operand.bytes() as u64).sum();
         let needed = wanted.buckets as u64 * (stored + params.hint_bytes());
-        room(needed, mapped::free_bytes(self.dir)).map_err(|e| StoreError::io(self.dir, "written", e))?;
+        // Entries give their room back while they are laid out. They may lie on another disk: then this is too kind.
+        let free = mapped::free_bytes(self.dir).map(|free| free.saturating_add(entries.disk_bytes()));
+        room(needed, free).map_err(|e| StoreError::io(self.dir, "written", e))?;
         let LaidOut { shards, sums, seeds, chunks, mut roots } =
             self.matrix(wanted, entries, rows, progress)?;
         let Wanted { prefix, ref params, .. } = *wanted;

@@ -52,6 +52,11 @@ impl Merge {
         self.heads.peek().map(|head| head.0)
     }
 
+    /// Bytes of all runs from their next payloads on.
+    pub(super) fn disk_bytes(&self) -> u64 {
+        self.runs.iter().map(|(run, _)| run.bytes).sum()
+    }
+
     /// Goes on to the next entry and gives the payload of this one, whose length `out` has.
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<(), ExternalSortError> {
         let mut least = self.heads.peek_mut().expect("peeked");
