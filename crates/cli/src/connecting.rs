@@ -8,7 +8,7 @@ use blindcore_client::{Options, TIMEOUTS, Token, timeout_seconds};
 use zeroize::Zeroizing;
 
 use crate::config::Config;
-use crate::token;
+use crate::{output, token};
 
 #[derive(clap::Args)]
 pub(crate) struct ServerArgs {
@@ -44,28 +44,20 @@ impl ServerArgs {
 
     /// How it is asked.
     pub(crate) fn options(&self, config: &Config) -> anyhow::Result<Options> {
-        let ca = self.ca.clone().or_else(|| config.ca.clone());
         let variable = blindcore_units::text_variable("BLINDCORE_TOKEN")
             .map_err(anyhow::Error::msg)?
             .map(Zeroizing::new);
-        let own = self.token_file.is_some() || variable.is_some();
-        let token = match (&self.token_file, variable, &config.token_file) {
-            (Some(path), ..) | (None, None, Some(path)) => Some(token::read(path)?),
-            (None, Some(token), _) => Some(Token::new(&token).context("BLINDCORE_TOKEN")?),
-            (None, None, None) => None,
+        let named = self.server.as_ref().is_some_and(|server| !server.is_empty());
+        let asked = config.asked(named, self.token_file.is_some() || variable.is_some())?;
+        asked.note.iter().for_each(|note| output::note(note));
+        let token = match (self.token_file.as_deref().or(asked.token_file), variable) {
+            (Some(path), _) => Some(token::read(path)?),
+            (None, Some(token)) => Some(Token::new(&token).context("BLINDCORE_TOKEN")?),
+            (None, None) => None,
         };
-        // A file that merely lies in the folder, which may be anybody's, doesn't decide who gets a person's token.
-        if let (Some(file), true, None, Some(_)) =
-            (config.found(), own, self.server.as_ref().filter(|s| !s.is_empty()), &config.server)
-        {
-            let file = file.display();
-            anyhow::bail!(
-                "the server is named by {file} alone, which lies in this folder, and a token goes to a server that you name: \
-                 say --server, or --config {file} if that is yours"
-            );
-        }
-        let mut options =
-            Options { ca, token, plain_text: self.plain_text || config.plain_text, ..Options::default() };
+        let ca = self.ca.as_deref().or(asked.ca).map(Into::into);
+        let plain_text = self.plain_text || asked.plain_text;
+        let mut options = Options { ca, token, plain_text, ..Options::default() };
         if let Some(seconds) = self.timeout.or(config.timeout) {
             anyhow::ensure!(
                 TIMEOUTS.contains(&seconds),

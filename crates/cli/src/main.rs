@@ -110,8 +110,10 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         serving::log_to_stderr(json || config.as_ref().is_ok_and(|config| config.log_json))?;
     }
     let config = config?;
-    if let (Some(file), false) = (config.found(), matches!(args.command, Command::Serve(_))) {
-        output::note(&format!("settings: {}", file.display()));
+    if let (Some(_), false, Some(file)) =
+        (config.found(), matches!(args.command, Command::Serve(_)), config.in_words())
+    {
+        output::note(&format!("settings: {file}"));
     }
     match args.command {
         Command::Db(Db::Build(args)) => db::build(&config, args),

@@ -24,12 +24,12 @@ pub(crate) fn check(config: &Config) -> anyhow::Result<()> {
 }
 
 fn builder(config: &Config, args: &args::Serve) -> anyhow::Result<HostBuilder> {
-    let listen = args.listen.as_deref().or(config.listen.as_deref()).unwrap_or(DEFAULT_LISTEN);
+    let listen = config.listen(args.listen.as_deref())?.unwrap_or(DEFAULT_LISTEN);
     let mut settings = ServerConfig { listen: address(listen)?, ..ServerConfig::default() };
     let files = front(&mut settings, &args.front, config)?;
     settings.queries_per_minute = args.queries_per_minute.or(settings.queries_per_minute);
     keys(&mut settings.keys, args, config)?;
-    let metrics = args.metrics.as_deref().or(config.metrics.as_deref());
+    let metrics = config.metrics(args.metrics.as_deref())?;
     settings.metrics = metrics.map(metrics_address).transpose()?;
     settings.gather = args.gather.or(config.gather).unwrap_or(settings.gather);
     let memory = MemoryLimit::parse("--memory", args.memory.as_deref().or(config.memory.as_deref()))

@@ -1,10 +1,14 @@
 //! `blindcore.toml`: defaults below flags and environment.
 
+mod found;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
 use blindcore_files::small::{self, SmallFileError};
 use serde::Deserialize;
+
+pub use found::Asked;
 
 /// The settings file. Unknown keys are refused, so that a misspelt one is not silently ignored.
 #[derive(Debug, Default, Deserialize)]
@@ -16,39 +20,46 @@ pub struct Config {
     pub threads: Option<usize>,
     /// As `--server`.
     pub server: Option<String>,
-    /// As `--ca`.
-    pub ca: Option<PathBuf>,
-    /// As `--token-file`.
-    pub token_file: Option<PathBuf>,
+    /// As `--ca`: see [`Config::asked`].
+    #[serde(deserialize_with = "filled")]
+    ca: Option<PathBuf>,
+    /// As `--token-file`: see [`Config::asked`].
+    #[serde(deserialize_with = "filled")]
+    token_file: Option<PathBuf>,
     /// As `--trust`.
     pub trust: Option<String>,
     /// As `--pin`.
     pub pin: Option<String>,
-    /// As `--plain-text`.
+    /// As `--plain-text`, where something serves; see [`Config::asked`] for where something is asked.
     pub plain_text: bool,
     /// As `--log-json`.
     pub log_json: bool,
     /// As `--timeout`.
     pub timeout: Option<u64>,
     /// As `--cache`.
+    #[serde(deserialize_with = "filled")]
     pub cache: Option<PathBuf>,
-    /// As `--listen`.
-    pub listen: Option<String>,
+    /// As `--listen`: see [`Config::listen`].
+    listen: Option<String>,
     /// As `--tls-cert`.
+    #[serde(deserialize_with = "filled")]
     pub tls_cert: Option<PathBuf>,
     /// As `--tls-key`.
+    #[serde(deserialize_with = "filled")]
     pub tls_key: Option<PathBuf>,
     /// As `--tokens`.
+    #[serde(deserialize_with = "filled")]
     pub tokens: Option<PathBuf>,
     /// As `--memory`.
     pub memory: Option<String>,
-    /// As `--metrics`.
-    pub metrics: Option<String>,
+    /// As `--metrics`: see [`Config::metrics`].
+    metrics: Option<String>,
     /// What clients of `serve` may take.
     pub limits: Limits,
     /// As `--gather`.
     pub gather: Option<usize>,
     /// As `--keys-dir`.
+    #[serde(deserialize_with = "filled")]
     pub keys_dir: Option<PathBuf>,
     /// As `--keys-expire`.
     pub keys_expire: Option<String>,
@@ -60,6 +71,9 @@ pub struct Config {
     /// Whether the person named it. One that merely lies in the folder may be anybody's.
     #[serde(skip)]
     pub named: bool,
+    /// What of such a file is not its to say.
+    #[serde(skip)]
+    aside: found::Aside,
 }
 
 /// What clients may take of a server; what is left out is as by default.
@@ -149,6 +163,39 @@ pub enum SettingsError {
         /// What is wrong with it.
         why: String,
     },
+    /// It merely lies in the folder, and the person's token would go to its server.
+    #[error(
+        "the server is named by {file} alone, which lies in this folder, and a token goes to a server that you name: say --server, \
+         or --config {file} if that is yours", file = path.display()
+    )]
+    TokenAway {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It merely lies in the folder, and would send what lies elsewhere.
+    #[error(
+        "token_file of {file} is {}, outside this folder, and a file that lies in it sends nothing else: say --token-file and \
+         --server, or --config {file} if that is yours", token.display(), file = path.display()
+    )]
+    TokenOutside {
+        /// The file.
+        path: PathBuf,
+        /// The token's.
+        token: PathBuf,
+    },
+    /// It merely lies in the folder, and would open a port to others.
+    #[error(
+        "{what} of {file} is {address:?}, and a file that lies in this folder opens ports to this machine alone, such as \
+         127.0.0.1:7700: say --{what}, or --config {file} if that is yours", file = path.display()
+    )]
+    Open {
+        /// The setting.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What it says.
+        address: String,
+    },
 }
 
 impl Config {
@@ -170,7 +217,12 @@ impl Config {
             let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
             SettingsError::Line { path: path.into(), line, why: in_words(e.message()) }
         })?;
-        Ok(Self { file: Some(path.canonicalize().map_err(io)?), named: named.is_some(), ..read })
+        let mut config =
+            Self { file: Some(path.canonicalize().map_err(io)?), named: named.is_some(), ..read };
+        if !config.named {
+            config.set_aside();
+        }
+        Ok(config)
     }
 
     /// The file, if nobody named it.
@@ -178,6 +230,15 @@ impl Config {
     pub fn found(&self) -> Option<&Path> {
         self.file.as_deref().filter(|_| !self.named)
     }
+}
+
+/// A path, which names something.
+fn filled<'de, D: serde::Deserializer<'de>>(reader: D) -> Result<Option<PathBuf>, D::Error> {
+    let path = PathBuf::deserialize(reader)?;
+    let named = !path.as_os_str().is_empty();
+    named
+        .then_some(Some(path))
+        .ok_or_else(|| serde::de::Error::custom("it is empty; name a path, or leave the setting out"))
 }
 
 /// A refusal of the reader's, whose expectations are named as types are.
@@ -224,6 +285,12 @@ mod tests {
             let error = Config::load(Some(&path)).unwrap_err().to_string();
             let types = ["usize", "u64", "u32", "struct", "path string"];
             assert!(error.contains("expected") && !types.iter().any(|t| error.contains(t)), "{error}");
+        }
+        let file = path.clone();
+        for path in ["ca", "token_file", "cache", "tls_cert", "tls_key", "tokens", "keys_dir"] {
+            std::fs::write(&file, format!("threads = 1\n{path} = \"\"\n")).unwrap();
+            let error = Config::load(Some(&file)).unwrap_err().to_string();
+            assert!(error.contains("line 2: it is empty; name a path"), "{path}: {error}");
         }
         assert!(Config::load(Some(&dir.path().join("none"))).is_err());
     }

@@ -86,6 +86,42 @@ fn a_token_goes_where_its_owner_says() {
     assert!(stderr(&get(&[], None)).contains("trust of the settings file: \"12\""));
 }
 
+/// A settings file that merely lies in the folder sends nothing from outside it, opens no port to others and moves no cache;
+/// one that is named does.
+#[test]
+fn a_settings_file_of_the_folder_is_not_the_persons_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dir, elsewhere) = (dir.path(), tempfile::tempdir().unwrap());
+    let outside = elsewhere.path().join("ada.token");
+    std::fs::write(&outside, "hunter2\n").unwrap();
+    let settings = |text: &str| std::fs::write(dir.join("blindcore.toml"), text).unwrap();
+    settings(&format!("server = \"http://127.0.0.1:1\"\ntoken_file = {:?}\n", outside.to_str().unwrap()));
+    let tables = run(dir, &["tables"]);
+    refused(&tables, &["token_file of ", "ada.token", "outside this folder", "--config"]);
+    refused(&run(dir, &["tables", "--config", "blindcore.toml"]), &["nobody listens there"]);
+    let named = run(dir, &["tables", "--server", "http://127.0.0.1:1"]);
+    refused(&named, &["note: token_file of ", "nobody listens there"]);
+
+    settings("listen = \"0.0.0.0:0\"\nplain_text = true\n");
+    refused(&run(dir, &["serve", "none.db"]), &["listen of ", "0.0.0.0:0", "--listen", "--config"]);
+    settings("metrics = \"0.0.0.0:0\"\n");
+    refused(&run(dir, &["serve", "none.db"]), &["metrics of ", "--metrics"]);
+    refused(&run(dir, &["serve", "none.db", "--config", "blindcore.toml"]), &["none.db"]);
+
+    settings("cache = \"c\"\n");
+    let list = |more: &[&str]| {
+        let mut command = blindcore(dir);
+        command.args(["cache", "list", "--json"]).args(more);
+        command.env_remove("BLINDCORE_CACHE").env("XDG_CACHE_HOME", dir.join("own"));
+        let listed = command.output().unwrap();
+        (json(&listed)["folder"].as_str().unwrap().to_owned(), stderr(&listed))
+    };
+    let (folder, said) = list(&[]);
+    assert!(folder == dir.join("own/blindcore").to_str().unwrap(), "{folder}");
+    assert!(said.contains("but for its cache: say --config"), "{said}");
+    assert_eq!(list(&["--config", "blindcore.toml"]).0, "c");
+}
+
 /// What `serve` and lookups refuse, `doctor` says, by the same checks.
 #[test]
 fn doctor_names_what_is_wrong_with_settings() {
@@ -100,6 +136,9 @@ fn doctor_names_what_is_wrong_with_settings() {
         ("timeout = 0\n", "get: timeout"),
         ("server = \"http://u:hunter2@host\"\n", "get: \"http://...@host\""),
         ("trust = \"zz\"\n", "get: trust of the settings file"),
+        ("ca = \"\"\n", "line 1: it is empty"),
+        ("cache = \"\"\n", "line 1: it is empty"),
+        ("metrics = \"9.9.9.9:9\"\n", "serve: metrics of "),
     ] {
         std::fs::write(dir.join("blindcore.toml"), text).unwrap();
         let said = run(dir, &["doctor"]);

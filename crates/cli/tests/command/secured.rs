@@ -67,6 +67,9 @@ fn lookups_over_tls_with_a_token() {
     let settings = format!("server = {:?}\nca = \"own.crt\"\ntoken_file = \"ada.token\"\n", server.url);
     std::fs::write(dir.join("blindcore.toml"), settings).unwrap();
     assert_eq!(json(&run(dir, &[&["get"][..], &ask].concat()))["found"], true);
+    // A file that merely lies in the folder decides how its own server is asked, not whose certificate the person believes.
+    refused(&get(&["--token-file", "ada.token"]), &["note: ca of ", "no TLS with https://localhost", "--ca"]);
+    assert_eq!(json(&get(&["--config", "blindcore.toml"]))["found"], true);
     std::fs::remove_file(dir.join("blindcore.toml")).unwrap();
 
     // Nothing of a token is ever written to a log.
