@@ -11,13 +11,16 @@
 //!
 //! What is wrong with a value is said without showing it: it may be a secret.
 
+mod lists;
+
 use std::io::Read;
 
+use blindcore_units::harmless;
 use zeroize::Zeroizing;
 
 use crate::circuit::PortShape;
 use crate::netlist::Netlist;
-use crate::ports::{NotAscending, below};
+use crate::ports::NotAscending;
 use crate::session::Inputs;
 
 /// Why a text is not a value of an input. Shows nothing of it.
@@ -101,6 +104,47 @@ pub enum ValueError {
         /// The input.
         name: String,
         /// Which value, counted from 1.
+        place: usize,
+    },
+    /// A line that has not as many values as it should.
+    #[error(
+        "input {name} has {} in line {line}, and {}; write numbers without separators of thousands, and {}",
+        counted(*got, "value"),
+        match want { Some((other, want)) => format!("{want} in line {other}"), None => "in several lines a set has one in each".into() },
+        match want { Some(_) => "as many in every line, or all of them in one", None => "one in every line, or all of them in one" }
+    )]
+    Line {
+        /// The input.
+        name: String,
+        /// Which line, counted from 1.
+        line: usize,
+        /// How many are there.
+        got: usize,
+        /// Which line has how many others; of a set, none.
+        want: Option<(usize, usize)>,
+    },
+    /// Blanks and commas between values of a line.
+    #[error(
+        "input {name} has blanks in a value between commas, in line {line}; write numbers without separators of thousands, and \
+         either commas between them or blanks"
+    )]
+    Mixed {
+        /// The input.
+        name: String,
+        /// Which line, counted from 1.
+        line: usize,
+    },
+    /// What may be one number with a separator of thousands.
+    #[error(
+        "input {name}, line {line}, may be a number with separators of thousands at its value {place}; write 1000 for 1,000, \
+         and in brackets, [1,200], what are several numbers"
+    )]
+    Separated {
+        /// The input.
+        name: String,
+        /// Which line, counted from 1.
+        line: usize,
+        /// Which value of the line, counted from 1.
         place: usize,
     },
     /// A list of another length.
@@ -277,12 +321,12 @@ fn read(value: &str, port: &PortShape) -> Result<Zeroizing<String>, ValueError> 
 /// # Errors
 /// The input takes no such number or list of numbers.
 pub fn parse(text: &str, port: &PortShape) -> Result<Given, ValueError> {
-    let text = blindcore_files::text::without_mark(text).trim();
-    let several = |c: char| c == ',' || c == '[' || c.is_whitespace();
+    let text = blindcore_files::text::without_mark(text).trim_ascii();
+    let several = |c: char| c == ',' || c == '[' || c.is_ascii_whitespace();
     let digits = text.strip_prefix('-').unwrap_or(text);
     let hexadecimal = digits.starts_with("0x") || digits.starts_with("0X");
     match port.form.element {
-        Some(element) if text.contains(several) => list(text, port, element),
+        Some(element) if text.contains(several) => lists::list(text, port, element),
         element => {
             let bits = number(text, &port.name, port.width, port.form.unsigned)?;
             // All in one number are hexadecimal: a decimal one may be what is left of a list.
@@ -294,84 +338,6 @@ pub fn parse(text: &str, port: &PortShape) -> Result<Given, ValueError> {
             Ok(Given { bits: Zeroizing::new(bits), note: None })
         }
     }
-}
-
-/// The bits of a list's values, one after the other.
-fn list(text: &str, port: &PortShape, element: usize) -> Result<Given, ValueError> {
-    let text = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text).trim();
-    // A comma after the last value is none too many.
-    let text = text.strip_suffix(',').unwrap_or(text);
-    let mut values: Vec<Zeroizing<Vec<bool>>> = Vec::new();
-    for between in text.split(',') {
-        let before = values.len();
-        for value in between.split_whitespace() {
-            let name = format!("{}, value {},", port.name, values.len() + 1);
-            values.push(Zeroizing::new(number(value, &name, element, port.form.unsigned)?));
-        }
-        if values.len() == before && !text.is_empty() {
-            return Err(ValueError::Missing { name: port.name.clone(), place: before + 1 });
-        }
-    }
-    let want = port.width / element;
-    let note = if port.form.ascending { as_set(&mut values, port, element, want)? } else { None };
-    if values.len() != want {
-        let (name, got) = (port.name.clone(), values.len());
-        return Err(ValueError::Elements { name, got, want, width: element });
-    }
-    let mut bits = Zeroizing::new(Vec::with_capacity(port.width));
-    values.iter().for_each(|value| bits.extend_from_slice(value));
-    Ok(Given { bits, note })
-}
-
-/// Chance, in bits, that a value that was added to a set is one of the other side's.
-const SURELY: usize = 40;
-
-/// Sorts values, drops those that are there twice, and adds random ones until there are `want`.
-fn as_set(
-    values: &mut Vec<Zeroizing<Vec<bool>>>,
-    port: &PortShape,
-    width: usize,
-    want: usize,
-) -> Result<Option<String>, ValueError> {
-    let order = |a: &Zeroizing<Vec<bool>>, b: &Zeroizing<Vec<bool>>| a.iter().rev().cmp(b.iter().rev());
-    let given = values.len();
-    let sorted = values.windows(2).all(|pair| !below(&pair[1], &pair[0]));
-    values.sort_unstable_by(order);
-    values.dedup();
-    let got = values.len();
-    let name = || port.name.clone();
-    if got > want {
-        return Err(ValueError::Elements { name: name(), got, want, width });
-    }
-    if got < want {
-        // Each that is added meets each of the other side's with a chance of 2^-width.
-        let enough = SURELY + 2 * want.next_power_of_two().ilog2() as usize;
-        if width < enough {
-            return Err(ValueError::Narrow { name: name(), got, want, width, enough });
-        }
-        while values.len() < want {
-            let mut bytes = Zeroizing::new(vec![0; width.div_ceil(8)]);
-            for _ in values.len()..want {
-                getrandom::fill(&mut bytes).map_err(ValueError::Randomness)?;
-                let bit = |i: usize| bytes[i / 8] >> (i % 8) & 1 == 1;
-                values.push(Zeroizing::new((0..width).map(bit).collect()));
-            }
-            values.sort_unstable_by(order);
-            values.dedup();
-        }
-    }
-    let mut said = Vec::new();
-    if !sorted {
-        said.push("sorted".to_owned());
-    }
-    if got < given {
-        said.push(format!("{} that were there before left out", given - got));
-    }
-    if got < want {
-        said.push(format!("{} random ones added, which the other side lacks", want - got));
-    }
-    let note = format!("input {}: {}, {}", port.name, counted(given, "value"), said.join(", "));
-    Ok((!said.is_empty()).then_some(note))
 }
 
 /// Which values a party gives without saying their places.
@@ -497,11 +463,8 @@ pub fn elements(port: &PortShape, bits: &[bool]) -> Option<Vec<String>> {
 /// Outputs for people, a line each: name, bits in hexadecimal, and the number or the list's numbers in decimal.
 #[must_use]
 pub fn shown(ports: &[PortShape], outputs: &[Vec<bool>]) -> String {
-    let name = |port: &PortShape| -> String {
-        // A name of a file could redraw the screen.
-        let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-        port.name.chars().map(escaped).collect()
-    };
+    // A name of a file could redraw the screen.
+    let name = |port: &PortShape| harmless(&port.name);
     let wide = ports.iter().map(|p| name(p).chars().count()).max().unwrap_or(0);
     let line = |(port, bits): (&PortShape, &Vec<bool>)| {
         let value = match elements(port, bits) {
@@ -543,7 +506,7 @@ fn trimmed(mut bits: Vec<bool>) -> Vec<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::{hex, parse, shown};
+    use super::{hex, shown};
     use crate::ports::{Form, PortShape};
 
     fn bits(value: &str, width: u32) -> Result<Vec<bool>, super::ValueError> {
@@ -605,86 +568,10 @@ mod tests {
         let error = super::number("-1", "x", 8, true).unwrap_err().to_string();
         assert!(error.contains("unsigned") && error.contains("two's complement in 8 bits"), "{error}");
     }
-
-    fn port(form: Form, width: usize) -> PortShape {
-        PortShape { name: "a".into(), width, form }
-    }
-
     #[test]
-    fn lists_are_written_in_every_usual_way() {
-        let ports = [port(Form::modular_list(8), 32)];
-        for text in
-            ["0xfd030201", "1,2,3,-3", "[1, 2, 3, -3]", "\u{feff}1\r\n0x2\r\n3\r\n-3", "1,2,\n3,-3,\n"]
-        {
-            let given = parse(text, &ports[0]).unwrap();
-            assert!(given.note.is_none(), "{text}");
-            assert_eq!(shown(&ports, &[given.bits.to_vec()]), "a 0xfd030201 [1, 2, 3, 253]\n", "{text}");
-        }
-        for (text, words) in [
-            ("1,2,3", "3 values, and the circuit takes 4 of 8 bits"),
-            ("1,2,3,4,5", "5 values"),
-            ("1,,3,4", "its value 2"),
-            ("[]", "0 values"),
-            ("1,2,3,256", "value 4, has 9 bits, over its 8"),
-            ("1,2,x,4", "value 3, is not a number at its character 1"),
-            (
-                "5",
-                "1 value, and the circuit takes 4 of 8 bits; give as many, or all in one hexadecimal number 0x",
-            ),
-            ("-5\n", "1 value,"),
-            ("0", "1 value,"),
-            ("16909060", "1 value,"),
-            ("", "not a number at its character 1"),
-        ] {
-            let said = parse(text, &ports[0]).map(|_| ()).unwrap_err().to_string();
-            assert!(said.contains(words), "{said}");
-        }
-        assert!(parse("1,2", &port(Form::default(), 8)).is_err());
-    }
-
-    #[test]
-    fn sets_are_sorted_cleared_of_doubles_and_filled_up() {
-        let of = |text: &str, width: usize| parse(text, &port(Form::set(width), 4 * width));
-        let given = of("9, 7, 5, 1", 8).unwrap();
-        assert_eq!(hex(&given.bits), "0x09070501");
-        assert_eq!(given.note.unwrap(), "input a: 4 values, sorted");
-        assert!(of("1 5 7 9", 8).unwrap().note.is_none());
-        assert!(of("0x09070501", 8).unwrap().note.is_none());
-        // A number is what it says: nothing of it is sorted or left out.
-        for number in ["0x0", "0X5", "0x01050709", "0x09070505"] {
-            let said = of(number, 8).map(|_| ()).unwrap_err().to_string();
-            assert!(said.contains("strictly ascending") && said.contains("5,7,9"), "{said}");
-        }
-        // One in decimal may be what is left of them; in brackets it is the only one.
-        let said = of("5", 44).map(|_| ()).unwrap_err().to_string();
-        assert!(said.contains("1 value,") && said.contains("takes 4"), "{said}");
-        let note = of("[5]", 44).unwrap().note.unwrap();
-        assert_eq!(note, "input a: 1 value, 3 random ones added, which the other side lacks");
-        assert!(parse("5", &port(Form::set(8), 8)).is_ok());
-        let given = of("9,9,5,5,7,1", 8).unwrap();
-        assert_eq!(hex(&given.bits), "0x09070501");
-        assert_eq!(given.note.unwrap(), "input a: 6 values, sorted, 2 that were there before left out");
-        assert!(of("1,2,3,4,5", 8).map(|_| ()).unwrap_err().to_string().contains("5 values"));
-        // Too narrow to be filled up: 2^-43 is less than what is sure.
-        let said = of("1,2,2,3", 43).map(|_| ()).unwrap_err().to_string();
-        assert!(said.contains("3 different values") && said.contains("4 values of 44 bits"), "{said}");
-        let ports = [port(Form::set(44), 4 * 44)];
-        let filled = || {
-            let given = of("30,10", 44).unwrap();
-            assert!(
-                given
-                    .note
-                    .unwrap()
-                    .ends_with("2 values, sorted, 2 random ones added, which the other side lacks")
-            );
-            assert!(ports[0].check(&given.bits).is_ok());
-            super::elements(&ports[0], &given.bits).unwrap()
-        };
-        let (one, other) = (filled(), filled());
-        for all in [&one, &other] {
-            assert!(["10", "30"].iter().all(|value| all.iter().any(|v| v == value)), "{all:?}");
-        }
-        assert_eq!(one.iter().filter(|value| other.contains(value)).count(), 2);
-        assert_eq!(of("[]", 44).unwrap().bits.len(), 4 * 44);
+    fn names_of_outputs_turn_no_line_round() {
+        let ports =
+            [PortShape { name: "a\u{202e}b\u{2028}c\u{1b}[2J".into(), width: 1, form: Form::default() }];
+        assert_eq!(shown(&ports, &[vec![true]]), "a\\u{202e}b\\u{2028}c\\u{1b}[2J 0x1 (1)\n");
     }
 }
