@@ -10,8 +10,10 @@
 //! # Ok::<(), blindcore_circuit::transport::TransportError>(())
 //! ```
 
+mod call;
 mod listener;
 mod socket;
+mod standing;
 mod waking;
 
 use std::io::{self, BufWriter, IoSlice, Read, Write};
@@ -31,9 +33,10 @@ use rustls::{
 };
 use zeroize::Zeroizing;
 
+use call::Call;
 pub use listener::{Door, Listener, TurnedAway, listen};
 pub use socket::Socket;
-use socket::{is_silence, part, shake_hands};
+use socket::{is_reset, is_silence, part, shake_hands};
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +65,12 @@ pub enum TransportError {
         seconds: u64,
         /// Where.
         address: String,
+    },
+    /// A peer is gone without which the others are not waited for.
+    #[error("the {who} is gone; nothing was learned, run it and this side again")]
+    Gone {
+        /// Which part it played.
+        who: String,
     },
     /// Plain text would leave the machine.
     #[error(
@@ -309,21 +318,28 @@ impl Peers {
         }
     }
 
-    /// Where peers come from: exactly one of an address to wait at and one to connect to.
+    /// Where peers come from: exactly one of an address to wait at and one to connect to, and where owners come too, both. The
+    /// certificate of the peer there has the name `peer_name`; without one, that of a peer that this side connects to has the host of the
+    /// address, and one that comes any that is trusted.
     ///
     /// # Errors
-    /// As [`listen`] and [`connect`], or both addresses or none are given.
+    /// As [`listen`] and [`connect`]; or both addresses or none are given.
     pub fn door(
         &self,
         listen: Option<&str>,
         connect: Option<&str>,
         peer_name: Option<&str>,
+        owners: bool,
     ) -> Result<Door, TransportError> {
-        match (listen, connect) {
-            (Some(address), None) => Ok(Door::Listener(self.listen(address)?)),
-            (None, Some(address)) => Ok(Door::Connection(Box::new(self.connect(address, peer_name)?))),
-            _ => Err(TransportError::Way),
+        if listen.is_some() == connect.is_some() && !(owners && listen.is_some()) {
+            return Err(TransportError::Way);
         }
+        let mut listener = listen.map(|address| self.listen(address)).transpose()?;
+        if let (None, Some(name)) = (connect, peer_name) {
+            listener = listener.map(|listener| listener.only(name)).transpose()?;
+        }
+        let call = |address| Call::new(address, &self.security(address, peer_name), self.timeouts);
+        Ok(Door::new(listener, connect.map(call).transpose()?))
     }
 
     /// Waits for peers at an address: see [`listen`].
@@ -448,17 +464,52 @@ impl Write for Connection {
     }
 }
 
-/// Connects to an address, again and again until it is listened at.
+/// Connects to an address, again and again until it is listened at, and as long as the handshake is cut off.
 ///
 /// # Errors
 /// Nobody did in time; the handshake failed; plain text would leave the machine.
 pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result<Connection, TransportError> {
+    connect_until(Instant::now() + timeouts.wait, address, security, timeouts)
+}
+
+/// How long is waited before the next try.
+const PAUSE: Duration = Duration::from_millis(50);
+
+fn connect_until(
+    deadline: Instant,
+    address: &str,
+    security: &Security,
+    timeouts: Timeouts,
+) -> Result<Connection, TransportError> {
+    loop {
+        let stream = reach(deadline, address, security, timeouts)?;
+        match protect(stream, address, security, timeouts) {
+            // The other side had too many to look at, and did not get to who this is.
+            Err(Unprotected::Reset(_)) if Instant::now() < deadline => std::thread::park_timeout(PAUSE),
+            Err(Unprotected::Reset(error) | Unprotected::Failed(error)) => return Err(error),
+            Ok(connection) => return Ok(connection),
+        }
+    }
+}
+
+/// Why a connection could not be protected: it was cut off, or failed otherwise.
+enum Unprotected {
+    Reset(TransportError),
+    Failed(TransportError),
+}
+
+/// A connection to where somebody listens, by the deadline.
+fn reach(
+    deadline: Instant,
+    address: &str,
+    security: &Security,
+    timeouts: Timeouts,
+) -> Result<TcpStream, TransportError> {
     let refuse =
         |source| TransportError::Address { what: "can't connect to", address: address.into(), source };
     let all = resolve(address).map_err(refuse)?;
     check_plain(&all, security)?;
-    let deadline = Instant::now() + timeouts.wait;
-    let stream = 'connected: loop {
+    loop {
         let mut last = None;
         for one in &all {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -469,7 +520,7 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
                 // A port that nobody listens at, of those that are given out to whoever connects, may be given to this very
                 // connection, which then leads to itself.
                 Ok(stream) if stream.local_addr().ok() == stream.peer_addr().ok() => {}
-                Ok(stream) => break 'connected stream,
+                Ok(stream) => return Ok(stream),
                 Err(e) => last = Some(e),
             }
         }
@@ -481,16 +532,28 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
                 let (seconds, address) = (timeouts.wait.as_secs(), address.to_string());
                 return Err(TransportError::Nobody { seconds, address, turned_away: String::new() });
             }
-            _ => std::thread::park_timeout(Duration::from_millis(50)),
+            _ => std::thread::park_timeout(PAUSE),
         }
+    }
+}
+
+/// TLS over it, where that is asked for.
+fn protect(
+    stream: TcpStream,
+    address: &str,
+    security: &Security,
+    timeouts: Timeouts,
+) -> Result<Connection, Unprotected> {
+    let failed = |source| {
+        let what = "can't connect to";
+        Unprotected::Failed(TransportError::Address { what, address: address.into(), source })
     };
-    let mut socket = Socket::new(stream, timeouts).map_err(refuse)?;
+    let mut socket = Socket::new(stream, timeouts).map_err(failed)?;
     let Security::Tls { tls, peer_name } = security else {
         return Ok(Connection::Plain(BufWriter::with_capacity(BUFFER, socket)));
     };
-    let name = ServerName::try_from(peer_name.clone())
-        .map_err(|_| TransportError::Name { name: peer_name.clone() })?;
-    let left = socket.stream.try_clone().map_err(refuse)?;
+    let name = server_name(peer_name).map_err(Unprotected::Failed)?;
+    let left = socket.stream.try_clone().map_err(failed)?;
     let shake = || {
         socket.begin_handshake(timeouts.handshake);
         let connection = ClientConnection::new(tls.client.clone(), name).map_err(io::Error::other)?;
@@ -499,11 +562,18 @@ pub fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result
         tls.sock.end_handshake()?;
         Ok::<_, io::Error>(tls)
     };
-    let tls = shake().map_err(|e| {
-        part(&left);
-        TransportError::handshake(&e)
-    })?;
-    Ok(Connection::Client(Box::new(BufWriter::with_capacity(BUFFER, tls))))
+    match shake() {
+        Ok(tls) => Ok(Connection::Client(Box::new(BufWriter::with_capacity(BUFFER, tls)))),
+        Err(e) if is_reset(&e) => Err(Unprotected::Reset(TransportError::handshake(&e))),
+        Err(e) => {
+            part(&left);
+            Err(Unprotected::Failed(TransportError::handshake(&e)))
+        }
+    }
+}
+
+fn server_name(name: &str) -> Result<ServerName<'static>, TransportError> {
+    ServerName::try_from(name.to_owned()).map_err(|_| TransportError::Name { name: name.to_owned() })
 }
 
 fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {

@@ -127,6 +127,16 @@ impl<'a> Greeting<'a> {
     /// # Errors
     /// As [`Greeting::meet`], or its place is taken. It gets no place then.
     pub fn welcome<C: Read + Write>(&self, channel: &mut C) -> Result<Peer, SessionError> {
+        self.welcome_if(channel, || true)
+    }
+
+    /// As [`Greeting::welcome`]; `stays` is asked about who is known to be a peer, before it gets its place and is answered, and says
+    /// whether it is there still.
+    pub(crate) fn welcome_if<C: Read + Write>(
+        &self,
+        channel: &mut C,
+        stays: impl FnOnce() -> bool,
+    ) -> Result<Peer, SessionError> {
         let peer = match Hello::receive(channel) {
             Ok(peer) => peer,
             Err(error) => {
@@ -141,7 +151,11 @@ impl<'a> Greeting<'a> {
         let (taken, placed) = {
             let mut places = self.places();
             let taken = if self.owners { places.taken.clone() } else { Vec::new() };
-            (taken, self.hello.check(&peer).and_then(|()| self.take_place(&mut places, &peer)))
+            let place = |()| match stays() {
+                true => self.take_place(&mut places, &peer),
+                false => Err(SessionError::Gone { during: "during the hello" }),
+            };
+            (taken, self.hello.check(&peer).and_then(place))
         };
         let answered = self.hello.send(channel, &taken);
         match (placed, answered) {

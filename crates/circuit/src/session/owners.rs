@@ -73,30 +73,8 @@ pub fn garble<C: Read + Write>(
     progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
     let start = Instant::now();
-    let greeting = Greeting::of_owners(Role::Garbler, setup, Some(Role::Evaluator))?;
-    let (mut evaluator, mut owners) = (None, Owners::new(setup.circuit));
-    let ended = arrivals(&greeting, &mut |channel, peer| {
-        owners.keep(&greeting);
-        evaluator = evaluator.take().filter(|(_, number)| greeting.is_here(*number));
-        if peer.role() == Role::Evaluator {
-            evaluator = Some((channel, peer.number()));
-        } else {
-            owners.add(channel, &peer);
-        }
-        if evaluator.is_some() && owners.complete() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    if let Err(error) = ended {
-        return Err(waiting(error, greeting.missing()));
-    }
-    let (Some((mut evaluator, _)), true) = (evaluator, owners.complete()) else {
-        return Err(waiting("nobody comes any more".into(), greeting.missing()));
-    };
+    let (greeting, (mut evaluator, _), mut owners) = gather(arrivals, setup, Role::Garbler, Role::Evaluator)?;
     let mut garbler = Garbler::new(setup, greeting.hello.key)?;
-    owners.sort();
     let mut senders = Vec::new();
     for owner in &mut owners.all {
         let sender = proxy::Sender::new()?;
@@ -117,32 +95,20 @@ pub fn garble<C: Read + Write>(
     Ok(owners.done(outcome))
 }
 
-/// Evaluates what `garbler` garbles, with the owners that come through `arrivals`. One that does not fit is turned away there,
-/// and ends nothing.
+/// Evaluates for the owners of all inputs what the garbler garbles, who all come through `arrivals`. One that does not fit is
+/// turned away there, and ends nothing.
 ///
 /// # Errors
 /// The garbler disagrees; somebody did not come, is gone or is silent.
-pub fn evaluate<C: Read + Write, O: Read + Write>(
-    garbler: &mut C,
-    arrivals: impl Arrivals<O>,
+pub fn evaluate<C: Read + Write>(
+    arrivals: impl Arrivals<C>,
     setup: Setup<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Outcome, SessionError> {
     let start = Instant::now();
     let circuit = setup.circuit;
-    let greeting = Greeting::of_owners(Role::Evaluator, setup, Some(Role::Garbler))?;
-    let peer = greeting.meet(garbler)?;
-    let mut owners = Owners::new(circuit);
-    let ended = arrivals(&greeting, &mut |channel, peer| {
-        owners.keep(&greeting);
-        owners.add(channel, &peer);
-        if owners.complete() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    ended.map_err(|error| waiting(error, greeting.missing()))?;
-    if !owners.complete() {
-        return Err(waiting("nobody comes any more".into(), greeting.missing()));
-    }
-    owners.sort();
+    let (_, (mut garbler, peer), mut owners) = gather(arrivals, setup, Role::Evaluator, Role::Garbler)?;
+    let garbler = &mut garbler;
     let mut labels = Labels::new(circuit.slots(), 1);
     for owner in &mut owners.all {
         let bound = limit(owner.slots.len());
@@ -160,6 +126,38 @@ pub fn evaluate<C: Read + Write, O: Read + Write>(
     let outcome = tables(garbler, setup, peer.key(), &mut labels, progress, start)?;
     let outcome = outputs(garbler, setup, &labels, outcome, start)?;
     Ok(owners.done(outcome))
+}
+
+/// Who is needed besides this side, a party and the owners of all inputs, these in the order of their inputs, which is the same on
+/// both sides; and how they were greeted.
+type Gathered<'a, C> = (Greeting<'a>, (C, Peer), Owners<'a, C>);
+
+fn gather<'a, C: Read + Write>(
+    arrivals: impl Arrivals<C>,
+    setup: Setup<'a>,
+    role: Role,
+    other: Role,
+) -> Result<Gathered<'a, C>, SessionError> {
+    let greeting = Greeting::of_owners(role, setup, Some(other))?;
+    let (mut party, mut owners) = (None::<(C, Peer)>, Owners::new(setup.circuit));
+    let ended = arrivals(&greeting, &mut |channel, peer| {
+        owners.keep(&greeting);
+        party = party.take().filter(|(_, peer)| greeting.is_here(peer.number()));
+        if peer.role() == other {
+            party = Some((channel, peer));
+        } else {
+            owners.add(channel, &peer);
+        }
+        if party.is_some() && owners.complete() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if let Err(error) = ended {
+        return Err(waiting(error, greeting.missing()));
+    }
+    let (Some(party), true) = (party, owners.complete()) else {
+        return Err(waiting("nobody comes any more".into(), greeting.missing()));
+    };
+    owners.sort();
+    Ok((greeting, party, owners))
 }
 
 /// A message of this many proxy transfers is no longer.
@@ -203,7 +201,6 @@ impl<'a, C: Read + Write> Owners<'a, C> {
         self.all.push(Owner { channel, number: peer.number(), inputs, slots });
     }
 
-    /// In the order of their inputs, which is the same on both sides.
     fn sort(&mut self) {
         self.all.sort_by_key(|owner| owner.inputs[0]);
     }

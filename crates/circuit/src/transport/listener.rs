@@ -3,23 +3,25 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, BufWriter};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::ControlFlow;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustls::client::verify_server_name;
+use rustls::pki_types::ServerName;
+use rustls::server::ParsedCertificate;
 use rustls::{ServerConnection, StreamOwned};
 
+use super::standing::{Candidate, Standing, give_way, make_room};
+use super::waking::{Looked, look};
 use super::{
-    BUFFER, Connection, Security, Socket, Timeouts, TransportError, check_plain, is_silence, part, resolve,
-    shake_hands,
+    BUFFER, Call, Connection, Security, Socket, Timeouts, TransportError, check_plain, is_silence, part,
+    resolve, shake_hands,
 };
 use crate::session::{Arrivals, Greeting, Peer};
 
-/// Connections that are looked at at a time. Where there would be more, the address that has most of them gives up the
-/// one that came first.
-const AT_A_TIME: usize = 64;
 /// Those that are turned away and said one by one; of more, every one whose number is a power of two is.
 const SAID: u64 = 16;
 /// How often is looked for the next.
@@ -30,6 +32,8 @@ pub struct Listener {
     socket: TcpListener,
     security: Security,
     timeouts: Timeouts,
+    /// The name that a peer's certificate must have, if one was given.
+    peer_name: Option<ServerName<'static>>,
 }
 
 /// Somebody who was turned away; of many not every one is said.
@@ -61,18 +65,24 @@ pub fn listen(address: &str, security: &Security, timeouts: Timeouts) -> Result<
     let all = resolve(address).map_err(refuse)?;
     check_plain(&all, security)?;
     let socket = TcpListener::bind(&all[..]).map_err(refuse)?;
-    Ok(Listener { socket, security: security.clone(), timeouts })
+    Ok(Listener { socket, security: security.clone(), timeouts, peer_name: None })
 }
 
-/// A connection that is looked at.
-struct Candidate {
-    number: u64,
-    address: IpAddr,
-    /// To end it from here.
-    stream: TcpStream,
+/// Whether a connection was not accepted because there is nothing left to accept it with, which passes.
+fn is_exhausted(e: &io::Error) -> bool {
+    let exhausted = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN];
+    e.raw_os_error().is_some_and(|code| exhausted.contains(&code))
 }
 
 impl Listener {
+    /// The same, for a peer whose certificate has this name; all others are turned away.
+    ///
+    /// # Errors
+    /// The name can't be one of a certificate.
+    pub fn only(self, peer_name: &str) -> Result<Self, TransportError> {
+        Ok(Self { peer_name: Some(super::server_name(peer_name)?), ..self })
+    }
+
     /// Where it listens: the port that was given out where 0 was asked for.
     ///
     /// # Errors
@@ -109,16 +119,17 @@ impl Listener {
         turned_away: impl FnMut(&TurnedAway),
         take: impl FnMut(Connection, T) -> ControlFlow<()>,
     ) -> Result<(), TransportError> {
-        self.meet_while(greet, turned_away, take, || ())
+        self.meet_while(|connection, _| greet(connection), turned_away, take, || Ok(()))
     }
 
-    /// As [`Listener::meet`]; `look_after` is called again and again meanwhile.
+    /// As [`Listener::meet`]; `greet` notes as soon as it knows that somebody is a peer, who stays from then on, and `look_after` is
+    /// called again and again meanwhile, and ends the wait by an error.
     fn meet_while<T: Send>(
         &self,
-        greet: impl Fn(&mut Connection) -> Result<T, String> + Sync,
+        greet: impl Fn(&mut Connection, &Standing) -> Result<T, String> + Sync,
         mut turned_away: impl FnMut(&TurnedAway),
         mut take: impl FnMut(Connection, T) -> ControlFlow<()>,
-        mut look_after: impl FnMut(),
+        mut look_after: impl FnMut() -> Result<(), TransportError>,
     ) -> Result<(), TransportError> {
         let at = || self.address().map_or_else(|_| "?".into(), |a| a.to_string());
         let refuse = |source| TransportError::Address { what: "can't accept at", address: at(), source };
@@ -126,13 +137,15 @@ impl Listener {
         let mut deadline = Instant::now() + self.timeouts.wait;
         let (mut candidates, mut number) = (Vec::<Candidate>::new(), 0);
         let (mut count, mut last) = (0, String::new());
-        let mut looked = Instant::now();
+        let (mut looked, mut idle) = (Instant::now(), false);
         let (sender, met) = mpsc::channel();
         let greet = &greet;
         thread::scope(|scope| {
-            let ended = loop {
+            let ended = 'meeting: loop {
                 if looked.elapsed() >= TICK {
-                    look_after();
+                    if let Err(error) = look_after() {
+                        break Err(error);
+                    }
                     looked = Instant::now();
                 }
                 // Also where strangers come without end.
@@ -144,56 +157,78 @@ impl Listener {
                     let (seconds, address) = (self.timeouts.wait.as_secs(), at());
                     break Err(TransportError::Nobody { turned_away, seconds, address });
                 }
-                let came = match self.socket.accept() {
-                    Ok((stream, address)) => {
-                        make_room(&mut candidates);
-                        number += 1;
-                        let (sender, this) = (sender.clone(), number);
-                        if let (Ok(kept), Ok(left)) = (stream.try_clone(), stream.try_clone()) {
-                            candidates.push(Candidate { number, address: address.ip(), stream: kept });
-                            scope.spawn(move || {
-                                let ended = self.look_at(stream, greet);
-                                let refused = ended.is_err();
-                                let _ = sender.send((this, address, Some(ended)));
-                                if refused {
-                                    part(&left);
-                                    let _ = sender.send((this, address, None));
-                                }
-                            });
-                        }
-                        true
+                // All that is known by now, before another comes for whom somebody may have to give way.
+                let mut event = if idle { met.recv_timeout(TICK).ok() } else { met.try_recv().ok() };
+                while let Some((this, address, ended)) = event {
+                    // Who is turned away stays one of them until it has gone.
+                    if !matches!(ended, Some(Err(_))) {
+                        candidates.retain(|candidate| candidate.number != this);
                     }
-                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => false,
-                    // A peer that was gone before it was accepted.
-                    Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => false,
-                    Err(e) => break Err(refuse(e)),
-                };
-                let wait = if came { Duration::ZERO } else { TICK };
-                let Ok((this, address, ended)) = met.recv_timeout(wait) else { continue };
-                // Who is turned away stays one of them until it has gone.
-                if !matches!(ended, Some(Err(_))) {
-                    candidates.retain(|candidate| candidate.number != this);
+                    match ended {
+                        None => {}
+                        Some(Ok((connection, greeted))) => {
+                            deadline = Instant::now() + self.timeouts.wait;
+                            if let Err(error) = look_after() {
+                                break 'meeting Err(error);
+                            }
+                            if take(connection, greeted).is_break() {
+                                break 'meeting Ok(());
+                            }
+                        }
+                        Some(Err(why)) => {
+                            count += 1;
+                            last.clone_from(&why);
+                            if count <= SAID || count.is_power_of_two() {
+                                turned_away(&TurnedAway { address, why, count });
+                            }
+                        }
+                    }
+                    event = met.try_recv().ok();
                 }
-                match ended {
-                    None => {}
-                    Some(Ok((connection, greeted))) => {
-                        deadline = Instant::now() + self.timeouts.wait;
-                        look_after();
-                        if take(connection, greeted).is_break() {
-                            break Ok(());
+                let accepted = self.socket.accept().map(|(stream, address)| {
+                    make_room(&mut candidates);
+                    (stream, address)
+                });
+                let came = accepted.and_then(|(stream, address)| {
+                    let kept = Arc::new(stream.try_clone()?);
+                    let standing = Arc::<Standing>::default();
+                    number += 1;
+                    let candidate = Candidate {
+                        number,
+                        address: address.ip(),
+                        standing: standing.clone(),
+                        stream: kept.clone(),
+                    };
+                    let (sender, this) = (sender.clone(), number);
+                    thread::Builder::new().spawn_scoped(scope, move || {
+                        let ended = self.look_at(stream, &standing, greet);
+                        let stays = ended.is_ok();
+                        let _ = sender.send((this, address, Some(ended)));
+                        if !stays {
+                            if standing.is_turned_away() {
+                                part(&kept);
+                            }
+                            drop(kept);
+                            let _ = sender.send((this, address, None));
                         }
+                    })?;
+                    candidates.push(candidate);
+                    Ok(())
+                });
+                idle = came.is_err();
+                match came {
+                    Ok(()) => {}
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    // A peer that was gone before it was accepted.
+                    Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
+                    Err(e) if is_exhausted(&e) => {
+                        give_way(&mut candidates);
                     }
-                    Some(Err(why)) => {
-                        count += 1;
-                        last.clone_from(&why);
-                        if count <= SAID || count.is_power_of_two() {
-                            turned_away(&TurnedAway { address, why, count });
-                        }
-                    }
+                    Err(e) => break Err(refuse(e)),
                 }
             };
             // Their threads end with them.
-            candidates.iter().for_each(end);
+            candidates.iter().for_each(Candidate::end);
             ended
         })
     }
@@ -202,11 +237,14 @@ impl Listener {
     fn look_at<T>(
         &self,
         stream: TcpStream,
-        greet: &impl Fn(&mut Connection) -> Result<T, String>,
+        standing: &Arc<Standing>,
+        greet: &impl Fn(&mut Connection, &Standing) -> Result<T, String>,
     ) -> Result<(Connection, T), String> {
+        let gave_way = || "others came, and until then it had not said what a peer says".to_owned();
         let opened = || {
             stream.set_nonblocking(false)?;
             let mut socket = Socket::new(stream, self.timeouts)?;
+            socket.standing = Some(standing.clone());
             // However it trickles, it is looked at no longer than this.
             socket.begin_handshake(self.timeouts.handshake);
             let Security::Tls { tls, .. } = &self.security else {
@@ -215,83 +253,87 @@ impl Listener {
             let connection = ServerConnection::new(tls.server.clone()).map_err(io::Error::other)?;
             let mut tls = StreamOwned::new(connection, socket.reading_ahead());
             shake_hands(&mut tls.conn, &mut tls.sock)?;
+            self.check_name(&tls.conn).map_err(io::Error::other)?;
             Ok(Connection::Server(Box::new(BufWriter::with_capacity(BUFFER, tls))))
         };
-        let mut connection = opened().map_err(|e: io::Error| TransportError::handshake(&e).to_string())?;
-        let greeted = greet(&mut connection)?;
-        let ended = connection.socket().end_handshake();
-        ended.map_err(|e| if is_silence(&e) { "it was silent".to_owned() } else { e.to_string() })?;
-        Ok((connection, greeted))
-    }
-}
-
-/// Room for one more among those that are looked at.
-fn make_room(candidates: &mut Vec<Candidate>) {
-    if candidates.len() < AT_A_TIME {
-        return;
-    }
-    let of = |address: IpAddr| candidates.iter().filter(|c| c.address == address).count();
-    // The first of several that are equal.
-    let most = (0..candidates.len()).rev().max_by_key(|at| of(candidates[*at].address));
-    if let Some(at) = most {
-        end(&candidates.remove(at));
-    }
-}
-
-/// Whether the other side has closed a connection over which nothing is said. Nobody else reads it meanwhile.
-fn is_gone(stream: &TcpStream) -> bool {
-    let looked = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
-    let back = stream.set_nonblocking(false);
-    let open = |kind| matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
-    back.is_err() || looked.map_or_else(|e| !open(e.kind()), |bytes| bytes == 0)
-}
-
-fn end(candidate: &Candidate) {
-    let _ = candidate.stream.shutdown(Shutdown::Both);
-}
-
-/// Where the peers of a session come from: to this side, or this side to the one.
-pub enum Door {
-    /// They come.
-    Listener(Listener),
-    /// It is there.
-    Connection(Box<Connection>),
-}
-
-impl Door {
-    /// Where it listens, if it does.
-    #[must_use]
-    pub fn address(&self) -> Option<SocketAddr> {
-        match self {
-            Door::Listener(listener) => listener.address().ok(),
-            Door::Connection(_) => None,
+        let greeted = || {
+            let mut connection =
+                opened().map_err(|e: io::Error| TransportError::handshake(&e).to_string())?;
+            let greeted = greet(&mut connection, standing)?;
+            let ended = connection.socket().end_handshake();
+            ended.map_err(|e| if is_silence(&e) { "it was silent".to_owned() } else { e.to_string() })?;
+            Ok((connection, greeted))
+        };
+        let greeted: Result<_, String> = greeted();
+        match greeted {
+            Ok(_) if !standing.stays() => Err(gave_way()),
+            Err(_) if standing.has_ended() => Err(gave_way()),
+            greeted => greeted,
         }
     }
 
-    /// Arrivals for a session. `say` is told who came and who was turned away, a sentence each.
+    /// Fails unless a peer's certificate has the name that was asked for, if one was.
+    fn check_name(&self, connection: &ServerConnection) -> Result<(), rustls::Error> {
+        let Some(name) = &self.peer_name else { return Ok(()) };
+        let certificate = connection.peer_certificates().and_then(|all| all.first());
+        let certificate = certificate.ok_or(rustls::Error::NoCertificatesPresented)?;
+        verify_server_name(&ParsedCertificate::try_from(certificate)?, name)
+    }
+}
+
+/// Where the peers of a session come from: to this side, or this side goes to one of them, or, where owners come too, both.
+pub struct Door {
+    listener: Option<Listener>,
+    call: Option<Box<Call>>,
+}
+
+impl Door {
+    /// A door at which peers are waited for, one to which this side goes, or both.
+    pub(super) fn new(listener: Option<Listener>, call: Option<Call>) -> Self {
+        Self { listener, call: call.map(Box::new) }
+    }
+
+    /// Where it listens, if it does.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listener.as_ref().and_then(|listener| listener.address().ok())
+    }
+
+    /// Arrivals for a session: first the one to whom this side goes, then those who come. `say` is told who came and who was turned
+    /// away, a sentence each.
     pub fn arrivals<'a>(self, say: &'a mut dyn FnMut(&str)) -> impl Arrivals<Connection> + use<'a> {
         move |greeting: &Greeting<'_>, take: &mut dyn FnMut(Connection, Peer) -> ControlFlow<()>| {
-            let listener = match self {
-                Door::Listener(listener) => listener,
-                Door::Connection(mut connection) => {
-                    let peer = greeting.meet(&mut *connection)?;
-                    let _ = take(*connection, peer);
+            // The one that was called: only by another call does it come again, so the wait ends when it is gone.
+            let mut called = None;
+            if let Some(call) = self.call {
+                let (mut connection, peer) = call.meet(greeting)?;
+                called = Some((peer.role(), connection.socket().stream.try_clone()?));
+                if take(connection, peer).is_break() {
                     return Ok(());
                 }
-            };
+            }
+            let Some(listener) = self.listener else { return Ok(()) };
             let say = RefCell::new(say);
             // Those who were let in, and wait for others. Nobody has anything to say by then.
             let waiting = RefCell::new(Vec::<(u64, TcpStream)>::new());
             let look_after = || {
+                if let Some((role, stream)) = &called
+                    && look(stream) == Looked::Gone
+                {
+                    return Err(TransportError::Gone { who: role.to_string() });
+                }
                 waiting.borrow_mut().retain(|(number, stream)| {
-                    let gone = is_gone(stream);
+                    let gone = look(stream) == Looked::Gone;
                     if gone && let Some(said) = greeting.leave(*number) {
                         (*say.borrow_mut())(&said);
                     }
                     !gone
                 });
+                Ok(())
             };
-            let greet = |connection: &mut Connection| greeting.welcome(connection).map_err(|e| e.cause());
+            let greet = |connection: &mut Connection, standing: &Standing| {
+                greeting.welcome_if(connection, || standing.stays()).map_err(|e| e.cause())
+            };
             let turned_away = |who: &TurnedAway| (*say.borrow_mut())(&who.to_string());
             let let_in = |mut connection: Connection, peer: Peer| {
                 if !peer.said().is_empty() {
@@ -309,23 +351,71 @@ impl Door {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Condvar, Mutex};
+
     use super::*;
 
+    /// One whose greeting has been heard and not answered yet, while far more come than have room, all from its own address.
     #[test]
-    fn who_has_most_gives_way() {
-        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = TcpStream::connect(socket.local_addr().unwrap()).unwrap();
-        let from = |number: u64, last: u8| Candidate {
-            number,
-            address: IpAddr::from([192, 0, 2, last]),
-            stream: stream.try_clone().unwrap(),
-        };
-        let mut candidates = vec![from(0, 1)];
-        make_room(&mut candidates);
-        assert_eq!(candidates.len(), 1);
-        candidates.extend((1..AT_A_TIME as u64).map(|n| from(n, 2)));
-        make_room(&mut candidates);
-        let left: Vec<u64> = candidates.iter().map(|c| c.number).collect();
-        assert_eq!((left.len(), left[0], left[1]), (AT_A_TIME - 1, 0, 2), "the first of those that are many");
+    fn a_peer_stays_whoever_comes_after_it() {
+        let minute = Duration::from_secs(60);
+        let timeouts = Timeouts { wait: minute, handshake: minute, peer: minute };
+        let listener = listen("127.0.0.1:0", &Security::Loopback, timeouts).unwrap();
+        let address = listener.address().unwrap();
+        let (crowd, greeted, over) =
+            ((Mutex::new(false), Condvar::new()), AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            let strangers = scope.spawn(|| {
+                let mut bob = TcpStream::connect(address).unwrap();
+                bob.write_all(b"bob").unwrap();
+                let mut strangers = Vec::new();
+                // Until the crowd has pushed out as many as there are places.
+                while !over.load(Ordering::Acquire) {
+                    if greeted.load(Ordering::Acquire) && strangers.len() < 400 {
+                        strangers.push(TcpStream::connect(address).unwrap());
+                    } else {
+                        thread::yield_now();
+                    }
+                }
+                let mut answer = [0];
+                bob.read_exact(&mut answer).map(|()| answer)
+            });
+            let greet = |connection: &mut Connection, standing: &Standing| {
+                let mut said = [0; 3];
+                connection.read_exact(&mut said).map_err(|e| e.to_string())?;
+                assert!(standing.stays());
+                greeted.store(true, Ordering::Release);
+                let waits = |come: &mut bool| !*come;
+                drop(crowd.1.wait_while(crowd.0.lock().unwrap(), waits).unwrap());
+                Ok(())
+            };
+            let turned_away = |who: &TurnedAway| {
+                assert!(who.why.starts_with("others came"), "{who}");
+                if who.count == 128 {
+                    *crowd.0.lock().unwrap() = true;
+                    crowd.1.notify_all();
+                }
+            };
+            let mut came = None;
+            let take = |connection, ()| {
+                came = Some(connection);
+                ControlFlow::Break(())
+            };
+            listener.meet_while(greet, turned_away, take, || Ok(())).unwrap();
+            let mut connection = came.unwrap();
+            connection.write_all(b"!").and_then(|()| connection.flush()).unwrap();
+            over.store(true, Ordering::Release);
+            assert_eq!(&strangers.join().unwrap().unwrap(), b"!");
+        });
+    }
+
+    #[test]
+    fn what_is_used_up_comes_back() {
+        for code in [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM] {
+            assert!(is_exhausted(&io::Error::from_raw_os_error(code)));
+        }
+        assert!(!is_exhausted(&io::Error::from_raw_os_error(libc::EBADF)));
     }
 }

@@ -3,10 +3,12 @@
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustls::ConnectionCommon;
 
+use super::standing::Standing;
 use super::{Timeouts, waking};
 
 /// What TLS reads ahead: several records.
@@ -24,6 +26,10 @@ pub struct Socket {
     handshake: Option<Instant>,
     /// Whether the peer was silent for too long: it is waited for no more, also not to be sent the rest.
     given_up: bool,
+    /// Whether the other side cut it off, which is not how a peer that has something against this side ends it.
+    pub(super) reset: bool,
+    /// Where it is noted that the other side has said something, until it has.
+    pub(super) standing: Option<Arc<Standing>>,
     read: Patience,
     written: Patience,
     /// What was read ahead, and which part of it nobody has taken yet: TLS asks for a quarter of a record at a time. Empty
@@ -60,14 +66,33 @@ pub(super) fn is_silence(e: &io::Error) -> bool {
     matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
+/// Whether it is what a connection that was cut off comes to.
+pub(super) fn is_reset(e: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(e.kind(), BrokenPipe | ConnectionAborted | ConnectionReset)
+}
+
 impl Socket {
     pub(super) fn new(stream: TcpStream, timeouts: Timeouts) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let (read, written) = (Patience::default(), Patience::default());
         let silence = timeouts.peer;
         let (ahead, unread) = (Vec::new(), 0..0);
-        let (handshake, given_up, due, wakes) = (None, false, 0, 1);
-        let socket = Self { stream, silence, handshake, given_up, read, written, ahead, unread, due, wakes };
+        let (handshake, given_up, reset, standing, due, wakes) = (None, false, false, None, 0, 1);
+        let socket = Self {
+            stream,
+            silence,
+            handshake,
+            given_up,
+            reset,
+            standing,
+            read,
+            written,
+            ahead,
+            unread,
+            due,
+            wakes,
+        };
         socket.set_timeouts(timeouts.peer)?;
         Ok(socket)
     }
@@ -96,6 +121,12 @@ impl Socket {
         let read = self.stream.read(bytes);
         self.read.add(start, &read);
         self.given_up |= read.as_ref().is_err_and(is_silence);
+        self.reset |= read.as_ref().is_err_and(is_reset);
+        if read.as_ref().is_ok_and(|bytes| *bytes > 0)
+            && let Some(standing) = self.standing.take()
+        {
+            standing.speaks();
+        }
         read
     }
 
@@ -125,6 +156,7 @@ impl Socket {
         let written = write(&mut self.stream);
         self.written.add(start, &written);
         self.given_up |= written.as_ref().is_err_and(is_silence);
+        self.reset |= written.as_ref().is_err_and(is_reset);
         written
     }
 

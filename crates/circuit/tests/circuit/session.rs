@@ -232,6 +232,15 @@ fn arrivals(come: Vec<UnixStream>) -> impl session::Arrivals<UnixStream> {
     }
 }
 
+/// A garbler to which this side goes, and then those who come.
+fn after(mut garbler: UnixStream, come: Vec<UnixStream>) -> impl session::Arrivals<UnixStream> {
+    move |greeting: &Greeting<'_>, take: &mut dyn FnMut(UnixStream, Peer) -> ControlFlow<()>| {
+        let peer = greeting.meet(&mut garbler)?;
+        assert!(take(garbler, peer).is_continue());
+        arrivals(come)(greeting, take)
+    }
+}
+
 /// An owner of an input that has another, one of none, one with another circuit, a second evaluator, a stranger: each is
 /// turned away, the session goes on, and who is missing is named.
 #[test]
@@ -297,10 +306,8 @@ fn owners_garbler_and_evaluator() {
         // The second owner comes before the evaluator, and to the evaluator before the first.
         let come = vec![gp, to_evaluator, go];
         let garbler = scope.spawn(move || session::owners::garble(arrivals(come), setup, &mut ()));
-        let evaluator = scope.spawn(move || {
-            let mut garbler = from_garbler;
-            session::owners::evaluate(&mut garbler, arrivals(vec![ep, eo]), setup, &mut ())
-        });
+        let evaluator =
+            scope.spawn(move || session::owners::evaluate(after(from_garbler, vec![ep, eo]), setup, &mut ()));
         let one = Inputs::new().with(0, values[0].clone()).with(2, values[2].clone());
         let two = Inputs::new().with(1, values[1].clone());
         let circuit = &circuit;

@@ -7,7 +7,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use blindcore_circuit::transport::{self, Connection, Security, Timeouts, Tls, TransportError};
+use blindcore_accel_cpu::Cpu;
+use blindcore_circuit::circuit::Circuit;
+use blindcore_circuit::problems;
+use blindcore_circuit::session::{self, Check, Greeting, Inputs, Learns, Peer, Setup};
+use blindcore_circuit::transport::{self, Connection, Peers, Security, Timeouts, Tls, TransportError};
 
 /// Waits, for a peer that is slow on purpose.
 fn pause(milliseconds: u64) {
@@ -301,4 +305,98 @@ fn files_of_certificates_have_a_limit() {
     std::fs::write(&key, &text[..100]).unwrap();
     let error = Tls::load(&certificate, &key, &certificate).err().unwrap().to_string();
     assert!(error.contains("alice.key: it is cut short or damaged"), "{error}");
+}
+
+/// Cuts a connection off once something has come over it: what is closed over bytes that nobody has read is reset.
+fn cut_off(listener: &TcpListener) {
+    let (stream, _) = listener.accept().unwrap();
+    assert_eq!(stream.peek(&mut [0]).unwrap(), 1);
+}
+
+/// A side that has too many to look at cuts off one of which it knows nothing. That one comes again, and is heard in the end.
+#[test]
+fn who_was_cut_off_before_a_hello_comes_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let circuit = Circuit::new(&problems::make("mult8").unwrap());
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let setup = Setup { circuit: &circuit, device: &device, learns: Learns::Both, check: Check::None };
+    let value = |bits: u64| (0..8).map(|i| bits >> i & 1 == 1).collect();
+    std::thread::scope(|scope| {
+        let evaluator = scope.spawn(|| {
+            let peers = Peers { tls: None, plain_text: false, timeouts: timeouts(20_000) };
+            let door = peers.door(None, Some(&address), None, false).unwrap();
+            let own = Inputs::new().with(1, value(9));
+            session::evaluate_for(door.arrivals(&mut |_| {}), setup, &own, &mut ())
+        });
+        (0..2).for_each(|_| cut_off(&listener));
+        let (mut channel, _) = listener.accept().unwrap();
+        let own = Inputs::new().with(0, value(7));
+        let garbled = session::garble(&mut channel, setup, &own, &mut ()).unwrap();
+        assert_eq!(evaluator.join().unwrap().unwrap().outputs, garbled.outputs);
+    });
+    let [(_, theirs), _] = ways();
+    let refused = std::thread::scope(|scope| {
+        let connects = scope.spawn(|| transport::connect(&address, &theirs, timeouts(20_000)));
+        (0..2).for_each(|_| cut_off(&listener));
+        // An end is no cut: it has a reason, and is not tried again.
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
+        connects.join().unwrap().err().unwrap().to_string()
+    });
+    assert!(refused.contains("both sides give --cert, --key and --trust"), "{refused}");
+}
+
+#[test]
+fn who_comes_has_the_name_that_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    ["alice", "bob", "eve"].iter().for_each(|name| identity(dir, name));
+    let both = ["bob", "eve"].map(|name| std::fs::read_to_string(dir.join(format!("{name}.crt"))).unwrap());
+    std::fs::write(dir.join("both.crt"), both.concat()).unwrap();
+    let security = tls(dir, "alice", "both", "");
+    let listener =
+        transport::listen("127.0.0.1:0", &security, timeouts(20_000)).unwrap().only("bob").unwrap();
+    let address = listener.address().unwrap().to_string();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for name in ["eve", "bob"] {
+                let theirs = tls(dir, name, "alice", "alice");
+                let mut channel = transport::connect(&address, &theirs, timeouts(20_000)).unwrap();
+                assert_eq!(channel.read(&mut [0]).unwrap_or(0), usize::from(name == "bob"), "{name}");
+            }
+        });
+        let mut turned = Vec::new();
+        let mut channel = listener.accept(|who| turned.push(who.why.clone())).unwrap();
+        channel.write_all(&[1]).and_then(|()| channel.flush()).unwrap();
+        assert!(turned.len() == 1 && turned[0].contains("for eve, and not for bob"), "{turned:?}");
+    });
+    let listener = transport::listen("127.0.0.1:0", &security, timeouts(20_000)).unwrap();
+    assert!(matches!(listener.only("no name"), Err(TransportError::Name { .. })));
+}
+
+/// An evaluator that waits for owners, and whose garbler ends meanwhile: it ends too, and not when the owners' time is over.
+#[test]
+fn an_evaluator_does_not_wait_for_owners_without_its_garbler() {
+    let circuit = Circuit::new(&problems::make("mult8").unwrap());
+    let device = Cpu::with_threads("cpu", 1).unwrap();
+    let setup = Setup { circuit: &circuit, device: &device, learns: Learns::Both, check: Check::None };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let ends = |greeting: &Greeting<'_>, _: &mut dyn FnMut(TcpStream, Peer) -> ControlFlow<()>| {
+                let (mut evaluator, _) = listener.accept()?;
+                greeting.welcome(&mut evaluator)?;
+                Err("the garbler ends".into())
+            };
+            assert!(session::owners::garble(ends, setup, &mut ()).is_err());
+        });
+        let minutes = Timeouts { wait: Duration::from_secs(600), ..timeouts(20_000) };
+        let peers = Peers { tls: None, plain_text: false, timeouts: minutes };
+        let door = peers.door(Some("127.0.0.1:0"), Some(&address), None, true).unwrap();
+        session::owners::evaluate(door.arrivals(&mut |_| {}), setup, &mut ()).unwrap_err().to_string()
+    });
+    assert!(error.starts_with("the garbler is gone; ") && error.contains("missing: owners of"), "{error}");
 }

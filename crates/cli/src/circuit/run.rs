@@ -110,7 +110,7 @@ pub(crate) struct Run {
     /// Certificates that peers' must be, or be signed by (PEM)
     #[arg(long, value_name = "FILE", requires = "cert")]
     trust: Option<PathBuf>,
-    /// The name in the certificate of whom this side connects to [default: the host of --connect]
+    /// The name that the peer's certificate must have [default: the host of --connect; whoever comes to --listen, any that is trusted]
     #[arg(long, value_name = "NAME", requires = "cert")]
     peer_name: Option<String>,
     /// The name in the evaluator's certificate, of an owner [default: the host of --evaluator]
@@ -183,19 +183,20 @@ pub(crate) fn run(config: &Config, args: &Run) -> anyhow::Result<Outcome> {
     let check = if args.check_transfers { Check::Malicious } else { Check::None };
     let setup = Setup { circuit: &circuit, device: &device, learns, check };
     let (mut bar, mut say) = (Bar::new(), |said: &str| output::note(said));
-    let (connect, name) = (args.connect.as_deref(), args.peer_name.as_deref());
     let outcome = if args.owners {
-        let listens = args.listen.as_deref().context("a party with --owners needs --listen, for them")?;
-        let door = door(&peers, Some(listens), None, None)?;
+        anyhow::ensure!(args.listen.is_some(), "a party with --owners needs --listen, for them");
+        anyhow::ensure!(
+            args.role == Role::Garbler || args.connect.is_some(),
+            "an evaluator for owners needs --connect, to the garbler"
+        );
+        let arrivals = door(&peers, args)?.arrivals(&mut say);
         if args.role == Role::Garbler {
-            owners::garble(door.arrivals(&mut say), setup, &mut bar)?
+            owners::garble(arrivals, setup, &mut bar)?
         } else {
-            let garbler = connect.context("an evaluator for owners needs --connect, to the garbler")?;
-            let mut garbler = peers.connect(garbler, name)?;
-            owners::evaluate(&mut garbler, door.arrivals(&mut say), setup, &mut bar)?
+            owners::evaluate(arrivals, setup, &mut bar)?
         }
     } else {
-        let arrivals = door(&peers, args.listen.as_deref(), connect, name)?.arrivals(&mut say);
+        let arrivals = door(&peers, args)?.arrivals(&mut say);
         match (args.role, args.scheme) {
             (Role::Evaluator, _) => session::evaluate_for(arrivals, setup, &inputs, &mut bar)?,
             (_, scheme) => {
@@ -249,6 +250,10 @@ fn check_options(args: &Run) -> anyhow::Result<()> {
         args.role != Role::Garbler || args.connect.is_none(),
         "a garbler for owners does not --connect; it waits for all others at --listen"
     );
+    anyhow::ensure!(
+        args.role != Role::Garbler || args.peer_name.is_none(),
+        "--peer-name is for one peer, and several come to a garbler for owners; leave it away: --trust says who may"
+    );
     Ok(())
 }
 
@@ -271,8 +276,9 @@ fn own_inputs(args: &Run, ports: &[PortShape]) -> anyhow::Result<Inputs> {
 }
 
 /// Where peers come from, which is said where they come to this side.
-fn door(peers: &Peers, listen: Option<&str>, to: Option<&str>, name: Option<&str>) -> anyhow::Result<Door> {
-    let door = peers.door(listen, to, name)?;
+fn door(peers: &Peers, args: &Run) -> anyhow::Result<Door> {
+    let [listen, connect, name] = [&args.listen, &args.connect, &args.peer_name].map(Option::as_deref);
+    let door = peers.door(listen, connect, name, args.owners)?;
     door.address().inspect(|address| output::note(&format!("listening on {address}")));
     Ok(door)
 }

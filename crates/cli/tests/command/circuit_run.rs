@@ -374,6 +374,10 @@ fn what_does_not_fit_is_refused() {
     refused(&alone(&[&owners[..], &["--check-transfers"]].concat()), &["for two parties", "leave it away"]);
     refused(&alone(&[&owners[..], &["--scheme", "three-halves"]].concat()), &["half-gates"]);
     refused(&alone(&[&owners[..], &["--connect", "127.0.0.1:1"]].concat()), &["--listen"]);
+    refused(
+        &alone(&[&owners[..], &["--peer-name", "bob"], &ALICE].concat()),
+        &["--peer-name is for one peer", "--trust"],
+    );
     let owner = ["--role", "owner", "--circuit", "mult8", "--connect", "127.0.0.1:1", "--evaluator"];
     refused(&alone(&[&owner[..], &["127.0.0.1:2"]].concat()), &["without an input", "PLACE=VALUE"]);
     // Nobody listens where nobody could.
@@ -451,6 +455,28 @@ fn strangers_are_turned_away() {
     let garbled = finish(garbler);
     assert_eq!(outputs(&garbled), json!(["0x002a"]));
     assert!(stderr(&garbled).contains("turned away"), "{}", stderr(&garbled));
+}
+
+/// Of two whom it trusts, a garbler that waits for bob takes bob.
+#[test]
+fn a_listening_party_takes_the_peer_that_it_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    certificates(dir);
+    let both = ["bob.crt", "eve.crt"].map(|name| std::fs::read_to_string(dir.join(name)).unwrap());
+    std::fs::write(dir.join("both.crt"), both.concat()).unwrap();
+    let mut alice = ALICE;
+    alice[5] = "both.crt";
+    let listens = ["--circuit", "mult8", "--input", "6", "--listen", "127.0.0.1:0", "--peer-name", "bob"];
+    let mut garbler = party(dir, "garbler", &[&listens[..], &alice].concat());
+    let address = address(&mut garbler);
+    let to = ["--circuit", "mult8", "--input", "7", "--connect", &address];
+    let eve = ["--cert", "eve.crt", "--key", "eve.key", "--trust", "alice.crt", "--peer-name", "alice"];
+    refused(&party(dir, "evaluator", &[&to[..], &eve].concat()).wait_with_output().unwrap(), &["closed"]);
+    let bob = party(dir, "evaluator", &[&to[..], &BOB].concat()).wait_with_output().unwrap();
+    assert_eq!(outputs(&bob), json!(["0x002a"]), "{}", stderr(&bob));
+    let garbled = finish(garbler);
+    assert!(stderr(&garbled).contains("for eve, and not for bob"), "{}", stderr(&garbled));
 }
 
 #[test]

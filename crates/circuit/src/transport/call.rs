@@ -1,0 +1,47 @@
+//! A peer that this side connects to, and its hello.
+
+use std::time::Instant;
+
+use super::{Connection, PAUSE, Security, Timeouts, TransportError, connect_until};
+use crate::session::{Greeting, Peer, SessionError};
+
+/// A connection that this side made, and how to make it again: where others crowd the listening side, it may cut off a peer before it
+/// has heard which it is.
+pub(super) struct Call {
+    connection: Connection,
+    address: String,
+    security: Security,
+    timeouts: Timeouts,
+    deadline: Instant,
+}
+
+impl Call {
+    pub(super) fn new(
+        address: &str,
+        security: &Security,
+        timeouts: Timeouts,
+    ) -> Result<Self, TransportError> {
+        let deadline = Instant::now() + timeouts.wait;
+        let connection = connect_until(deadline, address, security, timeouts)?;
+        let (address, security) = (address.to_owned(), security.clone());
+        Ok(Self { connection, address, security, timeouts, deadline })
+    }
+
+    /// The peer that is greeted; as long as it cuts the connection off before its own hello, by another.
+    pub(super) fn meet(
+        self: Box<Self>,
+        greeting: &Greeting<'_>,
+    ) -> Result<(Connection, Peer), Box<dyn std::error::Error + Send + Sync>> {
+        let Self { mut connection, address, security, timeouts, deadline } = *self;
+        loop {
+            match greeting.meet(&mut connection) {
+                Ok(peer) => return Ok((connection, peer)),
+                Err(SessionError::Gone { .. }) if connection.socket().reset && Instant::now() < deadline => {
+                    std::thread::park_timeout(PAUSE);
+                    connection = connect_until(deadline, &address, &security, timeouts)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
